@@ -2,16 +2,18 @@
 /* Buckets of the flat gradient buffer; see buckets.h. */
 #include "common/base/grow.h"
 #include "common/kernel/kernel_step.h"
+#include "common/nn/graph_split.h"
 #include "impl/buckets.h"
 
 #include <stdlib.h>
 
-/* Extends the current bucket by the variable in front of it, or begins a new bucket. */
-static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes)
+/* Extends the current bucket by the variable in front of it, or begins a new bucket; `apart`: it
+ * may not be with that behind it. */
+static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes, bool apart)
 {
     ls_range *last = b->count ? &b->items[b->count - 1] : NULL;
     bool adjoins = last && v->offset + v->count == last->first;
-    if (!adjoins || bytes == 0 || last->count * sizeof(float) >= bytes) {
+    if (!adjoins || apart || bytes == 0 || last->count * sizeof(float) >= bytes) {
         b->items[b->count++] = (ls_range){v->offset, v->count};
         return;
     }
@@ -39,6 +41,14 @@ static ls_status cut_in_blocks(const ls_graph *graph, ls_buckets *b)
     return LS_OK;
 }
 
+/* Whether one of two variables, i and the next, belongs to a slice, and the other does not. What
+ * all places have is cut alike then, so an all-reduce adds it in the same order on each. */
+static bool parted(const ls_graph *graph, size_t i)
+{
+    return graph->slices.places > 1 && i + 1 < graph->variables.count &&
+           !ls_graph_slice(graph, i) != !ls_graph_slice(graph, i + 1);
+}
+
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, bool in_blocks,
                           ls_buckets *out)
 {
@@ -47,7 +57,7 @@ ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, 
     LS_TRY(ls_allocate("buckets", &out->items, most, sizeof *out->items));
     for (size_t i = most; i-- > 0;)
         if (graph->variables.items[i].offset < elements)
-            take_variable(out, &graph->variables.items[i], bytes);
+            take_variable(out, &graph->variables.items[i], bytes, parted(graph, i));
     LS_TRY(ls_allocate("buckets", &out->extents, out->count, sizeof *out->extents));
     for (size_t b = 0; b < out->count; b++)
         out->extents[b] = ls_elements(out->items[b].count);

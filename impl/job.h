@@ -45,10 +45,12 @@ typedef struct ls_job {
     bool backward_held;         /**< backward runs on the variable device */
     int microbatches;           /**< micro-batches of a replica's slice; 0: it is not split */
     const int
-        *place; /**< [nodes] rank in the replica of each node's device; NULL: it has one device */
+        *place;  /**< [nodes] rank in the replica of each node's device; NULL: it has one device */
+    int stages;  /**< with `tensor`: ranges of nodes that a replica is divided into; 0: 1 */
+    bool tensor; /**< layers are split over each replica's devices (graph_split.h) */
     int split_replicas; /**< D: number of replicas, each of the next M devices of all ranks; where
-                             each device has a replica (no `place`), of groups of these, if
-                             replicas share the update; 0: 1 */
+                             each device has a replica (no `place`, not `tensor`), of groups of
+                             these, if replicas share the update; 0: 1 */
     ls_ps_options ps;   /**< parameter servers */
     ls_comm *comm;      /**< whose ranks are the processes; NULL: there is one */
     const ls_comm_backend *transport; /**< between devices; NULL: ls_comm_backend_auto */
@@ -70,6 +72,7 @@ typedef struct ls_job {
     bool sync_statistics;          /**< batch statistics are of the global batch */
     bool exact;                    /**< fixed micro-shards, reduced in a fixed binary tree */
     int64_t micro_shards;          /**< S; a batch of B samples is split into min(S, B) */
+    int micro_splits;              /**< exact: slices of split layers; 0: 1 */
     const ls_allreduce *allreduce; /**< the algorithm; exact mode: canonical */
     size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: a single one */
     bool overlap;        /**< all-reduces have a queue of their own */
@@ -116,6 +119,14 @@ bool ls_job_is_tail(const ls_job *job, uint64_t step);
 
 /** M: number of devices of one replica. */
 int ls_job_places(const ls_job *job);
+
+/** Stages of a replica: all its places or, if layers are split, groups of these; and the places of
+ * a stage. */
+int ls_job_stages(const ls_job *job);
+int ls_job_across(const ls_job *job);
+
+/** Slices of split layers (graph_split.h); 1: none is split. */
+int ls_job_splits(const ls_job *job);
 
 /** Number of devices[index] among the devices of all processes. Without servers, number d M + m is
  * device m of replica d. */

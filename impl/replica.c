@@ -83,7 +83,7 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
     LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
     if (r->more > r->sums - 1)
-        LS_TRY(take_carried(r, "loss", 3 * sizeof *r->decay, &r->decay));
+        LS_TRY(take_carried(r, "loss", (2 + r->decay_parts) * sizeof *r->decay, &r->decay));
     if (r->more)
         LS_TRY(
             take_small(r, "records", records * r->more * sizeof *r->more_losses, &r->more_losses));
@@ -166,10 +166,12 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->gradient_windows = options->gradient_windows;
     replica->stated = count_stated(replica);
     replica->more = replica->sums - 1;
+    replica->decay_parts =
+        options->part && options->part->split ? (size_t)replica->graph->slices.splits + 1 : 1;
     replica->decays = options->decay_loss;
     if (decays(replica) &&
         (replica->decays == LS_DECAY_UPDATES ? replica->updates : replica->decays == LS_DECAY_HERE))
-        replica->more++;
+        replica->more += replica->decay_parts;
     ls_status status = open_parts(replica, options->rows);
     if (status) {
         ls_replica_close(replica);
@@ -316,8 +318,10 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
                                       .more = r->more,
                                       .more_losses = r->more_losses};
     ls_op *op;
-    if (r->decay) { /* last, since partial sums have used this memory */
-        const ls_add_loss_args decay = {.a = r->decay, .b = r->decay + 1, .out = r->loss + r->sums};
+    /* Last, since partial sums have used this memory. */
+    for (size_t i = 0; i < r->decay_parts && r->decay; i++) {
+        const ls_add_loss_args decay = {
+            .a = r->decay + (i ? 2 + i : 0), .b = r->decay + 1, .out = r->loss + r->sums + i};
         LS_TRY(r->kernels->table->add_loss(r->kernels, &decay, &op));
         LS_TRY(ls_op_list_add(ops, op));
     }
@@ -348,19 +352,6 @@ ls_status ls_replica_more_losses(ls_replica *r, uint64_t index, double *out)
 {
     return ls_queue_read(r->queue, out, r->more_losses + index % r->job->records * r->more,
                          r->more * sizeof *out);
-}
-
-ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
-                               ls_step_record *records)
-{
-    for (uint64_t i = 0; i < count && r->decay; i++) {
-        const uint64_t slot = (first + i) % r->job->records;
-        double part;
-        LS_TRY(ls_queue_read(r->queue, &part, r->more_losses + slot * r->more + r->sums - 1,
-                             sizeof part));
-        records[i].loss += part;
-    }
-    return LS_OK;
 }
 
 /* ---- Evaluation ----------------------------------------------------------------------------- */

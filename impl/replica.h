@@ -68,22 +68,24 @@ typedef struct ls_replica {
     void *window;                       /**< real, of `windows`; without these, `parameters` */
     void *gradient_window;              /**< likewise */
     ls_decay_loss decays;
-    bool own_variables;      /**< false: `variables_of` has its parameters and argument block */
-    bool updates;            /**< whether it updates variables */
-    void *gradients;         /**< real [P]; in windows [stated], the sums of its shares */
-    void *slot[2];           /**< real [stated], as many as the optimizer has; others NULL */
-    void *average;           /**< real [stated]: moving averages, if it updates; else NULL */
-    double *squares;         /**< [blocks of the whole model] sums of the gradient's squares; NULL:
-                                  it clips no gradient */
-    ls_clip *clip;           /**< [1] what follows from these; NULL: likewise */
-    ls_step_state *state;    /**< argument block of training */
-    double *loss;            /**< [LS_REPLICA_LOSSES] parts of the loss; one in fast mode */
-    size_t sums;             /**< most parts of a step's loss */
-    size_t more;             /**< parts recorded after the first: sums - 1, and weight decay's */
-    double *more_losses;     /**< [job->records, more]; NULL: none */
-    ls_op_list decay_loss;   /**< sets decay[0]; empty if this replica does not compute it */
-    double *decay;           /**< [3] weight decay's part of the loss, 0, and that of a bucket in
-                                  a window; or NULL */
+    bool own_variables;    /**< false: `variables_of` has its parameters and argument block */
+    bool updates;          /**< whether it updates variables */
+    void *gradients;       /**< real [P]; in windows [stated], the sums of its shares */
+    void *slot[2];         /**< real [stated], as many as the optimizer has; others NULL */
+    void *average;         /**< real [stated]: moving averages, if it updates; else NULL */
+    double *squares;       /**< [blocks of the whole model] sums of the gradient's squares; NULL:
+                                it clips no gradient */
+    ls_clip *clip;         /**< [1] what follows from these; NULL: likewise */
+    ls_step_state *state;  /**< argument block of training */
+    double *loss;          /**< [LS_REPLICA_LOSSES] parts of the loss; one in fast mode */
+    size_t sums;           /**< most parts of a step's loss */
+    size_t more;           /**< parts recorded after the first: sums - 1, and weight decay's */
+    size_t decay_parts;    /**< weight decay's, if any: 1; if layers are split, of each slice (0 of
+                                those elsewhere), then of the rest */
+    double *more_losses;   /**< [job->records, more]; NULL: none */
+    ls_op_list decay_loss; /**< sets decay[0]; empty if this replica does not compute it */
+    double *decay;         /**< [2 + decay_parts] weight decay's part of the loss, 0, that of a
+                                bucket in a window, and further parts, from [3] on; or NULL */
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
     uint32_t *indices;       /**< [rows] */
@@ -155,7 +157,7 @@ ls_status ls_replica_update(ls_replica *replica, ls_range range, ls_decay_left d
  * gradients of shares. LS_CODE_USAGE if the range is in none of its shares. */
 ls_status ls_replica_find(const ls_replica *replica, ls_range range, size_t *out);
 
-/** Appends setting decay[0] to weight decay's part of the loss, of all variables that it owns. */
+/** Appends setting `decay` to weight decay's part of the loss, of all variables that it owns. */
 ls_status ls_replica_decay_loss(ls_replica *replica, ls_op_list *ops);
 
 /** Appends adding weight decay's part of a bucket in a window to the step's; `first` of a step: to
@@ -176,6 +178,9 @@ typedef enum ls_values { LS_VALUES, LS_AVERAGES } ls_values;
  * updates. */
 ls_status ls_replica_gather(ls_replica *replica, ls_values values, float *parameters);
 
+/** Copies its gradient to where it is in the model's. */
+ls_status ls_replica_gradient(ls_replica *replica, float *gradient);
+
 /** Saves or restores the state on which the next step depends (carried.h). */
 ls_status ls_replica_keep(ls_replica *replica, struct ls_carried *carried);
 
@@ -185,6 +190,9 @@ ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count
 
 /** Record `index`'s further parts of the loss, [more]. */
 ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *out);
+
+/** Weight decay's part of a loss from its parts (ls_replica.decay_parts). */
+double ls_replica_decay_sum(const double *parts, size_t count);
 
 /** Adds weight decay's part to `count` losses from record `first`; for a replica that updates. */
 ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,

@@ -17,11 +17,16 @@ static bool clips(const ls_replica *r)
     return r->job->clip > 0 && r->updates != ls_ps_by_arrival(&r->job->ps);
 }
 
-/* Of the whole model. */
+/* Of the whole model: of its slices, if layers are split. */
+static const ls_variables *whole_of(const ls_replica *r)
+{
+    return r->part && r->part->split ? &r->part->split->variables
+                                     : &r->job->model->graph->variables;
+}
+
 static size_t count_blocks(const ls_replica *r)
 {
-    const ls_variables *whole = &r->job->model->graph->variables;
-    return ls_blocks_before(whole, whole->elements);
+    return ls_blocks_before(whole_of(r), whole_of(r)->elements);
 }
 
 ls_status ls_replica_take_clip(ls_replica *r)
@@ -74,8 +79,9 @@ static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left dec
         const ls_range both = ls_range_common((ls_range){v->offset, v->count}, range);
         if (!both.count)
             continue;
-        const size_t whole = (r->part ? r->part->whole[i] : v->offset) + both.first - v->offset;
-        const size_t block = ls_blocks_before(&r->job->model->graph->variables, whole);
+        const size_t *in = !r->part ? NULL : r->part->split ? r->part->at : r->part->whole;
+        const size_t whole = (in ? in[i] : v->offset) + both.first - v->offset;
+        const size_t block = ls_blocks_before(whole_of(r), whole);
         if (run->count && block != next) {
             LS_TRY(append_run(r, at, run, begin, ops));
             run->count = 0;

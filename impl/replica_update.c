@@ -4,6 +4,8 @@
  * statistics as one operation; then moving averages of parameters. Also its initial values.
  */
 #include "common/base/grow.h"
+#include "common/comm/comm.h"
+#include "common/nn/graph_split.h"
 #include "common/kernel/step_inline.h"
 #include "impl/carried.h"
 #include "impl/replica.h"
@@ -142,10 +144,19 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
 
 /* ---- Weight decay's part of the loss -------------------------------------------------------- */
 
-/* Appends setting *loss to weight decay's part of the loss of the variables in a range, whose first
- * element is at `weight`, summed variable by variable; nothing if none decays. */
-static ls_status append_decay_loss(ls_replica *r, ls_range range, const void *weight, double *loss,
-                                   ls_op_list *ops)
+/* The number of the part to which variable v belongs. */
+static size_t part_of(const ls_replica *r, size_t v)
+{
+    const int slice = r->decay_parts > 1 ? ls_graph_slice(r->graph, v) : 0;
+    return slice ? (size_t)slice - 1 : r->decay_parts - 1;
+}
+
+/* Appends setting *loss to part number `part` of weight decay's part of the loss, of the variables
+ * in a range, whose first element is at `weight`, summed variable by variable; nothing if none
+ * decays.
+ */
+static ls_status append_decay_loss(ls_replica *r, ls_range range, const void *weight, size_t part,
+                                   double *loss, ls_op_list *ops)
 {
     const ls_variables *variables = &r->graph->variables;
     ls_update_range *ranges;
@@ -155,7 +166,8 @@ static ls_status append_decay_loss(ls_replica *r, ls_range range, const void *we
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
         const size_t first = v->offset - range.first;
-        if (v->decay != 0 && v->offset >= range.first && first < range.count)
+        if (v->decay != 0 && v->offset >= range.first && first < range.count &&
+            part_of(r, i) == part)
             ranges[args.range_count++] =
                 (ls_update_range){(int64_t)first, (int64_t)v->count, v->decay, 0, false};
     }
@@ -175,7 +187,10 @@ static ls_status append_decay_loss(ls_replica *r, ls_range range, const void *we
 
 ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
 {
-    return append_decay_loss(r, (ls_range){0, r->owned}, r->parameters, r->decay, ops);
+    for (size_t i = 0; i < r->decay_parts; i++)
+        LS_TRY(append_decay_loss(r, (ls_range){0, r->owned}, r->parameters, i,
+                                 r->decay + (i ? 2 + i : 0), ops));
+    return LS_OK;
 }
 
 ls_status ls_replica_decay(ls_replica *r, ls_range bucket, bool first, ls_op_list *ops)
@@ -190,12 +205,38 @@ ls_status ls_replica_decay(ls_replica *r, ls_range bucket, bool first, ls_op_lis
         LS_TRY(ls_op_list_add(ops, op));
     }
     const size_t before = ops->count;
-    LS_TRY(append_decay_loss(r, bucket, weight, part, ops));
+    LS_TRY(append_decay_loss(r, bucket, weight, 0, part, ops));
     if (ops->count == before)
         return LS_OK;
     const ls_add_loss_args add = {.a = sum, .b = part, .out = sum};
     LS_TRY(r->kernels->table->add_loss(r->kernels, &add, &op));
     return ls_op_list_add(ops, op);
+}
+
+/* sum(lo, hi) of exact mode's tree over slices. */
+static double sum_slices(const double *parts, int64_t lo, int64_t hi)
+{
+    const int64_t mid = ls_canonical_middle(lo, hi);
+    return hi - lo == 1 ? parts[lo] : sum_slices(parts, lo, mid) + sum_slices(parts, mid, hi);
+}
+
+double ls_replica_decay_sum(const double *parts, size_t count)
+{
+    const double rest = parts[count - 1];
+    return count > 1 ? sum_slices(parts, 0, (int64_t)count - 1) + rest : rest;
+}
+
+ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
+                               ls_step_record *records)
+{
+    for (uint64_t i = 0; i < count && r->decay; i++) {
+        const uint64_t slot = (first + i) % r->job->records;
+        double parts[LS_REPLICA_LOSSES];
+        LS_TRY(ls_queue_read(r->queue, parts, r->more_losses + slot * r->more + r->sums - 1,
+                             r->decay_parts * sizeof *parts));
+        records[i].loss += ls_replica_decay_sum(parts, r->decay_parts);
+    }
+    return LS_OK;
 }
 
 /* ---- Initial values ------------------------------------------------------------------------- */
@@ -211,6 +252,22 @@ static ls_step_state state_at_start(const ls_job *job)
                            .learning_rate = rate->initial * power};
 }
 
+/* Copies a slab of the model's parameters into consecutive elements of a buffer; `out`: back. */
+static ls_status move_slab(const ls_replica *r, const ls_slab *slab, float *here, size_t count,
+                           float *there, bool out)
+{
+    float *packed;
+    LS_TRY(ls_allocate("replica", &packed, count, sizeof *packed));
+    if (!out)
+        ls_slab_copy(slab, packed, there, true);
+    ls_status status = out ? ls_queue_read(r->queue, packed, here, count * sizeof *packed)
+                           : ls_queue_write(r->queue, here, packed, count * sizeof *packed);
+    if (!status && out)
+        ls_slab_copy(slab, packed, there, false);
+    free(packed);
+    return status;
+}
+
 /* Copies the model's parameters into the first `elements` of a buffer of its part; `out`: back. */
 static ls_status move(const ls_replica *r, float *flat, size_t elements, float *model, bool out)
 {
@@ -221,8 +278,11 @@ static ls_status move(const ls_replica *r, float *flat, size_t elements, float *
     for (size_t i = 0; i < variables->count && variables->items[i].offset < elements; i++) {
         float *here = flat + variables->items[i].offset, *there = model + r->part->whole[i];
         const size_t bytes = variables->items[i].count * sizeof *here;
-        LS_TRY(out ? ls_queue_read(r->queue, there, here, bytes)
-                   : ls_queue_write(r->queue, here, there, bytes));
+        if (r->part->slabs)
+            LS_TRY(move_slab(r, &r->part->slabs[i], here, variables->items[i].count, there, out));
+        else
+            LS_TRY(out ? ls_queue_read(r->queue, there, here, bytes)
+                       : ls_queue_write(r->queue, here, there, bytes));
     }
     return LS_OK;
 }
@@ -249,6 +309,11 @@ ls_status ls_replica_gather(ls_replica *r, ls_values values, float *parameters)
                       : move(r, r->parameters, r->owned, parameters, true);
 }
 
+ls_status ls_replica_gradient(ls_replica *r, float *gradient)
+{
+    return move(r, r->gradients, r->elements, gradient, true);
+}
+
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
 {
     const ls_step_state start = state_at_start(r->job);
@@ -266,8 +331,8 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     if (!status && r->average)
         status = move_shares(r, r->average, model, false);
     if (!status && r->decay)
-        status =
-            ls_queue_write(r->queue, r->decay, (const double[]){0, 0, 0}, 3 * sizeof *r->decay);
+        status = ls_queue_write(r->queue, r->decay, (const double[2 + LS_REPLICA_LOSSES]){0},
+                                (2 + r->decay_parts) * sizeof *r->decay);
     return status ? status : ls_op_list_enqueue(&r->decay_loss, r->queue);
 }
 

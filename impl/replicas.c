@@ -68,7 +68,7 @@ int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)
 {
     const int pieces = ls_replicated_pieces(job, d, batch_kind);
-    return (ls_schedule){.stages = ls_job_places(job),
+    return (ls_schedule){.stages = ls_job_stages(job),
                          .microbatches = job->microbatches < pieces ? job->microbatches : pieces,
                          .one_f_one_b =
                              ls_declared_number(&job->options, &ls_option_pipeline_schedule) ==

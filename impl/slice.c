@@ -160,15 +160,27 @@ ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
     return ls_replica_feed(s->options.replica, *net, (uint64_t)piece_begin(s, piece), &feed->own);
 }
 
+/* A node's pass, in two acts if sums over places may come between. */
+static ls_status build_pass(ls_slice *s, int piece, int node, bool backward)
+{
+    const ls_act_kind kind = backward ? LS_ACT_BACKWARD : LS_ACT_FORWARD;
+    if (s->options.replica->graph->slices.places < 2)
+        return ls_slice_act_node(s, kind, piece, node, backward ? LS_NET_BACKWARD : LS_NET_FORWARD);
+    LS_TRY(ls_slice_act_node(s, kind, piece, node,
+                             backward ? LS_NET_BACKWARD_HALF : LS_NET_FORWARD_HALF));
+    return ls_slice_act_node(s, backward ? LS_ACT_BACKWARD_REST : LS_ACT_FORWARD_REST, piece, node,
+                             backward ? LS_NET_BACKWARD_REST : LS_NET_FORWARD_REST);
+}
+
 /* Feeds the next piece and runs its passes; pieces use the slots in turn. */
 static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
 {
     const int nodes = s->options.replica->graph->count, p = s->piece_count;
     LS_TRY(ls_slice_feed(s, piece, index, p % slots(&s->options)));
     for (int n = 0; n < nodes; n++)
-        LS_TRY(ls_slice_act_node(s, LS_ACT_FORWARD, p, n, LS_NET_FORWARD));
+        LS_TRY(build_pass(s, p, n, false));
     for (int n = nodes; n-- > 0;)
-        LS_TRY(ls_slice_act_node(s, LS_ACT_BACKWARD, p, n, LS_NET_BACKWARD));
+        LS_TRY(build_pass(s, p, n, true));
     return LS_OK;
 }
 

@@ -37,13 +37,16 @@ typedef struct ls_slice_options {
     ls_comm *comm;  /**< synced: of all replicas; NULL: this slice is the whole batch */
 } ls_slice_options;
 
-/** What an act does: an injected delay; gathers; runs a pass; adds two gradients, then their
- * losses; flips a bit (an injected fault). */
+/** What an act does: an injected delay; gathers; runs a pass, or, where sums over places come
+ * between its halves (graph_split.h), the first or second; adds two gradients, then their losses;
+ * flips a bit (an injected fault). */
 typedef enum ls_act_kind {
     LS_ACT_DELAY,
     LS_ACT_FEED,
     LS_ACT_FORWARD,
     LS_ACT_BACKWARD,
+    LS_ACT_FORWARD_REST,
+    LS_ACT_BACKWARD_REST,
     LS_ACT_SUM,
     LS_ACT_LOSS,
     LS_ACT_FAULT

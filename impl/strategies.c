@@ -8,12 +8,19 @@
 #include <string.h>
 
 static const void *const strategies[] = {
-    &ls_strategy_single,   &ls_strategy_independent,
-    &ls_strategy_towers,   &ls_strategy_mirrored,
-    &ls_strategy_zero,     &ls_strategy_local_sgd,
-    &ls_strategy_gossip,   &ls_strategy_model_parallel,
-    &ls_strategy_pipeline, &ls_strategy_hybrid,
-    &ls_strategy_ps,       NULL,
+    &ls_strategy_single,
+    &ls_strategy_independent,
+    &ls_strategy_towers,
+    &ls_strategy_mirrored,
+    &ls_strategy_zero,
+    &ls_strategy_local_sgd,
+    &ls_strategy_gossip,
+    &ls_strategy_model_parallel,
+    &ls_strategy_pipeline,
+    &ls_strategy_tensor_parallel,
+    &ls_strategy_hybrid,
+    &ls_strategy_ps,
+    NULL,
 };
 const ls_registry ls_strategies = {"strategy", strategies};
 
@@ -114,7 +121,7 @@ int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
     const int64_t devices = (int64_t)o->devices * o->ranks;
     if (ls_strategy_serves(strategy))
         return devices <= INT32_MAX ? ls_ps_workers(&o->job->ps, (int)devices) : devices;
-    if (ls_strategy_divides(strategy, &o->job->options))
+    if (ls_strategy_divides(strategy, &o->job->options) || o->job->tensor)
         return o->job->split_replicas > 1 ? o->job->split_replicas : 1;
     return devices;
 }
@@ -128,19 +135,20 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        "adds up no gradients, so --reduce exact does not concern it; use "
                        "--reduce fast");
     bool canonical = strcmp(o->allreduce, "canonical") == 0;
-    if (strategy->reduces && o->job->exact && !canonical && strcmp(o->allreduce, "auto") != 0)
+    const bool sums = strategy->reduces || o->job->tensor;
+    if (sums && o->job->exact && !canonical && strcmp(o->allreduce, "auto") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "%s does not sum canonically; --reduce exact implies canonical, so leave "
                        "it out",
                        o->allreduce);
-    if (strategy->reduces && !o->job->exact && canonical)
+    if (sums && !o->job->exact && canonical)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "canonical is for --reduce exact only; name another algorithm or auto");
-    if (strategy->reduces && o->linked && strcmp(o->allreduce, "direct") == 0)
+    if (sums && o->linked && strcmp(o->allreduce, "direct") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads other devices' memory, which --link does not share; use "
                        "ring, tree, halving-doubling, flat or auto");
-    if (strategy->reduces || strategy->peers || ls_strategy_divides(strategy, &o->job->options) ||
+    if (sums || strategy->peers || ls_strategy_divides(strategy, &o->job->options) ||
         ls_strategy_serves(strategy))
         LS_TRY(check_ranks(o));
     const int64_t replicas = ls_outline_replicas(strategy, o), batch = o->job->batch;
@@ -189,7 +197,7 @@ int ls_job_process(const ls_job *job)
 
 int ls_job_replicas(const ls_job *job)
 {
-    if (job->place)
+    if (job->place || job->tensor)
         return job->split_replicas > 1 ? job->split_replicas : 1;
     const int devices = (int)job->device_count * ls_job_processes(job);
     return job->ps.ranks ? ls_ps_workers(&job->ps, devices) : devices;
@@ -200,6 +208,24 @@ int ls_job_places(const ls_job *job)
     if (job->ps.ranks)
         return 1;
     return (int)job->device_count * ls_job_processes(job) / ls_job_replicas(job);
+}
+
+int ls_job_stages(const ls_job *job)
+{
+    const int stages = job->stages > 1 ? job->stages : 1;
+    return job->tensor ? stages : ls_job_places(job);
+}
+
+int ls_job_across(const ls_job *job)
+{
+    return ls_job_places(job) / ls_job_stages(job);
+}
+
+int ls_job_splits(const ls_job *job)
+{
+    if (job->exact)
+        return job->micro_splits > 1 ? job->micro_splits : 1;
+    return job->tensor ? ls_job_across(job) : 1;
 }
 
 int ls_job_member(const ls_job *job, size_t index)

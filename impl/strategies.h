@@ -13,6 +13,7 @@ extern const ls_strategy ls_strategy_local_sgd;
 extern const ls_strategy ls_strategy_gossip;
 extern const ls_strategy ls_strategy_model_parallel;
 extern const ls_strategy ls_strategy_pipeline;
+extern const ls_strategy ls_strategy_tensor_parallel;
 extern const ls_strategy ls_strategy_hybrid;
 extern const ls_strategy ls_strategy_ps;
 
@@ -30,10 +31,11 @@ ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_
 /** The `build` of `ps` if servers serve requests as they arrive (ps_arrival.c). */
 void ls_ps_arrival_build(ls_step *step);
 
-/** A divided replica's passes: node by node (model_parallel.c), or by stages in the order of the
- * schedule (pipeline.c). */
+/** A divided replica's passes: node by node (model_parallel.c), by stages in the order of the
+ * schedule (pipeline.c), or by slices of nodes (tensor_parallel.c). */
 void ls_node_passes(ls_step *step, int replica);
 void ls_stage_passes(ls_step *step, int replica);
+void ls_split_passes(ls_step *step, int replica);
 
 /** The options of `ps`, and the entries of its ls_strategy that read them (ps_options.c). */
 extern const ls_declared_option *const ls_ps_declared[];

@@ -67,6 +67,8 @@ struct ls_run_functions {
     ls_status (*gather)(ls_run *run, float *parameters);
     /** The same for replica `index` of this process, if replicas have their own. */
     ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
+    /** Copies what device `index` of the job has, and leaves the rest. */
+    ls_status (*gather_device)(ls_run *run, int index, float *parameters);
     /** The records of that replica: its own step ends, and its part of the loss without weight
      * decay. LS_CODE_USAGE if that is several sums, as in exact mode. After sync. */
     ls_status (*records_replica)(ls_run *run, int index, uint64_t first, uint64_t count,
@@ -128,6 +130,8 @@ typedef enum ls_variables_at {
     LS_VARIABLES_HELD,   /**< on one device: job->variable_device is set */
     LS_VARIABLES_PLACED, /**< divided over several devices, as the model's nodes are: job->place is
                               set */
+    LS_VARIABLES_SPLIT,  /**< layers are split over several devices, which share the rest:
+                            job->tensor  is set */
     LS_VARIABLES_SERVED  /**< on parameter servers: job->ps is set; in one process,
                               job->variable_device, too */
 } ls_variables_at;
@@ -153,6 +157,7 @@ struct ls_strategy {
      * replicas average, or none. */
     int (*peers)(int replica, int count, int *out);
     ls_variables_at variables; /**< where they are */
+    bool slices;               /**< takes split layers in exact mode (--micro-splits) */
     bool syncs_statistics;     /**< its replicas can sum batch statistics in a step (--sync-bn) */
     bool replicated;           /**< has several replicas, so a full batch needs a sample for each */
     /** The strategy inside each of its replicas, with these values, whose `variables`, `shares` and
@@ -176,13 +181,17 @@ struct ls_strategy {
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 };
 
-/** With these values of its options, whether it divides the model over devices; whether replicas
- * share the update; whether they can sum batch statistics. */
+/** With these values of its options, whether it divides the model over devices by nodes; whether
+ * replicas share the update; whether they can sum batch statistics. */
 bool ls_strategy_divides(const ls_strategy *strategy, const ls_declared_values *values);
 bool ls_strategy_shares(const ls_strategy *strategy, const ls_declared_values *values);
 bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values);
 
-/** Whether it has parameter servers. */
+/** Whether it divides the model by slices of nodes; whether it has parameter servers. */
+static inline bool ls_strategy_splits(const ls_strategy *strategy)
+{
+    return strategy->variables == LS_VARIABLES_SPLIT;
+}
 
 static inline bool ls_strategy_serves(const ls_strategy *strategy)
 {

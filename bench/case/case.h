@@ -44,6 +44,7 @@ typedef struct ls_case {
     bool shuffle;
     ls_reduce reduce;
     int64_t micro_shards; /**< the default if `reduce` is fast, which does not use it */
+    int64_t micro_splits; /**< likewise */
     int64_t gate_steps;   /**< -1: all steps (`verify`) */
     char memory_text[32]; /**< as given; "": growth on CPUs, all on GPUs */
     ls_memory_policy memory;

@@ -62,6 +62,14 @@ bool ls_case_is_exact(const ls_case *one)
     return one->reduce == LS_REDUCE_EXACT;
 }
 
+bool ls_case_has_slices(const ls_case *one)
+{
+    ls_job job = {0};
+    ls_case_job(one, &job);
+    return ls_case_is_exact(one) && one->strategy->slices &&
+           (job.tensor || one->strategy != &ls_strategy_hybrid);
+}
+
 bool ls_case_convolves(const ls_case *one)
 {
     const ls_model_family *family = model_family(one);
@@ -70,7 +78,7 @@ bool ls_case_convolves(const ls_case *one)
 
 bool ls_case_reduces(const ls_case *one)
 {
-    return one->strategy->reduces;
+    return one->strategy->reduces || ls_strategy_splits(one->strategy);
 }
 
 bool ls_case_has_buckets(const ls_case *one)
@@ -138,6 +146,7 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->sync_statistics = ls_declared_number(&c->own, &ls_option_sync_bn);
     job->exact = c->reduce == LS_REDUCE_EXACT;
     job->micro_shards = c->micro_shards;
+    job->micro_splits = (int)c->micro_splits;
     job->clip = c->clip;
     job->math = c->math;
     job->convolution = c->convolution;

@@ -73,9 +73,10 @@ static bool has_gradient(const ls_plan_of_case *plan, int device)
 {
     const ls_job *job = &plan->job;
     const ls_graph *graph = job->model->graph;
-    bool has = !ls_strategy_divides(plan->strategy, &job->options);
+    bool has = !job->place;
     for (int n = 0; n < graph->count && !has; n++)
-        has = graph->nodes[n].variable_count && job->place[n] == device % ls_job_places(job);
+        has = graph->nodes[n].variable_count &&
+              job->place[n] == device % ls_job_places(job) / ls_job_across(job);
     return has;
 }
 

@@ -10,6 +10,7 @@
 #include "common/device/machine_gpus.h"
 #include "common/device/placement.h"
 #include "common/device/pulse.h"
+#include "common/nn/graph_split.h"
 #include "common/nn/layer.h"
 #include "common/nn/places.h"
 #include "impl/strategies.h"
@@ -214,6 +215,19 @@ static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outli
                                  : LS_OK;
 }
 
+/* Elements of a sum over the places of split layers: of the widest layer, of the whole batch. */
+static size_t summed_elements(const ls_plan_of_case *plan)
+{
+    const ls_graph *graph = plan->model->graph;
+    int64_t most = 0;
+    for (int n = 0; n < graph->count; n++)
+        if (strcmp(graph->nodes[n].layer->name, "dense") == 0) {
+            const int64_t elements = ls_shape_elements(&graph->nodes[n].shape);
+            most = elements > most ? elements : most;
+        }
+    return (size_t)(most * plan->job.batch);
+}
+
 /*
  * Chooses the all-reduce and the buckets; `auto` is a fixed function of sizes and ranks. If one
  * core both computes and sums in shared memory (no links), nothing can overlap, so all gradients
@@ -226,16 +240,18 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     ls_job *job = &plan->job;
     const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
     const bool shares = ls_strategy_shares(plan->strategy, &job->options);
+    const bool replicas = !job->tensor || plan->strategy->reduces; /* sum, not places */
     const ls_comm like = {.backend = job->transport,
-                          .size = ls_job_replicas(job),
+                          .size = replicas ? ls_job_replicas(job) : ls_job_places(job),
                           .linked = linked,
                           .shared = !linked &&
                                     ls_comm_shares(plan->devices, (int)plan->device_count) &&
                                     (!job->comm || workplace->request->processes->hosts == 1)};
+    const size_t summed = summed_elements(plan) * sizeof(float);
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
-    job->overlap =
-        like.size > 1 && (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
+    job->overlap = like.size > 1 && replicas &&
+                   (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
     job->bucket_bytes = job->exact && !shares                   ? SIZE_MAX
                         : c->bucket_bytes >= 0                  ? (size_t)c->bucket_bytes
                         : job->overlap || job->gradient_windows ? eighth
@@ -245,7 +261,8 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->allreduce);
-    job->allreduce = shares ? ls_allreduce_auto_halves(&like) : ls_allreduce_auto(&like, gradients);
+    job->allreduce = shares ? ls_allreduce_auto_halves(&like)
+                            : ls_allreduce_auto(&like, replicas ? gradients : summed);
     return LS_OK;
 }
 
@@ -314,11 +331,22 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
     return LS_OK;
 }
 
+/* If layers are split, refuses what they cannot be split into, before anything is opened. */
+static ls_status check_slices(const ls_plan_of_case *plan)
+{
+    const int splits = ls_job_splits(&plan->job);
+    return splits > 1 || plan->job.tensor
+               ? ls_graph_split_check(plan->model->graph, splits,
+                                      plan->job.exact ? "--micro-splits" : "--devices")
+               : LS_OK;
+}
+
 /* A divided model has places for its nodes, chosen later. */
 static ls_status take_places(ls_plan_of_case *plan)
 {
     const size_t nodes = (size_t)plan->model->graph->count;
-    if (!ls_strategy_divides(plan->strategy, &plan->job.options))
+    if (!ls_strategy_divides(plan->strategy, &plan->job.options) &&
+        !(plan->job.tensor && plan->job.stages > 1))
         return LS_OK;
     LS_TRY(ls_allocate("placement", &plan->place, nodes, sizeof *plan->place));
     plan->job.place = plan->place;
@@ -331,9 +359,9 @@ static ls_status divide_model(ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
     const char *text = ls_declared_text(&plan->job.options, &ls_option_model_parallel_place);
-    if (!ls_strategy_divides(plan->strategy, &plan->job.options))
+    if (!plan->place)
         return LS_OK;
-    const int places = ls_job_places(&plan->job);
+    const int places = ls_job_stages(&plan->job);
     if (*text && places > (int)plan->device_count)
         return ls_fail(LS_CODE_USAGE, "option", "--model-parallel-place",
                        "names devices of one process, and the %d devices of a replica belong to "
@@ -341,6 +369,8 @@ static ls_status divide_model(ls_plan_of_case *plan)
                        places);
     LS_TRY(*text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
                  : ls_places_balance(graph, places, plan->place));
+    if (plan->job.tensor)
+        ls_graph_split_stages(graph, plan->place);
     return ls_places_check(graph, plan->place, places);
 }
 
@@ -353,7 +383,8 @@ void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan)
             ls_plan_has_variable_device(plan) ? &plan->variable_device : &plan->devices[d];
         for (int n = 0; n < graph->count; n++) {
             if (plan->place &&
-                plan->place[n] != ls_job_member(&plan->job, d) % ls_job_places(&plan->job))
+                plan->place[n] != ls_job_member(&plan->job, d) % ls_job_places(&plan->job) /
+                                      (plan->job.tensor ? ls_job_across(&plan->job) : 1))
                 continue;
             const ls_node *node = &graph->nodes[n];
             char name[64];
@@ -445,6 +476,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     LS_TRY(choose_transport(plan, &outline));
     LS_TRY(choose_reduction(workplace, plan));
     LS_TRY(divide_model(plan));
+    LS_TRY(check_slices(plan));
     LS_TRY(ls_plan_place_faults(workplace, plan));
     LS_TRY(check_target(plan));
     LS_TRY(ls_sync_bn_check_devices(plan));

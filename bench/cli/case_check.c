@@ -5,6 +5,7 @@
 #include "bench/case/profile.h"
 #include "bench/cli/cases.h"
 #include "common/base/numbers.h"
+#include "common/nn/graph_split.h"
 #include "common/nn/model.h"
 #include "common/nn/places.h"
 #include "impl/strategies.h"
@@ -33,6 +34,8 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
     if (!place)
         return ls_fail_memory("placement", (size_t)graph->count * sizeof *place);
     ls_status status = ls_places_balance(graph, places, place);
+    if (!status && job->tensor)
+        ls_graph_split_stages(graph, place);
     if (!status)
         status = ls_places_check(graph, place, (int)places);
     free(place);
@@ -55,9 +58,14 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model, int
                        "times the number of devices overflows; give a smaller batch");
     LS_TRY(ls_strategy_check(strategy, &outline));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
-    return ls_strategy_divides(strategy, &job.options)
-               ? check_division(&job, model, devices / replicas)
-               : LS_OK;
+    const int64_t places = devices / replicas, stages = job.stages > 1 ? job.stages : 1;
+    const int64_t splits = job.exact ? job.micro_splits : job.tensor ? places / stages : 1;
+    if (splits > 1 || job.tensor)
+        LS_TRY(
+            ls_graph_split_check(model->graph, splits, job.exact ? "--micro-splits" : "--devices"));
+    if (!ls_strategy_divides(strategy, &job.options) && !(job.tensor && stages > 1))
+        return LS_OK;
+    return check_division(&job, model, job.tensor ? stages : places);
 }
 
 ls_status ls_case_check(const ls_case *one, const ls_request *request)

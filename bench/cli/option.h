@@ -55,6 +55,7 @@ typedef struct ls_option {
     const char *help;        /**< one line */
     unsigned commands;       /**< LS_FOR_* */
     bool sweeps;             /**< a list makes a case of each value */
+    bool late;               /**< declared options decide which cases have it */
     bool whole;              /**< a comma is part of the value; only a plan has lists of them */
     bool continues;          /**< a comma before `name=` is part of the value */
     bool is_switch;          /**< yes or no; yes if no value follows */

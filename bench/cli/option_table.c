@@ -2,13 +2,14 @@
 /*
  * Option table: see option_table.h. One entry per option, in the order of `--help`; an option that
  * another one's `applies` reads comes before it. Options that strategies, models and data sets
- * declare follow.
+ * declare follow; then those that are `late`, since declared ones decide which cases have them.
  */
 #include "bench/cli/option_table.h"
 
 #include "bench/cli/option_values.h"
 #include "bench/output/results_db.h"
 #include "common/data/data.h"
+#include "common/nn/graph_split.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
 
@@ -50,7 +51,17 @@ static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* numbers 
 
 static bool reduces(const ls_strategy *strategy)
 {
+    return strategy->reduces || ls_strategy_splits(strategy);
+}
+
+static bool has_buckets(const ls_strategy *strategy)
+{
     return strategy->reduces;
+}
+
+static bool slices(const ls_strategy *strategy)
+{
+    return strategy->slices;
 }
 
 static const ls_option general[] = {
@@ -131,6 +142,11 @@ static const ls_option general[] = {
     {"micro-shards", "S", "16", "shards", "shards into which exact mode divides a batch",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_shards), .low = 1,
      .high = MANY, .applies = ls_case_is_exact, .concerns = "cases with --reduce exact"},
+    {"micro-splits", "Z", "1", "slices",
+     "slices into which exact mode splits pairs of dense layers", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_splits), .low = 1,
+     .high = LS_SPLITS, .applies = ls_case_has_slices, .of = slices, .late = true,
+     .concerns = "--reduce exact"},
     {"gate-steps", "N", "10", "steps",
      "steps compared with the reference; 0: not compared (verify compares all)", LS_FOR_RUN,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_int64, IN_CASE(gate_steps), .low = 0,
@@ -145,7 +161,7 @@ static const ls_option general[] = {
      .of = reduces},
     {"bucket-bytes", "SIZE", "auto", "bytes", "bucket of an all-reduce: 25MiB; 0: one per variable",
      RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_bucket, IN_CASE(bucket_bytes),
-     .applies = ls_case_has_buckets, .of = reduces, .concerns = "--reduce fast"},
+     .applies = ls_case_has_buckets, .of = has_buckets, .concerns = "--reduce fast"},
     {"comm", "auto|thread" COMM_MPI COMM_NCCL "|device", "auto", "", COMM_HELP,
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_comm, IN_CASE(comm)},
     {"ranks", "N", "1", "ranks", "ranks as threads of this process (--comm thread)",
@@ -380,11 +396,16 @@ static void append_declared(const ls_declared_option *const *list)
 
 static void make_table(void)
 {
-    for (size_t i = 0; i < sizeof general / sizeof *general; i++)
-        append(&general[i]);
+    const size_t count = sizeof general / sizeof *general;
+    for (size_t i = 0; i < count; i++)
+        if (!general[i].late)
+            append(&general[i]);
     for (size_t o = 0; o < sizeof owners / sizeof *owners; o++)
         for (const void *const *entry = owners[o].registry->entries; *entry; entry++)
             append_declared(((const ls_declared_owner *)*entry)->options);
+    for (size_t i = 0; i < count; i++)
+        if (general[i].late)
+            append(&general[i]);
 }
 
 const ls_option *ls_option_table(size_t *count)

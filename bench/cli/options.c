@@ -22,13 +22,14 @@ static void set_defaults(ls_request *request)
 {
     size_t count;
     const ls_option *table = ls_option_table(&count);
-    for (size_t i = 0; i < count && !table[i].declared; i++) {
+    for (size_t i = 0; i < count; i++) {
         const ls_setting setting = {.option = &table[i],
                                     .text = table[i].fallback,
                                     .processes = request->processes,
                                     .one = table[i].sweeps ? request->cases : NULL,
                                     .request = table[i].sweeps ? NULL : request};
-        if (table[i].set != ls_set_text && !table[i].whole && table[i].set != ls_set_memory)
+        if (!table[i].declared && table[i].set != ls_set_text && !table[i].whole &&
+            table[i].set != ls_set_memory)
             ls_status_free(table[i].set(&setting));
     }
     request->max_time_ns = 60000000000u;

@@ -5,6 +5,7 @@
 
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
+#include "common/nn/graph_split.h"
 #include "impl/replicas.h"
 
 #include <stdlib.h>
@@ -16,6 +17,7 @@ typedef struct oracle {
     const ls_job *its_job;
     int count; /* n: number of parts */
     ls_replica *replica;
+    ls_graph_part split;           /* the model with layers in slices; graph NULL: none is */
     ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory. If replicas sum their
                                     * batch statistics: one slice of n pieces, the others NULL */
     ls_op_list update, apply;      /* `apply`: for a given gradient that includes weight decay */
@@ -104,8 +106,14 @@ static ls_status open_sums(oracle *me)
 static ls_status open_parts(oracle *me)
 {
     const ls_job *job = me->base.job;
-    const ls_replica_options options = {
-        .job = job, .device = job->devices[0], .rows = job->batch, .sums = 1};
+    if (ls_job_splits(me->its_job) > 1)
+        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(me->its_job), me->its_job->allreduce,
+                              &me->split));
+    const ls_replica_options options = {.job = job,
+                                        .device = job->devices[0],
+                                        .rows = job->batch,
+                                        .sums = 1,
+                                        .part = me->split.graph ? &me->split : NULL};
     LS_TRY(ls_replica_open(&options, &me->replica));
     LS_TRY(open_slices(me, LS_FULL));
     LS_TRY(open_slices(me, LS_TAIL));
@@ -258,8 +266,7 @@ static ls_status one_step(oracle *me, int batch_kind)
     LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
     LS_TRY(ls_op_list_enqueue(me->given ? &me->apply : &me->update, r->queue));
     LS_TRY(ls_op_list_enqueue(&me->finish[batch_kind], r->queue));
-    /* Including weight decay. */
-    return ls_queue_read(r->queue, gradient, r->gradients, r->elements * sizeof *gradient);
+    return ls_replica_gradient(r, gradient); /* including weight decay */
 }
 
 static ls_status step(ls_run *run, ls_batch_kind kind, uint64_t times)
@@ -316,6 +323,7 @@ static void close_run(ls_run *run)
         free(me->slices[b]);
     }
     ls_replica_close(me->replica);
+    ls_graph_part_close(&me->split);
     for (int b = 0; b < LS_BATCHES; b++) {
         ls_sum_order_close(&me->order[b]);
         free(me->has[b]);

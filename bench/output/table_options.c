@@ -10,9 +10,9 @@
 
 /* These first, in this order; then the others in order of appearance. */
 static const char *const first[] = {
-    "model",        "data",   "strategy", "devices",   "batch_global", "steps", "epochs",
-    "reduce",       "link",   "inject",   "optimizer", "lr",           "seed",  "warmup",
-    "micro_shards", "blocks", "ranks",    "scaling",   "comm",
+    "model",        "data",         "strategy", "devices",   "batch_global", "steps", "epochs",
+    "reduce",       "link",         "inject",   "optimizer", "lr",           "seed",  "warmup",
+    "micro_shards", "micro_splits", "blocks",   "ranks",     "scaling",      "comm",
 };
 
 /* These last: by default (auto) they follow from the others. */

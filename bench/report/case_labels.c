@@ -16,9 +16,10 @@
 #include <string.h>
 
 /* Options of how the work is divided, besides strategies' own. */
-static const char divided[] = " model strategy devices ranks hosts scaling batch_global reduce "
-                              "micro_shards allreduce bucket_bytes model_parallel_place "
-                              "variable_device comm memory ";
+static const char divided[] =
+    " model strategy devices ranks hosts scaling batch_global reduce "
+    "micro_shards micro_splits allreduce bucket_bytes model_parallel_place "
+    "variable_device comm memory ";
 
 /* Without it, a case of several devices has none. */
 static const char optional[] = " link inject ";

@@ -226,7 +226,7 @@ static json_t *pipeline_group(const ls_job *job, const ls_bubble *bubble)
     json_t *group = json_object();
     if (!isfinite(bubble->measured))
         return group;
-    double p = (double)ls_job_places(job), m = job->microbatches;
+    double p = (double)ls_job_stages(job), m = job->microbatches;
     ls_put_real(group, "bubble", bubble->measured);
     ls_put_real(group, "bubble_formula", bubble->formula);
     ls_put_real(group, "bubble_equal", (p - 1) / (m + p - 1));

@@ -75,6 +75,8 @@ static void put_training(json_t *group, const ls_row_facts *f)
     ls_put_text(group, "reduce", ls_reduce_words[c->reduce]);
     if (job->exact)
         ls_put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
+    if (ls_case_has_slices(c))
+        ls_put_integer(group, "micro_splits", (uint64_t)job->micro_splits);
 }
 
 /* Options declared by strategies, models and data: --ps-mode becomes the field ps_mode. */
@@ -109,7 +111,9 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
                            : job->bucket_bytes);
         json_object_set_new(group, "overlap", json_boolean(job->overlap));
     }
-    if (ls_strategy_divides(plan->strategy, &job->options))
+    if (ls_strategy_splits(plan->strategy))
+        ls_put_text(group, "allreduce", job->allreduce->name);
+    if (plan->place && !job->tensor)
         put_placement(group, plan);
 }
 

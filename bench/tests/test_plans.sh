@@ -23,7 +23,7 @@ lockstep run --plan "$plans/strategies.yaml" --dry-run
 expect "lines of a dry run fit 80 columns" [ "$(awk 'length > 80' out)" = "" ]
 COLUMNS=60 lockstep run --plan "$plans/strategies.yaml" --dry-run
 expect "or 60" [ "$(awk 'length > 60' out)" = "" ]
-expect "it has a line a case" [ "$(grep -c "^ *[0-9]* " <(sed "/^$/,\$d" out))" -eq 15 ]
+expect "it has a line a case" [ "$(grep -c "^ *[0-9]* " <(sed "/^$/,\$d" out))" -eq 16 ]
 expect "then what each device needs, the largest use first" \
     grep -qE '^ +cpu:0\+cpu:1: [0-9.]+ [KMG]iB each: (activations|parameters|optimizer) ' out
 

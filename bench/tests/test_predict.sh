@@ -106,10 +106,10 @@ rows "every strategy takes a profile" "len({x['case']['strategy'] for x in rows}
 # ---- The strategies' own steps ------------------------------------------------------------------
 
 all="--model mlp:784-16-10 --data synthetic:500 --batch 60 --devices 3 --strategy independent,towers,mirrored,zero"
-all+=",local-sgd,gossip,model-parallel,pipeline,ps"
+all+=",local-sgd,gossip,model-parallel,pipeline,tensor-parallel,ps"
 # shellcheck disable=SC2086
 lockstep_ok predict $form $all --durations flops=1e9 --platform flat:latency=1us
-rows "what is played sends what the strategy's formula says" "len(rows) == 9 and all('traffic' not in x or
+rows "what is played sends what the strategy's formula says" "len(rows) == 10 and all('traffic' not in x or
     x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] and
     x['traffic']['messages_sent'] == x['traffic']['messages_formula'] for x in rows) and
     sum('traffic' in x for x in rows) >= 7"

@@ -198,6 +198,15 @@ refused 2 'single, towers or mirrored' run --model resnet:8 --data synthetic:45 
 refused 2 'capture' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy mirrored --capture no --devices 2 --cpu-devices 2 --results none
 refused 2 'colocate-gradients' run --model resnet:8 --data synthetic:45 --sync-bn yes --strategy towers --colocate-gradients no --devices 2 --cpu-devices 2 --results none
 refused 2 'resnet|21' run --model resnet:21 --data synthetic:45 --results none
+# Layers that are split.
+split="run --model mlp:784-32-24-10 --data synthetic:100 --results none --cpu-devices 40"
+refused 2 '--devices|32 columns|33' $split --strategy tensor-parallel --devices 33
+refused 2 '--micro-splits|2 slices|3 devices' $split --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 2
+refused 2 '--micro-splits|32 columns|40' $split --reduce exact --micro-splits 40
+refused 2 '--micro-splits|concerns no case' $split --strategy tensor-parallel --devices 2 --micro-splits 4
+refused 2 '--allreduce|library' $split --strategy tensor-parallel --devices 2 --allreduce library
+refused 2 '2 heads|3' run --model gpt:2-2-16-8-64 --data synthetic:100 --results none --strategy tensor-parallel --devices 3
+refused 2 'dense layers in a row' run --model cnn --data synthetic:100 --results none --strategy tensor-parallel --devices 2
 # Servers are ranks, or the variable device in one process.
 refused 2 '--ps-servers' run --model poly --strategy ps --ps-servers 1 --results none
 refused 2 '--ps-colocate' run --model poly --strategy ps --devices 2 --ps-colocate yes --results none

@@ -76,7 +76,7 @@ static ls_status sample_time(const ls_workplace *workplace, ls_session *session,
 static double width(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
-    const double stages = ls_job_places(job), pieces = job->microbatches;
+    const double stages = ls_job_stages(job), pieces = job->microbatches;
     double devices =
         ls_job_replicas(job) * (pieces > 0 ? stages * pieces / (stages + pieces - 1) : 1);
     const double cores = (double)ls_machine_describe(workplace->machine)->cores_allowed /

@@ -89,6 +89,7 @@ static void be_judge(ls_job *job)
     job->flip_replica = -1; /* only the candidate has planted faults */
     job->microbatches = 0;  /* to a judge, micro-batches are slices */
     job->place = NULL;
+    job->tensor = false;
     job->ps = (ls_ps_options){0};
     job->comm = NULL;
 }
@@ -375,6 +376,26 @@ ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *v
     return session->run->functions->load(session->run, values);
 }
 
+/* Of split layers, what a place has must have the same bits as in the whole, which has them from
+ * each place in turn: so what several places have is alike. */
+static ls_status compare_place(ls_session *session, int place, const float *whole, float *other,
+                               char differs[LS_REASON_SIZE])
+{
+    const ls_variables *variables = &session->job.model->graph->variables;
+    const size_t bytes = variables->elements * sizeof *whole;
+    memcpy(other, whole, bytes);
+    LS_TRY(session->run->functions->gather_device(session->run, place, other));
+    if (*differs || memcmp(other, whole, bytes) == 0)
+        return LS_OK;
+    const size_t at = ls_variables_compare(variables, other, whole).first;
+    const ls_variable *v = ls_variables_holding(variables, at);
+    snprintf(differs, LS_REASON_SIZE,
+             "%s element %zu, which several devices have, is %.9g on device %d, on the last %.9g",
+             v->name, at - v->offset, (double)other[at],
+             ls_job_member(&session->job, (size_t)place), (double)whole[at]);
+    return LS_OK;
+}
+
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
                                       char differs[LS_REASON_SIZE])
 {
@@ -383,7 +404,9 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
     const bool have = strategy->reduces && strategy->equivalent && !session->job.windows;
     *differs = 0;
-    for (size_t i = 1; i < here && have; i++) {
+    for (size_t i = 0; i < session->job.device_count && session->job.tensor; i++)
+        LS_TRY(compare_place(session, (int)i, first, other, differs));
+    for (size_t i = 1; i < here && have && !session->job.tensor; i++) {
         LS_TRY(session->run->functions->gather_replica(session->run, (int)i, other));
         if (memcmp(other, first, variables->elements * sizeof *first) == 0)
             continue;

@@ -284,6 +284,9 @@ typedef struct ls_subtree {
 
 enum { LS_SUBTREES = 128 }; /**< more than a rank can have: two per level of the tree */
 
+/** Where sum(lo, hi) of the tree is cut: lo + the largest power of two below hi - lo. */
+int64_t ls_canonical_middle(int64_t lo, int64_t hi);
+
 /**
  * The finished subtrees of a rank that holds shards floor(rank S / ranks) to floor((rank + 1) S /
  * ranks) - 1, from left to right: the nodes of the tree whose shards are all its own, and whose

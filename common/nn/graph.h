@@ -21,11 +21,22 @@ typedef struct ls_graph ls_graph;
 /** Product of the sizes; 1 for rank 0. */
 int64_t ls_shape_elements(const ls_shape *shape);
 
+typedef struct ls_allreduce ls_allreduce; /* common/comm/comm.h */
+
+/** Which slices of split layers a graph has, and how they are summed (graph_split.h). */
+typedef struct ls_graph_slices {
+    int splits;                /**< Z: slices of the whole; 0: no layer is split */
+    int place, places;         /**< it has part `place` of `places` of them, evenly split */
+    const ls_allreduce *order; /**< of one part that has all: the algorithm in whose order they are
+                                    summed; NULL: exact mode's tree (comm.h) */
+} ls_graph_slices;
+
 /** A model: nodes and their variables. */
 struct ls_graph {
     ls_node *nodes;         /**< [count] in topological order; owned */
     int count;              /**< nodes */
     ls_variables variables; /**< of all nodes; owned */
+    ls_graph_slices slices; /**< all zero: no layer is split */
 };
 
 /** An empty graph, owned by the caller (ls_graph_close). */

@@ -8,6 +8,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+void ls_slab_copy(const ls_slab *slab, float *here, float *there, bool back)
+{
+    const size_t bytes = slab->width * sizeof *here;
+    for (size_t r = 0; r < slab->rows; r++)
+        for (size_t k = 0; k < slab->ranges; k++, here += slab->width) {
+            float *other = there + r * slab->row_stride + k * slab->range_stride;
+            memcpy(back ? here : other, back ? other : here, bytes);
+        }
+}
+
+ls_status ls_graph_part_note(ls_graph_part *part, size_t v, size_t whole, ls_slab slab, size_t at)
+{
+    LS_TRY(ls_grow("split", &part->whole, v, sizeof *part->whole));
+    LS_TRY(ls_grow("split", &part->slabs, v, sizeof *part->slabs));
+    LS_TRY(ls_grow("split", &part->at, v, sizeof *part->at));
+    part->whole[v] = whole;
+    part->slabs[v] = slab;
+    part->at[v] = at;
+    return LS_OK;
+}
+
 /* ---- What the whole graph says --------------------------------------------------------------- */
 
 static bool is_input(const ls_node *node)
@@ -234,7 +255,7 @@ static ls_status list_copies(ls_graph_parts *out)
 ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int places,
                               ls_graph_parts *out)
 {
-    *out = (ls_graph_parts){.whole = whole, .place = place};
+    *out = (ls_graph_parts){.whole = whole, .place = place, .across = 1};
     ls_status status = LS_OK;
     LS_TRY(ls_allocate("parts", &out->parts, (size_t)places, sizeof *out->parts));
     out->count = places;
@@ -256,6 +277,9 @@ void ls_graph_part_close(ls_graph_part *part)
     ls_graph_close(part->graph);
     free(part->local);
     free(part->whole);
+    free(part->slabs);
+    free(part->at);
+    free(part->origin);
 }
 
 void ls_graph_parts_close(ls_graph_parts *parts)
@@ -263,6 +287,7 @@ void ls_graph_parts_close(ls_graph_parts *parts)
     for (int p = 0; p < parts->count; p++)
         ls_graph_part_close(&parts->parts[p]);
     free(parts->parts);
+    free(parts->own_place);
     free(parts->borders);
     free(parts->copies);
     *parts = (ls_graph_parts){0};

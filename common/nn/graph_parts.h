@@ -13,12 +13,26 @@
 
 #include <stdbool.h>
 
+/** Elements of a variable: `rows` times `ranges` ranges of `width`, so many elements apart. */
+typedef struct ls_slab {
+    size_t rows, row_stride, ranges, range_stride, width;
+} ls_slab;
+
+/** Copies a slab of consecutive elements from `here` to where it is in the whole, from its first
+ * element `there` on; `back`: the other way. */
+void ls_slab_copy(const ls_slab *slab, float *here, float *there, bool back);
+
 /** One place's part. */
 typedef struct ls_graph_part {
     ls_graph *graph;
     int *local; /**< [nodes of the whole] index here, of the node or of its border; -1: neither */
-    size_t *whole; /**< [variables here] offset of it, or of its original, in the whole's */
-    size_t owned;  /**< elements of the variables that it owns, which are first */
+    size_t *whole;  /**< [variables here] offset of it, or of its original, in the whole's */
+    ls_slab *slabs; /**< [variables here] elements of the original; NULL: all of them */
+    /* Of a split graph (graph_split.h), or a place's part of one: */
+    const ls_graph *split; /**< that graph; NULL: neither */
+    size_t *at;            /**< [variables here] offset in its flat buffer */
+    int *origin;           /**< [nodes here] of that graph: node of the whole that it is made of */
+    size_t owned;          /**< elements of the variables that it owns, which are first */
 } ls_graph_part;
 
 /** The output of a node that another place uses, too. */
@@ -40,8 +54,11 @@ typedef struct ls_variable_copy {
 
 typedef struct ls_graph_parts {
     const ls_graph *whole;
-    const int *place; /**< [nodes of the whole] */
+    const int *place; /**< [nodes of the whole] the first that has it */
+    int *own_place;   /**< the same, if it belongs to the parts; NULL: it is borrowed */
     int count;        /**< places */
+    int across;       /**< consecutive places that all have nodes of no slice (graph_split.h); 1:
+                           each node is on one */
     ls_graph_part *parts;
     ls_border *borders; /**< in order of their nodes, then of places */
     size_t border_count;
@@ -60,3 +77,15 @@ ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int place
 /** Zero-filled ones hold nothing. */
 void ls_graph_part_close(ls_graph_part *part);
 void ls_graph_parts_close(ls_graph_parts *parts);
+
+/** Whether a place has a node of the whole. */
+static inline bool ls_graph_parts_have(const ls_graph_parts *parts, int place, int node)
+{
+    const bool shared = parts->across > 1 && !parts->whole->nodes[node].slice;
+    return shared ? parts->place[node] / parts->across == place / parts->across
+                  : parts->place[node] == place;
+}
+
+/** Notes where variable number v of a part, its last one, is in the whole and in the split graph.
+ */
+ls_status ls_graph_part_note(ls_graph_part *part, size_t v, size_t whole, ls_slab slab, size_t at);

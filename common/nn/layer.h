@@ -37,6 +37,9 @@ typedef struct ls_layer_site {
     void *kept;                /**< kept_bytes of memory from forward to backward; or NULL */
     double *loss;              /**< loss layers: [1] or NULL */
     void *target;              /**< loss layers: int32 [rows, positions] or real [rows, elements] */
+    void *part[LS_NODE_INPUTS]; /**< fork, join: what the slices here give to their sum, in order,
+                                     real [rows, elements]; the first becomes the sum */
+    int parts;                  /**< how many */
 } ls_layer_site;
 
 /** A matrix product that a layer's pass consists of, `times` over: [m,k] by [k,n]. */
@@ -107,8 +110,17 @@ LS_KERNEL_ENTRIES(LS_LAYER_PUT)
 ls_status ls_layer_forward(const ls_layer_site *site, ls_op_list *ops);
 ls_status ls_layer_backward(const ls_layer_site *site, ls_op_list *ops);
 
-/** The border node of graph_parts.h; models cannot name it. */
+/** The border node of graph_parts.h, and where slices begin and end (graph_split.h); models cannot
+ * name these. */
 extern const ls_layer ls_layer_border;
+extern const ls_layer ls_layer_fork;
+extern const ls_layer ls_layer_join;
+
+enum { LS_LAYER_TREES = 64 };
+
+/** Of a fork or join: the sums that it leaves of its parts, one for each finished subtree of exact
+ * mode's tree (comm.h), in order; the first is part 0. Returns how many. */
+int ls_layer_part_sums(const ls_layer_site *site, void *out[LS_LAYER_TREES]);
 
 extern const ls_registry ls_layers; /**< of ls_layer */
 

@@ -4,7 +4,10 @@
  * buffer and, if a gradient must reach it, a gradient buffer. If a ReLU is the only user of a
  * layer's output, that layer applies it in its buffer if it can; the layer after it applies the
  * mask if it can. A second use of an output computes its gradient into scratch and adds it. So does
- * a second use of variables, in forward order, once backward is done with the first use.
+ * a second use of variables, in forward order, once backward is done with the first use. Forks and
+ * joins (graph_split.h) have memory of other nodes: a join the output of its first input, which has
+ * the join's gradient, as all its inputs have; a fork its input's output and gradient. Of a fork's
+ * users the first computes its gradient there, and all others theirs into scratch.
  */
 #include "common/base/grow.h"
 #include "common/nn/net_private.h"
@@ -20,9 +23,14 @@ static void plan_nodes(const ls_graph *graph, net_node *nodes)
         const ls_node *node = &graph->nodes[n];
         nodes[n].last_use = -1;
         nodes[n].wants_gradient = node->variable_count > 0 || node->border_gradient;
+        nodes[n].is_fork = node->layer == &ls_layer_fork;
+        nodes[n].is_join = node->layer == &ls_layer_join;
         for (int i = 0; i < node->input_count; i++) {
-            nodes[node->inputs[i]].last_use = n;
-            nodes[n].wants_gradient |= nodes[node->inputs[i]].wants_gradient;
+            net_node *input = &nodes[node->inputs[i]];
+            if (!input->is_fork || input->last_use < 0)
+                input->last_use = n;
+            input->joined = nodes[n].is_join;
+            nodes[n].wants_gradient |= input->wants_gradient;
         }
         if (strcmp(node->layer->name, "relu") == 0) {
             const ls_node *before = &graph->nodes[node->inputs[0]];
@@ -75,14 +83,14 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, (size_t)o->rows * row, target));
             continue;
         }
-        if (!my->fused_forward)
+        if (!my->fused_forward && !my->is_fork && !my->is_join)
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->output));
-        if (node->layer->kept_bytes)
+        if (node->layer->kept_bytes && (!(my->is_fork || my->is_join) || graph->slices.order))
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(graph, n, real, o->rows),
                         &my->kept));
         if (!o->gradients)
             continue;
-        if (my->wants_gradient && !my->fused_forward)
+        if (my->wants_gradient && !my->fused_forward && !my->is_fork && !my->joined)
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->gradient));
         for (int i = 0; i < node->input_count; i++)
             if (nodes[node->inputs[i]].wants_gradient && nodes[node->inputs[i]].last_use != n)
@@ -130,10 +138,15 @@ static ls_status take_buffers(ls_net *net)
     else
         LS_TRY(each_buffer(o, net->nodes, &net->target, ls_net_allocate, net));
     for (int n = 0; n < o->graph->count; n++) {
-        if (!net->nodes[n].fused_forward)
-            continue;
-        net->nodes[n].output = net->nodes[graph_node(net, n)->inputs[0]].output;
-        net->nodes[n].gradient = net->nodes[graph_node(net, n)->inputs[0]].gradient;
+        net_node *my = &net->nodes[n];
+        const ls_node *node = graph_node(net, n);
+        const net_node *input = node->input_count ? &net->nodes[node->inputs[0]] : NULL;
+        if (my->fused_forward || my->is_fork || my->is_join)
+            my->output = input->output;
+        if (my->fused_forward || my->is_fork)
+            my->gradient = my->input_scratch[0] ? my->input_scratch[0] : input->gradient;
+        for (int i = 0; i < node->input_count && my->is_join; i++)
+            net->nodes[node->inputs[i]].gradient = my->gradient;
     }
     return LS_OK;
 }
@@ -164,6 +177,20 @@ static void *at_gradient(const ls_net *net, int n, int v)
     return shared ? shared + (items[node->variables[v]].offset - items[node->variables[0]].offset) *
                                  net->options.kernels->table->real_bytes
                   : NULL;
+}
+
+/* What a fork or join adds up. */
+static void list_parts(const ls_net *net, int n, ls_layer_site *site)
+{
+    const ls_node *node = graph_node(net, n);
+    for (int i = 0; i < node->input_count && net->nodes[n].is_join; i++)
+        site->part[site->parts++] = net->nodes[node->inputs[i]].output;
+    for (int user = n + 1; user < net->options.graph->count && net->nodes[n].is_fork; user++) {
+        const net_node *its = &net->nodes[user];
+        if (graph_node(net, user)->input_count && graph_node(net, user)->inputs[0] == n)
+            site->part[site->parts++] =
+                its->input_scratch[0] ? its->input_scratch[0] : net->nodes[n].gradient;
+    }
 }
 
 /* Where gradients of node n's inputs go: the input's buffer, or scratch for later uses. */
@@ -210,6 +237,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
     }
     const int user = net->nodes[n].last_use;
     site.relu_follows = user >= 0 && net->nodes[user].fused_forward;
+    list_parts(net, n, &site);
     aim_gradients(net, n, &site);
     return site;
 }
@@ -223,6 +251,12 @@ static ls_status append_add(ls_net *net, void *sum, const void *part, int64_t co
     return ls_op_list_add(ops, op);
 }
 
+/* Whether sums of other parts come between the halves of a pass. */
+static bool in_halves(const ls_net *net)
+{
+    return net->options.synced || net->options.graph->slices.places > 1;
+}
+
 static ls_status build_forward(ls_net *net, int n)
 {
     const ls_node *node = graph_node(net, n);
@@ -230,7 +264,7 @@ static ls_status build_forward(ls_net *net, int n)
     if (node->layer->role == LS_LAYER_INPUT || my->fused_forward)
         return LS_OK;
     const ls_layer_site site = ls_net_site(net, n);
-    if (net->options.synced && node->layer->forward_rest) {
+    if (in_halves(net) && node->layer->forward_rest) {
         LS_TRY(node->layer->forward(&site, &my->forward));
         LS_TRY(node->layer->forward_rest(&site, &my->forward_rest));
     } else {
@@ -275,7 +309,7 @@ static ls_status build_backward(ls_net *net, int n)
         return LS_OK;
     const ls_layer_site site = ls_net_site(net, n);
     ls_op_list *last = &my->backward;
-    if (net->options.synced && node->layer->backward_rest) {
+    if (in_halves(net) && node->layer->backward_rest) {
         last = &my->backward_rest;
         LS_TRY(node->layer->backward(&site, &my->backward));
         LS_TRY(node->layer->backward_rest(&site, last));
@@ -283,7 +317,7 @@ static ls_status build_backward(ls_net *net, int n)
         LS_TRY(ls_layer_backward(&site, last));
     }
     for (int i = 0; i < node->input_count; i++)
-        if (my->input_scratch[i])
+        if (my->input_scratch[i] && !net->nodes[node->inputs[i]].is_fork)
             LS_TRY(append_add(net, net->nodes[node->inputs[i]].gradient, my->input_scratch[i],
                               net->options.rows * ls_shape_elements(&site.input_node[i]->shape),
                               last));

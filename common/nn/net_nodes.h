@@ -36,6 +36,10 @@ int64_t ls_net_rows(const ls_net *net);
 /** The sums between the halves, device memory, *count; NULL: the node has none. */
 double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count);
 
+/** Of a fork or join (graph_split.h): where its sums of parts are between the halves of backward,
+ * or forward; returns how many. */
+int ls_net_node_part_sums(ls_net *net, int node, void *out[LS_LAYER_TREES]);
+
 /** The passes of a node that can be enqueued by themselves. */
 typedef enum ls_net_pass {
     LS_NET_FORWARD,

@@ -11,7 +11,9 @@ typedef struct net_node {
     bool fused_forward;  /* a ReLU that is fused into its input, and uses its buffers */
     bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
     bool masked_before;  /* the layer before it does */
-    int last_use;        /* last node that uses the output; -1: none */
+    bool is_fork, is_join;
+    bool joined;  /* its only user is a join, whose gradient it has */
+    int last_use; /* last node that uses the output; -1: none */
     void *output, *gradient, *kept;
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient;               /* of a sharing node's variables, one after the other */

@@ -102,6 +102,12 @@ double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count)
     return layer->sums ? layer->sums(&site, backward, count) : NULL;
 }
 
+int ls_net_node_part_sums(ls_net *net, int node, void *out[LS_LAYER_TREES])
+{
+    const ls_layer_site site = ls_net_site(net, node);
+    return ls_layer_part_sums(&site, out);
+}
+
 void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
                        const ls_op_list *out[LS_NET_LISTS])
 {

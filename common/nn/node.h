@@ -8,7 +8,7 @@
 /** What a node computes (layer.h). */
 typedef struct ls_layer ls_layer;
 
-enum { LS_NODE_INPUTS = 4, LS_NODE_VARIABLES = 4, LS_SHAPE_RANK = 4, LS_NODE_OPTION_NAME = 28 };
+enum { LS_NODE_INPUTS = 64, LS_NODE_VARIABLES = 4, LS_SHAPE_RANK = 4, LS_NODE_OPTION_NAME = 28 };
 
 /** Sizes of one sample. */
 typedef struct ls_shape {
@@ -61,4 +61,6 @@ typedef struct ls_node {
     int variable_count;               /**< at most LS_NODE_VARIABLES */
     bool exported;                    /**< another place takes its output, too (graph_parts.h) */
     bool border_gradient;             /**< border: a gradient must reach its output */
+    int slice;                        /**< number, from 1, of the slice of split layers that it
+                                           computes (graph_split.h); 0: of none */
 } ls_node;

@@ -56,5 +56,11 @@ ls_traffic ls_step_clip_traffic(const ls_step *step);
 /** Appends a copy on a lane; counted as traffic if devices differ. Refuses spans of two sizes, and
  * of two processes; nothing if both are in another process. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
+/** Appends the messages of what a node's pass has made final for other places. */
+void ls_step_cross(ls_step *step, int replica, int piece, int node, bool backward);
+/** Whether a sum over places completes the node's pass. */
+bool ls_step_is_summed(const ls_step *step, int node, bool backward);
+/** ls_sum_outputs, or ls_sum_input_gradients, if layers are split. */
+void ls_step_sum_places(ls_step *step, int replica, int piece, int node, bool backward);
 /** Appends the ends of all members' steps, behind all that `build` describes. */
 void ls_step_append_ends(ls_step *step);

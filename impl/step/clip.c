@@ -32,6 +32,13 @@ static ls_status add_run(const ls_variables *whole, size_t first, size_t count, 
     return LS_OK;
 }
 
+/* All variables: of slices, if layers are split. */
+static const ls_variables *whole_of(const ls_step *s)
+{
+    const ls_graph *split = s->plan->split.graph;
+    return split ? &split->variables : &ls_step_job(s)->model->graph->variables;
+}
+
 /* Adds the blocks of all variables in a range. */
 static ls_status add_range(const ls_variables *whole, ls_range range, runs *out)
 {
@@ -44,10 +51,17 @@ static ls_status add_range(const ls_variables *whole, ls_range range, runs *out)
     return LS_OK;
 }
 
-/* Of a server, or of a place: of variables that several places use, the owner has the blocks. */
+/* Whether a place sends what all places of its stage have: the first one, to other stages. */
+static bool sends_rest(const ls_step *s, int member)
+{
+    return ls_stages(s) > 1 && ls_place_of(s, member) % s->plan->parts.across == 0;
+}
+
+/* Of a server, or of a place: of variables that several places use, the owner has the blocks; of
+ * those that all places have, nobody sends them. */
 static ls_status find_runs(const ls_step *s, int member, runs *out)
 {
-    const ls_variables *whole = &ls_step_job(s)->model->graph->variables;
+    const ls_variables *whole = whole_of(s);
     ls_range range;
     *out = (runs){0};
     for (size_t i = 0; s->plan->servers.servers && ls_shard_range(s, member, i, &range); i++)
@@ -57,8 +71,10 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     const ls_graph_part *part = &s->plan->parts.parts[ls_place_of(s, member)];
     for (size_t i = 0; i < part->graph->variables.count; i++) {
         const ls_variable *v = &part->graph->variables.items[i];
+        if (s->plan->job->tensor && !ls_graph_slice(part->graph, i) && !sends_rest(s, member))
+            continue;
         if (v->offset < part->owned)
-            LS_TRY(add_run(whole, part->whole[i], v->count, out));
+            LS_TRY(add_run(whole, part->split ? part->at[i] : part->whole[i], v->count, out));
     }
     return LS_OK;
 }
@@ -149,11 +165,21 @@ static ls_range senders(const ls_step *s)
     return (ls_range){(size_t)first, has_exchange(s) ? (size_t)count : 0};
 }
 
+/* How many blocks' sums are sent. */
+static size_t sent_blocks(const ls_step *s)
+{
+    const ls_variables *whole = whole_of(s);
+    size_t blocks = ls_blocks_before(whole, whole->elements);
+    for (size_t v = 0; v < whole->count && s->plan->job->tensor && ls_stages(s) == 1; v++)
+        if (!ls_graph_slice(s->plan->split.graph, v))
+            blocks -= (size_t)ls_square_blocks((int64_t)whole->items[v].count);
+    return blocks;
+}
+
 /* Each sum goes to all others that have a part of the same variables; messages: a run each. */
 ls_traffic ls_step_clip_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
-    const ls_variables *whole = &job->model->graph->variables;
     const ls_range members = senders(s);
     ls_traffic sum = {0};
     if (job->clip == 0 || ls_ps_by_arrival(&job->ps))
@@ -162,7 +188,7 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
         return ls_step_squares_traffic(s);
     const uint64_t groups = s->plan->servers.servers ? 1 : (uint64_t)s->plan->replicas;
     const uint64_t others = members.count ? members.count / groups - 1 : 0;
-    sum.bytes_sent = groups * others * ls_blocks_before(whole, whole->elements) * sizeof(double);
+    sum.bytes_sent = groups * others * sent_blocks(s) * sizeof(double);
     for (size_t m = members.first; m < members.first + members.count; m++) {
         runs own;
         ls_status_free(find_runs(s, (int)m, &own));

@@ -134,6 +134,7 @@ static ls_status sum_shares(const ls_job *job, const bool *has, int count, ls_su
 /* A place's sums: those of its group, and one for the parts of a replica. */
 typedef struct place_sum {
     const ls_graph_part *part;
+    bool copied;     /* a place before has what is in no slice, too */
     const bool *has; /* [replicas, parts] */
     int parts;       /* of a replica */
     int above;       /* number of that sum */
@@ -147,9 +148,11 @@ static ls_status add_step(const place_sum *p, ls_order_step step)
     for (size_t v = 0; v < p->part->graph->variables.count; v++) {
         const ls_variable *mine = &p->part->graph->variables.items[v];
         const ls_range both = ls_range_common(range, (ls_range){mine->offset, mine->count});
-        step.first = p->part->whole[v] + both.first - mine->offset;
+        const bool again = p->copied && p->part->split && !ls_graph_slice(p->part->graph, v);
+        step.first =
+            (p->part->split ? p->part->at[v] : p->part->whole[v]) + both.first - mine->offset;
         step.count = both.count;
-        if (both.count)
+        if (both.count && !again) /* what all places have is summed once */
             LS_TRY(ls_sum_order_add(p->out, &step));
     }
     return LS_OK;
@@ -185,7 +188,8 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
         all[d] = true; /* add_replica skips parts without a gradient */
     ls_sum_order group = {0};
     ls_status status = sum_group(job, parts, place, all, n, &group);
-    const place_sum p = {part, has, ls_job_parts(job) / n, group.sums, out};
+    const place_sum p = {part, place % parts->across != 0, has, ls_job_parts(job) / n, group.sums,
+                         out};
     for (size_t i = 0; i < group.count && !status; i++) {
         ls_order_step step = group.steps[i];
         if (step.input >= 0) {
@@ -202,14 +206,22 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
     ls_graph_parts parts = {0};
-    if (!job->place && job->split_replicas > 1)
-        return sum_shares(job, has, count, out);
-    if (!job->place)
-        return sum_group(job, &parts, 0, has, count, out);
-    LS_TRY(ls_graph_parts_open(job->model->graph, job->place, ls_job_places(job), &parts));
+    ls_graph_part split = {0};
     ls_status status = LS_OK;
+    if (!job->place && !job->tensor && job->split_replicas > 1)
+        return sum_shares(job, has, count, out);
+    if (!job->place && !job->tensor)
+        return sum_group(job, &parts, 0, has, count, out);
+    if (job->tensor)
+        status = ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &split);
+    if (!status)
+        status = job->tensor ? ls_graph_split_places(&split, job->place, ls_job_stages(job),
+                                                     ls_job_across(job), &parts)
+                             : ls_graph_parts_open(job->model->graph, job->place,
+                                                   ls_job_places(job), &parts);
     for (int p = 0; p < parts.count && !status; p++)
         status = sum_place(job, &parts, p, has, out);
     ls_graph_parts_close(&parts);
+    ls_graph_part_close(&split);
     return status;
 }

@@ -102,9 +102,9 @@ static ls_traffic count_ends(ls_comm *const *comms, int count)
 }
 
 /* Enqueues the tasks of one ls_comm_enqueue, with their communicator's ends of all ranks. */
-static ls_status enqueue_call(ls_step_run *run, int kind, const ls_task *first, int tasks)
+static ls_status enqueue_together(ls_step_run *run, const ls_step_program *p, const ls_task *first,
+                                  int tasks)
 {
-    const ls_step_program *p = &run->program[kind];
     const ls_ends *channel = &run->resources.ends[first->end.channel];
     ls_comm *const *ends = channel->comms;
     const int size = ends[0]->size;
@@ -121,12 +121,21 @@ static ls_status enqueue_call(ls_step_run *run, int kind, const ls_task *first, 
     }
     for (int i = 0; i < tasks; i++) {
         const int rank = channel->of[run->plan.lanes.items[first[i].lane].member].comm->rank;
-        LS_TRY(enqueue_waits(run, kind, &first[i]));
         ops[rank] = (ls_op_list){.items = p->ops + first[i].ops.first, .count = first[i].ops.count};
         lists[rank].queue = queue_of(run, first[i].lane);
     }
+    return ls_comm_enqueue(ends, lists, size);
+}
+
+/* The same with the tasks' waits; counts what they send. */
+static ls_status enqueue_call(ls_step_run *run, int kind, const ls_task *first, int tasks)
+{
+    ls_comm *const *ends = run->resources.ends[first->end.channel].comms;
+    const int size = ends[0]->size;
+    for (int i = 0; i < tasks; i++)
+        LS_TRY(enqueue_waits(run, kind, &first[i]));
     const ls_traffic before = count_ends(ends, size);
-    LS_TRY(ls_comm_enqueue(ends, lists, size));
+    LS_TRY(enqueue_together(run, &run->program[kind], first, tasks));
     const ls_traffic after = count_ends(ends, size);
     ls_traffic_add(&run->lowered.called[kind],
                    (ls_traffic){after.bytes_sent - before.bytes_sent,
@@ -169,11 +178,29 @@ ls_status ls_enqueue_apart(ls_step_run *run, const ls_step_program *p)
     return LS_OK;
 }
 
+/* The last of consecutive ends of one sum, which wait for each other; else the task itself. */
+static size_t last_end(const ls_step_program *p, size_t first)
+{
+    const ls_task *tasks = p->tasks;
+    size_t last = first;
+    while (tasks[first].end.channel >= LS_GROUPS && last + 1 < p->task_count &&
+           tasks[last + 1].end.channel == tasks[first].end.channel &&
+           tasks[last + 1].lane > tasks[last].lane)
+        last++;
+    return last;
+}
+
 ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *p)
 {
-    for (size_t t = 0; t < p->task_count; t++) {
-        LS_TRY(enqueue_work(run, p, &p->tasks[t]));
-        LS_TRY(ls_queue_sync(queue_of(run, p->tasks[t].lane)));
+    for (size_t t = 0, first; t < p->task_count; t++) {
+        first = t;
+        t = last_end(p, t);
+        if (p->tasks[first].call >= 0)
+            LS_TRY(enqueue_together(run, p, &p->tasks[first], (int)(t + 1 - first)));
+        for (size_t i = first; i <= t && p->tasks[first].call < 0; i++)
+            LS_TRY(enqueue_work(run, p, &p->tasks[i]));
+        for (size_t i = first; i <= t; i++)
+            LS_TRY(ls_queue_sync(queue_of(run, p->tasks[i].lane)));
     }
     return LS_OK;
 }

@@ -33,7 +33,9 @@ static ls_status open_member(ls_resources *r, int index)
         .number = shadow ? index - plan->total : index,
         .rows = d >= 0 ? job->batch : 0,
         .sums = d >= 0 ? ls_replicated_sums(job, d) : 1,
-        .part = plan->parts.count ? &plan->parts.parts[planned->place] : NULL,
+        .part = plan->parts.count   ? &plan->parts.parts[planned->place]
+                : plan->split.graph ? &plan->split
+                                    : NULL,
         .shares = {.buckets = plan->sharing ? &plan->groups->buckets : NULL,
                    .share = plan->sharing ? index % plan->sharing : 0,
                    .count = plan->sharing},
@@ -144,6 +146,7 @@ ls_status ls_resources_open(const ls_step_plan *plan, ls_resources *r)
     LS_TRY(ls_comm_agree(all, ls_inboxes_open(r)));
     LS_TRY(ls_places_open(r));
     LS_TRY(ls_ends_open(r));
+    LS_TRY(ls_sums_open(r));
     return ls_groups_open(r);
 }
 

@@ -67,7 +67,7 @@ static void write_range(ls_range range, FILE *out)
 const char *ls_names_node(const ls_graph_parts *parts, int place, int node, char text[LS_NODE_NAME])
 {
     for (int n = 0; n < parts->whole->count; n++)
-        if (parts->place[n] == place && parts->parts[place].local[n] == node)
+        if (ls_graph_parts_have(parts, place, n) && parts->parts[place].local[n] == node)
             return ls_graph_node_name(parts->whole, n, text);
     return "";
 }

@@ -60,6 +60,11 @@ int ls_places(const ls_step *s)
     return parts_of(s)->count;
 }
 
+int ls_stages(const ls_step *s)
+{
+    return parts_of(s)->count / parts_of(s)->across;
+}
+
 int ls_nodes(const ls_step *s)
 {
     return parts_of(s)->count ? parts_of(s)->whole->count : 0;
@@ -109,6 +114,18 @@ static void cross(ls_step *s, int replica, int piece, const ls_border *b, crossi
     const int from = member_at(s->plan, replica, what == GRADIENT ? b->to : b->from);
     const int to = member_at(s->plan, replica, what == GRADIENT ? b->from : b->to);
     ls_message(s, border_at(s, b, to, piece, what), border_at(s, b, from, piece, what), LS_REPLACE);
+}
+
+void ls_step_cross(ls_step *s, int replica, int piece, int n, bool backward)
+{
+    const ls_graph_parts *parts = parts_of(s);
+    for (size_t i = 0; i < parts->border_count; i++) {
+        const ls_border *b = &parts->borders[i];
+        if (backward && b->first_use == n && b->gradient)
+            cross(s, replica, piece, b, GRADIENT);
+        if (!backward && b->node == n)
+            cross(s, replica, piece, b, OUTPUT);
+    }
 }
 
 /* Elements of a flat buffer; `flat` is NULL for a member in another process. */
@@ -163,7 +180,8 @@ static void add_shared(ls_step *s, int replica, int piece, size_t copy)
 static bool can_divide(ls_step *s, const char *verb)
 {
     return ls_step_can(s, parts_of(s)->count, verb,
-                       "has no places: the strategy's variables are not LS_VARIABLES_PLACED");
+                       "has no places: the strategy's variables are neither LS_VARIABLES_PLACED "
+                       "nor LS_VARIABLES_SPLIT");
 }
 
 void ls_share_values(ls_step *s, int replica)
@@ -194,38 +212,43 @@ static void gather(ls_step *s, int member, int piece)
 static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
-    ls_net_node_lists(net_of(s, member, piece), node, LS_NET_PREDICT, lists);
+    const bool apart = parts_of(s)->count && s->plan->job->tensor;
+    ls_net_node_lists(net_of(s, member, piece), node, apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT,
+                      lists);
     ls_task_begin(s->program, "predict", member, ls_no_range);
     for (int l = 0; l < LS_NET_LISTS; l++)
         ls_task_add_ops(s->program, lists[l]);
     ls_task_finish(s->program);
 }
 
-void ls_forward_node(ls_step *s, int replica, int piece, int n)
+static void forward_on(ls_step *s, int member, int piece, int node)
 {
-    if (!can_divide(s, "ls_forward_node"))
+    if (!ls_step_replica(s, member))
         return;
-    const int place = parts_of(s)->place[n], member = member_at(s->plan, replica, place);
-    const bool here = ls_step_replica(s, member);
-    if (is_input(s, n))
+    if (s->kind == LS_EVALUATION) {
+        predict(s, member, piece, node);
         return;
-    if (here && s->kind == LS_EVALUATION) {
-        predict(s, member, piece, local(s, place, n));
-    } else if (here) {
-        gather(s, member, piece);
-        ls_step_append_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, local(s, place, n));
     }
-    for (size_t i = 0; i < parts_of(s)->border_count; i++)
-        if (parts_of(s)->borders[i].node == n)
-            cross(s, replica, piece, &parts_of(s)->borders[i], OUTPUT);
+    gather(s, member, piece);
+    ls_step_append_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, node);
 }
 
-/* Whether a node is the first of its place. */
-static bool is_first(const ls_step *s, int n)
+void ls_forward_node(ls_step *s, int replica, int piece, int n)
 {
-    const int place = parts_of(s)->place[n];
+    if (!can_divide(s, "ls_forward_node") || is_input(s, n))
+        return;
+    for (int p = 0; p < ls_places(s); p++)
+        if (ls_graph_parts_have(parts_of(s), p, n))
+            forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
+    if (!ls_step_is_summed(s, n, false))
+        ls_step_cross(s, replica, piece, n, false);
+}
+
+/* Whether a node is the first of a place. */
+static bool is_first(const ls_step *s, int place, int n)
+{
     while (n-- > 0)
-        if (parts_of(s)->place[n] == place && !is_input(s, n))
+        if (ls_graph_parts_have(parts_of(s), place, n) && !is_input(s, n))
             return false;
     return true;
 }
@@ -235,25 +258,26 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     if (!can_divide(s, "ls_backward_node"))
         return;
     const ls_graph_parts *parts = parts_of(s);
-    const int place = parts->place[n], member = member_at(s->plan, replica, place);
-    const bool here = ls_step_replica(s, member);
     if (is_input(s, n))
         return;
-    if (here)
-        ls_step_append_acts(s, "backward", member, piece, 1U << LS_ACT_BACKWARD,
-                            local(s, place, n));
-    for (size_t i = 0; i < parts->border_count; i++)
-        if (parts->borders[i].first_use == n && parts->borders[i].gradient)
-            cross(s, replica, piece, &parts->borders[i], GRADIENT);
+    for (int p = 0; p < ls_places(s); p++)
+        if (ls_graph_parts_have(parts_of(s), p, n) &&
+            ls_step_replica(s, member_at(s->plan, replica, p)))
+            ls_step_append_acts(s, "backward", member_at(s->plan, replica, p), piece,
+                                1U << LS_ACT_BACKWARD, local(s, p, n));
+    if (!ls_step_is_summed(s, n, true))
+        ls_step_cross(s, replica, piece, n, true);
     for (size_t i = 0; i < parts->copy_count; i++)
         if (parts->copies[i].node == n)
             send_shared(s, replica, piece, i);
     for (size_t i = 0; i < parts->copy_count; i++) /* the first use, which is last here, adds all */
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);
-    if (here && is_first(s, n))
-        ls_step_append_acts(s, "add up", member, piece,
-                            1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
+    for (int p = 0; p < ls_places(s); p++)
+        if (ls_graph_parts_have(parts_of(s), p, n) && is_first(s, p, n) &&
+            ls_step_replica(s, member_at(s->plan, replica, p)))
+            ls_step_append_acts(s, "add up", member_at(s->plan, replica, p), piece,
+                                1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
 }
 
 /* ---- Stages ---------------------------------------------------------------------------------- */
@@ -263,6 +287,24 @@ static int begin_of(const ls_step *s, int replica, int microbatch)
 {
     const ls_schedule schedule = ls_schedule_of(s, replica);
     return (int)ls_comm_share((size_t)ls_pieces(s, replica), microbatch, schedule.microbatches);
+}
+
+static int stage_of(const ls_step *s, int n)
+{
+    return parts_of(s)->place[n] / parts_of(s)->across;
+}
+
+/* A node's pass and, if layers are split, the sum over its stage's places. */
+static void forward_and_sum(ls_step *s, int replica, int piece, int n)
+{
+    ls_forward_node(s, replica, piece, n);
+    ls_step_sum_places(s, replica, piece, n, false);
+}
+
+static void backward_and_sum(ls_step *s, int replica, int piece, int n)
+{
+    ls_backward_node(s, replica, piece, n);
+    ls_step_sum_places(s, replica, piece, n, true);
 }
 
 /* Whether there are stages that take micro-batches. */
@@ -280,8 +322,8 @@ void ls_forward_stage(ls_step *s, int replica, int stage, int microbatch)
     const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
     for (int p = begin_of(s, replica, microbatch); p < last; p++)
         for (int n = 0; n < loss; n++)
-            if (parts_of(s)->place[n] == stage)
-                ls_forward_node(s, replica, p, n);
+            if (stage_of(s, n) == stage)
+                forward_and_sum(s, replica, p, n);
 }
 
 void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
@@ -290,11 +332,11 @@ void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
         return;
     const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
     for (int p = begin_of(s, replica, microbatch); p < last; p++) {
-        if (parts_of(s)->place[loss] == stage)
-            ls_forward_node(s, replica, p, loss);
+        if (stage_of(s, loss) == stage)
+            forward_and_sum(s, replica, p, loss);
         for (int n = loss; n >= 0; n--)
-            if (parts_of(s)->place[n] == stage)
-                ls_backward_node(s, replica, p, n);
+            if (stage_of(s, n) == stage)
+                backward_and_sum(s, replica, p, n);
     }
 }
 

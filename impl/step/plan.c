@@ -55,6 +55,11 @@ int ls_step_plan_training(const ls_step_plan *plan)
     return plan->servers.servers ? plan->replicas : plan->total;
 }
 
+int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage)
+{
+    return LS_GROUPS + plan->group_count + replica * ls_job_stages(plan->job) + stage;
+}
+
 int ls_step_plan_own(const ls_step_plan *plan)
 {
     int own = 0;
@@ -131,7 +136,17 @@ static void plan_member(ls_step_plan *plan, int index)
     if (shadow) /* of each replica but the holder */
         m->device = number == plan->holder ? -1 : number_of(job, job->variable_device);
     if (plan->parts.count && job->microbatches > 0)
-        m->slots = slots_of(job, replica, m->place);
+        m->slots = slots_of(job, replica, m->place / plan->parts.across);
+}
+
+/* Cuts the model where its nodes are on different places. */
+static ls_status place_nodes(ls_step_plan *plan)
+{
+    const ls_job *job = plan->job;
+    plan->loss_place = job->place[job->model->graph->count - 1];
+    return plan->split.graph
+               ? ls_graph_split_cut(&plan->split, job->place, plan->places, &plan->parts)
+               : ls_graph_parts_open(job->model->graph, job->place, plan->places, &plan->parts);
 }
 
 static ls_status plan_members(ls_step_plan *plan)
@@ -146,10 +161,15 @@ static ls_status plan_members(ls_step_plan *plan)
         LS_TRY(ls_ps_layout_open(job, &plan->servers));
         plan->total = plan->servers.workers + plan->servers.servers;
     }
-    if (ls_strategy_divides(plan->strategy, &job->options)) {
-        LS_TRY(ls_graph_parts_open(job->model->graph, job->place, plan->places, &plan->parts));
-        plan->loss_place = job->place[job->model->graph->count - 1];
-    }
+    if (ls_job_splits(job) > 1 || job->tensor)
+        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &plan->split));
+    if (ls_strategy_divides(plan->strategy, &job->options))
+        LS_TRY(place_nodes(plan));
+    if (job->tensor)
+        LS_TRY(ls_graph_split_places(&plan->split, job->place, ls_job_stages(job),
+                                     ls_job_across(job), &plan->parts));
+    if (job->tensor && job->place)
+        plan->loss_place = job->place[job->model->graph->count - 1] * plan->parts.across;
     plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
     LS_TRY(ls_allocate("step", &plan->here, (size_t)plan->total, sizeof *plan->here));
@@ -269,7 +289,8 @@ static ls_status plan_lanes(ls_step_plan *plan)
     ls_lanes *lanes = &plan->lanes;
     const ls_job *job = plan->job;
     const size_t most = 4 * (size_t)plan->all; /* and of groups, two at most, and transfers */
-    const int channels = LS_GROUPS + plan->group_count;
+    const int sums = plan->job->tensor ? plan->replicas * ls_job_stages(plan->job) : 0;
+    const int channels = LS_GROUPS + plan->group_count + sums;
     const bool served = plan->servers.servers;
     const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->replicas : plan->total;
     LS_TRY(ls_allocate("step", &lanes->items, most, sizeof *lanes->items));
@@ -298,6 +319,12 @@ static ls_status plan_lanes(ls_step_plan *plan)
                     !job->overlap                                   ? NULL
                     : plan->sharing && g >= ls_step_plan_sets(plan) ? "between groups"
                                                                     : "communication");
+    for (int m = 0; m < plan->total && sums; m++)
+        if (plan->members[m].device >= 0)
+            add_end(plan,
+                    ls_step_plan_places(plan, plan->members[m].replica,
+                                        plan->members[m].place / plan->parts.across),
+                    m, NULL);
     return LS_OK;
 }
 
@@ -339,4 +366,5 @@ void ls_step_plan_close(ls_step_plan *plan)
     free(plan->members);
     ls_ps_layout_close(&plan->servers);
     ls_graph_parts_close(&plan->parts);
+    ls_graph_part_close(&plan->split);
 }

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "common/nn/graph_parts.h"
+#include "common/nn/graph_split.h"
 #include "impl/buckets.h"
 #include "impl/ps/ps_layout.h"
 #include "impl/replicas.h"
@@ -42,7 +42,8 @@ typedef struct ls_channel {
 typedef struct ls_lanes {
     ls_lane *items; /**< [count] lane m is the compute lane of member m */
     int count;
-    ls_channel *channels; /**< [channel_count] of messages, then of each group */
+    ls_channel *channels; /**< [channel_count] of messages, then of each group, then between the
+                             places of each replica whose layers are split */
     int channel_count;
 } ls_lanes;
 
@@ -64,6 +65,7 @@ typedef struct ls_step_plan {
     const ls_job *job;
     const ls_strategy *strategy;
     ls_graph_parts parts; /**< the model's, by place; count 0: the model is not divided */
+    ls_graph_part split;  /**< the model with layers split into slices; graph NULL: none is */
     ls_ps_layout servers; /**< all zero: there are no servers */
     int holder;           /**< the member that owns the variables of all: a replica, or one more on
                                the variable device; -1: replicas or servers own them */
@@ -114,6 +116,9 @@ int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out);
 
 /** Number of members except shadows and servers; how busy servers are is in their report. */
 int ls_step_plan_training(const ls_step_plan *plan);
+
+/** The channel between the places of a stage of a replica. */
+int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage);
 
 /** The first member of this process. */
 int ls_step_plan_own(const ls_step_plan *plan);

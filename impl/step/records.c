@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* The numbers that a process sends for each record: its members' last end, in ns from the mark;
- * weight decay's part of the loss, of its first replica; then, for each replica whose loss it
+ * weight decay's parts of the loss, of its first replica; then, for each replica whose loss it
  * has: */
 enum { END, DECAY, REPLICAS };
 enum {
@@ -31,6 +31,7 @@ typedef struct reading {
     const ls_resources *resources;
     const ls_job *job;
     uint64_t first, count;   /* of records */
+    size_t decays;           /* weight decay's parts (ls_replica.decay_parts) */
     size_t width;            /* most numbers that a process sends for a record */
     size_t *at;              /* [replicas] index of the replica's numbers */
     bool gpu;                /* some member of this process is on a GPU */
@@ -55,12 +56,14 @@ static int loss_of(const ls_step_plan *plan, int replica)
 /* Sets `at` and `width`; used [processes] must be zero. */
 static void lay_out(reading *r, size_t *used)
 {
-    r->width = REPLICAS;
+    r->decays = r->plan->split.graph ? (size_t)r->plan->split.graph->slices.splits + 1 : 1;
+    r->width = REPLICAS + r->decays - 1;
     for (int d = 0; d < r->plan->replicas; d++) {
         size_t *its = &used[r->plan->members[loss_of(r->plan, d)].process];
-        r->at[d] = REPLICAS + *its;
+        const size_t before = REPLICAS + r->decays - 1;
+        r->at[d] = before + *its;
         *its += LOSSES + ls_replicated_sums(r->job, d);
-        r->width = REPLICAS + *its > r->width ? REPLICAS + *its : r->width;
+        r->width = before + *its > r->width ? before + *its : r->width;
     }
 }
 
@@ -104,6 +107,9 @@ static ls_status read_member(reading *r, int index)
         has_loss && r->resources->served ? r->resources->served->clients[index].took : NULL;
     const int from = r->plan->holder >= 0 ? r->plan->holder : 0;
     const bool first = index >= from && index < from + r->plan->places;
+    /* Of split layers, every place has the rest of the variables. */
+    const bool counts_rest =
+        !r->job->tensor || r->plan->members[index].place % r->plan->parts.across == 0;
     const bool more = replica->more && (first || replica->sums > 1 || took);
     double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
     uint64_t mark_ns;
@@ -115,8 +121,9 @@ static ls_status read_member(reading *r, int index)
             LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
         if (ends_steps(r, index) && end_ns > numbers[END])
             numbers[END] = end_ns;
-        if (first && replica->decay)
-            numbers[DECAY] += further[replica->sums - 1];
+        for (size_t i = 0; i < r->decays && first && replica->decay; i++)
+            if (i + 1 < r->decays || counts_rest)
+                numbers[DECAY + i] += further[replica->sums - 1 + i];
         if (!has_loss)
             continue;
         double *its = numbers + r->at[d];
@@ -158,13 +165,14 @@ static const double *sent_by(const reading *r, int process, uint64_t k)
  * weight decay's part of the loss. */
 static double find_numbers(const reading *r, uint64_t k, double *decay)
 {
-    double end_ns = 0;
-    *decay = 0;
+    double end_ns = 0, decays[LS_REPLICA_LOSSES] = {0};
     for (int p = 0; p < ls_job_processes(r->job); p++) {
         const double *numbers = sent_by(r, p, k);
         end_ns = numbers[END] > end_ns ? numbers[END] : end_ns;
-        *decay += numbers[DECAY];
+        for (size_t i = 0; i < r->decays; i++)
+            decays[i] += numbers[DECAY + i];
     }
+    *decay = ls_replica_decay_sum(decays, r->decays);
     for (int d = 0; d < r->plan->replicas; d++) {
         const int process = r->plan->members[loss_of(r->plan, d)].process;
         r->each[d] = sent_by(r, process, k) + r->at[d] + LOSSES;

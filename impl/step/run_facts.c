@@ -43,6 +43,13 @@ static ls_status gather_replica(ls_run *run, int index, float *parameters)
                                parameters);
 }
 
+static ls_status gather_device(ls_run *run, int index, float *parameters)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    return ls_resources_gather(&me->resources, ls_step_plan_own(&me->plan) + index, 1, LS_VALUES,
+                               parameters);
+}
+
 static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
                                  ls_step_record *out)
 {
@@ -68,11 +75,11 @@ static ls_program_info describe_replica(const ls_run *run, int index)
 
 static ls_status gradient(ls_run *run, float *out)
 {
-    const ls_replica *r = replica_of(run, ls_step_plan_own(&ls_step_run_of(run)->plan));
+    ls_replica *r = replica_of(run, ls_step_plan_own(&ls_step_run_of(run)->plan));
     if (r->gradient_windows)
         return ls_fail(LS_CODE_USAGE, "gradient", run->strategy->name,
                        "has shares of it on each device; use a strategy that has it whole");
-    return ls_queue_read(r->queue, out, r->gradients, r->elements * sizeof *out);
+    return ls_replica_gradient(r, out);
 }
 
 /* ---- Operations, programs, time -------------------------------------------------------------- */
@@ -335,6 +342,7 @@ const ls_run_functions ls_run_of_steps = {
     .records = ls_steps_records,
     .gather = gather,
     .gather_replica = gather_replica,
+    .gather_device = gather_device,
     .records_replica = records_replica,
     .describe_replica = describe_replica,
     .evaluate = ls_steps_evaluate,

@@ -22,10 +22,14 @@ static ls_status gather_places(ls_step_run *me, float *parameters)
         const ls_graph_part *part = &plan->parts.parts[p];
         for (size_t v = 0; v < part->graph->variables.count; v++) {
             const ls_variable *its = &part->graph->variables.items[v];
-            if (its->offset < part->owned)
-                LS_TRY(ls_broadcast(job, members[p].process, members[0].process,
-                                    members[plan->places - 1].process, parameters + part->whole[v],
-                                    its->count));
+            const ls_slab whole = {.rows = 1, .ranges = 1, .width = its->count};
+            const ls_slab *slab = part->slabs ? &part->slabs[v] : &whole;
+            for (size_t i = 0; i < slab->rows * slab->ranges && its->offset < part->owned; i++)
+                LS_TRY(ls_broadcast(
+                    job, members[p].process, members[0].process, members[plan->places - 1].process,
+                    parameters + part->whole[v] + i / slab->ranges * slab->row_stride +
+                        i % slab->ranges * slab->range_stride,
+                    slab->width));
         }
     }
     return LS_OK;
@@ -76,11 +80,28 @@ static ls_status build_evaluation(ls_step_run *me, int replica)
     return status;
 }
 
-/* Runs tasks one by one: evaluation is not timed. */
+/* What the places of split layers have sent. */
+static ls_traffic count_sums(const ls_step_run *me)
+{
+    const ls_step_plan *plan = &me->plan;
+    ls_traffic sum = {0};
+    for (int c = LS_GROUPS + plan->group_count; c < plan->lanes.channel_count; c++)
+        for (ls_comm *const *comm = me->resources.ends[c].comms; *comm; comm++)
+            if (!ls_comm_is_joint(*comm))
+                ls_traffic_add(&sum, ls_comm_traffic(*comm), 1);
+    return sum;
+}
+
+/* Runs tasks one by one: evaluation is not timed, and what it sends is not a step's. */
 static ls_status predict(void *run)
 {
     ls_step_run *me = run;
-    return ls_enqueue_serially(me, &me->evaluation);
+    const ls_traffic before = count_sums(me);
+    LS_TRY(ls_enqueue_serially(me, &me->evaluation));
+    const ls_traffic after = count_sums(me);
+    me->counts.before.bytes_sent -= after.bytes_sent - before.bytes_sent;
+    me->counts.before.messages_sent -= after.messages_sent - before.messages_sent;
+    return LS_OK;
 }
 
 /* Evaluates by the members, in this process, of the replica of member `own`, divided or not. */
@@ -98,6 +119,8 @@ static ls_status evaluate_replica(ls_step_run *me, int own, uint64_t most, ls_ev
         status = ls_replica_evaluate(parts, count, divided ? predict : NULL, me, most, out);
     for (int i = 0; status && divided && comms[i]; i++)
         comms[i]->backend->abandon(comms[i]); /* for peers that wait for this process */
+    if (status && me->plan.job->tensor)
+        ls_resources_abandon(&me->resources);
     return status;
 }
 

@@ -67,8 +67,10 @@ int ls_replicas(const ls_step *step);
 int ls_members(const ls_step *step);
 int ls_place_of(const ls_step *step, int member);
 
-/** How many places and nodes a divided model has; each node is on one place. */
+/** How many places and nodes a divided model has; each node is on one place, or, if layers are
+ * split, those of no slice on all. */
 int ls_places(const ls_step *step);
+int ls_stages(const ls_step *step); /**< of a divided model: places, or groups of these */
 int ls_nodes(const ls_step *step);
 
 /** The member that owns the variables: a replica on the variable device, or one more member; -1:
@@ -165,14 +167,20 @@ void ls_update(ls_step *step, int member, ls_range range);
 /* ---- A divided replica ----------------------------------------------------------------------- */
 
 /**
- * A node's pass over a piece, on its place. Forward: gathers the place's inputs first, if it has
- * any; then sends the output to the places that use it. Backward: the output's gradient comes back
- * from these. Gradients of variables that several places use go to the owner, which adds them in
- * the order of the nodes. Behind its place's first node follow the additions that the piece makes
- * possible.
+ * A node's pass over a piece, on its place or on all. Forward: gathers the place's inputs first, if
+ * it has any; then sends the output to the places that use it. Backward: the output's gradient
+ * comes back from these. Gradients of variables that several places use go to the owner, which adds
+ * them in the order of the nodes. Behind its place's first node follow the additions that the piece
+ * makes possible.
  */
 void ls_forward_node(ls_step *step, int replica, int piece, int node);
 void ls_backward_node(ls_step *step, int replica, int piece, int node);
+
+/** Of a replica whose layers are split (graph_split.h), between the halves of a join's forward pass
+ * and of a fork's backward pass: the all-reduce of what all places have of the sum; nothing for
+ * other nodes. */
+void ls_sum_outputs(ls_step *step, int replica, int piece, int node);
+void ls_sum_input_gradients(ls_step *step, int replica, int piece, int node);
 
 /** A stage's pass over a micro-batch: the nodes of that place, over all its pieces. The loss is
  * part of the backward pass, which ends with the additions that it makes possible. */
@@ -264,6 +272,9 @@ ls_traffic ls_reduced_traffic(const ls_step *step);
  * all-gather of those whose windows others take before the backward pass, and of the all-reduces of
  * shares between groups. */
 ls_traffic ls_halves_traffic(const ls_step *step);
+
+/** Of the sums between places, in all replicas. */
+ls_traffic ls_sums_traffic(const ls_step *step);
 
 /** Of boundaries between places, and of variables that several places use, in all replicas. */
 ls_traffic ls_border_traffic(const ls_step *step);

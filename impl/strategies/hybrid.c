@@ -13,6 +13,9 @@
  * With `zero` (HSDP) each device has a replica with a slice of its own, and M of them are a group
  * that shares the update; its `build` reduces between the D groups, too (no passes in its line).
  *
+ * With --hybrid-stages S, the inner tensor-parallel is a pipeline of S stages of t places: device
+ * number (d S + s) t + j is place j of stage s.
+ *
  * Reduction order: in fast mode a replica's micro-batches in order, then the all-reduce algorithm's
  * own over replicas, place by place and bucket by bucket; in exact mode the tree. Leaves out:
  * all-reduces of libraries.
@@ -30,7 +33,8 @@
     X("pipeline", pipeline, ls_stage_passes, ls_share_values,                                      \
       &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)                              \
     X("zero", zero, NULL, NULL,                                                                    \
-      &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows)
+      &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows)                     \
+    X("tensor-parallel", tensor_parallel, ls_split_passes, ls_share_values, NULL)
 /* clang-format on */
 #define ENTRY(word, name, passes, behind, ...)   {&ls_strategy_##name, passes, behind},
 #define WORD(word, ...)                          word,
@@ -56,6 +60,15 @@ static const ls_declared_option inner = {"hybrid-inner",
 static const ls_declared_option copies = {
     "hybrid-replicas",      "D", "2", "replicas", "copies of the split model", .low = 1,
     .high = LS_JOB_REPLICAS};
+
+static const ls_declared_option stages = {"hybrid-stages",
+                                          "S",
+                                          "1",
+                                          "stages",
+                                          "of each replica: a pipeline of split layers",
+                                          .low = 1,
+                                          .high = LS_JOB_REPLICAS,
+                                          .when = "--hybrid-inner tensor-parallel"};
 
 static const struct inner_strategy *inner_of(const ls_declared_values *values)
 {
@@ -96,7 +109,10 @@ static ls_traffic formula(const ls_step *s)
 static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
 {
     const ls_strategy *within = inner_of(values)->strategy;
-    return option == &copies || option == &inner ||
+    const bool splits = ls_strategy_splits(within);
+    const bool staged = splits && ls_declared_number(values, &stages) > 1;
+    return option == &copies || option == &inner || (splits && option == &stages) ||
+           (staged && ls_declared_has(ls_strategy_pipeline.options, option)) ||
            (ls_declared_has(within->options, option) &&
             (!within->has || within->has(values, ranks, option)));
 }
@@ -112,6 +128,9 @@ static void resolve(ls_job *job, int ranks)
     job->split_replicas = (int)ls_declared_number(&job->options, &copies);
     if (within->resolve)
         within->resolve(job, ranks);
+    job->stages = job->tensor ? (int)ls_declared_number(&job->options, &stages) : 0;
+    if (job->stages > 1)
+        ls_strategy_pipeline.resolve(job, ranks);
 }
 
 /* Lists the numbers of replicas that divide the devices evenly: "1, 2, 3, 6". */
@@ -148,6 +167,13 @@ static ls_status check(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library sums whole models, and hybrid's replicas are divided; use direct, "
                        "ring, tree, halving-doubling, flat or auto");
+    if (o->job->stages > 1 && places % o->job->stages)
+        return ls_fail(LS_CODE_USAGE, "option", "--hybrid-stages",
+                       "%d stages cannot share a replica's %lld devices evenly; use a divisor of "
+                       "these",
+                       o->job->stages, (long long)places);
+    if (o->job->stages > 1)
+        LS_TRY(ls_strategy_pipeline.check(o));
     return within->check ? within->check(o) : LS_OK;
 }
 
@@ -156,8 +182,10 @@ const ls_strategy ls_strategy_hybrid = {
     .help = "replicas of a model that is split over several devices each",
     .equivalent = true,
     .replicated = true,
+    .slices = true,
     .reduces = true,
-    .options = (const ls_declared_option *const[]){&copies, &inner, INNER_STRATEGIES(OPTIONS) NULL},
+    .options = (const ls_declared_option *const[]){&copies, &inner, &stages,
+                                                   INNER_STRATEGIES(OPTIONS) NULL},
     .inner = strategy_of,
     .has = has,
     .resolve = resolve,

@@ -30,6 +30,7 @@ const ls_strategy ls_strategy_mirrored = {
     .name = "mirrored",
     .help = "a replica per device, gradients summed by an all-reduce in buckets",
     .equivalent = true,
+    .slices = true,
     .syncs_statistics = true,
     .replicated = true,
     .reduces = true,

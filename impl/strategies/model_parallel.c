@@ -44,6 +44,7 @@ const ls_strategy ls_strategy_model_parallel = {
     .help = "one model divided over the devices by layer or branch",
     .equivalent = true,
     .variables = LS_VARIABLES_PLACED,
+    .slices = true,
     .options = (const ls_declared_option *const[]){&ls_option_model_parallel_place, NULL},
     .build = build,
     .formula = ls_border_traffic,

@@ -17,7 +17,7 @@ void ls_stage_passes(ls_step *s, int replica)
     const ls_schedule schedule = ls_schedule_of(s, replica);
     ls_pass pass;
     for (int tick = 0; tick < ls_schedule_ticks(&schedule); tick++) {
-        for (int stage = ls_places(s); stage-- > 0;) {
+        for (int stage = ls_stages(s); stage-- > 0;) {
             if (!ls_schedule_at(&schedule, tick, stage, &pass))
                 continue;
             if (pass.backward)
@@ -75,6 +75,7 @@ const ls_strategy ls_strategy_pipeline = {
     .help = "one model divided by ranges of layers, micro-batches on their way through them",
     .equivalent = true,
     .variables = LS_VARIABLES_PLACED,
+    .slices = true,
     .options = (const ls_declared_option *const[]){&ls_option_pipeline_microbatches,
                                                    &ls_option_pipeline_schedule, NULL},
     .resolve = resolve,

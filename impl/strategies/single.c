@@ -31,6 +31,7 @@ const ls_strategy ls_strategy_single = {
     .name = "single",
     .help = "one device, no replication: the reference",
     .equivalent = true,
+    .slices = true,
     .syncs_statistics = true,
     .replicated = true,
     .check = check,

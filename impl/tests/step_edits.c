@@ -220,6 +220,8 @@ static const struct planted {
     {LS_PLANT_window_early, DROP_WAIT, ALL, "all-gather", "", false},
     {LS_PLANT_window_not_refilled, DROP, BEHIND, "all-gather", "backward", false},
     {LS_PLANT_place_not_reduced, DROP, LAST_RANGE, "all-reduce", NULL, false},
+    {LS_PLANT_outputs_not_summed, DROP, ALL, "sum outputs", NULL, false},
+    {LS_PLANT_dx_not_summed, DROP, ALL, "sum gradients", NULL, false},
     {LS_PLANT_clip_late, EARLY, ALL, "update", "clip", false},
 };
 

@@ -33,6 +33,13 @@ for model in "cnn --batch 13" "cifar10 --batch 5" "twin-lstm:9 --batch 10" "lstm
     expect "$model is equal" [ "$code" -eq 0 ]
     rows "$model" "len(rows) == 4 and $same"
 done
+# Layers that are split: what all places of a replica have is reduced in one order on each.
+lockstep verify --strategy hybrid --hybrid-inner tensor-parallel --devices 6 --hybrid-replicas 3 --model gpt:1-3-12-8-32 \
+    --data synthetic:23 --batch 7 --epochs 1 --allreduce ring $small
+rows "split layers" "len(rows) == 1 and $same"
+lockstep_ok verify --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 --devices 8 --model gpt:2-2-8-8-32 \
+    --data synthetic:23 --batch 8 --epochs 1 --pipeline-microbatches 2 --reduce fast,exact --micro-splits 2 $small
+rows "three axes" "len(rows) == 2 and $same"
 # Four devices that are ranks of one process.
 lockstep_ok verify --strategy hybrid --ranks 2 --devices 2 $mlp --batch 30 --steps 3 --reduce fast,exact $small
 rows "ranks" "len(rows) == 2 and $same and r['case']['ranks'] == 2"
@@ -106,6 +113,8 @@ refused 'hybrid-replicas.*3 replicas.*4 devices evenly; 1, 2, 4 can' --devices 4
 refused 'hybrid-replicas.*2 replicas.*1 devices' --devices 1
 refused 'hybrid-replicas' --devices 2 --hybrid-replicas 0
 refused 'hybrid-inner.*model-parallel' --devices 2 --hybrid-inner towers
+refused 'hybrid-stages.*3 stages.*4 devices' --devices 8 --hybrid-inner tensor-parallel --hybrid-stages 3
+refused 'hybrid-stages.*concerns no case' --devices 8 --hybrid-inner pipeline --hybrid-stages 2
 refused '5 devices.*4 layers' --devices 10
 refused 'batch.*3 samples.*4 replicas' --devices 8 --hybrid-replicas 4 --batch 3
 refused 'micro-shards.*2 shards.*4 replicas' --devices 8 --hybrid-replicas 4 --reduce exact --micro-shards 2

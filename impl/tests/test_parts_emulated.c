@@ -65,7 +65,7 @@ static int close_site(void **state)
 }
 
 /* Returns the parameters after some steps; the caller frees them. */
-static float *train(const site *s, const ls_strategy *strategy, int devices, bool exact)
+static float *train(const site *s, const ls_strategy *strategy, int devices, bool exact, int splits)
 {
     static const ls_declared_values none;
     const size_t elements = s->model->graph->variables.elements;
@@ -84,7 +84,9 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
                   .flip_replica = -1,
                   .schedule = {.initial = 0.01},
                   .exact = exact,
+                  .tensor = ls_strategy_splits(strategy),
                   .micro_shards = 4,
+                  .micro_splits = splits,
                   .table = emulated_table(),
                   .capture = true,
                   .records = 8};
@@ -104,9 +106,9 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
 static void check_bits(const site *s, const ls_strategy *strategy, bool exact)
 {
     const size_t bytes = s->model->graph->variables.elements * sizeof(float);
-    float *expected = train(s, &ls_strategy_single, 1, exact);
+    float *expected = train(s, &ls_strategy_single, 1, exact, 1);
     for (int devices = 2; devices <= DEVICES; devices++) {
-        float *got = train(s, strategy, devices, exact);
+        float *got = train(s, strategy, devices, exact, 1);
         assert_memory_equal(expected, got, bytes);
         free(got);
     }
@@ -130,21 +132,50 @@ static void test_transformer(void **state)
                                                     &ls_strategy_pipeline};
     const site *s = *state;
     const size_t bytes = s->model->graph->variables.elements * sizeof(float);
-    float *expected = train(s, &ls_strategy_single, 1, true);
+    float *expected = train(s, &ls_strategy_single, 1, true, 1);
     for (int i = 0; i < 3; i++) {
-        float *got = train(s, strategies[i], DEVICES, true);
+        float *got = train(s, strategies[i], DEVICES, true, 1);
         assert_memory_equal(expected, got, bytes);
         free(got);
     }
     free(expected);
 }
 
+/* Slices of uneven sizes, on 1, 2 and 3 places; and they are other bits than without slices. */
+static void check_slices(const site *s, int splits)
+{
+    const size_t bytes = s->model->graph->variables.elements * sizeof(float);
+    float *expected = train(s, &ls_strategy_single, 1, true, splits);
+    float *whole = train(s, &ls_strategy_single, 1, true, 1);
+    assert_memory_not_equal(expected, whole, bytes);
+    for (int devices = 1; devices <= DEVICES && devices <= splits; devices++) {
+        float *got = train(s, &ls_strategy_tensor_parallel, devices, true, splits);
+        assert_memory_equal(expected, got, bytes);
+        free(got);
+    }
+    free(expected);
+    free(whole);
+}
+
+static void test_tensor_parallel(void **state)
+{
+    check_slices(*state, 5);
+}
+
+static void test_heads(void **state)
+{
+    check_slices(*state, 2);
+}
+
 int main(void)
 {
-    const struct CMUnitTest transformer[] = {cmocka_unit_test(test_transformer)};
+    const struct CMUnitTest transformer[] = {cmocka_unit_test(test_transformer),
+                                             cmocka_unit_test(test_heads)};
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_model_parallel),
                                        cmocka_unit_test(test_pipeline)};
-    return cmocka_run_group_tests(tests, open_dense, close_site) +
+    const struct CMUnitTest slices[] = {cmocka_unit_test(test_tensor_parallel)};
+    return cmocka_run_group_tests(slices, open_dense, close_site) +
+           cmocka_run_group_tests(tests, open_dense, close_site) +
            cmocka_run_group_tests(tests, open_twin, close_site) +
            cmocka_run_group_tests(transformer, open_gpt, close_site);
 }

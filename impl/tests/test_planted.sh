@@ -169,6 +169,13 @@ applied_twice 0 --strategy zero --zero-stage 3 --devices 3 --model tied --bucket
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
 bucket_left_out 0 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --bucket-bytes 0
 share_not_summed 0 --strategy hybrid --hybrid-inner zero --devices 4 --reduce exact
+outputs_not_summed 0 --strategy tensor-parallel --devices 2
+dx_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --model mlp:784-16-16-16-10
+bias_each_place 0 --strategy tensor-parallel --devices 2
+bias_grad_times 0 --strategy tensor-parallel --devices 2
+copy_apart 0 --strategy tensor-parallel --devices 2
+qkv_contiguous 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --reduce exact --micro-splits 2
+columns_left_out 0 --strategy tensor-parallel --devices 3
 norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
 norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact
 norm_of_shard 0 --strategy ps --ranks 4 --ps-servers 2 --clip 0.01
@@ -234,7 +241,7 @@ judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*,
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*the whole batch has ",
           "alone": r"^step (\d+): .* alone in sequence", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "plain C": r"^kernels: the first gradient of ",
-          "bound": r"^lead: ", "replicas": r"^step (\d+): .* on replica 0 ", "traffic": r"^traffic: ",
+          "bound": r"^lead: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
           "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)

@@ -297,6 +297,14 @@ static void check_divided(const ls_job *job, size_t *left_out, size_t *seen)
     check(&pipelines, "hybrid", NULL, NULL);
 }
 
+/* Layers are split over all devices. */
+static void check_split(const ls_job *job, size_t *left_out, size_t *seen)
+{
+    ls_job split = *job;
+    split.micro_splits = DEVICES + 1;
+    check(&split, "tensor-parallel", left_out, seen);
+}
+
 /* Variables that several places use, and their gradients, are copied between places. */
 static void check_shared(const ls_job *job, const fixture *f)
 {
@@ -335,6 +343,7 @@ static void check_strategies(const ls_job *job, const fixture *f)
     check(&apart, "towers", NULL, NULL);
     check_served(job, NULL, NULL);
     check_divided(job, NULL, NULL);
+    check_split(job, NULL, NULL);
     check_shared(job, f);
     if (job->exact)
         return;
@@ -372,6 +381,7 @@ static void forgotten_accesses_are_seen(void **state)
     check(&f->job, "towers", &left_out, &seen);
     check_served(&f->job, &left_out, &seen);
     check_divided(&f->job, &left_out, &seen);
+    check_split(&f->job, &left_out, &seen);
     printf("%zu of %zu accesses that were left out were seen\n", seen, left_out);
     assert_true(2 * seen > left_out);
 }

@@ -48,6 +48,12 @@ verify 2 --strategy zero --zero-stage 3 --zero-reshard no "${apart[@]}" --device
   --bucket-bytes 0
 verify 6 --strategy zero --zero-stage 1,2,3 --comm device --devices 3 --batch 64 --model mlp:784-16-10 \
   --data synthetic:129 --epochs 2 --bucket-bytes 0 --reduce fast,exact
+# tensor-parallel: slices, uneven, of layers and heads; test_tensor_parallel_slow has more of all.
+split=(--batch 20 --data synthetic:50 --epochs 2)
+verify 3 --strategy single,tensor-parallel --devices 1,3 --model mlp:784-18-16-10 "${split[@]}" --reduce exact \
+  --micro-splits 5
+verify 2 --strategy tensor-parallel --devices 3 --model gpt:1-3-12-8-32 "${split[@]}" --reduce fast,exact --micro-splits 3 \
+  --clip 0.05
 # All-reduces on their own queue (several cores per device), buckets of all sizes, captured or not.
 verify 36 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-16-10 \
   --data synthetic:129 --epochs 2 --bucket-bytes auto,0,2KiB --allreduce ring,direct,tree --capture no,yes
@@ -81,7 +87,7 @@ verify 4 --strategy towers,mirrored --devices 5 --batch 8 --model poly --data sy
   --warmup 0 --reduce fast,exact
 # One digest for all of them in exact mode.
 for strategy in "single --devices 1" "towers --devices 2" "towers --devices 5" "mirrored --devices 3" \
-  "zero --devices 3 --zero-stage 2" "zero --devices 3 --zero-stage 3"; do
+  "zero --devices 3 --zero-stage 2" "zero --devices 3 --zero-stage 3" "tensor-parallel --devices 1"; do
   # shellcheck disable=SC2086
   "$LOCKSTEP" run --strategy $strategy --model mlp:784-16-10 --data synthetic:500 --reduce exact --epochs 2 \
     --batch 100 --results none --format jsonl | grep -oE '"digest": *"[0-9a-f]+"' | head -n 1

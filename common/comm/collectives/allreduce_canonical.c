@@ -22,12 +22,12 @@
 
 /* ---- The tree ------------------------------------------------------------------------------ */
 
-static int64_t middle(ls_subtree node)
+int64_t ls_canonical_middle(int64_t lo, int64_t hi)
 {
     int64_t half = 1;
-    while (2 * half < node.last - node.first)
+    while (2 * half < hi - lo)
         half *= 2;
-    return node.first + half;
+    return lo + half;
 }
 
 static size_t find_finished(ls_subtree node, ls_subtree own, ls_subtree *out, size_t count)
@@ -38,7 +38,7 @@ static size_t find_finished(ls_subtree node, ls_subtree own, ls_subtree *out, si
         out[count] = node;
         return count + 1;
     }
-    int64_t mid = middle(node);
+    int64_t mid = ls_canonical_middle(node.first, node.last);
     count = find_finished((ls_subtree){node.first, mid}, own, out, count);
     return find_finished((ls_subtree){mid, node.last}, own, out, count);
 }
@@ -82,7 +82,7 @@ static float *plan_node(tree_plan *t, ls_subtree node, size_t *next)
         (*next)++;
         return l->data;
     }
-    int64_t mid = middle(node);
+    int64_t mid = ls_canonical_middle(node.first, node.last);
     float *to = plan_node(t, (ls_subtree){node.first, mid}, next);
     const float *from = plan_node(t, (ls_subtree){mid, node.last}, next);
     t->steps[t->step_count++] = (ls_sum_step){to, to, from};

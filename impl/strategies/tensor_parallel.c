@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tensor-parallel: one model whose layers are split over the devices (Shoeybi et al.,
+ * "Megatron-LM", arXiv 1909.08053). Of two dense layers in a row, with what is between them, each
+ * device, a place, computes some columns of the first, and with these its part of the second one's
+ * sum: attention by heads, an MLP block by its inner width. So one sum over the places is needed
+ * forward, of outputs, and one backward, of the gradients of the first layer's inputs. All other
+ * layers are computed by every place alike, with variables of its own that keep the same bits.
+ *
+ * Reduction order: in fast mode a place has one slice, and sums are those of the all-reduce
+ * algorithm; single with as many slices, summed in that order, has the same bits. In exact mode
+ * there are --micro-splits slices on any number of places up to that, summed in the fixed tree of
+ * slices; `single` with as many has the same bits. Leaves out: the vocabulary's layers, which every
+ * place has whole; sums of libraries, since an error's bound does not survive a nonlinear network;
+ * overlap of sums with passes.
+ */
+#include "impl/step/step.h"
+#include "impl/strategies.h"
+
+#include <string.h>
+
+void ls_split_passes(ls_step *s, int replica)
+{
+    if (ls_stages(s) > 1) { /* of hybrid: the same sums, in the passes of stages */
+        ls_stage_passes(s, replica);
+        return;
+    }
+    for (int p = 0; p < ls_pieces(s, replica); p++) {
+        for (int n = 0; n < ls_nodes(s); n++) {
+            ls_forward_node(s, replica, p, n);
+            ls_sum_outputs(s, replica, p, n);
+        }
+        for (int n = ls_nodes(s); n-- > 0;) {
+            ls_backward_node(s, replica, p, n);
+            ls_sum_input_gradients(s, replica, p, n);
+        }
+    }
+}
+
+static void build(ls_step *s)
+{
+    ls_split_passes(s, 0);
+    ls_clip_gradients(s);
+    for (int m = 0; m < ls_members(s); m++)
+        ls_update(s, m, ls_owned(s, m));
+}
+
+/* Of sums, and of what crosses from stage to stage. */
+static ls_traffic formula(const ls_step *s)
+{
+    ls_traffic all = ls_sums_traffic(s);
+    const ls_traffic borders = ls_border_traffic(s);
+    all.bytes_sent += borders.bytes_sent;
+    all.messages_sent += borders.messages_sent;
+    return all;
+}
+
+static void resolve(ls_job *job, int ranks)
+{
+    (void)ranks;
+    job->tensor = true;
+}
+
+static ls_status check(const ls_outline *o)
+{
+    const int64_t replicas = o->job->split_replicas > 1 ? o->job->split_replicas : 1;
+    const int64_t places = (int64_t)o->devices * o->ranks / replicas /
+                           (o->job->stages > 1 ? o->job->stages : 1),
+                  splits = o->job->micro_splits;
+    if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "tensor-parallel sums activations in an order of its own, not a library's, "
+                       "whose error would grow from layer to layer; use direct, ring, tree, "
+                       "halving-doubling, flat or auto");
+    if (o->job->exact && splits < places)
+        return ls_fail(LS_CODE_USAGE, "option", "--micro-splits",
+                       "%lld slices are fewer than the %lld devices that share a layer; use "
+                       "--micro-splits %lld, or "
+                       "fewer devices",
+                       (long long)splits, (long long)places, (long long)places);
+    return LS_OK;
+}
+
+const ls_strategy ls_strategy_tensor_parallel = {
+    .name = "tensor-parallel",
+    .help = "one model whose layers are split over the devices, by columns, rows and heads",
+    .equivalent = true,
+    .variables = LS_VARIABLES_SPLIT,
+    .slices = true,
+    .resolve = resolve,
+    .check = check,
+    .build = build,
+    .formula = formula,
+    .sum = ls_sum_in_order,
+};

@@ -60,8 +60,8 @@ void ls_sheet_cell(ls_sheet *to, const char *text, const char *class)
     const bool quoted = to->kind == LS_SHEET_CSV && *class == 0;
     if (to->cells++ > 0 || to->kind != LS_SHEET_CSV)
         fputs(before[to->kind], to->stream);
-    if (to->kind == LS_SHEET_HTML)
-        fprintf(to->stream, *class && !to->data ? " class=%s" : "", class);
+    if (to->kind == LS_SHEET_HTML && *class && !to->data)
+        fprintf(to->stream, " class=%s", class);
     if (to->kind == LS_SHEET_HTML)
         close_tag(to);
     fputs(quoted ? "\"" : "", to->stream);

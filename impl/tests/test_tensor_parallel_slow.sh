@@ -75,7 +75,7 @@ for how in "" "--link latency=20us,bandwidth=1GB/s" "--comm device" "--capture n
     lockstep run $mlp --epochs 2 $split --devices $devices --reduce fast,exact --micro-splits 4 $how
     rows "tail: $how" "len(rows) == 2 and all(r['result']['status'] == 'ok' for r in rows)"
 done
-lockstep run $mlp --steps 3 $split --devices 3 --reduce fast,exact --micro-splits 4 --inject bitflip=0:1,bitflip=2:1
+lockstep run $mlp --steps 3 $split --devices 3 --reduce fast,exact --micro-splits 4 --inject bitflip=0:1 --inject bitflip=2:1
 rows "flipped bits" "len(rows) == 4 and all('step 1' in r['equivalence']['oracle'] for r in rows)"
 # A ring's bytes: 2 sums of each block forward, and 2 backward.
 lockstep_ok run --model gpt:2-4-16-8-64 --data synthetic:25 --batch 10 $small $split --devices 4 --allreduce ring

@@ -220,11 +220,11 @@ static size_t summed_elements(const ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
     int64_t most = 0;
-    for (int n = 0; n < graph->count; n++)
-        if (strcmp(graph->nodes[n].layer->name, "dense") == 0) {
-            const int64_t elements = ls_shape_elements(&graph->nodes[n].shape);
-            most = elements > most ? elements : most;
-        }
+    for (int n = 0; n < graph->count; n++) {
+        const int64_t elements = ls_shape_elements(&graph->nodes[n].shape);
+        if (elements > most && strcmp(graph->nodes[n].layer->name, "dense") == 0)
+            most = elements;
+    }
     return (size_t)(most * plan->job.batch);
 }
 
@@ -247,7 +247,6 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
                           .shared = !linked &&
                                     ls_comm_shares(plan->devices, (int)plan->device_count) &&
                                     (!job->comm || workplace->request->processes->hosts == 1)};
-    const size_t summed = summed_elements(plan) * sizeof(float);
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap = like.size > 1 && replicas &&
@@ -261,8 +260,8 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->allreduce);
-    job->allreduce = shares ? ls_allreduce_auto_halves(&like)
-                            : ls_allreduce_auto(&like, replicas ? gradients : summed);
+    const size_t summed = replicas ? gradients : summed_elements(plan) * sizeof(float);
+    job->allreduce = shares ? ls_allreduce_auto_halves(&like) : ls_allreduce_auto(&like, summed);
     return LS_OK;
 }
 

@@ -215,8 +215,8 @@ static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outli
                                  : LS_OK;
 }
 
-/* Elements of a sum over the places of split layers: of the widest layer, of the whole batch. */
-static size_t summed_elements(const ls_plan_of_case *plan)
+/* Bytes of a sum over the places of split layers: of the widest layer, of the whole batch. */
+static size_t summed_bytes(const ls_plan_of_case *plan)
 {
     const ls_graph *graph = plan->model->graph;
     int64_t most = 0;
@@ -225,15 +225,14 @@ static size_t summed_elements(const ls_plan_of_case *plan)
         if (elements > most && strcmp(graph->nodes[n].layer->name, "dense") == 0)
             most = elements;
     }
-    return (size_t)(most * plan->job.batch);
+    return (size_t)(most * plan->job.batch) * sizeof(float);
 }
 
 /*
  * Chooses the all-reduce and the buckets; `auto` is a fixed function of sizes and ranks. If one
  * core both computes and sums in shared memory (no links), nothing can overlap, so all gradients
- * are one bucket, unless a device holds few buckets whole. Otherwise a bucket is an eighth of them,
- * so that most are reduced during backward, but not so small that latency dominates.
- */
+ * are one bucket, unless a device holds few buckets whole. Otherwise a bucket is an eighth of them:
+ * most are reduced during backward, and latency does not dominate. */
 static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -260,8 +259,8 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->allreduce);
-    const size_t summed = replicas ? gradients : summed_elements(plan) * sizeof(float);
-    job->allreduce = shares ? ls_allreduce_auto_halves(&like) : ls_allreduce_auto(&like, summed);
+    job->allreduce = shares ? ls_allreduce_auto_halves(&like)
+                            : ls_allreduce_auto(&like, replicas ? gradients : summed_bytes(plan));
     return LS_OK;
 }
 

@@ -242,7 +242,7 @@ static ls_status tell_link(ls_micro *m)
         return LS_OK;
     fprintf(
         ls_output(),
-        "a message between neighbours, for run and predict: --link latency=%.3gus,bandwidth=%.3g"
+        "a message between neighbours, for run and predict: --link latency=%.1fus,bandwidth=%.3g"
         "GB/s\n",
         m->sent_ns[0] * 1e-3, (double)(m->sent_bytes[1] - m->sent_bytes[0]) / more);
     return LS_OK;

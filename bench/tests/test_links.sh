@@ -105,5 +105,5 @@ refused 2 '--link.*concerns' run --model poly --devices cpu:0 --link latency=1ms
 refused 2 '--link.*micro gemm' micro gemm --link latency=1ms
 refused 2 '--link.*list' micro allreduce --link latency=1ms,none
 refused 2 'direct.*ring' run --strategy mirrored --devices 2 --allreduce direct --link latency=1ms
-refused 2 'direct.*ring' micro allreduce --devices 2 --allreduce ring,direct --link latency=1ms
+refused 2 'direct.*ring' micro allreduce --devices 2 --allreduce direct --link latency=1ms
 finish

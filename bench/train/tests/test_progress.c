@@ -194,8 +194,9 @@ static void line_keeps_to_the_width(void **state)
         ls_clock_sleep(120000000);
         read_terminal(&t, text);
         ls_progress_update(progress, 0.5, 12345.0, 1e-9);
-        size_t size = read_terminal(&t, text);
-        assert_true(size >= 1 && size - 1 < widths[i]);
+        assert_true(read_terminal(&t, text) >= 1);
+        for (const char *line = strtok(text, "\r"); line; line = strtok(NULL, "\r"))
+            assert_true(strlen(line) < widths[i]); /* more than one if the machine stalls */
         ls_progress_close(progress);
         close_terminal(&t);
     }

@@ -10,6 +10,7 @@
 #include "common/kernel/cuda/product/cuda_product_parts.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 /* Largest workspace of a product: the size that NVIDIA's documentation recommends for Hopper. */
@@ -132,17 +133,23 @@ static ls_product_tile tile_of(const ls_cuda_product *p, const cublasLtMatmulAlg
     return (ls_product_tile){0, 0};
 }
 
-/* Of the library's result number `at` for the product's present pieces. */
+/* Of the library's result number `at` for the product's present pieces. What was measured is
+ * float32's: all kernels of other arithmetic count as one tile, so that only their pieces follow
+ * from the model, and so does a first choice of unknown tile. */
 static double cost_of(const ls_cuda_product *p, int at, const cublasLtMatmulAlgo_t *algorithm)
 {
+    static const ls_product_tile some = {128, 128};
     const ls_gemm_args *g = &p->spec.gemm;
     const ls_product_size size = {g->m, g->n, g->k, p->pieces};
-    const int here = ls_device_describe(p->device)->multiprocessors;
-    const bool first = at == 0 && p->pieces == 1;
+    const int known = ls_device_describe(p->device)->multiprocessors;
+    const int here = known ? known : EMULATED;
+    const bool first = at == 0 && p->pieces == 1, measured = p->spec.math == LS_MATH_FLOAT32;
     if (p->spec.any_order)
         return at;
-    return (first ? better : 1) *
-           ls_product_cost(&size, tile_of(p, algorithm), here ? here : EMULATED);
+    double cost = ls_product_cost(&size, measured ? tile_of(p, algorithm) : some, here);
+    if (first && isinf(cost))
+        cost = ls_product_cost(&size, some, here);
+    return first ? better * cost : cost;
 }
 
 /* Adds a candidate behind all that cost no more. */

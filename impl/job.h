@@ -120,9 +120,10 @@ bool ls_job_is_tail(const ls_job *job, uint64_t step);
 /** M: number of devices of one replica. */
 int ls_job_places(const ls_job *job);
 
-/** Stages of a replica: all its places or, if layers are split, groups of these; and the places of
- * a stage. */
+/** Stages of a replica: all its places or, if layers are split, groups of these. */
 int ls_job_stages(const ls_job *job);
+
+/** Places of a stage. */
 int ls_job_across(const ls_job *job);
 
 /** Slices of split layers (graph_split.h); 1: none is split. */

@@ -181,10 +181,13 @@ struct ls_strategy {
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 };
 
-/** With these values of its options, whether it divides the model over devices by nodes; whether
- * replicas share the update; whether they can sum batch statistics. */
+/** With these values of its options, whether it divides the model over devices by nodes. */
 bool ls_strategy_divides(const ls_strategy *strategy, const ls_declared_values *values);
+
+/** Whether its replicas share the update. */
 bool ls_strategy_shares(const ls_strategy *strategy, const ls_declared_values *values);
+
+/** Whether its replicas can sum batch statistics. */
 bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values);
 
 /** Whether it divides the model by slices of nodes; whether it has parameter servers. */

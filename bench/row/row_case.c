@@ -75,8 +75,8 @@ static void put_training(json_t *group, const ls_row_facts *f)
     ls_put_text(group, "reduce", ls_reduce_words[c->reduce]);
     if (job->exact)
         ls_put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
-    if (ls_case_has_slices(c))
-        ls_put_integer(group, "micro_splits", (uint64_t)job->micro_splits);
+    if (job->tensor || ls_case_has_slices(c))
+        ls_put_integer(group, "micro_splits", (uint64_t)ls_job_splits(job));
 }
 
 /* Options declared by strategies, models and data: --ps-mode becomes the field ps_mode. */

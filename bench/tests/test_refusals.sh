@@ -58,6 +58,7 @@ refused 2 'zero-stage|1 to 3' run --strategy zero --devices 2 --zero-stage 4
 refused 2 'zero-stage|--strategy zero' run --strategy mirrored --devices 2 --zero-stage 1
 refused 2 'flat|cannot be cut|ring, halving-doubling, direct' run --strategy zero --devices 2 --allreduce flat
 refused 2 'allreduce|library|direct, ring, halving-doubling or auto' run --strategy zero --devices 2 --allreduce library
+refused 2 'allreduce|library|direct, ring, halving-doubling or auto' run --strategy hybrid --hybrid-inner zero --devices 4 --allreduce library
 refused 2 'single|not on 2|--strategy mirrored' run --devices 2
 refused 2 '--data|table.csv|CSV|datasets/README.md|synthetic' run --data table.csv
 refused 2 'table.npy|npy|datasets/README.md|synthetic' run --data file:table.npy
@@ -201,9 +202,11 @@ refused 2 'resnet|21' run --model resnet:21 --data synthetic:45 --results none
 # Layers that are split.
 split="run --model mlp:784-32-24-10 --data synthetic:100 --results none --cpu-devices 40"
 refused 2 '--devices|32 columns|33' $split --strategy tensor-parallel --devices 33
-refused 2 '--micro-splits|2 slices|3 devices' $split --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 2
+refused 2 '--micro-splits|fewer|3 devices' $split --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 2
 refused 2 '--micro-splits|32 columns|40' $split --reduce exact --micro-splits 40
 refused 2 '--micro-splits|concerns no case' $split --strategy tensor-parallel --devices 2 --micro-splits 4
+refused 2 'hybrid with --hybrid-inner tensor-parallel' $split --strategy hybrid --devices 4 --reduce exact --micro-splits 2
+refused 2 '--micro-splits|missing|2 devices' $split --strategy tensor-parallel --devices 2 --reduce exact
 refused 2 '--allreduce|library' $split --strategy tensor-parallel --devices 2 --allreduce library
 refused 2 '2 heads|3' run --model gpt:2-2-16-8-64 --data synthetic:100 --results none --strategy tensor-parallel --devices 3
 refused 2 'dense layers in a row' run --model cnn --data synthetic:100 --results none --strategy tensor-parallel --devices 2
@@ -226,6 +229,7 @@ refused 2 '2 devices' run --model poly --strategy towers --devices 2 --inject de
 refused 2 'RANK:TIME' run --model poly --strategy towers --devices 2 --inject delay=1 --results none
 refused 2 'RANK:TIME' run --model poly --strategy towers --devices 2 --inject delay=1:1h --results none
 refused 2 'replicas' run --model mlp --strategy pipeline --devices 2 --inject delay=1:1ms --results none
+refused 2 'replicas' $split --strategy hybrid --hybrid-inner tensor-parallel --devices 4 --inject delay=1:1ms
 refused 2 'bytes, variable' run --model poly --strategy ps --ranks 3 --ps-shard some --results none
 refused 2 '2 workers' run --model poly --strategy ps --ranks 3 --inject bitflip=2:0 --results none
 refused 2 'leave no worker among 2 ranks' run --model poly --strategy ps --ranks 2 --ps-servers 2 --ps-backup-workers 1 --results none

@@ -376,23 +376,24 @@ ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *v
     return session->run->functions->load(session->run, values);
 }
 
-/* Of split layers, what a place has must have the same bits as in the whole, which has them from
- * each place in turn: so what several places have is alike. */
-static ls_status compare_place(ls_session *session, int place, const float *whole, float *other,
-                               char differs[LS_REASON_SIZE])
+/* What a device has must have the same bits as in the whole. Of split layers, the whole has them
+ * from each place in turn; of shares in groups, from the first group: so what several devices have
+ * is alike. */
+static ls_status compare_device(ls_session *session, int device, const float *whole, float *other,
+                                char differs[LS_REASON_SIZE])
 {
     const ls_variables *variables = &session->job.model->graph->variables;
     const size_t bytes = variables->elements * sizeof *whole;
     memcpy(other, whole, bytes);
-    LS_TRY(session->run->functions->gather_device(session->run, place, other));
+    LS_TRY(session->run->functions->gather_device(session->run, device, other));
     if (*differs || memcmp(other, whole, bytes) == 0)
         return LS_OK;
     const size_t at = ls_variables_compare(variables, other, whole).first;
     const ls_variable *v = ls_variables_holding(variables, at);
     snprintf(differs, LS_REASON_SIZE,
-             "%s element %zu, which several devices have, is %.9g on device %d, on the last %.9g",
+             "%s element %zu, which several devices have, is %.9g on device %d, on another %.9g",
              v->name, at - v->offset, (double)other[at],
-             ls_job_member(&session->job, (size_t)place), (double)whole[at]);
+             ls_job_member(&session->job, (size_t)device), (double)whole[at]);
     return LS_OK;
 }
 
@@ -402,11 +403,13 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     const ls_strategy *strategy = session->run->strategy;
     const ls_variables *variables = &session->job.model->graph->variables;
     const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
+    const bool grouped = session->job.windows && session->job.split_replicas > 1;
+    const bool parts = session->job.tensor || grouped;
     const bool have = strategy->reduces && strategy->equivalent && !session->job.windows;
     *differs = 0;
-    for (size_t i = 0; i < session->job.device_count && session->job.tensor; i++)
-        LS_TRY(compare_place(session, (int)i, first, other, differs));
-    for (size_t i = 1; i < here && have && !session->job.tensor; i++) {
+    for (size_t i = 0; i < session->job.device_count && parts; i++)
+        LS_TRY(compare_device(session, (int)i, first, other, differs));
+    for (size_t i = 1; i < here && have && !parts; i++) {
         LS_TRY(session->run->functions->gather_replica(session->run, (int)i, other));
         if (memcmp(other, first, variables->elements * sizeof *first) == 0)
             continue;

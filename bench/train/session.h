@@ -76,8 +76,8 @@ void ls_session_announce(ls_session *session, uint64_t count);
 ls_status ls_session_enqueue(ls_session *session, uint64_t count, double *host_ns);
 
 /** Compares `first`, the parameters [elements] of replica 0, with those of this process's other
- * replicas that have their own; writes the difference to `differs`, or "". `other` [elements] is
- * scratch. */
+ * replicas that have their own, or with the parts that its devices have; writes the difference to
+ * `differs`, or "". `other` [elements] is scratch. */
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
                                       char differs[LS_REASON_SIZE]);
 

@@ -21,7 +21,7 @@ typedef struct ls_graph ls_graph;
 /** Product of the sizes; 1 for rank 0. */
 int64_t ls_shape_elements(const ls_shape *shape);
 
-typedef struct ls_allreduce ls_allreduce; /* common/comm/comm.h */
+typedef struct ls_allreduce ls_allreduce; /**< common/comm/comm.h */
 
 /** Which slices of split layers a graph has, and how they are summed (graph_split.h). */
 typedef struct ls_graph_slices {

@@ -147,6 +147,7 @@ static void list_divisors(int64_t devices, char *text, size_t size)
 static ls_status check(const ls_outline *o)
 {
     const ls_strategy *within = inner_of(&o->job->options)->strategy;
+    const bool divided = inner_of(&o->job->options)->passes;
     const int64_t devices = (int64_t)o->devices * o->ranks, replicas = o->job->split_replicas;
     char divisors[256];
     list_divisors(devices, divisors, sizeof divisors);
@@ -160,10 +161,10 @@ static ls_status check(const ls_outline *o)
                        "replicas of %lld devices cannot be distributed over processes of %lld; "
                        "use a multiple or a divisor",
                        (long long)places, (long long)here);
-    if (strcmp(o->comm, "nccl") == 0)
+    if (divided && strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
                        "nccl sums whole models, and hybrid's replicas are divided; use auto");
-    if (strcmp(o->allreduce, "library") == 0)
+    if (divided && strcmp(o->allreduce, "library") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library sums whole models, and hybrid's replicas are divided; use direct, "
                        "ring, tree, halving-doubling, flat or auto");

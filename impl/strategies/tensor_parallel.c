@@ -74,10 +74,9 @@ static ls_status check(const ls_outline *o)
                        "halving-doubling, flat or auto");
     if (o->job->exact && splits < places)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-splits",
-                       "%lld slices are fewer than the %lld devices that share a layer; use "
-                       "--micro-splits %lld, or "
-                       "fewer devices",
-                       (long long)splits, (long long)places, (long long)places);
+                       "is missing, or fewer than the %lld devices that share a layer; use "
+                       "--micro-splits %lld, or fewer devices",
+                       (long long)places, (long long)places);
     return LS_OK;
 }
 

@@ -169,6 +169,7 @@ applied_twice 0 --strategy zero --zero-stage 3 --devices 3 --model tied --bucket
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
 bucket_left_out 0 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --bucket-bytes 0
 share_not_summed 0 --strategy hybrid --hybrid-inner zero --devices 4 --reduce exact
+update_left_out 0 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --steps 1
 outputs_not_summed 0 --strategy tensor-parallel --devices 2
 dx_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --model mlp:784-16-16-16-10
 bias_each_place 0 --strategy tensor-parallel --devices 2
@@ -295,6 +296,7 @@ done <<'RUNS'
 tail_not_reduced|step 10: .* oracle |--strategy mirrored --devices 2 --data synthetic:1050 --epochs 1 --gate-steps 3
 tail_not_reduced|step 10: .* reference |--strategy hybrid --devices 4 --data synthetic:1050 --epochs 2 --gate-steps 3 --reduce exact
 update_left_out|after 8 steps: .* on replica 1, on replica 0 |--strategy mirrored --devices 2 --data synthetic:1000 --steps 8 --gate-steps 0
+update_left_out|after 8 steps: .* several devices have, is .* on device 3, |--strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --data synthetic:1000 --steps 8 --gate-steps 0
 update_left_out|after 8 steps: .* on replica 2, on replica 0 |--strategy mirrored --ranks 3 --data synthetic:1000 --steps 8 --gate-steps 0
 RUNS
 # A leak of 64 bytes per step shows in growth_per_step: on the devices (plus the host's record of each piece) and on

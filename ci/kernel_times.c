@@ -70,12 +70,17 @@ int InitializeInjection(void)
     }
 #define LOAD(name)                                                                                 \
     *(void **)&call_##name = dlsym(library, #name);                                                \
-    if (!call_##name)                                                                              \
-        return 0;
+    if (!call_##name) {                                                                            \
+        fprintf(stderr, "kernel_times: %s has no %s\n", cupti, #name);                             \
+        return 0;                                                                                  \
+    }
     CUPTI_FUNCTIONS(LOAD)
     if (call_cuptiActivityRegisterCallbacks(take_buffer, write_records) != CUPTI_SUCCESS ||
-        call_cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != CUPTI_SUCCESS)
+        call_cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != CUPTI_SUCCESS) {
+        fprintf(stderr,
+                "kernel_times: CUPTI refused to record kernels; another profiler may be at work\n");
         return 0;
+    }
     call_cuptiActivityFlushPeriod(FLUSH_MS);
     atexit(end_records);
     return 1;

@@ -171,7 +171,7 @@ static ls_status build_request(ls_request_parsing *parsing)
 /* ---- The command line as text -------------------------------------------------------------- */
 
 /* Quotes an argument for a shell. */
-static void write_quoted(FILE *stream, const char *text)
+void ls_write_quoted(FILE *stream, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "-_=.,:/+@%";
@@ -199,7 +199,7 @@ ls_status ls_command_line(int argc, char **argv, char **out)
     fputs("lockstep", stream);
     for (int i = 0; i < argc; i++) {
         fputc(' ', stream);
-        write_quoted(stream, argv[i]);
+        ls_write_quoted(stream, argv[i]);
     }
     if (fclose(stream) != 0) {
         free(text);

@@ -25,6 +25,9 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
  */
 void ls_request_tell(const ls_request *request);
 
+/** Writes an argument, quoted for a shell where it needs that. */
+void ls_write_quoted(FILE *stream, const char *argument);
+
 /** The command line as a row has it, quoted for a shell: owned by the caller (free). */
 ls_status ls_command_line(int argc, char **argv, char **out);
 

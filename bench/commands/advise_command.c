@@ -15,6 +15,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -62,29 +63,33 @@ static ls_status check_options(const ls_request *request)
  */
 
 /* The options that were given and that `run` has; those of the network as its --link. */
-static void write_run_line(const ls_request *request, const ls_predictor *p, const ls_advised *one,
-                           char *text, size_t size)
+static ls_status write_run_line(const ls_request *request, const ls_predictor *p,
+                                const ls_advised *one, char **out)
 {
-    size_t count;
+    size_t count, size;
     const ls_option *table = ls_option_table(&count);
     const ls_platform *platform = &p->platform;
-    snprintf(text, size, "lockstep run --strategy %s", one->config.strategy->name);
+    FILE *line = open_memstream(out, &size);
+    if (!line)
+        return ls_fail_memory("advise", 0);
+    fprintf(line, "lockstep run --strategy %s", one->config.strategy->name);
     if (*one->options)
-        snprintf(text + strlen(text), size - strlen(text), " %s", one->options);
+        fprintf(line, " %s", one->options);
     for (size_t i = 0; i < count; i++) {
         const ls_option_given *given = &request->given->given[i];
-        if (given->count && table[i].sweeps && (table[i].commands & LS_FOR_RUN) &&
-            strcmp(table[i].name, "strategy") != 0 && strcmp(table[i].name, "steps") != 0 &&
-            strcmp(table[i].name, "warmup") != 0 && ls_option_applies(&table[i], &one->config))
-            snprintf(text + strlen(text), size - strlen(text), " --%s %s", table[i].name,
-                     given->values[0].text);
+        if (!given->count || !table[i].sweeps || !(table[i].commands & LS_FOR_RUN) ||
+            strcmp(table[i].name, "strategy") == 0 || strcmp(table[i].name, "steps") == 0 ||
+            strcmp(table[i].name, "warmup") == 0 || !ls_option_applies(&table[i], &one->config))
+            continue;
+        fprintf(line, " --%s ", table[i].name);
+        ls_write_quoted(line, given->values[0].text);
     }
     if (platform->kind == LS_PLATFORM_FLAT)
-        snprintf(text + strlen(text), size - strlen(text), " --link %s", platform->link);
+        fprintf(line, " --link %s", platform->link);
     if (platform->kind == LS_PLATFORM_TWO_LEVEL)
-        snprintf(text + strlen(text), size - strlen(text),
-                 " --link latency=%.0fns,bandwidth=%.6gGB/s", platform->net.latency_ns,
-                 platform->net.bytes_per_s * 1e-9);
+        fprintf(line, " --link latency=%.0fns,bandwidth=%.6gGB/s", platform->net.latency_ns,
+                platform->net.bytes_per_s * 1e-9);
+    return fclose(line) == 0 ? LS_OK : ls_fail_memory("advise", 0);
 }
 
 /* ---- Output ---------------------------------------------------------------------------------- */
@@ -101,7 +106,7 @@ static json_t *break_of(const ls_break_even *b)
     return one;
 }
 
-static json_t *advice_json(const ls_advice *advice, const char *line)
+static json_t *advice_json(const ls_advice *advice, bool guess, const char *line)
 {
     json_t *ranking = json_array(), *refused = json_array(), *breaks = json_array();
     for (size_t i = 0; i < advice->count; i++) {
@@ -122,8 +127,9 @@ static json_t *advice_json(const ls_advice *advice, const char *line)
                   (json_int_t)(advice->tied > 1 ? advice->tied : 0), "break_even", breaks);
     if (advice->break_count)
         json_object_set_new(all, "break_even_with", json_integer((json_int_t)advice->second));
-    if (*line)
-        ls_put_text(all, "check", line);
+    if (guess)
+        json_object_set_new(all, "warnings", json_pack("[s]", "guessed"));
+    ls_put_text(all, "check", line);
     if (advice->regrets)
         json_object_set_new(all, "regret",
                             json_pack("{s:f,s:f,s:I}", "mean", advice->mean_regret, "worst",
@@ -167,8 +173,8 @@ static void print_ranking(const ls_advice *advice, FILE *out)
     }
 }
 
-static void print_advice(const ls_request *request, const ls_advice *advice, const char *line,
-                         FILE *out)
+static void print_advice(const ls_request *request, const ls_advice *advice, bool guess,
+                         const char *line, FILE *out)
 {
     const ls_case *c = request->cases;
     fprintf(out, "%s, devices %s, %s: predicted\n\n", c->model, c->devices,
@@ -193,7 +199,12 @@ static void print_advice(const ls_request *request, const ls_advice *advice, con
         fputs("How good such choices are here is not known: no set of measured rows has been "
               "predicted (predict --validate).\n",
               out);
-    if (*line)
+    if (guess)
+        fprintf(out,
+                "All this is a guess: durations are FLOPs over a rate (--durations %s); leave that "
+                "out, and they are measured.\n",
+                request->prediction.durations);
+    if (line)
         fprintf(out, "To check number 1: %s\n", line);
 }
 
@@ -205,6 +216,7 @@ typedef struct asking {
     ls_results *results;
     ls_validations validations;
     ls_advice advice;
+    char *line; /* that checks the first; NULL: there is none */
 } asking;
 
 /* Rows so far say how far predictions are to be trusted; no file: nothing is known. */
@@ -220,19 +232,20 @@ static ls_status open_results(const ls_request *request, asking *a)
 
 static ls_status answer(const ls_request *request, asking *a, int *exit_status)
 {
-    char line[1024] = "";
     LS_TRY(check_options(request));
     LS_TRY(ls_predictor_open(&request->prediction, &a->predictor));
     LS_TRY(ls_workplace_open(request, &a->workplace));
     LS_TRY(open_results(request, a));
     LS_TRY(ls_advise(&a->predictor, &a->workplace, &a->validations, &a->advice));
     ls_request_tell(request);
-    if (a->advice.count && !ls_profile_is(request->cases->model))
-        write_run_line(request, &a->predictor, a->advice.ranking, line, sizeof line);
+    const bool profile = ls_profile_is(request->cases->model);
+    const bool guess = a->predictor.durations.flops_per_s > 0 && !profile;
+    if (a->advice.count && !profile)
+        LS_TRY(write_run_line(request, &a->predictor, a->advice.ranking, &a->line));
     if (strcmp(request->format, "table") == 0) {
-        print_advice(request, &a->advice, line, ls_output());
+        print_advice(request, &a->advice, guess, a->line, ls_output());
     } else {
-        json_auto_t *all = advice_json(&a->advice, line);
+        json_auto_t *all = advice_json(&a->advice, guess, a->line);
         json_dumpf(all, ls_output(),
                    strcmp(request->format, "json") == 0 ? JSON_INDENT(1) : JSON_COMPACT);
         fputc('\n', ls_output());
@@ -251,8 +264,11 @@ void ls_command_advise_help(FILE *stream)
 ls_status ls_command_advise(const ls_request *request, int *exit_status)
 {
     asking a = {0};
+    if (ls_platform_list(request->prediction.platform, ls_output()))
+        return LS_OK;
     ls_interrupt_install();
     ls_status status = answer(request, &a, exit_status);
+    free(a.line);
     ls_advice_close(&a.advice);
     ls_validations_close(&a.validations);
     ls_results_close(a.results);

@@ -43,13 +43,14 @@ static const ls_micro_op operations[] = {
     {"sendrecv", "each rank sends to the next", ls_micro_collective, .redop = "none"},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
+#define NCCL_NAMES "all_reduce, all_gather, reduce_scatter"
 
 void ls_command_micro_help(FILE *stream)
 {
     fputs("\nOperations:\n", stream);
     for (size_t i = 0; i < OPERATIONS; i++)
         fprintf(stream, "  %-13s %s\n", operations[i].name, operations[i].help);
-    fputs("  Names as nccl-tests writes them, reduce_scatter, are the same.\n", stream);
+    fputs("  " NCCL_NAMES ", as nccl-tests writes them, are the same.\n", stream);
 }
 
 /* Whether a user's word names the operation: also as nccl-tests writes it, reduce_scatter. */
@@ -74,7 +75,9 @@ static ls_status find_operation(const ls_option_set *set, const ls_micro_op **ou
                  operations[i].name);
     }
     return ls_fail(LS_CODE_USAGE, "micro", wanted ? wanted : "operation",
-                   wanted ? "unknown operation; valid are: %s" : "missing; valid are: %s", names);
+                   wanted ? "unknown operation; valid are: %s, " NCCL_NAMES
+                          : "missing; valid are: %s, " NCCL_NAMES,
+                   names);
 }
 
 /* The devices' names: one for every rank. */

@@ -367,10 +367,8 @@ void ls_command_predict_help(FILE *stream)
 ls_status ls_command_predict(ls_request *request, int *exit_status)
 {
     prediction p = {.request = request};
-    if (request->prediction.platform && strcmp(request->prediction.platform, "list") == 0) {
-        ls_platform_list(ls_output());
+    if (ls_platform_list(request->prediction.platform, ls_output()))
         return LS_OK;
-    }
     memcpy(&p.base, request->cases, sizeof p.base);
     ls_interrupt_install();
     ls_status refused = open_command(&p), lost = LS_OK;

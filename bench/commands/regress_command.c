@@ -212,7 +212,9 @@ static ls_status print_comparison(request *r, FILE *stream)
     ls_status status = ls_regress_compare(r->task, &regress);
     if (!status) {
         if (r->task->undecided)
-            ls_regress_count_undecided(r->report, r->task->undecided, &regress);
+            status = ls_regress_count_undecided(r->report, r->task->undecided, &regress);
+    }
+    if (!status) {
         r->document = ls_regress_document(r->task, &regress);
         status = write_formats(r, stream);
         json_decref(r->document);

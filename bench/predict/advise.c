@@ -33,7 +33,7 @@ static const struct axis {
     {"pipeline", "pipeline-microbatches", {"2", "4", "8", "16"}},
     {"pipeline", "pipeline-schedule", {"gpipe", "1f1b"}},
     {"hybrid", "hybrid-replicas", {"2", "4", "8", "16", "32", "64"}},
-    {"hybrid", "hybrid-inner", {"model-parallel", "pipeline"}},
+    {"hybrid", "hybrid-inner", {"model-parallel", "pipeline", "tensor-parallel", "zero"}},
     {"ps", "ps-mode", {"sync", "async", "ssp"}},
 };
 enum { AXES = sizeof axes / sizeof *axes, VALUES = 7 };
@@ -211,7 +211,15 @@ static ls_status try_strategy(advising *a, const ls_case *base)
     memcpy(&one.config, base, sizeof *base);
     if (!base->strategy->equivalent)
         return refuse(a, &one, "its grade is none: it does not compute what single computes");
-    return try_axes(a, &one, 0);
+    const size_t ranked = a->out->count, before = a->out->refused_count;
+    LS_TRY(try_axes(a, &one, 0));
+    if (a->out->count == ranked && a->out->refused_count == before + 1) {
+        ls_advised *alike = &a->out->refused[before]; /* whatever its options are */
+        *alike->options = 0;
+        if (json_object_get(alike->facts, "options"))
+            ls_put_text(alike->facts, "options", "");
+    }
+    return LS_OK;
 }
 
 /* ---- The ranking ----------------------------------------------------------------------------- */

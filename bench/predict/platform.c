@@ -25,10 +25,13 @@ static const struct shipped {
 };
 enum { SHIPPED = sizeof shipped / sizeof *shipped };
 
-void ls_platform_list(FILE *stream)
+bool ls_platform_list(const char *text, FILE *stream)
 {
+    if (!text || strcmp(text, "list") != 0)
+        return false;
     for (size_t i = 0; i < SHIPPED; i++)
         fprintf(stream, "%s\n  %s\n  %s\n", shipped[i].name, shipped[i].text, shipped[i].source);
+    return true;
 }
 
 static ls_status refuse(const char *text, const char *why)

@@ -46,5 +46,6 @@ ls_status ls_platform_parse(const char *text, ls_platform *out);
 ls_platform_level ls_platform_between(const ls_platform *platform, int devices_per_host, int from,
                                       int to);
 
-/** Prints the shipped platforms with their sources. */
-void ls_platform_list(FILE *stream);
+/** For "list", the text of --platform, prints the shipped platforms with their sources. Returns
+ * whether it did; `text` may be NULL. */
+bool ls_platform_list(const char *text, FILE *stream);

@@ -9,6 +9,7 @@
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,12 @@ static void put_memory(json_t *row, const ls_plan_of_case *plan, const ls_predic
     json_object_set_new(row, "memory", json_pack("{s:o}", "devices", devices));
 }
 
+/* Durations by a rate of FLOPs. */
+static bool is_guess(const ls_predictor *predictor, const ls_plan_of_case *plan)
+{
+    return predictor->durations.flops_per_s > 0 && !ls_profile_is(plan->config->model);
+}
+
 static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_plan_of_case *plan,
                            const ls_predicted *p)
 {
@@ -93,8 +100,11 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
     ls_put_text(group, "engine", ls_engine_words[predictor->engine]);
     ls_put_text(group, "platform", predictor->platform.text ? predictor->platform.text : "none");
     ls_put_text(group, "collectives", ls_expansion_words[predictor->level]);
+    char guess[96];
+    snprintf(guess, sizeof guess, "%s (a guess)", request->durations ? request->durations : "");
     ls_put_text(group, "durations",
                 ls_profile_is(plan->config->model) ? "profile"
+                : is_guess(predictor, plan)        ? guess
                 : request->durations               ? request->durations
                                                    : "measured");
     ls_put_integer(group, "devices_per_host", (uint64_t)predictor->devices_per_host);
@@ -125,6 +135,8 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
     json_t *result = json_object_get(row, "result");
     json_object_del(json_object_get(row, "case"), "blocks"); /* predict has none */
     json_object_set_new(result, "warnings", json_pack("[s]", "predicted"));
+    if (is_guess(predictor, plan))
+        json_array_append_new(json_object_get(result, "warnings"), json_string("guessed"));
     ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
     if (!error)
         put_traffic(row, p);

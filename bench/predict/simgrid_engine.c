@@ -195,7 +195,11 @@ static ls_status judge(const helper *h, int status, bool all)
                    platform || file ? "platform" : "engine simgrid",
                    (platform || file) && h->play->platform->text ? h->play->platform->text
                                                                  : "lockstep-simgrid",
-                   "%s%s%s", words, platform ? "" : "; the helper ", platform ? "" : how);
+                   "%s%s%s", words,
+                   !platform ? "; the helper "
+                   : file    ? "; mend the file, or name another"
+                             : "",
+                   platform ? "" : how);
 }
 
 static void kill_and_wait(const helper *h)

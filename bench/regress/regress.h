@@ -86,8 +86,8 @@ ls_status ls_regress_compare(const ls_regress_task *task, ls_regress *out);
 void ls_regress_close(ls_regress *regress);
 
 /** Counts undecided cases on from the JSON report at `path` (none yet: from 0); the `most`th
- * time in a row is worse. */
-void ls_regress_count_undecided(const char *path, int64_t most, ls_regress *regress);
+ * time in a row is worse. LS_CODE_MISSING for a report that is damaged. */
+ls_status ls_regress_count_undecided(const char *path, int64_t most, ls_regress *regress);
 
 /** The exit status: 0 not slower, 1 slower or worse, 4 cannot tell, 3 a case could not run. */
 int ls_regress_exit(const ls_regress *regress);

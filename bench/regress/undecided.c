@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* The count of the case in the report before; 0 where it is not there. */
 static json_int_t count_before(const json_t *before, const char *name)
@@ -20,9 +21,15 @@ static json_int_t count_before(const json_t *before, const char *name)
     return 0;
 }
 
-void ls_regress_count_undecided(const char *path, int64_t most, ls_regress *regress)
+ls_status ls_regress_count_undecided(const char *path, int64_t most, ls_regress *regress)
 {
-    json_auto_t *before = json_load_file(path, 0, NULL); /* NULL: this is the first report */
+    json_error_t error;
+    json_auto_t *before = json_load_file(path, 0, &error);
+    const bool first = access(path, F_OK) != 0;
+    if (!first && !json_is_array(json_object_get(before, "cases")))
+        return ls_fail(LS_CODE_MISSING, "--fail-on undecided", path,
+                       "is no report of a comparison: %s; delete it to count anew",
+                       before ? "it has no cases" : error.text);
     for (size_t i = 0; i < regress->count; i++) {
         ls_regress_case *one = &regress->cases[i];
         if (one->result.verdict != LS_VERDICT_CANNOT_TELL || one->error)
@@ -36,4 +43,5 @@ void ls_regress_count_undecided(const char *path, int64_t most, ls_regress *regr
                                             "comparisons in a row that could not tell, which "
                                             "--fail-on undecided limits"));
     }
+    return LS_OK;
 }

@@ -21,6 +21,9 @@ rows "each says its rate with interval, memory and bound" "all(x['ci95'][0] <= x
 rows "the line that checks the first" "r['check'].startswith('lockstep run --strategy ' +
     r['ranking'][0]['case']['strategy']) and '--link latency=20us,bandwidth=1GB/s' in r['check']"
 
+rows "a guess says so, and hybrid's splits are tried" "r['warnings'] == ['guessed'] and
+    any('--hybrid-inner zero' in x['options'] for x in r['ranking'])"
+
 # The advice on a slow network, and the same cases predicted on both sides of where the order changes.
 cat >wide.yaml <<'YAML'
 batch: 8
@@ -72,6 +75,8 @@ refused() { # WORD ARGUMENTS...
     expect "in one line, with $word: $*" one_line "$word"
 }
 refused --platform --devices 2
+lockstep_ok advise --platform list
+expect "--platform list lists" grep -q '^dgx-a100$' out
 refused "several questions" --devices 2,4 --platform flat:latency=1us
 refused "no part of what advise is asked" --devices 2 --platform flat:latency=1us --baseline
 refused "table, json or jsonl" --devices 2 --platform flat:latency=1us --format csv

@@ -95,6 +95,8 @@ expect "the table has the columns of nccl-tests" grep -Eq \
     '^ +size kernel +(time us +algbw +busbw +wrong *){2}$' out
 expect "both placements are on a line" grep -Eq '^ +1048576 direct +([0-9.]+ +[0-9.]+ +[0-9.]+ +0 *){2}$' out
 expect "their average bus bandwidth stands below" grep -Eq '^average bus bandwidth, GB/s: direct [0-9.]+$' out
+lockstep micro reduce-scatter
+expect "a refusal names what works" one_line "all_gather, reduce_scatter"
 lockstep_ok micro reduce_scatter --devices 2 --sizes 1MiB --allreduce ring,direct
 expect "so has that of a half" grep -Eq '^ +size kernel +(time us +algbw +busbw +wrong *){2}$' out
 expect "a line for each" [ "$(grep -Ec '^ +1048576 (ring|direct) +([0-9.]+ +[0-9.]+ +[0-9.]+ +0 *){2}$' out)" -eq 2 ]

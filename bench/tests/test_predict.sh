@@ -25,7 +25,7 @@ for level in flows messages formula; do
         x['traffic']['messages_sent'] == x['traffic']['messages_formula'] for x in rows)"
 done
 keep ring
-rows "rows say what they are" "all(x['result'] == {'status': 'ok', 'warnings': ['predicted']} and
+rows "rows say what they are" "all(x['result'] == {'status': 'ok', 'warnings': ['predicted', 'guessed']} and
     x['case']['data'] == 'fashion-mnist' and x['case']['link'] == '$link' and 'equivalence' not in x and
     x['prediction']['engine'] == 'ports' and x['prediction']['platform'] == 'flat:$link' for x in rows)"
 # shellcheck disable=SC2086
@@ -39,6 +39,8 @@ rows "half the bandwidth: as the form says" "all(($near)(x['time']['step_ms']['m
     2 * (n - 1) * (0.02 + 6400 / n / 0.5e6)) for x in rows for n in [len(x['case']['devices'])])"
 # shellcheck disable=SC2086
 lockstep_ok predict $form $small --strategy mirrored --devices 8 --durations flops=2e9 --platform flat:$link
+rows "a rate says that it is a guess" "r['prediction']['durations'] == 'flops=2e9 (a guess)' and
+    r['result']['warnings'] == ['predicted', 'guessed']"
 keep slow
 # shellcheck disable=SC2086
 lockstep_ok predict $form $small --strategy mirrored --devices 8 --durations flops=1e9 \
@@ -214,7 +216,7 @@ mkdir folder.xml
 if [ -e has-simgrid ]; then
     # shellcheck disable=SC2086
     lockstep predict $form $small --strategy mirrored --devices 2,4 --durations flops=1e9 --platform bad.xml
-    expect "a negative latency: one line, the file and the link" one_line "bad.xml.*wire"
+    expect "a negative latency: one line, the file and the link" one_line "bad.xml.*wire.*mend the file"
     expect "and status 2" [ "$code" -eq 2 ]
     sed 's/-1us/1us/' bad.xml >two.xml
     # shellcheck disable=SC2086

@@ -354,6 +354,10 @@ expect "the report says why" grep -q 'worse: undecided 3 .*comparisons in a row'
 lockstep regress f.jsonl f_same.jsonl --fail-on undecided=3 --format json,md --out ci
 lockstep regress f.jsonl f_noisy.jsonl --fail-on undecided=3 --format json,md --out ci
 expect "one that tells begins anew" [ "$code" -eq 4 ]
+echo '{"cases": [' >ci.json
+lockstep regress f.jsonl f_noisy.jsonl --fail-on undecided=3 --format json,md --out ci
+expect "a damaged report is not taken for none" [ "$code" -eq 3 ]
+expect "in one line" one_line "ci.json: is no report"
 
 # ---- The program itself -----------------------------------------------------------------------
 

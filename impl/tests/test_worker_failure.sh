@@ -22,8 +22,8 @@ wrong() {
 # run OPTIONS: exit status in $code, rows in $dir/rows.
 run() {
   code=0
-  timeout -k 5 600 "$LOCKSTEP" run --results none --progress no --format "${format:-jsonl}" --model mlp:784-16-10 --data synthetic:200 \
-    --batch 20 --steps 60 --blocks 1 --warmup 5 --gate-steps "${gate:-3}" "$@" >"$dir/rows" 2>"$dir/err" || code=$?
+  timeout -k 5 600 "$LOCKSTEP" run --results none --progress no --format "${format:-jsonl}" --model mlp:784-16-10 \
+    --data synthetic:200 --batch 20 --steps 60 --blocks 1 --warmup 5 --gate-steps "${gate:-3}" "$@" >"$dir/rows" 2>"$dir/err" || code=$?
   cat "$dir/rows" >>"$dir/every"
   runs=$((runs + 1))
 }

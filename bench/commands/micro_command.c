@@ -50,7 +50,7 @@ void ls_command_micro_help(FILE *stream)
     fputs("\nOperations:\n", stream);
     for (size_t i = 0; i < OPERATIONS; i++)
         fprintf(stream, "  %-13s %s\n", operations[i].name, operations[i].help);
-    fputs("  " NCCL_NAMES ", as nccl-tests writes them, are the same.\n", stream);
+    fputs("  " NCCL_NAMES ", as in nccl-tests, are the same.\n", stream);
 }
 
 /* Whether a user's word names the operation: also as nccl-tests writes it, reduce_scatter. */

@@ -197,7 +197,7 @@ static ls_status judge(const helper *h, int status, bool all)
                                                                  : "lockstep-simgrid",
                    "%s%s%s", words,
                    !platform ? "; the helper "
-                   : file    ? "; mend the file, or name another"
+                   : file    ? "; correct the file, or name another"
                              : "",
                    platform ? "" : how);
 }

@@ -216,7 +216,7 @@ mkdir folder.xml
 if [ -e has-simgrid ]; then
     # shellcheck disable=SC2086
     lockstep predict $form $small --strategy mirrored --devices 2,4 --durations flops=1e9 --platform bad.xml
-    expect "a negative latency: one line, the file and the link" one_line "bad.xml.*wire.*mend the file"
+    expect "a negative latency: one line, the file and the link" one_line "bad.xml.*wire.*correct the file"
     expect "and status 2" [ "$code" -eq 2 ]
     sed 's/-1us/1us/' bad.xml >two.xml
     # shellcheck disable=SC2086

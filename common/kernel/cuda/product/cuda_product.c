@@ -30,8 +30,10 @@ static ls_status set_desc(const ls_cuda_product *p, cublasLtMatmulDescAttributes
         "describe a product");
 }
 
-static ls_status describe(ls_cuda_product *p)
+/* Runs on the device's thread. */
+static ls_status describe(void *context)
 {
+    ls_cuda_product *p = context;
     const ls_gemm_args *g = &p->spec.gemm;
     const cublasComputeType_t compute =
         p->spec.math == LS_MATH_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -148,12 +150,6 @@ ls_cuda_operands ls_product_operands(const ls_cuda_product *p)
     return (ls_cuda_operands){.a = g->a, .b = g->b, .c = g->c, .accumulate = g->accumulate};
 }
 
-/* Runs on the device's thread. */
-static ls_status describe_here(void *context)
-{
-    return describe(context);
-}
-
 /* ---- The interface --------------------------------------------------------------------------- */
 
 ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
@@ -164,7 +160,7 @@ ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
     p->spec = *spec;
     p->device = device;
     p->blas = blas;
-    ls_status status = ls_device_call(device, describe_here, p);
+    ls_status status = ls_device_call(device, describe, p);
     if (!status)
         status = ls_product_choose(p);
     if (status) {

@@ -133,19 +133,19 @@ static ls_product_tile tile_of(const ls_cuda_product *p, const cublasLtMatmulAlg
     return (ls_product_tile){0, 0};
 }
 
-/* Of the library's result number `at` for the product's present pieces. What was measured is
- * float32's: all kernels of other arithmetic count as one tile, so that only their pieces follow
- * from the model, and so does a first choice of unknown tile. */
-static double cost_of(const ls_cuda_product *p, int at, const cublasLtMatmulAlgo_t *algorithm)
+/* Of a result of the library for the product's present pieces, behind `before` others that suit.
+ * What was measured is float32's: all kernels of other arithmetic count as one tile, so that only
+ * their pieces follow from the model, and so does a first choice of unknown tile. */
+static double cost_of(const ls_cuda_product *p, int before, const cublasLtMatmulAlgo_t *algorithm)
 {
     static const ls_product_tile some = {128, 128};
     const ls_gemm_args *g = &p->spec.gemm;
     const ls_product_size size = {g->m, g->n, g->k, p->pieces};
     const int known = ls_device_describe(p->device)->multiprocessors;
     const int here = known ? known : EMULATED;
-    const bool first = at == 0 && p->pieces == 1, measured = p->spec.math == LS_MATH_FLOAT32;
+    const bool first = before == 0 && p->pieces == 1, measured = p->spec.math == LS_MATH_FLOAT32;
     if (p->spec.any_order)
-        return at;
+        return before;
     double cost = ls_product_cost(&size, measured ? tile_of(p, algorithm) : some, here);
     if (first && isinf(cost))
         cost = ls_product_cost(&size, some, here);
@@ -177,7 +177,7 @@ static ls_status ask(candidate_list *l, cublasLtMatmulPreference_t preference)
     for (int i = 0; i < count; i++)
         if (suits(l, &results[i]))
             add_candidate(l, &(candidate){p->pieces, results[i].algo, results[i].workspaceSize,
-                                          cost_of(p, i, &results[i].algo)});
+                                          cost_of(p, l->count, &results[i].algo)});
     return LS_OK;
 }
 

@@ -71,6 +71,7 @@ static struct {
  * counted: checked, but not computed. */
 static struct {
     _Atomic uint64_t products, epilogues, refused;
+    cublasStatus_t first; /* of those that were refused */
     bool only;
 } blas_counted;
 
@@ -336,7 +337,8 @@ static cublasStatus_t blas_matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
     uint64_t terms;
     memcpy(&algorithm, algo, sizeof algorithm);
     if (algorithm.status || blas_failure) {
-        blas_counted.refused++;
+        if (blas_counted.refused++ == 0)
+            blas_counted.first = blas_failure ? blas_failure : algorithm.status;
         return blas_failure ? blas_failure : algorithm.status;
     }
     blas_pieces.latest = algorithm.pieces;

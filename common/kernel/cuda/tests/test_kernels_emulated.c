@@ -156,6 +156,36 @@ static void test_candidates(void **state)
     }
 }
 
+/* The first candidate that suits, whose tile is unknown and which is refused as NOT_SUPPORTED, is
+ * tried first unless another is faster by the model: one with tiles of 64 x 64, refused as
+ * INTERNAL_ERROR, for a small product of float32. Products are only counted. */
+static void test_first_choice(void **state)
+{
+    static const struct {
+        int64_t side;
+        ls_math math;
+        cublasStatus_t first;
+    } cases[] = {{4, LS_MATH_FLOAT32, CUBLAS_STATUS_INTERNAL_ERROR},
+                 {4, LS_MATH_TF32, CUBLAS_STATUS_NOT_SUPPORTED},
+                 {8192, LS_MATH_FLOAT32, CUBLAS_STATUS_NOT_SUPPORTED}};
+    fixture *f = *state;
+    const ls_math math = f->cpu->math;
+    float data[4] = {0};
+    blas_counted.only = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ls_gemm_args args = {
+            .m = cases[i].side, .n = cases[i].side, .k = 20, .a = data, .b = data, .c = data};
+        ls_op *op;
+        f->cpu->math = cases[i].math;
+        blas_counted.refused = 0;
+        must(f->cpu->table->gemm(f->cpu, &args, &op));
+        assert_int_equal(blas_counted.first, cases[i].first);
+        ls_op_free(op);
+    }
+    blas_counted.only = false;
+    f->cpu->math = math;
+}
+
 /* The model of a product's time against an H100, whose kernels were timed in steps of `gpt` and of
  * `mlp` (CUPTI): within a seventh. */
 static void test_cost(void **state)
@@ -345,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_step),
         cmocka_unit_test(test_tf32),
         cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_first_choice),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_candidates),
         cmocka_unit_test(test_large_bias),

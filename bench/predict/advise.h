@@ -39,7 +39,7 @@ typedef struct ls_advice {
     size_t tied;             /**< of the ranking, the first so many cannot be told apart */
     ls_break_even breaks[2]; /**< [break_count] of the first and the best other strategy */
     size_t break_count;
-    size_t second; /**< that one's number in the ranking */
+    size_t second; /**< number in the ranking of that best other strategy */
     double mean_regret, worst_regret;
     size_t regrets; /**< sets of measured rows; 0: none */
 } ls_advice;

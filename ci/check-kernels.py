@@ -60,13 +60,13 @@ def check_file(path):
         if not head[1]:
             refuse(path, text, found.start(), f"{head[2]} has no __launch_bounds__")
     loads = collections.Counter(
-        name_of(kernel) for found in re.finditer(r"\bls_gpu_load\(", text)
-        for kernel in arguments_of(text, found.end()))
+        name_of(kernel) for found in re.finditer(r"\bls_gpu_load(?:_with)?\(", text)
+        for kernel in arguments_of(text, found.end()) if not kernel.startswith("sizeof"))
     for name in bounds:
         if not loads[name]:
             refuse(path, text, text.find(f" {name}("), f"{name} is not loaded before a capture")
     launches = [(found.start(), *arguments_of(text, found.end())[2:4])
-                for found in re.finditer(r"\bls_gpu_launch(?:_over)?\(", text)]
+                for found in re.finditer(r"\bls_gpu_launch(?:_over|_with)?\(", text)]
     by_name = {name_of(kernel) for _, _, kernel in launches} & set(bounds)
     for place, threads, kernel in launches:
         here = {name_of(kernel)} & by_name or set(bounds) - by_name # else handed to a function

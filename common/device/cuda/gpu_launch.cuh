@@ -39,6 +39,14 @@ template <typename... Kernels> static int ls_gpu_load(Kernels... kernels)
     return error;
 }
 
+/* Loads kernels that are launched with so many bytes of shared memory. */
+template <typename... Kernels> static int ls_gpu_load_with(size_t bytes, Kernels... kernels)
+{
+    int error = ls_gpu_load(kernels...);
+    ((error = error ? error : ls_gpu_allow_shared(kernels, bytes)), ...);
+    return error;
+}
+
 /* This thread's first item of a grid-stride loop, and the distance to its next. */
 __device__ static inline int64_t ls_gpu_first()
 {

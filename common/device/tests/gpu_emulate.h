@@ -14,6 +14,7 @@
 #ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 #define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 
+#include <algorithm>
 #include <functional>
 #include <mutex>
 #include <numeric>
@@ -41,14 +42,15 @@ struct emulated_size {
 static emulated_size threadIdx, blockIdx, blockDim, gridDim;
 
 enum { FIBERS = 1024, FIBER_STACK = 256 * 1024, FIBER_WARP = 32 };
-enum fiber_state { FIBER_RUNS, FIBER_AT_BARRIER, FIBER_AT_EXCHANGE, FIBER_ENDED };
+enum fiber_state { FIBER_RUNS, FIBER_AT_BARRIER, FIBER_AT_EXCHANGE, FIBER_AT_FLAG, FIBER_ENDED };
 
 struct fiber {
     ucontext_t start;
     jmp_buf place;
     bool begun;
     fiber_state state;
-    uint64_t shown[2]; /* its values in exchanges, used alternately */
+    uint64_t shown[2];   /* its values in exchanges, used alternately */
+    float factors[2][4]; /* so are its elements of a, in products of a group */
     unsigned exchanges;
 };
 
@@ -56,6 +58,7 @@ static fiber fibers[FIBERS];
 static jmp_buf scheduler;
 static std::function<void()> kernel_body;
 static std::set<void (*)()> kernels_loaded;
+static uint64_t flags_raised; /* so often, by all blocks */
 static std::mutex one_at_a_time;
 
 /* Launches so far, and whether they are only counted: then no kernel runs. */
@@ -185,15 +188,35 @@ static void run_warp(unsigned first, unsigned last)
             emulation_fails("not all lanes of a warp came to an exchange or a barrier");
 }
 
+/* Runs all warps until each has ended or waits for all of its block; those that wait for a flag
+ * again and again, while others raise flags or go on. */
+static void run_warps(const order &warps)
+{
+    std::vector<bool> waits(warps.count, true);
+    bool going = true;
+    while (std::find(waits.begin(), waits.end(), true) != waits.end()) {
+        if (!going)
+            emulation_fails("a flag is never raised");
+        const uint64_t raised = flags_raised;
+        going = false;
+        for (unsigned i = 0; i < warps.count; i++) {
+            const unsigned warp = warps.at(i), start = warp * FIBER_WARP;
+            if (!waits[warp])
+                continue;
+            run_warp(start, start + FIBER_WARP < blockDim.x ? start + FIBER_WARP : blockDim.x);
+            waits[warp] = fibers[start].state == FIBER_AT_FLAG;
+            going |= !waits[warp];
+        }
+        going |= flags_raised != raised;
+    }
+}
+
 static void run_block()
 {
     const unsigned threads = blockDim.x;
     const order warps((threads + FIBER_WARP - 1) / FIBER_WARP);
     do
-        for (unsigned i = 0; i < warps.count; i++) {
-            const unsigned start = warps.at(i) * FIBER_WARP;
-            run_warp(start, start + FIBER_WARP < threads ? start + FIBER_WARP : threads);
-        }
+        run_warps(warps);
     while (all_are(0, threads, FIBER_AT_BARRIER));
     if (!all_are(0, threads, FIBER_ENDED))
         emulation_fails("not all threads of a block came to a barrier");
@@ -290,6 +313,104 @@ template <typename T> static inline T ls_gpu_exchange(T value, int mask)
 static inline void ls_gpu_sync_warp()
 {
     leave(FIBER_AT_EXCHANGE);
+}
+
+/* ---- Compute capability 9.0 --------------------------------------------------------------------
+ */
+
+#define LS_GPU_LARGE_SHARED(type, name) alignas(1024) __shared__ type name
+
+template <typename... Parameters, typename... Arguments>
+static int ls_gpu_launch_with(void *stream, unsigned blocks, unsigned threads,
+                              void (*kernel)(Parameters...), size_t, Arguments... arguments)
+{
+    return ls_gpu_launch(stream, blocks, threads, kernel, arguments...);
+}
+
+template <typename... Parameters> static int ls_gpu_allow_shared(void (*)(Parameters...), size_t)
+{
+    return 0;
+}
+
+static inline void ls_gpu_split_tf32(float x, unsigned &high, unsigned &low)
+{
+    float above;
+    memcpy(&high, &x, sizeof x);
+    high &= 0xFFFFE000u;
+    memcpy(&above, &high, sizeof above);
+    const float below = x - above;
+    memcpy(&low, &below, sizeof low);
+    low = (low + 0x1000u) & 0xFFFFE000u;
+}
+
+struct ls_gpu_flag {
+    unsigned threads, left, turns;
+};
+
+static inline void ls_gpu_begin_flag(ls_gpu_flag &flag, unsigned threads)
+{
+    flag = {threads, threads, 0};
+}
+
+static inline void ls_gpu_raise_flag(ls_gpu_flag &flag)
+{
+    flags_raised++;
+    if (!--flag.left) {
+        flag.left = flag.threads;
+        flag.turns++;
+    }
+}
+
+static inline void ls_gpu_await_flag(ls_gpu_flag &flag, int turn)
+{
+    while (flag.turns % 2 == (unsigned)turn % 2)
+        leave(FIBER_AT_FLAG);
+}
+
+template <int N> static inline void ls_gpu_fewer_registers()
+{
+}
+
+template <int N> static inline void ls_gpu_more_registers()
+{
+}
+
+enum { LS_GPU_GROUP_TERMS = 8, LS_GPU_GROUP_FACTOR = 128 * 32, LS_GPU_GROUP_SUMS = 64 };
+
+static inline int ls_gpu_group_place(int column, int term)
+{
+    return column * 32 + (term / 4 ^ column % 8) * 4 + term % 4;
+}
+
+static inline void ls_gpu_show_group()
+{
+}
+
+static inline void ls_gpu_begin_group()
+{
+}
+
+/* At once; the sums are exact, then rounded, which the hardware cuts. */
+static inline void ls_gpu_multiply_group(const unsigned a[4], const float *b, int unit,
+                                         float (&c)[LS_GPU_GROUP_SUMS], bool add)
+{
+    const unsigned self = threadIdx.x, turn = fibers[self].exchanges++ % 2;
+    const unsigned lane = self % FIBER_WARP;
+    const fiber *const row = fibers + (self - lane % 4); /* four lanes have a row's terms */
+    memcpy(fibers[self].factors[turn], a, 4 * sizeof *a);
+    leave(FIBER_AT_EXCHANGE);
+    for (unsigned e = 0; e < LS_GPU_GROUP_SUMS; e++) {
+        const int column = (int)(e / 4 * 8 + lane % 4 * 2 + e % 2);
+        double sum = add ? (double)c[e] : 0;
+        for (int k = 0; k < LS_GPU_GROUP_TERMS; k++)
+            sum += (double)row[k % 4].factors[turn][e % 4 / 2 + (unsigned)k / 4 * 2] *
+                   (double)b[ls_gpu_group_place(column, unit * LS_GPU_GROUP_TERMS + k)];
+        c[e] = (float)sum;
+    }
+}
+
+static inline void ls_gpu_await_group(float (&)[LS_GPU_GROUP_SUMS])
+{
 }
 
 static inline unsigned ls_gpu_anew(unsigned value)

@@ -171,7 +171,7 @@ int ls_gpu_plain_product(void *stream, const ls_gpu_product *product);
 /** What follows a product: c = (c +) the sum of its pieces in order, then + bias, ReLU, and 0 where
  * `mask` is not positive. */
 typedef struct ls_gpu_rest {
-    const float *parts; /**< [pieces,rows,columns]; NULL: c is whole */
+    float *parts; /**< [pieces,rows,columns]; NULL: c is whole */
     int pieces;
     int64_t rows, columns;
     bool accumulate;   /**< c is added to, if there are pieces */
@@ -182,6 +182,13 @@ typedef struct ls_gpu_rest {
 } ls_gpu_rest;
 
 int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest);
+
+/** c = op(a) op(b), and the rest of it, or its pieces, on the tensor cores of compute capability
+ *  9.0; nothing may be empty. */
+int ls_gpu_tile_product(void *stream, const ls_gemm_args *gemm, const ls_gpu_rest *rest);
+/** Fails where the current device cannot run it. */
+int ls_gpu_load_tile_product(void);
+
 /** What follows both products of a layer's backward pass, and the gradient of its bias, in one
  * launch. One without rows is skipped; `dbias` NULL: not needed. */
 typedef struct ls_gpu_backward_rest {

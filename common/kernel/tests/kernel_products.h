@@ -49,7 +49,8 @@ static void test_gemm(void **state)
                                                .n = shapes[i][2]});
 }
 
-/* A row of the result does not depend on other rows, unless the library of a GPU computes it. */
+/* A row of the result does not depend on other rows, unless a kernel that is chosen for the shape of a
+ * GPU's product computes it. */
 static void check_rows(fixture *f, const ls_dense_forward_args *like, const float *whole)
 {
     if (like->rows < 3)
@@ -60,7 +61,7 @@ static void check_rows(fixture *f, const ls_dense_forward_args *like, const floa
     args.x = (const float *)like->x + args.inputs;
     args.y = randoms(args.rows * args.outputs, 9);
     must(f->cpu->table->dense_forward(f->cpu, &args, &op));
-    bool promised = !strstr(op->name, "cublaslt");
+    bool promised = !strstr(op->name, "cublaslt") && !strstr(op->name, "tiles");
     run(f, op);
     if (promised)
         same_bits("dense_forward of a slice", args.y, whole + args.outputs,

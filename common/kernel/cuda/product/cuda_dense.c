@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dense layers and gemm of the cuda table. A product is cuBLASLt's (cuda_product.h), with its sum
- * split if that fills the GPU; one kernel then handles pieces, bias, ReLU and mask. A backward pass
- * is its products, and one kernel for that and for the bias's gradient. A layer with few outputs
- * (as most models end), few weights, or a size of 0 is our own kernel in each direction: a product
- * would cost a launch for next to nothing. The choice depends on the weights' shape only, so a
- * slice is computed like the whole batch; and the halves of a backward pass use the same kernels,
- * joint or separate. Of cuBLASLt's epilogues the bias's is used (cuda_product.c). That of its
- * gradient (BGRADB) was reported to make a training step 1.6 times as long
+ * Dense layers and gemm of the cuda table. A product is cuBLASLt's or our own (cuda_product.h),
+ * with its sum split if that fills the GPU; one kernel then handles pieces, bias, ReLU and mask. A
+ * backward pass is its products, and one kernel for that and for the bias's gradient. A layer with
+ * few outputs (as most models end), few weights, or a size of 0 is our own kernel in each
+ * direction: a product would cost a launch for next to nothing. The choice depends on the weights'
+ * shape only, so a slice is computed like the whole batch; and the halves of a backward pass use
+ * the same kernels, joint or separate. Of cuBLASLt's epilogues the bias's is used (cuda_product.c).
+ * That of its gradient (BGRADB) was reported to make a training step 1.6 times as long
  * (NVIDIA/CUDALibrarySamples, issue 90); a mask's (DRELU) needs bits that no operation here writes.
  */
 #include "common/kernel/cuda/cuda_kernels.h"
@@ -47,9 +47,9 @@ typedef struct product_op {
     ls_gpu_product plain;
 } product_op;
 
-/* Names of an operation, by how its product is computed. */
+/* Names of an operation, by how its product is computed, or all of its products. */
 typedef struct dense_names {
-    const char *library, *plain;
+    const char *library, *tiles, *plain;
 } dense_names;
 
 static void destroy_product(ls_op *op)
@@ -86,6 +86,8 @@ static ls_status make_product(ls_kernels *kernels, const dense_names *names,
             return status;
         }
         p->op.workspace = ls_cuda_product_workspace(p->product);
+        if (ls_cuda_product_has_tiles(p->product))
+            p->op.name = names->tiles;
     }
     *out = &p->op;
     return LS_OK;
@@ -93,7 +95,7 @@ static ls_status make_product(ls_kernels *kernels, const dense_names *names,
 
 ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out)
 {
-    static const dense_names names = {"gemm.cublaslt", "gemm.cuda"};
+    static const dense_names names = {"gemm.cublaslt", "gemm.tiles", "gemm.cuda"};
     const ls_gemm_args *g = arguments;
     const ls_cuda_product_spec spec = {.gemm = *g, .any_order = kernels->any_order};
     return make_product(kernels, &names, &spec, is_plain(g->m, g->k, g->n), out);
@@ -102,7 +104,8 @@ ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op
 ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
                                 ls_op **out)
 {
-    static const dense_names names = {"dense_forward.cublaslt", "dense_forward.cuda"};
+    static const dense_names names = {"dense_forward.cublaslt", "dense_forward.tiles",
+                                      "dense_forward.cuda"};
     const ls_dense_forward_args *d = arguments;
     const ls_cuda_product_spec spec = {.gemm = {.transpose_b = !d->input_major,
                                                 .m = d->rows,
@@ -181,8 +184,10 @@ static ls_cuda_product_spec data_of(const ls_dense_backward_data_args *d)
                                   .cut = true};
 }
 
-static ls_status open_products(ls_kernels *kernels, backward_op *b, const bool wanted[HALVES])
+static ls_status open_products(ls_kernels *kernels, backward_op *b, const bool wanted[HALVES],
+                               const char *tiles)
 {
+    bool all = true;
     ls_cuda_product_spec specs[] = {weights_of(&b->args.weights), data_of(&b->args.data)};
     for (int i = 0; i < HALVES; i++) {
         if (!wanted[i])
@@ -191,7 +196,10 @@ static ls_status open_products(ls_kernels *kernels, backward_op *b, const bool w
         LS_TRY(ls_cuda_product_open(kernels->device, &((cuda_kernels *)kernels)->blas, &specs[i],
                                     &b->product[i]));
         b->op.workspace += ls_cuda_product_workspace(b->product[i]);
+        all &= ls_cuda_product_has_tiles(b->product[i]);
     }
+    if (all)
+        b->op.name = tiles;
     return LS_OK;
 }
 
@@ -209,7 +217,7 @@ static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
                               .run = narrow ? run_narrow : run_backward,
                               .destroy = destroy_backward},
                        .args = *args};
-    ls_status status = narrow ? LS_OK : open_products(kernels, b, wanted);
+    ls_status status = narrow ? LS_OK : open_products(kernels, b, wanted, names->tiles);
     if (status) {
         destroy_backward(&b->op);
         return status;
@@ -221,7 +229,8 @@ static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
 ls_status ls_cuda_dense_backward(ls_kernels *kernels, const ls_dense_backward_args *arguments,
                                  ls_op **out)
 {
-    static const dense_names names = {"dense_backward.cublaslt", "dense_backward.cuda"};
+    static const dense_names names = {"dense_backward.cublaslt", "dense_backward.tiles",
+                                      "dense_backward.cuda"};
     return make_backward(kernels, &names, arguments, (const bool[]){true, true}, out);
 }
 
@@ -230,6 +239,7 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                          ls_op **out)
 {
     static const dense_names names = {"dense_backward_weights.cublaslt",
+                                      "dense_backward_weights.tiles",
                                       "dense_backward_weights.cuda"};
     const ls_dense_backward_args half = {.weights = *arguments};
     return make_backward(kernels, &names, &half, (const bool[]){true, false}, out);
@@ -238,7 +248,8 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
 ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
                                       const ls_dense_backward_data_args *arguments, ls_op **out)
 {
-    static const dense_names names = {"dense_backward_data.cublaslt", "dense_backward_data.cuda"};
+    static const dense_names names = {"dense_backward_data.cublaslt", "dense_backward_data.tiles",
+                                      "dense_backward_data.cuda"};
     const ls_dense_backward_args half = {.data = *arguments};
     return make_backward(kernels, &names, &half, (const bool[]){false, true}, out);
 }

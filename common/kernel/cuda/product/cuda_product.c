@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products by cuBLASLt; see cuda_product.h. The library's matrices are column-major, ours
- * row-major: our [m,n] is its [n,m]. So it computes c^T = op(b)^T op(a)^T: its A is our b, its B
- * our a, each transposed if ours is. The library's arguments must not depend on where matrices lie:
- * the variables of a part of a model have other addresses than in the whole, and must get the same
- * algorithm. So all are declared with an alignment of 4 bytes, the least that any part has. The
- * library's epilogue adds a bias alone to a large product, from an aligned copy: the heuristic
+ * Products by cuBLASLt or in tiles; see cuda_product.h. The library's matrices are column-major,
+ * ours row-major: our [m,n] is its [n,m]. So it computes c^T = op(b)^T op(a)^T: its A is our b, its
+ * B our a, each transposed if ours is. The library's arguments must not depend on where matrices
+ * lie: the variables of a part of a model have other addresses than in the whole, and must get the
+ * same algorithm. So all are declared with an alignment of 4 bytes, the least that any part has.
+ * The library's epilogue adds a bias alone to a large product, from an aligned copy: the heuristic
  * derives its alignment from the bias's address (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_POINTER), no
  * preference sets it, and kernels that read 16 bytes at a time fault on others (pytorch, pull
  * request 194497). Else one kernel after the product applies bias, ReLU and mask, and adds the
@@ -108,11 +108,38 @@ ls_status ls_product_lay_out(ls_cuda_product *p, int32_t pieces)
     return lay_out(p, 2, &(matrix_shape){g->m, g->n, g->n, g->m * g->n});
 }
 
+static ls_gpu_rest all_of(const ls_cuda_product *p, const ls_cuda_operands *on)
+{
+    const ls_cuda_product_spec *spec = &p->spec;
+    return (ls_gpu_rest){.parts = p->parts,
+                         .pieces = p->pieces,
+                         .rows = spec->gemm.m,
+                         .columns = spec->gemm.n,
+                         .accumulate = on->accumulate,
+                         .bias = ls_product_has_epilogue(p) ? NULL : spec->bias,
+                         .relu = spec->relu,
+                         .mask = spec->mask,
+                         .c = on->c};
+}
+
+static cublasStatus_t multiply_tiles(const ls_cuda_product *p, const ls_cuda_operands *on,
+                                     void *stream)
+{
+    ls_gemm_args gemm = p->spec.gemm;
+    const ls_gpu_rest rest = all_of(p, on);
+    gemm.a = on->a;
+    gemm.b = on->b;
+    return ls_gpu_tile_product(stream, &gemm, &rest) ? CUBLAS_STATUS_EXECUTION_FAILED
+                                                     : CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t ls_product_multiply(const ls_cuda_product *p, const ls_cuda_operands *on,
                                    float scale, void *stream)
 {
     const float before = on->accumulate && !p->parts ? 1 : 0;
     void *c = p->parts ? p->parts : on->c;
+    if (p->tiles)
+        return scale == 0 ? CUBLAS_STATUS_SUCCESS : multiply_tiles(p, on, stream);
     const ls_add_args copy = {.count = p->spec.gemm.n, .a = p->spec.bias, .y = p->bias};
     if (ls_product_has_epilogue(p) && ls_gpu_add(stream, &copy))
         return CUBLAS_STATUS_EXECUTION_FAILED;
@@ -129,19 +156,9 @@ static ls_status run_multiply(const ls_cuda_product *p, const ls_cuda_operands *
 /* What remains to do after the product; without rows if nothing remains. */
 static ls_gpu_rest rest_of(const ls_cuda_product *p, const ls_cuda_operands *on)
 {
-    const ls_cuda_product_spec *spec = &p->spec;
-    const float *bias = ls_product_has_epilogue(p) ? NULL : spec->bias;
-    if (!(p->parts || bias || spec->relu || spec->mask))
-        return (ls_gpu_rest){.rows = 0};
-    return (ls_gpu_rest){.parts = p->parts,
-                         .pieces = p->pieces,
-                         .rows = spec->gemm.m,
-                         .columns = spec->gemm.n,
-                         .accumulate = on->accumulate,
-                         .bias = bias,
-                         .relu = spec->relu,
-                         .mask = spec->mask,
-                         .c = on->c};
+    const ls_gpu_rest all = all_of(p, on);
+    const bool done = p->tiles || !(all.bias || all.relu || all.mask);
+    return !p->parts && done ? (ls_gpu_rest){.rows = 0} : all;
 }
 
 ls_cuda_operands ls_product_operands(const ls_cuda_product *p)
@@ -180,6 +197,11 @@ void ls_cuda_product_close(ls_cuda_product *p)
         p->blas->call.cublasLtMatmulDescDestroy(p->desc);
     ls_product_release_memory(p);
     free(p);
+}
+
+bool ls_cuda_product_has_tiles(const ls_cuda_product *p)
+{
+    return p->tiles;
 }
 
 size_t ls_cuda_product_workspace(const ls_cuda_product *p)

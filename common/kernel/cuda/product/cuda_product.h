@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products by cuBLASLt. The algorithm is the one among the library's candidates that a model
- * of their tiles (cuda_product_cost.h) finds fastest, that does not split the sum over k, and that
- * runs; nothing is timed. So it is a function of the shape, the layouts and the kind of GPU,
+ * Matrix products in float32 by our own kernel (gpu_product.cu) where it runs and a model of both
+ * (cuda_product_cost.h) finds it faster, else by cuBLASLt. The library's algorithm is the one among
+ * the library's candidates that the model finds fastest, that does not split the sum over k, and
+ * that runs; nothing is timed. So it is a function of the shape, the layouts and the kind of GPU,
  * independent of the matrices' addresses, and the sums of an element have one order: the same bits
  * in every mode, in the whole model and in a part of it. A product with few output tiles and a long
  * sum would leave most multiprocessors idle: a gradient of weights over many rows, a layer with
@@ -35,12 +36,16 @@ ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
 /** Takes NULL. */
 void ls_cuda_product_close(ls_cuda_product *product);
 
+/** Whether our own kernel computes it. */
+bool ls_cuda_product_has_tiles(const ls_cuda_product *product);
+
 /** Bytes of device memory that it holds. */
 size_t ls_cuda_product_workspace(const ls_cuda_product *product);
 
 ls_status ls_cuda_product_run(const ls_cuda_product *product, ls_queue *queue);
 
-/** The library's call only; *rest is what remains to do, without rows if nothing remains. */
+/** Without what follows, unless our own kernel does that, too; *rest is what remains to do, without
+ * rows if nothing remains. */
 ls_status ls_cuda_product_multiply(const ls_cuda_product *product, ls_queue *queue,
                                    ls_gpu_rest *rest);
 

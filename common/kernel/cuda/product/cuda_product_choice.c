@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which algorithm computes a product, and in how many pieces; see cuda_product.h. The library's
- * candidates for each number of pieces are sorted by the model's time (cuda_product_cost.h); the
- * first that runs is kept.
+ * Which kernel computes a product, and in how many pieces; see cuda_product.h. Our own and the
+ * library's candidates for each number of pieces are sorted by the model's time
+ * (cuda_product_cost.h); the first that runs is kept.
  */
 #include "common/base/grow.h"
 #include "common/device/cuda/cuda.h"
@@ -17,11 +17,11 @@
 static const uint64_t workspace_most = (uint64_t)32 << 20;
 
 enum {
-    CANDIDATES = 32,                  /* of a number of pieces */
-    PIECES_MOST = 32,                 /* powers of 2 */
-    CANDIDATES_MOST = 6 * CANDIDATES, /* of all numbers of pieces */
-    PIECE_TERMS = 48,                 /* the fewest of a piece */
-    EMULATED = 132,                   /* multiprocessors where none is known */
+    CANDIDATES = 32,                        /* of the library's, for a number of pieces */
+    PIECES_MOST = 32,                       /* powers of 2 */
+    CANDIDATES_MOST = 6 * (CANDIDATES + 1), /* of all numbers of pieces */
+    PIECE_TERMS = 48,                       /* the fewest of a piece */
+    EMULATED = 132,                         /* multiprocessors where none is known */
     EPILOGUE_ELEMENTS = 1 << 20 /* from here on a pass over them costs more than a copied bias */
 };
 
@@ -35,9 +35,10 @@ static const double better = 0.93;
 /* A way to compute a product. */
 typedef struct candidate {
     int32_t pieces;
+    bool tiles; /* our own kernel; else the library's algorithm */
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
-    double cost; /* by the model; any_order: the library's order */
+    double cost; /* by the model; any_order: the library's order, behind tiles */
 } candidate;
 
 /* What the heuristic returns for some reduction schemes and all numbers of pieces, without what
@@ -133,16 +134,26 @@ static ls_product_tile tile_of(const ls_cuda_product *p, const cublasLtMatmulAlg
     return (ls_product_tile){0, 0};
 }
 
+static ls_product_size size_of(const ls_cuda_product *p)
+{
+    const ls_gemm_args *g = &p->spec.gemm;
+    return (ls_product_size){g->m, g->n, g->k, p->pieces};
+}
+
+static int multiprocessors_of(const ls_cuda_product *p)
+{
+    const int known = ls_device_describe(p->device)->multiprocessors;
+    return known ? known : EMULATED;
+}
+
 /* Of a result of the library for the product's present pieces, behind `before` others that suit.
  * What was measured is float32's: all kernels of other arithmetic count as one tile, so that only
  * their pieces follow from the model, and so does a first choice of unknown tile. */
 static double cost_of(const ls_cuda_product *p, int before, const cublasLtMatmulAlgo_t *algorithm)
 {
     static const ls_product_tile some = {128, 128};
-    const ls_gemm_args *g = &p->spec.gemm;
-    const ls_product_size size = {g->m, g->n, g->k, p->pieces};
-    const int known = ls_device_describe(p->device)->multiprocessors;
-    const int here = known ? known : EMULATED;
+    const ls_product_size size = size_of(p);
+    const int here = multiprocessors_of(p);
     const bool first = before == 0 && p->pieces == 1, measured = p->spec.math == LS_MATH_FLOAT32;
     if (p->spec.any_order)
         return before;
@@ -176,17 +187,44 @@ static ls_status ask(candidate_list *l, cublasLtMatmulPreference_t preference)
         LS_TRY(ls_blas_check(p->blas, status, "choose an algorithm"));
     for (int i = 0; i < count; i++)
         if (suits(l, &results[i]))
-            add_candidate(l, &(candidate){p->pieces, results[i].algo, results[i].workspaceSize,
-                                          cost_of(p, l->count, &results[i].algo)});
+            add_candidate(l,
+                          &(candidate){p->pieces, false, results[i].algo, results[i].workspaceSize,
+                                       cost_of(p, l->count, &results[i].algo)});
     return LS_OK;
+}
+
+/* Whether our own kernel runs on the current device. */
+static bool has_tiles(void)
+{
+    const bool loaded = ls_gpu_load_tile_product() == 0;
+    cudaGetLastError(); /* where it does not run, that is no failure */
+    return loaded;
+}
+
+/* Our own kernel, with the product's present pieces, if that fills half of the multiprocessors. */
+static void add_tiles(candidate_list *l)
+{
+    const ls_cuda_product *p = l->product;
+    const ls_gemm_args *g = &p->spec.gemm;
+    const ls_product_size size = size_of(p);
+    const int here = multiprocessors_of(p);
+    const double cost = ls_product_tiles_cost(&size, !g->transpose_a, g->transpose_b, here);
+    const bool roof =
+        p->spec.any_order && cost < ls_product_cost(&size, (ls_product_tile){128, 128}, here);
+    if (2 * ls_product_tiles(&size) >= here && (!p->spec.any_order || roof))
+        add_candidate(l,
+                      &(candidate){.pieces = p->pieces, .tiles = true, .cost = roof ? -1 : cost});
 }
 
 static ls_status ask_all(candidate_list *l, cublasLtMatmulPreference_t preference)
 {
+    const bool tiles = l->product->spec.math == LS_MATH_FLOAT32 && has_tiles();
     LS_TRY(set_preference(l->product, preference, l->schemes));
     for (int32_t pieces = 1; may_cut(&l->product->spec, pieces); pieces *= 2) {
         LS_TRY(ls_product_lay_out(l->product, pieces));
         LS_TRY(ask(l, preference));
+        if (tiles)
+            add_tiles(l);
     }
     return LS_OK;
 }
@@ -293,6 +331,7 @@ static ls_status try_candidates(candidate_list *l)
     ls_cuda_product *p = l->product;
     for (int i = 0; i < l->count; i++) {
         p->pieces = l->at[i].pieces;
+        p->tiles = l->at[i].tiles;
         p->algorithm = l->at[i].algorithm;
         p->workspace_bytes = l->at[i].workspace_bytes;
         LS_TRY(ls_device_call(p->device, lay_out_again, p));

@@ -33,6 +33,14 @@ static int64_t round_up(int64_t count, int64_t by)
     return (count + by - 1) / by;
 }
 
+/* Of the pieces. */
+static double moving_us(const ls_product_size *size)
+{
+    const double bytes =
+        2.0 * (double)sizeof(float) * size->pieces * (double)size->m * (double)size->n;
+    return size->pieces > 1 ? bytes / bytes_per_us : 0;
+}
+
 double ls_product_cost(const ls_product_size *size, ls_product_tile tile, int multiprocessors)
 {
     const int larger = tile.rows > tile.columns ? tile.rows : tile.columns;
@@ -53,8 +61,25 @@ double ls_product_cost(const ls_product_size *size, ls_product_tile tile, int mu
     const double terms = (double)size->k / size->pieces + END_TERMS;
     const double round =
         tiles[i].resident * (double)larger * smaller * terms / (per_us * tiles[i].share);
-    const double moved = size->pieces > 1 ? 2.0 * (double)sizeof(float) * size->pieces *
-                                                (double)size->m * (double)size->n
-                                          : 0;
-    return rounds * round + moved / bytes_per_us;
+    return rounds * round + moving_us(size);
+}
+
+/* Rows, columns and terms of our own kernel, and microseconds of a block: its begin and end; a
+ * slice of 32 terms where those of a are not neighbours in memory, those of b are not, or both are.
+ */
+enum { SIDE = 128, SLICE = 32 };
+static const double block_us = 4.2, slice_us[] = {1.40, 1.31, 1.20};
+
+int64_t ls_product_tiles(const ls_product_size *size)
+{
+    return round_up(size->m, SIDE) * round_up(size->n, SIDE) * size->pieces;
+}
+
+double ls_product_tiles_cost(const ls_product_size *size, bool a_by_terms, bool b_by_terms,
+                             int multiprocessors)
+{
+    const int64_t rounds = round_up(ls_product_tiles(size), multiprocessors);
+    const int64_t slices = round_up(size->k / size->pieces, SLICE);
+    const double slice = slice_us[!a_by_terms ? 0 : b_by_terms ? 2 : 1];
+    return (double)rounds * (block_us + (double)slices * slice) + moving_us(size);
 }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** Elements that a block computes. */
@@ -23,3 +24,11 @@ typedef struct ls_product_size {
 /** Microseconds on a GPU of so many multiprocessors as fast as an H100's, in float32; INFINITY for
  * a tile of another size than those that were measured. A function of its arguments alone. */
 double ls_product_cost(const ls_product_size *size, ls_product_tile tile, int multiprocessors);
+
+/** Blocks of our own kernel. */
+int64_t ls_product_tiles(const ls_product_size *size);
+
+/** Microseconds of our own kernel on such a GPU; `by_terms`: neighbours in memory are terms of a
+ * row of op(a), or of a column of op(b). */
+double ls_product_tiles_cost(const ls_product_size *size, bool a_by_terms, bool b_by_terms,
+                             int multiprocessors);

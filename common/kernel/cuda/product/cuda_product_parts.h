@@ -15,6 +15,7 @@ struct ls_cuda_product {
     const ls_blas *blas;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t layout[LS_PRODUCT_MATRICES]; /* its A, B, and C as D */
+    bool tiles; /* computed by ls_gpu_tile_product: the library's things are not used */
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
     void *room;      /* [workspace_room]; NULL: none */
@@ -28,7 +29,7 @@ struct ls_cuda_product {
 /** Whether the library adds the bias. */
 static inline bool ls_product_has_epilogue(const ls_cuda_product *p)
 {
-    return p->bias && p->pieces == 1;
+    return p->bias && p->pieces == 1 && !p->tiles;
 }
 
 /** Describes the matrices, the bias and the number of pieces to the library. */
@@ -37,7 +38,8 @@ ls_status ls_product_lay_out(ls_cuda_product *p, int32_t pieces);
 /** The matrices that it was opened with. */
 ls_cuda_operands ls_product_operands(const ls_cuda_product *p);
 
-/** c or the pieces = `scale` op(a) op(b), and bias; on the device's thread. */
+/** c or the pieces = `scale` op(a) op(b), and bias, by tiles also what follows; on the device's
+ *  thread. `scale` is 0 or 1. */
 cublasStatus_t ls_product_multiply(const ls_cuda_product *p, const ls_cuda_operands *on,
                                    float scale, void *stream);
 

@@ -6,7 +6,7 @@
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
-#include "common/kernel/element_inline.h"
+#include "common/kernel/cuda/product/gpu_rest.cuh"
 
 enum { WARP = 32 };
 
@@ -146,10 +146,8 @@ __device__ static inline void finish_rest(const ls_gpu_rest &r, int64_t count, i
     float sum = !r.parts || r.accumulate ? r.c[at] : 0;
     for (int p = 0; r.parts && p < r.pieces; p++)
         sum += r.parts[p * count + at];
-    if (r.bias)
-        sum += r.bias[at - ls_gpu_divide(at, r.columns) * r.columns];
-    sum = r.relu ? ls_relu(sum) : sum;
-    r.c[at] = r.mask ? ls_relu_mask(r.mask[at], sum) : sum;
+    const int64_t column = r.bias ? at - ls_gpu_divide(at, r.columns) * r.columns : 0;
+    r.c[at] = ls_gpu_finish(r, at, column, sum);
 }
 
 /* By `blocks` blocks of this launch; this one has number `block`. */

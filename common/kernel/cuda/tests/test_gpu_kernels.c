@@ -48,13 +48,58 @@ static void test_tf32(void **state)
     (void)check_tf32(f, staging_of(f->cpu)->inner, 512); /* printed */
 }
 
+/* Products that are large enough for our own kernel, where the GPU runs it, in all layouts: no
+ * error above 2^-22 of the terms' absolute sum. The name says which kernel it was. */
+static void check_large_product(fixture *f, const int64_t size[3], int layout, bool accumulate)
+{
+    const int64_t m = size[0], n = size[1], k = size[2];
+    float *a = randoms(m * k, 1), *b = randoms(k * n, 2), *c = randoms(m * n, 3);
+    float *before = randoms(m * n, 3);
+    const ls_gemm_args args = {.transpose_a = layout & 1,
+                               .transpose_b = layout & 2,
+                               .m = m,
+                               .n = n,
+                               .k = k,
+                               .a = a,
+                               .b = b,
+                               .c = c,
+                               .accumulate = accumulate};
+    double worst = 0;
+    ls_op *op;
+    must(f->cpu->table->gemm(f->cpu, &args, &op));
+    print_message("%s %lld x %lld x %lld, layout %d: ", op->name, (long long)m, (long long)n,
+                  (long long)k, layout);
+    run(f, op);
+    for (int64_t at = 0; at < m * n; at += 7) {
+        const int64_t row = at / n, column = at % n;
+        double sum = accumulate ? (double)before[at] : 0, limit = fabs(sum);
+        for (int64_t i = 0; i < k; i++) {
+            const double term = (double)a[layout & 1 ? i * m + row : row * k + i] *
+                                (double)b[layout & 2 ? column * k + i : i * n + column];
+            sum += term, limit += fabs(term);
+        }
+        worst = fmax(worst, fabs((double)c[at] - sum) / limit);
+    }
+    print_message("off by %.1e at most\n", worst);
+    assert_true(worst <= 0x1p-22);
+    free(a), free(b), free(c), free(before);
+}
+
+static void test_large_products(void **state)
+{
+    static const int64_t sizes_of[][3] = {{1160, 1032, 200}, {1157, 1029, 99}};
+    for (int i = 0; i < 2; i++)
+        for (int layout = 0; layout < 4; layout++)
+            check_large_product(*state, sizes_of[i], layout, layout % 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_softmax_bits),   cmocka_unit_test(test_squared_error_bits),
         cmocka_unit_test(test_optimizer_bits), cmocka_unit_test(test_square_bits),
         cmocka_unit_test(test_step),           cmocka_unit_test(test_label),
-        cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_tf32),           cmocka_unit_test(test_large_products),
     };
     if (!gpu_here())
         return 77;

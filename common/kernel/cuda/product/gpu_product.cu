@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Products of float32 matrices on Hopper's tensor cores, in three products of tf32, which has 11
+ * bits: x = high + low but for 2^-23 of it at most, so x y = high high + high low + low high, and
+ * low low is below float32's rounding. Tensor cores cut sums instead of rounding them, which adds
+ * up over a long sum; so no more than 32 terms are summed there, and these sums are added as
+ * floats. Method: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
+ * surpassing the FP32 theoretical peak performance", 2022, arXiv 2203.03341. Where a factor is
+ * infinite, the product is NaN.
+ *
+ * A block computes a tile of c from slices of 32 terms. Two groups of four warps multiply, each for
+ * half of the tile's rows: their part of a goes from global memory to registers, since nobody else
+ * reads it. A third group splits b, in shared memory, some slices ahead; it alone waits for the
+ * fence in front of the tensor cores, which waits for what its warps read, too.
+ */
+#include "common/device/cuda/gpu_launch.cuh"
+#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/cuda/product/gpu_rest.cuh"
+
+enum {
+    SIDE = 128, /* of a tile: rows and columns */
+    SLICE = 32, /* terms */
+    GROUP_THREADS = 128,
+    MULTIPLYING = 2, /* groups */
+    PRODUCT_THREADS = (MULTIPLYING + 1) * GROUP_THREADS,
+    LANES_OF_WARP = 32,
+    WARP_UNIT = 16, /* rows */
+    UNIT = LS_GPU_GROUP_TERMS,
+    UNITS = SLICE / UNIT,
+    AHEAD = 4,      /* slices of b in shared memory */
+    NEIGHBOURS = 8, /* rows of tiles whose blocks run at about the same time, and share what they
+                       read */
+    /* A thread's registers; of the block's no more than of PRODUCT_THREADS * 168. */
+    MANY_REGISTERS = 208,
+    FEW_REGISTERS = 88
+};
+
+static_assert(SIDE == MULTIPLYING * GROUP_THREADS / LANES_OF_WARP * WARP_UNIT,
+              "a row belongs to a warp");
+static_assert(SIDE * SLICE == LS_GPU_GROUP_FACTOR, "a slice of b is a factor");
+
+/* How a matrix is stored: the terms of a row or column are neighbours, and four can be read at
+ * once, or not; or the rows or columns are neighbours. */
+enum stored { TERMS_PACKED, TERMS, EDGES };
+
+/* A factor of the product; `edge`: rows of a, or columns of b. */
+struct matrix {
+    const float *at;
+    int64_t leading, edge;
+};
+
+/* The elements of an edge from some term on. */
+template <stored AS> struct edge_reader {
+    const float *at;
+
+    /* Behind the last edge the last is read again: nobody wants its products. */
+    __device__ void begin(const matrix &m, int64_t edge, int64_t term)
+    {
+        const int64_t there = edge < m.edge ? edge : m.edge - 1;
+        at = m.at + (AS == EDGES ? term * m.leading + there : there * m.leading + term);
+    }
+
+    /* N neighbouring terms from `first` on, 0 behind the last of `left`; ALL: none is. */
+    template <bool ALL, int N>
+    __device__ void read(int64_t leading, int first, int left, float *to) const
+    {
+        if (AS == TERMS_PACKED) {
+            ls_gpu_pack<float, N> terms = {};
+            if (ALL || first < left)
+                terms = *(const ls_gpu_pack<float, N> *)(at + first);
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                to[e] = terms.element[e];
+        } else
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                to[e] = ALL || first + e < left
+                            ? at[AS == EDGES ? (first + e) * leading : first + e]
+                            : 0;
+    }
+};
+
+/* Reads slice after slice of a matrix; a thread reads TERMS_READ terms, of READERS edges. */
+template <stored AS, int READERS, int TERMS_READ> struct slice_reader {
+    edge_reader<AS> edges[READERS];
+    int leading, left;
+    float terms[TERMS_READ];
+
+    /* Of all leading dimensions a copy, so that no products of it are kept in registers. */
+    __device__ int64_t distance() const
+    {
+        return AS == EDGES ? (int)ls_gpu_anew((unsigned)leading) : 0;
+    }
+
+    __device__ void next()
+    {
+        left -= SLICE;
+#pragma unroll
+        for (int i = 0; i < READERS; i++)
+            edges[i].at += AS == EDGES ? (int64_t)SLICE * leading : (int64_t)SLICE;
+    }
+};
+
+/* What this thread multiplies: rows r and r + 8 of its warp's 16 rows, terms 2 t and 2 t + 1 of
+ * each eight, as terms t and t + 4 of the tensor cores; r = lane / 4, t = lane % 4. */
+template <stored AS> struct rows_reader : slice_reader<AS, 2, 4 * UNITS> {
+    unsigned high[UNITS][4], low[UNITS][4];
+
+    __device__ rows_reader(const matrix &a, int64_t row, int64_t term, int count)
+    {
+        this->leading = (int)a.leading;
+        this->left = count;
+        for (int i = 0; i < 2; i++)
+            this->edges[i].begin(a, row + i * WARP_UNIT / 2, term);
+    }
+
+    template <bool ALL> __device__ void read_slice()
+    {
+        const int64_t distance = this->distance();
+        const int own = (int)threadIdx.x % 4 * 2;
+#pragma unroll
+        for (int u = 0; u < UNITS; u++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                this->edges[i].template read<ALL, 2>(distance, u * UNIT + own, this->left,
+                                                     this->terms + 4 * u + 2 * i);
+    }
+
+    __device__ void read()
+    {
+        if (this->left >= SLICE)
+            read_slice<true>();
+        else
+            read_slice<false>();
+        this->next();
+    }
+
+    __device__ void split()
+    {
+#pragma unroll
+        for (int u = 0; u < UNITS; u++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) /* both terms of a row: element i and i + 2 */
+                ls_gpu_split_tf32(this->terms[4 * u + e], high[u][e / 2 + e % 2 * 2],
+                                  low[u][e / 2 + e % 2 * 2]);
+    }
+};
+
+/* A slice of b, as the tensor cores read it. */
+struct split_slice {
+    float high[LS_GPU_GROUP_FACTOR], low[LS_GPU_GROUP_FACTOR];
+};
+
+/* What a thread of the third group splits: eight terms of each of four columns, or all of one. */
+template <stored AS> struct columns_reader : slice_reader<AS, AS == EDGES ? 1 : UNITS, SLICE> {
+    enum { READERS = AS == EDGES ? 1 : UNITS };
+
+    __device__ static int column(int i)
+    {
+        const int thread = (int)threadIdx.x % GROUP_THREADS;
+        return AS == EDGES ? thread : thread / UNITS + i * (SIDE / UNITS);
+    }
+
+    __device__ static int unit(int i)
+    {
+        return AS == EDGES ? i : (int)threadIdx.x % UNITS;
+    }
+
+    __device__ columns_reader(const matrix &b, int64_t first, int64_t term, int count)
+    {
+        this->leading = (int)b.leading;
+        this->left = count;
+        for (int i = 0; i < READERS; i++)
+            this->edges[i].begin(b, first + column(i), term);
+    }
+
+    template <bool ALL> __device__ void read_slice()
+    {
+        const int64_t distance = this->distance();
+#pragma unroll
+        for (int i = 0; i < UNITS; i++)
+#pragma unroll
+            for (int e = 0; e < UNIT; e += 4)
+                this->edges[i % READERS].template read<ALL, 4>(
+                    distance, unit(i) * UNIT + e, this->left, this->terms + i * UNIT + e);
+    }
+
+    __device__ void read()
+    {
+        if (this->left >= SLICE)
+            read_slice<true>();
+        else
+            read_slice<false>();
+        this->next();
+    }
+
+    /* Terms 0, 2, 4, 6 of eight go to places 0 to 3, the others to 4 to 7: see rows_reader. */
+    __device__ void split(split_slice &to) const
+    {
+#pragma unroll
+        for (int i = 0; i < UNITS; i++)
+#pragma unroll
+            for (int odd = 0; odd < 2; odd++) {
+                ls_gpu_pack<unsigned, 4> high, low;
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    ls_gpu_split_tf32(this->terms[i * UNIT + 2 * e + odd], high.element[e],
+                                      low.element[e]);
+                const int at = ls_gpu_group_place(column(i), unit(i) * UNIT + 4 * odd);
+                *(ls_gpu_pack<unsigned, 4> *)(to.high + at) = high;
+                *(ls_gpu_pack<unsigned, 4> *)(to.low + at) = low;
+            }
+    }
+};
+
+struct tile_spaces {
+    split_slice slices[AHEAD];
+    ls_gpu_flag full[AHEAD], empty[AHEAD];
+};
+
+struct tile_product {
+    ls_gpu_rest rest;
+    matrix a, b;
+    int64_t terms; /* of a piece */
+    int row_tiles, column_tiles;
+    float *to;  /* c, or its pieces */
+    bool pairs; /* two columns can be written at once */
+};
+
+/* This block's tile: its first row and column, and the first term of its piece. */
+struct tile_place {
+    int64_t row, column, term;
+    int piece;
+};
+
+__device__ static inline tile_place place_of_tile(const tile_product &p)
+{
+    const int tiles = p.row_tiles * p.column_tiles, piece = (int)blockIdx.x / tiles;
+    const int tile = (int)blockIdx.x % tiles;
+    const int top = tile / (NEIGHBOURS * p.column_tiles) * NEIGHBOURS;
+    const int height = p.row_tiles - top < NEIGHBOURS ? p.row_tiles - top : NEIGHBOURS;
+    const int within = tile - top * p.column_tiles;
+    return {(int64_t)(top + within % height) * SIDE, (int64_t)(within / height) * SIDE,
+            piece * p.terms, piece};
+}
+
+template <stored B>
+__device__ static inline void split_columns(const tile_product &p, const tile_place &at,
+                                            tile_spaces &space, int slices)
+{
+    columns_reader<B> b(p.b, at.column, at.term, (int)p.terms);
+    b.read();
+#pragma unroll 1
+    for (int s = 0; s < slices; s++) {
+        if (s >= AHEAD)
+            ls_gpu_await_flag(space.empty[s % AHEAD], s / AHEAD - 1);
+        b.split(space.slices[s % AHEAD]);
+        if (s + 1 < slices)
+            b.read();
+        ls_gpu_show_group();
+        ls_gpu_raise_flag(space.full[s % AHEAD]);
+    }
+}
+
+/* sum = this warp's rows of the tile; a thread has of c elements as of a, columns 2 t and 2 t + 1
+ * of each eight. */
+template <stored A>
+__device__ static inline void multiply_rows(const tile_product &p, const tile_place &at, int row,
+                                            tile_spaces &space, int slices,
+                                            float (&sum)[LS_GPU_GROUP_SUMS])
+{
+    float part[LS_GPU_GROUP_SUMS];
+    rows_reader<A> a(p.a, at.row + row, at.term, (int)p.terms);
+    a.read();
+    a.split();
+    if (slices > 1)
+        a.read();
+#pragma unroll 1
+    for (int s = 0; s < slices; s++) {
+        const split_slice &b = space.slices[s % AHEAD];
+        ls_gpu_await_flag(space.full[s % AHEAD], s / AHEAD);
+        ls_gpu_begin_group();
+#pragma unroll
+        for (int u = 0; u < UNITS; u++) {
+            ls_gpu_multiply_group(a.low[u], b.high, u, part, u > 0);
+            ls_gpu_multiply_group(a.high[u], b.low, u, part, true);
+        }
+#pragma unroll
+        for (int u = 0; u < UNITS; u++)
+            ls_gpu_multiply_group(a.high[u], b.high, u, part, true);
+        ls_gpu_await_group(part);
+        if (threadIdx.x % LANES_OF_WARP == 0)
+            ls_gpu_raise_flag(space.empty[s % AHEAD]);
+#pragma unroll
+        for (int e = 0; e < LS_GPU_GROUP_SUMS; e++)
+            sum[e] += part[e];
+        if (s + 1 < slices)
+            a.split();
+        if (s + 2 < slices)
+            a.read();
+    }
+}
+
+__device__ static inline void leave_element(const tile_product &p, float *to, int64_t place,
+                                            int64_t column, float sum)
+{
+    const ls_gpu_rest &r = p.rest;
+    if (!r.parts && r.accumulate)
+        sum += *to;
+    *to = r.parts ? sum : ls_gpu_finish(r, place, column, sum);
+}
+
+__device__ static inline void leave_rows(const tile_product &p, const tile_place &at, int first,
+                                         const float (&sum)[LS_GPU_GROUP_SUMS])
+{
+    const ls_gpu_rest &r = p.rest;
+    const bool as_it_is = r.parts || !(r.accumulate || r.bias || r.relu || r.mask);
+    float *const to = p.to + (r.parts ? at.piece * r.rows * r.columns : 0);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int64_t row = at.row + first + half * WARP_UNIT / 2;
+        if (row >= r.rows)
+            continue;
+#pragma unroll
+        for (int j = 0; j < SIDE / 8; j++) {
+            const int64_t column = at.column + j * 8 + threadIdx.x % 4 * 2;
+            const int64_t place = row * r.columns + column;
+            const float *const two = sum + 4 * j + 2 * half;
+            if (as_it_is && p.pairs && column < r.columns) {
+                *(ls_gpu_pack<float, 2> *)(to + place) = {{two[0], two[1]}};
+                continue;
+            }
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                if (column + e < r.columns)
+                    leave_element(p, to + place + e, place + e, column + e, two[e]);
+        }
+    }
+}
+
+template <stored A, stored B>
+__global__ static void __launch_bounds__(PRODUCT_THREADS) tile_kernel(tile_product p)
+{
+    LS_GPU_LARGE_SHARED(tile_spaces, space);
+    const tile_place at = place_of_tile(p);
+    const int warp = (int)threadIdx.x / LANES_OF_WARP, lane = (int)threadIdx.x % LANES_OF_WARP;
+    const int slices = (int)((p.terms + SLICE - 1) / SLICE);
+    if (threadIdx.x == 0)
+        for (int i = 0; i < AHEAD; i++) {
+            ls_gpu_begin_flag(space.full[i], GROUP_THREADS);
+            ls_gpu_begin_flag(space.empty[i], MULTIPLYING * GROUP_THREADS / LANES_OF_WARP);
+        }
+    __syncthreads();
+    if (threadIdx.x >= MULTIPLYING * GROUP_THREADS) {
+        ls_gpu_fewer_registers<FEW_REGISTERS>();
+        split_columns<B>(p, at, space, slices);
+        return;
+    }
+    ls_gpu_more_registers<MANY_REGISTERS>();
+    const int row = warp * WARP_UNIT + lane / 4;
+    float sum[LS_GPU_GROUP_SUMS] = {};
+    multiply_rows<A>(p, at, row, space, slices, sum);
+    leave_rows(p, at, row, sum);
+}
+
+/* ---- The interface --------------------------------------------------------------------------- */
+
+static stored how_stored(const matrix &m, bool by_terms, int64_t terms)
+{
+    const bool packed = m.leading % 4 == 0 && terms % 4 == 0 && ls_gpu_takes_fours(m.at);
+    return !by_terms ? EDGES : packed ? TERMS_PACKED : TERMS;
+}
+
+int ls_gpu_tile_product(void *stream, const ls_gemm_args *g, const ls_gpu_rest *rest)
+{
+    static void (*const kernels[3][3])(tile_product) = {
+        {tile_kernel<TERMS_PACKED, TERMS_PACKED>, tile_kernel<TERMS_PACKED, TERMS>,
+         tile_kernel<TERMS_PACKED, EDGES>},
+        {tile_kernel<TERMS, TERMS_PACKED>, tile_kernel<TERMS, TERMS>, tile_kernel<TERMS, EDGES>},
+        {tile_kernel<EDGES, TERMS_PACKED>, tile_kernel<EDGES, TERMS>, tile_kernel<EDGES, EDGES>}};
+    float *const to = rest->parts ? rest->parts : rest->c;
+    const tile_product p = {*rest,
+                            {(const float *)g->a, g->transpose_a ? g->m : g->k, g->m},
+                            {(const float *)g->b, g->transpose_b ? g->k : g->n, g->n},
+                            g->k / rest->pieces,
+                            (int)((g->m + SIDE - 1) / SIDE),
+                            (int)((g->n + SIDE - 1) / SIDE),
+                            to,
+                            g->n % 2 == 0 && (uintptr_t)to % (2 * sizeof(float)) == 0};
+    const stored a = how_stored(p.a, !g->transpose_a, p.terms);
+    const stored b = how_stored(p.b, g->transpose_b, p.terms);
+    return ls_gpu_launch_with(stream, (unsigned)(p.row_tiles * p.column_tiles * rest->pieces),
+                              PRODUCT_THREADS, kernels[a][b], sizeof(tile_spaces), p);
+}
+
+int ls_gpu_load_tile_product(void)
+{
+    return ls_gpu_load_with(sizeof(tile_spaces), tile_kernel<TERMS_PACKED, TERMS_PACKED>,
+                            tile_kernel<TERMS_PACKED, TERMS>, tile_kernel<TERMS_PACKED, EDGES>,
+                            tile_kernel<TERMS, TERMS_PACKED>, tile_kernel<TERMS, TERMS>,
+                            tile_kernel<TERMS, EDGES>, tile_kernel<EDGES, TERMS_PACKED>,
+                            tile_kernel<EDGES, TERMS>, tile_kernel<EDGES, EDGES>);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What follows a product, element by element. */
+#pragma once
+
+#include "common/kernel/cuda/gpu_kernels.h"
+#include "common/kernel/element_inline.h"
+
+/* Element `at` of c, in this column, of which `sum` is known: bias, ReLU and mask. */
+__device__ static inline float ls_gpu_finish(const ls_gpu_rest &r, int64_t at, int64_t column,
+                                             float sum)
+{
+    if (r.bias)
+        sum += r.bias[column];
+    sum = r.relu ? ls_relu(sum) : sum;
+    return r.mask ? ls_relu_mask(r.mask[at], sum) : sum;
+}

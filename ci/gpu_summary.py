@@ -322,7 +322,7 @@ def plain_name(mangled):
 
 
 def last_step(path):
-    """[(start, ns, name, grid)] of the last step: the kernels up to the last end of one, and from the end before."""
+    """[(start, ns, name, grid)] of the last whole step: a step's end is also timed alone."""
     kernels = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split(None, 5)
@@ -330,7 +330,9 @@ def last_step(path):
             kernels.append((int(words[0]), int(words[1]), plain_name(words[5]), words[2]))
     kernels.sort()
     ends = [i for i, kernel in enumerate(kernels) if kernel[2] == END_OF_STEP]
-    return kernels[ends[-2] + 1 : ends[-1] + 1] if len(ends) > 1 else []
+    steps = [kernels[start + 1 : end + 1] for start, end in zip(ends, ends[1:])]
+    most = max(map(len, steps), default=0)
+    return next((step for step in reversed(steps) if 2 * len(step) > most), [])
 
 
 def kernels_section(out):

@@ -49,8 +49,8 @@ static void test_gemm(void **state)
                                                .n = shapes[i][2]});
 }
 
-/* A row of the result does not depend on other rows, unless a kernel that is chosen for the shape of a
- * GPU's product computes it. */
+/* A row of the result does not depend on other rows, unless a GPU's kernel computes it that is
+ * chosen for the product's shape. */
 static void check_rows(fixture *f, const ls_dense_forward_args *like, const float *whole)
 {
     if (like->rows < 3)

@@ -246,6 +246,12 @@ static ls_status read_layer(reading *r, struct fy_node *item)
         graph->nodes[inputs[0]].layer->role != LS_LAYER_INPUT) /* whole numbers, checked */
         return ls_yaml_refuse(file, "an embedding takes an input of the model, not %s",
                               r->places[inputs[0]].name);
+    const ls_node *first = &graph->nodes[inputs[0]];
+    if (layer == &ls_layer_bn && first->layer == &ls_layer_conv && !first->options.no_bias)
+        return ls_yaml_refuse(file,
+                              "bn takes away the mean, and with it the bias of %s, whose gradient "
+                              "would be rounding errors alone; write `bias: no` there",
+                              r->places[inputs[0]].name);
     return add_node(r, layer, inputs, shares, &options);
 }
 
@@ -255,7 +261,7 @@ static ls_status read_inputs(reading *r, struct fy_node *root)
 {
     ls_yaml_file *file = r->file;
     ls_data_need *need = &r->out->model.need;
-    struct fy_node *input = ls_yaml_member(root, "input"), *first = NULL;
+    struct fy_node *input = ls_yaml_member(file, root, "input"), *first = NULL;
     void *at = NULL;
     if (!input)
         return ls_yaml_refuse(file, "input is missing: the sizes of a sample");
@@ -372,7 +378,7 @@ static ls_status read_root(reading *r)
     LS_TRY(ls_yaml_check_keys(r->file, root, keys));
     LS_TRY(read_training(r, root));
     LS_TRY(read_inputs(r, root));
-    r->layers = ls_yaml_member(root, "layers");
+    r->layers = ls_yaml_member(r->file, root, "layers");
     if (!r->layers || !fy_node_is_sequence(r->layers))
         return ls_yaml_refuse(r->file, r->layers ? "layers is no list" : "layers is missing");
     for (struct fy_node *item; (item = fy_node_sequence_iterate(r->layers, &at));)
@@ -380,13 +386,16 @@ static ls_status read_root(reading *r)
     return check_graph(r);
 }
 
-/* Whether a layer of this name is in the graph. */
-static bool contains(const ls_graph *graph, const ls_layer *layer)
+/* Which options concern the model. */
+static void set_options(const ls_graph *graph, ls_model_family *family)
 {
-    for (int n = 0; n < graph->count; n++)
-        if (graph->nodes[n].layer == layer)
-            return true;
-    return false;
+    family->options = NULL;
+    family->convolves = false;
+    for (const ls_node *n = graph->nodes; n < graph->nodes + graph->count; n++) {
+        if (n->layer == &ls_layer_bn)
+            family->options = ls_model_graph.options;
+        family->convolves |= n->layer == &ls_layer_conv && !n->options.global_max;
+    }
 }
 
 static ls_status make_model(ls_yaml_file *file, ls_model **out)
@@ -409,9 +418,7 @@ static ls_status make_model(ls_yaml_file *file, ls_model **out)
         ls_model_close(&made->model);
         return status;
     }
-    if (!contains(r.graph, &ls_layer_bn))
-        made->family.options = NULL;
-    made->family.convolves = contains(r.graph, &ls_layer_conv);
+    set_options(r.graph, &made->family);
     *out = &made->model;
     return LS_OK;
 }

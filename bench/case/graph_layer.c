@@ -153,7 +153,7 @@ static ls_status read_mapping(ls_yaml_file *file, const ls_layer *layer, struct 
     LS_TRY(ls_yaml_check_keys(file, value, keys));
     LS_TRY(read_links(file, value, o, links));
     for (size_t i = 0; i < OPTIONS; i++) {
-        struct fy_node *node = ls_yaml_member(value, options[i].key);
+        struct fy_node *node = ls_yaml_member(file, value, options[i].key);
         if (node)
             LS_TRY(options[i].read(file, node, options[i].key, (char *)o + options[i].offset));
     }

@@ -183,7 +183,7 @@ static ls_status read_root(ls_yaml_file *file, ls_model *model)
     double carried_ns = 0;
     LS_TRY(ls_yaml_check_keys(file, root, keys));
     LS_TRY(read_count(file, root, "batch", 1, &model->batch));
-    struct fy_node *layers = ls_yaml_member(root, "layers");
+    struct fy_node *layers = ls_yaml_member(file, root, "layers");
     if (!layers || !fy_node_is_sequence(layers) || fy_node_sequence_is_empty(layers))
         return ls_yaml_refuse(file, layers ? "layers is no list of layers" : "layers is missing");
     LS_TRY(ls_graph_add(model->graph, "input", NULL, -1, &input, &node));

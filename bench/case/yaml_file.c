@@ -25,8 +25,18 @@ ls_status ls_yaml_refuse(const ls_yaml_file *file, const char *why, ...)
     return ls_fail(LS_CODE_USAGE, file->what, where, "%s; %s", text, file->valid);
 }
 
-static void look_at(ls_yaml_file *file, struct fy_token *token)
+/* Of a list or a mapping, its first scalar. */
+static void look_at(ls_yaml_file *file, struct fy_node *node)
 {
+    while (node && !fy_node_is_scalar(node)) {
+        void *at = NULL;
+        struct fy_node_pair *pair =
+            fy_node_is_mapping(node) ? fy_node_mapping_iterate(node, &at) : NULL;
+        node = fy_node_is_sequence(node) ? fy_node_sequence_iterate(node, &at)
+               : pair                    ? fy_node_pair_key(pair)
+                                         : NULL;
+    }
+    struct fy_token *token = node ? fy_node_get_scalar_token(node) : NULL;
     const struct fy_mark *mark = token ? fy_token_start_mark(token) : NULL;
     if (!mark)
         return;
@@ -37,18 +47,20 @@ static void look_at(ls_yaml_file *file, struct fy_token *token)
 const char *ls_yaml_text(ls_yaml_file *file, struct fy_node *node)
 {
     struct fy_token *token = node ? fy_node_get_scalar_token(node) : NULL;
-    look_at(file, token);
+    look_at(file, node);
     return token && !fy_node_is_alias(node) ? fy_node_get_scalar0(node) : NULL;
 }
 
-struct fy_node *ls_yaml_member(struct fy_node *mapping, const char *key)
+struct fy_node *ls_yaml_member(ls_yaml_file *file, struct fy_node *mapping, const char *key)
 {
-    return fy_node_mapping_lookup_by_string(mapping, key, (size_t)-1);
+    struct fy_node_pair *pair = fy_node_mapping_lookup_pair_by_string(mapping, key, (size_t)-1);
+    look_at(file, pair ? fy_node_pair_key(pair) : NULL);
+    return pair ? fy_node_pair_value(pair) : NULL;
 }
 
 const char *ls_yaml_member_text(ls_yaml_file *file, struct fy_node *mapping, const char *key)
 {
-    return ls_yaml_text(file, ls_yaml_member(mapping, key));
+    return ls_yaml_text(file, ls_yaml_member(file, mapping, key));
 }
 
 ls_status ls_yaml_check_keys(ls_yaml_file *file, struct fy_node *mapping, const char *const *keys)
@@ -81,8 +93,8 @@ static ls_status build(ls_yaml_file *file, struct fy_diag *diagnostics)
     file->document = fy_document_build_from_string(&config, file->text, file->length);
     const struct fy_diag_error *error = fy_diag_errors_iterate(diagnostics, &previous);
     if (error) {
-        file->line = error->line >= 0 ? error->line + 1 : 1;
-        file->column = error->column >= 0 ? error->column + 1 : 1;
+        file->line = error->line > 0 ? error->line : 1;
+        file->column = error->column > 0 ? error->column : 1;
         return ls_yaml_refuse(file, "is not valid YAML: %.200s", error->msg);
     }
     struct fy_node *root = file->document ? ls_yaml_root(file) : NULL;

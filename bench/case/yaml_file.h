@@ -46,8 +46,8 @@ ls_status ls_yaml_refuse(const ls_yaml_file *file, const char *why, ...)
  * scalar, or an alias. */
 const char *ls_yaml_text(ls_yaml_file *file, struct fy_node *node);
 
-/** The value of a key; NULL: it is missing. */
-struct fy_node *ls_yaml_member(struct fy_node *mapping, const char *key);
+/** The value of a key, which is looked at; NULL: it is missing. */
+struct fy_node *ls_yaml_member(ls_yaml_file *file, struct fy_node *mapping, const char *key);
 
 /** The text of a key's value, as ls_yaml_text. */
 const char *ls_yaml_member_text(ls_yaml_file *file, struct fy_node *mapping, const char *key);

@@ -29,16 +29,16 @@ lockstep_ok run $small --strategy mirrored,zero,ps,towers,local-sgd,pipeline,mod
     --micro-splits 2 --reduce exact,fast $quick rows.db
 rows "every strategy passes the gate" "len(rows) >= 14 and all(x['result']['status'] == 'ok' and
     x['case']['model'] == 'graph:own.yaml' and x['case']['model_text'] == open('own.yaml').read() and
-    len(x['case']['model_digest']) == 16 for x in rows) and
-    len({x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact' and
-        x['case']['micro_splits'] == 2}) <= 1"
+    len(x['case']['model_digest']) == 16 for x in rows)"
 # shellcheck disable=SC2086
 lockstep_ok run $small --strategy mirrored --devices 2 $quick rows.db --resume
 rows "a row of this text: --resume runs nothing" "rows == []"
 sed -i 's/16/17/' own.yaml
 # shellcheck disable=SC2086
-lockstep_ok run $small --strategy mirrored --devices 2 $quick rows.db --resume --save own.safetensors
+lockstep_ok run $small --strategy mirrored --devices 2 $quick rows.db --resume
 rows "of another text: it runs" "len(rows) == 1"
+# shellcheck disable=SC2086
+lockstep_ok run $small $quick none --save own.safetensors
 # shellcheck disable=SC2086
 lockstep_ok run $small $quick none --load own.safetensors --gate-steps 1
 lockstep_ok report --results rows.db --out page
@@ -53,12 +53,14 @@ rows "predicted" "r['case']['model'] == 'graph:residual.yaml' and r['time']['ste
 # shellcheck disable=SC2086
 lockstep run $small --sync-bn yes
 expect "without batch statistics there is no --sync-bn" one_line "sync-bn: concerns no case"
-sed -e 's/- relu$/- bn/' residual.yaml >bn.yaml
+cat >bn.yaml <<'Y'
+{data: cifar10, input: [2, 8, 8], layers: [channels_last, conv: {units: 3, window: 3, pad: centred, bias: no}, bn, relu,
+ global_mean_pool, dense: 10, softmax_cross_entropy]}
+Y
 lockstep_ok run --model graph:bn.yaml --data synthetic:64 --batch 8 --strategy mirrored --devices 2 --sync-bn yes \
     --reduce exact $quick none
 rows "with them there is" "r['case']['sync_bn'] and r['equivalence']['grade'] == 'exact'"
 
-# Each rank reads the file; another text is refused.
 lockstep run --model graph:nowhere.yaml
 expect "no file: one line, status 3" one_line "nowhere.yaml: cannot be read"
 expect "status 3" [ "$code" -eq 3 ]

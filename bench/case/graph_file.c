@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char prefix[] = "graph:", what[] = "graph";
+static const char what[] = "graph"; /* before the colon, and in messages */
 static const char valid[] = "a whole model is {data: fashion-mnist, input: [784], layers: [dense: "
                             "128, relu, dense: 10, softmax_cross_entropy]}";
 enum { LAYERS_MOST = 4096, WORDS = 600 };
@@ -45,7 +45,8 @@ typedef struct reading {
 
 bool ls_graph_file_is(const char *text)
 {
-    return strncmp(text, prefix, sizeof prefix - 1) == 0;
+    const size_t length = strcspn(text, ":");
+    return length == sizeof what - 1 && strncmp(text, what, length) == 0;
 }
 
 static const file_model *from_file(const ls_model *model)
@@ -215,6 +216,17 @@ static ls_status take_inputs(const reading *r, const ls_layer *layer, const ls_g
                                   : LS_OK;
 }
 
+/* The layers that may be listed. */
+static char *list_layers(char text[WORDS])
+{
+    size_t used = 0;
+    for (size_t i = 0; i < ls_registry_count(&ls_layers); i++)
+        if (strcmp(ls_registry_name(&ls_layers, i), ls_layer_input.name) != 0 && used < WORDS)
+            used += (size_t)snprintf(text + used, WORDS - used, "%s%s", used ? ", " : "",
+                                     ls_registry_name(&ls_layers, i));
+    return text;
+}
+
 static ls_status read_layer(reading *r, struct fy_node *item)
 {
     ls_yaml_file *file = r->file;
@@ -232,7 +244,7 @@ static ls_status read_layer(reading *r, struct fy_node *item)
     const ls_layer *layer = ls_registry_find(&ls_layers, name, strlen(name));
     if (!layer || layer->role == LS_LAYER_INPUT)
         return ls_yaml_refuse(file, "'%.40s' is no layer here; valid are: %s", name,
-                              ls_registry_names(&ls_layers, names, sizeof names));
+                              list_layers(names));
     if (graph->nodes[graph->count - 1].layer->role == LS_LAYER_LOSS)
         return ls_yaml_refuse(file, "stands below the loss, %s, which is the last layer",
                               r->places[graph->count - 1].name);
@@ -408,7 +420,7 @@ static ls_status make_model(ls_yaml_file *file, ls_model **out)
     made->family.default_data = made->data;
     made->family.default_optimizer = made->optimizer;
     made->model.family = &made->family;
-    snprintf(made->model.name, sizeof made->model.name, "%s%s", prefix, file->path);
+    snprintf(made->model.name, sizeof made->model.name, "%s:%s", what, file->path);
     ls_status status = ls_graph_open(&made->model.graph);
     reading r = {.file = file, .out = made, .graph = made->model.graph};
     if (!status)
@@ -436,7 +448,9 @@ ls_status ls_graph_text_open(const char *path, char *text, size_t length, ls_mod
 ls_status ls_graph_file_open(const char *text, ls_model **out)
 {
     ls_yaml_file file;
-    const char *path = text + sizeof prefix - 1;
+    const char *path = text[sizeof what - 1] ? text + sizeof what : "";
+    if (!*path)
+        return ls_fail(LS_CODE_USAGE, what, NULL, "names no file; graph:FILE.yaml does: %s", valid);
     ls_status status = ls_yaml_open(what, path, valid, &file);
     if (!status)
         status = make_model(&file, out);

@@ -210,7 +210,7 @@ static void test_file_refused(void **state)
 static void test_layers_refused(void **state)
 {
     (void)state;
-    layers_refused("  - dense: 4\n  - rleu\n", "5:5", "'rleu' is no layer here; valid are: input");
+    layers_refused("  - dense: 4\n  - rleu\n", "5:5", "'rleu' is no layer here; valid are: dense");
     layers_refused("  - input\n", "4:5", "is no layer here");
     layers_refused("  - [relu]\n", "4:6", "a layer is `- relu`");
     layers_refused("  - {dense: 4, name: a}\n", "4:6", "a layer is `- relu`");
@@ -282,6 +282,12 @@ static void test_files_refused(void **state)
     assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
     assert_non_null(strstr(ls_status_text(status), "no/such.yaml: cannot be read: No such file"));
     ls_status_free(status);
+    for (int i = 0; i < 2; i++) {
+        status = ls_graph_file_open(i ? "graph:" : "graph", &model);
+        assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
+        assert_non_null(strstr(ls_status_text(status), "graph: names no file; graph:FILE.yaml"));
+        ls_status_free(status);
+    }
     status = ls_graph_file_open("graph:/", &model);
     assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
     ls_status_free(status);

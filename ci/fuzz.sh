@@ -65,7 +65,7 @@ done
 fuzz models 4096 bench/tests/fuzz_graph.c bench/case/{graph_file,graph_layer,yaml_file}.c \
     common/nn/{graph,layers,models,optimizer,variables}.c common/nn/models/*.c \
     $(find common/nn/layers -name 'layer_*.c' ! -name layer_split.c | sort) \
-    common/base/{declared,digest,escape,grow,log,numbers,philox,registry,status}.c
+    common/data/{raw,safetensors,safetensors_write}.c common/base/{declared,digest,escape,grow,log,numbers,philox,registry,status}.c
 
 # The schema as a text, as ci/cmake/RowSchema.cmake writes it.
 {

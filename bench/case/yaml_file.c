@@ -86,10 +86,44 @@ struct fy_node *ls_yaml_root(const ls_yaml_file *file)
     return fy_document_root(file->document);
 }
 
-static ls_status build(ls_yaml_file *file, struct fy_diag *diagnostics)
+/* Whether this is the sign of a key that is itself a mapping or a list, "? [a, b] : c". */
+static bool begins_key(const char *text, const char *at)
+{
+    return *at == '?' && (at == text || strchr(" \t\r\n[{,", at[-1])) &&
+           (!at[1] || strchr(" \t\r\n", at[1]));
+}
+
+/* Refuses what a list of layers never needs, since libfyaml 0.7.12 loops endlessly or crashes on
+ * some of it (ci/fuzz.sh found both). */
+static ls_status check_text(ls_yaml_file *file)
+{
+    static const char mark[] = "\xef\xbb\xbf"; /* of byte order; may come first */
+    const char *begin = file->text;
+    if (strncmp(begin, mark, sizeof mark - 1) == 0)
+        begin += sizeof mark - 1;
+    const char *line = begin;
+    for (const char *c = begin; c < file->text + file->length; c++) {
+        file->column = (int)(c - line) + 1;
+        if (!*c || ((unsigned char)*c < ' ' && !strchr("\t\r\n", *c)))
+            return ls_yaml_refuse(file, "a control character");
+        if (*c == '%' && c == line)
+            return ls_yaml_refuse(file, "a line that begins with %%: directives are not read");
+        if (begins_key(begin, c))
+            return ls_yaml_refuse(file, "a key that begins with ?: keys here are words");
+        if (*c == '\r' || *c == '\n') {
+            file->line += *c == '\n';
+            line = c + 1;
+        }
+    }
+    file->line = file->column = 1;
+    return LS_OK;
+}
+
+static ls_status make_document(ls_yaml_file *file, struct fy_diag *diagnostics)
 {
     const struct fy_parse_cfg config = {.search_path = "", .diag = diagnostics};
     void *previous = NULL;
+    LS_TRY(check_text(file));
     file->document = fy_document_build_from_string(&config, file->text, file->length);
     const struct fy_diag_error *error = fy_diag_errors_iterate(diagnostics, &previous);
     if (error) {
@@ -114,9 +148,7 @@ ls_status ls_yaml_parse(const char *what, const char *path, const char *valid, c
     if (!diagnostics)
         return ls_fail_memory(what, 0);
     fy_diag_set_collect_errors(diagnostics, true);
-    ls_status status = memchr(text, 0, length)
-                           ? refuse_file(out, LS_CODE_USAGE, "has a zero byte, so it is no text")
-                           : build(out, diagnostics);
+    ls_status status = make_document(out, diagnostics);
     fy_diag_destroy(diagnostics);
     return status;
 }

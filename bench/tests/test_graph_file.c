@@ -2,7 +2,7 @@
 /*
  * Models from files: those that list a registered model's layers are the same graphs, with the same
  * variables; what is wrong is refused with line and column. That they train to the same bits is
- * test_graph_file.sh.
+ * test_rows.sh, and test_graph_file_slow.sh.
  */
 #include "bench/case/graph_file.h"
 #include "bench/case/profile.h"
@@ -191,6 +191,10 @@ static void test_file_refused(void **state)
     refused("data: synthetic\nlayers: [relu, }\n", "2:16", "is not valid YAML");
     refused("data: synthetic\ndata: text\n", "2:1", "is not valid YAML");
     refused("data: synthetic\nlayer: [relu]\n", "2:1", "'layer' is no key here, which are data");
+    refused("data: synthetic\n%YAML 1.2\n", "2:1", "a line that begins with %");
+    refused("%\xed: \xed\xf1", "1:1", "a line that begins with %"); /* an endless loop */
+    refused("? add : ? x", "1:1", "a key that begins with ?");      /* a crash */
+    refused("data: \x01", "1:7", "a control character");
     refused("input: [3]\n", "1:1", "data is missing");
     refused("data: nowhere\n", "1:7", "'nowhere' is no data set; valid are: fashion-mnist");
     refused("data: *x\n", "1:", "");

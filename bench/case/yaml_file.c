@@ -93,37 +93,36 @@ static bool begins_key(const char *text, const char *at)
            (!at[1] || strchr(" \t\r\n", at[1]));
 }
 
-/* Refuses what a list of layers never needs, since libfyaml 0.7.12 loops endlessly or crashes on
- * some of it (ci/fuzz.sh found both). */
-static ls_status check_text(ls_yaml_file *file)
+const char *ls_yaml_unsafe(const char *text, size_t length, int *line, int *column)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* of byte order; may come first */
-    const char *begin = file->text;
-    if (strncmp(begin, mark, sizeof mark - 1) == 0)
-        begin += sizeof mark - 1;
-    const char *line = begin;
-    for (const char *c = begin; c < file->text + file->length; c++) {
-        file->column = (int)(c - line) + 1;
+    if (strncmp(text, mark, sizeof mark - 1) == 0)
+        text += sizeof mark - 1, length -= sizeof mark - 1;
+    *line = 1;
+    for (const char *c = text, *begin = text; c < text + length; c++) {
+        *column = (int)(c - begin) + 1;
         if (!*c || ((unsigned char)*c < ' ' && !strchr("\t\r\n", *c)))
-            return ls_yaml_refuse(file, "a control character");
-        if (*c == '%' && c == line)
-            return ls_yaml_refuse(file, "a line that begins with %%: directives are not read");
-        if (begins_key(begin, c))
-            return ls_yaml_refuse(file, "a key that begins with ?: keys here are words");
+            return "has a control character here";
+        if (*c == '%' && c == begin)
+            return "has a line that begins with %, a directive, and none is read";
+        if (begins_key(text, c) && begin[strspn(begin, " \t")] != '#')
+            return "has a key here that begins with ?, and keys are words";
         if (*c == '\r' || *c == '\n') {
-            file->line += *c == '\n';
-            line = c + 1;
+            *line += *c == '\n';
+            begin = c + 1;
         }
     }
-    file->line = file->column = 1;
-    return LS_OK;
+    return NULL;
 }
 
 static ls_status make_document(ls_yaml_file *file, struct fy_diag *diagnostics)
 {
     const struct fy_parse_cfg config = {.search_path = "", .diag = diagnostics};
     void *previous = NULL;
-    LS_TRY(check_text(file));
+    const char *unsafe = ls_yaml_unsafe(file->text, file->length, &file->line, &file->column);
+    if (unsafe)
+        return ls_yaml_refuse(file, "%s", unsafe);
+    file->line = file->column = 1;
     file->document = fy_document_build_from_string(&config, file->text, file->length);
     const struct fy_diag_error *error = fy_diag_errors_iterate(diagnostics, &previous);
     if (error) {

@@ -193,10 +193,9 @@ ls_status ls_check_models(const ls_setting *setting)
         return LS_OK;
     for (size_t i = 0; i <= length; i++)
         sizes[i] = setting->text[i] == ',' ? '-' : setting->text[i];
-    return ls_setting_refuse(setting, LS_CODE_USAGE,
-                             "'%s' are sizes without a model, and a comma begins another model; "
-                             "use mlp:%s",
-                             setting->text, sizes);
+    return ls_setting_refuse(
+        setting, LS_CODE_USAGE, "'%s' are sizes without a model%s; use mlp:%s", setting->text,
+        strchr(setting->text, ',') ? ", and a comma begins another model" : "", sizes);
 }
 
 ls_status ls_set_model(const ls_setting *setting)

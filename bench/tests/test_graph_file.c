@@ -127,8 +127,24 @@ static void test_listed(void **state)
         "10, softmax_cross_entropy]}";
     static const char poly[] = "{data: synthetic, lr: 0.1, batch: 100, input: [1], layers: "
                                "[polynomial, dense: {units: 1, bias: no}, squared_error]}";
-    static const char *const pairs[][2] = {
-        {twin, "twin-lstm:64"}, {stack, "lstm-stack:2"}, {cifar, "cifar10"}, {poly, "poly"}};
+    static const char resnet[] =
+        "{data: cifar10, optimizer: momentum:0.9, lr: 0.1, batch: 128, input: [3, 32, 32], layers: "
+        "[channels_last, conv: {units: 16, window: 3, stride: 1, pad: centred, bias: no, decay: "
+        "1e-4}, bn, relu, conv: {units: 16, window: 3, stride: 1, pad: centred, bias: no, decay: "
+        "1e-4}, bn, relu, conv: {units: 16, window: 3, stride: 1, pad: centred, bias: no, decay: "
+        "1e-4}, bn: {with: relu0}, relu, conv: {units: 32, window: 3, stride: 2, pad: centred, "
+        "bias: no, decay: 1e-4}, bn, relu, shortcut: {channels: 32, stride: 2, from: relu2}, conv: "
+        "{units: 32, window: 3, stride: 1, pad: centred, bias: no, decay: 1e-4, from: relu3}, bn: "
+        "{with: shortcut0}, relu, conv: {units: 64, window: 3, stride: 2, pad: centred, bias: no, "
+        "decay: 1e-4}, bn, relu, shortcut: {channels: 64, stride: 2, from: relu4}, conv: {units: "
+        "64, window: 3, stride: 1, pad: centred, bias: no, decay: 1e-4, from: relu5}, bn: {with: "
+        "shortcut1}, relu, global_mean_pool, dense: {units: 10, decay: 1e-4}, "
+        "softmax_cross_entropy]}";
+    static const char *const pairs[][2] = {{resnet, "resnet:8"},
+                                           {twin, "twin-lstm:64"},
+                                           {stack, "lstm-stack:2"},
+                                           {cifar, "cifar10"},
+                                           {poly, "poly"}};
     (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         ls_model *model;
@@ -191,10 +207,10 @@ static void test_file_refused(void **state)
     refused("data: synthetic\nlayers: [relu, }\n", "2:16", "is not valid YAML");
     refused("data: synthetic\ndata: text\n", "2:1", "is not valid YAML");
     refused("data: synthetic\nlayer: [relu]\n", "2:1", "'layer' is no key here, which are data");
-    refused("data: synthetic\n%YAML 1.2\n", "2:1", "a line that begins with %");
-    refused("%\xed: \xed\xf1", "1:1", "a line that begins with %"); /* an endless loop */
-    refused("? add : ? x", "1:1", "a key that begins with ?");      /* a crash */
-    refused("data: \x01", "1:7", "a control character");
+    refused("data: synthetic\n%YAML 1.2\n", "2:1", "has a line that begins with %");
+    refused("%\xed: \xed\xf1", "1:1", "has a line that begins with %"); /* an endless loop */
+    refused("? add : ? x", "1:1", "has a key here that begins with ?"); /* a crash */
+    refused("# why ? is taken\ndata: \x01", "2:7", "has a control character here");
     refused("input: [3]\n", "1:1", "data is missing");
     refused("data: nowhere\n", "1:7", "'nowhere' is no data set; valid are: fashion-mnist");
     refused("data: *x\n", "1:", "");

@@ -40,8 +40,6 @@ refused 2 '-x' run -x
 refused 2 'stray' run stray
 refused 2 '--model|nope|mlp|poly' run --model nope
 refused 2 '--model|mlp|poly' run --model poly,nope
-refused 2 '--model|784,2048,10|use mlp:784-2048-10' run --model 784,2048,10
-refused 2 'cpu:0 is named twice|rank 0' run --devices cpu:0+cpu:0 --ranks 2
 refused 2 '--model|mlp|poly' run --model POLY
 refused 2 '--data|nope|synthetic|fashion-mnist|file' run --data nope
 refused 2 '--strategy|nope|single' run --strategy nope

@@ -171,6 +171,25 @@ static void test_residual(void **state)
     fail_msg("there is no add1");
 }
 
+/* 2^60 ways lead from the last node to the input. */
+static void test_many_ways(void **state)
+{
+    char *text = NULL;
+    size_t size;
+    ls_model *model;
+    (void)state;
+    FILE *stream = open_memstream(&text, &size);
+    fprintf(stream, "{data: synthetic, input: [4], layers: [relu");
+    for (int i = 0; i < 60; i++)
+        fprintf(stream, ", relu, add: %s%d", i ? "add" : "relu", i ? i - 1 : 0);
+    fprintf(stream, ", dense: 3, softmax_cross_entropy]}");
+    fclose(stream);
+    must(open_text(text, &model));
+    assert_true(ls_graph_flops(model->graph) > 0);
+    ls_model_close(model);
+    free(text);
+}
+
 /* ---- Refusals ------------------------------------------------------------------------------- */
 
 /* The text below is refused at the position, with the words. */
@@ -322,10 +341,11 @@ static void test_files_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shipped),        cmocka_unit_test(test_listed),
-        cmocka_unit_test(test_residual),       cmocka_unit_test(test_file_refused),
-        cmocka_unit_test(test_layers_refused), cmocka_unit_test(test_links_refused),
-        cmocka_unit_test(test_tokens_refused), cmocka_unit_test(test_files_refused),
+        cmocka_unit_test(test_shipped),       cmocka_unit_test(test_listed),
+        cmocka_unit_test(test_residual),      cmocka_unit_test(test_many_ways),
+        cmocka_unit_test(test_file_refused),  cmocka_unit_test(test_layers_refused),
+        cmocka_unit_test(test_links_refused), cmocka_unit_test(test_tokens_refused),
+        cmocka_unit_test(test_files_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

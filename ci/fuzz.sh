@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Fuzzes each of the file readers, and what is made of rows (reports, tables, exports): ci/fuzz.sh [SECONDS] (default
-# FUZZ_SECONDS, or 60). Builds common/data/tests/fuzz_*.c and bench/tests/fuzz_rows.c with clang, libFuzzer and the
+# FUZZ_SECONDS, or 60). Builds common/data/tests/fuzz_*.c and bench/tests/fuzz_*.c with clang, libFuzzer and the
 # address and undefined-behaviour sanitizers into build/fuzz, and runs each from the corpus in the tree, if it has one,
 # which does not change: new inputs go to build/fuzz/found-NAME, an input that crashes to build/fuzz/crash-*. Exit
 # status: 0 none crashed, 1 one did, 77 there is no clang with libFuzzer. Libraries are searched in LOCKSTEP_DEPS and
@@ -43,10 +43,12 @@ fuzz() {
         printf '%s\0%s\0' "${objects[-1]}" "$source"
     done > "$out/$name.list"
     xargs -0 -n 2 -P "$(nproc)" "${cached[@]}" clang "${flags[@]}" -c -o < "$out/$name.list"
-    clang "${flags[@]}" "${objects[@]}" -o "$out/$name" -lz -lsqlite3 -lxxhash -ljansson -lm
+    clang "${flags[@]}" "${objects[@]}" -o "$out/$name" -lz -lsqlite3 -lxxhash -ljansson -lfyaml -lm
     mkdir -p "$out/found-$name"
-    local corpus=("$out/found-$name")
-    [ ! -d "common/data/tests/corpus/$name" ] || corpus+=("common/data/tests/corpus/$name")
+    local corpus=("$out/found-$name") tree
+    for tree in "common/data/tests/corpus/$name" "datasets/$name"; do
+        [ ! -d "$tree" ] || corpus+=("$tree")
+    done
     echo "fuzz.sh: $name for $seconds s"
     "$out/$name" -max_total_time="$seconds" -max_len="$longest" -rss_limit_mb=1024 \
         -malloc_limit_mb=64 -timeout=10 -len_control=0 -verbosity=0 -print_final_stats=1 \
@@ -60,6 +62,11 @@ for source in common/data/tests/fuzz_*.c; do
         common/base/{escape,grow,log,numbers,status}.c
 done
 
+fuzz models 4096 bench/tests/fuzz_graph.c bench/case/{graph_file,graph_layer,yaml_file}.c \
+    common/nn/{graph,layers,models,optimizer,variables}.c common/nn/models/*.c \
+    $(find common/nn/layers -name 'layer_*.c' ! -name layer_split.c | sort) \
+    common/data/{raw,safetensors,safetensors_write}.c common/base/{declared,digest,escape,grow,log,numbers,philox,registry,status}.c
+
 # The schema as a text, as ci/cmake/RowSchema.cmake writes it.
 {
     echo 'static const char ls_row_schema[] ='
@@ -69,7 +76,7 @@ done
 flags+=("-I$out")
 fuzz rows 300 bench/tests/fuzz_rows.c bench/output/*.c bench/regress/{ratio_test,verdict_formats}.c \
     bench/report/{case_keys,case_labels,draw,draw_look,draw_script,figure_cases,figure_lines,figure_shares}.c \
-    bench/report/{figures,finding,page,page_predicted,page_text,sheet,text}.c \
+    bench/report/{figures,finding,page,page_models,page_predicted,page_text,sheet,text}.c \
     bench/results/{export_formats,results_bound,results_seen}.c bench/row/row_noise.c bench/statistics/statistics.c \
     bench/train/noise.c common/device/machine_limits.c \
     common/base/{clock,declared,digest,escape,grow,log,numbers,philox,registry,status}.c common/device/link.c

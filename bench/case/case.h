@@ -24,10 +24,18 @@ typedef enum ls_reduce { LS_REDUCE_FAST, LS_REDUCE_EXACT } ls_reduce;
 typedef enum ls_scaling { LS_SCALING_STRONG, LS_SCALING_WEAK } ls_scaling;
 typedef enum ls_target_kind { LS_TARGET_NONE, LS_TARGET_ACCURACY, LS_TARGET_LOSS } ls_target_kind;
 
+/** What decides which options concern a model from a file (graph_file.h). */
+typedef struct ls_model_facts {
+    char data[600];  /**< text of --data by default */
+    bool normalises; /**< it has batch statistics */
+    bool convolves;
+} ls_model_facts;
+
 /** Values that a list may vary. Text is "" and numbers are 0 if the default is the model's. */
 typedef struct ls_case {
     char model[LS_MODEL_TEXT];   /**< "mlp:784-128-10" as given; "mlp" by default */
     char data[600];              /**< "" : the model's */
+    ls_model_facts file;         /**< of a model from a file: what follows from it; else all zero */
     const ls_strategy *strategy; /**< single */
     ls_declared_values own;      /**< values of options that the strategy, the model and the data
                                       declare */

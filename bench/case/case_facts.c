@@ -3,11 +3,13 @@
 #include "bench/case/case_facts.h"
 
 #include "bench/case/case_plan.h"
+#include "bench/case/graph_file.h"
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
 #include "common/nn/models.h"
 #include "impl/strategies.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *const ls_scaling_words[] = {
@@ -20,6 +22,17 @@ const char *const ls_convolution_words[] = {[LS_CONVOLUTION_AUTO] = "auto",
                                             [LS_CONVOLUTION_OWN] = "own",
                                             NULL};
 
+void ls_case_note_model(ls_case *one, const ls_model *model)
+{
+    const ls_model_family *family = model->family;
+    memset(&one->file, 0, sizeof one->file);
+    if (!ls_graph_file_text(model))
+        return;
+    snprintf(one->file.data, sizeof one->file.data, "%s", family->default_data);
+    one->file.normalises = family->options != NULL;
+    one->file.convolves = family->convolves;
+}
+
 static const ls_model_family *model_family(const ls_case *one)
 {
     return ls_registry_find(&ls_model_families, one->model, strcspn(one->model, ":"));
@@ -29,9 +42,11 @@ static const ls_model_family *model_family(const ls_case *one)
 static void own_of(const ls_case *one, const ls_declared_option *const *lists[2])
 {
     const ls_model_family *family = model_family(one);
-    const char *data = *one->data ? one->data : family ? family->default_data : "";
+    const bool own = ls_graph_file_is(one->model);
+    const char *usual = own ? one->file.data : family ? family->default_data : "";
+    const char *data = *one->data ? one->data : usual;
     const ls_data_source *source = ls_registry_find(&ls_data_sources, data, strcspn(data, ":"));
-    lists[0] = family ? family->options : NULL;
+    lists[0] = family && (!own || one->file.normalises) ? family->options : NULL;
     lists[1] = source ? source->options : NULL;
 }
 
@@ -73,7 +88,7 @@ bool ls_case_has_slices(const ls_case *one)
 bool ls_case_convolves(const ls_case *one)
 {
     const ls_model_family *family = model_family(one);
-    return family && family->convolves;
+    return ls_graph_file_is(one->model) ? one->file.convolves : family && family->convolves;
 }
 
 bool ls_case_reduces(const ls_case *one)

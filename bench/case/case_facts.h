@@ -4,6 +4,9 @@
 
 #include "bench/case/case.h"
 
+/** Notes what follows from the model's file, or that it is from none. */
+void ls_case_note_model(ls_case *one, const ls_model *model);
+
 /** Whether an option that is declared by a strategy, a model or a data set concerns the case. */
 bool ls_case_has(const ls_case *one, const ls_declared_option *option);
 

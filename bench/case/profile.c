@@ -2,12 +2,12 @@
 /* Profiles; see profile.h. */
 #include "bench/case/profile.h"
 
+#include "bench/case/graph_file.h"
+#include "bench/case/yaml_file.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/nn/layer.h"
 
-#include <errno.h>
-#include <libfyaml.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,93 +116,50 @@ static const ls_model_family family = {
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-typedef struct reading {
-    const char *path;
-    int line;
-} reading;
+static const char valid[] = "a profile has batch, and layers: [{name: fc, params: 1000, forward: "
+                            "1ms, backward: 2ms, activations: 4KB}]";
 
-static ls_status refuse(const reading *r, const char *what, const char *why)
-{
-    char where[512];
-    snprintf(where, sizeof where, "%s:%d", r->path, r->line);
-    return ls_fail(LS_CODE_USAGE, "profile", where,
-                   "%s %s; a profile has batch, and layers: [{name: fc, params: 1000, forward: "
-                   "1ms, backward: 2ms, activations: 4KB}]",
-                   what, why);
-}
-
-/* The text of a key, and its line; NULL: it is missing, or no scalar. */
-static const char *text_of(reading *r, struct fy_node *mapping, const char *key)
-{
-    struct fy_node *node = fy_node_mapping_lookup_by_string(mapping, key, (size_t)-1);
-    struct fy_token *token = node ? fy_node_get_scalar_token(node) : NULL;
-    const struct fy_mark *mark = token ? fy_token_start_mark(token) : NULL;
-    if (mark)
-        r->line = mark->line + 1;
-    return token ? fy_node_get_scalar0(node) : NULL;
-}
-
-/* A key that the format lacks is a mistyped one. */
-static ls_status check_keys(reading *r, struct fy_node *mapping, const char *const *valid)
-{
-    void *at = NULL;
-    for (struct fy_node_pair *pair; (pair = fy_node_mapping_iterate(mapping, &at));) {
-        struct fy_node *key = fy_node_pair_key(pair);
-        struct fy_token *token = key ? fy_node_get_scalar_token(key) : NULL;
-        const struct fy_mark *mark = token ? fy_token_start_mark(token) : NULL;
-        const char *text = token ? fy_node_get_scalar0(key) : NULL;
-        size_t k = 0;
-        while (text && valid[k] && strcmp(valid[k], text) != 0)
-            k++;
-        if (mark)
-            r->line = mark->line + 1;
-        if (!text || !valid[k])
-            return refuse(r, text ? text : "a key", "is no key of it");
-    }
-    return LS_OK;
-}
-
-static ls_status read_count(reading *r, struct fy_node *mapping, const char *key, int64_t low,
-                            int64_t *out)
+static ls_status read_count(ls_yaml_file *file, struct fy_node *mapping, const char *key,
+                            int64_t low, int64_t *out)
 {
     static const int64_t most = (int64_t)1 << 40;
-    const char *text = text_of(r, mapping, key);
+    const char *text = ls_yaml_member_text(file, mapping, key);
     if (!text)
-        return refuse(r, key, "is missing");
+        return ls_yaml_refuse(file, "%s is missing", key);
     return ls_parse_integer(text, low, most, out)
                ? LS_OK
-               : refuse(r, key, low ? "is no whole number from 1" : "is no whole number from 0");
+               : ls_yaml_refuse(file, "%s is no whole number from %lld", key, (long long)low);
 }
 
 /* A time of all samples as one of a sample. */
-static ls_status read_time(reading *r, struct fy_node *mapping, const char *key, int64_t batch,
-                           double *out)
+static ls_status read_time(ls_yaml_file *file, struct fy_node *mapping, const char *key,
+                           int64_t batch, double *out)
 {
-    const char *text = text_of(r, mapping, key);
+    const char *text = ls_yaml_member_text(file, mapping, key);
     if (!text)
-        return refuse(r, key, "is missing: a layer without a time");
+        return ls_yaml_refuse(file, "%s is missing: a layer without a time", key);
     if (!ls_parse_time(text, out))
-        return refuse(r, key, "is no time with a unit, as 1.5ms");
+        return ls_yaml_refuse(file, "%s is no time with a unit, as 1.5ms", key);
     *out /= (double)batch;
     return LS_OK;
 }
 
-static ls_status add_layer(reading *r, struct fy_node *one, int64_t batch, double *carried_ns,
-                           ls_model *model, int *node)
+static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, int64_t batch,
+                           double *carried_ns, ls_model *model, int *node)
 {
     static const char *const keys[] = {"name",     "params",      "forward",
                                        "backward", "activations", NULL};
     ls_layer_options o = {.shape = {.rank = 1, .size = {1}}};
     size_t bytes = 0;
     if (!fy_node_is_mapping(one))
-        return refuse(r, "a layer", "is no mapping");
-    LS_TRY(check_keys(r, one, keys));
-    LS_TRY(read_count(r, one, "params", 0, &o.units));
-    LS_TRY(read_time(r, one, "forward", batch, &o.forward_ns));
-    LS_TRY(read_time(r, one, "backward", batch, &o.backward_ns));
-    const char *text = text_of(r, one, "activations");
+        return ls_yaml_refuse(file, "a layer is no mapping");
+    LS_TRY(ls_yaml_check_keys(file, one, keys));
+    LS_TRY(read_count(file, one, "params", 0, &o.units));
+    LS_TRY(read_time(file, one, "forward", batch, &o.forward_ns));
+    LS_TRY(read_time(file, one, "backward", batch, &o.backward_ns));
+    const char *text = ls_yaml_member_text(file, one, "activations");
     if (text && !ls_parse_bytes(text, &bytes))
-        return refuse(r, "activations", "are no size in bytes");
+        return ls_yaml_refuse(file, "activations are no size in bytes");
     const size_t of_sample = sizeof(float) * (size_t)batch;
     if (bytes > of_sample)
         o.shape.size[0] = (int64_t)((bytes + of_sample - 1) / of_sample);
@@ -217,65 +174,42 @@ static ls_status add_layer(reading *r, struct fy_node *one, int64_t batch, doubl
     return ls_graph_add_layer(model->graph, &layer, (int[]){*node, -1}, -1, &o, node);
 }
 
-static ls_status read_root(reading *r, struct fy_node *root, ls_model *model)
+static ls_status read_root(ls_yaml_file *file, ls_model *model)
 {
+    struct fy_node *root = ls_yaml_root(file);
     static const char *const keys[] = {"name", "batch", "source", "layers", NULL};
     const ls_layer_options input = {.shape = {.rank = 1, .size = {1}}};
     int node;
     double carried_ns = 0;
-    if (!root || !fy_node_is_mapping(root))
-        return refuse(r, "it", "is no mapping");
-    LS_TRY(check_keys(r, root, keys));
-    LS_TRY(read_count(r, root, "batch", 1, &model->batch));
-    struct fy_node *layers = fy_node_mapping_lookup_by_string(root, "layers", (size_t)-1);
+    LS_TRY(ls_yaml_check_keys(file, root, keys));
+    LS_TRY(read_count(file, root, "batch", 1, &model->batch));
+    struct fy_node *layers = ls_yaml_member(file, root, "layers");
     if (!layers || !fy_node_is_sequence(layers) || fy_node_sequence_is_empty(layers))
-        return refuse(r, "layers", layers ? "is no list of layers" : "is missing");
+        return ls_yaml_refuse(file, layers ? "layers is no list of layers" : "layers is missing");
     LS_TRY(ls_graph_add(model->graph, "input", NULL, -1, &input, &node));
     void *at = NULL;
     for (struct fy_node *one; (one = fy_node_sequence_iterate(layers, &at));)
-        LS_TRY(add_layer(r, one, model->batch, &carried_ns, model, &node));
+        LS_TRY(add_layer(file, one, model->batch, &carried_ns, model, &node));
     if (!model->graph->variables.count)
-        return refuse(r, "layers", "have no params");
+        return ls_yaml_refuse(file, "layers have no params");
     return ls_graph_add(model->graph, "squared_error", (int[]){node, -1}, -1, NULL, &node);
-}
-
-static ls_status refuse_syntax(reading *r, struct fy_diag *diagnostics)
-{
-    char why[300];
-    void *previous = NULL;
-    const struct fy_diag_error *error = fy_diag_errors_iterate(diagnostics, &previous);
-    r->line = error && error->line > 0 ? error->line : 1;
-    snprintf(why, sizeof why, "valid YAML: %.200s", error ? error->msg : "nothing is there");
-    return refuse(r, "it is not", why);
 }
 
 static ls_status read_file(const char *path, ls_model *model)
 {
-    reading r = {path, 1};
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return ls_fail(LS_CODE_MISSING, "profile", path,
-                       "cannot be read: %s; name a file, as profile:vgg16.yaml", strerror(errno));
-    struct fy_diag_cfg quiet;
-    fy_diag_cfg_default(&quiet);
-    quiet.fp = NULL;
-    struct fy_diag *diagnostics = fy_diag_create(&quiet);
-    if (diagnostics)
-        fy_diag_set_collect_errors(diagnostics, true);
-    const struct fy_parse_cfg config = {.search_path = "", .diag = diagnostics};
-    struct fy_document *document = diagnostics ? fy_document_build_from_fp(&config, file) : NULL;
-    ls_status status = !diagnostics ? ls_fail_memory("profile", 0)
-                       : !document  ? refuse_syntax(&r, diagnostics)
-                                    : read_root(&r, fy_document_root(document), model);
-    fy_document_destroy(document);
-    fy_diag_destroy(diagnostics);
-    fclose(file);
+    ls_yaml_file file;
+    ls_status status = ls_yaml_open("profile", path, valid, &file);
+    if (!status)
+        status = read_root(&file, model);
+    ls_yaml_close(&file);
     return status;
 }
 
 ls_status ls_case_model_open(const char *text, const char *data, ls_model **out)
 {
     ls_model *model;
+    if (ls_graph_file_is(text))
+        return ls_graph_file_open(text, out);
     if (!ls_profile_is(text))
         return data ? ls_model_open_for(text, data, out) : ls_model_open(text, out);
     LS_TRY(ls_allocate("model", &model, 1, sizeof *model));

@@ -20,6 +20,6 @@ bool ls_profile_is(const char *text);
 /** Whether this is a layer's operation of a profile. */
 bool ls_profile_has(const ls_op *op);
 
-/** As ls_model_open_for, of profiles, too. LS_CODE_MISSING where a profile cannot be read, and
- * LS_CODE_USAGE where it is wrong, name file and line. */
+/** As ls_model_open_for, of profiles and graphs (graph_file.h), too. LS_CODE_MISSING where a file
+ * cannot be read, and LS_CODE_USAGE where it is wrong, name file, line and column. */
 ls_status ls_case_model_open(const char *text, const char *data, ls_model **out);

@@ -5,6 +5,8 @@
  * anything nested more deeply than a plan.
  */
 #include "bench/cli/experiment.h"
+
+#include "bench/case/yaml_file.h"
 #include "bench/cli/option_table.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
@@ -296,6 +298,16 @@ static ls_status read_key(plan_reading *plan, plan_key key)
 
 /* ---- The plan as a whole --------------------------------------------------------------------- */
 
+static ls_status check_text(plan_reading *plan, const char *text, size_t length)
+{
+    int line, column;
+    const char *why = ls_yaml_unsafe(text, length, &line, &column);
+    if (!why)
+        return LS_OK;
+    write_position(plan, line - 1, column - 1, PATH_MAX, plan->origin, sizeof plan->origin);
+    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "%s; %s", why, what_is_valid);
+}
+
 static ls_status read_document(plan_reading *plan)
 {
     const char *text = NULL;
@@ -388,6 +400,8 @@ ls_status ls_experiment_read(const char *path, ls_option_set *set, ls_experiment
     if (!plan.parser || fy_parser_set_string(plan.parser, text, length) != 0)
         status = ls_fail_memory("plan", length);
     else
+        status = check_text(&plan, text, length);
+    if (!status)
         status = read_document(&plan);
     if (plan.parser) {
         fy_parser_event_free(plan.parser, plan.event);

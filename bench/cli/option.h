@@ -61,6 +61,8 @@ typedef struct ls_option {
     bool is_switch;          /**< yes or no; yes if no value follows */
     unsigned repeats;        /**< LS_FOR_*: commands in which it may be given several times */
     ls_help_group group;
+    /** Refuses a whole list, the setting's text, before it is split. NULL: nothing is refused. */
+    ls_status (*check_list)(const ls_setting *setting);
     /** Reads the value, or refuses it. */
     ls_status (*set)(const ls_setting *setting);
     size_t offset;     /**< of the field in ls_case (swept) or ls_request */

@@ -30,8 +30,9 @@ static ls_status check_device_names(const ls_setting *setting, char *list)
         for (size_t i = 0; i < count; i++)
             if (ls_device_name_overlaps(&names[i], &names[count]))
                 return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                         "%s is named twice; name each device once, or give a "
-                                         "number of devices",
+                                         "%s is named twice, as a device of rank 0 (and of each "
+                                         "other rank); name each device once, or give a number of "
+                                         "devices, which is of each rank",
                                          part);
     }
     return LS_OK;

@@ -123,6 +123,9 @@ ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const
 {
     if (!option->sweeps || option->whole)
         return ls_option_set_append(set, option, text, origin);
+    const ls_setting setting = {.option = option, .text = text, .origin = origin};
+    if (option->check_list)
+        LS_TRY(option->check_list(&setting));
     char *copy = strdup(text);
     if (!copy)
         return ls_fail_memory("options", strlen(text));

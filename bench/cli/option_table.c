@@ -65,9 +65,10 @@ static bool slices(const ls_strategy *strategy)
 }
 
 static const ls_option general[] = {
-    {"model", "NAME[:SIZES]", "mlp", "", "model to train; any in `lockstep list models`",
+    {"model", "NAME[:SIZES]", "mlp", "",
+     "model to train; any in `lockstep list models`; graph:FILE.yaml: a list of layers",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model,
-     .registry = &ls_model_families, TEXT_IN_CASE(model)},
+     .check_list = ls_check_models, .registry = &ls_model_families, TEXT_IN_CASE(model)},
     {"data", "NAME[:PATH]", "the model's", "",
      "data to train on; any in `lockstep list data`; synthetic:N samples; file:PATH",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data,
@@ -189,7 +190,7 @@ static const ls_option general[] = {
      "on GPUs: own kernels, or cuDNN where it is faster; cudnn, own: all by that",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_gpu_word,
      .words = ls_convolution_words, IN_CASE(convolution), .applies = ls_case_convolves,
-     .concerns = "cases with --model cifar10 or resnet"},
+     .concerns = "cases with --model cifar10 or resnet, or a graph with conv"},
     {"capture", "yes|no", "yes", "", "no: operations are enqueued one by one, not as a program",
      RUN_VERIFY, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
      IN_CASE(capture)},

@@ -4,6 +4,7 @@
  */
 #include "bench/cli/option_values.h"
 
+#include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
 #include "bench/output/row_columns.h"
 #include "common/base/numbers.h"
@@ -184,6 +185,19 @@ static ls_status set_named(const ls_setting *setting, const char *noun)
     return ls_setting_array(setting);
 }
 
+ls_status ls_check_models(const ls_setting *setting)
+{
+    char sizes[LS_MODEL_TEXT];
+    const size_t length = strlen(setting->text);
+    if (!length || strspn(setting->text, "0123456789,-") != length || length >= sizeof sizes)
+        return LS_OK;
+    for (size_t i = 0; i <= length; i++)
+        sizes[i] = setting->text[i] == ',' ? '-' : setting->text[i];
+    return ls_setting_refuse(
+        setting, LS_CODE_USAGE, "'%s' are sizes without a model%s; use mlp:%s", setting->text,
+        strchr(setting->text, ',') ? ", and a comma begins another model" : "", sizes);
+}
+
 ls_status ls_set_model(const ls_setting *setting)
 {
     ls_model *model = NULL;
@@ -192,6 +206,8 @@ ls_status ls_set_model(const ls_setting *setting)
     else
         LS_TRY(set_named(setting, "model"));
     ls_status status = ls_case_model_open(setting->text, NULL, &model);
+    if (!status && setting->one)
+        ls_case_note_model(setting->one, model);
     ls_model_close(model);
     return ls_setting_relay(setting, status);
 }

@@ -18,6 +18,8 @@ ls_status ls_set_gpu_word(const ls_setting *setting); /**< the same; all but the
 ls_status ls_set_duration(const ls_setting *setting); /**< nanoseconds, a uint64_t */
 ls_status ls_set_declared(const ls_setting *setting); /**< of a declared option */
 
+/** Refuses sizes without a model, "784,2048,10". */
+ls_status ls_check_models(const ls_setting *setting);
 ls_status ls_set_model(const ls_setting *setting);
 ls_status ls_set_data(const ls_setting *setting);
 ls_status ls_set_strategy(const ls_setting *setting);

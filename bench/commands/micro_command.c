@@ -4,6 +4,7 @@
  * Products and collectives are checked with inputs whose sums are exact in float32, layers against
  * the reference table; with wrong elements the exit status is 1.
  */
+#include "bench/case/graph_file.h"
 #include "bench/case/workplace.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/options.h"
@@ -139,7 +140,9 @@ static ls_status read_options(const ls_option_set *set, ls_micro *m, ls_case *on
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         LS_TRY(
             ls_option_set_take(set, taken[i].name, taken[i].fallback, m->processes, one, request));
-    LS_TRY(ls_model_open(ls_option_set_text(set, "model", "mlp"), &m->model));
+    const char *model = ls_option_set_text(set, "model", "mlp");
+    LS_TRY(ls_graph_file_is(model) ? ls_graph_file_open(model, &m->model)
+                                   : ls_model_open(model, &m->model));
     m->batch = one->batch ? one->batch : m->model->family->default_batch;
     LS_TRY(ls_optimizer_parse(
         ls_option_set_text(set, "optimizer", m->model->family->default_optimizer), &m->optimizer));

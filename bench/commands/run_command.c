@@ -8,6 +8,7 @@
  * compares stay in memory.
  */
 #include "bench/case/case_facts.h"
+#include "bench/case/graph_file.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/commands/run_parts.h"
@@ -272,6 +273,7 @@ static ls_status compare_data(command_run *run)
     for (size_t i = 0; i < run->count && comm; i++) {
         const ls_plan_of_case *plan = &run->cases[i].plan;
         const size_t bytes = plan->model->graph->variables.elements * sizeof(float);
+        LS_TRY(ls_world_same(comm, "model file", ls_graph_file_digest(plan->model), NULL));
         LS_TRY(ls_world_same(comm, "data set", plan->data->digest, NULL));
         LS_TRY(ls_world_same(comm, "first parameters", ls_hash64(plan->initial, bytes), NULL));
     }

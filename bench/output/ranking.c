@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-const char *const ls_rank_environment[] = {"model", "data",    "batch_global",
-                                           "link",  "devices", NULL};
+const char *const ls_rank_environment[] = {"model", "model_digest", "data", "batch_global",
+                                           "link",  "devices",      NULL};
 
 static json_int_t group_of(const json_t *row)
 {

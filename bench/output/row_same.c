@@ -21,6 +21,7 @@ static const struct {
     {"devices_asked", ALWAYS}, /* `devices` has what was used instead */
     {"variable_device_asked", ALWAYS},
     {"parameters", ALWAYS}, /* follow from the model */
+    {"model_text", ALWAYS}, /* model_digest is its hash */
     /* A step is the same in however many turns and after however many others. */
     {"blocks", LS_BUT_BLOCKS | LS_BUT_REPEATS},
     {"steps", LS_BUT_STEPS | LS_BUT_REPEATS},

@@ -21,8 +21,9 @@ static const char *const last[] = {"model_parallel_place", "allreduce", "bucket_
 enum { LOOKED_BACK = 64 };
 
 /* Derived from the options. */
-static const char *const derived[] = {"batch_per_device", "devices_asked", "hosts",
-                                      "overlap",          "parameters",    "variable_device_asked"};
+static const char *const derived[] = {
+    "batch_per_device", "devices_asked",        "hosts", "overlap", "parameters",
+    "model_text",       "variable_device_asked"};
 
 static bool is_among(const char *const *names, size_t count, const char *name)
 {
@@ -85,8 +86,28 @@ static bool is_left_out(const json_t *groups, const char *field)
     return found;
 }
 
+/* Whether two groups have one path of a model's file, and two texts. */
+static bool has_other_text(const json_t *groups)
+{
+    json_auto_t *seen = json_object();
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *group = json_array_get(groups, i);
+        const char *model = json_string_value(json_object_get(group, "model"));
+        json_t *now = json_object_get(group, "model_digest"), *was;
+        if (!model || !now)
+            continue;
+        was = json_object_get(seen, model);
+        if (was && !ls_value_equal(was, now))
+            return true;
+        json_object_set_nocheck(seen, model, now);
+    }
+    return false;
+}
+
 bool ls_case_differs(const json_t *groups, const char *field)
 {
+    if (strcmp(field, "model_digest") == 0)
+        return has_other_text(groups);
     const json_t *value = NULL;
     size_t having = 0;
     for (size_t i = 0; i < json_array_size(groups); i++) {

@@ -130,6 +130,8 @@ json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const cha
             snprintf(key, sizeof key, "%zu", ls_row_machine(known, row, MACHINE));
         for (size_t p = 0; paths[p]; p++)
             ls_text_add(key, sizeof key, "|%s", ls_report_text(row, paths[p], part, sizeof part));
+        ls_report_text(row, "case.model_digest", part, sizeof part); /* a file's other text */
+        ls_text_add(key, sizeof key, "|%s", part);
         ls_report_collect(groups, key, row);
     }
     return groups;

@@ -377,6 +377,7 @@ static void put_all(ls_sheet *to, const ls_page *page)
     if (html) {
         put_rows(to, page);
         put_machines(to, page);
+        ls_page_models(to->stream, page->rows);
     }
     ls_sheet_plain(to, "<h2>Left out</h2><ul class=m>\n", "## Left out\n\n");
     for (size_t i = 0; i < json_array_size(page->left_out); i++)

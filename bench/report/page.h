@@ -45,5 +45,8 @@ json_t *ls_ratios(const json_t *rows, const char *key, json_t *left_out);
 /** What of the rows was predicted, and how far it is to be trusted, a text; NULL: nothing was. */
 json_t *ls_page_predicted(const json_t *rows);
 
+/** The text of each model that is from a file (--model graph:FILE), once, to open. */
+void ls_page_models(FILE *stream, const json_t *rows);
+
 /** "bounded", "exact", "not compared", "FAILED". */
 const char *ls_gate_word(const json_t *row);

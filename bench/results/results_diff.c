@@ -55,7 +55,8 @@ static bool matters(const char *key)
         "pipeline.bubble",    "lead.max",         "staleness.mean",     "noise.others",
         "equivalence.grade",  "equivalence.pass", "equivalence.digest", "program.nodes"};
     static const char *const follow[] = {"case.batch_per_device", "case.devices_asked",
-                                         "provenance.cores", "provenance.ranks.cores"};
+                                         "case.model_text", "provenance.cores",
+                                         "provenance.ranks.cores"};
     const size_t length = strlen(key);
     for (size_t i = 0; i < sizeof follow / sizeof *follow; i++)
         if (strcmp(key, follow[i]) == 0)

@@ -3,6 +3,7 @@
 #include "bench/row/row.h"
 
 #include "bench/case/case_facts.h"
+#include "bench/case/graph_file.h"
 #include "bench/output/format_parts.h"
 #include "impl/ps/ps_layout.h"
 #include "impl/slice.h"
@@ -117,6 +118,17 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
         put_placement(group, plan);
 }
 
+/* Of a model from a file: its text, and a hash that tells it from others of that path. */
+static void put_file(json_t *group, const ls_model *model)
+{
+    char digest[17];
+    if (!ls_graph_file_text(model))
+        return;
+    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)ls_graph_file_digest(model));
+    ls_put_text(group, "model_digest", digest);
+    ls_put_text(group, "model_text", ls_graph_file_text(model));
+}
+
 json_t *ls_row_case(const ls_row_facts *f)
 {
     const ls_plan_of_case *plan = f->plan;
@@ -129,6 +141,7 @@ json_t *ls_row_case(const ls_row_facts *f)
         json_array_append_new(batches, json_integer(slice_of(plan, (int64_t)i)));
     }
     ls_put_text(group, "model", plan->model->name);
+    put_file(group, plan->model);
     ls_put_text(group, "data", *c->data ? c->data : plan->model->family->default_data);
     put_own(group, c);
     ls_put_text(group, "strategy", plan->strategy->name);

@@ -50,6 +50,12 @@ P
 apart="run --strategy mirrored --model mlp:3-2 --data file:d.safetensors --batch 2 --steps 3 --results none"
 apart two $apart
 ended 2 'rank: 1 on .*: has another data set than rank 0'
+# Each rank reads the model's file, and its text is the same.
+for n in one two; do
+    echo "{data: synthetic, input: [3], layers: [dense: 2, softmax_cross_entropy]} # $n" >$n/own.yaml
+done
+apart two run --strategy mirrored --model graph:own.yaml --data synthetic:8 --batch 2 --steps 3 --results none
+ended 2 'rank: 1 on .*: has another model file than rank 0'
 # A file that one rank lacks: checking the cases before they run ends all ranks, too.
 mkdir three
 for look in "" --dry-run "--resume --results r.db"; do
@@ -58,7 +64,7 @@ for look in "" --dry-run "--resume --results r.db"; do
     ended 3 'rank 1 on .*d.safetensors'
 done
 # The same command line, but each rank has a different plan.
-for options in 'steps: 3/steps: 6' 'lr: 0.1/lr: 0.2' 'allreduce: ring/allreduce: tree' 'save: w/seed: 1'; do
+for options in 'steps: 3/steps: 6' 'allreduce: ring/allreduce: tree' 'save: w/seed: 1'; do
     echo "${options%/*}" >one/p.yaml
     echo "${options#*/}" >two/p.yaml
     apart="run --strategy mirrored --model mlp:784-16-10 --data synthetic:500 --batch 60 --plan p.yaml --results none"

@@ -251,7 +251,7 @@ refused 2 "--calibrate" --out d.json
 refused 2 collectives --collectives guess
 refused 3 nowhere.yaml --model profile:nowhere.yaml
 sed '/fc/s/forward: [^,]*,//' one.yaml >bad.yaml
-refused 2 "bad.yaml:4: forward is missing" --model profile:bad.yaml
+refused 2 "bad.yaml:4:[0-9]*: forward is missing" --model profile:bad.yaml
 printf 'batch: 4\nlayers: [{name' >bad.yaml
 refused 2 "bad.yaml:" --model profile:bad.yaml
 lockstep run --results none --model profile:one.yaml

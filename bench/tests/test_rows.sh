@@ -148,4 +148,16 @@ judged(lambda r: r.pop("case"), "case")
 judged(lambda r: r["equivalence"].update(kernels=0.001), "")
 P
 ) || { wrong "the schema finds nothing"; printf '%s\n' "$why" | tail -1; }
+
+# ---- A model from a file: its path, its text, and the bits of the registered model it lists ----
+
+cp "$library/../../datasets/models/mlp.yaml" own.yaml
+lockstep_ok run --model graph:own.yaml,mlp:784-128-10 --strategy mirrored --devices 2 --reduce exact \
+    --data synthetic:64 --batch 16 --steps 2 --warmup 0 --blocks 1 --format jsonl --results none
+rows "the same bits" "len(rows) == 2 and len({x['equivalence']['digest'] for x in rows}) == 1 and
+    all(x['equivalence']['grade'] == 'exact' for x in rows) and
+    len({(x['case']['lr'], x['case']['optimizer'], x['train']['loss_last']) for x in rows}) == 1"
+rows "a row has the path, the text, and its hash" "r['case']['model'] == 'graph:own.yaml' and
+    r['case']['model_text'] == open('own.yaml').read() and len(r['case']['model_digest']) == 16 and
+    'model_text' not in rows[1]['case']"
 finish

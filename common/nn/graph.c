@@ -164,13 +164,17 @@ int64_t ls_graph_targets(const ls_graph *graph)
 
 bool ls_graph_wants_gradient(const ls_graph *graph, int n)
 {
-    const ls_node *node = &graph->nodes[n];
-    if (node->variable_count || node->border_gradient)
-        return true;
-    for (int i = 0; i < node->input_count; i++)
-        if (ls_graph_wants_gradient(graph, node->inputs[i]))
-            return true;
-    return false;
+    bool *reached = calloc((size_t)n + 1, sizeof *reached), wanted = !reached; /* no memory: safe */
+    for (int m = n; m >= 0 && !wanted; m--) { /* each once, however many ways lead to it */
+        const ls_node *node = &graph->nodes[m];
+        if (m < n && !reached[m])
+            continue;
+        wanted = node->variable_count || node->border_gradient;
+        for (int i = 0; i < node->input_count; i++)
+            reached[node->inputs[i]] = true;
+    }
+    free(reached);
+    return wanted;
 }
 
 const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_NAME])

@@ -7,9 +7,8 @@
 #include <string.h>
 
 static const void *const families[] = {
-    &ls_model_mlp,       &ls_model_poly,       &ls_model_cnn,
-    &ls_model_twin_lstm, &ls_model_lstm_stack, &ls_model_cifar10,
-    &ls_model_resnet,    &ls_model_gpt,        NULL,
+    &ls_model_mlp,     &ls_model_poly,   &ls_model_cnn, &ls_model_twin_lstm, &ls_model_lstm_stack,
+    &ls_model_cifar10, &ls_model_resnet, &ls_model_gpt, &ls_model_graph,     NULL,
 };
 const ls_registry ls_model_families = {"model", families};
 

@@ -11,6 +11,7 @@ extern const ls_model_family ls_model_poly;
 extern const ls_model_family ls_model_twin_lstm;
 extern const ls_model_family ls_model_lstm_stack;
 extern const ls_model_family ls_model_gpt;
+extern const ls_model_family ls_model_graph;
 
-/** Batch statistics of resnet: over all replicas (model_resnet.c). */
+/** Batch statistics of resnet and graphs: over all replicas (model_resnet.c). */
 extern const ls_declared_option ls_option_sync_bn;

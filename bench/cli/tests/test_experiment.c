@@ -174,7 +174,9 @@ static void test_bad_files(void **state)
     assert_refused("model: \"mlp\n", "p.yaml:2:10: not valid YAML");
     assert_refused("model: mlp\n---\nbatch: 3\n", "p.yaml:2:");
     assert_refused("model: mlp\n\tbatch: 3\n", "p.yaml:");
-    assert_refused("? [a]\n: b\n", "p.yaml:1:");
+    assert_refused("? [a]\n: b\n", "p.yaml:1:1: has a key here");
+    assert_refused("steps: 3\n%\xed: \xed\xf1", "p.yaml:2:1: has a line that begins with %");
+    assert_refused("? add :\t? : \x01? ? :\x01:", "p.yaml:1:1: has a key here");
     write_plan("model: \"a\\0b\"\n", 14);
     assert_refused_with(NULL, "zero byte", "p.yaml:1:9: a zero byte");
     write_plan("model: a\0b\n", 11);

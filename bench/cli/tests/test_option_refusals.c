@@ -108,7 +108,10 @@ static void test_bad_words(void **state)
     USAGE("run --ranks 2 --timeout 0", "20s");
     USAGE("run --ranks 2 --timeout soon", "20s");
     USAGE("run --timeout 5s", "several devices or ranks");
-    USAGE("run --devices cpu:0+cpu:0", "cpu:0 is named twice");
+    USAGE("run --model 784,2048,10", "--model: '784,2048,10' are sizes", "a comma begins another",
+          "use mlp:784-2048-10");
+    USAGE("run --model 784-10", "--model: '784-10' are sizes without a model; use mlp:784-10");
+    USAGE("run --devices cpu:0+cpu:0 --ranks 2", "cpu:0 is named twice, as a device of rank 0");
     USAGE("run --devices gpu:0+gpu:0/1", "named twice");
     USAGE("run --devices cpu:x", "--devices");
     USAGE("run --devices cpu:0+", "--devices");

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A small YAML file as a tree, for formats of a few lines (profile.h, graph_file.h). Every refusal
+ * says file, line and column, and what the format looks like. Not for plans, which are read event
+ * by event and may be large (experiment.h).
+ */
+#pragma once
+
+#include "common/base/status.h"
+
+#include <libfyaml.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LS_YAML_MOST = 64 << 10 }; /**< bytes of a file */
+
+typedef struct ls_yaml_file {
+    const char *what;             /**< begins refusals: "profile"; borrowed, as are the next two */
+    const char *path;             /**< of the file */
+    const char *valid;            /**< ends refusals: what the format looks like */
+    char *text;                   /**< [length + 1] the file; owned */
+    size_t length;                /**< bytes */
+    struct fy_document *document; /**< owned */
+    int line, column;             /**< from 1, of what was looked at last */
+} ls_yaml_file;
+
+/** Reads and parses a file. LS_CODE_MISSING where it cannot be read; LS_CODE_USAGE where it is
+ * empty, too large, no YAML or no mapping. ls_yaml_close in any case. */
+ls_status ls_yaml_open(const char *what, const char *path, const char *valid, ls_yaml_file *out);
+
+/** The same of a text, [length + 1], which is taken over. */
+ls_status ls_yaml_parse(const char *what, const char *path, const char *valid, char *text,
+                        size_t length, ls_yaml_file *out);
+
+/** Why a text [length + 1] must not come to libfyaml, whose version 0.7.12 loops endlessly or
+ * crashes on such ones (ci/fuzz.sh found both), and where, from 1; NULL: it may. */
+const char *ls_yaml_unsafe(const char *text, size_t length, int *line, int *column);
+
+/** Takes a file that was never opened, all zero, too. */
+void ls_yaml_close(ls_yaml_file *file);
+
+/** The mapping that is the document. */
+struct fy_node *ls_yaml_root(const ls_yaml_file *file);
+
+/** LS_CODE_USAGE at what was looked at last: "<what>: <path>:<line>:<column>: <why>; <valid>". */
+ls_status ls_yaml_refuse(const ls_yaml_file *file, const char *why, ...)
+    __attribute__((format(printf, 2, 3), warn_unused_result));
+
+/** The text of a scalar, borrowed from the document, which is looked at; NULL: it is NULL, no
+ * scalar, or an alias. */
+const char *ls_yaml_text(ls_yaml_file *file, struct fy_node *node);
+
+/** The value of a key, which is looked at; NULL: it is missing. */
+struct fy_node *ls_yaml_member(ls_yaml_file *file, struct fy_node *mapping, const char *key);
+
+/** The text of a key's value, as ls_yaml_text. */
+const char *ls_yaml_member_text(ls_yaml_file *file, struct fy_node *mapping, const char *key);
+
+/** Refuses a key that `keys`, ended by NULL, lack. */
+ls_status ls_yaml_check_keys(ls_yaml_file *file, struct fy_node *mapping, const char *const *keys);

@@ -175,8 +175,9 @@ def write_profile(folder, setup, row):
     layers = MODELS[row["model"]]()
     step_ms, work = 1e3 * row["batch"] / row["single"], sum(flops for _, _, flops in layers)
     path = folder / f"{row['id']}.yaml"
-    lines = [f"name: {row['model']}", f"batch: {row['batch']}", f"element_bytes: {setup.get('element_bytes', 4)}",
-             "source: times split by FLOPs", "layers:"]
+    lines = [f"name: {row['model']}", f"batch: {row['batch']}", "source: times split by FLOPs"]
+    lines += [f"element_bytes: {setup['element_bytes']}"] if "element_bytes" in setup else []
+    lines += ["layers:"]
     wait_ms = setup.get("wait_ms", 0)
     for name, params, flops in layers:
         forward = step_ms * flops / work / 3
@@ -256,15 +257,15 @@ def fit(folder, setup, rows):
 
 
 def main():
-    setups, rows = read_published()
+    setups, published = read_published()
     chosen = sys.argv[2:]
-    rows = [r for r in rows if not chosen or any(r["id"].startswith(c) for c in chosen)]
+    rows = [r for r in published if not chosen or any(r["id"].startswith(c) for c in chosen)]
     errors, table = [], []
     with tempfile.TemporaryDirectory() as folder:
         for setup in setups.values():
             of = [r for r in rows if r["setup"] == setup["setup"]]
             if of:
-                fit(Path(folder), setup, of)
+                fit(Path(folder), setup, published)
             for row in of:
                 predicted = figure(Path(folder), setup, row)
                 print(json.dumps({"id": row["id"], "n": row["n"], "role": row["role"], "published": row["published"],

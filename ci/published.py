@@ -23,7 +23,8 @@ def read_published():
             continue
         setups[entry["setup"]] = entry
         for level in ("host", "net"):
-            entry[level][0] = 1e-6 * float(entry[level][0].removesuffix("us"))
+            latency = entry[level][0]
+            entry[level][0] = float(latency[:-2]) * {"us": 1e-6, "ms": 1e-3}[latency[-2:]]
     return setups, rows
 
 
@@ -194,9 +195,10 @@ def write_profile(folder, setup, row):
 def run(setup, n, model, options):
     """The row that `predict` prints. A device stands for `gpus` of n, whose speed is the row's `single`."""
     levels = ",".join(f"{name}={setup[name][0] * 1e6:.6f}us@{setup[name][1] / 1e9:.9f}GB/s" for name in ("host", "net"))
-    command = [LOCKSTEP, "predict", *model, "--devices", str(n // setup.get("gpus", 1)), "--devices-per-host", str(setup["per_host"]),
-               "--platform", f"two-level:{levels}", *options, "--steps", str(setup.get("steps", 3)), "--warmup",
-               str(setup.get("warmup", 2)), "--draws", "1", "--format", "jsonl", "--results", "none"]
+    command = [LOCKSTEP, "predict", *model, "--devices", str(n // setup.get("gpus", 1)), "--devices-per-host",
+               str(setup["per_host"]), "--platform", f"two-level:{levels}", *options, "--steps",
+               str(setup.get("steps", 3)), "--warmup", str(setup.get("warmup", 2)), "--draws", "1", "--format", "jsonl",
+               "--results", "none"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
@@ -208,7 +210,8 @@ def predict(folder, setup, row, n=None, options=""):
     n = n or row["n"]
     if not row["model"].startswith("gpt:"):
         model = ["--model", f"profile:{write_profile(folder, setup, row)}"]
-        return run(setup, n, model, ["--strategy", setup["strategy"], *setup["options"].split()])["time"]["samples_per_s"]
+        found = run(setup, n, model, ["--strategy", setup["strategy"], *setup["options"].split()])
+        return found["time"]["samples_per_s"]
     # messages of a model are of 4 bytes an element, and forward's sums of a tensor are made twice if it is recomputed
     wide = setup | {level: [setup[level][0], setup[level][1] * 4 / setup["element_bytes"]] for level in ("host", "net")}
     for level, fewest in (("host", 2), ("net", setup["per_host"] + 1)):

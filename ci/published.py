@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 
 LOCKSTEP = sys.argv[1]
 ROOT = Path(__file__).resolve().parent.parent
@@ -269,7 +270,7 @@ def main():
     setups, published = read_published()
     chosen = sys.argv[2:]
     rows = [r for r in published if not chosen or any(r["id"].startswith(c) for c in chosen)]
-    errors, by_setup, table = [], {}, []
+    errors, by_setup, table, held = [], {}, [], 0
     with tempfile.TemporaryDirectory() as folder:
         for setup in setups.values():
             of = [r for r in rows if r["setup"] == setup["setup"]]
@@ -286,6 +287,7 @@ def main():
                 if row["role"] == "test":
                     errors.append(abs(100 * (predicted / row["published"] - 1)))
                     by_setup.setdefault(setup["setup"], []).append(errors[-1])
+                    held += abs(error) <= within
     print(f"\n{'row':<22}{'n':>4} {'role':<10}{'published':>11}{'predicted':>11}{'error':>8}  within", file=sys.stderr)
     for row, predicted, error, within, _ in table:
         test = row["role"] == "test"
@@ -297,8 +299,8 @@ def main():
             scale, unit = (1e6, "us") if "latency" in level else (1e-9, "GFLOP/s" if level == "rate" else "GB/s")
             print(f"{setup['setup']}: {level} {scale * value:.4g} {unit}, given {scale * given:.4g}", file=sys.stderr)
     if errors:
-        print(f"{len(errors)} tests: mean error {sum(errors) / len(errors):.2f}%, largest {max(errors):.2f}%",
-              file=sys.stderr)
+        print(f"{len(errors)} tests: mean error {sum(errors) / len(errors):.2f}%, median {median(errors):.2f}%, largest "
+              f"{max(errors):.2f}%; {held} within what was asked", file=sys.stderr)
     for setup, some in by_setup.items():
         print(f"  {setup}: {len(some)} tests, mean {sum(some) / len(some):.2f}%", file=sys.stderr)
 

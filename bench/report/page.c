@@ -378,13 +378,14 @@ static void put_all(ls_sheet *to, const ls_page *page)
         put_rows(to, page);
         put_machines(to, page);
     }
-    ls_sheet_plain(to, "<h2>Left out</h2><ul class=m>\n", "## Left out\n\n");
+    ls_sheet_plain(to, "<details class=m id=left><summary>Left out</summary><ul>\n",
+                   "## Left out\n\n");
     for (size_t i = 0; i < json_array_size(page->left_out); i++)
         ls_sheet_line(to, "li", html ? "" : "- ",
                       json_string_value(json_array_get(page->left_out, i)));
     ls_sheet_plain(
         to,
-        "</ul><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">"
+        "</ul></details><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">"
         "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
         "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
 }

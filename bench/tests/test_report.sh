@@ -116,6 +116,20 @@ elif kind == "shares": # an older row of mirrored, one of other buckets, one on 
     for each, held in zip(rows, (9000, 1000, 9000, 1000, 800, 600)):
         each["memory"] = {"devices": [{"device": "cpu:0", "peak": held}, {"device": "cpu:1", "peak": held / 2}]}
         each["traffic"] = {"bytes_sent": 3 * held if held == 600 else 1200}
+elif kind == "layouts": # of 4 devices; two cases of the pipeline; and servers, of which one lets workers be late
+    rows = [row(1, "mirrored", 4, 5.0, bucket_bytes=64), row(2, "zero", 4, 5.02, bucket_bytes=64, zero_stage=3),
+            row(3, "pipeline", 4, 7.0, pipeline_microbatches=4), row(4, "pipeline", 4, 6.0, pipeline_microbatches=8),
+            row(5, "hybrid", 4, 4.0, hybrid_replicas=2, hybrid_inner="pipeline", pipeline_microbatches=4),
+            row(6, "hybrid", 4, 8.0, hybrid_replicas=2, hybrid_inner="tensor-parallel", hybrid_stages=1),
+            row(7, "hybrid", 4, 9.0, hybrid_replicas=2, hybrid_inner="zero", zero_stage=1), row(8, "independent", 4, 1.0),
+            row(9, "ps", 2, 5.0, ps_mode="sync", batch_global=32), row(10, "ps", 2, 5.0, ps_mode="async", batch_global=16)]
+    for each, held in zip(rows, (1000, 400, 500, 600, 700, 650, 300, 100)):
+        each["memory"] = {"devices": [{"device": "cpu:0", "peak": held}]}
+    for each, late in zip(rows[8:], ([8], [4, 4])):
+        each["lead"] = each["staleness"] = {"max": len(late) - 1, "histogram": late}
+    rows += [row(20 + n, name, 2, ms, batch_global=8, link=f"latency={us}us,bandwidth={mb}MB/s") for n, (name, ms, us, mb) in
+             enumerate((("mirrored", 9.0, 1, 10), ("mirrored", 3.0, 1, 100), ("towers", 8.0, 1, 10), ("towers", 4.0, 1, 100),
+                        ("towers", 7.0, 5, 100)))]
 elif kind == "many":
     rows = [row(n, ("single", "mirrored", "towers", "independent", "local-sgd")[n % 5], (1, 2, 4, 8)[n // 5 % 4],
                 2.0 + n % 7, seed=n, model=("mlp", "poly", "cnn")[n // 20 % 3], batch_global=(64, 128)[n // 60 % 2])
@@ -483,6 +497,34 @@ assert rows[("mirrored", 4)] == [1] * 3 and len(rows) == 6, rows
 EOF
 expect "shares: in words" grep -q '^## zero stage 1 on 4 devices holds 80% of what mirrored holds, in 0.75 times its step' \
     shared/report.md
+
+# Layouts of 4 devices: the fastest case of each, and those that none beats in both; only what is late is drawn; which
+# strategy for which bandwidth.
+make_rows layouts.jsonl layouts
+code=0
+env PATH="$work/none" "$LOCKSTEP" report --results layouts.jsonl --out layouts >out 2>err || code=$?
+expect "layouts: a figure without its picture" [ "$code" -eq 3 -a -s layouts/layouts.csv ]
+checks=$((checks + 1))
+python3 - <<'EOF' 2>err || wrong "layouts: figures"
+import collections, csv
+series = collections.defaultdict(list)
+for r in csv.reader(open("layouts/layouts.csv")):
+    series[r[0]].append(tuple(r[1:3]))
+assert series.pop("series") and series.pop("not beaten in both") == [("300", "9"), ("400", "5.0199999999999996"), ("700", "4")]
+assert {name: points[0] for name, points in series.items()} == {
+    "hybrid 2 x 2 x 1": ("700", "4"), "mirrored": ("1000", "5"), "zero stage 3": ("400", "5.0199999999999996"),
+    "pipeline": ("600", "6"), "hybrid 2 x 1 x 2": ("650", "8"), "hybrid 2 groups, stage 1": ("300", "9")}, series
+EOF
+expect "layouts: in words" grep -qxF "## hybrid 2 x 2 x 1 is the fastest layout: 4 ms; hybrid 2 groups, stage 1 holds least: 300 B, 9 ms" \
+    layouts/report.md
+expect "shares: steps that cannot be told apart" grep -q \
+    '^## zero stage 3 on 4 devices holds 40% of what mirrored holds; which is faster, their intervals do not say' layouts/report.md
+expect "late: one picture" [ -s layouts/lead.csv -a -s layouts/staleness.csv -a ! -e layouts/lead-2.csv ]
+expect "late: of the other it is said" grep -qE '^- .*lead.*: rows of mlp, synthetic, global batch 32.*, which have 0: 1$' layouts/report.md
+expect "bandwidth: a line each, at one latency" [ "$(grep -cE '^"(mirrored|towers)",(10|100),[3489],' \
+    layouts/step-bandwidth.csv)" -eq 4 -a ! -e layouts/step-bandwidth-2.csv ]
+expect "bandwidth: in words" grep -q '^## mirrored takes 3 ms a step at 100 MB/s, towers 4 ms$' layouts/report.md
+expect "what was left out is folded" grep -q '<details class=m id=left><summary>Left out</summary><ul>' layouts/index.html
 lockstep_ok results import shares.jsonl --results shares.db
 lockstep_ok results show here-6 --results shares.db
 expect "shares: of a row" grep -q 'fullest device 600 B, of mirrored 1000 B: 40% less; its step 1.10' out

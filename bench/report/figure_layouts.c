@@ -89,6 +89,17 @@ static bool is_best(const layout *all, size_t index)
     return true;
 }
 
+/* Where all hold the same, step times alone decide. */
+static bool hold_alike(const layout *all, size_t count)
+{
+    double least = all[0].held, most = all[0].held;
+    for (size_t i = 1; i < count; i++) {
+        least = fmin(least, all[i].held);
+        most = fmax(most, all[i].held);
+    }
+    return most <= 1.005 * least;
+}
+
 /* Leaves out the slowest ones that others beat in both, then the slowest. */
 static size_t shorten(layout *all, size_t count)
 {
@@ -105,9 +116,12 @@ static size_t shorten(layout *all, size_t count)
 static void draw(json_t *figure, const layout *all, size_t count)
 {
     size_t best = 0;
+    int others = 0;
     for (size_t i = 0; i < count; i++) {
         const ls_interval *step = &all[i].step;
-        json_t *one = ls_figure_series(figure, all[i].name, ls_figure_style(all[i].row), 0);
+        const int style = ls_figure_style(all[i].row);
+        json_t *one =
+            ls_figure_series(figure, all[i].name, style, ls_look_is_own(style) ? 0 : others++);
         ls_figure_point(one, all[i].held, step->value, step->low > 0 ? step->low : step->value,
                         step->low > 0 ? step->high : step->value);
         best += is_best(all, i);
@@ -168,7 +182,7 @@ static bool make(ls_figures *figures, const ls_figure_kind *kind, const json_t *
         (void)label;
         count = take(all, count, ls_report_median(same, NULL), figures->against);
     }
-    if (count < LEAST) {
+    if (count < LEAST || hold_alike(all, count)) {
         ls_figure_miss(figures, kind);
         return false;
     }

@@ -51,7 +51,7 @@ static void put_data(ls_sheet *to, const json_t *figure)
     ls_sheet_table_end(to);
     to->data = false;
     if (count > POINTS_MOST && !csv)
-        fprintf(to->stream, "<p>%zu more points are in the LS_SHEET_CSV.</p>", count - POINTS_MOST);
+        fprintf(to->stream, "<p>%zu more points are in the CSV.</p>", count - POINTS_MOST);
 }
 
 ls_status ls_page_csv(FILE *stream, void *figure)
@@ -185,7 +185,7 @@ static void put_figure(ls_sheet *to, const json_t *figure)
         ls_sheet_line(to, "h3", "", ls_text_of(figure, "title"));
     fputs("<figcaption>", stream);
     ls_sheet_text(to, ls_text_of(figure, "caption"));
-    fprintf(stream, " <a href=\"%s.csv\">LS_SHEET_CSV</a>", name);
+    fprintf(stream, " <a href=\"%s.csv\">CSV</a>", name);
     if (*svg)
         fprintf(stream,
                 ", <a href=\"%s.svg\">SVG</a>, <a href=\"%s.png\">PNG</a>, "

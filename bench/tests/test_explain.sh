@@ -25,7 +25,7 @@ cause() { # CAUSE EVIDENCE OPTION SLOW OPTIONS: the words expected in the second
     lockstep_ok results show last --results rows.db
     expect "$cause: lines of 80 columns" [ "$(sed '/^row /q' out | awk 'length > 80')" = "" ]
     # joins the lines that were wrapped
-    awk '/^    [^ ]/ { printf " %s", substr($0, 5); next } { printf "%s%s", NR > 1 ? "\n" : "", $0 } END { print "" }' out |
+    awk '/^    [^ ]/ { printf " %s", substr($0, 5); next } { printf "%s%s", (NR > 1 ? "\n" : ""), $0 } END { print "" }' out |
         sed -n '/^Bound by/,/^Try/p' >said
     expect "$cause: three lines" [ "$(grep -cE '^(Bound by |Evidence: |Try -)' said)" -eq 3 ]
     printf '%-28s %s\n' "$cause" "$(head -n 1 said)"

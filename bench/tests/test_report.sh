@@ -192,6 +192,7 @@ expect "the fastest that is proven, by how much, on what" page \
      and "Proven equal to single: yes, grade bounded over 10" in page and "Abacus, host here" in page'
 expect "nothing is loaded, no handlers, one script" page \
     'not look.loads and not look.handlers and look.tags.count("script") == 1'
+expect "its words are a reader's" eval '! grep -q "LS_[A-Z]" page/index.html page/report.md'
 expect "every row opens" page 'page.count("<tr class=o>") == 6 and page.count("lockstep run --strategy") >= 6'
 expect "what is left out is said with the reason" grep -q "bus-bandwidth: no rows for it; wanted" page/report.md
 expect "report.md has the table" grep -q "^| mirrored on 4 | 1 | 25,600 (25,347 to 25,859) | 2.5 | 1 | 3.20 | 80% | bounded |" page/report.md

@@ -383,11 +383,11 @@ static void put_all(ls_sheet *to, const ls_page *page)
     for (size_t i = 0; i < json_array_size(page->left_out); i++)
         ls_sheet_line(to, "li", html ? "" : "- ",
                       json_string_value(json_array_get(page->left_out, i)));
-    ls_sheet_plain(
-        to,
-        "</ul></details><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">"
-        "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
-        "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
+    ls_sheet_plain(to,
+                   "</ul></details><h2>Repeat and cite</h2><p>Each row has its command. <a "
+                   "href=\"report.yaml\">"
+                   "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
+                   "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
 }
 
 ls_status ls_page_html(FILE *stream, void *page)

@@ -8,6 +8,7 @@
 #include "bench/report/draw_look.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
+#include "impl/strategies.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,29 +34,27 @@ static bool is_known(const json_t *row, const void *unused)
            ls_report_number(row, "memory.devices.peak", 0) > 0;
 }
 
-/* "mirrored", "zero stage 3", "hybrid 2 x 2 x 1", "hybrid 2 x 1 x 2 context-parallel". */
+/* "mirrored", "zero stage 3"; of replicas that are divided "2 x 2 x 1 pipeline", of groups of
+ * devices with shares "2 groups zero stage 1". */
 static void name_layout(const json_t *row, const char *against, char out[NAME])
 {
-    const char *strategy = ls_report_strategy(row),
-               *inner = ls_row_text(row, "case", "hybrid_inner");
+    const char *inner = ls_row_text(row, "case", "hybrid_inner");
+    const ls_strategy *within = ls_registry_find(&ls_strategies, inner, strlen(inner));
     const double devices = ls_report_devices(row);
     const double copies = ls_report_number(row, "case.hybrid_replicas", 0);
     const double stage = ls_report_number(row, "case.zero_stage", 0);
-    const bool whole = strcmp(inner, "zero") == 0; /* replicas are groups, whose devices share */
-    const bool pipes = strcmp(inner, "pipeline") == 0 || strcmp(inner, "model-parallel") == 0;
+    const bool staged = within && !ls_strategy_splits(within);
     const double stages =
-        pipes ? devices / fmax(copies, 1) : ls_report_number(row, "case.hybrid_stages", 1);
+        staged ? devices / fmax(copies, 1) : ls_report_number(row, "case.hybrid_stages", 1);
     char value[64];
-    snprintf(out, NAME, "%.32s", strategy);
-    if (copies > 0 && whole)
-        ls_text_add(out, NAME, " %.0f groups,", copies);
+    snprintf(out, NAME, "%.32s", copies > 0 ? "" : ls_report_strategy(row));
+    if (copies > 0 && within && within->shares)
+        ls_text_add(out, NAME, "%.0f groups %s", copies, inner);
     else if (copies > 0)
-        ls_text_add(out, NAME, " %.0f x %.0f x %.0f", copies, stages, devices / copies / stages);
-    if (copies > 0 && !whole && strcmp(inner, "pipeline") != 0 &&
-        strcmp(inner, "tensor-parallel") != 0)
-        ls_text_add(out, NAME, " %.20s", inner);
+        ls_text_add(out, NAME, "%.0f x %.0f x %.0f %.20s%s", copies, stages,
+                    devices / copies / stages, inner, stage > 0 ? ", zero" : "");
     if (stage > 0)
-        ls_text_add(out, NAME, "%s stage %.0f", copies > 0 && !whole ? ", zero" : "", stage);
+        ls_text_add(out, NAME, " stage %.0f", stage);
     if (against)
         ls_text_add(out, NAME, ", %s", ls_report_text(row, against, value, sizeof value));
 }
@@ -135,7 +134,7 @@ static void draw(json_t *figure, const layout *all, size_t count)
                             all[i].step.value);
 }
 
-/* "A is the fastest layout: 5.2 ms; B holds least: 1 MiB, 9.1 ms"; the first half alone where both
+/* "A is fastest: 5.2 ms; B holds least: 1 MiB, 9.1 ms"; the first half alone where both
  * are too long. */
 static json_t *title_of(const layout *all, size_t count)
 {
@@ -148,8 +147,8 @@ static json_t *title_of(const layout *all, size_t count)
     ls_figure_value(least->held, "bytes", held);
     ls_text_add(title, sizeof title, close ? "%s, like %s, is" : "%s is", all[0].name, all[1].name);
     if (least == all)
-        return json_sprintf("%s the fastest layout, %s, and holds least, %s", title, step, held);
-    ls_text_add(title, sizeof title, " the fastest layout: %s", step);
+        return json_sprintf("%s the fastest, %s, and holds least, %s", title, step, held);
+    ls_text_add(title, sizeof title, " fastest: %s", step);
     ls_text_add(more, sizeof more, "; %s holds least: %s, %s", least->name, held,
                 ls_figure_value(least->step.value, "ms", its));
     const bool fits = strlen(title) + strlen(more) <= TITLE_MOST;
@@ -214,7 +213,8 @@ void ls_figures_of_layouts(ls_figures *figures, const json_t *rows)
         .unit = "ms",
         .caption =
             "A point is the fastest case of a layout: what its fullest device holds, and its "
-            "step. Three numbers: replicas x stages x places of a stage. Those on the line "
+            "step. Three numbers, of hybrid: replicas x stages x places of a stage. Those on the "
+            "line "
             "are beaten by none in both. Bars: ci95.",
         .want = "--strategy mirrored,zero,pipeline,tensor-parallel,hybrid --devices 4",
         .group = group,

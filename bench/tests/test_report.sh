@@ -513,10 +513,10 @@ for r in csv.reader(open("layouts/layouts.csv")):
     series[r[0]].append(tuple(r[1:3]))
 assert series.pop("series") and series.pop("not beaten in both") == [("300", "9"), ("400", "5.0199999999999996"), ("700", "4")]
 assert {name: points[0] for name, points in series.items()} == {
-    "hybrid 2 x 2 x 1": ("700", "4"), "mirrored": ("1000", "5"), "zero stage 3": ("400", "5.0199999999999996"),
-    "pipeline": ("600", "6"), "hybrid 2 x 1 x 2": ("650", "8"), "hybrid 2 groups, stage 1": ("300", "9")}, series
+    "2 x 2 x 1 pipeline": ("700", "4"), "mirrored": ("1000", "5"), "zero stage 3": ("400", "5.0199999999999996"),
+    "pipeline": ("600", "6"), "2 x 1 x 2 tensor-parallel": ("650", "8"), "2 groups zero stage 1": ("300", "9")}, series
 EOF
-expect "layouts: in words" grep -qxF "## hybrid 2 x 2 x 1 is the fastest layout: 4 ms; hybrid 2 groups, stage 1 holds least: 300 B, 9 ms" \
+expect "layouts: in words" grep -qxF "## 2 x 2 x 1 pipeline is fastest: 4 ms; 2 groups zero stage 1 holds least: 300 B, 9 ms" \
     layouts/report.md
 expect "shares: steps that cannot be told apart" grep -q \
     '^## zero stage 3 on 4 devices holds 40% of what mirrored holds; which is faster, their intervals do not say' layouts/report.md

@@ -211,6 +211,7 @@ if [ -n "$gnuplot" ]; then
         page/throughput-strong.svg
     expect "svg is XML" python3 -c 'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
     expect "ticks have their unit" grep -q '>samples/s, thousands<' page/throughput-strong.svg
+    expect "marks that are not drawn are not defined" eval '! grep -q "gpPt" page/waterfall.svg && grep -q "gpPt" page/throughput-strong.svg'
     expect "it turns dark" grep -q "prefers-color-scheme:dark" page/throughput-strong.svg
 fi
 

@@ -520,7 +520,7 @@ EOF
 expect "layouts: in words" grep -qxF "## 2 x 2 x 1 pipeline is fastest: 4 ms; 2 groups zero stage 1 holds least: 300 B, 9 ms" \
     layouts/report.md
 expect "shares: steps that cannot be told apart" grep -q \
-    '^## zero stage 3 on 4 devices holds 40% of what mirrored holds; which is faster, their intervals do not say' layouts/report.md
+    '^## zero stage 3 on 4 devices holds 40% of what mirrored holds; which is faster cannot be told' layouts/report.md
 expect "late: one picture" [ -s layouts/lead.csv -a -s layouts/staleness.csv -a ! -e layouts/lead-2.csv ]
 expect "late: of the other it is said" grep -qE '^- .*lead.*: rows of mlp, synthetic, global batch 32.*, which have 0: 1$' layouts/report.md
 expect "bandwidth: a line each, at one latency" [ "$(grep -cE '^"(mirrored|towers)",(10|100),[3489],' \

@@ -117,11 +117,11 @@ elif kind == "shares": # an older row of mirrored, one of other buckets, one on 
         each["memory"] = {"devices": [{"device": "cpu:0", "peak": held}, {"device": "cpu:1", "peak": held / 2}]}
         each["traffic"] = {"bytes_sent": 3 * held if held == 600 else 1200}
 elif kind == "layouts": # of 4 devices; two cases of the pipeline; and servers, of which one lets workers be late
-    rows = [row(1, "mirrored", 4, 5.0, bucket_bytes=64), row(2, "zero", 4, 5.02, bucket_bytes=64, zero_stage=3),
+    rows = [row(1, "mirrored", 4, 5.0, bucket_bytes=64), row(2, "zero", 4, 5.02, bucket_bytes=64, zero_stage=3, zero_reshard=True),
             row(3, "pipeline", 4, 7.0, pipeline_microbatches=4), row(4, "pipeline", 4, 6.0, pipeline_microbatches=8),
             row(5, "hybrid", 4, 4.0, hybrid_replicas=2, hybrid_inner="pipeline", pipeline_microbatches=4),
             row(6, "hybrid", 4, 8.0, hybrid_replicas=2, hybrid_inner="tensor-parallel", hybrid_stages=1),
-            row(7, "hybrid", 4, 9.0, hybrid_replicas=2, hybrid_inner="zero", zero_stage=1), row(8, "independent", 4, 1.0),
+            row(7, "hybrid", 4, 9.0, hybrid_replicas=2, hybrid_inner="zero", zero_stage=1, zero_reshard=False), row(8, "independent", 4, 1.0),
             row(9, "ps", 2, 5.0, ps_mode="sync", batch_global=32), row(10, "ps", 2, 5.0, ps_mode="async", batch_global=16)]
     for each, held in zip(rows, (1000, 400, 500, 600, 700, 650, 300, 100)):
         each["memory"] = {"devices": [{"device": "cpu:0", "peak": held}]}
@@ -521,6 +521,7 @@ expect "layouts: in words" grep -qxF "## 2 x 2 x 1 pipeline is fastest: 4 ms; 2 
     layouts/report.md
 expect "shares: steps that cannot be told apart" grep -q \
     '^## zero stage 3 on 4 devices holds 40% of what mirrored holds; which is faster cannot be told' layouts/report.md
+expect "yes and no have their option's name" grep -q '^| zero stage=3 reshard=true on 4 ' layouts/report.md
 expect "late: one picture" [ -s layouts/lead.csv -a -s layouts/staleness.csv -a ! -e layouts/lead-2.csv ]
 expect "late: of the other it is said" grep -qE '^- .*lead.*: rows of mlp, synthetic, global batch 32.*, which have 0: 1$' layouts/report.md
 expect "bandwidth: a line each, at one latency" [ "$(grep -cE '^"(mirrored|towers)",(10|100),[3489],' \

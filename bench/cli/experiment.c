@@ -35,7 +35,8 @@ typedef struct plan_reading {
     struct fy_diag *diagnostics;
     struct fy_event *event;
     char origin[ORIGIN_CAPACITY];
-    ls_option_set *set; /* options of the command line, and of the plan for all cases */
+    ls_option_set *set;   /* options of the command line, and of the plan for all cases */
+    ls_option_set passed; /* options of the current mapping that the command line replaces */
     ls_experiment *out;
     bool seen[PLAN_KEYS];
     char option_at[ORIGIN_CAPACITY]; /* of the first option at the plan's top level */
@@ -162,17 +163,14 @@ static ls_status read_value(plan_reading *plan, const mapping *to, const ls_opti
 static ls_status pass_over(plan_reading *plan, const mapping *to, const ls_option *option)
 {
     ls_experiment *out = plan->out;
-    ls_option_set unused;
+    LS_TRY(ls_option_set_begin(&plan->passed, option, plan->origin));
     if (to->of != DEFAULTS) {
         LS_TRY(ls_grow("plan", &out->replaced, out->replaced_count, sizeof *out->replaced));
         ls_experiment_replaced *one = &out->replaced[out->replaced_count++];
         *one = (ls_experiment_replaced){.option = option->name};
         snprintf(one->origin, sizeof one->origin, "%.200s", plan->origin);
     }
-    LS_TRY(ls_option_set_open(plan->set->command, &unused));
-    ls_status status = read_value(plan, &(mapping){&unused, to->of}, option);
-    ls_option_set_close(&unused);
-    return status;
+    return read_value(plan, &(mapping){&plan->passed, to->of}, option);
 }
 
 /* Whether the command line gives the option, or the other one of steps and epochs. */
@@ -214,6 +212,8 @@ static ls_status read_mapping(plan_reading *plan, const mapping *to)
 {
     const char *key = NULL;
     LS_TRY(check_begin(plan, FYET_MAPPING_START));
+    ls_option_set_close(&plan->passed);
+    LS_TRY(ls_option_set_open(plan->set->command, &plan->passed));
     for (;;) {
         LS_TRY(advance(plan));
         if (plan->event->type == FYET_MAPPING_END)
@@ -396,13 +396,14 @@ ls_status ls_experiment_read(const char *path, ls_option_set *set, ls_experiment
     const struct fy_parse_cfg config = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG,
                                         .diag = plan.diagnostics};
     plan.parser = plan.diagnostics ? fy_parser_create(&config) : NULL;
-    ls_status status;
-    if (!plan.parser || fy_parser_set_string(plan.parser, text, length) != 0)
+    ls_status status = ls_option_set_open(set->command, &plan.passed);
+    if (!status && (!plan.parser || fy_parser_set_string(plan.parser, text, length) != 0))
         status = ls_fail_memory("plan", length);
-    else
+    if (!status)
         status = check_text(&plan, text, length);
     if (!status)
         status = read_document(&plan);
+    ls_option_set_close(&plan.passed);
     if (plan.parser) {
         fy_parser_event_free(plan.parser, plan.event);
         fy_parser_destroy(plan.parser);

@@ -53,6 +53,10 @@ bool ls_row_rate(const json_t *row, bool mean, ls_interval *out);
 /** The median step or, if steps are not alike, the mean one, in ms; as ls_row_step. */
 bool ls_row_pace(const json_t *row, ls_interval *out);
 
+/** An optimizer's text without values that it has by default: "adam", "adam:beta1=0.8"; as it is
+ * where no optimizer has the name. */
+char *ls_optimizer_shown(const char *text, char *out, size_t size);
+
 /** Sets the value at a path, takes ownership, and creates missing groups. */
 void ls_row_put(json_t *row, const char *path, json_t *value);
 
@@ -93,6 +97,7 @@ json_t *ls_row_value(const json_t *row, const char *path);
 /** How a cell of a table is written. */ typedef enum ls_cell {
     LS_CELL_TEXT,    /**< text, or a
                       * number with all its digits */
+    LS_CELL_TELLING, /**< text, without values that are the optimizer's defaults */
     LS_CELL_OR_NONE, /**< the same; "none" where it is absent */
     LS_CELL_VALUE,   /**< text; reals with six digits */
     LS_CELL_DEVICES, /**< "2 cpu": cpu:0 and cpu:1; names joined by '+'; "8 x cpu" if too long */

@@ -7,6 +7,7 @@
 #include "bench/output/table_parts.h"
 
 #include "common/base/escape.h"
+#include "common/nn/optimizer.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -81,6 +82,28 @@ const char *ls_row_text(const json_t *row, const char *group, const char *field)
 {
     const char *text = json_string_value(json_object_get(json_object_get(row, group), field));
     return text ? text : "";
+}
+
+char *ls_optimizer_shown(const char *text, char *out, size_t size)
+{
+    char name[32], plain[160], item[80];
+    ls_optimizer optimizer;
+    const size_t length = strcspn(text, ":");
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    ls_status status = ls_optimizer_parse(name, &optimizer);
+    snprintf(out, size, "%s", status ? text : name);
+    if (!status)
+        ls_optimizer_text(&optimizer, plain, sizeof plain);
+    for (const char *c = text + length; *c && !status; c += 1 + strcspn(c + 1, ",")) {
+        snprintf(item, sizeof item, "%.*s", (int)strcspn(c + 1, ","), c + 1);
+        const char *same = strstr(plain, item);
+        const bool whole = same && (same[strlen(item)] == ',' || !same[strlen(item)]);
+        const size_t used = strlen(out);
+        if (!whole)
+            snprintf(out + used, size - used, "%s%s", used == length ? ":" : ",", item);
+    }
+    ls_status_free(status);
+    return out;
 }
 
 const ls_strategy *ls_row_strategy(const json_t *row)

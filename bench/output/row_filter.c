@@ -149,8 +149,13 @@ static ls_status holds_text(const condition *one, const json_t *value, bool *out
     char *text = ls_value_text(value);
     if (!text)
         return ls_fail_memory("--where", 0);
+    char shown[160] = "";
+    if (strcmp(one->key.path, "case.optimizer") == 0) /* as tables show it, too */
+        ls_optimizer_shown(text, shown, sizeof shown);
     if (one->kind == CONTAINS)
         *out = strstr(text, one->value) != NULL;
+    else if (*shown && strcmp(shown, one->value) == 0)
+        *out = one->kind & SAME;
     else
         *out = (equality || !one->number) && in_order(one->kind, strcmp(text, one->value));
     free(text);

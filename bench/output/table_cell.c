@@ -152,6 +152,10 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
         write_text(value, cell);
     if (column->cell == LS_CELL_DEVICES)
         write_devices(value, column->width, cell);
+    if (column->cell == LS_CELL_TELLING && json_is_string(value)) {
+        char shown[LS_CELL_SIZE];
+        write_line(cell, ls_optimizer_shown(json_string_value(value), shown, sizeof shown));
+    }
     if (column->cell == LS_CELL_OR_NONE && !value)
         snprintf(cell, LS_CELL_SIZE, "none");
 }

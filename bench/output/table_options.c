@@ -141,9 +141,10 @@ ls_column ls_case_column(const char *field, char title[64], char path[80])
                        path,
                        devices ? 20 : LS_WIDTH_ANY,
                        false,
-                       devices       ? LS_CELL_DEVICES
-                       : may_be_none ? LS_CELL_OR_NONE
-                                     : LS_CELL_TEXT,
+                       devices                           ? LS_CELL_DEVICES
+                       : may_be_none                     ? LS_CELL_OR_NONE
+                       : strcmp(field, "optimizer") == 0 ? LS_CELL_TELLING
+                                                         : LS_CELL_TEXT,
                        0};
 }
 

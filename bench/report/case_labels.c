@@ -206,7 +206,8 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
         char *text = ls_value_text(value);
         const size_t own = own_length(strategy, name);
         const bool says = own || strcmp(name, "reduce") == 0;
-        const bool word = text && says && strspn(text, "0123456789.-") < strlen(text);
+        const bool word =
+            text && says && !json_is_boolean(value) && strspn(text, "0123456789.-") < strlen(text);
         const bool alone = word || strcmp(name, "inject") == 0 ||
                            strcmp(name, "link") == 0; /* delay=1:5ms contains its name */
         if (text && *text && word == words &&

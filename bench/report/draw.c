@@ -232,6 +232,7 @@ static const struct {
     {"<filter", "</filter>\n", ""},
     {"<title>", "</title>", ""},
     {".00\"", NULL, "\""},
+    {">\n", NULL, ">"},
     {" fill=\"none\"", NULL, ""},
     {" stroke-linecap=\"butt\" stroke-linejoin=\"miter\"", NULL, ""},
     {" stroke-width=\"1.00\"", NULL, ""},
@@ -255,6 +256,31 @@ static size_t length_empty(const char *c)
     return strncmp(end, "</g>\n", 5) == 0 ? (size_t)(end + 5 - c) : 0;
 }
 
+/* Whether the drawing refers to a mark, or to one that is made of it. */
+static bool is_used(const char *mark, const char *drawn)
+{
+    const char *drawing = strstr(drawn, "</defs>");
+    char reference[32], other[24];
+    snprintf(reference, sizeof reference, "'#%s'", mark);
+    for (const char *at = drawn; (at = strstr(at, reference)) != NULL; at++) {
+        const char *id = at < drawing ? strstr(at, " id='") : NULL;
+        if (!id || sscanf(id, " id='%20[A-Za-z0-9]", other) != 1 || is_used(other, drawn))
+            return true;
+    }
+    return false;
+}
+
+/* Length of a line that defines a mark that is not used, or 0. */
+static size_t length_unused(const char *c, const char *drawn)
+{
+    char mark[24];
+    const size_t line = strcspn(c, "\n");
+    const char *id = *c == '<' ? memmem(c, line, " id='gp", 7) : NULL;
+    if (!id || sscanf(id, " id='%20[A-Za-z0-9]", mark) != 1 || is_used(mark, drawn))
+        return 0;
+    return line + (c[line] == '\n');
+}
+
 /* Writes the text up to its tag's end as gnuplot has escaped it, which leaves "]]>" in it; returns
  * what follows. It is no drawing, even if it says "#FFFFFF". */
 static const char *put_svg_text(FILE *stream, const char *c)
@@ -271,6 +297,7 @@ static const char *put_svg_text(FILE *stream, const char *c)
 static void put_body(FILE *stream, const char *c, const char *name)
 {
     const size_t count = sizeof edits / sizeof *edits;
+    const char *all = c;
     while (*c) {
         int red, green, blue, used = 0;
         size_t i = 0;
@@ -286,6 +313,8 @@ static void put_body(FILE *stream, const char *c, const char *name)
             c = put_svg_text(stream, c + 6);
         } else if (length_empty(c) > 0) {
             c += length_empty(c);
+        } else if (length_unused(c, all) > 0) {
+            c += length_unused(c, all);
         } else if (*c == 'r' && sscanf(c, "rgb(%d,%d,%d)%n", &red, &green, &blue, &used) == 3 &&
                    used) {
             fprintf(stream, "#%02x%02x%02x", red & 255, green & 255, blue & 255);

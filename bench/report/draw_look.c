@@ -5,7 +5,6 @@
 #include "bench/report/text.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +32,11 @@ ls_look ls_look_of(const json_t *of)
     if (style >= 0 && style < LOOKS && variant % MARKS < 2)
         out.marker = markers[style] ^ (int)(variant % MARKS);
     return out;
+}
+
+bool ls_look_is_own(int style)
+{
+    return style >= 0 && style < LOOKS;
 }
 
 double ls_scale_of(const json_t *figure, double highest, const char **name)

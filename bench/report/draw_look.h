@@ -5,6 +5,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 
 /** Styles other than a strategy's, which is its index in the registry. */
 enum { LS_STYLE_PEER = -1, LS_STYLE_IDEAL = -2, LS_STYLE_NEUTRAL = 1000 };
@@ -18,6 +19,9 @@ typedef struct ls_look {
 /** Of [style, variant], or of what has members of these names. An index behind the last strategy's
  *  is LS_STYLE_NEUTRAL. */
 ls_look ls_look_of(const json_t *of);
+
+/** Whether the style has a colour and a shape of its own; others share them. */
+bool ls_look_is_own(int style);
 
 /** What values are multiplied by to be drawn, and how that is called (", MiB"). */
 double ls_scale_of(const json_t *figure, double highest, const char **name);

@@ -156,7 +156,7 @@ static void print_ticks(FILE *stream, const json_t *figure, const axis *x, doubl
     for (size_t i = 0; i < count; i++) {
         char text[32];
         snprintf(text, sizeof text, "%g", ticks[i]);
-        if (strcmp(ls_text_of(figure, "x"), "bytes") == 0)
+        if (strncmp(ls_text_of(figure, "x"), "bytes", 5) == 0)
             ls_format_bytes(ticks[i], text);
         const double at = pixels * position_of(ticks[i], x), half = 3.6 * (double)strlen(text);
         if (at - half < end)

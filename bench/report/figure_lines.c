@@ -1,180 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Line figures: a table of kinds, each of which says what it uses of a row. Points with the same
- * series and x, from several rows, become one: their median, with the range as error bar. In
- * figures over a worker's delay, x is the delay in ms of a row with a fault, and 0 without.
+ * Line figures: line_kinds.h says what each uses of a row. Points with the same series and x, from
+ * several rows, become one: their median, with the range as error bar.
  */
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/draw_look.h"
 #include "bench/report/figures.h"
+#include "bench/report/line_kinds.h"
 #include "bench/report/text.h"
-#include "common/base/numbers.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Properties of a kind. */
-enum {
-    FALLS = 1,    /* smaller is better */
-    LOG_X = 2,    /* if the numbers allow it */
-    LOG_Y = 4,    /* the same */
-    ONE = 8,      /* a series with a single point is enough */
-    SCALES = 16,  /* one figure for strong and one for weak rows: NAME-strong, NAME-weak */
-    FIRST = 32,   /* before the bar figures */
-    SHARES = 64,  /* a list's elements are fractions of its sum; the title names the largest */
-    LINEAR = 128, /* the ideal grows like x */
-    FLAT = 256,   /* the ideal is 1 */
-    PACED = 512,  /* grows with the row's rate, or step: has their interval */
-    POINTS_OF_A_LIST = 50,
-    TITLE_MOST = 100
-};
-
-typedef struct line_kind {
-    const char *name, *x, *y, *unit;
-    const char *of;           /* path of y: a number, or a list, whose elements form a line */
-    const char *at;           /* path of x; NULL: devices, or the index in the list */
-    const char *title;        /* of series, y and x of the best one */
-    const char *means;        /* what a point means, for the caption */
-    const char *want;         /* what is needed to draw the picture */
-    const char *const *group; /* paths: one figure per combination */
-    unsigned flags;           /* see above */
-    const char *by;           /* path of the value that separates series; NULL: the case */
-    const char *formula;      /* path of the predicted value */
-    const char *from, *pace;  /* for a list, paths: x of its first element, and ms between elements;
-                               * NULL: 0, and x is the index */
-} line_kind;
-
-static const char *const model[] = {"case.model", NULL};
-static const char *const batch[] = {"case.model", "case.batch_global", NULL};
-static const char *const operation[] = {"micro.op",   "micro.ranks", "micro.shape", "micro.comm",
-                                        "micro.type", "micro.redop", "micro.link",  NULL};
-
-#define DEVICES    "several numbers of devices: --devices 1,2,4"
-#define BASELINE   DEVICES " --baseline yes"
-#define DELAYED    "several --inject delay=RANK:TIME"
-#define BY_ARRIVAL "--strategy ps --ps-mode ssp,async"
-
-/* name, x, y, unit, of, at, title, means, want, group, flags */
-static const line_kind kinds[] = {
-    {"throughput", "devices", "samples/s", "samples/s", "time.samples_per_s", NULL,
-     "%s reaches %s on %s devices", "samples/s of the median step", BASELINE, batch,
-     .flags = FIRST | SCALES | LINEAR | PACED},
-    {"speed-up", "devices", "speed-up over one device", "times", "time.speedup", NULL,
-     "%s is %s as fast on %s devices", "speed-up over single on one like device", BASELINE, batch,
-     .flags = FIRST | SCALES | LINEAR | PACED},
-    {"efficiency", "devices", "efficiency", "%", "time.efficiency", NULL,
-     "%s keeps %s on %s devices", "speed-up over single on one like device, over the devices",
-     BASELINE, batch, .flags = FIRST | SCALES | FLAT | PACED},
-    {"memory-devices", "devices", "peak of the fullest device", "bytes", "memory.devices.peak",
-     NULL, "%s needs %s on %s devices", "most that one device held", DEVICES, batch,
-     .flags = FALLS | LOG_Y | SCALES},
-    {"memory-batch", "global batch", "peak of the fullest device", "bytes", "memory.devices.peak",
-     "case.batch_global", "%s needs %s for a batch of %s", "most that one device held",
-     "several --batch", model, .flags = FALLS | LOG_X | LOG_Y},
-    {"memory-growth", "devices", "growth in a step", "bytes", "memory.growth_per_step", NULL,
-     "%s grows by %s a step on %s devices", "growth of the devices' memory from step to step",
-     DEVICES, batch, .flags = FALLS | SCALES},
-    {"program", "devices", "nodes of a step's program", "nodes", "program.nodes", NULL,
-     "%s needs %s on %s devices", "number of nodes in the program of one step", DEVICES, batch,
-     .flags = FALLS | LOG_X | LOG_Y | SCALES},
-    {"build", "devices", "time to build the program, ms", "ms", "time.build_ms", NULL,
-     "%s builds in %s on %s devices", "time to build the program of one step", DEVICES, batch,
-     .flags = FALLS | LOG_X | LOG_Y | SCALES},
-    {"bus-bandwidth", "bytes", "bus bandwidth, GB/s", "GB/s", "micro.busbw_gbs", "micro.size_bytes",
-     "%s reaches %s at %s", "bus bandwidth by nccl-tests' formula",
-     "rows of lockstep micro allreduce --allreduce .. --sizes ..", operation, .flags = LOG_X,
-     .by = "micro.kernel"},
-    {"pipeline-idle", "micro-batches", "idle share", "%", "pipeline.bubble",
-     "case.pipeline_microbatches", "%s is idle for %s with %s micro-batches",
-     "share of the stages' time that they wait",
-     "--strategy pipeline --pipeline-microbatches 1,2,4", batch, .flags = FALLS | LOG_X,
-     .formula = "pipeline.bubble_equal"},
-    {"staleness", "updates by others", "share of gradients", "%", "staleness.histogram", NULL,
-     "%s has %s of its gradients %s updates late",
-     "share of the gradients with so many updates by others since their pull", BY_ARRIVAL, batch,
-     .flags = ONE | SHARES},
-    {"lead", "steps ahead of the slowest", "share of gradients", "%", "lead.histogram", NULL,
-     "%s has %s of its gradients %s steps ahead",
-     "share of the gradients whose worker was so many steps ahead of the slowest", BY_ARRIVAL,
-     batch, .flags = ONE | SHARES},
-    {"loss-steps", "step", "loss", "", "train.losses", NULL, "%s has loss %s after %s steps",
-     "loss of a batch", "rows of --verbose", batch, .flags = FALLS | ONE, .from = "case.warmup"},
-    {"loss-time", "seconds", "loss", "", "train.losses", NULL, "%s has loss %s after %s s",
-     "loss of a batch, at the mean step's pace", "rows of --verbose", batch, .flags = FALLS | ONE,
-     .from = "case.warmup", .pace = "time.step_ms.mean"},
-    {"accuracy", "timed steps", "accuracy on the test set", "%", "train.accuracy", "case.steps",
-     "%s reaches %s after %s steps", "accuracy on the test set after all steps",
-     "several --steps of one case", batch, .flags = LOG_X},
-    {"stragglers", "delay of one worker, ms", "time to the target, s", "s",
-     "train.seconds_to_target", "case.inject", "%s reaches the target in %s with %s ms delay",
-     "time to the target of --target", "--target loss=.. with " DELAYED, batch, .flags = FALLS},
-    {"stragglers-step", "delay of one worker, ms", "median step, ms", "ms", "time.step_ms.median",
-     "case.inject", "%s takes %s a step with %s ms delay", "median step", DELAYED, batch,
-     .flags = FALLS | PACED},
-};
-
-/* ---- Points --------------------------------------------------------------------------------- */
-
-/* x of a row; negative: it has none. */
-static double x_of(const json_t *row, const char *at)
-{
-    char text[128];
-    uint64_t ns;
-    if (!at)
-        return ls_report_devices(row);
-    if (strcmp(at, "case.inject") != 0)
-        return ls_report_number(row, at, -1);
-    const char *colon = strchr(ls_report_text(row, at, text, sizeof text), ':');
-    if (!*text)
-        return 0;
-    return strncmp(text, "delay=", 6) == 0 && colon && ls_parse_duration(colon + 1, &ns)
-               ? (double)ns * 1e-6
-               : -1;
-}
-
-/* Adds some of the list's elements, including the first and the last. */
-static void list_points(const json_t *row, const line_kind *kind, const json_t *list,
-                        json_t *series)
-{
-    const size_t count = json_array_size(list), stride = count / POINTS_OF_A_LIST + 1;
-    const double first = kind->from ? ls_report_number(row, kind->from, 0) : 0;
-    const double pace = kind->pace ? ls_report_number(row, kind->pace, NAN) / 1e3 : 1;
-    double sum = kind->flags & SHARES ? 0 : 1;
-    for (size_t i = 0; i < count && kind->flags & SHARES; i++)
-        sum += json_number_value(json_array_get(list, i));
-    for (size_t i = 0; i < count; i++) {
-        const json_t *element = json_array_get(list, i);
-        const double y = json_number_value(element) / sum;
-        if ((i % stride == 0 || i + 1 == count) && json_is_number(element)) /* null: not finite */
-            ls_figure_point(series, pace * (first + (double)i), y, y, y);
-    }
-}
-
-static void add_points(const json_t *row, const line_kind *kind, json_t *series)
-{
-    const double x = x_of(row, kind->at), y = ls_report_number(row, kind->of, -1);
-    json_t *value = ls_row_value(row, kind->of);
-    ls_interval own = ls_report_rate(row);
-    double low = 1, high = 1; /* range of y */
-    if (kind->flags & FALLS && !ls_row_step(row, &own))
-        own.low = 0;
-    if (kind->flags & PACED && own.low > 0) {
-        low = own.low / own.value;
-        high = own.high / own.value;
-    }
-    if (json_is_array(value))
-        list_points(row, kind, value, series);
-    else if (x >= 0 && y >= 0)
-        ls_figure_point(series, x, y, y * low, y * high);
-    json_decref(value);
-}
+enum { TITLE_MOST = 100 };
 
 static bool has_points(const json_t *row, const void *of)
 {
     json_t *series = json_pack("{s:[]}", "points");
-    add_points(row, of, series);
+    ls_line_add(row, of, series);
     const bool any = json_array_size(json_object_get(series, "points")) > 0;
     json_decref(series);
     return any;
@@ -202,7 +47,7 @@ static double value_at(const json_t *series, size_t index)
 
 /* ---- Series --------------------------------------------------------------------------------- */
 
-static void add_series(ls_figures *figures, json_t *figure, const line_kind *kind,
+static void add_series(ls_figures *figures, json_t *figure, const ls_line_kind *kind,
                        const json_t *rows)
 {
     json_t *differences = ls_report_differences(rows, kind->at, figures->against);
@@ -218,11 +63,11 @@ static void add_series(ls_figures *figures, json_t *figure, const line_kind *kin
                                           ls_figure_variant(figures, row, label));
         json_object_set_new(series, "candidate", json_boolean(ls_report_is_candidate(row)));
         if (!kind->pace) {
-            json_array_foreach(same, i, row) add_points(row, kind, series);
+            json_array_foreach(same, i, row) ls_line_add(row, kind, series);
             continue;
         }
         repeats += json_array_size(same) - 1; /* points of two rows never coincide */
-        add_points(ls_report_median(same, NULL), kind, series);
+        ls_line_add(ls_report_median(same, NULL), kind, series);
     }
     ls_figure_leave(figures, kind->name, repeats, "rows of cases whose median row is shown");
     ls_figure_merged(figure, cases, kind->at, true);
@@ -232,7 +77,7 @@ static void add_series(ls_figures *figures, json_t *figure, const line_kind *kin
 
 /* Removes series that form no line, and the shortest of those beyond what a picture can hold. If
  * others extend farther than a series of one point, its name says that. */
-static void tidy(ls_figures *figures, json_t *figure, const line_kind *kind, double farthest)
+static void tidy(ls_figures *figures, json_t *figure, const ls_line_kind *kind, double farthest)
 {
     json_t *all = json_object_get(figure, "series");
     const char *name = ls_text_of(figure, "name");
@@ -284,23 +129,23 @@ static double level_of(const json_t *all)
 
 /* Reports the last point; for shares the largest; for what falls with time, the first at a level
  * that all reach. */
-static reported report_of(const json_t *one, const line_kind *kind, double level)
+static reported report_of(const json_t *one, const ls_line_kind *kind, double level)
 {
     const size_t count = length_of(one);
     reported out = {.name = ls_text_of(one, "name"), .key = {-1, 0, 0}};
     size_t at = count - 1;
     if (json_integer_value(json_object_get(one, "style")) < 0 || count == 0)
         return out;
-    for (size_t p = 0; kind->flags & SHARES && p < count; p++)
+    for (size_t p = 0; kind->flags & LS_LINE_SHARES && p < count; p++)
         at = value_at(one, p) > value_at(one, at) ? p : at;
     for (size_t p = count; kind->pace && p-- > 0;)
         at = value_at(one, p) <= level ? p : at;
     out.point = point_at(one, at);
     const double x = ls_figure_at(out.point, 0), y = ls_figure_at(out.point, 1);
     const double low = fmin(y, ls_figure_at(out.point, 2)), high = ls_figure_at(out.point, 3);
-    const double slack = 5e-4 * fabs(y), sign = kind->flags & FALLS ? -1 : 1;
+    const double slack = 5e-4 * fabs(y), sign = kind->flags & LS_LINE_FALLS ? -1 : 1;
     out.key[0] = json_is_true(json_object_get(one, "candidate"));
-    out.key[1] = kind->pace ? -x : kind->flags & SHARES ? 0 : x;
+    out.key[1] = kind->pace ? -x : kind->flags & LS_LINE_SHARES ? 0 : x;
     out.key[2] = kind->pace ? 0 : sign * y;
     out.worst = kind->pace ? 0 : fmin(sign * low, sign * high) - slack;
     out.best = kind->pace ? 0 : fmax(sign * low, sign * high) + slack;
@@ -309,7 +154,7 @@ static reported report_of(const json_t *one, const line_kind *kind, double level
 
 /* "83% on 2 devices", by the kind's title; without a title "72%", plus its x if that differs from
  * `beside`. */
-static json_t *phrase(const line_kind *kind, const char *name, const reported *one,
+static json_t *phrase(const ls_line_kind *kind, const char *name, const reported *one,
                       const reported *beside)
 {
     const char *unit = strcmp(kind->x, "bytes") == 0 ? "bytes" : "";
@@ -325,7 +170,7 @@ static json_t *phrase(const line_kind *kind, const char *name, const reported *o
 
 /* "mirrored keeps 83% on 2 devices, towers 72%": the best candidate at the largest x, and the
  * second best there; one that cannot be distinguished from the best is "like" it. */
-static json_t *find_title(const json_t *figure, const line_kind *kind)
+static json_t *find_title(const json_t *figure, const ls_line_kind *kind)
 {
     const json_t *all = json_object_get(figure, "series");
     const double level = kind->pace ? level_of(all) : 0;
@@ -375,16 +220,16 @@ static json_t *find_title(const json_t *figure, const line_kind *kind)
 
 /* Adds the line of ideal values: by formula, or without losses, as far as the other series come
  * near it. */
-static void add_ideal(json_t *figure, const line_kind *kind, const json_t *rows, double highest)
+static void add_ideal(json_t *figure, const ls_line_kind *kind, const json_t *rows, double highest)
 {
-    const bool times = strcmp(kind->unit, "times") == 0, flat = kind->flags & FLAT;
+    const bool times = strcmp(kind->unit, "times") == 0, flat = kind->flags & LS_LINE_FLAT;
     const double rate = times ? 1 : ls_report_rate_alone(rows);
     json_t *all = json_object_get(figure, "series"), *points = ls_figure_points(figure);
     json_t *ideal =
         ls_figure_series(figure, kind->formula ? "formula" : "ideal", LS_STYLE_IDEAL, 0);
     for (size_t i = 0; kind->formula && i < json_array_size(rows); i++) {
         const double y = ls_report_number(json_array_get(rows, i), kind->formula, NAN);
-        ls_figure_point(ideal, x_of(json_array_get(rows, i), kind->at), y, y, y);
+        ls_figure_point(ideal, ls_line_x(json_array_get(rows, i), kind->at), y, y, y);
     }
     for (size_t p = 0; !kind->formula && p < json_array_size(points); p++) {
         const double x = ls_figure_at(json_array_get(points, p), 0), y = flat ? 1 : rate * x;
@@ -401,17 +246,18 @@ static void append_text(json_t *figure, const char *name, const char *text)
     json_object_set_new(figure, name, json_sprintf("%s%s", ls_text_of(figure, name), text));
 }
 
-static void finish(ls_figures *figures, json_t *figure, const line_kind *kind, const json_t *rows,
-                   bool bars, double farthest)
+static void finish(ls_figures *figures, json_t *figure, const ls_line_kind *kind,
+                   const json_t *rows, bool bars, double farthest)
 {
     const bool wide = !kind->at && strcmp(kind->x, "devices") == 0 && farthest > 32;
     char about[256];
     snprintf(about, sizeof about, "%s against %s, a line for each of %zu series", kind->y, kind->x,
              json_array_size(json_object_get(figure, "series")));
     ls_figure_title(figures, figure, rows, find_title(figure, kind), about);
-    json_object_set_new(figure, "log_x", json_boolean(wide || kind->flags & LOG_X));
-    json_object_set_new(figure, "log_y",
-                        json_boolean((wide && !(kind->flags & FLAT)) || kind->flags & LOG_Y));
+    json_object_set_new(figure, "log_x", json_boolean(wide || kind->flags & LS_LINE_LOG_X));
+    json_object_set_new(
+        figure, "log_y",
+        json_boolean((wide && !(kind->flags & LS_LINE_FLAT)) || kind->flags & LS_LINE_LOG_Y));
     if (!bars)
         return;
     append_text(figure, "caption",
@@ -422,9 +268,10 @@ static void finish(ls_figures *figures, json_t *figure, const line_kind *kind, c
 
 static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *rows)
 {
-    const line_kind *kind = text->of;
+    const ls_line_kind *kind = text->of;
     size_t longest = 0, bars = 0, count = json_array_size(rows);
     double highest = 0, farthest = 0;
+    bool late = false;
     json_t *figure = ls_figure_add(figures, text, rows);
     add_series(figures, figure, kind, rows);
     json_t *all = json_object_get(figure, "series");
@@ -436,20 +283,22 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
     for (size_t p = 0; p < json_array_size(points); p++) {
         const json_t *point = json_array_get(points, p);
         farthest = fmax(farthest, ls_figure_at(point, 0));
+        late |= ls_figure_at(point, 0) > 0 && ls_figure_at(point, 1) > 0;
         highest = fmax(highest, ls_figure_at(point, 1));
         bars += ls_figure_at(point, 2) < ls_figure_at(point, 3);
     }
     json_decref(points);
-    const bool one_x = longest < 2 && !(kind->flags & ONE);
+    const bool one_x = longest < 2 && !(kind->flags & LS_LINE_ONE);
+    const bool empty = !(highest > 0) || (kind->flags & LS_LINE_SHARES && !late);
     const char *sub = ls_text_of(figure, "sub");
     if (one_x && kind->at) /* most rows do not vary it */
         ls_figure_miss(figures, text);
     else if (one_x)
         ls_figure_leave(figures, text->name, count, "rows of %s, with one place only (wanted: %s)",
                         sub, kind->want);
-    else if (!(highest > 0))
+    else if (empty)
         ls_figure_leave(figures, text->name, count, "rows of %s, which have 0", sub);
-    if (one_x || !(highest > 0)) {
+    if (one_x || empty) {
         json_array_remove(figures->list, json_array_size(figures->list) - 1);
         return false;
     }
@@ -458,22 +307,24 @@ static bool make(ls_figures *figures, const ls_figure_kind *text, const json_t *
     if (figures->against && strcmp(kind->unit, "samples/s") == 0)
         ls_figure_leave(figures, text->name, 1, "ideal lines, as each value of %s has its own",
                         figures->against);
-    else if (kind->formula || kind->flags & (FLAT | LINEAR))
+    else if (kind->formula || kind->flags & (LS_LINE_FLAT | LS_LINE_LINEAR))
         add_ideal(figure, kind, rows, highest);
     finish(figures, figure, kind, rows, bars > 0, farthest);
     return true;
 }
 
-/* Makes the figures of rows with this scaling, or of all rows if that is "". */
-static void make_kind(ls_figures *figures, const line_kind *kind, const char *scaling,
-                      const json_t *rows)
+/* Makes the figures of rows with this scaling, or of all rows if that is ""; their sub-titles end
+ * with `more`, too. */
+static void make_kind(ls_figures *figures, const ls_line_kind *kind, const char *scaling,
+                      const char *of, const json_t *rows)
 {
+    static const char *const model[] = {"case.model", NULL};
     const bool weak = strcmp(scaling, "weak") == 0; /* the batch then grows with the devices */
     json_t *scaled =
         *scaling ? ls_report_those(rows, is_scaled, scaling) : json_incref((json_t *)(size_t)rows);
     char name[64], more[32], caption[400], want[200], without[96];
     snprintf(name, sizeof name, "%s%s%s", kind->name, *scaling ? "-" : "", scaling);
-    snprintf(more, sizeof more, "%s%s", scaling, *scaling ? " scaling" : "");
+    snprintf(more, sizeof more, "%s%s%s", scaling, *scaling ? " scaling" : "", of);
     snprintf(want, sizeof want, "%s%s", weak ? "--scaling weak on " : "", kind->want);
     snprintf(caption, sizeof caption, "A point is the %s%s.", kind->means,
              weak ? ", the batch growing with the devices" : "");
@@ -487,14 +338,38 @@ static void make_kind(ls_figures *figures, const line_kind *kind, const char *sc
     json_decref(scaled);
 }
 
+/* A figure for each latency. */
+static void make_linked(ls_figures *figures, const ls_line_kind *kind, const json_t *rows)
+{
+    json_auto_t *latencies = json_object();
+    const char *name;
+    json_t *same;
+    uint64_t ns;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        char text[48];
+        if (ls_line_bandwidth(row, &ns) <= 0)
+            continue;
+        snprintf(text, sizeof text, "latency %.6g us", (double)ns * 1e-3);
+        ls_report_collect(latencies, text, row);
+    }
+    if (json_object_size(latencies) == 0)
+        make_kind(figures, kind, "", "", latencies);
+    json_object_foreach(latencies, name, same) make_kind(figures, kind, "", name, same);
+}
+
 void ls_figures_of_lines(ls_figures *figures, const json_t *rows, bool first)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const bool scales = kinds[i].flags & SCALES;
-        if (first == !(kinds[i].flags & FIRST))
+    for (size_t i = 0; i < ls_line_kind_count; i++) {
+        const bool scales = ls_line_kinds[i].flags & LS_LINE_SCALES;
+        if (first == !(ls_line_kinds[i].flags & LS_LINE_FIRST))
             continue;
-        make_kind(figures, &kinds[i], scales ? "strong" : "", rows);
+        if (ls_line_kinds[i].at == ls_line_link) {
+            make_linked(figures, &ls_line_kinds[i], rows);
+            continue;
+        }
+        make_kind(figures, &ls_line_kinds[i], scales ? "strong" : "", "", rows);
         if (scales)
-            make_kind(figures, &kinds[i], "weak", rows);
+            make_kind(figures, &ls_line_kinds[i], "weak", "", rows);
     }
 }

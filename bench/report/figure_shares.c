@@ -87,8 +87,8 @@ static json_t *title_of(const json_t *rows, const json_t *all)
     const bool as_fast = most.step.low > 0 && most.step.low <= 1 && most.step.high >= 1;
     ls_figure_value(most.held / most.whole_held, "%", held);
     if (as_fast)
-        return json_sprintf("%s on %.0f devices holds %s of what mirrored holds; which is faster, "
-                            "their intervals do not say",
+        return json_sprintf("%s on %.0f devices holds %s of what mirrored holds; which is faster "
+                            "cannot be told",
                             name_of(best, name), devices, held);
     return json_sprintf("%s on %.0f devices holds %s of what mirrored holds, in %s its step",
                         name_of(best, name), devices, held,

@@ -375,6 +375,7 @@ json_t *ls_report_figures(const json_t *all, const char *against, json_t *left_o
     size_t unused = 0;
     ls_figures_of_lines(&figures, rows, true);
     ls_figures_of_shares(&figures, rows);
+    ls_figures_of_layouts(&figures, rows);
     ls_figures_of_cases(&figures, rows);
     ls_figures_of_lines(&figures, rows, false);
     for (size_t i = 0; i < json_array_size(rows); i++)

@@ -109,6 +109,7 @@ char *ls_figure_value(double value, const char *unit, char out[48]);
 void ls_figures_of_lines(ls_figures *figures, const json_t *rows, bool first);
 /** Adds the figures of what shares save and cost beside `mirrored`, if there are such rows. */
 void ls_figures_of_shares(ls_figures *figures, const json_t *rows);
+void ls_figures_of_layouts(ls_figures *figures, const json_t *rows);
 /** Adds the figures with a bar for each case. */
 void ls_figures_of_cases(ls_figures *figures, const json_t *rows);
 

@@ -51,7 +51,7 @@ static void put_data(ls_sheet *to, const json_t *figure)
     ls_sheet_table_end(to);
     to->data = false;
     if (count > POINTS_MOST && !csv)
-        fprintf(to->stream, "<p>%zu more points are in the LS_SHEET_CSV.</p>", count - POINTS_MOST);
+        fprintf(to->stream, "<p>%zu more points are in the CSV.</p>", count - POINTS_MOST);
 }
 
 ls_status ls_page_csv(FILE *stream, void *figure)
@@ -185,7 +185,7 @@ static void put_figure(ls_sheet *to, const json_t *figure)
         ls_sheet_line(to, "h3", "", ls_text_of(figure, "title"));
     fputs("<figcaption>", stream);
     ls_sheet_text(to, ls_text_of(figure, "caption"));
-    fprintf(stream, " <a href=\"%s.csv\">LS_SHEET_CSV</a>", name);
+    fprintf(stream, " <a href=\"%s.csv\">CSV</a>", name);
     if (*svg)
         fprintf(stream,
                 ", <a href=\"%s.svg\">SVG</a>, <a href=\"%s.png\">PNG</a>, "
@@ -379,15 +379,16 @@ static void put_all(ls_sheet *to, const ls_page *page)
         put_machines(to, page);
         ls_page_models(to->stream, page->rows);
     }
-    ls_sheet_plain(to, "<h2>Left out</h2><ul class=m>\n", "## Left out\n\n");
+    ls_sheet_plain(to, "<details class=m id=left><summary>Left out</summary><ul>\n",
+                   "## Left out\n\n");
     for (size_t i = 0; i < json_array_size(page->left_out); i++)
         ls_sheet_line(to, "li", html ? "" : "- ",
                       json_string_value(json_array_get(page->left_out, i)));
-    ls_sheet_plain(
-        to,
-        "</ul><h2>Repeat and cite</h2><p>Each row has its command. <a href=\"report.yaml\">"
-        "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
-        "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
+    ls_sheet_plain(to,
+                   "</ul></details><h2>Repeat and cite</h2><p>Each row has its command. <a "
+                   "href=\"report.yaml\">"
+                   "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
+                   "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
 }
 
 ls_status ls_page_html(FILE *stream, void *page)

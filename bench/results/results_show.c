@@ -80,7 +80,7 @@ static void print_all(const json_t *row)
 
 /* ---- The figures that tell most -------------------------------------------------------------- */
 
-enum { NAME = 10, WIDTH = 80, COMMAND_MOST = 3 * 68, NOTES_MOST = 3 };
+enum { NAME = 10, WIDTH = 80, WRAPPED = 4, COMMAND_MOST = 3 * 68, NOTES_MOST = 3 };
 
 /* A part of a line: what stands before a figure and after it. */
 typedef struct part {
@@ -294,13 +294,24 @@ static ls_status print_saving(ls_results *results, const json_t *row)
     return LS_OK;
 }
 
+/* What limits the step, line by line, each wrapped below its first word. */
+static void print_bound(const json_t *row)
+{
+    char *bound = ls_results_bound(row), *rest = bound, *one;
+    const bool any = bound && *bound;
+    while (any && (one = strtok_r(rest, "\n", &rest))) {
+        fputc(*one, ls_output());
+        ls_text_wrap(ls_output(), one + 1, 1, WRAPPED, WIDTH);
+    }
+    if (any)
+        fputc('\n', ls_output());
+    free(bound);
+}
+
 static ls_status print_text(ls_results *results, const json_t *row, bool all)
 {
-    char *bound = ls_results_bound(row);
     print_notes(row);
-    if (bound && *bound)
-        fprintf(ls_output(), "%s\n", bound);
-    free(bound);
+    print_bound(row);
     if (all) {
         print_all(row);
         return LS_OK;

@@ -24,6 +24,13 @@ rows "the line that checks the first" "r['check'].startswith('lockstep run --str
 rows "a guess says so, and hybrid's splits are tried" "r['warnings'] == ['guessed'] and
     any('--hybrid-inner zero' in x['options'] for x in r['ranking'])"
 
+# shellcheck disable=SC2086
+lockstep_ok advise --model mlp:784-64-10 --batch 64 --devices 5 --durations flops=1e9 $link --results none \
+    --label "it's a" --format jsonl
+rows "that line is quoted; a reason that all options share is said once, without them" \
+    "\" --label 'it'\\\\''s a'\" in r['check'] and
+    [x['case']['options'] for x in r['refused'] if x['case']['strategy'] == 'pipeline'] == ['']"
+
 # The advice on a slow network, and the same cases predicted on both sides of where the order changes.
 cat >wide.yaml <<'YAML'
 batch: 8

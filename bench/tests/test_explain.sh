@@ -23,7 +23,10 @@ cause() { # CAUSE EVIDENCE OPTION SLOW OPTIONS: the words expected in the second
     [[ " $* " == *" --data "* ]] || set -- --data synthetic:2000 --steps 10 "$@"
     ${slowed:+env LOCKSTEP_SLOW=$slowed} "$LOCKSTEP" run --warmup 3 --gate-steps 0 --quiet --results rows.db "$@" >out 2>err || wrong "$cause: cannot run"
     lockstep_ok results show last --results rows.db
-    sed -n '/^Bound by/,/^Try/p' out >said
+    expect "$cause: lines of 80 columns" [ "$(sed '/^row /q' out | awk 'length > 80')" = "" ]
+    # joins the lines that were wrapped
+    awk '/^    [^ ]/ { printf " %s", substr($0, 5); next } { printf "%s%s", (NR > 1 ? "\n" : ""), $0 } END { print "" }' out |
+        sed -n '/^Bound by/,/^Try/p' >said
     expect "$cause: three lines" [ "$(grep -cE '^(Bound by |Evidence: |Try -)' said)" -eq 3 ]
     printf '%-28s %s\n' "$cause" "$(head -n 1 said)"
     if grep -q "^Bound by $cause: [0-9]*% of the mean step" said; then

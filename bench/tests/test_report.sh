@@ -116,6 +116,20 @@ elif kind == "shares": # an older row of mirrored, one of other buckets, one on 
     for each, held in zip(rows, (9000, 1000, 9000, 1000, 800, 600)):
         each["memory"] = {"devices": [{"device": "cpu:0", "peak": held}, {"device": "cpu:1", "peak": held / 2}]}
         each["traffic"] = {"bytes_sent": 3 * held if held == 600 else 1200}
+elif kind == "layouts": # of 4 devices; two cases of the pipeline; and servers, of which one lets workers be late
+    rows = [row(1, "mirrored", 4, 5.0, bucket_bytes=64), row(2, "zero", 4, 5.02, bucket_bytes=64, zero_stage=3, zero_reshard=True),
+            row(3, "pipeline", 4, 7.0, pipeline_microbatches=4), row(4, "pipeline", 4, 6.0, pipeline_microbatches=8),
+            row(5, "hybrid", 4, 4.0, hybrid_replicas=2, hybrid_inner="pipeline", pipeline_microbatches=4),
+            row(6, "hybrid", 4, 8.0, hybrid_replicas=2, hybrid_inner="tensor-parallel", hybrid_stages=1),
+            row(7, "hybrid", 4, 9.0, hybrid_replicas=2, hybrid_inner="zero", zero_stage=1, zero_reshard=False), row(8, "independent", 4, 1.0),
+            row(9, "ps", 2, 5.0, ps_mode="sync", batch_global=32), row(10, "ps", 2, 5.0, ps_mode="async", batch_global=16)]
+    for each, held in zip(rows, (1000, 400, 500, 600, 700, 650, 300, 100)):
+        each["memory"] = {"devices": [{"device": "cpu:0", "peak": held}]}
+    for each, late in zip(rows[8:], ([8], [4, 4])):
+        each["lead"] = each["staleness"] = {"max": len(late) - 1, "histogram": late}
+    rows += [row(20 + n, name, 2, ms, batch_global=8, link=f"latency={us}us,bandwidth={mb}MB/s") for n, (name, ms, us, mb) in
+             enumerate((("mirrored", 9.0, 1, 10), ("mirrored", 3.0, 1, 100), ("towers", 8.0, 1, 10), ("towers", 4.0, 1, 100),
+                        ("towers", 7.0, 5, 100)))]
 elif kind == "many":
     rows = [row(n, ("single", "mirrored", "towers", "independent", "local-sgd")[n % 5], (1, 2, 4, 8)[n // 5 % 4],
                 2.0 + n % 7, seed=n, model=("mlp", "poly", "cnn")[n // 20 % 3], batch_global=(64, 128)[n // 60 % 2])
@@ -178,6 +192,7 @@ expect "the fastest that is proven, by how much, on what" page \
      and "Proven equal to single: yes, grade bounded over 10" in page and "Abacus, host here" in page'
 expect "nothing is loaded, no handlers, one script" page \
     'not look.loads and not look.handlers and look.tags.count("script") == 1'
+expect "its words are a reader's" eval '! grep -q "LS_[A-Z]" page/index.html page/report.md'
 expect "every row opens" page 'page.count("<tr class=o>") == 6 and page.count("lockstep run --strategy") >= 6'
 expect "what is left out is said with the reason" grep -q "bus-bandwidth: no rows for it; wanted" page/report.md
 expect "report.md has the table" grep -q "^| mirrored on 4 | 1 | 25,600 (25,347 to 25,859) | 2.5 | 1 | 3.20 | 80% | bounded |" page/report.md
@@ -196,6 +211,7 @@ if [ -n "$gnuplot" ]; then
         page/throughput-strong.svg
     expect "svg is XML" python3 -c 'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
     expect "ticks have their unit" grep -q '>samples/s, thousands<' page/throughput-strong.svg
+    expect "marks that are not drawn are not defined" eval '! grep -q "gpPt" page/waterfall.svg && grep -q "gpPt" page/throughput-strong.svg'
     expect "it turns dark" grep -q "prefers-color-scheme:dark" page/throughput-strong.svg
 fi
 
@@ -483,6 +499,35 @@ assert rows[("mirrored", 4)] == [1] * 3 and len(rows) == 6, rows
 EOF
 expect "shares: in words" grep -q '^## zero stage 1 on 4 devices holds 80% of what mirrored holds, in 0.75 times its step' \
     shared/report.md
+
+# Layouts of 4 devices: the fastest case of each, and those that none beats in both; only what is late is drawn; which
+# strategy for which bandwidth.
+make_rows layouts.jsonl layouts
+code=0
+env PATH="$work/none" "$LOCKSTEP" report --results layouts.jsonl --out layouts >out 2>err || code=$?
+expect "layouts: a figure without its picture" [ "$code" -eq 3 -a -s layouts/layouts.csv ]
+checks=$((checks + 1))
+python3 - <<'EOF' 2>err || wrong "layouts: figures"
+import collections, csv
+series = collections.defaultdict(list)
+for r in csv.reader(open("layouts/layouts.csv")):
+    series[r[0]].append(tuple(r[1:3]))
+assert series.pop("series") and series.pop("not beaten in both") == [("300", "9"), ("400", "5.0199999999999996"), ("700", "4")]
+assert {name: points[0] for name, points in series.items()} == {
+    "2 x 2 x 1 pipeline": ("700", "4"), "mirrored": ("1000", "5"), "zero stage 3": ("400", "5.0199999999999996"),
+    "pipeline": ("600", "6"), "2 x 1 x 2 tensor-parallel": ("650", "8"), "2 groups zero stage 1": ("300", "9")}, series
+EOF
+expect "layouts: in words" grep -qxF "## 2 x 2 x 1 pipeline is fastest: 4 ms; 2 groups zero stage 1 holds least: 300 B, 9 ms" \
+    layouts/report.md
+expect "shares: steps that cannot be told apart" grep -q \
+    '^## zero stage 3 on 4 devices holds 40% of what mirrored holds; which is faster cannot be told' layouts/report.md
+expect "yes and no have their option's name" grep -q '^| zero stage=3 reshard=true on 4 ' layouts/report.md
+expect "late: one picture" [ -s layouts/lead.csv -a -s layouts/staleness.csv -a ! -e layouts/lead-2.csv ]
+expect "late: of the other it is said" grep -qE '^- .*lead.*: rows of mlp, synthetic, global batch 32.*, which have 0: 1$' layouts/report.md
+expect "bandwidth: a line each, at one latency" [ "$(grep -cE '^"(mirrored|towers)",(10|100),[3489],' \
+    layouts/step-bandwidth.csv)" -eq 4 -a ! -e layouts/step-bandwidth-2.csv ]
+expect "bandwidth: in words" grep -q '^## mirrored takes 3 ms a step at 100 MB/s, towers 4 ms$' layouts/report.md
+expect "what was left out is folded" grep -q '<details class=m id=left><summary>Left out</summary><ul>' layouts/index.html
 lockstep_ok results import shares.jsonl --results shares.db
 lockstep_ok results show here-6 --results shares.db
 expect "shares: of a row" grep -q 'fullest device 600 B, of mirrored 1000 B: 40% less; its step 1.10' out

@@ -59,6 +59,18 @@ assert other["steps"] == 2 and other["case"]["strategy"] == "mirrored" and other
 assert other["clocks"] == [{"rank": 0, "offset_us": 0, "error_us": 0}]
 P
 
+# shellcheck disable=SC2086
+lockstep_ok trace $mlp --strategy pipeline --devices 2 --pipeline-microbatches 3 --out staged.json
+expect "stage, micro-batch, partner" python3 - <<'P'
+import json
+args = [(e["cat"], e["name"], e["args"]) for e in json.load(open("staged.json"))["traceEvents"] if e["ph"] == "X"]
+passes = {(a["layer"], a["stage"], a["microbatch"]) for c, _, a in args if a["layer"].startswith("dense") and c == "backward"}
+assert passes == {(f"dense{s}", s, m) for s in (0, 1) for m in (0, 1, 2)}, passes
+sent = {(a["stage"], a["microbatch"], a["partner"]) for c, n, a in args if "partner" in a and n == "copy.send"}
+assert sent == {(s, m, f"cpu:{1 - s}") for s in (0, 1) for m in (0, 1, 2)}, sent
+assert not any("microbatch" in a for c, _, a in args if c == "optimizer")
+P
+
 # The checker detects errors: a slice that overlaps the next, a missing end of a message, a part that is too large, a
 # slice of the critical path that is twice as long.
 for edit in 'x[0]["dur"] = x[1]["ts"] - x[0]["ts"] + 1' 'events.remove(ends[0])' 'other["waterfall"]["wait_ms"] += 1' \

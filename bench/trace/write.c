@@ -92,7 +92,8 @@ static void put_position(const writer *w, int lane, uint64_t ns)
 
 static void put_slice(writer *w, int lane, const ls_shown *shown)
 {
-    static const ls_trace_slice end = {.name = "wait for the others' end"};
+    static const ls_trace_slice end = {
+        .name = "wait for the others' end", .stage = -1, .microbatch = -1};
     const bool ends = shown->slice == LS_SHOWN_END;
     const ls_trace_slice *s = ends ? &end : &w->whole->trace.slices[shown->slice];
     const int step = ends ? (int)w->whole->steps : s->step + 1 - w->whole->lead;
@@ -101,9 +102,15 @@ static void put_slice(writer *w, int lane, const ls_shown *shown)
             categories[shown->use]);
     put_position(w, lane, shown->begin_ns);
     put_us(w, "dur", shown->end_ns - shown->begin_ns);
-    fprintf(w->file, ",\"args\":{\"layer\":\"%s\",\"bytes\":%.0f,\"flops\":%.0f,\"step\":%d%s}}",
-            s->layer, s->bytes, s->flops, step,
-            !ends && w->whole->critical[shown->slice] ? ",\"critical\":true" : "");
+    fprintf(w->file, ",\"args\":{\"layer\":\"%s\",\"bytes\":%.0f,\"flops\":%.0f,\"step\":%d",
+            s->layer, s->bytes, s->flops, step);
+    if (s->stage >= 0)
+        fprintf(w->file, ",\"stage\":%d", s->stage);
+    if (s->microbatch >= 0)
+        fprintf(w->file, ",\"microbatch\":%d", s->microbatch);
+    if (*s->partner)
+        fprintf(w->file, ",\"partner\":\"%s\"", s->partner);
+    fputs(!ends && w->whole->critical[shown->slice] ? ",\"critical\":true}}" : "}}", w->file);
 }
 
 /* ---- Flows ----------------------------------------------------------------------------------- */

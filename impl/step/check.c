@@ -60,7 +60,7 @@ static void add_slices(naming *n, int member, const ls_member *m)
 }
 
 /* The device, on which there is one member; for a shadow, also its replica's device. */
-static void name_member(const ls_step_run *run, int m, ls_member_name *out)
+void ls_steps_name_member(const ls_step_run *run, int m, ls_member_name *out)
 {
     const ls_step_plan *plan = &run->plan;
     const ls_planned_member *planned = &plan->members[m];
@@ -86,7 +86,7 @@ ls_status ls_steps_names(const ls_step_run *run, ls_names *names)
     *names = (ls_names){.lanes = &run->plan.lanes, .parts = &run->plan.parts};
     LS_TRY(ls_allocate("names", &names->members, (size_t)run->plan.all, sizeof *names->members));
     for (int m = 0; m < run->plan.all; m++) {
-        name_member(run, m, &names->members[m]);
+        ls_steps_name_member(run, m, &names->members[m]);
         if (!r->members[m].replica)
             continue;
         add_replica(&n, m, r->members[m].replica);

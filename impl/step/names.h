@@ -41,8 +41,8 @@ void ls_names_close(ls_names *names);
 ls_status ls_names_accesses(const ls_names *names, const ls_task *task, const ls_access *accesses,
                             size_t count, ls_touch touch, FILE *out);
 
-/** Writes "backward, elements 0 to 1289"; of a copy or message also how much goes where: "send, 12
- * bytes to cpu:1", to another process "to rank 1 device 0". */
+/** Writes "backward, elements 0 to 1289", "forward, dense0, micro-batch 0"; of a copy or message
+ * also how much goes where: "send, 12 bytes to cpu:1", to another process "to rank 1 device 0". */
 void ls_names_task(const ls_names *names, const ls_task *task, FILE *out);
 
 /** Name, in the whole model, of a node of a place's part; "": it has none there. */

@@ -320,10 +320,12 @@ void ls_forward_stage(ls_step *s, int replica, int stage, int microbatch)
     if (!can_stage(s, "ls_forward_stage"))
         return;
     const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
+    s->program->microbatch = microbatch + 1;
     for (int p = begin_of(s, replica, microbatch); p < last; p++)
         for (int n = 0; n < loss; n++)
             if (stage_of(s, n) == stage)
                 forward_and_sum(s, replica, p, n);
+    s->program->microbatch = 0;
 }
 
 void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
@@ -331,6 +333,7 @@ void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
     if (!can_stage(s, "ls_backward_stage"))
         return;
     const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
+    s->program->microbatch = microbatch + 1;
     for (int p = begin_of(s, replica, microbatch); p < last; p++) {
         if (stage_of(s, loss) == stage)
             forward_and_sum(s, replica, p, loss);
@@ -338,6 +341,7 @@ void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
             if (stage_of(s, n) == stage)
                 backward_and_sum(s, replica, p, n);
     }
+    s->program->microbatch = 0;
 }
 
 /* ---- Traffic ---------------------------------------------------------------------- */

@@ -42,7 +42,8 @@ ls_task *ls_task_begin(ls_step_program *p, const char *verb, int lane, ls_range 
                       .node = -1,
                       .call = -1,
                       .end = {.channel = -1, .peer = -1},
-                      .skip = p->skip};
+                      .skip = p->skip,
+                      .microbatch = p->microbatch};
     ls_task_touch(p, task->skip, sizeof *task->skip, LS_READS);
     return task;
 }

@@ -59,6 +59,7 @@ typedef struct ls_task {
     ls_task_copy copy;
     ls_task_end end;
     const bool *skip; /**< the task is skipped if true; NULL: never */
+    int microbatch;   /**< that it is a part of, from 1; 0: none */
 } ls_task;
 
 typedef struct ls_step_program {
@@ -75,6 +76,7 @@ typedef struct ls_step_program {
     uint64_t empty_copies; /**< between devices: messages without bytes or a task */
     int calls;             /**< numbers of ls_task.call given so far */
     const bool *skip;      /**< of tasks appended now */
+    int microbatch;        /**< of tasks appended now */
     ls_op_list own;        /**< operations that belong to this program */
 } ls_step_program;
 

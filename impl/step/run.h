@@ -86,6 +86,8 @@ ls_status ls_steps_gather(ls_step_run *run, ls_values values, float *parameters)
 
 /** check.c: names of this process's memory, members and lanes. Close them also on failure. */
 ls_status ls_steps_names(const ls_step_run *run, ls_names *out);
+/** The name of one member: its device, or rank and device in another process. */
+void ls_steps_name_member(const ls_step_run *run, int member, ls_member_name *out);
 /** Prints this process's part of the steps of each kind: a line for each task. */
 ls_status ls_steps_list(const ls_run *run, FILE *out);
 /** The race check: in this process's part of two consecutive steps, conflicting tasks are ordered,

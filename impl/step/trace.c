@@ -48,6 +48,8 @@ static void emit(lane_walk *l, ls_trace_slice *slice)
     ls_trace *out = w->out;
     slice->lane = l->lane;
     slice->step = l->now ? l->now->number : -1;
+    if (w->named)
+        ls_tracing_for(w, l->lane, l->now, slice);
     out->slices = ls_tracing_grow(w, out->slices, out->slice_count, sizeof *out->slices);
     if (w->status)
         return;

@@ -25,6 +25,10 @@ typedef struct ls_trace_slice {
     int64_t run;   /**< equal in all slices of one execution of an operation */
     int64_t cause; /**< the slice that a wait for another lane is for; -1: unknown or none */
     double bytes, flops;
+    int32_t microbatch, stage; /**< of a pipeline; -1: none */
+    char
+        partner[LS_TRACE_TEXT]; /**< the other end of a message or copy: "cpu:1", "rank 1 device 0";
+                                     "": none */
     char name[LS_TRACE_TEXT];
     char layer[LS_TRACE_TEXT]; /**< ""; "dense0"; for a range "dense0 to dense1" */
 } ls_trace_slice;

@@ -58,5 +58,9 @@ void ls_tracing_close(ls_tracing *w);
 void ls_tracing_layer(const ls_tracing *w, const ls_item *item, const ls_op *op,
                       char out[LS_TRACE_TEXT]);
 
+/** Whom and what the work of an item on a lane is for: micro-batch, stage, partner. `item` is NULL
+ * before the first one. */
+void ls_tracing_for(const ls_tracing *w, int lane, const ls_item *item, ls_trace_slice *slice);
+
 /** blame.c: divides waits for other lanes into parts. */
 void ls_tracing_blame(ls_tracing *w);

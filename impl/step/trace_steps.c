@@ -180,6 +180,25 @@ void ls_tracing_layer(const ls_tracing *w, const ls_item *item, const ls_op *op,
         name_range(model->graph, item->task->range, out);
 }
 
+void ls_tracing_for(const ls_tracing *w, int lane, const ls_item *item, ls_trace_slice *slice)
+{
+    const ls_step_plan *plan = &w->run->plan;
+    const ls_planned_member *own = &plan->members[plan->lanes.items[lane].member];
+    const int across = plan->parts.count ? plan->parts.across : 1;
+    const bool staged = plan->parts.count > across && own->place >= 0;
+    slice->stage = staged ? own->place / across : -1;
+    slice->microbatch = item ? item->task->microbatch - 1 : -1;
+    const ls_task_copy *copy = item ? &item->task->copy : NULL;
+    int peer = item ? item->task->end.peer : -1;
+    if (copy && copy->to && copy->apart)
+        peer = own == &plan->members[copy->to_member] ? copy->from_member : copy->to_member;
+    if (peer < 0)
+        return;
+    ls_member_name name;
+    ls_steps_name_member(w->run, peer, &name);
+    snprintf(slice->partner, sizeof slice->partner, "%.39s", name.text);
+}
+
 /* ---- Lanes ----------------------------------------------------------------------------------- */
 
 static void name_lane(const ls_step_run *run, int l, ls_trace_lane *out)

@@ -101,7 +101,8 @@ static void test_steps_replace_epochs(void **state)
     }
 }
 
-/* The command line replaces `defaults:` silently, and other keys with a note; not `exclude:`. */
+/* The command line replaces `defaults:` silently, and other keys with a note; not `exclude:`. What
+ * it replaces is given once, too. */
 static void test_the_command_line_replaces(void **state)
 {
     (void)state;
@@ -131,6 +132,12 @@ static void test_the_command_line_replaces(void **state)
                           : strstr(request->notes, "replaces") != NULL)
             fail_msg("the notes of %s are: %s", plans[i].text, request->notes);
         ls_request_free(request);
+    }
+    static const char *const twice[] = {"batch: 4\nbatch: 5\n", "cases: [{batch: 4, batch: 5}]\n",
+                                        "defaults: {batch: 4, batch: 5}\ncases: [{seed: 2}]\n"};
+    for (size_t i = 0; i < sizeof twice / sizeof *twice; i++) {
+        write_plan(twice[i], strlen(twice[i]));
+        assert_refused_with("--batch=3", twice[i], "batch: given twice");
     }
 }
 

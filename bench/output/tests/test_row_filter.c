@@ -17,7 +17,8 @@
 static const char text[] =
     "{\"id\":\"a\",\"timestamp\":\"2026-11-20T10:00:00Z\",\"label\":\"x,y\","
     "\"case\":{\"strategy\":\"mirrored\",\"devices\":[\"cpu:0\",\"cpu:1\"],\"lr\":0.1,"
-    "\"shuffle\":true},\"time\":{\"step_ms\":{\"median\":2.5,\"n\":20}},"
+    "\"optimizer\":\"adam:beta1=0.8,beta2=0.999,eps=1e-08\",\"shuffle\":true},\"time\":{\"step_"
+    "ms\":{\"median\":2.5,\"n\":20}},"
     "\"memory\":{\"devices\":[{\"peak\":7},{\"peak\":9}]}}";
 
 /* ---- Keys ----------------------------------------------------------------------------------- */
@@ -85,6 +86,11 @@ static const struct {
     {"median!=2.5", false},
     {"lr=1e-1", true},
     {"shuffle=true", true},
+    {"optimizer=adam:beta1=0.8", true},
+    {"optimizer!=adam:beta1=0.8", false},
+    {"optimizer=adam", false},
+    {"optimizer=adam:beta1=0.8\\,beta2=0.999\\,eps=1e-08", true},
+    {"optimizer~0.999", true},
     {"case.devices=cpu:0+cpu:1", true},
     {"memory.devices.peak=9", true}, /* of the fullest device */
     {"timestamp>2026-11-19", true},

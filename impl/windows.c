@@ -3,6 +3,7 @@
 #include "impl/windows.h"
 
 #include "common/base/grow.h"
+#include "common/nn/graph_split.h"
 
 #include <stdlib.h>
 
@@ -166,16 +167,24 @@ int ls_windows_ahead(const ls_windows *w, int unit)
 
 ls_status ls_windows_check(const ls_job *job)
 {
-    const ls_graph *graph = job->model->graph;
-    ls_buckets buckets;
-    ls_windows windows;
+    ls_graph_part split = {0};
+    ls_buckets buckets = {0};
+    ls_windows windows = {0};
+    ls_status status = LS_OK;
     if (!job->windows_given)
         return LS_OK;
-    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, false, &buckets));
-    ls_status status = ls_windows_open(graph, &buckets, 1, true, &windows);
+    if (ls_job_splits(job) > 1)
+        status = ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &split);
+    const ls_graph *graph = split.graph ? split.graph : job->model->graph;
+    if (!status)
+        status = ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, false,
+                                 &buckets);
+    if (!status)
+        status = ls_windows_open(graph, &buckets, 1, true, &windows);
     const int least = windows.count;
     ls_windows_close(&windows);
     ls_buckets_close(&buckets);
+    ls_graph_part_close(&split);
     LS_TRY(status);
     return job->windows >= least
                ? LS_OK

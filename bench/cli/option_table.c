@@ -146,7 +146,7 @@ static const ls_option general[] = {
      "slices into which exact mode splits pairs of dense layers", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_splits), .low = 1,
      .high = LS_SPLITS, .applies = ls_case_has_slices, .of = slices, .late = true,
-     .concerns = "--reduce exact, hybrid with --hybrid-inner tensor-parallel"},
+     .concerns = "--reduce exact"},
     {"gate-steps", "N", "10", "steps",
      "steps compared with the reference; 0: not compared (verify compares all)", LS_FOR_RUN,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_int64, IN_CASE(gate_steps), .low = 0,

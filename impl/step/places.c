@@ -244,6 +244,16 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
         ls_step_cross(s, replica, piece, n, false);
 }
 
+/* Of gradients. */
+static const unsigned additions = 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT;
+
+/* Pieces that run node by node add up each node's gradients before those of the next one. */
+static void backward_on(ls_step *s, int member, int piece, int node)
+{
+    ls_step_append_acts(s, "backward", member, piece,
+                        1U << LS_ACT_BACKWARD | (ls_step_by_node(s, member) ? additions : 0), node);
+}
+
 /* Whether a node is the first of a place. */
 static bool is_first(const ls_step *s, int place, int n)
 {
@@ -263,8 +273,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     for (int p = 0; p < ls_places(s); p++)
         if (ls_graph_parts_have(parts_of(s), p, n) &&
             ls_step_replica(s, member_at(s->plan, replica, p)))
-            ls_step_append_acts(s, "backward", member_at(s->plan, replica, p), piece,
-                                1U << LS_ACT_BACKWARD, local(s, p, n));
+            backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
     if (!ls_step_is_summed(s, n, true))
         ls_step_cross(s, replica, piece, n, true);
     for (size_t i = 0; i < parts->copy_count; i++)
@@ -277,7 +286,25 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
         if (ls_graph_parts_have(parts_of(s), p, n) && is_first(s, p, n) &&
             ls_step_replica(s, member_at(s->plan, replica, p)))
             ls_step_append_acts(s, "add up", member_at(s->plan, replica, p), piece,
-                                1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
+                                1U << LS_ACT_LOSS | (ls_step_by_node(s, member_at(s->plan, replica, p))
+                                                         ? 0
+                                                         : additions),
+                                -1);
+}
+
+int ls_bucket_node(const ls_step *s, int place, int b)
+{
+    const ls_graph_part *part = &parts_of(s)->parts[place];
+    const ls_range bucket = ls_bucket(s, place, b);
+    for (int n = 0; n < ls_nodes(s); n++) {
+        const ls_node *node = part->local[n] < 0 ? NULL : &part->graph->nodes[part->local[n]];
+        for (int v = 0; node && v < node->variable_count && node->shares < 0; v++) {
+            const ls_variable *its = &part->graph->variables.items[node->variables[v]];
+            if (ls_range_common(bucket, (ls_range){its->offset, its->count}).count)
+                return n;
+        }
+    }
+    return ls_nodes(s);
 }
 
 /* ---- Stages ---------------------------------------------------------------------------------- */

@@ -35,21 +35,44 @@ static ls_status gather_places(ls_step_run *me, float *parameters)
     return LS_OK;
 }
 
-/* The first group's shares of the variables, or of their averages; all groups have the same. */
+/* Sends a member's share of a bucket from its process to all others; `packed` has room for it. */
+static ls_status broadcast_share(const ls_step_plan *plan, int m, size_t b, float *packed,
+                                 float *out)
+{
+    const ls_job *job = plan->job;
+    const ls_graph_part *part = ls_step_plan_part(plan, m);
+    const ls_range share =
+        ls_bucket_share(&ls_step_plan_group(plan, plan->members[m].place)->buckets, b,
+                        ls_step_plan_share(plan, m), plan->sharing);
+    if (!share.count)
+        return LS_OK;
+    ls_graph_part_copy(part, share, packed, out, true);
+    LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1, packed,
+                        share.count));
+    ls_graph_part_copy(part, share, packed, out, false);
+    return LS_OK;
+}
+
+/* The shares of the variables, or of their averages, of the members that have them all: of all
+ * places or, of several groups of replicas, of the first; all groups have the same. */
 static ls_status gather_shares(ls_step_run *me, ls_values values, float *out)
 {
     const ls_step_plan *plan = &me->plan;
     const ls_job *job = plan->job;
-    const ls_buckets *buckets = &plan->groups->buckets;
-    const int size = plan->sharing;
-    LS_TRY(ls_comm_agree(job->comm, ls_resources_gather(&me->resources, 0, size, values, out)));
-    for (size_t b = 0; b < buckets->count && job->comm; b++)
-        for (int m = 0; m < size; m++) {
-            const ls_range share = ls_bucket_share(buckets, b, m, size);
-            LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1,
-                                out + share.first, share.count));
-        }
-    return LS_OK;
+    const int count = plan->sharing * plan->places;
+    float *packed;
+    LS_TRY(ls_comm_agree(job->comm, ls_resources_gather(&me->resources, 0, count, values, out)));
+    LS_TRY(ls_comm_agree(job->comm, ls_allocate("step", &packed,
+                                                job->model->graph->variables.elements,
+                                                sizeof *packed)));
+    ls_status status = LS_OK;
+    for (int m = 0; m < count && job->comm; m++) {
+        const size_t buckets = ls_step_plan_group(plan, plan->members[m].place)->buckets.count;
+        for (size_t b = 0; b < buckets && !status; b++)
+            status = broadcast_share(plan, m, b, packed, out);
+    }
+    free(packed);
+    return status;
 }
 
 ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
@@ -58,10 +81,10 @@ ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
     const int own = ls_step_plan_own(plan), places = plan->places;
     if (me->resources.served)
         return ls_served_gather(&me->resources, values, out);
+    if (plan->job->windows || (values == LS_AVERAGES && plan->sharing))
+        return gather_shares(me, values, out);
     if (plan->parts.count && ls_step_plan_is_shared(plan))
         return gather_places(me, out);
-    if (plan->windows.buckets || (values == LS_AVERAGES && plan->sharing))
-        return gather_shares(me, values, out);
     return ls_resources_gather(
         &me->resources, plan->holder >= 0 ? plan->holder : own - own % places, places, values, out);
 }
@@ -104,16 +127,28 @@ static ls_status predict(void *run)
     return LS_OK;
 }
 
+/* The parts, in this process, of member `own`'s replica: itself, or its places. */
+static int parts_here(const ls_step_run *me, int own)
+{
+    const int next = (own / me->plan.places + 1) * me->plan.places;
+    int count = 0;
+    while (own + count < next && me->resources.members[own + count].replica)
+        count++;
+    return count;
+}
+
 /* Evaluates by the members, in this process, of the replica of member `own`, divided or not. */
 static ls_status evaluate_replica(ls_step_run *me, int own, uint64_t most, ls_evaluation *out)
 {
-    const int places = me->plan.places, replica = own / places, next = (replica + 1) * places;
+    const int replica = own / me->plan.places;
     const bool divided = me->plan.parts.count;
     ls_comm *const *comms = me->resources.ends[LS_MESSAGES].comms;
     ls_tested parts[LS_JOB_REPLICAS];
-    int count = 0;
-    for (const ls_member *m = &me->resources.members[own]; own + count < next && m->replica; m++)
-        parts[count++] = (ls_tested){m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
+    const int count = parts_here(me, own);
+    for (int i = 0; i < count; i++) {
+        const ls_member *m = &me->resources.members[own + i];
+        parts[i] = (ls_tested){m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
+    }
     ls_status status = divided ? build_evaluation(me, replica) : LS_OK;
     if (!status)
         status = ls_replica_evaluate(parts, count, divided ? predict : NULL, me, most, out);
@@ -124,8 +159,8 @@ static ls_status evaluate_replica(ls_step_run *me, int own, uint64_t most, ls_ev
     return status;
 }
 
-/* Copies the variables, or their averages, to a replica; NULL: it is in another process. */
-static ls_status fetch(ls_step_run *me, ls_values which, const ls_replica *to)
+/* Copies the variables, or their averages, to the parts of a replica that are here. */
+static ls_status fetch(ls_step_run *me, ls_values which, int own)
 {
     const ls_job *job = me->plan.job;
     const size_t elements = job->model->graph->variables.elements;
@@ -134,8 +169,8 @@ static ls_status fetch(ls_step_run *me, ls_values which, const ls_replica *to)
         ls_comm_agree(job->comm, ls_allocate("step", &values, elements, sizeof *values));
     if (!status)
         status = ls_steps_gather(me, which, values);
-    if (!status && to)
-        status = ls_queue_write(to->queue, to->parameters, values, elements * sizeof *values);
+    for (int i = 0; i < parts_here(me, own) && !status; i++)
+        status = ls_replica_set(me->resources.members[own + i].replica, values);
     free(values);
     return status;
 }
@@ -172,23 +207,46 @@ static ls_status evaluate_in_windows(ls_step_run *me, int own, uint64_t most, ls
     const ls_job *job = me->plan.job;
     const ls_member *m = &me->resources.members[own];
     const ls_tested part = {m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
-    float *values;
-    ls_status status = ls_comm_agree(
-        job->comm, ls_allocate("step", &values, m->replica->elements, sizeof *values));
+    const size_t elements = m->replica->elements;
+    float *values; /* of the model; then in the order of its slices, if it has any */
+    ls_status status =
+        ls_comm_agree(job->comm, ls_allocate("step", &values, 2 * elements, sizeof *values));
     if (!status)
         status = ls_steps_gather(me, LS_AVERAGES, values);
-    visit v = {part.replica, part.net, values};
-    if (!status)
+    if (!status) {
+        ls_graph_part_copy(m->replica->part, (ls_range){0, elements}, values + elements, values,
+                           true);
+        visit v = {part.replica, part.net, values + elements};
         status = ls_replica_evaluate(&part, 1, predict_in_windows, &v, most, out);
+    }
     free(values);
     return status;
 }
 
-/* Reads a replica's parameters into new memory. */
-static ls_status read_values(const ls_replica *r, float **out)
+/* Reads the parameters of a replica's parts that are here into new memory; `back`: writes them, and
+ * frees it. */
+static ls_status keep_values(const ls_step_run *me, int own, bool back, float **kept)
 {
-    LS_TRY(ls_allocate("step", out, r->elements, sizeof **out));
-    return ls_queue_read(r->queue, *out, r->parameters, r->elements * sizeof **out);
+    const ls_member *parts = &me->resources.members[own];
+    const int count = parts_here(me, own);
+    size_t all = 0;
+    ls_status status = LS_OK;
+    for (int i = 0; i < count; i++)
+        all += parts[i].replica->elements;
+    if (!back)
+        LS_TRY(ls_allocate("step", kept, all, sizeof **kept));
+    float *at = *kept;
+    for (int i = 0; i < count && !status; at += parts[i++].replica->elements) {
+        const ls_replica *r = parts[i].replica;
+        const size_t bytes = r->elements * sizeof *at;
+        status = back ? ls_queue_write(r->queue, r->parameters, at, bytes)
+                      : ls_queue_read(r->queue, at, r->parameters, bytes);
+    }
+    if (back) {
+        free(*kept);
+        *kept = NULL;
+    }
+    return status;
 }
 
 /* Sends the result of one process to all; in all others, accuracy is -1. */
@@ -220,16 +278,16 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     float *values = NULL;
     ls_status status = LS_OK;
     *out = (ls_evaluation){.accuracy = -1};
-    if (plan->windows.buckets)
+    if (run->job->windows)
         return evaluate_in_windows(me, own, most, out);
     if (fetches && !served)
-        status = ls_comm_agree(run->job->comm, read_values(r, &values));
+        status = ls_comm_agree(run->job->comm, keep_values(me, own, false, &values));
     if (!status && fetches)
-        status = fetch(me, LS_AVERAGES, r);
+        status = fetch(me, LS_AVERAGES, own);
     if (!status && r)
         status = evaluate_replica(me, own, most, out);
     if (!status && values)
-        status = ls_queue_write(r->queue, r->parameters, values, r->elements * sizeof *values);
+        status = keep_values(me, own, true, &values);
     free(values);
     return ls_step_plan_is_shared(plan) ? share_result(run->job, status, out) : status;
 }

@@ -3,9 +3,10 @@
  * hybrid: data parallelism composed with another division: D replicas of a model, each divided over
  * M devices by an inner strategy. Device number d M + m is place m of replica d.
  *
- * The inner strategy runs a replica's slice of the batch over its places. Place m all-reduces the
- * gradients of its variables with place m of the other replicas, as `mirrored` does, each bucket as
- * soon as backward has made it final, and then updates them. An inner strategy is one line of
+ * The inner strategy runs a replica's slice of the batch over its places. Place m sums the
+ * gradients of its variables with place m of the other replicas, each bucket as soon as backward
+ * has made it final, and then updates them: as `mirrored` does or, with --hybrid-outer zero, as
+ * `zero` in stages 1 and 2, where each of the D updates a share. An inner strategy is one line of
  * INNER_STRATEGIES: the word of --hybrid-inner, the strategy (its options' meaning, what it refuses
  * and what it sends), what the places of a replica do up to their gradients, what they do behind
  * the updates, and its options.
@@ -57,6 +58,16 @@ static const ls_declared_option inner = {"hybrid-inner",
                                          .words =
                                              (const char *const[]){INNER_STRATEGIES(WORD) NULL}};
 
+static const ls_declared_option outer = {
+    "hybrid-outer",
+    "mirrored|zero",
+    "mirrored",
+    "",
+    "between split replicas; zero: they share the update",
+    .type = LS_DECLARED_WORD,
+    .words = (const char *const[]){"mirrored", "zero", NULL},
+    .when = "--hybrid-inner model-parallel, pipeline or tensor-parallel"};
+
 static const ls_declared_option copies = {
     "hybrid-replicas",      "D", "2", "replicas", "copies of the split model", .low = 1,
     .high = LS_JOB_REPLICAS};
@@ -75,22 +86,52 @@ static const struct inner_strategy *inner_of(const ls_declared_values *values)
     return &inner_strategies[ls_declared_number(values, &inner)];
 }
 
+/* Of divided replicas. */
+static const ls_strategy *between(const ls_declared_values *values)
+{
+    return ls_declared_number(values, &outer) && inner_of(values)->passes ? &ls_strategy_zero
+                                                                          : &ls_strategy_mirrored;
+}
+
+/* All replicas' passes node by node, and the sums of a bucket as soon as it is final. */
+static void build_by_node(ls_step *s)
+{
+    for (int n = 0; n < ls_nodes(s); n++)
+        for (int r = 0; r < ls_replicas(s); r++)
+            ls_split_node(s, r, n, false);
+    for (int n = ls_nodes(s); n-- > 0;) {
+        for (int r = 0; r < ls_replicas(s); r++)
+            ls_split_node(s, r, n, true);
+        for (int place = 0; place < ls_places(s); place++)
+            for (int b = 0; b < ls_buckets_of(s, place); b++)
+                if (ls_bucket_node(s, place, b) == n)
+                    ls_reduce_scatter(s, place, b);
+    }
+}
+
 static void build(ls_step *s)
 {
     const struct inner_strategy *within = inner_of(&ls_step_job(s)->options);
+    const bool shares = between(&ls_step_job(s)->options)->shares;
+    const bool by_node = shares && ls_step_job(s)->gradient_windows;
     if (!within->passes) {
         within->strategy->build(s);
         return;
     }
-    for (int r = 0; r < ls_replicas(s); r++)
+    if (by_node)
+        build_by_node(s);
+    for (int r = 0; r < ls_replicas(s) && !by_node; r++)
         within->passes(s, r);
-    for (int place = 0; place < ls_places(s); place++)
+    for (int place = 0; place < ls_places(s) && !by_node; place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
-            ls_all_reduce(s, place, b);
+            (shares ? ls_reduce_scatter : ls_all_reduce)(s, place, b);
     ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
-            ls_update(s, m, ls_bucket(s, ls_place_of(s, m), b));
+            ls_update(s, m, shares ? ls_share(s, m, b) : ls_bucket(s, ls_place_of(s, m), b));
+    for (int place = 0; place < ls_places(s) && shares; place++)
+        for (int b = 0; b < ls_buckets_of(s, place); b++)
+            ls_all_gather(s, place, b);
     for (int r = 0; r < ls_replicas(s); r++)
         within->behind(s, r);
 }
@@ -101,7 +142,7 @@ static ls_traffic formula(const ls_step *s)
     const ls_traffic inside = within->strategy->formula(s);
     if (!within->passes)
         return inside;
-    const ls_traffic sums = ls_reduced_traffic(s);
+    const ls_traffic sums = between(&ls_step_job(s)->options)->formula(s);
     return (ls_traffic){inside.bytes_sent + sums.bytes_sent,
                         inside.messages_sent + sums.messages_sent};
 }
@@ -111,10 +152,29 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
     const ls_strategy *within = inner_of(values)->strategy;
     const bool splits = ls_strategy_splits(within);
     const bool staged = splits && ls_declared_number(values, &stages) > 1;
+    const ls_strategy *without = between(values);
     return option == &copies || option == &inner || (splits && option == &stages) ||
+           (inner_of(values)->passes && option == &outer) ||
+           (without->has && without->has(values, ranks, option)) ||
            (staged && ls_declared_has(ls_strategy_pipeline.options, option)) ||
            (ls_declared_has(within->options, option) &&
             (!within->has || within->has(values, ranks, option)));
+}
+
+/* Stage 2 of split layers: all pieces of a replica pass a node before any passes the next one. */
+static ls_status check_stage(const ls_job *job)
+{
+    const int64_t stage = ls_declared_number(&job->options, &ls_option_zero_stage);
+    if (stage == 3)
+        return ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
+                       "3 holds few layers' parameters whole at once, while places of a replica hold "
+                       "theirs; use 1 or 2, or --hybrid-inner zero");
+    if (stage == 2 && (!job->tensor || job->stages > 1))
+        return ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
+                       "2 holds few layers' gradients whole at once, while the micro-batches of split "
+                       "replicas pass all layers, one after the other; use 1, or --hybrid-inner "
+                       "tensor-parallel without stages");
+    return LS_OK;
 }
 
 static const ls_strategy *strategy_of(const ls_declared_values *values)
@@ -128,6 +188,8 @@ static void resolve(ls_job *job, int ranks)
     job->split_replicas = (int)ls_declared_number(&job->options, &copies);
     if (within->resolve)
         within->resolve(job, ranks);
+    if (between(&job->options)->shares)
+        ls_strategy_zero.resolve(job, ranks);
     job->stages = job->tensor ? (int)ls_declared_number(&job->options, &stages) : 0;
     if (job->stages > 1)
         ls_strategy_pipeline.resolve(job, ranks);
@@ -175,6 +237,10 @@ static ls_status check(const ls_outline *o)
                        o->job->stages, (long long)places);
     if (o->job->stages > 1)
         LS_TRY(ls_strategy_pipeline.check(o));
+    if (between(&o->job->options)->shares) {
+        LS_TRY(check_stage(o->job));
+        LS_TRY(ls_strategy_zero.check(o));
+    }
     return within->check ? within->check(o) : LS_OK;
 }
 
@@ -185,9 +251,10 @@ const ls_strategy ls_strategy_hybrid = {
     .replicated = true,
     .slices = true,
     .reduces = true,
-    .options = (const ls_declared_option *const[]){&copies, &inner, &stages,
+    .options = (const ls_declared_option *const[]){&copies, &inner, &outer, &stages,
                                                    INNER_STRATEGIES(OPTIONS) NULL},
     .inner = strategy_of,
+    .outer = between,
     .has = has,
     .resolve = resolve,
     .check = check,

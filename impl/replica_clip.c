@@ -141,7 +141,7 @@ ls_status ls_replica_place_squares(ls_replica *r, ls_op_list *ops)
         ls_op *op;
         if (v->offset >= r->owned)
             break;
-        LS_TRY(ls_sums_make(r->device, "clip.copy", &copy, 1, floats, &op));
+        LS_TRY(ls_sums_make(r->device, "square_sums.copy", &copy, 1, floats, &op));
         LS_TRY(ls_op_list_add(ops, op));
     }
     return LS_OK;

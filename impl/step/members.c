@@ -13,7 +13,7 @@
  * decay's part of the loss; with backup workers all do, since worker 0 may skip the step. */
 static ls_decay_loss decay_loss_of(const ls_step_plan *plan, int replica)
 {
-    if (!plan->servers.servers && !plan->job->windows)
+    if (!plan->servers.servers && !plan->groups->windows.buckets)
         return LS_DECAY_UPDATES;
     return replica == 0 || plan->job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
 }

@@ -81,7 +81,7 @@ ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
     const int own = ls_step_plan_own(plan), places = plan->places;
     if (me->resources.served)
         return ls_served_gather(&me->resources, values, out);
-    if (plan->job->windows || (values == LS_AVERAGES && plan->sharing))
+    if (plan->groups->windows.buckets || (values == LS_AVERAGES && plan->sharing))
         return gather_shares(me, values, out);
     if (plan->parts.count && ls_step_plan_is_shared(plan))
         return gather_places(me, out);
@@ -278,7 +278,7 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     float *values = NULL;
     ls_status status = LS_OK;
     *out = (ls_evaluation){.accuracy = -1};
-    if (run->job->windows)
+    if (plan->groups->windows.buckets)
         return evaluate_in_windows(me, own, most, out);
     if (fetches && !served)
         status = ls_comm_agree(run->job->comm, keep_values(me, own, false, &values));

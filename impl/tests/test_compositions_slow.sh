@@ -92,8 +92,8 @@ three="$hybrid 2 --hybrid-inner tensor-parallel --hybrid-stages 2 $stage --hybri
 done
 # Buckets, algorithms, a tail, links, moving averages and weight decay, a flipped bit, and files.
 for more in "--bucket-bytes 0" "--bucket-bytes 2KiB --allreduce direct" "--link latency=20us,bandwidth=1GB/s" "--capture no" \
-    "--cores-per-device 2 --bucket-bytes 1KiB --cpu-devices 4"; do
-    lockstep run $small --cpu-devices 8 --strategy hybrid --hybrid-outer zero --devices 4 --hybrid-inner \
+    "--cores-per-device 2 --bucket-bytes 1KiB"; do
+    lockstep run $small --cpu-devices 4 --strategy hybrid --hybrid-outer zero --devices 4 --hybrid-inner \
         model-parallel,pipeline,tensor-parallel $more
     rows "$more" "len(rows) == 3 and all(r['result']['status'] == 'ok' for r in rows)"
     rows "$more: counted as by formula" "$counted"

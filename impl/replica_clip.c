@@ -133,8 +133,8 @@ ls_status ls_replica_place_squares(ls_replica *r, ls_op_list *ops)
     const ls_variables *variables = &r->graph->variables;
     for (size_t i = 0; i < variables->count && r->own_squares != r->squares; i++) {
         const ls_variable *v = &variables->items[i];
-        const size_t floats = (size_t)ls_square_blocks((int64_t)v->count) * sizeof(double) /
-                              sizeof(float);
+        const size_t floats =
+            (size_t)ls_square_blocks((int64_t)v->count) * sizeof(double) / sizeof(float);
         const ls_sum_step copy = {
             (float *)(r->squares + ls_blocks_before(whole_of(r), whole_at(r, i, v->offset))),
             (float *)(r->own_squares + ls_blocks_before(variables, v->offset)), NULL};

@@ -319,8 +319,7 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     const ls_step_state start = state_at_start(r->job);
     const size_t real = r->kernels->table->real_bytes;
     float *model = (float *)parameters;
-    LS_TRY(r->windows ? move_shares(r, r->parameters, model, false)
-                      : ls_replica_set(r, model));
+    LS_TRY(r->windows ? move_shares(r, r->parameters, model, false) : ls_replica_set(r, model));
     void *zeros;
     ls_status status = ls_allocate("replica", &zeros, r->elements, real);
     for (int i = 0; i < r->slots && !status; i++)

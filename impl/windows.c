@@ -177,8 +177,8 @@ ls_status ls_windows_check(const ls_job *job)
         status = ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &split);
     const ls_graph *graph = split.graph ? split.graph : job->model->graph;
     if (!status)
-        status = ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, false,
-                                 &buckets);
+        status =
+            ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, false, &buckets);
     if (!status)
         status = ls_windows_open(graph, &buckets, 1, true, &windows);
     const int least = windows.count;

@@ -25,8 +25,8 @@ static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bo
 
 /* Appends the sum of `count` parts, each [elements], bucket by bucket; has[d] false: part d is
  * zeros. */
-static ls_status sum_group(const ls_job *job, const ls_graph_part *part, int place,
-                           const bool *has, int count, ls_sum_order *out)
+static ls_status sum_group(const ls_job *job, const ls_graph_part *part, int place, const bool *has,
+                           int count, ls_sum_order *out)
 {
     int hosts[LS_JOB_REPLICAS];
     ls_layout own_layout;

@@ -51,8 +51,7 @@ static bool owned_range(const ls_step_plan *plan, int member, size_t i, ls_range
     *out = (ls_range){0, part ? part->owned : plan->job->model->graph->variables.elements};
     if (!plan->sharing)
         return i == 0;
-    const ls_buckets *buckets =
-        &ls_step_plan_group(plan, plan->members[member].place)->buckets;
+    const ls_buckets *buckets = &ls_step_plan_group(plan, plan->members[member].place)->buckets;
     if (i >= buckets->count)
         return false;
     *out = ls_bucket_share(buckets, i, ls_step_plan_share(plan, member), plan->sharing);
@@ -87,8 +86,7 @@ static bool is_beside(const ls_step_plan *plan, int member, int first)
         return true;
     if (!plan->sharing)
         return member / plan->places == first / plan->places;
-    return plan->parts.count ||
-           ls_step_plan_set(plan, member) == ls_step_plan_set(plan, first);
+    return plan->parts.count || ls_step_plan_set(plan, member) == ls_step_plan_set(plan, first);
 }
 
 static ls_status refuse(const ls_variables *variables, size_t at, int times, const char *what)

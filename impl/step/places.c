@@ -285,11 +285,11 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     for (int p = 0; p < ls_places(s); p++)
         if (ls_graph_parts_have(parts_of(s), p, n) && is_first(s, p, n) &&
             ls_step_replica(s, member_at(s->plan, replica, p)))
-            ls_step_append_acts(s, "add up", member_at(s->plan, replica, p), piece,
-                                1U << LS_ACT_LOSS | (ls_step_by_node(s, member_at(s->plan, replica, p))
-                                                         ? 0
-                                                         : additions),
-                                -1);
+            ls_step_append_acts(
+                s, "add up", member_at(s->plan, replica, p), piece,
+                1U << LS_ACT_LOSS |
+                    (ls_step_by_node(s, member_at(s->plan, replica, p)) ? 0 : additions),
+                -1);
 }
 
 int ls_bucket_node(const ls_step *s, int place, int b)

@@ -57,7 +57,7 @@ typedef struct ls_planned_group {
     ls_windows windows;          /**< of parameters, in which all members have them; buckets NULL:
                                       all are whole */
     ls_windows gradient_windows; /**< likewise of gradients */
-    int *members; /**< [count] those of this process */
+    int *members;                /**< [count] those of this process */
     int count;
     const ls_layout *layout; /**< hosts of the members; NULL: they are in this process */
     ls_layout own_layout;    /**< *layout, if a replica has several processes */

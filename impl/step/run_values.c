@@ -47,8 +47,8 @@ static ls_status broadcast_share(const ls_step_plan *plan, int m, size_t b, floa
     if (!share.count)
         return LS_OK;
     ls_graph_part_copy(part, share, packed, out, true);
-    LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1, packed,
-                        share.count));
+    LS_TRY(
+        ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1, packed, share.count));
     ls_graph_part_copy(part, share, packed, out, false);
     return LS_OK;
 }
@@ -62,9 +62,9 @@ static ls_status gather_shares(ls_step_run *me, ls_values values, float *out)
     const int count = plan->sharing * plan->places;
     float *packed;
     LS_TRY(ls_comm_agree(job->comm, ls_resources_gather(&me->resources, 0, count, values, out)));
-    LS_TRY(ls_comm_agree(job->comm, ls_allocate("step", &packed,
-                                                job->model->graph->variables.elements,
-                                                sizeof *packed)));
+    LS_TRY(
+        ls_comm_agree(job->comm, ls_allocate("step", &packed, job->model->graph->variables.elements,
+                                             sizeof *packed)));
     ls_status status = LS_OK;
     for (int m = 0; m < count && job->comm; m++) {
         const size_t buckets = ls_step_plan_group(plan, plan->members[m].place)->buckets.count;

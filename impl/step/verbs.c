@@ -151,7 +151,8 @@ void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, un
     const ls_act *end, *act = find_piece(s, member, piece, &end);
     bool begun = false;
     for (; act < end && !s->program->status; act++) {
-        if (act->piece != piece || !(kinds >> act->kind & 1U) || (node >= 0 && act->node != node) || !has_ops(act))
+        if (act->piece != piece || !(kinds >> act->kind & 1U) || (node >= 0 && act->node != node) ||
+            !has_ops(act))
             continue;
         ls_task *task = begun ? NULL : ls_task_begin(s->program, verb, member, ls_no_range);
         if (task)

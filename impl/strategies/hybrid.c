@@ -166,14 +166,16 @@ static ls_status check_stage(const ls_job *job)
 {
     const int64_t stage = ls_declared_number(&job->options, &ls_option_zero_stage);
     if (stage == 3)
-        return ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
-                       "3 holds few layers' parameters whole at once, while places of a replica hold "
-                       "theirs; use 1 or 2, or --hybrid-inner zero");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--zero-stage",
+            "3 holds few layers' parameters whole at once, while places of a replica hold "
+            "theirs; use 1 or 2, or --hybrid-inner zero");
     if (stage == 2 && (!job->tensor || job->stages > 1))
-        return ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
-                       "2 holds few layers' gradients whole at once, while the micro-batches of split "
-                       "replicas pass all layers, one after the other; use 1, or --hybrid-inner "
-                       "tensor-parallel without stages");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--zero-stage",
+            "2 holds few layers' gradients whole at once, while the micro-batches of split "
+            "replicas pass all layers, one after the other; use 1, or --hybrid-inner "
+            "tensor-parallel without stages");
     return LS_OK;
 }
 

@@ -392,9 +392,9 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
     return sum;
 }
 
-int ls_bucket_ahead(const ls_step *s, int b)
+int ls_bucket_ahead(const ls_step *s, int place, int b)
 {
-    const ls_windows *windows = &s->plan->groups->windows;
+    const ls_windows *windows = &ls_step_plan_group(s->plan, place)->windows;
     return windows->buckets ? ls_windows_ahead(windows, b) : -1;
 }
 

@@ -215,7 +215,9 @@ static void predict(ls_step *s, int member, int piece, int node)
     const bool apart = parts_of(s)->count && s->plan->job->tensor;
     ls_net_node_lists(net_of(s, member, piece), node, apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT,
                       lists);
-    ls_task_begin(s->program, "predict", member, ls_no_range);
+    ls_task *task = ls_task_begin(s->program, "predict", member, ls_no_range);
+    if (task)
+        task->node = node;
     for (int l = 0; l < LS_NET_LISTS; l++)
         ls_task_add_ops(s->program, lists[l]);
     ls_task_finish(s->program);
@@ -305,6 +307,36 @@ int ls_bucket_node(const ls_step *s, int place, int b)
         }
     }
     return ls_nodes(s);
+}
+
+/* The last bucket, in the order of the forward pass, that nodes before number `end` need. */
+static int need_before(const ls_step *s, int place, int end)
+{
+    const ls_windows *windows = &ls_step_plan_group(s->plan, place)->windows;
+    int least = (int)windows->buckets->count;
+    for (int n = 0; n < end; n++) {
+        const int here = local(s, place, n),
+                  need = here < 0 ? least : ls_windows_need(windows, here);
+        least = need < least ? need : least;
+    }
+    return least;
+}
+
+void ls_gather_for_node(ls_step *s, int place, int n, bool backward)
+{
+    if (!can_divide(s, "ls_gather_for_node") ||
+        !ls_step_plan_group(s->plan, place)->windows.buckets)
+        return;
+    const int buckets = ls_buckets_of(s, place);
+    for (int b = need_before(s, place, n); !backward && b-- > need_before(s, place, n + 1);) {
+        ls_all_gather(s, place, b);
+        for (int r = 0; r < ls_replicas(s); r++)
+            ls_step_bucket_decay(s, member_at(s->plan, r, place), b);
+    }
+    for (int b = 0; b < buckets && backward; b++)
+        if (n + 1 == (b ? ls_bucket_node(s, place, b - 1) : ls_nodes(s)) &&
+            ls_bucket_ahead(s, place, b) >= 0)
+            ls_all_gather(s, place, ls_bucket_ahead(s, place, b));
 }
 
 /* ---- Stages ---------------------------------------------------------------------------------- */

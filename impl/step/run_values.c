@@ -115,12 +115,66 @@ static ls_traffic count_sums(const ls_step_run *me)
     return sum;
 }
 
-/* Runs tasks one by one: evaluation is not timed, and what it sends is not a step's. */
-static ls_status predict(void *run)
+/* A forward pass of member number `member`, whose parameters come from the host into windows. */
+typedef struct visit {
+    const ls_replica *replica;
+    const ls_net *net;
+    int member, next; /* next: the bucket that was moved last */
+    float *values;    /* float32 [elements], in the order of its part; NULL: they are whole */
+} visit;
+
+/* The forward passes of the parts, in this process, of a replica. */
+typedef struct visits {
+    ls_step_run *run;
+    visit *parts; /* [count] */
+    int count;
+} visits;
+
+/* Moves each bucket into its window just before the first node that needs it. */
+static ls_status fill_windows(visit *v, int node)
 {
-    ls_step_run *me = run;
+    const ls_windows *windows = v->replica->windows;
+    for (const int need = ls_windows_need(windows, node); v->next > need;) {
+        const ls_range bucket = windows->buckets->items[--v->next];
+        LS_TRY(ls_queue_write(v->replica->queue,
+                              (float *)v->replica->window + ls_windows_at(windows, bucket.first),
+                              v->values + bucket.first, bucket.count * sizeof *v->values));
+    }
+    return LS_OK;
+}
+
+static ls_status fill_before(void *context, const ls_task *task)
+{
+    visits *all = context;
+    const int member = all->run->plan.lanes.items[task->lane].member;
+    for (int i = 0; i < all->count && task->node >= 0; i++)
+        if (all->parts[i].member == member && all->parts[i].values)
+            return fill_windows(&all->parts[i], task->node);
+    return LS_OK;
+}
+
+/* Of a replica that is not divided. */
+static ls_status predict_alone(visit *v)
+{
+    for (int n = 0; n + 1 < v->replica->graph->count; n++) {
+        LS_TRY(fill_windows(v, n));
+        LS_TRY(ls_net_node_enqueue(v->net, n, LS_NET_PREDICT, v->replica->queue));
+    }
+    return LS_OK;
+}
+
+/* Runs tasks one by one: evaluation is not timed, and what it sends is not a step's. */
+static ls_status predict(void *context)
+{
+    visits *all = context;
+    ls_step_run *me = all->run;
+    for (int i = 0; i < all->count; i++)
+        all->parts[i].next =
+            all->parts[i].values ? (int)all->parts[i].replica->windows->buckets->count : 0;
+    if (!me->plan.parts.count)
+        return predict_alone(all->parts);
     const ls_traffic before = count_sums(me);
-    LS_TRY(ls_enqueue_serially(me, &me->evaluation));
+    LS_TRY(ls_enqueue_serially(me, &me->evaluation, fill_before, all));
     const ls_traffic after = count_sums(me);
     me->counts.before.bytes_sent -= after.bytes_sent - before.bytes_sent;
     me->counts.before.messages_sent -= after.messages_sent - before.messages_sent;
@@ -137,21 +191,35 @@ static int parts_here(const ls_step_run *me, int own)
     return count;
 }
 
-/* Evaluates by the members, in this process, of the replica of member `own`, divided or not. */
-static ls_status evaluate_replica(ls_step_run *me, int own, uint64_t most, ls_evaluation *out)
+/* Evaluates by the members, in this process, of the replica of member `own`, divided or not. Where
+ * parameters are in windows, they come from `values`, those of the whole model. */
+static ls_status evaluate_replica(ls_step_run *me, int own, float *values, uint64_t most,
+                                  ls_evaluation *out)
 {
-    const int replica = own / me->plan.places;
     const bool divided = me->plan.parts.count;
     ls_comm *const *comms = me->resources.ends[LS_MESSAGES].comms;
     ls_tested parts[LS_JOB_REPLICAS];
-    const int count = parts_here(me, own);
-    for (int i = 0; i < count; i++) {
-        const ls_member *m = &me->resources.members[own + i];
-        parts[i] = (ls_tested){m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
-    }
-    ls_status status = divided ? build_evaluation(me, replica) : LS_OK;
+    visits all = {.run = me, .count = parts_here(me, own)};
+    ls_status status = divided ? build_evaluation(me, own / me->plan.places) : LS_OK;
     if (!status)
-        status = ls_replica_evaluate(parts, count, divided ? predict : NULL, me, most, out);
+        status = ls_allocate("step", &all.parts, (size_t)all.count, sizeof *all.parts);
+    for (int i = 0; i < all.count && !status; i++) {
+        const ls_member *m = &me->resources.members[own + i];
+        visit *v = &all.parts[i];
+        *v = (visit){m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0), .member = own + i};
+        parts[i] = (ls_tested){m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
+        if (values)
+            status = ls_allocate("step", &v->values, v->replica->elements, sizeof *values);
+        if (v->values)
+            ls_graph_part_copy(v->replica->part, (ls_range){0, v->replica->elements}, v->values,
+                               values, true);
+    }
+    if (!status)
+        status = ls_replica_evaluate(parts, all.count, divided || values ? predict : NULL, &all,
+                                     most, out);
+    for (int i = 0; i < all.count && all.parts; i++)
+        free(all.parts[i].values);
+    free(all.parts);
     for (int i = 0; status && divided && comms[i]; i++)
         comms[i]->backend->abandon(comms[i]); /* for peers that wait for this process */
     if (status && me->plan.job->tensor)
@@ -175,50 +243,18 @@ static ls_status fetch(ls_step_run *me, ls_values which, int own)
     return status;
 }
 
-/* A forward pass whose parameters come from the host into windows. */
-typedef struct visit {
-    ls_replica *replica;
-    const ls_net *net;
-    const float *values; /* float32 [elements] */
-} visit;
-
-/* Moves each bucket into its window just before the first node that needs it. */
-static ls_status predict_in_windows(void *context)
-{
-    const visit *v = context;
-    const ls_windows *windows = v->replica->windows;
-    int next = (int)windows->buckets->count;
-    for (int n = 0; n + 1 < windows->graph->count; n++) {
-        for (const int need = ls_windows_need(windows, n); next > need;) {
-            const ls_range bucket = windows->buckets->items[--next];
-            LS_TRY(
-                ls_queue_write(v->replica->queue,
-                               (float *)v->replica->window + ls_windows_at(windows, bucket.first),
-                               v->values + bucket.first, bucket.count * sizeof *v->values));
-        }
-        LS_TRY(ls_net_node_enqueue(v->net, n, LS_NET_PREDICT, v->replica->queue));
-    }
-    return LS_OK;
-}
-
-/* Evaluates on a replica that has shares of the parameters. */
+/* Evaluates on replicas that have shares of the parameters. */
 static ls_status evaluate_in_windows(ls_step_run *me, int own, uint64_t most, ls_evaluation *out)
 {
     const ls_job *job = me->plan.job;
-    const ls_member *m = &me->resources.members[own];
-    const ls_tested part = {m->replica, ls_slice_piece_net(m->slice[LS_FULL], 0)};
-    const size_t elements = m->replica->elements;
-    float *values; /* of the model; then in the order of its slices, if it has any */
+    const size_t elements = job->model->graph->variables.elements;
+    float *values;
     ls_status status =
-        ls_comm_agree(job->comm, ls_allocate("step", &values, 2 * elements, sizeof *values));
+        ls_comm_agree(job->comm, ls_allocate("step", &values, elements, sizeof *values));
     if (!status)
         status = ls_steps_gather(me, LS_AVERAGES, values);
-    if (!status) {
-        ls_graph_part_copy(m->replica->part, (ls_range){0, elements}, values + elements, values,
-                           true);
-        visit v = {part.replica, part.net, values + elements};
-        status = ls_replica_evaluate(&part, 1, predict_in_windows, &v, most, out);
-    }
+    if (!status)
+        status = evaluate_replica(me, own, values, most, out);
     free(values);
     return status;
 }
@@ -273,19 +309,19 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     const bool served = plan->servers.servers;
     const int own = served ? 0 : ls_step_plan_own(plan);
     const ls_replica *r = me->resources.members[own].replica;
-    const bool shares = plan->sharing && run->job->average != 0;
+    const bool shares = plan->sharing && run->job->average != 0 && !plan->groups->windows.buckets;
     const bool fetches = served || shares || (plan->holder >= 0 && plan->holder != own);
     float *values = NULL;
     ls_status status = LS_OK;
     *out = (ls_evaluation){.accuracy = -1};
-    if (plan->groups->windows.buckets)
-        return evaluate_in_windows(me, own, most, out);
     if (fetches && !served)
         status = ls_comm_agree(run->job->comm, keep_values(me, own, false, &values));
     if (!status && fetches)
         status = fetch(me, LS_AVERAGES, own);
-    if (!status && r)
-        status = evaluate_replica(me, own, most, out);
+    if (plan->groups->windows.buckets)
+        status = evaluate_in_windows(me, own, most, out);
+    else if (!status && r)
+        status = evaluate_replica(me, own, NULL, most, out);
     if (!status && values)
         status = keep_values(me, own, true, &values);
     free(values);

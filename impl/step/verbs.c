@@ -53,13 +53,12 @@ void ls_forward(ls_step *s, int member)
     append_acts(s, "forward", member, end, ls_no_range);
 }
 
-/* Appends weight decay's part of the loss that is a bucket's in a window. */
-static void append_bucket_decay(ls_step *s, int member, int b)
+void ls_step_bucket_decay(ls_step *s, int member, int b)
 {
     ls_replica *r = ls_step_replica(s, member);
-    const ls_range bucket = ls_bucket(s, 0, b);
+    const ls_range bucket = ls_bucket(s, ls_place_of(s, member), b);
     ls_op_list ops = {0};
-    if (s->program->status || !r->decay)
+    if (s->program->status || !r || !r->decay)
         return;
     const bool first = (size_t)b + 1 == r->windows->buckets->count;
     const ls_status status = ls_replica_decay(r, bucket, first, &ops);
@@ -77,7 +76,7 @@ void ls_forward_bucket(ls_step *s, int member, int b)
         ls_forward(s, member);
         return;
     }
-    append_bucket_decay(s, member, b);
+    ls_step_bucket_decay(s, member, b);
     const ls_act *acts = acts_of(s, member, &count);
     size_t end = s->appended[member];
     while (end < count && acts[end].kind != LS_ACT_BACKWARD &&

@@ -6,7 +6,7 @@
  * The inner strategy runs a replica's slice of the batch over its places. Place m sums the
  * gradients of its variables with place m of the other replicas, each bucket as soon as backward
  * has made it final, and then updates them: as `mirrored` does or, with --hybrid-outer zero, as
- * `zero` in stages 1 and 2, where each of the D updates a share. An inner strategy is one line of
+ * `zero` does, where each of the D updates a share. An inner strategy is one line of
  * INNER_STRATEGIES: the word of --hybrid-inner, the strategy (its options' meaning, what it refuses
  * and what it sends), what the places of a replica do up to their gradients, what they do behind
  * the updates, and its options.
@@ -96,10 +96,15 @@ static const ls_strategy *between(const ls_declared_values *values)
 /* All replicas' passes node by node, and the sums of a bucket as soon as it is final. */
 static void build_by_node(ls_step *s)
 {
-    for (int n = 0; n < ls_nodes(s); n++)
+    for (int n = 0; n < ls_nodes(s); n++) {
+        for (int place = 0; place < ls_places(s); place++)
+            ls_gather_for_node(s, place, n, false);
         for (int r = 0; r < ls_replicas(s); r++)
             ls_split_node(s, r, n, false);
+    }
     for (int n = ls_nodes(s); n-- > 0;) {
+        for (int place = 0; place < ls_places(s); place++)
+            ls_gather_for_node(s, place, n, true);
         for (int r = 0; r < ls_replicas(s); r++)
             ls_split_node(s, r, n, true);
         for (int place = 0; place < ls_places(s); place++)
@@ -129,7 +134,7 @@ static void build(ls_step *s)
     for (int m = 0; m < ls_members(s); m++)
         for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
             ls_update(s, m, shares ? ls_share(s, m, b) : ls_bucket(s, ls_place_of(s, m), b));
-    for (int place = 0; place < ls_places(s) && shares; place++)
+    for (int place = 0; place < ls_places(s) && shares && !ls_step_job(s)->windows; place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
             ls_all_gather(s, place, b);
     for (int r = 0; r < ls_replicas(s); r++)
@@ -161,22 +166,17 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
             (!within->has || within->has(values, ranks, option)));
 }
 
-/* Stage 2 of split layers: all pieces of a replica pass a node before any passes the next one. */
+/* Stages 2 and 3 need all pieces of a replica to pass a node before any passes the next one. */
 static ls_status check_stage(const ls_job *job)
 {
     const int64_t stage = ls_declared_number(&job->options, &ls_option_zero_stage);
-    if (stage == 3)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--zero-stage",
-            "3 holds few layers' parameters whole at once, while places of a replica hold "
-            "theirs; use 1 or 2, or --hybrid-inner zero");
-    if (stage == 2 && (!job->tensor || job->stages > 1))
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--zero-stage",
-            "2 holds few layers' gradients whole at once, while the micro-batches of split "
-            "replicas pass all layers, one after the other; use 1, or --hybrid-inner "
-            "tensor-parallel without stages");
-    return LS_OK;
+    return stage == 1 || (job->tensor && job->stages <= 1)
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
+                         "%lld holds few layers whole at once, while the micro-batches of a "
+                         "replica's stages pass all layers, one after the other; use 1, or "
+                         "--hybrid-inner tensor-parallel without stages",
+                         (long long)stage);
 }
 
 static const ls_strategy *strategy_of(const ls_declared_values *values)

@@ -49,8 +49,8 @@ static void build(ls_step *s)
             ls_forward_bucket(s, r, b);
     }
     for (int b = 0; b < buckets; b++) {
-        if (ls_bucket_ahead(s, b) >= 0)
-            ls_all_gather(s, 0, ls_bucket_ahead(s, b));
+        if (ls_bucket_ahead(s, 0, b) >= 0)
+            ls_all_gather(s, 0, ls_bucket_ahead(s, 0, b));
         for (int r = 0; r < n; r++)
             ls_backward(s, r, ls_bucket(s, 0, b));
         ls_reduce_scatter(s, 0, b);

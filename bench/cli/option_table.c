@@ -161,7 +161,7 @@ static const ls_option general[] = {
      .of = reduces},
     {"bucket-bytes", "SIZE", "auto", "bytes", "bucket of an all-reduce: 25MiB; 0: one per variable",
      RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_bucket, IN_CASE(bucket_bytes),
-     .applies = ls_case_has_buckets, .of = has_buckets, .concerns = "--reduce fast"},
+     .applies = ls_case_has_buckets, .of = has_buckets, .late = true, .concerns = "--reduce fast"},
     {"comm", "auto|thread" COMM_MPI COMM_NCCL "|device", "auto", "", COMM_HELP,
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_comm, IN_CASE(comm)},
     {"ranks", "N", "1", "ranks", "ranks as threads of this process (--comm thread)",

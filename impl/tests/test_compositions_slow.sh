@@ -50,15 +50,15 @@ ranks=yes
 without_ranks >why && ranks=no
 hybrid="--strategy hybrid --hybrid-replicas"
 stage="--pipeline-microbatches 2 --pipeline-schedule 1f1b"
-printf '%-8s %-9s %-7s %-44s %s\n' replicas stages slices "devices (D x S x t)" digest
+printf '%-8s %-9s %-7s %-32s %s\n' replicas stages slices "devices (D x S x t)" digest
 for data in data zero:1 zero:2 zero:3; do
     how=${data#zero:}
     for shape in none:none pipeline:none none:tensor pipeline:tensor; do
         case $shape in
-            none:none) sizes="2,1,1 3,1,1 5,1,1 12,1,1" ;;
-            pipeline:none) sizes="1,2,1 2,2,1 2,3,1 3,2,1 3,4,1" ;;
-            none:tensor) sizes="1,1,2 2,1,2 2,1,3 3,1,3 3,1,4" ;;
-            pipeline:tensor) sizes="1,2,2 2,2,2 2,2,3 2,3,2 3,2,2" ;;
+            none:none) sizes="2,1,1 5,1,1 12,1,1" ;;
+            pipeline:none) sizes="2,2,1 2,3,1 3,4,1" ;;
+            none:tensor) sizes="2,1,2 2,1,3 3,1,4" ;;
+            pipeline:tensor) sizes="2,2,2 2,2,3 3,2,2" ;;
         esac
         said= last=
         for size in $sizes; do
@@ -81,7 +81,7 @@ for data in data zero:1 zero:2 zero:3; do
             fi
         done
         said=${said%,}
-        printf '%-8s %-9s %-7s %-44s %s\n' "$data" "${shape%:*}" "${shape#*:}" "${said# }" "$last"
+        printf '%-8s %-9s %-7s %-32s %s\n' "$data" "${shape%:*}" "${shape#*:}" "${said# }" "$last"
     done
 done
 [ $ranks = yes ] && echo "those of up to 8 devices and several replicas on as many ranks, too"
@@ -91,13 +91,14 @@ three="$hybrid 2 --hybrid-inner tensor-parallel --hybrid-stages 2 $stage --hybri
     ranked "three axes, devices $shape" ${shape% *} $three --devices ${shape#* }
 done
 # Buckets, algorithms, a tail, links, moving averages and weight decay, a flipped bit, and files.
-for more in "--bucket-bytes 0" "--bucket-bytes 2KiB --allreduce direct" "--link latency=20us,bandwidth=1GB/s" "--capture no" \
+for more in "--bucket-bytes 0" "--zero-stage 3 --zero-windows 3 --bucket-bytes 0" "--zero-stage 3 --zero-reshard no" "--bucket-bytes 2KiB --allreduce direct" "--link latency=20us,bandwidth=1GB/s" "--capture no" \
     "--cores-per-device 2 --bucket-bytes 1KiB"; do
-    lockstep run $small --cpu-devices 4 --strategy hybrid --hybrid-outer zero --devices 4 --hybrid-inner \
-        model-parallel,pipeline,tensor-parallel $more
-    rows "$more" "len(rows) == 3 and all(r['result']['status'] == 'ok' for r in rows)"
+    inner=model-parallel,pipeline,tensor-parallel count=3
+    [[ $more != *stage* ]] || { inner=tensor-parallel count=1; }
+    lockstep run $small --cpu-devices 4 --strategy hybrid --hybrid-outer zero --devices 4 --hybrid-inner $inner $more
+    rows "$more" "len(rows) == $count and all(r['result']['status'] == 'ok' for r in rows)"
     rows "$more: counted as by formula" "$counted"
-    cells=$((cells + 3))
+    cells=$((cells + count))
 done
 tail="--model mlp:784-19-16-17-10 --data synthetic:50 --batch 20 --epochs 2 --warmup 0 --results none --format jsonl --cpu-devices 6"
 lockstep run $tail --strategy hybrid --hybrid-outer zero --devices 6 --hybrid-replicas 3 --hybrid-inner pipeline,tensor-parallel \
@@ -113,6 +114,9 @@ same "averages and weight decay, groups of zero with slices" 2
 lockstep run $decays --reduce exact --micro-splits 3 --strategy hybrid --hybrid-outer zero --devices 4 --hybrid-inner \
     pipeline,tensor-parallel
 same "averages and weight decay, zero outside" 2
+lockstep run $decays --reduce exact --micro-splits 3 --strategy hybrid --hybrid-outer zero --devices 4 --hybrid-inner \
+    tensor-parallel --zero-stage 2,3
+same "averages and weight decay, stages 2 and 3 outside" 2
 lockstep run $small --cpu-devices 4 --strategy hybrid --hybrid-outer zero --devices 4 --hybrid-inner tensor-parallel \
     --inject bitflip=0:1 --inject bitflip=3:1
 rows "flipped bits" "len(rows) == 2 and all('step 1' in r['equivalence']['oracle'] for r in rows)"

@@ -75,6 +75,8 @@ typedef struct ls_replica {
     void *average;         /**< real [stated]: moving averages, if it updates; else NULL */
     double *squares;       /**< [blocks of the whole model] sums of the gradient's squares; NULL:
                                 it clips no gradient */
+    double *own_squares;   /**< [blocks of its part] the same in its own order, if a part's buckets
+                                are shared; else `squares` */
     ls_clip *clip;         /**< [1] what follows from these; NULL: likewise */
     ls_step_state *state;  /**< argument block of training */
     double *loss;          /**< [LS_REPLICA_LOSSES] parts of the loss; one in fast mode */
@@ -142,6 +144,10 @@ typedef enum ls_decay_left { LS_DECAY_TO_ADD, LS_DECAY_INCLUDED } ls_decay_left;
 ls_status ls_replica_square(ls_replica *replica, ls_range range, ls_decay_left decay,
                             ls_op_list *ops);
 
+/** Appends copies of all sums in its own order to where they are in the whole model, if these
+ * differ. */
+ls_status ls_replica_place_squares(ls_replica *replica, ls_op_list *ops);
+
 /** Appends what follows from all blocks' sums: the norm and the factor. */
 ls_status ls_replica_clip(ls_replica *replica, ls_op_list *ops);
 
@@ -170,6 +176,9 @@ ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops)
 /** Sets its part of the model's parameters, float32 [elements of the model], optimizer state to
  * zero, and the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
+
+/** Sets its part of the model's parameters alone; it has them whole, not in windows. */
+ls_status ls_replica_set(ls_replica *replica, const float *parameters);
 
 /** The variables themselves, or their moving averages, if they have any. */
 typedef enum ls_values { LS_VALUES, LS_AVERAGES } ls_values;

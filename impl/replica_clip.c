@@ -4,6 +4,7 @@
  * model, and what follows from those of all blocks; see replica.h and square_sums in kernel.h.
  */
 #include "common/base/grow.h"
+#include "common/comm/comm_sums.h"
 #include "impl/replica.h"
 
 #include <stdlib.h>
@@ -24,17 +25,22 @@ static const ls_variables *whole_of(const ls_replica *r)
                                      : &r->job->model->graph->variables;
 }
 
-static size_t count_blocks(const ls_replica *r)
+static size_t count_blocks(const ls_variables *v)
 {
-    return ls_blocks_before(whole_of(r), whole_of(r)->elements);
+    return ls_blocks_before(v, v->elements);
 }
 
 ls_status ls_replica_take_clip(ls_replica *r)
 {
     if (!clips(r))
         return LS_OK;
-    LS_TRY(ls_replica_take(r, "squares", LS_MEMORY_WORKSPACE, count_blocks(r) * sizeof *r->squares,
-                           &r->squares));
+    LS_TRY(ls_replica_take(r, "squares", LS_MEMORY_WORKSPACE,
+                           count_blocks(whole_of(r)) * sizeof *r->squares, &r->squares));
+    r->own_squares = r->squares;
+    if (r->shares.buckets && &r->graph->variables != whole_of(r))
+        LS_TRY(ls_replica_take(r, "squares", LS_MEMORY_WORKSPACE,
+                               count_blocks(&r->graph->variables) * sizeof *r->squares,
+                               &r->own_squares));
     return ls_replica_take(r, "clip", LS_MEMORY_WORKSPACE, sizeof *r->clip, &r->clip);
 }
 
@@ -51,6 +57,14 @@ typedef struct where {
     size_t gradient, weight;
 } where;
 
+/* Where an element of variable number v of its part is in the whole. */
+static size_t whole_at(const ls_replica *r, size_t v, size_t element)
+{
+    const size_t *in = !r->part ? NULL : r->part->split ? r->part->at : r->part->whole;
+    const ls_variable *its = &r->graph->variables.items[v];
+    return (in ? in[v] : its->offset) + element - its->offset;
+}
+
 /* Appends the sums of a run of blocks that are next to each other in the whole model. */
 static ls_status append_run(ls_replica *r, where at, const run_of *run, size_t block,
                             ls_op_list *ops)
@@ -62,7 +76,7 @@ static ls_status append_run(ls_replica *r, where at, const run_of *run, size_t b
                                       .weight = (char *)r->parameters + at.weight * real,
                                       .ranges = run->items,
                                       .range_count = run->count,
-                                      .sums = r->squares + block};
+                                      .sums = r->own_squares + block};
     ls_op *op;
     LS_TRY(r->kernels->table->square_sums(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
@@ -79,9 +93,9 @@ static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left dec
         const ls_range both = ls_range_common((ls_range){v->offset, v->count}, range);
         if (!both.count)
             continue;
-        const size_t *in = !r->part ? NULL : r->part->split ? r->part->at : r->part->whole;
-        const size_t whole = (in ? in[i] : v->offset) + both.first - v->offset;
-        const size_t block = ls_blocks_before(whole_of(r), whole);
+        const size_t block = r->own_squares == r->squares
+                                 ? ls_blocks_before(whole_of(r), whole_at(r, i, both.first))
+                                 : ls_blocks_before(variables, both.first);
         if (run->count && block != next) {
             LS_TRY(append_run(r, at, run, begin, ops));
             run->count = 0;
@@ -114,9 +128,28 @@ ls_status ls_replica_square(ls_replica *r, ls_range range, ls_decay_left decay, 
     return status;
 }
 
+ls_status ls_replica_place_squares(ls_replica *r, ls_op_list *ops)
+{
+    const ls_variables *variables = &r->graph->variables;
+    for (size_t i = 0; i < variables->count && r->own_squares != r->squares; i++) {
+        const ls_variable *v = &variables->items[i];
+        const size_t floats =
+            (size_t)ls_square_blocks((int64_t)v->count) * sizeof(double) / sizeof(float);
+        const ls_sum_step copy = {
+            (float *)(r->squares + ls_blocks_before(whole_of(r), whole_at(r, i, v->offset))),
+            (float *)(r->own_squares + ls_blocks_before(variables, v->offset)), NULL};
+        ls_op *op;
+        if (v->offset >= r->owned)
+            break;
+        LS_TRY(ls_sums_make(r->device, "square_sums.copy", &copy, 1, floats, &op));
+        LS_TRY(ls_op_list_add(ops, op));
+    }
+    return LS_OK;
+}
+
 ls_status ls_replica_clip(ls_replica *r, ls_op_list *ops)
 {
-    const ls_clip_factor_args args = {.count = (int64_t)count_blocks(r),
+    const ls_clip_factor_args args = {.count = (int64_t)count_blocks(whole_of(r)),
                                       .sums = r->squares,
                                       .most = r->job->clip,
                                       .clip = r->clip};

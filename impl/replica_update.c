@@ -197,20 +197,24 @@ ls_status ls_replica_decay(ls_replica *r, ls_range bucket, bool first, ls_op_lis
 {
     const char *weight = (const char *)r->window +
                          ls_windows_at(r->windows, bucket.first) * r->kernels->table->real_bytes;
-    double *sum = r->decay, *nothing = r->decay + 1, *part = r->decay + 2;
+    double *nothing = r->decay + 1, *part = r->decay + 2;
     ls_op *op;
-    if (first) {
-        const ls_add_loss_args zero = {.a = nothing, .b = nothing, .out = sum};
-        LS_TRY(r->kernels->table->add_loss(r->kernels, &zero, &op));
+    for (size_t i = 0; i < r->decay_parts; i++) {
+        double *sum = r->decay + (i ? 2 + i : 0);
+        const ls_add_loss_args zero = {.a = nothing, .b = nothing, .out = sum},
+                               add = {.a = sum, .b = part, .out = sum};
+        if (first) {
+            LS_TRY(r->kernels->table->add_loss(r->kernels, &zero, &op));
+            LS_TRY(ls_op_list_add(ops, op));
+        }
+        const size_t before = ops->count;
+        LS_TRY(append_decay_loss(r, bucket, weight, i, part, ops));
+        if (ops->count == before)
+            continue;
+        LS_TRY(r->kernels->table->add_loss(r->kernels, &add, &op));
         LS_TRY(ls_op_list_add(ops, op));
     }
-    const size_t before = ops->count;
-    LS_TRY(append_decay_loss(r, bucket, weight, 0, part, ops));
-    if (ops->count == before)
-        return LS_OK;
-    const ls_add_loss_args add = {.a = sum, .b = part, .out = sum};
-    LS_TRY(r->kernels->table->add_loss(r->kernels, &add, &op));
-    return ls_op_list_add(ops, op);
+    return LS_OK;
 }
 
 /* sum(lo, hi) of exact mode's tree over slices. */
@@ -252,50 +256,41 @@ static ls_step_state state_at_start(const ls_job *job)
                            .learning_rate = rate->initial * power};
 }
 
-/* Copies a slab of the model's parameters into consecutive elements of a buffer; `out`: back. */
-static ls_status move_slab(const ls_replica *r, const ls_slab *slab, float *here, size_t count,
-                           float *there, bool out)
+/* Copies the model's parameters into a range of a buffer of its part, which is at `flat`; `out`:
+ * back. */
+static ls_status move(const ls_replica *r, float *flat, ls_range range, float *model, bool out)
 {
+    const size_t bytes = range.count * sizeof *flat;
     float *packed;
-    LS_TRY(ls_allocate("replica", &packed, count, sizeof *packed));
+    if (!r->part) /* one copy */
+        return out ? ls_queue_read(r->queue, model + range.first, flat, bytes)
+                   : ls_queue_write(r->queue, flat, model + range.first, bytes);
+    LS_TRY(ls_allocate("replica", &packed, range.count, sizeof *packed));
     if (!out)
-        ls_slab_copy(slab, packed, there, true);
-    ls_status status = out ? ls_queue_read(r->queue, packed, here, count * sizeof *packed)
-                           : ls_queue_write(r->queue, here, packed, count * sizeof *packed);
+        ls_graph_part_copy(r->part, range, packed, model, true);
+    ls_status status = out ? ls_queue_read(r->queue, packed, flat, bytes)
+                           : ls_queue_write(r->queue, flat, packed, bytes);
     if (!status && out)
-        ls_slab_copy(slab, packed, there, false);
+        ls_graph_part_copy(r->part, range, packed, model, false);
     free(packed);
     return status;
 }
 
-/* Copies the model's parameters into the first `elements` of a buffer of its part; `out`: back. */
-static ls_status move(const ls_replica *r, float *flat, size_t elements, float *model, bool out)
+static ls_status move_first(const ls_replica *r, float *flat, size_t count, float *model, bool out)
 {
-    const ls_variables *variables = &r->graph->variables;
-    if (!r->part) /* one copy */
-        return out ? ls_queue_read(r->queue, model, flat, elements * sizeof *flat)
-                   : ls_queue_write(r->queue, flat, model, elements * sizeof *flat);
-    for (size_t i = 0; i < variables->count && variables->items[i].offset < elements; i++) {
-        float *here = flat + variables->items[i].offset, *there = model + r->part->whole[i];
-        const size_t bytes = variables->items[i].count * sizeof *here;
-        if (r->part->slabs)
-            LS_TRY(move_slab(r, &r->part->slabs[i], here, variables->items[i].count, there, out));
-        else
-            LS_TRY(out ? ls_queue_read(r->queue, there, here, bytes)
-                       : ls_queue_write(r->queue, here, there, bytes));
-    }
-    return LS_OK;
+    return move(r, flat, (ls_range){0, count}, model, out);
 }
 
 /* The same for a buffer of what it updates, which a replica with shares has of these. */
 static ls_status move_shares(const ls_replica *r, float *flat, float *model, bool out)
 {
     if (!r->shares.buckets)
-        return move(r, flat, r->owned, model, out);
+        return move_first(r, flat, r->owned, model, out);
     for (size_t b = 0; b < r->shares.buckets->count; b++) {
         const ls_range share =
             ls_bucket_share(r->shares.buckets, b, r->shares.share, r->shares.count);
-        LS_TRY(move(r, flat, share.count, model + share.first, out));
+        if (share.count)
+            LS_TRY(move(r, flat, share, model, out));
         flat += share.count;
     }
     return LS_OK;
@@ -306,12 +301,17 @@ ls_status ls_replica_gather(ls_replica *r, ls_values values, float *parameters)
     if (values == LS_AVERAGES && r->average)
         return move_shares(r, r->average, parameters, true);
     return r->windows ? move_shares(r, r->parameters, parameters, true)
-                      : move(r, r->parameters, r->owned, parameters, true);
+                      : move_first(r, r->parameters, r->owned, parameters, true);
 }
 
 ls_status ls_replica_gradient(ls_replica *r, float *gradient)
 {
-    return move(r, r->gradients, r->elements, gradient, true);
+    return move_first(r, r->gradients, r->elements, gradient, true);
+}
+
+ls_status ls_replica_set(ls_replica *r, const float *parameters)
+{
+    return move_first(r, r->parameters, r->elements, (float *)parameters, false);
 }
 
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
@@ -319,8 +319,7 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     const ls_step_state start = state_at_start(r->job);
     const size_t real = r->kernels->table->real_bytes;
     float *model = (float *)parameters;
-    LS_TRY(r->windows ? move_shares(r, r->parameters, model, false)
-                      : move(r, r->parameters, r->elements, model, false));
+    LS_TRY(r->windows ? move_shares(r, r->parameters, model, false) : ls_replica_set(r, model));
     void *zeros;
     ls_status status = ls_allocate("replica", &zeros, r->elements, real);
     for (int i = 0; i < r->slots && !status; i++)

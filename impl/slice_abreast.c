@@ -250,18 +250,23 @@ static ls_status build_meeting(const plan *p, int n, bool backward, ls_op_list *
 
 /* ---- Passes --------------------------------------------------------------------------------- */
 
-/* Appends the reduction of a node's sums, and the second halves. */
+/* Appends the reduction of a node's sums, and the second halves. Where layers are split over
+ * places, what is between the halves is no act. */
 static ls_status build_rest(const plan *p, int n, bool backward)
 {
-    const ls_act_kind kind = backward ? LS_ACT_BACKWARD : LS_ACT_FORWARD;
     ls_slice *s = p->s;
+    const bool split = s->options.replica->graph->slices.places > 1;
+    const ls_act_kind whole = backward ? LS_ACT_BACKWARD : LS_ACT_FORWARD,
+                      rest = backward ? LS_ACT_BACKWARD_REST : LS_ACT_FORWARD_REST;
     ls_act *meet;
-    if (!s->options.synced)
+    if (!s->options.synced && !split)
         return LS_OK;
-    LS_TRY(ls_slice_act(s, kind, 0, n, &meet));
-    LS_TRY(build_meeting(p, n, backward, &meet->own));
+    if (s->options.synced) {
+        LS_TRY(ls_slice_act(s, whole, 0, n, &meet));
+        LS_TRY(build_meeting(p, n, backward, &meet->own));
+    }
     for (int piece = 0; piece < s->piece_count; piece++)
-        LS_TRY(ls_slice_act_node(s, kind, piece, n,
+        LS_TRY(ls_slice_act_node(s, split ? rest : whole, piece, n,
                                  backward ? LS_NET_BACKWARD_REST : LS_NET_FORWARD_REST));
     return LS_OK;
 }
@@ -273,8 +278,15 @@ static ls_status build_forward(const plan *p, int n)
     return build_rest(p, n, false);
 }
 
-/* Adds a node's gradients of two levels. */
-static ls_status add_gradients(const plan *p, int n, size_t into, size_t from)
+/* The last act belongs to a node's pass over a piece. */
+static void belongs(ls_slice *s, int piece, int node)
+{
+    s->acts[s->act_count - 1].piece = piece;
+    s->acts[s->act_count - 1].node = node;
+}
+
+/* Adds a node's gradients of two levels, behind piece number `behind`. */
+static ls_status add_gradients(const plan *p, int n, int behind, size_t into, size_t from)
 {
     ls_range left;
     const ls_windows *windows = p->s->options.replica->gradient_windows;
@@ -283,6 +295,7 @@ static ls_status add_gradients(const plan *p, int n, size_t into, size_t from)
     while (left.count) {
         const ls_range part = windows ? ls_windows_part(windows, left) : left;
         LS_TRY(ls_slice_add(p->s, into, from, part));
+        belongs(p->s, behind, n);
         left.first += part.count;
         left.count -= part.count;
     }
@@ -297,7 +310,7 @@ static ls_status build_tree(const plan *p, int n, int64_t lo, int64_t hi, size_t
     const int64_t mid = ls_slice_middle(lo, hi);
     LS_TRY(build_tree(p, n, lo, mid, level));
     LS_TRY(build_tree(p, n, mid, hi, level + 1));
-    return add_gradients(p, n, level, level + 1);
+    return add_gradients(p, n, number_of(p, hi - 1), level, level + 1);
 }
 
 /* With windows, a node's gradients are final after its last act. The injected fault is in the first
@@ -312,6 +325,7 @@ static ls_status end_node(const plan *p, int n)
         return LS_OK;
     if (ls_range_common(final, (ls_range){windows->buckets->items[0].first, 1}).count)
         LS_TRY(ls_slice_fault(s, windows->buckets->items[0]));
+    belongs(s, s->piece_count - 1, n);
     s->acts[s->act_count - 1].final = final;
     return LS_OK;
 }

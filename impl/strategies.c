@@ -51,7 +51,8 @@ bool ls_strategy_divides(const ls_strategy *strategy, const ls_declared_values *
 
 bool ls_strategy_shares(const ls_strategy *strategy, const ls_declared_values *values)
 {
-    return inner_of(strategy, values)->shares;
+    const ls_strategy *outer = strategy->outer ? strategy->outer(values) : strategy;
+    return inner_of(strategy, values)->shares || outer->shares;
 }
 
 bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values)

@@ -37,6 +37,9 @@ void ls_node_passes(ls_step *step, int replica);
 void ls_stage_passes(ls_step *step, int replica);
 void ls_split_passes(ls_step *step, int replica);
 
+/** A pass of one node of split layers over all pieces of a replica (tensor_parallel.c). */
+void ls_split_node(ls_step *step, int replica, int node, bool backward);
+
 /** The options of `ps`, and the entries of its ls_strategy that read them (ps_options.c). */
 extern const ls_declared_option *const ls_ps_declared[];
 bool ls_ps_has(const ls_declared_values *values, int ranks, const ls_declared_option *option);

@@ -151,7 +151,8 @@ struct ls_strategy {
     bool reduces;       /**< reduces gradients by all-reduces, in buckets */
     bool shares;        /**< with `reduces`: each replica updates its share of every bucket, and has
                              optimizer state and averages of no more (ls_bucket_share); the replicas
-                             of each group, if the job has groups (ls_job.split_replicas) */
+                             of each group, if the job has groups (ls_job.split_replicas); where
+                             these are divided, those at the same place of all */
     /** The replicas whose parameters replica `replica` of `count` averages with its own
      * (ls_average): writes their numbers, ascending, to `out` [count]; returns how many. NULL: all
      * replicas average, or none. */
@@ -163,6 +164,9 @@ struct ls_strategy {
     /** The strategy inside each of its replicas, with these values, whose `variables`, `shares` and
      * `syncs_statistics` it has. NULL: there is none. */
     const ls_strategy *(*inner)(const ls_declared_values *values);
+    /** The strategy between its replicas, if it divides them, whose `shares` it has, too. NULL: it
+     * has its own. */
+    const ls_strategy *(*outer)(const ls_declared_values *values);
     /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
     /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL: none do. */

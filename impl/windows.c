@@ -3,6 +3,7 @@
 #include "impl/windows.h"
 
 #include "common/base/grow.h"
+#include "common/nn/graph_split.h"
 
 #include <stdlib.h>
 
@@ -164,18 +165,40 @@ int ls_windows_ahead(const ls_windows *w, int unit)
 
 /* ---- The check ------------------------------------------------------------------------------- */
 
-ls_status ls_windows_check(const ls_job *job)
+/* Raises *least to how many windows a part (NULL: the model) needs at once. */
+static ls_status need_of(const ls_job *job, const ls_graph_part *part, int *least)
 {
-    const ls_graph *graph = job->model->graph;
-    ls_buckets buckets;
-    ls_windows windows;
-    if (!job->windows_given)
-        return LS_OK;
-    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, false, &buckets));
-    ls_status status = ls_windows_open(graph, &buckets, 1, true, &windows);
-    const int least = windows.count;
+    const ls_graph *graph = part ? part->graph : job->model->graph;
+    ls_buckets buckets = {0};
+    ls_windows windows = {0};
+    ls_status status = ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
+                                       job->bucket_bytes, false, &buckets);
+    if (!status)
+        status = ls_windows_open(graph, &buckets, 1, true, &windows);
+    *least = windows.count > *least ? windows.count : *least;
     ls_windows_close(&windows);
     ls_buckets_close(&buckets);
+    return status;
+}
+
+ls_status ls_windows_check(const ls_job *job)
+{
+    ls_graph_part split = {0};
+    ls_graph_parts parts = {0};
+    ls_status status = LS_OK;
+    int least = 1;
+    if (!job->windows_given)
+        return LS_OK;
+    if (ls_job_splits(job) > 1 || job->tensor)
+        status = ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &split);
+    if (!status && job->tensor)
+        status = ls_graph_split_places(&split, NULL, 1, ls_job_across(job), &parts);
+    for (int p = 0; p < parts.count && !status; p++)
+        status = need_of(job, &parts.parts[p], &least);
+    if (!status && !parts.count)
+        status = need_of(job, split.graph ? &split : NULL, &least);
+    ls_graph_parts_close(&parts);
+    ls_graph_part_close(&split);
     LS_TRY(status);
     return job->windows >= least
                ? LS_OK

@@ -79,10 +79,7 @@ bool ls_case_is_exact(const ls_case *one)
 
 bool ls_case_has_slices(const ls_case *one)
 {
-    ls_job job = {0};
-    ls_case_job(one, &job);
-    return ls_case_is_exact(one) && one->strategy->slices &&
-           (job.tensor || one->strategy != &ls_strategy_hybrid);
+    return ls_case_is_exact(one) && one->strategy->slices;
 }
 
 bool ls_case_convolves(const ls_case *one)

@@ -388,6 +388,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     LS_TRY(ls_gate_agree(c->comm, gate));
     if (gate->pass && steps && !gate->interrupted)
         LS_TRY(ls_gate_traffic(c->run[CANDIDATE].run, gate));
+    LS_TRY(ls_gate_owners(&c->run[CANDIDATE], gate));
     if (!*gate->diverged)
         ls_values_diverged(c->variables, c->values[CANDIDATE], gate->steps, gate->diverged);
     LS_TRY(ls_world_agree(c->comm, keep_results(c, steps, gate)));

@@ -90,7 +90,11 @@ ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64
  * orders may wait for each other for ever. All ranks call it. */
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
 
-/** The same for a strategy that is not meant to be equal, in its own session. */
+/** Checks that each element of the model has exactly one owner, who updates it once in a step. All
+ * ranks call it. */
+ls_status ls_gate_owners(const ls_session *candidate, ls_gate *gate);
+
+/** ls_gate_step for a strategy that is not meant to be equal, in its own session. */
 ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_gate *out);
 

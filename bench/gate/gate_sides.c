@@ -29,10 +29,9 @@ ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64
     return LS_OK;
 }
 
-/* Checks the tasks before any of them runs. */
-ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)
+/* All ranks agree on what a check found. */
+static ls_status agree_on(const ls_session *candidate, ls_status status, ls_gate *gate)
 {
-    ls_status status = ls_steps_check(candidate->run);
     if (ls_status_code(status) == LS_CODE_CHECK) {
         ls_gate_wrong(gate, "%s", ls_status_text(status));
         ls_status_free(status);
@@ -40,6 +39,17 @@ ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)
     }
     LS_TRY(ls_world_agree(candidate->job.comm, status));
     return ls_gate_agree(candidate->job.comm, gate);
+}
+
+/* Checks the tasks before any of them runs. */
+ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate)
+{
+    return agree_on(candidate, ls_steps_check(candidate->run), gate);
+}
+
+ls_status ls_gate_owners(const ls_session *candidate, ls_gate *gate)
+{
+    return agree_on(candidate, gate->pass ? ls_steps_owners(candidate->run) : LS_OK, gate);
 }
 
 ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_case *plan,

@@ -9,9 +9,11 @@
 
 #include <string.h>
 
+/* Not of split replicas, whose split saves and costs, too. */
 bool ls_row_has_shares(const json_t *row)
 {
-    return json_object_get(json_object_get(row, "case"), "zero_stage");
+    const json_t *its = json_object_get(row, "case");
+    return json_object_get(its, "zero_stage") && !json_object_get(its, "hybrid_outer");
 }
 
 /* The row's case without what may differ, as a row. */

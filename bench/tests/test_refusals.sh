@@ -205,7 +205,7 @@ refused 2 '--devices|32 columns|33' $split --strategy tensor-parallel --devices 
 refused 2 '--micro-splits|fewer|3 devices' $split --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 2
 refused 2 '--micro-splits|32 columns|40' $split --reduce exact --micro-splits 40
 refused 2 '--micro-splits|concerns no case' $split --strategy tensor-parallel --devices 2 --micro-splits 4
-refused 2 'hybrid with --hybrid-inner tensor-parallel' $split --strategy hybrid --devices 4 --reduce exact --micro-splits 2
+refused 2 '--zero-stage|stages' $split --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 --hybrid-outer zero --zero-stage 3 --devices 8
 refused 2 '--micro-splits|missing|2 devices' $split --strategy tensor-parallel --devices 2 --reduce exact
 refused 2 '--allreduce|library' $split --strategy tensor-parallel --devices 2 --allreduce library
 refused 2 '2 heads|3' run --model gpt:2-2-16-8-64 --data synthetic:100 --results none --strategy tensor-parallel --devices 3

@@ -8,14 +8,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-void ls_slab_copy(const ls_slab *slab, float *here, float *there, bool back)
+/* Visits elements `some` of a slab; number `at` of the range is the first of them. */
+static void each_of_slab(const ls_slab *slab, ls_range some, size_t at, size_t whole,
+                         ls_graph_part_visit *visit, void *context)
 {
-    const size_t bytes = slab->width * sizeof *here;
-    for (size_t r = 0; r < slab->rows; r++)
-        for (size_t k = 0; k < slab->ranges; k++, here += slab->width) {
-            float *other = there + r * slab->row_stride + k * slab->range_stride;
-            memcpy(back ? here : other, back ? other : here, bytes);
-        }
+    const size_t end = some.first + some.count;
+    for (size_t i = some.first, count; i < end; i += count, at += count) {
+        const size_t range = i / slab->width, in = i % slab->width;
+        count = slab->width - in < end - i ? slab->width - in : end - i;
+        visit(context, at,
+              whole + range / slab->ranges * slab->row_stride +
+                  range % slab->ranges * slab->range_stride + in,
+              count);
+    }
+}
+
+void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_visit *visit,
+                        void *context)
+{
+    if (!part) {
+        visit(context, 0, range.first, range.count);
+        return;
+    }
+    for (size_t v = 0; v < part->graph->variables.count; v++) {
+        const ls_variable *its = &part->graph->variables.items[v];
+        const ls_range both = ls_range_common(range, (ls_range){its->offset, its->count});
+        const ls_slab all = {.rows = 1, .ranges = 1, .width = its->count};
+        if (both.count)
+            each_of_slab(part->slabs ? &part->slabs[v] : &all,
+                         (ls_range){both.first - its->offset, both.count}, both.first - range.first,
+                         part->whole[v], visit, context);
+    }
+}
+
+typedef struct copied {
+    float *here, *model;
+    bool back;
+} copied;
+
+static void copy(void *context, size_t at, size_t model, size_t count)
+{
+    const copied *c = context;
+    float *here = c->here + at, *there = c->model + model;
+    memcpy(c->back ? here : there, c->back ? there : here, count * sizeof *here);
+}
+
+void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, float *model,
+                        bool back)
+{
+    copied c = {here, model, back};
+    ls_graph_part_each(part, range, copy, &c);
 }
 
 ls_status ls_graph_part_note(ls_graph_part *part, size_t v, size_t whole, ls_slab slab, size_t at)

@@ -18,10 +18,6 @@ typedef struct ls_slab {
     size_t rows, row_stride, ranges, range_stride, width;
 } ls_slab;
 
-/** Copies a slab of consecutive elements from `here` to where it is in the whole, from its first
- * element `there` on; `back`: the other way. */
-void ls_slab_copy(const ls_slab *slab, float *here, float *there, bool back);
-
 /** One place's part. */
 typedef struct ls_graph_part {
     ls_graph *graph;
@@ -77,6 +73,20 @@ ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int place
 /** Zero-filled ones hold nothing. */
 void ls_graph_part_close(ls_graph_part *part);
 void ls_graph_parts_close(ls_graph_parts *parts);
+
+/** Elements of a part's range that are next to each other in the model, too: number `at` of the
+ * range is the model's element `model`. */
+typedef void ls_graph_part_visit(void *context, size_t at, size_t model, size_t count);
+
+/** Visits elements `range` of the part's flat buffer, in order. NULL: the part is the whole model.
+ */
+void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_visit *visit,
+                        void *context);
+
+/** Copies elements `range` of the part's flat buffer, one after the other at `here`, to where they
+ * are in the model's; `back`: the other way. */
+void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, float *model,
+                        bool back);
 
 /** Whether a place has a node of the whole. */
 static inline bool ls_graph_parts_have(const ls_graph_parts *parts, int place, int node)

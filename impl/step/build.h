@@ -35,6 +35,10 @@ ls_replica *ls_step_replica(const ls_step *step, int member);
 /** Index, in the member's buffers, of the first element of a range of the model's flat buffers. */
 size_t ls_step_offset(const ls_step *step, int member, ls_range range);
 
+/** Appends weight decay's part of the loss that is a bucket's in a window, if the member has it. */
+void ls_step_bucket_decay(ls_step *step, int member, int b);
+/** Whether the member's pieces run node by node, each node's gradients final before the next's. */
+bool ls_step_by_node(const ls_step *step, int member);
 /** Appends a task of a piece's acts of `kinds` (bits 1 << kind), of one node or all (-1); none if
  * they have no operations. */
 void ls_step_append_acts(ls_step *step, const char *verb, int member, int piece, unsigned kinds,

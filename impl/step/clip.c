@@ -129,6 +129,15 @@ static void append_factor(ls_step *s, int member)
     ls_task_of(s->program, "clip", member, ls_no_range, &ops, status);
 }
 
+/* What the members of a group told each other goes to where it is in the whole model. */
+static void append_placing(ls_step *s, int member)
+{
+    ls_op_list ops = {0};
+    const ls_status status = ls_replica_place_squares(ls_step_replica(s, member), &ops);
+    if (ops.count || status)
+        ls_task_of(s->program, "squares", member, ls_no_range, &ops, status);
+}
+
 /* ---- Exchange -------------------------------------------------------------------------------- */
 
 static ls_span squares_at(const ls_step *s, int member, ls_range blocks)
@@ -185,10 +194,10 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
     if (job->clip == 0 || ls_ps_by_arrival(&job->ps))
         return sum;
     if (s->plan->sharing)
-        return ls_step_squares_traffic(s);
+        sum = ls_step_squares_traffic(s);
     const uint64_t groups = s->plan->servers.servers ? 1 : (uint64_t)s->plan->replicas;
     const uint64_t others = members.count ? members.count / groups - 1 : 0;
-    sum.bytes_sent = groups * others * sent_blocks(s) * sizeof(double);
+    sum.bytes_sent += groups * others * sent_blocks(s) * sizeof(double);
     for (size_t m = members.first; m < members.first + members.count; m++) {
         runs own;
         ls_status_free(find_runs(s, (int)m, &own));
@@ -209,10 +218,13 @@ void ls_clip_gradients(ls_step *s)
     for (int m = 0; m < total; m++)
         if (can_clip(s, m))
             append_all_squares(s, m);
-    for (size_t m = members.first; m < members.first + members.count; m++)
-        send_sums(s, (int)m);
     if (s->plan->sharing)
         ls_step_gather_squares(s);
+    for (int m = 0; m < total && s->plan->sharing; m++)
+        if (can_clip(s, m))
+            append_placing(s, m);
+    for (size_t m = members.first; m < members.first + members.count; m++)
+        send_sums(s, (int)m);
     for (int m = 0; m < total; m++)
         append_factor(s, m);
 }

@@ -43,7 +43,7 @@ ls_range ls_bucket(const ls_step *s, int place, int b)
 static ls_rank_group set_of(const ls_step_plan *plan, int member)
 {
     return plan->sharing < plan->replicas && plan->sharing
-               ? (ls_rank_group){member / plan->sharing, ls_step_plan_sets(plan)}
+               ? (ls_rank_group){ls_step_plan_set(plan, member), ls_step_plan_sets(plan)}
                : (ls_rank_group){0};
 }
 
@@ -113,7 +113,7 @@ typedef enum reduced { GRADIENTS, PARAMETERS, SQUARES } reduced;
 static float *whole_at(const ls_replica *r, reduced what, ls_range range)
 {
     if (what == SQUARES)
-        return (float *)r->squares + range.first;
+        return (float *)r->own_squares + range.first;
     if (what == PARAMETERS)
         return (float *)r->window + ls_windows_at(r->windows, range.first);
     return (float *)r->gradient_window + ls_windows_at(r->gradient_windows, range.first);
@@ -185,7 +185,7 @@ static ls_status build_share(ls_step *s, const ls_end *end, int member, int b, l
 {
     const ls_job *job = ls_step_job(s);
     const ls_replica *r = ls_step_replica(s, member);
-    const int set = member / s->plan->sharing;
+    const int set = ls_step_plan_set(s->plan, member);
     const ls_end *inside = &s->resources->ends[LS_GROUPS + set].of[member];
     const ls_range bucket = ls_bucket(s, 0, b), share = ls_share(s, member, b);
     float *sums[LS_REPLICA_LOSSES], *finished[LS_SUBTREES];
@@ -284,28 +284,32 @@ void ls_all_reduce(ls_step *s, int place, int b)
 
 ls_range ls_share(const ls_step *s, int member, int b)
 {
-    const int size = s->plan->sharing;
-    return ls_bucket_share(&s->plan->groups->buckets, (size_t)b, member % size, size);
+    const ls_buckets *buckets = &ls_step_plan_group(s->plan, ls_place_of(s, member))->buckets;
+    return ls_bucket_share(buckets, (size_t)b, ls_step_plan_share(s->plan, member),
+                           s->plan->sharing);
 }
 
-/* How many groups of replicas share the update; 0 after a failure, or if the verb cannot act. */
-static int sets_of(ls_step *s, const char *verb)
+/* Numbers of the groups of a place's members that share the update, from .first on; none after a
+ * failure, or if the verb cannot act. */
+static ls_range sets_of(ls_step *s, const char *verb, int place)
 {
-    return ls_step_can(s, s->plan->sharing, verb,
-                       "finds no shares: the strategy does not declare .shares")
-               ? ls_step_plan_sets(s->plan)
-               : 0;
+    const bool divided = s->plan->parts.count;
+    if (!ls_step_can(s, s->plan->sharing, verb,
+                     "finds no shares: the strategy does not declare .shares"))
+        return (ls_range){0, 0};
+    return (ls_range){(size_t)place, divided ? 1 : (size_t)ls_step_plan_sets(s->plan)};
 }
 
-void ls_reduce_scatter(ls_step *s, int b)
+void ls_reduce_scatter(ls_step *s, int place, int b)
 {
-    for (int set = 0; set < sets_of(s, "ls_reduce_scatter"); set++)
-        reduce(s, "ls_reduce_scatter", set, LS_REDUCE_SCATTER, b);
+    const ls_range sets = sets_of(s, "ls_reduce_scatter", place);
+    for (size_t set = sets.first; set < sets.first + sets.count; set++)
+        reduce(s, "ls_reduce_scatter", (int)set, LS_REDUCE_SCATTER, b);
 }
 
 void ls_reduce_shares(ls_step *s, int b)
 {
-    const int sets = sets_of(s, "ls_reduce_shares");
+    const int sets = (int)sets_of(s, "ls_reduce_shares", 0).count;
     for (int k = sets; sets && k < s->plan->group_count; k++) {
         const ls_planned_group *g = &s->plan->groups[k];
         const int call = g->buckets.items[b].count ? call_of(s, k) : -1;
@@ -319,11 +323,12 @@ void ls_reduce_shares(ls_step *s, int b)
     }
 }
 
-void ls_all_gather(ls_step *s, int b)
+void ls_all_gather(ls_step *s, int place, int b)
 {
-    for (int set = 0; set < sets_of(s, "ls_all_gather"); set++)
-        append_parts(s, set, LS_ALL_GATHER, ls_bucket(s, 0, b), PARAMETERS,
-                     &s->plan->groups->buckets.extents[b]);
+    const ls_range sets = sets_of(s, "ls_all_gather", place);
+    for (size_t set = sets.first; set < sets.first + sets.count; set++)
+        append_parts(s, (int)set, LS_ALL_GATHER, ls_bucket(s, place, b), PARAMETERS,
+                     &s->plan->groups[set].buckets.extents[b]);
 }
 
 /* ---- Sums of squares ------------------------------------------------------------------------- */
@@ -337,28 +342,38 @@ static ls_extent squares_of(const ls_buckets *buckets, size_t b)
     return (ls_extent){.count = HALVES_OF_DOUBLE * blocks, .blocks = blocks};
 }
 
+/* What members with the same buckets have: the blocks are theirs. */
+static const ls_variables *variables_of(const ls_step *s, int set)
+{
+    const ls_graph_part *part = ls_step_plan_part(s->plan, s->plan->parts.count ? set : 0);
+    return part ? &part->graph->variables : &ls_step_job(s)->model->graph->variables;
+}
+
 void ls_step_gather_squares(ls_step *s)
 {
-    const ls_planned_group *g = s->plan->groups;
-    const ls_variables *whole = &ls_step_job(s)->model->graph->variables;
-    for (size_t b = 0; b < g->buckets.count; b++) {
-        const ls_extent extent = squares_of(&g->buckets, b);
-        const size_t first = ls_blocks_before(whole, g->buckets.items[b].first);
-        for (int set = 0; set < ls_step_plan_sets(s->plan); set++)
+    for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
+        const ls_planned_group *g = &s->plan->groups[set];
+        for (size_t b = 0; b < g->buckets.count; b++) {
+            const ls_extent extent = squares_of(&g->buckets, b);
+            const size_t first = ls_blocks_before(variables_of(s, set), g->buckets.items[b].first);
             append_parts(s, set, LS_ALL_GATHER, (ls_range){HALVES_OF_DOUBLE * first, extent.count},
                          SQUARES, &extent);
+        }
     }
 }
 
 ls_traffic ls_step_squares_traffic(const ls_step *s)
 {
-    const ls_buckets *buckets = &s->plan->groups->buckets;
     ls_traffic sum = {0};
-    for (size_t b = 0; b < buckets->count; b++)
-        ls_traffic_add(&sum,
-                       ls_step_job(s)->allreduce->half_formula(
-                           LS_ALL_GATHER, s->plan->sharing, squares_of(buckets, b), ls_shards(s)),
-                       (uint64_t)ls_step_plan_sets(s->plan));
+    for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
+        const ls_buckets *buckets = &s->plan->groups[set].buckets;
+        for (size_t b = 0; b < buckets->count; b++)
+            ls_traffic_add(&sum,
+                           ls_step_job(s)->allreduce->half_formula(LS_ALL_GATHER, s->plan->sharing,
+                                                                   squares_of(buckets, b),
+                                                                   ls_shards(s)),
+                           1);
+    }
     return sum;
 }
 
@@ -377,40 +392,37 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
     return sum;
 }
 
-int ls_bucket_ahead(const ls_step *s, int b)
+int ls_bucket_ahead(const ls_step *s, int place, int b)
 {
-    return s->plan->windows.buckets ? ls_windows_ahead(&s->plan->windows, b) : -1;
+    const ls_windows *windows = &ls_step_plan_group(s->plan, place)->windows;
+    return windows->buckets ? ls_windows_ahead(windows, b) : -1;
 }
 
-/* Of a bucket's reduce-scatters, in all groups. */
-static ls_traffic scatter_traffic(const ls_step *s, ls_extent extent)
+/* Of a group's reduce-scatter of a bucket. */
+static ls_traffic scatter_traffic(const ls_step *s, int set, ls_extent extent)
 {
     const ls_job *job = ls_step_job(s);
-    const int sets = ls_step_plan_sets(s->plan), size = s->plan->sharing;
-    ls_traffic sum = {0};
-    for (int set = 0; set < sets; set++)
-        ls_traffic_add(&sum,
-                       job->exact
-                           ? ls_canonical_scatter_formula((ls_rank_group){set, sets}, size, extent,
-                                                          ls_shards(s))
-                           : job->allreduce->half_formula(LS_REDUCE_SCATTER, size, extent, 0),
-                       1);
-    return sum;
+    const ls_rank_group of = s->plan->parts.count
+                                 ? (ls_rank_group){0, 1}
+                                 : (ls_rank_group){set, ls_step_plan_sets(s->plan)};
+    return job->exact
+               ? ls_canonical_scatter_formula(of, s->plan->sharing, extent, ls_shards(s))
+               : job->allreduce->half_formula(LS_REDUCE_SCATTER, s->plan->sharing, extent, 0);
 }
 
-/* Of the all-reduces of a bucket's shares between groups. */
-static ls_traffic between_traffic(const ls_step *s, int b)
+/* Of the all-reduces of shares between groups. */
+static ls_traffic between_traffic(const ls_step *s)
 {
-    const int sets = ls_step_plan_sets(s->plan), size = s->plan->sharing;
+    const int sets = ls_step_plan_sets(s->plan);
     ls_traffic sum = {0};
-    for (int q = 0; q < size && sets > 1; q++) {
-        const ls_range share = ls_bucket_share(&s->plan->groups->buckets, (size_t)b, q, size);
-        if (!share.count)
-            continue;
-        ls_traffic_add(
-            &sum,
-            ls_step_job(s)->allreduce->formula(sets, ls_elements(share.count), ls_shards(s), NULL),
-            1);
+    for (int k = sets; k < s->plan->group_count; k++) {
+        const ls_buckets *shares = &s->plan->groups[k].buckets;
+        for (size_t b = 0; b < shares->count; b++)
+            if (shares->items[b].count)
+                ls_traffic_add(&sum,
+                               ls_step_job(s)->allreduce->formula(sets, shares->extents[b],
+                                                                  ls_shards(s), NULL),
+                               1);
     }
     return sum;
 }
@@ -418,17 +430,19 @@ static ls_traffic between_traffic(const ls_step *s, int b)
 ls_traffic ls_halves_traffic(const ls_step *s)
 {
     const ls_allreduce *algorithm = ls_step_job(s)->allreduce;
-    const ls_windows *windows = &s->plan->windows;
-    const uint64_t sets = (uint64_t)ls_step_plan_sets(s->plan);
-    ls_traffic sum = {0};
-    for (int b = 0; b < (int)s->plan->groups->buckets.count; b++) {
-        const ls_extent extent = s->plan->groups->buckets.extents[b];
-        const bool twice = windows->buckets && ls_windows_twice(windows, b);
-        ls_traffic_add(&sum, scatter_traffic(s, extent), 1);
-        ls_traffic_add(
-            &sum, algorithm->half_formula(LS_ALL_GATHER, s->plan->sharing, extent, ls_shards(s)),
-            twice ? 2 * sets : sets);
-        ls_traffic_add(&sum, between_traffic(s, b), 1);
+    ls_traffic sum = between_traffic(s);
+    for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
+        const ls_windows *windows = &s->plan->groups[set].windows;
+        const ls_buckets *buckets = &s->plan->groups[set].buckets;
+        for (int b = 0; b < (int)buckets->count; b++) {
+            const ls_extent extent = buckets->extents[b];
+            const bool twice = windows->buckets && ls_windows_twice(windows, b);
+            ls_traffic_add(&sum, scatter_traffic(s, set, extent), 1);
+            ls_traffic_add(
+                &sum,
+                algorithm->half_formula(LS_ALL_GATHER, s->plan->sharing, extent, ls_shards(s)),
+                twice ? 2 : 1);
+        }
     }
     return sum;
 }

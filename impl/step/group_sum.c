@@ -25,13 +25,13 @@ static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bo
 
 /* Appends the sum of `count` parts, each [elements], bucket by bucket; has[d] false: part d is
  * zeros. */
-static ls_status sum_group(const ls_job *job, const ls_graph_parts *parts, int place,
-                           const bool *has, int count, ls_sum_order *out)
+static ls_status sum_group(const ls_job *job, const ls_graph_part *part, int place, const bool *has,
+                           int count, ls_sum_order *out)
 {
     int hosts[LS_JOB_REPLICAS];
     ls_layout own_layout;
     ls_buckets buckets;
-    LS_TRY(ls_step_plan_buckets(job, parts, place, &buckets));
+    LS_TRY(ls_step_plan_buckets(job, part, &buckets));
     const ls_layout *layout = ls_step_plan_layout(job, place, hosts, &own_layout);
     ls_status status = LS_OK;
     for (size_t b = 0; b < buckets.count && !status; b++)
@@ -109,9 +109,8 @@ static ls_status sum_share(const ls_job *job, share_sum p, ls_range share)
 static ls_status sum_shares(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
     const int size = count / job->split_replicas;
-    const ls_graph_parts whole = {0};
     ls_buckets buckets;
-    LS_TRY(ls_step_plan_buckets(job, &whole, 0, &buckets));
+    LS_TRY(ls_step_plan_buckets(job, NULL, &buckets));
     ls_status status = LS_OK;
     for (size_t b = 0; b < buckets.count && !status; b++) {
         ls_sum_order inside = {0};
@@ -187,7 +186,7 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
     for (int d = 0; d < n; d++)
         all[d] = true; /* add_replica skips parts without a gradient */
     ls_sum_order group = {0};
-    ls_status status = sum_group(job, parts, place, all, n, &group);
+    ls_status status = sum_group(job, part, place, all, n, &group);
     const place_sum p = {part, place % parts->across != 0, has, ls_job_parts(job) / n, group.sums,
                          out};
     for (size_t i = 0; i < group.count && !status; i++) {
@@ -211,7 +210,7 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
     if (!job->place && !job->tensor && job->split_replicas > 1)
         return sum_shares(job, has, count, out);
     if (!job->place && !job->tensor)
-        return sum_group(job, &parts, 0, has, count, out);
+        return sum_group(job, NULL, 0, has, count, out);
     if (job->tensor)
         status = ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &split);
     if (!status)

@@ -190,11 +190,15 @@ static size_t last_end(const ls_step_program *p, size_t first)
     return last;
 }
 
-ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *p)
+ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *p,
+                              ls_status (*before)(void *context, const ls_task *task),
+                              void *context)
 {
     for (size_t t = 0, first; t < p->task_count; t++) {
         first = t;
         t = last_end(p, t);
+        for (size_t i = first; i <= t && before; i++)
+            LS_TRY(before(context, &p->tasks[i]));
         if (p->tasks[first].call >= 0)
             LS_TRY(enqueue_together(run, p, &p->tasks[first], (int)(t + 1 - first)));
         for (size_t i = first; i <= t && p->tasks[first].call < 0; i++)

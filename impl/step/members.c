@@ -13,7 +13,7 @@
  * decay's part of the loss; with backup workers all do, since worker 0 may skip the step. */
 static ls_decay_loss decay_loss_of(const ls_step_plan *plan, int replica)
 {
-    if (!plan->servers.servers && !plan->windows.buckets)
+    if (!plan->servers.servers && !plan->groups->windows.buckets)
         return LS_DECAY_UPDATES;
     return replica == 0 || plan->job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
 }
@@ -24,6 +24,7 @@ static ls_status open_member(ls_resources *r, int index)
     const ls_step_plan *plan = r->plan;
     const ls_planned_member *planned = &plan->members[index];
     const ls_job *job = plan->job;
+    const ls_planned_group *group = ls_step_plan_group(plan, planned->place);
     const bool shadow = index >= plan->total;
     const int d = planned->replica;
     ls_member *m = &r->members[index];
@@ -33,14 +34,13 @@ static ls_status open_member(ls_resources *r, int index)
         .number = shadow ? index - plan->total : index,
         .rows = d >= 0 ? job->batch : 0,
         .sums = d >= 0 ? ls_replicated_sums(job, d) : 1,
-        .part = plan->parts.count   ? &plan->parts.parts[planned->place]
-                : plan->split.graph ? &plan->split
-                                    : NULL,
-        .shares = {.buckets = plan->sharing ? &plan->groups->buckets : NULL,
-                   .share = plan->sharing ? index % plan->sharing : 0,
+        .part = ls_step_plan_part(plan, index),
+        .shares = {.buckets = plan->sharing ? &group->buckets : NULL,
+                   .share = plan->sharing ? ls_step_plan_share(plan, index) : 0,
                    .count = plan->sharing},
-        .windows = plan->windows.buckets ? &plan->windows : NULL,
-        .gradient_windows = plan->gradient_windows.buckets ? &plan->gradient_windows : NULL,
+        .windows = plan->sharing && group->windows.buckets ? &group->windows : NULL,
+        .gradient_windows =
+            plan->sharing && group->gradient_windows.buckets ? &group->gradient_windows : NULL,
         .no_optimizer = r->served || (plan->holder >= 0 && plan->holder != index),
         .decay_loss = decay_loss_of(plan, d),
         .variables_of = shadow ? r->members[plan->holder].replica : NULL};

@@ -215,7 +215,9 @@ static void predict(ls_step *s, int member, int piece, int node)
     const bool apart = parts_of(s)->count && s->plan->job->tensor;
     ls_net_node_lists(net_of(s, member, piece), node, apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT,
                       lists);
-    ls_task_begin(s->program, "predict", member, ls_no_range);
+    ls_task *task = ls_task_begin(s->program, "predict", member, ls_no_range);
+    if (task)
+        task->node = node;
     for (int l = 0; l < LS_NET_LISTS; l++)
         ls_task_add_ops(s->program, lists[l]);
     ls_task_finish(s->program);
@@ -244,6 +246,16 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
         ls_step_cross(s, replica, piece, n, false);
 }
 
+/* Of gradients. */
+static const unsigned additions = 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT;
+
+/* Pieces that run node by node add up each node's gradients before those of the next one. */
+static void backward_on(ls_step *s, int member, int piece, int node)
+{
+    ls_step_append_acts(s, "backward", member, piece,
+                        1U << LS_ACT_BACKWARD | (ls_step_by_node(s, member) ? additions : 0), node);
+}
+
 /* Whether a node is the first of a place. */
 static bool is_first(const ls_step *s, int place, int n)
 {
@@ -263,8 +275,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     for (int p = 0; p < ls_places(s); p++)
         if (ls_graph_parts_have(parts_of(s), p, n) &&
             ls_step_replica(s, member_at(s->plan, replica, p)))
-            ls_step_append_acts(s, "backward", member_at(s->plan, replica, p), piece,
-                                1U << LS_ACT_BACKWARD, local(s, p, n));
+            backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
     if (!ls_step_is_summed(s, n, true))
         ls_step_cross(s, replica, piece, n, true);
     for (size_t i = 0; i < parts->copy_count; i++)
@@ -276,8 +287,56 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     for (int p = 0; p < ls_places(s); p++)
         if (ls_graph_parts_have(parts_of(s), p, n) && is_first(s, p, n) &&
             ls_step_replica(s, member_at(s->plan, replica, p)))
-            ls_step_append_acts(s, "add up", member_at(s->plan, replica, p), piece,
-                                1U << LS_ACT_SUM | 1U << LS_ACT_LOSS | 1U << LS_ACT_FAULT, -1);
+            ls_step_append_acts(
+                s, "add up", member_at(s->plan, replica, p), piece,
+                1U << LS_ACT_LOSS |
+                    (ls_step_by_node(s, member_at(s->plan, replica, p)) ? 0 : additions),
+                -1);
+}
+
+int ls_bucket_node(const ls_step *s, int place, int b)
+{
+    const ls_graph_part *part = &parts_of(s)->parts[place];
+    const ls_range bucket = ls_bucket(s, place, b);
+    for (int n = 0; n < ls_nodes(s); n++) {
+        const ls_node *node = part->local[n] < 0 ? NULL : &part->graph->nodes[part->local[n]];
+        for (int v = 0; node && v < node->variable_count && node->shares < 0; v++) {
+            const ls_variable *its = &part->graph->variables.items[node->variables[v]];
+            if (ls_range_common(bucket, (ls_range){its->offset, its->count}).count)
+                return n;
+        }
+    }
+    return ls_nodes(s);
+}
+
+/* The last bucket, in the order of the forward pass, that nodes before number `end` need. */
+static int need_before(const ls_step *s, int place, int end)
+{
+    const ls_windows *windows = &ls_step_plan_group(s->plan, place)->windows;
+    int least = (int)windows->buckets->count;
+    for (int n = 0; n < end; n++) {
+        const int here = local(s, place, n),
+                  need = here < 0 ? least : ls_windows_need(windows, here);
+        least = need < least ? need : least;
+    }
+    return least;
+}
+
+void ls_gather_for_node(ls_step *s, int place, int n, bool backward)
+{
+    if (!can_divide(s, "ls_gather_for_node") ||
+        !ls_step_plan_group(s->plan, place)->windows.buckets)
+        return;
+    const int buckets = ls_buckets_of(s, place);
+    for (int b = need_before(s, place, n); !backward && b-- > need_before(s, place, n + 1);) {
+        ls_all_gather(s, place, b);
+        for (int r = 0; r < ls_replicas(s); r++)
+            ls_step_bucket_decay(s, member_at(s->plan, r, place), b);
+    }
+    for (int b = 0; b < buckets && backward; b++)
+        if (n + 1 == (b ? ls_bucket_node(s, place, b - 1) : ls_nodes(s)) &&
+            ls_bucket_ahead(s, place, b) >= 0)
+            ls_all_gather(s, place, ls_bucket_ahead(s, place, b));
 }
 
 /* ---- Stages ---------------------------------------------------------------------------------- */

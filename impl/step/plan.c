@@ -47,7 +47,29 @@ bool ls_step_plan_has_end(const ls_step_plan *plan, int member)
 
 int ls_step_plan_sets(const ls_step_plan *plan)
 {
-    return plan->replicas / plan->sharing;
+    return plan->replicas * plan->places / plan->sharing;
+}
+
+int ls_step_plan_set(const ls_step_plan *plan, int member)
+{
+    return plan->parts.count ? member % plan->places : member / plan->sharing;
+}
+
+int ls_step_plan_share(const ls_step_plan *plan, int member)
+{
+    return plan->parts.count ? member / plan->places : member % plan->sharing;
+}
+
+const ls_planned_group *ls_step_plan_group(const ls_step_plan *plan, int place)
+{
+    return &plan->groups[plan->parts.count ? place : 0];
+}
+
+const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
+{
+    return plan->parts.count   ? &plan->parts.parts[plan->members[member].place]
+           : plan->split.graph ? &plan->split
+                               : NULL;
 }
 
 int ls_step_plan_training(const ls_step_plan *plan)
@@ -201,10 +223,8 @@ static ls_status check_peers(const ls_step_plan *plan)
 
 /* ---- Groups ---------------------------------------------------------------------------------- */
 
-ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
-                               ls_buckets *out)
+ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_buckets *out)
 {
-    const ls_graph_part *part = parts->count ? &parts->parts[place] : NULL;
     const ls_graph *graph = part ? part->graph : job->model->graph;
     return ls_buckets_open(graph, part ? part->owned : graph->variables.elements, job->bucket_bytes,
                            job->clip > 0, out);
@@ -241,7 +261,7 @@ static ls_status plan_places(ls_step_plan *plan)
     const int all = plan->replicas * plan->places;
     for (int place = 0; place < plan->places; place++) {
         ls_planned_group *g = &plan->groups[plan->group_count++];
-        LS_TRY(ls_step_plan_buckets(job, &plan->parts, place, &g->buckets));
+        LS_TRY(ls_step_plan_buckets(job, ls_step_plan_part(plan, place), &g->buckets));
         LS_TRY(take_group(plan, place, all, plan->places, g));
         LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
         g->layout = ls_step_plan_layout(job, place, g->hosts, &g->own_layout);
@@ -255,7 +275,7 @@ static ls_status plan_sets(ls_step_plan *plan)
     const int size = plan->sharing, sets = ls_step_plan_sets(plan);
     for (int set = 0; set < sets; set++) {
         ls_planned_group *g = &plan->groups[plan->group_count++];
-        LS_TRY(ls_step_plan_buckets(plan->job, &plan->parts, 0, &g->buckets));
+        LS_TRY(ls_step_plan_buckets(plan->job, ls_step_plan_part(plan, 0), &g->buckets));
         LS_TRY(take_group(plan, set * size, (set + 1) * size, 1, g));
     }
     for (int q = 0; q < size && sets > 1; q++) {
@@ -266,11 +286,17 @@ static ls_status plan_sets(ls_step_plan *plan)
     return LS_OK;
 }
 
-static ls_status plan_windows(const ls_step_plan *plan, int count, bool keeps, ls_windows *out)
+/* Of the members, from number `member` on, that share an update. */
+static ls_status plan_windows(const ls_step_plan *plan, int member, ls_planned_group *g)
 {
-    return count
-               ? ls_windows_open(plan->job->model->graph, &plan->groups->buckets, count, keeps, out)
-               : LS_OK;
+    const ls_job *job = plan->job;
+    const ls_graph_part *part = ls_step_plan_part(plan, member);
+    const ls_graph *graph = part ? part->graph : job->model->graph;
+    if (job->windows)
+        LS_TRY(ls_windows_open(graph, &g->buckets, job->windows, true, &g->windows));
+    return job->gradient_windows ? ls_windows_open(graph, &g->buckets, job->gradient_windows, false,
+                                                   &g->gradient_windows)
+                                 : LS_OK;
 }
 
 /* ---- Lanes and channels ---------------------------------------------------------------------- */
@@ -338,13 +364,13 @@ ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_s
     /* of N replicas, D groups of M and M between them: at most N + 1 */
     LS_TRY(ls_allocate("step", &plan->groups, (size_t)plan->total + 1, sizeof *plan->groups));
     if (ls_strategy_shares(strategy, &job->options))
-        plan->sharing = plan->replicas / (job->split_replicas ? job->split_replicas : 1);
+        plan->sharing = plan->parts.count || !job->split_replicas
+                            ? plan->replicas
+                            : plan->replicas / job->split_replicas;
     if (strategy->reduces)
-        LS_TRY(plan->sharing ? plan_sets(plan) : plan_places(plan));
-    if (plan->sharing) {
-        LS_TRY(plan_windows(plan, job->windows, true, &plan->windows));
-        LS_TRY(plan_windows(plan, job->gradient_windows, false, &plan->gradient_windows));
-    }
+        LS_TRY(plan->sharing && !plan->parts.count ? plan_sets(plan) : plan_places(plan));
+    for (int set = 0; plan->sharing && set < ls_step_plan_sets(plan); set++)
+        LS_TRY(plan_windows(plan, plan->parts.count ? set : 0, &plan->groups[set]));
     return plan_lanes(plan);
 }
 
@@ -354,11 +380,11 @@ void ls_step_plan_close(ls_step_plan *plan)
         free(plan->lanes.channels[c].lane);
     free(plan->lanes.channels);
     free(plan->lanes.items);
-    ls_windows_close(&plan->windows);
-    ls_windows_close(&plan->gradient_windows);
     for (int g = 0; g < plan->group_count; g++) {
         free(plan->groups[g].members);
         free(plan->groups[g].hosts);
+        ls_windows_close(&plan->groups[g].windows);
+        ls_windows_close(&plan->groups[g].gradient_windows);
         ls_buckets_close(&plan->groups[g].buckets);
     }
     free(plan->groups);

@@ -50,11 +50,14 @@ typedef struct ls_lanes {
 enum { LS_MESSAGES, LS_GROUPS }; /* numbers of the channel of messages, of the first group's */
 
 /** A group: members that reduce gradients bucket by bucket: those at the same place of all
- * replicas; or, if replicas share the update, those of a group of replicas, or those with the same
- * share. */
+ * replicas, who may share the update; or, if replicas that are not divided share it, those of a
+ * group of replicas, or those with the same share. */
 typedef struct ls_planned_group {
     ls_buckets buckets;
-    int *members; /**< [count] those of this process */
+    ls_windows windows;          /**< of parameters, in which all members have them; buckets NULL:
+                                      all are whole */
+    ls_windows gradient_windows; /**< likewise of gradients */
+    int *members;                /**< [count] those of this process */
     int count;
     const ls_layout *layout; /**< hosts of the members; NULL: they are in this process */
     ls_layout own_layout;    /**< *layout, if a replica has several processes */
@@ -81,11 +84,9 @@ typedef struct ls_step_plan {
                                    they are several, those between them; none if nothing is
                                    reduced */
     int group_count;
-    int sharing; /**< replicas of a group that share the update, consecutive ones; 0: each updates
-                      all that it has */
-    ls_windows windows;          /**< of parameters, in which all members have them; buckets NULL:
-                                      all are whole */
-    ls_windows gradient_windows; /**< likewise of gradients */
+    int sharing; /**< members that share an update: those at the same place of all replicas or, of
+                      replicas that are not divided, consecutive ones; 0: each updates all that it
+                      has */
     ls_lanes lanes;
 } ls_step_plan;
 
@@ -123,12 +124,21 @@ int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage);
 /** The first member of this process. */
 int ls_step_plan_own(const ls_step_plan *plan);
 
-/** With shares: how many groups of replicas there are. */
+/** With shares: how many groups of members share an update; which one a member is in, and its
+ * number there. */
 int ls_step_plan_sets(const ls_step_plan *plan);
+int ls_step_plan_set(const ls_step_plan *plan, int member);
+int ls_step_plan_share(const ls_step_plan *plan, int member);
 
-/** The bucket boundaries of the variables that a place updates. */
-ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_parts *parts, int place,
-                               ls_buckets *out);
+/** The first group of a place's members. */
+const ls_planned_group *ls_step_plan_group(const ls_step_plan *plan, int place);
+
+/** What a member has of the model: the part of its place, or all in slices; NULL: the model. */
+const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member);
+
+/** The bucket boundaries of the variables that it updates. */
+ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_buckets *out);
+
 /** Hosts of a group's members: the job's layout, or in `own_layout`, with hosts [LS_JOB_REPLICAS].
  */
 const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,

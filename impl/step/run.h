@@ -94,13 +94,20 @@ ls_status ls_steps_list(const ls_run *run, FILE *out);
  * and no operation is twice in a step. LS_CODE_CHECK names the tasks and the memory. */
 ls_status ls_steps_check(const ls_run *run);
 
+/** owners.c: of each copy of the model, each element is owned by exactly one member, and those in
+ * this process update what they own once in a step. LS_CODE_CHECK names the first element. */
+ls_status ls_steps_owners(const ls_run *run);
+
 /* lower.c: from tasks to queues, events and programs. */
 ls_status ls_lower(ls_step_run *run);
 void ls_lowered_close(ls_step_run *run);
 /** Enqueues the tasks of a component, or of all (-1). */
 ls_status ls_enqueue_step(ls_step_run *run, int kind, int component);
-/** Enqueues tasks one by one, each after the previous one has ended. */
-ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *program);
+/** Enqueues tasks one by one, each after the previous one has ended, and `before` it, if not NULL.
+ */
+ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *program,
+                              ls_status (*before)(void *context, const ls_task *task),
+                              void *context);
 /** Enqueues tasks that have no order. */
 ls_status ls_enqueue_apart(ls_step_run *run, const ls_step_program *program);
 

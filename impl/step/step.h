@@ -176,6 +176,13 @@ void ls_update(ls_step *step, int member, ls_range range);
 void ls_forward_node(ls_step *step, int replica, int piece, int node);
 void ls_backward_node(ls_step *step, int replica, int piece, int node);
 
+/** The node with whose backward pass a bucket of a place becomes final. */
+int ls_bucket_node(const ls_step *step, int place, int b);
+
+/** Where parameters are in windows, the all-gathers of what a node's pass on a place is the first
+ * to need, and weight decay's part of the loss of these; nothing where they are whole. */
+void ls_gather_for_node(ls_step *step, int place, int node, bool backward);
+
 /** Of a replica whose layers are split (graph_split.h), between the halves of a join's forward pass
  * and of a fork's backward pass: the all-reduce of what all places have of the sum; nothing for
  * other nodes. */
@@ -223,12 +230,12 @@ void ls_all_reduce(ls_step *step, int place, int b);
  * share the update (ls_strategy.shares). */
 ls_range ls_share(const ls_step *step, int member, int b);
 
-/** The halves of an all-reduce, in each group of replicas that share the update. After the first, a
- * member has the sum of its share of the bucket's gradients, and the rest of them is undefined; the
- * second gives all members the parameters of all shares. Where they are held in windows
- * (windows.h), the first begins in the bucket's window, and the second ends there. */
-void ls_reduce_scatter(ls_step *step, int b);
-void ls_all_gather(ls_step *step, int b);
+/** The halves of an all-reduce of a bucket of a place, in each group that shares the update. After
+ * the first, a member has the sum of its share of the bucket's gradients, and the rest of them is
+ * undefined; the second gives all members the parameters of all shares. Where they are held in
+ * windows (windows.h), the first begins in the bucket's window, and the second ends there. */
+void ls_reduce_scatter(ls_step *step, int place, int b);
+void ls_all_gather(ls_step *step, int place, int b);
 
 /** All-reduces of a bucket's shares between groups of replicas, right behind the reduce-scatter;
  * nothing if there is one group. */
@@ -236,7 +243,7 @@ void ls_reduce_shares(ls_step *step, int b);
 
 /** The bucket to gather again before the backward pass of bucket `b`, because of windows; -1: none.
  */
-int ls_bucket_ahead(const ls_step *step, int b);
+int ls_bucket_ahead(const ls_step *step, int place, int b);
 
 /** Sets every replica's parameters, at once, to the mean of its own and its peers' before
  * (ls_strategy.peers), summed in the order of their numbers. If the strategy has none: to the mean

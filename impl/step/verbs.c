@@ -53,13 +53,12 @@ void ls_forward(ls_step *s, int member)
     append_acts(s, "forward", member, end, ls_no_range);
 }
 
-/* Appends weight decay's part of the loss that is a bucket's in a window. */
-static void append_bucket_decay(ls_step *s, int member, int b)
+void ls_step_bucket_decay(ls_step *s, int member, int b)
 {
     ls_replica *r = ls_step_replica(s, member);
-    const ls_range bucket = ls_bucket(s, 0, b);
+    const ls_range bucket = ls_bucket(s, ls_place_of(s, member), b);
     ls_op_list ops = {0};
-    if (s->program->status || !r->decay)
+    if (s->program->status || !r || !r->decay)
         return;
     const bool first = (size_t)b + 1 == r->windows->buckets->count;
     const ls_status status = ls_replica_decay(r, bucket, first, &ops);
@@ -77,7 +76,7 @@ void ls_forward_bucket(ls_step *s, int member, int b)
         ls_forward(s, member);
         return;
     }
-    append_bucket_decay(s, member, b);
+    ls_step_bucket_decay(s, member, b);
     const ls_act *acts = acts_of(s, member, &count);
     size_t end = s->appended[member];
     while (end < count && acts[end].kind != LS_ACT_BACKWARD &&
@@ -102,6 +101,12 @@ void ls_backward(ls_step *s, int member, ls_range range)
     append_acts(s, "backward", member, acts_until(acts, count, range), range);
 }
 
+bool ls_step_by_node(const ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return r && r->gradient_windows;
+}
+
 /* ---- Pieces ---------------------------------------------------------------------------------- */
 
 int ls_pieces(const ls_step *s, int replica)
@@ -109,12 +114,15 @@ int ls_pieces(const ls_step *s, int replica)
     return ls_replicated_pieces(ls_step_job(s), replica, s->batch_kind);
 }
 
-/* The piece's first act; *end is behind the last act of all. */
+/* The acts among which the piece's are: its own or, of pieces that run node by node, all. */
 static const ls_act *find_piece(const ls_step *s, int member, int piece, const ls_act **end)
 {
-    size_t high, low = 0;
+    size_t high, low = 0, last;
     const ls_act *acts = acts_of(s, member, &high);
     *end = acts + high;
+    last = high;
+    if (ls_step_by_node(s, member))
+        return acts;
     while (low < high) {
         const size_t middle = (low + high) / 2;
         if (acts[middle].piece < piece)
@@ -122,6 +130,9 @@ static const ls_act *find_piece(const ls_step *s, int member, int piece, const l
         else
             high = middle;
     }
+    for (high = low; high < last && acts[high].piece == piece;)
+        high++;
+    *end = acts + high;
     return acts + low;
 }
 
@@ -138,8 +149,9 @@ void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, un
 {
     const ls_act *end, *act = find_piece(s, member, piece, &end);
     bool begun = false;
-    for (; act < end && act->piece == piece && !s->program->status; act++) {
-        if (!(kinds >> act->kind & 1U) || (node >= 0 && act->node != node) || !has_ops(act))
+    for (; act < end && !s->program->status; act++) {
+        if (act->piece != piece || !(kinds >> act->kind & 1U) || (node >= 0 && act->node != node) ||
+            !has_ops(act))
             continue;
         ls_task *task = begun ? NULL : ls_task_begin(s->program, verb, member, ls_no_range);
         if (task)

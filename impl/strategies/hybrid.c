@@ -3,9 +3,10 @@
  * hybrid: data parallelism composed with another division: D replicas of a model, each divided over
  * M devices by an inner strategy. Device number d M + m is place m of replica d.
  *
- * The inner strategy runs a replica's slice of the batch over its places. Place m all-reduces the
- * gradients of its variables with place m of the other replicas, as `mirrored` does, each bucket as
- * soon as backward has made it final, and then updates them. An inner strategy is one line of
+ * The inner strategy runs a replica's slice of the batch over its places. Place m sums the
+ * gradients of its variables with place m of the other replicas, each bucket as soon as backward
+ * has made it final, and then updates them: as `mirrored` does or, with --hybrid-outer zero, as
+ * `zero` does, where each of the D updates a share. An inner strategy is one line of
  * INNER_STRATEGIES: the word of --hybrid-inner, the strategy (its options' meaning, what it refuses
  * and what it sends), what the places of a replica do up to their gradients, what they do behind
  * the updates, and its options.
@@ -57,6 +58,16 @@ static const ls_declared_option inner = {"hybrid-inner",
                                          .words =
                                              (const char *const[]){INNER_STRATEGIES(WORD) NULL}};
 
+static const ls_declared_option outer = {
+    "hybrid-outer",
+    "mirrored|zero",
+    "mirrored",
+    "",
+    "between split replicas; zero: they share the update",
+    .type = LS_DECLARED_WORD,
+    .words = (const char *const[]){"mirrored", "zero", NULL},
+    .when = "--hybrid-inner model-parallel, pipeline or tensor-parallel"};
+
 static const ls_declared_option copies = {
     "hybrid-replicas",      "D", "2", "replicas", "copies of the split model", .low = 1,
     .high = LS_JOB_REPLICAS};
@@ -75,22 +86,57 @@ static const struct inner_strategy *inner_of(const ls_declared_values *values)
     return &inner_strategies[ls_declared_number(values, &inner)];
 }
 
+/* Of divided replicas. */
+static const ls_strategy *between(const ls_declared_values *values)
+{
+    return ls_declared_number(values, &outer) && inner_of(values)->passes ? &ls_strategy_zero
+                                                                          : &ls_strategy_mirrored;
+}
+
+/* All replicas' passes node by node, and the sums of a bucket as soon as it is final. */
+static void build_by_node(ls_step *s)
+{
+    for (int n = 0; n < ls_nodes(s); n++) {
+        for (int place = 0; place < ls_places(s); place++)
+            ls_gather_for_node(s, place, n, false);
+        for (int r = 0; r < ls_replicas(s); r++)
+            ls_split_node(s, r, n, false);
+    }
+    for (int n = ls_nodes(s); n-- > 0;) {
+        for (int place = 0; place < ls_places(s); place++)
+            ls_gather_for_node(s, place, n, true);
+        for (int r = 0; r < ls_replicas(s); r++)
+            ls_split_node(s, r, n, true);
+        for (int place = 0; place < ls_places(s); place++)
+            for (int b = 0; b < ls_buckets_of(s, place); b++)
+                if (ls_bucket_node(s, place, b) == n)
+                    ls_reduce_scatter(s, place, b);
+    }
+}
+
 static void build(ls_step *s)
 {
     const struct inner_strategy *within = inner_of(&ls_step_job(s)->options);
+    const bool shares = between(&ls_step_job(s)->options)->shares;
+    const bool by_node = shares && ls_step_job(s)->gradient_windows;
     if (!within->passes) {
         within->strategy->build(s);
         return;
     }
-    for (int r = 0; r < ls_replicas(s); r++)
+    if (by_node)
+        build_by_node(s);
+    for (int r = 0; r < ls_replicas(s) && !by_node; r++)
         within->passes(s, r);
-    for (int place = 0; place < ls_places(s); place++)
+    for (int place = 0; place < ls_places(s) && !by_node; place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
-            ls_all_reduce(s, place, b);
+            (shares ? ls_reduce_scatter : ls_all_reduce)(s, place, b);
     ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
-            ls_update(s, m, ls_bucket(s, ls_place_of(s, m), b));
+            ls_update(s, m, shares ? ls_share(s, m, b) : ls_bucket(s, ls_place_of(s, m), b));
+    for (int place = 0; place < ls_places(s) && shares && !ls_step_job(s)->windows; place++)
+        for (int b = 0; b < ls_buckets_of(s, place); b++)
+            ls_all_gather(s, place, b);
     for (int r = 0; r < ls_replicas(s); r++)
         within->behind(s, r);
 }
@@ -101,7 +147,7 @@ static ls_traffic formula(const ls_step *s)
     const ls_traffic inside = within->strategy->formula(s);
     if (!within->passes)
         return inside;
-    const ls_traffic sums = ls_reduced_traffic(s);
+    const ls_traffic sums = between(&ls_step_job(s)->options)->formula(s);
     return (ls_traffic){inside.bytes_sent + sums.bytes_sent,
                         inside.messages_sent + sums.messages_sent};
 }
@@ -111,10 +157,26 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
     const ls_strategy *within = inner_of(values)->strategy;
     const bool splits = ls_strategy_splits(within);
     const bool staged = splits && ls_declared_number(values, &stages) > 1;
+    const ls_strategy *without = between(values);
     return option == &copies || option == &inner || (splits && option == &stages) ||
+           (inner_of(values)->passes && option == &outer) ||
+           (without->has && without->has(values, ranks, option)) ||
            (staged && ls_declared_has(ls_strategy_pipeline.options, option)) ||
            (ls_declared_has(within->options, option) &&
             (!within->has || within->has(values, ranks, option)));
+}
+
+/* Stages 2 and 3 need all pieces of a replica to pass a node before any passes the next one. */
+static ls_status check_stage(const ls_job *job)
+{
+    const int64_t stage = ls_declared_number(&job->options, &ls_option_zero_stage);
+    return stage == 1 || (job->tensor && job->stages <= 1)
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
+                         "%lld holds few layers whole at once, while the micro-batches of a "
+                         "replica's stages pass all layers, one after the other; use 1, or "
+                         "--hybrid-inner tensor-parallel without stages",
+                         (long long)stage);
 }
 
 static const ls_strategy *strategy_of(const ls_declared_values *values)
@@ -128,6 +190,8 @@ static void resolve(ls_job *job, int ranks)
     job->split_replicas = (int)ls_declared_number(&job->options, &copies);
     if (within->resolve)
         within->resolve(job, ranks);
+    if (between(&job->options)->shares)
+        ls_strategy_zero.resolve(job, ranks);
     job->stages = job->tensor ? (int)ls_declared_number(&job->options, &stages) : 0;
     if (job->stages > 1)
         ls_strategy_pipeline.resolve(job, ranks);
@@ -175,6 +239,10 @@ static ls_status check(const ls_outline *o)
                        o->job->stages, (long long)places);
     if (o->job->stages > 1)
         LS_TRY(ls_strategy_pipeline.check(o));
+    if (between(&o->job->options)->shares) {
+        LS_TRY(check_stage(o->job));
+        LS_TRY(ls_strategy_zero.check(o));
+    }
     return within->check ? within->check(o) : LS_OK;
 }
 
@@ -185,9 +253,10 @@ const ls_strategy ls_strategy_hybrid = {
     .replicated = true,
     .slices = true,
     .reduces = true,
-    .options = (const ls_declared_option *const[]){&copies, &inner, &stages,
+    .options = (const ls_declared_option *const[]){&copies, &inner, &outer, &stages,
                                                    INNER_STRATEGIES(OPTIONS) NULL},
     .inner = strategy_of,
+    .outer = between,
     .has = has,
     .resolve = resolve,
     .check = check,

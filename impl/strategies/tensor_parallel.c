@@ -37,6 +37,14 @@ void ls_split_passes(ls_step *s, int replica)
     }
 }
 
+void ls_split_node(ls_step *s, int replica, int node, bool backward)
+{
+    for (int p = 0; p < ls_pieces(s, replica); p++) {
+        (backward ? ls_backward_node : ls_forward_node)(s, replica, p, node);
+        (backward ? ls_sum_input_gradients : ls_sum_outputs)(s, replica, p, node);
+    }
+}
+
 static void build(ls_step *s)
 {
     ls_split_passes(s, 0);

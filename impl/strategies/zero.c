@@ -40,20 +40,20 @@ static int64_t stage_of(const ls_declared_values *values)
 
 static void build(ls_step *s)
 {
-    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0);
+    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0: not divided */
     const bool gathers = stage_of(&ls_step_job(s)->options) == 3;
     for (int b = buckets; b-- > 0;) {
         if (gathers)
-            ls_all_gather(s, b);
+            ls_all_gather(s, 0, b);
         for (int r = 0; r < n; r++)
             ls_forward_bucket(s, r, b);
     }
     for (int b = 0; b < buckets; b++) {
-        if (ls_bucket_ahead(s, b) >= 0)
-            ls_all_gather(s, ls_bucket_ahead(s, b));
+        if (ls_bucket_ahead(s, 0, b) >= 0)
+            ls_all_gather(s, 0, ls_bucket_ahead(s, 0, b));
         for (int r = 0; r < n; r++)
             ls_backward(s, r, ls_bucket(s, 0, b));
-        ls_reduce_scatter(s, b);
+        ls_reduce_scatter(s, 0, b);
         ls_reduce_shares(s, b);
     }
     ls_clip_gradients(s);
@@ -61,7 +61,7 @@ static void build(ls_step *s)
         for (int r = 0; r < n; r++)
             ls_update(s, r, ls_share(s, r, b));
         if (!gathers)
-            ls_all_gather(s, b);
+            ls_all_gather(s, 0, b);
     }
 }
 
@@ -104,6 +104,7 @@ const ls_strategy ls_strategy_zero = {
     .name = "zero",
     .help = "mirrored, with optimizer state, gradients, parameters shared out (ZeRO 1-3, FSDP)",
     .equivalent = true,
+    .slices = true,
     .syncs_statistics = true,
     .replicated = true,
     .reduces = true,

@@ -40,6 +40,11 @@ rows "split layers" "len(rows) == 1 and $same and r['case']['micro_splits'] == 2
 lockstep_ok verify --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 --devices 8 --model gpt:2-2-8-8-32 \
     --data synthetic:23 --batch 8 --epochs 1 --pipeline-microbatches 2 --reduce fast,exact --micro-splits 2 $small
 rows "three axes" "len(rows) == 2 and $same"
+# Replicas that are divided and share the update; more of it: test_compositions_slow.sh.
+lockstep_ok verify --strategy hybrid --hybrid-outer zero --hybrid-inner pipeline,tensor-parallel --devices 4 --batch 8 \
+    --model gpt:1-2-4-8-32 --data synthetic:18 --steps 2 --clip 0.05 --reduce fast,exact --micro-splits 2 $small
+rows "zero outside" "len(rows) == 4 and $same and len({r['equivalence']['digest'] for r in rows
+    if r['case']['reduce'] == 'exact'}) == 1"
 # Four devices that are ranks of one process.
 lockstep_ok verify --strategy hybrid --ranks 2 --devices 2 $mlp --batch 30 --steps 3 --reduce fast,exact $small
 rows "ranks" "len(rows) == 2 and $same and r['case']['ranks'] == 2"
@@ -128,5 +133,8 @@ refused 'cpu:2.*cpu:0, cpu:1' --devices 4 --model-parallel-place dense0=cpu:0,de
 refused 'library' --devices 4 --allreduce library
 refused 'tree.*cannot be cut' --devices 4 --hybrid-inner zero --allreduce tree
 refused 'zero-stage.*concerns no case' --devices 4 --zero-stage 2
+refused 'zero-stage.*micro-batches.*use 1, or' --devices 4 --hybrid-outer zero --zero-stage 2
+refused 'hybrid-outer.*concerns no case' --devices 4 --hybrid-inner zero --hybrid-outer zero
+refused 'tree.*cannot be cut' --devices 4 --hybrid-inner pipeline --hybrid-outer zero --allreduce tree
 refused 'ring.*canonical' --devices 4 --allreduce ring --reduce exact
 finish

@@ -44,6 +44,8 @@ cat >"$dir/configurations" <<T
 --strategy pipeline --devices 3 --pipeline-schedule 1f1b $small
 --strategy tensor-parallel --devices 3 $longer
 --strategy hybrid --devices 4 --cpu-devices 4 --hybrid-replicas 1 --hybrid-inner tensor-parallel --hybrid-stages 2 --model mlp:12-4-4-4-3 --data synthetic:50 --batch 20 --epochs 2
+--strategy hybrid --hybrid-outer zero --devices 4 --cpu-devices 4 --hybrid-inner tensor-parallel --zero-stage 3 --bucket-bytes 0 $longer
+--strategy hybrid --hybrid-outer zero --devices 4 --cpu-devices 4 --hybrid-inner pipeline --pipeline-microbatches 2 $longer
 --strategy tensor-parallel --devices 2 --reduce exact --micro-shards 4 --micro-splits 3 $small
 --strategy hybrid --devices 4 --cpu-devices 4 $small
 --strategy hybrid --devices 4 --cpu-devices 4 --hybrid-inner pipeline --pipeline-microbatches 2 --reduce exact --micro-shards 4 $small

@@ -141,13 +141,11 @@ gather_left_out 0 --strategy zero --devices 3 --reduce exact --bucket-bytes 0
 gather_stale 0 --strategy zero --devices 2 --allreduce ring
 gather_stale 0 --strategy zero --devices 3 --reduce exact --bucket-bytes 0
 shared_wait 20 --strategy zero --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no
-average 0 --strategy zero --devices 3
 applied_twice 0 --strategy zero --devices 3 --optimizer adam
 update_left_out 0 --strategy zero --devices 2 --steps 1
 tail_position 0 --strategy zero --devices 3 --data synthetic:250 --epochs 3
 share_not_summed 0 --strategy zero --zero-stage 2 --devices 3 --bucket-bytes 0
 scatter_early 0 --strategy zero --zero-stage 3 --devices 2 --bucket-bytes 2KiB
-gather_left_out 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact --bucket-bytes 2KiB
 gather_stale 0 --strategy zero --zero-stage 2 --devices 2 --bucket-bytes 0
 shared_wait 20 --strategy zero --zero-stage 3 --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no
 window_early 20 --strategy zero --zero-stage 3 --cpu-devices 3 --cores-per-device 2 --devices 3 --capture no --bucket-bytes 0
@@ -161,15 +159,20 @@ tied_twice 0 --strategy zero --devices 3 --model tied --bucket-bytes 0
 tied_twice 0 --strategy zero --zero-stage 3 --devices 2 --model tied --reduce exact
 update_tail 0 --strategy zero --devices 3
 update_tail 0 --strategy zero --zero-stage 3 --devices 2 --reduce exact
-zeros_left_out 0 --strategy zero --zero-stage 2 --devices 3 --data synthetic:202 --epochs 2 --bucket-bytes 0
 zeros_left_out 0 --strategy zero --zero-stage 3 --devices 3 --data synthetic:202 --epochs 2 --bucket-bytes 0
-average 0 --strategy zero --zero-stage 2 --devices 3
-average 0 --strategy zero --zero-stage 3 --devices 3 --reduce exact
 applied_twice 0 --strategy zero --zero-stage 3 --devices 3 --model tied --bucket-bytes 0 --optimizer adam
 ring_round 0 --strategy local-sgd --devices 3 --allreduce ring --local-sgd-every 4
 bucket_left_out 0 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --bucket-bytes 0
 share_not_summed 0 --strategy hybrid --hybrid-inner zero --devices 4 --reduce exact
 update_left_out 0 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 3 --steps 1
+share_overlaps 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --hybrid-outer zero --reduce exact --micro-splits 2
+foreign_share 0 --strategy zero --devices 3
+mean_of_means 0 --strategy mirrored --devices 3
+init_by_place 0 --strategy tensor-parallel --devices 2
+norm_counts_copies 0 --strategy tensor-parallel --devices 2 --clip 0.01
+gather_left_out 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero
+norm_of_shard 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --hybrid-outer zero --clip 0.01
+window_not_refilled 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --hybrid-outer zero --zero-stage 3 --bucket-bytes 0
 outputs_not_summed 0 --strategy tensor-parallel --devices 2
 dx_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner tensor-parallel --model mlp:784-16-16-16-10
 bias_each_place 0 --strategy tensor-parallel --devices 2
@@ -227,10 +230,10 @@ while read -r seed options; do
 done <"$dir/configurations"
 echo "$(wc -l <"$dir/configurations") configurations are equal where nothing is planted"
 
-# What detected it, and after how many steps, from the row's reason.
+# What detected it, after how many steps, and what it named, from the row's reason.
 judge() {
   if [[ -s $dir/err ]] && grep -q '^replay: ' "$dir/err"; then
-    printf '%-14s %5s\n' replay -
+    printf '%-14s %5s  %-34s\n' replay - -
     return
   fi
   python3 - "$dir/row" <<'PYTHON'
@@ -242,21 +245,23 @@ judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*,
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*the whole batch has ",
           "alone": r"^step (\d+): .* alone in sequence", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "plain C": r"^kernels: the first gradient of ",
-          "bound": r"^lead: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
+          "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
           "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)
     # A loss that is not finite may also come after the gate, whose first steps passed.
     if match and status == "failed" and (judge == "finite loss" or not row["equivalence"].get("pass")):
         steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else row["equivalence"].get("steps", "-")
-        print(f"{judge:14} {steps:>5}")
+        tasks = re.findall(r"task \d+ \(\S+ [a-z ]+: ([a-z]+(?:[ -][a-z]+)*)", reason)
+        named = re.search(r"[^ :]+ element \d+|\b(gradient|loss|bytes|outputs)\b", reason)
+        print(f"{judge:14} {steps:>5}  {' and '.join(tasks) or (named[0] if named else '-'):34}")
         break
 else:
     print(f"NOT FOUND: {status} {reason[:60]}")
 PYTHON
 }
 
-printf '%-19s %-14s %5s  %5s  %s\n' bug 'found by' steps seeds configuration
+printf '%-19s %-14s %5s  %-34s  %5s  %s\n' bug 'found by' steps names seeds configuration
 missed=0
 while read -r bug seeds options; do
   tried=0

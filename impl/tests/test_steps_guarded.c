@@ -294,6 +294,7 @@ static void check_divided(const ls_job *job, size_t *left_out, size_t *seen)
     pipelines = halves;
     set(&pipelines, "hybrid", "hybrid-inner", "pipeline");
     set(&pipelines, "hybrid", "pipeline-microbatches", "2");
+    set(&pipelines, "hybrid", "hybrid-outer", "zero");
     check(&pipelines, "hybrid", NULL, NULL);
 }
 
@@ -303,6 +304,12 @@ static void check_split(const ls_job *job, size_t *left_out, size_t *seen)
     ls_job split = *job;
     split.micro_splits = DEVICES + 1;
     check(&split, "tensor-parallel", left_out, seen);
+    set(&split, "hybrid", "hybrid-inner", "tensor-parallel");
+    set(&split, "hybrid", "hybrid-outer", "zero");
+    set(&split, "hybrid", "zero-stage", "3");
+    split.overlap = true;
+    split.bucket_bytes = 0;
+    check(&split, "hybrid", NULL, NULL);
 }
 
 /* Variables that several places use, and their gradients, are copied between places. */

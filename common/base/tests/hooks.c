@@ -43,7 +43,7 @@ static _Thread_local int64_t next_step, next_operation;
 
 static ls_status read_plant(const char *text)
 {
-    char list[1024] = "";
+    char list[4096] = "";
     size_t used = 0;
     for (int i = 0; names[i]; i++) {
         if (strcmp(text, names[i]) == 0)

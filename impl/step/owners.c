@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who owns which elements: of all that update the same copy of the model together (a replica; its
+ * places; those that share an update; all servers), exactly one owns each element, and updates it
+ * once in a step. Two owners need not show in any value: they may compute the same bits.
+ */
+#include "common/base/grow.h"
+#include "impl/step/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How often each element occurs, up to 255. */
+typedef struct tally {
+    unsigned char *times;
+} tally;
+
+static void count(void *context, size_t at, size_t element, size_t elements)
+{
+    unsigned char *times = ((tally *)context)->times;
+    (void)at;
+    for (size_t i = element; i < element + elements; i++)
+        times[i] = times[i] < UINT8_MAX ? (unsigned char)(times[i] + 1) : UINT8_MAX;
+}
+
+/* ---- By the plan ----------------------------------------------------------------------------- */
+
+/* Whether the member owns variables. */
+static bool owns(const ls_step_plan *plan, int member)
+{
+    const ls_ps_layout *servers = &plan->servers;
+    return servers->servers ? member >= servers->workers
+                            : plan->holder < 0 || plan->holder == member;
+}
+
+/* Range number i that a member owns, of its own elements, or a server's of the model's; false:
+ * there are no more. */
+static bool owned_range(const ls_step_plan *plan, int member, size_t i, ls_range *out)
+{
+    const ls_ps_layout *servers = &plan->servers;
+    if (servers->servers) {
+        for (size_t k = 0; k < servers->range_count; k++) {
+            const ls_ps_range *its = &servers->ranges[k];
+            *out = (ls_range){its->first, its->count};
+            if (its->server == member - servers->workers && i-- == 0)
+                return true;
+        }
+        return false;
+    }
+    const ls_graph_part *part = ls_step_plan_part(plan, member);
+    *out = (ls_range){0, part ? part->owned : plan->job->model->graph->variables.elements};
+    if (!plan->sharing)
+        return i == 0;
+    const ls_buckets *buckets = &ls_step_plan_group(plan, plan->members[member].place)->buckets;
+    if (i >= buckets->count)
+        return false;
+    *out = ls_bucket_share(buckets, i, ls_step_plan_share(plan, member), plan->sharing);
+    return true;
+}
+
+/* Counts what a member owns; of what all places of a stage have, that of the first one. */
+static void count_owned(const ls_step_plan *plan, int member, tally *t)
+{
+    const bool served = plan->servers.servers;
+    const ls_graph_part *part = served ? NULL : ls_step_plan_part(plan, member);
+    const bool again = plan->parts.count && plan->members[member].place % plan->parts.across;
+    ls_range range;
+    for (size_t i = 0; owned_range(plan, member, i, &range); i++) {
+        if (!part) {
+            count(t, 0, range.first, range.count);
+            continue;
+        }
+        for (size_t v = 0; v < part->graph->variables.count; v++) {
+            const ls_variable *its = &part->graph->variables.items[v];
+            if (!again || ls_graph_slice(part->graph, v))
+                ls_graph_part_each(
+                    part, ls_range_common(range, (ls_range){its->offset, its->count}), count, t);
+        }
+    }
+}
+
+/* Whether a member has a part in the copy of the model that member `first` has a part in. */
+static bool is_beside(const ls_step_plan *plan, int member, int first)
+{
+    if (plan->servers.servers)
+        return true;
+    if (!plan->sharing)
+        return member / plan->places == first / plan->places;
+    return plan->parts.count || ls_step_plan_set(plan, member) == ls_step_plan_set(plan, first);
+}
+
+static ls_status refuse(const ls_variables *variables, size_t at, int times, const char *what)
+{
+    const ls_variable *v = ls_variables_holding(variables, at);
+    return ls_fail(LS_CODE_CHECK, "owner", NULL, "%s element %zu %s %d times, not once", v->name,
+                   at - v->offset, what, times);
+}
+
+/* The first element that is not there once. */
+static ls_status judge(const ls_variables *variables, const tally *t, const char *what)
+{
+    for (size_t i = 0; i < variables->elements; i++)
+        if (t->times[i] != 1)
+            return refuse(variables, i, t->times[i], what);
+    return LS_OK;
+}
+
+/* Of the copy of the model that the first owner has a part in: all copies are divided alike. */
+static ls_status judge_plan(const ls_step_plan *plan, tally *t)
+{
+    int first = 0;
+    while (!owns(plan, first))
+        first++;
+    for (int m = first; m < plan->total; m++)
+        if (owns(plan, m) && is_beside(plan, m, first))
+            count_owned(plan, m, t);
+    return judge(&plan->job->model->graph->variables, t, "is owned");
+}
+
+/* ---- By the step ----------------------------------------------------------------------------- */
+
+/* What a member owns is what its step updates. */
+static ls_status judge_step(const ls_step_run *run, int member, tally *t)
+{
+    const ls_step_plan *plan = &run->plan;
+    const ls_step_program *p = &run->program[LS_FULL];
+    const ls_graph_part *part = plan->servers.servers ? NULL : ls_step_plan_part(plan, member);
+    const ls_variables *variables =
+        part ? &part->graph->variables : &plan->job->model->graph->variables;
+    ls_range range;
+    memset(t->times, 1, variables->elements);
+    for (size_t i = 0; owned_range(plan, member, i, &range); i++)
+        memset(t->times + range.first, 0, range.count);
+    for (size_t k = 0; k < p->task_count; k++)
+        if (strcmp(p->tasks[k].verb, "update") == 0 &&
+            p->lanes->items[p->tasks[k].lane].member == member)
+            count(t, 0, p->tasks[k].range.first, p->tasks[k].range.count);
+    return judge(variables, t, "is updated in a step");
+}
+
+ls_status ls_steps_owners(const ls_run *run)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const ls_step_plan *plan = &me->plan;
+    size_t most = plan->job->model->graph->variables.elements;
+    tally t;
+    for (int p = 0; p < plan->parts.count; p++)
+        if (plan->parts.parts[p].graph->variables.elements > most)
+            most = plan->parts.parts[p].graph->variables.elements;
+    LS_TRY(ls_allocate("owners", &t.times, most + 1, 1));
+    ls_status status = judge_plan(plan, &t);
+    for (int m = 0; m < plan->total && !status && !ls_ps_by_arrival(&plan->job->ps); m++)
+        if (owns(plan, m) && me->resources.members[m].replica)
+            status = judge_step(me, m, &t);
+    free(t.times);
+    return status;
+}

@@ -105,6 +105,40 @@ LS_DEVICE_FN double ls_log_element(float x)
     return (double)k * 0.693147180559945309417 + (2 * s + 2 * s * (q * p)) + (double)(x - x);
 }
 
+/** What slices of softmax cross-entropy's classes (kernel_transformer.h) say of a row. */
+typedef struct ls_softmax_row {
+    float largest, sum, at_label;
+} ls_softmax_row;
+
+/** Puts a row's parts together; parts is [slices,rows,3]. */
+LS_DEVICE_FN ls_softmax_row ls_softmax_join(const float *parts, int64_t rows, int64_t slices,
+                                            int64_t row)
+{
+    float sums[64]; /* LS_SOFTMAX_SLICES */
+    ls_softmax_row out = {parts[3 * row], 0, parts[3 * row + 2]};
+    for (int64_t i = 1; i < slices; i++) {
+        const float *part = parts + 3 * (i * rows + row);
+        out.largest = part[0] > out.largest ? part[0] : out.largest;
+        out.at_label += part[2];
+    }
+    for (int64_t i = 0; i < slices; i++) {
+        const float *part = parts + 3 * (i * rows + row);
+        sums[i] = part[1] * ls_exp_element(part[0] - out.largest);
+    }
+    for (int64_t apart = 1; apart < slices; apart *= 2) /* the tree, from its leaves up */
+        for (int64_t i = 0; i + apart < slices; i += 2 * apart)
+            sums[i] += sums[i + apart];
+    out.sum = sums[0];
+    return out;
+}
+
+/** The factor of a slice's terms in its gradient. */
+LS_DEVICE_FN float ls_softmax_factor(const float *parts, int64_t at, ls_softmax_row row,
+                                     float scale)
+{
+    return ls_exp_element(parts[3 * at] - row.largest) * (scale / row.sum);
+}
+
 /** 1 / (1 + e^-z). */
 LS_DEVICE_FN float ls_sigmoid_element(float z)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Split layers: a graph in which pairs of dense layers are computed in Z slices (tensor
+ * Split layers: a graph in which pairs of dense layers, and what has the vocabulary, are computed
+ * in Z slices (tensor
  * parallelism: Shoeybi et al., "Megatron-LM", arXiv 1909.08053). Of a pair, and of what is between
  * its layers (ReLU, GELU, attention), slice s has the first layer's outputs floor(s O / Z) to
  * floor((s + 1) O / Z) - 1, for attention those of whole heads, and the second layer's inputs from
@@ -12,6 +13,11 @@
  * slice, and sums gradients. Both sum up exact mode's tree, whose leaves are the slices, so it does
  * not matter which place has which; a place has `parts` of a sum, and others have the rest. Other
  * nodes are as in the whole.
+ *
+ * Of an embedding whose weight is also that of the last dense layer, before the loss, slice s has
+ * rows floor(s V / Z) to floor((s + 1) V / Z) - 1: it gives their tokens' vectors, and -0.0 for
+ * other tokens, to a join; and it has their logits, after a fork. The loss (layer_split_loss.c)
+ * needs three numbers of each slice and position, not the logits.
  */
 #pragma once
 
@@ -19,7 +25,8 @@
 
 enum { LS_SPLITS = LS_NODE_INPUTS }; /**< most slices */
 
-/** LS_CODE_USAGE if the graph has no pair of layers, or one cannot be split so often. `option` is
+/** LS_CODE_USAGE if the graph has no pair of layers, or one, or the vocabulary, cannot be split so
+ * often. `option` is
  * whose number it is, `--devices`. */
 ls_status ls_graph_split_check(const ls_graph *whole, int64_t splits, const char *option);
 
@@ -37,7 +44,8 @@ int ls_graph_slice(const ls_graph *graph, size_t variable);
 ls_status ls_graph_split_cut(const ls_graph_part *split, const int *place, int places,
                              ls_graph_parts *out);
 
-/** Sets the stage of all nodes of a pair, and of those between, to that of its first. */
+/** Sets the stage of all nodes of a pair, and of those between, to that of its first; of the layer
+ * before the loss to the loss's, if slices have logits. */
 void ls_graph_split_stages(const ls_graph *whole, int *stage);
 
 /** What each place has of a split graph, whose whole has node n in stage[n] of `stages` (1: NULL);

@@ -137,8 +137,11 @@ static ls_status copy_crossings(const ls_graph_parts *cut, const site *sites, ls
         b->to = b->to * t + (int)(i % (size_t)t);
     }
     for (size_t i = 0; i < cut->copy_count * (size_t)t; i++) {
+        const ls_variable_copy *its = &cut->copies[i / (size_t)t];
+        if (!has_slice(out, &out->whole->nodes[its->node], (int)(i % (size_t)t)))
+            continue;
         ls_variable_copy *c = &out->copies[out->copy_count++];
-        *c = cut->copies[i / (size_t)t];
+        *c = *its;
         const ls_variables *owns = &cut->parts[c->owner].graph->variables;
         const ls_variables *uses = &cut->parts[c->user].graph->variables;
         const size_t own = (size_t)(ls_variables_holding(owns, c->at_owner) - owns->items);

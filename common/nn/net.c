@@ -81,6 +81,9 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
                              ? (size_t)ls_shape_positions(&node->shape) * sizeof(int32_t)
                              : (size_t)ls_shape_elements(&node->shape) * real;
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, (size_t)o->rows * row, target));
+            if (node->layer->kept_bytes)
+                LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(graph, n, real, o->rows),
+                            &my->kept));
             continue;
         }
         if (!my->fused_forward && !my->is_fork && !my->is_join)

@@ -2,7 +2,8 @@
 /*
  * Sums over the places of a replica whose layers are split (graph_split.h): an all-reduce of
  * activations, or of their gradients, between the halves of a node's pass, on the compute lane. In
- * exact mode the places exchange their finished subtrees of the tree over slices.
+ * exact mode the places exchange their finished subtrees of the tree over slices. Of a loss they
+ * gather what each slice has left of each position, around a ring.
  */
 #include "impl/step/build.h"
 
@@ -21,6 +22,25 @@ static bool is_summed(const ls_step_plan *plan, int n)
 {
     const ls_layer *layer = plan->parts.whole->nodes[n].layer;
     return plan->parts.across > 1 && (layer == &ls_layer_fork || layer == &ls_layer_join);
+}
+
+static bool is_gathered(const ls_step_plan *plan, int n)
+{
+    return plan->parts.across > 1 && plan->parts.whole->nodes[n].layer == &ls_layer_split_loss;
+}
+
+/* Elements that each of `places` gives for so many samples, and where they begin. */
+static void gathered(const ls_step_plan *plan, int n, int64_t samples, size_t *offsets,
+                     size_t *counts)
+{
+    const ls_graph *whole = plan->parts.whole;
+    const size_t splits = (size_t)whole->slices.splits;
+    const size_t each =
+        (size_t)(samples * ls_shape_positions(&whole->nodes[n].shape)) * LS_SOFTMAX_PART;
+    for (int j = 0; j < plan->parts.across; j++) {
+        offsets[j] = ls_comm_share(splits, j, plan->parts.across) * each;
+        counts[j] = ls_comm_share(splits, j + 1, plan->parts.across) * each - offsets[j];
+    }
 }
 
 static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
@@ -103,15 +123,14 @@ static addend addend_at(const ls_step *s, int replica, int place, int piece, int
     return a;
 }
 
-static void append_sum(ls_step *s, const char *verb, const addend *a, int channel, int call)
+/* Appends the operations of an all-reduce of a fork or join. */
+static ls_status build_sum(const ls_step *s, const addend *a, const ls_end *end, ls_op_list *ops)
 {
     const ls_job *job = ls_step_job(s);
-    const ls_end *end = &s->resources->ends[channel].of[a->member];
     void *parts[LS_LAYER_TREES];
     float *sums[LS_LAYER_TREES];
     const int count = ls_net_node_part_sums(a->net, a->node, parts);
     const ls_graph *graph = ls_step_replica(s, a->member)->graph;
-    ls_op_list ops = {0};
     for (int k = 0; k < count; k++)
         sums[k] = parts[k];
     const ls_allreduce_args args = {
@@ -121,7 +140,24 @@ static void append_sum(ls_step *s, const char *verb, const addend *a, int channe
         .shards = leaves(job),
         .sums = job->exact ? sums : NULL,
         .sum_count = job->exact ? (size_t)count : 0};
-    const ls_status status = job->allreduce->build(end->comm, &args, &ops);
+    return job->allreduce->build(end->comm, &args, ops);
+}
+
+/* The same of what a loss gathers. */
+static ls_status build_gather(const ls_step *s, int n, const addend *a, const ls_end *end,
+                              ls_op_list *ops)
+{
+    size_t offsets[LS_JOB_REPLICAS], counts[LS_JOB_REPLICAS];
+    gathered(s->plan, n, ls_net_rows(a->net), offsets, counts);
+    return ls_allgather_build(end->comm, ls_net_loss_parts(a->net), offsets, counts, ops);
+}
+
+static void append_sum(ls_step *s, const char *verb, int n, const addend *a, int channel, int call)
+{
+    const ls_end *end = &s->resources->ends[channel].of[a->member];
+    ls_op_list ops = {0};
+    const ls_status status =
+        is_gathered(s->plan, n) ? build_gather(s, n, a, end, &ops) : build_sum(s, a, end, &ops);
     ls_task *task = ls_task_of(s->program, verb, a->member, ls_no_range, &ops, status);
     if (!task)
         return;
@@ -152,14 +188,17 @@ static void append_rest(ls_step *s, const char *verb, const addend *a, int piece
 
 bool ls_step_is_summed(const ls_step *s, int n, bool backward)
 {
-    return is_summed(s->plan, n) &&
-           s->plan->parts.whole->nodes[n].layer == (backward ? &ls_layer_fork : &ls_layer_join);
+    const bool sums = is_summed(s->plan, n) && s->plan->parts.whole->nodes[n].layer ==
+                                                   (backward ? &ls_layer_fork : &ls_layer_join);
+    return sums || (!backward && is_gathered(s->plan, n));
 }
 
 static void sum(ls_step *s, int replica, int piece, int n, bool backward)
 {
     if (!ls_step_is_summed(s, n, backward))
         return;
+    const bool loss = is_gathered(s->plan, n);
+    const char *verb = loss ? "gather loss" : backward ? "sum gradients" : "sum outputs";
     const int t = s->plan->parts.across, stage = s->plan->parts.place[n] / t;
     const int channel = ls_step_plan_places(s->plan, replica, stage);
     const ls_comm *first = s->resources->ends[channel].comms[0];
@@ -167,11 +206,11 @@ static void sum(ls_step *s, int replica, int piece, int n, bool backward)
     for (int p = stage * t; p < (stage + 1) * t && !s->program->status; p++) {
         const addend a = addend_at(s, replica, p, piece, n);
         if (a.net)
-            append_sum(s, backward ? "sum gradients" : "sum outputs", &a, channel, call);
+            append_sum(s, verb, n, &a, channel, call);
     }
     for (int p = stage * t; p < (stage + 1) * t && !s->program->status; p++) {
         const addend a = addend_at(s, replica, p, piece, n);
-        if (a.net)
+        if (a.net && !(loss && s->kind == LS_EVALUATION))
             append_rest(s, backward ? "backward" : "forward", &a, piece, backward);
     }
     ls_step_cross(s, replica, piece, n, backward);
@@ -203,7 +242,21 @@ void ls_step_sum_places(ls_step *s, int replica, int piece, int n, bool backward
 
 /* ---- Traffic --------------------------------------------------------------------------------- */
 
-/* Each piece is summed once at each fork and join. */
+/* What a node's sum, or its gather, of so many samples moves. */
+static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows)
+{
+    const ls_job *job = plan->job;
+    size_t offsets[LS_JOB_REPLICAS], counts[LS_JOB_REPLICAS];
+    if (is_summed(plan, n))
+        return job->allreduce->formula(plan->parts.across, extent_of(plan, n, rows), leaves(job),
+                                       NULL);
+    if (!is_gathered(plan, n))
+        return (ls_traffic){0};
+    gathered(plan, n, rows, offsets, counts);
+    return ls_allgather_formula(plan->parts.across, counts);
+}
+
+/* Each piece is summed once at each fork and join, and what its loss needs is gathered once. */
 ls_traffic ls_sums_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
@@ -211,14 +264,10 @@ ls_traffic ls_sums_traffic(const ls_step *s)
     const int64_t m = job->microbatches > 1 ? job->microbatches : 1;
     const int64_t pieces = job->exact ? ls_job_shards(job, batch) : s->plan->replicas * m;
     ls_traffic sum = {0};
-    for (int64_t i = 0; i < pieces; i++)
-        for (int n = 0; n < s->plan->parts.whole->count; n++)
-            if (is_summed(s->plan, n) && ls_slice_share(batch, i, pieces))
-                ls_traffic_add(
-                    &sum,
-                    job->allreduce->formula(s->plan->parts.across,
-                                            extent_of(s->plan, n, ls_slice_share(batch, i, pieces)),
-                                            leaves(job), NULL),
-                    1);
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t rows = ls_slice_share(batch, i, pieces);
+        for (int n = 0; n < s->plan->parts.whole->count && rows; n++)
+            ls_traffic_add(&sum, traffic_of(s->plan, n, rows), 1);
+    }
     return sum;
 }

@@ -77,9 +77,10 @@ for how in "" "--link latency=20us,bandwidth=1GB/s" "--comm device" "--capture n
 done
 lockstep run $mlp --steps 3 $split --devices 3 --reduce fast,exact --micro-splits 4 --inject bitflip=0:1 --inject bitflip=2:1
 rows "flipped bits" "len(rows) == 4 and all('step 1' in r['equivalence']['oracle'] for r in rows)"
-# A ring's bytes: 2 sums of each block forward, and 2 backward.
+# A ring's bytes: 2 sums of each block forward, and 2 backward; one of the embedding's outputs, one of the head's
+# inputs' gradients, and the loss's three numbers of each position and place.
 lockstep_ok run --model gpt:2-4-16-8-64 --data synthetic:25 --batch 10 $small $split --devices 4 --allreduce ring
-rows "a ring's bytes" "r['traffic']['bytes_sent'] == 32 * 3 * 2 * 10 * 8 * 16"
+rows "a ring's bytes" "r['traffic']['bytes_sent'] == (32 * 2 + 8 + 8) * 3 * 10 * 8 * 16 + 12 * 4 * 3 * 10 * 8"
 # Files hold the whole model, whatever the slices.
 lockstep_ok run $mlp --steps 4 $split --devices 3 --reduce exact --micro-splits 4 --save a.safetensors
 lockstep_ok run $mlp --steps 4 --strategy single --reduce exact --micro-splits 4 --save b.safetensors

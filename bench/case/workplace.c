@@ -259,8 +259,9 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->allreduce);
-    job->allreduce = shares ? ls_allreduce_auto_halves(&like)
-                            : ls_allreduce_auto(&like, replicas ? gradients : summed_bytes(plan));
+    job->allreduce = shares || job->sequence
+                         ? ls_allreduce_auto_halves(&like)
+                         : ls_allreduce_auto(&like, replicas ? gradients : summed_bytes(plan));
     return LS_OK;
 }
 
@@ -333,6 +334,8 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
 static ls_status check_slices(const ls_plan_of_case *plan)
 {
     const int splits = ls_job_splits(&plan->job);
+    if (plan->job.sequence)
+        LS_TRY(ls_graph_split_check_sequence(plan->model->graph, splits));
     return splits > 1 || plan->job.tensor
                ? ls_graph_split_check(plan->model->graph, splits,
                                       plan->job.exact ? "--micro-splits" : "--devices")

@@ -208,6 +208,9 @@ refused 2 '--micro-splits|concerns no case' $split --strategy tensor-parallel --
 refused 2 'hybrid with --hybrid-inner tensor-parallel' $split --strategy hybrid --devices 4 --reduce exact --micro-splits 2
 refused 2 '--micro-splits|missing|2 devices' $split --strategy tensor-parallel --devices 2 --reduce exact
 refused 2 '--allreduce|library' $split --strategy tensor-parallel --devices 2 --allreduce library
+refused 2 '--tensor-parallel-sequence|exact' $split --strategy tensor-parallel --devices 2 --reduce exact --micro-splits 2 --tensor-parallel-sequence yes
+refused 2 '--tensor-parallel-sequence|use gpt' $split --strategy tensor-parallel --devices 2 --tensor-parallel-sequence yes
+refused 2 '3 positions|4 devices' run --model gpt:2-4-16-3-8 --data synthetic:100 --results none --strategy tensor-parallel --devices 4 --tensor-parallel-sequence yes
 refused 2 'wte has 3 tokens|4|at most 3' run --model gpt:2-4-16-8-3 --data synthetic:100 --results none --strategy tensor-parallel --devices 4
 refused 2 '2 heads|3' run --model gpt:2-2-16-8-64 --data synthetic:100 --results none --strategy tensor-parallel --devices 3
 refused 2 'dense layers in a row' run --model cnn --data synthetic:100 --results none --strategy tensor-parallel --devices 2

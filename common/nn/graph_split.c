@@ -98,7 +98,7 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
 /* ---- Building the split graph ---------------------------------------------------------------- */
 
 /* Notes variables from number `from` on, which are like those of the whole's node. */
-static ls_status note_variables(const ls_split_builder *b, size_t from, const int *like)
+ls_status ls_split_note_variables(const ls_split_builder *b, size_t from, const int *like)
 {
     const ls_variables *here = &b->part->graph->variables;
     for (size_t v = from; v < here->count; v++) {
@@ -133,13 +133,14 @@ ls_status ls_split_append(ls_split_builder *b, int n, const ls_layer_options *op
         snprintf(named.name, sizeof named.name, "%.27s", name);
     const bool shares_slice = b->slice && node->shares >= 0;
     LS_TRY(ls_graph_add(graph, node->layer->name, inputs,
-                        shares_slice        ? b->embedding[b->slice - 1]
+                        b->shared >= 0      ? b->shared
+                        : shares_slice      ? b->embedding[b->slice - 1]
                         : node->shares >= 0 ? b->part->local[node->shares]
                                             : -1,
                         &named, out));
     graph->nodes[*out].slice = b->slice;
     LS_TRY(note_origin(b, *out, n));
-    return note_variables(b, variables, node->variables);
+    return ls_split_note_variables(b, variables, node->variables);
 }
 
 /* Appends a fork or a join, which has node n's name and shape. */
@@ -244,13 +245,14 @@ static ls_status append_bias(ls_split_builder *b, const pair *p, int join)
     const size_t variables = graph->variables.count;
     LS_TRY(ls_graph_variable(graph, &graph->nodes[join], "bias",
                              &b->whole->variables.items[last->variables[1]]));
-    return note_variables(b, variables, &last->variables[1]);
+    return ls_split_note_variables(b, variables, &last->variables[1]);
 }
 
 static ls_status append_pair(ls_split_builder *b, const pair *p)
 {
     const ls_node *first = &b->whole->nodes[p->first], *last = &b->whole->nodes[p->last];
-    int x = b->part->local[first->inputs[0]], part[LS_SPLITS], join;
+    int x, part[LS_SPLITS], join;
+    LS_TRY(ls_split_take(b, first->inputs[0], p->first, &x));
     if (ls_graph_wants_gradient(b->whole, first->inputs[0])) {
         const ls_shape shape = b->part->graph->nodes[x].shape;
         LS_TRY(ls_split_append_meeting(b, &ls_layer_fork, p->first, &shape, &x, 1, &x));
@@ -260,6 +262,9 @@ static ls_status append_pair(ls_split_builder *b, const pair *p)
     LS_TRY(
         ls_split_append_meeting(b, &ls_layer_join, p->last, &last->shape, part, b->splits, &join));
     b->part->local[p->last] = join;
+    if (b->in_blocks)
+        return ls_split_append_blocks(b, p->last, join,
+                                      last->variable_count > 1 ? &last->variables[1] : NULL);
     return append_bias(b, p, join);
 }
 
@@ -273,24 +278,41 @@ static ls_status append_whole(ls_split_builder *b, int n)
     return ls_split_append(b, n, &node->options, inputs, &b->part->local[n]);
 }
 
-ls_status ls_graph_split(const ls_graph *whole, int splits, const ls_allreduce *order,
-                         ls_graph_part *out)
+static ls_status append_all(ls_split_builder *b)
 {
-    ls_split_builder b = {.whole = whole, .part = out, .splits = splits};
+    for (int n = 0; n < b->whole->count; n++) {
+        pair p;
+        const bool splits_here = b->splits > 1 && find_pair(b->whole, n, &p);
+        LS_TRY(splits_here                     ? append_pair(b, &p)
+               : ls_split_is_vocabulary(b, n)  ? ls_split_append_vocabulary(b, n)
+               : ls_split_goes_in_blocks(b, n) ? ls_split_append_in_blocks(b, n)
+                                               : append_whole(b, n));
+        n = splits_here ? p.last : n;
+    }
+    return LS_OK;
+}
+
+ls_status ls_graph_split(const ls_graph *whole, int splits, bool sequence,
+                         const ls_allreduce *order, ls_graph_part *out)
+{
+    const size_t nodes = (size_t)whole->count;
+    ls_split_builder b = {.whole = whole, .part = out, .splits = splits, .shared = -1};
     *out = (ls_graph_part){0};
     b.splits_vocabulary = splits > 1 && ls_split_find_vocabulary(whole, &b.has);
     LS_TRY(ls_graph_open(&out->graph));
-    LS_TRY(ls_allocate("split", &out->local, (size_t)whole->count, sizeof *out->local));
-    for (int n = 0; n < whole->count; n++) {
-        pair p;
-        const bool splits_here = splits > 1 && find_pair(whole, n, &p);
-        LS_TRY(splits_here                     ? append_pair(&b, &p)
-               : ls_split_is_vocabulary(&b, n) ? ls_split_append_vocabulary(&b, n)
-                                               : append_whole(&b, n));
-        n = splits_here ? p.last : n;
-    }
+    ls_status status = ls_allocate("split", &out->local, nodes, sizeof *out->local);
+    if (!status && sequence && splits > 1)
+        status = ls_allocate("split", &b.in_blocks, nodes, sizeof *b.in_blocks);
+    if (!status && b.in_blocks)
+        status = ls_allocate("split", &b.blocks, nodes, sizeof *b.blocks);
+    if (!status)
+        status = append_all(&b);
+    free(b.in_blocks);
+    free(b.blocks);
+    LS_TRY(status);
     out->split = out->graph;
-    out->graph->slices = (ls_graph_slices){.splits = splits, .places = 1, .order = order};
+    out->graph->slices = (ls_graph_slices){
+        .splits = splits, .places = 1, .sequence = sequence && splits > 1, .order = order};
     out->owned = out->graph->variables.elements;
     return LS_OK;
 }

@@ -18,6 +18,12 @@
  * rows floor(s V / Z) to floor((s + 1) V / Z) - 1: it gives their tokens' vectors, and -0.0 for
  * other tokens, to a join; and it has their logits, after a fork. The loss (layer_split_loss.c)
  * needs three numbers of each slice and position, not the logits.
+ *
+ * With `sequence` (Korthikanti et al., arXiv 2205.05198) what lies between pairs is computed in Z
+ * blocks of positions, floor(s T / Z) to floor((s + 1) T / Z) - 1, which share norms' variables and
+ * biases: a join's sum goes to `block` nodes, and a `gather` before each fork puts blocks together
+ * (layer_sequence.c). A place needs its block of a join's sum alone, so a reduce-scatter and, at
+ * the gather, an all-gather take the place of the all-reduce; backward is the mirror image.
  */
 #pragma once
 
@@ -30,10 +36,13 @@ enum { LS_SPLITS = LS_NODE_INPUTS }; /**< most slices */
  * whose number it is, `--devices`. */
 ls_status ls_graph_split_check(const ls_graph *whole, int64_t splits, const char *option);
 
-/** The graph with its pairs split; a copy of it if `splits` is 1. `order`: ls_graph_slices.order.
- * Close it (ls_graph_part_close) also on failure. */
-ls_status ls_graph_split(const ls_graph *whole, int splits, const ls_allreduce *order,
-                         ls_graph_part *out);
+/** The same of positions, for ls_graph_split with `sequence`. */
+ls_status ls_graph_split_check_sequence(const ls_graph *whole, int64_t splits);
+
+/** The graph with its pairs split; a copy of it if `splits` is 1. `order`, `sequence`: as in
+ * ls_graph_slices. Close it (ls_graph_part_close) also on failure. */
+ls_status ls_graph_split(const ls_graph *whole, int splits, bool sequence,
+                         const ls_allreduce *order, ls_graph_part *out);
 
 /** The number, from 1, of the slice that a variable belongs to, so that one place has it;
  * 0: of none. */

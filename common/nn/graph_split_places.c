@@ -44,7 +44,7 @@ ls_status ls_graph_split_cut(const ls_graph_part *split, const int *place, int p
 static bool has_slice(const ls_graph_parts *out, const ls_node *node, int j)
 {
     const size_t splits = (size_t)out->whole->slices.splits;
-    const int slice = node->slice - 1;
+    const int slice = (node->slice ? node->slice : node->block) - 1;
     return slice < 0 || (slice >= (int)ls_comm_share(splits, j, out->across) &&
                          slice < (int)ls_comm_share(splits, j + 1, out->across));
 }

@@ -67,15 +67,17 @@ static ls_status append_embedding(ls_split_builder *b)
         ls_split_move_slab(b, node, 0, (size_t)(first * C));
     }
     b->slice = 0;
-    return ls_split_append_meeting(b, &ls_layer_join, n, &whole->shape, b->embedding, b->splits,
-                                   &b->part->local[n]);
+    LS_TRY(ls_split_append_meeting(b, &ls_layer_join, n, &whole->shape, b->embedding, b->splits,
+                                   &b->part->local[n]));
+    return b->in_blocks ? ls_split_append_blocks(b, n, b->part->local[n], NULL) : LS_OK;
 }
 
 static ls_status append_head(ls_split_builder *b)
 {
     const int n = b->has.head;
     const ls_node *whole = &b->whole->nodes[n];
-    int x = b->part->local[whole->inputs[0]];
+    int x;
+    LS_TRY(ls_split_take(b, whole->inputs[0], n, &x));
     const ls_shape shape = b->part->graph->nodes[x].shape;
     LS_TRY(ls_split_append_meeting(b, &ls_layer_fork, n, &shape, &x, 1, &x));
     for (int s = 0; s < b->splits; s++) {

@@ -122,6 +122,8 @@ extern const ls_layer ls_layer_border;
 extern const ls_layer ls_layer_fork;
 extern const ls_layer ls_layer_join;
 extern const ls_layer ls_layer_split_loss;
+extern const ls_layer ls_layer_block;
+extern const ls_layer ls_layer_gather;
 
 enum { LS_LAYER_TREES = 64 };
 

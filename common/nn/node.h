@@ -65,4 +65,6 @@ typedef struct ls_node {
     bool border_gradient;             /**< border: a gradient must reach its output */
     int slice;                        /**< number, from 1, of the slice of split layers that it
                                            computes (graph_split.h); 0: of none */
+    int block;                        /**< likewise, of the block of positions that it has; 0: it
+                                           has all */
 } ls_node;

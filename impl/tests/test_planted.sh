@@ -177,6 +177,7 @@ bias_grad_times 0 --strategy tensor-parallel --devices 2
 copy_apart 0 --strategy tensor-parallel --devices 2
 qkv_contiguous 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --reduce exact --micro-splits 2
 columns_left_out 0 --strategy tensor-parallel --devices 3
+norm_partial 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --tensor-parallel-sequence yes
 vocabulary_tail 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-41
 label_local 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40
 largest_local 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --reduce exact --micro-splits 2

@@ -100,12 +100,11 @@ static void attention_of_two_heads(void **state)
 }
 
 /* In three slices of the vocabulary, of a pair, and its heads: an embedding, attention, an MLP. */
-static void in_slices(void **state)
+static void check_slices(bool sequence)
 {
     enum { SLICES = 3 };
     fixture f;
     ls_graph_part split;
-    (void)state;
     open_device(&f);
     const int embedding = add_embedding(&f, add_tokens(&f));
     const ls_layer_options qkv = {
@@ -117,7 +116,7 @@ static void in_slices(void **state)
     node = add_with(&f, "dense", node, &out);
     add_tied_end(&f, add_with(&f, "layer_norm", node, &(ls_layer_options){0}), embedding);
     must(ls_graph_split_check(f.graph, SLICES, "--micro-splits"));
-    must(ls_graph_split(f.graph, SLICES, NULL, &split));
+    must(ls_graph_split(f.graph, SLICES, sequence, NULL, &split));
     ls_graph *whole = f.graph;
     assert_int_equal(split.graph->variables.elements, whole->variables.elements);
     assert_string_equal(split.graph->variables.items[2].name, "wte[2].weight");
@@ -127,6 +126,18 @@ static void in_slices(void **state)
     f.graph = whole;
     close_all(&f);
     ls_graph_part_close(&split);
+}
+
+static void in_slices(void **state)
+{
+    (void)state;
+    check_slices(false);
+}
+
+static void in_blocks(void **state)
+{
+    (void)state;
+    check_slices(true);
 }
 
 /* A position does not depend on later ones. */
@@ -181,9 +192,13 @@ static void refused_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(embedding_tied),         cmocka_unit_test(layer_norm_and_gelu),
-        cmocka_unit_test(attention_of_two_heads), cmocka_unit_test(in_slices),
-        cmocka_unit_test(attention_is_causal),    cmocka_unit_test(refused_layers),
+        cmocka_unit_test(embedding_tied),
+        cmocka_unit_test(layer_norm_and_gelu),
+        cmocka_unit_test(attention_of_two_heads),
+        cmocka_unit_test(in_slices),
+        cmocka_unit_test(in_blocks),
+        cmocka_unit_test(attention_is_causal),
+        cmocka_unit_test(refused_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,8 +273,11 @@ static const char *const verbs[] = {[OUTPUTS] = "sum outputs",
 static void append_sum(ls_step *s, sum_kind kind, int n, const addend *a, int channel, int call)
 {
     const ls_end *end = &s->resources->ends[channel].of[a->member];
-    const char *verb = verbs[kind];
-    const int half = half_at(s->plan, n, kind == GRADIENTS);
+    const int half =
+        kind == OUTPUTS || kind == GRADIENTS ? half_at(s->plan, n, kind == GRADIENTS) : NO_SUM;
+    const char *verb = half == LS_REDUCE_SCATTER ? "reduce-scatter"
+                       : half == LS_ALL_GATHER   ? "all-gather"
+                                                 : verbs[kind];
     ls_op_list ops = {0};
     ls_status status = LS_OK;
     if (kind == LOSS)

@@ -238,7 +238,7 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
-    const bool shares = ls_strategy_shares(plan->strategy, &job->options);
+    const bool shares = job->sequence || ls_strategy_shares(plan->strategy, &job->options);
     const bool replicas = !job->tensor || plan->strategy->reduces; /* sum, not places */
     const ls_comm like = {.backend = job->transport,
                           .size = replicas ? ls_job_replicas(job) : ls_job_places(job),
@@ -259,9 +259,8 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->allreduce);
-    job->allreduce = shares || job->sequence
-                         ? ls_allreduce_auto_halves(&like)
-                         : ls_allreduce_auto(&like, replicas ? gradients : summed_bytes(plan));
+    job->allreduce = shares ? ls_allreduce_auto_halves(&like)
+                            : ls_allreduce_auto(&like, replicas ? gradients : summed_bytes(plan));
     return LS_OK;
 }
 
@@ -334,8 +333,6 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
 static ls_status check_slices(const ls_plan_of_case *plan)
 {
     const int splits = ls_job_splits(&plan->job);
-    if (plan->job.sequence)
-        LS_TRY(ls_graph_split_check_sequence(plan->model->graph, splits));
     return splits > 1 || plan->job.tensor
                ? ls_graph_split_check(plan->model->graph, splits,
                                       plan->job.exact ? "--micro-splits" : "--devices")

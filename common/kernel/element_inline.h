@@ -110,25 +110,20 @@ typedef struct ls_softmax_row {
     float largest, sum, at_label;
 } ls_softmax_row;
 
-/** Puts a row's parts together; parts is [slices,rows,3]. */
+/** Puts a row's parts together, in the order of the slices; parts is [slices,rows,3]. */
 LS_DEVICE_FN ls_softmax_row ls_softmax_join(const float *parts, int64_t rows, int64_t slices,
                                             int64_t row)
 {
-    float sums[64]; /* LS_SOFTMAX_SLICES */
-    ls_softmax_row out = {parts[3 * row], 0, parts[3 * row + 2]};
+    ls_softmax_row out = {parts[3 * row], 0, 0};
     for (int64_t i = 1; i < slices; i++) {
-        const float *part = parts + 3 * (i * rows + row);
-        out.largest = part[0] > out.largest ? part[0] : out.largest;
-        out.at_label += part[2];
+        const float its = parts[3 * (i * rows + row)];
+        out.largest = its > out.largest ? its : out.largest;
     }
     for (int64_t i = 0; i < slices; i++) {
         const float *part = parts + 3 * (i * rows + row);
-        sums[i] = part[1] * ls_exp_element(part[0] - out.largest);
+        out.sum += part[1] * ls_exp_element(part[0] - out.largest);
+        out.at_label += part[2];
     }
-    for (int64_t apart = 1; apart < slices; apart *= 2) /* the tree, from its leaves up */
-        for (int64_t i = 0; i + apart < slices; i += 2 * apart)
-            sums[i] += sums[i + apart];
-    out.sum = sums[0];
     return out;
 }
 

@@ -36,7 +36,7 @@ typedef struct ls_embedding_backward_args {
  * own: what softmax_part leaves of every slice, three reals a row, softmax_whole makes a loss of,
  * and a slice's gradient (Shoeybi et al., arXiv 1909.08053, section 3). */
 
-enum { LS_SOFTMAX_SLICES = 64, LS_SOFTMAX_PART = 3 };
+enum { LS_SOFTMAX_PART = 3 };
 
 /**
  * part[r] = (m, s, z): m the largest of the row's logits here, s the sum of e^(logit - m), z the
@@ -55,12 +55,12 @@ typedef struct ls_softmax_part_args {
 } ls_softmax_part_args;
 
 /**
- * With M the largest m of a row and S the sum of s e^(m - M) over the slices, in exact mode's tree
- * (comm.h): loss = scale * sum over rows of log S - (z - M), where z is the sum of the slices';
+ * With M the largest m of a row and S the sum of s e^(m - M) over the slices, in their order:
+ * loss = scale * sum over rows of log S - (z - M), where z is the sum of the slices';
  * dlogits = scale * (terms e^(m - M) / S - onehot).
  */
 typedef struct ls_softmax_whole_args {
-    int64_t rows, slices;   /**< B T, and up to LS_SOFTMAX_SLICES */
+    int64_t rows, slices;   /**< B T, and how many slices, at least 1 */
     const void *parts;      /**< real [slices,rows,3], by softmax_part */
     double scale;           /**< 1 / global batch size */
     double *loss;           /**< [1], overwritten; NULL: not wanted */

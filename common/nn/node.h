@@ -39,8 +39,8 @@ typedef struct ls_layer_options {
     bool last_axis;         /**< dense: of each position's last axis, not of the whole sample */
     bool input_major;       /**< dense: weights are [inputs, outputs] */
     int64_t tokens;         /**< embedding: how many there are */
-    int64_t first, all;     /**< embedding of a slice: its first token, and how many there are in
-                                 all; 0: it has all */
+    int64_t first;          /**< embedding of a slice: its first token */
+    int64_t all;            /**< the same: how many there are in all; 0: it has all */
     double deviation;       /**< dense, embedding, positions: weights begin normal, with this
                                  standard deviation; 0: as the layer's usually do */
     char name[LS_NODE_OPTION_NAME]; /**< of the node and of its variables: "wte"; "": layer and

@@ -67,11 +67,13 @@ rows "positions" "len(rows) == 12 and all(r['result']['status'] == 'ok' for r in
 rows "positions: counted as by formula" "$counted"
 lockstep_ok run $small $gpt $split --devices 5 --allreduce ring
 rows "positions: a ring's bytes" "r['traffic']['bytes_sent'] == (32 * 2 + 16) * 4 * 10 * 8 * 18 + 12 * 5 * 4 * 10 * 8 + 8 * 4 * (6 * 2 + 2) * 18"
-for how in "--comm device" "--link latency=20us,bandwidth=1GB/s --capture no" "--epochs 2 --batch 8"; do
+for how in "--comm device" "--link latency=20us,bandwidth=1GB/s --capture no"; do
     lockstep run $small $gpt $split --devices 3 $how
     rows "positions: $how" "len(rows) == 1 and r['result']['status'] == 'ok'"
     rows "positions: $how: counted as by formula" "$counted"
 done
+lockstep run --epochs 2 --warmup 0 --results none --format jsonl --cpu-devices 3 $gpt $split --devices 3
+rows "positions: tail" "len(rows) == 1 and r['result']['status'] == 'ok'"
 lockstep run $small $gpt --strategy hybrid --hybrid-inner tensor-parallel --devices 6 --hybrid-replicas 2,3 --allreduce ring
 rows "positions: hybrid" "len(rows) == 2 and all(r['result']['status'] == 'ok' for r in rows)"
 without_ranks || {

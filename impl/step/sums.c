@@ -75,18 +75,14 @@ static void gathered(const ls_step_plan *plan, int n, int64_t samples, size_t *o
     }
 }
 
-/* Of a node's samples; with blocks of positions, of memory in which these are contiguous. */
-static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows,
-                           size_t begin[LS_SPLITS + 1])
+/* Of a node's samples; with blocks of positions, of memory in which these are contiguous, cut
+ * between positions. */
+static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
 {
     const ls_shape *shape = &plan->parts.whole->nodes[n].shape;
-    const size_t count = (size_t)(rows * ls_shape_elements(shape)), T = (size_t)shape->size[0];
-    const int t = plan->parts.across;
-    if (!plan->parts.whole->slices.sequence)
-        return ls_elements(count);
-    for (int j = 0; j <= t; j++)
-        begin[j] = ls_comm_share(T, j, t) * (count / T);
-    return (ls_extent){count, (size_t)t, begin};
+    const size_t count = (size_t)(rows * ls_shape_elements(shape));
+    return plan->parts.whole->slices.sequence ? (ls_extent){count, (size_t)shape->size[0], NULL}
+                                              : ls_elements(count);
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -95,11 +91,10 @@ static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows,
 static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls_end *end)
 {
     const ls_allreduce *algorithm = plan->job->allreduce;
-    size_t begin[LS_SPLITS + 1];
     const int forward = half_at(plan, n, false), backward = half_at(plan, n, true);
     if (forward == NO_SUM && backward == NO_SUM)
         return 0;
-    const ls_extent extent = extent_of(plan, n, rows, begin);
+    const ls_extent extent = extent_of(plan, n, rows);
     return (plan->parts.whole->slices.sequence ? extent.count : 0) +
            (algorithm->scratch
                 ? algorithm->scratch(end->comm->rank, end->comm->size, extent, leaves(plan->job))
@@ -195,19 +190,19 @@ static ls_status build_sum(const ls_step *s, const addend *a, const ls_end *end,
     return job->allreduce->build(end->comm, &args, ops);
 }
 
-/* A block of positions of all samples, between a node's samples and the memory of blocks; `back`:
- * out of this memory. */
-static ls_status copy_block(const addend *a, ls_kernels *kernels, const ls_extent *blocks, int j,
-                            float *data, float *memory, bool back, ls_op_list *ops)
+/* A place's block of positions of all samples, between a node's samples and memory of blocks;
+ * `back`: out of this memory. */
+static ls_status copy_block(const addend *a, ls_kernels *kernels, const ls_comm *comm, int j,
+                            const ls_allreduce_args *all, float *data, bool back, ls_op_list *ops)
 {
-    const int64_t rows = ls_net_rows(a->net);
-    const int64_t width = (int64_t)(blocks->begin[j + 1] - blocks->begin[j]) / rows;
-    const int64_t all = (int64_t)blocks->count / rows;
-    float *in = data + (int64_t)blocks->begin[j] / rows, *out = memory + blocks->begin[j];
+    const int64_t rows = ls_net_rows(a->net), whole = (int64_t)all->count / rows;
+    const size_t first = ls_comm_cut(*all->cut, j, comm->size);
+    const int64_t width = (int64_t)(ls_comm_cut(*all->cut, j + 1, comm->size) - first) / rows;
+    float *in = data + (int64_t)first / rows, *out = all->data + first;
     const ls_copy_columns_args args = {.rows = rows,
                                        .width = width,
-                                       .x_pitch = back ? width : all,
-                                       .y_pitch = back ? all : width,
+                                       .x_pitch = back ? width : whole,
+                                       .y_pitch = back ? whole : width,
                                        .x = back ? out : in,
                                        .y = back ? in : out};
     ls_op *op;
@@ -221,8 +216,7 @@ static ls_status build_half(const ls_step *s, int n, ls_half half, const addend 
                             const ls_end *end, bool backward, ls_op_list *ops)
 {
     ls_kernels *kernels = ls_step_replica(s, a->member)->kernels;
-    size_t begin[LS_SPLITS + 1];
-    const ls_extent blocks = extent_of(s->plan, n, ls_net_rows(a->net), begin);
+    const ls_extent blocks = extent_of(s->plan, n, ls_net_rows(a->net));
     float *data =
         backward ? ls_net_node_gradient(a->net, a->node) : ls_net_node_output(a->net, a->node);
     float *memory = end->scratch;
@@ -233,11 +227,11 @@ static ls_status build_half(const ls_step *s, int n, ls_half half, const addend 
         return LS_OK;
     for (int j = 0; j < s->plan->parts.across; j++)
         if (half == LS_REDUCE_SCATTER || j == own)
-            LS_TRY(copy_block(a, kernels, &blocks, j, data, memory, false, ops));
+            LS_TRY(copy_block(a, kernels, end->comm, j, &args, data, false, ops));
     LS_TRY(ls_step_job(s)->allreduce->half(end->comm, half, &args, ops));
     for (int j = 0; j < s->plan->parts.across; j++)
         if ((half == LS_REDUCE_SCATTER) == (j == own))
-            LS_TRY(copy_block(a, kernels, &blocks, j, data, memory, true, ops));
+            LS_TRY(copy_block(a, kernels, end->comm, j, &args, data, true, ops));
     return LS_OK;
 }
 
@@ -409,11 +403,11 @@ static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows)
 {
     const ls_job *job = plan->job;
     const int t = plan->parts.across;
-    size_t offsets[LS_JOB_REPLICAS], counts[LS_JOB_REPLICAS], begin[LS_SPLITS + 1];
+    size_t offsets[LS_JOB_REPLICAS], counts[LS_JOB_REPLICAS];
     ls_traffic sum = {0};
     for (int backward = 0; backward < 2; backward++) {
         const int half = half_at(plan, n, backward);
-        const ls_extent extent = half == NO_SUM ? ls_elements(0) : extent_of(plan, n, rows, begin);
+        const ls_extent extent = half == NO_SUM ? ls_elements(0) : extent_of(plan, n, rows);
         if (half == LS_HALVES)
             ls_traffic_add(&sum, job->allreduce->formula(t, extent, leaves(job), NULL), 1);
         else if (half != NO_SUM)

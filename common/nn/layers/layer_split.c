@@ -59,28 +59,20 @@ static ls_status add_tree(const ls_layer_site *site, int64_t lo, int64_t hi, ls_
     return put_sum(site, left, site->part[mid - first], left, elements_of(site), ops);
 }
 
-/* Where the blocks of positions of all samples begin, one block of all samples after the other, as
- * they are when they are reduced; and their end. */
-static void list_blocks(const ls_graph_slices *s, const ls_shape *shape, int64_t rows,
-                        size_t begin[LS_NODE_INPUTS + 1])
+/* A node's samples; with blocks of positions, as they are when they are reduced: a block of all
+ * samples after the other. */
+static ls_extent extent_of(const ls_graph_slices *s, const ls_shape *shape, int64_t rows)
 {
-    const size_t T = (size_t)shape->size[0], each = (size_t)(rows * ls_shape_elements(shape)) / T;
-    for (int j = 0; j <= s->splits; j++)
-        begin[j] = ls_comm_share(T, j, s->splits) * each;
+    const size_t count = (size_t)(rows * ls_shape_elements(shape));
+    return s->sequence ? (ls_extent){count, (size_t)shape->size[0], NULL} : ls_elements(count);
 }
 
 /* The order of an all-reduce of a node's samples by as many ranks as there are slices. */
 static ls_status order_of(const ls_graph_slices *s, const ls_shape *shape, int64_t rows,
                           ls_sum_order *out)
 {
-    size_t begin[LS_NODE_INPUTS + 1];
-    ls_extent extent = ls_elements((size_t)(rows * ls_shape_elements(shape)));
     *out = (ls_sum_order){0};
-    if (s->sequence && extent.count) {
-        list_blocks(s, shape, rows, begin);
-        extent = (ls_extent){extent.count, (size_t)s->splits, begin};
-    }
-    LS_TRY(s->order->oracle(s->splits, extent, NULL, out));
+    LS_TRY(s->order->oracle(s->splits, extent_of(s, shape, rows), NULL, out));
     return ls_sum_order_sort(out);
 }
 
@@ -93,22 +85,23 @@ static char *at(const ls_layer_site *site, const void *memory, size_t element)
 static ls_status put_step(const ls_layer_site *site, const ls_order_step *step, const void *a,
                           const void *b, const void *y, ls_op_list *ops)
 {
-    const int64_t samples = site->rows, all = elements_of(site);
+    const size_t samples = (size_t)site->rows, all = (size_t)elements_of(site);
     const ls_graph_slices *s = slices_of(site);
-    size_t begin[LS_NODE_INPUTS + 1];
-    if (!s->sequence || step->count == (size_t)all)
+    if (!s->sequence || step->count == all)
         return put_sum(site, at(site, a, step->first), b ? at(site, b, step->first) : NULL,
                        at(site, y, step->first), (int64_t)step->count, ops);
-    list_blocks(s, &site->node->shape, samples, begin);
-    for (int j = 0; j < s->splits; j++)
-        for (int64_t i = 0; i < samples; i++) {
-            const size_t width = (begin[j + 1] - begin[j]) / (size_t)samples;
-            const size_t first = (size_t)(i * (all / samples)) + begin[j] / (size_t)samples;
-            if (begin[j] < step->first || begin[j + 1] > step->first + step->count)
-                continue;
+    const ls_extent extent = extent_of(s, &site->node->shape, site->rows);
+    for (int j = 0; j < s->splits; j++) {
+        const size_t begin = ls_comm_cut(extent, j, s->splits);
+        const size_t end = ls_comm_cut(extent, j + 1, s->splits);
+        if (begin < step->first || end > step->first + step->count)
+            continue;
+        for (size_t i = 0; i < samples; i++) {
+            const size_t first = i * (all / samples) + begin / samples;
             LS_TRY(put_sum(site, at(site, a, first), b ? at(site, b, first) : NULL,
-                           at(site, y, first), (int64_t)width, ops));
+                           at(site, y, first), (int64_t)((end - begin) / samples), ops));
         }
+    }
     return LS_OK;
 }
 

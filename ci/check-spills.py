@@ -33,6 +33,8 @@ ALLOWED = {  # function: (reason, {set: loads and stores})
     "max_pool": (REMAINDER, {"avx512": 4, "avx2": 4}),
     "softmax_narrow": (BUFFERS, {"avx2": 28}),
     "softmax_tile": (CONSTANTS, {"avx2": 4}),
+    "softmax_whole": (CONSTANTS, {"avx2": 1}),
+    "softmax_whole_loss": (CONSTANTS, {"avx2": 1}),
     "squared_error": (REMAINDER, {"avx512": 3}),
     "weights_of_output": (BUFFERS, {"avx512": 8, "avx2": 32}),
     "weights_of_three": (BUFFERS, {"avx512": 4, "avx2": 8}),

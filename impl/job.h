@@ -48,6 +48,7 @@ typedef struct ls_job {
         *place;  /**< [nodes] rank in the replica of each node's device; NULL: it has one device */
     int stages;  /**< with `tensor`: ranges of nodes that a replica is divided into; 0: 1 */
     bool tensor; /**< layers are split over each replica's devices (graph_split.h) */
+    bool sequence;      /**< and positions, in blocks */
     int split_replicas; /**< D: number of replicas, each of the next M devices of all ranks; where
                              each device has a replica (no `place`, not `tensor`), of groups of
                              these, if replicas share the update; 0: 1 */

@@ -356,14 +356,29 @@ ls_status ls_replica_more_losses(ls_replica *r, uint64_t index, double *out)
 
 /* ---- Evaluation ----------------------------------------------------------------------------- */
 
-/* The model's outputs for a batch of the test set. */
+/* The model's outputs for a batch of the test set; of logits in slices, the loss's parts. */
 struct ls_test_outputs {
-    const void *device;          /* real [rows, targets, classes] */
+    const void *device;          /* real [slices, rows, targets, classes, or LS_SOFTMAX_PART] */
     uint64_t rows, done, digest; /* done: samples so far */
-    uint64_t targets;            /* of a sample */
+    uint64_t targets, slices;    /* targets: of a sample */
     size_t row_bytes;
     unsigned char host[];
 };
+
+static ls_status make_count(ls_replica *r, ls_net *net, const ls_count_correct_args *whole,
+                            ls_op **out)
+{
+    const ls_count_parts_args parts = {.rows = whole->rows,
+                                       .slices = r->graph->slices.splits,
+                                       .targets = whole->targets,
+                                       .parts = ls_net_loss_parts(net),
+                                       .labels = whole->labels,
+                                       .state = whole->state,
+                                       .samples = whole->samples,
+                                       .correct = whole->correct};
+    return parts.parts ? r->kernels->table->count_parts(r->kernels, &parts, out)
+                       : r->kernels->table->count_correct(r->kernels, whole, out);
+}
 
 static ls_status build_evaluation(ls_replica *r, ls_net *net)
 {
@@ -387,12 +402,15 @@ static ls_status build_evaluation(ls_replica *r, ls_net *net)
                                          .samples = test->samples,
                                          .correct = r->correct};
     ls_op *op;
-    LS_TRY(r->kernels->table->count_correct(r->kernels, &count, &op));
+    LS_TRY(make_count(r, net, &count, &op));
     LS_TRY(ls_op_list_add(&r->test_count, op));
-    const size_t row_bytes = (size_t)(targets * count.classes) * real_bytes(r);
+    const void *parts = ls_net_loss_parts(net);
+    const size_t row_bytes =
+        (size_t)(targets * (parts ? LS_SOFTMAX_PART : count.classes)) * real_bytes(r);
     LS_TRY(ls_allocate("replica", &r->test_outputs, 1,
                        sizeof *r->test_outputs + (size_t)ls_net_rows(net) * row_bytes));
-    r->test_outputs->device = ls_net_output(net);
+    r->test_outputs->device = parts ? parts : ls_net_output(net);
+    r->test_outputs->slices = parts ? (uint64_t)r->graph->slices.splits : 1;
     r->test_outputs->rows = (uint64_t)ls_net_rows(net);
     r->test_outputs->targets = (uint64_t)targets;
     r->test_outputs->row_bytes = row_bytes;
@@ -416,13 +434,12 @@ static ls_status exchange_averages(ls_replica *r, bool back)
 static ls_status begin(const ls_tested *part)
 {
     ls_replica *r = part->replica;
-    const uint64_t none = 0;
     LS_TRY(exchange_averages(r, false));
     if (!r->test_feed.count)
         LS_TRY(build_evaluation(r, part->net));
     if (r->test_outputs)
         r->test_outputs->done = r->test_outputs->digest = 0;
-    return ls_queue_write(r->queue, r->correct, &none, sizeof none);
+    return ls_queue_write(r->queue, r->correct, &(uint64_t){0}, sizeof *r->correct);
 }
 
 /* Gathers a batch from sample `position` on. */
@@ -442,9 +459,12 @@ static ls_status count_right(ls_replica *r)
     const uint64_t left = r->job->data->test.samples - o->done;
     const uint64_t rows = left < o->rows ? left : o->rows;
     LS_TRY(ls_op_list_enqueue(&r->test_count, r->queue));
-    LS_TRY(ls_queue_read(r->queue, o->host, o->device, rows * o->row_bytes));
-    const uint64_t digests[] = {o->digest, ls_hash64(o->host, rows * o->row_bytes)};
-    o->digest = ls_hash64(digests, sizeof digests);
+    for (uint64_t s = 0; s < o->slices; s++) {
+        const char *from = (const char *)o->device + s * o->rows * o->row_bytes;
+        LS_TRY(ls_queue_read(r->queue, o->host, from, rows * o->row_bytes));
+        const uint64_t digests[] = {o->digest, ls_hash64(o->host, rows * o->row_bytes)};
+        o->digest = ls_hash64(digests, sizeof digests);
+    }
     o->done += rows;
     return LS_OK;
 }

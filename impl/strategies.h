@@ -25,6 +25,8 @@ extern const ls_declared_option ls_option_zero_stage;            /* zero.c */
 extern const ls_declared_option ls_option_zero_reshard;          /* zero.c */
 extern const ls_declared_option ls_option_zero_windows;          /* zero.c */
 
+extern const ls_declared_option ls_option_tensor_parallel_sequence; /* tensor_parallel.c */
+
 /** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy.sum (strategies.c). */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 

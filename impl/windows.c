@@ -190,7 +190,7 @@ ls_status ls_windows_check(const ls_job *job)
     if (!job->windows_given)
         return LS_OK;
     if (ls_job_splits(job) > 1 || job->tensor)
-        status = ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &split);
+        status = ls_graph_split(job->model->graph, ls_job_splits(job), job->sequence, NULL, &split);
     if (!status && job->tensor)
         status = ls_graph_split_places(&split, NULL, 1, ls_job_across(job), &parts);
     for (int p = 0; p < parts.count && !status; p++)

@@ -238,7 +238,7 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
-    const bool shares = ls_strategy_shares(plan->strategy, &job->options);
+    const bool shares = job->sequence || ls_strategy_shares(plan->strategy, &job->options);
     const bool replicas = !job->tensor || plan->strategy->reduces; /* sum, not places */
     const ls_comm like = {.backend = job->transport,
                           .size = replicas ? ls_job_replicas(job) : ls_job_places(job),

@@ -107,8 +107,8 @@ static ls_status open_parts(oracle *me)
 {
     const ls_job *job = me->base.job;
     if (ls_job_splits(me->its_job) > 1)
-        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(me->its_job), me->its_job->allreduce,
-                              &me->split));
+        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(me->its_job), me->its_job->sequence,
+                              me->its_job->allreduce, &me->split));
     const ls_replica_options options = {.job = job,
                                         .device = job->devices[0],
                                         .rows = job->batch,

@@ -208,6 +208,10 @@ refused 2 '--micro-splits|concerns no case' $split --strategy tensor-parallel --
 refused 2 '--zero-stage|stages' $split --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 --hybrid-outer zero --zero-stage 3 --devices 8
 refused 2 '--micro-splits|missing|2 devices' $split --strategy tensor-parallel --devices 2 --reduce exact
 refused 2 '--allreduce|library' $split --strategy tensor-parallel --devices 2 --allreduce library
+refused 2 '--tensor-parallel-sequence|exact' $split --strategy tensor-parallel --devices 2 --reduce exact --micro-splits 2 --tensor-parallel-sequence yes
+refused 2 '--tensor-parallel-sequence|use gpt' $split --strategy tensor-parallel --devices 2 --tensor-parallel-sequence yes
+refused 2 '3 positions|4 devices' run --model gpt:2-4-16-3-8 --data synthetic:100 --results none --strategy tensor-parallel --devices 4 --tensor-parallel-sequence yes
+refused 2 'wte has 3 tokens|4|at most 3' run --model gpt:2-4-16-8-3 --data synthetic:100 --results none --strategy tensor-parallel --devices 4
 refused 2 '2 heads|3' run --model gpt:2-2-16-8-64 --data synthetic:100 --results none --strategy tensor-parallel --devices 3
 refused 2 'dense layers in a row' run --model cnn --data synthetic:100 --results none --strategy tensor-parallel --devices 2
 # Servers are ranks, or the variable device in one process.

@@ -89,7 +89,7 @@ static void be_judge(ls_job *job)
     job->flip_replica = -1; /* only the candidate has planted faults */
     job->microbatches = 0;  /* to a judge, micro-batches are slices */
     job->place = NULL;
-    job->tensor = false;
+    job->tensor = job->sequence = false;
     job->ps = (ls_ps_options){0};
     job->comm = NULL;
 }

@@ -105,6 +105,35 @@ LS_DEVICE_FN double ls_log_element(float x)
     return (double)k * 0.693147180559945309417 + (2 * s + 2 * s * (q * p)) + (double)(x - x);
 }
 
+/** What slices of softmax cross-entropy's classes (kernel_transformer.h) say of a row. */
+typedef struct ls_softmax_row {
+    float largest, sum, at_label;
+} ls_softmax_row;
+
+/** Puts a row's parts together, in the order of the slices; parts is [slices,rows,3]. */
+LS_DEVICE_FN ls_softmax_row ls_softmax_join(const float *parts, int64_t rows, int64_t slices,
+                                            int64_t row)
+{
+    ls_softmax_row out = {parts[3 * row], 0, 0};
+    for (int64_t i = 1; i < slices; i++) {
+        const float its = parts[3 * (i * rows + row)];
+        out.largest = its > out.largest ? its : out.largest;
+    }
+    for (int64_t i = 0; i < slices; i++) {
+        const float *part = parts + 3 * (i * rows + row);
+        out.sum += part[1] * ls_exp_element(part[0] - out.largest);
+        out.at_label += part[2];
+    }
+    return out;
+}
+
+/** The factor of a slice's terms in its gradient. */
+LS_DEVICE_FN float ls_softmax_factor(const float *parts, int64_t at, ls_softmax_row row,
+                                     float scale)
+{
+    return ls_exp_element(parts[3 * at] - row.largest) * (scale / row.sum);
+}
+
 /** 1 / (1 + e^-z). */
 LS_DEVICE_FN float ls_sigmoid_element(float z)
 {

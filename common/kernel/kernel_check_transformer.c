@@ -14,11 +14,23 @@ static ls_status check_tokens(const ls_work *work, int64_t tokens)
                    "%" PRId64 " is out of range; give 1 to %" PRId64, tokens, longest);
 }
 
+static ls_status check_slice(const ls_work *work, int64_t first, int64_t count, int64_t all)
+{
+    LS_TRY(check_tokens(work, all));
+    if (first >= 0 && count >= 1 && count <= all - first)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, work->op, "first",
+                   "%" PRId64 " and the %" PRId64 " from there on are not among %" PRId64
+                   "; give a slice of these",
+                   first, count, all);
+}
+
 ls_status ls_check_embedding_forward(const ls_embedding_forward_args *a, ls_work *work)
 {
     LS_TRY(CHECK_TENSORS(READ(x, a->rows, 1), READ(weight, a->tokens, a->width),
                          WRITE(y, a->rows, a->width)));
-    return check_tokens(work, a->tokens);
+    LS_TRY(check_tokens(work, a->tokens));
+    return a->all ? check_slice(work, a->first, a->tokens, a->all) : LS_OK;
 }
 
 ls_status ls_check_embedding_backward(const ls_embedding_backward_args *a, ls_work *work)
@@ -27,6 +39,52 @@ ls_status ls_check_embedding_backward(const ls_embedding_backward_args *a, ls_wo
                          WRITE(dweight, a->tokens, a->width)));
     work->flops += (double)a->rows * (double)a->width;
     return check_tokens(work, a->tokens);
+}
+
+ls_status ls_check_softmax_part(const ls_softmax_part_args *a, ls_work *work)
+{
+    LS_TRY(CHECK_TENSORS(READ(logits, a->rows, a->classes), OF_TYPE(labels, a->rows, 1, 0),
+                         WRITE_SOME(terms, a->rows, a->classes),
+                         WRITE(part, a->rows, LS_SOFTMAX_PART)));
+    work->flops += 3.0 * (double)a->rows * (double)a->classes;
+    if (a->terms && a->terms == a->logits)
+        return ls_fail(LS_CODE_USAGE, work->op, "terms",
+                       "is the same memory as logits; give it memory of its own");
+    return check_slice(work, a->first, a->classes, a->all);
+}
+
+static ls_status check_slices(const ls_work *work, int64_t slices)
+{
+    if (slices >= 1)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, work->op, "slices", "%" PRId64 " is out of range; give 1 or more",
+                   slices);
+}
+
+ls_status ls_check_softmax_whole(const ls_softmax_whole_args *a, ls_work *work)
+{
+    LS_TRY(check_slices(work, a->slices));
+    LS_TRY(CHECK_TENSORS(READ(parts, a->slices * a->rows, LS_SOFTMAX_PART),
+                         OF_TYPE(labels, a->rows, 1, 0), WRITE_SOME(dlogits, a->rows, a->classes),
+                         OF_TYPE(loss, 1, 1, OPTIONAL | WRITTEN)));
+    LS_TRY(ls_check_value(work, "scale", a->scale));
+    work->flops += (double)a->rows * (double)(a->dlogits ? a->classes : 1);
+    if (a->slice >= 0 && a->slice < a->slices)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, work->op, "slice",
+                   "%" PRId64 " is not one of %" PRId64 "; give 0 or more, below these", a->slice,
+                   a->slices);
+}
+
+ls_status ls_check_count_parts(const ls_count_parts_args *a, ls_work *work)
+{
+    LS_TRY(check_slices(work, a->slices));
+    if (a->targets < 1)
+        return ls_fail(LS_CODE_USAGE, work->op, "targets",
+                       "%" PRId64 " is out of range; give 1 or more", a->targets);
+    return CHECK_TENSORS(READ(parts, a->slices * a->rows, LS_SOFTMAX_PART),
+                         OF_TYPE(labels, a->rows, 1, 0), OF_TYPE(state, 1, 1, 0),
+                         OF_TYPE(correct, 1, 1, WRITTEN));
 }
 
 ls_status ls_check_positions_forward(const ls_positions_forward_args *a, ls_work *work)

@@ -6,23 +6,82 @@
  */
 #pragma once
 
+#include "common/kernel/kernel_step.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 
-/** y[r] = weight[x[r]]. A number that is no token makes the op fail. */
+/** y[r] = weight[x[r]]. A number that is no token makes the op fail. With `all`, the weight has the
+ * rows of tokens `first` to first + tokens - 1 of so many, and y is -0.0 for the others: a sum of
+ * such slices has the row's bits. */
 typedef struct ls_embedding_forward_args {
     int64_t rows, tokens, width; /**< B T, V, C */
     const void *x;               /**< real [rows]: whole numbers from 0 to V - 1 */
     const void *weight;          /**< real [V,C] */
     void *y;                     /**< real [rows,C] */
+    int64_t first, all;          /**< see above; 0: the weight has all tokens */
 } ls_embedding_forward_args;
 
-/** dweight[v] = the sum of dy[r] over the rows whose token is v, in the order of the rows. */
+/** dweight[v] = the sum of dy[r] over the rows whose token is first + v, in the order of the rows.
+ */
 typedef struct ls_embedding_backward_args {
     int64_t rows, tokens, width; /**< B T, V, C */
     const void *x;               /**< real [rows]: tokens, as forward has checked them */
     const void *dy;              /**< real [rows,C] */
     void *dweight;               /**< real [V,C], overwritten */
+    int64_t first;               /**< token of the first row of dweight */
 } ls_embedding_backward_args;
+
+/* Softmax cross-entropy (kernel.h) of classes that are cut into slices, each with logits of its
+ * own: what softmax_part leaves of every slice, three reals a row, softmax_whole makes a loss of,
+ * and a slice's gradient (Shoeybi et al., arXiv 1909.08053, section 3). */
+
+enum { LS_SOFTMAX_PART = 3 };
+
+/**
+ * part[r] = (m, s, z): m the largest of the row's logits here, s the sum of e^(logit - m), z the
+ * label's logit, or 0 where another slice has the label. With `largest`, s is the number of the
+ * first class that has m. A label outside of all classes makes the op fail.
+ */
+typedef struct ls_softmax_part_args {
+    int64_t rows, classes; /**< B T, and classes of this slice, at least 1 */
+    int64_t first, all;    /**< number of its first class, and how many the slices have, V */
+    const void *logits;    /**< real [rows,classes] */
+    const int32_t *labels; /**< [rows]: from 0 to all - 1 */
+    bool largest;          /**< see above */
+    void *terms;           /**< real [rows,classes]: e^(logit - m); NULL: not wanted. May not be
+                                logits */
+    void *part;            /**< real [rows,3] */
+} ls_softmax_part_args;
+
+/**
+ * With M the largest m of a row and S the sum of s e^(m - M) over the slices, in their order:
+ * loss = scale * sum over rows of log S - (z - M), where z is the sum of the slices';
+ * dlogits = scale * (terms e^(m - M) / S - onehot).
+ */
+typedef struct ls_softmax_whole_args {
+    int64_t rows, slices;   /**< B T, and how many slices, at least 1 */
+    const void *parts;      /**< real [slices,rows,3], by softmax_part */
+    double scale;           /**< 1 / global batch size */
+    double *loss;           /**< [1], overwritten; NULL: not wanted */
+    int64_t slice;          /**< whose gradient is wanted, ... */
+    int64_t classes, first; /**< ... its classes, and the number of the first */
+    const int32_t *labels;  /**< [rows] */
+    void *dlogits;          /**< real [rows,classes]: terms, which become the gradient; NULL: not
+                                 wanted */
+} ls_softmax_whole_args;
+
+/** count_correct of such slices: a row is right if its label has the largest logit, the first among
+ * equals. */
+typedef struct ls_count_parts_args {
+    int64_t rows, slices;       /**< B times targets, and slices */
+    int64_t targets;            /**< rows of one sample, at least 1 */
+    const void *parts;          /**< real [slices,rows,3], by softmax_part with `largest` */
+    const int32_t *labels;      /**< [rows] */
+    const ls_step_state *state; /**< argument block of the step */
+    uint64_t samples;           /**< of the set */
+    uint64_t *correct;          /**< [1] */
+} ls_count_parts_args;
 
 /** y[b] = x[b] + weight: each position's own vector. */
 typedef struct ls_positions_forward_args {
@@ -115,6 +174,9 @@ typedef struct ls_attention_backward_args {
 #define LS_KERNEL_TRANSFORMER_ENTRIES(X)                                                           \
     X(embedding_forward, ls_embedding_forward_args)                                                \
     X(embedding_backward, ls_embedding_backward_args)                                              \
+    X(softmax_part, ls_softmax_part_args)                                                          \
+    X(softmax_whole, ls_softmax_whole_args)                                                        \
+    X(count_parts, ls_count_parts_args)                                                            \
     X(positions_forward, ls_positions_forward_args)                                                \
     X(positions_backward, ls_positions_backward_args)                                              \
     X(layer_norm_forward, ls_layer_norm_forward_args)                                              \

@@ -91,7 +91,8 @@ void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, 
 /** Whether a place has a node of the whole. */
 static inline bool ls_graph_parts_have(const ls_graph_parts *parts, int place, int node)
 {
-    const bool shared = parts->across > 1 && !parts->whole->nodes[node].slice;
+    const ls_node *its = &parts->whole->nodes[node];
+    const bool shared = parts->across > 1 && !its->slice && !its->block;
     return shared ? parts->place[node] / parts->across == place / parts->across
                   : parts->place[node] == place;
 }

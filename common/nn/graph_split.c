@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Split layers; see graph_split.h. */
-#include "common/nn/graph_split.h"
+#include "common/nn/graph_split_private.h"
 
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
-#include "common/nn/layer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Pairs ----------------------------------------------------------------------------------- */
 
@@ -21,15 +19,10 @@ typedef struct pair {
     int64_t heads; /* of an attention between them; 0: there is none */
 } pair;
 
-static bool is(const ls_node *node, const char *layer)
-{
-    return strcmp(node->layer->name, layer) == 0;
-}
-
 /* Whether a node is a dense layer with variables of its own. */
 static bool is_lone_dense(const ls_graph *g, int n)
 {
-    bool lone = is(&g->nodes[n], "dense") && g->nodes[n].shares < 0;
+    bool lone = ls_split_is(&g->nodes[n], "dense") && g->nodes[n].shares < 0;
     for (int other = n + 1; other < g->count && lone; other++)
         lone = g->nodes[other].shares != n;
     return lone;
@@ -53,12 +46,13 @@ static bool find_pair(const ls_graph *g, int n, pair *out)
     for (int at = only_user(g, n); at >= 0; at = only_user(g, at)) {
         const ls_node *node = &g->nodes[at];
         out->last = at;
-        if (is(node, "dense"))
+        if (ls_split_is(node, "dense"))
             return is_lone_dense(g, at) &&
                    node->options.last_axis == g->nodes[n].options.last_axis &&
                    g->nodes[at].shape.rank == g->nodes[n].shape.rank;
-        const bool attends = is(node, "attention");
-        if (out->count == BETWEEN || !(attends || is(node, "relu") || is(node, "gelu")) ||
+        const bool attends = ls_split_is(node, "attention");
+        if (out->count == BETWEEN ||
+            !(attends || ls_split_is(node, "relu") || ls_split_is(node, "gelu")) ||
             (attends && out->heads))
             return false;
         out->heads = attends ? node->options.units : out->heads;
@@ -94,6 +88,7 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
                            p.heads ? "heads" : "columns", (long long)splits,
                            (long long)units_of(g, &p));
     }
+    LS_TRY(ls_split_check_vocabulary(g, splits, option));
     return pairs ? LS_OK
                  : ls_fail(LS_CODE_USAGE, "option", option,
                            "the model has no two dense layers in a row, which are what is split; "
@@ -102,15 +97,8 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
 
 /* ---- Building the split graph ---------------------------------------------------------------- */
 
-typedef struct builder {
-    const ls_graph *whole;
-    ls_graph_part *part; /* its `local` is the node here that has the output */
-    int splits;
-    int slice; /* of nodes appended now, from 1; 0: none */
-} builder;
-
 /* Notes variables from number `from` on, which are like those of the whole's node. */
-static ls_status note_variables(const builder *b, size_t from, const int *like)
+ls_status ls_split_note_variables(const ls_split_builder *b, size_t from, const int *like)
 {
     const ls_variables *here = &b->part->graph->variables;
     for (size_t v = from; v < here->count; v++) {
@@ -122,7 +110,7 @@ static ls_status note_variables(const builder *b, size_t from, const int *like)
     return LS_OK;
 }
 
-static ls_status note_origin(const builder *b, int node, int origin)
+static ls_status note_origin(const ls_split_builder *b, int node, int origin)
 {
     LS_TRY(ls_grow("split", &b->part->origin, (size_t)node, sizeof *b->part->origin));
     b->part->origin[node] = origin;
@@ -130,8 +118,8 @@ static ls_status note_origin(const builder *b, int node, int origin)
 }
 
 /* Appends a node made of node n's layer, named after it, with these options and inputs. */
-static ls_status append(builder *b, int n, const ls_layer_options *options, const int *inputs,
-                        int *out)
+ls_status ls_split_append(ls_split_builder *b, int n, const ls_layer_options *options,
+                          const int *inputs, int *out)
 {
     const ls_node *node = &b->whole->nodes[n];
     ls_graph *graph = b->part->graph;
@@ -143,16 +131,21 @@ static ls_status append(builder *b, int n, const ls_layer_options *options, cons
         snprintf(named.name, sizeof named.name, "%.20s[%d]", name, (uint8_t)(b->slice - 1));
     else if (node->layer->role == LS_LAYER_COMPUTE && node->shares < 0)
         snprintf(named.name, sizeof named.name, "%.27s", name);
+    const bool shares_slice = b->slice && node->shares >= 0;
     LS_TRY(ls_graph_add(graph, node->layer->name, inputs,
-                        node->shares >= 0 ? b->part->local[node->shares] : -1, &named, out));
+                        b->shared >= 0      ? b->shared
+                        : shares_slice      ? b->embedding[b->slice - 1]
+                        : node->shares >= 0 ? b->part->local[node->shares]
+                                            : -1,
+                        &named, out));
     graph->nodes[*out].slice = b->slice;
     LS_TRY(note_origin(b, *out, n));
-    return note_variables(b, variables, node->variables);
+    return ls_split_note_variables(b, variables, node->variables);
 }
 
 /* Appends a fork or a join, which has node n's name and shape. */
-static ls_status append_meeting(builder *b, const ls_layer *layer, int n, const ls_shape *shape,
-                                const int *inputs, int count, int *out)
+ls_status ls_split_append_meeting(ls_split_builder *b, const ls_layer *layer, int n,
+                                  const ls_shape *shape, const int *inputs, int count, int *out)
 {
     ls_graph *graph = b->part->graph;
     char name[LS_NODE_NAME];
@@ -169,19 +162,19 @@ static ls_status append_meeting(builder *b, const ls_layer *layer, int n, const 
     return note_origin(b, *out, n);
 }
 
-static ls_slab *slab_of(const builder *b, const ls_node *node, int v)
+ls_slab *ls_split_slab_of(const ls_split_builder *b, const ls_node *node, int v)
 {
     return &b->part->slabs[node->variables[v]];
 }
 
 /* The first element of a slab in the whole. */
-static void move_slab(const builder *b, const ls_node *node, int v, size_t elements)
+void ls_split_move_slab(const ls_split_builder *b, const ls_node *node, int v, size_t elements)
 {
     b->part->whole[node->variables[v]] += elements;
 }
 
 /* Columns (outputs) first to first + count - 1 of each of `ranges` equal parts of a dense layer. */
-static void cut_outputs(const builder *b, int n, int here, size_t first, size_t count,
+static void cut_outputs(const ls_split_builder *b, int n, int here, size_t first, size_t count,
                         size_t ranges)
 {
     const ls_node *whole = &b->whole->nodes[n], *node = &b->part->graph->nodes[here];
@@ -189,35 +182,35 @@ static void cut_outputs(const builder *b, int n, int here, size_t first, size_t 
     const size_t outputs = (size_t)whole->options.units, inputs = weight->count / outputs;
     const bool turned = whole->options.input_major;
     const size_t each = turned ? 1 : inputs; /* elements from one output to the next */
-    *slab_of(b, node, 0) = (ls_slab){.rows = turned ? inputs : 1,
-                                     .row_stride = outputs,
-                                     .ranges = ranges,
-                                     .range_stride = outputs / ranges * each,
-                                     .width = count * each};
-    move_slab(b, node, 0, first * each);
+    *ls_split_slab_of(b, node, 0) = (ls_slab){.rows = turned ? inputs : 1,
+                                              .row_stride = outputs,
+                                              .ranges = ranges,
+                                              .range_stride = outputs / ranges * each,
+                                              .width = count * each};
+    ls_split_move_slab(b, node, 0, first * each);
     if (node->variable_count < 2)
         return;
-    *slab_of(b, node, 1) =
+    *ls_split_slab_of(b, node, 1) =
         (ls_slab){.rows = 1, .ranges = ranges, .range_stride = outputs / ranges, .width = count};
-    move_slab(b, node, 1, first);
+    ls_split_move_slab(b, node, 1, first);
 }
 
 /* Inputs first to first + count - 1 of a dense layer. */
-static void cut_inputs(const builder *b, int n, int here, size_t first, size_t count)
+static void cut_inputs(const ls_split_builder *b, int n, int here, size_t first, size_t count)
 {
     const ls_node *whole = &b->whole->nodes[n], *node = &b->part->graph->nodes[here];
     const ls_variable *weight = &b->whole->variables.items[whole->variables[0]];
     const size_t outputs = (size_t)whole->options.units, inputs = weight->count / outputs;
     const bool turned = whole->options.input_major;
-    *slab_of(b, node, 0) = (ls_slab){.rows = turned ? 1 : outputs,
-                                     .row_stride = inputs,
-                                     .ranges = 1,
-                                     .width = count * (turned ? outputs : 1)};
-    move_slab(b, node, 0, first * (turned ? outputs : 1));
+    *ls_split_slab_of(b, node, 0) = (ls_slab){.rows = turned ? 1 : outputs,
+                                              .row_stride = inputs,
+                                              .ranges = 1,
+                                              .width = count * (turned ? outputs : 1)};
+    ls_split_move_slab(b, node, 0, first * (turned ? outputs : 1));
 }
 
 /* One slice of a pair, from node `x` on; sets *out to its partial product. */
-static ls_status append_slice(builder *b, const pair *p, int x, int s, int *out)
+static ls_status append_slice(ls_split_builder *b, const pair *p, int x, int s, int *out)
 {
     const ls_node *first = &b->whole->nodes[p->first], *last = &b->whole->nodes[p->last];
     const int64_t units = units_of(b->whole, p), ranges = p->heads ? 3 : 1;
@@ -228,22 +221,22 @@ static ls_status append_slice(builder *b, const pair *p, int x, int s, int *out)
     int node;
     b->slice = s + 1;
     columns.units = own * each * ranges;
-    LS_TRY(append(b, p->first, &columns, (int[]){x, -1}, &node));
+    LS_TRY(ls_split_append(b, p->first, &columns, (int[]){x, -1}, &node));
     cut_outputs(b, p->first, node, (size_t)(begin * each), (size_t)(own * each), (size_t)ranges);
     for (int i = 0; i < p->count; i++) {
         ls_layer_options between = b->whole->nodes[p->between[i]].options;
         between.units = p->heads ? own : between.units;
-        LS_TRY(append(b, p->between[i], &between, (int[]){node, -1}, &node));
+        LS_TRY(ls_split_append(b, p->between[i], &between, (int[]){node, -1}, &node));
     }
     rows.no_bias = true;
-    LS_TRY(append(b, p->last, &rows, (int[]){node, -1}, out));
+    LS_TRY(ls_split_append(b, p->last, &rows, (int[]){node, -1}, out));
     cut_inputs(b, p->last, *out, (size_t)(begin * each), (size_t)(own * each));
     b->slice = 0;
     return LS_OK;
 }
 
 /* The second layer's bias, of the join. */
-static ls_status append_bias(builder *b, const pair *p, int join)
+static ls_status append_bias(ls_split_builder *b, const pair *p, int join)
 {
     const ls_node *last = &b->whole->nodes[p->last];
     ls_graph *graph = b->part->graph;
@@ -252,49 +245,74 @@ static ls_status append_bias(builder *b, const pair *p, int join)
     const size_t variables = graph->variables.count;
     LS_TRY(ls_graph_variable(graph, &graph->nodes[join], "bias",
                              &b->whole->variables.items[last->variables[1]]));
-    return note_variables(b, variables, &last->variables[1]);
+    return ls_split_note_variables(b, variables, &last->variables[1]);
 }
 
-static ls_status append_pair(builder *b, const pair *p)
+static ls_status append_pair(ls_split_builder *b, const pair *p)
 {
     const ls_node *first = &b->whole->nodes[p->first], *last = &b->whole->nodes[p->last];
-    int x = b->part->local[first->inputs[0]], part[LS_SPLITS], join;
+    int x, part[LS_SPLITS], join;
+    LS_TRY(ls_split_take(b, first->inputs[0], p->first, &x));
     if (ls_graph_wants_gradient(b->whole, first->inputs[0])) {
         const ls_shape shape = b->part->graph->nodes[x].shape;
-        LS_TRY(append_meeting(b, &ls_layer_fork, p->first, &shape, &x, 1, &x));
+        LS_TRY(ls_split_append_meeting(b, &ls_layer_fork, p->first, &shape, &x, 1, &x));
     }
     for (int s = 0; s < b->splits; s++)
         LS_TRY(append_slice(b, p, x, s, &part[s]));
-    LS_TRY(append_meeting(b, &ls_layer_join, p->last, &last->shape, part, b->splits, &join));
+    LS_TRY(
+        ls_split_append_meeting(b, &ls_layer_join, p->last, &last->shape, part, b->splits, &join));
     b->part->local[p->last] = join;
+    if (b->in_blocks)
+        return ls_split_append_blocks(b, p->last, join,
+                                      last->variable_count > 1 ? &last->variables[1] : NULL);
     return append_bias(b, p, join);
 }
 
-static ls_status append_whole(builder *b, int n)
+static ls_status append_whole(ls_split_builder *b, int n)
 {
     const ls_node *node = &b->whole->nodes[n];
     int inputs[LS_NODE_INPUTS + 1];
     for (int i = 0; i < node->input_count; i++)
         inputs[i] = b->part->local[node->inputs[i]];
     inputs[node->input_count] = -1;
-    return append(b, n, &node->options, inputs, &b->part->local[n]);
+    return ls_split_append(b, n, &node->options, inputs, &b->part->local[n]);
 }
 
-ls_status ls_graph_split(const ls_graph *whole, int splits, const ls_allreduce *order,
-                         ls_graph_part *out)
+static ls_status append_all(ls_split_builder *b)
 {
-    builder b = {.whole = whole, .part = out, .splits = splits};
-    *out = (ls_graph_part){0};
-    LS_TRY(ls_graph_open(&out->graph));
-    LS_TRY(ls_allocate("split", &out->local, (size_t)whole->count, sizeof *out->local));
-    for (int n = 0; n < whole->count; n++) {
+    for (int n = 0; n < b->whole->count; n++) {
         pair p;
-        const bool splits_here = splits > 1 && find_pair(whole, n, &p);
-        LS_TRY(splits_here ? append_pair(&b, &p) : append_whole(&b, n));
+        const bool splits_here = b->splits > 1 && find_pair(b->whole, n, &p);
+        LS_TRY(splits_here                     ? append_pair(b, &p)
+               : ls_split_is_vocabulary(b, n)  ? ls_split_append_vocabulary(b, n)
+               : ls_split_goes_in_blocks(b, n) ? ls_split_append_in_blocks(b, n)
+                                               : append_whole(b, n));
         n = splits_here ? p.last : n;
     }
+    return LS_OK;
+}
+
+ls_status ls_graph_split(const ls_graph *whole, int splits, bool sequence,
+                         const ls_allreduce *order, ls_graph_part *out)
+{
+    const size_t nodes = (size_t)whole->count;
+    ls_split_builder b = {.whole = whole, .part = out, .splits = splits, .shared = -1};
+    *out = (ls_graph_part){0};
+    b.splits_vocabulary = splits > 1 && ls_split_find_vocabulary(whole, &b.has);
+    LS_TRY(ls_graph_open(&out->graph));
+    ls_status status = ls_allocate("split", &out->local, nodes, sizeof *out->local);
+    if (!status && sequence && splits > 1)
+        status = ls_allocate("split", &b.in_blocks, nodes, sizeof *b.in_blocks);
+    if (!status && b.in_blocks)
+        status = ls_allocate("split", &b.blocks, nodes, sizeof *b.blocks);
+    if (!status)
+        status = append_all(&b);
+    free(b.in_blocks);
+    free(b.blocks);
+    LS_TRY(status);
     out->split = out->graph;
-    out->graph->slices = (ls_graph_slices){.splits = splits, .places = 1, .order = order};
+    out->graph->slices = (ls_graph_slices){
+        .splits = splits, .places = 1, .sequence = sequence && splits > 1, .order = order};
     out->owned = out->graph->variables.elements;
     return LS_OK;
 }
@@ -319,4 +337,7 @@ void ls_graph_split_stages(const ls_graph *g, int *stage)
         stage[p.last] = stage[n];
         n = p.last;
     }
+    ls_split_vocabulary v;
+    if (ls_split_find_vocabulary(g, &v))
+        stage[v.head] = stage[v.loss];
 }

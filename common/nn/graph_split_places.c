@@ -44,7 +44,7 @@ ls_status ls_graph_split_cut(const ls_graph_part *split, const int *place, int p
 static bool has_slice(const ls_graph_parts *out, const ls_node *node, int j)
 {
     const size_t splits = (size_t)out->whole->slices.splits;
-    const int slice = node->slice - 1;
+    const int slice = (node->slice ? node->slice : node->block) - 1;
     return slice < 0 || (slice >= (int)ls_comm_share(splits, j, out->across) &&
                          slice < (int)ls_comm_share(splits, j + 1, out->across));
 }
@@ -137,8 +137,11 @@ static ls_status copy_crossings(const ls_graph_parts *cut, const site *sites, ls
         b->to = b->to * t + (int)(i % (size_t)t);
     }
     for (size_t i = 0; i < cut->copy_count * (size_t)t; i++) {
+        const ls_variable_copy *its = &cut->copies[i / (size_t)t];
+        if (!has_slice(out, &out->whole->nodes[its->node], (int)(i % (size_t)t)))
+            continue;
         ls_variable_copy *c = &out->copies[out->copy_count++];
-        *c = cut->copies[i / (size_t)t];
+        *c = *its;
         const ls_variables *owns = &cut->parts[c->owner].graph->variables;
         const ls_variables *uses = &cut->parts[c->user].graph->variables;
         const size_t own = (size_t)(ls_variables_holding(owns, c->at_owner) - owns->items);

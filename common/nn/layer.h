@@ -106,6 +106,12 @@ struct ls_layer {
 LS_KERNEL_ENTRIES(LS_LAYER_PUT)
 #undef LS_LAYER_PUT
 
+/** Whether evaluation enqueues it: all but losses, which need an entry of their own. */
+static inline bool ls_layer_predicts(const ls_layer *layer)
+{
+    return layer->role != LS_LAYER_LOSS || layer->predict;
+}
+
 /** Appends both halves of a pass, if the statistics are of these samples only. */
 ls_status ls_layer_forward(const ls_layer_site *site, ls_op_list *ops);
 ls_status ls_layer_backward(const ls_layer_site *site, ls_op_list *ops);
@@ -115,6 +121,9 @@ ls_status ls_layer_backward(const ls_layer_site *site, ls_op_list *ops);
 extern const ls_layer ls_layer_border;
 extern const ls_layer ls_layer_fork;
 extern const ls_layer ls_layer_join;
+extern const ls_layer ls_layer_split_loss;
+extern const ls_layer ls_layer_block;
+extern const ls_layer ls_layer_gather;
 
 enum { LS_LAYER_TREES = 64 };
 

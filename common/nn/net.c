@@ -7,7 +7,8 @@
  * a second use of variables, in forward order, once backward is done with the first use. Forks and
  * joins (graph_split.h) have memory of other nodes: a join the output of its first input, which has
  * the join's gradient, as all its inputs have; a fork its input's output and gradient. Of a fork's
- * users the first computes its gradient there, and all others theirs into scratch.
+ * users the first computes its gradient there, and all others theirs into scratch. Blocks of one
+ * sequence write theirs to the same memory, each to its positions.
  */
 #include "common/base/grow.h"
 #include "common/nn/net_private.h"
@@ -81,6 +82,9 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
                              ? (size_t)ls_shape_positions(&node->shape) * sizeof(int32_t)
                              : (size_t)ls_shape_elements(&node->shape) * real;
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, (size_t)o->rows * row, target));
+            if (node->layer->kept_bytes)
+                LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(graph, n, real, o->rows),
+                            &my->kept));
             continue;
         }
         if (!my->fused_forward && !my->is_fork && !my->is_join)
@@ -93,7 +97,8 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
         if (my->wants_gradient && !my->fused_forward && !my->is_fork && !my->joined)
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->gradient));
         for (int i = 0; i < node->input_count; i++)
-            if (nodes[node->inputs[i]].wants_gradient && nodes[node->inputs[i]].last_use != n)
+            if (nodes[node->inputs[i]].wants_gradient && nodes[node->inputs[i]].last_use != n &&
+                node->layer != &ls_layer_block)
                 LS_TRY(take(context, LS_MEMORY_ACTIVATIONS,
                             node_bytes(graph, node->inputs[i], real, o->rows),
                             &my->input_scratch[i]));

@@ -28,6 +28,10 @@ ls_layer_site ls_net_site(ls_net *net, int node);
  * with which it is fused. */
 const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward);
 
+/** What a loss of logits in slices (graph_split.h) has of each slice: real
+ * [slices,rows,positions,3]; NULL: its logits are whole. */
+void *ls_net_loss_parts(const ls_net *net);
+
 /** The flat gradient buffer that backward fills, as given. */
 void *ls_net_gradients(const ls_net *net);
 

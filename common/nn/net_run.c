@@ -59,10 +59,10 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
         *bytes = kept_bytes(o->graph, n, real, o->rows);
         return true;
     }
-    if (index > 0)
+    if (index >= (size_t)graph_node(net, loss)->input_count)
         return false;
-    const int logits = graph_node(net, loss)->inputs[0];
-    void *scratch = net->nodes[loss].input_scratch[0];
+    const int logits = graph_node(net, loss)->inputs[index];
+    void *scratch = net->nodes[loss].input_scratch[index];
     *memory = scratch ? scratch : net->nodes[logits].gradient;
     *bytes = node_bytes(o->graph, logits, real, o->rows);
     return true;
@@ -71,6 +71,11 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
 const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward)
 {
     return backward ? &net->nodes[node].backward : &net->nodes[node].forward;
+}
+
+void *ls_net_loss_parts(const ls_net *net)
+{
+    return net->nodes[net->options.graph->count - 1].kept;
 }
 
 void *ls_net_gradients(const ls_net *net)
@@ -137,8 +142,9 @@ ls_status ls_net_node_enqueue(const ls_net *net, int node, ls_net_pass pass, ls_
 
 ls_status ls_net_predict(ls_net *net, ls_queue *queue)
 {
-    for (int n = 0; n + 1 < net->options.graph->count; n++)
-        LS_TRY(ls_net_node_enqueue(net, n, LS_NET_PREDICT, queue));
+    for (int n = 0; n < net->options.graph->count; n++)
+        if (ls_layer_predicts(graph_node(net, n)->layer))
+            LS_TRY(ls_net_node_enqueue(net, n, LS_NET_PREDICT, queue));
     return LS_OK;
 }
 

@@ -39,6 +39,8 @@ typedef struct ls_layer_options {
     bool last_axis;         /**< dense: of each position's last axis, not of the whole sample */
     bool input_major;       /**< dense: weights are [inputs, outputs] */
     int64_t tokens;         /**< embedding: how many there are */
+    int64_t first;          /**< embedding of a slice: its first token */
+    int64_t all;            /**< the same: how many there are in all; 0: it has all */
     double deviation;       /**< dense, embedding, positions: weights begin normal, with this
                                  standard deviation; 0: as the layer's usually do */
     char name[LS_NODE_OPTION_NAME]; /**< of the node and of its variables: "wte"; "": layer and
@@ -63,4 +65,6 @@ typedef struct ls_node {
     bool border_gradient;             /**< border: a gradient must reach its output */
     int slice;                        /**< number, from 1, of the slice of split layers that it
                                            computes (graph_split.h); 0: of none */
+    int block;                        /**< likewise, of the block of positions that it has; 0: it
+                                           has all */
 } ls_node;

@@ -48,7 +48,9 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_S
 ls_status ls_build_evaluation(ls_resources *r, int replica, ls_step_program *program)
 {
     ls_step s = open_step(r, LS_EVALUATION, program);
-    for (int n = 0; n + 1 < ls_nodes(&s) && !program->status; n++) {
+    for (int n = 0; n < ls_nodes(&s) && !program->status; n++) {
+        if (!ls_layer_predicts(r->plan->parts.whole->nodes[n].layer))
+            continue;
         ls_forward_node(&s, replica, 0, n);
         ls_step_sum_places(&s, replica, 0, n, false);
     }

@@ -212,7 +212,7 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
     if (!job->place && !job->tensor)
         return sum_group(job, NULL, 0, has, count, out);
     if (job->tensor)
-        status = ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &split);
+        status = ls_graph_split(job->model->graph, ls_job_splits(job), job->sequence, NULL, &split);
     if (!status)
         status = job->tensor ? ls_graph_split_places(&split, job->place, ls_job_stages(job),
                                                      ls_job_across(job), &parts)

@@ -212,7 +212,8 @@ static void gather(ls_step *s, int member, int piece)
 static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
-    const bool apart = parts_of(s)->count && s->plan->job->tensor;
+    const bool apart = parts_of(s)->count && s->plan->job->tensor &&
+                       !ls_step_replica(s, member)->graph->nodes[node].layer->predict;
     ls_net_node_lists(net_of(s, member, piece), node, apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT,
                       lists);
     ls_task *task = ls_task_begin(s->program, "predict", member, ls_no_range);

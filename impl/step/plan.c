@@ -184,7 +184,8 @@ static ls_status plan_members(ls_step_plan *plan)
         plan->total = plan->servers.workers + plan->servers.servers;
     }
     if (ls_job_splits(job) > 1 || job->tensor)
-        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(job), NULL, &plan->split));
+        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(job), job->sequence, NULL,
+                              &plan->split));
     if (ls_strategy_divides(plan->strategy, &job->options))
         LS_TRY(place_nodes(plan));
     if (job->tensor)

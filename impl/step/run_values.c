@@ -156,7 +156,10 @@ static ls_status fill_before(void *context, const ls_task *task)
 /* Of a replica that is not divided. */
 static ls_status predict_alone(visit *v)
 {
-    for (int n = 0; n + 1 < v->replica->graph->count; n++) {
+    const ls_graph *graph = v->replica->graph;
+    for (int n = 0; n < graph->count; n++) {
+        if (!ls_layer_predicts(graph->nodes[n].layer))
+            continue;
         LS_TRY(fill_windows(v, n));
         LS_TRY(ls_net_node_enqueue(v->net, n, LS_NET_PREDICT, v->replica->queue));
     }

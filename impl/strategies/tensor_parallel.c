@@ -10,14 +10,20 @@
  * Reduction order: in fast mode a place has one slice, and sums are those of the all-reduce
  * algorithm; single with as many slices, summed in that order, has the same bits. In exact mode
  * there are --micro-splits slices on any number of places up to that, summed in the fixed tree of
- * slices; `single` with as many has the same bits. Leaves out: the vocabulary's layers, which every
- * place has whole; sums of libraries, since an error's bound does not survive a nonlinear network;
- * overlap of sums with passes.
+ * slices; `single` with as many has the same bits. With --tensor-parallel-sequence (Korthikanti et
+ * al., arXiv 2205.05198) other layers have a block of positions on each place; fast mode only: the
+ * gradients of their variables are sums over blocks, in order. Leaves out: sums of libraries, since
+ * an error's bound does not survive a nonlinear network; overlap of sums with passes.
  */
+#include "common/comm/comm.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
 #include <string.h>
+
+const ls_declared_option ls_option_tensor_parallel_sequence = {
+    "tensor-parallel-sequence", "no|yes", "no", "", "norms and residuals on a share of positions",
+    .type = LS_DECLARED_SWITCH};
 
 void ls_split_passes(ls_step *s, int replica)
 {
@@ -67,6 +73,24 @@ static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
     job->tensor = true;
+    job->sequence = ls_declared_number(&job->options, &ls_option_tensor_parallel_sequence);
+}
+
+/* Whether positions can be divided, too. */
+static ls_status check_sequence(const ls_outline *o)
+{
+    const ls_allreduce *algorithm;
+    if (o->job->exact)
+        return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
+                       "norms' gradients are sums over blocks of positions, one a device, so exact "
+                       "mode's tree would depend on the devices; use --reduce fast");
+    if (o->job->stages > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
+                       "stages pass on whole sequences; use --hybrid-stages 1");
+    if (strcmp(o->allreduce, "auto") == 0)
+        return LS_OK;
+    LS_TRY(ls_allreduce_find(o->allreduce, &algorithm));
+    return ls_allreduce_check_halves(algorithm);
 }
 
 static ls_status check(const ls_outline *o)
@@ -80,6 +104,8 @@ static ls_status check(const ls_outline *o)
                        "tensor-parallel sums activations in an order of its own, not a library's, "
                        "whose error would grow from layer to layer; use direct, ring, tree, "
                        "halving-doubling, flat or auto");
+    if (o->job->sequence)
+        LS_TRY(check_sequence(o));
     if (o->job->exact && splits < places)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-splits",
                        "is missing, or fewer than the %lld devices that share a layer; use "
@@ -94,6 +120,7 @@ const ls_strategy ls_strategy_tensor_parallel = {
     .equivalent = true,
     .variables = LS_VARIABLES_SPLIT,
     .slices = true,
+    .options = (const ls_declared_option *const[]){&ls_option_tensor_parallel_sequence, NULL},
     .resolve = resolve,
     .check = check,
     .build = build,

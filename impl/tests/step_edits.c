@@ -222,6 +222,7 @@ static const struct planted {
     {LS_PLANT_place_not_reduced, DROP, LAST_RANGE, "all-reduce", NULL, false},
     {LS_PLANT_outputs_not_summed, DROP, ALL, "sum outputs", NULL, false},
     {LS_PLANT_dx_not_summed, DROP, ALL, "sum gradients", NULL, false},
+    {LS_PLANT_norm_partial, DROP, ALL, "sum variables", NULL, false},
     {LS_PLANT_clip_late, EARLY, ALL, "update", "clip", false},
 };
 

@@ -180,6 +180,10 @@ bias_grad_times 0 --strategy tensor-parallel --devices 2
 copy_apart 0 --strategy tensor-parallel --devices 2
 qkv_contiguous 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --reduce exact --micro-splits 2
 columns_left_out 0 --strategy tensor-parallel --devices 3
+norm_partial 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --tensor-parallel-sequence yes
+vocabulary_tail 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-41
+label_local 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40
+largest_local 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --reduce exact --micro-splits 2
 norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
 norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact
 norm_of_shard 0 --strategy ps --ranks 4 --ps-servers 2 --clip 0.01

@@ -60,6 +60,26 @@ for model in "mlp:784-19-16-17-10 --data synthetic:100 --batch 30 --optimizer ad
     rows "fast: $model: counted as by formula" "$counted"
     cells=$((cells + 22))
 done
+# Norms and residuals by blocks of positions, uneven ones, too; alone, over ranks, between replicas.
+gpt="--model gpt:2-9-18-8-33 --data synthetic:25 --batch 10 --tensor-parallel-sequence yes"
+lockstep run $small $gpt $split --devices 2,3,5,8 --allreduce ring,direct,halving-doubling --clip 0.05
+rows "positions" "len(rows) == 12 and all(r['result']['status'] == 'ok' for r in rows)"
+rows "positions: counted as by formula" "$counted"
+lockstep_ok run $small $gpt $split --devices 5 --allreduce ring
+rows "positions: a ring's bytes" "r['traffic']['bytes_sent'] == (32 * 2 + 16) * 4 * 10 * 8 * 18 + 12 * 5 * 4 * 10 * 8 + 8 * 4 * (6 * 2 + 2) * 18"
+for how in "--comm device" "--link latency=20us,bandwidth=1GB/s --capture no"; do
+    lockstep run $small $gpt $split --devices 3 $how
+    rows "positions: $how" "len(rows) == 1 and r['result']['status'] == 'ok'"
+    rows "positions: $how: counted as by formula" "$counted"
+done
+lockstep run --epochs 2 --warmup 0 --results none --format jsonl --cpu-devices 3 $gpt $split --devices 3
+rows "positions: tail" "len(rows) == 1 and r['result']['status'] == 'ok'"
+lockstep run $small $gpt --strategy hybrid --hybrid-inner tensor-parallel --devices 6 --hybrid-replicas 2,3 --allreduce ring
+rows "positions: hybrid" "len(rows) == 2 and all(r['result']['status'] == 'ok' for r in rows)"
+without_ranks || {
+    "$launcher" 3 "$LOCKSTEP" run $small $gpt $split --allreduce ring >out 2>err || true
+    rows "positions: 3 ranks" "len(rows) == 1 and r['result']['status'] == 'ok'"
+}
 # Weight decay, whose part of the loss is summed by slices, and moving averages.
 decays="--model cifar10 --data synthetic:24 --batch 12"
 like --strategy single $decays --reduce exact --micro-splits 5
@@ -77,9 +97,10 @@ for how in "" "--link latency=20us,bandwidth=1GB/s" "--comm device" "--capture n
 done
 lockstep run $mlp --steps 3 $split --devices 3 --reduce fast,exact --micro-splits 4 --inject bitflip=0:1 --inject bitflip=2:1
 rows "flipped bits" "len(rows) == 4 and all('step 1' in r['equivalence']['oracle'] for r in rows)"
-# A ring's bytes: 2 sums of each block forward, and 2 backward.
+# A ring's bytes: 2 sums of each block forward, and 2 backward; one of the embedding's outputs, one of the head's
+# inputs' gradients, and the loss's three numbers of each position and place.
 lockstep_ok run --model gpt:2-4-16-8-64 --data synthetic:25 --batch 10 $small $split --devices 4 --allreduce ring
-rows "a ring's bytes" "r['traffic']['bytes_sent'] == 32 * 3 * 2 * 10 * 8 * 16"
+rows "a ring's bytes" "r['traffic']['bytes_sent'] == (32 * 2 + 8 + 8) * 3 * 10 * 8 * 16 + 12 * 4 * 3 * 10 * 8"
 # Files hold the whole model, whatever the slices.
 lockstep_ok run $mlp --steps 4 $split --devices 3 --reduce exact --micro-splits 4 --save a.safetensors
 lockstep_ok run $mlp --steps 4 --strategy single --reduce exact --micro-splits 4 --save b.safetensors

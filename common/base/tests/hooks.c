@@ -45,7 +45,7 @@ static ls_status read_plant(const char *text)
 {
     char list[4096] = "";
     size_t used = 0;
-    for (int i = 0; names[i]; i++) {
+    for (int i = 0; names[i] && used < sizeof list; i++) {
         if (strcmp(text, names[i]) == 0)
             hooks.plant = i;
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);

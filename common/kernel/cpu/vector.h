@@ -198,6 +198,12 @@ typedef struct ls_vector_loops {
     int64_t (*bad_label)(const int32_t *labels, int64_t rows, int64_t classes);
     /** Fills dlogits; the loss, without scale. */
     double (*softmax)(const ls_vector_softmax *softmax);
+    /** Rows of softmax_part; memory of a row. Then the loss of softmax_whole, without scale, and
+     * rows of its gradient; and of the first rows of count_parts how many are right. */
+    void (*softmax_part)(const ls_softmax_part_args *part, int64_t first, int64_t last, float *own);
+    double (*softmax_whole_loss)(const ls_softmax_whole_args *whole);
+    void (*softmax_whole)(const ls_softmax_whole_args *whole, int64_t first, int64_t last);
+    uint64_t (*count_parts)(const ls_count_parts_args *parts, int64_t rows);
     /** dy = factor (y - target) if dy is not NULL; returns the sum of the squares. */
     double (*squared_error)(const float *y, const float *target, float factor, float *dy,
                             int64_t count);

@@ -28,6 +28,7 @@ int ls_gpu_load_elements(void);
 int ls_gpu_load_batch(void);
 int ls_gpu_load_feed(void);
 int ls_gpu_load_losses(void);
+int ls_gpu_load_softmax_slices(void);
 int ls_gpu_load_dense(void);
 int ls_gpu_load_pools(void);
 int ls_gpu_load_layout(void);
@@ -51,6 +52,7 @@ int ls_gpu_load_attention(void);
     X(scale, ls_scale_args)                                                                        \
     X(gather, ls_gather_args)                                                                      \
     X(count_correct, ls_count_correct_args)                                                        \
+    X(count_parts, ls_count_parts_args)                                                            \
     X(add_loss, ls_add_loss_args)                                                                  \
     X(clip_factor, ls_clip_factor_args)                                                            \
     X(stamp, ls_stamp_args)                                                                        \
@@ -153,6 +155,10 @@ int ls_gpu_squared_error(void *stream, const ls_squared_error_args *args,
                          const ls_gpu_parts *parts);
 int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const ls_gpu_parts *parts,
                          ls_gpu_fault fault);
+/* gpu_softmax_slices.cu */
+int ls_gpu_softmax_part(void *stream, const ls_softmax_part_args *args, ls_gpu_fault fault);
+int ls_gpu_softmax_whole(void *stream, const ls_softmax_whole_args *args,
+                         const ls_gpu_parts *parts);
 int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_gpu_ranges *ranges,
                       const ls_gpu_parts *parts);
 

@@ -10,11 +10,13 @@ static ls_status embedding_forward(const ls_embedding_forward_args *e)
     const real *x = e->x, *weight = e->weight;
     real *y = e->y;
     for (int64_t r = 0; r < e->rows; r++) {
-        const int64_t token = ls_token(x[r], e->tokens);
+        const int64_t all = e->all ? e->all : e->tokens, token = ls_token(x[r], all);
+        const int64_t row = token - e->first;
         if (token < 0)
-            return ls_token_fail("embedding_forward", r, (double)x[r], e->tokens);
+            return ls_token_fail("embedding_forward", r, (double)x[r], all);
         for (int64_t c = 0; c < e->width; c++)
-            y[r * e->width + c] = weight[token * e->width + c];
+            y[r * e->width + c] =
+                row >= 0 && row < e->tokens ? weight[row * e->width + c] : (real)-0.0;
     }
     return LS_OK;
 }
@@ -27,10 +29,84 @@ static ls_status embedding_backward(const ls_embedding_backward_args *e)
         for (int64_t c = 0; c < e->width; c++) {
             double sum = 0;
             for (int64_t r = 0; r < e->rows; r++)
-                if ((int64_t)x[r] == v)
+                if ((int64_t)x[r] == e->first + v)
                     sum += (double)dy[r * e->width + c];
             dweight[v * e->width + c] = (real)sum;
         }
+    return LS_OK;
+}
+
+static ls_status softmax_part(const ls_softmax_part_args *s)
+{
+    for (int64_t r = 0; r < s->rows; r++) {
+        const real *z = (const real *)s->logits + r * s->classes;
+        real *part = (real *)s->part + r * LS_SOFTMAX_PART;
+        const int64_t label = s->labels[r], here = label - s->first;
+        if (label < 0 || label >= s->all)
+            return ls_label_fail("softmax_part", r, s->labels[r], s->all);
+        int64_t best = 0;
+        for (int64_t c = 1; c < s->classes; c++)
+            best = z[c] > z[best] ? c : best;
+        double sum = 0;
+        for (int64_t c = 0; c < s->classes; c++) {
+            const double term = exp((double)z[c] - (double)z[best]);
+            sum += term;
+            if (s->terms)
+                ((real *)s->terms)[r * s->classes + c] = (real)term;
+        }
+        part[0] = z[best];
+        part[1] = s->largest ? (real)(s->first + best) : (real)sum;
+        part[2] = here >= 0 && here < s->classes ? z[here] : (real)0;
+    }
+    return LS_OK;
+}
+
+/* What the slices say of a row, put together. */
+static double softmax_row(const ls_softmax_whole_args *s, int64_t r, double *largest,
+                          double *at_label)
+{
+    const real *parts = (const real *)s->parts + r * LS_SOFTMAX_PART;
+    const int64_t apart = s->rows * LS_SOFTMAX_PART;
+    double sum = 0;
+    *largest = -HUGE_VAL, *at_label = 0;
+    for (int64_t i = 0; i < s->slices; i++) {
+        const double its = (double)parts[i * apart];
+        *largest = its > *largest ? its : *largest;
+        *at_label += (double)parts[i * apart + 2];
+    }
+    for (int64_t i = 0; i < s->slices; i++)
+        sum += (double)parts[i * apart + 1] * exp((double)parts[i * apart] - *largest);
+    return sum;
+}
+
+static ls_status softmax_whole(const ls_softmax_whole_args *s)
+{
+    double total = 0;
+    for (int64_t r = 0; r < s->rows; r++) {
+        double largest, at_label;
+        const double sum = softmax_row(s, r, &largest, &at_label);
+        const double its = (double)((const real *)s->parts)[(s->slice * s->rows + r) * 3];
+        real *dz = s->dlogits ? (real *)s->dlogits + r * s->classes : NULL;
+        total += log(sum) - (at_label - largest);
+        for (int64_t c = 0; dz && c < s->classes; c++)
+            dz[c] = (real)(s->scale * ((double)dz[c] * exp(its - largest) / sum -
+                                       (s->first + c == s->labels[r])));
+    }
+    if (s->loss)
+        *s->loss = s->scale * total;
+    return LS_OK;
+}
+
+static ls_status count_parts(const ls_count_parts_args *a)
+{
+    const real *parts = a->parts;
+    for (int64_t r = 0; r < a->rows && a->state->position + (uint64_t)(r / a->targets) < a->samples;
+         r++) {
+        int64_t best = r;
+        for (int64_t i = r + a->rows; i < a->slices * a->rows; i += a->rows)
+            best = parts[i * 3] > parts[best * 3] ? i : best;
+        *a->correct += (int64_t)parts[best * 3 + 1] == a->labels[r];
+    }
     return LS_OK;
 }
 

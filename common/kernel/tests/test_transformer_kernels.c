@@ -11,8 +11,7 @@
  *     attention_*     1e-5 of the largest: sums of T and of d products
  */
 #include "common/kernel/tests/kernel_fixture.h"
-
-#define U 0x1p-24
+#include "common/kernel/tests/softmax_slices.h"
 
 /* Tokens of `rows` rows below `tokens`. */
 static float *token_rows(int64_t rows, int64_t tokens)
@@ -51,11 +50,33 @@ static void test_embedding_forward(void **state)
         const int64_t *s = token_shapes[i], count = s[0] * s[2];
         float *x = token_rows(s[0], s[1]), *weight = randoms(s[1] * s[2], 1);
         float *got = randoms(count, 2), *want = randoms(count, 2);
-        ls_embedding_forward_args args = {s[0], s[1], s[2], x, weight, got};
+        ls_embedding_forward_args args = {s[0], s[1], s[2], x, weight, got, 0, 0};
         apply_embedding_forward(f, f->cpu, &args);
         args.y = want;
         apply_embedding_forward(f, f->reference, &args);
         same_bits("embedding", got, want, (size_t)(count + 1) * sizeof *got);
+        /* Two slices, each with -0.0 for the other's tokens: their sum has the bits of the whole.
+         */
+        for (int k = 0; k < 2 && s[1] > 1; k++) {
+            float *y[2] = {randoms(count, 3), randoms(count, 4)};
+            const int64_t cut = s[1] / 3 + 1;
+            ls_kernels *table = k ? f->cpu : f->reference;
+            weight[0] = -0.0F;
+            for (int slice = 0; slice < 2; slice++) {
+                const int64_t begin = slice ? cut : 0, end = slice ? s[1] : cut;
+                apply_embedding_forward(f, table,
+                                        &(ls_embedding_forward_args){s[0], end - begin, s[2], x,
+                                                                     weight + begin * s[2],
+                                                                     y[slice], begin, s[1]});
+            }
+            args.y = want;
+            apply_embedding_forward(f, f->reference, &args);
+            for (int64_t e = 0; e < count; e++) {
+                const float sum = y[0][e] + y[1][e];
+                same_bits("slices", &sum, &want[e], sizeof sum);
+            }
+            free(y[0]), free(y[1]);
+        }
         free(x), free(weight), free(got), free(want);
     }
 }
@@ -68,7 +89,7 @@ static void test_embedding_backward(void **state)
         float *x = token_rows(s[0], s[1]), *dy = randoms(s[0] * s[2], 1);
         float *dy1 = absolutes(dy, s[0] * s[2]), *limit = randoms(count, 2);
         float *got = randoms(count, 2), *want = randoms(count, 2);
-        ls_embedding_backward_args args = {s[0], s[1], s[2], x, dy, got};
+        ls_embedding_backward_args args = {s[0], s[1], s[2], x, dy, got, 0};
         apply_embedding_backward(f, f->cpu, &args);
         args.dweight = want;
         apply_embedding_backward(f, f->reference, &args);
@@ -76,6 +97,13 @@ static void test_embedding_backward(void **state)
         apply_embedding_backward(f, f->reference, &args);
         compare("embedding", got, want, limit, (double)(s[0] + 2) * U, count);
         same_bits("behind", got + count, want + count, sizeof *got);
+        for (int k = 0; k < 2 && s[1] > 1; k++) { /* the last tokens */
+            ls_embedding_backward_args slice = {s[0], s[1] - 1, s[2], x, dy, want, 1};
+            args.dweight = limit, args.dy = dy;
+            apply_embedding_backward(f, k ? f->cpu : f->reference, &args);
+            apply_embedding_backward(f, k ? f->cpu : f->reference, &slice);
+            same_bits("slice", want, limit + s[2], (size_t)(count - s[2]) * sizeof *want);
+        }
         free(x), free(dy), free(dy1), free(limit), free(got), free(want);
     }
 }
@@ -280,7 +308,7 @@ static void test_wrong_tokens(void **state)
         float x[2] = {0, wrong[i / 2]}, weight[6] = {0}, y[4];
         ls_op *op;
         must(table->table->embedding_forward(
-            table, &(ls_embedding_forward_args){2, 3, 2, x, weight, y}, &op));
+            table, &(ls_embedding_forward_args){2, 3, 2, x, weight, y, 0, 0}, &op));
         must(ls_queue_enqueue(f->queue, op));
         ls_status status = ls_queue_sync(f->queue);
         assert_non_null(status);

@@ -31,6 +31,8 @@ static ls_status embedding_forward(const ls_layer_site *site, ls_op_list *ops)
         .x = site->input[0],
         .weight = site->variable[0],
         .y = site->output,
+        .first = site->node->options.first,
+        .all = site->node->options.all,
     };
     return ls_layer_put_embedding_forward(site, &args, ops);
 }
@@ -44,6 +46,7 @@ static ls_status embedding_backward(const ls_layer_site *site, ls_op_list *ops)
         .x = site->input[0],
         .dy = site->output_gradient,
         .dweight = site->variable_gradient[0],
+        .first = site->node->options.first,
     };
     return ls_layer_put_embedding_backward(site, &args, ops);
 }

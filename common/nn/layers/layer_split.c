@@ -59,11 +59,20 @@ static ls_status add_tree(const ls_layer_site *site, int64_t lo, int64_t hi, ls_
     return put_sum(site, left, site->part[mid - first], left, elements_of(site), ops);
 }
 
-/* The order of an all-reduce of so many elements by as many ranks as there are slices. */
-static ls_status order_of(const ls_graph_slices *s, int64_t count, ls_sum_order *out)
+/* A node's samples; with blocks of positions, as they are when they are reduced: a block of all
+ * samples after the other. */
+static ls_extent extent_of(const ls_graph_slices *s, const ls_shape *shape, int64_t rows)
+{
+    const size_t count = (size_t)(rows * ls_shape_elements(shape));
+    return s->sequence ? (ls_extent){count, (size_t)shape->size[0], NULL} : ls_elements(count);
+}
+
+/* The order of an all-reduce of a node's samples by as many ranks as there are slices. */
+static ls_status order_of(const ls_graph_slices *s, const ls_shape *shape, int64_t rows,
+                          ls_sum_order *out)
 {
     *out = (ls_sum_order){0};
-    LS_TRY(s->order->oracle(s->splits, ls_elements((size_t)count), NULL, out));
+    LS_TRY(s->order->oracle(s->splits, extent_of(s, shape, rows), NULL, out));
     return ls_sum_order_sort(out);
 }
 
@@ -72,26 +81,48 @@ static char *at(const ls_layer_site *site, const void *memory, size_t element)
     return (char *)memory + element * site->kernels->table->real_bytes;
 }
 
+/* y = a + b in a step's elements; b NULL: y = a. Blocks of positions lie apart in each sample. */
+static ls_status put_step(const ls_layer_site *site, const ls_order_step *step, const void *a,
+                          const void *b, const void *y, ls_op_list *ops)
+{
+    const size_t samples = (size_t)site->rows, all = (size_t)elements_of(site);
+    const ls_graph_slices *s = slices_of(site);
+    if (!s->sequence || step->count == all)
+        return put_sum(site, at(site, a, step->first), b ? at(site, b, step->first) : NULL,
+                       at(site, y, step->first), (int64_t)step->count, ops);
+    const ls_extent extent = extent_of(s, &site->node->shape, site->rows);
+    for (int j = 0; j < s->splits; j++) {
+        const size_t begin = ls_comm_cut(extent, j, s->splits);
+        const size_t end = ls_comm_cut(extent, j + 1, s->splits);
+        if (begin < step->first || end > step->first + step->count)
+            continue;
+        for (size_t i = 0; i < samples; i++) {
+            const size_t first = i * (all / samples) + begin / samples;
+            LS_TRY(put_sum(site, at(site, a, first), b ? at(site, b, first) : NULL,
+                           at(site, y, first), (int64_t)((end - begin) / samples), ops));
+        }
+    }
+    return LS_OK;
+}
+
 /* All parts in an algorithm's order: its sums are kept apart from them; the first is the result. */
 static ls_status add_in_order(const ls_layer_site *site, ls_op_list *ops)
 {
     const int64_t count = elements_of(site);
     ls_sum_order order;
-    ls_status status = order_of(slices_of(site), count, &order);
+    ls_status status = order_of(slices_of(site), &site->node->shape, site->rows, &order);
     for (size_t i = 0; i < order.count && !status; i++) {
         const ls_order_step *step = &order.steps[i];
         void *into = at(site, site->kept, (size_t)step->into * (size_t)count);
         const void *from = step->input == LS_SUM_OTHER
                                ? at(site, site->kept, (size_t)step->from * (size_t)count)
                                : site->part[step->input < 0 ? 0 : step->input];
-        char *to = at(site, into, step->first);
         if (step->input == LS_SUM_ZEROS)
             status = ls_fail(LS_CODE_USAGE, "graph", "split",
                              "an order of sums with empty parts; use another --allreduce");
         else
-            status = put_sum(site, step->begins ? at(site, from, step->first) : to,
-                             step->begins ? NULL : at(site, from, step->first), to,
-                             (int64_t)step->count, ops);
+            status = put_step(site, step, step->begins ? from : into, step->begins ? NULL : from,
+                              into, ops);
     }
     ls_sum_order_close(&order);
     return status ? status : put_sum(site, site->kept, NULL, site->part[0], count, ops);
@@ -116,7 +147,7 @@ static size_t kept_bytes(const ls_graph *graph, const ls_node *node, int64_t row
     ls_sum_order order;
     if (!graph->slices.order)
         return 0;
-    ls_status_free(order_of(&graph->slices, count, &order));
+    ls_status_free(order_of(&graph->slices, &node->shape, rows, &order));
     const size_t sums = (size_t)order.sums;
     ls_sum_order_close(&order);
     return sums * (size_t)count * real_bytes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers of transformers: gradients against central differences in double precision (tolerance in
  * net_fixture.h), a tied head, names of variables, what is refused. */
+#include "common/nn/graph_split.h"
 #include "common/nn/net_nodes.h"
 #include "common/nn/tests/net_fixture.h"
 
@@ -98,6 +99,47 @@ static void attention_of_two_heads(void **state)
     close_all(&f);
 }
 
+/* In three slices of the vocabulary, of a pair, and its heads: an embedding, attention, an MLP. */
+static void check_slices(bool sequence)
+{
+    enum { SLICES = 3 };
+    fixture f;
+    ls_graph_part split;
+    open_device(&f);
+    const int embedding = add_embedding(&f, add_tokens(&f));
+    const ls_layer_options qkv = {
+        .units = 3 * C, .last_axis = true, .input_major = true, .deviation = 0.02};
+    const ls_layer_options out = {.units = C, .last_axis = true, .input_major = true};
+    int node = add_with(&f, "layer_norm", embedding, &(ls_layer_options){0});
+    node = add_with(&f, "dense", node, &qkv);
+    node = add_with(&f, "attention", node, &(ls_layer_options){.units = SLICES});
+    node = add_with(&f, "dense", node, &out);
+    add_tied_end(&f, add_with(&f, "layer_norm", node, &(ls_layer_options){0}), embedding);
+    must(ls_graph_split_check(f.graph, SLICES, "--micro-splits"));
+    must(ls_graph_split(f.graph, SLICES, sequence, NULL, &split));
+    ls_graph *whole = f.graph;
+    assert_int_equal(split.graph->variables.elements, whole->variables.elements);
+    assert_string_equal(split.graph->variables.items[2].name, "wte[2].weight");
+    assert_int_equal(split.whole[2], 4 * C); /* tokens 4 to 6 */
+    f.graph = split.graph;
+    check_tokens(&f);
+    f.graph = whole;
+    close_all(&f);
+    ls_graph_part_close(&split);
+}
+
+static void in_slices(void **state)
+{
+    (void)state;
+    check_slices(false);
+}
+
+static void in_blocks(void **state)
+{
+    (void)state;
+    check_slices(true);
+}
+
 /* A position does not depend on later ones. */
 static void attention_is_causal(void **state)
 {
@@ -150,8 +192,12 @@ static void refused_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(embedding_tied),         cmocka_unit_test(layer_norm_and_gelu),
-        cmocka_unit_test(attention_of_two_heads), cmocka_unit_test(attention_is_causal),
+        cmocka_unit_test(embedding_tied),
+        cmocka_unit_test(layer_norm_and_gelu),
+        cmocka_unit_test(attention_of_two_heads),
+        cmocka_unit_test(in_slices),
+        cmocka_unit_test(in_blocks),
+        cmocka_unit_test(attention_is_causal),
         cmocka_unit_test(refused_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

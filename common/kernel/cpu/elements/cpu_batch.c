@@ -65,6 +65,53 @@ static size_t tile_bytes(const ls_softmax_cross_entropy_args *a)
 LS_CPU_OP(softmax_cross_entropy, ".loop", ls_softmax_cross_entropy_args, .once = run_softmax,
           .memory_bytes = tile_bytes(a))
 
+/* ---- Softmax in slices --------------------------------------------------------------------- */
+
+static ls_status check_labels(cpu_op *op)
+{
+    const ls_softmax_part_args *a = (const void *)op->arguments;
+    const int64_t bad = op->loops->bad_label(a->labels, a->rows, a->all);
+    return bad < 0 ? LS_OK : ls_label_fail("softmax_part", bad, a->labels[bad], a->all);
+}
+
+static void softmax_part_part(const cpu_part *p)
+{
+    p->loops->softmax_part(p->arguments, p->first, p->last, p->own);
+}
+
+LS_CPU_OP(softmax_part, ".loop", ls_softmax_part_args, .once = check_labels,
+          .part = softmax_part_part, .shared = a->rows, .elements = a->rows * a->classes,
+          .own_bytes = a->terms ? 0 : (size_t)a->classes * sizeof(float))
+
+static ls_status run_softmax_loss(cpu_op *op)
+{
+    const ls_softmax_whole_args *a = (const void *)op->arguments;
+    if (a->loss)
+        *a->loss = a->scale * op->loops->softmax_whole_loss(a);
+    return LS_OK;
+}
+
+static void softmax_whole_part(const cpu_part *p)
+{
+    p->loops->softmax_whole(p->arguments, p->first, p->last);
+}
+
+LS_CPU_OP(softmax_whole, ".loop", ls_softmax_whole_args, .once = run_softmax_loss,
+          .part = a->dlogits ? softmax_whole_part : NULL, .shared = a->rows,
+          .elements = a->rows * a->classes)
+
+static ls_status run_count_parts(cpu_op *op)
+{
+    const ls_count_parts_args *a = (const void *)op->arguments;
+    const uint64_t position = a->state->position;
+    const uint64_t left = a->samples > position ? a->samples - position : 0;
+    *a->correct += op->loops->count_parts(
+        a, left < (uint64_t)(a->rows / a->targets) ? (int64_t)left * a->targets : a->rows);
+    return LS_OK;
+}
+
+LS_CPU_OP(count_parts, ".loop", ls_count_parts_args, .once = run_count_parts)
+
 static ls_status run_squared_error(cpu_op *op)
 {
     const ls_squared_error_args *a = (const void *)op->arguments;

@@ -171,6 +171,67 @@ static double softmax(const ls_vector_softmax *s)
     return total;
 }
 
+/* Rows of softmax_part. `own`: memory of a row, where the terms are not wanted. */
+static void softmax_part(const ls_softmax_part_args *s, int64_t first, int64_t last, float *own)
+{
+    const int64_t classes = s->classes;
+    for (int64_t r = first; r < last; r++) {
+        const float *restrict z = (const float *)s->logits + r * classes;
+        float *restrict e = s->terms ? (float *)s->terms + r * classes : own;
+        float *part = (float *)s->part + r * LS_SOFTMAX_PART;
+        const int64_t label = s->labels[r] - s->first;
+        const float largest = row_max(z, classes);
+        int64_t best = 0;
+        while (s->largest && best + 1 < classes && z[best] != largest)
+            best++;
+        for (int64_t c = 0; c < classes && !s->largest; c++)
+            e[c] = z[c] - largest;
+        if (!s->largest)
+            exponential(e, e, classes);
+        part[0] = largest;
+        part[1] = s->largest ? (float)(s->first + best) : row_sum(e, classes);
+        part[2] = label >= 0 && label < classes ? z[label] : 0;
+    }
+}
+
+static double softmax_whole_loss(const ls_softmax_whole_args *s)
+{
+    double total = 0;
+    for (int64_t r = 0; r < s->rows; r++) {
+        const ls_softmax_row row = ls_softmax_join(s->parts, s->rows, s->slices, r);
+        total += ls_log_element(row.sum) - (double)(row.at_label - row.largest);
+    }
+    return total;
+}
+
+static void softmax_whole(const ls_softmax_whole_args *s, int64_t first, int64_t last)
+{
+    const float scale = (float)s->scale;
+    for (int64_t r = first; r < last; r++) {
+        const ls_softmax_row row = ls_softmax_join(s->parts, s->rows, s->slices, r);
+        const float factor = ls_softmax_factor(s->parts, s->slice * s->rows + r, row, scale);
+        const int64_t label = s->labels[r] - s->first;
+        float *to = (float *)s->dlogits + r * s->classes;
+        for (int64_t c = 0; c < s->classes; c++)
+            to[c] *= factor;
+        if (label >= 0 && label < s->classes)
+            to[label] -= scale;
+    }
+}
+
+static uint64_t count_parts(const ls_count_parts_args *a, int64_t rows)
+{
+    const float *parts = a->parts;
+    uint64_t correct = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t best = r;
+        for (int64_t i = r + a->rows; i < a->slices * a->rows; i += a->rows)
+            best = parts[3 * i] > parts[3 * best] ? i : best;
+        correct += (int64_t)parts[3 * best + 1] == a->labels[r];
+    }
+    return correct;
+}
+
 static double squared_error(const float *restrict y, const float *restrict target, float factor,
                             float *restrict dy, int64_t count)
 {

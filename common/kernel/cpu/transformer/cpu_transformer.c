@@ -15,10 +15,11 @@
 static ls_status check_tokens(cpu_op *op)
 {
     const ls_embedding_forward_args *a = (const void *)op->arguments;
-    const int64_t bad = op->loops->bad_token(a->x, a->rows, a->tokens);
+    const int64_t all = a->all ? a->all : a->tokens;
+    const int64_t bad = op->loops->bad_token(a->x, a->rows, all);
     if (bad < 0)
         return LS_OK;
-    return ls_token_fail("embedding_forward", bad, (double)((const float *)a->x)[bad], a->tokens);
+    return ls_token_fail("embedding_forward", bad, (double)((const float *)a->x)[bad], all);
 }
 
 static void embedding_part(const cpu_part *p)

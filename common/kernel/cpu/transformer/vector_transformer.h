@@ -33,8 +33,13 @@ static void embedding(const ls_embedding_forward_args *e, int64_t first, int64_t
 {
     const float *x = e->x, *weight = e->weight;
     float *y = e->y;
-    for (int64_t r = first; r < last; r++)
-        memcpy(y + r * e->width, weight + (int64_t)x[r] * e->width, (size_t)e->width * sizeof *y);
+    for (int64_t r = first; r < last; r++) {
+        const int64_t row = (int64_t)x[r] - e->first;
+        if (row >= 0 && row < e->tokens)
+            memcpy(y + r * e->width, weight + row * e->width, (size_t)e->width * sizeof *y);
+        else
+            fill(y + r * e->width, -0.0F, e->width);
+    }
 }
 
 static void embedding_back(const ls_embedding_backward_args *e, int64_t first, int64_t last)
@@ -43,7 +48,7 @@ static void embedding_back(const ls_embedding_backward_args *e, int64_t first, i
     float *dweight = e->dweight;
     memset(dweight + first * e->width, 0, (size_t)((last - first) * e->width) * sizeof *dweight);
     for (int64_t r = 0; r < e->rows; r++) {
-        const int64_t token = (int64_t)x[r];
+        const int64_t token = (int64_t)x[r] - e->first;
         if (token >= first && token < last)
             add(dweight + token * e->width, dy + r * e->width, dweight + token * e->width,
                 e->width);

@@ -83,6 +83,21 @@ ls_status ls_cuda_softmax_cross_entropy(ls_kernels *kernels,
                             ls_gpu_softmax_parts(arguments->rows), 1, out);
 }
 
+LS_CUDA_LAUNCH_WITH(softmax_part, label_fault(queue))
+ls_status ls_cuda_softmax_part(ls_kernels *kernels, const ls_softmax_part_args *arguments,
+                               ls_op **out)
+{
+    return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(softmax_part), out);
+}
+
+LS_CUDA_LAUNCH_WITH(softmax_whole, &op->parts)
+ls_status ls_cuda_softmax_whole(ls_kernels *kernels, const ls_softmax_whole_args *arguments,
+                                ls_op **out)
+{
+    return ls_cuda_op_parts(kernels, &LS_CUDA_LIKE(softmax_whole),
+                            ls_gpu_softmax_parts(arguments->rows), 1, out);
+}
+
 LS_CUDA_LAUNCH_WITH(squared_error, &op->parts)
 ls_status ls_cuda_squared_error(ls_kernels *kernels, const ls_squared_error_args *arguments,
                                 ls_op **out)

@@ -35,6 +35,32 @@ int ls_gpu_count_correct(void *stream, const ls_count_correct_args *args)
                          count_kernel, *args);
 }
 
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    count_parts_kernel(ls_count_parts_args args)
+{
+    const uint64_t position = args.state->position;
+    const float *parts = (const float *)args.parts;
+    unsigned long long right = 0;
+    for (int64_t r = ls_gpu_first(); r < args.rows; r += ls_gpu_stride()) {
+        if (position + (uint64_t)(r / args.targets) >= args.samples)
+            break;
+        int64_t best = r;
+        for (int64_t i = r + args.rows; i < args.slices * args.rows; i += args.rows)
+            best = parts[3 * i] > parts[3 * best] ? i : best;
+        right += (int64_t)parts[3 * best + 1] == args.labels[r];
+    }
+    if (right)
+        atomicAdd((unsigned long long *)args.correct, right);
+}
+
+int ls_gpu_count_parts(void *stream, const ls_count_parts_args *args)
+{
+    if (!args->rows)
+        return 0;
+    return ls_gpu_launch(stream, ls_gpu_blocks(args->rows, LS_GPU_THREADS), LS_GPU_THREADS,
+                         count_parts_kernel, *args);
+}
+
 /* ---- add_loss, finish_step, stamp ------------------------------------------------------------ */
 
 __global__ static void __launch_bounds__(1) add_loss_kernel(ls_add_loss_args args)
@@ -133,5 +159,6 @@ int ls_gpu_flip_bit(void *stream, const ls_flip_bit_args *args)
 
 int ls_gpu_load_batch(void)
 {
-    return ls_gpu_load(count_kernel, add_loss_kernel, finish_kernel, stamp_kernel, flip_kernel);
+    return ls_gpu_load(count_kernel, count_parts_kernel, add_loss_kernel, finish_kernel,
+                       stamp_kernel, flip_kernel);
 }

@@ -3,39 +3,15 @@
  * Kernels of the losses. A row of softmax is computed as in the cpu table, so gradients have its
  * bits: up to 32 classes by one thread, in the order of the classes; more classes by 16 lanes,
  * class c in lane c % 16, folded by halves; of a wide row, a whole block computes the terms that 16
- * lanes of a warp then add. Parts of a loss (one per row, or per block) are written
- * to memory; the last block to finish adds them, in double and in a fixed order.
+ * lanes of a warp then add. Parts of a loss: gpu_loss.cuh.
  */
-#include "common/kernel/cuda/gpu_shares.cuh"
+#include "common/kernel/cuda/elements/gpu_loss.cuh"
 #include "common/kernel/element_inline.h"
 #include "common/kernel/step_inline.h"
 
-enum { LOSS_WARP = 32 };
-
-/* ---- The sum of the parts -------------------------------------------------------------------- */
-
-/* All threads, THREADS a block at most, call it once their parts are written: the last block to
- * finish computes *loss = scale * sum of `count` parts, in an order that depends on up to 256
- * threads: those behind add nothing. */
-template <int THREADS = LS_GPU_THREADS>
-__device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss)
-{
-    __shared__ double space[THREADS];
-    if (!ls_gpu_comes_last(parts.arrived, gridDim.x))
-        return;
-    const unsigned most = LS_GPU_THREADS, adding = blockDim.x < most ? blockDim.x : most;
-    double sum = 0;
-#pragma unroll 8
-    for (int64_t i = threadIdx.x < adding ? threadIdx.x : count; i < count; i += adding)
-        sum += ls_gpu_fetch(&parts.values[i]);
-    sum = ls_gpu_block_sum(sum, space);
-    if (threadIdx.x == 0)
-        *loss = scale * sum;
-}
-
 /* ---- softmax_cross_entropy ------------------------------------------------------------------- */
 
-enum { NARROW_CLASSES = 32, LANES = 16 };
+enum { LOSS_WARP = 32, NARROW_CLASSES = 32, LANES = 16 };
 
 /* Computes one row by ROW_LANES (1 or 16) neighbouring threads; returns its loss. All lanes of a
  * warp call it; those without a row (`here` is false) read and write nothing. */

@@ -13,6 +13,7 @@
 #include "common/kernel/cuda/elements/gpu_feed.cu"
 #include "common/kernel/cuda/images/gpu_layout.cu"
 #include "common/kernel/cuda/elements/gpu_losses.cu"
+#include "common/kernel/cuda/elements/gpu_softmax_slices.cu"
 #include "common/kernel/cuda/sequences/gpu_lstm.cu"
 #include "common/kernel/cuda/images/gpu_pools.cu"
 #include "common/kernel/cuda/images/gpu_batch_norm.cu"

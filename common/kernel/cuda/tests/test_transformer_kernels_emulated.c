@@ -24,9 +24,10 @@ static void test_token_fault(void **state)
         const float right = x[7];
         ls_op *forward, *backward;
         must(f->cpu->table->embedding_forward(
-            f->cpu, &(ls_embedding_forward_args){ROWS, TOKENS, WIDTH, x, weight, y}, &forward));
+            f->cpu, &(ls_embedding_forward_args){ROWS, TOKENS, WIDTH, x, weight, y, 0, 0},
+            &forward));
         must(f->cpu->table->embedding_backward(
-            f->cpu, &(ls_embedding_backward_args){ROWS, TOKENS, WIDTH, x, y, got}, &backward));
+            f->cpu, &(ls_embedding_backward_args){ROWS, TOKENS, WIDTH, x, y, got, 0}, &backward));
         for (int again = 0; again < 2; again++) {
             x[7] = again ? right : bad[i], fault = 0;
             must(ls_queue_enqueue(f->queue, forward));
@@ -37,7 +38,7 @@ static void test_token_fault(void **state)
             assert_true(!isnan(y[0]));
         }
         apply_embedding_backward(f, f->reference,
-                                 &(ls_embedding_backward_args){ROWS, TOKENS, WIDTH, x, y, want});
+                                 &(ls_embedding_backward_args){ROWS, TOKENS, WIDTH, x, y, want, 0});
         compare("after a fault", got, want, NULL, 1e-5, TOKENS * WIDTH);
         ls_op_free(forward), ls_op_free(backward);
         free(x), free(weight), free(y), free(got), free(want);

@@ -24,14 +24,35 @@ static void check_token_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t 
         x[r] = (float)(tokens - 1); /* one with many rows */
     for (int k = 0; k < 2; k++) {
         y[k] = randoms(rows * C, 2), dweight[k] = randoms(tokens * C, 3);
-        apply_embedding_forward(f, both[k],
-                                &(ls_embedding_forward_args){rows, tokens, C, x, weight, y[k]});
-        ls_embedding_backward_args args = {rows, tokens, C, x, dy, dweight[k]};
+        apply_embedding_forward(
+            f, both[k], &(ls_embedding_forward_args){rows, tokens, C, x, weight, y[k], 0, 0});
+        ls_embedding_backward_args args = {rows, tokens, C, x, dy, dweight[k], 0};
         apply_embedding_backward(f, both[k], &args);
     }
     same_floats("embedding", y, rows * C);
     same_floats("embedding's gradient", dweight, tokens * C);
     free(x), free(weight), free(dy);
+}
+
+static void check_slice_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t C, int64_t slices)
+{
+    ls_kernels *const both[] = {f->cpu, cpu};
+    const int64_t shape[] = {rows, C, slices};
+    float *z, *dz[2];
+    int32_t *labels;
+    double loss[2];
+    sliced s[2];
+    make_logits(shape, 20, &z, &labels);
+    for (int k = 0; k < 2; k++) {
+        dz[k] = randoms(rows * C, 9);
+        open_sliced(&s[k], shape, z, labels);
+        make_parts(f, both[k], &s[k], false, true);
+        loss[k] = make_whole(f, both[k], &s[k], 1.0 / 77, dz[k]);
+    }
+    same_bits("parts", s[0].parts, s[1].parts, (size_t)(3 * rows * slices) * sizeof *z);
+    same_floats("gradient", dz, rows * C);
+    assert_true(fabs(loss[0] - loss[1]) <= 1e-13 * fabs(loss[1]));
+    close_sliced(&s[0]), close_sliced(&s[1]), free(z), free(labels);
 }
 
 static void check_position_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t count)
@@ -101,6 +122,8 @@ static void test_transformer_bits(void **state)
         check_norm_bits(f, cpu, sizes[i][0], sizes[i][2]);
         check_gelu_bits(f, cpu, sizes[i][0] * sizes[i][2]);
     }
+    for (int i = 1; i < SLICE_SHAPES; i++)
+        check_slice_bits(f, cpu, slice_shapes[i][0], slice_shapes[i][1], slice_shapes[i][2]);
     /* So many tokens that a warp has all of a token's channels; rows of so many channels that not
      * all stay in registers; so many rows that they are not all loaded at once. */
     check_token_bits(f, cpu, 37, 8200, 132);

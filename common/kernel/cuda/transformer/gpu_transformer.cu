@@ -27,8 +27,11 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     const float *x = (const float *)a.x, *weight = (const float *)a.weight;
     for (int64_t i = ls_gpu_first(); i < a.rows * a.width; i += ls_gpu_stride()) {
         const int64_t row = ls_gpu_divide(i, a.width), c = i - row * a.width;
-        const int64_t token = ls_token((double)x[row], a.tokens);
-        ((float *)a.y)[i] = token < 0 ? NAN : weight[token * a.width + c];
+        const int64_t token = ls_token((double)x[row], a.all ? a.all : a.tokens);
+        const int64_t its = token - a.first;
+        ((float *)a.y)[i] = token < 0                    ? NAN
+                            : its >= 0 && its < a.tokens ? weight[its * a.width + c]
+                                                         : -0.0F;
         if (token < 0 && c == 0)
             ls_gpu_tell_host(fault.word, fault.value);
     }
@@ -132,9 +135,9 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
     const int64_t warps = ls_gpu_stride() / SORT_WARP;
     for (int64_t i = ls_gpu_first() / SORT_WARP; i < a.tokens * parts; i += warps) {
         const int64_t token = ls_gpu_divide(i, parts), part = i - token * parts;
-        const int64_t begin = find_token(a, sorted, 0, token);
-        const bool occurs = begin < a.rows && x[sorted[begin]] == (float)token;
-        const int64_t end = occurs ? find_token(a, sorted, begin, token + 1) : begin;
+        const int64_t its = a.first + token, begin = find_token(a, sorted, 0, its);
+        const bool occurs = begin < a.rows && x[sorted[begin]] == (float)its;
+        const int64_t end = occurs ? find_token(a, sorted, begin, its + 1) : begin;
         for (int64_t c = (part * SORT_WARP + threadIdx.x % SORT_WARP) * N; c < a.width;
              c += parts * SORT_WARP * N) {
             some sum = {};

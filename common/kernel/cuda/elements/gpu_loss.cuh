@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Sums of losses: parts (one per row, or per block) are written to memory; the last block to finish
+ * adds them, in double and in a fixed order. */
+#pragma once
+
+#include "common/kernel/cuda/gpu_shares.cuh"
+#include "common/kernel/element_inline.h"
+
+/* All threads, THREADS a block at most, call it once their parts are written: the last block to
+ * finish computes *loss = scale * sum of `count` parts, in an order that depends on up to 256
+ * threads: those behind add nothing. */
+template <int THREADS = LS_GPU_THREADS>
+__device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss)
+{
+    __shared__ double space[THREADS];
+    if (!ls_gpu_comes_last(parts.arrived, gridDim.x))
+        return;
+    const unsigned most = LS_GPU_THREADS, adding = blockDim.x < most ? blockDim.x : most;
+    double sum = 0;
+#pragma unroll 8
+    for (int64_t i = threadIdx.x < adding ? threadIdx.x : count; i < count; i += adding)
+        sum += ls_gpu_fetch(&parts.values[i]);
+    sum = ls_gpu_block_sum(sum, space);
+    if (threadIdx.x == 0)
+        *loss = scale * sum;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* Split layers: what lies between them in blocks of positions; see graph_split.h. */
+#include "common/nn/graph_split_private.h"
+
+#include "common/base/grow.h"
+#include "common/comm/comm.h"
+
+#include <stdio.h>
+
+static bool takes_blocks(const ls_node *node)
+{
+    return ls_split_is(node, "positions") || ls_split_is(node, "layer_norm") ||
+           ls_split_is(node, "add");
+}
+
+ls_status ls_graph_split_check_sequence(const ls_graph *g, int64_t splits)
+{
+    ls_split_vocabulary v;
+    if (!ls_split_find_vocabulary(g, &v))
+        return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
+                       "the model has no positions between an embedding and its loss, which could "
+                       "be divided; leave it out, or use gpt");
+    const int64_t T = g->nodes[v.embedding].shape.size[0];
+    if (T < splits)
+        return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
+                       "%lld positions cannot be divided over %lld devices; use at most as many "
+                       "devices, or leave it out",
+                       (long long)T, (long long)splits);
+    return LS_OK;
+}
+
+/* The first position of block j of a sequence. */
+static int64_t first_position(const ls_split_builder *b, const ls_shape *shape, int j)
+{
+    return (int64_t)ls_comm_share((size_t)shape->size[0], j, b->splits);
+}
+
+static ls_shape shape_of(const ls_split_builder *b, const ls_shape *whole, int j)
+{
+    ls_shape shape = *whole;
+    shape.size[0] = first_position(b, whole, j + 1) - first_position(b, whole, j);
+    return shape;
+}
+
+ls_status ls_split_append_blocks(ls_split_builder *b, int n, int sequence, const int *bias)
+{
+    const ls_shape whole = b->part->graph->nodes[sequence].shape;
+    ls_graph *graph = b->part->graph;
+    for (int j = 0; j < b->splits; j++) {
+        const ls_shape shape = shape_of(b, &whole, j);
+        const size_t variables = graph->variables.count;
+        int *out = &b->blocks[n][j];
+        LS_TRY(ls_split_append_meeting(b, &ls_layer_block, n, &shape, &sequence, 1, out));
+        ls_node *node = &graph->nodes[*out];
+        node->block = j + 1;
+        if (!bias)
+            continue;
+        if (j == 0) {
+            LS_TRY(ls_graph_variable(graph, node, "bias", &b->whole->variables.items[*bias]));
+            LS_TRY(ls_split_note_variables(b, variables, bias));
+            continue;
+        }
+        const ls_node *owner = &graph->nodes[b->blocks[n][0]];
+        node->shares = b->blocks[n][0];
+        node->variable_count = owner->variable_count;
+        memcpy(node->variables, owner->variables, sizeof node->variables);
+    }
+    b->in_blocks[n] = true;
+    return LS_OK;
+}
+
+ls_status ls_split_gather_blocks(ls_split_builder *b, int of, int n, int *out)
+{
+    const ls_shape *whole = &b->whole->nodes[of].shape;
+    return ls_split_append_meeting(b, &ls_layer_gather, n, whole, b->blocks[of], b->splits, out);
+}
+
+bool ls_split_goes_in_blocks(const ls_split_builder *b, int n)
+{
+    const ls_node *node = &b->whole->nodes[n];
+    return b->in_blocks && takes_blocks(node) && b->in_blocks[node->inputs[0]];
+}
+
+ls_status ls_split_append_in_blocks(ls_split_builder *b, int n)
+{
+    const ls_node *whole = &b->whole->nodes[n];
+    const bool table = ls_split_is(whole, "positions"); /* a row of it is a position's */
+    for (int j = 0; j < b->splits; j++) {
+        int inputs[LS_NODE_INPUTS + 1], *out = &b->blocks[n][j];
+        for (int i = 0; i < whole->input_count; i++)
+            inputs[i] = b->blocks[whole->inputs[i]][j];
+        inputs[whole->input_count] = -1;
+        b->slice = j + 1;
+        b->shared = j && !table ? b->blocks[n][0] : -1;
+        LS_TRY(ls_split_append(b, n, &whole->options, inputs, out));
+        ls_node *node = &b->part->graph->nodes[*out];
+        node->block = j + 1;
+        if (table) {
+            const int64_t C = whole->shape.size[1], first = first_position(b, &whole->shape, j);
+            *ls_split_slab_of(b, node, 0) =
+                (ls_slab){.rows = 1, .ranges = 1, .width = (size_t)ls_shape_elements(&node->shape)};
+            ls_split_move_slab(b, node, 0, (size_t)(first * C));
+        } else {
+            node->slice = 0; /* its variables are no slice's */
+        }
+    }
+    b->slice = 0;
+    b->shared = -1;
+    b->in_blocks[n] = true;
+    return LS_OK;
+}

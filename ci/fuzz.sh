@@ -60,7 +60,7 @@ for source in common/data/tests/fuzz_*.c; do
         common/base/{escape,grow,log,numbers,status}.c
 done
 
-# The schema as a text, as ci/cmake/RowSchema.cmake writes it.
+# The schema as a text, as ci/cmake/EmbeddedTexts.cmake writes it.
 {
     echo 'static const char ls_row_schema[] ='
     sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' bench/row.schema.json

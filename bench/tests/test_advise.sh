@@ -23,6 +23,12 @@ rows "the line that checks the first" "r['check'].startswith('lockstep run --str
 
 rows "a guess says so, and hybrid's splits are tried" "r['warnings'] == ['guessed'] and
     any('--hybrid-inner zero' in x['options'] for x in r['ranking'])"
+rows "with less memory than the first needs, the best that needs less leads, and so on, until none fits" "
+    [(b['value'], b['with']) for b in r['break_even'] if b['axis'] == 'memory'] ==
+    (lambda m: [(m[i], next((k for k in range(len(m)) if m[k] < m[i]), None)) for i in range(len(m))
+    if m[i] < min(m[:i], default=m[i] + 1)])([x['memory'] for x in r['ranking']])"
+rows "how good choices on published rows were" "0 <= r['regret_published']['mean'] <= r['regret_published']['worst'] and
+    r['regret_published']['sets'] > 0"
 
 # The advice on a slow network, and the same cases predicted on both sides of where the order changes.
 cat >wide.yaml <<'YAML'

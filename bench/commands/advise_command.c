@@ -154,7 +154,7 @@ static const char *amount_of(const ls_break_even *b, double value, char text[48]
     else if (strcmp(b->axis, "devices") == 0)
         snprintf(text, 48, "%.0f", value);
     else
-        ls_format_bytes(value, text);
+        snprintf(text, 48, "%.1f MiB", value / (1 << 20));
     return text;
 }
 

@@ -20,8 +20,8 @@
 
 /* ---- What is compared ------------------------------------------------------------------------ */
 
-/* Options of a strategy that change its speed or its memory, and the values that are tried, in an
- * order in which none decides whether an earlier one is there. */
+/* Options of a strategy that change its speed or its memory, and the values that are tried: those
+ * that a case has with the values of the earlier ones. */
 static const struct axis {
     const char *strategy, *option;
     const char *values[10];
@@ -34,8 +34,8 @@ static const struct axis {
     {"pipeline", "pipeline-schedule", {"gpipe", "1f1b"}},
     {"hybrid", "hybrid-replicas", {"2", "4", "8", "16", "32", "64", "128", "256", "512"}},
     {"hybrid", "hybrid-inner", {"model-parallel", "pipeline", "tensor-parallel", "zero"}},
+    {"hybrid", "pipeline-microbatches", {"4", "16"}}, /* of stages of split layers: the default */
     {"hybrid", "hybrid-stages", {"1", "2", "4", "8"}},
-    {"hybrid", "pipeline-microbatches", {"4", "16"}},
     {"hybrid", "zero-stage", {"1", "3"}},
     {"ps", "ps-mode", {"sync", "async", "ssp"}},
 };
@@ -121,12 +121,17 @@ static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_pred
 ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *predicted,
                               ls_status *refused)
 {
-    ls_case played;
+    ls_case given, played;
     ls_plan_of_case plan;
+    memcpy(&given, &one->config, sizeof given);
+    if (a->quick && !ls_option_set_find(a->workplace->request->given, "steps")->count) {
+        given.warmup = 1;
+        given.steps = 2;
+    }
     *predicted = (ls_predicted){0};
     *refused = ls_case_check(&one->config, a->workplace->request);
     if (!*refused)
-        *refused = ls_predictor_plan(a->predictor, a->workplace, &one->config, &played, &plan);
+        *refused = ls_predictor_plan(a->predictor, a->workplace, &given, &played, &plan);
     if (*refused)
         return LS_OK;
     *refused = ls_predict(a->predictor, a->workplace->machine, &plan, predicted);
@@ -274,28 +279,35 @@ static void find_ties(ls_advice *advice)
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
+/* Quick: by formulas and medians, of few steps. */
+static void set_pace(ls_advising *a, bool quick)
+{
+    ls_predictor *p = a->predictor;
+    a->quick = quick;
+    p->draws = quick ? 1 : a->draws;
+    p->level = quick && p->platform.kind != LS_PLATFORM_FILE ? LS_EXPAND_FORMULA : a->level;
+}
+
 static ls_status advise(ls_advising *a)
 {
     enum { PLAYED = 6 };
     ls_predictor *p = a->predictor;
-    const int draws = p->draws;
-    const ls_expansion level = p->level;
     const bool many = a->devices > LS_ADVICE_PLAYS;
     p->others = a->ideal;
     p->other_count = p->platform.kind == LS_PLATFORM_FILE ? 1 : 2;
-    if (many) {
-        p->draws = 1;
-        p->level = p->platform.kind == LS_PLATFORM_FILE ? level : LS_EXPAND_FORMULA;
-    }
+    set_pace(a, many);
     for (size_t i = 0; i < a->workplace->request->case_count; i++)
         LS_TRY(try_strategy(a, &a->workplace->request->cases[i]));
     rank(a->out);
-    p->draws = draws;
-    p->level = level;
+    set_pace(a, false);
     if (many)
         LS_TRY(play_first(a, PLAYED));
     find_ties(a->out);
-    return ls_advising_breaks(a);
+    set_pace(a, many);
+    p->draws = 1;
+    ls_status status = ls_advising_breaks(a);
+    set_pace(a, false);
+    return status;
 }
 
 ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *validations,
@@ -308,6 +320,8 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
                      .validations = validations,
                      .ideal = {{.kind = LS_PLATFORM_FLAT}, p->platform},
                      .out = out,
+                     .draws = p->draws,
+                     .level = p->level,
                      .devices = 1};
     *out = (ls_advice){0};
     if (!ls_parse_integer(devices, 1, INT32_MAX, &a.devices))

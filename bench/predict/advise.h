@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Advice: the strategies that compute what `single` computes, with the options that change their
- * speed, predicted and ranked. Options that the user gave are kept. Up to 64 devices all are
+ * speed, predicted and ranked. Options that the user gave are kept. Up to 16 devices all are
  * played as `predict` plays them; of more, the first ones of a ranking by formulas and medians.
  */
 #pragma once

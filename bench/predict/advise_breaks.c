@@ -200,22 +200,13 @@ static ls_status find_with_second(ls_advising *a)
 ls_status ls_advising_breaks(ls_advising *a)
 {
     ls_advice *out = a->out;
-    ls_predictor *p = a->predictor;
-    const int draws = p->draws;
-    const ls_expansion level = p->level;
     size_t second = 1;
     while (second < out->count &&
            out->ranking[second].config.strategy == out->ranking[0].config.strategy)
         second++;
-    p->draws = 1;
-    if (a->devices > LS_ADVICE_PLAYS && p->platform.kind != LS_PLATFORM_FILE)
-        p->level = LS_EXPAND_FORMULA;
-    ls_status status = LS_OK;
-    if (p->platform.kind != LS_PLATFORM_NONE && second < out->count) {
+    if (a->predictor->platform.kind != LS_PLATFORM_NONE && second < out->count) {
         out->second = second;
-        status = find_with_second(a);
+        LS_TRY(find_with_second(a));
     }
-    p->draws = draws;
-    p->level = level;
-    return status ? status : find_of_memory(out);
+    return find_of_memory(out);
 }

@@ -4,7 +4,7 @@
 
 #include "bench/predict/advise.h"
 
-enum { LS_ADVICE_PLAYS = 64 }; /**< with more devices, only the first of a ranking are played */
+enum { LS_ADVICE_PLAYS = 16 }; /**< with more devices, only the first of a ranking are played */
 
 typedef struct ls_advising {
     ls_predictor *predictor;
@@ -13,6 +13,9 @@ typedef struct ls_advising {
     ls_platform ideal[2]; /**< no network cost; only latency */
     ls_advice *out;
     int64_t devices;
+    bool quick; /**< cases are played by formulas, with medians, and few steps */
+    int draws;  /**< that were asked for, when it is not */
+    ls_expansion level;
 } ls_advising;
 
 /** Sets an option of a case, as the command line does. */

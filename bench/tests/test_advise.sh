@@ -63,6 +63,36 @@ cat at0.9 at1.1 >out
 rows "below the bandwidth one leads, above it the other" "len(rows) == 4 and (lambda t: (t[1] < t[0]) ==
     ('$leads' == 'below') and (t[3] < t[2]) == ('$leads' == 'above'))([x['time']['step_ms']['median'] for x in rows])"
 
+# Likewise along devices: predicted where it says that another one leads, and on half as many.
+{
+    echo "batch: 16" && echo "layers:"
+    for i in a b c d e f g h; do
+        echo "  - {name: $i, params: 1000000, forward: 5ms, backward: 10ms, activations: 64KiB}"
+    done
+} >eight.yaml
+eight="--model profile:eight.yaml --batch 16 --scaling strong --platform flat:latency=300us,bandwidth=2GB/s"
+# shellcheck disable=SC2086
+lockstep_ok advise $eight --devices 2 --strategy mirrored,zero --results none --format json
+python3 - out >crossing <<'PY'
+import json, sys
+advice = json.load(open(sys.argv[1]))
+found = [b for b in advice["break_even"] if b["axis"] == "devices"][0]
+print(f"leads={found['second_leads']} value={found['value']:.0f}")
+for name, i in ("first", 0), ("second", found["with"]):
+    case = advice["ranking"][i]
+    print(f"{name}='--strategy {case['case']['strategy']} {case['options']}'")
+PY
+cat crossing
+. ./crossing
+for name in "$first" "$second"; do
+    # shellcheck disable=SC2086
+    lockstep_ok predict $eight $name --devices "$((value / 2)),$value" --results none --format jsonl
+    cat out >>by-devices
+done
+mv by-devices out
+rows "from so many devices the other one leads, on half as many the first" "'$leads' == 'above' and
+    (lambda t: t[0] <= t[2] and t[3] < t[1])([x['time']['step_ms']['median'] for x in rows])"
+
 # shellcheck disable=SC2086
 lockstep_ok advise $small $link --results none --format jsonl --memory-limit 1MB --zero-stage 1
 rows "what needs more memory is refused and says how much; options that are given stay" "all(x['memory'] <= 1e6

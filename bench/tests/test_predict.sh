@@ -174,16 +174,21 @@ rows "another model has operations that the file lacks" "r['result']['status'] =
 
 cat >plan.yaml <<'YAML'
 model: poly
-strategy: mirrored
+strategy: [mirrored, towers]
 devices: 3
 link: latency=1ms
 steps: 5
 YAML
 lockstep_ok predict --validate --plan plan.yaml --results measured.db --format jsonl
-rows "a plan is measured now, and its rows are predicted" "len(rows) == 2 and rows[1]['summary']['rows'] == 1 and
+rows "a plan is measured now, and its rows are predicted" "len(rows) == 3 and rows[2]['summary']['rows'] == 2 and
     r['case']['link'] == 'latency=1ms' and r['measured_ms'] > 2 and r['predicted_ms'] > 2"
 lockstep_ok predict --validate --results measured.db --format jsonl
-rows "without cases: all measured rows of the file" "len(rows) == 2 and r['case']['strategy'] == 'mirrored'"
+rows "without cases: all measured rows of the file" "len(rows) == 3 and r['case']['strategy'] == 'mirrored'"
+keep validated
+lockstep_ok advise --model poly --durations flops=1e9 --results measured.db --format jsonl
+rows "an advice says how good the choice by these would have been" "(lambda choices, regret: regret['sets'] == 1 and
+    abs(regret['worst'] - (min(choices)[1] / min(x[1] for x in choices) - 1)) < 1e-9 and
+    regret['mean'] == regret['worst'])([(x['predicted_ms'], x['measured_ms']) for x in old('validated')[:2]], r['regret'])"
 
 # ---- Failures -----------------------------------------------------------------------------------
 

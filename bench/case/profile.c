@@ -187,8 +187,13 @@ static ls_status read_time(reading *r, struct fy_node *mapping, const char *key,
     return LS_OK;
 }
 
-static ls_status add_layer(reading *r, struct fy_node *one, int64_t batch, double *carried_ns,
-                           ls_model *model, int *node)
+/* What holds for all layers. */
+typedef struct whole {
+    int64_t batch, element_bytes;
+    double carried_ns; /* backward times of layers that no gradient reaches */
+} whole;
+
+static ls_status add_layer(reading *r, struct fy_node *one, whole *all, ls_model *model, int *node)
 {
     static const char *const keys[] = {"name",     "params",      "forward",
                                        "backward", "activations", NULL};
@@ -198,42 +203,49 @@ static ls_status add_layer(reading *r, struct fy_node *one, int64_t batch, doubl
         return refuse(r, "a layer", "is no mapping");
     LS_TRY(check_keys(r, one, keys));
     LS_TRY(read_count(r, one, "params", 0, &o.units));
-    LS_TRY(read_time(r, one, "forward", batch, &o.forward_ns));
-    LS_TRY(read_time(r, one, "backward", batch, &o.backward_ns));
+    LS_TRY(read_time(r, one, "forward", all->batch, &o.forward_ns));
+    LS_TRY(read_time(r, one, "backward", all->batch, &o.backward_ns));
+    const int64_t word = sizeof(float); /* variables are of words: as many as have these bytes */
+    o.units = (o.units * all->element_bytes + word - 1) / word;
     const char *text = text_of(r, one, "activations");
     if (text && !ls_parse_bytes(text, &bytes))
         return refuse(r, "activations", "are no size in bytes");
-    const size_t of_sample = sizeof(float) * (size_t)batch;
+    const size_t of_sample = sizeof(float) * (size_t)all->batch;
     if (bytes > of_sample)
         o.shape.size[0] = (int64_t)((bytes + of_sample - 1) / of_sample);
     /* no gradient reaches a layer without parameters before it, or of its own: the next has its
      * time */
-    *carried_ns += o.backward_ns;
+    all->carried_ns += o.backward_ns;
     o.backward_ns = 0;
     if (o.units || model->graph->variables.count) {
-        o.backward_ns = *carried_ns;
-        *carried_ns = 0;
+        o.backward_ns = all->carried_ns;
+        all->carried_ns = 0;
     }
     return ls_graph_add_layer(model->graph, &layer, (int[]){*node, -1}, -1, &o, node);
 }
 
 static ls_status read_root(reading *r, struct fy_node *root, ls_model *model)
 {
-    static const char *const keys[] = {"name", "batch", "source", "layers", NULL};
+    static const char *const keys[] = {"name", "batch", "element_bytes", "source", "layers", NULL};
     const ls_layer_options input = {.shape = {.rank = 1, .size = {1}}};
     int node;
-    double carried_ns = 0;
+    whole all = {.element_bytes = sizeof(float)};
     if (!root || !fy_node_is_mapping(root))
         return refuse(r, "it", "is no mapping");
     LS_TRY(check_keys(r, root, keys));
     LS_TRY(read_count(r, root, "batch", 1, &model->batch));
+    if (text_of(r, root, "element_bytes"))
+        LS_TRY(read_count(r, root, "element_bytes", 1, &all.element_bytes));
+    if (all.element_bytes > (int64_t)sizeof(float))
+        return refuse(r, "element_bytes", "is more than 4");
+    all.batch = model->batch;
     struct fy_node *layers = fy_node_mapping_lookup_by_string(root, "layers", (size_t)-1);
     if (!layers || !fy_node_is_sequence(layers) || fy_node_sequence_is_empty(layers))
         return refuse(r, "layers", layers ? "is no list of layers" : "is missing");
     LS_TRY(ls_graph_add(model->graph, "input", NULL, -1, &input, &node));
     void *at = NULL;
     for (struct fy_node *one; (one = fy_node_sequence_iterate(layers, &at));)
-        LS_TRY(add_layer(r, one, model->batch, &carried_ns, model, &node));
+        LS_TRY(add_layer(r, one, &all, model, &node));
     if (!model->graph->variables.count)
         return refuse(r, "layers", "have no params");
     return ls_graph_add(model->graph, "squared_error", (int[]){node, -1}, -1, NULL, &node);

@@ -4,6 +4,7 @@
  * `--model profile:FILE.yaml` names a file with
  *     name, source   text, optional
  *     batch          samples of a device for which the times hold
+ *     element_bytes  bytes of a parameter and of its gradient, 1 to 4; optional: 4
  *     layers         in forward order, each {name, params, forward, backward, activations}: number
  *                    of parameters, times with unit, bytes passed to the next layer
  * It becomes a chain of nodes of one variable each, whose operations cannot run. What such an

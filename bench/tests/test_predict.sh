@@ -91,6 +91,12 @@ lockstep_ok predict $form --model profile:slow.yaml --strategy mirrored --device
     --bucket-bytes 1GiB --platform flat:latency=10.5us,bandwidth=2GB/s
 rows "all half as slow again: the step, too" "all(($near)(x['time']['step_ms']['median'],
     1.5 * y['time']['step_ms']['median']) for x, y in zip(rows, old('one')))"
+sed 's/batch: 4/&\nelement_bytes: 2/' one.yaml >half.yaml
+# shellcheck disable=SC2086
+lockstep_ok predict $form --model profile:half.yaml --strategy mirrored --devices 8 --allreduce ring \
+    --bucket-bytes 1GiB --platform flat:latency=7us,bandwidth=3GB/s
+rows "element_bytes 2: half the bytes" "($near)(rows[0]['time']['step_ms']['median'],
+    3.7345 + 14 * (0.007 + 1920000 / 8 / 3e6)) and rows[0]['traffic']['bytes_sent'] == 14 * 1920000"
 for i in a b c d; do
     echo "  - {name: $i, params: 10, forward: 8ms, backward: 16ms, activations: 4KiB}"
 done >layers
@@ -259,6 +265,8 @@ refused 2 collectives --collectives guess
 refused 3 nowhere.yaml --model profile:nowhere.yaml
 sed '/fc/s/forward: [^,]*,//' one.yaml >bad.yaml
 refused 2 "bad.yaml:4: forward is missing" --model profile:bad.yaml
+sed 's/batch: 4/&\nelement_bytes: 5/' one.yaml >bad.yaml
+refused 2 "bad.yaml:3: element_bytes is more than 4" --model profile:bad.yaml
 printf 'batch: 4\nlayers: [{name' >bad.yaml
 refused 2 "bad.yaml:" --model profile:bad.yaml
 lockstep run --results none --model profile:one.yaml

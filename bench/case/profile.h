@@ -4,7 +4,8 @@
  * `--model profile:FILE.yaml` names a file with
  *     name, source   text, optional
  *     batch          samples of a device for which the times hold
- *     element_bytes  bytes of a parameter and of its gradient, 1 to 4; optional: 4
+ *     element_bytes  bytes of a parameter and of its gradient, 1 to 4; optional: 4. Rows count
+ *                    parameters of 4 bytes: half as many if there are 2
  *     layers         in forward order, each {name, params, forward, backward, activations}: number
  *                    of parameters, times with unit, bytes passed to the next layer
  * It becomes a chain of nodes of one variable each, whose operations cannot run. What such an

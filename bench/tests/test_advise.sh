@@ -30,6 +30,18 @@ rows "with less memory than the first needs, the best that needs less leads, and
 rows "how good choices on published rows were" "0 <= r['regret_published']['mean'] <= r['regret_published']['worst'] and
     r['regret_published']['sets'] > 0"
 
+# Replicas of stages of split layers, and what predict says of the same case.
+eight="--model mlp:784-64-64-10 --batch 64 --devices 8 --durations flops=1e9 --strategy hybrid"
+# shellcheck disable=SC2086
+lockstep_ok advise $eight $link --hybrid-inner tensor-parallel --results none --format jsonl
+keep advice
+options="--hybrid-inner tensor-parallel --hybrid-replicas 2 --hybrid-stages 2"
+# shellcheck disable=SC2086
+lockstep_ok predict $eight $link $options --results none --format jsonl
+rows "three axes are tried, and a case has the rate and memory that predict gives" "[(x['samples_per_s'], x['memory'])
+    for x in old('advice')[0]['ranking'] if x['options'] == '--hybrid-replicas 2 --hybrid-stages 2'] ==
+    [(r['time']['samples_per_s'], max(d['formula']['peak'] for d in r['memory']['devices']))]"
+
 # The advice on a slow network, and the same cases predicted on both sides of where the order changes.
 cat >wide.yaml <<'YAML'
 batch: 8
@@ -70,9 +82,9 @@ rows "below the bandwidth one leads, above it the other" "len(rows) == 4 and (la
         echo "  - {name: $i, params: 1000000, forward: 5ms, backward: 10ms, activations: 64KiB}"
     done
 } >eight.yaml
-eight="--model profile:eight.yaml --batch 16 --scaling strong --platform flat:latency=300us,bandwidth=2GB/s"
+deep="--model profile:eight.yaml --batch 16 --scaling strong --platform flat:latency=300us,bandwidth=2GB/s"
 # shellcheck disable=SC2086
-lockstep_ok advise $eight --devices 2 --strategy mirrored,zero --results none --format json
+lockstep_ok advise $deep --devices 2 --strategy mirrored,zero --results none --format json
 python3 - out >crossing <<'PY'
 import json, sys
 advice = json.load(open(sys.argv[1]))
@@ -86,7 +98,7 @@ cat crossing
 . ./crossing
 for name in "$first" "$second"; do
     # shellcheck disable=SC2086
-    lockstep_ok predict $eight $name --devices "$((value / 2)),$value" --results none --format jsonl
+    lockstep_ok predict $deep $name --devices "$((value / 2)),$value" --results none --format jsonl
     cat out >>by-devices
 done
 mv by-devices out

@@ -67,7 +67,7 @@ fuzz models 4096 bench/tests/fuzz_graph.c bench/case/{graph_file,graph_layer,yam
     $(find common/nn/layers -name 'layer_*.c' ! -name layer_split.c | sort) \
     common/data/{raw,safetensors,safetensors_write}.c common/base/{declared,digest,escape,grow,log,numbers,philox,registry,status}.c
 
-# The schema as a text, as ci/cmake/RowSchema.cmake writes it.
+# The schema as a text, as ci/cmake/EmbeddedTexts.cmake writes it.
 {
     echo 'static const char ls_row_schema[] ='
     sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' bench/row.schema.json

@@ -24,4 +24,5 @@ stragglers stragglers-amd-epyc-zen5.jsonl stragglers
 training training.jsonl accuracy
 gpt-learning gpt-learning.jsonl loss-steps
 pipeline pipeline-amd-epyc-zen5.jsonl pipeline-idle
+predicted-scaling predicted-scaling.jsonl throughput-weak prediction.engine!=none
 PICTURES

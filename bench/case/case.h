@@ -78,6 +78,7 @@ typedef struct ls_prediction_request {
     char *durations;      /**< "measured", a file, or "flops=RATE"; NULL: measured */
     char *slowdown;       /**< "RANK=FACTOR"; NULL: none */
     char *goal;           /**< file for the steps' graph; NULL: none */
+    char *chakra;         /**< folder for it, as Chakra traces; NULL: none */
     char *trace;          /**< file for the counted steps; NULL: none */
     char *memory_limit;   /**< of each device; NULL: none */
     int engine;           /**< ls_engine */

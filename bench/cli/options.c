@@ -82,6 +82,7 @@ void ls_request_free(ls_request *request)
     free(request->prediction.memory_limit);
     free(request->prediction.trace);
     free(request->prediction.goal);
+    free(request->prediction.chakra);
     free(request->columns);
     free(request->results);
     free(request->format);

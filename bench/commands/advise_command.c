@@ -94,7 +94,7 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
 
 /* ---- Output ---------------------------------------------------------------------------------- */
 
-static json_t *break_of(const ls_break_even *b)
+static json_t *break_of(const ls_advice *advice, const ls_break_even *b)
 {
     json_t *one = json_object();
     ls_put_text(one, "axis", b->axis);
@@ -102,8 +102,18 @@ static json_t *break_of(const ls_break_even *b)
         ls_put_real(one, "value", b->value);
         ls_put_text(one, "second_leads", b->below ? "below" : "above");
     }
+    json_object_set_new(one, "with",
+                        b->with < advice->count ? json_integer((json_int_t)b->with) : json_null());
     json_object_set_new(one, "tried", json_pack("[f,f]", b->low, b->high));
     return one;
+}
+
+static void put_regret(json_t *all, const char *name, const ls_regret *regret)
+{
+    if (regret->sets)
+        json_object_set_new(all, name,
+                            json_pack("{s:f,s:f,s:I}", "mean", regret->mean, "worst", regret->worst,
+                                      "sets", (json_int_t)regret->sets));
 }
 
 static json_t *advice_json(const ls_advice *advice, bool guess, const char *line)
@@ -121,19 +131,17 @@ static json_t *advice_json(const ls_advice *advice, bool guess, const char *line
         json_array_append_new(refused, json_pack("{s:O,s:s}", "case", advice->refused[i].facts,
                                                  "reason", advice->refused[i].reason));
     for (size_t i = 0; i < advice->break_count; i++)
-        json_array_append_new(breaks, break_of(&advice->breaks[i]));
+        json_array_append_new(breaks, break_of(advice, &advice->breaks[i]));
     json_t *all =
         json_pack("{s:o,s:o,s:I,s:o}", "ranking", ranking, "refused", refused, "cannot_tell",
                   (json_int_t)(advice->tied > 1 ? advice->tied : 0), "break_even", breaks);
-    if (advice->break_count)
+    if (advice->second)
         json_object_set_new(all, "break_even_with", json_integer((json_int_t)advice->second));
     if (guess)
         json_object_set_new(all, "warnings", json_pack("[s]", "guessed"));
     ls_put_text(all, "check", line);
-    if (advice->regrets)
-        json_object_set_new(all, "regret",
-                            json_pack("{s:f,s:f,s:I}", "mean", advice->mean_regret, "worst",
-                                      advice->worst_regret, "sets", (json_int_t)advice->regrets));
+    put_regret(all, "regret", &advice->here);
+    put_regret(all, "regret_published", &advice->published);
     return all;
 }
 
@@ -141,22 +149,34 @@ static const char *amount_of(const ls_break_even *b, double value, char text[48]
 {
     if (strcmp(b->axis, "bandwidth") == 0)
         snprintf(text, 48, "%.3g GB/s", value * 1e-9);
-    else
+    else if (strcmp(b->axis, "latency") == 0)
         snprintf(text, 48, "%.3g us", value * 1e-3);
+    else if (strcmp(b->axis, "devices") == 0)
+        snprintf(text, 48, "%.0f", value);
+    else
+        snprintf(text, 48, "%.1f MiB", value / (1 << 20));
     return text;
 }
 
 static void print_break(const ls_advice *advice, const ls_break_even *b, FILE *out)
 {
     char value[48], low[48], high[48];
-    const ls_advised *other = &advice->ranking[advice->second];
-    if (isfinite(b->value))
-        fprintf(out, "%s %s %s: %s leads (number %zu)\n", b->axis, b->below ? "below" : "above",
-                amount_of(b, b->value, value), other->config.strategy->name, advice->second + 1);
-    else
+    if (b->with >= advice->count) {
+        fprintf(out, "%s below %s: none of these fits\n", b->axis, amount_of(b, b->value, value));
+        return;
+    }
+    const char *other = advice->ranking[b->with].config.strategy->name;
+    const size_t number = b->with + 1;
+    const bool counted = strcmp(b->axis, "devices") == 0;
+    if (!isfinite(b->value))
         fprintf(out, "%s from %s to %s: number 1 stays before %s (number %zu)\n", b->axis,
-                amount_of(b, b->low, low), amount_of(b, b->high, high),
-                other->config.strategy->name, advice->second + 1);
+                amount_of(b, b->low, low), amount_of(b, b->high, high), other, number);
+    else
+        fprintf(out, "%s %s %s: %s leads (number %zu)\n", b->axis,
+                !counted   ? b->below ? "below" : "above"
+                : b->below ? "down to"
+                           : "from",
+                amount_of(b, b->value, value), other, number);
 }
 
 static void print_ranking(const ls_advice *advice, FILE *out)
@@ -171,6 +191,15 @@ static void print_ranking(const ls_advice *advice, FILE *out)
                 one->config.strategy->name, one->samples_per_s, half,
                 ls_format_bytes((double)one->memory, memory), one->bound_by, one->options);
     }
+}
+
+static void print_regret(const ls_regret *regret, const char *rows, FILE *out)
+{
+    if (regret->sets)
+        fprintf(out,
+                "Such choices took %.1f%% more time than the best, on %zu sets of %s; at worst "
+                "%.1f%%.\n",
+                100 * regret->mean, regret->sets, rows, 100 * regret->worst);
 }
 
 static void print_advice(const ls_request *request, const ls_advice *advice, bool guess,
@@ -190,12 +219,9 @@ static void print_advice(const ls_request *request, const ls_advice *advice, boo
         fprintf(out, "refused: %s%s%s: %s\n", advice->refused[i].config.strategy->name,
                 *advice->refused[i].options ? " " : "", advice->refused[i].options,
                 advice->refused[i].reason);
-    if (advice->regrets)
-        fprintf(out,
-                "Such choices, on %zu sets of measured rows here, took %.1f%% more time than the "
-                "best; at worst %.1f%%.\n",
-                advice->regrets, 100 * advice->mean_regret, 100 * advice->worst_regret);
-    else
+    print_regret(&advice->here, "rows measured here", out);
+    print_regret(&advice->published, "published rows", out);
+    if (!advice->here.sets)
         fputs("How good such choices are here is not known: no set of measured rows has been "
               "predicted (predict --validate).\n",
               out);

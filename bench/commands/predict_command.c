@@ -90,11 +90,17 @@ static ls_status check_options(const ls_request *request)
     if (request->prediction.calibrate != out)
         return ls_fail(LS_CODE_USAGE, "option", out ? "--out" : "--calibrate",
                        "goes with %s; give both, or none", out ? "--calibrate" : "--out FILE");
-    const char *trace = request->prediction.trace, *file = trace ? trace : request->prediction.goal;
-    if (file && request->case_count > 1)
-        return ls_fail(LS_CODE_USAGE, trace ? "option --trace" : "option --goal", file,
-                       "%zu cases cannot be written to one file; give one case, or leave it out",
-                       request->case_count);
+    const struct {
+        const char *option, *path;
+    } files[] = {{"option --trace", request->prediction.trace},
+                 {"option --goal", request->prediction.goal},
+                 {"option --chakra", request->prediction.chakra}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i].path && request->case_count > 1)
+            return ls_fail(LS_CODE_USAGE, files[i].option, files[i].path,
+                           "%zu cases cannot be written to one place; give one case, or leave it "
+                           "out",
+                           request->case_count);
     if (request->prediction.validate && !request->results)
         return ls_fail(LS_CODE_USAGE, "option", "--validate",
                        "looks for measured rows in the results file, and --results names none");

@@ -63,3 +63,20 @@ bool ls_same_file(const char *path, const char *other)
     return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
            a.st_ino == b.st_ino;
 }
+
+ls_status ls_folder_make(const char *what, const char *path)
+{
+    char *whole;
+    if (asprintf(&whole, "%s/.", path) < 0)
+        return ls_fail_memory(what, strlen(path));
+    for (char *end = strchr(whole + 1, '/'); end; end = strchr(end + 1, '/')) {
+        *end = 0;
+        (void)mkdir(whole, 0777);
+        *end = '/';
+    }
+    const int error = access(whole, W_OK | X_OK) == 0 ? 0 : errno;
+    free(whole);
+    return error ? ls_fail(LS_CODE_MISSING, what, path,
+                           "cannot be written: %s; name another folder", strerror(error))
+                 : LS_OK;
+}

@@ -20,3 +20,7 @@ ls_status ls_file_writable(const char *what, const char *path);
 
 /** Whether both names are of one file that exists. */
 bool ls_same_file(const char *path, const char *other);
+
+/** Creates a folder and its parents, if they are not there. LS_CODE_MISSING, about `what`, if it
+ * cannot be written. */
+ls_status ls_folder_make(const char *what, const char *path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice; see advise.h. */
-#include "bench/predict/advise.h"
+#include "bench/predict/advise_parts.h"
 
 #include "bench/case/case_facts.h"
 #include "bench/cli/cases.h"
@@ -20,11 +20,11 @@
 
 /* ---- What is compared ------------------------------------------------------------------------ */
 
-/* Options of a strategy that change its speed, and the values that are tried. Of --hybrid-replicas
- * those that divide the devices. */
+/* Options of a strategy that change its speed or its memory, and the values that are tried: those
+ * that a case has with the values of the earlier ones. */
 static const struct axis {
     const char *strategy, *option;
-    const char *values[7];
+    const char *values[10];
 } axes[] = {
     {"towers", "towers-staged", {"no", "yes"}},
     {"mirrored", "allreduce", {"ring", "halving-doubling", "tree", "hierarchical", "flat"}},
@@ -32,22 +32,16 @@ static const struct axis {
     {"zero", "zero-stage", {"1", "2", "3"}},
     {"pipeline", "pipeline-microbatches", {"2", "4", "8", "16"}},
     {"pipeline", "pipeline-schedule", {"gpipe", "1f1b"}},
-    {"hybrid", "hybrid-replicas", {"2", "4", "8", "16", "32", "64"}},
+    {"hybrid", "hybrid-replicas", {"2", "4", "8", "16", "32", "64", "128", "256", "512"}},
     {"hybrid", "hybrid-inner", {"model-parallel", "pipeline", "tensor-parallel", "zero"}},
+    {"hybrid", "pipeline-microbatches", {"4", "16"}}, /* of stages of split layers: the default */
+    {"hybrid", "hybrid-stages", {"1", "2", "4", "8"}},
+    {"hybrid", "zero-stage", {"1", "3"}},
     {"ps", "ps-mode", {"sync", "async", "ssp"}},
 };
-enum { AXES = sizeof axes / sizeof *axes, VALUES = 7 };
+enum { AXES = sizeof axes / sizeof *axes, VALUES = 10 };
 
-typedef struct advising {
-    ls_predictor *predictor;
-    ls_workplace *workplace;
-    ls_validations *validations;
-    ls_platform ideal[2]; /* no network cost; only latency */
-    ls_advice *out;
-    int64_t devices;
-} advising;
-
-static ls_status set_option(ls_case *one, const char *name, const char *value)
+ls_status ls_advising_set(ls_case *one, const char *name, const char *value)
 {
     const ls_option *option = ls_option_find_in(name, strlen(name), LS_FOR_RUN);
     const ls_setting setting = {.option = option, .text = value, .one = one};
@@ -68,7 +62,7 @@ static ls_status append(ls_advised **list, size_t *count, const ls_advised *one)
 }
 
 /* Takes over what `one` owns; an equal reason of the same strategy is said once. */
-static ls_status refuse(advising *a, ls_advised *one, const char *reason)
+static ls_status refuse(ls_advising *a, ls_advised *one, const char *reason)
 {
     snprintf(one->reason, sizeof one->reason, "%s", reason);
     for (size_t i = 0; i < a->out->refused_count; i++) {
@@ -89,7 +83,7 @@ static ls_status refuse(advising *a, ls_advised *one, const char *reason)
 
 /* ---- Predictions ----------------------------------------------------------------------------- */
 
-static const char *bound_of(const advising *a, const ls_predicted *p, double step_ms)
+static const char *bound_of(const ls_advising *a, const ls_predicted *p, double step_ms)
 {
     const double compute = p->other_ms[0];
     if (a->predictor->platform.kind == LS_PLATFORM_FILE)
@@ -100,7 +94,7 @@ static const char *bound_of(const advising *a, const ls_predicted *p, double ste
     return latency > bandwidth ? "latency" : "bandwidth";
 }
 
-static ls_status take(advising *a, const ls_plan_of_case *plan, const ls_predicted *predicted,
+static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_predicted *predicted,
                       ls_advised *one)
 {
     json_t *row = NULL;
@@ -110,7 +104,8 @@ static ls_status take(advising *a, const ls_plan_of_case *plan, const ls_predict
     one->step_ms = ls_row_number(row, "time.step_ms.median");
     one->samples_per_s = ls_row_number(row, "time.samples_per_s");
     one->memory = predicted->most_memory;
-    one->bound_by = bound_of(a, predicted, one->step_ms);
+    if (a->predictor->others == a->ideal)
+        one->bound_by = bound_of(a, predicted, one->step_ms);
     json_auto_t *ci95 = ls_row_find(row, "time.step_ms.ci95");
     const double batch_s = (double)plan->job.batch * 1e3;
     for (size_t i = 0; i < 2; i++) {
@@ -123,15 +118,20 @@ static ls_status take(advising *a, const ls_plan_of_case *plan, const ls_predict
     return status;
 }
 
-/* Predicts a case; *refused says why it cannot be. */
-static ls_status predict(advising *a, ls_advised *one, ls_predicted *predicted, ls_status *refused)
+ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *predicted,
+                              ls_status *refused)
 {
-    ls_case played;
+    ls_case given, played;
     ls_plan_of_case plan;
+    memcpy(&given, &one->config, sizeof given);
+    if (a->quick && !ls_option_set_find(a->workplace->request->given, "steps")->count) {
+        given.warmup = 1;
+        given.steps = 2;
+    }
     *predicted = (ls_predicted){0};
     *refused = ls_case_check(&one->config, a->workplace->request);
     if (!*refused)
-        *refused = ls_predictor_plan(a->predictor, a->workplace, &one->config, &played, &plan);
+        *refused = ls_predictor_plan(a->predictor, a->workplace, &given, &played, &plan);
     if (*refused)
         return LS_OK;
     *refused = ls_predict(a->predictor, a->workplace->machine, &plan, predicted);
@@ -146,7 +146,7 @@ static ls_status predict(advising *a, ls_advised *one, ls_predicted *predicted, 
 }
 
 /* Options that change nothing here: the same step to the last bit, and the same memory. */
-static bool is_same(const advising *a, const ls_advised *one)
+static bool is_same(const ls_advising *a, const ls_advised *one)
 {
     for (size_t i = 0; i < a->out->count; i++) {
         const ls_advised *known = &a->out->ranking[i];
@@ -158,12 +158,12 @@ static bool is_same(const advising *a, const ls_advised *one)
 }
 
 /* What is wrong with the platform or the machine ends it all; the rest concerns one case. */
-static ls_status try_case(advising *a, ls_advised *one)
+static ls_status try_case(ls_advising *a, ls_advised *one)
 {
     ls_predicted predicted;
     ls_status refused = LS_OK;
-    ls_status status =
-        ls_interrupted() ? ls_engine_interrupted() : predict(a, one, &predicted, &refused);
+    ls_status status = ls_interrupted() ? ls_engine_interrupted()
+                                        : ls_advising_predict(a, one, &predicted, &refused);
     if (!status)
         ls_predicted_close(&predicted);
     if (ls_status_code(refused) == LS_CODE_INTERRUPTED)
@@ -178,34 +178,53 @@ static ls_status try_case(advising *a, ls_advised *one)
     return status;
 }
 
-/* One case for each combination of the values of axis `index` and those behind it. */
-static ls_status try_axes(advising *a, const ls_advised *base, size_t index)
+/* Whether a case has the axis: its strategy, with the options so far, and the user left it open. */
+static bool has_axis(const ls_advising *a, const ls_advised *base, const struct axis *axis)
 {
-    const struct ls_option_set *given = a->workplace->request->given;
+    const ls_option *option = ls_option_find_in(axis->option, strlen(axis->option), LS_FOR_RUN);
+    return strcmp(axis->strategy, base->config.strategy->name) == 0 &&
+           !ls_option_set_find(a->workplace->request->given, axis->option)->count &&
+           ls_option_applies(option, &base->config);
+}
+
+/* Whether so many replicas can share the devices, or so many stages the places of a replica, with
+ * two or more for each. */
+static bool can_share(const ls_advising *a, const ls_case *base, const char *option,
+                      const char *value)
+{
+    ls_job job = {0};
+    int64_t number, among = a->devices;
+    const bool stages = strcmp(option, "hybrid-stages") == 0;
+    if (!stages && strcmp(option, "hybrid-replicas") != 0)
+        return true;
+    ls_case_job(base, &job);
+    if (stages)
+        among /= job.split_replicas;
+    return ls_parse_integer(value, 1, INT32_MAX, &number) && number < among && among % number == 0;
+}
+
+/* One case for each combination of the values of axis `index` and those behind it. */
+static ls_status try_axes(ls_advising *a, const ls_advised *base, size_t index)
+{
     ls_advised one;
     memcpy(&one, base, sizeof one);
     if (index == AXES)
         return try_case(a, &one);
     const struct axis *axis = &axes[index];
-    if (strcmp(axis->strategy, base->config.strategy->name) != 0 ||
-        ls_option_set_find(given, axis->option)->count)
+    if (!has_axis(a, base, axis))
         return try_axes(a, base, index + 1);
     for (size_t v = 0; v < VALUES && axis->values[v]; v++) {
-        int64_t number = 1;
         memcpy(&one, base, sizeof one);
-        const bool divides = strcmp(axis->option, "hybrid-replicas") != 0 ||
-                             (ls_parse_integer(axis->values[v], 1, INT32_MAX, &number) &&
-                              number < a->devices && a->devices % number == 0);
-        if (!divides)
+        if (!can_share(a, &base->config, axis->option, axis->values[v]))
             continue;
-        LS_TRY(set_option(&one.config, axis->option, axis->values[v]));
+        LS_TRY(ls_advising_set(&one.config, axis->option, axis->values[v]));
         add_word(one.options, sizeof one.options, axis->option, axis->values[v]);
         LS_TRY(try_axes(a, &one, index + 1));
     }
     return LS_OK;
 }
 
-static ls_status try_strategy(advising *a, const ls_case *base)
+static ls_status try_strategy(ls_advising *a, const ls_case *base)
 {
     ls_advised one = {0};
     memcpy(&one.config, base, sizeof *base);
@@ -237,12 +256,12 @@ static void rank(ls_advice *advice)
 }
 
 /* Plays the first of the ranking as `predict` does. */
-static ls_status play_first(advising *a, size_t most)
+static ls_status play_first(ls_advising *a, size_t most)
 {
     for (size_t i = 0; i < a->out->count && i < most; i++) {
         ls_predicted predicted;
         ls_status refused;
-        LS_TRY(predict(a, &a->out->ranking[i], &predicted, &refused));
+        LS_TRY(ls_advising_predict(a, &a->out->ranking[i], &predicted, &refused));
         ls_predicted_close(&predicted);
         LS_TRY(refused);
         a->out->ranking[i].played = true;
@@ -258,130 +277,36 @@ static void find_ties(ls_advice *advice)
         advice->tied++;
 }
 
-/* ---- Where the order changes ----------------------------------------------------------------- */
-
-enum { EACH_WAY = 12, SCALES = 2 * EACH_WAY + 1 };
-
-static double scale_of(size_t i)
-{
-    return exp2(((double)i - EACH_WAY) / 2);
-}
-
-/* The level that is varied: between hosts, if there are any. */
-static ls_platform_level *level_of(ls_platform *p)
-{
-    return p->kind == LS_PLATFORM_TWO_LEVEL ? &p->net : &p->device;
-}
-
-static ls_status play_scales(advising *a, const ls_platform *scaled, size_t number,
-                             double ms[SCALES])
-{
-    ls_predicted predicted;
-    ls_status refused;
-    ls_advised one;
-    memcpy(&one, &a->out->ranking[number], sizeof one);
-    one.facts = NULL;
-    a->predictor->others = scaled;
-    a->predictor->other_count = SCALES;
-    LS_TRY(predict(a, &one, &predicted, &refused));
-    if (!refused)
-        memcpy(ms, predicted.other_ms, SCALES * sizeof *ms);
-    json_decref(one.facts);
-    ls_predicted_close(&predicted);
-    return refused;
-}
-
-/* The crossing nearest to the platform as it is. */
-static void find_crossing(const double *first, const double *second, double value,
-                          ls_break_even *out)
-{
-    out->value = NAN;
-    out->low = value * scale_of(0);
-    out->high = value * scale_of(SCALES - 1);
-    for (size_t d = 0; d < EACH_WAY && isnan(out->value); d++)
-        for (int up = 0; up < 2 && isnan(out->value); up++) {
-            const size_t near = up ? EACH_WAY + d : EACH_WAY - d, far = up ? near + 1 : near - 1;
-            const double here = log(second[near] / first[near]);
-            const double there = log(second[far] / first[far]);
-            if (!(there < -1e-6) || here < -1e-6)
-                continue;
-            const double share = here > there ? here / (here - there) : 0;
-            out->value = value * scale_of(near) * pow(scale_of(far) / scale_of(near), share);
-            out->below = !up;
-        }
-}
-
-static ls_status find_break(advising *a, bool bandwidth, ls_break_even *out)
-{
-    ls_platform scaled[SCALES];
-    double first[SCALES], second[SCALES];
-    const ls_platform *p = &a->predictor->platform;
-    for (size_t i = 0; i < SCALES; i++) {
-        scaled[i] = *p;
-        ls_platform_level *level = level_of(&scaled[i]);
-        if (bandwidth)
-            level->bytes_per_s *= scale_of(i);
-        else
-            level->latency_ns *= scale_of(i);
-    }
-    ls_platform here = *p;
-    const ls_platform_level level = *level_of(&here);
-    *out = (ls_break_even){.axis = bandwidth ? "bandwidth" : "latency"};
-    LS_TRY(play_scales(a, scaled, 0, first));
-    LS_TRY(play_scales(a, scaled, a->out->second, second));
-    find_crossing(first, second, bandwidth ? level.bytes_per_s : level.latency_ns, out);
-    return LS_OK;
-}
-
-static ls_status find_breaks(advising *a)
-{
-    ls_platform here = a->predictor->platform;
-    const ls_platform_level level = *level_of(&here);
-    ls_advice *out = a->out;
-    const int draws = a->predictor->draws;
-    size_t second = 1;
-    while (second < out->count &&
-           out->ranking[second].config.strategy == out->ranking[0].config.strategy)
-        second++;
-    if (here.kind == LS_PLATFORM_FILE || here.kind == LS_PLATFORM_NONE || second >= out->count)
-        return LS_OK;
-    out->second = second;
-    a->predictor->draws = 1;
-    ls_status status = LS_OK;
-    for (int bandwidth = 1; bandwidth >= 0 && !status; bandwidth--)
-        if ((bandwidth ? level.bytes_per_s : level.latency_ns) > 0)
-            status = find_break(a, bandwidth, &out->breaks[out->break_count++]);
-    a->predictor->draws = draws;
-    return status;
-}
-
 /* ---- All ------------------------------------------------------------------------------------- */
 
-static ls_status advise(advising *a)
+/* Quick: by formulas and medians, of few steps. */
+static void set_pace(ls_advising *a, bool quick)
 {
-    enum { ALL_UP_TO = 64, PLAYED = 6 };
     ls_predictor *p = a->predictor;
-    const int draws = p->draws;
-    const ls_expansion level = p->level;
-    const bool many = a->devices > ALL_UP_TO;
+    a->quick = quick;
+    p->draws = quick ? 1 : a->draws;
+    p->level = quick && p->platform.kind != LS_PLATFORM_FILE ? LS_EXPAND_FORMULA : a->level;
+}
+
+static ls_status advise(ls_advising *a)
+{
+    enum { PLAYED = 6 };
+    ls_predictor *p = a->predictor;
+    const bool many = a->devices > LS_ADVICE_PLAYS;
     p->others = a->ideal;
     p->other_count = p->platform.kind == LS_PLATFORM_FILE ? 1 : 2;
-    if (many) {
-        p->draws = 1;
-        p->level = p->platform.kind == LS_PLATFORM_FILE ? level : LS_EXPAND_FORMULA;
-    }
+    set_pace(a, many);
     for (size_t i = 0; i < a->workplace->request->case_count; i++)
         LS_TRY(try_strategy(a, &a->workplace->request->cases[i]));
     rank(a->out);
-    p->draws = draws;
-    p->level = level;
+    set_pace(a, false);
     if (many)
         LS_TRY(play_first(a, PLAYED));
     find_ties(a->out);
-    if (many)
-        p->level = LS_EXPAND_FORMULA;
-    ls_status status = find_breaks(a);
-    p->level = level;
+    set_pace(a, many);
+    p->draws = 1;
+    ls_status status = ls_advising_breaks(a);
+    set_pace(a, false);
     return status;
 }
 
@@ -390,12 +315,14 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
 {
     const char *devices = workplace->request->cases->devices;
     static const double no_limit = 1e15;
-    advising a = {.predictor = p,
-                  .workplace = workplace,
-                  .validations = validations,
-                  .ideal = {{.kind = LS_PLATFORM_FLAT}, p->platform},
-                  .out = out,
-                  .devices = 1};
+    ls_advising a = {.predictor = p,
+                     .workplace = workplace,
+                     .validations = validations,
+                     .ideal = {{.kind = LS_PLATFORM_FLAT}, p->platform},
+                     .out = out,
+                     .draws = p->draws,
+                     .level = p->level,
+                     .devices = 1};
     *out = (ls_advice){0};
     if (!ls_parse_integer(devices, 1, INT32_MAX, &a.devices))
         for (const char *c = devices; *c; c++)
@@ -404,7 +331,8 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
     a.ideal[1].net.bytes_per_s = no_limit;
     if (p->platform.kind == LS_PLATFORM_FILE)
         LS_TRY(ls_engine_probe(p->engine, &p->platform, (int)a.devices, p->devices_per_host));
-    out->regrets = ls_validations_regret(validations, &out->mean_regret, &out->worst_regret);
+    out->here = ls_validations_regret(validations);
+    out->published = ls_published_regret();
     ls_status status = advise(&a);
     p->others = NULL;
     p->other_count = 0;
@@ -419,5 +347,6 @@ void ls_advice_close(ls_advice *advice)
         json_decref(advice->refused[i].facts);
     free(advice->ranking);
     free(advice->refused);
+    free(advice->breaks);
     *advice = (ls_advice){0};
 }

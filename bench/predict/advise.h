@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Advice: the strategies that compute what `single` computes, with the options that change their
- * speed, predicted and ranked. Options that the user gave are kept. Up to 64 devices all are
+ * speed, predicted and ranked. Options that the user gave are kept. Up to 16 devices all are
  * played as `predict` plays them; of more, the first ones of a ranking by formulas and medians.
  */
 #pragma once
@@ -23,12 +23,15 @@ typedef struct ls_advised {
     bool played;          /**< not only ranked by formulas */
 } ls_advised;
 
-/** Where the order of two changes, along one property of the network. */
+/** Where the order changes: the nearest place, along one property. */
 typedef struct ls_break_even {
-    const char *axis; /**< "bandwidth" (bytes a second), "latency" (ns) */
-    double value;     /**< the nearest at which the second overtakes; NaN: nowhere in the range */
-    double low, high; /**< the range that was tried */
-    bool below;       /**< the second leads below it */
+    const char *axis; /**< "bandwidth" (bytes a second), "latency" (ns): of the network, between
+                           hosts if there are several; "devices": of those that were tried;
+                           "memory": bytes of a device */
+    double value;     /**< where another one leads; NaN: nowhere in the range */
+    double low, high; /**< the range that was tried; of memory that of the ranking */
+    bool below;       /**< it leads below the value, or with fewer devices */
+    size_t with;      /**< number of that other one in the ranking; its length: none fits */
 } ls_break_even;
 
 typedef struct ls_advice {
@@ -36,12 +39,12 @@ typedef struct ls_advice {
     size_t count;
     ls_advised *refused; /**< [refused_count] */
     size_t refused_count;
-    size_t tied;             /**< of the ranking, the first so many cannot be told apart */
-    ls_break_even breaks[2]; /**< [break_count] of the first and the best other strategy */
+    size_t tied;           /**< of the ranking, the first so many cannot be told apart */
+    ls_break_even *breaks; /**< [break_count] of the first and the best other strategy; of memory
+                                one for each that leads with less, down to where none fits */
     size_t break_count;
-    size_t second; /**< number in the ranking of that best other strategy */
-    double mean_regret, worst_regret;
-    size_t regrets; /**< sets of measured rows; 0: none */
+    size_t second; /**< number in the ranking of that best other strategy; 0: there is none */
+    ls_regret here, published; /**< of such choices on measured rows, on published ones */
 } ls_advice;
 
 /** Of the workplace's cases, of which each has another strategy. Close it also on failure. */

@@ -12,11 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static bool is_at(const ls_activity_node *node, int device)
-{
-    return node->from == device || node->to == device;
-}
-
 typedef struct goal {
     const ls_play *play;
     FILE *file;
@@ -61,17 +56,11 @@ static void put_edge(goal *g, size_t before, size_t after, size_t number)
     const ls_play_graph *graph = g->play->graph;
     const ls_activity_node *a = &graph->nodes[before], *b = &graph->nodes[after];
     const size_t tag = graph->count + number;
-    bool shared = false;
-    for (int end = 0; end < 2; end++) {
-        const int device = end ? a->to : a->from;
-        shared |= device >= 0 && is_at(b, device);
-    }
-    if (shared && is_at(a, g->device) && is_at(b, g->device))
-        put_requires(g, after, before);
-    if (shared)
-        return;
-    const int from = a->to >= 0 ? a->to : a->from, to = b->from;
-    if (from == g->device) {
+    int from, to;
+    if (!ls_activity_signal(a, b, &from, &to)) {
+        if (ls_activity_is_at(a, g->device) && ls_activity_is_at(b, g->device))
+            put_requires(g, after, before);
+    } else if (from == g->device) {
         fprintf(g->file, "x%zus: send 1b to %d tag %zu cpu 1\nx%zus requires ", number, to, tag,
                 number);
         put_name(g, before, from);
@@ -91,7 +80,7 @@ static ls_status write_all(FILE *file, void *context)
     for (g.device = 0; g.device < g.play->devices; g.device++) {
         fprintf(file, "\nrank %d {\n", g.device);
         for (size_t n = 0; n < graph->count; n++)
-            if (is_at(&graph->nodes[n], g.device))
+            if (ls_activity_is_at(&graph->nodes[n], g.device))
                 put_line(&g, n);
         for (size_t n = 0; n < graph->count; n++)
             for (size_t e = graph->first[n]; e < graph->first[n + 1]; e++)
@@ -103,9 +92,5 @@ static ls_status write_all(FILE *file, void *context)
 
 ls_status ls_goal_write(const char *path, const ls_play *play)
 {
-    for (size_t n = 0; n < play->graph->count; n++)
-        if (play->graph->nodes[n].to >= 0 && play->graph->nodes[n].rounds > 1)
-            return ls_fail(LS_CODE_USAGE, "option --goal", path,
-                           "has each message by itself; use it with --collectives messages");
     return ls_whole_file(path, write_all, (void *)(size_t)play);
 }

@@ -20,6 +20,7 @@ typedef struct ls_predictor {
     ls_expansion level;
     int draws;                 /**< 0: as many as fit the number of devices */
     const char *goal;          /**< file for the graph; NULL: none */
+    const char *chakra;        /**< folder for it, as Chakra traces; NULL: none */
     const char *trace;         /**< file for the counted steps of a play; NULL: none */
     const ls_platform *others; /**< [other_count] platforms that are played, too; borrowed */
     size_t other_count;

@@ -169,7 +169,7 @@ static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
                        .level = p->level,
                        .most = LS_ACTIVITIES_MOST,
                        .steps = (uint64_t)(plan->warmup + plan->timed),
-                       .labelled = p->trace || p->goal,
+                       .labelled = p->trace || p->goal || p->chakra,
                        .warmup = (uint64_t)plan->warmup};
 }
 
@@ -231,6 +231,19 @@ static ls_status trace_medians(const ls_predictor *p, const ls_plan_of_case *pla
                                   (uint32_t)plan->warmup);
 }
 
+/* For other simulators, which have no flows. */
+static ls_status write_graph(const ls_predictor *p, const ls_play *play)
+{
+    for (size_t n = 0; n < play->graph->count; n++)
+        if (play->graph->nodes[n].to >= 0 && play->graph->nodes[n].rounds > 1)
+            return ls_fail(LS_CODE_USAGE, p->goal ? "option --goal" : "option --chakra",
+                           p->goal ? p->goal : p->chakra,
+                           "has each message by itself; use it with --collectives messages");
+    if (p->goal)
+        LS_TRY(ls_goal_write(p->goal, play));
+    return p->chakra ? ls_chakra_write(p->chakra, play) : LS_OK;
+}
+
 ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_played_run *run, ls_predicted *out)
 {
@@ -251,8 +264,8 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
         status = play_draws(p, plan, &unrolled, &play, (size_t)plan->warmup, &room, out);
     if (!status)
         status = play_others(p, plan, run, &unrolled, &room, out);
-    if (!status && p->goal)
-        status = ls_goal_write(p->goal, &play);
+    if (!status && (p->goal || p->chakra))
+        status = write_graph(p, &play);
     if (!status && p->trace)
         status = trace_medians(p, plan, run, &play, &room);
     out->activities = unrolled.graph.count;

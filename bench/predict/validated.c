@@ -217,10 +217,17 @@ static bool is_same_question(const json_t *a, const json_t *b)
     return devices_of(a) == devices_of(b);
 }
 
-size_t ls_validations_regret(const ls_validations *v, double *mean, double *worst)
+void ls_regret_add(ls_regret *r, double chosen, double best)
 {
-    size_t sets = 0;
-    *mean = *worst = 0;
+    const double regret = chosen / best - 1;
+    r->mean = (r->mean * (double)r->sets + regret) / (double)(r->sets + 1);
+    r->worst = fmax(r->worst, regret);
+    r->sets++;
+}
+
+ls_regret ls_validations_regret(const ls_validations *v)
+{
+    ls_regret regret = {0};
     for (size_t i = 0; i < v->count; i++) {
         const ls_validation *chosen = &v->items[i];
         double best = chosen->measured_ms;
@@ -235,14 +242,10 @@ size_t ls_validations_regret(const ls_validations *v, double *mean, double *wors
                 chosen = one;
             best = one->measured_ms < best ? one->measured_ms : best;
         }
-        if (before || members < 2 || is_repeated(v, i))
-            continue;
-        const double regret = chosen->measured_ms / best - 1;
-        *mean = (*mean * (double)sets + regret) / (double)(sets + 1);
-        *worst = regret > *worst ? regret : *worst;
-        sets++;
+        if (!before && members > 1 && !is_repeated(v, i))
+            ls_regret_add(&regret, chosen->measured_ms, best);
     }
-    return sets;
+    return regret;
 }
 
 /* ---- Printing ------------------------------------------------------------------------------- */

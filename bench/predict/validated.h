@@ -40,10 +40,22 @@ void ls_validations_close(ls_validations *validations);
  * validations so far; then adds the row to them, if its case was measured here: *added. */
 ls_status ls_validations_take(ls_validations *validations, json_t *row, bool *added);
 
-/** What it costs to take the prediction's word: over each set of validations that differ only in
- * strategy and its options, the measured time of the fastest predicted over the fastest measured,
- * less 1. Returns the number of sets of two or more. */
-size_t ls_validations_regret(const ls_validations *validations, double *mean, double *worst);
+/** What it has cost to take the prediction's word, over sets of two or more choices: the time of
+ * the one that was predicted the fastest, over that of the fastest, less 1. */
+typedef struct ls_regret {
+    size_t sets;
+    double mean, worst;
+} ls_regret;
+
+/** Over each set of validations that differ only in strategy and its options. */
+ls_regret ls_validations_regret(const ls_validations *validations);
+
+/** Over published rows (published.c): results/published.jsonl, as ci/published.sh wrote it; those
+ * that answer one question: reports/questions.json. */
+ls_regret ls_published_regret(void);
+
+/** Adds a set: the times, or the reverse of the rates, of the choice and of the best. */
+void ls_regret_add(ls_regret *regret, double chosen, double best);
 
 /** Sets the intervals of the validations from number `first` on by the errors of all others, later
  * ones too: what a further prediction would have. */

@@ -16,6 +16,20 @@ static const int markers[LOOKS] = {7, 11, 5, 9, 15, 4, 6, 8, 13};
 /* The first two are strategies' own markers, filled and hollow: n and n - 1. */
 static const int other_markers[MARKS] = {12, 6, 3, 1, 2, 14, 10, 4, 8, 13};
 
+/* Filled ones, with hollow ones of one less. */
+static const int shapes[] = {7, 5, 9, 11, 13, 15};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+/* The first variant has the strategy's own shape. */
+static int marker_of_pair(json_int_t style, json_int_t pair)
+{
+    const int own = style >= 0 && style < LOOKS ? markers[style] | 1 : shapes[0];
+    json_int_t at = 0;
+    while (shapes[at] != own)
+        at++;
+    return shapes[(at + pair / 2) % SHAPES] - (int)(pair % 2);
+}
+
 ls_look ls_look_of(const json_t *of)
 {
     static const char *const dashes[DASHES] = {"1", "(8,4)", "(3,3)", "(8,3,2,3)"};
@@ -29,7 +43,10 @@ ls_look ls_look_of(const json_t *of)
         return (ls_look){"#767676", 0, "(6,4)"};
     if (style >= 0)
         out.colour = style < LOOKS ? colours[style] : "#222222";
-    if (style >= 0 && style < LOOKS && variant % MARKS < 2)
+    if (variant >= LS_VARIANT_PAIRS) {
+        out.marker = marker_of_pair(style, variant - LS_VARIANT_PAIRS);
+        out.dash = dashes[(variant - LS_VARIANT_PAIRS) % 2];
+    } else if (style >= 0 && style < LOOKS && variant % MARKS < 2)
         out.marker = markers[style] ^ (int)(variant % MARKS);
     return out;
 }

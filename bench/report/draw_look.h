@@ -10,6 +10,11 @@
 /** Styles other than a strategy's, which is its index in the registry. */
 enum { LS_STYLE_PEER = -1, LS_STYLE_IDEAL = -2, LS_STYLE_NEUTRAL = 1000 };
 
+/** Where some rows were predicted, variant n is number LS_VARIANT_PAIRS + 2 n of what was measured:
+ * filled marks and lines without gaps; and the next one of what was predicted: the same marks,
+ * hollow, and dashes. */
+enum { LS_VARIANT_PAIRS = 1000 };
+
 typedef struct ls_look {
     const char *colour; /**< "#rrggbb" */
     int marker;         /**< gnuplot's number; 0: none */

@@ -78,16 +78,19 @@ int ls_figure_style(const json_t *row)
 
 int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
 {
+    static const char predicted[] = " (predicted)"; /* the same variant, drawn differently */
     char style[16], own[LS_LABEL_SIZE];
     if (!json_object_get(row, "micro"))
         label = ls_report_variant(row, figures->differences, true, own);
+    char *at = label == own ? strstr(own, predicted) : NULL;
+    if (at)
+        memmove(at, at + strlen(predicted), strlen(at + strlen(predicted)) + 1);
     snprintf(style, sizeof style, "%d", ls_figure_style(row));
     json_t *known = member_of(figures->variants, style);
-    if (ls_row_is_predicted(row) && !json_object_size(known)) /* never looks like the measured */
-        json_object_set_new(known, "", json_integer(0));
     if (!json_object_get(known, label))
         json_object_set_new(known, label, json_integer((json_int_t)json_object_size(known)));
-    return (int)json_integer_value(json_object_get(known, label));
+    const int number = (int)json_integer_value(json_object_get(known, label));
+    return figures->predicted ? LS_VARIANT_PAIRS + 2 * number + ls_row_is_predicted(row) : number;
 }
 
 enum { MACHINE = LS_OF_CLASS | LS_OF_HOST };
@@ -252,7 +255,7 @@ json_t *ls_figure_series(json_t *figure, const char *name, int style, int varian
         const json_t *other = json_array_get(all, s);
         if (json_integer_value(json_object_get(other, "style")) == style &&
             json_integer_value(json_object_get(other, "variant")) == variant) {
-            variant++;
+            variant += variant < LS_VARIANT_PAIRS ? 1 : 2;
             s = (size_t)-1; /* start again at the first */
         }
     }
@@ -369,10 +372,16 @@ json_t *ls_report_figures(const json_t *all, const char *against, json_t *left_o
 {
     json_t *rows = ls_report_those(all, ls_report_is_ok, NULL);
     const size_t bad = json_array_size(all) - json_array_size(rows);
-    ls_figures figures = {json_array(),  json_object(), json_object(),
-                          json_object(), json_object(), ls_report_differences(rows, NULL, NULL),
-                          against};
+    ls_figures figures = {.list = json_array(),
+                          .used = json_object(),
+                          .reasons = json_object(),
+                          .missing = json_object(),
+                          .variants = json_object(),
+                          .differences = ls_report_differences(rows, NULL, NULL),
+                          .against = against};
     size_t unused = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        figures.predicted |= ls_row_is_predicted(json_array_get(rows, i));
     ls_figures_of_lines(&figures, rows, true);
     ls_figures_of_shares(&figures, rows);
     ls_figures_of_layouts(&figures, rows);

@@ -34,6 +34,7 @@ typedef struct ls_figures {
     json_t *variants;    /**< {style: {name: number}} */
     json_t *differences; /**< of all rows: what sets a strategy's variants apart */
     const char *against;
+    bool predicted; /**< some rows were not measured; they look different, variant by variant */
 } ls_figures;
 
 /** Properties of a kind of figures, and the function that makes them. */

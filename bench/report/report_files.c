@@ -6,29 +6,9 @@
 #include "bench/report/page.h"
 #include "bench/report/text.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* Creates the folder and its parents; only the last one is checked. */
-static ls_status make_folder(const char *path)
-{
-    char *whole;
-    if (asprintf(&whole, "%s/.", path) < 0)
-        return ls_fail_memory("--out", strlen(path));
-    for (char *end = strchr(whole + 1, '/'); end; end = strchr(end + 1, '/')) {
-        *end = 0;
-        (void)mkdir(whole, 0777);
-        *end = '/';
-    }
-    const int error = access(whole, W_OK | X_OK) == 0 ? 0 : errno;
-    free(whole);
-    return error ? ls_fail(LS_CODE_MISSING, "--out", path,
-                           "cannot be written: %s; name another folder", strerror(error))
-                 : LS_OK;
-}
 
 /* Removes the pictures and data of an earlier report in the folder: those that its page lists, if
  * their names are ones that reports give. */
@@ -95,7 +75,7 @@ static ls_status put_texts(const ls_page *page)
 
 ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
 {
-    LS_TRY(make_folder(options->out));
+    LS_TRY(ls_folder_make("--out", options->out));
     clear_folder(options->out);
     json_t *left_out = json_copy((json_t *)(size_t)options->notes);
     json_t *figures = ls_report_figures(rows, options->against, left_out);

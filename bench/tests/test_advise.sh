@@ -23,6 +23,24 @@ rows "the line that checks the first" "r['check'].startswith('lockstep run --str
 
 rows "a guess says so, and hybrid's splits are tried" "r['warnings'] == ['guessed'] and
     any('--hybrid-inner zero' in x['options'] for x in r['ranking'])"
+rows "with less memory than the first needs, the best that needs less leads, and so on, until none fits" "
+    [(b['value'], b['with']) for b in r['break_even'] if b['axis'] == 'memory'] ==
+    (lambda m: [(m[i], next((k for k in range(len(m)) if m[k] < m[i]), None)) for i in range(len(m))
+    if m[i] < min(m[:i], default=m[i] + 1)])([x['memory'] for x in r['ranking']])"
+rows "how good choices on published rows were" "0 <= r['regret_published']['mean'] <= r['regret_published']['worst'] and
+    r['regret_published']['sets'] > 0"
+
+# Replicas of stages of split layers, and what predict says of the same case.
+eight="--model mlp:784-64-64-10 --batch 64 --devices 8 --durations flops=1e9 --strategy hybrid"
+# shellcheck disable=SC2086
+lockstep_ok advise $eight $link --hybrid-inner tensor-parallel --results none --format jsonl
+keep advice
+options="--hybrid-inner tensor-parallel --hybrid-replicas 2 --hybrid-stages 2"
+# shellcheck disable=SC2086
+lockstep_ok predict $eight $link $options --results none --format jsonl
+rows "three axes are tried, and a case has the rate and memory that predict gives" "[(x['samples_per_s'], x['memory'])
+    for x in old('advice')[0]['ranking'] if x['options'] == '--hybrid-replicas 2 --hybrid-stages 2'] ==
+    [(r['time']['samples_per_s'], max(d['formula']['peak'] for d in r['memory']['devices']))]"
 
 # shellcheck disable=SC2086
 lockstep_ok advise --model mlp:784-64-10 --batch 64 --devices 5 --durations flops=1e9 $link --results none \
@@ -63,6 +81,36 @@ done
 cat at0.9 at1.1 >out
 rows "below the bandwidth one leads, above it the other" "len(rows) == 4 and (lambda t: (t[1] < t[0]) ==
     ('$leads' == 'below') and (t[3] < t[2]) == ('$leads' == 'above'))([x['time']['step_ms']['median'] for x in rows])"
+
+# Likewise along devices: predicted where it says that another one leads, and on half as many.
+{
+    echo "batch: 16" && echo "layers:"
+    for i in a b c d e f g h; do
+        echo "  - {name: $i, params: 1000000, forward: 5ms, backward: 10ms, activations: 64KiB}"
+    done
+} >eight.yaml
+deep="--model profile:eight.yaml --batch 16 --scaling strong --platform flat:latency=300us,bandwidth=2GB/s"
+# shellcheck disable=SC2086
+lockstep_ok advise $deep --devices 2 --strategy mirrored,zero --results none --format json
+python3 - out >crossing <<'PY'
+import json, sys
+advice = json.load(open(sys.argv[1]))
+found = [b for b in advice["break_even"] if b["axis"] == "devices"][0]
+print(f"leads={found['second_leads']} value={found['value']:.0f}")
+for name, i in ("first", 0), ("second", found["with"]):
+    case = advice["ranking"][i]
+    print(f"{name}='--strategy {case['case']['strategy']} {case['options']}'")
+PY
+cat crossing
+. ./crossing
+for name in "$first" "$second"; do
+    # shellcheck disable=SC2086
+    lockstep_ok predict $deep $name --devices "$((value / 2)),$value" --results none --format jsonl
+    cat out >>by-devices
+done
+mv by-devices out
+rows "from so many devices the other one leads, on half as many the first" "'$leads' == 'above' and
+    (lambda t: t[0] <= t[2] and t[3] < t[1])([x['time']['step_ms']['median'] for x in rows])"
 
 # shellcheck disable=SC2086
 lockstep_ok advise $small $link --results none --format jsonl --memory-limit 1MB --zero-stage 1

@@ -144,17 +144,19 @@ fi
 
 # shellcheck disable=SC2086
 lockstep_ok predict $form $small --strategy mirrored --devices 4 --durations flops=1e9 --platform flat:$link \
-    --collectives messages --allreduce ring --trace steps.json --goal steps.goal
+    --collectives messages --allreduce ring --trace steps.json --goal steps.goal --chakra steps/et
 keep traced
-"$SOURCE_DIR/bench/tests/virtual_files.py" steps.json steps.goal 20e3 1 >out
+"$SOURCE_DIR/bench/tests/virtual_files.py" steps.json steps.goal steps/et 20e3 1 >out
 rows "a trace's slices do not overlap, flows have both ends; the steps shown are those of the row" "
     r['overlaps'] == 0 and r['flows'] > 0 and r['unmatched'] == 0 and
     abs(r['trace_ms'] - 5 * old('traced')[0]['time']['step_ms']['median']) < 1e-6 * r['trace_ms']"
 rows "another player of the graph in GOAL says the same, to the rounding of calc" "
     r['sends'] == r['receives'] and abs(r['goal_ms'] - 8 * old('traced')[0]['time']['step_ms']['median']) <
     1e-3 * r['goal_ms']"
+rows "and of Chakra's traces, to the rounding to microseconds" "r['chakra_messages'] == r['sends'] and
+    abs(r['chakra_ms'] - r['goal_ms']) < 8 * 2e-3"
 lockstep predict --results none --durations flops=1e9 --platform flat:$link --strategy mirrored --devices 2,4 --trace x
-expect "two cases are no trace" one_line "cannot be written to one file"
+expect "two cases are no trace" one_line "cannot be written to one place"
 # shellcheck disable=SC2086
 lockstep predict $form $small --strategy mirrored --devices 4 --durations flops=1e9 --platform flat:$link \
     --allreduce ring --goal x
@@ -178,16 +180,21 @@ rows "another model has operations that the file lacks" "r['result']['status'] =
 
 cat >plan.yaml <<'YAML'
 model: poly
-strategy: mirrored
+strategy: [mirrored, towers]
 devices: 3
 link: latency=1ms
 steps: 5
 YAML
 lockstep_ok predict --validate --plan plan.yaml --results measured.db --format jsonl
-rows "a plan is measured now, and its rows are predicted" "len(rows) == 2 and rows[1]['summary']['rows'] == 1 and
+rows "a plan is measured now, and its rows are predicted" "len(rows) == 3 and rows[2]['summary']['rows'] == 2 and
     r['case']['link'] == 'latency=1ms' and r['measured_ms'] > 2 and r['predicted_ms'] > 2"
 lockstep_ok predict --validate --results measured.db --format jsonl
-rows "without cases: all measured rows of the file" "len(rows) == 2 and r['case']['strategy'] == 'mirrored'"
+rows "without cases: all measured rows of the file" "len(rows) == 3 and r['case']['strategy'] == 'mirrored'"
+keep validated
+lockstep_ok advise --model poly --durations flops=1e9 --results measured.db --format jsonl
+rows "an advice says how good the choice by these would have been" "(lambda choices, regret: regret['sets'] == 1 and
+    abs(regret['worst'] - (min(choices)[1] / min(x[1] for x in choices) - 1)) < 1e-9 and
+    regret['mean'] == regret['worst'])([(x['predicted_ms'], x['measured_ms']) for x in old('validated')[:2]], r['regret'])"
 
 # ---- Failures -----------------------------------------------------------------------------------
 

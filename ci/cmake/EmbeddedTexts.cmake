@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+# Writes files as texts of the program, each into a header generated/NAME.h: `static const char ls_NAME[]`.
+function(lockstep_embed file name)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${CMAKE_CURRENT_SOURCE_DIR}/${file} text)
+  string(REGEX REPLACE "([\\\"])" "\\\\\\1" text "${text}")
+  string(REPLACE "\n" "\\n\"\n\"" text "${text}")
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/generated/${name}.h @ONLY
+    CONTENT "static const char ls_@name@[] =\n\"@text@\";\n")
+endfunction()
+
+lockstep_embed(bench/row.schema.json row_schema)            # from which the program reads the fields of a row
+lockstep_embed(results/published.jsonl published_rows)      # by which advise judges its choices
+lockstep_embed(reports/questions.json published_questions)  # which of these rows answer one question

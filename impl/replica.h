@@ -26,6 +26,12 @@ enum {
     LS_REPLICA_LOSSES = 128 /* above an exact tree's height and number of finished subtrees */
 };
 
+/** A split's input number i, or its target. */
+static inline const ls_array *ls_replica_array(const ls_split *split, int i)
+{
+    return i < LS_DATA_INPUTS ? &split->input[i] : &split->target;
+}
+
 /** Where weight decay's part of the loss is computed. */
 typedef enum ls_decay_loss {
     LS_DECAY_UPDATES,  /**< by the replica that updates the variables */
@@ -89,6 +95,8 @@ typedef struct ls_replica {
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
     uint32_t *indices;       /**< [rows] */
+    float *sequences;        /**< [rows, positions] an input, or the target, of which it has some
+                                  positions; NULL: it has all */
     const void *train[LS_REPLICA_ARRAYS];
     const void *test[LS_REPLICA_ARRAYS];
     ls_op *mark;
@@ -197,6 +205,9 @@ double ls_replica_decay_sum(const double *parts, size_t count);
 /** Adds weight decay's part to `count` losses from record `first`; for a replica that updates. */
 ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,
                                ls_step_record *records);
+
+/** Adds the evaluation of a place's positions to that of the places before. */
+void ls_evaluation_add(const ls_evaluation *part, ls_evaluation *sum);
 
 /** A replica, or a part of one, and the net with which it evaluates. */
 typedef struct ls_tested {

@@ -5,6 +5,7 @@
 #include "bench/case/profile.h"
 #include "bench/cli/cases.h"
 #include "common/base/numbers.h"
+#include "common/nn/graph_context.h"
 #include "common/nn/graph_split.h"
 #include "common/nn/model.h"
 #include "common/nn/places.h"
@@ -60,6 +61,8 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model, int
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
     const int64_t places = devices / replicas, stages = job.stages > 1 ? job.stages : 1;
     const int64_t splits = job.exact ? job.micro_splits : job.tensor ? places / stages : 1;
+    if (job.context)
+        LS_TRY(ls_context_check(model->graph, places));
     if (splits > 1 || job.tensor)
         LS_TRY(
             ls_graph_split_check(model->graph, splits, job.exact ? "--micro-splits" : "--devices"));

@@ -93,7 +93,8 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
         if (my->wants_gradient && !my->fused_forward && !my->is_fork && !my->joined)
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->gradient));
         for (int i = 0; i < node->input_count; i++)
-            if (nodes[node->inputs[i]].wants_gradient && nodes[node->inputs[i]].last_use != n)
+            if (nodes[node->inputs[i]].wants_gradient && nodes[node->inputs[i]].last_use != n &&
+                !node->layer->writes_part)
                 LS_TRY(take(context, LS_MEMORY_ACTIVATIONS,
                             node_bytes(graph, node->inputs[i], real, o->rows),
                             &my->input_scratch[i]));

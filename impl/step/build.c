@@ -48,9 +48,13 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_S
 ls_status ls_build_evaluation(ls_resources *r, int replica, ls_step_program *program)
 {
     ls_step s = open_step(r, LS_EVALUATION, program);
-    for (int n = 0; n + 1 < ls_nodes(&s) && !program->status; n++) {
+    for (int n = 0; n < ls_nodes(&s) && !program->status; n++) {
+        if (r->plan->parts.whole->nodes[n].layer->role == LS_LAYER_LOSS)
+            continue;
         ls_forward_node(&s, replica, 0, n);
         ls_step_sum_places(&s, replica, 0, n, false);
+        if (r->plan->context)
+            ls_all_to_all(&s, replica, 0, n, false);
     }
     return program->status;
 }

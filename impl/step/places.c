@@ -240,7 +240,7 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
     for (int p = 0; p < ls_places(s); p++)
         if (ls_graph_parts_have(parts_of(s), p, n))
             forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
-    if (!ls_step_is_summed(s, n, false))
+    if (!ls_step_is_summed(s, n, false) && !s->plan->context)
         ls_step_cross(s, replica, piece, n, false);
 }
 
@@ -265,7 +265,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
             ls_step_replica(s, member_at(s->plan, replica, p)))
             ls_step_append_acts(s, "backward", member_at(s->plan, replica, p), piece,
                                 1U << LS_ACT_BACKWARD, local(s, p, n));
-    if (!ls_step_is_summed(s, n, true))
+    if (!ls_step_is_summed(s, n, true) && !s->plan->context)
         ls_step_cross(s, replica, piece, n, true);
     for (size_t i = 0; i < parts->copy_count; i++)
         if (parts->copies[i].node == n)

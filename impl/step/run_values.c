@@ -58,6 +58,8 @@ ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
     const int own = ls_step_plan_own(plan), places = plan->places;
     if (me->resources.served)
         return ls_served_gather(&me->resources, values, out);
+    if (plan->context) /* each place has all */
+        return ls_resources_gather(&me->resources, own, 1, values, out);
     if (plan->parts.count && ls_step_plan_is_shared(plan))
         return gather_places(me, out);
     if (plan->windows.buckets || (values == LS_AVERAGES && plan->sharing))
@@ -191,16 +193,21 @@ static ls_status read_values(const ls_replica *r, float **out)
     return ls_queue_read(r->queue, *out, r->parameters, r->elements * sizeof **out);
 }
 
-/* Sends the result of one process to all; in all others, accuracy is -1. */
-static ls_status share_result(const ls_job *job, ls_status mine, ls_evaluation *out)
+/* Sends the result of one process to all, in all others accuracy is -1; or the first replica's, of
+ * whose processes each has that of its positions. */
+static ls_status share_result(const ls_step_plan *plan, ls_status mine, ls_evaluation *out)
 {
+    const ls_job *job = plan->job;
     const size_t n = (size_t)ls_job_processes(job);
+    const size_t parts = plan->context ? (size_t)plan->places / job->device_count : 0;
     ls_evaluation *all;
     mine = ls_status_first(mine, ls_allocate("accuracy", &all, n, sizeof *all));
     ls_status status = ls_comm_bring(job->comm, mine, out, sizeof *out, all);
     for (size_t p = n; p-- > 0 && !status;)
         if (all[p].accuracy >= 0)
             *out = all[p];
+    for (size_t p = 1; p < parts && !status; p++)
+        ls_evaluation_add(&all[p], out);
     free(all);
     return status;
 }
@@ -231,5 +238,5 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     if (!status && values)
         status = ls_queue_write(r->queue, r->parameters, values, r->elements * sizeof *values);
     free(values);
-    return ls_step_plan_is_shared(plan) ? share_result(run->job, status, out) : status;
+    return ls_step_plan_is_shared(plan) ? share_result(plan, status, out) : status;
 }

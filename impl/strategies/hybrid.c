@@ -34,7 +34,8 @@
       &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)                              \
     X("zero", zero, NULL, NULL,                                                                    \
       &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows)                     \
-    X("tensor-parallel", tensor_parallel, ls_split_passes, ls_share_values, NULL)
+    X("tensor-parallel", tensor_parallel, ls_split_passes, ls_share_values, NULL)                  \
+    X("context-parallel", context_parallel, NULL, NULL, NULL)
 /* clang-format on */
 #define ENTRY(word, name, passes, behind, ...)   {&ls_strategy_##name, passes, behind},
 #define WORD(word, ...)                          word,

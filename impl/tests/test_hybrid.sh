@@ -40,6 +40,10 @@ rows "split layers" "len(rows) == 1 and $same and r['case']['micro_splits'] == 2
 lockstep_ok verify --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 --devices 8 --model gpt:2-2-8-8-32 \
     --data synthetic:23 --batch 8 --epochs 1 --pipeline-microbatches 2 --reduce fast,exact --micro-splits 2 $small
 rows "three axes" "len(rows) == 2 and $same"
+# Sequences that are divided; a replica has no sample of the last batch.
+lockstep_ok verify --strategy hybrid --hybrid-inner context-parallel --devices 4 --model gpt:1-2-8-9-32 \
+    --data synthetic:7 --batch 6 --epochs 1 --allreduce ring $small
+rows "divided sequences" "len(rows) == 1 and $same"
 # Four devices that are ranks of one process.
 lockstep_ok verify --strategy hybrid --ranks 2 --devices 2 $mlp --batch 30 --steps 3 --reduce fast,exact $small
 rows "ranks" "len(rows) == 2 and $same and r['case']['ranks'] == 2"

@@ -224,8 +224,9 @@ static void note_place(const ls_graph *whole, int j, ls_graph_parts *out)
     ls_graph_part *part = &out->parts[j];
     for (size_t v = 0; v < part->graph->variables.count; v++)
         part->whole[v] = whole->variables.items[v].offset;
-    part->graph->blocks =
-        ls_context_blocks(whole->nodes[whole->count - 1].shape.size[0], j, out->count);
+    if (out->count > 1)
+        part->graph->blocks =
+            ls_context_blocks(whole->nodes[whole->count - 1].shape.size[0], j, out->count);
 }
 
 ls_status ls_context_open(const ls_graph *whole, int places, ls_graph **all, ls_graph_parts *out)
@@ -238,7 +239,7 @@ ls_status ls_context_open(const ls_graph *whole, int places, ls_graph **all, ls_
     if (!status)
         status = ls_allocate("context", &b.at, (size_t)whole->count * (size_t)places, sizeof *b.at);
     for (int n = 0; n < whole->count && !status; n++) {
-        if (is(&whole->nodes[n], "attention"))
+        if (is(&whole->nodes[n], "attention") && places > 1)
             status = append_attention(&b, n);
         else
             for (int j = 0; j < places && !status; j++)

@@ -15,7 +15,8 @@
  * a `collect` puts the parts of all places together. Both only copy.
  *
  * In memory, a place's sequences lie block by block: the first block of all rows, [B, T_b, ..],
- * then the second. A collected sequence, [B, T, ..], is in order.
+ * then the second. A collected sequence, [B, T, ..], is in order. A single place has the whole
+ * model as it is.
  */
 #pragma once
 

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 # context-parallel: the bits of its oracle on 2, 3 and 4 places, even and uneven, for each algorithm, in one process and
 # over ranks; traffic as by formula, memory to the byte, and activations in proportion to the positions of a place.
-# No tolerance but for these: 3%, since tokens and targets are whole, and blocks of attention round.
+# No tolerance.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
 context="--strategy context-parallel --warmup 0 --results none --format jsonl --cpu-devices 8"
 good='all(r["result"]["status"] == "ok" and r["equivalence"]["grade"] == "bounded" for r in rows)'
-counted='all(r["traffic"][k + "_sent"] == r["traffic"][k + "_formula"] for r in rows for k in ("bytes", "messages")) and
+counted='all(r["traffic"][k + "_sent"] == r["traffic"][k + "_formula"] for r in rows if "traffic" in r for k in ("bytes", "messages")) and
     all(d[use] == bytes for r in rows for d in r["memory"]["devices"] for use, bytes in d["formula"].items())'
 # Even parts; 4 places of 9 heads and 33 positions: neither is divided evenly; 4 of 4 heads and 8 positions: blocks of one.
 for model in gpt:2-12-24-24-64 gpt:2-9-18-33-40 gpt:1-4-8-8-32; do
@@ -15,7 +15,7 @@ for model in gpt:2-12-24-24-64 gpt:2-9-18-33-40 gpt:1-4-8-8-32; do
         --allreduce ring,direct,tree,halving-doubling,flat
     rows "$model" "len(rows) == 20 and $good and $counted"
     rows "$model: a digest for each algorithm's order" "len({r['equivalence']['digest'] for r in rows
-        if r['case']['devices'] == ['/cpu:0', '/cpu:1']}) == 1"
+        if r['case']['devices'] == ['cpu:0', 'cpu:1']}) == 1"
     lockstep_ok run $context --model $model --data synthetic:25 --batch 10 --epochs 2 --devices 3 --bucket-bytes 0,auto \
         --optimizer sgd,adam
     rows "$model, an epoch's smaller batch" "len(rows) == 4 and $good and $counted"
@@ -27,10 +27,12 @@ done
 lockstep_ok run $context --model gpt:2-4-16-8-64 --data synthetic:25 --batch 10 --steps 2 --devices 4 --allreduce ring
 rows "an all-to-all's bytes" "r['traffic']['bytes_sent'] == 2 * 8 * 4 * 10 * 8 * 16 * 3 // 4 + 2 * 3 * 4 * 7744"
 rows "its messages" "r['traffic']['messages_sent'] == 2 * 4 * 4 * 3 + 2 * 3 * 4"
-# Activations in proportion to the positions of a place.
+# Activations in proportion to the positions of a place; beside one device, what passes at attention is held besides.
 lockstep_ok run $context --model gpt:2-4-32-1024-64 --data synthetic:8 --batch 2 --steps 1 --devices 1,2,4
-rows "memory by positions" "len(rows) == 3 and $counted and all(abs(d['activations'] * len(r['case']['devices']) /
-    rows[0]['memory']['devices'][0]['activations'] - 1) < 0.03 for r in rows for d in r['memory']['devices'])"
+rows "memory by positions" "len(rows) == 3 and $counted and len({d['activations'] * len(r['case']['devices'])
+    for r in rows[1:] for d in r['memory']['devices']}) == 1"
+rows "memory beside one device" "rows[1]['memory']['devices'][0]['activations'] * 2 <
+    1.5 * rows[0]['memory']['devices'][0]['activations']"
 # Devices without shared memory, in one program, not captured, ranks of one process, several processes; a flipped bit.
 few="--model gpt:2-3-12-14-32 --data synthetic:25 --batch 7 --epochs 2"
 for how in "" "--link latency=20us,bandwidth=1GB/s" "--comm device" "--capture no" "--cores-per-device 2" "--ranks 3"; do

@@ -212,7 +212,7 @@ refused 2 '2 heads|3' run --model gpt:2-2-16-8-64 --data synthetic:100 --results
 refused 2 'dense layers in a row' run --model cnn --data synthetic:100 --results none --strategy tensor-parallel --devices 2
 # Sequences that are divided.
 context="run --model gpt:1-4-8-6-64 --data synthetic:100 --results none --strategy context-parallel --cpu-devices 8"
-refused 2 '4 heads|5 places' ${context/8-6/8-10} --devices 5
+refused 2 '5 places|head of attention0|most 4' ${context/8-6/8-10} --devices 5
 refused 2 '6 positions|4 places|most 3' $context --devices 4
 refused 2 '--reduce|positions' $context --devices 2 --reduce exact
 refused 2 '--allreduce|replayed' $context --devices 2 --allreduce library

@@ -24,7 +24,8 @@ typedef struct ls_layer_window {
     bool same;             /**< see above */
 } ls_layer_window;
 
-/** Which part of a sequence passes between the places that share its positions (graph_context.h). */
+/** Which part of a sequence passes between the places that share its positions (graph_context.h).
+ */
 typedef struct ls_layer_exchange {
     int place, places; /**< deal: whose part it takes, of how many */
     int64_t heads;     /**< the part is of the channels, those of whole heads of so many; 0: of the

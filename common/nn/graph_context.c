@@ -51,7 +51,7 @@ static bool takes_positions(const ls_node *node)
                                         "gelu",      "add",       "attention"};
     const ls_shape *shape = &node->shape;
     if (node->layer->role == LS_LAYER_INPUT)
-        return shape->rank == 1;
+        return true; /* its users tell */
     if (node->layer->role == LS_LAYER_LOSS)
         return node->layer->integer_target && shape->rank == 2;
     for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)

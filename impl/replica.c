@@ -2,6 +2,7 @@
 /* Replica: a device's buffers and the operations of a step; see replica.h. */
 #include "impl/replica.h"
 
+#include "common/base/digest.h"
 #include "common/base/grow.h"
 
 #include <stdlib.h>
@@ -247,4 +248,180 @@ ls_status ls_replica_more_losses(ls_replica *r, uint64_t index, double *out)
 {
     return ls_queue_read(r->queue, out, r->more_losses + index % r->job->records * r->more,
                          r->more * sizeof *out);
+}
+
+/* ---- Evaluation ----------------------------------------------------------------------------- */
+
+/* Some outputs of each sample of a batch: all, or those of a block of positions. */
+typedef struct test_run {
+    size_t at;       /* byte of the outputs at which those of all rows begin */
+    int64_t targets; /* of a sample */
+} test_run;
+
+enum { TEST_RUNS = 2 };
+
+/* The model's outputs for a batch of the test set. */
+struct ls_test_outputs {
+    const void *device;          /* real [rows, targets, classes], or a run after the other */
+    uint64_t rows, done, digest; /* done: samples so far */
+    uint64_t targets;            /* of a sample */
+    size_t target_bytes;         /* of one target's outputs */
+    test_run runs[TEST_RUNS];
+    int run_count;
+    unsigned char host[];
+};
+
+static void list_runs(const ls_graph_blocks *blocks, struct ls_test_outputs *o)
+{
+    o->runs[0].targets = (int64_t)o->targets;
+    o->run_count = 1;
+    if (!blocks->whole)
+        return;
+    o->run_count = TEST_RUNS;
+    for (int b = 0; b < TEST_RUNS; b++)
+        o->runs[b].targets = blocks->count[b];
+    o->runs[1].at = o->rows * (size_t)blocks->count[0] * o->target_bytes;
+}
+
+/* Appends counting the correct predictions of a run. */
+static ls_status append_count(ls_replica *r, const ls_net *net, const test_run *run,
+                              int64_t classes)
+{
+    const struct ls_test_outputs *o = r->test_outputs;
+    const ls_count_correct_args count = {.rows = (int64_t)o->rows * run->targets,
+                                         .classes = classes,
+                                         .targets = run->targets,
+                                         .logits = (const char *)o->device + run->at,
+                                         .labels = (const int32_t *)ls_net_target(net) +
+                                                   run->at / o->target_bytes,
+                                         .state = r->test_state,
+                                         .samples = r->job->data->test.samples,
+                                         .correct = r->correct};
+    ls_op *op;
+    LS_TRY(r->kernels->table->count_correct(r->kernels, &count, &op));
+    return ls_op_list_add(&r->test_count, op);
+}
+
+static ls_status build_evaluation(ls_replica *r, ls_net *net)
+{
+    LS_TRY(ls_replica_feed_test(r, net, &r->test_feed));
+    if (!ls_net_target(net)) /* another place has the model's output */
+        return LS_OK;
+    const ls_graph *graph = r->graph->blocks.whole ? r->graph : r->job->model->graph;
+    const ls_node *loss = &graph->nodes[graph->count - 1];
+    const int64_t targets = ls_graph_targets(graph);
+    const int64_t classes = ls_shape_elements(&loss->shape) / targets;
+    const size_t row_bytes = (size_t)(targets * classes) * real_bytes(r);
+    LS_TRY(ls_allocate("replica", &r->test_outputs, 1,
+                       sizeof *r->test_outputs + (size_t)ls_net_rows(net) * row_bytes));
+    struct ls_test_outputs *o = r->test_outputs;
+    o->device = ls_net_output(net);
+    o->rows = (uint64_t)ls_net_rows(net);
+    o->targets = (uint64_t)targets;
+    o->target_bytes = (size_t)classes * real_bytes(r);
+    list_runs(&graph->blocks, o);
+    for (int i = 0; i < o->run_count; i++)
+        LS_TRY(append_count(r, net, &o->runs[i], classes));
+    return LS_OK;
+}
+
+/* Replaces the parameters by their moving averages, if it has all; `back`: restores them.
+ * Meanwhile they are in the gradient buffer, which is not read between steps. */
+static ls_status exchange_averages(ls_replica *r, bool back)
+{
+    const size_t bytes = r->owned * real_bytes(r);
+    const void *from = back ? r->gradients : r->average;
+    if (!r->average || r->shares.buckets)
+        return LS_OK;
+    if (!back)
+        LS_TRY(ls_queue_copy(r->queue, r->gradients, r->device, r->parameters, r->device, bytes));
+    LS_TRY(ls_queue_copy(r->queue, r->parameters, r->device, from, r->device, bytes));
+    return ls_queue_sync(r->queue);
+}
+
+static ls_status begin(const ls_tested *part)
+{
+    ls_replica *r = part->replica;
+    const uint64_t none = 0;
+    LS_TRY(exchange_averages(r, false));
+    if (!r->test_feed.count)
+        LS_TRY(build_evaluation(r, part->net));
+    if (r->test_outputs)
+        r->test_outputs->done = r->test_outputs->digest = 0;
+    return ls_queue_write(r->queue, r->correct, &none, sizeof none);
+}
+
+/* Gathers a batch from sample `position` on. */
+static ls_status feed(ls_replica *r, uint64_t position)
+{
+    const ls_step_state state = {.position = position};
+    LS_TRY(ls_queue_write(r->queue, r->test_state, &state, sizeof state));
+    return ls_op_list_enqueue(&r->test_feed, r->queue);
+}
+
+/* Counts a batch's correct predictions, if the net has the model's output. */
+static ls_status count_right(ls_replica *r)
+{
+    struct ls_test_outputs *o = r->test_outputs;
+    if (!o)
+        return LS_OK;
+    const uint64_t left = r->job->data->test.samples - o->done;
+    const uint64_t rows = left < o->rows ? left : o->rows;
+    LS_TRY(ls_op_list_enqueue(&r->test_count, r->queue));
+    for (int i = 0; i < o->run_count; i++) {
+        const test_run *run = &o->runs[i];
+        const size_t bytes = rows * (size_t)run->targets * o->target_bytes;
+        LS_TRY(ls_queue_read(r->queue, o->host, (const char *)o->device + run->at, bytes));
+        const uint64_t digests[] = {o->digest, ls_hash64(o->host, bytes)};
+        o->digest = ls_hash64(digests, sizeof digests);
+    }
+    o->done += rows;
+    return LS_OK;
+}
+
+void ls_evaluation_add(const ls_evaluation *part, ls_evaluation *sum)
+{
+    sum->right += part->right;
+    sum->counted += part->counted;
+    sum->outputs += part->outputs; /* in any order */
+    sum->accuracy = (double)sum->right / (double)sum->counted;
+}
+
+static ls_status end(ls_replica *r, ls_evaluation *out)
+{
+    const struct ls_test_outputs *o = r->test_outputs;
+    uint64_t correct;
+    LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
+    if (o) {
+        const ls_graph_blocks *blocks = &r->graph->blocks;
+        const uint64_t counted = o->done * o->targets;
+        const uint64_t digests[] = {o->digest, (uint64_t)blocks->first[0]};
+        const ls_evaluation mine = {(double)correct / (double)counted, correct, counted,
+                                    blocks->whole ? ls_hash64(digests, sizeof digests) : o->digest};
+        if (blocks->whole && out->accuracy >= 0)
+            ls_evaluation_add(&mine, out);
+        else
+            *out = mine;
+    }
+    return exchange_averages(r, true);
+}
+
+ls_status ls_replica_evaluate(const ls_tested *parts, int count,
+                              ls_status (*predict)(void *context), void *context, uint64_t most,
+                              ls_evaluation *out)
+{
+    const uint64_t samples = parts->replica->job->data->test.samples;
+    *out = (ls_evaluation){.accuracy = -1};
+    for (int p = 0; p < count; p++)
+        LS_TRY(begin(&parts[p]));
+    for (uint64_t at = 0; at < samples && at < most; at += (uint64_t)ls_net_rows(parts->net)) {
+        for (int p = 0; p < count; p++)
+            LS_TRY(feed(parts[p].replica, at));
+        LS_TRY(predict ? predict(context) : ls_net_predict(parts->net, parts->replica->queue));
+        for (int p = 0; p < count; p++)
+            LS_TRY(count_right(parts[p].replica));
+    }
+    for (int p = 0; p < count; p++)
+        LS_TRY(end(parts[p].replica, out));
+    return LS_OK;
 }

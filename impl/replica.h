@@ -142,6 +142,9 @@ void ls_replica_close(ls_replica *replica);
 /** Appends operations that gather samples [first, first + rows) of each batch into the net. */
 ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_op_list *ops);
 
+/** The same of the test set, from the sample at test_state's position on. */
+ls_status ls_replica_feed_test(ls_replica *replica, ls_net *net, ls_op_list *ops);
+
 /** Whether weight decay is still to be added to a gradient, or included in it. */
 typedef enum ls_decay_left { LS_DECAY_TO_ADD, LS_DECAY_INCLUDED } ls_decay_left;
 

@@ -49,9 +49,10 @@ typedef struct ls_job {
     int stages;  /**< with `tensor`: ranges of nodes that a replica is divided into; 0: 1 */
     bool tensor; /**< layers are split over each replica's devices (graph_split.h) */
     bool sequence;      /**< and positions, in blocks */
+    bool context;       /**< positions are divided over each replica's devices (graph_context.h) */
     int split_replicas; /**< D: number of replicas, each of the next M devices of all ranks; where
-                             each device has a replica (no `place`, not `tensor`), of groups of
-                             these, if replicas share the update; 0: 1 */
+                             each device has a replica (no `place`, not `tensor` nor `context`), of
+                             groups of these, if replicas share the update; 0: 1 */
     ls_ps_options ps;   /**< parameter servers */
     ls_comm *comm;      /**< whose ranks are the processes; NULL: there is one */
     const ls_comm_backend *transport; /**< between devices; NULL: ls_comm_backend_auto */
@@ -134,8 +135,8 @@ int ls_job_splits(const ls_job *job);
  * device m of replica d. */
 int ls_job_member(const ls_job *job, size_t index);
 
-/** Number of gradients that fast mode sums in a step: of the replicas' slices, or of all
- * micro-batches. */
+/** Number of gradients that fast mode sums in a step: of the replicas' slices, of all
+ * micro-batches, or of the places' positions of all slices. */
 int ls_job_parts(const ls_job *job);
 
 /** Steps of one epoch: ceil(samples / batch); 0 if there are no samples. */

@@ -90,20 +90,18 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
     LS_TRY(take_small(r, NULL, sizeof *r->mark_ns, &r->mark_ns));
     LS_TRY(take_small(r, "records", records * sizeof *r->records, &r->records));
     LS_TRY(take_small(r, "batch", rows * sizeof *r->indices, &r->indices));
+    if (r->graph->blocks.whole)
+        LS_TRY(take_small(r, "batch", rows * (size_t)r->graph->blocks.whole * sizeof *r->sequences,
+                          &r->sequences));
     LS_TRY(take_small(r, NULL, sizeof *r->test_state, &r->test_state));
     return take_small(r, NULL, sizeof *r->correct, &r->correct);
-}
-
-static const ls_array *array_at(const ls_split *split, int i)
-{
-    return i < LS_DATA_INPUTS ? &split->input[i] : &split->target;
 }
 
 static ls_status share_split(ls_replica *r, const ls_split *split,
                              const void *shared[LS_REPLICA_ARRAYS])
 {
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
-        const ls_array *array = array_at(split, i);
+        const ls_array *array = ls_replica_array(split, i);
         if (array->data)
             LS_TRY(ls_device_share(r->device, array->data, ls_array_bytes(array, split->samples),
                                    &shared[i]));
@@ -203,109 +201,7 @@ void ls_replica_close(ls_replica *r)
     free(r);
 }
 
-/* ---- Operations of a step ------------------------------------------------------------------- */
-
-/* LS_ARRAY_IMAGE has an operation of its own. */
-static const ls_gather_type gather_types[] = {[LS_ARRAY_UINT8] = LS_GATHER_BYTES_TO_UNIT,
-                                              [LS_ARRAY_FLOAT32] = LS_GATHER_FLOAT,
-                                              [LS_ARRAY_ONE_HOT] = LS_GATHER_ONE_HOT,
-                                              [LS_ARRAY_INT32] = LS_GATHER_INT32};
-
-/* What a feed reads: a split, its arrays on the device, the order of samples, the argument
- * block. */
-typedef struct feed_source {
-    const ls_split *split;
-    const void *const *shared;
-    ls_sample_order order;
-    const ls_step_state *state;
-    bool augment;
-} feed_source;
-
-/* Gathers images, cropped to the model's size. */
-static ls_status append_crops(ls_replica *r, const feed_source *source, const ls_net *net,
-                              uint64_t first, ls_op_list *ops)
-{
-    const ls_array *array = &source->split->input[0];
-    const ls_gather_crops_args crops = {.rows = ls_net_rows(net),
-                                        .channels = array->width / (array->side * array->side),
-                                        .in_side = array->side,
-                                        .out_side = r->job->model->need.shape[0][1],
-                                        .source = source->shared[0],
-                                        .samples = source->split->samples,
-                                        .indices = r->indices,
-                                        .augment = source->augment,
-                                        .seed = r->job->seed,
-                                        .offset = first,
-                                        .state = source->state,
-                                        .out = ls_net_input(net, 0),
-                                        .pad = r->job->model->need.border};
-    ls_op *op;
-    LS_TRY(ls_kernel_table_need(r->kernels->table, "gather_crops", "the data set"));
-    LS_TRY(r->kernels->table->gather_crops(r->kernels, &crops, &op));
-    return ls_op_list_add(ops, op);
-}
-
-/* As one operation, if the table has it. */
-static ls_status append_gathers(ls_replica *r, const ls_gather_batch_args *batch, ls_op_list *ops)
-{
-    const ls_kernel_table *table = r->kernels->table;
-    ls_op *op;
-    if (table->gather_batch) {
-        LS_TRY(table->gather_batch(r->kernels, batch, &op));
-        return ls_op_list_add(ops, op);
-    }
-    LS_TRY(table->batch_indices(r->kernels, &batch->indices, &op));
-    LS_TRY(ls_op_list_add(ops, op));
-    for (int i = 0; i < batch->count; i++) {
-        LS_TRY(table->gather(r->kernels, &batch->gather[i], &op));
-        LS_TRY(ls_op_list_add(ops, op));
-    }
-    return LS_OK;
-}
-
-static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *net, uint64_t first,
-                             ls_op_list *ops)
-{
-    ls_gather_batch_args batch = {.indices = {.rows = ls_net_rows(net),
-                                              .order = source->order,
-                                              .offset = first,
-                                              .state = source->state,
-                                              .indices = r->indices}};
-    const bool images = source->split->input[0].type == LS_ARRAY_IMAGE && ls_net_input(net, 0);
-    for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
-        const ls_array *array = array_at(source->split, i);
-        void *out = i < LS_DATA_INPUTS ? ls_net_input(net, i) : ls_net_target(net);
-        if (!array->data || !out || array->type == LS_ARRAY_IMAGE) /* append_crops gathers images */
-            continue;
-        batch.gather[batch.count++] = (ls_gather_args){.rows = ls_net_rows(net),
-                                                       .width = array->width,
-                                                       .type = gather_types[array->type],
-                                                       .source = source->shared[i],
-                                                       .samples = source->split->samples,
-                                                       .indices = r->indices,
-                                                       .out = out};
-    }
-    if (!batch.count && !images) /* a part of a model without inputs from the data */
-        return LS_OK;
-    LS_TRY(append_gathers(r, &batch, ops));
-    return images ? append_crops(r, source, net, first, ops) : LS_OK;
-}
-
-ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list *ops)
-{
-    const feed_source source = {.split = &r->job->data->train,
-                                .shared = r->train,
-                                .order = {.samples = r->job->data->train.samples,
-                                          .seed = r->job->seed,
-                                          .shuffle = r->job->shuffle},
-                                .state = r->state,
-                                .augment = r->job->augment};
-    const size_t before = ops->count;
-    LS_TRY(append_feed(r, &source, net, first, ops));
-    for (size_t i = before; i < ops->count; i++) /* its time counts as gathering */
-        ops->items[i]->use = LS_TIME_GATHER;
-    return LS_OK;
-}
+/* ---- The end of a step ----------------------------------------------------------------------- */
 
 ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
 {
@@ -356,64 +252,84 @@ ls_status ls_replica_more_losses(ls_replica *r, uint64_t index, double *out)
 
 /* ---- Evaluation ----------------------------------------------------------------------------- */
 
-/* The model's outputs for a batch of the test set; of logits in slices, the loss's parts. */
+/* The model's outputs for a batch of the test set, in runs: those of all positions, or of each
+ * block of positions; of logits in slices, the loss's parts, each slice a run. */
 struct ls_test_outputs {
-    const void *device;          /* real [slices, rows, targets, classes, or LS_SOFTMAX_PART] */
+    const void *device; /* real: the runs, each [rows, targets, classes, or LS_SOFTMAX_PART] */
+    const ls_graph_blocks *blocks;
     uint64_t rows, done, digest; /* done: samples so far */
-    uint64_t targets, slices;    /* targets: of a sample */
-    size_t row_bytes;
+    uint64_t targets;            /* of a sample, in all blocks */
+    uint64_t runs;
+    size_t target_bytes; /* of one target's outputs */
     unsigned char host[];
 };
 
-static ls_status make_count(ls_replica *r, ls_net *net, const ls_count_correct_args *whole,
-                            ls_op **out)
+/* A run: its first byte, and its targets of a sample. */
+typedef struct test_run {
+    size_t at;
+    int64_t targets;
+} test_run;
+
+static test_run run_of(const struct ls_test_outputs *o, uint64_t i)
 {
-    const ls_count_parts_args parts = {.rows = whole->rows,
+    const bool blocks = o->blocks->whole;
+    const size_t before = (size_t)i * (size_t)(blocks ? (uint64_t)o->blocks->count[0] : o->targets);
+    return (test_run){o->rows * before * o->target_bytes,
+                      blocks ? o->blocks->count[i] : (int64_t)o->targets};
+}
+
+/* Appends counting the correct predictions of a run; of slices, of all. */
+static ls_status append_count(ls_replica *r, const ls_net *net, uint64_t i, int64_t classes)
+{
+    const struct ls_test_outputs *o = r->test_outputs;
+    const ls_kernel_table *table = r->kernels->table;
+    const test_run run = run_of(o, i);
+    const ls_count_correct_args whole = {.rows = (int64_t)o->rows * run.targets,
+                                         .classes = classes,
+                                         .targets = run.targets,
+                                         .logits = (const char *)o->device + run.at,
+                                         .labels = (const int32_t *)ls_net_target(net) +
+                                                   run.at / o->target_bytes,
+                                         .state = r->test_state,
+                                         .samples = r->job->data->test.samples,
+                                         .correct = r->correct};
+    const ls_count_parts_args parts = {.rows = whole.rows,
                                        .slices = r->graph->slices.splits,
-                                       .targets = whole->targets,
+                                       .targets = whole.targets,
                                        .parts = ls_net_loss_parts(net),
-                                       .labels = whole->labels,
-                                       .state = whole->state,
-                                       .samples = whole->samples,
-                                       .correct = whole->correct};
-    return parts.parts ? r->kernels->table->count_parts(r->kernels, &parts, out)
-                       : r->kernels->table->count_correct(r->kernels, whole, out);
+                                       .labels = whole.labels,
+                                       .state = whole.state,
+                                       .samples = whole.samples,
+                                       .correct = whole.correct};
+    ls_op *op;
+    LS_TRY(parts.parts ? table->count_parts(r->kernels, &parts, &op)
+                       : table->count_correct(r->kernels, &whole, &op));
+    return ls_op_list_add(&r->test_count, op);
 }
 
 static ls_status build_evaluation(ls_replica *r, ls_net *net)
 {
-    const ls_split *test = &r->job->data->test;
-    const feed_source source = {.split = test,
-                                .shared = r->test,
-                                .order = {.samples = test->samples},
-                                .state = r->test_state};
-    LS_TRY(append_feed(r, &source, net, 0, &r->test_feed));
+    LS_TRY(ls_replica_feed_test(r, net, &r->test_feed));
     if (!ls_net_target(net)) /* another place has the model's output */
         return LS_OK;
-    const ls_graph *graph = r->job->model->graph;
+    const ls_graph *graph = r->graph->blocks.whole ? r->graph : r->job->model->graph;
     const ls_node *loss = &graph->nodes[graph->count - 1];
     const int64_t targets = ls_graph_targets(graph);
-    const ls_count_correct_args count = {.rows = ls_net_rows(net) * targets,
-                                         .classes = ls_shape_elements(&loss->shape) / targets,
-                                         .targets = targets,
-                                         .logits = ls_net_output(net),
-                                         .labels = ls_net_target(net),
-                                         .state = r->test_state,
-                                         .samples = test->samples,
-                                         .correct = r->correct};
-    ls_op *op;
-    LS_TRY(make_count(r, net, &count, &op));
-    LS_TRY(ls_op_list_add(&r->test_count, op));
+    const int64_t classes = ls_shape_elements(&loss->shape) / targets;
     const void *parts = ls_net_loss_parts(net);
-    const size_t row_bytes =
-        (size_t)(targets * (parts ? LS_SOFTMAX_PART : count.classes)) * real_bytes(r);
-    LS_TRY(ls_allocate("replica", &r->test_outputs, 1,
-                       sizeof *r->test_outputs + (size_t)ls_net_rows(net) * row_bytes));
-    r->test_outputs->device = parts ? parts : ls_net_output(net);
-    r->test_outputs->slices = parts ? (uint64_t)r->graph->slices.splits : 1;
-    r->test_outputs->rows = (uint64_t)ls_net_rows(net);
-    r->test_outputs->targets = (uint64_t)targets;
-    r->test_outputs->row_bytes = row_bytes;
+    const size_t target_bytes = (size_t)(parts ? LS_SOFTMAX_PART : classes) * real_bytes(r);
+    LS_TRY(
+        ls_allocate("replica", &r->test_outputs, 1,
+                    sizeof *r->test_outputs + (size_t)(ls_net_rows(net) * targets) * target_bytes));
+    struct ls_test_outputs *o = r->test_outputs;
+    o->device = parts ? parts : ls_net_output(net);
+    o->blocks = &r->graph->blocks;
+    o->rows = (uint64_t)ls_net_rows(net);
+    o->targets = (uint64_t)targets;
+    o->runs = parts ? (uint64_t)r->graph->slices.splits : o->blocks->whole ? 2 : 1;
+    o->target_bytes = target_bytes;
+    for (uint64_t i = 0; i < (parts ? 1 : o->runs); i++)
+        LS_TRY(append_count(r, net, i, classes));
     return LS_OK;
 }
 
@@ -459,14 +375,23 @@ static ls_status count_right(ls_replica *r)
     const uint64_t left = r->job->data->test.samples - o->done;
     const uint64_t rows = left < o->rows ? left : o->rows;
     LS_TRY(ls_op_list_enqueue(&r->test_count, r->queue));
-    for (uint64_t s = 0; s < o->slices; s++) {
-        const char *from = (const char *)o->device + s * o->rows * o->row_bytes;
-        LS_TRY(ls_queue_read(r->queue, o->host, from, rows * o->row_bytes));
-        const uint64_t digests[] = {o->digest, ls_hash64(o->host, rows * o->row_bytes)};
+    for (uint64_t i = 0; i < o->runs; i++) {
+        const test_run run = run_of(o, i);
+        const size_t bytes = rows * (size_t)run.targets * o->target_bytes;
+        LS_TRY(ls_queue_read(r->queue, o->host, (const char *)o->device + run.at, bytes));
+        const uint64_t digests[] = {o->digest, ls_hash64(o->host, bytes)};
         o->digest = ls_hash64(digests, sizeof digests);
     }
     o->done += rows;
     return LS_OK;
+}
+
+void ls_evaluation_add(const ls_evaluation *part, ls_evaluation *sum)
+{
+    sum->right += part->right;
+    sum->counted += part->counted;
+    sum->outputs += part->outputs; /* in any order */
+    sum->accuracy = (double)sum->right / (double)sum->counted;
 }
 
 static ls_status end(ls_replica *r, ls_evaluation *out)
@@ -474,8 +399,17 @@ static ls_status end(ls_replica *r, ls_evaluation *out)
     const struct ls_test_outputs *o = r->test_outputs;
     uint64_t correct;
     LS_TRY(ls_queue_read(r->queue, &correct, r->correct, sizeof correct));
-    if (o)
-        *out = (ls_evaluation){(double)correct / (double)(o->done * o->targets), o->digest};
+    if (o) {
+        const ls_graph_blocks *blocks = &r->graph->blocks;
+        const uint64_t counted = o->done * o->targets;
+        const uint64_t digests[] = {o->digest, (uint64_t)blocks->first[0]};
+        const ls_evaluation mine = {(double)correct / (double)counted, correct, counted,
+                                    blocks->whole ? ls_hash64(digests, sizeof digests) : o->digest};
+        if (blocks->whole && out->accuracy >= 0)
+            ls_evaluation_add(&mine, out);
+        else
+            *out = mine;
+    }
     return exchange_averages(r, true);
 }
 

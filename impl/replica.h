@@ -26,6 +26,12 @@ enum {
     LS_REPLICA_LOSSES = 128 /* above an exact tree's height and number of finished subtrees */
 };
 
+/** A split's input number i, or its target. */
+static inline const ls_array *ls_replica_array(const ls_split *split, int i)
+{
+    return i < LS_DATA_INPUTS ? &split->input[i] : &split->target;
+}
+
 /** Where weight decay's part of the loss is computed. */
 typedef enum ls_decay_loss {
     LS_DECAY_UPDATES,  /**< by the replica that updates the variables */
@@ -91,6 +97,8 @@ typedef struct ls_replica {
     ls_step_record *records; /**< [job->records] */
     uint64_t *mark_ns;       /**< [1] */
     uint32_t *indices;       /**< [rows] */
+    float *sequences;        /**< [rows, positions] an input, or the target, of which it has some
+                                  positions; NULL: it has all */
     const void *train[LS_REPLICA_ARRAYS];
     const void *test[LS_REPLICA_ARRAYS];
     ls_op *mark;
@@ -135,6 +143,9 @@ void ls_replica_close(ls_replica *replica);
 
 /** Appends operations that gather samples [first, first + rows) of each batch into the net. */
 ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_op_list *ops);
+
+/** The same of the test set, from the sample at test_state's position on. */
+ls_status ls_replica_feed_test(ls_replica *replica, ls_net *net, ls_op_list *ops);
 
 /** Whether weight decay is still to be added to a gradient, or included in it. */
 typedef enum ls_decay_left { LS_DECAY_TO_ADD, LS_DECAY_INCLUDED } ls_decay_left;
@@ -206,6 +217,9 @@ double ls_replica_decay_sum(const double *parts, size_t count);
 /** Adds weight decay's part to `count` losses from record `first`; for a replica that updates. */
 ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,
                                ls_step_record *records);
+
+/** Adds the evaluation of a place's positions to that of the places before. */
+void ls_evaluation_add(const ls_evaluation *part, ls_evaluation *sum);
 
 /** A replica, or a part of one, and the net with which it evaluates. */
 typedef struct ls_tested {

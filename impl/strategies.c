@@ -18,6 +18,7 @@ static const void *const strategies[] = {
     &ls_strategy_model_parallel,
     &ls_strategy_pipeline,
     &ls_strategy_tensor_parallel,
+    &ls_strategy_context_parallel,
     &ls_strategy_hybrid,
     &ls_strategy_ps,
     NULL,
@@ -122,7 +123,7 @@ int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
     const int64_t devices = (int64_t)o->devices * o->ranks;
     if (ls_strategy_serves(strategy))
         return devices <= INT32_MAX ? ls_ps_workers(&o->job->ps, (int)devices) : devices;
-    if (ls_strategy_divides(strategy, &o->job->options) || o->job->tensor)
+    if (ls_strategy_divides(strategy, &o->job->options) || o->job->tensor || o->job->context)
         return o->job->split_replicas > 1 ? o->job->split_replicas : 1;
     return devices;
 }
@@ -198,7 +199,7 @@ int ls_job_process(const ls_job *job)
 
 int ls_job_replicas(const ls_job *job)
 {
-    if (job->place || job->tensor)
+    if (job->place || job->tensor || job->context)
         return job->split_replicas > 1 ? job->split_replicas : 1;
     const int devices = (int)job->device_count * ls_job_processes(job);
     return job->ps.ranks ? ls_ps_workers(&job->ps, devices) : devices;
@@ -236,7 +237,10 @@ int ls_job_member(const ls_job *job, size_t index)
 
 int ls_job_parts(const ls_job *job)
 {
-    return ls_job_replicas(job) * (job->microbatches > 1 ? job->microbatches : 1);
+    const int each = job->context            ? ls_job_places(job)
+                     : job->microbatches > 1 ? job->microbatches
+                                             : 1;
+    return ls_job_replicas(job) * each;
 }
 
 uint64_t ls_job_steps_per_epoch(const ls_job *job)

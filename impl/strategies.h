@@ -14,6 +14,7 @@ extern const ls_strategy ls_strategy_gossip;
 extern const ls_strategy ls_strategy_model_parallel;
 extern const ls_strategy ls_strategy_pipeline;
 extern const ls_strategy ls_strategy_tensor_parallel;
+extern const ls_strategy ls_strategy_context_parallel;
 extern const ls_strategy ls_strategy_hybrid;
 extern const ls_strategy ls_strategy_ps;
 

@@ -43,8 +43,9 @@ typedef struct ls_run_info {
 /** The outcome of an evaluation: bitwise equal for runs with the same batch, mode, number of
  * replicas and parameters. */
 typedef struct ls_evaluation {
-    double accuracy;  /**< share of correctly classified samples */
-    uint64_t outputs; /**< XXH3 of the model's outputs, batch after batch */
+    double accuracy;         /**< share of correctly classified samples */
+    uint64_t right, counted; /**< correct ones, and of how many */
+    uint64_t outputs;        /**< XXH3 of the model's outputs, batch after batch */
 } ls_evaluation;
 
 /** The functions of a run. Runs of strategies have all; a judge may lack those that the gate does

@@ -58,6 +58,10 @@ bool ls_plan_tests(const ls_plan_of_case *plan);
  *  alone. */
 bool ls_plan_can_hang(const ls_plan_of_case *plan);
 
+/** If layers are split, or positions divided, refuses what they cannot be split into, before
+ * anything is opened (case_facts.c). */
+ls_status ls_plan_check_slices(const ls_plan_of_case *plan);
+
 /** Checks the case's faults on purpose (--inject; plan_faults.c), and finds which replicas a
  *  straggler delays. The plan's steps, devices and job are known. LS_CODE_USAGE, saying why and
  * what would work. */

@@ -48,7 +48,8 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "delays timed steps, and verify times none; use lockstep run");
     if (!plan->strategy->replicated || ls_strategy_divides(plan->strategy, &job->options) ||
-        job->tensor || plan->all_devices == 1 || plan->devices->kind == LS_DEVICE_GPU)
+        job->tensor || job->context || plan->all_devices == 1 ||
+        plan->devices->kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "delays one of several replicas on CPU devices, and this case has none; use "
                        "towers, mirrored, independent or ps on 2 CPU devices or more");

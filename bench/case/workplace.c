@@ -241,7 +241,9 @@ static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case
     const bool shares = job->sequence || ls_strategy_shares(plan->strategy, &job->options);
     const bool replicas = !job->tensor || plan->strategy->reduces; /* sum, not places */
     const ls_comm like = {.backend = job->transport,
-                          .size = replicas ? ls_job_replicas(job) : ls_job_places(job),
+                          .size = job->context ? ls_job_parts(job)
+                                  : replicas   ? ls_job_replicas(job)
+                                               : ls_job_places(job),
                           .linked = linked,
                           .shared = !linked &&
                                     ls_comm_shares(plan->devices, (int)plan->device_count) &&
@@ -327,16 +329,6 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
                        "a CPU device cannot run a GPU's backward pass; use yes, or a GPU as "
                        "--variable-device");
     return LS_OK;
-}
-
-/* If layers are split, refuses what they cannot be split into, before anything is opened. */
-static ls_status check_slices(const ls_plan_of_case *plan)
-{
-    const int splits = ls_job_splits(&plan->job);
-    return splits > 1 || plan->job.tensor
-               ? ls_graph_split_check(plan->model->graph, splits,
-                                      plan->job.exact ? "--micro-splits" : "--devices")
-               : LS_OK;
 }
 
 /* A divided model has places for its nodes, chosen later. */
@@ -474,7 +466,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     LS_TRY(choose_transport(plan, &outline));
     LS_TRY(choose_reduction(workplace, plan));
     LS_TRY(divide_model(plan));
-    LS_TRY(check_slices(plan));
+    LS_TRY(ls_plan_check_slices(plan));
     LS_TRY(ls_plan_place_faults(workplace, plan));
     LS_TRY(check_target(plan));
     LS_TRY(ls_sync_bn_check_devices(plan));

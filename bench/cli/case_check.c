@@ -5,6 +5,7 @@
 #include "bench/case/profile.h"
 #include "bench/cli/cases.h"
 #include "common/base/numbers.h"
+#include "common/nn/graph_context.h"
 #include "common/nn/graph_split.h"
 #include "common/nn/model.h"
 #include "common/nn/places.h"
@@ -62,6 +63,8 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model, int
     const int64_t splits = job.exact ? job.micro_splits : job.tensor ? places / stages : 1;
     if (job.sequence)
         LS_TRY(ls_graph_split_check_sequence(model->graph, splits));
+    if (job.context)
+        LS_TRY(ls_context_check(model->graph, places));
     if (splits > 1 || job.tensor)
         LS_TRY(
             ls_graph_split_check(model->graph, splits, job.exact ? "--micro-splits" : "--devices"));

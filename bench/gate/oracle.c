@@ -3,6 +3,7 @@
  * one slice's gradient and a few partial sums, so a ring's order computes slices twice. */
 #include "bench/gate/oracle.h"
 
+#include "bench/gate/oracle_places.h"
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
 #include "common/nn/graph_split.h"
@@ -17,6 +18,9 @@ typedef struct oracle {
     const ls_job *its_job;
     int count; /* n: number of parts */
     ls_replica *replica;
+    ls_oracle_places *places;      /* that have parts of the positions: part d places + j is of
+                                    * place j, whose first replica is `replica`; NULL: none */
+    int computed;                  /* the replica whose places have computed last; -1: none */
     ls_graph_part split;           /* the model with layers in slices; graph NULL: none is */
     ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory. If replicas sum their
                                     * batch statistics: one slice of n pieces, the others NULL */
@@ -48,6 +52,12 @@ static ls_status open_synced(oracle *me, int batch_kind)
     return ls_replica_finish(me->replica, batch, &me->finish[batch_kind]);
 }
 
+/* Parts of a replica's slice that are its places'. */
+static int places_of(const oracle *me)
+{
+    return me->places ? ls_job_places(me->its_job) : 1;
+}
+
 static ls_status open_slices(oracle *me, int batch_kind)
 {
     const ls_job *job = me->base.job;
@@ -57,12 +67,15 @@ static ls_status open_slices(oracle *me, int batch_kind)
     if (job->sync_statistics)
         return open_synced(me, batch_kind);
     /* Slices differ by at most one row, and no slice is larger than the last. */
+    const int each = places_of(me), slices = me->count / each;
     for (int d = me->count; d-- > 0;) {
-        const ls_slice_options options = {.replica = me->replica,
-                                          .batch = ls_replicated_batch(job, batch_kind),
-                                          .number = d,
-                                          .count = me->count,
-                                          .memory_of = me->slices[LS_FULL][me->count - 1]};
+        const int last = (slices - 1) * each + d % each;
+        const ls_slice_options options = {
+            .replica = me->places ? ls_oracle_place(me->places, d % each) : me->replica,
+            .batch = ls_replicated_batch(job, batch_kind),
+            .number = d / each,
+            .count = slices,
+            .memory_of = me->slices[LS_FULL][last]};
         LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][d]));
     }
     return ls_replica_finish(me->replica, ls_replicated_batch(job, batch_kind),
@@ -114,7 +127,12 @@ static ls_status open_parts(oracle *me)
                                         .rows = job->batch,
                                         .sums = 1,
                                         .part = me->split.graph ? &me->split : NULL};
-    LS_TRY(ls_replica_open(&options, &me->replica));
+    if (me->its_job->context) {
+        LS_TRY(ls_oracle_places_open(ls_job_places(me->its_job), job, &me->places));
+        me->replica = ls_oracle_place(me->places, 0);
+    } else {
+        LS_TRY(ls_replica_open(&options, &me->replica));
+    }
     LS_TRY(open_slices(me, LS_FULL));
     LS_TRY(open_slices(me, LS_TAIL));
     me->sum_count = 1;
@@ -165,6 +183,13 @@ static ls_status run_slice(oracle *me, int batch_kind, int d)
     if (all) { /* its pieces run at the same time */
         gradients = ls_slice_gradients(all, before);
         its_loss = ls_slice_loss(all, before);
+    } else if (me->places) { /* all of a replica's places at once */
+        const int each = places_of(me), first = d - d % each;
+        if (me->computed != first)
+            LS_TRY(ls_oracle_places_run(me->places, &me->slices[batch_kind][first]));
+        me->computed = first;
+        gradients = ls_oracle_place(me->places, d % each)->gradients;
+        its_loss = ls_oracle_place(me->places, d % each)->loss;
     } else {
         LS_TRY(ls_slice_enqueue(me->slices[batch_kind][d]));
     }
@@ -261,6 +286,7 @@ static ls_status one_step(oracle *me, int batch_kind)
         LS_TRY(ls_slice_enqueue(me->slices[batch_kind][0]));
     LS_TRY(take_gradient(me, batch_kind));
     const double loss = sum_losses(me, batch_kind);
+    me->computed = -1;
     float *gradient = me->sums[0];
     LS_TRY(ls_queue_write(r->queue, r->gradients, gradient, r->elements * sizeof *gradient));
     LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
@@ -306,6 +332,8 @@ static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
 {
     oracle *me = (oracle *)run;
     ls_net *net = NULL;
+    if (me->places)
+        return ls_oracle_places_evaluate(me->places, me->slices[LS_FULL], most, out);
     for (int d = 0; d < me->count && !net; d++)
         net = me->slices[LS_FULL][d] ? ls_slice_piece_net(me->slices[LS_FULL][d], 0) : NULL;
     return ls_replica_evaluate(&(ls_tested){me->replica, net}, 1, NULL, NULL, most, out);
@@ -322,7 +350,10 @@ static void close_run(ls_run *run)
             ls_slice_close(me->slices[b][d]);
         free(me->slices[b]);
     }
-    ls_replica_close(me->replica);
+    if (me->places)
+        ls_oracle_places_close(me->places);
+    else
+        ls_replica_close(me->replica);
     ls_graph_part_close(&me->split);
     for (int b = 0; b < LS_BATCHES; b++) {
         ls_sum_order_close(&me->order[b]);
@@ -357,7 +388,8 @@ ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls
     *me = (oracle){.base = {&oracle_run, strategy, job},
                    .of = strategy,
                    .its_job = of,
-                   .count = ls_job_parts(of)};
+                   .count = ls_job_parts(of),
+                   .computed = -1};
     ls_status status = open_parts(me);
     if (status)
         close_run(&me->base);

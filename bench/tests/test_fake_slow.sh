@@ -39,5 +39,6 @@ two="--devices gpu:0+gpu:1 --strategy mirrored"
     equal --model resnet:8 --batch 4 --data synthetic:16 $steps $two
     equal --model twin-lstm:8 --batch 4 --data synthetic:16 $steps --devices gpu:0+gpu:1 --strategy model-parallel
     equal --model resnet:8 --batch 4 --data synthetic:16 $steps --devices $whole --strategy hybrid
+    equal --model gpt:2-3-12-9-32 --batch 4 --data synthetic:16 $steps --devices gpu:0+gpu:1+gpu:2 --strategy context-parallel
 }
 finish

@@ -214,6 +214,15 @@ refused 2 '3 positions|4 devices' run --model gpt:2-4-16-3-8 --data synthetic:10
 refused 2 'wte has 3 tokens|4|at most 3' run --model gpt:2-4-16-8-3 --data synthetic:100 --results none --strategy tensor-parallel --devices 4
 refused 2 '2 heads|3' run --model gpt:2-2-16-8-64 --data synthetic:100 --results none --strategy tensor-parallel --devices 3
 refused 2 'dense layers in a row' run --model cnn --data synthetic:100 --results none --strategy tensor-parallel --devices 2
+# Sequences that are divided.
+context="run --model gpt:1-4-8-6-64 --data synthetic:100 --results none --strategy context-parallel --cpu-devices 8"
+refused 2 '5 places|head of attention0|most 4' ${context/8-6/8-10} --devices 5
+refused 2 '6 positions|4 places|most 3' $context --devices 4
+refused 2 '--reduce|positions' $context --devices 2 --reduce exact
+refused 2 '--allreduce|replayed' $context --devices 2 --allreduce library
+refused 2 'dense0|alone|use gpt' ${context/gpt:1-4-8-6-64/mlp} --devices 2
+refused 2 '--micro-splits|concerns no case' $context --devices 2 --micro-splits 2
+refused 2 'replicas' $context --devices 2 --inject delay=1:1ms
 # Servers are ranks, or the variable device in one process.
 refused 2 '--ps-servers' run --model poly --strategy ps --ps-servers 1 --results none
 refused 2 '--ps-colocate' run --model poly --strategy ps --devices 2 --ps-colocate yes --results none

@@ -32,12 +32,19 @@ typedef struct ls_graph_slices {
                                     summed; NULL: exact mode's tree (comm.h) */
 } ls_graph_slices;
 
+/** Which positions of each sequence a graph has: two blocks of them (graph_context.h). */
+typedef struct ls_graph_blocks {
+    int64_t whole;              /**< T: positions of a sequence; 0: the graph has all */
+    int64_t first[2], count[2]; /**< positions of the blocks */
+} ls_graph_blocks;
+
 /** A model: nodes and their variables. */
 struct ls_graph {
     ls_node *nodes;         /**< [count] in topological order; owned */
     int count;              /**< nodes */
     ls_variables variables; /**< of all nodes; owned */
     ls_graph_slices slices; /**< all zero: no layer is split */
+    ls_graph_blocks blocks; /**< all zero: it has all positions */
 };
 
 /** An empty graph, owned by the caller (ls_graph_close). */

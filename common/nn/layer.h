@@ -68,6 +68,8 @@ struct ls_layer {
     bool fuses_relu;       /**< honours relu_follows */
     bool masks_relu;       /**< in backward, too */
     bool fuses_relu_mask;  /**< honours input_relu */
+    bool writes_part;      /**< backward writes a part of its input's gradient; the other users of
+                                this input, of the same layer, the rest */
     bool integer_target;   /**< loss: the target is int32, of each position of the output */
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);
@@ -124,6 +126,10 @@ extern const ls_layer ls_layer_join;
 extern const ls_layer ls_layer_split_loss;
 extern const ls_layer ls_layer_block;
 extern const ls_layer ls_layer_gather;
+
+/** What passes between places that have parts of the positions (graph_context.h). */
+extern const ls_layer ls_layer_deal;
+extern const ls_layer ls_layer_collect;
 
 enum { LS_LAYER_TREES = 64 };
 

@@ -98,7 +98,7 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->gradient));
         for (int i = 0; i < node->input_count; i++)
             if (nodes[node->inputs[i]].wants_gradient && nodes[node->inputs[i]].last_use != n &&
-                node->layer != &ls_layer_block)
+                !node->layer->writes_part)
                 LS_TRY(take(context, LS_MEMORY_ACTIVATIONS,
                             node_bytes(graph, node->inputs[i], real, o->rows),
                             &my->input_scratch[i]));

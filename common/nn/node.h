@@ -24,6 +24,15 @@ typedef struct ls_layer_window {
     bool same;             /**< see above */
 } ls_layer_window;
 
+/** Which part of a sequence passes between the places that share its positions (graph_context.h).
+ */
+typedef struct ls_layer_exchange {
+    int place, places; /**< deal: whose part it takes, of how many */
+    int64_t heads;     /**< the part is of the channels, those of whole heads of so many; 0: of the
+                            positions */
+    int64_t ranges;    /**< with heads: the channels are so many equal ranges, of H heads each */
+} ls_layer_exchange;
+
 /** Options of a layer, given when it is added. A field that a layer does not use is 0. */
 typedef struct ls_layer_options {
     int64_t units;          /**< dense, conv, lstm, embedding: outputs; shortcut: channels;
@@ -48,6 +57,7 @@ typedef struct ls_layer_options {
     double forward_ns, backward_ns; /**< of a sample, where a layer is a time (bench/case) */
     int input;                      /**< input: number of the model's input; target: unused */
     ls_shape shape;                 /**< input, target: of one sample */
+    ls_layer_exchange exchange;     /**< deal, collect */
 } ls_layer_options;
 
 /** One use of a layer. */

@@ -53,6 +53,8 @@ ls_status ls_build_evaluation(ls_resources *r, int replica, ls_step_program *pro
             continue;
         ls_forward_node(&s, replica, 0, n);
         ls_step_sum_places(&s, replica, 0, n, false);
+        if (r->plan->context)
+            ls_all_to_all(&s, replica, 0, n, false);
     }
     return program->status;
 }

@@ -66,7 +66,7 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     *out = (runs){0};
     for (size_t i = 0; s->plan->servers.servers && ls_shard_range(s, member, i, &range); i++)
         LS_TRY(add_range(whole, range, out));
-    if (!s->plan->parts.count)
+    if (!s->plan->parts.count || s->plan->context) /* all have all */
         return LS_OK;
     const ls_graph_part *part = &s->plan->parts.parts[ls_place_of(s, member)];
     for (size_t i = 0; i < part->graph->variables.count; i++) {
@@ -110,7 +110,7 @@ static void append_squares(ls_step *s, int member, ls_range range)
 static void append_all_squares(ls_step *s, int member)
 {
     const bool served = s->plan->servers.servers, shares = s->plan->sharing;
-    const int place = ls_place_of(s, member);
+    const int place = ls_step_plan_group(s->plan, ls_place_of(s, member));
     ls_range range;
     for (size_t i = 0; served && ls_shard_range(s, member, i, &range); i++)
         append_squares(s, member, range);
@@ -162,7 +162,7 @@ static void send_sums(ls_step *s, int member)
 
 static bool has_exchange(const ls_step *s)
 {
-    return s->plan->servers.servers > 1 || s->plan->places > 1;
+    return s->plan->servers.servers > 1 || (s->plan->places > 1 && !s->plan->context);
 }
 
 /* The members that send their sums to others: all places, or all servers. */

@@ -18,9 +18,10 @@
 /* The place's group; NULL after a failure, or if the verb cannot act. */
 static const ls_planned_group *group_of(ls_step *s, const char *verb, int place)
 {
-    return ls_step_can(s, place < s->plan->group_count, verb,
+    const int group = ls_step_plan_group(s->plan, place);
+    return ls_step_can(s, group < s->plan->group_count, verb,
                        "has no buckets: the strategy does not declare .reduces")
-               ? &s->plan->groups[place]
+               ? &s->plan->groups[group]
                : NULL;
 }
 
@@ -32,8 +33,9 @@ int ls_buckets_of(ls_step *s, int place)
 
 ls_range ls_bucket(const ls_step *s, int place, int b)
 {
+    const int group = ls_step_plan_group(s->plan, place);
     const ls_buckets *buckets =
-        place < s->plan->group_count ? &s->plan->groups[place].buckets : NULL;
+        group < s->plan->group_count ? &s->plan->groups[group].buckets : NULL;
     return buckets && (size_t)b < buckets->count ? buckets->items[b] : (ls_range){0, 0};
 }
 
@@ -284,7 +286,7 @@ void ls_all_reduce(ls_step *s, int place, int b)
 
 ls_range ls_share(const ls_step *s, int member, int b)
 {
-    const ls_buckets *buckets = &ls_step_plan_group(s->plan, ls_place_of(s, member))->buckets;
+    const ls_buckets *buckets = &ls_step_planned_group(s->plan, ls_place_of(s, member))->buckets;
     return ls_bucket_share(buckets, (size_t)b, ls_step_plan_share(s->plan, member),
                            s->plan->sharing);
 }
@@ -380,21 +382,21 @@ ls_traffic ls_step_squares_traffic(const ls_step *s)
 ls_traffic ls_reduced_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
+    const int each = s->plan->context ? ls_members(s) : ls_replicas(s);
     ls_traffic sum = {0};
     for (int k = 0; k < s->plan->group_count; k++) {
         const ls_planned_group *g = &s->plan->groups[k];
         for (size_t b = 0; b < g->buckets.count; b++)
-            ls_traffic_add(&sum,
-                           job->allreduce->formula(ls_replicas(s), g->buckets.extents[b],
-                                                   ls_shards(s), g->layout),
-                           1);
+            ls_traffic_add(
+                &sum, job->allreduce->formula(each, g->buckets.extents[b], ls_shards(s), g->layout),
+                1);
     }
     return sum;
 }
 
 int ls_bucket_ahead(const ls_step *s, int place, int b)
 {
-    const ls_windows *windows = &ls_step_plan_group(s->plan, place)->windows;
+    const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
     return windows->buckets ? ls_windows_ahead(windows, b) : -1;
 }
 

@@ -207,7 +207,7 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
     ls_graph_parts parts = {0};
     ls_graph_part split = {0};
     ls_status status = LS_OK;
-    if (!job->place && !job->tensor && job->split_replicas > 1)
+    if (!job->place && !job->tensor && !job->context && job->split_replicas > 1)
         return sum_shares(job, has, count, out);
     if (!job->place && !job->tensor)
         return sum_group(job, NULL, 0, has, count, out);

@@ -24,7 +24,7 @@ static ls_status open_member(ls_resources *r, int index)
     const ls_step_plan *plan = r->plan;
     const ls_planned_member *planned = &plan->members[index];
     const ls_job *job = plan->job;
-    const ls_planned_group *group = ls_step_plan_group(plan, planned->place);
+    const ls_planned_group *group = ls_step_planned_group(plan, planned->place);
     const bool shadow = index >= plan->total;
     const int d = planned->replica;
     ls_member *m = &r->members[index];

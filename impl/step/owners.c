@@ -51,7 +51,7 @@ static bool owned_range(const ls_step_plan *plan, int member, size_t i, ls_range
     *out = (ls_range){0, part ? part->owned : plan->job->model->graph->variables.elements};
     if (!plan->sharing)
         return i == 0;
-    const ls_buckets *buckets = &ls_step_plan_group(plan, plan->members[member].place)->buckets;
+    const ls_buckets *buckets = &ls_step_planned_group(plan, plan->members[member].place)->buckets;
     if (i >= buckets->count)
         return false;
     *out = ls_bucket_share(buckets, i, ls_step_plan_share(plan, member), plan->sharing);

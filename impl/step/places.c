@@ -243,7 +243,7 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
     for (int p = 0; p < ls_places(s); p++)
         if (ls_graph_parts_have(parts_of(s), p, n))
             forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
-    if (!ls_step_is_summed(s, n, false))
+    if (!ls_step_is_summed(s, n, false) && !s->plan->context)
         ls_step_cross(s, replica, piece, n, false);
 }
 
@@ -277,7 +277,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
         if (ls_graph_parts_have(parts_of(s), p, n) &&
             ls_step_replica(s, member_at(s->plan, replica, p)))
             backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
-    if (!ls_step_is_summed(s, n, true))
+    if (!ls_step_is_summed(s, n, true) && !s->plan->context)
         ls_step_cross(s, replica, piece, n, true);
     for (size_t i = 0; i < parts->copy_count; i++)
         if (parts->copies[i].node == n)
@@ -313,7 +313,7 @@ int ls_bucket_node(const ls_step *s, int place, int b)
 /* The last bucket, in the order of the forward pass, that nodes before number `end` need. */
 static int need_before(const ls_step *s, int place, int end)
 {
-    const ls_windows *windows = &ls_step_plan_group(s->plan, place)->windows;
+    const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
     int least = (int)windows->buckets->count;
     for (int n = 0; n < end; n++) {
         const int here = local(s, place, n),
@@ -326,7 +326,7 @@ static int need_before(const ls_step *s, int place, int end)
 void ls_gather_for_node(ls_step *s, int place, int n, bool backward)
 {
     if (!can_divide(s, "ls_gather_for_node") ||
-        !ls_step_plan_group(s->plan, place)->windows.buckets)
+        !ls_step_planned_group(s->plan, place)->windows.buckets)
         return;
     const int buckets = ls_buckets_of(s, place);
     for (int b = need_before(s, place, n); !backward && b-- > need_before(s, place, n + 1);) {

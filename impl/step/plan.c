@@ -60,9 +60,9 @@ int ls_step_plan_share(const ls_step_plan *plan, int member)
     return plan->parts.count ? member / plan->places : member % plan->sharing;
 }
 
-const ls_planned_group *ls_step_plan_group(const ls_step_plan *plan, int place)
+const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int place)
 {
-    return &plan->groups[plan->parts.count ? place : 0];
+    return &plan->groups[plan->parts.count ? ls_step_plan_group(plan, place) : 0];
 }
 
 const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
@@ -75,6 +75,11 @@ const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
 int ls_step_plan_training(const ls_step_plan *plan)
 {
     return plan->servers.servers ? plan->replicas : plan->total;
+}
+
+int ls_step_plan_group(const ls_step_plan *plan, int place)
+{
+    return plan->context ? 0 : place;
 }
 
 int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage)
@@ -191,6 +196,8 @@ static ls_status plan_members(ls_step_plan *plan)
     if (job->tensor)
         LS_TRY(ls_graph_split_places(&plan->split, job->place, ls_job_stages(job),
                                      ls_job_across(job), &plan->parts));
+    if (job->context)
+        LS_TRY(ls_context_open(job->model->graph, plan->places, &plan->context, &plan->parts));
     if (job->tensor && job->place)
         plan->loss_place = job->place[job->model->graph->count - 1] * plan->parts.across;
     plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);
@@ -237,7 +244,7 @@ const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
                                      ls_layout *own_layout)
 {
     const int here = (int)job->device_count, places = ls_job_places(job);
-    if (!job->layout || places <= here)
+    if (!job->layout || places <= here || job->context)
         return job->layout;
     for (int d = 0; d < ls_job_replicas(job); d++)
         hosts[d] = job->layout->host[d * (places / here) + place / here];
@@ -259,11 +266,11 @@ static ls_status take_group(const ls_step_plan *plan, int first, int end, int st
 static ls_status plan_places(ls_step_plan *plan)
 {
     const ls_job *job = plan->job;
-    const int all = plan->replicas * plan->places;
-    for (int place = 0; place < plan->places; place++) {
+    const int all = plan->replicas * plan->places, groups = plan->context ? 1 : plan->places;
+    for (int place = 0; place < groups; place++) {
         ls_planned_group *g = &plan->groups[plan->group_count++];
         LS_TRY(ls_step_plan_buckets(job, ls_step_plan_part(plan, place), &g->buckets));
-        LS_TRY(take_group(plan, place, all, plan->places, g));
+        LS_TRY(take_group(plan, place, all, groups, g));
         LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
         g->layout = ls_step_plan_layout(job, place, g->hosts, &g->own_layout);
     }
@@ -393,5 +400,6 @@ void ls_step_plan_close(ls_step_plan *plan)
     free(plan->members);
     ls_ps_layout_close(&plan->servers);
     ls_graph_parts_close(&plan->parts);
+    ls_graph_close(plan->context);
     ls_graph_part_close(&plan->split);
 }

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "common/nn/graph_context.h"
 #include "common/nn/graph_split.h"
 #include "impl/buckets.h"
 #include "impl/ps/ps_layout.h"
@@ -68,6 +69,8 @@ typedef struct ls_step_plan {
     const ls_job *job;
     const ls_strategy *strategy;
     ls_graph_parts parts; /**< the model's, by place; count 0: the model is not divided */
+    ls_graph *context;    /**< the model of all places together, if these have parts of the
+                               positions (graph_context.h); else NULL */
     ls_graph_part split;  /**< the model with layers split into slices; graph NULL: none is */
     ls_ps_layout servers; /**< all zero: there are no servers */
     int holder;           /**< the member that owns the variables of all: a replica, or one more on
@@ -80,7 +83,8 @@ typedef struct ls_step_plan {
     ls_planned_member *members; /**< [all] */
     int *here;                  /**< [here_count] this process's of `total`, by rank */
     int here_count;
-    ls_planned_group *groups; /**< [group_count] by place; with shares, those of replicas, then, if
+    ls_planned_group *groups; /**< [group_count] by place, or one of all members, if places have
+                                   parts of the positions; with shares, those of replicas, then, if
                                    they are several, those between them; none if nothing is
                                    reduced */
     int group_count;
@@ -118,6 +122,9 @@ int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out);
 /** Number of members except shadows and servers; how busy servers are is in their report. */
 int ls_step_plan_training(const ls_step_plan *plan);
 
+/** The number of the group that has a place's buckets. */
+int ls_step_plan_group(const ls_step_plan *plan, int place);
+
 /** The channel between the places of a stage of a replica. */
 int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage);
 
@@ -131,7 +138,7 @@ int ls_step_plan_set(const ls_step_plan *plan, int member);
 int ls_step_plan_share(const ls_step_plan *plan, int member);
 
 /** The first group of a place's members. */
-const ls_planned_group *ls_step_plan_group(const ls_step_plan *plan, int place);
+const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int place);
 
 /** What a member has of the model: the part of its place, or all in slices; NULL: the model. */
 const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member);

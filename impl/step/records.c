@@ -47,10 +47,21 @@ typedef struct gradient {
     int64_t rows;        /* its samples */
 } gradient;
 
-/* The member that records a replica's loss. */
-static int loss_of(const ls_step_plan *plan, int replica)
+/* Losses of a replica: of the places' positions, if these are divided; else one. */
+static int losses_of(const ls_step_plan *plan)
 {
-    return replica * plan->places + plan->loss_place;
+    return plan->context ? plan->places : 1;
+}
+
+/* How many losses all replicas have; the members that record number d. */
+static int all_losses(const ls_step_plan *plan)
+{
+    return plan->replicas * losses_of(plan);
+}
+
+static int loss_of(const ls_step_plan *plan, int d)
+{
+    return plan->context ? d : d * plan->places + plan->loss_place;
 }
 
 /* Sets `at` and `width`; used [processes] must be zero. */
@@ -58,11 +69,11 @@ static void lay_out(reading *r, size_t *used)
 {
     r->decays = r->plan->split.graph ? (size_t)r->plan->split.graph->slices.splits + 1 : 1;
     r->width = REPLICAS + r->decays - 1;
-    for (int d = 0; d < r->plan->replicas; d++) {
+    for (int d = 0; d < all_losses(r->plan); d++) {
         size_t *its = &used[r->plan->members[loss_of(r->plan, d)].process];
         const size_t before = REPLICAS + r->decays - 1;
         r->at[d] = before + *its;
-        *its += LOSSES + ls_replicated_sums(r->job, d);
+        *its += LOSSES + ls_replicated_sums(r->job, d / losses_of(r->plan));
         r->width = before + *its > r->width ? before + *its : r->width;
     }
 }
@@ -101,8 +112,8 @@ static ls_status read_mark(reading *r, int index)
 static ls_status read_member(reading *r, int index)
 {
     ls_replica *replica = r->resources->members[index].replica;
-    const int d = index / r->plan->places;
-    const bool has_loss = d < r->plan->replicas && index == loss_of(r->plan, d);
+    const int d = index / (r->plan->places / losses_of(r->plan));
+    const bool has_loss = d < all_losses(r->plan) && index == loss_of(r->plan, d);
     const bool *took =
         has_loss && r->resources->served ? r->resources->served->clients[index].took : NULL;
     const int from = r->plan->holder >= 0 ? r->plan->holder : 0;
@@ -173,7 +184,7 @@ static double find_numbers(const reading *r, uint64_t k, double *decay)
             decays[i] += numbers[DECAY + i];
     }
     *decay = ls_replica_decay_sum(decays, r->decays);
-    for (int d = 0; d < r->plan->replicas; d++) {
+    for (int d = 0; d < all_losses(r->plan); d++) {
         const int process = r->plan->members[loss_of(r->plan, d)].process;
         r->each[d] = sent_by(r, process, k) + r->at[d] + LOSSES;
     }
@@ -207,6 +218,23 @@ static double loss_of_taken(const reading *r, int64_t batch)
     return sum * (double)batch / (double)samples + decay;
 }
 
+/* The loss of all replicas; where places have parts of the positions, these are summed first. */
+static double loss_of_all(const reading *r, int64_t batch)
+{
+    const int n = ls_job_replicas(r->job), each = losses_of(r->plan);
+    double sums[LS_JOB_REPLICAS];
+    const double *replicas[LS_JOB_REPLICAS];
+    if (each == 1)
+        return ls_slice_loss_sum(r->job, batch, r->each, n);
+    for (int d = 0; d < n; d++) {
+        sums[d] = *r->each[d * each];
+        for (int j = 1; j < each; j++)
+            sums[d] += *r->each[d * each + j];
+        replicas[d] = &sums[d];
+    }
+    return ls_slice_loss_sum(r->job, batch, replicas, n);
+}
+
 static void add_up(const reading *r, uint64_t k, ls_step_record *out)
 {
     const int64_t batch = batch_at(r, k);
@@ -215,7 +243,7 @@ static void add_up(const reading *r, uint64_t k, ls_step_record *out)
     if (r->job->ps.backups)
         out->loss = loss_of_taken(r, batch);
     else
-        out->loss = ls_slice_loss_sum(r->job, batch, r->each, ls_job_replicas(r->job)) + decay;
+        out->loss = loss_of_all(r, batch) + decay;
 }
 
 static int ends_before(const void *a, const void *b)
@@ -272,8 +300,9 @@ ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_
                            uint64_t *mark_ns)
 {
     const ls_job *job = run->job;
-    const size_t replicas = (size_t)ls_job_replicas(job), processes = (size_t)ls_job_processes(job);
-    reading r = {.plan = &ls_step_run_of(run)->plan,
+    const ls_step_plan *plan = &ls_step_run_of(run)->plan;
+    const size_t replicas = (size_t)all_losses(plan), processes = (size_t)ls_job_processes(job);
+    reading r = {.plan = plan,
                  .resources = &ls_step_run_of(run)->resources,
                  .job = job,
                  .first = first,

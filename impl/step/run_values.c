@@ -42,7 +42,7 @@ static ls_status broadcast_share(const ls_step_plan *plan, int m, size_t b, floa
     const ls_job *job = plan->job;
     const ls_graph_part *part = ls_step_plan_part(plan, m);
     const ls_range share =
-        ls_bucket_share(&ls_step_plan_group(plan, plan->members[m].place)->buckets, b,
+        ls_bucket_share(&ls_step_planned_group(plan, plan->members[m].place)->buckets, b,
                         ls_step_plan_share(plan, m), plan->sharing);
     if (!share.count)
         return LS_OK;
@@ -67,7 +67,7 @@ static ls_status gather_shares(ls_step_run *me, ls_values values, float *out)
                                              sizeof *packed)));
     ls_status status = LS_OK;
     for (int m = 0; m < count && job->comm; m++) {
-        const size_t buckets = ls_step_plan_group(plan, plan->members[m].place)->buckets.count;
+        const size_t buckets = ls_step_planned_group(plan, plan->members[m].place)->buckets.count;
         for (size_t b = 0; b < buckets && !status; b++)
             status = broadcast_share(plan, m, b, packed, out);
     }
@@ -81,6 +81,8 @@ ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
     const int own = ls_step_plan_own(plan), places = plan->places;
     if (me->resources.served)
         return ls_served_gather(&me->resources, values, out);
+    if (plan->context) /* each place has all */
+        return ls_resources_gather(&me->resources, own, 1, values, out);
     if (plan->groups->windows.buckets || (values == LS_AVERAGES && plan->sharing))
         return gather_shares(me, values, out);
     if (plan->parts.count && ls_step_plan_is_shared(plan))
@@ -288,16 +290,21 @@ static ls_status keep_values(const ls_step_run *me, int own, bool back, float **
     return status;
 }
 
-/* Sends the result of one process to all; in all others, accuracy is -1. */
-static ls_status share_result(const ls_job *job, ls_status mine, ls_evaluation *out)
+/* Sends the result of one process to all, in all others accuracy is -1; or the first replica's, of
+ * whose processes each has that of its positions. */
+static ls_status share_result(const ls_step_plan *plan, ls_status mine, ls_evaluation *out)
 {
+    const ls_job *job = plan->job;
     const size_t n = (size_t)ls_job_processes(job);
+    const size_t parts = plan->context ? (size_t)plan->places / job->device_count : 0;
     ls_evaluation *all;
     mine = ls_status_first(mine, ls_allocate("accuracy", &all, n, sizeof *all));
     ls_status status = ls_comm_bring(job->comm, mine, out, sizeof *out, all);
     for (size_t p = n; p-- > 0 && !status;)
         if (all[p].accuracy >= 0)
             *out = all[p];
+    for (size_t p = 1; p < parts && !status; p++)
+        ls_evaluation_add(&all[p], out);
     free(all);
     return status;
 }
@@ -328,5 +335,5 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     if (!status && values)
         status = keep_values(me, own, true, &values);
     free(values);
-    return ls_step_plan_is_shared(plan) ? share_result(run->job, status, out) : status;
+    return ls_step_plan_is_shared(plan) ? share_result(plan, status, out) : status;
 }

@@ -189,6 +189,12 @@ void ls_gather_for_node(ls_step *step, int place, int node, bool backward);
 void ls_sum_outputs(ls_step *step, int replica, int piece, int node);
 void ls_sum_input_gradients(ls_step *step, int replica, int piece, int node);
 
+/** Of a replica whose places have parts of the positions (graph_context.h), behind a node's pass:
+ * if the node deals a part to another place, that is sent there, or, backward, what a node has
+ * collected from other places is sent back; of an exchange's c nodes on each of c places, these are
+ * an all-to-all. Nothing for other nodes. */
+void ls_all_to_all(ls_step *step, int replica, int piece, int node, bool backward);
+
 /** A stage's pass over a micro-batch: the nodes of that place, over all its pieces. The loss is
  * part of the backward pass, which ends with the additions that it makes possible. */
 void ls_forward_stage(ls_step *step, int replica, int stage, int microbatch);
@@ -282,6 +288,9 @@ ls_traffic ls_halves_traffic(const ls_step *step);
 
 /** Of the sums between places, in all replicas. */
 ls_traffic ls_sums_traffic(const ls_step *step);
+
+/** Of the all-to-alls, in all replicas. */
+ls_traffic ls_all_to_all_traffic(const ls_step *step);
 
 /** Of boundaries between places, and of variables that several places use, in all replicas. */
 ls_traffic ls_border_traffic(const ls_step *step);

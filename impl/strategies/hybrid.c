@@ -36,7 +36,8 @@
     X("zero", zero, NULL, NULL,                                                                    \
       &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows)                     \
     X("tensor-parallel", tensor_parallel, ls_split_passes, ls_share_values,                        \
-      &ls_option_tensor_parallel_sequence)
+      &ls_option_tensor_parallel_sequence)                                                         \
+    X("context-parallel", context_parallel, NULL, NULL, NULL)
 /* clang-format on */
 #define ENTRY(word, name, passes, behind, ...)   {&ls_strategy_##name, passes, behind},
 #define WORD(word, ...)                          word,

@@ -45,6 +45,10 @@ lockstep_ok verify --strategy hybrid --hybrid-outer zero --hybrid-inner pipeline
     --model gpt:1-2-4-8-32 --data synthetic:18 --steps 2 --clip 0.05 --reduce fast,exact --micro-splits 2 $small
 rows "zero outside" "len(rows) == 4 and $same and len({r['equivalence']['digest'] for r in rows
     if r['case']['reduce'] == 'exact'}) == 1"
+# Sequences that are divided; a replica has no sample of the last batch.
+lockstep_ok verify --strategy hybrid --hybrid-inner context-parallel --devices 4 --model gpt:1-2-8-9-32 \
+    --data synthetic:7 --batch 6 --epochs 1 --allreduce ring $small
+rows "divided sequences" "len(rows) == 1 and $same"
 # Four devices that are ranks of one process.
 lockstep_ok verify --strategy hybrid --ranks 2 --devices 2 $mlp --batch 30 --steps 3 --reduce fast,exact $small
 rows "ranks" "len(rows) == 2 and $same and r['case']['ranks'] == 2"

@@ -43,6 +43,7 @@ cat >"$dir/configurations" <<T
 --strategy model-parallel --devices 2 --model twin-lstm:3 --data synthetic:20 --batch 10 --steps 2 --optimizer adam
 --strategy pipeline --devices 3 --pipeline-schedule 1f1b $small
 --strategy tensor-parallel --devices 3 $longer
+--strategy context-parallel --devices 2 --model gpt:1-2-4-8-32 --data synthetic:18 --batch 8 --epochs 2
 --strategy hybrid --devices 4 --cpu-devices 4 --hybrid-replicas 1 --hybrid-inner tensor-parallel --hybrid-stages 2 --model mlp:12-4-4-4-3 --data synthetic:50 --batch 20 --epochs 2
 --strategy hybrid --hybrid-outer zero --devices 4 --cpu-devices 4 --hybrid-inner tensor-parallel --zero-stage 3 --bucket-bytes 0 $longer
 --strategy hybrid --hybrid-outer zero --devices 4 --cpu-devices 4 --hybrid-inner pipeline --pipeline-microbatches 2 $longer

@@ -184,6 +184,12 @@ norm_partial 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --t
 vocabulary_tail 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-41
 label_local 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40
 largest_local 0 --strategy tensor-parallel --devices 2 --model gpt:1-2-8-8-40 --reduce exact --micro-splits 2
+kv_stale 0 --strategy context-parallel --devices 2 --model gpt:2-2-8-8-40
+positions_local 0 --strategy context-parallel --devices 2 --model gpt:1-2-8-8-40
+place_weighs_once 0 --strategy context-parallel --devices 2 --model gpt:1-2-8-9-40
+bucket_left_out 0 --strategy hybrid --hybrid-inner context-parallel --devices 4 --model gpt:1-2-8-8-40
+update_left_out 0 --strategy context-parallel --devices 2 --model gpt:1-2-8-8-40 --steps 1
+first_loss 0 --strategy context-parallel --devices 2 --model gpt:1-2-8-8-40
 norm_of_shard 0 --strategy zero --devices 3 --clip 0.01
 norm_of_shard 0 --strategy pipeline --devices 2 --clip 0.01 --reduce exact
 norm_of_shard 0 --strategy ps --ranks 4 --ps-servers 2 --clip 0.01

@@ -230,7 +230,8 @@ typedef struct fixture {
     ls_machine *machine;
     ls_device *device[DEVICES];
     ls_model *model, *shared; /* in the second one, two places share a variable */
-    ls_data *data, *data_of_shared;
+    ls_model *sequences;
+    ls_data *data, *data_of_shared, *data_of_sequences;
     ls_job job;
 } fixture;
 
@@ -326,6 +327,15 @@ static void check_shared(const ls_job *job, const fixture *f)
     check(&shares, "model-parallel", NULL, NULL);
 }
 
+/* Positions are divided over all devices, unevenly. */
+static void check_context(const ls_job *job, const fixture *f)
+{
+    ls_job divided = *job;
+    divided.model = f->sequences;
+    divided.data = f->data_of_sequences;
+    check(&divided, "context-parallel", NULL, NULL);
+}
+
 static void check_strategies(const ls_job *job, const fixture *f)
 {
     ls_job one = *job, apart = *job, overlapped = *job;
@@ -354,6 +364,7 @@ static void check_strategies(const ls_job *job, const fixture *f)
     check_shared(job, f);
     if (job->exact)
         return;
+    check_context(job, f);
     check(job, "independent", NULL, NULL);
     check(job, "gossip", NULL, NULL);
     check(job, "local-sgd", NULL, NULL);
@@ -406,6 +417,8 @@ static int open_all(void **state)
     must(ls_data_open("synthetic:50", &f.model->need, &f.data));
     must(ls_model_open("twin-lstm:3", &f.shared));
     must(ls_data_open("synthetic:50", &f.shared->need, &f.data_of_shared));
+    must(ls_model_open("gpt:1-4-8-9-16", &f.sequences));
+    must(ls_data_open("synthetic:50", &f.sequences->need, &f.data_of_sequences));
     f.job = (ls_job){.model = f.model,
                      .data = f.data,
                      .devices = f.device,
@@ -430,8 +443,10 @@ static int close_all(void **state)
     fixture *f = *state;
     ls_data_close(f->data);
     ls_data_close(f->data_of_shared);
+    ls_data_close(f->data_of_sequences);
     ls_model_close(f->model);
     ls_model_close(f->shared);
+    ls_model_close(f->sequences);
     for (int i = 0; i < DEVICES; i++)
         ls_device_close(f->device[i]);
     ls_machine_close(f->machine);

@@ -54,6 +54,9 @@ verify 3 --strategy single,tensor-parallel --devices 1,3 --model mlp:784-18-16-1
   --micro-splits 5
 verify 2 --strategy tensor-parallel --devices 3 --model gpt:1-3-12-8-32 "${split[@]}" --reduce fast,exact --micro-splits 3 \
   --clip 0.05
+# context-parallel: heads and positions, uneven; test_context_parallel_slow has more.
+verify 2 --strategy context-parallel --devices 2,3 --model gpt:1-4-8-9-32 --batch 5 --data synthetic:12 --epochs 1 \
+  --clip 0.05
 # All-reduces on their own queue (several cores per device), buckets of all sizes, captured or not.
 verify 36 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-16-10 \
   --data synthetic:129 --epochs 2 --bucket-bytes auto,0,2KiB --allreduce ring,direct,tree --capture no,yes

@@ -64,28 +64,81 @@ static ls_status positions_infer(ls_graph *graph, ls_node *node)
     return ls_graph_variable(graph, node, "weight", &weight);
 }
 
+/* A run of consecutive positions of all rows. */
+typedef struct run {
+    int64_t first, count; /* elements of one row's vectors: in the weight, and how many */
+    int64_t at;           /* element of x, of which it has rows x count */
+} run;
+
+enum { RUNS = 2 };
+
+/* All positions; or the blocks that are here (graph_context.h). Returns how many. */
+static int runs_of(const ls_layer_site *site, run out[RUNS])
+{
+    const ls_graph_blocks *blocks = &site->graph->blocks;
+    const int64_t width = site->node->shape.size[1];
+    out[0] = (run){.count = ls_shape_elements(&site->node->shape)};
+    for (int b = 0; b < RUNS && blocks->whole; b++)
+        out[b] = (run){.first = blocks->first[b] * width,
+                       .count = blocks->count[b] * width,
+                       .at = b ? site->rows * out[0].count : 0};
+    return blocks->whole ? RUNS : 1;
+}
+
+static void *at(const ls_layer_site *site, const void *memory, int64_t element)
+{
+    return (char *)memory + (size_t)element * site->kernels->table->real_bytes;
+}
+
 static ls_status positions_forward(const ls_layer_site *site, ls_op_list *ops)
 {
-    const ls_positions_forward_args args = {
-        .rows = site->rows,
-        .count = ls_shape_elements(&site->node->shape),
-        .x = site->input[0],
-        .weight = site->variable[0],
-        .y = site->output,
-    };
-    return ls_layer_put_positions_forward(site, &args, ops);
+    run runs[RUNS];
+    const int count = runs_of(site, runs);
+    for (int b = 0; b < count; b++) {
+        const ls_positions_forward_args args = {
+            .rows = site->rows,
+            .count = runs[b].count,
+            .x = at(site, site->input[0], runs[b].at),
+            .weight = at(site, site->variable[0], runs[b].first),
+            .y = at(site, site->output, runs[b].at),
+        };
+        LS_TRY(ls_layer_put_positions_forward(site, &args, ops));
+    }
+    return LS_OK;
+}
+
+/* Positions that are elsewhere have no gradient here. */
+static ls_status clear_others(const ls_layer_site *site, const run *runs, int count,
+                              ls_op_list *ops)
+{
+    const int64_t all = site->graph->blocks.whole * site->node->shape.size[1];
+    for (int64_t b = 0, end = 0; b <= count && all; b++) {
+        const ls_fill_args zeros = {.count = (b < count ? runs[b].first : all) - end,
+                                    .y = at(site, site->variable_gradient[0], end)};
+        if (zeros.count)
+            LS_TRY(ls_layer_put_fill(site, &zeros, ops));
+        end = b < count ? runs[b].first + runs[b].count : all;
+    }
+    return LS_OK;
 }
 
 static ls_status positions_backward(const ls_layer_site *site, ls_op_list *ops)
 {
-    const int64_t count = ls_shape_elements(&site->node->shape);
-    const ls_positions_backward_args args = {.rows = site->rows,
-                                             .count = count,
-                                             .dy = site->output_gradient,
-                                             .dweight = site->variable_gradient[0]};
-    const ls_add_args copy = {
-        .count = site->rows * count, .a = site->output_gradient, .y = site->input_gradient[0]};
-    LS_TRY(ls_layer_put_positions_backward(site, &args, ops));
+    run runs[RUNS];
+    const int count = runs_of(site, runs);
+    const ls_add_args copy = {.count = site->rows * ls_shape_elements(&site->node->shape),
+                              .a = site->output_gradient,
+                              .y = site->input_gradient[0]};
+    for (int b = 0; b < count; b++) {
+        const ls_positions_backward_args args = {
+            .rows = site->rows,
+            .count = runs[b].count,
+            .dy = at(site, site->output_gradient, runs[b].at),
+            .dweight = at(site, site->variable_gradient[0], runs[b].first),
+        };
+        LS_TRY(ls_layer_put_positions_backward(site, &args, ops));
+    }
+    LS_TRY(clear_others(site, runs, count, ops));
     return copy.y ? ls_layer_put_add(site, &copy, ops) : LS_OK;
 }
 

@@ -16,12 +16,13 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 static ls_status softmax_forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const int64_t positions = ls_shape_positions(&site->node->shape);
+    const int64_t whole = site->graph->blocks.whole; /* 0: all are here */
     const ls_softmax_cross_entropy_args args = {
         .rows = site->rows * positions,
         .classes = ls_shape_elements(&site->node->shape) / positions,
         .logits = site->input[0],
         .labels = site->target,
-        .scale = site->scale / (double)positions,
+        .scale = site->scale / (double)(whole ? whole : positions),
         .dlogits = site->input_gradient[0],
         .loss = site->loss,
     };

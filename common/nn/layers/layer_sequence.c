@@ -96,6 +96,7 @@ const ls_layer ls_layer_block = {
     .name = "block",
     .help = "a block of a sequence's positions",
     .inputs = 1,
+    .writes_part = true,
     .forward = block_forward,
     .backward = block_backward,
 };

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Replicas whose places have parts of the positions (graph_context.h): what passes between these.
+ * In one process a part is copied by the place that has it; between processes it is a message
+ * (message.c).
+ */
+#include "impl/step/build.h"
+
+#include <string.h>
+
+void ls_all_to_all(ls_step *s, int replica, int piece, int n, bool backward)
+{
+    if (ls_step_can(s, s->plan->context, "ls_all_to_all",
+                    "has no parts of sequences: the job's positions are not divided "
+                    "(ls_job.context)"))
+        ls_step_cross(s, replica, piece, n, backward);
+}
+
+/* Elements that pass at one attention, of one sample, one way: of q, k and v, and of its output,
+ * all but what place j has of its own heads. */
+static uint64_t exchanged(const ls_node *attention, int c)
+{
+    const int64_t T = attention->shape.size[0], C = attention->shape.size[1];
+    const int64_t H = attention->options.units;
+    int64_t own = 0;
+    for (int j = 0; j < c; j++)
+        own += ls_context_positions(T, j, c) * (C / H) * ls_context_heads(H, j, c);
+    return 4 * (uint64_t)(T * C - own);
+}
+
+/* Two all-to-alls forward, and as many backward, for each attention; each is c (c - 1) messages of
+ * a piece. */
+ls_traffic ls_all_to_all_traffic(const ls_step *s)
+{
+    const ls_graph *graph = ls_step_job(s)->model->graph;
+    const int c = ls_places(s), D = ls_replicas(s);
+    const uint64_t batch = (uint64_t)ls_replicated_batch(ls_step_job(s), s->batch_kind);
+    const uint64_t pieces = batch < (uint64_t)D ? batch : (uint64_t)D;
+    ls_traffic sum = {0};
+    for (int n = 0; n < graph->count; n++) {
+        if (strcmp(graph->nodes[n].layer->name, "attention") != 0)
+            continue;
+        sum.bytes_sent += 2 * batch * exchanged(&graph->nodes[n], c) * sizeof(float);
+        sum.messages_sent += 4 * pieces * (uint64_t)c * (uint64_t)(c - 1);
+    }
+    return sum;
+}

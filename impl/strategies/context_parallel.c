@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * context-parallel: one model whose sequences are divided over the devices by their positions
+ * (Jacobs et al., "DeepSpeed Ulysses", arXiv 2309.14509), for sequences that do not fit one device.
+ * Each device, a place, has all variables, and two blocks of the positions of every sequence:
+ * place j of c has blocks j and 2c - 1 - j of 2c. Only attention needs more than its own position.
+ * So before it an all-to-all gives each place q, k and v of all positions for some of the heads,
+ * and another one takes the outputs back; backward, the same of their gradients. The gradients of
+ * the variables are sums over positions: an all-reduce over all places.
+ *
+ * Each position's loss is scaled once, by 1 / (B T), wherever it is; so places with more positions
+ * weigh more, and there are only sums.
+ *
+ * Reduction order: that of the all-reduce algorithm over all devices, as `mirrored` has it, where
+ * device d c + j has the gradient of the positions of place j in replica d (of `hybrid`; else 0).
+ * Leaves out: exact mode, whose fixed tree has samples as leaves, and no blocks of positions;
+ * models with other layers than gpt; sums of libraries; a ring of keys and values, which would
+ * take more places than heads.
+ */
+#include "impl/step/step.h"
+#include "impl/strategies.h"
+
+#include <string.h>
+
+static void passes(ls_step *s, int replica)
+{
+    for (int p = 0; p < ls_pieces(s, replica); p++) {
+        for (int n = 0; n < ls_nodes(s); n++) {
+            ls_forward_node(s, replica, p, n);
+            ls_all_to_all(s, replica, p, n, false);
+        }
+        for (int n = ls_nodes(s); n-- > 0;) {
+            ls_backward_node(s, replica, p, n);
+            ls_all_to_all(s, replica, p, n, true);
+        }
+    }
+}
+
+static void build(ls_step *s)
+{
+    for (int r = 0; r < ls_replicas(s); r++)
+        passes(s, r);
+    for (int b = 0; b < ls_buckets_of(s, 0); b++)
+        ls_all_reduce(s, 0, b);
+    ls_clip_gradients(s);
+    for (int m = 0; m < ls_members(s); m++)
+        for (int b = 0; b < ls_buckets_of(s, 0); b++)
+            ls_update(s, m, ls_bucket(s, 0, b));
+}
+
+static ls_traffic formula(const ls_step *s)
+{
+    const ls_traffic exchanged = ls_all_to_all_traffic(s), sums = ls_reduced_traffic(s);
+    return (ls_traffic){exchanged.bytes_sent + sums.bytes_sent,
+                        exchanged.messages_sent + sums.messages_sent};
+}
+
+static void resolve(ls_job *job, int ranks)
+{
+    (void)ranks;
+    job->context = true;
+}
+
+static ls_status check(const ls_outline *o)
+{
+    if (o->job->exact)
+        return ls_fail(LS_CODE_USAGE, "option", "--reduce",
+                       "exact sums samples in a fixed tree, and context-parallel's gradients are "
+                       "sums over positions, too; use --reduce fast");
+    if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "context-parallel sums gradients in an order that is replayed, not a "
+                       "library's; use direct, ring, tree, halving-doubling, flat or auto");
+    return LS_OK;
+}
+
+const ls_strategy ls_strategy_context_parallel = {
+    .name = "context-parallel",
+    .help = "one model whose sequences are divided over the devices by their positions",
+    .equivalent = true,
+    .reduces = true,
+    .resolve = resolve,
+    .check = check,
+    .build = build,
+    .formula = formula,
+    .sum = ls_sum_by_algorithm,
+};

@@ -84,6 +84,8 @@ static bool is_beside(const ls_step_plan *plan, int member, int first)
 {
     if (plan->servers.servers)
         return true;
+    if (plan->context) /* each has all */
+        return member == first;
     if (!plan->sharing)
         return member / plan->places == first / plan->places;
     return plan->parts.count || ls_step_plan_set(plan, member) == ls_step_plan_set(plan, first);

@@ -102,7 +102,9 @@ pack_build() { # TO TEMPORARY
   if cmake --build "$2/build" --target kernel_times >"$2/log" 2>&1; then # only if cupti.h is here
     targets+=(kernel_times.so)
   fi
-  (cd "$2/build" && strip "${targets[@]}" && tar --owner=0 --group=0 -cf - "${targets[@]}") | xz --lzma2=preset=6,dict=128MiB >"$1/packed/build.tar.xz" # the programs have the same kernels
+  # The programs have the same kernels: a large dictionary.
+  (cd "$2/build" && strip "${targets[@]}" && tar --owner=0 --group=0 -cf - "${targets[@]}") |
+    xz --lzma2=preset=6,dict=128MiB >"$1/packed/build.tar.xz"
 }
 
 binaries=

@@ -49,7 +49,7 @@ static void test_tf32(void **state)
 }
 
 /* Products that are large enough for our own kernel, where the GPU runs it, in all layouts: no
- * error above 2^-22 of the terms' absolute sum. The name says which kernel it was. */
+ * error above 2^-21 of the terms' absolute sum. The name says which kernel it was. */
 static void check_large_product(fixture *f, const int64_t size[3], int layout, bool accumulate)
 {
     const int64_t m = size[0], n = size[1], k = size[2];
@@ -81,7 +81,7 @@ static void check_large_product(fixture *f, const int64_t size[3], int layout, b
         worst = fmax(worst, fabs((double)c[at] - sum) / limit);
     }
     print_message("off by %.1e at most\n", worst);
-    assert_true(worst <= 0x1p-22);
+    assert_true(worst <= 0x1p-21);
     free(a), free(b), free(c), free(before);
 }
 

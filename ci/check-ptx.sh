@@ -41,4 +41,4 @@ for file in "${files[@]}"; do
   [ -z "$spilled" ] || refuse "$file" "spills: ${spilled%%$'\n'*}"
 done
 [ "$failed" -eq 0 ] || exit 1
-echo "${#files[@]} files: $(cat "$folder"/*/*.ptx | grep -c '\.entry ') kernels as written, for ${1:-sm_90}"
+echo "${#files[@]} files: $(cat "$folder"/*/*.ptx | grep -c '\.entry ') kernels as written, for ${1:-sm_90} (gpu_product: sm_90a)"

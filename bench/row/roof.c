@@ -111,6 +111,9 @@ static void add_environment(char *key, size_t size)
     free(text);
 }
 
+/* Counts changes of a GPU's own kernels of products. */
+#define GPU_PRODUCTS "products 2"
+
 /* Everything that the figure depends on. */
 static void cache_key(const ls_machine *machine, const ls_device *device, ls_math math, char *key,
                       size_t size)
@@ -120,8 +123,8 @@ static void cache_key(const ls_machine *machine, const ls_device *device, ls_mat
     char version[32];
     if (d->name.kind == LS_DEVICE_GPU) {
         const ls_gpu *gpu = ls_machine_gpu(machine, d->name.index);
-        snprintf(key, size, "%s|%s|%s|%s|%s", info->host, gpu->name, gpu->pci, info->driver,
-                 ls_math_words[math]);
+        snprintf(key, size, "%s|%s|%s|%s|%s|" GPU_PRODUCTS, info->host, gpu->name, gpu->pci,
+                 info->driver, ls_math_words[math]);
     } else {
         snprintf(key, size, "%s|%s|%s|%s|cpu|oneDNN %s %s|%d cores", info->host, info->cpu,
                  info->cpu_identity, info->isa, ls_kernel_library_version(version),

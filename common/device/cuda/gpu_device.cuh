@@ -97,14 +97,14 @@ __device__ static inline void ls_gpu_await_copies()
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/* ---- Compute capability 9.0 alone (PTX ISA: mbarrier, setmaxnreg, wgmma) -----------------------
+/* ---- Compute capability 9.0 (PTX ISA: mbarrier, setmaxnreg, wgmma) -----------------------------
  */
 
 /* x as the sum of two numbers of 11 bits (tf32), but for 2^-23 of it at most. Where x is infinite,
  * the second is NaN. */
 __device__ static inline void ls_gpu_split_tf32(float x, unsigned &high, unsigned &low)
 {
-    high = __float_as_uint(x) & 0xFFFFE000u;
+    high = (__float_as_uint(x) + 0x1000u) & 0xFFFFE000u; /* to nearest */
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(low) : "f"(x - __uint_as_float(high)));
 }
 

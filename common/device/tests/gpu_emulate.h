@@ -332,8 +332,8 @@ static int ls_gpu_launch_with(void *stream, unsigned blocks, unsigned threads,
 template <typename... Parameters> static int ls_gpu_allow_shared(void (*)(Parameters...), size_t)
 {
 #ifdef LOCKSTEP_FAKE_GPU
-    enum { INVALID_VALUE = 1 }; /* as CUDA numbers it */
-    return INVALID_VALUE;
+    enum { INVALID_DEVICE_FUNCTION = 98 }; /* as CUDA numbers it */
+    return INVALID_DEVICE_FUNCTION;
 #else
     return 0;
 #endif
@@ -343,7 +343,7 @@ static inline void ls_gpu_split_tf32(float x, unsigned &high, unsigned &low)
 {
     float above;
     memcpy(&high, &x, sizeof x);
-    high &= 0xFFFFE000u;
+    high = (high + 0x1000u) & 0xFFFFE000u;
     memcpy(&above, &high, sizeof above);
     const float below = x - above;
     memcpy(&low, &below, sizeof low);
@@ -397,7 +397,7 @@ static inline void ls_gpu_begin_group()
 {
 }
 
-/* At once; the sums are exact, then rounded, which the hardware cuts. */
+/* At once. Sums are exact, then rounded; the hardware cuts them. */
 static inline void ls_gpu_multiply_group(const unsigned a[4], const float *b, int unit,
                                          float (&c)[LS_GPU_GROUP_SUMS], bool add)
 {

@@ -180,7 +180,7 @@ typedef struct ls_gpu_rest {
     float *parts; /**< [pieces,rows,columns]; NULL: c is whole */
     int pieces;
     int64_t rows, columns;
-    bool accumulate;   /**< c is added to, if there are pieces */
+    bool accumulate;   /**< c is added to: by the pieces, or by ls_gpu_tile_product */
     const float *bias; /**< [columns]; NULL: none */
     bool relu;
     const float *mask; /**< [rows,columns]; NULL: none */

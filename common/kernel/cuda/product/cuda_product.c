@@ -8,8 +8,8 @@
  * The library's epilogue adds a bias alone to a large product, from an aligned copy: the heuristic
  * derives its alignment from the bias's address (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_POINTER), no
  * preference sets it, and kernels that read 16 bytes at a time fault on others (pytorch, pull
- * request 194497). Else one kernel after the product applies bias, ReLU and mask, and adds the
- * pieces of a sum.
+ * request 194497). Our own kernel does what follows itself, unless its sum has pieces. Else one
+ * kernel after the product applies bias, ReLU and mask, and adds the pieces of a sum.
  */
 #include "common/kernel/cuda/product/cuda_product_parts.h"
 
@@ -138,8 +138,10 @@ cublasStatus_t ls_product_multiply(const ls_cuda_product *p, const ls_cuda_opera
 {
     const float before = on->accumulate && !p->parts ? 1 : 0;
     void *c = p->parts ? p->parts : on->c;
+    if (p->tiles && scale == 0 && !p->parts) /* c stays, and the kernels are loaded */
+        return CUBLAS_STATUS_SUCCESS;
     if (p->tiles)
-        return scale == 0 ? CUBLAS_STATUS_SUCCESS : multiply_tiles(p, on, stream);
+        return multiply_tiles(p, on, stream);
     const ls_add_args copy = {.count = p->spec.gemm.n, .a = p->spec.bias, .y = p->bias};
     if (ls_product_has_epilogue(p) && ls_gpu_add(stream, &copy))
         return CUBLAS_STATUS_EXECUTION_FAILED;

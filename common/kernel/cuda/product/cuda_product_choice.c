@@ -38,7 +38,7 @@ typedef struct candidate {
     bool tiles; /* our own kernel; else the library's algorithm */
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
-    double cost; /* by the model; any_order: the library's order, behind tiles */
+    double cost; /* by the model; any_order: the library's order */
 } candidate;
 
 /* What the heuristic returns for some reduction schemes and all numbers of pieces, without what
@@ -193,12 +193,16 @@ static ls_status ask(candidate_list *l, cublasLtMatmulPreference_t preference)
     return LS_OK;
 }
 
-/* Whether our own kernel runs on the current device. */
-static bool has_tiles(void)
+/* Whether our own kernel runs on the current device: not if nothing was compiled for it. */
+static ls_status has_tiles(const ls_cuda_product *p, bool *out)
 {
-    const bool loaded = ls_gpu_load_tile_product() == 0;
-    cudaGetLastError(); /* where it does not run, that is no failure */
-    return loaded;
+    const cudaError_t error = (cudaError_t)ls_gpu_load_tile_product();
+    *out = error == cudaSuccess;
+    if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction) {
+        cudaGetLastError(); /* the next launch must not report it */
+        return LS_OK;
+    }
+    return ls_cuda_check(ls_device_describe(p->device)->text, "load a product's kernels", error);
 }
 
 /* Our own kernel, with the product's present pieces, if that fills half of the multiprocessors. */
@@ -209,18 +213,19 @@ static void add_tiles(candidate_list *l)
     const ls_product_size size = size_of(p);
     const int here = multiprocessors_of(p);
     const double cost = ls_product_tiles_cost(&size, !g->transpose_a, g->transpose_b, here);
-    const bool roof =
-        p->spec.any_order && cost < ls_product_cost(&size, (ls_product_tile){128, 128}, here);
-    if (2 * ls_product_tiles(&size) >= here && (!p->spec.any_order || roof))
-        add_candidate(l,
-                      &(candidate){.pieces = p->pieces, .tiles = true, .cost = roof ? -1 : cost});
+    if (2 * ls_product_tiles(&size) >= here && g->m <= INT32_MAX && g->n <= INT32_MAX &&
+        g->k <= INT32_MAX)
+        add_candidate(l, &(candidate){.pieces = p->pieces, .tiles = true, .cost = cost});
 }
 
 static ls_status ask_all(candidate_list *l, cublasLtMatmulPreference_t preference)
 {
-    const bool tiles = l->product->spec.math == LS_MATH_FLOAT32 && has_tiles();
+    const ls_cuda_product_spec *spec = &l->product->spec;
+    bool tiles = false;
+    if (spec->math == LS_MATH_FLOAT32 && !spec->any_order)
+        LS_TRY(has_tiles(l->product, &tiles));
     LS_TRY(set_preference(l->product, preference, l->schemes));
-    for (int32_t pieces = 1; may_cut(&l->product->spec, pieces); pieces *= 2) {
+    for (int32_t pieces = 1; may_cut(spec, pieces); pieces *= 2) {
         LS_TRY(ls_product_lay_out(l->product, pieces));
         LS_TRY(ask(l, preference));
         if (tiles)
@@ -236,6 +241,7 @@ static ls_status list_candidates(void *context)
     const ls_blas_functions *call = &l->product->blas->call;
     cublasLtMatmulPreference_t preference;
     l->count = 0;
+    l->product->tiles = false;
     LS_TRY(ls_blas_check(l->product->blas, call->cublasLtMatmulPreferenceCreate(&preference),
                          "state a preference"));
     ls_status status = ask_all(l, preference);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which kernel computes a product: the models of their times against an H100. And our own kernel
- * (gpu_product.cu), emulated: within 2^-22 of the terms' absolute sum, wherever matrices lie.
+ * (gpu_product.cu), emulated: random products within 2^-22 of the terms' absolute sum, wherever
+ * matrices lie.
  */
 #pragma once
 
@@ -62,8 +63,7 @@ static void test_tiles_cost(void **state)
     }
 }
 
-/* ---- Our own kernel of products
- * ------------------------------------------------------------------
+/* ---- Our own kernel of products ----------------------------------------------------------------
  */
 
 typedef struct tiles_case {
@@ -134,13 +134,24 @@ static void check_tiles(const tiles_case *t, int layout)
     free(a), free(b), free(c), free(bias), free(mask), free(got), free(moved);
 }
 
-/* Sizes on both sides of a tile, a slice and 16 bytes, in all layouts; what follows the product. */
+/* What is not finite reaches c. */
+static void check_infinite(void)
+{
+    float a[4] = {1, INFINITY, NAN, 2}, b[2] = {1, 2}, c[4];
+    const ls_gemm_args gemm = {.m = 4, .n = 1, .k = 1, .a = a, .b = b};
+    const ls_gpu_rest rest = {.pieces = 1, .rows = 4, .columns = 1, .relu = true, .c = c};
+    assert_int_equal(ls_gpu_tile_product(NULL, &gemm, &rest), 0);
+    assert_true(c[0] == 1 && !isfinite(c[1]) && !isfinite(c[2]) && c[3] == 2);
+}
+
+/* Sizes on both sides of a tile, a slice and 16 bytes, more slices than there is room for twice, in
+ * all layouts; what follows the product. */
 static void test_tiles(void **state)
 {
     static const tiles_case cases[] = {
         {1, 1, 1, 1, false, false, false, false},
         {130, 6, 33, 1, false, true, true, false},
-        {20, 8, 196, 1, true, false, false, true},
+        {20, 8, 300, 1, true, true, false, true},
         {5, 132, 20, 2, false, false, false, false},
     };
     (void)state;
@@ -148,4 +159,5 @@ static void test_tiles(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int layout = 0; layout < 4; layout++)
             check_tiles(&cases[i], layout);
+    check_infinite();
 }

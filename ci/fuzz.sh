@@ -64,7 +64,7 @@ done
 
 fuzz models 4096 bench/tests/fuzz_graph.c bench/case/{graph_file,graph_layer,yaml_file}.c \
     common/nn/{graph,layers,models,optimizer,variables}.c common/nn/models/*.c \
-    $(find common/nn/layers -name 'layer_*.c' ! -name layer_split.c | sort) \
+    $(find common/nn/layers -name 'layer_*.c' ! -name 'layer_split*.c' ! -name layer_exchange.c ! -name layer_sequence.c | sort) \
     common/data/{raw,safetensors,safetensors_write}.c common/base/{declared,digest,escape,grow,log,numbers,philox,registry,status}.c
 
 # The schema as a text, as ci/cmake/EmbeddedTexts.cmake writes it.

@@ -24,22 +24,31 @@
  * that a case has with the values of the earlier ones. */
 static const struct axis {
     const char *strategy, *option;
-    const char *values[10];
+    const char *values[15];
 } axes[] = {
     {"towers", "towers-staged", {"no", "yes"}},
-    {"mirrored", "allreduce", {"ring", "halving-doubling", "tree", "hierarchical", "flat"}},
+    {"mirrored",
+     "allreduce",
+     {"ring", "halving-doubling", "tree", "hierarchical", "flat", "canonical"}},
     {"mirrored", "bucket-bytes", {"auto", "1GiB"}},
     {"zero", "zero-stage", {"1", "2", "3"}},
     {"pipeline", "pipeline-microbatches", {"2", "4", "8", "16"}},
     {"pipeline", "pipeline-schedule", {"gpipe", "1f1b"}},
-    {"hybrid", "hybrid-replicas", {"2", "4", "8", "16", "32", "64", "128", "256", "512"}},
-    {"hybrid", "hybrid-inner", {"model-parallel", "pipeline", "tensor-parallel", "zero"}},
+    {"tensor-parallel", "tensor-parallel-sequence", {"no", "yes"}},
+    {"hybrid",
+     "hybrid-replicas",
+     {"2", "3", "4", "5", "6", "8", "12", "16", "32", "64", "128", "256", "512"}},
+    {"hybrid",
+     "hybrid-inner",
+     {"model-parallel", "pipeline", "tensor-parallel", "context-parallel", "zero"}},
     {"hybrid", "pipeline-microbatches", {"4", "16"}}, /* of stages of split layers: the default */
     {"hybrid", "hybrid-stages", {"1", "2", "4", "8"}},
+    {"hybrid", "tensor-parallel-sequence", {"no", "yes"}},
+    {"hybrid", "hybrid-outer", {"mirrored", "zero"}},
     {"hybrid", "zero-stage", {"1", "3"}},
     {"ps", "ps-mode", {"sync", "async", "ssp"}},
 };
-enum { AXES = sizeof axes / sizeof *axes, VALUES = 10 };
+enum { AXES = sizeof axes / sizeof *axes, VALUES = sizeof axes->values / sizeof *axes->values };
 
 ls_status ls_advising_set(ls_case *one, const char *name, const char *value)
 {

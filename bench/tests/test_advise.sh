@@ -39,7 +39,7 @@ options="--hybrid-inner tensor-parallel --hybrid-replicas 2 --hybrid-stages 2"
 # shellcheck disable=SC2086
 lockstep_ok predict $eight $link $options --results none --format jsonl
 rows "three axes are tried, and a case has the rate and memory that predict gives" "[(x['samples_per_s'], x['memory'])
-    for x in old('advice')[0]['ranking'] if x['options'] == '--hybrid-replicas 2 --hybrid-stages 2'] ==
+    for x in old('advice')[0]['ranking'] if x['options'] == '--hybrid-replicas 2 --hybrid-stages 2 --tensor-parallel-sequence no --hybrid-outer mirrored'] ==
     [(r['time']['samples_per_s'], max(d['formula']['peak'] for d in r['memory']['devices']))]"
 
 # shellcheck disable=SC2086

@@ -521,7 +521,7 @@ expect "layouts: in words" grep -qxF "## 2 x 2 x 1 pipeline is fastest: 4 ms; 2 
     layouts/report.md
 expect "shares: steps that cannot be told apart" grep -q \
     '^## zero stage 3 on 4 devices holds 40% of what mirrored holds; which is faster cannot be told' layouts/report.md
-expect "yes and no have their option's name" grep -q '^| zero stage=3 reshard=true on 4 ' layouts/report.md
+expect "yes and no have their option's name" grep -q '^| zero stage=3 reshard=yes on 4 ' layouts/report.md
 expect "late: one picture" [ -s layouts/lead.csv -a -s layouts/staleness.csv -a ! -e layouts/lead-2.csv ]
 expect "late: of the other it is said" grep -qE '^- .*lead.*: rows of mlp, synthetic, global batch 32.*, which have 0: 1$' layouts/report.md
 expect "bandwidth: a line each, at one latency" [ "$(grep -cE '^"(mirrored|towers)",(10|100),[3489],' \

@@ -108,12 +108,16 @@ static void list_names(const reading *r, char text[WORDS])
                                  r->places[n].name);
 }
 
+/* "lstm0" finds "lstm0/a", too, which has the variables. */
 static ls_status find_node(const reading *r, const char *key, const char *name, int *out)
 {
-    char names[WORDS];
-    for (*out = 0; *out < r->graph->count; ++*out)
-        if (strcmp(r->places[*out].name, name) == 0)
-            return LS_OK;
+    char names[WORDS], owner[LS_NODE_NAME];
+    snprintf(owner, sizeof owner, "%.30s/a", name);
+    const char *const names_of[] = {name, owner};
+    for (int i = 0; i < 2; i++)
+        for (*out = 0; *out < r->graph->count; ++*out)
+            if (strcmp(r->places[*out].name, names_of[i]) == 0)
+                return LS_OK;
     if (is_given(r, name))
         return ls_yaml_refuse(r->file,
                               "%s: '%.40s' does not stand above this layer, and a layer takes only "
@@ -358,7 +362,9 @@ static ls_status read_training(reading *r, struct fy_node *root)
     char names[WORDS];
     const char *data = ls_yaml_member_text(file, root, "data");
     if (!data)
-        return ls_yaml_refuse(file, "data is missing: what it trains on where --data is not given");
+        return ls_yaml_refuse(file,
+                              "data is missing: a file says what its model trains on, also where "
+                              "--data is given");
     if (!ls_registry_find(&ls_data_sources, data, strcspn(data, ":")) ||
         strlen(data) >= sizeof out->data)
         return ls_yaml_refuse(file, "data: '%.40s' is no data set; valid are: %s", data,

@@ -93,13 +93,45 @@ static bool begins_key(const char *text, const char *at)
            (!at[1] || strchr(" \t\r\n", at[1]));
 }
 
+/* A mark of the byte order may come first. */
+static const char *skip_order_mark(const char *text)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    return strncmp(text, mark, sizeof mark - 1) == 0 ? text + sizeof mark - 1 : text;
+}
+
+/* Whether a line is a mark, "---" or "...", and what follows is apart. */
+static bool is_mark(const char *line, const char *mark)
+{
+    return strncmp(line, mark, 3) == 0 && (!line[3] || strchr(" \t\r\n", line[3]));
+}
+
+/* Looks at where a second document begins, if one does. */
+static bool has_second(ls_yaml_file *file)
+{
+    bool begun = false, ended = false; /* the first */
+    file->line = file->column = 1;
+    for (const char *line = skip_order_mark(file->text); *line; file->line++) {
+        const char *word = line + strspn(line, " \t\r");
+        const bool begins = is_mark(line, "---"), ends = is_mark(line, "...");
+        const bool empty = !*word || *word == '\n' || *word == '#';
+        if ((begins && begun) || (ended && !ends && !empty))
+            return true;
+        ended = ended || (ends && begun);
+        begun = begun || (!ends && !empty);
+        line = strchr(line, '\n');
+        if (!line++)
+            return false;
+    }
+    return false;
+}
+
 const char *ls_yaml_unsafe(const char *text, size_t length, int *line, int *column)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* of byte order; may come first */
-    if (strncmp(text, mark, sizeof mark - 1) == 0)
-        text += sizeof mark - 1, length -= sizeof mark - 1;
+    const char *end = text + length;
+    text = skip_order_mark(text);
     *line = 1;
-    for (const char *c = text, *begin = text; c < text + length; c++) {
+    for (const char *c = text, *begin = text; c < end; c++) {
         *column = (int)(c - begin) + 1;
         if (!*c || ((unsigned char)*c < ' ' && !strchr("\t\r\n", *c)))
             return "has a control character here";
@@ -122,6 +154,8 @@ static ls_status make_document(ls_yaml_file *file, struct fy_diag *diagnostics)
     const char *unsafe = ls_yaml_unsafe(file->text, file->length, &file->line, &file->column);
     if (unsafe)
         return ls_yaml_refuse(file, "%s", unsafe);
+    if (has_second(file))
+        return ls_yaml_refuse(file, "begins a second document here, and one is read");
     file->line = file->column = 1;
     file->document = fy_document_build_from_string(&config, file->text, file->length);
     const struct fy_diag_error *error = fy_diag_errors_iterate(diagnostics, &previous);

@@ -40,7 +40,13 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
     if (!status)
         status = ls_places_check(graph, place, (int)places);
     free(place);
-    return status;
+    if (!job->tensor || ls_status_code(status) != LS_CODE_USAGE)
+        return status;
+    ls_status_free(status);
+    return ls_fail(LS_CODE_USAGE, "option", "--hybrid-stages",
+                   "the model's layers cannot be cut into %lld stages, and pairs of split layers "
+                   "stay in one; use fewer",
+                   (long long)places);
 }
 
 static ls_status check_model_case(const ls_case *one, const ls_model *model, int hosts)

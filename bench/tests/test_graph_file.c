@@ -154,6 +154,27 @@ static void test_listed(void **state)
     }
 }
 
+/* Layers that share are named after the one that has the variables, which its plain name finds. */
+static void test_shared_names(void **state)
+{
+    static const char text[] =
+        "{data: text, input: [8], layers: [embedding: {units: 12, tokens: 20, name: e}, dense: "
+        "{units: 12, each_position: yes}, dense: {units: 12, each_position: yes, shares: dense0}, "
+        "dense: {units: 12, each_position: yes, shares: dense0}, add: dense0, dense: {units: 20, "
+        "each_position: yes, shares: e, bias: no}, softmax_cross_entropy]}";
+    static const char *const names[] = {"input0",   "e",    "dense0/a", "dense0/b",
+                                        "dense0/c", "add0", "e/b",      "softmax_cross_entropy0"};
+    ls_model *model;
+    char name[LS_NODE_NAME];
+    (void)state;
+    must(open_text(text, &model));
+    assert_int_equal(model->graph->count, sizeof names / sizeof *names);
+    for (int n = 0; n < model->graph->count; n++)
+        assert_string_equal(ls_graph_node_name(model->graph, n, name), names[n]);
+    assert_int_equal(model->graph->nodes[5].inputs[1], 2);
+    ls_model_close(model);
+}
+
 static void test_residual(void **state)
 {
     ls_model *model;
@@ -230,7 +251,12 @@ static void test_file_refused(void **state)
     refused("%\xed: \xed\xf1", "1:1", "has a line that begins with %"); /* an endless loop */
     refused("? add : ? x", "1:1", "has a key here that begins with ?"); /* a crash */
     refused("# why ? is taken\ndata: \x01", "2:7", "has a control character here");
-    refused("input: [3]\n", "1:1", "data is missing");
+    refused("input: [3]\n", "1:1", "data is missing: a file says");
+    refused("# one\n---\ndata: synthetic\n...\n# two\n---\ndata: text\n", "6:1",
+            "a second document");
+    refused("data: synthetic\n--- {}\n", "2:1", "a second document");
+    refused("data: synthetic\n...\ninput: [3]\n", "3:1", "a second document");
+    refused("\xef\xbb\xbf# one\n---\ndata: nowhere\n...\n", "3:7", "'nowhere' is no data set");
     refused("data: nowhere\n", "1:7", "'nowhere' is no data set; valid are: fashion-mnist");
     refused("data: *x\n", "1:", "");
     refused("data: synthetic\noptimizer: adamm\n", "2:12", "adamm");
@@ -341,11 +367,11 @@ static void test_files_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shipped),       cmocka_unit_test(test_listed),
-        cmocka_unit_test(test_residual),      cmocka_unit_test(test_many_ways),
-        cmocka_unit_test(test_file_refused),  cmocka_unit_test(test_layers_refused),
-        cmocka_unit_test(test_links_refused), cmocka_unit_test(test_tokens_refused),
-        cmocka_unit_test(test_files_refused),
+        cmocka_unit_test(test_shipped),        cmocka_unit_test(test_listed),
+        cmocka_unit_test(test_shared_names),   cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_many_ways),      cmocka_unit_test(test_file_refused),
+        cmocka_unit_test(test_layers_refused), cmocka_unit_test(test_links_refused),
+        cmocka_unit_test(test_tokens_refused), cmocka_unit_test(test_files_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

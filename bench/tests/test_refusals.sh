@@ -206,10 +206,21 @@ refused 2 '--micro-splits|fewer|3 devices' $split --strategy tensor-parallel --d
 refused 2 '--micro-splits|32 columns|40' $split --reduce exact --micro-splits 40
 refused 2 '--micro-splits|concerns no case' $split --strategy tensor-parallel --devices 2 --micro-splits 4
 refused 2 '--zero-stage|stages' $split --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 --hybrid-outer zero --zero-stage 3 --devices 8
+refused 2 '--zero-stage|--hybrid-outer zero' $split --strategy hybrid --hybrid-inner tensor-parallel --zero-stage 3 --devices 4
+refused 2 '--hybrid-stages|8 stages' $split --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 8 --devices 16
 refused 2 '--micro-splits|missing|2 devices' $split --strategy tensor-parallel --devices 2 --reduce exact
 refused 2 '--allreduce|library' $split --strategy tensor-parallel --devices 2 --allreduce library
 refused 2 '--tensor-parallel-sequence|exact' $split --strategy tensor-parallel --devices 2 --reduce exact --micro-splits 2 --tensor-parallel-sequence yes
 refused 2 '--tensor-parallel-sequence|use gpt' $split --strategy tensor-parallel --devices 2 --tensor-parallel-sequence yes
+sequence() { # NODE LAYERS: layers between wpe and the head that are no blocks of positions, by NODE
+    echo "{data: text, input: [8], layers: [embedding: {units: 4, tokens: 9, name: wte}, positions: {name: wpe}, $2,
+        dense: {units: 4, each_position: yes}, dense: {units: 4, each_position: yes}, dense: {units: 9,
+        each_position: yes, shares: wte, bias: no}, softmax_cross_entropy]}" >graph.yaml
+    refused 2 "--tensor-parallel-sequence|$1 is no layer of blocks" run --model graph:graph.yaml --data synthetic:100 \
+        --results none --strategy tensor-parallel --devices 2 --tensor-parallel-sequence yes
+}
+sequence other 'embedding: {units: 4, tokens: 9, from: input0, name: other}, add: wpe'
+sequence qkv 'dense: {units: 12, each_position: yes, name: qkv}, attention: 2, layer_norm'
 refused 2 '3 positions|4 devices' run --model gpt:2-4-16-3-8 --data synthetic:100 --results none --strategy tensor-parallel --devices 4 --tensor-parallel-sequence yes
 refused 2 'wte has 3 tokens|4|at most 3' run --model gpt:2-4-16-8-3 --data synthetic:100 --results none --strategy tensor-parallel --devices 4
 refused 2 '2 heads|3' run --model gpt:2-2-16-8-64 --data synthetic:100 --results none --strategy tensor-parallel --devices 3

@@ -187,11 +187,14 @@ const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_N
         use = other == n ? uses : use;
         uses++;
     }
-    const char *name = node->options.name;
-    int used = *name ? snprintf(text, LS_NODE_NAME, "%s", name)
-                     : snprintf(text, LS_NODE_NAME, "%.28s%d", node->layer->name,
-                                index_of_kind(graph, &graph->nodes[owner]));
-    if (uses > 1 && used > 0 && !*name)
+    const bool named = *node->options.name;
+    const ls_node *its = &graph->nodes[owner];
+    const char *name = its->options.name; /* that of the variables */
+    int used = named   ? snprintf(text, LS_NODE_NAME, "%s", node->options.name)
+               : *name ? snprintf(text, LS_NODE_NAME, "%.28s", name)
+                       : snprintf(text, LS_NODE_NAME, "%.28s%d", its->layer->name,
+                                  index_of_kind(graph, its));
+    if (uses > 1 && used > 0 && !named)
         snprintf(text + used, LS_NODE_NAME - (size_t)used, "/%c", 'a' + use % 26);
     return text;
 }

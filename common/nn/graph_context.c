@@ -47,7 +47,7 @@ static bool is(const ls_node *node, const char *layer)
 /* Whether a node computes each position alone, or is an attention. */
 static bool takes_positions(const ls_node *node)
 {
-    static const char *const alone[] = {"embedding", "positions", "layer_norm",
+    static const char *const alone[] = {"embedding", "positions", "layer_norm", "relu",
                                         "gelu",      "add",       "attention"};
     const ls_shape *shape = &node->shape;
     if (node->layer->role == LS_LAYER_INPUT)

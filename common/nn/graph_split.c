@@ -28,13 +28,14 @@ static bool is_lone_dense(const ls_graph *g, int n)
     return lone;
 }
 
-/* The only node that takes the output of node n, as its first input; -1: none. */
+/* The node after node n, if it alone takes the output of n, and nothing else; -1: it does not. */
 static int only_user(const ls_graph *g, int n)
 {
-    for (int user = n + 1; user < g->count && g->nodes[n].uses == 1; user++)
-        if (g->nodes[user].input_count == 1 && g->nodes[user].inputs[0] == n)
-            return user;
-    return -1;
+    const ls_node *user = &g->nodes[n + 1];
+    return n + 1 < g->count && g->nodes[n].uses == 1 && user->input_count == 1 &&
+                   user->inputs[0] == n
+               ? n + 1
+               : -1;
 }
 
 /* Whether a pair begins with node n. */
@@ -59,6 +60,12 @@ static bool find_pair(const ls_graph *g, int n, pair *out)
         out->between[out->count++] = at;
     }
     return false;
+}
+
+int ls_split_pair_end(const ls_graph *g, int n)
+{
+    pair p;
+    return find_pair(g, n, &p) ? p.last : -1;
 }
 
 /* What is divided evenly: heads, or the first layer's outputs. */
@@ -91,8 +98,9 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
     LS_TRY(ls_split_check_vocabulary(g, splits, option));
     return pairs ? LS_OK
                  : ls_fail(LS_CODE_USAGE, "option", option,
-                           "the model has no two dense layers in a row, which are what is split; "
-                           "use mlp, cifar10 or gpt");
+                           "the model has no two dense layers in a row, or with relu, gelu or "
+                           "attention alone between, whose variables no other layer shares; these "
+                           "are what is split; use mlp, cifar10 or gpt");
 }
 
 /* ---- Building the split graph ---------------------------------------------------------------- */
@@ -129,7 +137,7 @@ ls_status ls_split_append(ls_split_builder *b, int n, const ls_layer_options *op
     ls_graph_node_name(b->whole, n, name);
     if (b->slice)
         snprintf(named.name, sizeof named.name, "%.20s[%d]", name, (uint8_t)(b->slice - 1));
-    else if (node->layer->role == LS_LAYER_COMPUTE && node->shares < 0)
+    else if (node->layer->role == LS_LAYER_COMPUTE)
         snprintf(named.name, sizeof named.name, "%.27s", name);
     const bool shares_slice = b->slice && node->shares >= 0;
     LS_TRY(ls_graph_add(graph, node->layer->name, inputs,

@@ -36,7 +36,8 @@ enum { LS_SPLITS = LS_NODE_INPUTS }; /**< most slices */
  * whose number it is, `--devices`. */
 ls_status ls_graph_split_check(const ls_graph *whole, int64_t splits, const char *option);
 
-/** The same of positions, for ls_graph_split with `sequence`. */
+/** The same of positions, for ls_graph_split with `sequence`: every layer between the embedding and
+ * the loss is in blocks of positions, or in a pair. */
 ls_status ls_graph_split_check_sequence(const ls_graph *whole, int64_t splits);
 
 /** The graph with its pairs split; a copy of it if `splits` is 1. `order`, `sequence`: as in

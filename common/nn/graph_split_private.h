@@ -46,6 +46,9 @@ ls_status ls_split_note_variables(const ls_split_builder *b, size_t from, const 
 ls_slab *ls_split_slab_of(const ls_split_builder *b, const ls_node *node, int v);
 void ls_split_move_slab(const ls_split_builder *b, const ls_node *node, int v, size_t elements);
 
+/** The last node of the pair that node n begins; -1: it begins none. */
+int ls_split_pair_end(const ls_graph *graph, int n);
+
 /** Whether the model has an embedding whose weight is that of the last layer before the loss, and
  * of no other. */
 bool ls_split_find_vocabulary(const ls_graph *graph, ls_split_vocabulary *out);

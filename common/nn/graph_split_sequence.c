@@ -6,6 +6,7 @@
 #include "common/comm/comm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static bool takes_blocks(const ls_node *node)
 {
@@ -13,13 +14,57 @@ static bool takes_blocks(const ls_node *node)
            ls_split_is(node, "add");
 }
 
+/* Whether node n is computed in blocks, or what has them puts its slices together: its last node is
+ * then *end. in_blocks[of]: whether node `of` before it is. */
+static bool fits_blocks(const ls_graph *g, int n, const ls_split_vocabulary *v,
+                        const bool *in_blocks, int *end)
+{
+    const ls_node *node = &g->nodes[n];
+    const int last = ls_split_pair_end(g, n);
+    *end = last < 0 ? n : last;
+    if (node->layer->role == LS_LAYER_INPUT || n == v->embedding || n == v->loss)
+        return true;
+    bool fits = last >= 0 || n == v->head || (takes_blocks(node) && node->shares < 0);
+    for (int i = 0; i < node->input_count && fits; i++)
+        fits = in_blocks[node->inputs[i]];
+    return fits;
+}
+
+/* The first node that does not; -1: all do. */
+static int find_whole(const ls_graph *g, const ls_split_vocabulary *v, bool *in_blocks)
+{
+    for (int n = 0, end; n < g->count; n = end + 1) {
+        if (!fits_blocks(g, n, v, in_blocks, &end))
+            return n;
+        in_blocks[end] = g->nodes[end].layer->role == LS_LAYER_COMPUTE && end != v->head;
+    }
+    return -1;
+}
+
+static ls_status check_blocks(const ls_graph *g, const ls_split_vocabulary *v)
+{
+    char name[LS_NODE_NAME];
+    bool *in_blocks;
+    LS_TRY(ls_allocate("split", &in_blocks, (size_t)g->count, sizeof *in_blocks));
+    const int whole = find_whole(g, v, in_blocks);
+    free(in_blocks);
+    return whole < 0 ? LS_OK
+                     : ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
+                               "%s is no layer of blocks of positions, which are: one embedding; "
+                               "positions, layer_norm and add of such layers, with variables of "
+                               "their own; and pairs of dense layers; leave it out, or use gpt",
+                               ls_graph_node_name(g, whole, name));
+}
+
 ls_status ls_graph_split_check_sequence(const ls_graph *g, int64_t splits)
 {
     ls_split_vocabulary v;
     if (!ls_split_find_vocabulary(g, &v))
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-                       "the model has no positions between an embedding and its loss, which could "
-                       "be divided; leave it out, or use gpt");
+                       "positions are divided between an embedding and a dense layer before "
+                       "softmax_cross_entropy that alone shares its weight, without a bias, and "
+                       "the model has no such two; leave it out, or use gpt");
+    LS_TRY(check_blocks(g, &v));
     const int64_t T = g->nodes[v.embedding].shape.size[0];
     if (T < splits)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",

@@ -256,10 +256,11 @@ static ls_status append_add(ls_net *net, void *sum, const void *part, int64_t co
     return ls_op_list_add(ops, op);
 }
 
-/* Whether sums of other parts come between the halves of a pass. */
-static bool in_halves(const ls_net *net)
+/* Whether sums of other parts come between the halves of a node's pass: of batch statistics if
+ * these are synced; else, where layers are split over places, of what has no statistics. */
+static bool in_halves(const ls_net *net, const ls_node *node)
 {
-    return net->options.synced || net->options.graph->slices.places > 1;
+    return net->options.synced || (net->options.graph->slices.places > 1 && !node->layer->sums);
 }
 
 static ls_status build_forward(ls_net *net, int n)
@@ -269,7 +270,7 @@ static ls_status build_forward(ls_net *net, int n)
     if (node->layer->role == LS_LAYER_INPUT || my->fused_forward)
         return LS_OK;
     const ls_layer_site site = ls_net_site(net, n);
-    if (in_halves(net) && node->layer->forward_rest) {
+    if (in_halves(net, node) && node->layer->forward_rest) {
         LS_TRY(node->layer->forward(&site, &my->forward));
         LS_TRY(node->layer->forward_rest(&site, &my->forward_rest));
     } else {
@@ -314,7 +315,7 @@ static ls_status build_backward(ls_net *net, int n)
         return LS_OK;
     const ls_layer_site site = ls_net_site(net, n);
     ls_op_list *last = &my->backward;
-    if (in_halves(net) && node->layer->backward_rest) {
+    if (in_halves(net, node) && node->layer->backward_rest) {
         last = &my->backward_rest;
         LS_TRY(node->layer->backward(&site, &my->backward));
         LS_TRY(node->layer->backward_rest(&site, last));

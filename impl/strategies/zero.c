@@ -24,7 +24,7 @@ enum { WINDOWS = 2, ALL = INT32_MAX };
 /* clang-format off */
 const ls_declared_option ls_option_zero_stage = {
     "zero-stage", "K", "1", "", "shares of: 1 state, 2 gradients, 3 parameters, too",
-    .low = 1, .high = 3};
+    .low = 1, .high = 3, .when = "in hybrid --hybrid-inner zero or --hybrid-outer zero"};
 const ls_declared_option ls_option_zero_reshard = {
     "zero-reshard", "yes|no", "yes", "", "no: parameters stay whole until backward",
     .type = LS_DECLARED_SWITCH, .when = "--zero-stage 3"};

@@ -54,6 +54,18 @@ verify 3 --strategy single,tensor-parallel --devices 1,3 --model mlp:784-18-16-1
   --micro-splits 5
 verify 2 --strategy tensor-parallel --devices 3 --model gpt:1-3-12-8-32 "${split[@]}" --reduce fast,exact --micro-splits 3 \
   --clip 0.05
+# Batch statistics beside split layers are those of the whole batch, on each place.
+cat >"$dir/bn.yaml" <<'Y'
+{data: cifar10, input: [2, 6, 6], layers: [channels_last, conv: {units: 3, window: 3, bias: no}, bn, relu, channels_first,
+ dense: 6, relu, dense: 10, softmax_cross_entropy]}
+Y
+# A layer that stands between two in a row, of which it takes nothing.
+cat >"$dir/gap.yaml" <<'Y'
+{data: mnist, input: [20], layers: [dense: {units: 6, name: a}, dense: {units: 6, from: input0, name: other},
+ relu: {from: a}, dense: 6, add: other, dense: 6, relu, dense: 10, softmax_cross_entropy]}
+Y
+verify 4 --strategy tensor-parallel,hybrid --hybrid-inner tensor-parallel --devices 4 \
+  --model "graph:$dir/bn.yaml,graph:$dir/gap.yaml" --batch 6 --data synthetic:12 --epochs 1
 # context-parallel: heads and positions, uneven; test_context_parallel_slow has more.
 verify 2 --strategy context-parallel --devices 2,3 --model gpt:1-4-8-9-32 --batch 5 --data synthetic:12 --epochs 1 \
   --clip 0.05

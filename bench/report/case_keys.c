@@ -24,7 +24,7 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
     if (strcmp(path, "provenance.commit") == 0 && size >= 64)
         return ls_report_commit(row, 7, out);
     json_t *value = ls_row_value(row, path);
-    char *text = value ? ls_value_text(value) : NULL;
+    char *text = value ? ls_option_text(value) : NULL;
     *out = 0;
     ls_text_add(out, size, "%s", text ? text : "");
     free(text);

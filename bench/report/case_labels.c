@@ -203,8 +203,7 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
     json_object_foreach((json_t *)(size_t)names, name, common)
     {
         json_auto_t *value = member_of(row, name);
-        char *text = json_is_boolean(value) ? strdup(json_is_true(value) ? "yes" : "no")
-                                            : ls_value_text(value);
+        char *text = ls_option_text(value);
         const size_t own = own_length(strategy, name);
         const bool says = (own && !json_is_boolean(value)) || strcmp(name, "reduce") == 0;
         const bool word = text && says && strspn(text, "0123456789.-") < strlen(text);

@@ -122,10 +122,11 @@ elif kind == "layouts": # of 4 devices; two cases of the pipeline; and servers, 
             row(5, "hybrid", 4, 4.0, hybrid_replicas=2, hybrid_inner="pipeline", pipeline_microbatches=4),
             row(6, "hybrid", 4, 8.0, hybrid_replicas=2, hybrid_inner="tensor-parallel", hybrid_stages=1),
             row(7, "hybrid", 4, 9.0, hybrid_replicas=2, hybrid_inner="zero", zero_stage=1, zero_reshard=False), row(8, "independent", 4, 1.0),
+            row(11, "hybrid", 4, 9.5, hybrid_replicas=2, hybrid_inner="context-parallel"),
             row(9, "ps", 2, 5.0, ps_mode="sync", batch_global=32), row(10, "ps", 2, 5.0, ps_mode="async", batch_global=16)]
-    for each, held in zip(rows, (1000, 400, 500, 600, 700, 650, 300, 100)):
+    for each, held in zip(rows, (1000, 400, 500, 600, 700, 650, 300, 100, 900)):
         each["memory"] = {"devices": [{"device": "cpu:0", "peak": held}]}
-    for each, late in zip(rows[8:], ([8], [4, 4])):
+    for each, late in zip(rows[9:], ([8], [4, 4])):
         each["lead"] = each["staleness"] = {"max": len(late) - 1, "histogram": late}
     rows += [row(20 + n, name, 2, ms, batch_global=8, link=f"latency={us}us,bandwidth={mb}MB/s") for n, (name, ms, us, mb) in
              enumerate((("mirrored", 9.0, 1, 10), ("mirrored", 3.0, 1, 100), ("towers", 8.0, 1, 10), ("towers", 4.0, 1, 100),
@@ -515,13 +516,14 @@ for r in csv.reader(open("layouts/layouts.csv")):
 assert series.pop("series") and series.pop("not beaten in both") == [("300", "9"), ("400", "5.0199999999999996"), ("700", "4")]
 assert {name: points[0] for name, points in series.items()} == {
     "2 x 2 x 1 pipeline": ("700", "4"), "mirrored": ("1000", "5"), "zero stage 3": ("400", "5.0199999999999996"),
-    "pipeline": ("600", "6"), "2 x 1 x 2 tensor-parallel": ("650", "8"), "2 groups zero stage 1": ("300", "9")}, series
+    "pipeline": ("600", "6"), "2 x 1 x 2 tensor-parallel": ("650", "8"), "2 x 1 x 2 context-parallel": ("900", "9.5"),
+    "2 groups zero stage 1": ("300", "9")}, series
 EOF
 expect "layouts: in words" grep -qxF "## 2 x 2 x 1 pipeline is fastest: 4 ms; 2 groups zero stage 1 holds least: 300 B, 9 ms" \
     layouts/report.md
 expect "shares: steps that cannot be told apart" grep -q \
     '^## zero stage 3 on 4 devices holds 40% of what mirrored holds; which is faster cannot be told' layouts/report.md
-expect "yes and no have their option's name" grep -q '^| zero stage=3 reshard=true on 4 ' layouts/report.md
+expect "yes and no have their option's name" grep -q '^| zero stage=3 reshard=yes on 4 ' layouts/report.md
 expect "late: one picture" [ -s layouts/lead.csv -a -s layouts/staleness.csv -a ! -e layouts/lead-2.csv ]
 expect "late: of the other it is said" grep -qE '^- .*lead.*: rows of mlp, synthetic, global batch 32.*, which have 0: 1$' layouts/report.md
 expect "bandwidth: a line each, at one latency" [ "$(grep -cE '^"(mirrored|towers)",(10|100),[3489],' \

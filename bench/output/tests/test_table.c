@@ -188,6 +188,11 @@ static void table_ranks(void **state)
     char *text = table_of(near, 3, 80, 3, NULL, false);
     assert_non_null(strstr(text, "\nfastest: towers; within the noise of it: mirrored\n"));
     free(text);
+    json_t *twice[] = {made_row("zero", 1, 1.0, 0.1, "ok"), made_row("zero", 1, 1.02, 0.1, "ok"),
+                       made_row("mirrored", 1, 1.011, 0.1, "ok")};
+    text = table_of(twice, 3, 80, 3, NULL, false);
+    assert_non_null(strstr(text, "\nfastest: zero; within the noise of it: mirrored\n"));
+    free(text);
     json_t *bad[] = {made_row("single", 1, 2.0, 0.03, "ok"),
                      made_row("towers", 1, 1.0, 0.2, "failed")};
     text = table_of(bad, 2, 80, 2, NULL, false);

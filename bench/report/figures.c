@@ -85,7 +85,8 @@ int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
     char *at = label == own ? strstr(own, predicted) : NULL;
     if (at)
         memmove(at, at + strlen(predicted), strlen(at + strlen(predicted)) + 1);
-    snprintf(style, sizeof style, "%d", ls_figure_style(row));
+    const int its = ls_figure_style(row); /* strategies of one colour share the numbers */
+    snprintf(style, sizeof style, "%d", its < 0 || ls_look_is_own(its) ? its : LS_STYLE_NEUTRAL);
     json_t *known = member_of(figures->variants, style);
     if (!json_object_get(known, label))
         json_object_set_new(known, label, json_integer((json_int_t)json_object_size(known)));

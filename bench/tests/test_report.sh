@@ -328,9 +328,10 @@ expect "nor are other numbers of hosts" grep -q '^| mirrored hosts=2 on 4 | 1 ' 
 report --results mixed.jsonl --where batch_global=1024
 expect "a strategy's options are" grep -q '^"pipeline microbatches=8",8,' page/throughput-strong.csv
 if [ -n "$gnuplot" ]; then
-    expect "long names that differ at their ends still do" [ "$(grep -cE '>latency=20\.\.dth=[12]GB/s<' page/throughput-strong.svg)" -eq 2 ]
-    expect "those that share a colour have marks of their own" [ "$(grep "<use .*rgb( 34,  34,  34)" page/throughput-strong.svg |
-        grep -o "#gpPt[0-9]*" | sort -u | wc -l)" -eq 3 ]
+    expect "long names that differ at their ends still do" [ "$(grep -oE '>latency=20\.\.idth=[12]GB/s<' page/throughput-strong.svg |
+        sort -u | wc -l)" -eq 2 ]
+    expect "those that share a colour have marks of their own" [ "$(grep -o "<use [^>]*color='#222222'" page/throughput-strong.svg |
+        grep -o "gpPt[0-9]*" | sort -u | wc -l)" -eq 3 ]
 fi
 report --results mixed.jsonl --where batch_global=2048
 expect "what a line mixes is said" grep -q '^- .*throughput-strong.*: rows of one line that differ in .*case.seed.*case.allreduce.*: 2$' page/report.md

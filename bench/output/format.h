@@ -24,9 +24,10 @@ const char *ls_format_names(void);
 /** Borrows the stream. */
 ls_status ls_writer_open(const ls_format *format, FILE *stream, ls_writer **out);
 
-/** Sets the groups `case` (an array; takes ownership) of all rows to come, so that a table has the
- * same columns for all. Before the first row. */
-void ls_writer_expect(ls_writer *writer, json_t *cases);
+/** Sets the groups `case` (an array, or NULL: not known) of all rows to come, so that a table has
+ * the same columns for all; and the fields of it that were asked to differ, {field: true}, whose
+ * columns a table drops last. Takes ownership of both. Before the first row. */
+void ls_writer_expect(ls_writer *writer, json_t *cases, json_t *swept);
 
 /** The rows are also in this results file (borrowed): said if the stream cannot be written. */
 void ls_writer_kept_in(ls_writer *writer, const char *results);

@@ -78,6 +78,9 @@ void ls_value_print(FILE *stream, const json_t *value);
 /** The same as text owned by the caller (free); NULL without memory. */
 char *ls_value_text(const json_t *value);
 
+/** The same as an option has it: yes and no in place of true and false. */
+char *ls_option_text(const json_t *value);
+
 /** JSON, members in the order of the row; `indent` spaces a level, or negative: on one line. */
 void ls_json_print(FILE *stream, const json_t *value, int indent);
 
@@ -153,6 +156,7 @@ struct ls_writer {
     int width;        /**< characters of a line of the table */
     bool colour;      /**< failures are red */
     json_t *cases;    /**< groups `case` of all rows that will come; NULL: not known */
+    json_t *swept;    /**< {field: true} of those that were asked to differ; NULL: not known */
     json_t *kept;     /**< rows to be printed at the next flush; NULL: none yet */
     json_t *ended;    /**< rows that have been printed, for the lines below them */
     json_t *dropped;  /**< {title: true} of columns that found no room; NULL: none */

@@ -328,7 +328,7 @@ void ls_table_flush(ls_writer *writer)
     part_options(writer, &differ, &shared);
     ls_column *room = calloc(columns_of(writer)->count, sizeof *room);
     const ls_columns columns = choose_rate(writer, columns_of(writer), room);
-    ls_table *table = ls_table_make(&columns, differ, writer->kept);
+    ls_table *table = ls_table_make(&columns, differ, writer->swept, writer->kept);
     if (table) {
         ls_table_fit(table, writer->width);
         print_head(writer, table, shared);
@@ -458,7 +458,7 @@ void ls_markdown_flush(ls_writer *writer)
     ls_column *room = calloc(2 * own->count + 1, sizeof *room);
     const ls_columns rated = choose_rate(writer, own, room);
     const ls_columns labelled = room ? add_label(writer, &rated, room + own->count) : rated;
-    ls_table *table = room ? ls_table_make(&labelled, fields, writer->kept) : NULL;
+    ls_table *table = room ? ls_table_make(&labelled, fields, NULL, writer->kept) : NULL;
     if (table)
         markdown_rows(writer, table);
     ls_table_free(table);

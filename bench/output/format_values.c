@@ -337,6 +337,13 @@ char *ls_value_text(const json_t *value)
     return text;
 }
 
+char *ls_option_text(const json_t *value)
+{
+    if (json_is_boolean(value))
+        return strdup(json_is_true(value) ? "yes" : "no");
+    return ls_value_text(value);
+}
+
 static void new_line(FILE *stream, int indent, int level)
 {
     if (indent >= 0)

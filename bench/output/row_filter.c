@@ -150,6 +150,8 @@ static ls_status holds_text(const condition *one, const json_t *value, bool *out
     if (!text)
         return ls_fail_memory("--where", 0);
     char shown[160] = "";
+    if (json_is_boolean(value)) /* as options are given, too */
+        snprintf(shown, sizeof shown, "%s", json_is_true(value) ? "yes" : "no");
     if (strcmp(one->key.path, "case.optimizer") == 0) /* as tables show it, too */
         ls_optimizer_shown(text, shown, sizeof shown);
     if (one->kind == CONTAINS)

@@ -9,7 +9,8 @@
  *   > < >= <=     numbers; with a value that is no number, texts by their bytes (timestamps).
  *                 Never true of a field that a row has not.
  *   ~             the field's text contains the value.
- * A list's text is its elements joined by '+'.
+ * A list's text is its elements joined by '+'; of a switch, yes and no are the same as true and
+ * false.
  */
 #pragma once
 

@@ -25,7 +25,7 @@ static void write_figure(double value, char *cell)
 
 static void write_text(const json_t *value, char *cell)
 {
-    char *text = json_is_string(value) ? NULL : ls_value_text(value);
+    char *text = json_is_string(value) ? NULL : ls_option_text(value);
     write_line(cell, text ? text : json_string_value(value));
     free(text);
 }

@@ -43,7 +43,8 @@ static bool is_given(const ls_columns *columns, const char *path)
     return false;
 }
 
-ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const json_t *rows)
+ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const json_t *swept,
+                        const json_t *rows)
 {
     const size_t options = columns->alone ? 0 : json_array_size(fields);
     ls_table *table = calloc(1, sizeof *table);
@@ -52,9 +53,10 @@ ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const j
     for (size_t i = 0; ok && i <= columns->count; i++) {
         for (size_t o = 0; ok && i == columns->leading && o < options; o++) {
             ls_table_column *option = &table->column[table->count];
-            option->is = ls_case_column(json_string_value(json_array_get(fields, o)), option->title,
-                                        option->path);
+            const char *field = json_string_value(json_array_get(fields, o));
+            option->is = ls_case_column(field, option->title, option->path);
             option->option = true;
+            option->swept = json_object_get(swept, field);
             if (is_given(columns, option->path))
                 continue;
             table->count++;
@@ -125,6 +127,8 @@ static size_t count_names(const ls_table *table, const ls_table_column *without)
 
 static bool is_telling(const ls_table_column *column)
 {
+    if (column->swept)
+        return true;
     for (size_t i = 0; i < sizeof telling / sizeof *telling; i++)
         if (strcmp(telling[i], column->is.path) == 0)
             return true;
@@ -160,9 +164,11 @@ static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
         if (column->shown && !column->option && column->is.drop > (least ? least->is.drop : kept))
             least = column;
     }
-    for (size_t c = table->count; c-- > 0 && !least && all;)
-        if (table->column[c].shown && table->column[c].option)
-            least = &table->column[c];
+    for (int telling_too = 0; telling_too < 2 && all; telling_too++)
+        for (size_t c = table->count; c-- > 0 && !least;)
+            if (table->column[c].shown && table->column[c].option &&
+                (telling_too || !is_telling(&table->column[c])))
+                least = &table->column[c];
     return least;
 }
 

@@ -63,7 +63,7 @@ static bool is_placed(const json_t *row, const char *shape)
 static ls_table *lay_out(ls_writer *writer, const ls_columns *columns, const json_t *rows)
 {
     const bool first = writer->headed != columns;
-    ls_table *table = ls_table_make(columns, NULL, rows);
+    ls_table *table = ls_table_make(columns, NULL, NULL, rows);
     for (size_t i = 0; table && i < table->count; i++) {
         ls_table_column *column = &table->column[i];
         const bool second = columns == &paired_columns && i >= SECOND;

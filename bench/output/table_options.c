@@ -10,13 +10,14 @@
 
 /* These first, in this order; then the others in order of appearance. */
 static const char *const first[] = {
-    "model",        "data",         "strategy", "devices",   "batch_global", "steps", "epochs",
-    "reduce",       "link",         "inject",   "optimizer", "lr",           "seed",  "warmup",
-    "micro_shards", "micro_splits", "blocks",   "ranks",     "scaling",      "comm",
+    "model",        "data",   "strategy", "devices",   "batch_global", "steps", "epochs",
+    "reduce",       "link",   "inject",   "optimizer", "lr",           "seed",  "warmup",
+    "micro_shards", "blocks", "ranks",    "scaling",   "comm",
 };
 
 /* These last: by default (auto) they follow from the others. */
-static const char *const last[] = {"model_parallel_place", "allreduce", "bucket_bytes"};
+static const char *const last[] = {"micro_splits", "model_parallel_place", "allreduce",
+                                   "bucket_bytes"};
 
 enum { LOOKED_BACK = 64 };
 

@@ -58,6 +58,7 @@ typedef struct ls_table_column {
     char **cell;              /**< [rows] */
     int width;                /**< of the widest, title included */
     bool option;
+    bool swept; /**< an option that was given several values */
     bool shown;
 } ls_table_column;
 
@@ -69,9 +70,11 @@ typedef struct ls_table {
 
 /**
  * A table of `rows` with the given columns. Unless these are `alone`, columns of the options in
- * `fields` follow the leading ones, and empty columns are hidden. NULL: out of memory.
+ * `fields` follow the leading ones, and empty columns are hidden; `swept`: {field: true} of those
+ * that were given several values. NULL: out of memory.
  */
-ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const json_t *rows);
+ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const json_t *swept,
+                        const json_t *rows);
 void ls_table_free(ls_table *table);
 
 /** Width of the shown columns, with a blank between them. */
@@ -84,9 +87,10 @@ void ls_table_leave_out(ls_table *table, int width, int kept, bool all);
 /**
  * Makes it fit `width`, in this order: truncates texts to their columns' width, those of options to
  * a third of the line; drops empty columns, then options that distinguish no two cases beyond the
- * others (not the model, the strategy, the devices and the batch), the last first; drops columns by
- * `drop`, down to the third; truncates the last one's texts (the status); drops the other columns
- * by `drop`; truncates other texts; drops options, the last first; finally truncates theirs.
+ * others (not the model, the strategy, the devices, the batch, and what was swept), the last first;
+ * drops columns by `drop`, down to the third; truncates the last one's texts (the status); drops
+ * the other columns by `drop`; truncates other texts; drops options, the last first, those named
+ * above after the others; finally truncates theirs.
  */
 void ls_table_fit(ls_table *table, int width);
 

@@ -84,10 +84,10 @@ static void print_unequal(FILE *stream, const ls_ranked *cases, size_t count, do
     }
 }
 
-/* How many cases these fields distinguish. */
-static size_t count_names(const ls_ranked *cases, size_t count, const json_t *fields)
+/* {name: [indices]}: the cases by what these fields distinguish. */
+static json_t *group_names(const ls_ranked *cases, size_t count, const json_t *fields)
 {
-    json_auto_t *names = json_object();
+    json_t *names = json_object();
     for (size_t i = 0; i < count; i++) {
         char *name = NULL;
         size_t size;
@@ -95,11 +95,44 @@ static size_t count_names(const ls_ranked *cases, size_t count, const json_t *fi
         if (!stream)
             continue;
         print_name(stream, cases[i].row, fields);
-        if (fclose(stream) == 0)
-            json_object_set_new_nocheck(names, name, json_true());
+        if (fclose(stream) == 0 && !json_object_get(names, name))
+            json_object_set_new_nocheck(names, name, json_array());
+        json_array_append_new(json_object_get(names, name), json_integer((json_int_t)i));
         free(name);
     }
+    return names;
+}
+
+static size_t count_names(const ls_ranked *cases, size_t count, const json_t *fields)
+{
+    json_auto_t *names = group_names(cases, count, fields);
     return json_object_size(names);
+}
+
+/* Makes one of the repeats of each case, in place, by the median of their rates and the range of
+ * all, as a report does. Returns how many are left. */
+static size_t fold(ls_ranked *cases, size_t count, const json_t *fields)
+{
+    json_auto_t *names = group_names(cases, count, fields);
+    double *rates = calloc(count + 1, sizeof *rates);
+    size_t used = 0; /* no later name has a case before that */
+    const char *name;
+    json_t *indices;
+    json_object_foreach(names, name, indices)
+    {
+        const size_t repeats = json_array_size(indices);
+        ls_ranked one = cases[json_integer_value(json_array_get(indices, 0))];
+        (void)name;
+        for (size_t i = 0; rates && i < repeats; i++)
+            rates[i] = cases[json_integer_value(json_array_get(indices, i))].rate.value;
+        if (rates && repeats > 1) {
+            one.rate = ls_statistics_repeats(rates, repeats);
+            one.known = true;
+        }
+        cases[used++] = one;
+    }
+    free(rates);
+    return used;
 }
 
 /* Options in which these cases differ, without those that follow from others and distinguish no
@@ -163,9 +196,10 @@ static char *rank_pool(const json_t *pool, const json_t *groups)
     char *text = NULL;
     FILE *stream = count > 1 ? open_memstream(&text, &size) : NULL;
     if (stream) {
-        const size_t ranked = ls_rank_sort(cases, count, &others), known = ranked + others;
         json_auto_t *fields = differing(cases, count);
-        const bool alike = count_names(cases, count, fields) < 2; /* one case, timed twice */
+        count = fold(cases, count, fields);
+        const size_t ranked = ls_rank_sort(cases, count, &others), known = ranked + others;
+        const bool alike = count < 2; /* one case, timed twice */
         fputs("fastest", stream);
         print_environment(stream, pool, groups);
         fputs(by_words[by], stream);

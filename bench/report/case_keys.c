@@ -24,7 +24,7 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
     if (strcmp(path, "provenance.commit") == 0 && size >= 64)
         return ls_report_commit(row, 7, out);
     json_t *value = ls_row_value(row, path);
-    char *text = value ? ls_value_text(value) : NULL;
+    char *text = value ? ls_option_text(value) : NULL;
     *out = 0;
     ls_text_add(out, size, "%s", text ? text : "");
     free(text);
@@ -152,7 +152,8 @@ const json_t *ls_report_median(const json_t *rows, ls_interval *rate)
     if (all) {
         qsort(all, count, sizeof *all, by_pace);
         row = json_array_get(rows, (size_t)all[(count - 1) / 2].low);
-        out = (ls_interval){ls_report_rate(row).value, all[0].value, all[count - 1].value};
+        const double middle = (all[(count - 1) / 2].value + all[count / 2].value) / 2;
+        out = (ls_interval){middle, all[0].value, all[count - 1].value};
     }
     free(all);
     if (rate)

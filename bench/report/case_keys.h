@@ -46,8 +46,9 @@ double ls_report_rate_alone(const json_t *rows);
 ls_interval ls_report_ratio(ls_interval a, ls_interval b);
 
 /** The row that represents repeats of a case: the one with the median rate (the slower of the
- * middle two; for micro rows, by time), with the range of all as its interval, or for a single row
- * its own. Borrowed; `rate` may be NULL. */
+ * middle two, since a row has to be chosen; for micro rows, by time). `rate`, unless NULL: the
+ * median itself (between the middle two), with the range of all as its interval, or for a single
+ * row its own. Borrowed. */
 const json_t *ls_report_median(const json_t *rows, ls_interval *rate);
 
 /** The strategy, or a peer's program. */

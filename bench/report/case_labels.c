@@ -102,10 +102,40 @@ static bool differs(const json_t *rows, const char *member)
     return is_in(optional, member) && having && lacking;
 }
 
-/* Notes options in which one strategy's rows differ. If `reduce` does, the rest follows. */
+/* Whether rows that agree in the other members agree in this one: it says nothing more. */
+static bool says_nothing(const json_t *rows, const json_t *members, const char *member)
+{
+    json_auto_t *known = json_object();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        json_auto_t *others = json_object(), *value = member_of(row, member);
+        const char *name;
+        json_t *unused;
+        json_object_foreach((json_t *)(size_t)members, name, unused)
+        {
+            (void)unused;
+            if (strcmp(name, member) != 0)
+                json_object_set_new(others, name, member_of(row, name));
+        }
+        char *key = json_dumps(others, JSON_COMPACT), *text = ls_value_text(value);
+        const char *before = key ? json_string_value(json_object_get(known, key)) : NULL;
+        const bool differs = before && text && strcmp(before, text) != 0;
+        if (key)
+            json_object_set_new(known, key, json_string(text));
+        free(text);
+        free(key);
+        if (differs)
+            return false;
+    }
+    return true;
+}
+
+/* Notes options in which one strategy's rows differ; of those that by default follow from others,
+ * what tells more rows apart. If `reduce` differs, the rest follows. */
 static void note_differences(const json_t *rows, const char *against, json_t *out)
 {
     json_t *groups = ls_case_groups(rows), *fields = ls_case_fields(groups);
+    json_auto_t *found = json_object();
     const bool mixed = ls_case_differs(groups, "reduce");
     json_array_append_new(fields, json_string("hosts"));
     for (size_t i = 0; i < json_array_size(fields); i++) {
@@ -113,10 +143,17 @@ static void note_differences(const json_t *rows, const char *against, json_t *ou
         if (mixed ? strcmp(name, "reduce") == 0
                   : !is_repeat(name, against) && (ls_case_differs(groups, name) ||
                                                   (is_in(optional, name) && differs(rows, name))))
-            json_object_set_new(out, name, json_null());
+            json_object_set_new(found, name, json_null());
     }
     if (differs(rows, cores_of))
-        json_object_set_new(out, cores_of, json_null());
+        json_object_set_new(found, cores_of, json_null());
+    for (size_t i = json_array_size(fields); i-- > 0;) {
+        const char *name = json_string_value(json_array_get(fields, i));
+        if (ls_case_follows(name) && json_object_get(found, name) &&
+            says_nothing(rows, found, name))
+            json_object_del(found, name);
+    }
+    json_object_update(out, found);
     json_decref(fields);
     json_decref(groups);
 }
@@ -203,8 +240,7 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
     json_object_foreach((json_t *)(size_t)names, name, common)
     {
         json_auto_t *value = member_of(row, name);
-        char *text = json_is_boolean(value) ? strdup(json_is_true(value) ? "yes" : "no")
-                                            : ls_value_text(value);
+        char *text = ls_option_text(value);
         const size_t own = own_length(strategy, name);
         const bool says = (own && !json_is_boolean(value)) || strcmp(name, "reduce") == 0;
         const bool word = text && says && strspn(text, "0123456789.-") < strlen(text);

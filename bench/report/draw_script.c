@@ -53,6 +53,15 @@ static size_t fewer(size_t characters, double letters)
     return (size_t)((double)characters / letters);
 }
 
+/* A name as it is drawn: cut in its middle, for names often differ at their ends. */
+static char *squeeze(const char *name, size_t width, char out[LS_LABEL_SIZE + 64])
+{
+    *out = 0;
+    ls_text_add(out, LS_LABEL_SIZE + 64, "%s", name);
+    ls_text_squeeze(out, (int)width);
+    return out;
+}
+
 /* Writes at most `width` characters, then dots if cut, between two texts. */
 static void quote(FILE *stream, const char *before, const char *text, size_t width,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -247,8 +256,10 @@ static void print_name(FILE *stream, const mark *one, double right, int high, do
     for (int line = 0; line < (one->name[one->first] ? 2 : 1); line++) {
         char text[LS_LABEL_SIZE + 64] = "";
         const char *rest = one->name + one->first;
-        ls_text_add(text, sizeof text, "%.*s", line ? (int)sizeof text : (int)one->first,
-                    line ? rest + (*rest == ' ') : one->name);
+        if (line)
+            squeeze(rest + (*rest == ' '), fewer(NAME_WIDTH, letters), text);
+        else
+            ls_text_add(text, sizeof text, "%.*s", (int)one->first, one->name);
         quote(stream, "set label ", text, fewer(NAME_WIDTH, letters),
               " at screen %.4f,graph %.4f left font ',11' tc rgb '#222222'\n",
               right + 0.073 * letters, one->position + (one->half - height / 2) - line * height);
@@ -427,8 +438,9 @@ static void script_bars(FILE *stream, const json_t *figure, ls_picture kind)
             1 - (out.room - 2.0) / out.height, lines);
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(names, i));
+        char text[LS_LABEL_SIZE + 64];
         longest = fmax(longest, fmin(ls_text_width(name), (double)most));
-        quote_tick(stream, i ? ", " : "set ytics (", name, most, i);
+        quote_tick(stream, i ? ", " : "set ytics (", squeeze(name, most, text), most, i);
     }
     const double left = letters * (room_for(longest) - 0.043);
     fprintf(stream,

@@ -43,7 +43,7 @@ static void name_layout(const json_t *row, const char *against, char out[NAME])
     const double devices = ls_report_devices(row);
     const double copies = ls_report_number(row, "case.hybrid_replicas", 0);
     const double stage = ls_report_number(row, "case.zero_stage", 0);
-    const bool staged = within && !ls_strategy_splits(within);
+    const bool staged = within && within->variables == LS_VARIABLES_PLACED;
     const double stages =
         staged ? devices / fmax(copies, 1) : ls_report_number(row, "case.hybrid_stages", 1);
     char value[64];

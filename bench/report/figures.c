@@ -85,7 +85,8 @@ int ls_figure_variant(ls_figures *figures, const json_t *row, const char *label)
     char *at = label == own ? strstr(own, predicted) : NULL;
     if (at)
         memmove(at, at + strlen(predicted), strlen(at + strlen(predicted)) + 1);
-    snprintf(style, sizeof style, "%d", ls_figure_style(row));
+    const int its = ls_figure_style(row); /* strategies of one colour share the numbers */
+    snprintf(style, sizeof style, "%d", its < 0 || ls_look_is_own(its) ? its : LS_STYLE_NEUTRAL);
     json_t *known = member_of(figures->variants, style);
     if (!json_object_get(known, label))
         json_object_set_new(known, label, json_integer((json_int_t)json_object_size(known)));
@@ -248,17 +249,30 @@ void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, js
     }
 }
 
+/* Whether a series has this look; `dashed`: a mark of the same colour may have other dashes. */
+static bool is_taken(const json_t *all, int style, int variant, bool dashed)
+{
+    json_auto_t *pair = json_pack("[i,i]", style, variant);
+    const ls_look look = ls_look_of(pair);
+    for (size_t s = 0; s < json_array_size(all); s++) {
+        const ls_look other = ls_look_of(json_array_get(all, s));
+        if (look.marker == other.marker && strcmp(look.colour, other.colour) == 0 &&
+            !(dashed && strcmp(look.dash, other.dash) != 0))
+            return true;
+    }
+    return false;
+}
+
 json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant)
 {
+    enum { TRIES = 20 }; /* all looks of a colour are among so many variants in a row */
     json_t *all = json_object_get(figure, "series");
-    for (size_t s = 0; s < json_array_size(all); s++) {
-        const json_t *other = json_array_get(all, s);
-        if (json_integer_value(json_object_get(other, "style")) == style &&
-            json_integer_value(json_object_get(other, "variant")) == variant) {
-            variant += variant < LS_VARIANT_PAIRS ? 1 : 2;
-            s = (size_t)-1; /* start again at the first */
-        }
-    }
+    const int step = variant < LS_VARIANT_PAIRS ? 1 : 2;
+    int tries = 0;
+    while (tries < 2 * TRIES &&
+           is_taken(all, style, variant + step * (tries % TRIES), tries >= TRIES))
+        tries++;
+    variant += tries < 2 * TRIES ? step * (tries % TRIES) : 0;
     json_array_append_new(all, json_pack("{s:s,s:i,s:i,s:[]}", "name", name, "style", style,
                                          "variant", variant, "points"));
     return json_array_get(all, json_array_size(all) - 1);
@@ -308,10 +322,11 @@ size_t ls_figure_merge(json_t *series)
         for (end = i + 1;
              end < count && ls_figure_at(sorted[end], 0) <= ls_figure_at(sorted[i], 0);)
             end++;
-        const json_t *middle = sorted[(i + end - 1) / 2];
+        const json_t *middle = sorted[(i + end - 1) / 2], *other = sorted[(i + end) / 2];
+        const double y = (ls_figure_at(middle, 1) + ls_figure_at(other, 1)) / 2;
         const size_t low = end - i == 1 ? 2 : 1, high = end - i == 1 ? 3 : 1;
-        ls_figure_point(series, ls_figure_at(middle, 0), ls_figure_at(middle, 1),
-                        ls_figure_at(sorted[i], low), ls_figure_at(sorted[end - 1], high));
+        ls_figure_point(series, ls_figure_at(middle, 0), y, ls_figure_at(sorted[i], low),
+                        ls_figure_at(sorted[end - 1], high));
     }
     free(sorted);
     json_decref(points);

@@ -87,13 +87,14 @@ json_t *ls_figure_add(ls_figures *figures, const ls_figure_kind *kind, const jso
 void ls_figure_title(ls_figures *figures, json_t *figure, const json_t *rows, json_t *title,
                      const char *about);
 
-/** Adds an empty series; borrowed. If the variant is used already, it gets the next free one. */
+/** Adds an empty series; borrowed. If another one has the variant's mark and colour, it gets the
+ * next variant with a free mark or, where there is none, with other dashes. */
 json_t *ls_figure_series(json_t *figure, const char *name, int style, int variant);
 
 /** Adds a point, unless it is too far away for any axis (1e100); so are not its bounds. */
 void ls_figure_point(json_t *series, double x, double y, double low, double high);
 
-/** Sorts a series by x and merges points of the same x: their median (the lower of the middle two),
+/** Sorts a series by x and merges points of the same x: their median,
  * with the range as its bar. Returns how many points are left. */
 size_t ls_figure_merge(json_t *series);
 

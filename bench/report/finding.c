@@ -57,20 +57,22 @@ static const json_t *widest(const json_t *groups)
     return best;
 }
 
-/* The figure that a case is compared by: of repeats the median row's, with the range of all. */
+/* The figure that a case is compared by: of repeats their median, with the range of all. */
 static bool rate_of(const json_t *one, ls_rank_by by, ls_interval *out)
 {
     const json_t *rows = json_object_get(one, "rows");
     const size_t count = json_array_size(rows);
     ls_interval each;
-    bool known = ls_rank_rate(ls_case_row(one, NULL), by, out);
-    for (size_t i = 0; i < count && count > 1; i++) {
+    const bool known = ls_rank_rate(ls_case_row(one, NULL), by, out);
+    double *values = count > 1 ? calloc(count, sizeof *values) : NULL;
+    for (size_t i = 0; values && i < count; i++) {
         ls_rank_rate(json_array_get(rows, i), by, &each);
-        out->low = i && out->low < each.value ? out->low : each.value;
-        out->high = i && out->high > each.value ? out->high : each.value;
-        known = true;
+        values[i] = each.value;
     }
-    return known;
+    if (values)
+        *out = ls_statistics_repeats(values, count);
+    free(values);
+    return known || count > 1;
 }
 
 /* Lists the cases in `out`, the fastest of those that are ranked first, as the table ranks them;

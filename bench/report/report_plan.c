@@ -71,9 +71,7 @@ static char *text_of(const json_t *row, const ls_option *option)
     if (strcmp(field, "comm") == 0 || (strcmp(field, "ranks") == 0 && processes_of(row) > 1) ||
         (strcmp(field, "steps") == 0 && json_object_get(group, "epochs")))
         return NULL; /* auto, from a launcher, or derived */
-    if (json_is_boolean(value))
-        return strdup(json_is_true(value) ? "yes" : "no");
-    return value ? ls_value_text(value) : NULL;
+    return value ? ls_option_text(value) : NULL;
 }
 
 /* Writes `{model: "mlp", devices: "2", ...}`: the case's options in the order of the table, in

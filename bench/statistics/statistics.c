@@ -49,6 +49,12 @@ double ls_statistics_quantile(const double *sorted, size_t n, double p)
     return sorted[below] + (position - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
+ls_interval ls_statistics_repeats(double *values, size_t n)
+{
+    ls_statistics_sort(values, n);
+    return (ls_interval){ls_statistics_quantile(values, n, 0.5), values[0], values[n - 1]};
+}
+
 void ls_statistics_compute(double *samples, size_t n, ls_statistics *out)
 {
     if (n == 0) {

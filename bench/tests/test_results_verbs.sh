@@ -265,7 +265,7 @@ rows "by how much" "rows[5]['by'] == '+20.1%' and rows[5]['median'] == 12 * 1.00
 lockstep_ok results trend time.step_ms.median --where strategy=single --results made.db --format jsonl
 rows "no change where there is none" "len(rows) == 9 and not any(x.get('change') for x in rows)"
 lockstep_ok results trend median --where strategy=mirrored --results made.db
-expect "as a table" grep -qE '^555555555555\.\. .*true +\+20.1%$' out
+expect "as a table" grep -qE '^555555555555\.\. .*yes +\+20.1%$' out
 draw() { lockstep results trend median --where strategy=mirrored --results made.db --out "$1"; }
 if command -v gnuplot >/dev/null; then
     mkdir -p pictures

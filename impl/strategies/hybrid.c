@@ -173,11 +173,11 @@ static ls_status check_stage(const ls_job *job)
 {
     const int64_t stage = ls_declared_number(&job->options, &ls_option_zero_stage);
     if (stage > 1 && job->sequence)
-        return ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
-                       "%lld sums a bucket as soon as its nodes have gone backward, and blocks of "
-                       "positions sum their norms' gradients later; use 1, or "
-                       "--tensor-parallel-sequence no",
-                       (long long)stage);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--zero-stage",
+            "%lld sums a bucket as soon as its gradients are final; with blocks of positions "
+            "norms' gradients are final later; use 1, or --tensor-parallel-sequence no",
+            (long long)stage);
     return stage == 1 || (job->tensor && job->stages <= 1)
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "option", "--zero-stage",

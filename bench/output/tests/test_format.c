@@ -85,7 +85,7 @@ static void table(void **state)
     (void)state;
     assert_writes(
         "table", both, 2,
-        "batch 256, steps 100, lr 0.1, shuffle true\n"
+        "batch 256, steps 100, lr 0.1, shuffle yes\n"
         "model                     strategy       devices step ms     ± samples/s status\n"
         "mlp:784-1024-1024-1024-10 single         2 cpu    0.6823 14.7%    374890 ok\n"
         "poly                      model-parallel 3 cpu                           failed\n"

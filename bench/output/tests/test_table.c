@@ -36,6 +36,8 @@ static json_t *step_of(const json_t *row)
     return json_object_get(json_object_get(row, "time"), "step_ms");
 }
 
+static json_t *swept; /* options of the next table's cases that are asked to differ */
+
 /* Prints these rows (takes ownership) at a width, with a flush after every `group` rows. */
 static char *table_of(json_t **rows, size_t count, int width, size_t group,
                       const ls_columns *columns, bool colour)
@@ -50,7 +52,8 @@ static char *table_of(json_t **rows, size_t count, int width, size_t group,
     json_t *cases = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append(cases, json_object_get(rows[i], "case"));
-    ls_writer_expect(writer, cases);
+    ls_writer_expect(writer, cases, swept);
+    swept = NULL;
     writer->width = width;
     writer->colour = colour;
     if (columns)
@@ -184,6 +187,11 @@ static void table_ranks(void **state)
                       made_row("mirrored", 1, 1.1, 0.1, "ok")};
     char *text = table_of(near, 3, 80, 3, NULL, false);
     assert_non_null(strstr(text, "\nfastest: towers; within the noise of it: mirrored\n"));
+    free(text);
+    json_t *twice[] = {made_row("zero", 1, 1.0, 0.1, "ok"), made_row("zero", 1, 1.02, 0.1, "ok"),
+                       made_row("mirrored", 1, 1.011, 0.1, "ok")};
+    text = table_of(twice, 3, 80, 3, NULL, false);
+    assert_non_null(strstr(text, "\nfastest: zero; within the noise of it: mirrored\n"));
     free(text);
     json_t *bad[] = {made_row("single", 1, 2.0, 0.03, "ok"),
                      made_row("towers", 1, 1.0, 0.2, "failed")};
@@ -383,6 +391,29 @@ static void long_values_still_differ(void **state)
     free(text);
 }
 
+/* At 80 columns a swept option stays that others tell, too; what was derived goes first. */
+static void swept_options_stay(void **state)
+{
+    (void)state;
+    json_t *rows[5];
+    for (int i = 0; i < 5; i++) {
+        const int stage = i % 3;
+        rows[i] = made_row("hybrid", 4, 2.0, 0.01, "ok");
+        json_t *group = json_object_get(rows[i], "case");
+        json_object_set_new(group, "hybrid_inner",
+                            json_string(i < 3 ? "tensor-parallel" : "pipeline"));
+        json_object_set_new(group, "hybrid_outer", json_string(stage ? "zero" : "mirrored"));
+        if (stage)
+            json_object_set_new(group, "zero_stage", json_integer(stage));
+        if (i < 3)
+            json_object_set_new(group, "micro_splits", json_integer(2));
+    }
+    swept = json_pack("{s:b,s:b,s:b}", "hybrid_inner", 1, "hybrid_outer", 1, "zero_stage", 1);
+    char *text = table_of(rows, 5, 80, 5, NULL, false);
+    assert_non_null(strstr(text, "\nhybrid-inner    hybrid-outer zero-stage step ms"));
+    free(text);
+}
+
 static void table_colours(void **state)
 {
     (void)state;
@@ -452,6 +483,7 @@ int main(void)
         cmocka_unit_test(table_ranks),
         cmocka_unit_test(table_lacks),
         cmocka_unit_test(long_values_still_differ),
+        cmocka_unit_test(swept_options_stay),
         cmocka_unit_test(table_colours),
         cmocka_unit_test(table_compares),
         cmocka_unit_test(columns_are_chosen),

@@ -120,8 +120,9 @@ static bool has_second(ls_yaml_file *file)
         ended = ended || (ends && begun);
         begun = begun || (!ends && !empty);
         line = strchr(line, '\n');
-        if (!line++)
+        if (!line)
             return false;
+        line++;
     }
     return false;
 }

@@ -6,6 +6,23 @@
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
 
+/* The largest of a row's logits, in all of its LANES (1 to 32, a power of 2) neighbouring threads;
+ * all lanes of the warp call it. */
+template <int LANES>
+__device__ static inline float largest_logit(const float *z, int64_t classes, int lane)
+{
+    float largest = -INFINITY;
+#pragma unroll 8
+    for (int64_t c = lane; c < classes; c += LANES)
+        largest = z[c] > largest ? z[c] : largest;
+#pragma unroll
+    for (int half = LANES / 2; half; half /= 2) {
+        const float other = ls_gpu_exchange(largest, half);
+        largest = other > largest ? other : largest;
+    }
+    return largest;
+}
+
 /* All threads, THREADS a block at most, call it once their parts are written: the last block to
  * finish computes *loss = scale * sum of `count` parts, in an order that depends on up to 256
  * threads: those behind add nothing. */

@@ -24,15 +24,8 @@ __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args 
     const float *z = (const float *)args.logits + row * args.classes;
     float *dz = here && args.dlogits ? (float *)args.dlogits + row * args.classes : NULL;
     const float scale = (float)args.scale;
-    float largest = -INFINITY, sum = 0;
-#pragma unroll 8
-    for (int64_t c = lane; c < classes; c += ROW_LANES)
-        largest = z[c] > largest ? z[c] : largest;
-#pragma unroll
-    for (int half = ROW_LANES / 2; half; half /= 2) {
-        const float other = ls_gpu_exchange(largest, half);
-        largest = other > largest ? other : largest;
-    }
+    const float largest = largest_logit<ROW_LANES>(z, classes, lane);
+    float sum = 0;
 #pragma unroll 8
     for (int64_t c = lane; c < classes; c += ROW_LANES)
         sum += ls_exp_element(z[c] - largest);

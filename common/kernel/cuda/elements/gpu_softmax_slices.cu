@@ -15,16 +15,9 @@ __device__ static inline void part_row(const ls_softmax_part_args &args, int64_t
     const int64_t classes = here ? args.classes : 0, none = INT64_MAX;
     const float *z = (const float *)args.logits + row * args.classes;
     float *terms = args.terms ? (float *)args.terms + row * args.classes : NULL;
-    float largest = -INFINITY, sum = 0;
+    const float largest = largest_logit<PART_LANES>(z, classes, lane);
+    float sum = 0;
     int64_t best = none;
-#pragma unroll 8
-    for (int64_t c = lane; c < classes; c += PART_LANES)
-        largest = z[c] > largest ? z[c] : largest;
-#pragma unroll
-    for (int half = PART_LANES / 2; half; half /= 2) {
-        const float other = ls_gpu_exchange(largest, half);
-        largest = other > largest ? other : largest;
-    }
     for (int64_t c = lane; args.largest && c < classes && best == none; c += PART_LANES)
         best = z[c] == largest ? c : none;
 #pragma unroll 8

@@ -101,6 +101,16 @@ template <stored AS, int READERS, int TERMS_READ> struct slice_reader {
     }
 };
 
+/* Reads the next slice; its last terms may be missing. */
+template <typename READER> __device__ static inline void read_ahead(READER &reader)
+{
+    if (reader.left >= SLICE)
+        reader.template read_slice<true>();
+    else
+        reader.template read_slice<false>();
+    reader.next();
+}
+
 /* What this thread multiplies: rows r and r + 8 of its warp's 16 rows, terms 2 t and 2 t + 1 of
  * each eight, as terms t and t + 4 of the tensor cores; r = lane / 4, t = lane % 4. */
 template <stored AS> struct rows_reader : slice_reader<AS, 2, 4 * UNITS> {
@@ -124,15 +134,6 @@ template <stored AS> struct rows_reader : slice_reader<AS, 2, 4 * UNITS> {
             for (int i = 0; i < 2; i++)
                 this->edges[i].template read<ALL, 2>(distance, u * UNIT + own, this->left,
                                                      this->terms + 4 * u + 2 * i);
-    }
-
-    __device__ void read()
-    {
-        if (this->left >= SLICE)
-            read_slice<true>();
-        else
-            read_slice<false>();
-        this->next();
     }
 
     __device__ void split()
@@ -183,15 +184,6 @@ template <stored AS> struct columns_reader : slice_reader<AS, AS == EDGES ? 1 : 
             for (int e = 0; e < UNIT; e += 4)
                 this->edges[i % READERS].template read<ALL, 4>(
                     distance, unit(i) * UNIT + e, this->left, this->terms + i * UNIT + e);
-    }
-
-    __device__ void read()
-    {
-        if (this->left >= SLICE)
-            read_slice<true>();
-        else
-            read_slice<false>();
-        this->next();
     }
 
     /* Terms 0, 2, 4, 6 of eight go to places 0 to 3, the others to 4 to 7: see rows_reader. */
@@ -249,14 +241,14 @@ __device__ static inline void split_columns(const tile_product &p, const tile_pl
                                             tile_spaces &space, int slices)
 {
     columns_reader<B> b(p.b, at.column, at.term, (int)p.terms);
-    b.read();
+    read_ahead(b);
 #pragma unroll 1
     for (int s = 0; s < slices; s++) {
         if (s >= AHEAD)
             ls_gpu_await_flag(space.empty[s % AHEAD], s / AHEAD - 1);
         b.split(space.slices[s % AHEAD]);
         if (s + 1 < slices)
-            b.read();
+            read_ahead(b);
         ls_gpu_show_group();
         ls_gpu_raise_flag(space.full[s % AHEAD]);
     }
@@ -271,10 +263,10 @@ __device__ static inline void multiply_rows(const tile_product &p, const tile_pl
 {
     float part[LS_GPU_GROUP_SUMS];
     rows_reader<A> a(p.a, at.row + row, at.term, (int)p.terms);
-    a.read();
+    read_ahead(a);
     a.split();
     if (slices > 1)
-        a.read();
+        read_ahead(a);
 #pragma unroll 1
     for (int s = 0; s < slices; s++) {
         const split_slice &b = space.slices[s % AHEAD];
@@ -297,7 +289,7 @@ __device__ static inline void multiply_rows(const tile_product &p, const tile_pl
         if (s + 1 < slices)
             a.split();
         if (s + 2 < slices)
-            a.read();
+            read_ahead(a);
     }
 }
 

@@ -10,14 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often each element occurs, up to 255. */
-typedef struct tally {
-    unsigned char *times;
-} tally;
-
+/* Adds 1 to how often each of some elements occurs (the context), up to 255. */
 static void count(void *context, size_t at, size_t element, size_t elements)
 {
-    unsigned char *times = ((tally *)context)->times;
+    unsigned char *times = context;
     (void)at;
     for (size_t i = element; i < element + elements; i++)
         times[i] = times[i] < UINT8_MAX ? (unsigned char)(times[i] + 1) : UINT8_MAX;
@@ -59,7 +55,7 @@ static bool owned_range(const ls_step_plan *plan, int member, size_t i, ls_range
 }
 
 /* Counts what a member owns; of what all places of a stage have, that of the first one. */
-static void count_owned(const ls_step_plan *plan, int member, tally *t)
+static void count_owned(const ls_step_plan *plan, int member, unsigned char *times)
 {
     const bool served = plan->servers.servers;
     const ls_graph_part *part = served ? NULL : ls_step_plan_part(plan, member);
@@ -67,14 +63,15 @@ static void count_owned(const ls_step_plan *plan, int member, tally *t)
     ls_range range;
     for (size_t i = 0; owned_range(plan, member, i, &range); i++) {
         if (!part) {
-            count(t, 0, range.first, range.count);
+            count(times, 0, range.first, range.count);
             continue;
         }
         for (size_t v = 0; v < part->graph->variables.count; v++) {
             const ls_variable *its = &part->graph->variables.items[v];
             if (!again || ls_graph_slice(part->graph, v))
-                ls_graph_part_each(
-                    part, ls_range_common(range, (ls_range){its->offset, its->count}), count, t);
+                ls_graph_part_each(part,
+                                   ls_range_common(range, (ls_range){its->offset, its->count}),
+                                   count, times);
         }
     }
 }
@@ -99,30 +96,30 @@ static ls_status refuse(const ls_variables *variables, size_t at, int times, con
 }
 
 /* The first element that is not there once. */
-static ls_status judge(const ls_variables *variables, const tally *t, const char *what)
+static ls_status judge(const ls_variables *variables, const unsigned char *times, const char *what)
 {
     for (size_t i = 0; i < variables->elements; i++)
-        if (t->times[i] != 1)
-            return refuse(variables, i, t->times[i], what);
+        if (times[i] != 1)
+            return refuse(variables, i, times[i], what);
     return LS_OK;
 }
 
 /* Of the copy of the model that the first owner has a part in: all copies are divided alike. */
-static ls_status judge_plan(const ls_step_plan *plan, tally *t)
+static ls_status judge_plan(const ls_step_plan *plan, unsigned char *times)
 {
     int first = 0;
     while (!owns(plan, first))
         first++;
     for (int m = first; m < plan->total; m++)
         if (owns(plan, m) && is_beside(plan, m, first))
-            count_owned(plan, m, t);
-    return judge(&plan->job->model->graph->variables, t, "is owned");
+            count_owned(plan, m, times);
+    return judge(&plan->job->model->graph->variables, times, "is owned");
 }
 
 /* ---- By the step ----------------------------------------------------------------------------- */
 
 /* What a member owns is what its step updates. */
-static ls_status judge_step(const ls_step_run *run, int member, tally *t)
+static ls_status judge_step(const ls_step_run *run, int member, unsigned char *times)
 {
     const ls_step_plan *plan = &run->plan;
     const ls_step_program *p = &run->program[LS_FULL];
@@ -130,14 +127,14 @@ static ls_status judge_step(const ls_step_run *run, int member, tally *t)
     const ls_variables *variables =
         part ? &part->graph->variables : &plan->job->model->graph->variables;
     ls_range range;
-    memset(t->times, 1, variables->elements);
+    memset(times, 1, variables->elements);
     for (size_t i = 0; owned_range(plan, member, i, &range); i++)
-        memset(t->times + range.first, 0, range.count);
+        memset(times + range.first, 0, range.count);
     for (size_t k = 0; k < p->task_count; k++)
         if (strcmp(p->tasks[k].verb, "update") == 0 &&
             p->lanes->items[p->tasks[k].lane].member == member)
-            count(t, 0, p->tasks[k].range.first, p->tasks[k].range.count);
-    return judge(variables, t, "is updated in a step");
+            count(times, 0, p->tasks[k].range.first, p->tasks[k].range.count);
+    return judge(variables, times, "is updated in a step");
 }
 
 ls_status ls_steps_owners(const ls_run *run)
@@ -145,15 +142,15 @@ ls_status ls_steps_owners(const ls_run *run)
     const ls_step_run *me = ls_step_run_of(run);
     const ls_step_plan *plan = &me->plan;
     size_t most = plan->job->model->graph->variables.elements;
-    tally t;
+    unsigned char *times;
     for (int p = 0; p < plan->parts.count; p++)
         if (plan->parts.parts[p].graph->variables.elements > most)
             most = plan->parts.parts[p].graph->variables.elements;
-    LS_TRY(ls_allocate("owners", &t.times, most + 1, 1));
-    ls_status status = judge_plan(plan, &t);
+    LS_TRY(ls_allocate("owners", &times, most + 1, 1));
+    ls_status status = judge_plan(plan, times);
     for (int m = 0; m < plan->total && !status && !ls_ps_by_arrival(&plan->job->ps); m++)
         if (owns(plan, m) && me->resources.members[m].replica)
-            status = judge_step(me, m, &t);
-    free(t.times);
+            status = judge_step(me, m, times);
+    free(times);
     return status;
 }

@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOKS = 9, MARKS = 10, DASHES = 4 };
+enum { LOOKS = 9, MARKS = 9, DASHES = 4 };
 
 static const char *const colours[LOOKS] = {"#4d4d4d", "#7b3294", "#d55e00", "#0072b2", "#882255",
                                            "#cc79a7", "#e69f00", "#56b4e9", "#009e73"};
 static const int markers[LOOKS] = {7, 11, 5, 9, 15, 4, 6, 8, 13};
-/* The first two are strategies' own markers, filled and hollow: n and n - 1. */
-static const int other_markers[MARKS] = {12, 6, 3, 1, 2, 14, 10, 4, 8, 13};
+/* The first two are strategies' own markers, filled and hollow: n and n - 1. Number 1 is a
+ * percentile's. */
+static const int other_markers[MARKS] = {12, 6, 3, 2, 14, 10, 4, 8, 13};
 
 /* Filled ones, with hollow ones of one less. */
 static const int shapes[] = {7, 5, 9, 11, 13, 15};

@@ -32,9 +32,25 @@ static const json_t *find_measured(const ls_validations *v, const json_t *row)
     return NULL;
 }
 
+/* The median step; where steps differ (local-sgd), their mean. */
+static double step_of(const json_t *row)
+{
+    return ls_row_number(row, ls_case_is_uneven(json_object_get(row, "case"))
+                                  ? "time.step_ms.mean"
+                                  : "time.step_ms.median");
+}
+
 static size_t devices_of(const json_t *row)
 {
     return json_array_size(json_object_get(json_object_get(row, "case"), "devices"));
+}
+
+/* An end of the row's interval, which is of its median, over the median. */
+static double relative_end(const json_t *row, const json_t *ci95, size_t end)
+{
+    return ci95 ? json_number_value(json_array_get(ci95, end)) /
+                      ls_row_number(row, "time.step_ms.median")
+                : 1;
 }
 
 static ls_status add(ls_validations *v, json_t *row, bool *added)
@@ -47,11 +63,11 @@ static ls_status add(ls_validations *v, json_t *row, bool *added)
     LS_TRY(ls_grow("validations", &v->items, v->count, sizeof *v->items));
     ls_validation *one = &v->items[v->count++];
     *one = (ls_validation){.devices = devices_of(row),
-                           .predicted_ms = ls_row_number(row, "time.step_ms.median"),
-                           .measured_ms = ls_row_number(measured, "time.step_ms.median"),
+                           .predicted_ms = step_of(row),
+                           .measured_ms = step_of(measured),
                            .row = json_incref(row)};
-    one->low_ms = ci95 ? json_number_value(json_array_get(ci95, 0)) : one->predicted_ms;
-    one->high_ms = ci95 ? json_number_value(json_array_get(ci95, 1)) : one->predicted_ms;
+    one->low_ms = one->predicted_ms * relative_end(row, ci95, 0);
+    one->high_ms = one->predicted_ms * relative_end(row, ci95, 1);
     one->drawn_ms[0] = one->drawn_ms[1] = one->predicted_ms;
     snprintf(one->strategy, sizeof one->strategy, "%s", ls_row_text(row, "case", "strategy"));
     return LS_OK;
@@ -197,7 +213,7 @@ ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)
     widen(v, row);
     LS_TRY(add(v, row, added));
     for (size_t i = 0; ci95 && *added && i < 2; i++)
-        v->items[v->count - 1].drawn_ms[i] = json_number_value(json_array_get(ci95, i));
+        v->items[v->count - 1].drawn_ms[i] = step_of(row) * relative_end(row, ci95, i);
     return LS_OK;
 }
 

@@ -19,7 +19,8 @@
 typedef struct ls_validation {
     char strategy[32];
     size_t devices;
-    double predicted_ms, measured_ms;
+    double predicted_ms,
+        measured_ms;        /**< the median step; where steps differ (local-sgd), the mean */
     double low_ms, high_ms; /**< of the predicted row; equal: it has no interval */
     double drawn_ms[2];     /**< the same, of its draws alone */
     json_t *row;            /**< the predicted one */

@@ -191,6 +191,11 @@ rows "a plan is measured now, and its rows are predicted" "len(rows) == 3 and ro
 lockstep_ok predict --validate --results measured.db --format jsonl
 rows "without cases: all measured rows of the file" "len(rows) == 3 and r['case']['strategy'] == 'mirrored'"
 keep validated
+lockstep_ok run --model poly --strategy local-sgd --devices 2 --link latency=5ms --steps 20 --blocks 1 --gate-steps 0 \
+    --waterfall no --results apart.db --format jsonl
+lockstep_ok predict --validate --results apart.db --format jsonl
+rows "a step in ten averages: the mean is compared, not the median, which has none" "rows[-2]['measured_ms'] > 1 and
+    rows[-2]['predicted_ms'] > 1 and rows[-1]['summary']['rows'] == 1"
 lockstep_ok advise --model poly --durations flops=1e9 --results measured.db --format jsonl
 rows "an advice says how good the choice by these would have been" "(lambda choices, regret: regret['sets'] == 1 and
     abs(regret['worst'] - (min(choices)[1] / min(x[1] for x in choices) - 1)) < 1e-9 and

@@ -131,13 +131,18 @@ static size_t blocks_more(double away, double p, double deviation, size_t n)
     return all > (double)n + 1 ? (size_t)ceil(all - (double)n) : 1;
 }
 
-static ls_verdict judge(bounds differs, bounds same, double limit)
+/* At the last look, what is surely not slower passes: as faster, or else as the centre says. */
+static ls_verdict judge(bounds differs, bounds same, double centre, double limit, bool last)
 {
     if (differs.low > limit)
         return LS_VERDICT_SLOWER;
     if (differs.high < -limit)
         return LS_VERDICT_FASTER;
-    return same.low > -limit && same.high < limit ? LS_VERDICT_SAME : LS_VERDICT_CANNOT_TELL;
+    if (same.high < limit && same.low > -limit)
+        return LS_VERDICT_SAME;
+    if (last && same.high < limit && (differs.high < 0 || centre > -limit))
+        return differs.high < 0 ? LS_VERDICT_FASTER : LS_VERDICT_SAME;
+    return LS_VERDICT_CANNOT_TELL;
 }
 
 ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n, double share,
@@ -161,7 +166,7 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
     const double centre = median_of(means, most, &mean);
     const bounds interval = n > 5 ? bound(means, n, 0.025, space) : few_bound(logs, n, mean);
     out->verdict = judge(bound(means, n, error_differs * part, space),
-                         bound(means, n, error_same * part, space), limit);
+                         bound(means, n, error_same * part, space), centre, limit, share >= 1);
     out->ratio = exp(centre);
     out->ci95[0] = exp(interval.low);
     out->ci95[1] = exp(interval.high);
@@ -245,7 +250,7 @@ void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
     const double same = error * normal_quantile(error_same / (double)test->cases);
     const double half_width = error * normal_quantile(0.025);
     out->verdict = judge((bounds){centre - differs, centre + differs},
-                         (bounds){centre - same, centre + same}, limit);
+                         (bounds){centre - same, centre + same}, centre, limit, true);
     if (half_width < log(widest)) {
         out->ci95[0] = exp(centre - half_width);
         out->ci95[1] = exp(centre + half_width);

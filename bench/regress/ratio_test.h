@@ -9,6 +9,8 @@
  *   slower  the lower bound of the centre is above log(1 + threshold)
  *   faster  the upper bound is below -log(1 + threshold)
  *   same    both bounds, with their own error, are within these: two one-sided tests
+ * At the last look whoever is not slower passes: if the upper bound of `same` is within, faster if
+ * the other upper bound is below 0, else same if the centre is within.
  * The bounds are order statistics of the n (n + 1) / 2 pairwise means (Hodges and Lehmann, Annals
  * of Mathematical Statistics 34, 1963; Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15,
  * 1987). Looks: the test may be made several times. The fraction of the time used is the fraction
@@ -40,9 +42,8 @@ typedef struct ls_ratio_test {
 
 typedef struct ls_ratio_result {
     ls_verdict verdict;
-    double ratio; /**< B / A; NaN without blocks */
-    double
-        ci95[2]; /**< of this look alone; NaN with one block, or where runs leave a factor open */
+    double ratio;   /**< B / A; NaN without blocks */
+    double ci95[2]; /**< of this look alone; NaN with one pair, or where runs leave a factor open */
     size_t blocks;
     size_t more; /**< about how many more blocks (unpaired: runs of each side) would decide; 0:
                     decided, or no estimate */

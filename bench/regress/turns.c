@@ -306,16 +306,20 @@ static ls_status take_turns(turns *t, uint64_t max_ns)
             t->regress->cases[i].logs[side].count = 0; /* the first block included the gate */
         open += !t->regress->cases[i].decided;
     }
+    if (!t->task->quiet && open > 0)
+        ls_log_stderr("regress: %zu cases in turns, for %.0f s at most", open,
+                      (double)max_ns * 1e-9);
     for (uint64_t pairs = 0; open > 0 && test.spent < 1;) {
         LS_TRY(run_pair(t, pairs++));
         const double spent = (double)(ls_clock_ns() - t->begin) / (double)max_ns;
         const bool last = spent * (1 + 1.0 / (double)pairs) > 1 || pairs == LS_RATIO_BLOCKS_MOST;
         const double share = last ? 1 : ls_ratio_due(&test, fewest_blocks(t->regress), spent);
-        if (share > 0)
-            LS_TRY(look(t, &test, share, &open));
+        if (share <= 0)
+            continue;
+        LS_TRY(look(t, &test, share, &open));
         if (!t->task->quiet)
-            ls_log_stderr("regress: %llu pairs of blocks, %zu cases open",
-                          (unsigned long long)pairs, open);
+            ls_log_stderr("regress: after %.0f s and %llu pairs of blocks: %zu cases open",
+                          spent * (double)max_ns * 1e-9, (unsigned long long)pairs, open);
     }
     return LS_OK;
 }

@@ -71,7 +71,7 @@ static json_t *case_document(ls_regress_case *one)
                             (json_int_t)result->blocks);
     if (result->blocks > 0) {
         json_object_set_new(out, "ratio", json_real(result->ratio));
-        if (result->blocks > 1 && isfinite(result->ci95[0]))
+        if (isfinite(result->ci95[0]))
             json_object_set_new(out, "ci95", json_pack("[f,f]", result->ci95[0], result->ci95[1]));
         json_object_set_new(out, "base_ms", json_real(median_ms(&one->logs[LS_BASE])));
         json_object_set_new(out, "new_ms", json_real(median_ms(&one->logs[LS_NEW])));
@@ -161,18 +161,26 @@ static char *sentence(const json_t *one)
                 number_of(one, "base_ms"), number_of(one, "new_ms"));
         next = "; ";
         const double more = number_of(one, "more_blocks");
-        if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 && more > 0 && paired)
+        const double minutes = number_of(one, "more_minutes");
+        if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 && more > 0 && paired &&
+            minutes > 60)
+            fprintf(stream,
+                    "; %s%san hour more would not tell; --instructions counts without noise",
+                    ls_text_of(one, "noise"), *ls_text_of(one, "noise") ? ": " : "");
+        else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 && more > 0 && paired)
             fprintf(stream,
                     "; %s%sabout %.2g more minutes would tell (--max-time), and --instructions "
                     "counts without noise",
-                    ls_text_of(one, "noise"), *ls_text_of(one, "noise") ? ": " : "",
-                    number_of(one, "more_minutes"));
+                    ls_text_of(one, "noise"), *ls_text_of(one, "noise") ? ": " : "", minutes);
         else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 && more > 0)
             fprintf(stream, "; %s%sabout %.0f more runs of each side would tell",
                     ls_text_of(one, "noise"), *ls_text_of(one, "noise") ? ": " : "", more);
         else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 &&
                  number_of(one, "blocks") < 2 && !json_object_get(one, "ci95"))
             fputs("; a row of one step has no interval, more --steps would tell", stream);
+        else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 && !paired &&
+                 number_of(one, "blocks") < 2)
+            fputs("; one run of a side is too few, eight of each would tell 3%", stream);
         else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0)
             fputs("; too near to the threshold for any number of blocks", stream);
     }

@@ -27,7 +27,7 @@ printf '/build/\n/out*/\n' >.gitignore
 cat >make.sh <<P
 #!/bin/bash
 . ./settings
-[ -z "\$BROKEN" ] || exit 1
+[ -z "\$BROKEN" ] || { echo "error: this library is missing"; seq 20; exit 1; }
 mkdir -p build
 cat >build/lockstep <<S
 #!/bin/bash
@@ -116,7 +116,10 @@ expect "more memory that a renewed baseline means: status 0" [ "$code" -eq 0 ]
 git checkout -q -b after-broken main~1
 commit "mended" "" >/dev/null
 script HEAD~1
-expect "a base that does not build is no failure" [ "$code" -eq 0 ]
+expect "a base that does not build: status 3" [ "$code" -eq 3 ]
+expect "with what the build said" grep -q 'error: this library is missing' "$work/err"
+script --ci HEAD~1
+expect "with --ci it is no failure" [ "$code" -eq 0 ]
 expect "and is said" grep -q 'not compared.*does not build' "$work/out"
 mkdir -p "$work/kept/$(git rev-parse HEAD~1)"
 cp build/lockstep "$work/kept/$(git rev-parse HEAD~1)/"
@@ -126,8 +129,8 @@ expect "and this commit's is kept" [ -x "$work/kept/$(git rev-parse HEAD)/lockst
 git checkout -q -b after-old "$first"
 commit "old" "OLD=1" >/dev/null
 commit "not old" "" >/dev/null
-script HEAD~1
-expect "a base too old for an option is no failure" [ "$code" -eq 0 ]
+script --ci HEAD~1
+expect "with --ci a base too old for an option is no failure" [ "$code" -eq 0 ]
 expect "and is said" grep -q 'too old for an option: option: --plan' "$work/out"
 git checkout -q -b all-old "$first"
 commit "old" "OLD=1" >/dev/null

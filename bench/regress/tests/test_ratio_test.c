@@ -217,6 +217,31 @@ static void test_little(void **state)
     assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL); /* ten cases share the error */
 }
 
+/* What is surely not slower passes at the last look, and only there. */
+static void test_last_look(void **state)
+{
+    (void)state;
+    double logs[40];
+    ls_ratio_test test = {.threshold = 0.03, .cases = 1};
+    ls_ratio_result result;
+    for (int i = 0; i < 40; i++)
+        logs[i] = -0.03 + 0.01 * (i % 5 - 2); /* both sides of -3% */
+    assert_null(ls_ratio_look(&test, logs, 40, 0.5, &result));
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL);
+    assert_null(ls_ratio_look(&test, logs, 40, 1, &result));
+    assert_int_equal(result.verdict, LS_VERDICT_FASTER);
+    for (int i = 0; i < 40; i++)
+        logs[i] = -0.015 + 0.05 * (i % 5 - 2); /* 0 and -3% are both possible, 3% is not */
+    assert_null(ls_ratio_look(&test, logs, 40, 0.5, &result));
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL);
+    assert_null(ls_ratio_look(&test, logs, 40, 1, &result));
+    assert_int_equal(result.verdict, LS_VERDICT_SAME);
+    for (int i = 0; i < 40; i++)
+        logs[i] = -logs[i]; /* 3% slower is possible */
+    assert_null(ls_ratio_look(&test, logs, 40, 1, &result));
+    assert_int_equal(result.verdict, LS_VERDICT_CANNOT_TELL);
+}
+
 static void test_unpaired(void **state)
 {
     (void)state;
@@ -318,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_few),
         cmocka_unit_test(test_little),
+        cmocka_unit_test(test_last_look),
         cmocka_unit_test(test_unpaired),
         cmocka_unit_test_teardown(test_recorded, close_series),
         cmocka_unit_test_teardown(test_loaded, close_series),

@@ -73,14 +73,15 @@ static double larger(double a, double b)
 /* When an activity that is ready at `ns` ends. */
 static double end_of(player *p, const ls_activity_node *node, double ns)
 {
-    const ls_platform_level *net = &p->play->platform->device;
     const double amount = ls_play_amount(p->play, node);
     if (node->to < 0)
         return ns + amount;
+    const ls_platform_level net =
+        ls_platform_between(p->play->platform, p->play->devices_per_host, node->from, node->to);
     double start = larger(ns, larger(p->out_ns[node->from], p->in_ns[node->to]));
-    start += net->bytes_per_s > 0 ? amount * 1e9 / net->bytes_per_s : 0;
+    start += net.bytes_per_s > 0 ? amount * 1e9 / net.bytes_per_s : 0;
     p->out_ns[node->from] = p->in_ns[node->to] = start;
-    return start + node->rounds * net->latency_ns;
+    return start + node->rounds * net.latency_ns;
 }
 
 static void release_followers(player *p, uint32_t node, double ns)

@@ -176,48 +176,35 @@ static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
 /* The median step on another platform, with median durations. */
 static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_played_run *run, const ls_platform *platform,
-                            const ls_unrolled *unrolled, play_room *room, double *out)
+                            ls_unrolled *unrolled, play_room *room, double *out)
 {
     const size_t warmup = (size_t)plan->warmup, steps = (size_t)plan->timed;
-    const bool again = p->level == LS_EXPAND_FORMULA; /* its times are part of the graph */
+    const bool formula = p->level == LS_EXPAND_FORMULA;
+    const bool ports = formula || platform->kind <= LS_PLATFORM_FLAT;
     const ls_play play = {.graph = &unrolled->graph,
                           .platform = platform,
                           .devices = (int)run->devices,
                           .devices_per_host = p->devices_per_host,
                           .factors = room->factors};
-    ls_unrolled other = {0};
     ls_statistics s;
     draw(p, ls_predictor_durations(p, plan), &play, 0, 0, true, warmup + steps, room->factors);
-    if (again) {
-        const ls_unroll what = what_of(p, plan, run, platform);
-        ls_status status = ls_unroll_steps(&what, &other);
-        ls_play its = play;
-        its.graph = &other.graph;
-        if (!status)
-            status = ls_engine_play(LS_ENGINE_PORTS, &its, room->end_ns);
-        if (status) {
-            ls_unrolled_close(&other);
-            return status;
-        }
-    } else {
-        LS_TRY(ls_engine_play(platform->kind <= LS_PLATFORM_FLAT ? LS_ENGINE_PORTS : p->engine,
-                              &play, room->end_ns));
-    }
-    take_steps(again ? &other : unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
+    if (formula)
+        LS_TRY(ls_unrolled_move(unrolled, platform, p->devices_per_host));
+    LS_TRY(ls_engine_play(ports ? LS_ENGINE_PORTS : p->engine, &play, room->end_ns));
+    take_steps(unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
     ls_statistics_compute(room->sorted, steps, &s);
     *out = s.median;
-    ls_unrolled_close(&other);
     return LS_OK;
 }
 
 static ls_status play_others(const ls_predictor *p, const ls_plan_of_case *plan,
-                             const ls_played_run *run, const ls_unrolled *unrolled, play_room *room,
+                             const ls_played_run *run, ls_unrolled *unrolled, play_room *room,
                              ls_predicted *out)
 {
     LS_TRY(ls_allocate("predict", &out->other_ms, p->other_count + 1, sizeof *out->other_ms));
     for (size_t i = 0; i < p->other_count; i++)
         LS_TRY(play_other(p, plan, run, &p->others[i], unrolled, room, &out->other_ms[i]));
-    return LS_OK;
+    return p->other_count ? ls_unrolled_move(unrolled, &p->platform, p->devices_per_host) : LS_OK;
 }
 
 /* Plays once more, with median durations, for the trace. */

@@ -13,7 +13,7 @@
 typedef struct event {
     double ns;
     uint32_t node;
-    bool ends; /* the activity has ended; else it is ready. Ends come first */
+    bool ends; /* the activity has ended; else it is a message that is ready. Ends come first */
 } event;
 
 typedef struct heap {
@@ -70,12 +70,10 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* When an activity that is ready at `ns` ends. */
+/* When a message that is ready at `ns` ends. */
 static double end_of(player *p, const ls_activity_node *node, double ns)
 {
-    const double amount = ls_play_amount(p->play, node);
-    if (node->to < 0)
-        return ns + amount;
+    const double amount = node->amount;
     const ls_platform_level net =
         ls_platform_between(p->play->platform, p->play->devices_per_host, node->from, node->to);
     double start = larger(ns, larger(p->out_ns[node->from], p->in_ns[node->to]));
@@ -84,12 +82,21 @@ static double end_of(player *p, const ls_activity_node *node, double ns)
     return start + node->rounds * net.latency_ns;
 }
 
+/* A delay is not in anyone's way, and its end is known; a message waits for its turn. */
+static void release(player *p, uint32_t number, double ns)
+{
+    const ls_activity_node *node = &p->play->graph->nodes[number];
+    const bool delays = node->to < 0;
+    const double at_ns = delays ? ns + ls_play_amount(p->play, node) : ns;
+    push(&p->events, (event){at_ns, number, delays});
+}
+
 static void release_followers(player *p, uint32_t node, double ns)
 {
     const ls_play_graph *g = p->play->graph;
     for (size_t e = g->first[node]; e < g->first[node + 1]; e++)
         if (--p->left[g->next[e]] == 0)
-            push(&p->events, (event){ns, g->next[e], false});
+            release(p, g->next[e], ns);
 }
 
 static void run(player *p)
@@ -98,7 +105,7 @@ static void run(player *p)
     for (size_t n = 0; n < g->count; n++) {
         p->left[n] = g->nodes[n].waits;
         if (!p->left[n])
-            push(&p->events, (event){0, (uint32_t)n, false});
+            release(p, (uint32_t)n, 0);
     }
     enum { BETWEEN = 4096 }; /* events, looks at the interrupt */
     for (size_t seen = 0; p->events.count; seen++) {

@@ -92,6 +92,7 @@ static ls_status find_of_network(ls_advising *a)
         scaled[i] = here;
         *value_of(&scaled[i], i / SCALES) *= scale_of((size_t)i % SCALES);
     }
+    ls_advising_show(a, "scaled networks", "");
     LS_TRY(play_scales(a, scaled, 0, first));
     LS_TRY(play_scales(a, scaled, a->out->second, second));
     for (int axis = 0; axis < AXES; axis++) {
@@ -152,6 +153,7 @@ static ls_status find_of_devices(ls_advising *a)
         return LS_OK; /* they have names */
     a->predictor->other_count = 0;
     a->predictor->others = NULL;
+    ls_advising_show(a, "other numbers of devices", "");
     for (int d = 1; d <= DOUBLINGS && isnan(found.value); d++)
         for (int up = 1; up >= 0 && isnan(found.value); up--) {
             double first, second;

@@ -210,12 +210,22 @@ ls_status ls_engine_interrupted(void)
     return ls_fail(LS_CODE_INTERRUPTED, "predict", "play", "interrupted before its end");
 }
 
-ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns)
+ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays, double *end_ns)
 {
 #if LS_HAS_SIMGRID
     if (engine == LS_ENGINE_SIMGRID)
-        return ls_simgrid_play(play, end_ns);
+        return ls_simgrid_play(play, plays, end_ns);
 #endif
     (void)engine;
-    return ls_ports_play(play, end_ns);
+    ls_play one = *play;
+    for (size_t i = 0; i < plays; i++) {
+        LS_TRY(ls_ports_play(&one, end_ns + i * play->graph->count));
+        one.factors = one.factors ? one.factors + one.factor_count : NULL;
+    }
+    return LS_OK;
+}
+
+ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns)
+{
+    return ls_engine_play_all(engine, play, 1, end_ns);
 }

@@ -321,8 +321,8 @@ static ls_status measure(ls_predictor *p, const ls_machine *machine, const ls_pl
                          const virtual_run *v)
 {
     LS_TRY(make_first(p, plan));
-    return ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run),
-                                p->devices_per_host, p->first.values);
+    return ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run), p->devices_per_host,
+                                p->first.values);
 }
 
 static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,

@@ -5,11 +5,11 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
+#include "bench/commands/advise_text.h"
 #include "bench/commands/command.h"
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db.h"
 #include "bench/output/standard_output.h"
-#include "bench/predict/advise.h"
 #include "bench/train/interrupt.h"
 #include "common/base/numbers.h"
 
@@ -121,11 +121,11 @@ static json_t *advice_json(const ls_advice *advice, bool guess, const char *line
     json_t *ranking = json_array(), *refused = json_array(), *breaks = json_array();
     for (size_t i = 0; i < advice->count; i++) {
         const ls_advised *one = &advice->ranking[i];
-        json_array_append_new(ranking,
-                              json_pack("{s:O,s:f,s:[f,f],s:I,s:s,s:s}", "case", one->facts,
-                                        "samples_per_s", one->samples_per_s, "ci95", one->ci95[0],
-                                        one->ci95[1], "memory", (json_int_t)one->memory, "bound_by",
-                                        one->bound_by, "options", one->options));
+        json_array_append_new(ranking, json_pack("{s:O,s:f,s:[f,f],s:I,s:s,s:s,s:b}", "case",
+                                                 one->facts, "samples_per_s", one->samples_per_s,
+                                                 "ci95", one->ci95[0], one->ci95[1], "memory",
+                                                 (json_int_t)one->memory, "bound_by", one->bound_by,
+                                                 "options", one->options, "played", one->played));
     }
     for (size_t i = 0; i < advice->refused_count; i++)
         json_array_append_new(refused, json_pack("{s:O,s:s}", "case", advice->refused[i].facts,
@@ -143,95 +143,6 @@ static json_t *advice_json(const ls_advice *advice, bool guess, const char *line
     put_regret(all, "regret", &advice->here);
     put_regret(all, "regret_published", &advice->published);
     return all;
-}
-
-static const char *amount_of(const ls_break_even *b, double value, char text[48])
-{
-    if (strcmp(b->axis, "bandwidth") == 0)
-        snprintf(text, 48, "%.3g GB/s", value * 1e-9);
-    else if (strcmp(b->axis, "latency") == 0)
-        snprintf(text, 48, "%.3g us", value * 1e-3);
-    else if (strcmp(b->axis, "devices") == 0)
-        snprintf(text, 48, "%.0f", value);
-    else
-        snprintf(text, 48, "%.1f MiB", value / (1 << 20));
-    return text;
-}
-
-static void print_break(const ls_advice *advice, const ls_break_even *b, FILE *out)
-{
-    char value[48], low[48], high[48];
-    if (b->with >= advice->count) {
-        fprintf(out, "%s below %s: none of these fits\n", b->axis, amount_of(b, b->value, value));
-        return;
-    }
-    const char *other = advice->ranking[b->with].config.strategy->name;
-    const size_t number = b->with + 1;
-    const bool counted = strcmp(b->axis, "devices") == 0;
-    if (!isfinite(b->value))
-        fprintf(out, "%s from %s to %s: number 1 stays before %s (number %zu)\n", b->axis,
-                amount_of(b, b->low, low), amount_of(b, b->high, high), other, number);
-    else
-        fprintf(out, "%s %s %s: %s leads (number %zu)\n", b->axis,
-                !counted   ? b->below ? "below" : "above"
-                : b->below ? "down to"
-                           : "from",
-                amount_of(b, b->value, value), other, number);
-}
-
-static void print_ranking(const ls_advice *advice, FILE *out)
-{
-    fprintf(out, "%3s  %-15s %12s %7s %10s  %-9s  %s\n", "", "strategy", "samples/s", "±", "memory",
-            "bound by", "options");
-    for (size_t i = 0; i < advice->count; i++) {
-        char memory[32];
-        const ls_advised *one = &advice->ranking[i];
-        const double half = (one->ci95[1] - one->ci95[0]) / 2 / one->samples_per_s * 100;
-        fprintf(out, "%3zu  %-15s %12.5g %6.1f%% %10s  %-9s  %s\n", i + 1,
-                one->config.strategy->name, one->samples_per_s, half,
-                ls_format_bytes((double)one->memory, memory), one->bound_by, one->options);
-    }
-}
-
-static void print_regret(const ls_regret *regret, const char *rows, FILE *out)
-{
-    if (regret->sets)
-        fprintf(out,
-                "Such choices took %.1f%% more time than the best, on %zu sets of %s; at worst "
-                "%.1f%%.\n",
-                100 * regret->mean, regret->sets, rows, 100 * regret->worst);
-}
-
-static void print_advice(const ls_request *request, const ls_advice *advice, bool guess,
-                         const char *line, FILE *out)
-{
-    const ls_case *c = request->cases;
-    fprintf(out, "%s, devices %s, %s: predicted\n\n", c->model, c->devices,
-            request->prediction.platform ? request->prediction.platform : "no network");
-    print_ranking(advice, out);
-    fputc('\n', out);
-    if (advice->tied > 1)
-        fprintf(out, "Numbers 1 to %zu cannot be told apart: their intervals overlap.\n",
-                advice->tied);
-    for (size_t i = 0; i < advice->break_count; i++)
-        print_break(advice, &advice->breaks[i], out);
-    for (size_t i = 0; i < advice->refused_count; i++)
-        fprintf(out, "refused: %s%s%s: %s\n", advice->refused[i].config.strategy->name,
-                *advice->refused[i].options ? " " : "", advice->refused[i].options,
-                advice->refused[i].reason);
-    print_regret(&advice->here, "rows measured here", out);
-    print_regret(&advice->published, "published rows", out);
-    if (!advice->here.sets)
-        fputs("How good such choices are here is not known: no set of measured rows has been "
-              "predicted (predict --validate).\n",
-              out);
-    if (guess)
-        fprintf(out,
-                "All this is a guess: durations are FLOPs over a rate (--durations %s); leave that "
-                "out, and they are measured.\n",
-                request->prediction.durations);
-    if (line)
-        fprintf(out, "To check number 1: %s\n", line);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -269,15 +180,15 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
     if (a->advice.count && !profile)
         LS_TRY(write_run_line(request, &a->predictor, a->advice.ranking, &a->line));
     if (strcmp(request->format, "table") == 0) {
-        print_advice(request, &a->advice, guess, a->line, ls_output());
+        ls_advice_print(request, &a->advice, guess, a->line, ls_output());
     } else {
         json_auto_t *all = advice_json(&a->advice, guess, a->line);
         json_dumpf(all, ls_output(),
                    strcmp(request->format, "json") == 0 ? JSON_INDENT(1) : JSON_COMPACT);
         fputc('\n', ls_output());
     }
-    *exit_status = a->advice.count ? 0 : LS_CODE_MISSING;
-    return LS_OK;
+    *exit_status = 0;
+    return ls_advice_check(&a->advice, &a->predictor);
 }
 
 void ls_command_advise_help(FILE *stream)

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- What is compared ------------------------------------------------------------------------ */
 
@@ -71,8 +72,9 @@ static ls_status append(ls_advised **list, size_t *count, const ls_advised *one)
 }
 
 /* Takes over what `one` owns; an equal reason of the same strategy is said once. */
-static ls_status refuse(ls_advising *a, ls_advised *one, const char *reason)
+static ls_status refuse(ls_advising *a, ls_advised *one, ls_code code, const char *reason)
 {
+    one->code = code;
     snprintf(one->reason, sizeof one->reason, "%s", reason);
     for (size_t i = 0; i < a->out->refused_count; i++) {
         const ls_advised *known = &a->out->refused[i];
@@ -88,6 +90,27 @@ static ls_status refuse(ls_advising *a, ls_advised *one, const char *reason)
         ls_put_text(one->facts, "options", one->options);
     }
     return append(&a->out->refused, &a->out->refused_count, one);
+}
+
+/* ---- Progress -------------------------------------------------------------------------------- */
+
+static void open_progress(ls_advising *a, const ls_request *request)
+{
+    const bool asked = request->progress > 0 || (request->progress < 0 && isatty(STDERR_FILENO));
+    a->progress = asked ? ls_progress_open(stderr, request->progress) : NULL;
+    ls_progress_cases(a->progress, a->all);
+}
+
+void ls_advising_show(ls_advising *a, const char *what, const char *options)
+{
+    static const double alike[LS_PHASES] = {[LS_PHASE_TIMING] = 1};
+    char title[200];
+    snprintf(title, sizeof title, "%s%s%s", what, *options ? " " : "", options);
+    if (a->at)
+        ls_progress_end(a->progress, a->at - 1);
+    for (size_t i = a->at; i < a->all; i++)
+        ls_progress_expect(a->progress, i, title, alike, false);
+    ls_progress_enter(a->progress, a->at++, LS_PHASE_TIMING);
 }
 
 /* ---- Predictions ----------------------------------------------------------------------------- */
@@ -145,11 +168,11 @@ ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *pre
         return LS_OK;
     *refused = ls_predict(a->predictor, a->workplace->machine, &plan, predicted);
     ls_status status = LS_OK;
+    one->memory = predicted->most_memory;
     if (!*refused)
         status = take(a, &plan, predicted, one);
-    else if (predicted->most_memory > a->predictor->memory_limit)
+    else if (predicted->most_memory > a->predictor->memory_limit && !one->facts)
         one->facts = ls_row_case(&(ls_row_facts){.workplace = a->workplace, .plan = &plan});
-    one->memory = predicted->most_memory;
     ls_plan_close(&plan);
     return status;
 }
@@ -166,19 +189,35 @@ static bool is_same(const ls_advising *a, const ls_advised *one)
     return false;
 }
 
+static void note_memory(ls_advising *a, const ls_advised *one)
+{
+    ls_advice *out = a->out;
+    if (one->memory <= a->predictor->memory_limit)
+        return;
+    if (!out->over++ || one->memory < out->least.memory)
+        memcpy(&out->least, one, sizeof *one);
+    out->least.facts = NULL;
+}
+
 /* What is wrong with the platform or the machine ends it all; the rest concerns one case. */
 static ls_status try_case(ls_advising *a, ls_advised *one)
 {
     ls_predicted predicted;
     ls_status refused = LS_OK;
+    if (a->counts) {
+        a->all++;
+        return LS_OK;
+    }
+    ls_advising_show(a, one->config.strategy->name, one->options);
     ls_status status = ls_interrupted() ? ls_engine_interrupted()
                                         : ls_advising_predict(a, one, &predicted, &refused);
     if (!status)
         ls_predicted_close(&predicted);
     if (ls_status_code(refused) == LS_CODE_INTERRUPTED)
         return ls_status_first(status, refused);
+    note_memory(a, one);
     if (!status && refused)
-        status = refuse(a, one, ls_status_text(refused));
+        status = refuse(a, one, ls_status_code(refused), ls_status_text(refused));
     else if (!status && !is_same(a, one))
         status = append(&a->out->ranking, &a->out->count, one);
     else if (!status)
@@ -237,8 +276,11 @@ static ls_status try_strategy(ls_advising *a, const ls_case *base)
 {
     ls_advised one = {0};
     memcpy(&one.config, base, sizeof *base);
+    if (!base->strategy->equivalent && a->counts)
+        return LS_OK;
     if (!base->strategy->equivalent)
-        return refuse(a, &one, "its grade is none: it does not compute what single computes");
+        return refuse(a, &one, LS_CODE_USAGE,
+                      "its grade is none: it does not compute what single computes");
     const size_t ranked = a->out->count, before = a->out->refused_count;
     LS_TRY(try_axes(a, &one, 0));
     if (a->out->count == ranked && a->out->refused_count == before + 1) {
@@ -264,18 +306,71 @@ static void rank(ls_advice *advice)
         qsort(advice->ranking, advice->count, sizeof *advice->ranking, by_rate);
 }
 
-/* Plays the first of the ranking as `predict` does. */
-static ls_status play_first(ls_advising *a, size_t most)
+/* What playing changes: the mean ratio, the largest difference from it, the widest interval. */
+static void rate_others(ls_advice *advice)
 {
-    for (size_t i = 0; i < a->out->count && i < most; i++) {
-        ls_predicted predicted;
-        ls_status refused;
-        LS_TRY(ls_advising_predict(a, &a->out->ranking[i], &predicted, &refused));
-        ls_predicted_close(&predicted);
-        LS_TRY(refused);
-        a->out->ranking[i].played = true;
+    double sum = 0, count = 0, apart = 0, half = 0;
+    for (size_t i = 0; i < advice->count; i++) {
+        const ls_advised *one = &advice->ranking[i];
+        if (!one->played)
+            continue;
+        const double width = (one->ci95[1] - one->ci95[0]) / 2 / one->samples_per_s;
+        sum += one->samples_per_s / one->quick_per_s;
+        count++;
+        half = width > half ? width : half;
     }
-    rank(a->out);
+    const double ratio = count > 0 ? sum / count : 1;
+    for (size_t i = 0; i < advice->count; i++) {
+        const ls_advised *one = &advice->ranking[i];
+        const double off = fabs(one->samples_per_s / (one->quick_per_s * ratio) - 1);
+        apart = one->played && off > apart ? off : apart;
+    }
+    for (size_t i = 0; i < advice->count; i++) {
+        ls_advised *one = &advice->ranking[i];
+        if (one->played)
+            continue;
+        one->samples_per_s = one->quick_per_s * ratio;
+        one->ci95[0] = one->samples_per_s * fmax(1 - apart - half, 0);
+        one->ci95[1] = one->samples_per_s * (1 + apart + half);
+    }
+}
+
+/* The best one that was not played, of the first `most`. */
+static size_t find_unplayed(const ls_advice *advice, size_t most)
+{
+    size_t i = 0;
+    while (i < advice->count && i < most && advice->ranking[i].played)
+        i++;
+    return i < advice->count && i < most ? i : SIZE_MAX;
+}
+
+static ls_status play_one(ls_advising *a, ls_advised *one)
+{
+    ls_predicted predicted;
+    ls_status refused;
+    ls_advising_show(a, one->config.strategy->name, one->options);
+    LS_TRY(ls_advising_predict(a, one, &predicted, &refused));
+    ls_predicted_close(&predicted);
+    one->played = true;
+    return refused;
+}
+
+/* Plays those that lead as `predict` does, until the first few are played, or `MOST` and the first.
+ */
+static ls_status play_first(ls_advising *a, size_t first)
+{
+    enum { MOST = 12 };
+    ls_advice *out = a->out;
+    for (size_t i = 0; i < out->count; i++)
+        out->ranking[i].quick_per_s = out->ranking[i].samples_per_s;
+    size_t at = 0;
+    for (size_t plays = 0; at != SIZE_MAX && out->count; plays++) {
+        at = find_unplayed(out, plays < MOST ? first : 1);
+        if (at != SIZE_MAX)
+            LS_TRY(play_one(a, &out->ranking[at]));
+        rate_others(out);
+        rank(out);
+    }
     return LS_OK;
 }
 
@@ -297,16 +392,30 @@ static void set_pace(ls_advising *a, bool quick)
     p->level = quick && p->platform.kind != LS_PLATFORM_FILE ? LS_EXPAND_FORMULA : a->level;
 }
 
+static ls_status try_all(ls_advising *a)
+{
+    for (size_t i = 0; i < a->workplace->request->case_count; i++)
+        LS_TRY(try_strategy(a, &a->workplace->request->cases[i]));
+    return LS_OK;
+}
+
 static ls_status advise(ls_advising *a)
 {
-    enum { PLAYED = 6 };
+    enum { PLAYED = 6, BREAKS = 4 };
     ls_predictor *p = a->predictor;
     const bool many = a->devices > LS_ADVICE_PLAYS;
     p->others = a->ideal;
     p->other_count = p->platform.kind == LS_PLATFORM_FILE ? 1 : 2;
+    a->counts = true;
+    LS_TRY(try_all(a));
+    a->counts = false;
+    a->out->tried = a->all;
+    a->all += (size_t)BREAKS + (many ? PLAYED : 0);
+    open_progress(a, a->workplace->request);
     set_pace(a, many);
-    for (size_t i = 0; i < a->workplace->request->case_count; i++)
-        LS_TRY(try_strategy(a, &a->workplace->request->cases[i]));
+    LS_TRY(try_all(a));
+    for (size_t i = 0; i < a->out->count; i++)
+        a->out->ranking[i].played = !many;
     rank(a->out);
     set_pace(a, false);
     if (many)
@@ -343,9 +452,37 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
     out->here = ls_validations_regret(validations);
     out->published = ls_published_regret();
     ls_status status = advise(&a);
+    ls_progress_close(a.progress);
     p->others = NULL;
     p->other_count = 0;
     return status;
+}
+
+ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
+{
+    char least[32], limit[32];
+    const ls_advised *one = &advice->least, *why = NULL;
+    if (advice->count)
+        return LS_OK;
+    if (advice->over)
+        return ls_fail(
+            LS_CODE_MISSING, "option --memory-limit", p->request->memory_limit,
+            "none of the %zu combinations that can run fits into %s of a device; the "
+            "least is %s, of %s%s%s; a smaller --batch, or more --devices, may need less",
+            advice->over, ls_format_bytes((double)p->memory_limit, limit),
+            ls_format_bytes((double)one->memory, least), one->config.strategy->name,
+            *one->options ? " " : "", one->options);
+    for (size_t i = 0; i < advice->refused_count; i++) { /* the last of what can be equal */
+        const ls_advised *refused = &advice->refused[i];
+        if (!why || !why->config.strategy->equivalent || refused->code == LS_CODE_MISSING)
+            why = refused;
+    }
+    return ls_fail(why && why->code == LS_CODE_MISSING ? LS_CODE_MISSING : LS_CODE_USAGE, "advise",
+                   "ranking", "is empty: each strategy is refused, as %s: %s%s",
+                   why ? why->config.strategy->name : "all", why ? why->reason : "",
+                   why && why->config.strategy->equivalent
+                       ? ""
+                       : "; leave --strategy out, and others are tried");
 }
 
 void ls_advice_close(ls_advice *advice)

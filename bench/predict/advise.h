@@ -2,7 +2,9 @@
 /*
  * Advice: the strategies that compute what `single` computes, with the options that change their
  * speed, predicted and ranked. Options that the user gave are kept. Up to 16 devices all are
- * played as `predict` plays them; of more, the first ones of a ranking by formulas and medians.
+ * played as `predict` plays them; of more, those that lead a ranking by formulas and medians, until
+ * the first few have all been played. The rates of the others are multiplied by what playing has
+ * changed on average, and their intervals have the largest difference from that.
  */
 #pragma once
 
@@ -15,12 +17,14 @@ typedef struct ls_advised {
     char options[160];    /**< that were chosen, as a command line has them */
     json_t *facts;        /**< group `case` */
     double samples_per_s; /**< 0: it was refused */
+    double quick_per_s;   /**< by formulas, of many devices */
     double ci95[2];       /**< of it */
     double step_ms;
     size_t memory;        /**< bytes of the fullest device */
     const char *bound_by; /**< "compute", "bandwidth", "latency"; "network": of a platform file */
     char reason[400];     /**< why it was refused */
     bool played;          /**< not only ranked by formulas */
+    ls_code code;         /**< of the reason */
 } ls_advised;
 
 /** Where the order changes: the nearest place, along one property. */
@@ -43,11 +47,18 @@ typedef struct ls_advice {
     ls_break_even *breaks; /**< [break_count] of the first and the best other strategy; of memory
                                 one for each that leads with less, down to where none fits */
     size_t break_count;
-    size_t second; /**< number in the ranking of that best other strategy; 0: there is none */
+    size_t second;    /**< number in the ranking of that best other strategy; 0: there is none */
+    size_t tried;     /**< combinations of strategy and options */
+    size_t over;      /**< of them, those that need more than the memory limit */
+    ls_advised least; /**< of those the one that needs least; no facts */
     ls_regret here, published; /**< of such choices on measured rows, on published ones */
 } ls_advice;
 
 /** Of the workplace's cases, of which each has another strategy. Close it also on failure. */
 ls_status ls_advise(ls_predictor *predictor, ls_workplace *workplace, ls_validations *validations,
                     ls_advice *out);
+
+/** Why nothing is ranked, and what would work: LS_CODE_MISSING for too little memory, or what is
+ * missing here, else LS_CODE_USAGE. LS_OK for a ranking that is not empty. */
+ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *predictor);
 void ls_advice_close(ls_advice *advice);

@@ -26,7 +26,7 @@ static ls_status append(ls_advice *advice, const ls_break_even *one)
 /* ---- Of the network ----------------------------------------------------------------------------
  */
 
-enum { EACH_WAY = 12, SCALES = 2 * EACH_WAY + 1 };
+enum { EACH_WAY = 12, SCALES = 2 * EACH_WAY + 1, AXES = 2 };
 
 static double scale_of(size_t i)
 {
@@ -39,8 +39,14 @@ static ls_platform_level *level_of(ls_platform *p)
     return p->kind == LS_PLATFORM_TWO_LEVEL ? &p->net : &p->device;
 }
 
+static double *value_of(ls_platform *p, int axis)
+{
+    return axis ? &level_of(p)->latency_ns : &level_of(p)->bytes_per_s;
+}
+
+/* All scales of all axes, of one step that is built once. */
 static ls_status play_scales(ls_advising *a, const ls_platform *scaled, size_t number,
-                             double ms[SCALES])
+                             double ms[AXES * SCALES])
 {
     ls_predicted predicted;
     ls_status refused;
@@ -48,10 +54,10 @@ static ls_status play_scales(ls_advising *a, const ls_platform *scaled, size_t n
     memcpy(&one, &a->out->ranking[number], sizeof one);
     one.facts = NULL;
     a->predictor->others = scaled;
-    a->predictor->other_count = SCALES;
+    a->predictor->other_count = (size_t)AXES * SCALES;
     LS_TRY(ls_advising_predict(a, &one, &predicted, &refused));
     if (!refused)
-        memcpy(ms, predicted.other_ms, SCALES * sizeof *ms);
+        memcpy(ms, predicted.other_ms, AXES * SCALES * sizeof *ms);
     json_decref(one.facts);
     ls_predicted_close(&predicted);
     return refused;
@@ -77,23 +83,27 @@ static void find_crossing(const double *first, const double *second, double valu
         }
 }
 
-static ls_status find_of_network(ls_advising *a, bool bandwidth)
+static ls_status find_of_network(ls_advising *a)
 {
-    ls_platform scaled[SCALES], here = a->predictor->platform;
-    double first[SCALES], second[SCALES];
-    ls_break_even found = {.axis = bandwidth ? "bandwidth" : "latency", .with = a->out->second};
-    const double value = bandwidth ? level_of(&here)->bytes_per_s : level_of(&here)->latency_ns;
-    if (!(value > 0))
-        return LS_OK;
-    for (size_t i = 0; i < SCALES; i++) {
+    static const char *const names[AXES] = {"bandwidth", "latency"};
+    ls_platform scaled[AXES * SCALES], here = a->predictor->platform;
+    double first[AXES * SCALES], second[AXES * SCALES];
+    for (int i = 0; i < AXES * SCALES; i++) {
         scaled[i] = here;
-        ls_platform_level *level = level_of(&scaled[i]);
-        *(bandwidth ? &level->bytes_per_s : &level->latency_ns) = value * scale_of(i);
+        *value_of(&scaled[i], i / SCALES) *= scale_of((size_t)i % SCALES);
     }
+    ls_advising_show(a, "scaled networks", "");
     LS_TRY(play_scales(a, scaled, 0, first));
     LS_TRY(play_scales(a, scaled, a->out->second, second));
-    find_crossing(first, second, value, &found);
-    return append(a->out, &found);
+    for (int axis = 0; axis < AXES; axis++) {
+        ls_break_even found = {.axis = names[axis], .with = a->out->second};
+        const double value = *value_of(&here, axis);
+        if (!(value > 0))
+            continue;
+        find_crossing(first + axis * SCALES, second + axis * SCALES, value, &found);
+        LS_TRY(append(a->out, &found));
+    }
+    return LS_OK;
 }
 
 /* ---- Of devices ------------------------------------------------------------------------------ */
@@ -143,6 +153,7 @@ static ls_status find_of_devices(ls_advising *a)
         return LS_OK; /* they have names */
     a->predictor->other_count = 0;
     a->predictor->others = NULL;
+    ls_advising_show(a, "other numbers of devices", "");
     for (int d = 1; d <= DOUBLINGS && isnan(found.value); d++)
         for (int up = 1; up >= 0 && isnan(found.value); up--) {
             double first, second;
@@ -190,10 +201,8 @@ static ls_status find_of_memory(ls_advice *advice)
 
 static ls_status find_with_second(ls_advising *a)
 {
-    if (a->predictor->platform.kind != LS_PLATFORM_FILE) {
-        LS_TRY(find_of_network(a, true));
-        LS_TRY(find_of_network(a, false));
-    }
+    if (a->predictor->platform.kind != LS_PLATFORM_FILE)
+        LS_TRY(find_of_network(a));
     return find_of_devices(a);
 }
 

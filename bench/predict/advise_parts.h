@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bench/predict/advise.h"
+#include "bench/progress/progress.h"
 
 enum { LS_ADVICE_PLAYS = 16 }; /**< with more devices, only the first of a ranking are played */
 
@@ -16,7 +17,13 @@ typedef struct ls_advising {
     bool quick; /**< cases are played by formulas, with medians, and few steps */
     int draws;  /**< that were asked for, when it is not */
     ls_expansion level;
+    ls_progress *progress; /**< NULL: nothing is shown */
+    bool counts;           /**< combinations are counted, and not predicted */
+    size_t at, all;        /**< pieces of work that are done, that are known */
 } ls_advising;
+
+/** The next piece of work begins: for a person who waits. */
+void ls_advising_show(ls_advising *advising, const char *what, const char *options);
 
 /** Sets an option of a case, as the command line does. */
 ls_status ls_advising_set(ls_case *one, const char *name, const char *value);

@@ -89,8 +89,7 @@ double ls_duration_of(const ls_durations *d, const ls_op *op)
 
 bool ls_duration_is_timed(const ls_op *op)
 {
-    ls_virtual_comm comm;
-    return op->use != LS_TIME_DELAY && !ls_virtual_comm_of(op, &comm);
+    return op->use != LS_TIME_DELAY && !ls_virtual_comm_of(op);
 }
 
 ls_status ls_durations_check(const ls_durations *d, const ls_step_run *run)

@@ -19,6 +19,7 @@ typedef struct ls_play {
     int devices, devices_per_host;
     const double *factors; /**< [steps, devices] delays of a device in a step are multiplied by it;
                                 NULL: all are 1 */
+    size_t factor_count;   /**< steps x devices */
 } ls_play;
 
 /** The duration of a delay with its factor; the amount of a message. */
@@ -43,6 +44,10 @@ ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine);
  * if some never end, LS_CODE_INTERRUPTED after an interrupt. */
 ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns);
 
+/** The same for `plays` sets of factors, [plays, steps, devices], and end_ns [plays, count]. One
+ * process of simgrid plays them all. */
+ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays, double *end_ns);
+
 /** Whether the platform has so many devices, and routes between neighbours, and from and to the
  * first: LS_CODE_USAGE says what is wrong with it. */
 ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int devices,
@@ -53,4 +58,4 @@ ls_status ls_engine_interrupted(void);
 
 /* ports.c, simgrid_engine.c: the two. */
 ls_status ls_ports_play(const ls_play *play, double *end_ns);
-ls_status ls_simgrid_play(const ls_play *play, double *end_ns);
+ls_status ls_simgrid_play(const ls_play *play, size_t plays, double *end_ns);

@@ -188,11 +188,12 @@ static bool is_same(ls_extent a, ls_extent b)
     return a.count == b.count && a.blocks == b.blocks && a.begin == b.begin;
 }
 
+/* Which group it is counts only for the sums of exact mode. */
 static bool is(const ls_expanded *e, const ls_allreduce *algorithm, const ls_virtual_comm *what)
 {
     return e->algorithm == algorithm && e->half == what->half && e->ranks == what->size &&
            is_same(e->extent, what->extent) && e->shards == what->shards &&
-           e->of.group == what->of.group && e->of.groups == what->of.groups;
+           (!e->shards || (e->of.group == what->of.group && e->of.groups == what->of.groups));
 }
 
 static ls_status fill(const ls_expansions *list, ls_expanded *e, const ls_layout *layout,

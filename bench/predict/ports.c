@@ -13,7 +13,7 @@
 typedef struct event {
     double ns;
     uint32_t node;
-    bool ends; /* the activity has ended; else it is ready. Ends come first */
+    bool ends; /* the activity has ended; else it is a message that is ready. Ends come first */
 } event;
 
 typedef struct heap {
@@ -70,17 +70,25 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* When an activity that is ready at `ns` ends. */
+/* When a message that is ready at `ns` ends. */
 static double end_of(player *p, const ls_activity_node *node, double ns)
 {
-    const ls_platform_level *net = &p->play->platform->device;
-    const double amount = ls_play_amount(p->play, node);
-    if (node->to < 0)
-        return ns + amount;
+    const double amount = node->amount;
+    const ls_platform_level net =
+        ls_platform_between(p->play->platform, p->play->devices_per_host, node->from, node->to);
     double start = larger(ns, larger(p->out_ns[node->from], p->in_ns[node->to]));
-    start += net->bytes_per_s > 0 ? amount * 1e9 / net->bytes_per_s : 0;
+    start += net.bytes_per_s > 0 ? amount * 1e9 / net.bytes_per_s : 0;
     p->out_ns[node->from] = p->in_ns[node->to] = start;
-    return start + node->rounds * net->latency_ns;
+    return start + node->rounds * net.latency_ns;
+}
+
+/* A delay is not in anyone's way, and its end is known; a message waits for its turn. */
+static void release(player *p, uint32_t number, double ns)
+{
+    const ls_activity_node *node = &p->play->graph->nodes[number];
+    const bool delays = node->to < 0;
+    const double at_ns = delays ? ns + ls_play_amount(p->play, node) : ns;
+    push(&p->events, (event){at_ns, number, delays});
 }
 
 static void release_followers(player *p, uint32_t node, double ns)
@@ -88,7 +96,7 @@ static void release_followers(player *p, uint32_t node, double ns)
     const ls_play_graph *g = p->play->graph;
     for (size_t e = g->first[node]; e < g->first[node + 1]; e++)
         if (--p->left[g->next[e]] == 0)
-            push(&p->events, (event){ns, g->next[e], false});
+            release(p, g->next[e], ns);
 }
 
 static void run(player *p)
@@ -97,7 +105,7 @@ static void run(player *p)
     for (size_t n = 0; n < g->count; n++) {
         p->left[n] = g->nodes[n].waits;
         if (!p->left[n])
-            push(&p->events, (event){0, (uint32_t)n, false});
+            release(p, (uint32_t)n, 0);
     }
     enum { BETWEEN = 4096 }; /* events, looks at the interrupt */
     for (size_t seen = 0; p->events.count; seen++) {
@@ -202,12 +210,22 @@ ls_status ls_engine_interrupted(void)
     return ls_fail(LS_CODE_INTERRUPTED, "predict", "play", "interrupted before its end");
 }
 
-ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns)
+ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays, double *end_ns)
 {
 #if LS_HAS_SIMGRID
     if (engine == LS_ENGINE_SIMGRID)
-        return ls_simgrid_play(play, end_ns);
+        return ls_simgrid_play(play, plays, end_ns);
 #endif
     (void)engine;
-    return ls_ports_play(play, end_ns);
+    ls_play one = *play;
+    for (size_t i = 0; i < plays; i++) {
+        LS_TRY(ls_ports_play(&one, end_ns + i * play->graph->count));
+        one.factors = one.factors ? one.factors + one.factor_count : NULL;
+    }
+    return LS_OK;
+}
+
+ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns)
+{
+    return ls_engine_play_all(engine, play, 1, end_ns);
 }

@@ -96,6 +96,7 @@ ls_status ls_predictor_set_network(ls_predictor *p, const char *platform, int de
 void ls_predictor_close(ls_predictor *predictor)
 {
     ls_durations_close(&predictor->durations);
+    free(predictor->first.values);
 }
 
 /* Number of samples of the synthetic data: their shape counts, not their number. */
@@ -299,18 +300,29 @@ static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_pre
 
 /* ---- A case --------------------------------------------------------------------------------- */
 
-/* Measures what is not known yet of the run's operations, with the parameters' first values. */
+/* The parameters' first values; cases of one model share them. */
+static ls_status make_first(ls_predictor *p, const ls_plan_of_case *plan)
+{
+    ls_first_values *first = &p->first;
+    const ls_variables *variables = &plan->model->graph->variables;
+    if (first->values && first->seed == plan->config->seed &&
+        strcmp(first->model, plan->config->model) == 0)
+        return LS_OK;
+    free(first->values);
+    LS_TRY(ls_allocate("parameters", &first->values, variables->elements, sizeof(float)));
+    ls_variables_initialize(variables, plan->config->seed, first->values);
+    memcpy(first->model, plan->config->model, sizeof first->model);
+    first->seed = plan->config->seed;
+    return LS_OK;
+}
+
+/* Measures what is not known yet of the run's operations. */
 static ls_status measure(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
                          const virtual_run *v)
 {
-    const ls_variables *variables = &plan->model->graph->variables;
-    float *initial;
-    LS_TRY(ls_allocate("parameters", &initial, variables->elements, sizeof *initial));
-    ls_variables_initialize(variables, plan->config->seed, initial);
-    ls_status status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run),
-                                            p->devices_per_host, initial);
-    free(initial);
-    return status;
+    LS_TRY(make_first(p, plan));
+    return ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run), p->devices_per_host,
+                                p->first.values);
 }
 
 static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,

@@ -95,35 +95,54 @@ typedef struct play_room {
     double *end_ns, *factors, *ends, *sorted;
 } play_room;
 
+/* How many draws are played at once: their times have room. */
+static size_t batch_of(const ls_unrolled *u, size_t draws)
+{
+    enum { TIMES = 1 << 23 };
+    const size_t fit = TIMES / (u->graph.count + 1);
+    return fit < 1 ? 1 : fit < draws ? fit : draws;
+}
+
+static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t warmup,
+                           play_room *room, size_t number, ls_predicted *out)
+{
+    double *step_ms = out->step_ms + number * out->steps;
+    ls_statistics s;
+    take_steps(u, end_ns, warmup, out->steps, room->ends, step_ms);
+    for (size_t i = 0; i < out->steps; i++)
+        if (!isfinite(step_ms[i]))
+            return ls_fail(LS_CODE_MISSING, "predict", "times",
+                           "are beyond all numbers; use a higher rate in --durations, or a "
+                           "smaller factor in --slowdown");
+    memcpy(room->sorted, step_ms, out->steps * sizeof(double));
+    ls_statistics_compute(room->sorted, out->steps, &s);
+    out->median_ms[number] = s.median;
+    return LS_OK;
+}
+
 static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_unrolled *u, ls_play *play, size_t warmup, play_room *room,
                             ls_predicted *out)
 {
-    const size_t all = warmup + out->steps;
-    LS_TRY(ls_allocate("predict", &room->end_ns, u->graph.count, sizeof(double)));
-    LS_TRY(ls_allocate("predict", &room->factors, all * (size_t)play->devices, sizeof(double)));
+    const size_t all = warmup + out->steps, batch = batch_of(u, out->draws);
+    play->factor_count = all * (size_t)play->devices;
+    LS_TRY(ls_allocate("predict", &room->end_ns, batch * u->graph.count, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &room->factors, batch * play->factor_count, sizeof(double)));
     LS_TRY(ls_allocate("predict", &room->ends, all, sizeof(double)));
     LS_TRY(ls_allocate("predict", &room->sorted, out->steps, sizeof(double)));
     LS_TRY(ls_allocate("predict", &out->step_ms, out->draws * out->steps, sizeof(double)));
     LS_TRY(ls_allocate("predict", &out->median_ms, out->draws, sizeof(double)));
     play->factors = room->factors;
-    for (size_t d = 0; d < out->draws; d++) {
-        double *step_ms = out->step_ms + d * out->steps;
-        ls_statistics s;
+    for (size_t first = 0; first < out->draws; first += batch) {
+        const size_t left = out->draws - first, count = left < batch ? left : batch;
         if (ls_interrupted())
             return ls_engine_interrupted();
-        draw(p, ls_predictor_durations(p, plan), play, plan->config->seed, d, out->draws == 1, all,
-             room->factors);
-        LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
-        take_steps(u, room->end_ns, warmup, out->steps, room->ends, step_ms);
-        for (size_t i = 0; i < out->steps; i++)
-            if (!isfinite(step_ms[i]))
-                return ls_fail(LS_CODE_MISSING, "predict", "times",
-                               "are beyond all numbers; use a higher rate in --durations, or a "
-                               "smaller factor in --slowdown");
-        memcpy(room->sorted, step_ms, out->steps * sizeof(double));
-        ls_statistics_compute(room->sorted, out->steps, &s);
-        out->median_ms[d] = s.median;
+        for (size_t d = 0; d < count; d++)
+            draw(p, ls_predictor_durations(p, plan), play, plan->config->seed, first + d,
+                 out->draws == 1, all, room->factors + d * play->factor_count);
+        LS_TRY(ls_engine_play_all(p->engine, play, count, room->end_ns));
+        for (size_t d = 0; d < count; d++)
+            LS_TRY(take_draw(u, room->end_ns + d * u->graph.count, warmup, room, first + d, out));
     }
     return LS_OK;
 }
@@ -176,48 +195,36 @@ static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
 /* The median step on another platform, with median durations. */
 static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_played_run *run, const ls_platform *platform,
-                            const ls_unrolled *unrolled, play_room *room, double *out)
+                            ls_unrolled *unrolled, play_room *room, double *out)
 {
     const size_t warmup = (size_t)plan->warmup, steps = (size_t)plan->timed;
-    const bool again = p->level == LS_EXPAND_FORMULA; /* its times are part of the graph */
+    const bool formula = p->level == LS_EXPAND_FORMULA;
+    const bool ports = formula || platform->kind <= LS_PLATFORM_FLAT;
     const ls_play play = {.graph = &unrolled->graph,
                           .platform = platform,
                           .devices = (int)run->devices,
                           .devices_per_host = p->devices_per_host,
-                          .factors = room->factors};
-    ls_unrolled other = {0};
+                          .factors = room->factors,
+                          .factor_count = (warmup + steps) * run->devices};
     ls_statistics s;
     draw(p, ls_predictor_durations(p, plan), &play, 0, 0, true, warmup + steps, room->factors);
-    if (again) {
-        const ls_unroll what = what_of(p, plan, run, platform);
-        ls_status status = ls_unroll_steps(&what, &other);
-        ls_play its = play;
-        its.graph = &other.graph;
-        if (!status)
-            status = ls_engine_play(LS_ENGINE_PORTS, &its, room->end_ns);
-        if (status) {
-            ls_unrolled_close(&other);
-            return status;
-        }
-    } else {
-        LS_TRY(ls_engine_play(platform->kind <= LS_PLATFORM_FLAT ? LS_ENGINE_PORTS : p->engine,
-                              &play, room->end_ns));
-    }
-    take_steps(again ? &other : unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
+    if (formula)
+        LS_TRY(ls_unrolled_move(unrolled, platform, p->devices_per_host));
+    LS_TRY(ls_engine_play(ports ? LS_ENGINE_PORTS : p->engine, &play, room->end_ns));
+    take_steps(unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
     ls_statistics_compute(room->sorted, steps, &s);
     *out = s.median;
-    ls_unrolled_close(&other);
     return LS_OK;
 }
 
 static ls_status play_others(const ls_predictor *p, const ls_plan_of_case *plan,
-                             const ls_played_run *run, const ls_unrolled *unrolled, play_room *room,
+                             const ls_played_run *run, ls_unrolled *unrolled, play_room *room,
                              ls_predicted *out)
 {
     LS_TRY(ls_allocate("predict", &out->other_ms, p->other_count + 1, sizeof *out->other_ms));
     for (size_t i = 0; i < p->other_count; i++)
         LS_TRY(play_other(p, plan, run, &p->others[i], unrolled, room, &out->other_ms[i]));
-    return LS_OK;
+    return p->other_count ? ls_unrolled_move(unrolled, &p->platform, p->devices_per_host) : LS_OK;
 }
 
 /* Plays once more, with median durations, for the trace. */

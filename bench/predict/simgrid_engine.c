@@ -27,6 +27,7 @@ typedef struct helper {
     FILE *graph_to; /* the writer's */
     int from, said; /* its standard output; what it says on standard error, a file in memory */
     const ls_play *play;
+    size_t plays;
     pthread_t writer;
 } helper;
 
@@ -67,6 +68,14 @@ static void write_platform(const ls_play *play, FILE *to)
                 play->devices);
 }
 
+/* The number of a delay's factor, from 1; 0: it has none. */
+static size_t factor_of(const ls_play *play, const ls_activity_node *node)
+{
+    return !play->factors || node->rounds
+               ? 0
+               : (size_t)node->step * (size_t)play->devices + (size_t)node->from + 1;
+}
+
 static void *write_graph(void *context)
 {
     const helper *h = context;
@@ -77,7 +86,7 @@ static void *write_graph(void *context)
     for (size_t n = 0; n < g->count; n++) {
         const ls_activity_node *node = &g->nodes[n];
         if (node->to < 0)
-            fprintf(to, "d %.17g\n", ls_play_amount(h->play, node));
+            fprintf(to, "d %.17g %zu\n", node->amount, factor_of(h->play, node));
         else
             fprintf(to, "m %d %d %.17g %u\n", node->from, node->to, node->amount, node->rounds);
     }
@@ -85,6 +94,10 @@ static void *write_graph(void *context)
     for (size_t n = 0; n < g->count; n++)
         for (size_t e = g->first[n]; e < g->first[n + 1]; e++)
             fprintf(to, "%zu %u\n", n, g->next[e]);
+    const size_t factors = h->play->factors ? h->play->factor_count : 0;
+    fprintf(to, "plays %zu %zu\n", h->plays, factors);
+    for (size_t i = 0; i < h->plays * factors; i++)
+        fprintf(to, "%.17g\n", h->play->factors[i]);
     fclose(to); /* where the helper has died, its status says so */
     return NULL;
 }
@@ -211,7 +224,7 @@ static void kill_and_wait(const helper *h)
 
 static ls_status play(helper *h, double *end_ns)
 {
-    const size_t bytes = h->play->graph->count * sizeof *end_ns;
+    const size_t bytes = h->plays * h->play->graph->count * sizeof *end_ns;
     int status = 0;
     LS_TRY(start(h));
     h->graph_to = h->to;
@@ -230,9 +243,9 @@ static ls_status play(helper *h, double *end_ns)
     return judge(h, status, all);
 }
 
-ls_status ls_simgrid_play(const ls_play *what, double *end_ns)
+ls_status ls_simgrid_play(const ls_play *what, size_t plays, double *end_ns)
 {
-    helper h = {.from = -1, .said = -1, .play = what};
+    helper h = {.from = -1, .said = -1, .play = what, .plays = plays};
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     LS_TRY(find_helper(&h));
     sigaction(SIGPIPE, &ignore, &before);

@@ -33,12 +33,26 @@ typedef struct channel {
     size_t first, last; /* in pending, from 1; 0: none */
 } channel;
 
+/* What an all-reduce by formula takes, of equal ones whose ranks are on like hosts. */
+typedef struct ls_formula {
+    const ls_expanded *of;
+    int *hosts;          /* [ranks] relative to the first rank's */
+    ls_play_graph alone; /* the all-reduce by itself, sealed */
+    ls_traffic sent;
+    double ns;
+} ls_formula;
+
+typedef struct ls_formula_use {
+    uint32_t node;
+    size_t formula;
+} ls_formula_use;
+
 /* An all-reduce by formula: the ranks of a group that are there, each for the k-th time. */
 typedef struct formula_group {
     const void *group;
     size_t *seen;     /* [size] all-reduces that each rank has come to in this step */
     uint32_t *joined; /* [count] the activity that waits for all */
-    double *ns;       /* [count] what each takes */
+    size_t *formula;  /* [count] number of the formula of each */
     size_t count;
     int size;
 } formula_group;
@@ -207,18 +221,18 @@ static ls_status move(unroller *u, at_work *w, const ls_virtual_comm *comm, cons
 
 /* ---- All-reduces by formula ------------------------------------------------------------------ */
 
-static double path_ns(const ls_unroll *what, const ls_activity_node *node)
+static double path_ns(const ls_platform *platform, int per_host, const ls_activity_node *node)
 {
     if (node->to < 0)
         return node->amount;
-    const ls_platform_level between =
-        ls_platform_between(what->platform, what->devices_per_host, node->from, node->to);
+    const ls_platform_level between = ls_platform_between(platform, per_host, node->from, node->to);
     return node->rounds * between.latency_ns +
            (between.bytes_per_s > 0 ? node->amount * 1e9 / between.bytes_per_s : 0);
 }
 
 /* The longest path through a sealed graph. */
-static ls_status longest_path(const ls_unroll *what, const ls_play_graph *g, double *out)
+static ls_status longest_path(const ls_platform *platform, int per_host, const ls_play_graph *g,
+                              double *out)
 {
     double *begin = NULL;
     uint32_t *waits = NULL, *ready = NULL;
@@ -236,7 +250,7 @@ static ls_status longest_path(const ls_unroll *what, const ls_play_graph *g, dou
     }
     for (size_t i = 0; i < count; i++) {
         const uint32_t n = ready[i];
-        const double end = begin[n] + path_ns(what, &g->nodes[n]);
+        const double end = begin[n] + path_ns(platform, per_host, &g->nodes[n]);
         *out = end > *out ? end : *out;
         for (size_t e = g->first[n]; e < g->first[n + 1]; e++) {
             double *next = &begin[g->next[e]];
@@ -253,33 +267,76 @@ static ls_status longest_path(const ls_unroll *what, const ls_play_graph *g, dou
     return status;
 }
 
-/* What an all-reduce takes if its ranks begin together and share no port; counts what they send. */
-static ls_status take_formula(unroller *u, const ls_virtual_comm *comm, const ls_expanded *all,
-                              double *ns)
+/* What an all-reduce takes if its ranks begin together and share no port, and what they send. */
+static ls_status make_formula(const unroller *u, const ls_virtual_comm *comm, ls_formula *out)
 {
     ls_unrolled alone = {0};
-    unroller inner = {.what = u->what, .out = &alone, .step = u->step};
+    unroller inner = {.what = u->what, .out = &alone, .step = (uint32_t)u->what->warmup};
     ls_status status = LS_OK;
     for (int rank = 0; rank < comm->size && !status; rank++) {
         ls_virtual_comm its = *comm;
         at_work w = {.device = ls_virtual_number(comm->devices[rank]), .tail = LS_PLAY_NONE};
         its.rank = rank;
         status = flush(&inner, &w, true);
-        for (size_t i = all->first[rank]; i < all->first[rank + 1] && !status; i++)
-            status = move(&inner, &w, &its, &all->moves[i]);
+        for (size_t i = out->of->first[rank]; i < out->of->first[rank + 1] && !status; i++)
+            status = move(&inner, &w, &its, &out->of->moves[i]);
         if (!status)
             status = flush(&inner, &w, false);
     }
     if (!status)
         status = ls_play_seal(&alone.graph);
-    if (!status)
-        status = longest_path(u->what, &alone.graph, ns);
-    u->out->sent.bytes_sent += alone.sent.bytes_sent;
-    u->out->sent.messages_sent += alone.sent.messages_sent;
+    out->alone = alone.graph;
+    out->sent = alone.sent;
     free(inner.channels);
     free(inner.pending);
-    ls_unrolled_close(&alone);
-    return status;
+    return status
+               ? status
+               : longest_path(u->what->platform, u->what->devices_per_host, &out->alone, &out->ns);
+}
+
+static int host_of(const unroller *u, const ls_virtual_comm *comm, int rank)
+{
+    const int host = ls_virtual_number(comm->devices[rank]) / u->what->devices_per_host;
+    return host - ls_virtual_number(comm->devices[0]) / u->what->devices_per_host;
+}
+
+static bool is_formula(const unroller *u, const ls_formula *f, const ls_expanded *all,
+                       const ls_virtual_comm *comm)
+{
+    if (f->of != all)
+        return false;
+    for (int r = 0; r < comm->size && u->what->platform->kind != LS_PLATFORM_FLAT; r++)
+        if (f->hosts[r] != host_of(u, comm, r))
+            return false;
+    return true;
+}
+
+static ls_status find_formula(unroller *u, const ls_virtual_comm *comm, const ls_expanded *all,
+                              size_t *number)
+{
+    ls_unrolled *out = u->out;
+    for (*number = out->formula_count; (*number)-- > 0;)
+        if (is_formula(u, &out->formulas[*number], all, comm))
+            return LS_OK;
+    *number = out->formula_count;
+    LS_TRY(ls_grow("predict", &out->formulas, out->formula_count, sizeof *out->formulas));
+    ls_formula *f = &out->formulas[out->formula_count++];
+    *f = (ls_formula){.of = all};
+    LS_TRY(ls_allocate("predict", &f->hosts, (size_t)comm->size, sizeof *f->hosts));
+    for (int r = 0; r < comm->size; r++)
+        f->hosts[r] = host_of(u, comm, r);
+    return make_formula(u, comm, f);
+}
+
+ls_status ls_unrolled_move(ls_unrolled *unrolled, const ls_platform *platform, int per_host)
+{
+    for (size_t i = 0; i < unrolled->formula_count; i++)
+        LS_TRY(longest_path(platform, per_host, &unrolled->formulas[i].alone,
+                            &unrolled->formulas[i].ns));
+    for (size_t i = 0; i < unrolled->use_count; i++)
+        unrolled->graph.nodes[unrolled->uses[i].node].amount =
+            unrolled->formulas[unrolled->uses[i].formula].ns;
+    return LS_OK;
 }
 
 static ls_status find_group(unroller *u, const ls_virtual_comm *comm, formula_group **out)
@@ -307,16 +364,23 @@ static ls_status by_formula(unroller *u, at_work *w, const ls_virtual_comm *comm
     const size_t k = f->seen[comm->rank]++;
     if (k == f->count) {
         LS_TRY(ls_grow("predict", &f->joined, f->count, sizeof *f->joined));
-        LS_TRY(ls_grow("predict", &f->ns, f->count, sizeof *f->ns));
-        LS_TRY(take_formula(u, comm, all, &f->ns[k]));
+        LS_TRY(ls_grow("predict", &f->formula, f->count, sizeof *f->formula));
+        LS_TRY(find_formula(u, comm, all, &f->formula[k]));
+        const ls_traffic sent = u->out->formulas[f->formula[k]].sent;
+        count_sent(u, sent.bytes_sent, sent.messages_sent);
         LS_TRY(ls_play_delay(g, u->step, w->device, 0, LS_PLAY_NONE, &f->joined[k]));
         f->count++;
     }
+    const ls_formula_use use = {.formula = f->formula[k]};
     LS_TRY(ls_play_wait(g, w->tail, f->joined[k]));
     ls_play_label label = {w->name, w->lane, LS_TIME_COMMUNICATION, w->tail};
-    LS_TRY(ls_play_delay(g, u->step, w->device, f->ns[k], f->joined[k], &w->tail));
+    LS_TRY(ls_play_delay(g, u->step, w->device, u->out->formulas[use.formula].ns, f->joined[k],
+                         &w->tail));
     ls_play_show(g, w->tail, label);
     g->nodes[w->tail].rounds = 1;
+    LS_TRY(ls_grow("predict", &u->out->uses, u->out->use_count, sizeof use));
+    u->out->uses[u->out->use_count] = use;
+    u->out->uses[u->out->use_count++].node = w->tail;
     return LS_OK;
 }
 
@@ -333,7 +397,7 @@ static void close_groups(unroller *u)
     for (size_t i = 0; i < u->group_count; i++) {
         free(u->groups[i].seen);
         free(u->groups[i].joined);
-        free(u->groups[i].ns);
+        free(u->groups[i].formula);
     }
     free(u->groups);
 }
@@ -364,14 +428,14 @@ static ls_status exchange(unroller *u, at_work *w, const ls_virtual_comm *comm)
 
 static ls_status add_ops(unroller *u, const ls_step_program *p, const ls_task *task, at_work *w)
 {
-    ls_virtual_comm comm;
     for (size_t i = 0; i < task->ops.count; i++) {
         const ls_op *op = p->ops[task->ops.first + i];
-        if (ls_virtual_comm_of(op, &comm))
-            LS_TRY(exchange(u, w, &comm));
+        const ls_virtual_comm *comm = ls_virtual_comm_of(op);
+        if (comm)
+            LS_TRY(exchange(u, w, comm));
         else if (op->use < LS_TIME_COMMUNICATION || !(w->ns > 0))
             w->use = (int)op->use;
-        if (!ls_virtual_comm_of(op, &comm))
+        if (!comm)
             w->ns += op->use == LS_TIME_DELAY ? (double)u->what->run->base.job->delay_ns
                                               : ls_duration_of(u->what->durations, op);
     }
@@ -491,5 +555,11 @@ void ls_unrolled_close(ls_unrolled *unrolled)
 {
     ls_play_close(&unrolled->graph);
     free(unrolled->ends);
+    for (size_t i = 0; i < unrolled->formula_count; i++) {
+        free(unrolled->formulas[i].hosts);
+        ls_play_close(&unrolled->formulas[i].alone);
+    }
+    free(unrolled->formulas);
+    free(unrolled->uses);
     *unrolled = (ls_unrolled){0};
 }

@@ -294,12 +294,9 @@ const ls_comm_backend ls_comm_virtual = {.name = "virtual",
                                          .abandon = abandon_nothing,
                                          .close = close_end};
 
-bool ls_virtual_comm_of(const ls_op *op, ls_virtual_comm *out)
+const ls_virtual_comm *ls_virtual_comm_of(const ls_op *op)
 {
-    if (op->run != refuse_run)
-        return false;
-    *out = ((const virtual_op *)op)->what;
-    return true;
+    return op->run == refuse_run ? &((const virtual_op *)op)->what : NULL;
 }
 
 /* ---- All-reduces in one operation ----------------------------------------------------------- */

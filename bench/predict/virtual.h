@@ -40,8 +40,8 @@ typedef struct ls_virtual_comm {
     size_t sums; /**< of exact mode: finished subtrees of this rank */
 } ls_virtual_comm;
 
-/** False if the operation is none of this communicator's. */
-bool ls_virtual_comm_of(const ls_op *op, ls_virtual_comm *out);
+/** NULL if the operation is none of this communicator's. */
+const ls_virtual_comm *ls_virtual_comm_of(const ls_op *op);
 
 /** An all-reduce that is described by one operation, in place of `algorithm`, whose other answers
  * it gives. */

@@ -119,8 +119,16 @@ rows "what needs more memory is refused and says how much; options that are give
     {x['case']['zero_stage'] for x in r['ranking'] + r['refused'] if 'zero_stage' in x['case']} == {1}"
 # shellcheck disable=SC2086
 lockstep advise $small $link --results none --memory-limit 1KB
-expect "nothing fits: status 3, and why" [ "$code" -eq 3 ]
-expect "for each strategy" grep -q 'refused: mirrored.*allows 1000 B' out
+expect "nothing fits: status 3" [ "$code" -eq 3 ]
+expect "why, and what would do" one_line "none of the .* fits into 1000 B of a device; the least is .* KiB, of "
+expect "and for each strategy" grep -q '^refused: mirrored ' out
+expect "in 80 columns" python3 -c "import sys; sys.exit(max(len(line.rstrip('\n')) for line in open('out')) > 80)"
+
+# More devices than are all played: those that lead are.
+# shellcheck disable=SC2086
+lockstep_ok advise ${small/devices 4/devices 32} $link --results none --format jsonl
+rows "of many devices the first six are played, others estimated" "all(x['played'] for x in r['ranking'][:6]) and
+    not all(x['played'] for x in r['ranking'])"
 
 refused() { # WORD ARGUMENTS...
     local word=$1
@@ -130,6 +138,8 @@ refused() { # WORD ARGUMENTS...
     expect "in one line, with $word: $*" one_line "$word"
 }
 refused --platform --devices 2
+refused "ranking: is empty.* local-sgd: its grade is none.*leave --strategy out" --devices 2 --strategy gossip,local-sgd \
+    --platform flat:latency=1us
 lockstep_ok advise --platform list
 expect "--platform list lists" grep -q '^dgx-a100$' out
 refused "several questions" --devices 2,4 --platform flat:latency=1us

@@ -102,13 +102,18 @@ typedef struct ordering {
     ls_step_program *program;
     size_t *last;   /* [components] its last task, from 1; 0: none */
     size_t *wanted; /* [lanes] the latest task to wait for, from 1; 0: none */
+    int *lanes;     /* [lane_count] those with one, and maybe others */
+    int lane_count;
 } ordering;
 
 static void want(void *context, size_t earlier, ls_access both)
 {
     (void)both;
     ordering *o = context;
-    size_t *wanted = &o->wanted[o->program->tasks[earlier].lane];
+    const int lane = o->program->tasks[earlier].lane;
+    size_t *wanted = &o->wanted[lane];
+    if (!*wanted)
+        o->lanes[o->lane_count++] = lane;
     *wanted = earlier + 1 > *wanted ? earlier + 1 : *wanted;
 }
 
@@ -116,10 +121,14 @@ static void want(void *context, size_t earlier, ls_access both)
 static size_t take_wanted(ordering *o)
 {
     int latest = 0;
-    for (int l = 1; l < o->program->lanes->count; l++)
-        latest = o->wanted[l] > o->wanted[latest] ? l : latest;
-    const size_t taken = o->wanted[latest];
-    o->wanted[latest] = 0;
+    if (!o->lane_count)
+        return 0;
+    for (int i = 1; i < o->lane_count; i++)
+        latest = o->wanted[o->lanes[i]] > o->wanted[o->lanes[latest]] ? i : latest;
+    const int lane = o->lanes[latest];
+    const size_t taken = o->wanted[lane];
+    o->wanted[lane] = 0;
+    o->lanes[latest] = o->lanes[--o->lane_count];
     return taken;
 }
 
@@ -131,8 +140,8 @@ static ls_status order_task(ordering *o)
     const int component = all->of[task->lane];
     LS_TRY(ls_sweep_meet(&o->sweep, want, o));
     for (int l = 0; l < p->lanes->count && o->last[component] == o->sweep.next; l++)
-        if (all->of[l] == component)
-            o->wanted[l] = o->sweep.latest[l];
+        if (all->of[l] == component && o->sweep.latest[l])
+            want(o, o->sweep.latest[l] - 1, (ls_access){0});
     o->wanted[task->lane] = 0;
     task->waits.first = p->wait_count;
     for (size_t wanted = take_wanted(o); wanted; wanted = take_wanted(o)) {
@@ -180,14 +189,17 @@ static ls_status order_program(ls_step_program *p, const ls_components *componen
     const ls_step_program *const one = p;
     ordering o = {.program = p,
                   .last = calloc(room, sizeof *o.last),
-                  .wanted = calloc(room, sizeof *o.wanted)};
-    ls_status status = o.last && o.wanted ? ls_sweep_open(&one, 1, components, &o.sweep)
-                                          : ls_fail_memory("step", room * sizeof *o.last);
+                  .wanted = calloc(room, sizeof *o.wanted),
+                  .lanes = calloc(room, sizeof *o.lanes)};
+    ls_status status = o.last && o.wanted && o.lanes
+                           ? ls_sweep_open(&one, 1, components, &o.sweep)
+                           : ls_fail_memory("step", room * sizeof *o.last);
     if (!status)
         status = order_step(&o);
     ls_sweep_close(&o.sweep);
     free(o.last);
     free(o.wanted);
+    free(o.lanes);
     return status;
 }
 

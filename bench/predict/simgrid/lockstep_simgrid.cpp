@@ -10,14 +10,17 @@
 //         file DEVICES PER_HOST PATH
 //
 //     nodes COUNT, then a line each, one of:
-//         d NS
+//         d NS FACTOR             number of the factor, from 1; 0: none
 //         m FROM TO BYTES ROUNDS
 //
 //     edges COUNT, then a line each:
 //         BEFORE AFTER
 //
+//     plays COUNT FACTORS, then so many factors for each play
+//
 // (latencies in ns, bandwidths in bytes a second, 0: not limited) and reads from its standard
-// output the time at which each activity ends, in ns, as doubles of this machine. Exit status: 0;
+// output the time at which each activity ends, in ns, as doubles of this machine, for each play. A
+// play is a process of its own, since SimGrid's time cannot begin again. Exit status: 0;
 // 3: the input or the platform is wrong; 4: some activities never end; 5: SimGrid or this program
 // is wrong. The last line of standard error says what.
 //
@@ -32,14 +35,19 @@
 #include <simgrid/version.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <iterator>
+#include <signal.h>
 #include <stdexcept>
 #include <string>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <unordered_map>
 #include <vector>
 
@@ -118,6 +126,7 @@ struct Node {
     double amount; // ns, or bytes
     int from, to;  // devices; -1: a delay
     double rounds;
+    size_t factor; // of a delay, from 1; 0: none
     unsigned waits = 0;
 };
 
@@ -384,7 +393,7 @@ class Player
         nodes.resize(in.count(1U << 31));
         for (auto &n : nodes) {
             const std::string kind = in.word();
-            n = {0, 0, -1, 0, 0};
+            n = {0, 0, -1, 0, 0, 0};
             if (kind == "m") {
                 n.from = static_cast<int>(in.count(platform.size() - 1));
                 n.to = static_cast<int>(in.count(platform.size() - 1));
@@ -393,6 +402,7 @@ class Player
             }
             n.amount = in.number();
             n.rounds = n.to >= 0 ? in.number() : 0;
+            n.factor = n.to >= 0 ? 0 : in.count(SIZE_MAX / 2);
             if (n.from == n.to)
                 fail(BAD_INPUT, "input: a message from a device to itself");
         }
@@ -413,6 +423,14 @@ class Player
         ends_ns.assign(nodes.size(), 0);
         running.resize(nodes.size());
     }
+    void scale(const std::vector<double> &factors)
+    {
+        for (auto &n : nodes)
+            if (n.factor > factors.size())
+                fail(BAD_INPUT, "input: a factor that no play has");
+            else if (n.factor)
+                n.amount *= factors[n.factor - 1];
+    }
     void play(s4u::Engine &engine)
     {
         s4u::Comm::on_completion_cb(
@@ -429,6 +447,32 @@ class Player
         platform.check(s4u::Engine::get_clock());
     }
 };
+
+// Plays in a child, which writes the times; a failure of it is this program's.
+void play_apart(s4u::Engine &engine, Player &player, const std::vector<double> &factors)
+{
+    int status = 0;
+    const pid_t child = fork();
+    if (child < 0)
+        fail(BROKEN, "no process for a play");
+    if (child > 0) {
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+        if (WIFSIGNALED(status))
+            raise(WTERMSIG(status));
+        if (WEXITSTATUS(status))
+            std::_Exit(WEXITSTATUS(status)); // it has said why
+        return;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    player.scale(factors);
+    player.play(engine);
+    if (std::fwrite(player.ends_ns.data(), sizeof(double), player.ends_ns.size(), stdout) !=
+            player.ends_ns.size() ||
+        std::fflush(stdout) != 0)
+        fail(BROKEN, "the times could not be written");
+    std::_Exit(0);
+}
 
 #if SIMGRID_VERSION >= 33400
 #define PRECISION "--cfg=precision/timing:"
@@ -462,11 +506,14 @@ void run(Input &in)
     platform.open(in, engine);
     Player player(platform);
     player.read(in);
-    player.play(engine);
-    if (std::fwrite(player.ends_ns.data(), sizeof(double), player.ends_ns.size(), stdout) !=
-            player.ends_ns.size() ||
-        std::fflush(stdout) != 0)
-        fail(BROKEN, "the times could not be written");
+    in.expect("plays");
+    const size_t plays = in.count(1U << 20);
+    std::vector<double> factors(in.count(1U << 30));
+    for (size_t i = 0; i < plays; i++) {
+        for (auto &factor : factors)
+            factor = in.number();
+        play_apart(engine, player, factors);
+    }
     std::_Exit(0);
 }
 

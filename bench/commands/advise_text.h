@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* An advice as text, of lines of at most 80 columns but for the command that checks it. */
+#pragma once
+
+#include "bench/case/case.h"
+#include "bench/predict/advise.h"
+
+#include <stdio.h>
+
+/** `guess`: durations are by a rate; `line` runs the first of the ranking, NULL: nothing can. */
+void ls_advice_print(const ls_request *request, const ls_advice *advice, bool guess,
+                     const char *line, FILE *out);

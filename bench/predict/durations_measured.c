@@ -288,8 +288,8 @@ static ls_status open_pair(const ls_machine *machine, pair *p)
     return LS_OK;
 }
 
-/* The mean exchange, since a step waits for many: without the first one, whose ends do not begin
- * together, and the longest tenth, which other programs have interrupted. */
+/* The lower quartile of exchanges: other programs, which a woken thread waits for, only lengthen
+ * them. Without the first one, whose ends do not begin together. */
 static ls_status exchange_all(const pair *p, double *ns)
 {
     ls_stretch stretches[2 * EXCHANGES];
@@ -308,10 +308,7 @@ static ls_status exchange_all(const pair *p, double *ns)
         if (stretches[i].kind == LS_STRETCH_OP)
             times[count++] = (double)(stretches[i].end_ns - stretches[i].begin_ns);
     ls_statistics_sort(times, count);
-    const size_t kept = count - count / 10;
-    *ns = kept ? 0 : (double)only_delays.latency_ns;
-    for (size_t i = 0; i < kept; i++)
-        *ns += times[i] / (double)kept;
+    *ns = count ? ls_statistics_quantile(times, count, 0.25) : (double)only_delays.latency_ns;
     return status;
 }
 

@@ -116,7 +116,7 @@ static void put_regret(json_t *all, const char *name, const ls_regret *regret)
                                       "sets", (json_int_t)regret->sets));
 }
 
-static json_t *advice_json(const ls_advice *advice, bool guess, const char *line)
+static json_t *advice_json(const ls_advice *advice, bool guess, const char *noise, const char *line)
 {
     json_t *ranking = json_array(), *refused = json_array(), *breaks = json_array();
     for (size_t i = 0; i < advice->count; i++) {
@@ -139,6 +139,8 @@ static json_t *advice_json(const ls_advice *advice, bool guess, const char *line
         json_object_set_new(all, "break_even_with", json_integer((json_int_t)advice->second));
     if (guess)
         json_object_set_new(all, "warnings", json_pack("[s]", "guessed"));
+    else if (*noise)
+        json_object_set_new(all, "warnings", json_pack("[s]", "noisy"));
     ls_put_text(all, "check", line);
     put_regret(all, "regret", &advice->here);
     put_regret(all, "regret_published", &advice->published);
@@ -179,10 +181,12 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
     const bool guess = a->predictor.durations.flops_per_s > 0 && !profile;
     if (a->advice.count && !profile)
         LS_TRY(write_run_line(request, &a->predictor, a->advice.ranking, &a->line));
+    char noise[160] = "";
+    ls_durations_words(&a->predictor.durations, noise, sizeof noise);
     if (strcmp(request->format, "table") == 0) {
-        ls_advice_print(request, &a->advice, guess, a->line, ls_output());
+        ls_advice_print(request, &a->advice, guess, noise, a->line, ls_output());
     } else {
-        json_auto_t *all = advice_json(&a->advice, guess, a->line);
+        json_auto_t *all = advice_json(&a->advice, guess, noise, a->line);
         json_dumpf(all, ls_output(),
                    strcmp(request->format, "json") == 0 ? JSON_INDENT(1) : JSON_COMPACT);
         fputc('\n', ls_output());

@@ -186,7 +186,7 @@ static void print_regret(const ls_regret *regret, const char *rows, FILE *out)
 }
 
 void ls_advice_print(const ls_request *request, const ls_advice *advice, bool guess,
-                     const char *line, FILE *out)
+                     const char *noise, const char *line, FILE *out)
 {
     const ls_case *c = request->cases;
     print_wrapped(out, "%s, devices %s, %s: predicted", c->model, c->devices,
@@ -206,6 +206,8 @@ void ls_advice_print(const ls_request *request, const ls_advice *advice, bool gu
     if (!advice->here.sets)
         print_wrapped(out, "How good such choices are on this machine is not known: no set of "
                            "measured rows has been predicted (predict --validate).");
+    if (*noise)
+        print_wrapped(out, "%s.", noise);
     if (guess)
         print_wrapped(out,
                       "All this is a guess: durations are FLOPs over a rate (--durations %s); "

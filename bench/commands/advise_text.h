@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
-/** `guess`: durations are by a rate; `line` runs the first of the ranking, NULL: nothing can. */
+/** `guess`: durations are by a rate; `noise`: what disturbed measuring them (ls_durations_words),
+ * or
+ * ""; `line` runs the first of the ranking, NULL: nothing can. */
 void ls_advice_print(const ls_request *request, const ls_advice *advice, bool guess,
-                     const char *line, FILE *out);
+                     const char *noise, const char *line, FILE *out);

@@ -8,6 +8,7 @@
 #include "common/base/grow.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,18 @@ ls_status ls_durations_check(const ls_durations *d, const ls_step_run *run)
                                p->ops[i]->flops, p->ops[i]->bytes);
     }
     return LS_OK;
+}
+
+bool ls_durations_words(const ls_durations *d, char *words, size_t size)
+{
+    static const double most = 0.05;
+    if (d->late <= most)
+        return false;
+    snprintf(words, size,
+             "noisy: other programs kept %.0f%% of the timed messages from a core; predict when "
+             "they do not, or with --durations FILE",
+             100 * d->late);
+    return true;
 }
 
 void ls_durations_close(ls_durations *d)

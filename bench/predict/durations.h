@@ -38,10 +38,15 @@ typedef struct ls_durations {
     double message_ns;      /**< of a message, besides the network */
     double *spread;         /**< [spread_count] */
     size_t spread_count;
+    double late; /**< share of messages that waited for a core, while message_ns was measured */
 } ls_durations;
 
 /** Duration of an operation in ns; NaN if it is not known. */
 double ls_duration_of(const ls_durations *durations, const ls_op *op);
+
+/** "noisy: ..": that other programs had the cores while durations were measured, and what helps;
+ * false: hardly. */
+bool ls_durations_words(const ls_durations *durations, char *words, size_t size);
 
 /** Half the width of the 95% interval of the medians, over them; 0: not known. */
 double ls_durations_error(const ls_durations *durations);

@@ -290,7 +290,7 @@ static ls_status open_pair(const ls_machine *machine, pair *p)
 
 /* The lower quartile of exchanges: other programs, which a woken thread waits for, only lengthen
  * them. Without the first one, whose ends do not begin together. */
-static ls_status exchange_all(const pair *p, double *ns)
+static ls_status exchange_all(const pair *p, double *ns, double *late)
 {
     ls_stretch stretches[2 * EXCHANGES];
     ls_time_log log = {.items = stretches, .capacity = EXCHANGES};
@@ -298,9 +298,9 @@ static ls_status exchange_all(const pair *p, double *ns)
     double times[EXCHANGES];
     size_t count = 0;
     LS_TRY(ls_queue_profile(p->queues[0], &profile, &log));
-    for (int i = 0; i < 2; i++)
-        LS_TRY(ls_op_list_enqueue(&p->ops[i], p->queues[i]));
     ls_status status = LS_OK;
+    for (int i = 0; i < 2; i++)
+        status = ls_status_first(status, ls_op_list_enqueue(&p->ops[i], p->queues[i]));
     for (int i = 0; i < 2; i++)
         status = ls_status_first(status, ls_queue_sync(p->queues[i]));
     status = ls_status_first(status, ls_queue_profile(p->queues[0], NULL, NULL));
@@ -309,6 +309,9 @@ static ls_status exchange_all(const pair *p, double *ns)
             times[count++] = (double)(stretches[i].end_ns - stretches[i].begin_ns);
     ls_statistics_sort(times, count);
     *ns = count ? ls_statistics_quantile(times, count, 0.25) : (double)only_delays.latency_ns;
+    *late = 0;
+    for (size_t i = 0; i < count; i++)
+        *late += times[i] > INTERRUPTED * *ns ? 1.0 / (double)count : 0;
     return status;
 }
 
@@ -318,7 +321,7 @@ static ls_status measure_messages(ls_durations *d, const ls_machine *machine)
     double ns = 0;
     ls_status status = open_pair(machine, &p);
     if (!status)
-        status = exchange_all(&p, &ns);
+        status = exchange_all(&p, &ns, &d->late);
     for (int i = 0; i < 2; i++)
         ls_op_list_clear(&p.ops[i]);
     for (int i = 0; i < 2; i++) {

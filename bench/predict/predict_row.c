@@ -125,6 +125,16 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
     json_object_set_new(row, "prediction", group);
 }
 
+/* The word and the note as of `run`. */
+static void note_noise(json_t *result, const ls_durations *durations)
+{
+    char text[160];
+    if (!ls_durations_words(durations, text, sizeof text))
+        return;
+    json_array_append_new(json_object_get(result, "warnings"), json_string("noisy"));
+    json_object_set_new(result, "notes", json_pack("[s]", text));
+}
+
 ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *workplace,
                            const ls_plan_of_case *plan, const ls_predicted *p, const char *error,
                            json_t **out)
@@ -137,6 +147,7 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
     json_object_set_new(result, "warnings", json_pack("[s]", "predicted"));
     if (is_guess(predictor, plan))
         json_array_append_new(json_object_get(result, "warnings"), json_string("guessed"));
+    note_noise(result, ls_predictor_durations(predictor, plan));
     ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
     if (!error)
         put_traffic(row, p);

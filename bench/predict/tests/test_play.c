@@ -4,6 +4,7 @@
  * in relative terms; between the engines 1 ns, for patterns in which no message waits for two
  * ports at once (rings, many to one). What was sent is exact.
  */
+#include "bench/predict/durations.h"
 #include "bench/predict/engine.h"
 #include "bench/predict/expand.h"
 
@@ -322,11 +323,24 @@ static void platforms(void **state)
     ls_status_free(status);
 }
 
+/* ---- Measured on a busy machine ---------------------------------------------------------------
+ */
+
+static void busy(void **state)
+{
+    (void)state;
+    const ls_durations quiet = {.late = 0.02}, late = {.late = 0.2};
+    char words[160];
+    assert_false(ls_durations_words(&quiet, words, sizeof words));
+    assert_true(ls_durations_words(&late, words, sizeof words));
+    assert_non_null(strstr(words, "20% of the timed messages"));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(incast),   cmocka_unit_test(factors),
-                                       cmocka_unit_test(circle),   cmocka_unit_test(expansions),
-                                       cmocka_unit_test(ring),     cmocka_unit_test(two_levels),
-                                       cmocka_unit_test(platforms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(incast),    cmocka_unit_test(factors),
+                                       cmocka_unit_test(circle),    cmocka_unit_test(expansions),
+                                       cmocka_unit_test(ring),      cmocka_unit_test(two_levels),
+                                       cmocka_unit_test(platforms), cmocka_unit_test(busy)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

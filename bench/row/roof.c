@@ -56,21 +56,18 @@ static ls_status measure_size(ls_bench *bench, const int64_t size[3], size_t lar
     return status;
 }
 
-static ls_status measure(ls_device *device, ls_math math, double *flops_per_s)
+static ls_status measure(ls_bench *bench, double *flops_per_s)
 {
-    const bool gpu = ls_device_describe(device)->name.kind == LS_DEVICE_GPU;
+    const bool gpu = ls_device_describe(bench->device)->name.kind == LS_DEVICE_GPU;
     const int64_t(*list)[3] = gpu ? sizes_on_gpu : sizes;
     const size_t count = gpu ? SIZES_ON_GPU : SIZES, largest = gpu ? LARGEST_ON_GPU : LARGEST;
-    ls_bench bench;
     float *memory = NULL;
     double best = 0;
-    LS_TRY(ls_bench_open(device, math, &bench));
-    ls_status status = ls_bench_floats(&bench, 3 * largest, &memory);
+    ls_status status = ls_bench_floats(bench, 3 * largest, &memory);
     for (size_t i = 0; i < count && !status; i++) {
-        status = measure_size(&bench, list[i], largest, memory, &best);
+        status = measure_size(bench, list[i], largest, memory, &best);
     }
-    ls_device_release(device, memory);
-    ls_bench_close(&bench);
+    ls_device_release(bench->device, memory);
     if (!status)
         *flops_per_s = best;
     return status;
@@ -114,21 +111,19 @@ static void add_environment(char *key, size_t size)
 /* Counts changes of a GPU's own kernels of products. */
 #define GPU_PRODUCTS "products 2"
 
-/* Everything that the figure depends on. */
-static void cache_key(const ls_machine *machine, const ls_device *device, ls_math math, char *key,
-                      size_t size)
+/* Everything that the figure depends on. A table that was just opened has not yet noted cuDNN. */
+static void cache_key(const ls_machine *machine, const ls_bench *bench, char *key, size_t size)
 {
     const ls_machine_info *info = ls_machine_describe(machine);
-    const ls_device_info *d = ls_device_describe(device);
-    char version[32];
+    const ls_device_info *d = ls_device_describe(bench->device);
+    const char *library = bench->kernels->table->library(bench->kernels);
     if (d->name.kind == LS_DEVICE_GPU) {
         const ls_gpu *gpu = ls_machine_gpu(machine, d->name.index);
-        snprintf(key, size, "%s|%s|%s|%s|%s|" GPU_PRODUCTS, info->host, gpu->name, gpu->pci,
-                 info->driver, ls_math_words[math]);
+        snprintf(key, size, "%s|%s|%s|%s|%s|%s|" GPU_PRODUCTS, info->host, gpu->name, gpu->pci,
+                 info->driver, library, ls_math_words[bench->kernels->math]);
     } else {
-        snprintf(key, size, "%s|%s|%s|%s|cpu|oneDNN %s %s|%d cores", info->host, info->cpu,
-                 info->cpu_identity, info->isa, ls_kernel_library_version(version),
-                 ls_kernel_library_isa(), d->core_count);
+        snprintf(key, size, "%s|%s|%s|%s|cpu|%s %s|%d cores", info->host, info->cpu,
+                 info->cpu_identity, info->isa, library, ls_kernel_library_isa(), d->core_count);
     }
     add_environment(key, size);
 }
@@ -145,11 +140,11 @@ static void write_cache(json_t *cache)
         unlink(temporary);
 }
 
-ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math, double reached,
+static ls_status find(const ls_machine *machine, ls_bench *bench, double reached,
                       double *flops_per_s)
 {
     char path[600], key[512];
-    cache_key(machine, device, math, key, sizeof key);
+    cache_key(machine, bench, key, sizeof key);
     json_t *cache = cache_file(path, sizeof path, false) ? json_load_file(path, 0, NULL) : NULL;
     double cached = json_number_value(json_object_get(cache, key));
     if (cached > 0 && cached >= reached) {
@@ -157,7 +152,7 @@ ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math
         json_decref(cache);
         return LS_OK;
     }
-    ls_status status = measure(device, math, flops_per_s);
+    ls_status status = measure(bench, flops_per_s);
     if (!status) {
         if (cached > *flops_per_s)
             *flops_per_s = cached;
@@ -169,6 +164,16 @@ ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math
         write_cache(cache);
     }
     json_decref(cache);
+    return status;
+}
+
+ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math, double reached,
+                      double *flops_per_s)
+{
+    ls_bench bench;
+    LS_TRY(ls_bench_open(device, math, &bench));
+    ls_status status = find(machine, &bench, reached, flops_per_s);
+    ls_bench_close(&bench);
     return status;
 }
 

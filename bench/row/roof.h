@@ -5,8 +5,9 @@
  * algorithm does, so that convolutions by Winograd's method can pass 100%.
  *
  * Measured once per machine, kind of processor (family, model, stepping and flags: names of virtual
- * ones say little), library and number of cores (per GPU and arithmetic), and kept in the user's
- * cache folder ($XDG_CACHE_HOME or ~/.cache, lockstep/roofs.json); never before the steps of a run.
+ * ones say little) and number of cores, or GPU, driver and arithmetic, and version of the library
+ * that is loaded. Kept in the user's cache folder ($XDG_CACHE_HOME or ~/.cache,
+ * lockstep/roofs.json). Never before the steps of a run.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 /*
  * A session that loses a device is never closed: its threads keep everything that they use,
  * including the job, and run safely. A healthy session closes with its threads, and can begin at
- * any step. No tolerance; an alarm ends a hang.
+ * any step. Its kernels' names are joined. No tolerance; an alarm ends a hang.
  */
 #include "bench/cli/options.h"
 #include "bench/train/estimate.h"
@@ -245,9 +245,40 @@ static void so_is_one_whose_back_end_gave_it_up(void **state)
     assert_true(*f->workplace.left && ls_device_is_lost(device));
 }
 
+static void describe_some(const ls_run *run, ls_run_info *out)
+{
+    (void)run;
+    *out = (ls_run_info){.kernels = "cuda", .kernel_library = "cuBLASLt 13.1.0"};
+}
+
+static void each_of_some(const ls_run *run, ls_op_visit visit, void *context)
+{
+    static const ls_op ops[] = {{.name = "gemm.tiles"},      {.name = "gemm.cublaslt+tiles"},
+                                {.name = "conv.gemm_fused"}, {.name = "conv.gemm"},
+                                {.name = "conv.gemm_fused"}, {.name = "stamp"}};
+    (void)run;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        visit(context, &ops[i]);
+}
+
+/* Each once, also where its name is a part of another's. */
+static void kernels_are_joined(void **state)
+{
+    static const ls_run_functions functions = {.describe = describe_some, .each_op = each_of_some};
+    (void)state;
+    json_t *kernels = ls_step_kernels(&(ls_run){.functions = &functions});
+    char *text = json_dumps(kernels, JSON_COMPACT);
+    assert_string_equal(text, "{\"table\":\"cuda\",\"library\":\"cuBLASLt 13.1.0\","
+                              "\"gemm\":\"tiles+cublaslt\",\"conv\":\"gemm_fused+gemm\","
+                              "\"stamp\":\"stamp\"}");
+    free(text);
+    json_decref(kernels);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_are_joined),
         cmocka_unit_test(a_healthy_one_is_closed),
         cmocka_unit_test(one_that_was_moved_says_so),
         cmocka_unit_test(a_step_is_begun_where_it_stands),

@@ -22,10 +22,14 @@ typedef enum ls_conv_way {
     LS_CONV_LIBRARY
 } ls_conv_way;
 
+/** Whether our own kernel of products (product/gpu_product.cu) runs on the device. */
+typedef enum ls_tiles { LS_TILES_UNKNOWN, LS_TILES_ABSENT, LS_TILES_HERE } ls_tiles;
+
 typedef struct cuda_kernels {
     ls_kernels base;
     ls_blas blas;
     size_t window_bytes; /**< of windows that a convolution makes at a time */
+    ls_tiles tiles;      /**< asked for the first product in float32 */
     ls_dnn *dnn;         /**< cuDNN, once a convolution has looked for it and found it */
     ls_conv_way way;     /**< that convolutions are to take where it supports the shape, to measure
                               it; just opened: the fastest */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cuda table as products by cuBLASLt: the images' windows are the rows of a
- * matrix, multiplied with the weights. Forward: y = windows weight^T, with bias and ReLU in the
+ * Convolutions of the cuda table as products (cuda_product.h): the images' windows are the rows of
+ * a matrix, multiplied with the weights. Forward: y = windows weight^T, with bias and ReLU in the
  * product. Backward: dweight = dy^T windows; dwindows = dy weight, added back into the images.
  * Windows are channels-last like images; the weights, stored as [O,C,height,width], are reordered
  * once per run. A batch is split into parts whose windows fit `window_bytes`; the parts of a
@@ -250,7 +250,7 @@ static ls_status take_memory(conv_op *c, size_t window_bytes)
     return LS_OK;
 }
 
-static ls_status prepare(conv_op *c, const cuda_kernels *cuda)
+static ls_status prepare(conv_op *c, cuda_kernels *cuda)
 {
     const ls_conv_shape *s = &c->t.shape;
     if (!s->rows || !ls_conv_positions(s))
@@ -263,9 +263,8 @@ static ls_status prepare(conv_op *c, const cuda_kernels *cuda)
         const ls_cuda_product_spec spec = {.gemm = gemm_of(c, rows[i]),
                                            .bias = c->t.y ? c->t.bias : NULL,
                                            .relu = c->t.y && c->t.relu,
-                                           .cut = c->t.dweight != NULL,
-                                           .math = cuda->base.math};
-        LS_TRY(ls_cuda_product_open(c->device, &cuda->blas, &spec, &c->product[i]));
+                                           .cut = c->t.dweight != NULL};
+        LS_TRY(ls_cuda_product_open(cuda, &spec, &c->product[i]));
         c->op.workspace += ls_cuda_product_workspace(c->product[i]);
     }
     return LS_OK;
@@ -273,21 +272,26 @@ static ls_status prepare(conv_op *c, const cuda_kernels *cuda)
 
 ls_status ls_product_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out)
 {
+    static const struct {
+        const char *names[LS_PRODUCT_WAYS];
+        ls_status (*run)(ls_op *op, ls_queue *queue);
+    } directions[] = {{LS_PRODUCT_NAMES("conv_forward", ""), run_forward},
+                      {LS_PRODUCT_NAMES("conv_backward_weights", ""), run_backward_weights},
+                      {LS_PRODUCT_NAMES("conv_backward_data", ""), run_backward_data}};
+    const int direction = task->y ? 0 : task->dweight ? 1 : 2;
     conv_op *c;
     LS_TRY(ls_allocate("convolution", &c, 1, sizeof *c));
-    c->op = (ls_op){.name = "conv_backward_data.cublaslt", .run = run_backward_data};
-    if (task->y)
-        c->op = (ls_op){.name = "conv_forward.cublaslt", .run = run_forward};
-    else if (task->dweight)
-        c->op = (ls_op){.name = "conv_backward_weights.cublaslt", .run = run_backward_weights};
-    c->op.destroy = destroy;
+    c->op = (ls_op){.run = directions[direction].run, .destroy = destroy};
     c->device = kernels->device;
     c->t = *task;
-    ls_status status = prepare(c, (const cuda_kernels *)kernels);
+    ls_status status = prepare(c, (cuda_kernels *)kernels);
     if (status) {
         destroy(&c->op);
         return status;
     }
+    c->op.name =
+        directions[direction]
+            .names[ls_cuda_product_way(c->product[0]) | ls_cuda_product_way(c->product[1])];
     *out = &c->op;
     return LS_OK;
 }

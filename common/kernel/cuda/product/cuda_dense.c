@@ -10,7 +10,6 @@
  * That of its gradient (BGRADB) was reported to make a training step 1.6 times as long
  * (NVIDIA/CUDALibrarySamples, issue 90); a mask's (DRELU) needs bits that no operation here writes.
  */
-#include "common/kernel/cuda/cuda_kernels.h"
 #include "common/kernel/cuda/product/cuda_product.h"
 
 #include <stdlib.h>
@@ -47,11 +46,6 @@ typedef struct product_op {
     ls_gpu_product plain;
 } product_op;
 
-/* Names of an operation, by how its product is computed, or all of its products. */
-typedef struct dense_names {
-    const char *library, *tiles, *plain;
-} dense_names;
-
 static void destroy_product(ls_op *op)
 {
     ls_cuda_product_close(((product_op *)op)->product);
@@ -66,46 +60,38 @@ static ls_status run_product(ls_op *op, ls_queue *queue)
     return ls_cuda_launched(op, queue, ls_gpu_plain_product(ls_queue_native(queue), &p->plain));
 }
 
-/* Like `spec`, with the table's arithmetic. */
-static ls_status make_product(ls_kernels *kernels, const dense_names *names,
+static ls_status make_product(ls_kernels *kernels, const char *const names[LS_PRODUCT_WAYS],
                               const ls_cuda_product_spec *spec, bool plain, ls_op **out)
 {
     product_op *p;
-    LS_TRY(ls_allocate(names->plain, &p, 1, sizeof *p));
-    *p = (product_op){.op = {.name = plain ? names->plain : names->library,
-                             .run = run_product,
-                             .destroy = destroy_product},
+    LS_TRY(ls_allocate(names[0], &p, 1, sizeof *p));
+    *p = (product_op){.op = {.run = run_product, .destroy = destroy_product},
                       .plain = {.gemm = spec->gemm, .bias = spec->bias, .relu = spec->relu}};
     if (!plain) {
-        ls_cuda_product_spec whole = *spec;
-        whole.math = kernels->math;
-        ls_status status = ls_cuda_product_open(kernels->device, &((cuda_kernels *)kernels)->blas,
-                                                &whole, &p->product);
+        ls_status status = ls_cuda_product_open((cuda_kernels *)kernels, spec, &p->product);
         if (status) {
             free(p);
             return status;
         }
         p->op.workspace = ls_cuda_product_workspace(p->product);
-        if (ls_cuda_product_has_tiles(p->product))
-            p->op.name = names->tiles;
     }
+    p->op.name = names[ls_cuda_product_way(p->product)];
     *out = &p->op;
     return LS_OK;
 }
 
 ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out)
 {
-    static const dense_names names = {"gemm.cublaslt", "gemm.tiles", "gemm.cuda"};
+    static const char *const names[] = LS_PRODUCT_NAMES("gemm", "");
     const ls_gemm_args *g = arguments;
     const ls_cuda_product_spec spec = {.gemm = *g, .any_order = kernels->any_order};
-    return make_product(kernels, &names, &spec, is_plain(g->m, g->k, g->n), out);
+    return make_product(kernels, names, &spec, is_plain(g->m, g->k, g->n), out);
 }
 
 ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
                                 ls_op **out)
 {
-    static const dense_names names = {"dense_forward.cublaslt", "dense_forward.tiles",
-                                      "dense_forward.cuda"};
+    static const char *const names[] = LS_PRODUCT_NAMES("dense_forward", "");
     const ls_dense_forward_args *d = arguments;
     const ls_cuda_product_spec spec = {.gemm = {.transpose_b = !d->input_major,
                                                 .m = d->rows,
@@ -118,7 +104,7 @@ ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args
                                        .relu = d->activation == LS_ACTIVATION_RELU,
                                        .cut = true};
     const bool narrow = is_narrow(d->rows, d->inputs, d->outputs, d->input_major);
-    return make_product(kernels, &names, &spec, narrow, out);
+    return make_product(kernels, names, &spec, narrow, out);
 }
 
 /* ---- The backward pass, or half of it -------------------------------------------------------- */
@@ -184,26 +170,27 @@ static ls_cuda_product_spec data_of(const ls_dense_backward_data_args *d)
                                   .cut = true};
 }
 
-static ls_status open_products(ls_kernels *kernels, backward_op *b, const bool wanted[HALVES],
-                               const char *tiles)
+unsigned ls_cuda_dense_ways(const ls_op *op)
 {
-    bool all = true;
+    const backward_op *b = (const backward_op *)op;
+    if (op->run == run_product)
+        return ls_cuda_product_way(((const product_op *)op)->product);
+    return ls_cuda_product_way(b->product[WEIGHTS]) | ls_cuda_product_way(b->product[DATA]);
+}
+
+static ls_status open_products(ls_kernels *kernels, backward_op *b, const bool wanted[HALVES])
+{
     ls_cuda_product_spec specs[] = {weights_of(&b->args.weights), data_of(&b->args.data)};
     for (int i = 0; i < HALVES; i++) {
         if (!wanted[i])
             continue;
-        specs[i].math = kernels->math;
-        LS_TRY(ls_cuda_product_open(kernels->device, &((cuda_kernels *)kernels)->blas, &specs[i],
-                                    &b->product[i]));
+        LS_TRY(ls_cuda_product_open((cuda_kernels *)kernels, &specs[i], &b->product[i]));
         b->op.workspace += ls_cuda_product_workspace(b->product[i]);
-        all &= ls_cuda_product_has_tiles(b->product[i]);
     }
-    if (all)
-        b->op.name = tiles;
     return LS_OK;
 }
 
-static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
+static ls_status make_backward(ls_kernels *kernels, const char *const names[LS_PRODUCT_WAYS],
                                const ls_dense_backward_args *args, const bool wanted[HALVES],
                                ls_op **out)
 {
@@ -212,16 +199,16 @@ static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
     const bool narrow = wanted[WEIGHTS] ? is_narrow(w->rows, w->inputs, w->outputs, w->input_major)
                                         : is_narrow(d->rows, d->inputs, d->outputs, d->input_major);
     backward_op *b;
-    LS_TRY(ls_allocate(names->plain, &b, 1, sizeof *b));
-    *b = (backward_op){.op = {.name = narrow ? names->plain : names->library,
-                              .run = narrow ? run_narrow : run_backward,
-                              .destroy = destroy_backward},
-                       .args = *args};
-    ls_status status = narrow ? LS_OK : open_products(kernels, b, wanted, names->tiles);
+    LS_TRY(ls_allocate(names[0], &b, 1, sizeof *b));
+    *b = (backward_op){
+        .op = {.run = narrow ? run_narrow : run_backward, .destroy = destroy_backward},
+        .args = *args};
+    ls_status status = narrow ? LS_OK : open_products(kernels, b, wanted);
     if (status) {
         destroy_backward(&b->op);
         return status;
     }
+    b->op.name = names[ls_cuda_dense_ways(&b->op)];
     *out = &b->op;
     return LS_OK;
 }
@@ -229,27 +216,23 @@ static ls_status make_backward(ls_kernels *kernels, const dense_names *names,
 ls_status ls_cuda_dense_backward(ls_kernels *kernels, const ls_dense_backward_args *arguments,
                                  ls_op **out)
 {
-    static const dense_names names = {"dense_backward.cublaslt", "dense_backward.tiles",
-                                      "dense_backward.cuda"};
-    return make_backward(kernels, &names, arguments, (const bool[]){true, true}, out);
+    static const char *const names[] = LS_PRODUCT_NAMES("dense_backward", "");
+    return make_backward(kernels, names, arguments, (const bool[]){true, true}, out);
 }
 
 ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                          const ls_dense_backward_weights_args *arguments,
                                          ls_op **out)
 {
-    static const dense_names names = {"dense_backward_weights.cublaslt",
-                                      "dense_backward_weights.tiles",
-                                      "dense_backward_weights.cuda"};
+    static const char *const names[] = LS_PRODUCT_NAMES("dense_backward_weights", "");
     const ls_dense_backward_args half = {.weights = *arguments};
-    return make_backward(kernels, &names, &half, (const bool[]){true, false}, out);
+    return make_backward(kernels, names, &half, (const bool[]){true, false}, out);
 }
 
 ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
                                       const ls_dense_backward_data_args *arguments, ls_op **out)
 {
-    static const dense_names names = {"dense_backward_data.cublaslt", "dense_backward_data.tiles",
-                                      "dense_backward_data.cuda"};
+    static const char *const names[] = LS_PRODUCT_NAMES("dense_backward_data", "");
     const ls_dense_backward_args half = {.data = *arguments};
-    return make_backward(kernels, &names, &half, (const bool[]){false, true}, out);
+    return make_backward(kernels, names, &half, (const bool[]){false, true}, out);
 }

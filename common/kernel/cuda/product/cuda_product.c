@@ -36,7 +36,7 @@ static ls_status describe(void *context)
     ls_cuda_product *p = context;
     const ls_gemm_args *g = &p->spec.gemm;
     const cublasComputeType_t compute =
-        p->spec.math == LS_MATH_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+        p->kernels->base.math == LS_MATH_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     const int32_t trans_a = g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     const int32_t trans_b = g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     LS_TRY(ls_blas_check(p->blas,
@@ -171,15 +171,16 @@ ls_cuda_operands ls_product_operands(const ls_cuda_product *p)
 
 /* ---- The interface --------------------------------------------------------------------------- */
 
-ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
-                               const ls_cuda_product_spec *spec, ls_cuda_product **out)
+ls_status ls_cuda_product_open(cuda_kernels *kernels, const ls_cuda_product_spec *spec,
+                               ls_cuda_product **out)
 {
     ls_cuda_product *p;
     LS_TRY(ls_allocate("product", &p, 1, sizeof *p));
     p->spec = *spec;
-    p->device = device;
-    p->blas = blas;
-    ls_status status = ls_device_call(device, describe, p);
+    p->kernels = kernels;
+    p->device = kernels->base.device;
+    p->blas = &kernels->blas;
+    ls_status status = ls_device_call(p->device, describe, p);
     if (!status)
         status = ls_product_choose(p);
     if (status) {
@@ -201,9 +202,9 @@ void ls_cuda_product_close(ls_cuda_product *p)
     free(p);
 }
 
-bool ls_cuda_product_has_tiles(const ls_cuda_product *p)
+unsigned ls_cuda_product_way(const ls_cuda_product *p)
 {
-    return p->tiles;
+    return !p ? 0 : p->tiles ? LS_PRODUCT_TILES : LS_PRODUCT_LIBRARY;
 }
 
 size_t ls_cuda_product_workspace(const ls_cuda_product *p)

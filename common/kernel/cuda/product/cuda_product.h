@@ -12,9 +12,7 @@
  */
 #pragma once
 
-#include "common/kernel/cuda/cuda_blas.h"
-#include "common/kernel/cuda/gpu_kernels.h"
-#include "common/kernel/kernel.h"
+#include "common/kernel/cuda/cuda_kernels.h"
 
 /** c = op(a) op(b) (+ c), then + bias, ReLU, and 0 where `mask` is not positive. Sizes above 0. */
 typedef struct ls_cuda_product_spec {
@@ -23,21 +21,33 @@ typedef struct ls_cuda_product_spec {
     bool relu;
     const float *mask; /**< [m,n]; NULL: none */
     bool cut;          /**< its sum may be cut */
-    ls_math math;
-    bool any_order; /**< sums may be split: the library's own first choice, for roofs alone */
+    bool any_order;    /**< sums may be split: the library's own first choice, for roofs alone */
 } ls_cuda_product_spec;
 
 typedef struct ls_cuda_product ls_cuda_product;
 
-/** Workspace is the device's. `blas` must outlive the product. */
-ls_status ls_cuda_product_open(ls_device *device, const ls_blas *blas,
-                               const ls_cuda_product_spec *spec, ls_cuda_product **out);
+/** With the table's arithmetic. Workspace is the device's. */
+ls_status ls_cuda_product_open(cuda_kernels *kernels, const ls_cuda_product_spec *spec,
+                               ls_cuda_product **out);
 
 /** Takes NULL. */
 void ls_cuda_product_close(ls_cuda_product *product);
 
-/** Whether our own kernel computes it. */
-bool ls_cuda_product_has_tiles(const ls_cuda_product *product);
+/** What computes an operation's products: of several the union. */
+enum { LS_PRODUCT_LIBRARY = 1, LS_PRODUCT_TILES = 2, LS_PRODUCT_WAYS = 4 };
+
+/** An operation's names by that, as rows and `micro layers` have them; `rest`: "+" and what else
+ * runs. Where it is 0, plain kernels do all. */
+#define LS_PRODUCT_NAMES(entry, rest)                                                              \
+    {                                                                                              \
+        entry ".cuda", entry ".cublaslt" rest, entry ".tiles" rest, entry ".cublaslt+tiles" rest   \
+    }
+
+/** What computes it; NULL: 0. */
+unsigned ls_cuda_product_way(const ls_cuda_product *product);
+
+/** The union of the products of an operation of cuda_dense.c. */
+unsigned ls_cuda_dense_ways(const ls_op *op);
 
 /** Bytes of device memory that it holds. */
 size_t ls_cuda_product_workspace(const ls_cuda_product *product);

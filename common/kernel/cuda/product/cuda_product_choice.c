@@ -154,7 +154,8 @@ static double cost_of(const ls_cuda_product *p, int before, const cublasLtMatmul
     static const ls_product_tile some = {128, 128};
     const ls_product_size size = size_of(p);
     const int here = multiprocessors_of(p);
-    const bool first = before == 0 && p->pieces == 1, measured = p->spec.math == LS_MATH_FLOAT32;
+    const bool first = before == 0 && p->pieces == 1,
+               measured = p->kernels->base.math == LS_MATH_FLOAT32;
     if (p->spec.any_order)
         return before;
     double cost = ls_product_cost(&size, measured ? tile_of(p, algorithm) : some, here);
@@ -193,16 +194,21 @@ static ls_status ask(candidate_list *l, cublasLtMatmulPreference_t preference)
     return LS_OK;
 }
 
-/* Whether our own kernel runs on the current device: not if nothing was compiled for it. */
-static ls_status has_tiles(const ls_cuda_product *p, bool *out)
+/* Finds out, once for a table, whether our own kernel runs on the current device: not if nothing
+ * was compiled for it. */
+static ls_status look_for_tiles(const ls_cuda_product *p)
 {
+    if (p->kernels->tiles != LS_TILES_UNKNOWN)
+        return LS_OK;
     const cudaError_t error = (cudaError_t)ls_gpu_load_tile_product();
-    *out = error == cudaSuccess;
     if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction) {
         cudaGetLastError(); /* the next launch must not report it */
+        p->kernels->tiles = LS_TILES_ABSENT;
         return LS_OK;
     }
-    return ls_cuda_check(ls_device_describe(p->device)->text, "load a product's kernels", error);
+    LS_TRY(ls_cuda_check(ls_device_describe(p->device)->text, "load a product's kernels", error));
+    p->kernels->tiles = LS_TILES_HERE;
+    return LS_OK;
 }
 
 /* Our own kernel, with the product's present pieces, if that fills half of the multiprocessors. */
@@ -221,14 +227,15 @@ static void add_tiles(candidate_list *l)
 static ls_status ask_all(candidate_list *l, cublasLtMatmulPreference_t preference)
 {
     const ls_cuda_product_spec *spec = &l->product->spec;
-    bool tiles = false;
-    if (spec->math == LS_MATH_FLOAT32 && !spec->any_order)
-        LS_TRY(has_tiles(l->product, &tiles));
+    const cuda_kernels *kernels = l->product->kernels;
+    const bool may_tile = kernels->base.math == LS_MATH_FLOAT32 && !spec->any_order;
+    if (may_tile)
+        LS_TRY(look_for_tiles(l->product));
     LS_TRY(set_preference(l->product, preference, l->schemes));
     for (int32_t pieces = 1; may_cut(spec, pieces); pieces *= 2) {
         LS_TRY(ls_product_lay_out(l->product, pieces));
         LS_TRY(ask(l, preference));
-        if (tiles)
+        if (may_tile && kernels->tiles == LS_TILES_HERE)
             add_tiles(l);
     }
     return LS_OK;

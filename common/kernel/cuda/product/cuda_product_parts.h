@@ -11,6 +11,7 @@ enum { LS_PRODUCT_MATRICES = 3 };
 
 struct ls_cuda_product {
     ls_cuda_product_spec spec;
+    cuda_kernels *kernels; /* the table */
     ls_device *device;
     const ls_blas *blas;
     cublasLtMatmulDesc_t desc;

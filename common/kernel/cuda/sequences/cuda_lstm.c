@@ -8,7 +8,7 @@
  * recurrence costs a launch per step if there are too many states for its persistent kernel. Kept:
  * [B,T,4H] gates, [B,T,H] cells, [B,T,H] the state before each step.
  */
-#include "common/kernel/cuda/cuda_kernels.h"
+#include "common/kernel/cuda/product/cuda_product.h"
 
 #include <stdlib.h>
 
@@ -67,7 +67,7 @@ static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept, int
     const ls_lstm_shape *s = &like->loop.shape;
     void *memory = NULL;
     lstm_op *l;
-    LS_TRY(ls_allocate(like->op.name, &l, 1, sizeof *l));
+    LS_TRY(ls_allocate("lstm", &l, 1, sizeof *l));
     *l = *like;
     l->op.destroy = destroy;
     l->device = kernels->device;
@@ -89,20 +89,26 @@ static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept, int
 }
 
 /* Returns the operation if its parts could be made. */
-static ls_status finish(lstm_op *l, ls_status parts, ls_op **out)
+static ls_status finish(lstm_op *l, const char *const names[LS_PRODUCT_WAYS], ls_status parts,
+                        ls_op **out)
 {
+    unsigned ways = 0;
     if (parts) {
         destroy(&l->op);
         return parts;
     }
-    for (int i = 0; i < PARTS; i++)
-        l->op.workspace += l->parts[i] ? l->parts[i]->workspace : 0;
+    for (int i = 0; i < PARTS && l->parts[i]; i++) {
+        l->op.workspace += l->parts[i]->workspace;
+        ways |= ls_cuda_dense_ways(l->parts[i]);
+    }
+    l->op.name = names[ways];
     *out = &l->op;
     return LS_OK;
 }
 
 ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *a, ls_op **out)
 {
+    static const char *const names[] = LS_PRODUCT_NAMES("lstm_forward", "+cuda");
     const ls_lstm_shape *s = &a->shape;
     const ls_gemm_args inputs = {.transpose_b = true,
                                  .m = s->rows * s->steps,
@@ -112,18 +118,19 @@ ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *
                                  .b = a->weight_ih,
                                  .c = a->kept};
     const lstm_op like = {
-        .op = {.name = "lstm_forward.cublaslt_cuda", .run = run_forward},
+        .op.run = run_forward,
         .loop = {.shape = *s, .weight = a->weight_hh, .bias = a->bias, .y = a->y}};
     lstm_op *l;
     LS_TRY(make(kernels, &like, a->kept, s->hidden, &l));
-    return finish(l, ls_cuda_gemm(kernels, &inputs, &l->parts[0]), out);
+    return finish(l, names, ls_cuda_gemm(kernels, &inputs, &l->parts[0]), out);
 }
 
 ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *a, ls_op **out)
 {
+    static const char *const names[] = LS_PRODUCT_NAMES("lstm_backward", "+cuda");
     const ls_lstm_shape *s = &a->shape;
     const int64_t rows = s->rows * s->steps, gates = 4 * s->hidden;
-    const lstm_op like = {.op = {.name = "lstm_backward.cublaslt_cuda", .run = run_backward},
+    const lstm_op like = {.op.run = run_backward,
                           .loop = {.shape = *s, .weight = a->weight_hh, .dy = a->dy}};
     lstm_op *l;
     LS_TRY(make(kernels, &like, a->kept, s->rows, &l));
@@ -137,5 +144,5 @@ ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args
                            : ls_cuda_dense_backward_weights(kernels, &inputs.weights, &l->parts[0]);
     if (!status)
         status = ls_cuda_dense_backward_weights(kernels, &states, &l->parts[1]);
-    return finish(l, status, out);
+    return finish(l, names, status, out);
 }

@@ -8,6 +8,8 @@
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/tests/kernel_emulated.h"
 
+uint64_t gpu_emulated_launches(bool only);
+
 #define OTHER_MAIN
 #include "common/kernel/tests/test_layer_kernels.c"
 
@@ -85,9 +87,66 @@ static void test_samples_apart(void **state)
     }
 }
 
+/* ---- Names say what computes the products -----------------------------------------------------
+ */
+
+enum { POSITIONS = 128, CHANNELS = 20, OUTPUTS = 1152, PART = 8, NAMED = 5 };
+
+static void check_names(fixture *f, int64_t rows, const char *const names[NAMED])
+{
+    const ls_kernel_table *t = f->cpu->table;
+    const ls_conv_shape s = {
+        rows, CHANNELS, OUTPUTS, {1, POSITIONS, 1, POSITIONS, 1, 3, 1, 1, 0, 1}};
+    const ls_lstm_shape l = {rows, POSITIONS, CHANNELS, OUTPUTS / 4, false};
+    float d[4]; /* nothing is computed */
+    ls_op *ops[NAMED];
+    must(t->conv_forward(f->cpu, &(ls_conv_forward_args){.shape = s, .x = d, .weight = d, .y = d},
+                         &ops[0]));
+    must(t->conv_backward_weights(f->cpu, &(ls_conv_backward_weights_args){s, d, d, d, NULL},
+                                  &ops[1]));
+    must(t->conv_backward_data(f->cpu, &(ls_conv_backward_data_args){s, d, d, d, NULL}, &ops[2]));
+    must(t->lstm_forward(f->cpu, &(ls_lstm_forward_args){l, d, d, d, d, d, d}, &ops[3]));
+    must(t->lstm_backward(f->cpu, &(ls_lstm_backward_args){l, d, d, d, d, d, NULL, d, d, d},
+                          &ops[4]));
+    for (int i = 0; i < NAMED; i++) {
+        assert_string_equal(strchr(ops[i]->name, '.'), names[i]);
+        ls_op_free(ops[i]);
+    }
+}
+
+/* Of 1,024 rows of windows by 1,152 outputs there are 72 tiles, enough for our own kernel; of a
+ * last part of 128 rows, or by 60 terms, 9. It is looked for once: who finds it absent does not ask
+ * again. Products are only counted. */
+static void test_names(void **state)
+{
+    static const char *const tiles[NAMED] = {".tiles", ".tiles", ".cublaslt", ".tiles+cuda",
+                                             ".tiles+cuda"};
+    static const char *const both[NAMED] = {".cublaslt+tiles", ".cublaslt+tiles", ".cublaslt",
+                                            ".tiles+cuda", ".tiles+cuda"};
+    static const char *const library[NAMED] = {".cublaslt", ".cublaslt", ".cublaslt",
+                                               ".cublaslt+cuda", ".cublaslt+cuda"};
+    static const char *const none[NAMED] = {".cuda", ".cuda", ".cuda", ".cuda", ".cuda"};
+    fixture *f = *state;
+    cuda_kernels *cuda = (cuda_kernels *)f->cpu, before = *cuda;
+    cuda->way = LS_CONV_PRODUCTS;
+    cuda->window_bytes = sizeof(float) * PART * POSITIONS * 3 * CHANNELS;
+    blas_counted.only = true;
+    gpu_emulated_launches(true);
+    check_names(f, PART, tiles);
+    assert_int_equal(cuda->tiles, LS_TILES_HERE);
+    check_names(f, PART + 1, both);
+    check_names(f, 0, none);
+    cuda->tiles = LS_TILES_ABSENT;
+    check_names(f, PART, library);
+    gpu_emulated_launches(false);
+    blas_counted.only = false;
+    *cuda = before;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {LAYER_BITS_TESTS, cmocka_unit_test(test_logistic_fault),
-                                       cmocka_unit_test(test_samples_apart)};
+                                       cmocka_unit_test(test_samples_apart),
+                                       cmocka_unit_test(test_names)};
     return run_layer_tests() + cmocka_run_group_tests(tests, setup, teardown);
 }

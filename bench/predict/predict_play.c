@@ -209,7 +209,8 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
     ls_statistics s;
     draw(p, ls_predictor_durations(p, plan), &play, 0, 0, true, warmup + steps, room->factors);
     if (formula)
-        LS_TRY(ls_unrolled_move(unrolled, platform, p->devices_per_host));
+        LS_TRY(
+            ls_formulas_move(&unrolled->formulas, &unrolled->graph, platform, p->devices_per_host));
     LS_TRY(ls_engine_play(ports ? LS_ENGINE_PORTS : p->engine, &play, room->end_ns));
     take_steps(unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
     ls_statistics_compute(room->sorted, steps, &s);
@@ -224,7 +225,9 @@ static ls_status play_others(const ls_predictor *p, const ls_plan_of_case *plan,
     LS_TRY(ls_allocate("predict", &out->other_ms, p->other_count + 1, sizeof *out->other_ms));
     for (size_t i = 0; i < p->other_count; i++)
         LS_TRY(play_other(p, plan, run, &p->others[i], unrolled, room, &out->other_ms[i]));
-    return p->other_count ? ls_unrolled_move(unrolled, &p->platform, p->devices_per_host) : LS_OK;
+    return p->other_count ? ls_formulas_move(&unrolled->formulas, &unrolled->graph, &p->platform,
+                                             p->devices_per_host)
+                          : LS_OK;
 }
 
 /* Plays once more, with median durations, for the trace. */

@@ -33,20 +33,6 @@ typedef struct channel {
     size_t first, last; /* in pending, from 1; 0: none */
 } channel;
 
-/* What an all-reduce by formula takes, of equal ones whose ranks are on like hosts. */
-typedef struct ls_formula {
-    const ls_expanded *of;
-    int *hosts;          /* [ranks] relative to the first rank's */
-    ls_play_graph alone; /* the all-reduce by itself, sealed */
-    ls_traffic sent;
-    double ns;
-} ls_formula;
-
-typedef struct ls_formula_use {
-    uint32_t node;
-    size_t formula;
-} ls_formula_use;
-
 /* An all-reduce by formula: the ranks of a group that are there, each for the k-th time. */
 typedef struct formula_group {
     const void *group;
@@ -221,52 +207,6 @@ static ls_status move(unroller *u, at_work *w, const ls_virtual_comm *comm, cons
 
 /* ---- All-reduces by formula ------------------------------------------------------------------ */
 
-static double path_ns(const ls_platform *platform, int per_host, const ls_activity_node *node)
-{
-    if (node->to < 0)
-        return node->amount;
-    const ls_platform_level between = ls_platform_between(platform, per_host, node->from, node->to);
-    return node->rounds * between.latency_ns +
-           (between.bytes_per_s > 0 ? node->amount * 1e9 / between.bytes_per_s : 0);
-}
-
-/* The longest path through a sealed graph. */
-static ls_status longest_path(const ls_platform *platform, int per_host, const ls_play_graph *g,
-                              double *out)
-{
-    double *begin = NULL;
-    uint32_t *waits = NULL, *ready = NULL;
-    size_t count = 0;
-    ls_status status = ls_allocate("predict", &begin, g->count + 1, sizeof *begin);
-    if (!status)
-        status = ls_allocate("predict", &waits, g->count + 1, sizeof *waits);
-    if (!status)
-        status = ls_allocate("predict", &ready, g->count + 1, sizeof *ready);
-    *out = 0;
-    for (uint32_t n = 0; !status && n < g->count; n++) {
-        waits[n] = g->nodes[n].waits;
-        if (!waits[n])
-            ready[count++] = n;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t n = ready[i];
-        const double end = begin[n] + path_ns(platform, per_host, &g->nodes[n]);
-        *out = end > *out ? end : *out;
-        for (size_t e = g->first[n]; e < g->first[n + 1]; e++) {
-            double *next = &begin[g->next[e]];
-            *next = end > *next ? end : *next;
-            if (--waits[g->next[e]] == 0)
-                ready[count++] = g->next[e];
-        }
-    }
-    if (!status && count < g->count)
-        status = ls_fail(LS_CODE_CHECK, "predict", "all-reduce", "its ranks wait for each other");
-    free(begin);
-    free(waits);
-    free(ready);
-    return status;
-}
-
 /* What an all-reduce takes if its ranks begin together and share no port, and what they send. */
 static ls_status make_formula(const unroller *u, const ls_virtual_comm *comm, ls_formula *out)
 {
@@ -289,9 +229,7 @@ static ls_status make_formula(const unroller *u, const ls_virtual_comm *comm, ls
     out->sent = alone.sent;
     free(inner.channels);
     free(inner.pending);
-    return status
-               ? status
-               : longest_path(u->what->platform, u->what->devices_per_host, &out->alone, &out->ns);
+    return status ? status : ls_formula_time(out, u->what->platform, u->what->devices_per_host);
 }
 
 static int host_of(const unroller *u, const ls_virtual_comm *comm, int rank)
@@ -314,29 +252,18 @@ static bool is_formula(const unroller *u, const ls_formula *f, const ls_expanded
 static ls_status find_formula(unroller *u, const ls_virtual_comm *comm, const ls_expanded *all,
                               size_t *number)
 {
-    ls_unrolled *out = u->out;
-    for (*number = out->formula_count; (*number)-- > 0;)
-        if (is_formula(u, &out->formulas[*number], all, comm))
+    ls_formulas *known = &u->out->formulas;
+    for (*number = known->count; (*number)-- > 0;)
+        if (is_formula(u, &known->items[*number], all, comm))
             return LS_OK;
-    *number = out->formula_count;
-    LS_TRY(ls_grow("predict", &out->formulas, out->formula_count, sizeof *out->formulas));
-    ls_formula *f = &out->formulas[out->formula_count++];
+    *number = known->count;
+    LS_TRY(ls_grow("predict", &known->items, known->count, sizeof *known->items));
+    ls_formula *f = &known->items[known->count++];
     *f = (ls_formula){.of = all};
     LS_TRY(ls_allocate("predict", &f->hosts, (size_t)comm->size, sizeof *f->hosts));
     for (int r = 0; r < comm->size; r++)
         f->hosts[r] = host_of(u, comm, r);
     return make_formula(u, comm, f);
-}
-
-ls_status ls_unrolled_move(ls_unrolled *unrolled, const ls_platform *platform, int per_host)
-{
-    for (size_t i = 0; i < unrolled->formula_count; i++)
-        LS_TRY(longest_path(platform, per_host, &unrolled->formulas[i].alone,
-                            &unrolled->formulas[i].ns));
-    for (size_t i = 0; i < unrolled->use_count; i++)
-        unrolled->graph.nodes[unrolled->uses[i].node].amount =
-            unrolled->formulas[unrolled->uses[i].formula].ns;
-    return LS_OK;
 }
 
 static ls_status find_group(unroller *u, const ls_virtual_comm *comm, formula_group **out)
@@ -366,21 +293,20 @@ static ls_status by_formula(unroller *u, at_work *w, const ls_virtual_comm *comm
         LS_TRY(ls_grow("predict", &f->joined, f->count, sizeof *f->joined));
         LS_TRY(ls_grow("predict", &f->formula, f->count, sizeof *f->formula));
         LS_TRY(find_formula(u, comm, all, &f->formula[k]));
-        const ls_traffic sent = u->out->formulas[f->formula[k]].sent;
+        const ls_traffic sent = u->out->formulas.items[f->formula[k]].sent;
         count_sent(u, sent.bytes_sent, sent.messages_sent);
         LS_TRY(ls_play_delay(g, u->step, w->device, 0, LS_PLAY_NONE, &f->joined[k]));
         f->count++;
     }
-    const ls_formula_use use = {.formula = f->formula[k]};
     LS_TRY(ls_play_wait(g, w->tail, f->joined[k]));
     ls_play_label label = {w->name, w->lane, LS_TIME_COMMUNICATION, w->tail};
-    LS_TRY(ls_play_delay(g, u->step, w->device, u->out->formulas[use.formula].ns, f->joined[k],
-                         &w->tail));
+    LS_TRY(ls_play_delay(g, u->step, w->device, u->out->formulas.items[f->formula[k]].ns,
+                         f->joined[k], &w->tail));
     ls_play_show(g, w->tail, label);
     g->nodes[w->tail].rounds = 1;
-    LS_TRY(ls_grow("predict", &u->out->uses, u->out->use_count, sizeof use));
-    u->out->uses[u->out->use_count] = use;
-    u->out->uses[u->out->use_count++].node = w->tail;
+    ls_formulas *all_of = &u->out->formulas;
+    LS_TRY(ls_grow("predict", &all_of->uses, all_of->use_count, sizeof *all_of->uses));
+    all_of->uses[all_of->use_count++] = (ls_formula_use){w->tail, f->formula[k]};
     return LS_OK;
 }
 
@@ -555,11 +481,6 @@ void ls_unrolled_close(ls_unrolled *unrolled)
 {
     ls_play_close(&unrolled->graph);
     free(unrolled->ends);
-    for (size_t i = 0; i < unrolled->formula_count; i++) {
-        free(unrolled->formulas[i].hosts);
-        ls_play_close(&unrolled->formulas[i].alone);
-    }
-    free(unrolled->formulas);
-    free(unrolled->uses);
+    ls_formulas_close(&unrolled->formulas);
     *unrolled = (ls_unrolled){0};
 }

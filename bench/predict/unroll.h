@@ -14,6 +14,7 @@
 
 #include "bench/predict/durations.h"
 #include "bench/predict/expand.h"
+#include "bench/predict/formula.h"
 #include "bench/predict/platform.h"
 #include "bench/predict/play_graph.h"
 
@@ -34,17 +35,10 @@ typedef struct ls_unrolled {
     ls_play_graph graph; /**< sealed */
     uint32_t *ends;      /**< [end_count] where members' steps end; each knows its step */
     size_t end_count;
-    ls_traffic sent;             /**< in all counted steps */
-    struct ls_formula *formulas; /**< [formula_count] all-reduces that differ */
-    size_t formula_count;
-    struct ls_formula_use *uses; /**< [use_count] activities that take as long as one of them */
-    size_t use_count;
+    ls_traffic sent;      /**< in all counted steps */
+    ls_formulas formulas; /**< of all-reduces by formula */
 } ls_unrolled;
 
 /** Close it also on failure. */
 ls_status ls_unroll_steps(const ls_unroll *what, ls_unrolled *out);
 void ls_unrolled_close(ls_unrolled *unrolled);
-
-/** All-reduces by formula take as long as they would on this platform. */
-ls_status ls_unrolled_move(ls_unrolled *unrolled, const ls_platform *platform,
-                           int devices_per_host);

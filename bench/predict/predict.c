@@ -212,7 +212,7 @@ static ls_status lay_out(virtual_run *v, int per_host)
         return LS_OK;
     LS_TRY(ls_allocate("predict", &v->hosts, (size_t)devices, sizeof *v->hosts));
     for (int i = 0; i < devices; i++)
-        v->hosts[i] = i / per_host;
+        v->hosts[i] = ls_virtual_number(v->devices[i]) / per_host;
     v->layout = (ls_layout){.processes = devices, .host = v->hosts};
     v->job.layout = &v->layout;
     return LS_OK;
@@ -226,26 +226,36 @@ static ls_status open_like(const ls_machine *machine, virtual_run *v)
     return ls_device_open(machine, &name, &policy, &v->like);
 }
 
-static ls_status open_device(virtual_run *v, const ls_device_name *name)
+static ls_status open_device(virtual_run *v, const ls_device_name *name, int number)
 {
-    LS_TRY(ls_virtual_device_open(name, (int)v->count, v->like, &v->devices[v->count]));
+    LS_TRY(ls_virtual_device_open(name, number, v->like, &v->devices[v->count]));
     v->count++;
     return LS_OK;
+}
+
+/* Whether all devices' names are numbers on the platform, in any order. */
+static bool are_numbered(const ls_plan_of_case *plan)
+{
+    for (size_t i = 0; i < plan->device_count; i++)
+        if (plan->devices[i].index >= (int)plan->device_count)
+            return false;
+    return true;
 }
 
 static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *plan, int per_host,
                               virtual_run *v)
 {
     v->job = plan->job;
+    const bool numbered = are_numbered(plan);
     LS_TRY(open_like(machine, v));
     LS_TRY(ls_allocate("predict", &v->devices, plan->device_count + 1, sizeof *v->devices));
     for (size_t i = 0; i < plan->device_count; i++) {
-        LS_TRY(open_device(v, &plan->devices[i]));
+        LS_TRY(open_device(v, &plan->devices[i], numbered ? plan->devices[i].index : (int)i));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             v->job.variable_device = v->devices[i];
     }
     if (!v->job.variable_device && ls_plan_has_variable_device(plan)) {
-        LS_TRY(open_device(v, &plan->variable_device));
+        LS_TRY(open_device(v, &plan->variable_device, (int)v->count));
         v->job.variable_device = v->devices[v->count - 1];
     }
     v->algorithm = v->job.allreduce;

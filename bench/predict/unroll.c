@@ -378,12 +378,18 @@ static ls_status add_ops(unroller *u, const ls_step_program *p, const ls_task *t
     return LS_OK;
 }
 
+/* Of a member, on the platform. */
+static int device_of(const unroller *u, int member)
+{
+    const ls_step_run *run = u->what->run;
+    return ls_virtual_number(run->base.job->devices[run->plan.members[member].device]);
+}
+
 static ls_status add_copy(unroller *u, const ls_task_copy *copy, at_work *w)
 {
-    const ls_planned_member *members = u->what->run->plan.members;
-    const int from = members[copy->from_member].device, to = members[copy->to_member].device;
     if (!copy->to)
         return LS_OK;
+    const int from = device_of(u, copy->from_member), to = device_of(u, copy->to_member);
     if (from == to) {
         w->ns += u->what->durations->copy_ns * (double)copy->bytes;
         return LS_OK;
@@ -403,7 +409,7 @@ static ls_status begin(unroller *u, const ls_step_program *p, const ls_task *tas
 {
     const ls_step_run *run = u->what->run;
     const int component = run->components.of[task->lane];
-    *w = (at_work){.device = run->plan.members[run->plan.lanes.items[task->lane].member].device,
+    *w = (at_work){.device = device_of(u, run->plan.lanes.items[task->lane].member),
                    .tail = u->tail[task->lane],
                    .lane = task->lane,
                    .name = task->verb};

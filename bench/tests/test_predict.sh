@@ -136,6 +136,11 @@ if "$LOCKSTEP" predict $form --durations flops=1e9 --engine simgrid >/dev/null 2
         --platform two-level:host=1us@10GB/s,net=20us@1GB/s
     rows "hosts: the ring's slowest edge, that between hosts" "($near)(r['time']['step_ms']['median'],
         14 * (0.021 + 800 / 1e6))"
+    # shellcheck disable=SC2086
+    lockstep_ok predict $form $small --strategy mirrored --cpu-devices 4 --devices cpu:0+cpu:2+cpu:1+cpu:3 $one \
+        --devices-per-host 2 --platform two-level:host=1us@10GB/s,net=20us@1GB/s
+    rows "cpu:i is on host i / K: here two edges of the ring share a host's port" "($near)(r['time']['step_ms']['median'],
+        6 * (0.021 + 2 * 1600 / 1e6))"
 else
     expect "a build without SimGrid says so" grep -q 'this build has no SimGrid' err
 fi

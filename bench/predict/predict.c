@@ -148,6 +148,24 @@ static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
     return probe(predictor, (int)devices);
 }
 
+static bool is_library(const ls_case *given)
+{
+    return strcmp(given->allreduce, "library") == 0;
+}
+
+/* An all-reduce of NCCL's, where it would be one on GPUs: by NCCL's estimate (nccl_model.h). */
+static ls_status take_library(const ls_predictor *p, const ls_case *given, ls_plan_of_case *plan)
+{
+    if (!is_library(given))
+        return LS_OK;
+    if (p->level != LS_EXPAND_FORMULA || p->platform.kind == LS_PLATFORM_FILE)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "library's messages are NCCL's own, and only its estimate of their time is "
+                       "known; use --collectives formula with a flat or two-level --platform, or "
+                       "ring");
+    return ls_allreduce_find("library", &plan->job.allreduce);
+}
+
 /* A case as it is played: the platform is its link, and the data are synthetic. */
 static ls_status make_played(const ls_predictor *predictor, const ls_case *given, ls_case *out)
 {
@@ -161,6 +179,8 @@ static ls_status make_played(const ls_predictor *predictor, const ls_case *given
         snprintf(out->link_text, sizeof out->link_text, "%s", predictor->platform.link);
     else if (several)
         snprintf(out->link_text, sizeof out->link_text, "%s", "platform");
+    if (is_library(given))
+        snprintf(out->allreduce, sizeof out->allreduce, "%s", "ring"); /* as which it is built */
     if (strncmp(given->data, "file:", 5) != 0)
         snprintf(out->data, sizeof out->data, "%s", data_text);
     return LS_OK;
@@ -183,7 +203,7 @@ ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_c
     LS_TRY(ls_plan_open(workplace, played, out));
     out->oversubscribed = false;
     round_steps(out);
-    ls_status status = check(p, out);
+    ls_status status = ls_status_first(check(p, out), take_library(p, given, out));
     if (status)
         ls_plan_close(out);
     memcpy(played->data, given->data, sizeof played->data); /* shown */
@@ -258,6 +278,8 @@ static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *
         LS_TRY(open_device(v, &plan->variable_device, (int)v->count));
         v->job.variable_device = v->devices[v->count - 1];
     }
+    if (!plan->job.allreduce->formula)
+        LS_TRY(ls_allreduce_find("ring", &v->job.allreduce));
     v->algorithm = v->job.allreduce;
     v->described = ls_virtual_allreduce(v->algorithm);
     v->job.allreduce = &v->described;

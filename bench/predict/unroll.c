@@ -2,6 +2,7 @@
 /* Unrolled steps; see unroll.h. */
 #include "bench/predict/unroll.h"
 
+#include "bench/predict/nccl_model.h"
 #include "bench/predict/virtual.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
@@ -207,52 +208,6 @@ static ls_status move(unroller *u, at_work *w, const ls_virtual_comm *comm, cons
 
 /* ---- All-reduces by formula ------------------------------------------------------------------ */
 
-static double path_ns(const ls_unroll *what, const ls_activity_node *node)
-{
-    if (node->to < 0)
-        return node->amount;
-    const ls_platform_level between =
-        ls_platform_between(what->platform, what->devices_per_host, node->from, node->to);
-    return node->rounds * between.latency_ns +
-           (between.bytes_per_s > 0 ? node->amount * 1e9 / between.bytes_per_s : 0);
-}
-
-/* The longest path through a sealed graph. */
-static ls_status longest_path(const ls_unroll *what, const ls_play_graph *g, double *out)
-{
-    double *begin = NULL;
-    uint32_t *waits = NULL, *ready = NULL;
-    size_t count = 0;
-    ls_status status = ls_allocate("predict", &begin, g->count + 1, sizeof *begin);
-    if (!status)
-        status = ls_allocate("predict", &waits, g->count + 1, sizeof *waits);
-    if (!status)
-        status = ls_allocate("predict", &ready, g->count + 1, sizeof *ready);
-    *out = 0;
-    for (uint32_t n = 0; !status && n < g->count; n++) {
-        waits[n] = g->nodes[n].waits;
-        if (!waits[n])
-            ready[count++] = n;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t n = ready[i];
-        const double end = begin[n] + path_ns(what, &g->nodes[n]);
-        *out = end > *out ? end : *out;
-        for (size_t e = g->first[n]; e < g->first[n + 1]; e++) {
-            double *next = &begin[g->next[e]];
-            *next = end > *next ? end : *next;
-            if (--waits[g->next[e]] == 0)
-                ready[count++] = g->next[e];
-        }
-    }
-    if (!status && count < g->count)
-        status = ls_fail(LS_CODE_CHECK, "predict", "all-reduce", "its ranks wait for each other");
-    free(begin);
-    free(waits);
-    free(ready);
-    return status;
-}
-
 /* What an all-reduce takes if its ranks begin together and share no port; counts what they send. */
 static ls_status take_formula(unroller *u, const ls_virtual_comm *comm, const ls_expanded *all,
                               double *ns)
@@ -273,7 +228,7 @@ static ls_status take_formula(unroller *u, const ls_virtual_comm *comm, const ls
     if (!status)
         status = ls_play_seal(&alone.graph);
     if (!status)
-        status = longest_path(u->what, &alone.graph, ns);
+        status = ls_play_longest(&alone.graph, u->what->platform, u->what->devices_per_host, ns);
     u->out->sent.bytes_sent += alone.sent.bytes_sent;
     u->out->sent.messages_sent += alone.sent.messages_sent;
     free(inner.channels);
@@ -297,18 +252,23 @@ static ls_status find_group(unroller *u, const ls_virtual_comm *comm, formula_gr
     return LS_OK;
 }
 
-static ls_status by_formula(unroller *u, at_work *w, const ls_virtual_comm *comm,
-                            const ls_expanded *all)
+static ls_status by_formula(unroller *u, at_work *w, const ls_virtual_comm *comm)
 {
+    const ls_expanded *all = NULL;
     formula_group *f;
     ls_play_graph *g = &u->out->graph;
+    if (!u->what->by_nccl)
+        LS_TRY(ls_expand(&u->expansions, u->what->algorithm, u->what->run->base.job->layout, comm,
+                         &all));
     LS_TRY(find_group(u, comm, &f));
     LS_TRY(flush(u, w, false));
     const size_t k = f->seen[comm->rank]++;
     if (k == f->count) {
         LS_TRY(ls_grow("predict", &f->joined, f->count, sizeof *f->joined));
         LS_TRY(ls_grow("predict", &f->ns, f->count, sizeof *f->ns));
-        LS_TRY(take_formula(u, comm, all, &f->ns[k]));
+        LS_TRY(u->what->by_nccl ? ls_nccl_allreduce(comm, u->what->platform,
+                                                    u->what->devices_per_host, &f->ns[k])
+                                : take_formula(u, comm, all, &f->ns[k]));
         LS_TRY(ls_play_delay(g, u->step, w->device, 0, LS_PLAY_NONE, &f->joined[k]));
         f->count++;
     }
@@ -352,11 +312,11 @@ static ls_status exchange(unroller *u, at_work *w, const ls_virtual_comm *comm)
                                .added = x->add ? x->receive_count : 0,
                                .sent_rounds = x->to >= 0,
                                .came_rounds = x->from >= 0});
+    if (u->what->level == LS_EXPAND_FORMULA)
+        return by_formula(u, w, comm);
     const ls_expanded *all;
     LS_TRY(
         ls_expand(&u->expansions, u->what->algorithm, u->what->run->base.job->layout, comm, &all));
-    if (u->what->level == LS_EXPAND_FORMULA)
-        return by_formula(u, w, comm, all);
     for (size_t i = all->first[comm->rank]; i < all->first[comm->rank + 1]; i++)
         LS_TRY(move(u, w, comm, &all->moves[i]));
     return LS_OK;

@@ -209,6 +209,8 @@ def run(setup, n, model, options):
 def predict(folder, setup, row, n=None, options=""):
     """Samples a second."""
     n = n or row["n"]
+    if most := setup.get("rings", {}).get(str(row.get("tensor", n))):
+        setup = setup | {"host": [setup["host"][0], min(setup["host"][1], most)]}
     if not row["model"].startswith("gpt:"):
         model = ["--model", f"profile:{write_profile(folder, setup, row)}"]
         found = run(setup, n, model, ["--strategy", setup["strategy"], *setup["options"].split()])

@@ -41,11 +41,12 @@ static ls_status cut_in_blocks(const ls_graph *graph, ls_buckets *b)
     return LS_OK;
 }
 
-/* Whether one of two variables, i and the next, belongs to a slice, and the other does not. What
- * all places have is cut alike then, so an all-reduce adds it in the same order on each. */
+/* Whether one of two variables, i and the next, belongs to a slice, and the other does not, and
+ * slices are not equally large on all places. What all places have must be cut alike, so that an
+ * all-reduce adds it in the same order on each. */
 static bool parted(const ls_graph *graph, size_t i)
 {
-    return graph->slices.places > 1 && i + 1 < graph->variables.count &&
+    return graph->slices.places > 1 && !graph->slices.alike && i + 1 < graph->variables.count &&
            !ls_graph_slice(graph, i) != !ls_graph_slice(graph, i + 1);
 }
 

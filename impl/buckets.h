@@ -19,7 +19,9 @@ typedef struct ls_buckets {
 
 /**
  * Divides the variables in the first `elements` elements (float32) into buckets of whole variables.
- * All but the last have at least `bytes` bytes. 0: one per variable; SIZE_MAX: a single one.
+ * All but the last have at least `bytes` bytes. 0: one per variable; SIZE_MAX: a single one. Of a
+ * place of split layers, if slices are not equally large on all places, a bucket also ends where
+ * what all places have begins or ends.
  * `in_blocks`: they are only cut between blocks.
  */
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, bool in_blocks,

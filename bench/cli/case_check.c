@@ -12,6 +12,7 @@
 #include "impl/strategies.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Devices in the text of --devices: a number, or names joined by '+'. */
 static size_t count_devices(const char *text)
@@ -49,12 +50,16 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
                    (long long)places);
 }
 
-static ls_status check_model_case(const ls_case *one, const ls_model *model, int hosts)
+static ls_status check_model_case(const ls_case *one, const ls_model *model,
+                                  const ls_request *request)
 {
+    const int hosts = request->processes ? request->processes->hosts : 1;
     const ls_strategy *strategy = one->strategy;
     ls_job job = {.batch = one->batch > 0 ? one->batch : ls_model_batch(model)};
     ls_case_job(one, &job);
-    const ls_outline outline = ls_case_outline(one, &job, count_devices(one->devices), hosts);
+    ls_outline outline = ls_case_outline(one, &job, count_devices(one->devices), hosts);
+    if (request->predict && strcmp(one->allreduce, "library") == 0)
+        outline.comm = "nccl"; /* whose it is (bench/predict/nccl_model.h) */
     int64_t devices;
     if (__builtin_mul_overflow((int64_t)outline.devices, (int64_t)outline.ranks, &devices))
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
@@ -86,8 +91,7 @@ ls_status ls_case_check(const ls_case *one, const ls_request *request)
         return ls_fail(LS_CODE_USAGE, "option --model", one->model,
                        "is sizes and times, and computes nothing; predict and advise take it");
     LS_TRY(ls_case_model_open(one->model, NULL, &model));
-    const int hosts = request->processes ? request->processes->hosts : 1;
-    ls_status status = check_model_case(one, model, hosts);
+    ls_status status = check_model_case(one, model, request);
     ls_model_close(model);
     return status;
 }

@@ -9,7 +9,7 @@
  * messages, 2 (n - 1) (latency + 4 P / (n bandwidth)). Of other algorithms: the messages, of which
  * they have few
  *     formula   the same as one time for all ranks, which begin together: that of their slowest
- *               path, as if no port was shared (unroll.c)
+ *               path, as if no port was shared (unroll.c); of `library` NCCL's (nccl_model.h)
  */
 #pragma once
 

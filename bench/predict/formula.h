@@ -6,12 +6,14 @@
 #include "bench/predict/expand.h"
 #include "bench/predict/platform.h"
 #include "bench/predict/play_graph.h"
+#include "bench/predict/virtual.h"
 
 /* What an all-reduce by formula takes, of equal ones whose ranks are on like hosts. */
 typedef struct ls_formula {
-    const ls_expanded *of;
-    int *hosts;          /* [ranks] relative to the first rank's */
-    ls_play_graph alone; /* the all-reduce by itself, sealed */
+    const ls_expanded *of;       /* NULL: by NCCL's model */
+    const ls_virtual_comm *nccl; /* one of them, for that model; NULL: not by it */
+    int *hosts;                  /* [ranks] relative to the first rank's */
+    ls_play_graph alone;         /* the all-reduce by itself, sealed */
     ls_traffic sent;
     double ns;
 } ls_formula;

@@ -80,3 +80,50 @@ void ls_play_close(ls_play_graph *g)
     free(g->next);
     *g = (ls_play_graph){0};
 }
+
+static double path_ns(const ls_platform *platform, int devices_per_host,
+                      const ls_activity_node *node)
+{
+    if (node->to < 0)
+        return node->amount;
+    const ls_platform_level between =
+        ls_platform_between(platform, devices_per_host, node->from, node->to);
+    return node->rounds * between.latency_ns +
+           (between.bytes_per_s > 0 ? node->amount * 1e9 / between.bytes_per_s : 0);
+}
+
+ls_status ls_play_longest(const ls_play_graph *g, const ls_platform *platform, int devices_per_host,
+                          double *out)
+{
+    double *begin = NULL;
+    uint32_t *waits = NULL, *ready = NULL;
+    size_t count = 0;
+    ls_status status = ls_allocate("predict", &begin, g->count + 1, sizeof *begin);
+    if (!status)
+        status = ls_allocate("predict", &waits, g->count + 1, sizeof *waits);
+    if (!status)
+        status = ls_allocate("predict", &ready, g->count + 1, sizeof *ready);
+    *out = 0;
+    for (uint32_t n = 0; !status && n < g->count; n++) {
+        waits[n] = g->nodes[n].waits;
+        if (!waits[n])
+            ready[count++] = n;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t n = ready[i];
+        const double end = begin[n] + path_ns(platform, devices_per_host, &g->nodes[n]);
+        *out = end > *out ? end : *out;
+        for (size_t e = g->first[n]; e < g->first[n + 1]; e++) {
+            double *next = &begin[g->next[e]];
+            *next = end > *next ? end : *next;
+            if (--waits[g->next[e]] == 0)
+                ready[count++] = g->next[e];
+        }
+    }
+    if (!status && count < g->count)
+        status = ls_fail(LS_CODE_CHECK, "predict", "all-reduce", "its ranks wait for each other");
+    free(begin);
+    free(waits);
+    free(ready);
+    return status;
+}

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "common/base/status.h"
+#include "bench/predict/platform.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +66,10 @@ ls_status ls_play_wait(ls_play_graph *graph, uint32_t before, uint32_t after);
 /** Sorts the edges by the node that is waited for, and counts waits. After it the graph is only
  * read. */
 ls_status ls_play_seal(ls_play_graph *graph);
+
+/** How long the longest path through a sealed graph takes, if no port is shared. LS_CODE_CHECK if
+ * activities wait for each other. */
+ls_status ls_play_longest(const ls_play_graph *graph, const ls_platform *platform,
+                          int devices_per_host, double *ns);
 
 void ls_play_close(ls_play_graph *graph);

@@ -149,6 +149,24 @@ static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
     return probe(predictor, (int)devices);
 }
 
+static bool is_library(const ls_case *given)
+{
+    return strcmp(given->allreduce, "library") == 0;
+}
+
+/* An all-reduce of NCCL's, where it would be one on GPUs: by NCCL's estimate (nccl_model.h). */
+static ls_status take_library(const ls_predictor *p, const ls_case *given, ls_plan_of_case *plan)
+{
+    if (!is_library(given))
+        return LS_OK;
+    if (p->level != LS_EXPAND_FORMULA || p->platform.kind == LS_PLATFORM_FILE)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "library's messages are NCCL's own, and only its estimate of their time is "
+                       "known; use --collectives formula with a flat or two-level --platform, or "
+                       "ring");
+    return ls_allreduce_find("library", &plan->job.allreduce);
+}
+
 /* A case as it is played: the platform is its link, and the data are synthetic. */
 static ls_status make_played(const ls_predictor *predictor, const ls_case *given, ls_case *out)
 {
@@ -162,6 +180,8 @@ static ls_status make_played(const ls_predictor *predictor, const ls_case *given
         snprintf(out->link_text, sizeof out->link_text, "%s", predictor->platform.link);
     else if (several)
         snprintf(out->link_text, sizeof out->link_text, "%s", "platform");
+    if (is_library(given))
+        snprintf(out->allreduce, sizeof out->allreduce, "%s", "ring"); /* as which it is built */
     if (strncmp(given->data, "file:", 5) != 0)
         snprintf(out->data, sizeof out->data, "%s", data_text);
     return LS_OK;
@@ -184,7 +204,7 @@ ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_c
     LS_TRY(ls_plan_open(workplace, played, out));
     out->oversubscribed = false;
     round_steps(out);
-    ls_status status = check(p, out);
+    ls_status status = ls_status_first(check(p, out), take_library(p, given, out));
     if (status)
         ls_plan_close(out);
     memcpy(played->data, given->data, sizeof played->data); /* shown */
@@ -213,7 +233,7 @@ static ls_status lay_out(virtual_run *v, int per_host)
         return LS_OK;
     LS_TRY(ls_allocate("predict", &v->hosts, (size_t)devices, sizeof *v->hosts));
     for (int i = 0; i < devices; i++)
-        v->hosts[i] = i / per_host;
+        v->hosts[i] = ls_virtual_number(v->devices[i]) / per_host;
     v->layout = (ls_layout){.processes = devices, .host = v->hosts};
     v->job.layout = &v->layout;
     return LS_OK;
@@ -227,28 +247,40 @@ static ls_status open_like(const ls_machine *machine, virtual_run *v)
     return ls_device_open(machine, &name, &policy, &v->like);
 }
 
-static ls_status open_device(virtual_run *v, const ls_device_name *name)
+static ls_status open_device(virtual_run *v, const ls_device_name *name, int number)
 {
-    LS_TRY(ls_virtual_device_open(name, (int)v->count, v->like, &v->devices[v->count]));
+    LS_TRY(ls_virtual_device_open(name, number, v->like, &v->devices[v->count]));
     v->count++;
     return LS_OK;
+}
+
+/* Whether all devices' names are numbers on the platform, in any order. */
+static bool are_numbered(const ls_plan_of_case *plan)
+{
+    for (size_t i = 0; i < plan->device_count; i++)
+        if (plan->devices[i].index >= (int)plan->device_count)
+            return false;
+    return true;
 }
 
 static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *plan, int per_host,
                               virtual_run *v)
 {
     v->job = plan->job;
+    const bool numbered = are_numbered(plan);
     LS_TRY(open_like(machine, v));
     LS_TRY(ls_allocate("predict", &v->devices, plan->device_count + 1, sizeof *v->devices));
     for (size_t i = 0; i < plan->device_count; i++) {
-        LS_TRY(open_device(v, &plan->devices[i]));
+        LS_TRY(open_device(v, &plan->devices[i], numbered ? plan->devices[i].index : (int)i));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             v->job.variable_device = v->devices[i];
     }
     if (!v->job.variable_device && ls_plan_has_variable_device(plan)) {
-        LS_TRY(open_device(v, &plan->variable_device));
+        LS_TRY(open_device(v, &plan->variable_device, (int)v->count));
         v->job.variable_device = v->devices[v->count - 1];
     }
+    if (!plan->job.allreduce->formula)
+        LS_TRY(ls_allreduce_find("ring", &v->job.allreduce));
     v->algorithm = v->job.allreduce;
     v->described = ls_virtual_allreduce(v->algorithm);
     v->job.allreduce = &v->described;

@@ -182,6 +182,7 @@ static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
 {
     return (ls_unroll){.run = ls_step_run_of(run->run),
                        .algorithm = run->algorithm,
+                       .by_nccl = !plan->job.allreduce->formula,
                        .durations = ls_predictor_durations(p, plan),
                        .platform = platform,
                        .devices_per_host = p->devices_per_host,

@@ -49,8 +49,10 @@ static ls_status put_time(json_t *row, const ls_plan_of_case *plan, const ls_pre
     return LS_OK;
 }
 
-static void put_traffic(json_t *row, const ls_predicted *p)
+static void put_traffic(json_t *row, const ls_plan_of_case *plan, const ls_predicted *p)
 {
+    if (!plan->job.allreduce->formula) /* only the library knows it */
+        return;
     if (!p->sent.messages_sent && !p->formula.messages_sent)
         return;
     json_t *group = json_object();
@@ -150,7 +152,7 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
     note_noise(result, ls_predictor_durations(predictor, plan));
     ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
     if (!error)
-        put_traffic(row, p);
+        put_traffic(row, plan, p);
     if (p->devices)
         put_memory(row, plan, p);
     put_prediction(row, predictor, plan, p);

@@ -2,6 +2,7 @@
 /* Unrolled steps; see unroll.h. */
 #include "bench/predict/unroll.h"
 
+#include "bench/predict/nccl_model.h"
 #include "bench/predict/virtual.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
@@ -241,7 +242,8 @@ static int host_of(const unroller *u, const ls_virtual_comm *comm, int rank)
 static bool is_formula(const unroller *u, const ls_formula *f, const ls_expanded *all,
                        const ls_virtual_comm *comm)
 {
-    if (f->of != all)
+    if (f->of != all || (f->nccl && (f->nccl->extent.count != comm->extent.count ||
+                                     f->nccl->half != comm->half || f->nccl->size != comm->size)))
         return false;
     for (int r = 0; r < comm->size && u->what->platform->kind != LS_PLATFORM_FLAT; r++)
         if (f->hosts[r] != host_of(u, comm, r))
@@ -259,11 +261,12 @@ static ls_status find_formula(unroller *u, const ls_virtual_comm *comm, const ls
     *number = known->count;
     LS_TRY(ls_grow("predict", &known->items, known->count, sizeof *known->items));
     ls_formula *f = &known->items[known->count++];
-    *f = (ls_formula){.of = all};
+    *f = (ls_formula){.of = all, .nccl = all ? NULL : comm};
     LS_TRY(ls_allocate("predict", &f->hosts, (size_t)comm->size, sizeof *f->hosts));
     for (int r = 0; r < comm->size; r++)
         f->hosts[r] = host_of(u, comm, r);
-    return make_formula(u, comm, f);
+    return all ? make_formula(u, comm, f)
+               : ls_formula_time(f, u->what->platform, u->what->devices_per_host);
 }
 
 static ls_status find_group(unroller *u, const ls_virtual_comm *comm, formula_group **out)
@@ -281,11 +284,14 @@ static ls_status find_group(unroller *u, const ls_virtual_comm *comm, formula_gr
     return LS_OK;
 }
 
-static ls_status by_formula(unroller *u, at_work *w, const ls_virtual_comm *comm,
-                            const ls_expanded *all)
+static ls_status by_formula(unroller *u, at_work *w, const ls_virtual_comm *comm)
 {
+    const ls_expanded *all = NULL;
     formula_group *f;
     ls_play_graph *g = &u->out->graph;
+    if (!u->what->by_nccl)
+        LS_TRY(ls_expand(&u->expansions, u->what->algorithm, u->what->run->base.job->layout, comm,
+                         &all));
     LS_TRY(find_group(u, comm, &f));
     LS_TRY(flush(u, w, false));
     const size_t k = f->seen[comm->rank]++;
@@ -342,11 +348,11 @@ static ls_status exchange(unroller *u, at_work *w, const ls_virtual_comm *comm)
                                .added = x->add ? x->receive_count : 0,
                                .sent_rounds = x->to >= 0,
                                .came_rounds = x->from >= 0});
+    if (u->what->level == LS_EXPAND_FORMULA)
+        return by_formula(u, w, comm);
     const ls_expanded *all;
     LS_TRY(
         ls_expand(&u->expansions, u->what->algorithm, u->what->run->base.job->layout, comm, &all));
-    if (u->what->level == LS_EXPAND_FORMULA)
-        return by_formula(u, w, comm, all);
     for (size_t i = all->first[comm->rank]; i < all->first[comm->rank + 1]; i++)
         LS_TRY(move(u, w, comm, &all->moves[i]));
     return LS_OK;
@@ -368,12 +374,18 @@ static ls_status add_ops(unroller *u, const ls_step_program *p, const ls_task *t
     return LS_OK;
 }
 
+/* Of a member, on the platform. */
+static int device_of(const unroller *u, int member)
+{
+    const ls_step_run *run = u->what->run;
+    return ls_virtual_number(run->base.job->devices[run->plan.members[member].device]);
+}
+
 static ls_status add_copy(unroller *u, const ls_task_copy *copy, at_work *w)
 {
-    const ls_planned_member *members = u->what->run->plan.members;
-    const int from = members[copy->from_member].device, to = members[copy->to_member].device;
     if (!copy->to)
         return LS_OK;
+    const int from = device_of(u, copy->from_member), to = device_of(u, copy->to_member);
     if (from == to) {
         w->ns += u->what->durations->copy_ns * (double)copy->bytes;
         return LS_OK;
@@ -393,7 +405,7 @@ static ls_status begin(unroller *u, const ls_step_program *p, const ls_task *tas
 {
     const ls_step_run *run = u->what->run;
     const int component = run->components.of[task->lane];
-    *w = (at_work){.device = run->plan.members[run->plan.lanes.items[task->lane].member].device,
+    *w = (at_work){.device = device_of(u, run->plan.lanes.items[task->lane].member),
                    .tail = u->tail[task->lane],
                    .lane = task->lane,
                    .name = task->verb};

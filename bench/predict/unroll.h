@@ -21,6 +21,7 @@
 typedef struct ls_unroll {
     const ls_step_run *run; /**< on virtual devices */
     const ls_allreduce *algorithm;
+    bool by_nccl; /**< all-reduces take what NCCL expects of its own; `formula` only */
     const ls_durations *durations;
     const ls_platform *platform; /**< for `formula` */
     int devices_per_host;

@@ -91,6 +91,16 @@ lockstep_ok predict $form --model profile:slow.yaml --strategy mirrored --device
     --bucket-bytes 1GiB --platform flat:latency=10.5us,bandwidth=2GB/s
 rows "all half as slow again: the step, too" "all(($near)(x['time']['step_ms']['median'],
     1.5 * y['time']['step_ms']['median']) for x, y in zip(rows, old('one')))"
+# 8 hosts of a GPU each: NCCL would take a ring with Simple: 14 steps of 14 us, 1.4 times.
+nccl="--model profile:one.yaml --strategy mirrored --devices 8 --allreduce library --bucket-bytes 1GiB"
+# shellcheck disable=SC2086
+lockstep_ok predict $form $nccl --platform flat:latency=0us,bandwidth=24GB/s --collectives formula
+rows "library: by NCCL's estimate; its traffic is not known" "($near)(r['time']['step_ms']['median'],
+    3.7345 + 1.4 * (8.4 + 14 * 14) * 1e-3 + 3840000 / (24e6 * 8 / 14)) and 'traffic' not in r and
+    r['case']['allreduce'] == 'library'"
+# shellcheck disable=SC2086
+lockstep predict $form $nccl --platform flat:latency=0us,bandwidth=24GB/s
+expect "not message by message" one_line "use --collectives formula"
 sed 's/batch: 4/&\nelement_bytes: 2/' one.yaml >half.yaml
 # shellcheck disable=SC2086
 lockstep_ok predict $form --model profile:half.yaml --strategy mirrored --devices 8 --allreduce ring \
@@ -136,6 +146,11 @@ if "$LOCKSTEP" predict $form --durations flops=1e9 --engine simgrid >/dev/null 2
         --platform two-level:host=1us@10GB/s,net=20us@1GB/s
     rows "hosts: the ring's slowest edge, that between hosts" "($near)(r['time']['step_ms']['median'],
         14 * (0.021 + 800 / 1e6))"
+    # shellcheck disable=SC2086
+    lockstep_ok predict $form $small --strategy mirrored --cpu-devices 4 --devices cpu:0+cpu:2+cpu:1+cpu:3 $one \
+        --devices-per-host 2 --platform two-level:host=1us@10GB/s,net=20us@1GB/s
+    rows "cpu:i is on host i / K: here two edges of the ring share a host's port" "($near)(r['time']['step_ms']['median'],
+        6 * (0.021 + 2 * 1600 / 1e6))"
 else
     expect "a build without SimGrid says so" grep -q 'this build has no SimGrid' err
 fi

@@ -27,6 +27,7 @@ typedef struct ls_allreduce ls_allreduce; /**< common/comm/comm.h */
 typedef struct ls_graph_slices {
     int splits;                /**< Z: slices of the whole; 0: no layer is split */
     int place, places;         /**< it has part `place` of `places` of them, evenly split */
+    bool alike;                /**< variables of these places are equally large, one by one */
     bool sequence;             /**< slices have blocks of positions, too */
     const ls_allreduce *order; /**< of one part that has all: the algorithm in whose order they are
                                     summed; NULL: exact mode's tree (comm.h) */

@@ -174,6 +174,21 @@ static ls_status build_places(const ls_graph_part *split, const ls_graph_parts *
     return copy_crossings(cut, sites, out);
 }
 
+/* Whether places of one stage have variables of equal sizes. */
+static bool are_alike(const ls_graph_part *places, int count)
+{
+    const ls_variables *first = &places->graph->variables;
+    for (int p = 1; p < count; p++) {
+        const ls_variables *its = &places[p].graph->variables;
+        if (its->count != first->count || places[p].owned != places->owned)
+            return false;
+        for (size_t v = 0; v < first->count; v++)
+            if (its->items[v].count != first->items[v].count)
+                return false;
+    }
+    return true;
+}
+
 ls_status ls_graph_split_places(const ls_graph_part *split, const int *stage, int stages,
                                 int across, ls_graph_parts *out)
 {
@@ -198,6 +213,8 @@ ls_status ls_graph_split_places(const ls_graph_part *split, const int *stage, in
     }
     if (!status)
         status = build_places(split, &cut, sites, out);
+    for (int p = 0; p < out->count && !status; p++)
+        out->parts[p].graph->slices.alike = are_alike(&out->parts[p / across * across], across);
     for (int p = 0; p < out->count && sites; p++) {
         free(sites[p].node);
         free(sites[p].variable);

@@ -33,10 +33,17 @@ for model in "cnn --batch 13" "cifar10 --batch 5" "twin-lstm:9 --batch 10" "lstm
     expect "$model is equal" [ "$code" -eq 0 ]
     rows "$model" "len(rows) == 4 and $same"
 done
-# Layers that are split: what all places of a replica have is reduced in one order on each.
-lockstep verify --strategy hybrid --hybrid-inner tensor-parallel --devices 6 --hybrid-replicas 3 --model gpt:1-3-12-8-32 \
+# Layers that are split: what all places of a replica have is reduced in one order on each, though slices are uneven
+# (unless buckets end beside it, ln_1 would be cut on one place of a replica only).
+lockstep verify --strategy hybrid --hybrid-inner tensor-parallel --devices 8 --hybrid-replicas 4 --model gpt:1-3-12-8-32 \
     --data synthetic:23 --batch 7 --epochs 1 --allreduce ring $small
 rows "split layers" "len(rows) == 1 and $same and r['case']['micro_splits'] == 2"
+# Even slices: buckets as large as asked for; of a ring of 2 each of 4 members sends 2 messages a bucket, 16 variables.
+lockstep_ok run --strategy hybrid --hybrid-inner tensor-parallel --devices 4 --model gpt:1-2-8-8-32 --data synthetic:16 \
+    --batch 8 --steps 2 --allreduce ring --bucket-bytes 0,1GiB $small
+rows "buckets of split layers" "len(rows) == 2 and $same and all(r['traffic']['messages_sent'] ==
+    r['traffic']['messages_formula'] for r in rows) and
+    rows[0]['traffic']['messages_sent'] - rows[1]['traffic']['messages_sent'] == 4 * 2 * (16 - 1)"
 lockstep_ok verify --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 --devices 8 --model gpt:2-2-8-8-32 \
     --data synthetic:23 --batch 8 --epochs 1 --pipeline-microbatches 2 --reduce fast,exact --micro-splits 2 $small
 rows "three axes" "len(rows) == 2 and $same"

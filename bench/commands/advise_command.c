@@ -141,6 +141,8 @@ static json_t *advice_json(const ls_advice *advice, bool guess, const char *nois
         json_object_set_new(all, "warnings", json_pack("[s]", "guessed"));
     else if (*noise)
         json_object_set_new(all, "warnings", json_pack("[s]", "noisy"));
+    if (advice->alone_per_s > 0)
+        ls_put_real(all, "one_device_samples_per_s", advice->alone_per_s);
     ls_put_text(all, "check", line);
     put_regret(all, "regret", &advice->here);
     put_regret(all, "regret_published", &advice->published);
@@ -184,7 +186,8 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
     char noise[160] = "";
     ls_durations_words(&a->predictor.durations, noise, sizeof noise);
     if (strcmp(request->format, "table") == 0) {
-        ls_advice_print(request, &a->advice, guess, noise, a->line, ls_output());
+        ls_advice_print(request, &a->advice, guess, noise, a->line,
+                        ls_machine_describe(a->workplace.machine)->cores_allowed, ls_output());
     } else {
         json_auto_t *all = advice_json(&a->advice, guess, noise, a->line);
         json_dumpf(all, ls_output(),

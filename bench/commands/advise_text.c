@@ -102,13 +102,15 @@ static void print_ranking(const ls_advice *advice, FILE *out)
 static const char *amount_of(const ls_break_even *b, double value, char text[48])
 {
     if (strcmp(b->axis, "bandwidth") == 0)
-        snprintf(text, 48, "%.3g GB/s", value * 1e-9);
+        snprintf(text, 48, "%.3g GB/s (%.3g Gb/s)", value * 1e-9, value * 8e-9);
     else if (strcmp(b->axis, "latency") == 0)
         snprintf(text, 48, "%.3g us", value * 1e-3);
     else if (strcmp(b->axis, "devices") == 0)
         snprintf(text, 48, "%.0f", value);
+    else if (value < 1 << 30) /* the table's digits do not tell near ones apart */
+        snprintf(text, 48, "%.4g MiB", value / (1 << 20));
     else
-        ls_format_bytes(value, text);
+        snprintf(text, 48, "%.4g GiB", value / (1 << 30));
     return text;
 }
 
@@ -123,6 +125,8 @@ static void print_break(const ls_advice *advice, const ls_break_even *b, FILE *o
     const char *other = advice->ranking[b->with].config.strategy->name;
     const size_t number = b->with + 1;
     const bool counted = strcmp(b->axis, "devices") == 0;
+    if (!isfinite(b->value) && b->with < advice->tied)
+        return; /* who cannot be told apart is before nobody */
     if (!isfinite(b->value))
         print_wrapped(out, "%s from %s to %s: number 1 stays before number %zu (%s)", b->axis,
                       amount_of(b, b->low, low), amount_of(b, b->high, high), number, other);
@@ -180,32 +184,57 @@ static void print_regret(const ls_regret *regret, const char *rows, FILE *out)
 {
     if (regret->sets)
         print_wrapped(out,
-                      "How good such choices were: on %zu sets of %s the one predicted fastest "
-                      "took %.1f%% more time than the fastest, at worst %.1f%%.",
+                      "Such choices, checked on %zu sets of %s: the one predicted fastest took "
+                      "%.1f%% more time than the fastest, at worst %.1f%%.",
                       regret->sets, rows, 100 * regret->mean, 100 * regret->worst);
 }
 
+static void print_verdict(const ls_advice *advice, FILE *out)
+{
+    const ls_advised *first = advice->ranking, *second = first + advice->second;
+    if (advice->tied > 1)
+        print_wrapped(out, "Numbers 1 to %zu cannot be told apart: their intervals overlap.",
+                      advice->tied);
+    if (advice->second && advice->second >= advice->tied)
+        print_wrapped(out, "Number 1 (%s) is %.3g times as fast as number %zu (%s).",
+                      first->config.strategy->name, first->samples_per_s / second->samples_per_s,
+                      advice->second + 1, second->config.strategy->name);
+    if (advice->alone_per_s > 0)
+        print_wrapped(out, "One device alone: %.5g samples/s; number 1 is %.3g times as fast.",
+                      advice->alone_per_s, first->samples_per_s / advice->alone_per_s);
+}
+
+/* The line that runs number 1, and what that cannot tell here. */
+static void print_check(const ls_advice *advice, const char *line, int cores, FILE *out)
+{
+    fprintf(out, "To check number 1 on such devices:\n  %s\n", line);
+    if (cores < advice->devices && strcmp(advice->ranking->bound_by, "compute") == 0)
+        print_wrapped(out,
+                      "Not on this machine: its %d cores are fewer than %d devices, which "
+                      "would compute in turns.",
+                      cores, advice->devices);
+}
+
 void ls_advice_print(const ls_request *request, const ls_advice *advice, bool guess,
-                     const char *noise, const char *line, FILE *out)
+                     const char *noise, const char *line, int cores, FILE *out)
 {
     const ls_case *c = request->cases;
     print_wrapped(out, "%s, devices %s, %s: predicted", c->model, c->devices,
                   request->prediction.platform ? request->prediction.platform : "no network");
     fputc('\n', out);
     print_ranking(advice, out);
-    if (advice->tied > 1)
-        print_wrapped(out, "Numbers 1 to %zu cannot be told apart: their intervals overlap.",
-                      advice->tied);
+    if (!advice->count) {
+        print_refused(advice, out);
+        return;
+    }
+    print_verdict(advice, out);
     for (size_t i = 0; i < advice->break_count; i++)
         print_break(advice, &advice->breaks[i], out);
-    print_refused(advice, out);
-    if (!advice->count)
-        return;
     print_regret(&advice->here, "rows measured here", out);
     print_regret(&advice->published, "published rows", out);
     if (!advice->here.sets)
-        print_wrapped(out, "How good such choices are on this machine is not known: no set of "
-                           "measured rows has been predicted (predict --validate).");
+        print_wrapped(out, "Not checked on this machine: no set of its measured rows has been "
+                           "predicted (predict --validate).");
     if (*noise)
         print_wrapped(out, "%s.", noise);
     if (guess)
@@ -214,5 +243,6 @@ void ls_advice_print(const ls_request *request, const ls_advice *advice, bool gu
                       "leave that out, and they are measured.",
                       request->prediction.durations);
     if (line)
-        fprintf(out, "To check number 1 on such devices:\n  %s\n", line);
+        print_check(advice, line, cores, out);
+    print_refused(advice, out);
 }

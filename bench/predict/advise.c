@@ -399,6 +399,27 @@ static ls_status try_all(ls_advising *a)
     return LS_OK;
 }
 
+/* What one device does alone: whether several are worth it. */
+static ls_status play_alone(ls_advising *a)
+{
+    ls_advised one = {0};
+    ls_predicted predicted = {0};
+    ls_status refused = LS_OK;
+    if (a->devices == 1)
+        return LS_OK;
+    memcpy(&one.config, a->workplace->request->cases, sizeof one.config);
+    LS_TRY(ls_advising_set(&one.config, "strategy", "single"));
+    LS_TRY(ls_advising_set(&one.config, "devices", "1"));
+    ls_status status = ls_advising_predict(a, &one, &predicted, &refused);
+    if (!status)
+        ls_predicted_close(&predicted);
+    if (!status && !refused)
+        a->out->alone_per_s = one.samples_per_s;
+    json_decref(one.facts);
+    ls_status_free(refused);
+    return status;
+}
+
 static ls_status advise(ls_advising *a)
 {
     enum { PLAYED = 6, BREAKS = 4 };
@@ -421,6 +442,7 @@ static ls_status advise(ls_advising *a)
     if (many)
         LS_TRY(play_first(a, PLAYED));
     find_ties(a->out);
+    LS_TRY(play_alone(a));
     set_pace(a, many);
     p->draws = 1;
     ls_status status = ls_advising_breaks(a);
@@ -445,6 +467,7 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
     if (!ls_parse_integer(devices, 1, INT32_MAX, &a.devices))
         for (const char *c = devices; *c; c++)
             a.devices += *c == '+';
+    out->devices = (int)a.devices;
     a.ideal[1].device.bytes_per_s = p->platform.kind == LS_PLATFORM_TWO_LEVEL ? no_limit : 0;
     a.ideal[1].net.bytes_per_s = no_limit;
     if (p->platform.kind == LS_PLATFORM_FILE)

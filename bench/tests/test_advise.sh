@@ -118,6 +118,17 @@ rows "what needs more memory is refused and says how much; options that are give
     for x in r['ranking']) and any('bytes' in x['reason'] and x['case']['devices'] for x in r['refused']) and
     {x['case']['zero_stage'] for x in r['ranking'] + r['refused'] if 'zero_stage' in x['case']} == {1}"
 # shellcheck disable=SC2086
+lockstep_ok predict ${small/devices 4/devices 1} --strategy single --results none --format jsonl
+keep alone
+# shellcheck disable=SC2086
+lockstep_ok advise $small $link --results none --format jsonl
+rows "one device alone is beside them" "abs(r['one_device_samples_per_s'] /
+    old('alone')[0]['time']['samples_per_s'] - 1) < 1e-9"
+# shellcheck disable=SC2086
+lockstep_ok advise $small $link --results none
+expect "and in words" grep -q '^One device alone: .* number 1 is .* times as fast' out
+expect "who leads, and by how much" grep -q '^Number 1 (.*) is .* times as fast as number' out
+# shellcheck disable=SC2086
 lockstep advise $small $link --results none --memory-limit 1KB
 expect "nothing fits: status 3" [ "$code" -eq 3 ]
 expect "why, and what would do" one_line "none of the .* fits into 1000 B of a device; the least is .* KiB, of "

@@ -186,15 +186,25 @@ static void copy_block(const b_block *k)
     }
 }
 
+/* A call would take longer than a short row. */
+LS_ALWAYS void copy_row(const float *from, float *to, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + LS_VEC <= count; i += LS_VEC)
+        vec_put(to + i, vec_get(from + i));
+    if (i < count)
+        memcpy(to + i, from + i, (size_t)(count - i) * sizeof *to);
+}
+
 static void copy_rows(const b_block *k, int64_t first, int64_t count)
 {
     const ls_gemm_args *g = &k->product->gemm;
     const float *a = g->a;
     if (!g->transpose_a) {
         for (int64_t i = 0; i < count; i++)
-            memcpy(k->rows + i * PRODUCT_A_ROW, a + (first + i) * k->a_row + k->k,
-                   (size_t)k->depth * sizeof *a);
-    } else if (count == PRODUCT_ROWS) {
+            copy_row(a + (first + i) * k->a_row + k->k, k->rows + i * PRODUCT_A_ROW, k->depth);
+    } else if (first + PRODUCT_ROWS <=
+               k->a_row) { /* of whole ones; those past `count` are unused */
         for (int64_t i = 0; i < k->depth; i++)
             memcpy(k->rows + i * PRODUCT_ROWS, a + (k->k + i) * k->a_row + first,
                    PRODUCT_ROWS * sizeof *a);

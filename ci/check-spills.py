@@ -24,7 +24,7 @@ ALLOWED = {  # function: (reason, {set: loads and stores})
     "bn_backward_sums": (REMAINDER, {"avx512": 34, "avx2": 34}),
     "bn_forward": (REMAINDER, {"avx512": 16, "avx2": 6}),
     "bn_sums": (REMAINDER, {"avx512": 6, "avx2": 6}),
-    "column_sums": (BUFFERS, {"avx512": 16, "avx2": 16}),
+    "column_sums": (BUFFERS, {"avx512": 16, "avx2": 24}),
     "conv_max": (BUFFERS, {"avx512": 8, "avx2": 1}),
     "dense_forward": (CONSTANTS, {"avx2": 1}),
     "exponential": (CONSTANTS, {"avx2": 2}),

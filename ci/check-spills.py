@@ -20,10 +20,11 @@ REMAINDER = "the last channels or columns, fewer than a vector"
 CONSTANTS = "more constants than registers; they are loaded from the stack as from anywhere"
 ALLOWED = {  # function: (reason, {set: loads and stores})
     "attention": (CONSTANTS, {"avx2": 2}),
+    "attention_back": (CONSTANTS, {"avx512": 1, "avx2": 3}),
     "bn_backward_sums": (REMAINDER, {"avx512": 34, "avx2": 34}),
     "bn_forward": (REMAINDER, {"avx512": 16, "avx2": 6}),
     "bn_sums": (REMAINDER, {"avx512": 6, "avx2": 6}),
-    "column_sums": (BUFFERS, {"avx512": 4, "avx2": 16}),
+    "column_sums": (BUFFERS, {"avx512": 16, "avx2": 24}),
     "conv_max": (BUFFERS, {"avx512": 8, "avx2": 1}),
     "dense_forward": (CONSTANTS, {"avx2": 1}),
     "exponential": (CONSTANTS, {"avx2": 2}),

@@ -134,12 +134,17 @@ LS_DEVICE_FN float ls_softmax_factor(const float *parts, int64_t at, ls_softmax_
     return ls_exp_element(parts[3 * at] - row.largest) * (scale / row.sum);
 }
 
-/** 1 / (1 + e^-z). */
-LS_DEVICE_FN float ls_sigmoid_element(float z)
+/** 1 / (1 + e^-z), with e = e^-|z|. */
+LS_DEVICE_FN float ls_sigmoid_of(float z, float e)
 {
-    float e = ls_exp_element(-fabsf(z)), s = 1.0f / (1.0f + e);
+    float s = 1.0f / (1.0f + e);
     uint32_t kept = z >= 0 ? UINT32_MAX : 0;
     return ls_float_of_bits((ls_bits_of_float(1.0f) & kept) | (ls_bits_of_float(e) & ~kept)) * s;
+}
+
+LS_DEVICE_FN float ls_sigmoid_element(float z)
+{
+    return ls_sigmoid_of(z, ls_exp_element(-fabsf(z)));
 }
 
 /** By e^-2|z|; if that would cancel, |z| < 0.625, by the polynomial of Cephes' tanhf. */
@@ -169,15 +174,21 @@ LS_DEVICE_FN float ls_gelu_element(float x)
     return x * ls_sigmoid_element(ls_gelu_inner(x));
 }
 
-/** The derivative: with s = 1 / (1 + e^-z), s + x s (1 - s) dz/dx. */
-LS_DEVICE_FN float ls_gelu_slope(float x)
+/** The derivative: with s = 1 / (1 + e^-z), s + x s (1 - s) dz/dx; e = e^-|z|. */
+LS_DEVICE_FN float ls_gelu_slope_of(float x, float z, float e)
 {
-    const float z = ls_gelu_inner(x), e = ls_exp_element(-fabsf(z)), r = 1.0f / (1.0f + e);
+    const float r = 1.0f / (1.0f + e);
     const float slope = 1.59576912160573f + 3 * 0.0713548162726f * (x * x);
     const uint32_t kept = z >= 0 ? UINT32_MAX : 0;
     const float s =
         ls_float_of_bits((ls_bits_of_float(1.0f) & kept) | (ls_bits_of_float(e) & ~kept)) * r;
     return s + x * (e * r * r) * slope;
+}
+
+LS_DEVICE_FN float ls_gelu_slope(float x)
+{
+    const float z = ls_gelu_inner(x);
+    return ls_gelu_slope_of(x, z, ls_exp_element(-fabsf(z)));
 }
 
 /** s^-0.75 for s above 0. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A net's inside, shared by its files: memory and operations (net.c), what runs them (net_run.c).
- */
+/* A net's inside, shared by its files: memory (net_memory.c), operations (net.c), what runs
+ * them (net_run.c). */
 #pragma once
 
 #include "common/nn/net.h"
@@ -12,8 +12,10 @@ typedef struct net_node {
     bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
     bool masked_before;  /* the layer before it does */
     bool is_fork, is_join;
-    bool joined;  /* its only user is a join, whose gradient it has */
-    int last_use; /* last node that uses the output; -1: none */
+    bool joined;          /* its only user is a join, whose gradient it has */
+    bool passing;         /* its gradient's memory is another's before and after */
+    bool scratch_passing; /* that of input_scratch, too */
+    int last_use;         /* last node that uses the output; -1: none */
     void *output, *gradient, *kept;
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient;               /* of a sharing node's variables, one after the other */
@@ -28,6 +30,10 @@ struct ls_net {
     void **memory; /* what was allocated here */
     size_t memory_count;
 };
+
+/* What is fused, and which gradients pass their memory on; then every node's buffers. */
+void ls_net_plan(const ls_graph *graph, net_node *nodes);
+ls_status ls_net_take_buffers(ls_net *net);
 
 /* Memory that is released with the net. */
 ls_status ls_net_allocate(void *net, ls_memory_use use, size_t bytes, void **out);

@@ -18,7 +18,7 @@ enum {
     CONV_MAX_VECS = 2,  /* outputs of a convolution with global max; filters stay, too */
     CONV_MAX_WIDE = 2,  /* the same where filters are too many to stay */
     LSTM_VECS = 4,      /* LS_VECTOR_LSTM_ROWS samples by gates: 1, 2 or 4 */
-    COLUMN_VECS = 1,    /* columns with four sums each */
+    COLUMN_VECS = 4,    /* columns with four sums each */
     POOL_VECS = 4,      /* channels of a max pool: largest and where */
     PRODUCT_VECS = 2,   /* matrix products: columns, */
     PRODUCT_ROWS = 14,  /* and rows, even */
@@ -34,7 +34,7 @@ enum {
     CONV_MAX_VECS = 1,
     CONV_MAX_WIDE = 4,
     LSTM_VECS = 2,
-    COLUMN_VECS = 2,
+    COLUMN_VECS = 3,
     POOL_VECS = 4,
     PRODUCT_VECS = 2,
     PRODUCT_ROWS = 6,

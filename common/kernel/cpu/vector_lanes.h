@@ -125,7 +125,29 @@ LS_ALWAYS void vec_put_part(float *to, vec value, int64_t count)
  * vec_where: which elements; vec_greater: where a > b; vec_choose: a there, b elsewhere.
  * vec_positive: max(x, 0), 0 for NaN.
  * vec_widen: as doubles.
+ * vec_fold: the sum of its elements by halves: of 16, i and i + 8, then i + 4, i + 2, i + 1;
+ * vec_largest: the largest of them.
  */
+#if defined(__AVX2__)
+LS_ALWAYS float fold_four(__m128 x)
+{
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+
+LS_ALWAYS float fold_eight(__m256 x)
+{
+    return fold_four(_mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1)));
+}
+
+LS_ALWAYS float largest_of_eight(__m256 x)
+{
+    __m128 most = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    most = _mm_max_ps(most, _mm_movehl_ps(most, most));
+    return _mm_cvtss_f32(_mm_max_ss(most, _mm_movehdup_ps(most)));
+}
+#endif
+
 #if defined(__AVX512F__)
 enum { LS_FUSED = 1 };
 typedef __mmask16 vec_where;
@@ -167,6 +189,18 @@ LS_ALWAYS vec_wide vec_widen(vec x)
         (half_wide)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)x, 1)),
     };
 }
+
+LS_ALWAYS float vec_fold(vec x)
+{
+    return fold_eight(
+        _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1)));
+}
+
+LS_ALWAYS float vec_largest(vec x)
+{
+    return largest_of_eight(
+        _mm256_max_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1)));
+}
 #elif defined(__AVX2__)
 enum { LS_FUSED = 1 };
 typedef vec vec_where; /* all bits set, or none */
@@ -207,6 +241,16 @@ LS_ALWAYS vec_wide vec_widen(vec x)
         (half_wide)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)x)),
         (half_wide)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1)),
     };
+}
+
+LS_ALWAYS float vec_fold(vec x)
+{
+    return fold_eight((__m256)x);
+}
+
+LS_ALWAYS float vec_largest(vec x)
+{
+    return largest_of_eight((__m256)x);
 }
 #else
 #if defined(LS_VECTOR_NEON)
@@ -287,6 +331,17 @@ LS_ALWAYS vec_wide vec_widen(vec x)
 {
     return (vec_wide){{(double)x[0], (double)x[1]}, {(double)x[2], (double)x[3]}};
 }
+
+LS_ALWAYS float vec_fold(vec x)
+{
+    return (x[0] + x[2]) + (x[1] + x[3]);
+}
+
+LS_ALWAYS float vec_largest(vec x)
+{
+    const float even = x[0] > x[2] ? x[0] : x[2], odd = x[1] > x[3] ? x[1] : x[3];
+    return even > odd ? even : odd;
+}
 #endif
 
 /* value > 0 ? chosen : 0 */
@@ -354,15 +409,24 @@ LS_ALWAYS void lanes_max(lanes *most, const lanes *value)
 /* Sums the lanes by halves: i and i + 8, then i + 4, i + 2, i + 1. */
 static inline float lanes_sum(const lanes *value)
 {
-    float part[LS_LANES];
-    lanes_put(part, value);
+    vec part[LS_PARTS];
+    memcpy(part, value, sizeof part);
     LS_WRITE_OUT
-    for (int half = LS_LANES / 2; half; half /= 2) {
+    for (int half = LS_PARTS / 2; half; half /= 2) {
         LS_WRITE_OUT
         for (int i = 0; i < half; i++)
             part[i] += part[i + half];
     }
-    return part[0];
+    return vec_fold(part[0]);
+}
+
+static inline float lanes_largest(const lanes *value)
+{
+    vec most = value->part[0];
+    LS_WRITE_OUT
+    for (int p = 1; p < LS_PARTS; p++)
+        most = vec_choose(vec_greater(value->part[p], most), value->part[p], most);
+    return vec_largest(most);
 }
 
 static inline double lanes_sum_wide(const lanes_wide *value)

@@ -91,6 +91,30 @@ static void activations_match_formula(void **state)
     close_all(&f);
 }
 
+/* Of three gradients of one size only two are in use at a time, so there are two buffers; of a
+ * fourth, of a second use, too, which is added to the first. */
+static void gradients_pass_their_memory_on(void **state)
+{
+    fixture f;
+    int sum;
+    (void)state;
+    open_device(&f);
+    const int first = add(&f, "dense", add_input(&f, 6), -1, 9);
+    const int last = add(&f, "dense", add(&f, "dense", first, -1, 9), -1, 9);
+    must(ls_graph_add(f.graph, "add", (int[]){last, first, -1}, -1, NULL, &sum));
+    add(&f, "squared_error", add(&f, "dense", sum, -1, 3), -1, 0);
+    open_net(&f, ROWS);
+    fill_inputs(&f, 6);
+    fill_targets(&f, 3);
+    check_gradients(&f);
+    /* x, four outputs, result and its gradient, target; gradients: of first and of two at a time,
+     * or of one and what is added */
+    const size_t expected = ROWS * (6 + 4 * 9 + 2 * 3 + 3 + 3 * 9) * sizeof(double);
+    assert_int_equal(ls_device_ledger(f.device).in_use[LS_MEMORY_ACTIVATIONS], expected);
+    assert_int_equal(ls_net_activation_bytes(f.graph, sizeof(double), ROWS), expected);
+    close_all(&f);
+}
+
 typedef struct ranges {
     size_t first[8], count[8];
     int n;
@@ -193,6 +217,7 @@ int main(void)
         cmocka_unit_test(shared_variables),
         cmocka_unit_test(residual),
         cmocka_unit_test(activations_match_formula),
+        cmocka_unit_test(gradients_pass_their_memory_on),
         cmocka_unit_test(ranges_become_final),
         cmocka_unit_test(no_rows_give_no_gradient),
         cmocka_unit_test(refused_graphs),

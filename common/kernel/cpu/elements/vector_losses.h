@@ -45,10 +45,7 @@ static inline float row_max(const float *z, int64_t count)
             const lanes next = lanes_get(z + i);
             lanes_max(&most, &next);
         }
-        float part[LS_LANES];
-        lanes_put(part, &most);
-        for (int j = 0; j < LS_LANES; j++)
-            largest = part[j] > largest ? part[j] : largest;
+        largest = lanes_largest(&most);
     }
     for (; i < count; i++)
         largest = z[i] > largest ? z[i] : largest;

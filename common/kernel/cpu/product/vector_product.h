@@ -18,6 +18,7 @@ enum {
     PRODUCT_DEPTH = LS_VECTOR_PRODUCT_DEPTH,
     PRODUCT_WIDTH = LS_VECTOR_PRODUCT_WIDTH,
     PRODUCT_A_ROW = PRODUCT_DEPTH + 16, /* rows of a in a panel: not all in one set of the cache */
+    PRODUCT_TURNED = 16,                /* columns of a transposed a in a panel: a line's */
 };
 _Static_assert(PRODUCT_ROWS % 2 == 0 && PRODUCT_ROWS <= 14, "tile_of has the numbers of rows");
 _Static_assert(PRODUCT_WIDTH % PRODUCT_COLUMNS == 0, "a block has whole panels");
@@ -28,7 +29,7 @@ typedef float four_load __attribute__((vector_size(16), aligned(4), may_alias));
 
 typedef struct product_tile {
     const float *a; /* element (row, k) at row * PRODUCT_A_ROW + k, or if a is transposed at
-                       k * PRODUCT_ROWS + row */
+                       k * PRODUCT_TURNED + row */
     const float *b; /* depth rows, `b_row` apart */
     float *c;       /* rows, `c_row` apart */
     int64_t depth, b_row, c_row;
@@ -37,7 +38,7 @@ typedef struct product_tile {
 
 LS_ALWAYS void tile_sums(const product_tile *t, int rows, bool transposed)
 {
-    const int64_t row = transposed ? 1 : PRODUCT_A_ROW, step = transposed ? PRODUCT_ROWS : 1;
+    const int64_t row = transposed ? 1 : PRODUCT_A_ROW, step = transposed ? PRODUCT_TURNED : 1;
     const float *a = t->a, *b = t->b;
     float *c = t->c;
     vec sum[PRODUCT_ROWS][PRODUCT_VECS];
@@ -186,22 +187,31 @@ static void copy_block(const b_block *k)
     }
 }
 
+/* A call would take longer than a short row. */
+LS_ALWAYS void copy_row(const float *from, float *to, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + LS_VEC <= count; i += LS_VEC)
+        vec_put(to + i, vec_get(from + i));
+    if (i < count)
+        memcpy(to + i, from + i, (size_t)(count - i) * sizeof *to);
+}
+
 static void copy_rows(const b_block *k, int64_t first, int64_t count)
 {
     const ls_gemm_args *g = &k->product->gemm;
     const float *a = g->a;
     if (!g->transpose_a) {
         for (int64_t i = 0; i < count; i++)
-            memcpy(k->rows + i * PRODUCT_A_ROW, a + (first + i) * k->a_row + k->k,
-                   (size_t)k->depth * sizeof *a);
-    } else if (count == PRODUCT_ROWS) {
+            copy_row(a + (first + i) * k->a_row + k->k, k->rows + i * PRODUCT_A_ROW, k->depth);
+    } else if (first + PRODUCT_TURNED <= k->a_row) { /* what is past `count` is unused */
         for (int64_t i = 0; i < k->depth; i++)
-            memcpy(k->rows + i * PRODUCT_ROWS, a + (k->k + i) * k->a_row + first,
-                   PRODUCT_ROWS * sizeof *a);
+            memcpy(k->rows + i * PRODUCT_TURNED, a + (k->k + i) * k->a_row + first,
+                   PRODUCT_TURNED * sizeof *a);
     } else {
         for (int64_t i = 0; i < k->depth; i++)
             for (int64_t r = 0; r < count; r++)
-                k->rows[i * PRODUCT_ROWS + r] = a[(k->k + i) * k->a_row + first + r];
+                k->rows[i * PRODUCT_TURNED + r] = a[(k->k + i) * k->a_row + first + r];
     }
 }
 
@@ -244,15 +254,14 @@ static void part_tile(const product_tile *like, int64_t rows, int64_t columns, b
             like->c[i * like->c_row + j] = whole[i * PRODUCT_COLUMNS + j];
 }
 
-/* Rows [row, row + rows) of c, at most a tile's, over the block. */
-static void block_rows(const b_block *k, int64_t row, int64_t rows)
+/* Rows [row, row + rows) of c, at most a tile's, over the block; a: their panel. */
+static void block_rows(const b_block *k, int64_t row, int64_t rows, const float *a)
 {
     const ls_vector_product *p = k->product;
     const ls_gemm_args *g = &p->gemm;
     product_tile t = {
-        .a = k->rows, .depth = k->depth, .c_row = k->c_row, .add = g->accumulate || k->k > 0};
+        .a = a, .depth = k->depth, .c_row = k->c_row, .add = g->accumulate || k->k > 0};
     const bool last = k->k + k->depth == g->k && (p->bias || p->relu || p->mask);
-    copy_rows(k, row, rows);
     for (int64_t j = 0; j < k->columns; j += PRODUCT_COLUMNS) {
         const bool whole = j + PRODUCT_COLUMNS <= k->columns, in_place = k->in_place && whole;
         const int64_t columns = whole ? PRODUCT_COLUMNS : k->columns - j;
@@ -276,17 +285,27 @@ static int64_t product_part(int64_t size, int64_t parts, int64_t i, int64_t *fir
     return size / parts + (i < size % parts);
 }
 
-/* All rows of the share over the block, in pairs, in nearly equal tiles. */
+/* All rows of the share over the block, in pairs, in nearly equal tiles. A panel of a transposed a
+ * has those of several tiles, if they are that small. */
 static void block_product(const b_block *k, const ls_vector_share *share, int64_t tiles)
 {
+    const bool turned = k->product->gemm.transpose_a;
     const int64_t rows = share->last_row - share->first_row;
+    int64_t copied = 0, end = 0; /* rows that are in the panel */
     if (!k->product->panels)
         copy_block(k);
     for (int64_t i = 0; i < tiles; i++) {
         int64_t pair, count = 2 * product_part((rows + 1) / 2, tiles, i, &pair);
         if (2 * pair + count > rows)
             count--;
-        block_rows(k, share->first_row + 2 * pair, count);
+        const int64_t row = share->first_row + 2 * pair;
+        if (!turned || row + count > end) {
+            copied = row;
+            end = row + (turned ? PRODUCT_TURNED : count);
+            end = end < share->last_row ? end : share->last_row;
+            copy_rows(k, row, end - row);
+        }
+        block_rows(k, row, count, k->rows + (row - copied));
     }
 }
 
@@ -312,8 +331,8 @@ static void product(const ls_vector_product *p, const ls_vector_share *share, fl
                  .c_row = p->c_row ? p->c_row : g->n,
                  .in_place = !p->gemm.transpose_b && (p->in_place || tiles <= PRODUCT_IN_PLACE),
                  .rows = scratch,
-                 .panels = scratch + PRODUCT_A_ROW * PRODUCT_ROWS,
-                 .copies = scratch + PRODUCT_A_ROW * PRODUCT_ROWS};
+                 .panels = scratch + PRODUCT_A_ROW * PRODUCT_TURNED,
+                 .copies = scratch + PRODUCT_A_ROW * PRODUCT_TURNED};
     for (int64_t w = 0; w < widths; w++) {
         int64_t first, count = product_part(panels, widths, w, &first);
         k.column = share->first_column + first * PRODUCT_COLUMNS;

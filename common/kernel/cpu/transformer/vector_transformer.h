@@ -127,17 +127,42 @@ static void layer_norm_back(const ls_layer_norm_backward_args *n, int64_t first,
 
 /* ---- GELU ----------------------------------------------------------------------------------- */
 
+/* So many elements take a step, then the next one: in one loop over all steps a processor would
+ * wait for each of them. */
+enum { GELU_BLOCK = 256 };
+
+/* z of up to GELU_BLOCK elements, and e^-|z|. */
+LS_ALWAYS void gelu_inner(const float *restrict x, int64_t count, float *restrict z,
+                          float *restrict e)
+{
+    for (int64_t i = 0; i < count; i++) {
+        z[i] = ls_gelu_inner(x[i]);
+        e[i] = -fabsf(z[i]);
+    }
+    exponential(e, e, count);
+}
+
 static void gelu(const float *restrict x, float *restrict y, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++)
-        y[i] = ls_gelu_element(x[i]);
+    float z[GELU_BLOCK], e[GELU_BLOCK];
+    for (int64_t at = 0; at < count; at += GELU_BLOCK) {
+        const int64_t some = count - at < GELU_BLOCK ? count - at : GELU_BLOCK;
+        gelu_inner(x + at, some, z, e);
+        for (int64_t i = 0; i < some; i++)
+            y[at + i] = x[at + i] * ls_sigmoid_of(z[i], e[i]);
+    }
 }
 
 static void gelu_back(const float *x, const float *dy, float *dx, int64_t count)
 {
-    LS_INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
-        dx[i] = dy[i] * ls_gelu_slope(x[i]);
+    float z[GELU_BLOCK], e[GELU_BLOCK];
+    for (int64_t at = 0; at < count; at += GELU_BLOCK) {
+        const int64_t some = count - at < GELU_BLOCK ? count - at : GELU_BLOCK;
+        gelu_inner(x + at, some, z, e);
+        LS_INDEPENDENT
+        for (int64_t i = 0; i < some; i++)
+            dx[at + i] = dy[at + i] * ls_gelu_slope_of(x[at + i], z[i], e[i]);
+    }
 }
 
 /* ---- Attention ------------------------------------------------------------------------------ */
@@ -223,27 +248,32 @@ LS_ALWAYS int64_t end_row(float *row, int64_t count, int64_t end, float rest)
     return whole;
 }
 
-/* Queries [first, end) of a head. */
+/* Queries [first, end) of a head. All rows take a step, then the next one: the steps of a row wait
+ * for each other. */
 static void attend_block(const attention_head *h, int64_t first, int64_t end, float *y, float *sums)
 {
-    float inverse[LS_VECTOR_ATTENTION_BLOCK];
+    float largest[LS_VECTOR_ATTENTION_BLOCK], sum[LS_VECTOR_ATTENTION_BLOCK];
     const int64_t queries = end - first;
+    const float factor = h->scale;
     pairs(h, queries, end, h->q + first * 3 * h->C, 3 * h->C, false, h->scores);
     for (int64_t i = 0; i < queries; i++) {
-        float *restrict s = h->scores + i * h->row;
-        const int64_t count = first + i + 1, whole = end_row(s, count, end, -INFINITY);
-        const float factor = h->scale, largest = row_max(s, whole) * factor;
-        for (int64_t j = 0; j < whole; j++)
-            s[j] = ls_exp_element(s[j] * factor - largest);
-        const float sum = row_sum(s, whole);
-        inverse[i] = 1 / sum;
-        sums[first + i] = largest + (float)ls_log_element(sum);
+        float *s = h->scores + i * h->row;
+        largest[i] = row_max(s, end_row(s, first + i + 1, end, -INFINITY)) * factor;
     }
+    for (int64_t i = 0; i < queries; i++) {
+        float *restrict s = h->scores + i * h->row;
+        for (int64_t j = 0; j < ls_vector_pad(first + i + 1); j++)
+            s[j] = ls_exp_element(s[j] * factor - largest[i]);
+    }
+    for (int64_t i = 0; i < queries; i++)
+        sum[i] = row_sum(h->scores + i * h->row, ls_vector_pad(first + i + 1));
+    for (int64_t i = 0; i < queries; i++)
+        sums[first + i] = largest[i] + (float)ls_log_element(sum[i]);
     const ls_gemm_args gemm = {
         .m = queries, .n = h->d, .k = end, .a = h->scores, .b = h->rows, .c = y + first * h->C};
     product_of_parts(h, &gemm, h->row, h->d, h->C, NULL);
     for (int64_t i = 0; i < queries; i++)
-        scale(y + (first + i) * h->C, inverse[i], h->d);
+        scale(y + (first + i) * h->C, 1 / sum[i], h->d);
 }
 
 static void attention(const ls_attention_forward_args *a, int64_t first, int64_t last,
@@ -277,17 +307,20 @@ static float dot_product(const float *a, const float *b, int64_t count)
 static void attend_back(const attention_head *h, int64_t first, int64_t end, const float *y,
                         const float *dy, const float *sums, float *dq)
 {
+    float of_y[LS_VECTOR_ATTENTION_BLOCK];
     const int64_t queries = end - first, C = h->C;
     const float *back = dy + first * C, *q = h->q + first * 3 * C;
     pairs(h, queries, end, q, 3 * C, false, h->scores);
     pairs(h, queries, end, back, C, true, h->more);
     for (int64_t i = 0; i < queries; i++) {
+        end_row(h->scores + i * h->row, first + i + 1, end, -INFINITY);
+        end_row(h->more + i * h->row, first + i + 1, end, 0);
+        of_y[i] = dot_product(back + i * C, y + (first + i) * C, h->d);
+    }
+    for (int64_t i = 0; i < queries; i++) {
         float *restrict s = h->scores + i * h->row, *restrict g = h->more + i * h->row;
-        const int64_t count = first + i + 1, whole = end_row(s, count, end, -INFINITY);
-        const float e = dot_product(back + i * C, y + (first + i) * C, h->d);
-        const float sum = sums[first + i], factor = h->scale;
-        end_row(g, count, end, 0);
-        for (int64_t j = 0; j < whole; j++) {
+        const float e = of_y[i], sum = sums[first + i], factor = h->scale;
+        for (int64_t j = 0; j < ls_vector_pad(first + i + 1); j++) {
             s[j] = ls_exp_element(s[j] * factor - sum);
             g[j] = s[j] * (g[j] - e) * factor;
         }

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A net's memory. Every node has an output buffer and, if a gradient must reach it, a gradient
+ * buffer, which other nodes' gradients have before and after it: a step that writes what the caches
+ * still hold is faster. If a ReLU is the only user of a layer's output, that layer applies it in
+ * its buffer if it can; the layer after it applies the mask if it can. Forks and joins
+ * (graph_split.h) have memory of other nodes: a join the output of its first input, which has the
+ * join's gradient, as all its inputs have; a fork its input's output and gradient. Of a fork's
+ * users the first computes its gradient there, and all others theirs into scratch. Blocks of one
+ * sequence write theirs to the same memory, each to its positions.
+ */
+#include "common/base/grow.h"
+#include "common/nn/net_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Plan: what is fused, what needs a gradient --------------------------------------------- */
+
+static void plan_fusions(const ls_graph *graph, net_node *nodes)
+{
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        nodes[n].last_use = -1;
+        nodes[n].wants_gradient = node->variable_count > 0 || node->border_gradient;
+        nodes[n].is_fork = node->layer == &ls_layer_fork;
+        nodes[n].is_join = node->layer == &ls_layer_join;
+        for (int i = 0; i < node->input_count; i++) {
+            net_node *input = &nodes[node->inputs[i]];
+            if (!input->is_fork || input->last_use < 0)
+                input->last_use = n;
+            input->joined = nodes[n].is_join;
+            nodes[n].wants_gradient |= input->wants_gradient;
+        }
+        if (strcmp(node->layer->name, "relu") == 0) {
+            const ls_node *before = &graph->nodes[node->inputs[0]];
+            nodes[n].fused_forward =
+                before->layer->fuses_relu && before->uses == 1 && !before->exported;
+            nodes[n].masked_before = nodes[n].fused_forward && before->layer->masks_relu;
+        }
+    }
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *user = nodes[n].last_use >= 0 ? &graph->nodes[nodes[n].last_use] : NULL;
+        nodes[n].fused_backward = nodes[n].masked_before;
+        if (graph->nodes[n]
+                .exported) { /* its last use is on another place, whose gradient comes first */
+            nodes[n].last_use = -1;
+            continue;
+        }
+        nodes[n].fused_backward |= nodes[n].fused_forward && graph->nodes[n].uses == 1 &&
+                                   user->layer->fuses_relu_mask && user->inputs[0] == n;
+    }
+}
+
+static bool has_gradient(const net_node *my)
+{
+    return my->wants_gradient && !my->fused_forward && !my->is_fork && !my->joined;
+}
+
+/* Whether a node computes its input's gradient into scratch: another use wrote it first. */
+static bool has_scratch(const ls_graph *graph, const net_node *nodes, int n, int i)
+{
+    const ls_node *node = &graph->nodes[n];
+    return nodes[node->inputs[i]].wants_gradient && nodes[node->inputs[i]].last_use != n &&
+           !node->layer->writes_part;
+}
+
+/* The node whose gradient buffer node n has: its own, or that of what it is fused into. */
+static int gradient_of(const ls_graph *graph, const net_node *nodes, int n)
+{
+    while (nodes[n].fused_forward)
+        n = graph->nodes[n].inputs[0];
+    return n;
+}
+
+/* Which gradients are in use only from their node's last use to the node itself in backward, and
+ * which scratch only in its node's: not what other places or slices read or write, nor a loss. */
+static void plan_passing(const ls_graph *graph, net_node *nodes)
+{
+    for (int n = 0; n < graph->count; n++)
+        nodes[n].passing = has_gradient(&nodes[n]) && nodes[n].last_use >= 0 && !nodes[n].is_join &&
+                           !graph->nodes[n].border_gradient;
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        const bool plain = node->layer->role == LS_LAYER_COMPUTE && !nodes[n].is_fork &&
+                           !nodes[n].is_join && !node->layer->writes_part;
+        const bool seen = nodes[n].fused_forward && nodes[n].last_use < 0; /* by another place */
+        nodes[n].scratch_passing = plain && !nodes[n].fused_forward;
+        for (int i = 0; i < node->input_count; i++) {
+            if (!plain || seen)
+                nodes[gradient_of(graph, nodes, node->inputs[i])].passing = false;
+            if (nodes[node->inputs[i]].is_fork)
+                nodes[n].scratch_passing = false;
+        }
+    }
+}
+
+void ls_net_plan(const ls_graph *graph, net_node *nodes)
+{
+    plan_fusions(graph, nodes);
+    plan_passing(graph, nodes);
+}
+
+/* Elements of all variables of a node, which are contiguous. */
+static size_t count_variables(const ls_graph *graph, const ls_node *node)
+{
+    const ls_variable *first = &graph->variables.items[node->variables[0]];
+    const ls_variable *last = &graph->variables.items[node->variables[node->variable_count - 1]];
+    return last->offset + last->count - first->offset;
+}
+
+typedef struct net_sizes {
+    size_t activations, shared;
+} net_sizes;
+
+/* Calls take(context, use, bytes, where) for each buffer of the plan. */
+typedef ls_status (*take_memory)(void *context, ls_memory_use use, size_t bytes, void **where);
+
+/* Memory that gradients have in turn: as of one size is free again, the next has it. */
+typedef struct net_pool {
+    take_memory take;
+    void *context;
+    struct net_pooled {
+        size_t bytes;
+        void *memory;
+        const void *user; /* NULL: free */
+    } * items;
+    size_t count;
+} net_pool;
+
+static ls_status pool_take(net_pool *pool, size_t bytes, void **where)
+{
+    size_t i = 0;
+    while (i < pool->count && (pool->items[i].user || pool->items[i].bytes != bytes))
+        i++;
+    if (i == pool->count) {
+        LS_TRY(ls_grow("net", &pool->items, pool->count, sizeof *pool->items));
+        pool->items[i] = (struct net_pooled){.bytes = bytes};
+        LS_TRY(pool->take(pool->context, LS_MEMORY_ACTIVATIONS, bytes, &pool->items[i].memory));
+        pool->count++;
+    }
+    pool->items[i].user = where;
+    *where = pool->items[i].memory;
+    return LS_OK;
+}
+
+static void pool_give(net_pool *pool, void *const *where)
+{
+    for (size_t i = 0; i < pool->count; i++)
+        if (pool->items[i].user == where)
+            pool->items[i].user = NULL;
+}
+
+/* Backward's order: a node's gradient is in use from its last use on, which writes it, to the node
+ * itself. */
+static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, size_t real,
+                                net_pool *pool)
+{
+    const ls_graph *graph = o->graph;
+    for (int n = graph->count - 1; n >= 0; n--) {
+        net_node *my = &nodes[n];
+        const ls_node *node = &graph->nodes[n];
+        for (int i = 0; i < node->input_count && !my->fused_forward; i++) {
+            const int whose = gradient_of(graph, nodes, node->inputs[i]);
+            const size_t bytes = node_bytes(graph, node->inputs[i], real, o->rows);
+            if (nodes[whose].passing && nodes[node->inputs[i]].last_use == n)
+                LS_TRY(pool_take(pool, bytes, &nodes[whose].gradient));
+            if (my->scratch_passing && has_scratch(graph, nodes, n, i))
+                LS_TRY(pool_take(pool, bytes, &my->input_scratch[i]));
+        }
+        for (int i = 0; i < node->input_count; i++)
+            if (my->scratch_passing)
+                pool_give(pool, &my->input_scratch[i]);
+        if (my->passing)
+            pool_give(pool, &my->gradient);
+    }
+    return LS_OK;
+}
+
+static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **target,
+                             take_memory take, void *context)
+{
+    const ls_graph *graph = o->graph;
+    size_t real = o->kernels ? o->kernels->table->real_bytes : sizeof(float);
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        net_node *my = &nodes[n];
+        size_t bytes = node_bytes(graph, n, real, o->rows);
+        if (node->layer->role == LS_LAYER_LOSS) {
+            size_t row = node->layer->integer_target
+                             ? (size_t)ls_shape_positions(&node->shape) * sizeof(int32_t)
+                             : (size_t)ls_shape_elements(&node->shape) * real;
+            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, (size_t)o->rows * row, target));
+            if (node->layer->kept_bytes)
+                LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(graph, n, real, o->rows),
+                            &my->kept));
+            continue;
+        }
+        if (!my->fused_forward && !my->is_fork && !my->is_join)
+            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->output));
+        if (node->layer->kept_bytes && (!(my->is_fork || my->is_join) || graph->slices.order))
+            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(graph, n, real, o->rows),
+                        &my->kept));
+        if (!o->gradients)
+            continue;
+        if (has_gradient(my) && !my->passing)
+            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->gradient));
+        for (int i = 0; i < node->input_count; i++)
+            if (has_scratch(graph, nodes, n, i) && !my->scratch_passing)
+                LS_TRY(take(context, LS_MEMORY_ACTIVATIONS,
+                            node_bytes(graph, node->inputs[i], real, o->rows),
+                            &my->input_scratch[i]));
+        if (node->variable_count && node->shares >= 0)
+            LS_TRY(take(context, LS_MEMORY_WORKSPACE, count_variables(graph, node) * real,
+                        &my->shared_gradient));
+    }
+    if (!o->gradients)
+        return LS_OK;
+    net_pool pool = {.take = take, .context = context};
+    const ls_status status = pass_gradients(o, nodes, real, &pool);
+    free(pool.items);
+    return status;
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+ls_status ls_net_allocate(void *context, ls_memory_use use, size_t bytes, void **where)
+{
+    ls_net *net = context;
+    LS_TRY(ls_grow("net", &net->memory, net->memory_count, sizeof *net->memory));
+    LS_TRY(ls_device_allocate(net->options.kernels->device, use, bytes, where));
+    net->memory[net->memory_count++] = *where;
+    return LS_OK;
+}
+
+/* Borrows the other net's buffers: the same graph, at least as many rows. */
+static void borrow(ls_net *net, const ls_net *other)
+{
+    for (int n = 0; n < net->options.graph->count; n++) {
+        net_node *my = &net->nodes[n];
+        const net_node *theirs = &other->nodes[n];
+        my->output = theirs->output;
+        my->gradient = theirs->gradient;
+        my->kept = theirs->kept;
+        memcpy(my->input_scratch, theirs->input_scratch, sizeof my->input_scratch);
+        my->shared_gradient = theirs->shared_gradient;
+    }
+    net->target = other->target;
+}
+
+ls_status ls_net_take_buffers(ls_net *net)
+{
+    const ls_net_options *o = &net->options;
+    if (o->memory_of)
+        borrow(net, o->memory_of);
+    else
+        LS_TRY(each_buffer(o, net->nodes, &net->target, ls_net_allocate, net));
+    for (int n = 0; n < o->graph->count; n++) {
+        net_node *my = &net->nodes[n];
+        const ls_node *node = graph_node(net, n);
+        const net_node *input = node->input_count ? &net->nodes[node->inputs[0]] : NULL;
+        if (my->fused_forward || my->is_fork || my->is_join)
+            my->output = input->output;
+        if (my->fused_forward || my->is_fork)
+            my->gradient = my->input_scratch[0] ? my->input_scratch[0] : input->gradient;
+        for (int i = 0; i < node->input_count && my->is_join; i++)
+            net->nodes[node->inputs[i]].gradient = my->gradient;
+    }
+    return LS_OK;
+}
+
+/* ---- The ledger's formula ------------------------------------------------------------------- */
+
+static ls_status count_bytes(void *context, ls_memory_use use, size_t bytes, void **where)
+{
+    net_sizes *sizes = context;
+    *(use == LS_MEMORY_ACTIVATIONS ? &sizes->activations : &sizes->shared) += bytes;
+    *where = NULL;
+    return LS_OK;
+}
+
+static net_sizes count_sizes(const ls_graph *graph, size_t real_bytes, int64_t rows)
+{
+    net_sizes sizes = {0};
+    net_node *nodes = calloc((size_t)graph->count, sizeof *nodes);
+    if (!nodes)
+        return sizes;
+    ls_net_plan(graph, nodes);
+    const ls_kernel_table table = {.real_bytes = real_bytes};
+    ls_kernels kernels = {.table = &table};
+    const ls_net_options options = {
+        .graph = graph, .kernels = &kernels, .rows = rows, .gradients = &sizes};
+    void *target;
+    ls_status_free(each_buffer(&options, nodes, &target, count_bytes, &sizes));
+    free(nodes);
+    return sizes;
+}
+
+size_t ls_net_activation_bytes(const ls_graph *graph, size_t real_bytes, int64_t rows)
+{
+    return count_sizes(graph, real_bytes, rows).activations;
+}
+
+size_t ls_net_shared_bytes(const ls_graph *graph, size_t real_bytes)
+{
+    return count_sizes(graph, real_bytes, 0).shared;
+}

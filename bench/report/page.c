@@ -386,9 +386,14 @@ static void put_all(ls_sheet *to, const ls_page *page)
                       json_string_value(json_array_get(page->left_out, i)));
     ls_sheet_plain(to,
                    "</ul></details><h2>Repeat and cite</h2><p>Each row has its command. <a "
-                   "href=\"report.yaml\">"
-                   "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
-                   "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
+                   "href=\"report.yaml\">The plan that repeats them all</a>, <a "
+                   "href=\"rows.jsonl\">the rows</a>, <a href=\"report.bib\">BibTeX</a>. In this "
+                   "folder, to run it again and compare both:</p><pre>",
+                   "\n## Repeat and cite\n\n[The plan that repeats the rows](report.yaml), [the "
+                   "rows](rows.jsonl), [BibTeX](report.bib). In this folder, to run it again and "
+                   "compare both:\n\n");
+    ls_page_repeat(to->stream, page->rows, html ? "" : "    ");
+    ls_sheet_plain(to, "</pre>\n", "");
 }
 
 ls_status ls_page_html(FILE *stream, void *page)

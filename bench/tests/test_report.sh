@@ -429,23 +429,43 @@ expect "its writer was not disturbed" wait "$writer"
 
 # The plan recreates these rows: with both, --resume has nothing left to do.
 run_again() {
-    "$LOCKSTEP" run --model poly --steps 4 --warmup 1 --blocks 1 --gate-steps 2 --results again.db --quiet "$@" >/dev/null
+    "$LOCKSTEP" run --model poly --steps 4 --warmup 1 --blocks 1 --gate-steps 2 --results again.db --label again --quiet \
+        "$@" >/dev/null
 }
 run_again --strategy mirrored,towers --devices 1,2 --scaling weak
 run_again --strategy ps --devices 2 --ps-mode ssp --ps-staleness 3
 run_again --strategy mirrored --devices 2 --ranks 2 --reduce exact --micro-shards 8
-run_again --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5 --label 'one, "other"'
+run_again --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5
 report --results again.db
-lockstep run --plan page/report.yaml --resume --results again.db
+lockstep run --plan page/report.yaml --label again --resume --results again.db
 expect "report.yaml is the rows' cases" grep -q "7 of 7 cases have their row in again.db already; 0 left" err
 expect "report.bib names version and commit" grep -q "Report of 7 rows by Lockstep" page/report.bib
+lockstep_ok results list --results again.db --format jsonl
+expect "rows.jsonl is the rows" cmp -s page/rows.jsonl out
+# The commands that the page prints, in its folder: the rows that they make are told from the first ones.
+"$LOCKSTEP" run --model poly --steps 4 --warmup 1 --blocks 2 --strategy single,towers --label again --results loop.db --quiet >/dev/null
+report --results loop.db
+for file in report.md index.html report.yaml; do
+    expect "$file has the commands" [ "$(grep -c 'lockstep .*rows.jsonl\|lockstep run .*report.yaml' page/$file)" -eq 3 ]
+done
+sed -n 's/^#   lockstep //p' page/report.yaml >loop
+while read -r -u 3 -a words; do
+    (cd page && code=0 && { "$LOCKSTEP" "${words[@]}" </dev/null >out 2>err || code=$?; } && echo "${words[0]} $code $(wc -l <err)") >>codes
+done 3<loop
+expect "they run, and nothing is to say" eval 'grep -qx "run 0 0" codes && grep -qx "report [03] [01]" codes && grep -q "^regress [014] 0" codes'
+expect "each case side by side" [ "$(grep -cE '^\|  \| again-2 \| 1 ' page/again-2/report.md)" -eq 2 ]
+expect "the folder stands for its rows" lockstep_ok results import page --results folder.db
+lockstep regress page page/again-2.db
+expect "and is compared" [ "$(grep -cE '(same|cannot tell|faster|slower)' out)" -ge 2 ]
+lockstep report --results page --where strategy=towers --out page
+expect "rows are not lost" eval '[ "$code" -eq 2 ] && one_line "page: has the rows that are read, of which 1 would be lost"'
 # Of rows of ranks with their baseline and label, too.
 of_ranks() { "$launcher" 2 "$LOCKSTEP" run --results "$@" --quiet >/dev/null; }
 cases_of() { "$LOCKSTEP" results list --results "$1" --columns strategy,devices,case.ranks,case.comm,steps,label | sort; }
 of_ranks ranks.db --model poly --steps 4 --warmup 1 --blocks 1 --strategy mirrored --devices 1 --baseline --label 'a "b"'
 report --results ranks.db
-expect "the plan of ranks names its start" grep -q '^# .*: mpirun -n 2 lockstep run --plan report.yaml$' page/report.yaml
-expect "it runs there" of_ranks again-ranks.db --plan page/report.yaml
+expect "the plan of ranks names its start" grep -q '^# *mpirun -n 2 lockstep run --plan report.yaml ' page/report.yaml
+expect "it runs there" of_ranks again-ranks.db --plan page/report.yaml --label 'a "b"'
 expect "and makes the same cases" [ "$(cases_of ranks.db)" = "$(cases_of again-ranks.db)" ]
 expect "which are two" [ "$(cases_of ranks.db | grep -c 'a "b"')" -eq 2 ]
 if [ "$(id -u)" = 0 ]; then # root can write to any folder

@@ -243,13 +243,14 @@ done
 make_rows equal.jsonl equal
 report --results equal.jsonl
 expect "who is no better than another is not named alone" grep -qx \
-    '## mirrored, like towers, keeps 100% on 2 devices' page/report.md
+    '## mirrored keeps 100% on 2 devices (not told apart from towers)' page/report.md
 report --results equal.jsonl --where strategy=independent
 expect "nothing is told of a strategy that is no candidate but its speed" grep -qx \
     '# independent on 2 devices is the fastest: 32,000 samples/s' page/report.md
 make_rows noise.jsonl noise
 report --results noise.jsonl
-expect "nor who is within the noise" grep -qx '## mirrored, like towers, reaches 25,600 samples/s on 2 devices' page/report.md
+expect "nor who is within the noise" grep -qx \
+    '## mirrored reaches 25,600 samples/s on 2 devices (not told apart from towers)' page/report.md
 make_rows groups.jsonl groups
 report --results groups.jsonl
 expect "groups that make no picture take none's place" grep -q '^"mirrored",2,12800' page/throughput-strong.csv
@@ -263,6 +264,7 @@ make_rows repeats.jsonl repeats
 report --results repeats.jsonl
 expect "the median of repeats is told, and what their ranges hide" grep -qx \
     '# towers on 2 devices (15,273 samples/s, median of 2 rows) and mirrored on 2 devices cannot be told apart: their intervals overlap' page/report.md
+expect "all figures of a case are medians" grep -q '^| towers on 2 | 2 | 15,273 (14,545 to 16,000) | 4.2 | 1 | 1.91 | 95% |' page/report.md
 expect "as are their number and range" page '"mirrored on 2<td class=n data-h=\"rows\">5<td class=n data-h=\"samples/s\">12,308 (10,667 to 32,000)" in page'
 expect "and it is the one that is drawn" grep -q '^"compute","mirrored",3.9' page/waterfall.csv
 expect "of others it is said" grep -q '^- waterfall, step-times: rows of cases whose median row is shown: 5$' page/report.md
@@ -298,7 +300,23 @@ makes --results machines.jsonl --against provenance.host --out together
 expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/throughput-strong.csv
 [ -z "$gnuplot" ] || expect "which the picture says" grep -Eq ">several machines, commit.+c0ffee," together/index.html
 expect "with the ratio of times" grep -q "0.5 (0.493.*to.*0.507)" together/index.html
-expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) |" together/report.md
+expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) | differs |" together/report.md
+# One case several times: as fast as the first, not, with a wide interval, and with none.
+python3 - <<'EOF'
+import json
+first = json.loads(open("scaling.jsonl").readline())
+with open("verdicts.jsonl", "w") as stream:
+    for label, ms, half in (("a", 8.0, 0.01), ("b", 8.05, 0.01), ("c", 8.4, 0.01), ("d", 8.0, 0.2), ("e", 8.0, 0)):
+        step = {**first["time"]["step_ms"], "median": ms, "ci95": [ms * (1 - half), ms * (1 + half)]}
+        row = {**first, "id": label, "label": label, "time": {**first["time"], "step_ms": step, "samples_per_s": 64e3 / ms}}
+        row["result"] = {"status": "ok", "warnings": ["short", "noisy"] if half > 0.1 else ["short"]}
+        stream.write(json.dumps(row) + "\n")
+EOF
+makes --results verdicts.jsonl --against label --out verdicts
+expect "a ratio of times has its verdict" [ "$(sed -n 's/^|  | \([b-e]\) .*| \([a-z ]*\) |$/\1 \2/p' verdicts/report.md | paste -sd,)" = \
+    "b within the noise,c differs,d cannot tell,e cannot tell" ]
+makes --results verdicts.jsonl --where 'label~d' --against label --out verdicts
+expect "a noisy case is said to be" grep -q '^# single on 1 device (d) (noisy) is ' verdicts/report.md
 expect "no machine's ideal line is the other's" test -z "$(grep ideal together/throughput-strong.csv)"
 expect "which is said" grep -q '^- throughput-strong: ideal lines, as each value' together/report.md
 

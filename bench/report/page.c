@@ -407,13 +407,15 @@ static void put_all(ls_sheet *to, const ls_page *page)
     ls_sheet_plain(to,
                    "</ul></details><h2>Repeat and cite</h2><p>Each row has its command. <a "
                    "href=\"report.yaml\">The plan that repeats them all</a>, <a "
-                   "href=\"rows.jsonl\">the rows</a>, <a href=\"report.bib\">BibTeX</a>. In this "
-                   "folder, to run it again and compare both:</p><pre>",
+                   "href=\"rows.jsonl\">the rows</a>, <a href=\"report.bib\">BibTeX</a>.",
                    "\n## Repeat and cite\n\n[The plan that repeats the rows](report.yaml), [the "
-                   "rows](rows.jsonl), [BibTeX](report.bib). In this folder, to run it again and "
-                   "compare both:\n\n");
-    ls_page_repeat(to->stream, page->rows, html ? "" : "    ");
-    ls_sheet_plain(to, "</pre>\n", "");
+                   "rows](rows.jsonl), [BibTeX](report.bib).");
+    const bool can =
+        ls_page_repeat(to->stream, page->rows,
+                       html ? " In this folder, to run it again and compare both:</p><pre>"
+                            : " In this folder, to run it again and compare both:\n\n",
+                       html ? "" : "    ");
+    ls_sheet_plain(to, can ? "</pre>\n" : "</p>\n", can ? "" : "\n");
 }
 
 ls_status ls_page_html(FILE *stream, void *page)

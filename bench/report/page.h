@@ -27,9 +27,10 @@ ls_status ls_page_latex(FILE *stream, void *page);
 ls_status ls_page_plan(FILE *stream, void *page);
 ls_status ls_page_rows(FILE *stream, void *page);
 
-/** The commands that run the plan again in the report's folder and compare both, a line each that
- * begins with `before`; nothing if no row is of a case that a plan can have. */
-void ls_page_repeat(FILE *stream, const json_t *rows, const char *before);
+/** After `head`, the commands that run the plan again in the report's folder and compare both, a
+ * line each that begins with `before`. False, and writes nothing, if no row is of a case that a
+ * plan can have. */
+bool ls_page_repeat(FILE *stream, const json_t *rows, const char *head, const char *before);
 
 /** The data of a figure. */
 ls_status ls_page_csv(FILE *stream, void *figure);

@@ -200,15 +200,15 @@ static void name_again(const json_t *rows, char label[32])
     }
 }
 
-void ls_page_repeat(FILE *stream, const json_t *rows, const char *before)
+bool ls_page_repeat(FILE *stream, const json_t *rows, const char *head, const char *before)
 {
     char label[32];
     repeated made;
     json_auto_t *cases = cases_of(rows, &made);
     if (json_object_size(cases) == 0)
-        return;
+        return false;
     name_again(rows, label);
-    fputs(before, stream);
+    fprintf(stream, "%s%s", head, before);
     if (made.processes > 1)
         fprintf(stream, "mpirun -n %.0f ", made.processes);
     fprintf(stream,
@@ -217,6 +217,7 @@ void ls_page_repeat(FILE *stream, const json_t *rows, const char *before)
             " --results %s.db --against label --out %s\n"
             "%slockstep regress " LS_ROWS_NAME " %s.db\n",
             label, label, before, label, label, before, label);
+    return true;
 }
 
 ls_status ls_page_plan(FILE *stream, void *of)
@@ -231,8 +232,8 @@ ls_status ls_page_plan(FILE *stream, void *of)
         (void)line;
         blocks = ls_report_number(row, "case.blocks", blocks);
     }
-    fputs("# Makes the rows of this report again, and compares both:\n", stream);
-    ls_page_repeat(stream, page->rows, "#   ");
+    ls_page_repeat(stream, page->rows,
+                   "# Makes the rows of this report again, and compares both:\n", "#   ");
     if (made.others > made.alone)
         fprintf(stream, "# Not here: %zu rows of peers or micro, not ok, or of another version.\n",
                 made.others - made.alone);

@@ -355,6 +355,7 @@ fi
 report --results mixed.jsonl --where batch_global=2048
 expect "what a line mixes is said" grep -q '^- .*throughput-strong.*: rows of one line that differ in .*case.seed.*case.allreduce.*: 2$' page/report.md
 report --results mixed.jsonl --where op=allreduce
+expect "what no plan can have is not said to be repeated" eval '! grep -q "lockstep report\|run it again" page/report.{md,yaml} page/index.html'
 expect "with a link and without are two pictures" test -s page/bus-bandwidth-2.csv
 
 make_rows hostile.jsonl hostile

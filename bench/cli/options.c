@@ -148,6 +148,26 @@ static ls_status set_request(const ls_request_parsing *parsing, size_t index)
     return option->set(&setting);
 }
 
+/* Says which keys of the plan's cases the command line replaces: a line for each option. */
+static void tell_replaced(const ls_request_parsing *parsing)
+{
+    const ls_experiment_replaced *all = parsing->plan->replaced;
+    for (size_t i = 0; i < parsing->plan->replaced_count; i++) {
+        size_t before = 0, after = 0;
+        char more[48] = "";
+        for (size_t k = 0; k < parsing->plan->replaced_count; k++)
+            if (k != i && strcmp(all[k].option, all[i].option) == 0)
+                (*(k < i ? &before : &after))++;
+        if (before > 0)
+            continue;
+        if (after > 0)
+            snprintf(more, sizeof more, ", and %zu more", after);
+        ls_log_line(&parsing->request->log, LS_LOG_NORMAL,
+                    "plan: %s: the command line replaces this %s%s", all[i].origin, all[i].option,
+                    more);
+    }
+}
+
 static ls_status build_request(ls_request_parsing *parsing)
 {
     size_t count;
@@ -158,11 +178,7 @@ static ls_status build_request(ls_request_parsing *parsing)
     for (size_t i = 0; i < count; i++)
         if (parsing->set->given[i].count > 0)
             LS_TRY(set_request(parsing, i));
-    for (size_t i = 0; path && i < parsing->plan->replaced_count; i++) {
-        const ls_experiment_replaced *one = &parsing->plan->replaced[i];
-        ls_log_line(&parsing->request->log, LS_LOG_NORMAL,
-                    "plan: %s: the command line replaces this %s", one->origin, one->option);
-    }
+    tell_replaced(parsing);
     LS_TRY(check_conflicts(parsing));
     if (parsing->request->log.level == LS_LOG_QUIET)
         parsing->request->progress = 0;

@@ -22,7 +22,7 @@
 
 void ls_command_regress_help(FILE *stream)
 {
-    fputs("\nBASE, NEW: two programs, or two results files (.jsonl, .db).\n"
+    fputs("\nBASE, NEW: two programs, or two results files (.jsonl, .db, a report's DIR).\n"
           "Programs alternate, block by block; a block is PROGRAM run, with the options\n"
           "of `run` that are given here (lockstep run --help), including --plan.\n"
           "  regress --calibrate N PROGRAM [NEW]        frequency of each verdict\n"

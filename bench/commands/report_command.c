@@ -7,6 +7,7 @@
 #include "bench/results/results_verbs.h"
 #include "bench/output/row_filter.h"
 #include "bench/output/rows_file.h"
+#include "bench/output/whole_file.h"
 #include "bench/report/report.h"
 #include "common/base/escape.h"
 
@@ -19,7 +20,7 @@ typedef struct report_task {
     json_t *ids;   /* {id: true}: a row in two files counts once */
     json_t *rows;  /* by time */
     json_t *notes; /* what was not read, and why */
-    size_t read;
+    size_t read, left_out;
 } report_task;
 
 static const char *stamp_of(const json_t *row)
@@ -38,8 +39,10 @@ static ls_status take(void *context, int64_t number, const json_t *row)
     if (id && json_object_get(task->ids, id))
         return LS_OK;
     LS_TRY(ls_row_filter_holds(task->filter, row, &holds));
-    if (!holds || !ls_row_filter_mixes(task->filter, row))
+    if (!holds || !ls_row_filter_mixes(task->filter, row)) {
+        task->left_out++;
         return LS_OK;
+    }
     if (id)
         json_object_set_new(task->ids, id, json_true());
     size_t at = json_array_size(task->rows);
@@ -61,6 +64,27 @@ static ls_status read_files(const ls_option_set *set, report_task *task)
                 task->notes,
                 json_sprintf("the last line of %s, which is still being written", path));
     }
+    return LS_OK;
+}
+
+/* The folder's rows.jsonl becomes the rows shown: if they were read from there, none may be lost.
+ */
+static ls_status check_rows(const ls_option_set *set, const report_task *task, const char *out)
+{
+    const ls_option_given *given = ls_option_set_find(set, "results");
+    char *path;
+    bool same = false;
+    if (asprintf(&path, "%s/" LS_ROWS_NAME, out) < 0)
+        return ls_fail_memory("--out", strlen(out));
+    for (size_t i = 0; i < given->count; i++)
+        same |=
+            ls_same_file(given->values[i].text, path) || ls_same_file(given->values[i].text, out);
+    free(path);
+    if (same && task->left_out > 0)
+        return ls_fail(
+            LS_CODE_USAGE, "--out", out,
+            "has the rows that are read, of which %zu would be lost; give another folder",
+            task->left_out);
     return LS_OK;
 }
 
@@ -115,6 +139,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
             LS_CODE_MISSING, "report", where ? where : "results",
             "none of the %zu rows fits; lockstep run makes rows, --results FILE and --where choose",
             task->read);
+    LS_TRY(check_rows(set, task, options.out));
     LS_TRY(ls_report_write(task->rows, &options));
     ls_escape_put(ls_output(), options.out, SIZE_MAX, LS_ESCAPE_LINE);
     fputs("/index.html\n", ls_output());

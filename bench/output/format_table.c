@@ -14,15 +14,15 @@
 
 static const ls_column run_column[] = {
     {"step ms", MEDIAN, 7, true, LS_CELL_FIGURE, 0},
-    {"±", "time.step_ms", 5, true, LS_CELL_HALF, 3},
+    {"±", "time.step_ms", 5, true, LS_CELL_HALF, 2},
     {"samples/s", "time.samples_per_s", 9, true, LS_CELL_FIGURE, 5},
-    {"speed-up", "time.speedup", 8, true, LS_CELL_RATIO, 4},
-    {"eff", "time.efficiency", 4, true, LS_CELL_WHOLE, 6},
-    {"group", "time.group", 5, true, LS_CELL_TEXT, 2},
-    {"idle", "pipeline.bubble", 4, true, LS_CELL_WHOLE, 2},
-    {"if equal", "pipeline.bubble_equal", 8, true, LS_CELL_WHOLE, 2},
-    {"max lead", "lead.max", 8, true, LS_CELL_TEXT, 2},
-    {"mean stale", "staleness.mean", 10, true, LS_CELL_FIGURE, 2},
+    {"speed-up", "time.speedup", 8, true, LS_CELL_RATIO, 1}, /* of those who asked for a baseline */
+    {"eff", "time.efficiency", 4, true, LS_CELL_WHOLE, 3},
+    {"group", "time.group", 5, true, LS_CELL_TEXT, 6}, /* the lines below say it */
+    {"idle", "pipeline.bubble", 4, true, LS_CELL_WHOLE, 3},
+    {"if equal", "pipeline.bubble_equal", 8, true, LS_CELL_WHOLE, 4},
+    {"max lead", "lead.max", 8, true, LS_CELL_TEXT, 3},
+    {"mean stale", "staleness.mean", 10, true, LS_CELL_FIGURE, 3},
     {"loss", "train.loss_last", 7, true, LS_CELL_FIGURE, 9},
     {"accuracy", "train.accuracy", 8, true, LS_CELL_SHARE, 8},
     {"gate", "equivalence", 7, false, LS_CELL_GATE, 7},
@@ -330,10 +330,15 @@ void ls_table_flush(ls_writer *writer)
     const ls_columns columns = choose_rate(writer, columns_of(writer), room);
     ls_table *table = ls_table_make(&columns, differ, writer->swept, writer->kept);
     if (table) {
+        char *warnings =
+            ls_table_width(table) > writer->width ? ls_table_share_warnings(table) : NULL;
         ls_table_fit(table, writer->width);
         print_head(writer, table, shared);
         for (size_t i = 0; i < table->rows; i++)
             ls_table_row_print(writer, table, i);
+        if (warnings)
+            ls_text_wrap(writer->stream, warnings, 0, 0, writer->width);
+        free(warnings);
         note_dropped(writer, table);
     }
     ls_table_free(table);

@@ -31,6 +31,7 @@ typedef struct ls_ranked {
     const void *of;   /**< for the caller */
     ls_interval rate; /**< what `by` says */
     bool known;       /**< it has an interval */
+    bool noisy;       /**< for the caller: a row of it is */
     bool equal;       /**< its strategy is meant to compute what `single` does */
 } ls_ranked;
 

@@ -85,13 +85,14 @@ static ls_status read_results(const char *path, ls_row_visit visit, void *contex
 ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_row_visit visit,
                        void *context)
 {
-    char start[16] = "";
+    char start[16] = "", inside[4096];
     struct stat facts;
     const bool folder = stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-    FILE *stream = folder ? NULL : fopen(path, "rb");
+    snprintf(inside, sizeof inside, folder ? "%s/" LS_ROWS_NAME : "%s", path);
+    FILE *stream = fopen(inside, "rb");
     if (!stream)
         return ls_fail(LS_CODE_MISSING, what, path, "%s; give JSON lines or a results file",
-                       folder ? "is a folder" : strerror(errno));
+                       folder ? "is a folder without " LS_ROWS_NAME : strerror(errno));
     const bool database = fread(start, 1, sizeof start, stream) == sizeof start &&
                           memcmp(start, "SQLite format 3", sizeof start) == 0;
     rewind(stream);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rows file: JSON lines, as --format jsonl prints them, or a results database; the first bytes tell
- * which.
+ * which. A report's folder stands for the rows in it.
  */
 #pragma once
 
 #include "bench/output/results_db.h"
+
+#define LS_ROWS_NAME "rows.jsonl" /**< in a report's folder */
 
 /** Visits every row; a last line needs no line feed. LS_CODE_MISSING, about `what`, if the file
  * cannot be read, or a line (which it names) is not a row of this schema. So is the beginning of a

@@ -103,16 +103,20 @@ static void append(char *cell, const char *text)
     ls_escape_copy(cell + used, LS_CELL_SIZE - used, text, LS_ESCAPE_LINE);
 }
 
+/* The noise first: it says how far the figures are to be trusted, and the end may be cut. */
 static void write_status(const json_t *result, char *cell)
 {
     const char *status = json_string_value(json_object_get(result, "status"));
     const json_t *warnings = json_object_get(result, "warnings");
     append(cell, status);
-    for (size_t i = 0; i < json_array_size(warnings); i++) {
-        const char *warning = json_string_value(json_array_get(warnings, i));
-        append(cell, warning ? ", " : NULL); /* otherwise the row is foreign */
-        append(cell, warning);
-    }
+    for (int noise = 1; noise >= 0; noise--)
+        for (size_t i = 0; i < json_array_size(warnings); i++) {
+            const char *warning = json_string_value(json_array_get(warnings, i));
+            if (!warning || (strcmp(warning, "noisy") == 0) != noise) /* NULL: a foreign row */
+                continue;
+            append(cell, ", ");
+            append(cell, warning);
+        }
 }
 
 static void write_number(ls_cell kind, const json_t *value, char *cell)
@@ -222,6 +226,22 @@ bool ls_row_is_bad(const json_t *row)
 {
     const char *status = ls_row_text(row, "result", "status");
     return *status && strcmp(status, "ok") != 0;
+}
+
+bool ls_row_warns(const json_t *row, const char *warning)
+{
+    const json_t *warnings = json_object_get(json_object_get(row, "result"), "warnings");
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(warnings) && !found; i++) {
+        const char *here = json_string_value(json_array_get(warnings, i));
+        found = here && strcmp(here, warning) == 0;
+    }
+    return found;
+}
+
+bool ls_row_is_noisy(const json_t *row)
+{
+    return ls_row_warns(row, "noisy");
 }
 
 char *ls_text_shown(const char *text, ls_escape as)

@@ -172,6 +172,55 @@ static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
     return least;
 }
 
+/* Takes the part ", TEXT" out of a list, if it is there. */
+static void take_out(char *list, const char *text)
+{
+    const size_t length = strlen(text);
+    for (char *at = list; (at = strstr(at, ", ")); at += 2) {
+        char *end = at + 2 + length;
+        if (strncmp(at + 2, text, length) == 0 && (!*end || *end == ',')) {
+            memmove(at, end, strlen(end) + 1);
+            return;
+        }
+    }
+}
+
+/* Takes it out of all cells of the column, which may get narrower. */
+static void take_out_of_all(ls_table *table, ls_table_column *column, const char *warning)
+{
+    column->width = ls_text_width(column->is.title);
+    for (size_t r = 0; r < table->rows; r++) {
+        take_out(column->cell[r], warning);
+        const int width = ls_text_width(column->cell[r]);
+        column->width = width > column->width ? width : column->width;
+    }
+}
+
+char *ls_table_share_warnings(ls_table *table)
+{
+    const json_t *first = json_object_get(json_array_get(table->of, 0), "result");
+    const json_t *warnings = json_object_get(first, "warnings");
+    ls_table_column *status = NULL;
+    char *line = NULL;
+    for (size_t c = 0; c < table->count; c++)
+        status = table->column[c].is.cell == LS_CELL_STATUS ? &table->column[c] : status;
+    for (size_t i = 0; status && i < json_array_size(warnings); i++) {
+        const char *warning = json_string_value(json_array_get(warnings, i));
+        char *longer;
+        size_t r = 0;
+        while (warning && r < table->rows && ls_row_warns(json_array_get(table->of, r), warning))
+            r++;
+        if (!warning || r < table->rows ||
+            asprintf(&longer, "%s%s%s", line ? line : "each of these: ", line ? ", " : "",
+                     warning) < 0)
+            continue;
+        free(line);
+        line = longer;
+        take_out_of_all(table, status, warning);
+    }
+    return line;
+}
+
 /* Truncates the texts of a column; figures stay whole. */
 static void narrow(ls_table *table, ls_table_column *column, int width)
 {

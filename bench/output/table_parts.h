@@ -24,6 +24,8 @@ void ls_text_squeeze(char *text, int width);
 char *ls_row_reason(const json_t *row);
 
 bool ls_row_is_bad(const json_t *row); /**< its status is neither ok nor absent */
+bool ls_row_warns(const json_t *row, const char *warning);
+bool ls_row_is_noisy(const json_t *row); /**< it has that warning */
 
 /* ---- Options (table_options.c) --------------------------------------------------------------
  *
@@ -79,6 +81,10 @@ void ls_table_free(ls_table *table);
 
 /** Width of the shown columns, with a blank between them. */
 int ls_table_width(const ls_table *table);
+
+/** Takes the warnings that all rows have out of their status. A line that says them: "each of
+ * these: noisy, short", owned by the caller (free); NULL: there are none. */
+char *ls_table_share_warnings(ls_table *table);
 
 /** Hides columns until the others fit: empty ones, options that distinguish no cases, those whose
  * `drop` is above `kept`; with `all` the other options, too. */

@@ -25,6 +25,7 @@ static size_t read_times(const json_t *rows, ls_rank_by by, ls_ranked *out)
         if (again || ls_row_is_bad(row) || !(ls_row_number(row, "time.samples_per_s") > 0))
             continue;
         out[count].row = row;
+        out[count].noisy = ls_row_is_noisy(row);
         out[count].known = ls_rank_rate(row, by, &out[count].rate);
         count++;
     }
@@ -48,11 +49,17 @@ static void print_name(FILE *stream, const json_t *row, const json_t *fields)
     }
 }
 
+static void print_case(FILE *stream, const ls_ranked *one, const json_t *fields)
+{
+    print_name(stream, one->row, fields);
+    fputs(one->noisy ? " (noisy)" : "", stream);
+}
+
 static void print_names(FILE *stream, const ls_ranked *cases, size_t count, const json_t *fields)
 {
     for (size_t i = 0; i < count; i++) {
         fputs(i > 0 ? ", " : "", stream);
-        print_name(stream, cases[i].row, fields);
+        print_case(stream, &cases[i], fields);
     }
 }
 
@@ -61,7 +68,7 @@ static void print_rank(FILE *stream, const ls_ranked *cases, size_t count, const
 {
     const ls_ranked *best = &cases[0], *next = &cases[1];
     const size_t near = ls_rank_near(cases, count);
-    print_name(stream, best->row, fields);
+    print_case(stream, best, fields);
     if (near > 1) {
         fputs("; within the noise of it: ", stream);
         print_names(stream, cases + 1, near - 1, fields);
@@ -70,7 +77,7 @@ static void print_rank(FILE *stream, const ls_ranked *cases, size_t count, const
     const ls_interval ratio = ls_statistics_ratio(best->rate, next->rate);
     fprintf(stream, ", %.2f times as fast as the next (%.2f to %.2f), ", ratio.value, ratio.low,
             ratio.high);
-    print_name(stream, next->row, fields);
+    print_case(stream, next, fields);
 }
 
 /* Strategies that are not meant to be equal to `single`, with their rate over the fastest's. */
@@ -79,7 +86,7 @@ static void print_unequal(FILE *stream, const ls_ranked *cases, size_t count, do
 {
     for (size_t i = 0; i < count; i++) {
         fputs(i ? ", " : "; not meant to be equal to single, so not ranked: ", stream);
-        print_name(stream, cases[i].row, fields);
+        print_case(stream, &cases[i], fields);
         fprintf(stream, " (%.2f times as fast)", cases[i].rate.value / fastest);
     }
 }
@@ -123,8 +130,11 @@ static size_t fold(ls_ranked *cases, size_t count, const json_t *fields)
         const size_t repeats = json_array_size(indices);
         ls_ranked one = cases[json_integer_value(json_array_get(indices, 0))];
         (void)name;
-        for (size_t i = 0; rates && i < repeats; i++)
-            rates[i] = cases[json_integer_value(json_array_get(indices, i))].rate.value;
+        for (size_t i = 0; rates && i < repeats; i++) {
+            const ls_ranked *each = &cases[json_integer_value(json_array_get(indices, i))];
+            rates[i] = each->rate.value;
+            one.noisy |= each->noisy;
+        }
         if (rates && repeats > 1) {
             one.rate = ls_statistics_repeats(rates, repeats);
             one.known = true;
@@ -206,7 +216,7 @@ static char *rank_pool(const json_t *pool, const json_t *groups)
         if (ranked > 1)
             print_rank(stream, cases, ranked, fields);
         else if (known > 1)
-            print_name(stream, cases->row, fields);
+            print_case(stream, cases, fields);
         else
             fputs("cannot be told", stream);
         if (known > 1)

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Standard deviation of the logarithm of a median step between two times on one machine. */
 static const double drift = 0.01;
@@ -18,6 +19,9 @@ bool ls_regress_is_file(const char *path)
 {
     static const char *const endings[] = {".jsonl", ".db", ".json", ".sqlite"};
     const size_t length = strlen(path);
+    struct stat facts;
+    if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode)) /* of a report */
+        return true;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         const size_t n = strlen(endings[i]);
         if (length > n && strcmp(path + length - n, endings[i]) == 0)

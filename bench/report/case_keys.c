@@ -240,6 +240,21 @@ const json_t *ls_case_row(const json_t *one, ls_interval *rate)
     return ls_report_median(json_object_get(one, "rows"), rate);
 }
 
+double ls_case_figure(const json_t *one, const char *path)
+{
+    const json_t *rows = json_object_get(one, "rows");
+    double *values = calloc(json_array_size(rows) + 1, sizeof *values), middle = NAN;
+    size_t count = 0;
+    for (size_t i = 0; values && i < json_array_size(rows); i++) {
+        values[count] = ls_report_number(json_array_get(rows, i), path, NAN);
+        count += isnan(values[count]) ? 0 : 1;
+    }
+    if (count > 0)
+        middle = ls_statistics_repeats(values, count).value;
+    free(values);
+    return middle;
+}
+
 bool ls_case_rates(const json_t *one, const json_t *other, ls_interval *a, ls_interval *b)
 {
     const json_t *first = ls_case_row(one, a), *second = ls_case_row(other, b);

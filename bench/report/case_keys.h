@@ -96,6 +96,10 @@ json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, cons
 /** The row that represents such a case, and its rate; see ls_report_median. */
 const json_t *ls_case_row(const json_t *one, ls_interval *rate);
 
+/** The median of the number at a path over the case's rows, as that of the rate; NaN: none has it.
+ */
+double ls_case_figure(const json_t *one, const char *path);
+
 /** The same of two cases that are compared: if the steps of one are not alike, of both all samples
  * over the time. Whether that is so. */
 bool ls_case_rates(const json_t *one, const json_t *other, ls_interval *a, ls_interval *b);

@@ -139,16 +139,19 @@ static void draw(json_t *figure, const layout *all, size_t count)
 static json_t *title_of(const layout *all, size_t count)
 {
     const layout *least = all;
-    char step[48], held[48], its[48], title[3 * NAME + 200] = "", more[NAME + 128] = "";
+    char step[48], held[48], its[48], title[3 * NAME + 200] = "", more[NAME + 128] = "",
+                                                       near[NAME + 64] = "";
     for (size_t i = 1; i < count; i++)
         least = all[i].held < least->held ? &all[i] : least;
     const bool close = all[1].step.low > 0 && all[1].step.low <= all[0].step.high;
     ls_figure_value(all[0].step.value, "ms", step);
     ls_figure_value(least->held, "bytes", held);
-    ls_text_add(title, sizeof title, close ? "%s, like %s, is" : "%s is", all[0].name, all[1].name);
+    if (close)
+        ls_text_add(near, sizeof near, " (not told apart from %s)", all[1].name);
     if (least == all)
-        return json_sprintf("%s the fastest, %s, and holds least, %s", title, step, held);
-    ls_text_add(title, sizeof title, " fastest: %s", step);
+        return json_sprintf("%s is the fastest, %s%s, and holds least, %s", all[0].name, step, near,
+                            held);
+    ls_text_add(title, sizeof title, "%s is fastest: %s%s", all[0].name, step, near);
     ls_text_add(more, sizeof more, "; %s holds least: %s, %s", least->name, held,
                 ls_figure_value(least->step.value, "ms", its));
     const bool fits = strlen(title) + strlen(more) <= TITLE_MOST;

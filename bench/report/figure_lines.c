@@ -168,8 +168,9 @@ static json_t *phrase(const ls_line_kind *kind, const char *name, const reported
                                                          : json_sprintf(", %s %s", name, y);
 }
 
-/* "mirrored keeps 83% on 2 devices, towers 72%": the best candidate at the largest x, and the
- * second best there; one that cannot be distinguished from the best is "like" it. */
+/* "mirrored keeps 83% on 2 devices (not told apart from zero), towers 72%": the best candidate at
+ * the largest x, those that the error bars or equal figures do not tell from it, and the best of
+ * the others there. */
 static json_t *find_title(const json_t *figure, const ls_line_kind *kind)
 {
     const json_t *all = json_object_get(figure, "series");
@@ -178,7 +179,7 @@ static json_t *find_title(const json_t *figure, const ls_line_kind *kind)
     reported series[LS_SERIES_MOST + 2];
     const reported *best = series, *next = NULL, *like = NULL;
     size_t others = 0, same = 0, equal = 0;
-    char name[2 * LS_LABEL_SIZE] = "";
+    char near[LS_LABEL_SIZE + 64] = "";
     for (size_t i = 0, k; i < count; i++) {
         series[i] = report_of(json_array_get(all, i), kind, level);
         for (k = 0; k < 2 && fabs(series[i].key[k] - best->key[k]) <= 0;)
@@ -203,19 +204,17 @@ static json_t *find_title(const json_t *figure, const ls_line_kind *kind)
             next = one;
         }
     }
-    ls_text_add(name, sizeof name, "%s", equal && equal == others ? "every case" : best->name);
-    if (same == 1 && equal < others)
-        ls_text_add(name, sizeof name, ", like %s,", like->name);
-    else if (same > 0 && equal < others)
-        ls_text_add(name, sizeof name, ", like %zu others,", same);
-    json_t *said = phrase(kind, name, best, NULL);
-    json_t *more = next ? phrase(kind, next->name, next, best) : json_string("");
-    json_t *both = json_sprintf("%s%s", json_string_value(said), json_string_value(more));
-    if (json_string_length(both) > TITLE_MOST)
-        json_string_set(both, json_string_value(said));
-    json_decref(said);
-    json_decref(more);
-    return both;
+    const bool all_are = equal && equal == others;
+    if (same == 1 && !all_are)
+        ls_text_add(near, sizeof near, " (not told apart from %s)", like->name);
+    else if (same > 0 && !all_are)
+        ls_text_add(near, sizeof near, " (not told apart from %zu others)", same);
+    json_auto_t *said = phrase(kind, all_are ? "every case" : best->name, best, NULL);
+    json_auto_t *more = next ? phrase(kind, next->name, next, best) : json_string("");
+    const bool fits =
+        json_string_length(said) + strlen(near) + json_string_length(more) <= TITLE_MOST;
+    return json_sprintf("%s%s%s", json_string_value(said), near,
+                        fits ? json_string_value(more) : "");
 }
 
 /* Adds the line of ideal values: by formula, or without losses, as far as the other series come

@@ -113,7 +113,7 @@ static const json_t *widest_pool(const json_t *pools)
     return best;
 }
 
-/* "mirrored on 4 devices (VALUE)"; "" for NULL. */
+/* "mirrored on 4 devices (VALUE) (noisy)"; "" for NULL. */
 static char *name_of(const json_t *one, const json_t *differences, const char *against, char *out)
 {
     const json_t *row = ls_case_row(one, NULL);
@@ -124,6 +124,11 @@ static char *name_of(const json_t *one, const json_t *differences, const char *a
     ls_text_add(out, LS_LABEL_SIZE, " device%s", ls_report_devices(row) > 1 ? "s" : "");
     if (against)
         ls_text_add(out, LS_LABEL_SIZE, " (%s)", ls_report_text(row, against, value, sizeof value));
+    const json_t *rows = json_object_get(one, "rows");
+    size_t i = 0;
+    while (i < json_array_size(rows) && !ls_row_is_noisy(json_array_get(rows, i)))
+        i++;
+    ls_text_add(out, LS_LABEL_SIZE, i < json_array_size(rows) ? " (noisy)" : "");
     return out;
 }
 

@@ -119,12 +119,12 @@ static void put_finding(ls_sheet *to, const ls_page *page)
         ls_sheet_row(to, i == 0 ? "f" : "");
         put_case(to, one);
         put_rate(to, rate);
-        ls_sheet_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
+        ls_sheet_number(to, "%.4g", ls_case_figure(one, "time.step_ms.median"));
         put_rate(to, over ? (ls_interval){ls_figure_at(over, 0), ls_figure_at(over, 1),
                                           ls_figure_at(over, 2)}
                           : (ls_interval){NAN, 0, 0});
-        ls_sheet_number(to, "%.2f", ls_report_number(row, "time.speedup", NAN));
-        ls_sheet_number(to, "%.0f%%", 100 * ls_report_number(row, "time.efficiency", NAN));
+        ls_sheet_number(to, "%.2f", ls_case_figure(one, "time.speedup"));
+        ls_sheet_number(to, "%.0f%%", 100 * ls_case_figure(one, "time.efficiency"));
         ls_sheet_cell(to, ls_report_is_peer(row) ? "peer" : ls_gate_word(row), "");
         ls_sheet_row_end(to);
     }
@@ -132,6 +132,17 @@ static void put_finding(ls_sheet *to, const ls_page *page)
     to->stacked = NULL;
     snprintf(more, sizeof more, "And %zu slower cases.", json_array_size(cases) - CASES_MOST);
     ls_sheet_line(to, "p class=m", "", json_array_size(cases) > CASES_MOST ? more : NULL);
+}
+
+/* What a ratio of times says. */
+static const char *verdict_of(ls_interval ratio)
+{
+    static const double widest = 0.1;
+    if (ratio.low <= 0)
+        return "cannot tell";
+    if (ratio.low > 1 || ratio.high < 1)
+        return "differs";
+    return ratio.high - ratio.low > widest ? "cannot tell" : "within the noise";
 }
 
 static void put_ratios(ls_sheet *to, const ls_page *page)
@@ -144,24 +155,33 @@ static void put_ratios(ls_sheet *to, const ls_page *page)
     if (json_array_size(page->ratios) == 0)
         ls_sheet_line(to, "p", "", "No case has timed rows of two values.");
     else
-        ls_sheet_table(to, "Side by side", "case|value|rows|step ms|time over the first's");
+        ls_sheet_table(to, "Side by side", "case|value|rows|step ms|time over the first's|verdict");
     for (size_t i = 0; i < json_array_size(page->ratios); i++) {
         const json_t *one = json_array_get(page->ratios, i);
         const json_t *values = json_object_get(one, "values");
         for (size_t k = 0; k < json_array_size(values); k++) {
-            const json_t *value = json_array_get(values, k), *row = ls_case_row(value, NULL);
-            ls_interval a, b;
+            const json_t *value = json_array_get(values, k);
+            ls_interval a, b, ratio;
             ls_case_rates(json_array_get(values, 0), value, &a, &b);
             ls_sheet_row(to, "");
             ls_sheet_cell(to, k ? "" : ls_text_of(one, "case"), "");
             put_case(to, value);
-            ls_sheet_number(to, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
-            put_rate(to, k ? ls_report_ratio(a, b) : (ls_interval){1, 0, 0});
+            ratio = k ? ls_report_ratio(a, b) : (ls_interval){1, 0, 0};
+            ls_sheet_number(to, "%.4g", ls_case_figure(value, "time.step_ms.median"));
+            put_rate(to, ratio);
+            ls_sheet_cell(to, k ? verdict_of(ratio) : "", "");
             ls_sheet_row_end(to);
         }
     }
-    if (json_array_size(page->ratios) > 0)
-        ls_sheet_table_end(to);
+    if (json_array_size(page->ratios) == 0)
+        return;
+    ls_sheet_table_end(to);
+    ls_sheet_line(
+        to, "p", "",
+        "differs: 1 is outside of the ratio's interval; within the noise: it is inside, and "
+        "the interval is at most 10% wide; else it cannot be told. An interval covers the "
+        "time of its run, not how the machine drifts between two runs, often by 1%; lockstep "
+        "regress counts that.");
 }
 
 static void put_figure(ls_sheet *to, const json_t *figure)
@@ -386,9 +406,16 @@ static void put_all(ls_sheet *to, const ls_page *page)
                       json_string_value(json_array_get(page->left_out, i)));
     ls_sheet_plain(to,
                    "</ul></details><h2>Repeat and cite</h2><p>Each row has its command. <a "
-                   "href=\"report.yaml\">"
-                   "The plan that repeats them all</a>, <a href=\"report.bib\">BibTeX</a></p>\n",
-                   "\n[The plan that repeats the rows](report.yaml), [BibTeX](report.bib)\n");
+                   "href=\"report.yaml\">The plan that repeats them all</a>, <a "
+                   "href=\"rows.jsonl\">the rows</a>, <a href=\"report.bib\">BibTeX</a>.",
+                   "\n## Repeat and cite\n\n[The plan that repeats the rows](report.yaml), [the "
+                   "rows](rows.jsonl), [BibTeX](report.bib).");
+    const bool can =
+        ls_page_repeat(to->stream, page->rows,
+                       html ? " In this folder, to run it again and compare both:</p><pre>"
+                            : " In this folder, to run it again and compare both:\n\n",
+                       html ? "" : "    ");
+    ls_sheet_plain(to, can ? "</pre>\n" : "</p>\n", can ? "" : "\n");
 }
 
 ls_status ls_page_html(FILE *stream, void *page)

@@ -19,12 +19,18 @@ typedef struct ls_page {
 } ls_page;
 
 /** Files of an ls_page, as ls_whole_file writes them; of BibTeX, its first table for LaTeX, and the
- * plan (YAML) that makes its rows again: report_latex.c, report_plan.c. */
+ * plan (YAML) that makes its rows again, and these as JSON lines: report_latex.c, report_plan.c. */
 ls_status ls_page_html(FILE *stream, void *page);
 ls_status ls_page_markdown(FILE *stream, void *page);
 ls_status ls_page_bibliography(FILE *stream, void *page);
 ls_status ls_page_latex(FILE *stream, void *page);
 ls_status ls_page_plan(FILE *stream, void *page);
+ls_status ls_page_rows(FILE *stream, void *page);
+
+/** After `head`, the commands that run the plan again in the report's folder and compare both, a
+ * line each that begins with `before`. False, and writes nothing, if no row is of a case that a
+ * plan can have. */
+bool ls_page_repeat(FILE *stream, const json_t *rows, const char *head, const char *before);
 
 /** The data of a figure. */
 ls_status ls_page_csv(FILE *stream, void *figure);

@@ -6,6 +6,7 @@
  *   report.md   the same in short, for a pull request
  *   table.tex   its first table for LaTeX (booktabs)
  *   report.bib, report.yaml   how to cite the rows; a plan that makes them again
+ *   rows.jsonl  the rows
  *   NAME.svg, NAME.png, NAME.pdf, NAME.csv   each picture and its data; in PNG and PDF letters
  *               that usual fonts lack are written "\u65e5"
  *

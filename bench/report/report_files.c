@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Report; see report.h: creates the folder, draws the figures, and writes the files. */
+#include "bench/output/rows_file.h"
 #include "bench/output/whole_file.h"
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
@@ -34,12 +35,13 @@ static void clear_folder(const char *folder)
     free(page);
 }
 
-/* Writes a text into the folder. */
+/* Writes a text into the folder; `ending` NULL: the name has it. */
 static ls_status put(const ls_page *page, const char *name, const char *ending,
                      ls_status (*write)(FILE *stream, void *of), const void *of)
 {
     char *path;
-    if (asprintf(&path, "%s/%s.%s", page->options->out, name, ending) < 0)
+    if (asprintf(&path, "%s/%s%s%s", page->options->out, name, ending ? "." : "",
+                 ending ? ending : "") < 0)
         return ls_fail_memory("--out", strlen(name));
     ls_status status = ls_whole_file(path, write, (void *)(size_t)of);
     free(path);
@@ -65,6 +67,7 @@ static ls_status put_texts(const ls_page *page)
     LS_TRY(put(page, "report", "md", ls_page_markdown, page));
     LS_TRY(put(page, "report", "bib", ls_page_bibliography, page));
     LS_TRY(put(page, "report", "yaml", ls_page_plan, page));
+    LS_TRY(put(page, LS_ROWS_NAME, NULL, ls_page_rows, page));
     LS_TRY(put(page, "table", "tex", ls_page_latex, page));
     for (size_t i = 0; i < json_array_size(page->figures); i++) {
         const json_t *figure = json_array_get(page->figures, i);

@@ -68,9 +68,9 @@ static void put_case(FILE *stream, const json_t *one)
     char value[48];
     put(stream, ls_text_of(one, "label"));
     fprintf(stream, " & %s", ls_figure_value(rate.value, "", value));
-    put_figure(stream, "%.4g", ls_report_number(row, "time.step_ms.median", NAN));
-    put_figure(stream, "%.2f", ls_report_number(row, "time.speedup", NAN));
-    put_figure(stream, "%.0f\\%%", 100 * ls_report_number(row, "time.efficiency", NAN));
+    put_figure(stream, "%.4g", ls_case_figure(one, "time.step_ms.median"));
+    put_figure(stream, "%.2f", ls_case_figure(one, "time.speedup"));
+    put_figure(stream, "%.0f\\%%", 100 * ls_case_figure(one, "time.efficiency"));
     fprintf(stream, " & %s \\\\\n", ls_report_is_peer(row) ? "peer" : ls_gate_word(row));
 }
 

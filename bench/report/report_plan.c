@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For citing a report and repeating its rows: BibTeX, and a plan (bench/cli/experiment.h) with each
- * case of the rows once. A field of `case` is the option of the same name; what a plan cannot
- * express (a launcher's ranks, micro, peers) is listed in comments.
+ * For repeating a report: its rows, a plan (bench/cli/experiment.h) with each case of them once,
+ * and the commands for both. A field of `case` is the option of the same name; a plan has no label,
+ * so that rows of another run can have one of their own; what it cannot express (a launcher's
+ * ranks, micro, peers) is listed in comments.
  */
 #include "bench/cli/options.h"
 #include "bench/cli/option_table.h"
+#include "bench/output/format.h"
 #include "bench/output/format_parts.h"
+#include "bench/output/rows_file.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/page.h"
 #include "bench/report/text.h"
@@ -66,8 +69,6 @@ static char *text_of(const json_t *row, const ls_option *option)
         return devices_of(row);
     if (strcmp(field, "batch") == 0)
         return batch_of(row);
-    if (strcmp(field, "label") == 0)
-        return ls_value_text(json_object_get(row, "label"));
     if (strcmp(field, "comm") == 0 || (strcmp(field, "ranks") == 0 && processes_of(row) > 1) ||
         (strcmp(field, "steps") == 0 && json_object_get(group, "epochs")))
         return NULL; /* auto, from a launcher, or derived */
@@ -178,6 +179,47 @@ static json_t *cases_of(const json_t *rows, repeated *out)
     return cases;
 }
 
+ls_status ls_page_rows(FILE *stream, void *of)
+{
+    const ls_page *page = of;
+    const ls_format *format;
+    LS_TRY(ls_format_find("jsonl", &format));
+    return ls_rows_write(format, NULL, page->rows, stream);
+}
+
+/* A label that no row has: "again", "again-2". */
+static void name_again(const json_t *rows, char label[32])
+{
+    size_t number = 1, i = 0;
+    snprintf(label, 32, "again");
+    while (i < json_array_size(rows)) {
+        if (strcmp(ls_text_of(json_array_get(rows, i++), "label"), label) != 0)
+            continue;
+        snprintf(label, 32, "again-%zu", ++number);
+        i = 0;
+    }
+}
+
+bool ls_page_repeat(FILE *stream, const json_t *rows, const char *head, const char *before)
+{
+    char label[32];
+    repeated made;
+    json_auto_t *cases = cases_of(rows, &made);
+    if (json_object_size(cases) == 0)
+        return false;
+    name_again(rows, label);
+    fprintf(stream, "%s%s", head, before);
+    if (made.processes > 1)
+        fprintf(stream, "mpirun -n %.0f ", made.processes);
+    fprintf(stream,
+            "lockstep run --plan report.yaml --label %s --results %s.db\n"
+            "%slockstep report --results " LS_ROWS_NAME
+            " --results %s.db --against label --out %s\n"
+            "%slockstep regress " LS_ROWS_NAME " %s.db\n",
+            label, label, before, label, label, before, label);
+    return true;
+}
+
 ls_status ls_page_plan(FILE *stream, void *of)
 {
     const ls_page *page = of;
@@ -190,11 +232,8 @@ ls_status ls_page_plan(FILE *stream, void *of)
         (void)line;
         blocks = ls_report_number(row, "case.blocks", blocks);
     }
-    fputs("# Makes the rows of this report again: ", stream);
-    if (made.processes > 1)
-        fprintf(stream, "mpirun -n %.0f ", made.processes);
-    fputs("lockstep run --plan report.yaml", stream);
-    fputc('\n', stream);
+    ls_page_repeat(stream, page->rows,
+                   "# Makes the rows of this report again, and compares both:\n", "#   ");
     if (made.others > made.alone)
         fprintf(stream, "# Not here: %zu rows of peers or micro, not ok, or of another version.\n",
                 made.others - made.alone);

@@ -243,13 +243,14 @@ done
 make_rows equal.jsonl equal
 report --results equal.jsonl
 expect "who is no better than another is not named alone" grep -qx \
-    '## mirrored, like towers, keeps 100% on 2 devices' page/report.md
+    '## mirrored keeps 100% on 2 devices (not told apart from towers)' page/report.md
 report --results equal.jsonl --where strategy=independent
 expect "nothing is told of a strategy that is no candidate but its speed" grep -qx \
     '# independent on 2 devices is the fastest: 32,000 samples/s' page/report.md
 make_rows noise.jsonl noise
 report --results noise.jsonl
-expect "nor who is within the noise" grep -qx '## mirrored, like towers, reaches 25,600 samples/s on 2 devices' page/report.md
+expect "nor who is within the noise" grep -qx \
+    '## mirrored reaches 25,600 samples/s on 2 devices (not told apart from towers)' page/report.md
 make_rows groups.jsonl groups
 report --results groups.jsonl
 expect "groups that make no picture take none's place" grep -q '^"mirrored",2,12800' page/throughput-strong.csv
@@ -263,6 +264,7 @@ make_rows repeats.jsonl repeats
 report --results repeats.jsonl
 expect "the median of repeats is told, and what their ranges hide" grep -qx \
     '# towers on 2 devices (15,273 samples/s, median of 2 rows) and mirrored on 2 devices cannot be told apart: their intervals overlap' page/report.md
+expect "all figures of a case are medians" grep -q '^| towers on 2 | 2 | 15,273 (14,545 to 16,000) | 4.2 | 1 | 1.91 | 95% |' page/report.md
 expect "as are their number and range" page '"mirrored on 2<td class=n data-h=\"rows\">5<td class=n data-h=\"samples/s\">12,308 (10,667 to 32,000)" in page'
 expect "and it is the one that is drawn" grep -q '^"compute","mirrored",3.9' page/waterfall.csv
 expect "of others it is said" grep -q '^- waterfall, step-times: rows of cases whose median row is shown: 5$' page/report.md
@@ -298,7 +300,23 @@ makes --results machines.jsonl --against provenance.host --out together
 expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/throughput-strong.csv
 [ -z "$gnuplot" ] || expect "which the picture says" grep -Eq ">several machines, commit.+c0ffee," together/index.html
 expect "with the ratio of times" grep -q "0.5 (0.493.*to.*0.507)" together/index.html
-expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) |" together/report.md
+expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) | differs |" together/report.md
+# One case several times: as fast as the first, not, with a wide interval, and with none.
+python3 - <<'EOF'
+import json
+first = json.loads(open("scaling.jsonl").readline())
+with open("verdicts.jsonl", "w") as stream:
+    for label, ms, half in (("a", 8.0, 0.01), ("b", 8.05, 0.01), ("c", 8.4, 0.01), ("d", 8.0, 0.2), ("e", 8.0, 0)):
+        step = {**first["time"]["step_ms"], "median": ms, "ci95": [ms * (1 - half), ms * (1 + half)]}
+        row = {**first, "id": label, "label": label, "time": {**first["time"], "step_ms": step, "samples_per_s": 64e3 / ms}}
+        row["result"] = {"status": "ok", "warnings": ["short", "noisy"] if half > 0.1 else ["short"]}
+        stream.write(json.dumps(row) + "\n")
+EOF
+makes --results verdicts.jsonl --against label --out verdicts
+expect "a ratio of times has its verdict" [ "$(sed -n 's/^|  | \([b-e]\) .*| \([a-z ]*\) |$/\1 \2/p' verdicts/report.md | paste -sd,)" = \
+    "b within the noise,c differs,d cannot tell,e cannot tell" ]
+makes --results verdicts.jsonl --where 'label~d' --against label --out verdicts
+expect "a noisy case is said to be" grep -q '^# single on 1 device (d) (noisy) is ' verdicts/report.md
 expect "no machine's ideal line is the other's" test -z "$(grep ideal together/throughput-strong.csv)"
 expect "which is said" grep -q '^- throughput-strong: ideal lines, as each value' together/report.md
 
@@ -337,6 +355,7 @@ fi
 report --results mixed.jsonl --where batch_global=2048
 expect "what a line mixes is said" grep -q '^- .*throughput-strong.*: rows of one line that differ in .*case.seed.*case.allreduce.*: 2$' page/report.md
 report --results mixed.jsonl --where op=allreduce
+expect "what no plan can have is not said to be repeated" eval '! grep -q "lockstep report\|run it again" page/report.{md,yaml} page/index.html'
 expect "with a link and without are two pictures" test -s page/bus-bandwidth-2.csv
 
 make_rows hostile.jsonl hostile
@@ -429,23 +448,43 @@ expect "its writer was not disturbed" wait "$writer"
 
 # The plan recreates these rows: with both, --resume has nothing left to do.
 run_again() {
-    "$LOCKSTEP" run --model poly --steps 4 --warmup 1 --blocks 1 --gate-steps 2 --results again.db --quiet "$@" >/dev/null
+    "$LOCKSTEP" run --model poly --steps 4 --warmup 1 --blocks 1 --gate-steps 2 --results again.db --label again --quiet \
+        "$@" >/dev/null
 }
 run_again --strategy mirrored,towers --devices 1,2 --scaling weak
 run_again --strategy ps --devices 2 --ps-mode ssp --ps-staleness 3
 run_again --strategy mirrored --devices 2 --ranks 2 --reduce exact --micro-shards 8
-run_again --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5 --label 'one, "other"'
+run_again --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5
 report --results again.db
-lockstep run --plan page/report.yaml --resume --results again.db
+lockstep run --plan page/report.yaml --label again --resume --results again.db
 expect "report.yaml is the rows' cases" grep -q "7 of 7 cases have their row in again.db already; 0 left" err
 expect "report.bib names version and commit" grep -q "Report of 7 rows by Lockstep" page/report.bib
+lockstep_ok results list --results again.db --format jsonl
+expect "rows.jsonl is the rows" cmp -s page/rows.jsonl out
+# The commands that the page prints, in its folder: the rows that they make are told from the first ones.
+"$LOCKSTEP" run --model poly --steps 4 --warmup 1 --blocks 2 --strategy single,towers --label again --results loop.db --quiet >/dev/null
+report --results loop.db
+for file in report.md index.html report.yaml; do
+    expect "$file has the commands" [ "$(grep -c 'lockstep .*rows.jsonl\|lockstep run .*report.yaml' page/$file)" -eq 3 ]
+done
+sed -n 's/^#   lockstep //p' page/report.yaml >loop
+while read -r -u 3 -a words; do
+    (cd page && code=0 && { "$LOCKSTEP" "${words[@]}" </dev/null >out 2>err || code=$?; } && echo "${words[0]} $code $(wc -l <err)") >>codes
+done 3<loop
+expect "they run, and nothing is to say" eval 'grep -qx "run 0 0" codes && grep -qx "report [03] [01]" codes && grep -q "^regress [014] 0" codes'
+expect "each case side by side" [ "$(grep -cE '^\|  \| again-2 \| 1 ' page/again-2/report.md)" -eq 2 ]
+expect "the folder stands for its rows" lockstep_ok results import page --results folder.db
+lockstep regress page page/again-2.db
+expect "and is compared" [ "$(grep -cE '(same|cannot tell|faster|slower)' out)" -ge 2 ]
+lockstep report --results page --where strategy=towers --out page
+expect "rows are not lost" eval '[ "$code" -eq 2 ] && one_line "page: has the rows that are read, of which 1 would be lost"'
 # Of rows of ranks with their baseline and label, too.
 of_ranks() { "$launcher" 2 "$LOCKSTEP" run --results "$@" --quiet >/dev/null; }
 cases_of() { "$LOCKSTEP" results list --results "$1" --columns strategy,devices,case.ranks,case.comm,steps,label | sort; }
 of_ranks ranks.db --model poly --steps 4 --warmup 1 --blocks 1 --strategy mirrored --devices 1 --baseline --label 'a "b"'
 report --results ranks.db
-expect "the plan of ranks names its start" grep -q '^# .*: mpirun -n 2 lockstep run --plan report.yaml$' page/report.yaml
-expect "it runs there" of_ranks again-ranks.db --plan page/report.yaml
+expect "the plan of ranks names its start" grep -q '^# *mpirun -n 2 lockstep run --plan report.yaml ' page/report.yaml
+expect "it runs there" of_ranks again-ranks.db --plan page/report.yaml --label 'a "b"'
 expect "and makes the same cases" [ "$(cases_of ranks.db)" = "$(cases_of again-ranks.db)" ]
 expect "which are two" [ "$(cases_of ranks.db | grep -c 'a "b"')" -eq 2 ]
 if [ "$(id -u)" = 0 ]; then # root can write to any folder

@@ -118,6 +118,8 @@ static void test_the_command_line_replaces(void **state)
          "plan: p.yaml:1:19: the command line replaces this batch"},
         {"defaults: {epochs: 2}\ncases: [{seed: 2, batch: 4}]\n", 1, 3,
          "plan: p.yaml:2:19: the command line replaces this batch"},
+        {"cases: [{seed: 2, batch: 4}, {seed: 4, batch: 4}, {seed: 5, batch: 5}]\n", 3, 3,
+         "plan: p.yaml:1:19: the command line replaces this batch, and 2 more\n"},
         {"cases: [{seed: [2, 4]}]\nexclude: [{batch: 3, seed: 4}]\n", 1, 3, NULL},
     };
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
@@ -131,6 +133,7 @@ static void test_the_command_line_replaces(void **state)
         if (plans[i].note ? !strstr(request->notes, plans[i].note)
                           : strstr(request->notes, "replaces") != NULL)
             fail_msg("the notes of %s are: %s", plans[i].text, request->notes);
+        assert_ptr_equal(strchr(request->notes, '\n'), strrchr(request->notes, '\n'));
         ls_request_free(request);
     }
     static const char *const twice[] = {"batch: 4\nbatch: 5\n", "cases: [{batch: 4, batch: 5}]\n",

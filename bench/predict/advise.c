@@ -292,95 +292,6 @@ static ls_status try_strategy(ls_advising *a, const ls_case *base)
     return LS_OK;
 }
 
-/* ---- The ranking ----------------------------------------------------------------------------- */
-
-static int by_rate(const void *x, const void *y)
-{
-    const ls_advised *a = x, *b = y;
-    return (a->samples_per_s < b->samples_per_s) - (a->samples_per_s > b->samples_per_s);
-}
-
-static void rank(ls_advice *advice)
-{
-    if (advice->count)
-        qsort(advice->ranking, advice->count, sizeof *advice->ranking, by_rate);
-}
-
-/* What playing changes: the mean ratio, the largest difference from it, the widest interval. */
-static void rate_others(ls_advice *advice)
-{
-    double sum = 0, count = 0, apart = 0, half = 0;
-    for (size_t i = 0; i < advice->count; i++) {
-        const ls_advised *one = &advice->ranking[i];
-        if (!one->played)
-            continue;
-        const double width = (one->ci95[1] - one->ci95[0]) / 2 / one->samples_per_s;
-        sum += one->samples_per_s / one->quick_per_s;
-        count++;
-        half = width > half ? width : half;
-    }
-    const double ratio = count > 0 ? sum / count : 1;
-    for (size_t i = 0; i < advice->count; i++) {
-        const ls_advised *one = &advice->ranking[i];
-        const double off = fabs(one->samples_per_s / (one->quick_per_s * ratio) - 1);
-        apart = one->played && off > apart ? off : apart;
-    }
-    for (size_t i = 0; i < advice->count; i++) {
-        ls_advised *one = &advice->ranking[i];
-        if (one->played)
-            continue;
-        one->samples_per_s = one->quick_per_s * ratio;
-        one->ci95[0] = one->samples_per_s * fmax(1 - apart - half, 0);
-        one->ci95[1] = one->samples_per_s * (1 + apart + half);
-    }
-}
-
-/* The best one that was not played, of the first `most`. */
-static size_t find_unplayed(const ls_advice *advice, size_t most)
-{
-    size_t i = 0;
-    while (i < advice->count && i < most && advice->ranking[i].played)
-        i++;
-    return i < advice->count && i < most ? i : SIZE_MAX;
-}
-
-static ls_status play_one(ls_advising *a, ls_advised *one)
-{
-    ls_predicted predicted;
-    ls_status refused;
-    ls_advising_show(a, one->config.strategy->name, one->options);
-    LS_TRY(ls_advising_predict(a, one, &predicted, &refused));
-    ls_predicted_close(&predicted);
-    one->played = true;
-    return refused;
-}
-
-/* Plays those that lead as `predict` does, until the first few are played, or `MOST` and the first.
- */
-static ls_status play_first(ls_advising *a, size_t first)
-{
-    enum { MOST = 12 };
-    ls_advice *out = a->out;
-    for (size_t i = 0; i < out->count; i++)
-        out->ranking[i].quick_per_s = out->ranking[i].samples_per_s;
-    size_t at = 0;
-    for (size_t plays = 0; at != SIZE_MAX && out->count; plays++) {
-        at = find_unplayed(out, plays < MOST ? first : 1);
-        if (at != SIZE_MAX)
-            LS_TRY(play_one(a, &out->ranking[at]));
-        rate_others(out);
-        rank(out);
-    }
-    return LS_OK;
-}
-
-static void find_ties(ls_advice *advice)
-{
-    while (advice->tied < advice->count &&
-           advice->ranking[advice->tied].ci95[1] >= advice->ranking[0].ci95[0])
-        advice->tied++;
-}
-
 /* ---- All ------------------------------------------------------------------------------------- */
 
 /* Quick: by formulas and medians, of few steps. */
@@ -437,11 +348,11 @@ static ls_status advise(ls_advising *a)
     LS_TRY(try_all(a));
     for (size_t i = 0; i < a->out->count; i++)
         a->out->ranking[i].played = !many;
-    rank(a->out);
+    ls_advising_rank(a->out);
     set_pace(a, false);
     if (many)
-        LS_TRY(play_first(a, PLAYED));
-    find_ties(a->out);
+        LS_TRY(ls_advising_play_first(a, PLAYED));
+    ls_advising_ties(a->out);
     LS_TRY(play_alone(a));
     set_pace(a, many);
     p->draws = 1;

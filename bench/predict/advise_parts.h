@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of advice: advise.c ranks, advise_breaks.c finds where the order changes. */
+/* Parts of advice: advise.c tries what there is, advise_rank.c
+ * ranks it, advise_breaks.c finds where the order changes. */
 #pragma once
 
 #include "bench/predict/advise.h"
@@ -31,6 +32,16 @@ ls_status ls_advising_set(ls_case *one, const char *name, const char *value);
 /** Predicts a case; *refused says why it cannot be. Close `predicted` if nothing fails. */
 ls_status ls_advising_predict(ls_advising *advising, ls_advised *one, ls_predicted *predicted,
                               ls_status *refused);
+
+/** Puts the ranking in order. */
+void ls_advising_rank(ls_advice *advice);
+
+/** Plays those that lead as `predict` does, until the `first` are played, or twelve and number 1;
+ * corrects the others by what that changes. */
+ls_status ls_advising_play_first(ls_advising *advising, size_t first);
+
+/** Sets how many cannot be told apart from number 1. */
+void ls_advising_ties(ls_advice *advice);
 
 /** Sets the advice's breaks, of a ranking that is complete. */
 ls_status ls_advising_breaks(ls_advising *advising);

@@ -91,6 +91,18 @@ static void take_steps(const ls_unrolled *u, const double *end_ns, size_t warmup
         step_ms[s] = (ends[warmup + s] - (warmup + s ? ends[warmup + s - 1] : 0)) * 1e-6;
 }
 
+/* What all devices did in the counted steps. */
+static double busy_of(const ls_play *play, size_t warmup)
+{
+    double ns = 0;
+    for (size_t n = 0; n < play->graph->count; n++) {
+        const ls_activity_node *node = &play->graph->nodes[n];
+        if (node->to < 0 && !node->rounds && node->step >= warmup)
+            ns += ls_play_amount(play, node);
+    }
+    return ns * 1e-6;
+}
+
 typedef struct play_room {
     double *end_ns, *factors, *ends, *sorted;
 } play_room;
@@ -116,6 +128,7 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
              room->factors);
         LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
         take_steps(u, room->end_ns, warmup, out->steps, room->ends, step_ms);
+        out->busy_ms += busy_of(play, warmup);
         for (size_t i = 0; i < out->steps; i++)
             if (!isfinite(step_ms[i]))
                 return ls_fail(LS_CODE_MISSING, "predict", "times",

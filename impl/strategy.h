@@ -86,13 +86,15 @@ struct ls_run_functions {
     /** Starts to record what each device's queues spend time on, for at most `steps` steps; 0 stops
      *  it. After sync. LS_CODE_MISSING if a device cannot. */
     ls_status (*profile)(ls_run *run, uint64_t steps);
-    /** What device `index` spent its time on while profiled, from its first operation to its last;
-     * all 0 if nothing on it trains, as on a server. */
-    ls_time_profile (*times)(const ls_run *run, size_t index);
-    /** The same for devices [devices], from `mark_ns` to `end_ns`: the begin and end of the steps
-     * by their records. A wait for another queue counts as what that queue did meanwhile:
-     * communication, copies, or else waiting (impl/step/blame.c). Time before a device's first
-     * operation is idle; time after its last one is waiting. */
+    /** What each of `steps` profiled steps went to, on devices [devices]; ends_ns [steps + 1]: the
+     * begin of the first, and the end of each, by their records. Waits for a peer and for another
+     * queue are waiting, as is time after a device's last operation; time before its first one is
+     * idle. All 0 if nothing on it trains, as on a server. */
+    ls_status (*times)(const ls_run *run, size_t devices, const uint64_t *ends_ns, size_t steps,
+                       ls_time_profile *out); /**< [steps, devices] */
+    /** The same for all steps at once, from `mark_ns` to `end_ns`, but a wait for another queue
+     * counts as what that queue did meanwhile: communication, copies, or else waiting
+     * (impl/step/blame.c). */
     ls_status (*parts)(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
                        ls_time_profile *out);
     /** The memory formula of device `index` of the job. */

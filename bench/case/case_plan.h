@@ -54,6 +54,9 @@ bool ls_plan_has_variable_device(const ls_plan_of_case *plan);
 /** Whether accuracy can be measured: the data have classes, and samples to test on. */
 bool ls_plan_tests(const ls_plan_of_case *plan);
 
+/** Whether its devices are the stages of one pipeline. */
+bool ls_plan_is_pipeline(const ls_plan_of_case *plan);
+
 /** Whether one of the case's devices can be made to hang: several CPU devices of this process
  *  alone. */
 bool ls_plan_can_hang(const ls_plan_of_case *plan);

@@ -52,6 +52,30 @@ static int devices_of_rank(const ls_session *session)
     return all / ranks > 0 ? all / ranks : 1;
 }
 
+/* Of a pipeline: for how much of the steps each stage waited, beside equal stages' share. */
+static void say_idle(const ls_log *log, const ls_session *session, const ls_whole_trace *whole)
+{
+    const ls_trace *t = &whole->trace;
+    const double all = (double)(whole->end_ns - whole->begin_ns);
+    const double p = ls_job_stages(&session->job), m = session->job.microbatches;
+    char text[512] = "";
+    for (size_t l = 0; l < t->lane_count && ls_plan_is_pipeline(session->plan); l++) {
+        uint64_t waited_ns = 0;
+        for (size_t i = whole->shown_first[l]; i < whole->shown_first[l + 1]; i++) {
+            const ls_shown *s = &whole->shown[i];
+            if (s->use == LS_TIME_WAIT || t->slices[s->slice].kind == LS_STRETCH_EVENT)
+                waited_ns += s->end_ns - s->begin_ns;
+        }
+        const size_t used = strlen(text);
+        if (t->lanes[l].main)
+            snprintf(text + used, sizeof text - used, "%s%s %.0f%%", used ? ", " : "",
+                     t->lanes[l].device, 100 * (double)waited_ns / all);
+    }
+    if (*text)
+        ls_log_line(log, LS_LOG_NORMAL, "idle: %s; with equal stages each %.0f%%", text,
+                    100 * (p - 1) / (m + p - 1));
+}
+
 static ls_status write_trace(const ls_workplace *workplace, const ls_session *session,
                              const ls_whole_trace *whole, double untraced_ms)
 {
@@ -68,6 +92,8 @@ static ls_status write_trace(const ls_workplace *workplace, const ls_session *se
         ls_log_line(&request->log, LS_LOG_NORMAL, "%llu steps, %zu slices, %zu messages: %s",
                     (unsigned long long)whole->steps, whole->shown_count, whole->flow_count,
                     request->out);
+    if (!status)
+        say_idle(&request->log, session, whole);
     return status;
 }
 

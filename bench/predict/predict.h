@@ -64,6 +64,7 @@ typedef struct ls_predicted {
     double *step_ms; /**< [draws, steps] counted steps */
     size_t draws, steps;
     double *median_ms;         /**< [draws] of each draw's steps */
+    double busy_ms;            /**< delays of all devices in all counted steps of all draws */
     size_t activities;         /**< delays and messages of all steps of a draw */
     ls_traffic sent, formula;  /**< of a step */
     ls_memory_ledger *ledgers; /**< [devices] */

@@ -91,6 +91,18 @@ static void take_steps(const ls_unrolled *u, const double *end_ns, size_t warmup
         step_ms[s] = (ends[warmup + s] - (warmup + s ? ends[warmup + s - 1] : 0)) * 1e-6;
 }
 
+/* What all devices did in the counted steps. */
+static double busy_of(const ls_play *play, size_t warmup)
+{
+    double ns = 0;
+    for (size_t n = 0; n < play->graph->count; n++) {
+        const ls_activity_node *node = &play->graph->nodes[n];
+        if (node->to < 0 && !node->rounds && node->step >= warmup)
+            ns += ls_play_amount(play, node);
+    }
+    return ns * 1e-6;
+}
+
 typedef struct play_room {
     double *end_ns, *factors, *ends, *sorted;
 } play_room;
@@ -141,8 +153,12 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
             draw(p, ls_predictor_durations(p, plan), play, plan->config->seed, first + d,
                  out->draws == 1, all, room->factors + d * play->factor_count);
         LS_TRY(ls_engine_play_all(p->engine, play, count, room->end_ns));
-        for (size_t d = 0; d < count; d++)
+        for (size_t d = 0; d < count; d++) {
+            ls_play its = *play;
+            its.factors += d * play->factor_count;
+            out->busy_ms += busy_of(&its, warmup);
             LS_TRY(take_draw(u, room->end_ns + d * u->graph.count, warmup, room, first + d, out));
+        }
     }
     return LS_OK;
 }

@@ -113,7 +113,7 @@ static double by_pieces(const ls_seen *s)
 
 static double by_stages(const ls_seen *s)
 {
-    return by_bubble(s) > 0 ? 0 : (s->bubble - s->equal) * s->step;
+    return by_bubble(s) > 0 ? 0 : (s->formula - s->equal) * s->step;
 }
 
 static double by_exact(const ls_seen *s)
@@ -172,11 +172,11 @@ static double by_batch(const ls_seen *s)
 
 /* ---- Where no cause is known: the largest part ----------------------------------------------- */
 
-/* All waiting; for towers and stages, what no other rule covers. */
+/* All waiting; for towers and stages, what no other rule covers, nor the schedule explains. */
 static double by_wait(const ls_seen *s)
 {
     const double known = s->has_holder ? waited_for_holder(s, s->copy + s->optimizer) : 0;
-    return s->bubble > 0 ? 0 : s->wait - known - by_rank(s);
+    return s->wait - known - by_rank(s) - s->formula * s->step;
 }
 
 static const char sent[] = "a step sends {Btraffic.bytes_sent} in {#traffic.messages_sent} "
@@ -199,9 +199,10 @@ static const rule causes[] = {
      "step, and products reach {%time.mfu} of the roof",
      "--pipeline-microbatches {#fewer}", 0},
     {"unequal stages", by_stages,
-     "stages are idle {%pipeline.bubble} of the time, and would be {%pipeline.bubble_equal} if "
-     "they "
-     "had equal work",
+     "stages are idle {%pipeline.bubble} of the time: the schedule gives "
+     "{%pipeline.bubble_formula} for their work, of "
+     "which the slowest has {pipeline.slowest_stage} times the mean, and would give "
+     "{%pipeline.bubble_equal} if it were equal",
      "--strategy mirrored: replicas have equal work", 0},
     {"parts of the model in turns", by_turns,
      "{#devices} devices have a part of the model each, and wait {%waits} of the step for the "

@@ -190,6 +190,7 @@ ls_seen ls_seen_look(const json_t *row)
                  .wanted = sum_of(json_object_get(from, "cores_per_device")),
                  .bubble = ls_row_number(row, "pipeline.bubble"),
                  .equal = ls_row_number(row, "pipeline.bubble_equal"),
+                 .formula = ls_row_number(row, "pipeline.bubble_formula"),
                  .exact_cost = ls_row_number(row, "time.exact_cost"),
                  .apart = json_is_false(json_object_get(c, "colocate_gradients")),
                  .crowded = json_is_true(json_object_get(from, "oversubscribed")),

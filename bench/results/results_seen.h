@@ -16,6 +16,7 @@ typedef struct ls_seen {
     double cores, wanted, each; /* existing cores; cores that all devices have; cores of one */
     double servers, busy;       /* parameter servers, and how busy the busiest is: 0..1 */
     double bubble, equal;       /* of a pipeline: share of the step; were its stages equal */
+    double formula;             /* and as the schedule has it for its stages' own times */
     double piece;               /* samples of a micro-batch; 0: it has none */
     double exact_cost;          /* exact mode over fast mode; 0: it is not exact */
     double state;      /* bytes of parameters, gradients, optimizer of the fullest device */

@@ -4,6 +4,7 @@
  * --all then all fields, group by group, one per line; or in a format. A nested
  * group, and each of several devices, gets a heading.
  */
+#include "bench/output/row_same.h"
 #include "bench/output/row_shares.h"
 #include "bench/output/table_parts.h"
 #include "bench/results/results_verbs.h"
@@ -119,9 +120,7 @@ static const line lines[] = {
       {"waiting ", "waterfall.wait_ms", LS_CELL_FIGURE, " ms"},
       {"optimizer ", "waterfall.optimizer_ms", LS_CELL_FIGURE, " ms"},
       {"harness ", "waterfall.harness_ms", LS_CELL_FIGURE, " ms"}}},
-    {"pipeline",
-     {{"idle ", "pipeline.bubble", LS_CELL_WHOLE, ""},
-      {"with equal stages ", "pipeline.bubble_equal", LS_CELL_WHOLE, ""}}},
+    {.name = "pipeline"}, /* print_pipeline */
     {"lead",
      {{"most ", "lead.max", LS_CELL_TEXT, " steps"},
       {"staleness ", "staleness.mean", LS_CELL_FIGURE, " updates"}}},
@@ -182,6 +181,30 @@ static void print_figures(const json_t *row, const line *of)
                      cell, one->after);
     }
     print_named(of->name, text);
+}
+
+/* The idle share, and what it comes from. */
+static void print_pipeline(const json_t *row)
+{
+    const double idle = ls_row_number(row, "pipeline.bubble");
+    const double equal = ls_row_number(row, "pipeline.bubble_equal");
+    const double formula = ls_row_number(row, "pipeline.bubble_formula");
+    const double slowest = ls_row_number(row, "pipeline.slowest_stage");
+    char text[256] = "";
+    if (equal > 0)
+        snprintf(text, sizeof text, "idle %.0f%%: %.0f%% with equal stages", 100 * idle,
+                 100 * equal);
+    size_t used = strlen(text);
+    if (slowest > 0 && formula > equal) {
+        snprintf(text + used, sizeof text - used,
+                 ", %.0f%% since the slowest works %.2f times the mean", 100 * (formula - equal),
+                 slowest);
+        used = strlen(text);
+    }
+    if (formula > 0 && idle - formula >= 0.005)
+        snprintf(text + used, sizeof text - used, ", %.0f%% waiting for cores and messages",
+                 100 * (idle - formula));
+    print_named("pipeline", text);
 }
 
 static void print_command(const json_t *row)
@@ -294,30 +317,117 @@ static ls_status print_saving(ls_results *results, const json_t *row)
     return LS_OK;
 }
 
-/* What limits the step, line by line, each wrapped below its first word. */
-static void print_bound(const json_t *row)
+/* ---- What limits the step -------------------------------------------------------------------- */
+
+/* An option with a value that is tried first, and what these rows say of it. */
+typedef struct tried {
+    const json_t *row;
+    char field[48], value[48]; /* of the case */
+    double longer;             /* step per sample over the row's, of the latest row that has it */
+    char id[64];
+} tried;
+
+/* Reads "Try --ps-servers 2: each has half". */
+static bool read_tried(const char *said, tried *out)
 {
-    char *bound = ls_results_bound(row), *rest = bound, *one;
+    if (sscanf(said, "Try --%47[a-z-] %47[^ :,]", out->field, out->value) != 2)
+        return false;
+    char *end = out->value + strlen(out->value) - 1;
+    if (*end == '.')
+        *end = 0;
+    for (char *c = out->field; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    if (strcmp(out->field, "batch") == 0)
+        strcpy(out->field, "batch_global");
+    if (strcmp(out->value, "yes") == 0 || strcmp(out->value, "no") == 0)
+        strcpy(out->value, *out->value == 'y' ? "true" : "false");
+    return json_object_get(json_object_get(out->row, "case"), out->field);
+}
+
+/* The row's case without the field, as a row. */
+static json_t *without(const json_t *row, const char *field)
+{
+    json_t *group = json_copy(json_object_get(row, "case"));
+    json_object_del(group, field);
+    if (strcmp(field, "batch_global") == 0)
+        json_object_del(group, "batch_per_device");
+    return json_pack("{s:o}", "case", group);
+}
+
+static ls_status look_at_tried(void *context, int64_t number, const json_t *row)
+{
+    tried *t = context;
+    ls_interval mine, its;
+    const json_t *value = json_object_get(json_object_get(row, "case"), t->field);
+    char *text = value ? ls_value_text(value) : NULL;
+    const bool has = text && strcmp(text, t->value) == 0;
+    json_auto_t *a = without(t->row, t->field), *b = without(row, t->field);
+    (void)number;
+    free(text);
+    if (!has || ls_row_is_bad(row) || ls_row_is_predicted(row) != ls_row_is_predicted(t->row) ||
+        !ls_row_same_case(a, b, LS_BUT_REPEATS, false) ||
+        ls_row_other_machine(t->row, row, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST))
+        return LS_OK;
+    const bool known = ls_row_pace(t->row, &mine), its_known = ls_row_pace(row, &its);
+    const double batches =
+        ls_row_number(row, "case.batch_global") / ls_row_number(t->row, "case.batch_global");
+    if (!(mine.value > 0 && its.value > 0 && batches > 0))
+        return LS_OK;
+    const ls_interval ratio = ls_statistics_ratio(its, mine);
+    const char *id = json_string_value(json_object_get(row, "id"));
+    const bool slower = known && its_known ? ratio.low > batches : its.value / mine.value > batches;
+    t->longer = slower ? its.value / mine.value / batches : 0;
+    ls_escape_copy(t->id, sizeof t->id, id ? id : "", LS_ESCAPE_LINE);
+    return LS_OK;
+}
+
+/* Does not suggest what these rows show to be slower. */
+static ls_status weigh(ls_results *results, const json_t *row, const char *said, char text[256])
+{
+    tried t = {.row = row};
+    ls_selection selection = {.last = INT64_MAX};
+    *text = 0;
+    if (!read_tried(said, &t))
+        return LS_OK;
+    LS_TRY(ls_selection_each(&selection, results, LS_ROWS_WHOLE, look_at_tried, &t, NULL));
+    if (t.longer > 0)
+        snprintf(text, 256,
+                 "Not %.*s, which was the next to try: it took %.2f times as long a "
+                 "sample in row %s.",
+                 (int)strcspn(said + 4, ":."), said + 4, t.longer, t.id);
+    return LS_OK;
+}
+
+/* Line by line, each wrapped below its first word. */
+static ls_status print_bound(ls_results *results, const json_t *row)
+{
+    char *bound = ls_results_bound(row), *rest = bound, *one, other[256];
     const bool any = bound && *bound;
-    while (any && (one = strtok_r(rest, "\n", &rest))) {
+    ls_status status = LS_OK;
+    while (any && !status && (one = strtok_r(rest, "\n", &rest))) {
+        status = weigh(results, row, one, other);
+        one = *other ? other : one;
         fputc(*one, ls_output());
         ls_text_wrap(ls_output(), one + 1, 1, WRAPPED, WIDTH);
     }
     if (any)
         fputc('\n', ls_output());
     free(bound);
+    return status;
 }
 
 static ls_status print_text(ls_results *results, const json_t *row, bool all)
 {
     print_notes(row);
-    print_bound(row);
+    LS_TRY(print_bound(results, row));
     if (all) {
         print_all(row);
         return LS_OK;
     }
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         print_figures(row, &lines[i]);
+        if (strcmp(lines[i].name, "pipeline") == 0)
+            print_pipeline(row);
         if (strcmp(lines[i].name, "label") != 0)
             continue;
         print_command(row);

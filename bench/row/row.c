@@ -219,9 +219,7 @@ static json_t *device_loads(const ls_row_facts *f)
     return loads;
 }
 
-/* The idle share of the stages (bubble.h): measured, by the closed form from their measured times,
- * and for equal stages (p - 1) / (m + p - 1). */
-static json_t *pipeline_group(const ls_job *job, const ls_bubble *bubble)
+json_t *ls_row_pipeline(const ls_job *job, const ls_bubble *bubble)
 {
     json_t *group = json_object();
     if (!isfinite(bubble->measured))
@@ -230,6 +228,7 @@ static json_t *pipeline_group(const ls_job *job, const ls_bubble *bubble)
     ls_put_real(group, "bubble", bubble->measured);
     ls_put_real(group, "bubble_formula", bubble->formula);
     ls_put_real(group, "bubble_equal", (p - 1) / (m + p - 1));
+    ls_put_real(group, "slowest_stage", bubble->slowest);
     return group;
 }
 
@@ -459,7 +458,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
             json_object_set_new(row, "device_load", device_loads(f));
         put_group(row, "waterfall", waterfall);
         put_group(row, "gap", gap_group(f));
-        put_group(row, "pipeline", pipeline_group(&f->plan->job, &f->trial->profile.bubble));
+        put_group(row, "pipeline", ls_row_pipeline(&f->plan->job, &f->trial->profile.bubble));
         put_group(row, "noise", ls_row_noise(f));
     }
     if (f->trial)

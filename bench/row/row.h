@@ -35,6 +35,11 @@ typedef struct ls_row_facts {
 /** The group `case`: what distinguishes the case from others. Owned by the caller. */
 json_t *ls_row_case(const ls_row_facts *facts);
 
+/** The group of a pipeline: the idle share of the stages (bubble.h), measured, by the schedule from
+ * their measured times, and for equal stages (p - 1) / (m + p - 1); and how unequal they are. Empty
+ * if none was measured; what is NaN is absent. */
+json_t *ls_row_pipeline(const ls_job *job, const ls_bubble *bubble);
+
 /** Adds what servers counted, if there were any: lead, staleness, dropped, server_load. */
 void ls_row_put_ps(json_t *row, const ls_job *job, const ls_reported *reported);
 

@@ -116,6 +116,8 @@ lockstep_ok predict $form --model profile:pipe.yaml --strategy pipeline --device
     --pipeline-schedule gpipe,1f1b --platform flat:latency=0us
 rows "a pipeline of equal stages takes m + p - 1 micro-batches" "len(rows) == 6 and all(($near)(
     x['time']['step_ms']['median'], (m + 3) * 24 / m) for x in rows for m in [x['case']['pipeline_microbatches']])"
+rows "and is idle for (p - 1) / (m + p - 1)" "all(($near)(x['pipeline'][key], 3 / (x['case']['pipeline_microbatches'] + 3))
+    for x in rows for key in ('bubble', 'bubble_equal'))"
 # shellcheck disable=SC2086
 lockstep_ok predict $form --model profile:one.yaml --strategy all --devices 2 --quiet --platform flat:latency=1us
 rows "every strategy takes a profile" "len({x['case']['strategy'] for x in rows}) >= 8 and

@@ -189,6 +189,31 @@ r = json.loads(open("out").readline()); r["result"]["notes"] = ["noisy: others h
 lockstep_ok results import loud.jsonl --results loud.db
 lockstep_ok results show last --results loud.db
 expect "noise comes before the step" eval "grep -A 2 '^Noise first: others had core 0\.' out | grep -q '^Bound by'"
+python3 - <<'P'
+import json
+row = json.loads(open("real.jsonl").readline())
+row["case"].update(strategy="pipeline", batch_global=64, batch_per_device=[64, 64], pipeline_schedule="gpipe")
+row["result"], row["noise"] = {"status": "ok"}, {}
+row.pop("device_load", None)
+row["waterfall"] = {"compute_ms": 4.0, "wait_ms": 6.0}
+row["pipeline"] = {"bubble": 0.6, "bubble_formula": 0.5, "bubble_equal": 0.2, "slowest_stage": 1.9}
+with open("tried.jsonl", "w") as out:
+    for i, (pieces, ms, mfu) in enumerate([(8, 10, 0.01), (4, 11, 0.01), (16, 12, 0.01), (16, 13, 0.01), (2, 14, 0.5)]):
+        row.update(id=f"t{i}", timestamp=f"2026-11-20T10:00:0{i}Z")
+        row["case"]["pipeline_microbatches"], row["time"]["mfu"] = pieces, mfu
+        row["time"]["step_ms"].update(mean=ms, median=ms, ci95=[ms * 0.99, ms * 1.01], n=50)
+        out.write(json.dumps(row) + "\n")
+P
+lockstep_ok results import tried.jsonl --results tried.db
+lockstep_ok results show t0 --results tried.db
+expect "what took longer in these rows is not suggested" eval "tr '\n' ' ' <out | tr -s ' ' |
+    grep -q 'Not --pipeline-microbatches 4, .* it took 1.10 times as long a sample in row t1\. '"
+expect "what idle time comes from" eval "tr '\n' ' ' <out | tr -s ' ' | grep -q 'pipeline idle 60%: 20% with equal \
+stages, 30% since the slowest works 1.90 times the mean, 10% waiting for cores and messages '"
+lockstep_ok results show t3 --results tried.db
+expect "what did not is" grep -q '^Try --pipeline-microbatches 4\.' out
+lockstep_ok results show t4 --results tried.db
+expect "unequal stages explain the schedule's share alone" grep -q '^Bound by unequal stages: 30% of the mean step' out
 for name in last last~1 last~19; do
     lockstep_ok results show $name --results made.db --format jsonl
     keep "$name"

@@ -152,6 +152,44 @@ static void a_step_is_begun_where_it_stands(void **state)
     free(ends);
 }
 
+/* A worker's times fill each step, and of operations are together what the parts of all steps say;
+ * a server has none. */
+static void times_of_steps_fill_them(void **state)
+{
+    enum { STEPS = 4, DEVICES = 3 };
+    fixture *f = *state;
+    ls_session session;
+    ls_step_times times;
+    ls_time_profile each[STEPS][DEVICES], all[DEVICES];
+    uint64_t ends[STEPS + 1];
+    must(ls_session_open(&f->workplace, &f->plan, &session));
+    const ls_run_functions *of = session.run->functions;
+    assert_int_equal(session.device_count, DEVICES);
+    must(ls_step_times_open(STEPS, &times));
+    must(of->profile(session.run, STEPS));
+    must(ls_time_steps(&session, STEPS, true, &times));
+    ends[0] = times.mark_ns;
+    for (int k = 0; k < STEPS; k++)
+        ends[k + 1] = times.records[k].end_ns;
+    ends[STEPS] += 1000000; /* what follows the last operation is waiting */
+    must(of->times(session.run, DEVICES, ends, STEPS, each[0]));
+    must(of->parts(session.run, DEVICES, ends[0], ends[STEPS], all));
+    for (int d = 0; d < DEVICES; d++) {
+        uint64_t worked = 0, works = all[d].ns[LS_TIME_COMPUTE] + all[d].ns[LS_TIME_BACKWARD];
+        for (int k = 0; k < STEPS; k++) {
+            uint64_t sum = 0;
+            for (int use = 0; use < LS_TIME_USES; use++)
+                sum += each[k][d].ns[use];
+            worked += each[k][d].ns[LS_TIME_COMPUTE] + each[k][d].ns[LS_TIME_BACKWARD];
+            assert_int_equal(sum, works ? ends[k + 1] - ends[k] : 0);
+        }
+        assert_int_equal(worked, works);
+    }
+    assert_true(all[1].ns[LS_TIME_COMPUTE] > 0 && all[2].ns[LS_TIME_COMPUTE] > 0);
+    ls_step_times_close(&times);
+    ls_session_close(&session);
+}
+
 /* Each block but the first reopens devices. With --until-precision there are at least 20; added
  * blocks are as long as the others or a tenth of a second, until --max-time is up. 50 steps. */
 static void an_estimate_knows_the_blocks(void **state)
@@ -282,6 +320,7 @@ int main(void)
         cmocka_unit_test(a_healthy_one_is_closed),
         cmocka_unit_test(one_that_was_moved_says_so),
         cmocka_unit_test(a_step_is_begun_where_it_stands),
+        cmocka_unit_test(times_of_steps_fill_them),
         cmocka_unit_test(an_estimate_knows_the_blocks),
         cmocka_unit_test(what_gpus_need_is_counted),
         cmocka_unit_test(one_that_lost_a_device_is_left),

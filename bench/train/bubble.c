@@ -5,9 +5,12 @@
  */
 #include "bench/train/bubble.h"
 
+#include "bench/statistics/statistics.h"
+#include "common/base/grow.h"
+
 #include <stdlib.h>
 
-/* Mean times of a stage's passes, in units of a round. */
+/* Mean times of a stage's passes in a step. */
 static ls_stage_time stage_time(const ls_schedule *s, const ls_time_profile *profile, int stage)
 {
     const double m = s->microbatches, copies = (double)profile->ns[LS_TIME_COPY];
@@ -25,7 +28,7 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
                             ls_bubble *out)
 {
     const size_t count = (size_t)schedule->stages;
-    double work = 0, longest = 0, span;
+    double work = 0, longest = 0, most = 0, span;
     ls_stage_time *times = calloc(count, sizeof *times);
     if (!times)
         return ls_fail_memory("profile", count * sizeof *times);
@@ -34,12 +37,42 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
         for (int use = 0; use < LS_TIME_USES; use++)
             all += (double)stages[s].ns[use];
         longest = all > longest ? all : longest;
-        work += all - (double)(stages[s].ns[LS_TIME_IDLE] + stages[s].ns[LS_TIME_WAIT]);
+        const double its = all - (double)(stages[s].ns[LS_TIME_IDLE] + stages[s].ns[LS_TIME_WAIT]);
+        work += its;
+        most = its > most ? its : most;
         times[s] = stage_time(schedule, &stages[s], (int)s);
     }
     ls_status status = ls_schedule_span(schedule, times, &span);
     free(times);
     if (!status)
-        *out = (ls_bubble){1 - work / ((double)count * longest), 1 - work / ((double)count * span)};
+        *out = (ls_bubble){1 - work / ((double)count * longest), 1 - work / ((double)count * span),
+                           work > 0 ? most * (double)count / work : 1};
+    return status;
+}
+
+static double median(double *values, size_t count)
+{
+    ls_statistics s;
+    ls_statistics_compute(values, count, &s);
+    return s.median;
+}
+
+ls_status ls_bubble_median(const ls_schedule *schedule, const ls_time_profile *profiles,
+                           size_t steps, ls_bubble *out)
+{
+    double *measured;
+    ls_status status = LS_OK;
+    LS_TRY(ls_allocate("profile", &measured, 3 * steps, sizeof *measured));
+    double *formula = measured + steps, *slowest = formula + steps;
+    for (size_t k = 0; k < steps && !status; k++) {
+        ls_bubble one = {0};
+        status = ls_bubble_measure(schedule, profiles + k * (size_t)schedule->stages, &one);
+        measured[k] = one.measured;
+        formula[k] = one.formula;
+        slowest[k] = one.slowest;
+    }
+    if (!status)
+        *out = (ls_bubble){median(measured, steps), median(formula, steps), median(slowest, steps)};
+    free(measured);
     return status;
 }

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
@@ -61,76 +62,78 @@ static ls_status bring_parts(ls_comm *comm, double mean_ms, const ls_accounts *a
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 
-/* The rounds of a profile. */
+/* The rounds of a pipeline's profile. */
 typedef struct rounds {
     ls_session *session;
-    size_t here, devices;               /* of this process; of all */
-    ls_time_profile *times;             /* [devices] of the latest round */
-    ls_time_profile *mine;              /* [here] this process's */
-    double measured[LS_PROFILE_ROUNDS]; /* idle shares */
-    double formula[LS_PROFILE_ROUNDS];
+    ls_step_times *times;
+    size_t here, processes, steps; /* devices of a process; steps of a round */
+    uint64_t *ends_ns;             /* [steps + 1] */
+    ls_time_profile *mine;         /* [steps, here] */
+    ls_time_profile *all;          /* [processes, steps, here] */
+    ls_time_profile *kept;         /* behind the last of the steps that count, [processes, here] */
 } rounds;
 
-/* Runs some steps on the devices of all processes; none starts if one cannot. */
-static ls_status take_round(rounds *r, uint64_t steps)
+/* Runs some steps on the devices of all processes, and brings what each went to; none starts if
+ * one cannot. */
+static ls_status take_round(rounds *r)
 {
     ls_session *session = r->session;
-    LS_TRY(ls_account_begin(session, steps));
-    LS_TRY(ls_time_steps(session, steps, true, NULL));
-    for (size_t d = 0; d < r->here; d++)
-        r->mine[d] = session->run->functions->times(session->run, d);
-    return ls_comm_bring(session->job.comm, LS_OK, r->mine, r->here * sizeof *r->mine, r->times);
+    LS_TRY(ls_account_begin(session, r->steps));
+    LS_TRY(ls_time_steps(session, r->steps, true, r->times));
+    r->ends_ns[0] = r->times->mark_ns;
+    for (size_t k = 0; k < r->steps; k++)
+        r->ends_ns[k + 1] = r->times->records[k].end_ns;
+    const ls_status status =
+        session->run->functions->times(session->run, r->here, r->ends_ns, r->steps, r->mine);
+    return ls_comm_bring(session->job.comm, status, r->mine, r->steps * r->here * sizeof *r->mine,
+                         r->all);
 }
 
-static double median(double *values, uint64_t count)
+/* Keeps a step of the latest round. */
+static void keep_step(rounds *r, size_t step)
 {
-    ls_statistics s;
-    ls_statistics_compute(values, count, &s);
-    return s.median;
+    for (size_t p = 0; p < r->processes; p++, r->kept += r->here)
+        memcpy(r->kept, r->all + (p * r->steps + step) * r->here, r->here * sizeof *r->kept);
 }
 
-/* Whether the devices are the stages of a pipeline. */
-static bool is_pipeline(const ls_session *session)
-{
-    return session->job.microbatches > 0 && !session->plan->strategy->replicated;
-}
-
-static ls_status take_rounds(rounds *r, uint64_t count, uint64_t steps, ls_profile *out)
+/* The first step of a round has its devices' waking up in it, and counts only if it is alone. */
+static ls_status take_rounds(rounds *r, uint64_t count, ls_bubble *out)
 {
     const ls_job *job = &r->session->job;
-    const bool staged = is_pipeline(r->session);
-    const ls_schedule schedule = {(int)r->devices, job->microbatches,
+    const ls_schedule schedule = {(int)(r->processes * r->here), job->microbatches,
                                   ls_declared_number(&job->options, &ls_option_pipeline_schedule) ==
                                       LS_SCHEDULE_1F1B};
+    const ls_time_profile *kept = r->kept;
     for (uint64_t i = 0; i < count; i++) {
-        ls_bubble bubble = {0, 0};
-        LS_TRY(take_round(r, steps));
-        LS_TRY(ls_world_agree(job->comm,
-                              staged ? ls_bubble_measure(&schedule, r->times, &bubble) : LS_OK));
-        r->measured[i] = bubble.measured;
-        r->formula[i] = bubble.formula;
+        LS_TRY(take_round(r));
+        for (size_t k = r->steps > 1; k < r->steps; k++)
+            keep_step(r, k);
     }
-    if (staged)
-        out->bubble = (ls_bubble){median(r->measured, count), median(r->formula, count)};
-    return LS_OK;
+    const size_t steps = (size_t)(r->kept - kept) / (r->processes * r->here);
+    return ls_world_agree(job->comm, ls_bubble_median(&schedule, kept, steps, out));
 }
 
 static ls_status profile_rounds(ls_session *session, uint64_t count, uint64_t steps,
-                                ls_profile *out)
+                                ls_step_times *times, ls_bubble *out)
 {
     const ls_comm *comm = session->job.comm;
-    const size_t here = session->device_count, devices = here * (comm ? (size_t)comm->size : 1);
-    ls_time_profile *times;
-    ls_status status = ls_allocate("profile", &times, devices + here, sizeof *times);
-    status = ls_world_agree(session->job.comm, status);
     rounds r = {.session = session,
-                .here = here,
-                .devices = devices,
                 .times = times,
-                .mine = times + devices};
+                .here = session->device_count,
+                .processes = comm ? (size_t)comm->size : 1,
+                .steps = steps};
+    const size_t each = steps * r.here;
+    ls_status status = ls_allocate("profile", &r.ends_ns, steps + 1, sizeof *r.ends_ns);
     if (!status)
-        status = take_rounds(&r, count, steps, out);
-    free(times);
+        status = ls_allocate("profile", &r.mine, each + (count + 1) * r.processes * each,
+                             sizeof *r.mine);
+    status = ls_world_agree(session->job.comm, status);
+    r.all = r.mine + each;
+    r.kept = r.all + r.processes * each;
+    if (!status)
+        status = take_rounds(&r, count, out);
+    free(r.ends_ns);
+    free(r.mine);
     return status;
 }
 
@@ -141,7 +144,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 ls_profile ls_profile_begin(void)
 {
-    return (ls_profile){.bubble = {NAN, NAN}};
+    return (ls_profile){.bubble = {NAN, NAN, NAN}};
 }
 
 void ls_profile_close(ls_profile *profile)
@@ -166,16 +169,20 @@ ls_status ls_profile_take(const ls_timed *timed, uint64_t at_once, ls_session *s
                           ls_accounts *accounts, ls_step_times *times, ls_profile *out)
 {
     const uint64_t all = least(timed->done, LS_PROFILED_MOST);
-    const uint64_t count = is_pipeline(session) ? least(all, LS_PROFILE_ROUNDS) : 1;
     uint64_t chunk = least(at_once, session->job.records);
     bool stop = false;
     LS_TRY(ls_world_turn(session->job.comm, LS_OK, &chunk, &stop)); /* as rank 0 has it */
+    const uint64_t steps = least(all, chunk);
     if (!accounts->steps)
-        LS_TRY(account_more(session, least(all, chunk), accounts, times));
+        LS_TRY(account_more(session, steps, accounts, times));
     else
         out->accounted = accounts->steps;
     LS_TRY(bring_parts(session->job.comm, ls_timed_mean_ms(timed), accounts, out));
-    if (is_pipeline(session) || ls_strategy_serves(session->plan->strategy))
-        return profile_rounds(session, count, least(all / count, chunk), out);
-    return LS_OK;
+    if (ls_plan_is_pipeline(session->plan))
+        return profile_rounds(session, least(all / steps, LS_PROFILE_ROUNDS), steps, times,
+                              &out->bubble);
+    if (!ls_strategy_serves(session->plan->strategy))
+        return LS_OK;
+    LS_TRY(ls_account_begin(session, steps));
+    return ls_time_steps(session, steps, true, NULL);
 }

@@ -3,8 +3,8 @@
  * What is profiled: where a step's time goes, once all that the row and the user keep has been
  * read. Uses the timed steps if they were accounted (account.h); if that would have cost too much,
  * some extra full steps. With parameter servers, the parts are the workers'. Extra steps also run
- * for a pipeline (several rounds, for medians of its idle share, bubble.h) and for servers (one
- * round, for how busy they are).
+ * for a pipeline (for medians over steps of its idle share, bubble.h; if they are long, in several
+ * rounds) and for servers (one round, for how busy they are).
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "bench/train/bubble.h"
 #include "bench/train/timed.h"
 
-/** Most steps that are profiled; for a pipeline, in this many rounds. */
+/** Most steps that are profiled; for a pipeline, in at most this many rounds. */
 enum { LS_PROFILED_MOST = 100, LS_PROFILE_ROUNDS = 15 };
 
 /** How a device that trains spends the mean step, in ms. */
@@ -28,7 +28,7 @@ typedef struct ls_profile {
     double profiled_ms;           /**< the mean of these steps, by the devices' own readings */
     double residual;              /**< that over their mean by the records, less 1 */
     ls_device_load *loads;        /**< [devices] of this process, if part_ms is known; else NULL */
-    ls_bubble bubble;             /**< of a pipeline: medians of rounds; else NaN */
+    ls_bubble bubble;             /**< of a pipeline: medians of steps; else NaN */
 } ls_profile;
 
 /** Nothing is known. */

@@ -220,6 +220,11 @@ bool ls_plan_tests(const ls_plan_of_case *plan)
     return plan->model->need.classes && plan->data->test.samples;
 }
 
+bool ls_plan_is_pipeline(const ls_plan_of_case *plan)
+{
+    return plan->job.microbatches > 0 && !plan->strategy->replicated;
+}
+
 bool ls_session_leads(const ls_session *session)
 {
     return !session->job.comm || session->job.comm->rank == 0;

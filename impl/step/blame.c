@@ -140,3 +140,47 @@ ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, ui
     ls_trace_close(&trace);
     return status;
 }
+
+/* ---- Steps one by one ------------------------------------------------------------------------ */
+
+/* The steps in which a lane's time is counted. */
+typedef struct steps_of_lane {
+    const uint64_t *ends_ns; /* [steps + 1] */
+    size_t steps, devices, at;
+    ls_time_profile *out; /* [steps, devices], of the lane's device */
+} steps_of_lane;
+
+/* Adds a stretch, none of which begins before the last one, to the steps that it lies in. */
+static void add_to_steps(steps_of_lane *l, uint64_t begin, uint64_t end, int32_t use)
+{
+    while (l->at < l->steps && l->ends_ns[l->at + 1] <= begin)
+        l->at++;
+    for (size_t k = l->at; k < l->steps && l->ends_ns[k] < end; k++)
+        add_within(&l->out[k * l->devices], l->ends_ns + k, begin, end, use);
+}
+
+ls_status ls_steps_times(const ls_run *run, size_t devices, const uint64_t *ends_ns, size_t steps,
+                         ls_time_profile *out)
+{
+    ls_trace t;
+    ls_status status = ls_steps_trace(run, LS_TRACE_TIMES, &t);
+    memset(out, 0, steps * devices * sizeof *out);
+    for (size_t i = 0; i < t.slice_count && !status;) {
+        const int32_t lane = t.slices[i].lane;
+        steps_of_lane l = {ends_ns, steps, devices, 0, out + t.lanes[lane].number};
+        uint64_t last_ns = 0;
+        for (; i < t.slice_count && t.slices[i].lane == lane; i++) {
+            const ls_trace_slice *s = &t.slices[i];
+            if (!t.lanes[lane].main)
+                continue;
+            add_to_steps(&l, last_ns, s->begin_ns, last_ns ? LS_TIME_HARNESS : LS_TIME_IDLE);
+            add_to_steps(&l, s->begin_ns, s->end_ns,
+                         s->kind == LS_STRETCH_EVENT ? LS_TIME_WAIT : s->use);
+            last_ns = s->end_ns;
+        }
+        if (last_ns)
+            add_to_steps(&l, last_ns, UINT64_MAX, LS_TIME_WAIT);
+    }
+    ls_trace_close(&t);
+    return status;
+}

@@ -77,6 +77,8 @@ ls_status ls_steps_profile(ls_run *run, uint64_t steps);
 void ls_steps_close(ls_run *run);
 ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                            uint64_t *mark_ns);
+ls_status ls_steps_times(const ls_run *run, size_t devices, const uint64_t *ends_ns, size_t steps,
+                         ls_time_profile *out);
 ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
                          ls_time_profile *out);
 ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);

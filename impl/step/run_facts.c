@@ -82,7 +82,7 @@ static ls_status gradient(ls_run *run, float *out)
     return ls_replica_gradient(r, out);
 }
 
-/* ---- Operations, programs, time -------------------------------------------------------------- */
+/* ---- Operations, programs -------------------------------------------------------------------- */
 
 static void each_op(const ls_run *run, ls_op_visit visit, void *context)
 {
@@ -107,16 +107,6 @@ static void describe(const ls_run *run, ls_run_info *out)
         out->program.bytes += info.bytes;
         out->program.build_ns += info.build_ns;
     }
-}
-
-static ls_time_profile times(const ls_run *run, size_t index)
-{
-    ls_time_profile sum = {0};
-    const ls_step_run *me = ls_step_run_of(run);
-    for (int m = 0; m < ls_step_plan_training(&me->plan); m++)
-        for (int use = 0; use < LS_TIME_USES && ls_step_plan_is_on(&me->plan, m, index); use++)
-            sum.ns[use] += me->queues[m].times.ns[use];
-    return sum;
 }
 
 /* ---- Memory and traffic ---------------------------------------------------------------------- */
@@ -349,7 +339,7 @@ const ls_run_functions ls_run_of_steps = {
     .describe = describe,
     .each_op = each_op,
     .profile = ls_steps_profile,
-    .times = times,
+    .times = ls_steps_times,
     .parts = ls_steps_parts,
     .memory = memory,
     .traffic = traffic,

@@ -52,7 +52,7 @@ for row in rows:
     held[case["pipeline_schedule"]] = [device["activations"] for device in row["memory"]["devices"]]
     bubble = row["pipeline"]
     assert 0 <= bubble["bubble"] < 1 and 0 <= bubble["bubble_formula"] < 1, bubble
-    assert abs(bubble["bubble_equal"] - 2 / 10) < 1e-9, bubble
+    assert abs(bubble["bubble_equal"] - 2 / 10) < 1e-9 and 1 <= bubble["slowest_stage"] <= 3, bubble
 # 8 micro-batches in flight in every stage, or 3, 2 and 1 of them.
 assert [8 * x for x in held["1f1b"]] == [n * x for n, x in zip((3, 2, 1), held["gpipe"])], held
 P

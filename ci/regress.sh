@@ -23,16 +23,16 @@
 set -euo pipefail
 ci=
 [ "${1:-}" != --ci ] || { ci=1; shift; }
-case ${1:-} in
-"") echo "usage: ci/regress.sh [--ci] BASE_COMMIT [OUT]; --help says more" >&2; exit 2 ;;
+[ $# -ge 1 ] || { echo "usage: ci/regress.sh [--ci] BASE_COMMIT [OUT]; --help says more" >&2; exit 2; }
+case $1 in
 -h | --help) sed -n '3,/^set /s/^# \{0,1\}//p' "$0"; exit ;;
 esac
 cd "${LOCKSTEP_TREE:-$(git -C "$(dirname "$0")" rev-parse --show-toplevel)}"
 program=${LOCKSTEP_PROGRAM:-build/lockstep}
 lockstep=${LOCKSTEP:-$PWD/$program}
 out=${2:-build/regress}
-configure='test -f build/CMakeCache.txt || cmake --preset release -DLOCKSTEP_TESTS=OFF'
-build=${LOCKSTEP_BUILD:-($configure) && cmake --build --preset release --target lockstep}
+configure='cmake --preset release $([ -f build/CMakeCache.txt ] || echo -DLOCKSTEP_TESTS=OFF)' # keeps a cache's choice
+build=${LOCKSTEP_BUILD:-$configure && cmake --build --preset release --target lockstep}
 read -ra options <<<"${LOCKSTEP_REGRESS:---plan bench/plans/ci.yaml --threshold 5%}"
 mkdir -p "$out"
 rm -f "$out"/report.{md,junit,github} # report.json counts for --fail-on undecided
@@ -93,8 +93,8 @@ fi
 intended=$(git diff "$base" HEAD -- results/baselines | sed -n 's/^+.*"label": *"\(intended [^"]*\)".*/\1/p' | head -n 1)
 [ -z "$intended" ] || options+=(--label "$intended")
 status=0
-"$lockstep" regress "$old" "./$program" "${options[@]}" --progress yes \
-  --results "$out/rows.db" --format md,json,junit,github --out "$out/report" 2> >(tee "$folder/err" >&2) || status=$?
+{ "$lockstep" regress "$old" "./$program" "${options[@]}" --progress yes --results "$out/rows.db" \
+  --format md,json,junit,github --out "$out/report" 2>&1 >&3 | tee "$folder/err" >&2; } 3>&1 || status=$?
 if [ "$status" -eq 3 ] && grep -q 'it may be too old for one' "$folder/err"; then
   nothing "the base, ${base:0:12}, is too old for an option: $(sed 's/.*too old for one: //' "$folder/err")"
 fi

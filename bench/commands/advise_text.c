@@ -76,9 +76,10 @@ static void print_ranking(const ls_advice *advice, FILE *out)
             left_out++;
             continue;
         }
-        estimated += !one->played && half > 0;
+        const bool known = half >= 0.05;
+        estimated += !one->played && known;
         char width[16] = "-"; /* of a guess, or a profile, it is not known */
-        if (half > 0)
+        if (known)
             snprintf(width, sizeof width, "%s%.1f%%", one->played ? "" : "~", half);
         fprintf(out, "%4zu %-16s %12.5g %7s %10s  %s\n", i + 1, one->config.strategy->name,
                 one->samples_per_s, width, ls_format_bytes((double)one->memory, memory),
@@ -196,7 +197,7 @@ static void print_verdict(const ls_advice *advice, FILE *out)
         print_wrapped(out, "Numbers 1 to %zu cannot be told apart: their intervals overlap.",
                       advice->tied);
     if (advice->second && advice->second >= advice->tied)
-        print_wrapped(out, "Number 1 (%s) is %.3g times as fast as number %zu (%s).",
+        print_wrapped(out, "Number 1 (%s) is %.4g times as fast as number %zu (%s).",
                       first->config.strategy->name, first->samples_per_s / second->samples_per_s,
                       advice->second + 1, second->config.strategy->name);
     if (advice->alone_per_s > 0)

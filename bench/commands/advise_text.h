@@ -7,8 +7,7 @@
 
 #include <stdio.h>
 
-/** `guess`: durations are by a rate; `noise`: what disturbed measuring them (ls_durations_words),
- * or
- * ""; `line` runs the first of the ranking, NULL: nothing can; `cores`: of this machine. */
+/** `guess`: durations are by a rate; `noise`: ls_durations_words, or none; `line` runs the first of
+ * the ranking, NULL: nothing can; `cores`: of this machine. */
 void ls_advice_print(const ls_request *request, const ls_advice *advice, bool guess,
                      const char *noise, const char *line, int cores, FILE *out);

@@ -325,6 +325,9 @@ static ls_status calibrate(prediction *p)
     LS_TRY(ls_durations_write(p->request->out, &p->predictor.durations));
     ls_log_line(&p->request->log, LS_LOG_NORMAL, "durations of %zu operations: %s",
                 p->predictor.durations.count, p->request->out);
+    char words[160];
+    if (ls_durations_words(&p->predictor.durations, words, sizeof words))
+        ls_log_line(&p->request->log, LS_LOG_NORMAL, "%s", words);
     return LS_OK;
 }
 

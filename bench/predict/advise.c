@@ -3,6 +3,7 @@
 #include "bench/predict/advise_parts.h"
 
 #include "bench/case/case_facts.h"
+#include "bench/case/profile.h"
 #include "bench/cli/cases.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
@@ -310,14 +311,27 @@ static ls_status try_all(ls_advising *a)
     return LS_OK;
 }
 
+/* Whether measuring a whole batch on one device costs no more than the others did. */
+static bool may_play_alone(const ls_advising *a)
+{
+    static const double most = 2e9; /* bytes */
+    const bool profile = ls_profile_is(a->workplace->request->cases->model);
+    if (a->devices == 1 || !a->out->count)
+        return false;
+    return profile || !a->predictor->measures ||
+           (a->devices <= LS_ADVICE_PLAYS &&
+            (double)a->out->ranking->memory * (double)a->devices < most);
+}
+
 /* What one device does alone: whether several are worth it. */
 static ls_status play_alone(ls_advising *a)
 {
     ls_advised one = {0};
     ls_predicted predicted = {0};
     ls_status refused = LS_OK;
-    if (a->devices == 1)
+    if (!may_play_alone(a))
         return LS_OK;
+    ls_advising_show(a, "one device alone", "");
     memcpy(&one.config, a->workplace->request->cases, sizeof one.config);
     LS_TRY(ls_advising_set(&one.config, "strategy", "single"));
     LS_TRY(ls_advising_set(&one.config, "devices", "1"));
@@ -327,13 +341,15 @@ static ls_status play_alone(ls_advising *a)
     if (!status && !refused)
         a->out->alone_per_s = one.samples_per_s;
     json_decref(one.facts);
+    if (ls_status_code(refused) == LS_CODE_INTERRUPTED)
+        return ls_status_first(status, refused);
     ls_status_free(refused);
     return status;
 }
 
 static ls_status advise(ls_advising *a)
 {
-    enum { PLAYED = 6, BREAKS = 4 };
+    enum { PLAYED = 6, BREAKS = 3 };
     ls_predictor *p = a->predictor;
     const bool many = a->devices > LS_ADVICE_PLAYS;
     p->others = a->ideal;

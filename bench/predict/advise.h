@@ -44,9 +44,8 @@ typedef struct ls_advice {
     int devices;
     ls_advised *refused; /**< [refused_count] */
     size_t refused_count;
-    double
-        alone_per_s; /**< of `single` on one such device; 0: it cannot run, or is in the ranking */
-    size_t tied;     /**< of the ranking, the first so many cannot be told apart */
+    double alone_per_s;    /**< of `single` on one such device; 0: not known */
+    size_t tied;           /**< of the ranking, the first so many cannot be told apart */
     ls_break_even *breaks; /**< [break_count] of the first and the best other strategy; of memory
                                 one for each that leads with less, down to where none fits */
     size_t break_count;

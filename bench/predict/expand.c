@@ -106,7 +106,7 @@ static ls_status read_rank(reader *r, const ls_layout *layout)
     return ls_status_first(status, add_local_sums(r, &ops));
 }
 
-static ls_status read_messages(ls_expanded *e, const ls_layout *layout, ls_device *const *devices)
+static ls_status read_messages(ls_expanded *e, ls_device *const *devices)
 {
     reader r = {.to = e};
     ls_status status = LS_OK;
@@ -117,7 +117,7 @@ static ls_status read_messages(ls_expanded *e, const ls_layout *layout, ls_devic
                            .device = devices[rank],
                            .linked = true};
         e->first[rank] = r.count;
-        status = read_rank(&r, layout);
+        status = read_rank(&r, e->layout);
     }
     e->first[e->ranks] = r.count;
     free(r.op.accesses);
@@ -188,25 +188,36 @@ static bool is_same(ls_extent a, ls_extent b)
     return a.count == b.count && a.blocks == b.blocks && a.begin == b.begin;
 }
 
+/* Whether the same processes share hosts; hosts are numbered in order. */
+static bool is_alike(const ls_layout *a, const ls_layout *b)
+{
+    if (!a || !b || a->processes != b->processes)
+        return a == b;
+    for (int p = 1; p < a->processes; p++)
+        if (a->host[p] - *a->host != b->host[p] - *b->host)
+            return false;
+    return true;
+}
+
 /* Which group it is counts only for the sums of exact mode. */
 static bool is(const ls_expanded *e, const ls_allreduce *algorithm, const ls_virtual_comm *what)
 {
     return e->algorithm == algorithm && e->half == what->half && e->ranks == what->size &&
            is_same(e->extent, what->extent) && e->shards == what->shards &&
+           is_alike(e->layout, what->layout) &&
            (!e->shards || (e->of.group == what->of.group && e->of.groups == what->of.groups));
 }
 
-static ls_status fill(const ls_expansions *list, ls_expanded *e, const ls_layout *layout,
-                      ls_device *const *devices)
+static ls_status fill(const ls_expansions *list, ls_expanded *e, ls_device *const *devices)
 {
     LS_TRY(ls_allocate("all-reduce", &e->first, (size_t)e->ranks + 1, sizeof *e->first));
     if (list->level != LS_EXPAND_MESSAGES && e->algorithm == &ls_allreduce_ring && e->ranks > 1)
         return make_flows(e);
-    return read_messages(e, layout, devices);
+    return read_messages(e, devices);
 }
 
-ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls_layout *layout,
-                    const ls_virtual_comm *what, const ls_expanded **out)
+ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls_virtual_comm *what,
+                    const ls_expanded **out)
 {
     ls_expanded *e;
     for (size_t i = list->count; i-- > 0;) {
@@ -222,9 +233,10 @@ ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls
                        .ranks = what->size,
                        .extent = what->extent,
                        .shards = what->shards,
-                       .of = what->of};
+                       .of = what->of,
+                       .layout = what->layout};
     *out = e;
-    return fill(list, e, layout, what->devices);
+    return fill(list, e, what->devices);
 }
 
 void ls_expansions_close(ls_expansions *list)

@@ -34,6 +34,7 @@ typedef struct ls_expanded {
     ls_extent extent;
     int64_t shards;
     ls_rank_group of;
+    const ls_layout *layout;
     size_t *first; /**< [ranks + 1] where a rank's moves begin */
     ls_move *moves;
 } ls_expanded;
@@ -45,8 +46,8 @@ typedef struct ls_expansions {
 } ls_expansions;
 
 /** The expansion of an all-reduce of `algorithm` that an operation stands for; owned by the list.
- * `layout` as of its communicator. */
-ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls_layout *layout,
-                    const ls_virtual_comm *what, const ls_expanded **out);
+ */
+ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls_virtual_comm *what,
+                    const ls_expanded **out);
 
 void ls_expansions_close(ls_expansions *list);

@@ -11,7 +11,8 @@
  * Constants are those of Ampere GPUs and AMD hosts. A platform gives what NCCL finds in the
  * machine: bandwidths; more than PCIe's within hosts is NVLink's; its latency between hosts is what
  * NCCL asks the network for, and comes on top of NCCL's (twice with Simple, as there). Leaves out:
- * that within hosts, limits of single channels, NVLS, CollNet, PAT.
+ * that within hosts, limits of single channels, NVLS, CollNet, PAT, and what
+ * differs with one GPU a host (LL128 where the card is near, 0.85 of a tree's bandwidth).
  */
 #pragma once
 

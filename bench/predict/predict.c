@@ -338,12 +338,12 @@ static ls_status make_first(ls_predictor *p, const ls_plan_of_case *plan)
     ls_first_values *first = &p->first;
     const ls_variables *variables = &plan->model->graph->variables;
     if (first->values && first->seed == plan->config->seed &&
-        strcmp(first->model, plan->config->model) == 0)
+        strcmp(first->model, plan->model->name) == 0)
         return LS_OK;
     free(first->values);
     LS_TRY(ls_allocate("parameters", &first->values, variables->elements, sizeof(float)));
     ls_variables_initialize(variables, plan->config->seed, first->values);
-    memcpy(first->model, plan->config->model, sizeof first->model);
+    memcpy(first->model, plan->model->name, sizeof first->model);
     first->seed = plan->config->seed;
     return LS_OK;
 }

@@ -290,8 +290,7 @@ static ls_status by_formula(unroller *u, at_work *w, const ls_virtual_comm *comm
     formula_group *f;
     ls_play_graph *g = &u->out->graph;
     if (!u->what->by_nccl)
-        LS_TRY(ls_expand(&u->expansions, u->what->algorithm, u->what->run->base.job->layout, comm,
-                         &all));
+        LS_TRY(ls_expand(&u->expansions, u->what->algorithm, comm, &all));
     LS_TRY(find_group(u, comm, &f));
     LS_TRY(flush(u, w, false));
     const size_t k = f->seen[comm->rank]++;
@@ -351,8 +350,7 @@ static ls_status exchange(unroller *u, at_work *w, const ls_virtual_comm *comm)
     if (u->what->level == LS_EXPAND_FORMULA)
         return by_formula(u, w, comm);
     const ls_expanded *all;
-    LS_TRY(
-        ls_expand(&u->expansions, u->what->algorithm, u->what->run->base.job->layout, comm, &all));
+    LS_TRY(ls_expand(&u->expansions, u->what->algorithm, comm, &all));
     for (size_t i = all->first[comm->rank]; i < all->first[comm->rank + 1]; i++)
         LS_TRY(move(u, w, comm, &all->moves[i]));
     return LS_OK;
@@ -377,8 +375,7 @@ static ls_status add_ops(unroller *u, const ls_step_program *p, const ls_task *t
 /* Of a member, on the platform. */
 static int device_of(const unroller *u, int member)
 {
-    const ls_step_run *run = u->what->run;
-    return ls_virtual_number(run->base.job->devices[run->plan.members[member].device]);
+    return ls_virtual_number(ls_step_plan_device(&u->what->run->plan, member));
 }
 
 static ls_status add_copy(unroller *u, const ls_task_copy *copy, at_work *w)

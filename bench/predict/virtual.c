@@ -323,6 +323,7 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
     x->what.extent = a->cut ? *a->cut : ls_elements(a->count);
     x->what.shards = a->shards;
     x->what.of = a->of;
+    x->what.layout = comm->layout;
     x->what.sums = a->sum_count;
     ls_status status = touch_all(comm, a, &x->op);
     if (!status)

@@ -37,7 +37,8 @@ typedef struct ls_virtual_comm {
     ls_extent extent; /**< of the all-reduce; where blocks begin is the plan's memory */
     int64_t shards;
     ls_rank_group of;
-    size_t sums; /**< of exact mode: finished subtrees of this rank */
+    const ls_layout *layout; /**< of the group; NULL: one process */
+    size_t sums;             /**< of exact mode: finished subtrees of this rank */
 } ls_virtual_comm;
 
 /** NULL if the operation is none of this communicator's. */

@@ -180,7 +180,7 @@ static char *sentence(const json_t *one)
             fputs("; a row of one step has no interval, more --steps would tell", stream);
         else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0 && !paired &&
                  number_of(one, "blocks") < 2)
-            fputs("; one run of a side is too few, eight of each would tell 3%", stream);
+            fputs("; one run of a side is too few, give eight of each", stream);
         else if (strcmp(ls_text_of(one, "verdict"), "cannot tell") == 0)
             fputs("; too near to the threshold for any number of blocks", stream);
     }

@@ -144,6 +144,8 @@ script HEAD~1
 expect "a tree that does not build: status 3" [ "$code" -eq 3 ]
 script nothing
 expect "no such base: status 3" [ "$code" -eq 3 ]
+script --ci ""
+expect "with --ci an empty base is none" [ "$code" -eq 0 ]
 script --ci 0000000000000000000000000000000000000000
 expect "with --ci the first push has no base" [ "$code" -eq 0 ]
 expect "no work trees are left" [ "$(git worktree list | wc -l)" -eq 1 ]

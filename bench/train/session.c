@@ -428,21 +428,23 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     return LS_OK;
 }
 
+enum { JOINED = 192 };
+
 /* Adds one of `length` characters to those joined by '+', unless it is among them. */
-static void join_kernel(char joined[192], const char *kernel, size_t length)
+static void join_kernel(char joined[JOINED], const char *kernel, size_t length)
 {
     const size_t used = strlen(joined);
     for (const char *at = joined; *at; at += strcspn(at, "+"), at += *at == '+')
         if (strcspn(at, "+") == length && strncmp(at, kernel, length) == 0)
             return;
-    snprintf(joined + used, 192 - used, "%s%.*s", used ? "+" : "", (int)length, kernel);
+    snprintf(joined + used, JOINED - used, "%s%.*s", used ? "+" : "", (int)length, kernel);
 }
 
 /* An operation's name is "<entry>.<kernel>"; '+' joins several kernels of one entry. */
 static void note_kernel(void *context, const ls_op *op)
 {
     json_t *kernels = context;
-    char entry[64], joined[192] = "";
+    char entry[64], joined[JOINED] = "";
     const char *dot = strchr(op->name, '.'), *kernel = dot ? dot + 1 : op->name;
     snprintf(entry, sizeof entry, "%.*s", dot ? (int)(dot - op->name) : 63, op->name);
     const char *known = json_string_value(json_object_get(kernels, entry));

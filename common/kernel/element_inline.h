@@ -179,10 +179,7 @@ LS_DEVICE_FN float ls_gelu_slope_of(float x, float z, float e)
 {
     const float r = 1.0f / (1.0f + e);
     const float slope = 1.59576912160573f + 3 * 0.0713548162726f * (x * x);
-    const uint32_t kept = z >= 0 ? UINT32_MAX : 0;
-    const float s =
-        ls_float_of_bits((ls_bits_of_float(1.0f) & kept) | (ls_bits_of_float(e) & ~kept)) * r;
-    return s + x * (e * r * r) * slope;
+    return ls_sigmoid_of(z, e) + x * (e * r * r) * slope;
 }
 
 LS_DEVICE_FN float ls_gelu_slope(float x)

@@ -73,8 +73,10 @@ static int gradient_of(const ls_graph *graph, const net_node *nodes, int n)
     return n;
 }
 
-/* Which gradients are in use only from their node's last use to the node itself in backward, and
- * which scratch only in its node's: not what other places or slices read or write, nor a loss. */
+/* Which gradients pass their memory on: those that are written first by their node's last use, and
+ * read last by the node itself. Not so: what other places read or write, what forks, joins and
+ * blocks write before that use or in parts, and a loss's, which forward writes. Scratch is in use
+ * in its node's pass only, but of a fork's users until the fork has added it. */
 static void plan_passing(const ls_graph *graph, net_node *nodes)
 {
     for (int n = 0; n < graph->count; n++)

@@ -243,8 +243,11 @@ ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_
 const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
                                      ls_layout *own_layout)
 {
-    const int here = (int)job->device_count, places = ls_job_places(job);
-    if (!job->layout || places <= here || job->context)
+    const int places = ls_job_places(job);
+    if (!job->layout || job->context)
+        return job->layout;
+    const int here = ls_job_replicas(job) * places / job->layout->processes; /* devices of one */
+    if (places <= here)
         return job->layout;
     for (int d = 0; d < ls_job_replicas(job); d++)
         hosts[d] = job->layout->host[d * (places / here) + place / here];

@@ -169,7 +169,7 @@ static const ls_expanded *expand(ls_expansions *list, const ls_allreduce *algori
                                   .extent = ls_elements(count),
                                   .shards = shards};
     const ls_expanded *e;
-    assert_null(ls_expand(list, algorithm, NULL, &what, &e));
+    assert_null(ls_expand(list, algorithm, &what, &e));
     return e;
 }
 

@@ -29,7 +29,7 @@ typedef struct cuda_kernels {
     ls_kernels base;
     ls_blas blas;
     size_t window_bytes; /**< of windows that a convolution makes at a time */
-    ls_tiles tiles;      /**< asked for the first product in float32 */
+    ls_tiles tiles;      /**< found out at the first product in float32 */
     ls_dnn *dnn;         /**< cuDNN, once a convolution has looked for it and found it */
     ls_conv_way way;     /**< that convolutions are to take where it supports the shape, to measure
                               it; just opened: the fastest */

@@ -204,7 +204,7 @@ static void copy_rows(const b_block *k, int64_t first, int64_t count)
     if (!g->transpose_a) {
         for (int64_t i = 0; i < count; i++)
             copy_row(a + (first + i) * k->a_row + k->k, k->rows + i * PRODUCT_A_ROW, k->depth);
-    } else if (first + PRODUCT_TURNED <= k->a_row) { /* what is past `count` is unused */
+    } else if (first + PRODUCT_TURNED <= k->a_row) { /* a begins a row */
         for (int64_t i = 0; i < k->depth; i++)
             memcpy(k->rows + i * PRODUCT_TURNED, a + (k->k + i) * k->a_row + first,
                    PRODUCT_TURNED * sizeof *a);

@@ -17,9 +17,9 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
 
 /** Output and gradient of a node [rows, elements]; the gradient is NULL if none is needed. For a
  * border between places, the caller that drives the parts (graph_parts.h) fills the output and
- * reads the gradient. A gradient is there from the backward pass of the node's last use to that of the
- * node itself; but for borders and what slices or other places share, its memory is other nodes'
- * before and after. */
+ * reads the gradient. A gradient is there from the backward pass of the node's last use to that of
+ * the node itself; but for borders and what slices or other places share, its memory is other
+ * nodes' before and after. */
 void *ls_net_node_output(const ls_net *net, int node);
 void *ls_net_node_gradient(const ls_net *net, int node);
 

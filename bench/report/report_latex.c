@@ -39,9 +39,9 @@ ls_status ls_page_bibliography(FILE *stream, void *of)
     const json_t *row = json_array_get(page->rows, json_array_size(page->rows) - 1);
     char day[11], key[32], commit[64], machine[LS_MACHINE_SIZE];
     write_key(page, day, key);
-    fprintf(stream, "@misc{lockstep-%s,\n  title = {", key);
-    put(stream, json_string_value(json_object_get(page->finding, "headline")));
-    fprintf(stream, "},\n  author = {{The Lockstep authors}},\n  year = {%.4s},\n", day);
+    fprintf(stream, "@misc{lockstep-%s,\n  title = {Training speed of ", key);
+    put(stream, ls_row_text(row, "case", "model"));
+    fprintf(stream, ", %s},\n  author = {{The Lockstep authors}},\n  year = {%.4s},\n", day, day);
     if (page->options->url)
         fprintf(stream, "  url = {%s},\n", page->options->url);
     fprintf(stream, "  note = {Report of %zu rows by Lockstep " LS_VERSION ", commit ",

@@ -224,6 +224,7 @@ expect "a phone's table has its heads in each cell" page '"data-h=\"samples/s\">
 expect "LaTeX has the first table" grep -qxF 'mirrored on 4 & 25,600 & 2.5 & 3.20 & 80\% & bounded \\' page/table.tex
 key() { grep -o '^@misc{lockstep-[^,]*' page/report.bib; }
 first=$(key)
+expect "BibTeX's title is the model and the day" grep -qE '^  title = \{Training speed of .+, 20[0-9-]+\},$' page/report.bib
 expect "BibTeX has no address unless asked to" eval '! grep -q url page/report.bib'
 report --results scaling.jsonl --where strategy=towers --url https://example.org/a_b
 expect "else as it is" grep -qxF '  url = {https://example.org/a_b},' page/report.bib

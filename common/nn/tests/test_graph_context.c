@@ -49,6 +49,15 @@ static void fill(ls_net *net, const ls_graph_blocks *blocks)
             }
 }
 
+/* Another place's passes write and read a border's gradient: no other node has its memory. */
+static void check_border(const site *s, int place, int node)
+{
+    const ls_graph *graph = s->parts.parts[place].graph;
+    const void *own = ls_net_node_gradient(s->net[place], node);
+    for (int n = 0; n < graph->count; n++)
+        assert_true(n == node || ls_net_node_gradient(s->net[place], n) != own);
+}
+
 static void open_places(site *s, int places)
 {
     const size_t elements = s->model->graph->variables.elements;
@@ -66,6 +75,11 @@ static void open_places(site *s, int places)
                                         .loss = s->f.loss};
         must(ls_net_open(&options, &s->net[j]));
         fill(s->net[j], &graph->blocks);
+    }
+    for (size_t i = 0; i < s->parts.border_count; i++) {
+        const ls_border *b = &s->parts.borders[i];
+        check_border(s, b->from, s->parts.parts[b->from].local[b->node]);
+        check_border(s, b->to, s->parts.parts[b->to].local[b->node]);
     }
 }
 

@@ -382,6 +382,15 @@ static void put_machines(const ls_sheet *to, const ls_page *page)
     }
 }
 
+void ls_page_lines(FILE *stream, const char *text, const char *before)
+{
+    while (*text) {
+        const int length = (int)strcspn(text, "\n");
+        fprintf(stream, "%s%.*s\n", before, length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
 static void put_all(ls_sheet *to, const ls_page *page)
 {
     const bool html = to->kind == LS_SHEET_HTML, pictures = json_array_size(page->figures) > 0;
@@ -410,12 +419,14 @@ static void put_all(ls_sheet *to, const ls_page *page)
                    "href=\"rows.jsonl\">the rows</a>, <a href=\"report.bib\">BibTeX</a>.",
                    "\n## Repeat and cite\n\n[The plan that repeats the rows](report.yaml), [the "
                    "rows](rows.jsonl), [BibTeX](report.bib).");
-    const bool can =
-        ls_page_repeat(to->stream, page->rows,
-                       html ? " In this folder, to run it again and compare both:</p><pre>"
-                            : " In this folder, to run it again and compare both:\n\n",
-                       html ? "" : "    ");
-    ls_sheet_plain(to, can ? "</pre>\n" : "</p>\n", can ? "" : "\n");
+    if (!page->commands) {
+        ls_sheet_plain(to, "</p>\n", "\n");
+        return;
+    }
+    ls_sheet_plain(to, " In this folder, to run it again and compare both:</p><pre>",
+                   " In this folder, to run it again and compare both:\n\n");
+    ls_page_lines(to->stream, page->commands, html ? "" : "    ");
+    ls_sheet_plain(to, "</pre>\n", "");
 }
 
 ls_status ls_page_html(FILE *stream, void *page)

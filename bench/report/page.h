@@ -16,6 +16,7 @@ typedef struct ls_page {
     const json_t *ratios;   /**< of --against; see ls_ratios */
     const json_t *machines; /**< {machine: provenance of its newest row} */
     const ls_report_options *options;
+    const char *commands; /**< ls_report_commands */
 } ls_page;
 
 /** Files of an ls_page, as ls_whole_file writes them; of BibTeX, its first table for LaTeX, and the
@@ -27,10 +28,12 @@ ls_status ls_page_latex(FILE *stream, void *page);
 ls_status ls_page_plan(FILE *stream, void *page);
 ls_status ls_page_rows(FILE *stream, void *page);
 
-/** After `head`, the commands that run the plan again in the report's folder and compare both, a
- * line each that begins with `before`. False, and writes nothing, if no row is of a case that a
- * plan can have. */
-bool ls_page_repeat(FILE *stream, const json_t *rows, const char *head, const char *before);
+/** The commands that run the plan again in the report's folder and compare both, a line each, owned
+ * by the caller (free). NULL: no row is of a case that a plan can have, or no memory. */
+char *ls_report_commands(const json_t *rows);
+
+/** Writes the text's lines, `before` in front of each. */
+void ls_page_lines(FILE *stream, const char *text, const char *before);
 
 /** The data of a figure. */
 ls_status ls_page_csv(FILE *stream, void *figure);

@@ -84,7 +84,8 @@ ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
     json_t *figures = ls_report_figures(rows, options->against, left_out);
     json_t *machines = machines_of(rows), *finding = ls_finding(rows, options->against, left_out);
     json_t *ratios = options->against ? ls_ratios(rows, options->against, left_out) : NULL;
-    const ls_page page = {rows, figures, left_out, finding, ratios, machines, options};
+    char *commands = ls_report_commands(rows);
+    const ls_page page = {rows, figures, left_out, finding, ratios, machines, options, commands};
     ls_status drawn = ls_draw(figures, options->out, LS_PICTURE_SVG);
     if (drawn)
         json_array_append_new(left_out, json_sprintf("all pictures: %s", ls_status_text(drawn)));
@@ -99,6 +100,7 @@ ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
             json_pack("{s:b,s:f}", "bare", (int)options->bare, "letters", options->letters));
     if (!status && !drawn)
         drawn = ls_draw(figures, options->out, LS_PICTURE_PDF);
+    free(commands);
     json_decref(ratios);
     json_decref(finding);
     json_decref(machines);

@@ -200,24 +200,25 @@ static void name_again(const json_t *rows, char label[32])
     }
 }
 
-bool ls_page_repeat(FILE *stream, const json_t *rows, const char *head, const char *before)
+char *ls_report_commands(const json_t *rows)
 {
-    char label[32];
+    char label[32], *text = NULL;
+    size_t size;
     repeated made;
     json_auto_t *cases = cases_of(rows, &made);
-    if (json_object_size(cases) == 0)
-        return false;
+    FILE *stream = json_object_size(cases) > 0 ? open_memstream(&text, &size) : NULL;
+    if (!stream)
+        return NULL;
     name_again(rows, label);
-    fprintf(stream, "%s%s", head, before);
     if (made.processes > 1)
         fprintf(stream, "mpirun -n %.0f ", made.processes);
     fprintf(stream,
             "lockstep run --plan report.yaml --label %s --results %s.db\n"
-            "%slockstep report --results " LS_ROWS_NAME
-            " --results %s.db --against label --out %s\n"
-            "%slockstep regress " LS_ROWS_NAME " %s.db\n",
-            label, label, before, label, label, before, label);
-    return true;
+            "lockstep report --results " LS_ROWS_NAME " --results %s.db --against label --out %s\n"
+            "lockstep regress " LS_ROWS_NAME " %s.db\n",
+            label, label, label, label, label);
+    fclose(stream);
+    return text;
 }
 
 ls_status ls_page_plan(FILE *stream, void *of)
@@ -232,8 +233,10 @@ ls_status ls_page_plan(FILE *stream, void *of)
         (void)line;
         blocks = ls_report_number(row, "case.blocks", blocks);
     }
-    ls_page_repeat(stream, page->rows,
-                   "# Makes the rows of this report again, and compares both:\n", "#   ");
+    if (page->commands) {
+        fputs("# Makes the rows of this report again, and compares both:\n", stream);
+        ls_page_lines(stream, page->commands, "#   ");
+    }
     if (made.others > made.alone)
         fprintf(stream, "# Not here: %zu rows of peers or micro, not ok, or of another version.\n",
                 made.others - made.alone);

@@ -382,7 +382,8 @@ static inline void check_report(const json_t *rows, const char *against, const c
     json_t *machines = json_pack("{s:O}", "here", json_object_get(json_array_get(rows, 0), "case"));
     if (!machines)
         machines = json_object();
-    ls_page page = {rows, figures, left_out, finding, ratios, machines, &options};
+    ls_page page = {rows,   figures,  left_out, finding,
+                    ratios, machines, &options, "lockstep run\nlockstep report\n"};
     written out;
     for (size_t i = 0; i < json_array_size(figures); i++) {
         json_t *figure = json_array_get(figures, i);

@@ -9,8 +9,8 @@ set -euo pipefail
 
 # ---- The strategies' own steps ------------------------------------------------------------------
 
-all="--model mlp:784-16-10 --data synthetic:500 --batch 60 --devices 3 --steps 3 --warmup 1 --strategy independent"
-all+=",towers,mirrored,zero,local-sgd,gossip,model-parallel,pipeline,ps"
+all="--model mlp:784-16-10 --data synthetic:500 --batch 60 --devices 3 --steps 3 --warmup 3 --strategy independent"
+all+=",towers,mirrored,zero,local-sgd,gossip,model-parallel,pipeline,ps --local-sgd-every 3"
 # shellcheck disable=SC2086
 lockstep_ok run $all --gate-steps 0 --waterfall no --format jsonl --results v.db --link latency=1us
 keep run

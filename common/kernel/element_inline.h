@@ -56,28 +56,29 @@ LS_DEVICE_FN float ls_unit_of_byte(uint8_t byte)
 }
 
 /**
- * e^x for x of at most 0: within 2 ulp; 0 below -87; NaN stays NaN.
- * e^x = 2^n e^r, n = x / ln 2 rounded (adding 1.5 * 2^23 leaves n in the low bits), r = x - n ln 2
- * with ln 2 in two parts (the first has 9 bits, so n times it is exact), |r| < 0.347; e^r by its
- * Taylor polynomial of degree 7, off by 6e-9.
+ * e^x for x of at most 0: within 1 ulp; 0 below -87; NaN stays NaN.
+ * e^x = 2^n e^r, n = x / ln 2 rounded (adding 1.5 * 2^23 + 127 leaves n + 127, the exponent of 2^n,
+ * in the low bits), r = x - n ln 2 with ln 2 in two parts, |r| < 0.347; e^r = 1 + r + r^2 q(r), q
+ * of degree 4 with the least largest relative error, 3.1e-9 (Remez's condition). Multiply-adds are
+ * rounded once: by an instruction, or in software, with the same bits.
  */
 LS_DEVICE_FN float ls_exp_element(float x)
 {
-    const float shift = 12582912.0f, ln2_head = 0.693359375f;
+    const float shift = 12582912.0f + 127.0f, ln2_head = 0.693359375f;
     const float ln2_rest = (float)(0.693147180559945309417 - 0.693359375);
     uint32_t kept = x < -87.0f ? 0 : UINT32_MAX; /* selects by bits: compilers branch on values */
     float low = ls_float_of_bits((ls_bits_of_float(x) & kept) | (ls_bits_of_float(-87.0f) & ~kept));
-    float shifted = low * 1.44269504f + shift;
+    float shifted = fmaf(low, 1.44269504f, shift);
     float n = shifted - shift;
-    float r = (low - n * ln2_head) - n * ln2_rest;
-    float p = 1.0f / 5040;
-    p = p * r + 1.0f / 720;
-    p = p * r + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * (r * r) + r + 1.0f;
-    float value = p * ls_float_of_bits((ls_bits_of_float(shifted) << 23) + 0x3F800000u);
+    float r = fmaf(n, -ln2_rest, fmaf(n, -ln2_head, low));
+    float p = 0x1.6a23f2p-10f;
+    p = fmaf(p, r, 0x1.123a0ap-7f);
+    p = fmaf(p, r, 0x1.5558f2p-5f);
+    p = fmaf(p, r, 0x1.555492p-3f);
+    p = fmaf(p, r, 0x1.fffffcp-2f);
+    p = fmaf(p, r, 1.0f);
+    p = fmaf(p, r, 1.0f);
+    float value = p * ls_float_of_bits(ls_bits_of_float(shifted) << 23);
     return ls_float_of_bits(ls_bits_of_float(value) & kept);
 }
 

@@ -31,6 +31,16 @@ typedef struct ls_vector_softmax {
     float *tile;    /**< [ls_vector_tile_rows(classes) * classes]; used if dlogits is NULL */
 } ls_vector_softmax;
 
+/** What a causal product leaves out, with row i of op(a) at position `diagonal` + i: columns of c
+ *  behind it, which stay undefined; or elements of op(a) that are 0, those behind it or before it.
+ */
+typedef enum ls_vector_causal {
+    LS_CAUSAL_NONE,
+    LS_CAUSAL_COLUMNS,
+    LS_CAUSAL_BEHIND,
+    LS_CAUSAL_BEFORE,
+} ls_vector_causal;
+
 /** c = op(a) op(b) (+ c), then + bias, ReLU, and 0 where `mask` is not above 0; sizes above 0. */
 typedef struct ls_vector_product {
     ls_gemm_args gemm;
@@ -42,6 +52,9 @@ typedef struct ls_vector_product {
     const float *panels; /**< NULL, or b as product_panels copies it, of k up to
                               LS_VECTOR_PRODUCT_DEPTH */
     bool in_place;       /**< b, not transposed, is read where it is, however many rows a has */
+    bool a_in_place;     /**< so is a; not transposed, its rows are LS_VECTOR_PRODUCT_ROW apart */
+    ls_vector_causal causal;
+    int64_t diagonal; /**< below k, if LS_CAUSAL_BEFORE */
 } ls_vector_product;
 
 /** The part of c that a thread computes. */
@@ -53,9 +66,11 @@ typedef struct ls_vector_share {
  *  block, and a tile's rows of a. */
 enum {
     LS_VECTOR_PRODUCT_DEPTH = 264,
-    LS_VECTOR_PRODUCT_WIDTH = 288, /* whole panels */
+    LS_VECTOR_PRODUCT_ROW = LS_VECTOR_PRODUCT_DEPTH + 16, /* rows of a are not all in one set of
+                                                             the cache */
+    LS_VECTOR_PRODUCT_WIDTH = 288,                        /* whole panels */
     LS_VECTOR_PRODUCT_SCRATCH =
-        LS_VECTOR_PRODUCT_DEPTH * LS_VECTOR_PRODUCT_WIDTH + (LS_VECTOR_PRODUCT_DEPTH + 16) * 16
+        LS_VECTOR_PRODUCT_DEPTH * LS_VECTOR_PRODUCT_WIDTH + LS_VECTOR_PRODUCT_ROW * 16
 };
 
 /** A number of floats rounded up to whole lanes. */
@@ -128,12 +143,12 @@ typedef struct ls_vector_lstm {
 /** Parts of the rows whose sums layer_norm_back computes apart. */
 enum { LS_VECTOR_NORM_GROUPS = 32 };
 
-/** Queries whose scores are in memory at a time, and floats of a row of scores: rows are not all in
- *  one set of the cache. */
+/** Queries whose scores are in memory at a time, and floats of a row of scores: a product's, if the
+ *  row is short enough. */
 enum { LS_VECTOR_ATTENTION_BLOCK = 32 };
 static inline int64_t ls_vector_attention_row(int64_t steps)
 {
-    return ls_vector_pad(steps) + 16;
+    return steps <= LS_VECTOR_PRODUCT_DEPTH ? LS_VECTOR_PRODUCT_ROW : ls_vector_pad(steps) + 16;
 }
 
 /** Keys as whole panels of a product, of up to 32 columns. */

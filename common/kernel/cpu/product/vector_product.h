@@ -17,8 +17,8 @@ enum {
     PRODUCT_COLUMNS = LS_VEC * PRODUCT_VECS,
     PRODUCT_DEPTH = LS_VECTOR_PRODUCT_DEPTH,
     PRODUCT_WIDTH = LS_VECTOR_PRODUCT_WIDTH,
-    PRODUCT_A_ROW = PRODUCT_DEPTH + 16, /* rows of a in a panel: not all in one set of the cache */
-    PRODUCT_TURNED = 16,                /* columns of a transposed a in a panel: a line's */
+    PRODUCT_A_ROW = LS_VECTOR_PRODUCT_ROW,
+    PRODUCT_TURNED = 16, /* columns of a transposed a in a panel: a line's */
 };
 _Static_assert(PRODUCT_ROWS % 2 == 0 && PRODUCT_ROWS <= 14, "tile_of has the numbers of rows");
 _Static_assert(PRODUCT_WIDTH % PRODUCT_COLUMNS == 0, "a block has whole panels");
@@ -29,16 +29,16 @@ typedef float four_load __attribute__((vector_size(16), aligned(4), may_alias));
 
 typedef struct product_tile {
     const float *a; /* element (row, k) at row * PRODUCT_A_ROW + k, or if a is transposed at
-                       k * PRODUCT_TURNED + row */
+                       k * a_step + row */
     const float *b; /* depth rows, `b_row` apart */
     float *c;       /* rows, `c_row` apart */
-    int64_t depth, b_row, c_row;
+    int64_t depth, a_step, b_row, c_row;
     bool add; /* the chains go on from c; else from 0 */
 } product_tile;
 
 LS_ALWAYS void tile_sums(const product_tile *t, int rows, bool transposed)
 {
-    const int64_t row = transposed ? 1 : PRODUCT_A_ROW, step = transposed ? PRODUCT_TURNED : 1;
+    const int64_t row = transposed ? 1 : PRODUCT_A_ROW, step = transposed ? t->a_step : 1;
     const float *a = t->a, *b = t->b;
     float *c = t->c;
     vec sum[PRODUCT_ROWS][PRODUCT_VECS];
@@ -165,6 +165,7 @@ typedef struct b_block {
     const ls_vector_product *product;
     int64_t k, depth, column, columns; /* where it begins, and its size */
     int64_t a_row, b_row, c_row;       /* elements from one row in memory to the next */
+    int64_t a_step;                    /* and of a transposed a, where tiles read it */
     bool in_place;                     /* whole panels are read where they are */
     const float *panels;               /* of b */
     float *copies, *rows;              /* the same, unless it was copied before; and of a */
@@ -254,20 +255,45 @@ static void part_tile(const product_tile *like, int64_t rows, int64_t columns, b
             like->c[i * like->c_row + j] = whole[i * PRODUCT_COLUMNS + j];
 }
 
+/* The part of the block that rows [row, row + rows) need, at most a tile's; the rest is 0. */
+typedef struct block_part {
+    int64_t first, end; /* of its depth */
+    int64_t columns;    /* in whole panels, or all */
+} block_part;
+
+static block_part part_of(const b_block *k, int64_t row, int64_t rows)
+{
+    const ls_vector_product *p = k->product;
+    const int64_t position = row + p->diagonal, next = position + rows;
+    block_part part = {0, k->depth, k->columns};
+    if (p->causal == LS_CAUSAL_COLUMNS && next - k->column < part.columns)
+        part.columns = next - k->column;
+    if (p->causal == LS_CAUSAL_BEHIND && next - k->k < part.end)
+        part.end = next - k->k;
+    if (p->causal == LS_CAUSAL_BEFORE && position > k->k)
+        part.first = position - k->k;
+    return part;
+}
+
 /* Rows [row, row + rows) of c, at most a tile's, over the block; a: their panel. */
 static void block_rows(const b_block *k, int64_t row, int64_t rows, const float *a)
 {
     const ls_vector_product *p = k->product;
     const ls_gemm_args *g = &p->gemm;
-    product_tile t = {
-        .a = a, .depth = k->depth, .c_row = k->c_row, .add = g->accumulate || k->k > 0};
+    const block_part part = part_of(k, row, rows);
+    product_tile t = {.a = a + part.first * (g->transpose_a ? k->a_step : 1),
+                      .depth = part.end - part.first,
+                      .a_step = k->a_step,
+                      .c_row = k->c_row,
+                      .add = g->accumulate || k->k > 0};
     const bool last = k->k + k->depth == g->k && (p->bias || p->relu || p->mask);
-    for (int64_t j = 0; j < k->columns; j += PRODUCT_COLUMNS) {
+    for (int64_t j = 0; j < part.columns; j += PRODUCT_COLUMNS) {
         const bool whole = j + PRODUCT_COLUMNS <= k->columns, in_place = k->in_place && whole;
         const int64_t columns = whole ? PRODUCT_COLUMNS : k->columns - j;
-        t.b = in_place ? (const float *)g->b + k->k * k->b_row + k->column + j
-                       : k->panels + j * k->depth;
         t.b_row = in_place ? k->b_row : PRODUCT_COLUMNS;
+        t.b = (in_place ? (const float *)g->b + k->k * k->b_row + k->column + j
+                        : k->panels + j * k->depth) +
+              part.first * t.b_row;
         t.c = (float *)g->c + row * k->c_row + k->column + j;
         if (!whole || rows % 2)
             part_tile(&t, rows, columns, g->transpose_a);
@@ -289,7 +315,8 @@ static int64_t product_part(int64_t size, int64_t parts, int64_t i, int64_t *fir
  * has those of several tiles, if they are that small. */
 static void block_product(const b_block *k, const ls_vector_share *share, int64_t tiles)
 {
-    const bool turned = k->product->gemm.transpose_a;
+    const bool turned = k->product->gemm.transpose_a, in_place = k->product->a_in_place;
+    const float *a = k->product->gemm.a;
     const int64_t rows = share->last_row - share->first_row;
     int64_t copied = 0, end = 0; /* rows that are in the panel */
     if (!k->product->panels)
@@ -299,6 +326,11 @@ static void block_product(const b_block *k, const ls_vector_share *share, int64_
         if (2 * pair + count > rows)
             count--;
         const int64_t row = share->first_row + 2 * pair;
+        if (in_place) {
+            block_rows(k, row, count,
+                       turned ? a + k->k * k->a_row + row : a + row * k->a_row + k->k);
+            continue;
+        }
         if (!turned || row + count > end) {
             copied = row;
             end = row + (turned ? PRODUCT_TURNED : count);
@@ -329,6 +361,7 @@ static void product(const ls_vector_product *p, const ls_vector_share *share, fl
                           : g->transpose_b ? g->k
                                            : g->n,
                  .c_row = p->c_row ? p->c_row : g->n,
+                 .a_step = p->a_in_place ? p->a_row : PRODUCT_TURNED,
                  .in_place = !p->gemm.transpose_b && (p->in_place || tiles <= PRODUCT_IN_PLACE),
                  .rows = scratch,
                  .panels = scratch + PRODUCT_A_ROW * PRODUCT_TURNED,

@@ -171,6 +171,7 @@ static void gelu_back(const float *x, const float *dy, float *dx, int64_t count)
  * they are narrow enough for that, and as rows of d. */
 typedef struct attention_head {
     int64_t T, C, d, row; /* row: floats of a row of scores */
+    int64_t hop, hop_qkv; /* floats to the next head's in [T,C], [T,3C]; 0: this is the last */
     float scale;          /* 1 / sqrt(d) */
     const float *q, *k, *v;
     float *scores, *more, *scratch;          /* [ATTENTION_BLOCK, row] of both, and a product's */
@@ -179,15 +180,18 @@ typedef struct attention_head {
 } attention_head;
 
 static attention_head attention_open(const ls_attention_shape *s, const float *qkv, int64_t n,
-                                     bool backward, float *memory)
+                                     int64_t last, bool backward, float *memory)
 {
     const int64_t T = s->steps, C = s->width, d = C / s->heads, row = ls_vector_attention_row(T);
+    const bool end = n + 1 == last, sample = (n + 1) % s->heads == 0; /* what comes behind it */
     const float *q = qkv + n / s->heads * T * 3 * C + n % s->heads * d;
     float *copies = memory + 2 * LS_VECTOR_ATTENTION_BLOCK * row + LS_VECTOR_PRODUCT_SCRATCH;
     const attention_head h = {.T = T,
                               .C = C,
                               .d = d,
                               .row = row,
+                              .hop = end ? 0 : d + (sample ? T * C - C : 0),
+                              .hop_qkv = end ? 0 : d + (sample ? 3 * T * C - C : 0),
                               .scale = 1 / sqrtf((float)d),
                               .q = q,
                               .k = q + C,
@@ -208,32 +212,103 @@ static attention_head attention_open(const ls_attention_shape *s, const float *q
     return h;
 }
 
-/* A product of matrices that are parts of larger ones, whose rows are so far apart. */
-static void product_of_parts(const attention_head *h, const ls_gemm_args *gemm, int64_t a_row,
-                             int64_t b_row, int64_t c_row, const float *panels)
+/* Asks for row `row` + ATTENTION_BLOCK of a head's [T,C], or of the next head's first rows: memory
+ * is slow to find rows of d floats that are so far apart. */
+LS_ALWAYS void fetch_after(const attention_head *h, const float *rows, int64_t row)
 {
-    const ls_vector_product p = {.gemm = *gemm,
-                                 .a_row = a_row,
-                                 .b_row = b_row,
-                                 .c_row = c_row,
-                                 .panels = panels,
-                                 .in_place = gemm->b == h->rows};
-    product(&p, &(ls_vector_share){0, gemm->m, 0, gemm->n}, h->scratch);
+    const int64_t next = row + LS_VECTOR_ATTENTION_BLOCK;
+    const float *at = rows + (next < h->T ? next * h->C : h->hop + (next - h->T) * h->C);
+    for (int64_t i = 0; i < h->d; i += LS_LANES)
+        __builtin_prefetch(at + i);
 }
 
-/* to[i,j] = a row of `from`, d floats at `from_row`, times a key, or value, j. */
-static void pairs(const attention_head *h, int64_t queries, int64_t keys, const float *from,
+/* The same of [T,3C]. */
+LS_ALWAYS void fetch_after_qkv(const attention_head *h, const float *rows, int64_t row)
+{
+    const int64_t next = row + LS_VECTOR_ATTENTION_BLOCK, C = 3 * h->C;
+    const float *at = rows + (next < h->T ? next * C : h->hop_qkv + (next - h->T) * C);
+    for (int64_t i = 0; i < h->d; i += LS_LANES)
+        __builtin_prefetch(at + i);
+}
+
+/* And of the next head's keys and values, which are read at its beginning. */
+LS_ALWAYS void fetch_pairs(const attention_head *h, int64_t row)
+{
+    const float *k = h->k + h->hop_qkv + row * 3 * h->C;
+    for (int64_t i = 0; i < h->d; i += LS_LANES) {
+        __builtin_prefetch(k + i);
+        __builtin_prefetch(k + h->C + i);
+    }
+}
+
+/* A product of matrices that are parts of larger ones. */
+static void product_of_parts(const attention_head *h, const ls_vector_product *p)
+{
+    product(p, &(ls_vector_share){0, p->gemm.m, 0, p->gemm.n}, h->scratch);
+}
+
+/* to[i,j] = a row of `from`, d floats at `from_row`, times a key, or value, j up to i's position.
+ */
+static void pairs(const attention_head *h, int64_t first, int64_t end, const float *from,
                   int64_t from_row, bool values, float *to)
 {
-    const ls_gemm_args gemm = {.transpose_b = true,
-                               .m = queries,
-                               .n = keys,
-                               .k = h->d,
-                               .a = from,
-                               .b = values ? h->v : h->k,
-                               .c = to};
     const float *panels = values ? h->value_panels : h->key_panels;
-    product_of_parts(h, &gemm, from_row, 3 * h->C, h->row, h->panels ? panels : NULL);
+    product_of_parts(h, &(ls_vector_product){.gemm = {.transpose_b = true,
+                                                      .m = end - first,
+                                                      .n = end,
+                                                      .k = h->d,
+                                                      .a = from,
+                                                      .b = values ? h->v : h->k,
+                                                      .c = to},
+                                             .a_row = from_row,
+                                             .b_row = 3 * h->C,
+                                             .c_row = h->row,
+                                             .panels = h->panels ? panels : NULL,
+                                             .causal = LS_CAUSAL_COLUMNS,
+                                             .diagonal = first});
+}
+
+/* c, rows `c_row` apart, = shares of a block's queries times the head's `rows`. */
+static void weigh(const attention_head *h, int64_t first, int64_t end, const float *shares,
+                  float *c, int64_t c_row)
+{
+    product_of_parts(
+        h, &(ls_vector_product){
+               .gemm = {.m = end - first, .n = h->d, .k = end, .a = shares, .b = h->rows, .c = c},
+               .a_row = h->row,
+               .b_row = h->d,
+               .c_row = c_row,
+               .in_place = true,
+               .a_in_place = h->row == PRODUCT_A_ROW,
+               .causal = LS_CAUSAL_BEHIND,
+               .diagonal = first});
+}
+
+/* c, [T,3C], of keys or values: of those before the block's queries + (shares)^T times a row of
+ * `from` a query; of those beside them = that. */
+static void spread(const attention_head *h, int64_t first, int64_t end, const float *shares,
+                   const float *from, int64_t from_row, float *c)
+{
+    ls_vector_product p = {.gemm = {.transpose_a = true,
+                                    .m = first,
+                                    .n = h->d,
+                                    .k = end - first,
+                                    .a = shares,
+                                    .b = from,
+                                    .c = c,
+                                    .accumulate = true},
+                           .a_row = h->row,
+                           .b_row = from_row,
+                           .c_row = 3 * h->C,
+                           .a_in_place = true};
+    if (first > 0)
+        product_of_parts(h, &p);
+    p.gemm.m = end - first;
+    p.gemm.a = shares + first;
+    p.gemm.c = c + first * 3 * h->C;
+    p.gemm.accumulate = false;
+    p.causal = LS_CAUSAL_BEFORE;
+    product_of_parts(h, &p);
 }
 
 /* Of a row of scores the first `count` are of keys before the query: those behind them become 0 up
@@ -243,8 +318,8 @@ LS_ALWAYS int64_t end_row(float *row, int64_t count, int64_t end, float rest)
     const int64_t whole = ls_vector_pad(count);
     for (int64_t j = count; j < whole; j++)
         row[j] = rest;
-    if (whole < end)
-        memset(row + whole, 0, (size_t)(end - whole) * sizeof *row);
+    for (int64_t j = whole; j < end; j += LS_VEC)
+        vec_put(row + j, (vec){0});
     return whole;
 }
 
@@ -255,9 +330,12 @@ static void attend_block(const attention_head *h, int64_t first, int64_t end, fl
     float largest[LS_VECTOR_ATTENTION_BLOCK], sum[LS_VECTOR_ATTENTION_BLOCK];
     const int64_t queries = end - first;
     const float factor = h->scale;
-    pairs(h, queries, end, h->q + first * 3 * h->C, 3 * h->C, false, h->scores);
+    pairs(h, first, end, h->q + first * 3 * h->C, 3 * h->C, false, h->scores);
     for (int64_t i = 0; i < queries; i++) {
         float *s = h->scores + i * h->row;
+        fetch_after_qkv(h, h->q, first + i);
+        fetch_after(h, y, first + i);
+        fetch_pairs(h, first + i);
         largest[i] = row_max(s, end_row(s, first + i + 1, end, -INFINITY)) * factor;
     }
     for (int64_t i = 0; i < queries; i++) {
@@ -269,9 +347,7 @@ static void attend_block(const attention_head *h, int64_t first, int64_t end, fl
         sum[i] = row_sum(h->scores + i * h->row, ls_vector_pad(first + i + 1));
     for (int64_t i = 0; i < queries; i++)
         sums[first + i] = largest[i] + (float)ls_log_element(sum[i]);
-    const ls_gemm_args gemm = {
-        .m = queries, .n = h->d, .k = end, .a = h->scores, .b = h->rows, .c = y + first * h->C};
-    product_of_parts(h, &gemm, h->row, h->d, h->C, NULL);
+    weigh(h, first, end, h->scores, y + first * h->C, h->C);
     for (int64_t i = 0; i < queries; i++)
         scale(y + (first + i) * h->C, 1 / sum[i], h->d);
 }
@@ -281,7 +357,7 @@ static void attention(const ls_attention_forward_args *a, int64_t first, int64_t
 {
     const ls_attention_shape *s = &a->shape;
     for (int64_t n = first; n < last; n++) {
-        const attention_head h = attention_open(s, a->qkv, n, false, memory);
+        const attention_head h = attention_open(s, a->qkv, n, last, false, memory);
         float *y = (float *)a->y + n / s->heads * h.T * h.C + n % s->heads * h.d;
         for (int64_t p = 0; p < h.T; p += LS_VECTOR_ATTENTION_BLOCK)
             attend_block(&h, p,
@@ -310,9 +386,15 @@ static void attend_back(const attention_head *h, int64_t first, int64_t end, con
     float of_y[LS_VECTOR_ATTENTION_BLOCK];
     const int64_t queries = end - first, C = h->C;
     const float *back = dy + first * C, *q = h->q + first * 3 * C;
-    pairs(h, queries, end, q, 3 * C, false, h->scores);
-    pairs(h, queries, end, back, C, true, h->more);
+    pairs(h, first, end, q, 3 * C, false, h->scores);
+    pairs(h, first, end, back, C, true, h->more);
     for (int64_t i = 0; i < queries; i++) {
+        fetch_after_qkv(h, h->q, first + i);
+        for (int64_t part = 0; part < 3; part++)
+            fetch_after_qkv(h, dq + part * C, first + i);
+        fetch_after(h, y, first + i);
+        fetch_after(h, dy, first + i);
+        fetch_pairs(h, first + i);
         end_row(h->scores + i * h->row, first + i + 1, end, -INFINITY);
         end_row(h->more + i * h->row, first + i + 1, end, 0);
         of_y[i] = dot_product(back + i * C, y + (first + i) * C, h->d);
@@ -325,27 +407,9 @@ static void attend_back(const attention_head *h, int64_t first, int64_t end, con
             g[j] = s[j] * (g[j] - e) * factor;
         }
     }
-    const ls_gemm_args to_q = {
-        .m = queries, .n = h->d, .k = end, .a = h->more, .b = h->rows, .c = dq + first * 3 * C};
-    const ls_gemm_args to_k = {.transpose_a = true,
-                               .m = end,
-                               .n = h->d,
-                               .k = queries,
-                               .a = h->more,
-                               .b = q,
-                               .c = dq + C,
-                               .accumulate = true};
-    const ls_gemm_args to_v = {.transpose_a = true,
-                               .m = end,
-                               .n = h->d,
-                               .k = queries,
-                               .a = h->scores,
-                               .b = back,
-                               .c = dq + 2 * C,
-                               .accumulate = true};
-    product_of_parts(h, &to_q, h->row, h->d, 3 * C, NULL);
-    product_of_parts(h, &to_k, h->row, 3 * C, 3 * C, NULL);
-    product_of_parts(h, &to_v, h->row, C, 3 * C, NULL);
+    weigh(h, first, end, h->more, dq + first * 3 * C, 3 * C);
+    spread(h, first, end, h->more, q, 3 * C, dq + C);
+    spread(h, first, end, h->scores, back, C, dq + 2 * C);
 }
 
 static void attention_back(const ls_attention_backward_args *a, int64_t first, int64_t last,
@@ -353,13 +417,9 @@ static void attention_back(const ls_attention_backward_args *a, int64_t first, i
 {
     const ls_attention_shape *s = &a->shape;
     for (int64_t n = first; n < last; n++) {
-        const attention_head h = attention_open(s, a->qkv, n, true, memory);
+        const attention_head h = attention_open(s, a->qkv, n, last, true, memory);
         const int64_t at = n / s->heads * h.T * h.C + n % s->heads * h.d;
         float *dq = (float *)a->dqkv + (h.q - (const float *)a->qkv);
-        for (int64_t p = 0; p < h.T; p++) {
-            fill(dq + p * 3 * h.C + h.C, 0, h.d);
-            fill(dq + p * 3 * h.C + 2 * h.C, 0, h.d);
-        }
         for (int64_t p = 0; p < h.T; p += LS_VECTOR_ATTENTION_BLOCK)
             attend_back(&h, p,
                         p + LS_VECTOR_ATTENTION_BLOCK < h.T ? p + LS_VECTOR_ATTENTION_BLOCK : h.T,

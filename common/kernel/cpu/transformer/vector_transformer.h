@@ -335,11 +335,11 @@ static void attend_block(const attention_head *h, int64_t first, int64_t end, fl
         float *s = h->scores + i * h->row;
         fetch_after_qkv(h, h->q, first + i);
         fetch_after(h, y, first + i);
-        fetch_pairs(h, first + i);
         largest[i] = row_max(s, end_row(s, first + i + 1, end, -INFINITY)) * factor;
     }
     for (int64_t i = 0; i < queries; i++) {
         float *restrict s = h->scores + i * h->row;
+        fetch_pairs(h, first + i);
         for (int64_t j = 0; j < ls_vector_pad(first + i + 1); j++)
             s[j] = ls_exp_element(s[j] * factor - largest[i]);
     }
@@ -390,11 +390,8 @@ static void attend_back(const attention_head *h, int64_t first, int64_t end, con
     pairs(h, first, end, back, C, true, h->more);
     for (int64_t i = 0; i < queries; i++) {
         fetch_after_qkv(h, h->q, first + i);
-        for (int64_t part = 0; part < 3; part++)
-            fetch_after_qkv(h, dq + part * C, first + i);
         fetch_after(h, y, first + i);
         fetch_after(h, dy, first + i);
-        fetch_pairs(h, first + i);
         end_row(h->scores + i * h->row, first + i + 1, end, -INFINITY);
         end_row(h->more + i * h->row, first + i + 1, end, 0);
         of_y[i] = dot_product(back + i * C, y + (first + i) * C, h->d);
@@ -402,6 +399,9 @@ static void attend_back(const attention_head *h, int64_t first, int64_t end, con
     for (int64_t i = 0; i < queries; i++) {
         float *restrict s = h->scores + i * h->row, *restrict g = h->more + i * h->row;
         const float e = of_y[i], sum = sums[first + i], factor = h->scale;
+        for (int64_t part = 0; part < 3; part++)
+            fetch_after_qkv(h, dq + part * C, first + i);
+        fetch_pairs(h, first + i);
         for (int64_t j = 0; j < ls_vector_pad(first + i + 1); j++) {
             s[j] = ls_exp_element(s[j] * factor - sum);
             g[j] = s[j] * (g[j] - e) * factor;

@@ -134,6 +134,9 @@ static void panel_turned(const float *b, int64_t row, int64_t depth, int64_t col
             panel[k * PRODUCT_COLUMNS + j] = j < columns ? b[j * row + k] : 0;
 }
 
+/* Rows of b that are asked for before they are copied. */
+enum { PRODUCT_AHEAD = 8 };
+
 /* Panels of `columns` columns of b, row by row. */
 static void panels_straight(const float *b, int64_t row, int64_t depth, int64_t columns,
                             float *panels)
@@ -141,6 +144,8 @@ static void panels_straight(const float *b, int64_t row, int64_t depth, int64_t 
     for (int64_t k = 0; k < depth; k++) {
         float *to = panels + k * PRODUCT_COLUMNS;
         int64_t j = 0;
+        for (int64_t i = 0; i < columns; i += LS_LANES)
+            __builtin_prefetch(b + (k + PRODUCT_AHEAD) * row + i);
         for (; j + PRODUCT_COLUMNS <= columns; j += PRODUCT_COLUMNS, to += depth * PRODUCT_COLUMNS)
             memcpy(to, b + k * row + j, PRODUCT_COLUMNS * sizeof *b);
         for (int64_t i = 0; i < PRODUCT_COLUMNS && j < columns; i++)

@@ -221,6 +221,20 @@ static void copy_rows(const b_block *k, int64_t first, int64_t count)
     }
 }
 
+/* Asks for a part of what copy_rows will copy next: `count` rows from `first` on. */
+static void fetch_rows(const b_block *k, int64_t first, int64_t count, int64_t part, int64_t parts)
+{
+    const ls_gemm_args *g = &k->product->gemm;
+    const float *a = g->a;
+    if (!g->transpose_a)
+        for (int64_t i = part; i < count; i += parts)
+            for (int64_t d = 0; d < k->depth; d += LS_LANES)
+                __builtin_prefetch(a + (first + i) * k->a_row + k->k + d);
+    else if (count > 0)
+        for (int64_t d = part; d < k->depth; d += parts)
+            __builtin_prefetch(a + (k->k + d) * k->a_row + first);
+}
+
 /* After the last block of k: what follows the product, of a tile. */
 static void finish_tile(const ls_vector_product *p, int64_t row, int64_t rows, int64_t column,
                         int64_t columns)
@@ -280,12 +294,15 @@ static block_part part_of(const b_block *k, int64_t row, int64_t rows)
     return part;
 }
 
-/* Rows [row, row + rows) of c, at most a tile's, over the block; a: their panel. */
-static void block_rows(const b_block *k, int64_t row, int64_t rows, const float *a)
+/* Rows [row, row + rows) of c, at most a tile's, over the block; a: their panel. Meanwhile asks for
+ * the `ahead` rows from `next` on. */
+static void block_rows(const b_block *k, int64_t row, int64_t rows, const float *a, int64_t next,
+                       int64_t ahead)
 {
     const ls_vector_product *p = k->product;
     const ls_gemm_args *g = &p->gemm;
     const block_part part = part_of(k, row, rows);
+    const int64_t panels = (part.columns + PRODUCT_COLUMNS - 1) / PRODUCT_COLUMNS;
     product_tile t = {.a = a + part.first * (g->transpose_a ? k->a_step : 1),
                       .depth = part.end - part.first,
                       .a_step = k->a_step,
@@ -295,6 +312,7 @@ static void block_rows(const b_block *k, int64_t row, int64_t rows, const float 
     for (int64_t j = 0; j < part.columns; j += PRODUCT_COLUMNS) {
         const bool whole = j + PRODUCT_COLUMNS <= k->columns, in_place = k->in_place && whole;
         const int64_t columns = whole ? PRODUCT_COLUMNS : k->columns - j;
+        fetch_rows(k, next, ahead, j / PRODUCT_COLUMNS, panels);
         t.b_row = in_place ? k->b_row : PRODUCT_COLUMNS;
         t.b = (in_place ? (const float *)g->b + k->k * k->b_row + k->column + j
                         : k->panels + j * k->depth) +
@@ -333,16 +351,18 @@ static void block_product(const b_block *k, const ls_vector_share *share, int64_
         const int64_t row = share->first_row + 2 * pair;
         if (in_place) {
             block_rows(k, row, count,
-                       turned ? a + k->k * k->a_row + row : a + row * k->a_row + k->k);
+                       turned ? a + k->k * k->a_row + row : a + row * k->a_row + k->k, 0, 0);
             continue;
         }
+        int64_t ahead = 0;
         if (!turned || row + count > end) {
             copied = row;
             end = row + (turned ? PRODUCT_TURNED : count);
             end = end < share->last_row ? end : share->last_row;
             copy_rows(k, row, end - row);
+            ahead = share->last_row - end < end - row ? share->last_row - end : end - row;
         }
-        block_rows(k, row, count, k->rows + (row - copied));
+        block_rows(k, row, count, k->rows + (row - copied), end, ahead);
     }
 }
 

@@ -28,10 +28,11 @@ typedef float four_load __attribute__((vector_size(16), aligned(4), may_alias));
 /* ---- A tile -------------------------------------------------------------------------------- */
 
 typedef struct product_tile {
-    const float *a; /* element (row, k) at row * PRODUCT_A_ROW + k, or if a is transposed at
-                       k * a_step + row */
-    const float *b; /* depth rows, `b_row` apart */
-    float *c;       /* rows, `c_row` apart */
+    const float *a;    /* element (row, k) at row * PRODUCT_A_ROW + k, or if a is transposed at
+                          k * a_step + row */
+    const float *b;    /* depth rows, `b_row` apart */
+    float *c;          /* rows, `c_row` apart */
+    const float *bias; /* added to the finished chains; NULL: none */
     int64_t depth, a_step, b_row, c_row;
     bool add; /* the chains go on from c; else from 0 */
 } product_tile;
@@ -66,6 +67,12 @@ LS_ALWAYS void tile_sums(const product_tile *t, int rows, bool transposed)
         for (int v = 0; v < PRODUCT_VECS; v++)
             sum[i][v] = vec_fma(vec_all(a[i * row]), value[v], sum[i][v]);
     }
+    if (t->bias)
+        LS_WRITE_OUT
+    for (int i = 0; i < rows; i++)
+        LS_WRITE_OUT
+    for (int v = 0; v < PRODUCT_VECS; v++)
+        sum[i][v] += vec_get(t->bias + v * LS_VEC);
     LS_WRITE_OUT
     for (int i = 0; i < rows; i++)
         LS_WRITE_OUT
@@ -147,7 +154,8 @@ static void panels_straight(const float *b, int64_t row, int64_t depth, int64_t 
         for (int64_t i = 0; i < columns; i += LS_LANES)
             __builtin_prefetch(b + (k + PRODUCT_AHEAD) * row + i);
         for (; j + PRODUCT_COLUMNS <= columns; j += PRODUCT_COLUMNS, to += depth * PRODUCT_COLUMNS)
-            memcpy(to, b + k * row + j, PRODUCT_COLUMNS * sizeof *b);
+            for (int v = 0; v < PRODUCT_COLUMNS; v += LS_VEC)
+                vec_put(to + v, vec_get(b + k * row + j + v));
         for (int64_t i = 0; i < PRODUCT_COLUMNS && j < columns; i++)
             to[i] = j + i < columns ? b[k * row + j + i] : 0;
     }
@@ -212,8 +220,9 @@ static void copy_rows(const b_block *k, int64_t first, int64_t count)
             copy_row(a + (first + i) * k->a_row + k->k, k->rows + i * PRODUCT_A_ROW, k->depth);
     } else if (first + PRODUCT_TURNED <= k->a_row) { /* a begins a row */
         for (int64_t i = 0; i < k->depth; i++)
-            memcpy(k->rows + i * PRODUCT_TURNED, a + (k->k + i) * k->a_row + first,
-                   PRODUCT_TURNED * sizeof *a);
+            for (int v = 0; v < PRODUCT_TURNED; v += LS_VEC)
+                vec_put(k->rows + i * PRODUCT_TURNED + v,
+                        vec_get(a + (k->k + i) * k->a_row + first + v));
     } else {
         for (int64_t i = 0; i < k->depth; i++)
             for (int64_t r = 0; r < count; r++)
@@ -235,18 +244,13 @@ static void fetch_rows(const b_block *k, int64_t first, int64_t count, int64_t p
             __builtin_prefetch(a + (k->k + d) * k->a_row + first);
 }
 
-/* After the last block of k: what follows the product, of a tile. */
+/* After the last block of k: what follows the product and its bias, of a tile. */
 static void finish_tile(const ls_vector_product *p, int64_t row, int64_t rows, int64_t column,
                         int64_t columns)
 {
     const int64_t n = p->gemm.n;
     for (int64_t i = row; i < row + rows; i++) {
         float *restrict c = (float *)p->gemm.c + i * n + column;
-        if (p->bias) {
-            const float *bias = p->bias + column;
-            for (int64_t j = 0; j < columns; j++)
-                c[j] += bias[j];
-        }
         if (p->relu)
             for (int64_t j = 0; j < columns; j++)
                 c[j] = ls_relu(c[j]);
@@ -265,13 +269,15 @@ static void part_tile(const product_tile *like, int64_t rows, int64_t columns, b
     product_tile t = *like;
     t.c = whole;
     t.c_row = PRODUCT_COLUMNS;
+    t.bias = NULL;
     for (int64_t i = 0; i < rows && t.add; i++)
         for (int64_t j = 0; j < PRODUCT_COLUMNS; j++)
             whole[i * PRODUCT_COLUMNS + j] = j < columns ? like->c[i * like->c_row + j] : 0;
     (transposed ? tile_transposed : tile_straight)(&t, rows);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
-            like->c[i * like->c_row + j] = whole[i * PRODUCT_COLUMNS + j];
+            like->c[i * like->c_row + j] =
+                whole[i * PRODUCT_COLUMNS + j] + (like->bias ? like->bias[j] : -0.0F);
 }
 
 /* The part of the block that rows [row, row + rows) need, at most a tile's; the rest is 0. */
@@ -308,7 +314,7 @@ static void block_rows(const b_block *k, int64_t row, int64_t rows, const float 
                       .a_step = k->a_step,
                       .c_row = k->c_row,
                       .add = g->accumulate || k->k > 0};
-    const bool last = k->k + k->depth == g->k && (p->bias || p->relu || p->mask);
+    const bool last = k->k + k->depth == g->k;
     for (int64_t j = 0; j < part.columns; j += PRODUCT_COLUMNS) {
         const bool whole = j + PRODUCT_COLUMNS <= k->columns, in_place = k->in_place && whole;
         const int64_t columns = whole ? PRODUCT_COLUMNS : k->columns - j;
@@ -318,11 +324,12 @@ static void block_rows(const b_block *k, int64_t row, int64_t rows, const float 
                         : k->panels + j * k->depth) +
               part.first * t.b_row;
         t.c = (float *)g->c + row * k->c_row + k->column + j;
+        t.bias = last && p->bias ? p->bias + k->column + j : NULL;
         if (!whole || rows % 2)
             part_tile(&t, rows, columns, g->transpose_a);
         else
             (g->transpose_a ? tile_transposed : tile_straight)(&t, rows);
-        if (last)
+        if (last && (p->relu || p->mask))
             finish_tile(p, row, rows, k->column + j, columns);
     }
 }

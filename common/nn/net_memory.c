@@ -6,7 +6,8 @@
  * its buffer if it can; the layer after it applies the mask if it can. Forks and joins
  * (graph_split.h) have memory of other nodes: a join the output of its first input, which has the
  * join's gradient, as all its inputs have; a fork its input's output and gradient. Of a fork's
- * users the first computes its gradient there, and all others theirs into scratch. Blocks of one
+ * users the first computes its gradient there, and all others theirs into scratch. Inputs of an
+ * addition have its gradient's memory, if none changes it before the other reads it. Blocks of one
  * sequence write theirs to the same memory, each to its positions.
  */
 #include "common/base/grow.h"
@@ -97,10 +98,37 @@ static void plan_passing(const ls_graph *graph, net_node *nodes)
     }
 }
 
+/* Whether backward has reached node `other` before a use of node `input` but the last adds to the
+ * gradient that it shares with it. */
+static bool is_read_first(const ls_graph *graph, int other, int input, int last)
+{
+    for (int user = other; user < last; user++)
+        for (int i = 0; i < graph->nodes[user].input_count; i++)
+            if (graph->nodes[user].inputs[i] == input)
+                return false;
+    return true;
+}
+
+/* Which inputs of an addition have its gradient's memory, which then needs no copy. */
+static void plan_handing_on(const ls_graph *graph, net_node *nodes)
+{
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        bool *to = nodes[n].hands_on;
+        if (!node->layer->passes_gradient || !nodes[n].passing)
+            continue;
+        for (int i = 0; i < 2; i++)
+            to[i] = nodes[node->inputs[i]].passing && nodes[node->inputs[i]].last_use == n;
+        to[1] = to[1] && (!to[0] || (is_read_first(graph, node->inputs[0], node->inputs[1], n) &&
+                                     is_read_first(graph, node->inputs[1], node->inputs[0], n)));
+    }
+}
+
 void ls_net_plan(const ls_graph *graph, net_node *nodes)
 {
     plan_fusions(graph, nodes);
     plan_passing(graph, nodes);
+    plan_handing_on(graph, nodes);
 }
 
 /* Elements of all variables of a node, which are contiguous. */
@@ -146,11 +174,26 @@ static ls_status pool_take(net_pool *pool, size_t bytes, void **where)
     return LS_OK;
 }
 
-static void pool_give(net_pool *pool, void *const *where)
+/* NULL: it is free. */
+static void pool_give(net_pool *pool, void *const *where, void *const *to)
 {
     for (size_t i = 0; i < pool->count; i++)
         if (pool->items[i].user == where)
-            pool->items[i].user = NULL;
+            pool->items[i].user = to;
+}
+
+/* The inputs that have a node's gradient: backward reaches the first of them last. */
+static void hand_on(const ls_node *node, net_node *nodes, net_node *my, net_pool *pool)
+{
+    int first = -1;
+    for (int i = 0; i < node->input_count; i++) {
+        if (!my->hands_on[i])
+            continue;
+        nodes[node->inputs[i]].gradient = my->gradient;
+        first = first < 0 || node->inputs[i] < first ? node->inputs[i] : first;
+    }
+    if (first >= 0)
+        pool_give(pool, &my->gradient, &nodes[first].gradient);
 }
 
 /* Backward's order: a node's gradient is in use from its last use on, which writes it, to the node
@@ -165,16 +208,17 @@ static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, size_t
         for (int i = 0; i < node->input_count && !my->fused_forward; i++) {
             const int whose = gradient_of(graph, nodes, node->inputs[i]);
             const size_t bytes = node_bytes(graph, node->inputs[i], real, o->rows);
-            if (nodes[whose].passing && nodes[node->inputs[i]].last_use == n)
+            if (nodes[whose].passing && nodes[node->inputs[i]].last_use == n && !my->hands_on[i])
                 LS_TRY(pool_take(pool, bytes, &nodes[whose].gradient));
             if (my->scratch_passing && has_scratch(graph, nodes, n, i))
                 LS_TRY(pool_take(pool, bytes, &my->input_scratch[i]));
         }
         for (int i = 0; i < node->input_count; i++)
             if (my->scratch_passing)
-                pool_give(pool, &my->input_scratch[i]);
+                pool_give(pool, &my->input_scratch[i], NULL);
+        hand_on(node, nodes, my, pool);
         if (my->passing)
-            pool_give(pool, &my->gradient);
+            pool_give(pool, &my->gradient, NULL);
     }
     return LS_OK;
 }

@@ -12,10 +12,11 @@ typedef struct net_node {
     bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
     bool masked_before;  /* the layer before it does */
     bool is_fork, is_join;
-    bool joined;          /* its only user is a join, whose gradient it has */
-    bool passing;         /* its gradient's memory is another's before and after */
-    bool scratch_passing; /* that of input_scratch, too */
-    int last_use;         /* last node that uses the output; -1: none */
+    bool joined;                   /* its only user is a join, whose gradient it has */
+    bool passing;                  /* its gradient's memory is another's before and after */
+    bool scratch_passing;          /* that of input_scratch, too */
+    bool hands_on[LS_NODE_INPUTS]; /* this input has its gradient in the node's own */
+    int last_use;                  /* last node that uses the output; -1: none */
     void *output, *gradient, *kept;
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient;               /* of a sharing node's variables, one after the other */

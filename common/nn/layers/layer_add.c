@@ -30,7 +30,7 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
     for (int i = 0; i < 2; i++)
-        if (site->input_gradient[i])
+        if (site->input_gradient[i] && site->input_gradient[i] != site->output_gradient)
             LS_TRY(append(site, site->output_gradient, NULL, site->input_gradient[i], ops));
     return LS_OK;
 }
@@ -39,6 +39,7 @@ const ls_layer ls_layer_add = {
     .name = "add",
     .help = "sum of two inputs: y = a + b",
     .inputs = 2,
+    .passes_gradient = true,
     .infer = infer,
     .forward = forward,
     .backward = backward,

@@ -35,8 +35,8 @@ check_model twin-lstm:16 3 lstm0%a/f,lstm0%a/b,lstm0%b/f,lstm0%b/b,concat0/f,con
 dense0/b,logistic_loss0/f
 check_model lstm-stack:2 2 lstm0/f,lstm0/b,lstm1/f,lstm1/b,dense0/f,dense0/b,logistic_loss0/f
 check_model gpt:1-2-16-8-32 3 wte/f,wte/b,wpe/f,wpe/b,h.0.ln_1/f,h.0.ln_1/b,h.0.attn.c_attn/f,h.0.attn.c_attn/b,\
-attention0/f,attention0/b,h.0.attn.c_proj/f,h.0.attn.c_proj/b,add0/f,add0/b,h.0.ln_2/f,h.0.ln_2/b,h.0.mlp.c_fc/f,h.0.mlp.c_fc/b,\
-gelu0/f,gelu0/b,h.0.mlp.c_proj/f,h.0.mlp.c_proj/b,add1/f,add1/b,ln_f/f,ln_f/b,lm_head/f,lm_head/b,softmax_cross_entropy0/f
+attention0/f,attention0/b,h.0.attn.c_proj/f,h.0.attn.c_proj/b,add0/f,h.0.ln_2/f,h.0.ln_2/b,h.0.mlp.c_fc/f,h.0.mlp.c_fc/b,\
+gelu0/f,gelu0/b,h.0.mlp.c_proj/f,h.0.mlp.c_proj/b,add1/f,ln_f/f,ln_f/b,lm_head/f,lm_head/b,softmax_cross_entropy0/f
 
 # The floor: every pass with products, timed as products or as the layer, whichever is faster.
 lockstep_ok micro floor --model cifar10 --batch 4 --data synthetic:64 --format jsonl

@@ -294,7 +294,7 @@ typedef struct ls_vector_loops {
                            float *memory);
     /** average += rate * (value - average). */
     void (*moving_average)(const float *value, float rate, float *average, int64_t count);
-    /** y = e^x for x of at most 0: within 2 ulp; 0 below -87; NaN stays NaN. For tests. */
+    /** y = e^x for x of at most 0: within 1 ulp; 0 below -87; NaN stays NaN. For tests. */
     void (*exponential)(const float *x, float *y, int64_t count);
     /** y = ln x in double for normal x above 0: within 4e-16 (1 + |ln x|). For tests. */
     void (*logarithm)(const float *x, double *y, int64_t count);

@@ -302,8 +302,8 @@ static block_part part_of(const b_block *k, int64_t row, int64_t rows)
 
 /* Rows [row, row + rows) of c, at most a tile's, over the block; a: their panel. Meanwhile asks for
  * the `ahead` rows from `next` on. */
-static void block_rows(const b_block *k, int64_t row, int64_t rows, const float *a, int64_t next,
-                       int64_t ahead)
+static __attribute__((noinline)) void block_rows(const b_block *k, int64_t row, int64_t rows,
+                                                 const float *a, int64_t next, int64_t ahead)
 {
     const ls_vector_product *p = k->product;
     const ls_gemm_args *g = &p->gemm;

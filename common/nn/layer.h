@@ -70,8 +70,8 @@ struct ls_layer {
     bool fuses_relu_mask;  /**< honours input_relu */
     bool writes_part;      /**< backward writes a part of its input's gradient; the other users of
                                 this input, of the same layer, the rest */
-    bool passes_gradient;  /**< its inputs' gradients are its output's: backward writes none that is
-                                in the same memory */
+    bool passes_gradient;  /**< its inputs' gradients are its output's; backward writes those that
+                                have other memory */
     bool integer_target;   /**< loss: the target is int32, of each position of the output */
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);

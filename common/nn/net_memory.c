@@ -98,29 +98,42 @@ static void plan_passing(const ls_graph *graph, net_node *nodes)
     }
 }
 
-/* Whether backward has reached node `other` before a use of node `input` but the last adds to the
- * gradient that it shares with it. */
-static bool is_read_first(const ls_graph *graph, int other, int input, int last)
+/* Whether backward reads the gradient of node `other` before uses of node `input`, but the last,
+ * add to that of `input`. */
+static bool is_read_first(const ls_graph *graph, const net_node *nodes, int other, int input)
 {
-    for (int user = other; user < last; user++)
+    for (int user = other; user < nodes[input].last_use; user++)
         for (int i = 0; i < graph->nodes[user].input_count; i++)
             if (graph->nodes[user].inputs[i] == input)
                 return false;
     return true;
 }
 
+/* Whether an input of addition n can have its gradient: this use comes first in backward, and among
+ * the nodes that have it already, and are not behind, none reads what another one adds. */
+static bool can_have(const ls_graph *graph, const net_node *nodes, int input, int n)
+{
+    bool can = nodes[input].passing && nodes[input].last_use == n;
+    for (int other = 0; other < n && can; other++)
+        if (other != input && nodes[other].gradient_from == nodes[n].gradient_from)
+            can = is_read_first(graph, nodes, other, input) &&
+                  is_read_first(graph, nodes, input, other);
+    return can;
+}
+
 /* Which inputs of an addition have its gradient's memory, which then needs no copy. */
 static void plan_handing_on(const ls_graph *graph, net_node *nodes)
 {
-    for (int n = 0; n < graph->count; n++) {
+    for (int n = 0; n < graph->count; n++)
+        nodes[n].gradient_from = n;
+    for (int n = graph->count - 1; n >= 0; n--) {
         const ls_node *node = &graph->nodes[n];
-        bool *to = nodes[n].hands_on;
-        if (!node->layer->passes_gradient || !nodes[n].passing)
-            continue;
-        for (int i = 0; i < 2; i++)
-            to[i] = nodes[node->inputs[i]].passing && nodes[node->inputs[i]].last_use == n;
-        to[1] = to[1] && (!to[0] || (is_read_first(graph, node->inputs[0], node->inputs[1], n) &&
-                                     is_read_first(graph, node->inputs[1], node->inputs[0], n)));
+        for (int i = 0; i < node->input_count && nodes[n].passing; i++) {
+            nodes[n].hands_on[i] =
+                node->layer->passes_gradient && can_have(graph, nodes, node->inputs[i], n);
+            if (nodes[n].hands_on[i])
+                nodes[node->inputs[i]].gradient_from = nodes[n].gradient_from;
+        }
     }
 }
 
@@ -153,15 +166,16 @@ typedef struct net_pool {
     struct net_pooled {
         size_t bytes;
         void *memory;
-        const void *user; /* NULL: free */
+        int users; /* 0: free */
     } * items;
     size_t count;
 } net_pool;
 
-static ls_status pool_take(net_pool *pool, size_t bytes, void **where)
+/* *item: its number in the pool. */
+static ls_status pool_take(net_pool *pool, size_t bytes, void **where, size_t *item)
 {
     size_t i = 0;
-    while (i < pool->count && (pool->items[i].user || pool->items[i].bytes != bytes))
+    while (i < pool->count && (pool->items[i].users || pool->items[i].bytes != bytes))
         i++;
     if (i == pool->count) {
         LS_TRY(ls_grow("net", &pool->items, pool->count, sizeof *pool->items));
@@ -169,31 +183,10 @@ static ls_status pool_take(net_pool *pool, size_t bytes, void **where)
         LS_TRY(pool->take(pool->context, LS_MEMORY_ACTIVATIONS, bytes, &pool->items[i].memory));
         pool->count++;
     }
-    pool->items[i].user = where;
+    pool->items[i].users = 1;
     *where = pool->items[i].memory;
+    *item = i;
     return LS_OK;
-}
-
-/* NULL: it is free. */
-static void pool_give(net_pool *pool, void *const *where, void *const *to)
-{
-    for (size_t i = 0; i < pool->count; i++)
-        if (pool->items[i].user == where)
-            pool->items[i].user = to;
-}
-
-/* The inputs that have a node's gradient: backward reaches the first of them last. */
-static void hand_on(const ls_node *node, net_node *nodes, net_node *my, net_pool *pool)
-{
-    int first = -1;
-    for (int i = 0; i < node->input_count; i++) {
-        if (!my->hands_on[i])
-            continue;
-        nodes[node->inputs[i]].gradient = my->gradient;
-        first = first < 0 || node->inputs[i] < first ? node->inputs[i] : first;
-    }
-    if (first >= 0)
-        pool_give(pool, &my->gradient, &nodes[first].gradient);
 }
 
 /* Backward's order: a node's gradient is in use from its last use on, which writes it, to the node
@@ -205,20 +198,25 @@ static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, size_t
     for (int n = graph->count - 1; n >= 0; n--) {
         net_node *my = &nodes[n];
         const ls_node *node = &graph->nodes[n];
+        size_t scratch[LS_NODE_INPUTS];
         for (int i = 0; i < node->input_count && !my->fused_forward; i++) {
-            const int whose = gradient_of(graph, nodes, node->inputs[i]);
+            net_node *whose = &nodes[gradient_of(graph, nodes, node->inputs[i])];
             const size_t bytes = node_bytes(graph, node->inputs[i], real, o->rows);
-            if (nodes[whose].passing && nodes[node->inputs[i]].last_use == n && !my->hands_on[i])
-                LS_TRY(pool_take(pool, bytes, &nodes[whose].gradient));
+            if (my->hands_on[i]) {
+                whose->gradient = my->gradient;
+                whose->pooled = my->pooled;
+                pool->items[my->pooled].users++;
+            } else if (whose->passing && nodes[node->inputs[i]].last_use == n) {
+                LS_TRY(pool_take(pool, bytes, &whose->gradient, &whose->pooled));
+            }
             if (my->scratch_passing && has_scratch(graph, nodes, n, i))
-                LS_TRY(pool_take(pool, bytes, &my->input_scratch[i]));
+                LS_TRY(pool_take(pool, bytes, &my->input_scratch[i], &scratch[i]));
         }
-        for (int i = 0; i < node->input_count; i++)
-            if (my->scratch_passing)
-                pool_give(pool, &my->input_scratch[i], NULL);
-        hand_on(node, nodes, my, pool);
+        for (int i = 0; i < node->input_count && !my->fused_forward; i++)
+            if (my->scratch_passing && has_scratch(graph, nodes, n, i))
+                pool->items[scratch[i]].users--;
         if (my->passing)
-            pool_give(pool, &my->gradient, NULL);
+            pool->items[my->pooled].users--;
     }
     return LS_OK;
 }

@@ -16,7 +16,9 @@ typedef struct net_node {
     bool passing;                  /* its gradient's memory is another's before and after */
     bool scratch_passing;          /* that of input_scratch, too */
     bool hands_on[LS_NODE_INPUTS]; /* this input has its gradient in the node's own */
-    int last_use;                  /* last node that uses the output; -1: none */
+    int gradient_from; /* the node whose gradient's memory it has in that way; or itself */
+    size_t pooled;     /* passing: the number of this memory, while buffers are planned */
+    int last_use;      /* last node that uses the output; -1: none */
     void *output, *gradient, *kept;
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient;               /* of a sharing node's variables, one after the other */

@@ -91,8 +91,8 @@ static void activations_match_formula(void **state)
     close_all(&f);
 }
 
-/* Of three gradients of one size only two are in use at a time, so there are two buffers; of a
- * fourth, of a second use, too, which is added to the first. */
+/* Of gradients of one size three are in use at a time: the sum's, which its inputs have, too, of a
+ * node between them, and what is added to the first. */
 static void gradients_pass_their_memory_on(void **state)
 {
     fixture f;
@@ -107,12 +107,37 @@ static void gradients_pass_their_memory_on(void **state)
     fill_inputs(&f, 6);
     fill_targets(&f, 3);
     check_gradients(&f);
-    /* x, four outputs, result and its gradient, target; gradients: of first and of two at a time,
-     * or of one and what is added */
+    /* x, four outputs, result and its gradient, target; three gradients */
     const size_t expected = ROWS * (6 + 4 * 9 + 2 * 3 + 3 + 3 * 9) * sizeof(double);
     assert_int_equal(ls_device_ledger(f.device).in_use[LS_MEMORY_ACTIVATIONS], expected);
     assert_int_equal(ls_net_activation_bytes(f.graph, sizeof(double), ROWS), expected);
     close_all(&f);
+}
+
+/* Sums whose inputs' gradients must not all be in one memory: another use of an input adds to it
+ * before a third node, which has its gradient from a later sum, reads it, or is the third node. */
+static void sums_hand_gradients_on(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        fixture f;
+        int sum, total;
+        open_device(&f);
+        const int first = add(&f, "dense", add_input(&f, 6), -1, 9);
+        const int early = way & 1 ? add(&f, "dense", first, -1, 9) : -1;
+        const int second = add(&f, "dense", first, -1, 9);
+        const int branch = add(&f, "dense", second, -1, 9);
+        const int late = way & 1 ? early : add(&f, "dense", first, -1, 9);
+        const int of_sum[] = {way & 2 ? first : branch, way & 2 ? branch : first, -1};
+        must(ls_graph_add(f.graph, "add", of_sum, -1, NULL, &sum));
+        must(ls_graph_add(f.graph, "add", (int[]){sum, late, -1}, -1, NULL, &total));
+        add(&f, "squared_error", add(&f, "dense", total, -1, 3), -1, 0);
+        open_net(&f, ROWS);
+        fill_inputs(&f, 6);
+        fill_targets(&f, 3);
+        check_gradients(&f);
+        close_all(&f);
+    }
 }
 
 typedef struct ranges {
@@ -218,6 +243,7 @@ int main(void)
         cmocka_unit_test(residual),
         cmocka_unit_test(activations_match_formula),
         cmocka_unit_test(gradients_pass_their_memory_on),
+        cmocka_unit_test(sums_hand_gradients_on),
         cmocka_unit_test(ranges_become_final),
         cmocka_unit_test(no_rows_give_no_gradient),
         cmocka_unit_test(refused_graphs),

@@ -241,10 +241,12 @@ static void test_gelu_backward(void **state)
 }
 
 /* rows, steps, heads, width: one and several blocks of queries, odd sizes; the widest head whose
- * keys are copied into panels, and wider ones; one of several blocks of queries and of channels */
+ * keys are copied into panels, and wider ones; one of several blocks of queries and of channels;
+ * more keys than a block of a product is deep */
 static const ls_attention_shape attention_shapes[] = {
-    {0, 3, 1, 4},    {1, 1, 1, 1},    {2, 7, 3, 15},   {1, 64, 2, 32}, {2, 65, 1, 8},
-    {1, 150, 2, 40}, {1, 35, 1, 264}, {1, 35, 1, 265}, {2, 3, 2, 140}, {1, 67, 1, 68}};
+    {0, 3, 1, 4},   {1, 1, 1, 1},    {2, 7, 3, 15},   {1, 64, 2, 32},
+    {2, 65, 1, 8},  {1, 150, 2, 40}, {1, 35, 1, 264}, {1, 35, 1, 265},
+    {2, 3, 2, 140}, {1, 67, 1, 68},  {1, 300, 1, 6}};
 enum { ATTENTION_SHAPES = sizeof attention_shapes / sizeof *attention_shapes };
 
 static void test_attention_forward(void **state)

@@ -35,10 +35,6 @@ typedef struct ls_ranked {
     bool equal;       /**< its strategy is meant to compute what `single` does */
 } ls_ranked;
 
-/** Whether the row is ours, and its strategy is meant to compute what `single` does, as one that
- * this program does not know is taken to be. */
-bool ls_rank_is_equal(const json_t *row);
-
 /** The row's figure to compare by; false where there is none, or no interval: as ls_row_rate. */
 bool ls_rank_rate(const json_t *row, ls_rank_by by, ls_interval *out);
 

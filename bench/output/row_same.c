@@ -87,17 +87,6 @@ bool ls_row_same_case(const json_t *a, const json_t *b, unsigned but, bool commo
            fields_agree(a, b, but, common) && fields_agree(b, a, but, common);
 }
 
-bool ls_row_is_predicted(const json_t *row)
-{
-    const json_t *warnings = json_object_get(json_object_get(row, "result"), "warnings");
-    for (size_t i = 0; i < json_array_size(warnings); i++) {
-        const char *word = json_string_value(json_array_get(warnings, i));
-        if (word && strcmp(word, "predicted") == 0)
-            return true;
-    }
-    return false;
-}
-
 /* ---- Where, and with what ------------------------------------------------------------------- */
 
 static const struct {

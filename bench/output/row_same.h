@@ -36,9 +36,6 @@ enum {
     LS_OF_LABEL = 128,
 };
 
-/** Whether a row was predicted, not measured: result.warnings says so, in brief rows, too. */
-bool ls_row_is_predicted(const json_t *row);
-
 /** Whether the comparison leaves out this field of `case`. */
 bool ls_case_leaves_out(const char *field, unsigned but);
 

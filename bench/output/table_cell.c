@@ -213,37 +213,6 @@ void ls_text_squeeze(char *text, int width)
     memcpy(cut, "..", 2);
 }
 
-char *ls_row_reason(const json_t *row)
-{
-    const json_t *reason = json_object_get(json_object_get(row, "result"), "reason");
-    char *text = reason ? ls_value_text(reason) : NULL;
-    char *shown = text ? ls_text_shown(text, LS_ESCAPE_LINE) : NULL;
-    free(text);
-    return shown;
-}
-
-bool ls_row_is_bad(const json_t *row)
-{
-    const char *status = ls_row_text(row, "result", "status");
-    return *status && strcmp(status, "ok") != 0;
-}
-
-bool ls_row_warns(const json_t *row, const char *warning)
-{
-    const json_t *warnings = json_object_get(json_object_get(row, "result"), "warnings");
-    bool found = false;
-    for (size_t i = 0; i < json_array_size(warnings) && !found; i++) {
-        const char *here = json_string_value(json_array_get(warnings, i));
-        found = here && strcmp(here, warning) == 0;
-    }
-    return found;
-}
-
-bool ls_row_is_noisy(const json_t *row)
-{
-    return ls_row_warns(row, "noisy");
-}
-
 char *ls_text_shown(const char *text, ls_escape as)
 {
     const size_t size = 8 * strlen(text) + 1; /* more than any escape has */

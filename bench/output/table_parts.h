@@ -20,13 +20,6 @@ void ls_text_shorten(char *text, int width);
 /** Cuts a text to `width` columns, with ".." in its middle: values may differ at either end. */
 void ls_text_squeeze(char *text, int width);
 
-/** Why a row is not ok, owned by the caller (free); NULL where nothing says so. */
-char *ls_row_reason(const json_t *row);
-
-bool ls_row_is_bad(const json_t *row); /**< its status is neither ok nor absent */
-bool ls_row_warns(const json_t *row, const char *warning);
-bool ls_row_is_noisy(const json_t *row); /**< it has that warning */
-
 /* ---- Options (table_options.c) --------------------------------------------------------------
  *
  * A group `case` has the options of its case, and some fields that follow from them (the batch of

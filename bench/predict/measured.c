@@ -6,7 +6,6 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/output/format_parts.h"
-#include "bench/output/row_same.h"
 #include "common/base/grow.h"
 
 #include <stdio.h>

@@ -28,6 +28,7 @@ BEGIN {
   order("common/kernel/cuda/", "elements product images < conv sequences")
   order("common/nn/", "layers models")
   order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress predict < commands < main.c")
+  order("bench/output/", "table")
   order("bench/predict/", "simgrid")
   order("impl/step/", \
         "plan.h+plan.c < " \

@@ -3,8 +3,8 @@
  * whether it is proven equal, and where; a line for each other environment; and ratios between
  * values of a key for the same case. */
 #include "bench/output/format_parts.h"
-#include "bench/output/ranking.h"
-#include "bench/output/table_parts.h"
+#include "bench/output/table/ranking.h"
+#include "bench/output/table/table_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"

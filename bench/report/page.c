@@ -2,7 +2,7 @@
 /* The page: findings, pictures, tables, rows, their origin, and what was left out. */
 #include "bench/report/page.h"
 
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
 #include "bench/report/sheet.h"

@@ -6,7 +6,7 @@
  */
 #include "bench/output/row_same.h"
 #include "bench/output/row_shares.h"
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 #include "bench/results/results_verbs.h"
 
 #include "common/base/escape.h"

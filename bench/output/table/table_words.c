@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines below a table; see table_parts.h. */
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 
-#include "bench/output/ranking.h"
+#include "bench/output/table/ranking.h"
 #include "bench/output/row_same.h"
 
 #include "impl/strategies.h"

@@ -3,7 +3,7 @@
  * which options get a column: shared ones are printed above the table. A header is repeated only if
  * it changes. The reason why a row is not ok follows it, untruncated. Rows of `micro`:
  * table_micro.c. */
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 
 #include "common/base/escape.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which rows may be compared, and by what; see ranking.h. */
-#include "bench/output/ranking.h"
+#include "bench/output/table/ranking.h"
 
 #include "bench/output/format_parts.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which columns a table has, and which of them fit into a line; see table_parts.h. */
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 
 #include "common/base/digest.h"
 

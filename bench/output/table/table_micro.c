@@ -6,7 +6,7 @@
  * two placements are two rows but one line, as in nccl-tests: the first one waits for the second.
  * Below is their average bus bandwidth, by algorithm.
  */
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 
 #include "bench/output/value_order.h"
 #include "common/base/escape.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cells of tables, and texts on a terminal; see table_parts.h. */
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 
 #include "common/base/escape.h"
 #include "common/base/numbers.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which options cases share and in which they differ; see table_parts.h. */
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 
 #include "bench/output/value_order.h"
 #include "common/base/digest.h"

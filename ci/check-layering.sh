@@ -29,6 +29,7 @@ BEGIN {
   order("common/nn/", "layers models")
   order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress predict < commands < main.c")
   order("bench/output/", "table")
+  order("bench/train/", "trial")
   order("bench/predict/", "simgrid")
   order("impl/step/", \
         "plan.h+plan.c < " \

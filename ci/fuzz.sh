@@ -79,7 +79,7 @@ fuzz rows 300 bench/tests/fuzz_rows.c bench/output/{,table/}*.c bench/regress/{r
     bench/report/{figure_cases,figure_layouts,figure_lines,figure_shares,page,page_models,page_predicted}.c \
     bench/report/{page_text,sheet,text}.c \
     bench/results/{export_formats,results_bound,results_seen}.c bench/row/row_noise.c bench/statistics/statistics.c \
-    bench/train/noise.c common/device/machine_limits.c \
+    bench/train/trial/noise.c common/device/machine_limits.c \
     common/base/{clock,declared,digest,escape,grow,log,numbers,philox,registry,status}.c common/device/link.c \
     common/nn/optimizer.c
 exit "$failed"

@@ -6,13 +6,13 @@
  * The estimate leaves out copies and messages, links, delays, and the effect of other cases' steps
  * on caches and memory.
  */
-#include "bench/train/estimate.h"
+#include "bench/commands/estimate.h"
 
 #include "bench/statistics/statistics.h"
-#include "bench/train/profile.h"
+#include "bench/train/trial/profile.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
-#include "bench/train/trial.h"
+#include "bench/train/trial/trial.h"
 #include "common/base/clock.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Exact mode against fast mode; see exact_cost.h. */
-#include "bench/train/exact_cost.h"
+#include "bench/commands/exact_cost.h"
 
 #include "bench/statistics/statistics.h"
 #include "bench/train/session.h"

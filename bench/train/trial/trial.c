@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Trial: warm-up, timed blocks, and the outcome of training; see trial.h. */
-#include "bench/train/trial.h"
+#include "bench/train/trial/trial.h"
 
 #include "bench/progress/progress.h"
 #include "bench/train/interrupt.h"

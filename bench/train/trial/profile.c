@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Profiles of trials; see profile.h. */
-#include "bench/train/profile.h"
+#include "bench/train/trial/profile.h"
 
-#include "bench/train/bubble.h"
+#include "bench/train/trial/bubble.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Times of steps, and their figures; see timed.h. */
-#include "bench/train/timed.h"
+#include "bench/train/trial/timed.h"
 
 #include "bench/statistics/steady.h"
 #include "bench/train/world.h"

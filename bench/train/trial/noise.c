@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Noise: readings around timed blocks, and what follows from them; see noise.h. */
-#include "bench/train/noise.h"
+#include "bench/train/trial/noise.h"
 
 #include "common/base/clock.h"
 #include "common/device/machine_limits.h"

@@ -3,7 +3,7 @@
  * Idle share of a pipeline; see bubble.h. Copies count as work of the pass before them: as forward
  * if no stage precedes this one, as backward if no stage follows it, otherwise half each.
  */
-#include "bench/train/bubble.h"
+#include "bench/train/trial/bubble.h"
 
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"

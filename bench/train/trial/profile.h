@@ -8,9 +8,9 @@
  */
 #pragma once
 
-#include "bench/train/account.h"
-#include "bench/train/bubble.h"
-#include "bench/train/timed.h"
+#include "bench/train/trial/account.h"
+#include "bench/train/trial/bubble.h"
+#include "bench/train/trial/timed.h"
 
 /** Most steps that are profiled; for a pipeline, in at most this many rounds. */
 enum { LS_PROFILED_MOST = 100, LS_PROFILE_ROUNDS = 15 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Accounts of the devices' time; see account.h. */
-#include "bench/train/account.h"
+#include "bench/train/trial/account.h"
 
 #include "bench/train/world.h"
 #include "common/base/grow.h"

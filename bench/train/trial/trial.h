@@ -8,11 +8,11 @@
  */
 #pragma once
 
-#include "bench/train/checked.h"
-#include "bench/train/learned.h"
-#include "bench/train/noise.h"
-#include "bench/train/profile.h"
-#include "bench/train/reported.h"
+#include "bench/train/trial/checked.h"
+#include "bench/train/trial/learned.h"
+#include "bench/train/trial/noise.h"
+#include "bench/train/trial/profile.h"
+#include "bench/train/trial/reported.h"
 #include "bench/train/session.h"
 
 /** A trial and its figures, filled by ls_trial_block and ls_trial_finish. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of a trained case; see checked.h. */
-#include "bench/train/checked.h"
+#include "bench/train/trial/checked.h"
 
 #include "bench/train/session.h"
 #include "bench/train/world.h"

@@ -4,7 +4,7 @@
 
 #include "bench/case/case_plan.h"
 #include "bench/progress/work_left.h"
-#include "bench/train/session_memory.h"
+#include "bench/train/session.h"
 
 /** Costs that the times of a case's phases follow from, in seconds. */
 typedef struct ls_costs {

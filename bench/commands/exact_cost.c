@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact mode against fast mode; see exact_cost.h. */
-#include "bench/commands/exact_cost.h"
+/* Exact mode against fast mode; see run_parts.h. */
+#include "bench/commands/run_parts.h"
 
 #include "bench/statistics/statistics.h"
-#include "bench/train/session.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 

@@ -6,7 +6,6 @@
 #include "bench/gate/reference.h"
 #include "bench/row/roof.h"
 #include "bench/commands/estimate.h"
-#include "bench/commands/exact_cost.h"
 #include "bench/train/world.h"
 
 #include "common/base/digest.h"

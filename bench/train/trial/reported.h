@@ -2,7 +2,7 @@
 /* What a row reports of memory and parameter servers: read after the last step. */
 #pragma once
 
-#include "bench/train/session_state.h"
+#include "bench/train/session.h"
 #include "impl/ps/ps_report.h"
 
 typedef struct ls_reported {

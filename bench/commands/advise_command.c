@@ -5,7 +5,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
-#include "bench/commands/advise_text.h"
+#include "bench/predict/advise/advise_text.h"
 #include "bench/commands/command.h"
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine `ports`, and the choice of an engine; see engine.h. */
-#include "bench/predict/engine.h"
+#include "bench/play/engine.h"
 
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"

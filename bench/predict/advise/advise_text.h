@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/case/case.h"
-#include "bench/predict/advise.h"
+#include "bench/predict/advise/advise.h"
 
 #include <stdio.h>
 

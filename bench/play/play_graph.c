@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Play graphs; see play_graph.h. */
-#include "bench/predict/play_graph.h"
+#include "bench/play/play_graph.h"
 
 #include "common/base/grow.h"
 

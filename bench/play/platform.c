@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Platforms; see platform.h. */
-#include "bench/predict/platform.h"
+#include "bench/play/platform.h"
 
 #include "common/base/numbers.h"
 #include "common/device/link.h"

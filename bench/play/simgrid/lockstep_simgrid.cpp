@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // lockstep-simgrid: plays a graph of activities on a network simulated by SimGrid. The engine
-// `simgrid` of `lockstep predict` starts it (bench/predict/simgrid_engine.c), writes the graph to
+// `simgrid` of `lockstep predict` starts it (bench/play/simgrid_engine.c), writes the graph to
 // its standard input as text:
 //
 //     lockstep-simgrid 1
@@ -51,7 +51,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "bench/predict/simgrid/simgrid_input.hpp"
+#include "bench/play/simgrid/simgrid_input.hpp"
 
 namespace s4u = simgrid::s4u;
 using simgrid::kernel::timer::Timer;

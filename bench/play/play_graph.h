@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "bench/predict/platform.h"
+#include "bench/play/platform.h"
 
 #include <stdbool.h>
 #include <stddef.h>

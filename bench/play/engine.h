@@ -4,13 +4,13 @@
  *     ports    here: flat platforms, with the arithmetic of shaped links (common/device/link.h):
  *              a message starts when it is ready and both its ports are free; messages that become
  *              ready earlier go first, then those with the smaller number
- *     simgrid  the program lockstep-simgrid (bench/predict/simgrid), which is found beside this
+ *     simgrid  the program lockstep-simgrid (bench/play/simgrid), which is found beside this
  *              one: any platform
  */
 #pragma once
 
-#include "bench/predict/platform.h"
-#include "bench/predict/play_graph.h"
+#include "bench/play/platform.h"
+#include "bench/play/play_graph.h"
 
 /** What is played. */
 typedef struct ls_play {

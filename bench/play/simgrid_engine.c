@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine `simgrid`: the program lockstep-simgrid, beside this one; see engine.h. */
-#include "bench/predict/engine.h"
+#include "bench/play/engine.h"
 
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"

@@ -4,7 +4,7 @@
  * strategy, and those that other lines name; of what is refused a line for each reason of the
  * strategies that are not ranked. The rest is in --format json.
  */
-#include "bench/commands/advise_text.h"
+#include "bench/predict/advise/advise_text.h"
 
 #include "common/base/numbers.h"
 

@@ -3,7 +3,7 @@
  * ranks it, advise_breaks.c finds where the order changes. */
 #pragma once
 
-#include "bench/predict/advise.h"
+#include "bench/predict/advise/advise.h"
 #include "bench/progress/progress.h"
 
 enum { LS_ADVICE_PLAYS = 16 }; /**< with more devices, only the first of a ranking are played */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice; see advise.h. */
-#include "bench/predict/advise_parts.h"
+#include "bench/predict/advise/advise_parts.h"
 
 #include "bench/case/case_facts.h"
 #include "bench/case/profile.h"

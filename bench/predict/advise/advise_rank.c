@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The ranking of an advice: in order, and of many devices corrected by those that are played. */
-#include "bench/predict/advise_parts.h"
+#include "bench/predict/advise/advise_parts.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -11,7 +11,6 @@
 #include "common/data/data.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
-#include "impl/strategies.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -66,9 +66,7 @@ static ls_status sample_time(const ls_workplace *workplace, ls_session *session,
         LS_TRY(ls_session_evaluate(session, most, &evaluation));
         times[i < 0 ? 0 : i] = FORWARDS * seconds(begin) / (double)rows;
     }
-    ls_statistics statistics;
-    ls_statistics_compute(times, LOOKS, &statistics);
-    *out = statistics.median;
+    *out = ls_statistics_median(times, LOOKS);
     return LS_OK;
 }
 

@@ -124,7 +124,7 @@ static void run(player *p)
     }
 }
 
-ls_status ls_ports_play(const ls_play *play, double *end_ns)
+static ls_status play_here(const ls_play *play, double *end_ns)
 {
     const size_t count = play->graph->count, devices = (size_t)play->devices;
     player p = {.play = play, .end_ns = end_ns};
@@ -219,7 +219,7 @@ ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays
     (void)engine;
     ls_play one = *play;
     for (size_t i = 0; i < plays; i++) {
-        LS_TRY(ls_ports_play(&one, end_ns + i * play->graph->count));
+        LS_TRY(play_here(&one, end_ns + i * play->graph->count));
         one.factors = one.factors ? one.factors + one.factor_count : NULL;
     }
     return LS_OK;

@@ -3,7 +3,6 @@
 #include "bench/play/engine.h"
 
 #include "bench/train/interrupt.h"
-#include "common/base/grow.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -294,8 +294,7 @@ static void print_one(const ls_validation *one, bool json, FILE *stream)
 
 static void print_summary(double *errors, size_t count, size_t held, bool json, FILE *stream)
 {
-    ls_statistics_sort(errors, count);
-    const double median = count ? ls_statistics_quantile(errors, count, 0.5) : 0;
+    const double median = count ? ls_statistics_median(errors, count) : 0;
     const double largest = count ? errors[count - 1] : 0;
     const double share = count ? (double)held / (double)count : 0;
     if (json)

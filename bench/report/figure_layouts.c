@@ -8,7 +8,6 @@
 #include "bench/report/draw_look.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
-#include "impl/strategies.h"
 
 #include <math.h>
 #include <stdlib.h>

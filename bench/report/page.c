@@ -7,7 +7,6 @@
 #include "bench/report/figures.h"
 #include "bench/report/sheet.h"
 #include "bench/report/text.h"
-#include "common/base/escape.h"
 #include "common/base/numbers.h"
 
 #include <math.h>

@@ -5,7 +5,6 @@
  * so that rows of another run can have one of their own; what it cannot express (a launcher's
  * ranks, micro, peers) is listed in comments.
  */
-#include "bench/cli/options.h"
 #include "bench/cli/option_table.h"
 #include "bench/output/format.h"
 #include "bench/output/format_parts.h"

@@ -107,18 +107,16 @@ static ls_status summarise(json_t *one, double *median)
     const json_t *values = json_object_get(one, "values");
     const size_t n = json_array_size(values);
     double *samples;
-    ls_statistics statistics;
     LS_TRY(ls_allocate("trend", &samples, n, sizeof *samples));
     for (size_t i = 0; i < n; i++)
         samples[i] = json_number_value(json_array_get(values, i));
-    ls_statistics_compute(samples, n, &statistics);
+    *median = ls_statistics_median(samples, n);
     json_object_set_new(one, "low", json_real(samples[0]));
     json_object_set_new(one, "high", json_real(samples[n - 1]));
     free(samples);
-    *median = statistics.median;
     json_object_del(one, "values");
     json_object_set_new(one, "n", json_integer((json_int_t)n));
-    json_object_set_new(one, "median", json_real(statistics.median));
+    json_object_set_new(one, "median", json_real(*median));
     return LS_OK;
 }
 

@@ -12,7 +12,6 @@
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
-#include "impl/strategies.h"
 
 #include <math.h>
 #include <stdio.h>

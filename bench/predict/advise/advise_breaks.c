@@ -7,7 +7,6 @@
  */
 #include "bench/case/case_facts.h"
 #include "bench/cli/option_set.h"
-#include "bench/output/format_parts.h"
 #include "bench/predict/advise/advise_parts.h"
 #include "common/base/grow.h"
 

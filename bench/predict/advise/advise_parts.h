@@ -33,6 +33,10 @@ ls_status ls_advising_set(ls_case *one, const char *name, const char *value);
 ls_status ls_advising_predict(ls_advising *advising, ls_advised *one, ls_predicted *predicted,
                               ls_status *refused);
 
+/** The regret of choices over published rows (published.c): results/published.jsonl, as
+ * ci/published.sh wrote it; those that answer one question: reports/questions.json. */
+ls_regret ls_published_regret(void);
+
 /** Puts the ranking in order. */
 void ls_advising_rank(ls_advice *advice);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The regret of choices by prediction over published rows; see validated.h. The rows, with what was
- * predicted, are a part of the program. */
-#include "bench/predict/validated.h"
+/* The regret of choices by prediction over published rows; see advise_parts.h. The rows, with what
+ * was predicted, are a part of the program. */
+#include "bench/predict/advise/advise_parts.h"
 
 #include "published_questions.h"
 #include "published_rows.h"

@@ -50,13 +50,6 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
     return status;
 }
 
-static double median(double *values, size_t count)
-{
-    ls_statistics s;
-    ls_statistics_compute(values, count, &s);
-    return s.median;
-}
-
 ls_status ls_bubble_median(const ls_schedule *schedule, const ls_time_profile *profiles,
                            size_t steps, ls_bubble *out)
 {
@@ -72,7 +65,9 @@ ls_status ls_bubble_median(const ls_schedule *schedule, const ls_time_profile *p
         slowest[k] = one.slowest;
     }
     if (!status)
-        *out = (ls_bubble){median(measured, steps), median(formula, steps), median(slowest, steps)};
+        *out =
+            (ls_bubble){ls_statistics_median(measured, steps), ls_statistics_median(formula, steps),
+                        ls_statistics_median(slowest, steps)};
     free(measured);
     return status;
 }

@@ -6,7 +6,6 @@
 #include "bench/cli/option_table.h"
 
 #include <jansson.h>
-#include <stdio.h>
 
 /* Adds the fields of `case` of options with more than `most` values. */
 static void add(json_t *out, const ls_option_set *set, size_t most)
@@ -15,12 +14,8 @@ static void add(json_t *out, const ls_option_set *set, size_t most)
     const ls_option *table = ls_option_table(&count);
     for (size_t i = 0; i < count && set && set->given; i++) {
         char field[64];
-        if (set->given[i].count <= most)
-            continue;
-        snprintf(field, sizeof field, "%s", table[i].name);
-        for (char *c = field; *c; c++)
-            *c = *c == '-' ? '_' : *c;
-        json_object_set_new(out, field, json_true());
+        if (set->given[i].count > most)
+            json_object_set_new(out, ls_declared_field(table[i].name, field), json_true());
     }
 }
 

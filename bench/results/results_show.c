@@ -343,7 +343,7 @@ static ls_status print_saving(ls_results *results, const json_t *row)
 /* An option with a value that is tried first, and what these rows say of it. */
 typedef struct tried {
     const json_t *row;
-    char field[48], value[48]; /* of the case */
+    char field[64], value[48]; /* of the case */
     double longer;             /* step per sample over the row's, of the latest row that has it */
     char id[64];
 } tried;
@@ -351,14 +351,14 @@ typedef struct tried {
 /* Reads "Try --ps-servers 2: each has half". */
 static bool read_tried(const char *said, tried *out)
 {
-    if (sscanf(said, "Try --%47[a-z-] %47[^ :,]", out->field, out->value) != 2)
+    char option[48];
+    if (sscanf(said, "Try --%47[a-z-] %47[^ :,]", option, out->value) != 2)
         return false;
     char *end = out->value + strlen(out->value) - 1;
     if (*end == '.')
         *end = 0;
-    for (char *c = out->field; *c; c++)
-        *c = *c == '-' ? '_' : *c;
-    if (strcmp(out->field, "batch") == 0)
+    ls_declared_field(option, out->field);
+    if (strcmp(option, "batch") == 0)
         strcpy(out->field, "batch_global");
     if (strcmp(out->value, "yes") == 0 || strcmp(out->value, "no") == 0)
         strcpy(out->value, *out->value == 'y' ? "true" : "false");

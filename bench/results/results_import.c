@@ -53,7 +53,7 @@ static ls_status note(void *context, int64_t number, const json_t *row)
 
 ls_status ls_results_check_prune(const ls_option_set *set)
 {
-    if (ls_option_set_find(set, "where")->count > 0)
+    if (ls_option_set_has(set, "where"))
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "results", "prune",
                    "it is not said which rows to remove; --where KEY=VALUE,..");

@@ -156,7 +156,7 @@ ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *pre
     ls_case given, played;
     ls_plan_of_case plan;
     memcpy(&given, &one->config, sizeof given);
-    if (a->quick && !ls_option_set_find(a->workplace->request->given, "steps")->count) {
+    if (a->quick && !ls_option_set_has(a->workplace->request->given, "steps")) {
         given.warmup = 1;
         given.steps = 2;
     }
@@ -231,7 +231,7 @@ static bool has_axis(const ls_advising *a, const ls_advised *base, const struct 
 {
     const ls_option *option = ls_option_find_in(axis->option, strlen(axis->option), LS_FOR_RUN);
     return strcmp(axis->strategy, base->config.strategy->name) == 0 &&
-           !ls_option_set_find(a->workplace->request->given, axis->option)->count &&
+           !ls_option_set_has(a->workplace->request->given, axis->option) &&
            ls_option_applies(option, &base->config);
 }
 

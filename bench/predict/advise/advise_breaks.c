@@ -122,7 +122,7 @@ static ls_status rate_at(ls_advising *a, size_t number, int64_t devices, double 
     one.facts = NULL;
     snprintf(one.config.devices, sizeof one.config.devices, "%lld", (long long)devices);
     ls_case_job(&one.config, &job);
-    const bool fixed = ls_option_set_find(a->workplace->request->given, "hybrid-replicas")->count;
+    const bool fixed = ls_option_set_has(a->workplace->request->given, "hybrid-replicas");
     if (job.split_replicas && !fixed) {
         if (job.split_replicas * devices % a->devices)
             return LS_OK;

@@ -183,6 +183,30 @@ static ls_status build_request(ls_request_parsing *parsing)
     return ls_cases_build(parsing);
 }
 
+/* ---- What cases were given several values of --------------------------------------------------
+ */
+
+/* Adds the fields of `case` of options with more than `most` values. */
+static void add_swept(json_t *out, const ls_option_set *set, size_t most)
+{
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    for (size_t i = 0; i < count && set && set->given; i++) {
+        char field[64];
+        if (set->given[i].count > most)
+            json_object_set_new(out, ls_declared_field(table[i].name, field), json_true());
+    }
+}
+
+json_t *ls_request_swept(const ls_request *request)
+{
+    json_t *out = json_object();
+    add_swept(out, request->given, 1);
+    for (size_t i = 0; request->plan && i < request->plan->cases.count; i++)
+        add_swept(out, &request->plan->cases.items[i].set, 0);
+    return out;
+}
+
 /* ---- The command line as text -------------------------------------------------------------- */
 
 /* Quotes an argument for a shell. */

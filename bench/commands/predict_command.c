@@ -270,7 +270,7 @@ static ls_status open_command(prediction *p)
     for (size_t i = 0; i < p->count; i++)
         json_array_append_new(
             groups, ls_row_case(&(ls_row_facts){.workplace = &p->workplace, .plan = &p->plans[i]}));
-    ls_writer_expect(p->writer, groups, ls_swept_options(request));
+    ls_writer_expect(p->writer, groups, ls_request_swept(request));
     if (p->chosen.columns.count)
         ls_writer_set_columns(p->writer, &p->chosen.columns);
     return LS_OK;

@@ -172,6 +172,12 @@ const ls_strategy *ls_row_strategy(const json_t *row)
     return ls_registry_find(&ls_strategies, name, strlen(name));
 }
 
+bool ls_row_is_candidate(const json_t *row)
+{
+    const ls_strategy *strategy = ls_row_strategy(row);
+    return !json_object_get(row, "peer") && (!strategy || strategy->equivalent);
+}
+
 /* An interval of width 0 is of one sample, as older rows have it: none. */
 static bool read_interval(const json_t *value, const json_t *ci95, ls_interval *out)
 {

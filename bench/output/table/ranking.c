@@ -104,14 +104,6 @@ json_t *ls_rank_pools(const json_t *rows)
     return pools;
 }
 
-/* Whether the row is ours, and its strategy is meant to compute what `single` does, as one that
- * this program does not know is taken to be. */
-static bool is_equal(const json_t *row)
-{
-    const ls_strategy *strategy = ls_row_strategy(row);
-    return !json_object_get(row, "peer") && (!strategy || strategy->equivalent);
-}
-
 bool ls_rank_rate(const json_t *row, ls_rank_by by, ls_interval *out)
 {
     if (by != LS_RANK_SPEEDUP)
@@ -137,7 +129,7 @@ size_t ls_rank_sort(ls_ranked *cases, size_t count, size_t *others)
 {
     size_t known = 0, equal = 0;
     for (size_t i = 0; i < count; i++) {
-        cases[i].equal = is_equal(cases[i].row);
+        cases[i].equal = ls_row_is_candidate(cases[i].row);
         known += cases[i].known;
         equal += cases[i].known && cases[i].equal;
     }

@@ -229,6 +229,23 @@ char *ls_paths_text(const json_t *paths)
     return text;
 }
 
+/* The row's case without these fields, as a row. */
+static json_t *without(const json_t *row, const char *const *fields)
+{
+    json_t *group = json_copy(json_object_get(row, "case"));
+    for (; *fields; fields++)
+        json_object_del(group, *fields);
+    return json_pack("{s:o}", "case", group);
+}
+
+bool ls_row_same_but(const json_t *row, const json_t *other, const char *const *fields, bool common)
+{
+    json_auto_t *mine = without(row, fields), *its = without(other, fields);
+    return ls_row_same_case(mine, its, LS_BUT_REPEATS, common) && !ls_row_is_bad(other) &&
+           ls_row_is_predicted(row) == ls_row_is_predicted(other) &&
+           !ls_row_other_machine(row, other, LS_OF_MACHINE);
+}
+
 /* ---- As text -------------------------------------------------------------------------------- */
 
 /* A copy in which equal numbers are written alike: a whole real as an integer. */

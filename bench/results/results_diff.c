@@ -190,7 +190,7 @@ static void tell_others(const json_t *a, const json_t *b)
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return;
-    ls_rows_differ(rows, LS_BUT_BLOCKS, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST, paths);
+    ls_rows_differ(rows, LS_BUT_BLOCKS, LS_OF_MACHINE, paths);
     json_object_foreach(paths, path, unused)
     {
         (void)unused;

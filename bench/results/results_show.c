@@ -365,16 +365,6 @@ static bool read_tried(const char *said, tried *out)
     return json_object_get(json_object_get(out->row, "case"), out->field);
 }
 
-/* The row's case without the field, as a row. */
-static json_t *without(const json_t *row, const char *field)
-{
-    json_t *group = json_copy(json_object_get(row, "case"));
-    json_object_del(group, field);
-    if (strcmp(field, "batch_global") == 0)
-        json_object_del(group, "batch_per_device");
-    return json_pack("{s:o}", "case", group);
-}
-
 static ls_status look_at_tried(void *context, int64_t number, const json_t *row)
 {
     tried *t = context;
@@ -382,12 +372,11 @@ static ls_status look_at_tried(void *context, int64_t number, const json_t *row)
     const json_t *value = json_object_get(json_object_get(row, "case"), t->field);
     char *text = value ? ls_value_text(value) : NULL;
     const bool has = text && strcmp(text, t->value) == 0;
-    json_auto_t *a = without(t->row, t->field), *b = without(row, t->field);
+    const bool batch = strcmp(t->field, "batch_global") == 0;
+    const char *const fields[] = {t->field, batch ? "batch_per_device" : NULL, NULL};
     (void)number;
     free(text);
-    if (!has || ls_row_is_bad(row) || ls_row_is_predicted(row) != ls_row_is_predicted(t->row) ||
-        !ls_row_same_case(a, b, LS_BUT_REPEATS, false) ||
-        ls_row_other_machine(t->row, row, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST))
+    if (!has || !ls_row_same_but(t->row, row, fields, false))
         return LS_OK;
     const bool known = ls_row_pace(t->row, &mine), its_known = ls_row_pace(row, &its);
     const double batches =

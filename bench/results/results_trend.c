@@ -17,10 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MACHINE = LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST,
-    SURROUNDINGS = LS_OF_BUILD | LS_OF_SYSTEM, /* may change with a commit */
-};
+enum { SURROUNDINGS = LS_OF_BUILD | LS_OF_SYSTEM }; /* may change with a commit */
 
 typedef struct trend {
     ls_row_key key;
@@ -44,7 +41,7 @@ static json_t *series_of(trend *t, const json_t *row)
     if (!one)
         return NULL;
     json_t *numbers = json_object_get(one, "series"), *first;
-    const size_t machine = ls_row_machine(json_object_get(one, "machines"), row, MACHINE);
+    const size_t machine = ls_row_machine(json_object_get(one, "machines"), row, LS_OF_MACHINE);
     if (machine == json_array_size(numbers)) {
         json_array_append_new(numbers, json_integer((json_int_t)json_array_size(t->series)));
         first = json_copy((json_t *)(size_t)row);
@@ -157,7 +154,7 @@ static ls_status name_series(const trend *t)
     {
         json_array_append(firsts, json_object_get(series, "first"));
     }
-    ls_rows_differ(firsts, LS_BUT_BLOCKS, MACHINE, paths);
+    ls_rows_differ(firsts, LS_BUT_BLOCKS, LS_OF_MACHINE, paths);
     json_array_foreach(t->series, index, series)
     {
         char *name = NULL;

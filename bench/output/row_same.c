@@ -33,22 +33,14 @@ static const struct {
 };
 
 /* What `micro` was asked for; the rest of the group was measured. */
-static const char *const settings[] = {"op",   "shape", "size_bytes", "count",  "type",
-                                       "comm", "redop", "ranks",      "kernel", "link"};
+static const char *const settings[] = {"op",    "shape", "size_bytes", "count", "type", "comm",
+                                       "redop", "ranks", "kernel",     "link",  NULL};
 
 bool ls_case_leaves_out(const char *field, unsigned but)
 {
     for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
         if (strcmp(exceptions[i].field, field) == 0)
             return exceptions[i].but & (but | ALWAYS);
-    return false;
-}
-
-static bool is_setting(const char *field)
-{
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        if (strcmp(settings[i], field) == 0)
-            return true;
     return false;
 }
 
@@ -61,7 +53,7 @@ static json_t *group_of(const json_t *row, bool *micro)
 
 static bool counts(const char *field, bool micro, unsigned but)
 {
-    return micro ? is_setting(field) : !ls_case_leaves_out(field, but);
+    return micro ? ls_name_is_among(field, settings) : !ls_case_leaves_out(field, but);
 }
 
 /* Whether each field of `a` is equal in `b`; `common`: fields that `b` lacks are passed over. */

@@ -15,16 +15,9 @@
 #include <unistd.h>
 
 /* Options that the prediction sets itself, or that are no part of what a step takes. */
-static bool is_left_out(const char *name)
-{
-    static const char *const names[] = {"steps",      "warmup", "epochs",  "link",
-                                        "ranks",      "comm",   "label",   "model-parallel-place",
-                                        "gate-steps", "target", "capture", NULL};
-    for (size_t i = 0; names[i]; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
+static const char *const left_out[] = {"steps",      "warmup", "epochs",  "link",
+                                       "ranks",      "comm",   "label",   "model-parallel-place",
+                                       "gate-steps", "target", "capture", NULL};
 
 /* Sets an option of the case, which may borrow the text that `texts` keeps. */
 static ls_status set_option(const ls_option *option, const char *text, ls_option_set *texts,
@@ -44,7 +37,8 @@ static ls_status set_options(const json_t *row, ls_option_set *texts, ls_case *o
     size_t count;
     const ls_option *table = ls_option_table(&count);
     for (size_t i = 0; i < count; i++) {
-        if (!table[i].sweeps || is_left_out(table[i].name) || !ls_option_applies(&table[i], one))
+        if (!table[i].sweeps || ls_name_is_among(table[i].name, left_out) ||
+            !ls_option_applies(&table[i], one))
             continue;
         char *text = ls_option_of_row(&table[i], row, "cpu"); /* more than the machine has */
         ls_status status = text && *text ? set_option(&table[i], text, texts, one) : LS_OK;

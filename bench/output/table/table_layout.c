@@ -9,7 +9,7 @@
 
 /* Options that are hidden last, since readers look for them. */
 static const char *const telling[] = {"case.model", "case.strategy", "case.devices",
-                                      "case.batch_global"};
+                                      "case.batch_global", NULL};
 
 /* The first FIGURES columns stay while texts can be truncated. */
 enum { SHORTEST_TEXT = 8, FIGURES = 3 };
@@ -127,12 +127,7 @@ static size_t count_names(const ls_table *table, const ls_table_column *without)
 
 static bool is_telling(const ls_table_column *column)
 {
-    if (column->swept)
-        return true;
-    for (size_t i = 0; i < sizeof telling / sizeof *telling; i++)
-        if (strcmp(telling[i], column->is.path) == 0)
-            return true;
-    return false;
+    return column->swept || ls_name_is_among(column->is.path, telling);
 }
 
 static bool is_empty(const ls_table *table, const ls_table_column *column)

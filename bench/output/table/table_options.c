@@ -9,34 +9,25 @@
 #include <string.h>
 
 /* These first, in this order; then the others in order of appearance. */
-static const char *const first[] = {
-    "model",        "data",   "strategy", "devices",   "batch_global", "steps", "epochs",
-    "reduce",       "link",   "inject",   "optimizer", "lr",           "seed",  "warmup",
-    "micro_shards", "blocks", "ranks",    "scaling",   "comm",
-};
+static const char *const first[] = {"model",     "data",   "strategy", "devices", "batch_global",
+                                    "steps",     "epochs", "reduce",   "link",    "inject",
+                                    "optimizer", "lr",     "seed",     "warmup",  "micro_shards",
+                                    "blocks",    "ranks",  "scaling",  "comm",    NULL};
 
 /* These last: by default (auto) they follow from the others. */
 static const char *const last[] = {"micro_splits", "model_parallel_place", "allreduce",
-                                   "bucket_bytes"};
+                                   "bucket_bytes", NULL};
 
 enum { LOOKED_BACK = 64 };
 
 /* Derived from the options. */
 static const char *const derived[] = {
-    "batch_per_device", "devices_asked",        "hosts", "overlap", "parameters",
-    "model_text",       "variable_device_asked"};
-
-static bool is_among(const char *const *names, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
+    "batch_per_device", "devices_asked",         "hosts", "overlap", "parameters",
+    "model_text",       "variable_device_asked", NULL};
 
 bool ls_case_follows(const char *field)
 {
-    return is_among(last, sizeof last / sizeof *last, field);
+    return ls_name_is_among(field, last);
 }
 
 json_t *ls_case_fields(const json_t *groups)
@@ -45,17 +36,16 @@ json_t *ls_case_fields(const json_t *groups)
     const char *name;
     for (size_t i = 0; i < json_array_size(groups); i++)
         json_object_update_missing(all, json_array_get(groups, i));
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+    for (size_t i = 0; first[i]; i++)
         if (json_object_get(all, first[i]))
             json_array_append_new(list, json_string(first[i]));
     json_object_foreach(all, name, value)
     {
-        if (!is_among(first, sizeof first / sizeof *first, name) &&
-            !is_among(last, sizeof last / sizeof *last, name) &&
-            !is_among(derived, sizeof derived / sizeof *derived, name))
+        if (!ls_name_is_among(name, first) && !ls_name_is_among(name, last) &&
+            !ls_name_is_among(name, derived))
             json_array_append_new(list, json_string(name));
     }
-    for (size_t i = 0; i < sizeof last / sizeof *last; i++)
+    for (size_t i = 0; last[i]; i++)
         if (json_object_get(all, last[i]))
             json_array_append_new(list, json_string(last[i]));
     json_decref(all);

@@ -214,7 +214,7 @@ static const line lines[] = {
       {"optimizer ", "waterfall.optimizer_ms", LS_CELL_FIGURE, " ms"},
       {"harness ", "waterfall.harness_ms", LS_CELL_FIGURE, " ms"}},
      NULL},
-    {"pipeline", {{NULL}}, print_pipeline},
+    {.name = "pipeline", .more = print_pipeline},
     {"lead",
      {{"most ", "lead.max", LS_CELL_TEXT, " steps"},
       {"staleness ", "staleness.mean", LS_CELL_FIGURE, " updates"}},

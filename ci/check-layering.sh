@@ -27,8 +27,11 @@ BEGIN {
   order("common/kernel/cpu/", "elements < product conv images < sequences transformer < cpu_kernels.c vector_loops.c")
   order("common/kernel/cuda/", "elements product images < conv sequences")
   order("common/nn/", "layers models")
-  order("bench/", "statistics < case output progress < train < gate cli trace < row micro report results < regress predict < commands < main.c")
-  order("bench/predict/", "simgrid")
+  order("bench/", "statistics < case output progress < train < gate cli trace play < row micro report results < regress predict < commands < main.c")
+  order("bench/output/", "table")
+  order("bench/train/", "trial")
+  order("bench/play/", "simgrid")
+  order("bench/predict/", "advise")
   order("impl/step/", \
         "plan.h+plan.c < " \
         "program.h+[sweep.h]+names.h+program.c+order.c+sweep.c+match.c+race.c+names.c+listing.c < " \

@@ -74,12 +74,12 @@ fuzz models 4096 bench/tests/fuzz_graph.c bench/case/{graph_file,graph_layer,yam
     echo ';'
 } >"$out/row_schema.h"
 flags+=("-I$out")
-fuzz rows 300 bench/tests/fuzz_rows.c bench/output/*.c bench/regress/{ratio_test,verdict_formats}.c \
+fuzz rows 300 bench/tests/fuzz_rows.c bench/output/{,table/}*.c bench/regress/{ratio_test,verdict_formats}.c \
     bench/report/{case_keys,case_labels,draw,draw_look,draw_script,figures,finding,line_kinds}.c \
     bench/report/{figure_cases,figure_layouts,figure_lines,figure_shares,page,page_models,page_predicted}.c \
     bench/report/{page_text,sheet,text}.c \
     bench/results/{export_formats,results_bound,results_seen}.c bench/row/row_noise.c bench/statistics/statistics.c \
-    bench/train/noise.c common/device/machine_limits.c \
+    bench/train/trial/noise.c common/device/machine_limits.c \
     common/base/{clock,declared,digest,escape,grow,log,numbers,philox,registry,status}.c common/device/link.c \
     common/nn/optimizer.c
 exit "$failed"

@@ -105,7 +105,7 @@ static const ls_option_set *set_with(const ls_request_parsing *parsing,
                                                       : NULL;
     if (part && part->set.given[index].count)
         return &part->set;
-    if (part && other && ls_option_set_find(&part->set, other)->count)
+    if (part && other && ls_option_set_has(&part->set, other))
         return NULL;
     return parsing->set->given[index].count ? parsing->set : NULL;
 }
@@ -191,7 +191,7 @@ static ls_status check_concerned(const ls_request_parsing *parsing, const ls_opt
 static ls_status check_steps(const ls_request_parsing *parsing, const ls_option_set *set)
 {
     const ls_setting setting = ls_parsing_setting(parsing, set, "steps");
-    if (ls_option_set_find(set, "steps")->count && ls_option_set_find(set, "epochs")->count)
+    if (ls_option_set_has(set, "steps") && ls_option_set_has(set, "epochs"))
         return ls_setting_refuse(&setting, LS_CODE_USAGE, "conflicts with --epochs; give only one");
     return LS_OK;
 }
@@ -407,7 +407,7 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
 static ls_status check_single(const ls_request_parsing *parsing, const char *name, const char *what)
 {
     const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
-    if (ls_option_set_find(parsing->set, name)->count == 0 ||
+    if (!ls_option_set_has(parsing->set, name) ||
         (parsing->request->case_count == 1 && parsing->plan->repeat < 2))
         return LS_OK;
     return ls_setting_refuse(&setting, LS_CODE_USAGE,
@@ -420,10 +420,9 @@ static ls_status set_budget(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
     request->budget_ns = parsing->plan->budget_ns;
-    request->steps_given = ls_option_set_find(parsing->set, "steps")->count > 0;
+    request->steps_given = ls_option_set_has(parsing->set, "steps");
     for (size_t p = 0; p < parsing->plan->cases.count; p++)
-        request->steps_given |=
-            ls_option_set_find(&parsing->plan->cases.items[p].set, "steps")->count > 0;
+        request->steps_given |= ls_option_set_has(&parsing->plan->cases.items[p].set, "steps");
     for (size_t i = 0; request->budget_ns && i < request->case_count; i++)
         if (request->verify || request->cases[i].epochs > 0)
             return ls_fail(

@@ -51,6 +51,11 @@ const ls_option_given *ls_option_set_find(const ls_option_set *set, const char *
     return given_of(set, ls_option_find_in(name, strlen(name), set->command));
 }
 
+bool ls_option_set_has(const ls_option_set *set, const char *name)
+{
+    return ls_option_set_find(set, name)->count > 0;
+}
+
 const char *ls_option_set_text(const ls_option_set *set, const char *name, const char *fallback)
 {
     const ls_option_given *given = ls_option_set_find(set, name);

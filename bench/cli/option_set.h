@@ -38,6 +38,9 @@ ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t o
 /** What was given for an option of the table. */
 const ls_option_given *ls_option_set_find(const ls_option_set *set, const char *name);
 
+/** Whether it was given. */
+bool ls_option_set_has(const ls_option_set *set, const char *name);
+
 /** The first value given, or the `fallback`. Borrowed. */
 const char *ls_option_set_text(const ls_option_set *set, const char *name, const char *fallback);
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option values that are numbers, texts, names and words: see option_values.h.
+ * Option values that are numbers, texts, names and words, and what a row says of them; see
+ * option_values.h.
  */
 #include "bench/cli/option_values.h"
 
 #include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
+#include "bench/output/format_parts.h"
 #include "bench/output/row_columns.h"
 #include "common/base/numbers.h"
 #include "common/data/data.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
-#include "impl/strategies.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -412,4 +413,47 @@ ls_status ls_set_quiet(const ls_setting *setting)
 ls_status ls_set_verbose(const ls_setting *setting)
 {
     return set_level(setting, LS_LOG_VERBOSE);
+}
+
+/* ---- Of a row ------------------------------------------------------------------------------- */
+
+/* Each rank's devices, as a number if that selects the same. */
+static char *devices_of(const json_t *group, const char *kind)
+{
+    const json_t *devices = json_object_get(group, "devices");
+    const json_int_t ranks = json_integer_value(json_object_get(group, "ranks"));
+    const size_t count = json_array_size(devices) / (ranks > 0 ? (size_t)ranks : 1);
+    char *text, name[32];
+    for (size_t i = 0; i < count; i++) {
+        const char *own = json_string_value(json_array_get(devices, i));
+        snprintf(name, sizeof name, "%s:%zu", kind, i);
+        if (!own || strcmp(own, name) != 0)
+            return ls_value_text(devices);
+    }
+    return asprintf(&text, "%zu", count) < 0 ? NULL : text;
+}
+
+/* With weak scaling that of a replica, which each of its devices has, and a server has none of. */
+static char *batch_of(const json_t *group)
+{
+    const char *scaling = json_string_value(json_object_get(group, "scaling"));
+    const json_t *each = json_object_get(group, "batch_per_device"), *most = NULL;
+    if (!scaling || strcmp(scaling, ls_scaling_words[LS_SCALING_WEAK]) != 0)
+        return ls_value_text(json_object_get(group, "batch_global"));
+    for (size_t i = 0; i < json_array_size(each); i++)
+        if (json_integer_value(json_array_get(each, i)) > json_integer_value(most))
+            most = json_array_get(each, i);
+    return ls_value_text(most);
+}
+
+char *ls_option_of_row(const ls_option *option, const json_t *row, const char *kind)
+{
+    const json_t *group = json_object_get(row, "case"), *value;
+    char field[64];
+    if (strcmp(option->name, "devices") == 0)
+        return devices_of(group, kind);
+    if (strcmp(option->name, "batch") == 0)
+        return batch_of(group);
+    value = json_object_get(group, ls_declared_field(option->name, field));
+    return value ? ls_option_text(value) : NULL;
 }

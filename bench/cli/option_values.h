@@ -8,6 +8,8 @@
 #include "bench/case/case_facts.h"
 #include "bench/cli/option.h"
 
+#include <jansson.h>
+
 ls_status ls_set_int64(const ls_setting *setting);    /**< within [low, high], an int64_t */
 ls_status ls_set_int(const ls_setting *setting);      /**< the same, an int */
 ls_status ls_set_switch(const ls_setting *setting);   /**< "yes", "no": a bool */
@@ -44,6 +46,11 @@ ls_status ls_set_quiet(const ls_setting *setting);
 ls_status ls_set_verbose(const ls_setting *setting);
 ls_status
 ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all of micro */
+
+/** What a row's `case` says of an option that sweeps, as a command line has it: owned by the caller
+ * (free); NULL: nothing. Devices that are `kind`:0, `kind`:1 and so on, of each rank, are a number.
+ */
+char *ls_option_of_row(const ls_option *option, const json_t *row, const char *kind);
 
 /** The field to set: the option's field in the case or the request. */
 void *ls_setting_field(const ls_setting *setting);

@@ -93,11 +93,6 @@ void ls_request_free(ls_request *request)
 
 /* ---- Conflicts ------------------------------------------------------------------------------ */
 
-static bool is_given(const ls_request_parsing *parsing, const char *name)
-{
-    return ls_option_set_find(parsing->set, name)->count > 0;
-}
-
 static ls_status check_conflicts(const ls_request_parsing *parsing)
 {
     static const struct {
@@ -116,13 +111,16 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         const char *name = pairs[i].name, *other = pairs[i].other;
         const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
-        if (is_given(parsing, name) && strcmp(ls_option_set_text(parsing->set, name, ""), "no") &&
-            (pairs[i].given ? is_given(parsing, other) : ls_option_set_yes(parsing->set, other)))
+        if (ls_option_set_has(parsing->set, name) &&
+            strcmp(ls_option_set_text(parsing->set, name, ""), "no") &&
+            (pairs[i].given ? ls_option_set_has(parsing->set, other)
+                            : ls_option_set_yes(parsing->set, other)))
             return ls_setting_refuse(&setting, LS_CODE_USAGE, "conflicts with --%s; give only one",
                                      other);
     }
     const ls_setting most = ls_parsing_setting(parsing, parsing->set, "max-time");
-    if (is_given(parsing, "max-time") && !is_given(parsing, "until-precision"))
+    if (ls_option_set_has(parsing->set, "max-time") &&
+        !ls_option_set_has(parsing->set, "until-precision"))
         return ls_setting_refuse(&most, LS_CODE_USAGE,
                                  "ends --until-precision, which is not given; give both or none");
     const ls_setting resume = ls_parsing_setting(parsing, parsing->set, "resume");
@@ -183,6 +181,30 @@ static ls_status build_request(ls_request_parsing *parsing)
     if (parsing->request->log.level == LS_LOG_QUIET)
         parsing->request->progress = 0;
     return ls_cases_build(parsing);
+}
+
+/* ---- What cases were given several values of --------------------------------------------------
+ */
+
+/* Adds the fields of `case` of options with more than `most` values. */
+static void add_swept(json_t *out, const ls_option_set *set, size_t most)
+{
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    for (size_t i = 0; i < count && set && set->given; i++) {
+        char field[64];
+        if (set->given[i].count > most)
+            json_object_set_new(out, ls_declared_field(table[i].name, field), json_true());
+    }
+}
+
+json_t *ls_request_swept(const ls_request *request)
+{
+    json_t *out = json_object();
+    add_swept(out, request->given, 1);
+    for (size_t i = 0; request->plan && i < request->plan->cases.count; i++)
+        add_swept(out, &request->plan->cases.items[i].set, 0);
+    return out;
 }
 
 /* ---- The command line as text -------------------------------------------------------------- */
@@ -248,7 +270,7 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
     parsing.plan = parsing.request ? parsing.request->plan : NULL;
     if (!status)
         status = ls_option_set_read(parsing.set, argc, argv, 0);
-    if (!status && parsing.request->advise && !ls_option_set_find(parsing.set, "strategy")->count)
+    if (!status && parsing.request->advise && !ls_option_set_has(parsing.set, "strategy"))
         status = ls_option_set_append(parsing.set, ls_option_find("strategy", strlen("strategy")),
                                       "all", NULL);
     if (!status)

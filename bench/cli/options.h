@@ -11,6 +11,7 @@
 #include "bench/case/case.h"
 #include "common/base/status.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 /**
@@ -24,6 +25,10 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
 /** Writes these lines to `err`, once nothing refuses the command any more: a refusal is one line.
  */
 void ls_request_tell(const ls_request *request);
+
+/** {field of `case`: true} of the options that the request's cases were given several values of, by
+ * a list or by a plan: a new object. */
+json_t *ls_request_swept(const ls_request *request);
 
 /** Writes an argument, quoted for a shell where it needs that. */
 void ls_write_quoted(FILE *stream, const char *argument);

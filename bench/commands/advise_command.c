@@ -5,7 +5,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
-#include "bench/commands/advise_text.h"
+#include "bench/predict/advise/advise_text.h"
 #include "bench/commands/command.h"
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db.h"
@@ -21,11 +21,6 @@
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-static bool is_given(const ls_request *request, const char *name)
-{
-    return ls_option_set_find(request->given, name)->count > 0;
-}
-
 static ls_status check_options(const ls_request *request)
 {
     static const char *const refused[] = {
@@ -36,7 +31,7 @@ static ls_status check_options(const ls_request *request)
     for (size_t i = 0; refused[i]; i++) {
         char name[32];
         snprintf(name, sizeof name, "--%s", refused[i]);
-        if (is_given(request, refused[i]))
+        if (ls_option_set_has(request->given, refused[i]))
             return ls_fail(LS_CODE_USAGE, "option", name,
                            "is no part of what advise is asked; give --model, --devices, "
                            "--platform, --batch and what a strategy shall keep");

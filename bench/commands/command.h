@@ -9,7 +9,6 @@
 #include "bench/case/case.h"
 #include "common/base/status.h"
 
-#include <jansson.h>
 #include <stdio.h>
 
 /** A subcommand. */
@@ -38,10 +37,6 @@ bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands,
  * could wait for it for ever. So main exits without that.
  */
 enum { LS_EXIT_AT_ONCE = 0x100 };
-
-/** {field of `case`: true} of the options that the request's cases were given several values of, by
- * a list or by a plan: a new object. */
-json_t *ls_swept_options(const ls_request *request);
 
 /** `run` and `verify`. Borrows the request. */
 ls_status ls_command_run(const ls_request *request, int *exit_status);

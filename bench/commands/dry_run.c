@@ -3,7 +3,7 @@
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/commands/forecast.h"
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 #include "bench/output/standard_output.h"
 #include "bench/row/row.h"
 #include "common/base/numbers.h"
@@ -145,7 +145,7 @@ static ls_status print_rows(const ls_request *request, const ls_forecast *foreca
     ls_writer *writer;
     LS_TRY(ls_format_find(request->format, &format));
     LS_TRY(ls_writer_open(format, ls_output(), &writer));
-    ls_writer_expect(writer, NULL, ls_swept_options(request));
+    ls_writer_expect(writer, NULL, ls_request_swept(request));
     ls_writer_set_columns(writer, &columns);
     const int width = writer->width;
     ls_status status = LS_OK;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/case/case_plan.h"
-#include "bench/train/estimate.h"
+#include "bench/commands/estimate.h"
 
 typedef struct ls_forecast_case {
     ls_plan_of_case plan;

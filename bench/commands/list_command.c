@@ -9,7 +9,6 @@
 #include "common/nn/layer.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
-#include "impl/strategies.h"
 
 #include <string.h>
 

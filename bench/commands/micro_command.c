@@ -213,7 +213,7 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
         {"comm", COLLECTIVES},
     };
     for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
-        if (ls_option_set_find(set, concerns[i].option)->count &&
+        if (ls_option_set_has(set, concerns[i].option) &&
             !strstr(concerns[i].operations, op->name)) {
             char where[64];
             snprintf(where, sizeof where, "--%s", concerns[i].option);

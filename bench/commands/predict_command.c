@@ -75,18 +75,18 @@ static ls_status check_options(const ls_request *request)
         {"waterfall", later},
         {"dry-run", later},
     };
-    const bool planned = ls_option_set_find(request->given, "plan")->count > 0;
+    const bool planned = ls_option_set_has(request->given, "plan");
     const bool runs = request->prediction.validate && planned; /* the plan's cases are measured */
     for (size_t i = 0; i < sizeof refused / sizeof *refused && !runs; i++) {
         char name[32];
         snprintf(name, sizeof name, "--%s", refused[i].name);
-        if (ls_option_set_find(request->given, refused[i].name)->count)
+        if (ls_option_set_has(request->given, refused[i].name))
             return ls_fail(LS_CODE_USAGE, "option", name, "%s", refused[i].why);
     }
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option --plan", "budget",
                        "is of training, and predict trains nothing; leave it out");
-    const bool out = ls_option_set_find(request->given, "out")->count;
+    const bool out = ls_option_set_has(request->given, "out");
     if (request->prediction.calibrate != out)
         return ls_fail(LS_CODE_USAGE, "option", out ? "--out" : "--calibrate",
                        "goes with %s; give both, or none", out ? "--calibrate" : "--out FILE");
@@ -117,17 +117,14 @@ static ls_status check_options(const ls_request *request)
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-static bool is_given(const ls_request *request, const char *name)
-{
-    return ls_option_set_find(request->given, name)->count > 0;
-}
-
 /* --validate predicts the cases that options name, on the platform, or those that were measured. */
 static bool takes_measured(const ls_request *request)
 {
-    const bool named = is_given(request, "platform") || is_given(request, "strategy") ||
-                       is_given(request, "model") || is_given(request, "devices");
-    return request->prediction.validate && (!named || is_given(request, "plan"));
+    const bool named = ls_option_set_has(request->given, "platform") ||
+                       ls_option_set_has(request->given, "strategy") ||
+                       ls_option_set_has(request->given, "model") ||
+                       ls_option_set_has(request->given, "devices");
+    return request->prediction.validate && (!named || ls_option_set_has(request->given, "plan"));
 }
 
 /* Before case `given` is resolved, or played: its network. */
@@ -136,7 +133,7 @@ static ls_status turn_to(prediction *p, size_t given)
     if (!p->measured.texts)
         return LS_OK;
     const ls_measured_case *one = &p->measured.items[given];
-    const int per_host = is_given(p->request, "devices-per-host")
+    const int per_host = ls_option_set_has(p->request->given, "devices-per-host")
                              ? p->request->prediction.devices_per_host
                              : one->devices; /* they share this machine's cores */
     return ls_predictor_set_network(&p->predictor, *one->platform ? one->platform : NULL, per_host);
@@ -232,7 +229,7 @@ static ls_status open_results(prediction *p)
         return LS_OK;
     LS_TRY(ls_results_open(request->results, true, &p->results));
     LS_TRY(ls_results_each(p->results, LS_ROWS_WHOLE, ls_results_collect, rows));
-    if (takes_measured(request) && is_given(request, "plan")) {
+    if (takes_measured(request) && ls_option_set_has(request->given, "plan")) {
         first = json_array_size(rows);
         json_array_clear(rows);
         LS_TRY(run_plan(p));
@@ -273,7 +270,7 @@ static ls_status open_command(prediction *p)
     for (size_t i = 0; i < p->count; i++)
         json_array_append_new(
             groups, ls_row_case(&(ls_row_facts){.workplace = &p->workplace, .plan = &p->plans[i]}));
-    ls_writer_expect(p->writer, groups, ls_swept_options(request));
+    ls_writer_expect(p->writer, groups, ls_request_swept(request));
     if (p->chosen.columns.count)
         ls_writer_set_columns(p->writer, &p->chosen.columns);
     return LS_OK;

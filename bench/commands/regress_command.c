@@ -151,7 +151,7 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
     for (size_t i = 0; i < sizeof unfit / sizeof *unfit; i++) {
         char dashed[32];
         snprintf(dashed, sizeof dashed, "--%s", unfit[i]);
-        if (ls_option_set_find(set, unfit[i])->count > 0)
+        if (ls_option_set_has(set, unfit[i]))
             return ls_fail(LS_CODE_USAGE, "option", dashed,
                            "leaves nothing to compare; leave it out");
     }
@@ -165,8 +165,7 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
         task->options[task->option_count++] = text;
     }
     const char *plan = ls_option_set_text(set, "plan", NULL);
-    task->fixed_steps = plan || ls_option_set_find(set, "steps")->count > 0 ||
-                        ls_option_set_find(set, "epochs")->count > 0;
+    task->fixed_steps = plan || ls_option_set_has(set, "steps") || ls_option_set_has(set, "epochs");
     task->plan_gate = plan_mentions(plan, "gate-steps");
     task->plan_blocks = plan_mentions(plan, "blocks");
     return LS_OK;

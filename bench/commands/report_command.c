@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `lockstep report`: reads the selected rows, oldest first, and writes the report. */
 #include "bench/cli/option_set.h"
-#include "bench/cli/option_table.h"
 #include "bench/commands/command.h"
 #include "bench/output/standard_output.h"
 #include "bench/results/results_verbs.h"

@@ -95,7 +95,7 @@ static ls_status check_options(const ls_option_set *set, const results_verb *ver
         char wanted[32], dashed[32], of[128] = "";
         snprintf(wanted, sizeof wanted, " %s ", names[i]);
         snprintf(dashed, sizeof dashed, "--%s", names[i]);
-        if (ls_option_set_find(set, names[i])->count == 0 || strstr(verb->options, wanted))
+        if (!ls_option_set_has(set, names[i]) || strstr(verb->options, wanted))
             continue;
         for (size_t v = 0; v < VERB_COUNT; v++)
             if (strstr(verbs[v].options, wanted))

@@ -18,10 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    COMPARED = LS_OF_LABEL | LS_OF_COMMIT | LS_OF_BUILD | LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST |
-               LS_OF_SETUP
-};
+enum { COMPARED = LS_OF_LABEL | LS_OF_COMMIT | LS_OF_BUILD | LS_OF_MACHINE | LS_OF_SETUP };
 
 typedef struct known_rows {
     json_t *counts; /* key: number of ok rows */

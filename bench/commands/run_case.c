@@ -5,8 +5,7 @@
 #include "bench/case/case_facts.h"
 #include "bench/gate/reference.h"
 #include "bench/row/roof.h"
-#include "bench/train/estimate.h"
-#include "bench/train/exact_cost.h"
+#include "bench/commands/estimate.h"
 #include "bench/train/world.h"
 
 #include "common/base/digest.h"

@@ -290,7 +290,7 @@ static void set_columns(command_run *run)
     for (size_t i = 0; i < run->count; i++)
         json_array_append_new(groups, ls_row_case(&(ls_row_facts){.workplace = &run->workplace,
                                                                   .plan = &run->cases[i].plan}));
-    ls_writer_expect(run->writer, groups, ls_swept_options(request));
+    ls_writer_expect(run->writer, groups, ls_request_swept(request));
     if (run->chosen.columns.count)
         ls_writer_set_columns(run->writer, &run->chosen.columns);
 }

@@ -9,7 +9,7 @@
 #include "bench/train/interrupt.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
-#include "bench/train/trial.h"
+#include "bench/train/trial/trial.h"
 #include "build_info.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "bench/gate/oracle.h"
 #include "bench/gate/reference.h"
 #include "bench/progress/progress.h"
-#include "bench/train/checked.h"
+#include "bench/train/trial/checked.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/session.h"
 #include "bench/train/time_steps.h"

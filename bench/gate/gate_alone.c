@@ -11,7 +11,7 @@
 #include "bench/gate/first_samples.h"
 #include "bench/gate/replay.h"
 #include "bench/progress/progress.h"
-#include "bench/train/checked.h"
+#include "bench/train/trial/checked.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/session.h"
 #include "bench/train/time_steps.h"

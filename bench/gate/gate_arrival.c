@@ -6,7 +6,7 @@
  * depends on the order of service alone (tests/ps_replay.c).
  */
 #include "bench/gate/gate.h"
-#include "bench/train/checked.h"
+#include "bench/train/trial/checked.h"
 #include "bench/train/session.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"

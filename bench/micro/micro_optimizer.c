@@ -5,8 +5,6 @@
  */
 #include "bench/micro/micro.h"
 
-#include "common/nn/net.h"
-
 ls_status ls_micro_time_optimizer(ls_micro *m, size_t count, ls_micro_figure *figure)
 {
     float *memory[4] = {NULL};

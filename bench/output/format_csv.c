@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char of_devices[] = "memory.devices.";
-
 static void print_field(FILE *stream, const char *text)
 {
     if (!strpbrk(text, ",\"\n")) {
@@ -26,29 +24,6 @@ static void print_field(FILE *stream, const char *text)
     fputc('"', stream);
     ls_escape_put(stream, text, SIZE_MAX, LS_ESCAPE_CSV);
     fputc('"', stream);
-}
-
-/* The first element of memory.devices with the largest peak; borrowed. */
-static const json_t *fullest_device(const json_t *row)
-{
-    const json_t *devices = json_object_get(json_object_get(row, "memory"), "devices");
-    const json_t *fullest = json_array_get(devices, 0);
-    if (json_is_object(devices)) /* in a part of a row (ls_row_part) it is already the fullest */
-        return devices;
-    for (size_t i = 1; i < json_array_size(devices); i++) {
-        const json_t *device = json_array_get(devices, i);
-        if (json_integer_value(json_object_get(device, "peak")) >
-            json_integer_value(json_object_get(fullest, "peak")))
-            fullest = device;
-    }
-    return fullest;
-}
-
-json_t *ls_row_value(const json_t *row, const char *path)
-{
-    if (strncmp(path, of_devices, sizeof of_devices - 1) == 0)
-        return ls_row_find(fullest_device(row), path + sizeof of_devices - 1);
-    return ls_row_find(row, path);
 }
 
 /* Prints a cell, or a cell of the header if there is no row. */

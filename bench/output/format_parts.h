@@ -22,14 +22,30 @@
  */
 json_t *ls_row_find(const json_t *row, const char *path);
 
+/** As ls_row_find, but a path through `memory.devices` gives the value of the fullest device (by
+ * peak). */
+json_t *ls_row_value(const json_t *row, const char *path);
+
 /** The number at a path; 0 if it is absent. */
 double ls_row_number(const json_t *row, const char *path);
 
 /** The text of a field of a group; "" where there is none. Borrowed. */
 const char *ls_row_text(const json_t *row, const char *group, const char *field);
 
+/** Why a row is not ok, owned by the caller (free); NULL where nothing says so. */
+char *ls_row_reason(const json_t *row);
+
+bool ls_row_is_bad(const json_t *row); /**< its status is neither ok nor absent */
+bool ls_row_warns(const json_t *row, const char *warning);
+bool ls_row_is_noisy(const json_t *row);     /**< it has that warning */
+bool ls_row_is_predicted(const json_t *row); /**< not measured; brief rows say so, too */
+
 /** The row's strategy; NULL where this program has none of the name. */
 const ls_strategy *ls_row_strategy(const json_t *row);
+
+/** Whether the row is ours, and its strategy is meant to compute what `single` does, as one that
+ * this program does not know is taken to be. */
+bool ls_row_is_candidate(const json_t *row);
 
 /** The row's median step with ci95, in ms. False where there is no time, or no interval: then the
  * value alone is set, 0 without time. */
@@ -91,15 +107,11 @@ char *ls_text_shown(const char *text, ls_escape as);
  * continues at column `at`; all lines that begin at column 0 are indented by `indent` blanks. */
 void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);
 
-/** As ls_row_find, but a path through `memory.devices` gives the value of the fullest device (by
- * peak). */
-json_t *ls_row_value(const json_t *row, const char *path);
-
 /* ---- Formats -------------------------------------------------------------------------------- */
 
-/** How a cell of a table is written. */ typedef enum ls_cell {
-    LS_CELL_TEXT,    /**< text, or a
-                      * number with all its digits */
+/** How a cell of a table is written. */
+typedef enum ls_cell {
+    LS_CELL_TEXT,    /**< text, or a number with all its digits */
     LS_CELL_TELLING, /**< text, without values that are the optimizer's defaults */
     LS_CELL_OR_NONE, /**< the same; "none" where it is absent */
     LS_CELL_VALUE,   /**< text; reals with six digits */

@@ -4,7 +4,7 @@
  * 0.1 as 0.10000000000000001; the shortest of 15, 16 or 17 digits that reads back equal is as
  * exact. Assumes the locale "C", as in a program that does not call setlocale.
  */
-#include "bench/output/table_parts.h"
+#include "bench/output/format_parts.h"
 
 #include "common/base/escape.h"
 #include "common/nn/optimizer.h"
@@ -72,6 +72,30 @@ json_t *ls_row_find(const json_t *row, const char *path)
     return find_at(row, path);
 }
 
+/* The first element of memory.devices with the largest peak; borrowed. */
+static const json_t *fullest_device(const json_t *row)
+{
+    const json_t *devices = json_object_get(json_object_get(row, "memory"), "devices");
+    const json_t *fullest = json_array_get(devices, 0);
+    if (json_is_object(devices)) /* in a part of a row (ls_row_part) it is already the fullest */
+        return devices;
+    for (size_t i = 1; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        if (json_integer_value(json_object_get(device, "peak")) >
+            json_integer_value(json_object_get(fullest, "peak")))
+            fullest = device;
+    }
+    return fullest;
+}
+
+json_t *ls_row_value(const json_t *row, const char *path)
+{
+    static const char of_devices[] = "memory.devices.";
+    if (strncmp(path, of_devices, sizeof of_devices - 1) == 0)
+        return ls_row_find(fullest_device(row), path + sizeof of_devices - 1);
+    return ls_row_find(row, path);
+}
+
 double ls_row_number(const json_t *row, const char *path)
 {
     json_auto_t *value = find_at(row, path);
@@ -106,10 +130,52 @@ char *ls_optimizer_shown(const char *text, char *out, size_t size)
     return out;
 }
 
+char *ls_row_reason(const json_t *row)
+{
+    const json_t *reason = json_object_get(json_object_get(row, "result"), "reason");
+    char *text = reason ? ls_value_text(reason) : NULL;
+    char *shown = text ? ls_text_shown(text, LS_ESCAPE_LINE) : NULL;
+    free(text);
+    return shown;
+}
+
+bool ls_row_is_bad(const json_t *row)
+{
+    const char *status = ls_row_text(row, "result", "status");
+    return *status && strcmp(status, "ok") != 0;
+}
+
+bool ls_row_warns(const json_t *row, const char *warning)
+{
+    const json_t *warnings = json_object_get(json_object_get(row, "result"), "warnings");
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(warnings) && !found; i++) {
+        const char *here = json_string_value(json_array_get(warnings, i));
+        found = here && strcmp(here, warning) == 0;
+    }
+    return found;
+}
+
+bool ls_row_is_noisy(const json_t *row)
+{
+    return ls_row_warns(row, "noisy");
+}
+
+bool ls_row_is_predicted(const json_t *row)
+{
+    return ls_row_warns(row, "predicted");
+}
+
 const ls_strategy *ls_row_strategy(const json_t *row)
 {
     const char *name = ls_row_text(row, "case", "strategy");
     return ls_registry_find(&ls_strategies, name, strlen(name));
+}
+
+bool ls_row_is_candidate(const json_t *row)
+{
+    const ls_strategy *strategy = ls_row_strategy(row);
+    return !json_object_get(row, "peer") && (!strategy || strategy->equivalent);
 }
 
 /* An interval of width 0 is of one sample, as older rows have it: none. */

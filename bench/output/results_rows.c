@@ -5,7 +5,6 @@
  * the journal removed from the folder. Read: some rows at a time, without a lock while they are
  * shown: a slow reader blocks no writer.
  */
-#include "bench/output/format_parts.h"
 #include "bench/output/results_db_parts.h"
 #include "common/base/digest.h"
 

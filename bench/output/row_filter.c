@@ -2,8 +2,6 @@
 /* Filter; see row_filter.h. */
 #include "bench/output/row_filter.h"
 
-#include "bench/output/row_same.h"
-
 #include "bench/output/format_parts.h"
 #include "bench/output/value_order.h"
 #include "common/base/numbers.h"

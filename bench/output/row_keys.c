@@ -40,7 +40,7 @@ static void add_declared(const ls_registry *owners)
         for (; option && *option; option++) {
             char path[80], field[64];
             size_t same = 0;
-            snprintf(path, sizeof path, "case.%s", ls_declared_field(*option, field));
+            snprintf(path, sizeof path, "case.%s", ls_declared_field((*option)->name, field));
             while (same < path_count && strcmp(paths[same], path) != 0)
                 same++;
             if (same == path_count)

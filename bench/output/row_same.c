@@ -33,22 +33,14 @@ static const struct {
 };
 
 /* What `micro` was asked for; the rest of the group was measured. */
-static const char *const settings[] = {"op",   "shape", "size_bytes", "count",  "type",
-                                       "comm", "redop", "ranks",      "kernel", "link"};
+static const char *const settings[] = {"op",    "shape", "size_bytes", "count", "type", "comm",
+                                       "redop", "ranks", "kernel",     "link",  NULL};
 
 bool ls_case_leaves_out(const char *field, unsigned but)
 {
     for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
         if (strcmp(exceptions[i].field, field) == 0)
             return exceptions[i].but & (but | ALWAYS);
-    return false;
-}
-
-static bool is_setting(const char *field)
-{
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        if (strcmp(settings[i], field) == 0)
-            return true;
     return false;
 }
 
@@ -61,7 +53,7 @@ static json_t *group_of(const json_t *row, bool *micro)
 
 static bool counts(const char *field, bool micro, unsigned but)
 {
-    return micro ? is_setting(field) : !ls_case_leaves_out(field, but);
+    return micro ? ls_name_is_among(field, settings) : !ls_case_leaves_out(field, but);
 }
 
 /* Whether each field of `a` is equal in `b`; `common`: fields that `b` lacks are passed over. */
@@ -85,17 +77,6 @@ bool ls_row_same_case(const json_t *a, const json_t *b, unsigned but, bool commo
 {
     return strcmp(ls_row_text(a, "peer", "what"), ls_row_text(b, "peer", "what")) == 0 &&
            fields_agree(a, b, but, common) && fields_agree(b, a, but, common);
-}
-
-bool ls_row_is_predicted(const json_t *row)
-{
-    const json_t *warnings = json_object_get(json_object_get(row, "result"), "warnings");
-    for (size_t i = 0; i < json_array_size(warnings); i++) {
-        const char *word = json_string_value(json_array_get(warnings, i));
-        if (word && strcmp(word, "predicted") == 0)
-            return true;
-    }
-    return false;
 }
 
 /* ---- Where, and with what ------------------------------------------------------------------- */
@@ -238,6 +219,23 @@ char *ls_paths_text(const json_t *paths)
     }
     fclose(stream);
     return text;
+}
+
+/* The row's case without these fields, as a row. */
+static json_t *without(const json_t *row, const char *const *fields)
+{
+    json_t *group = json_copy(json_object_get(row, "case"));
+    for (; *fields; fields++)
+        json_object_del(group, *fields);
+    return json_pack("{s:o}", "case", group);
+}
+
+bool ls_row_same_but(const json_t *row, const json_t *other, const char *const *fields, bool common)
+{
+    json_auto_t *mine = without(row, fields), *its = without(other, fields);
+    return ls_row_same_case(mine, its, LS_BUT_REPEATS, common) && !ls_row_is_bad(other) &&
+           ls_row_is_predicted(row) == ls_row_is_predicted(other) &&
+           !ls_row_other_machine(row, other, LS_OF_MACHINE);
 }
 
 /* ---- As text -------------------------------------------------------------------------------- */

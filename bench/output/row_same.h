@@ -34,16 +34,19 @@ enum {
     LS_OF_BUILD = 32,  /**< compiler, flags, kind of build, libraries */
     LS_OF_SYSTEM = 64, /**< kernel, driver, MPI, memory limit */
     LS_OF_LABEL = 128,
+    LS_OF_MACHINE = LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST,
 };
-
-/** Whether a row was predicted, not measured: result.warnings says so, in brief rows, too. */
-bool ls_row_is_predicted(const json_t *row);
 
 /** Whether the comparison leaves out this field of `case`. */
 bool ls_case_leaves_out(const char *field, unsigned but);
 
 /** Whether two rows are of one case; `common`: of the fields that both have. */
 bool ls_row_same_case(const json_t *a, const json_t *b, unsigned but, bool common);
+
+/** Whether `other`, a row that is not bad, is of the same case but for repeats and these fields of
+ * it (NULL-terminated), on the same machine, and measured or predicted as the row is. */
+bool ls_row_same_but(const json_t *row, const json_t *other, const char *const *fields,
+                     bool common);
 
 /** The case and these parts (0: none) as text, for looking up: what is unknown is the same only
  * where it is unknown, too. Owned by the caller (free); NULL: out of memory. */

@@ -4,10 +4,7 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/output/row_same.h"
-#include "bench/output/table_parts.h"
 #include "bench/output/value_order.h"
-
-#include <string.h>
 
 /* Not of split replicas, whose split saves and costs, too. */
 bool ls_row_has_shares(const json_t *row)
@@ -16,25 +13,22 @@ bool ls_row_has_shares(const json_t *row)
     return json_object_get(its, "zero_stage") && !json_object_get(its, "hybrid_outer");
 }
 
-/* The row's case without what may differ, as a row. */
-static json_t *bare(const json_t *row)
+const ls_strategy *ls_whole_strategy(void)
 {
-    static const char *const free_to_differ[] = {"strategy", "allreduce", "bucket_bytes",
-                                                 "overlap"};
-    json_t *group = json_copy(json_object_get(row, "case"));
-    for (size_t i = 0; i < sizeof free_to_differ / sizeof *free_to_differ; i++)
-        json_object_del(group, free_to_differ[i]);
-    return json_pack("{s:o}", "case", group);
+    for (const void *const *entry = ls_strategies.entries; *entry; entry++) {
+        const ls_strategy *one = *entry;
+        if (one->equivalent && one->replicated && one->reduces && !one->shares && !one->inner)
+            return one;
+    }
+    return NULL;
 }
 
 bool ls_row_is_beside(const json_t *row, const json_t *whole)
 {
-    if (!ls_row_has_shares(row) || strcmp(ls_row_text(whole, "case", "strategy"), "mirrored") != 0)
-        return false;
-    json_auto_t *mine = bare(row), *its = bare(whole);
-    return ls_row_same_case(mine, its, LS_BUT_REPEATS, true) && !ls_row_is_bad(whole) &&
-           ls_row_is_predicted(row) == ls_row_is_predicted(whole) &&
-           !ls_row_other_machine(row, whole, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST);
+    static const char *const free_to_differ[] = {"strategy", "allreduce", "bucket_bytes", "overlap",
+                                                 NULL};
+    return ls_row_has_shares(row) && ls_row_strategy(whole) == ls_whole_strategy() &&
+           ls_row_same_but(row, whole, free_to_differ, true);
 }
 
 static const json_t *buckets_of(const json_t *row)

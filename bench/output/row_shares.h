@@ -3,9 +3,13 @@
 #pragma once
 
 #include "bench/statistics/statistics.h"
+#include "impl/strategy.h"
 
 #include <jansson.h>
 #include <stdbool.h>
+
+/** The strategy that reduces gradients and shares nothing: `mirrored`. */
+const ls_strategy *ls_whole_strategy(void);
 
 /** Whether its devices held shares. */
 bool ls_row_has_shares(const json_t *row);

@@ -2,6 +2,8 @@
 /* Standard output; see standard_output.h. */
 #include "bench/output/standard_output.h"
 
+#include "common/base/registry.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -31,9 +33,6 @@ FILE *ls_output(void)
 
 bool ls_output_is_named(const char *path)
 {
-    static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(path, names[i]) == 0)
-            return true;
-    return false;
+    static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", NULL};
+    return ls_name_is_among(path, names);
 }

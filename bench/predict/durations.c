@@ -3,7 +3,7 @@
 #include "bench/predict/durations.h"
 
 #include "bench/case/profile.h"
-#include "bench/predict/durations_parts.h"
+#include "bench/predict/virtual.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
 

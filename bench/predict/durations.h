@@ -64,3 +64,16 @@ ls_status ls_durations_read(const char *path, ls_durations *out);
 ls_status ls_durations_write(const char *path, const ls_durations *durations);
 
 void ls_durations_close(ls_durations *durations);
+
+/* ---- What its files share -------------------------------------------------------------------- */
+
+/** NULL: there is none. */
+ls_duration *ls_durations_find(const ls_durations *durations, const char *name, double flops,
+                               double bytes);
+
+/** Appends one, which must be new. */
+ls_status ls_durations_add(ls_durations *durations, const char *name, double flops, double bytes,
+                           double ns);
+
+/** Whether the operation has a duration: it is neither an exchange nor a delay on purpose. */
+bool ls_duration_is_timed(const ls_op *op);

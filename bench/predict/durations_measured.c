@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Durations measured here; see durations.h. */
-#include "bench/predict/durations_parts.h"
+#include "bench/predict/durations.h"
+
 #include "bench/statistics/statistics.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
@@ -17,13 +18,6 @@ static const uint64_t enough_ns = 400000000;
 /* A repetition so many times as long as the median was interrupted by other programs, and says
  * nothing of the device. */
 enum { INTERRUPTED = 2 };
-
-static double median_of(double *values, size_t count)
-{
-    ls_statistics s;
-    ls_statistics_compute(values, count, &s);
-    return s.median;
-}
 
 /* ---- What is not known yet ------------------------------------------------------------------ */
 
@@ -168,7 +162,7 @@ static ls_status take_spread(const bench_host *h, int index)
     const double *totals = &h->totals[(size_t)index * MOST];
     double sorted[MOST];
     memcpy(sorted, totals, h->repetitions * sizeof *sorted);
-    const double median = median_of(sorted, h->repetitions);
+    const double median = ls_statistics_median(sorted, h->repetitions);
     for (size_t r = 0; r < h->repetitions && median > 0; r++) {
         if (totals[r] > INTERRUPTED * median)
             continue;
@@ -198,7 +192,7 @@ static ls_status measure(bench_host *h)
     for (size_t i = 0; i < h->durations->count; i++) {
         ls_duration *item = &h->durations->items[i];
         if (isnan(item->ns) && item->sample_count)
-            item->ns = median_of(item->samples, item->sample_count);
+            item->ns = ls_statistics_median(item->samples, item->sample_count);
     }
     return LS_OK;
 }
@@ -241,8 +235,8 @@ static ls_status measure_loops(ls_durations *d)
         copies[i] = (double)(ls_clock_ns() - added) / (LOOP_ELEMENTS * sizeof *memory);
     }
     free(memory);
-    d->add_ns = median_of(adds, LOOP_TIMES);
-    d->copy_ns = median_of(copies, LOOP_TIMES);
+    d->add_ns = ls_statistics_median(adds, LOOP_TIMES);
+    d->copy_ns = ls_statistics_median(copies, LOOP_TIMES);
     return LS_OK;
 }
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "bench/predict/expand.h"
-#include "bench/predict/platform.h"
-#include "bench/predict/play_graph.h"
+#include "bench/play/platform.h"
+#include "bench/play/play_graph.h"
 #include "bench/predict/virtual.h"
 
 /* What an all-reduce by formula takes, of equal ones whose ranks are on like hosts. */

@@ -5,8 +5,8 @@
 #include "bench/case/case_facts.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
+#include "bench/cli/option_values.h"
 #include "bench/output/format_parts.h"
-#include "bench/output/row_same.h"
 #include "common/base/grow.h"
 
 #include <stdio.h>
@@ -15,78 +15,35 @@
 #include <unistd.h>
 
 /* Options that the prediction sets itself, or that are no part of what a step takes. */
-static bool is_left_out(const char *name)
-{
-    static const char *const names[] = {"steps",      "warmup", "epochs",  "link",
-                                        "ranks",      "comm",   "label",   "model-parallel-place",
-                                        "gate-steps", "target", "capture", NULL};
-    for (size_t i = 0; names[i]; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
+static const char *const left_out[] = {"steps",      "warmup", "epochs",  "link",
+                                       "ranks",      "comm",   "label",   "model-parallel-place",
+                                       "gate-steps", "target", "capture", NULL};
 
-/* The number of devices, where they are cpu:0 and so on, which are more than the machine has; else
- * their names. */
-static void add_devices(const json_t *names, char *text, size_t size)
+/* Sets an option of the case, which may borrow the text that `texts` keeps. */
+static ls_status set_option(const ls_option *option, const char *text, ls_option_set *texts,
+                            ls_case *one)
 {
-    const size_t count = json_array_size(names);
-    bool counted = true;
-    for (size_t i = 0; i < count; i++) {
-        char name[32];
-        const char *its = json_string_value(json_array_get(names, i));
-        snprintf(name, sizeof name, "cpu:%zu", i);
-        counted = counted && its && strcmp(its, name) == 0;
-        const size_t used = strlen(text);
-        snprintf(text + used, size - used, "%s%s", i ? "+" : "", its ? its : "");
-    }
-    if (counted)
-        snprintf(text, size, "%zu", count);
-}
-
-/* What `case` has for this option as text; false: nothing. */
-static bool text_of(const json_t *group, const ls_option *option, char *text, size_t size)
-{
-    char field[64];
-    const char *scaling = json_string_value(json_object_get(group, "scaling"));
-    const bool weak = scaling && strcmp(scaling, "weak") == 0;
-    snprintf(field, sizeof field, "%s", option->name);
-    for (char *c = field; *c; c++)
-        *c = *c == '-' ? '_' : *c;
-    const json_t *value = json_object_get(group, field);
-    if (strcmp(field, "batch") == 0)
-        value = weak ? json_array_get(json_object_get(group, "batch_per_device"), 0)
-                     : json_object_get(group, "batch_global");
-    *text = 0;
-    if (json_is_array(value)) {
-        add_devices(value, text, size);
-    } else if (json_is_string(value)) {
-        snprintf(text, size, "%s", json_string_value(value));
-    } else if (json_is_boolean(value)) {
-        snprintf(text, size, "%s", json_is_true(value) ? "yes" : "no");
-    } else if (json_is_integer(value)) {
-        snprintf(text, size, "%lld", (long long)json_integer_value(value));
-    } else if (json_is_real(value)) {
-        snprintf(text, size, "%.17g", json_real_value(value));
-    }
-    return *text;
+    size_t count;
+    const ls_option_given *given = &texts->given[option - ls_option_table(&count)];
+    LS_TRY(ls_option_set_append(texts, option, text, NULL));
+    const ls_setting setting = {
+        .option = option, .text = given->values[given->count - 1].text, .one = one};
+    return option->set(&setting);
 }
 
 /* Sets the case's options, in the order of the table. */
-static ls_status set_options(const json_t *group, ls_option_set *texts, ls_case *one)
+static ls_status set_options(const json_t *row, ls_option_set *texts, ls_case *one)
 {
-    static char text[4096];
     size_t count;
     const ls_option *table = ls_option_table(&count);
     for (size_t i = 0; i < count; i++) {
-        if (!table[i].sweeps || is_left_out(table[i].name) || !ls_option_applies(&table[i], one) ||
-            !text_of(group, &table[i], text, sizeof text))
+        if (!table[i].sweeps || ls_name_is_among(table[i].name, left_out) ||
+            !ls_option_applies(&table[i], one))
             continue;
-        LS_TRY(ls_option_set_append(texts, &table[i], text, NULL)); /* which the case may borrow */
-        const ls_option_given *given = &texts->given[i];
-        const ls_setting setting = {
-            .option = &table[i], .text = given->values[given->count - 1].text, .one = one};
-        LS_TRY(table[i].set(&setting));
+        char *text = ls_option_of_row(&table[i], row, "cpu"); /* more than the machine has */
+        ls_status status = text && *text ? set_option(&table[i], text, texts, one) : LS_OK;
+        free(text);
+        LS_TRY(status);
     }
     return LS_OK;
 }
@@ -138,7 +95,7 @@ ls_status ls_measured_cases_open(const json_t *rows, size_t first, const ls_case
             out->others++;
             continue;
         }
-        ls_status refused = set_options(group, out->texts, &one.config);
+        ls_status refused = set_options(row, out->texts, &one.config);
         if (refused) { /* of another version */
             ls_status_free(refused);
             out->others++;

@@ -16,7 +16,7 @@
  */
 #pragma once
 
-#include "bench/predict/platform.h"
+#include "bench/play/platform.h"
 #include "bench/predict/virtual.h"
 
 typedef struct ls_nccl_choice {

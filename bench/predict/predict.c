@@ -5,10 +5,7 @@
 #include "bench/case/profile.h"
 #include "bench/predict/predict_parts.h"
 #include "bench/predict/virtual.h"
-#include "bench/statistics/statistics.h"
-#include "bench/train/interrupt.h"
 #include "common/base/clock.h"
-#include "common/base/digest.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 

@@ -5,7 +5,7 @@
 
 #include "bench/case/workplace.h"
 #include "bench/predict/durations.h"
-#include "bench/predict/engine.h"
+#include "bench/play/engine.h"
 #include "bench/predict/expand.h"
 
 #include <jansson.h>

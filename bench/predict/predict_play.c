@@ -55,12 +55,10 @@ static double drawn(const ls_durations *d, uint64_t seed, uint64_t number, uint6
 static double other_median(const ls_durations *d, uint64_t seed, uint64_t number)
 {
     double values[REPETITIONS];
-    ls_statistics s;
     const size_t count = repetitions_of(d);
     for (size_t i = 0; i < count; i++)
         values[i] = drawn(d, seed, number, UINT64_MAX - i);
-    ls_statistics_compute(values, count, &s);
-    return s.median;
+    return ls_statistics_median(values, count);
 }
 
 /* Each device in each step is as much slower than the median as some measured repetition was, and
@@ -119,7 +117,6 @@ static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t wa
                            play_room *room, size_t number, ls_predicted *out)
 {
     double *step_ms = out->step_ms + number * out->steps;
-    ls_statistics s;
     take_steps(u, end_ns, warmup, out->steps, room->ends, step_ms);
     for (size_t i = 0; i < out->steps; i++)
         if (!isfinite(step_ms[i]))
@@ -127,8 +124,7 @@ static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t wa
                            "are beyond all numbers; use a higher rate in --durations, or a "
                            "smaller factor in --slowdown");
     memcpy(room->sorted, step_ms, out->steps * sizeof(double));
-    ls_statistics_compute(room->sorted, out->steps, &s);
-    out->median_ms[number] = s.median;
+    out->median_ms[number] = ls_statistics_median(room->sorted, out->steps);
     return LS_OK;
 }
 
@@ -223,15 +219,13 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
                           .devices_per_host = p->devices_per_host,
                           .factors = room->factors,
                           .factor_count = (warmup + steps) * run->devices};
-    ls_statistics s;
     draw(p, ls_predictor_durations(p, plan), &play, 0, 0, true, warmup + steps, room->factors);
     if (formula)
         LS_TRY(
             ls_formulas_move(&unrolled->formulas, &unrolled->graph, platform, p->devices_per_host));
     LS_TRY(ls_engine_play(ports ? LS_ENGINE_PORTS : p->engine, &play, room->end_ns));
     take_steps(unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
-    ls_statistics_compute(room->sorted, steps, &s);
-    *out = s.median;
+    *out = ls_statistics_median(room->sorted, steps);
     return LS_OK;
 }
 

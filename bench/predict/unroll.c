@@ -2,7 +2,6 @@
 /* Unrolled steps; see unroll.h. */
 #include "bench/predict/unroll.h"
 
-#include "bench/predict/nccl_model.h"
 #include "bench/predict/virtual.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"

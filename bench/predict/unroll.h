@@ -15,8 +15,8 @@
 #include "bench/predict/durations.h"
 #include "bench/predict/expand.h"
 #include "bench/predict/formula.h"
-#include "bench/predict/platform.h"
-#include "bench/predict/play_graph.h"
+#include "bench/play/platform.h"
+#include "bench/play/play_graph.h"
 
 typedef struct ls_unroll {
     const ls_step_run *run; /**< on virtual devices */

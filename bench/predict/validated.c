@@ -22,11 +22,10 @@ static bool is_timed(const json_t *row)
 /* The latest measured row of the case, on this machine; NULL: there is none. */
 static const json_t *find_measured(const ls_validations *v, const json_t *row)
 {
-    const unsigned machine = LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST;
     for (size_t i = json_array_size(v->measured); i-- > 0;) {
         const json_t *other = json_array_get(v->measured, i);
-        if (ls_row_same_case(row, other, LS_BUT_REPEATS | LS_BUT_BLOCKS | LS_BUT_STEPS, false) &&
-            !ls_row_other_machine(row, other, machine))
+        if (ls_row_same_case(row, other, LS_BUT_REPEATS, false) &&
+            !ls_row_other_machine(row, other, LS_OF_MACHINE))
             return other;
     }
     return NULL;
@@ -117,13 +116,11 @@ typedef struct model_error {
     size_t count, most; /* rows; most devices of one */
 } model_error;
 
-enum { OF_CASE = LS_BUT_REPEATS | LS_BUT_BLOCKS | LS_BUT_STEPS };
-
 /* Whether a later validation is of the same case. */
 static bool is_repeated(const ls_validations *v, size_t number)
 {
     for (size_t i = number + 1; i < v->count; i++)
-        if (ls_row_same_case(v->items[number].row, v->items[i].row, OF_CASE, false))
+        if (ls_row_same_case(v->items[number].row, v->items[i].row, LS_BUT_REPEATS, false))
             return true;
     return false;
 }
@@ -136,7 +133,7 @@ static model_error errors_of(const ls_validations *v, const json_t *row, bool al
         const ls_validation *one = &v->items[i];
         const double error = log(one->measured_ms / one->predicted_ms);
         if ((!all && strcmp(one->strategy, ls_row_text(row, "case", "strategy")) != 0) ||
-            ls_row_same_case(row, one->row, OF_CASE, false) || is_repeated(v, i))
+            ls_row_same_case(row, one->row, LS_BUT_REPEATS, false) || is_repeated(v, i))
             continue;
         sum.squares += error * error;
         sum.most = one->devices > sum.most ? one->devices : sum.most;
@@ -294,8 +291,7 @@ static void print_one(const ls_validation *one, bool json, FILE *stream)
 
 static void print_summary(double *errors, size_t count, size_t held, bool json, FILE *stream)
 {
-    ls_statistics_sort(errors, count);
-    const double median = count ? ls_statistics_quantile(errors, count, 0.5) : 0;
+    const double median = count ? ls_statistics_median(errors, count) : 0;
     const double largest = count ? errors[count - 1] : 0;
     const double share = count ? (double)held / (double)count : 0;
     if (json)

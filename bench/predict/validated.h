@@ -51,10 +51,6 @@ typedef struct ls_regret {
 /** Over each set of validations that differ only in strategy and its options. */
 ls_regret ls_validations_regret(const ls_validations *validations);
 
-/** Over published rows (published.c): results/published.jsonl, as ci/published.sh wrote it; those
- * that answer one question: reports/questions.json. */
-ls_regret ls_published_regret(void);
-
 /** Adds a set: the times, or the reverse of the rates, of the choice and of the best. */
 void ls_regret_add(ls_regret *regret, double chosen, double best);
 

@@ -3,7 +3,6 @@
  * with it, or later, to the receiver's. */
 #include "bench/output/whole_file.h"
 #include "bench/predict/predict_parts.h"
-#include "common/base/grow.h"
 
 #include <math.h>
 #include <stdio.h>

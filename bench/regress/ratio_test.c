@@ -91,23 +91,13 @@ static bounds bound(const double *means, size_t n, double p, double *space)
     return (bounds){means[out], means[most - 1 - (size_t)out]};
 }
 
-/* Median of x [n], and the mean if `mean` is not NULL; sorts x. */
-static double median_of(double *x, size_t n, double *mean)
-{
-    ls_statistics statistics;
-    ls_statistics_compute(x, n, &statistics);
-    if (mean)
-        *mean = statistics.mean;
-    return statistics.median;
-}
-
 /* Standard deviation of x [n], estimated from the median absolute deviation as for a normal;
  * overwrites x. */
 static double deviation_of(double *x, size_t n, double centre)
 {
     for (size_t i = 0; i < n; i++)
         x[i] = fabs(x[i] - centre);
-    return 1.4826 * median_of(x, n, NULL);
+    return 1.4826 * ls_statistics_median(x, n);
 }
 
 /* Student's 95% interval of the mean of x [n < 6]: too few values for an order statistic. */
@@ -151,7 +141,6 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
     const size_t most = n * (n + 1) / 2;
     const double cases = (double)test->cases, part = fmax(share - test->spent, 0) / cases;
     const double limit = log1p(test->threshold);
-    double mean;
     *out = (ls_ratio_result){.ratio = NAN, .ci95 = {NAN, NAN}, .blocks = n};
     if (n == 0)
         return LS_OK;
@@ -163,8 +152,10 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++)
             means[count++] = 0.5 * (logs[i] + logs[j]);
-    const double centre = median_of(means, most, &mean);
-    const bounds interval = n > 5 ? bound(means, n, 0.025, space) : few_bound(logs, n, mean);
+    ls_statistics all;
+    ls_statistics_compute(means, most, &all);
+    const double centre = all.median;
+    const bounds interval = n > 5 ? bound(means, n, 0.025, space) : few_bound(logs, n, all.mean);
     out->verdict = judge(bound(means, n, error_differs * part, space),
                          bound(means, n, error_same * part, space), centre, limit, share >= 1);
     out->ratio = exp(centre);
@@ -215,7 +206,7 @@ static double centre_of(const ls_ratio_side *side, double *run)
     double sorted[LS_RATIO_BLOCKS_MOST];
     const size_t n = side->count < LS_RATIO_BLOCKS_MOST ? side->count : LS_RATIO_BLOCKS_MOST;
     memcpy(sorted, side->logs + (side->count - n), n * sizeof *sorted);
-    const double centre = median_of(sorted, n, NULL);
+    const double centre = ls_statistics_median(sorted, n);
     *run = deviation_of(sorted, n, centre) * widened(n);
     return centre;
 }

@@ -57,9 +57,7 @@ static const char *overall(const ls_regress *regress)
 /* Sorts the list; nothing uses its order later. */
 static double median_ms(ls_log_list *list)
 {
-    ls_statistics statistics;
-    ls_statistics_compute(list->items, list->count, &statistics);
-    return exp(statistics.median);
+    return exp(ls_statistics_median(list->items, list->count));
 }
 
 static json_t *case_document(ls_regress_case *one)

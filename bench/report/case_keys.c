@@ -126,7 +126,7 @@ double ls_report_rate_alone(const json_t *rows)
         const double speedup = ls_report_number(row, "time.speedup", 0);
         if (speedup > 0 && !ls_report_is_peer(row))
             return rate / speedup;
-        if (ls_report_devices(row) <= 1 && ls_report_is_candidate(row))
+        if (ls_report_devices(row) <= 1 && ls_row_is_candidate(row))
             alone = fmax(alone, rate);
     }
     return alone;
@@ -180,12 +180,6 @@ int ls_report_strategy_index(const json_t *row)
     while (index < count && strcmp(ls_registry_name(&ls_strategies, index), name) != 0)
         index++;
     return (int)index;
-}
-
-bool ls_report_is_candidate(const json_t *row)
-{
-    const ls_strategy *strategy = ls_row_strategy(row);
-    return !ls_report_is_peer(row) && (!strategy || strategy->equivalent);
 }
 
 bool ls_report_is_ok(const json_t *row, const void *unused)

@@ -56,8 +56,6 @@ const char *ls_report_strategy(const json_t *row);
 /** Index of the row's strategy in the registry; the registry's size where it is not there. */
 int ls_report_strategy_index(const json_t *row);
 bool ls_report_is_peer(const json_t *row);
-/** Whether the row is ours, and its strategy is meant to compute what one device computes. */
-bool ls_report_is_candidate(const json_t *row);
 /** Whether the row's checks passed; for ls_report_those. */
 bool ls_report_is_ok(const json_t *row, const void *unused);
 

@@ -8,7 +8,7 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/output/row_same.h"
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 #include "bench/output/value_order.h"
 #include "bench/report/text.h"
 

@@ -5,7 +5,7 @@
  * gnuplot's only escape is a doubled quote, and without line ends; ticks' texts are formats;
  * terminals do not interpret markup.
  */
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
 #include "bench/report/draw_look.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Figures with one bar per case: stacked parts of a row, and ranges of times with a second mark. Of
  * several rows of one case, the median one is used. */
+#include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
@@ -64,7 +65,7 @@ static double weigh_step(const json_t *row, double *figure)
 {
     const double sum = ls_parts_sum(row, &ls_parts_of_step);
     *figure = sum > 0 ? ls_part_value(row, &ls_parts_of_step, 0, 0) / sum : 0;
-    return (ls_report_is_candidate(row) ? 2 * ls_report_devices(row) : 0) + *figure;
+    return (ls_row_is_candidate(row) ? 2 * ls_report_devices(row) : 0) + *figure;
 }
 
 static double weigh_memory(const json_t *row, double *figure)

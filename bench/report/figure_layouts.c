@@ -8,7 +8,6 @@
 #include "bench/report/draw_look.h"
 #include "bench/report/figures.h"
 #include "bench/report/text.h"
-#include "impl/strategies.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +28,7 @@ static bool is_known(const json_t *row, const void *unused)
     const char *mode = ls_row_text(row, "case", "ps_mode");
     (void)unused;
     ls_row_pace(row, &step);
-    return ls_report_is_candidate(row) && (!*mode || strcmp(mode, "sync") == 0) &&
+    return ls_row_is_candidate(row) && (!*mode || strcmp(mode, "sync") == 0) &&
            ls_report_devices(row) > 1 && step.value > 0 &&
            ls_report_number(row, "memory.devices.peak", 0) > 0;
 }

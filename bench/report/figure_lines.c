@@ -61,7 +61,7 @@ static void add_series(ls_figures *figures, json_t *figure, const ls_line_kind *
         row = json_array_get(same, 0);
         json_t *series = ls_figure_series(figure, *label ? label : "all", ls_figure_style(row),
                                           ls_figure_variant(figures, row, label));
-        json_object_set_new(series, "candidate", json_boolean(ls_report_is_candidate(row)));
+        json_object_set_new(series, "candidate", json_boolean(ls_row_is_candidate(row)));
         if (!kind->pace) {
             json_array_foreach(same, i, row) ls_line_add(row, kind, series);
             continue;

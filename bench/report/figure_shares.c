@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The figure of what shares save and cost: by devices, memory of the fullest one and the step of
  * each stage of zero, over those of `mirrored` (row_shares.h). Points as in line figures. */
-#include "bench/output/format_parts.h"
 #include "bench/output/row_shares.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/draw_look.h"

@@ -2,6 +2,7 @@
 /* Figures; see figures.h. The parts that all kinds of figures share. */
 #include "bench/report/figures.h"
 
+#include "bench/output/format_parts.h"
 #include "bench/output/row_same.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/draw_look.h"

@@ -3,8 +3,8 @@
  * whether it is proven equal, and where; a line for each other environment; and ratios between
  * values of a key for the same case. */
 #include "bench/output/format_parts.h"
-#include "bench/output/ranking.h"
-#include "bench/output/table_parts.h"
+#include "bench/output/table/ranking.h"
+#include "bench/output/table/table_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
@@ -24,7 +24,7 @@ const char *ls_gate_word(const json_t *row)
         return "FAILED";
     if (strcmp(grade, "none") != 0)
         return grade;
-    return ls_report_is_candidate(row) ? "not compared" : "not equivalent";
+    return ls_row_is_candidate(row) ? "not compared" : "not equivalent";
 }
 
 static bool is_timed(const json_t *row, const void *unused)
@@ -44,7 +44,7 @@ static const json_t *widest(const json_t *groups)
         json_t *strategies = json_object();
         (void)key;
         for (size_t i = 0; i < json_array_size(rows); i++)
-            if (ls_report_is_candidate(json_array_get(rows, i)))
+            if (ls_row_is_candidate(json_array_get(rows, i)))
                 json_object_set_new(strategies, ls_report_strategy(json_array_get(rows, i)),
                                     json_true());
         const size_t weight = 1 + json_object_size(strategies) * 1000000 + json_array_size(rows);
@@ -100,7 +100,7 @@ static const json_t *widest_pool(const json_t *pools)
         const json_t *pool = json_array_get(pools, i), *rows = json_object_get(pool, "rows");
         json_auto_t *strategies = json_object();
         for (size_t r = 0; r < json_array_size(rows); r++)
-            if (ls_report_is_candidate(json_array_get(rows, r)))
+            if (ls_row_is_candidate(json_array_get(rows, r)))
                 json_object_set_new(strategies, ls_report_strategy(json_array_get(rows, r)),
                                     json_true());
         const double weight =

@@ -5,7 +5,6 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
-#include "bench/report/text.h"
 #include "common/base/numbers.h"
 #include "common/device/link.h"
 

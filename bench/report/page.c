@@ -2,12 +2,11 @@
 /* The page: findings, pictures, tables, rows, their origin, and what was left out. */
 #include "bench/report/page.h"
 
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
 #include "bench/report/sheet.h"
 #include "bench/report/text.h"
-#include "common/base/escape.h"
 #include "common/base/numbers.h"
 
 #include <math.h>

@@ -3,7 +3,6 @@
 #include "bench/report/page.h"
 
 #include "bench/output/format_parts.h"
-#include "bench/output/row_same.h"
 #include "bench/report/text.h"
 
 #include <math.h>

@@ -5,8 +5,8 @@
  * so that rows of another run can have one of their own; what it cannot express (a launcher's
  * ranks, micro, peers) is listed in comments.
  */
-#include "bench/cli/options.h"
 #include "bench/cli/option_table.h"
+#include "bench/cli/option_values.h"
 #include "bench/output/format.h"
 #include "bench/output/format_parts.h"
 #include "bench/output/rows_file.h"
@@ -28,51 +28,15 @@ static double processes_of(const json_t *row)
     return alone ? 1 : ls_report_number(row, "case.ranks", 1);
 }
 
-/* The value of --devices: each rank's devices, as a number if that selects the same. */
-static char *devices_of(const json_t *row)
-{
-    const json_t *devices = json_object_get(json_object_get(row, "case"), "devices");
-    const bool has_gpu = json_object_get(json_object_get(row, "provenance"), "gpu");
-    const size_t ranks = (size_t)ls_report_number(row, "case.ranks", 1);
-    const size_t count = json_array_size(devices) / (ranks ? ranks : 1);
-    char *text = ls_value_text(devices), name[32];
-    for (size_t i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "%s:%zu", has_gpu ? "gpu" : "cpu", i);
-        const char *own = json_string_value(json_array_get(devices, i));
-        if (!own || strcmp(own, name) != 0)
-            return text;
-    }
-    free(text);
-    return asprintf(&text, "%zu", count) < 0 ? NULL : text;
-}
-
-/* The value of --batch: with weak scaling the batch per device. */
-static char *batch_of(const json_t *row)
-{
-    char scaling[32], *text;
-    const bool weak =
-        strcmp(ls_report_text(row, "case.scaling", scaling, sizeof scaling), "weak") == 0;
-    const double batch = ls_report_number(row, "case.batch_global", 0);
-    return asprintf(&text, "%.0f", weak ? batch / ls_report_devices(row) : batch) < 0 ? NULL : text;
-}
-
 /* The row's value of an option that defines cases; owned by the caller (free); NULL: none. */
 static char *text_of(const json_t *row, const ls_option *option)
 {
-    const json_t *group = json_object_get(row, "case"), *value;
-    char field[64];
-    snprintf(field, sizeof field, "%s", option->name);
-    for (char *c = field; *c; c++)
-        *c = *c == '-' ? '_' : *c;
-    value = json_object_get(group, field);
-    if (strcmp(field, "devices") == 0)
-        return devices_of(row);
-    if (strcmp(field, "batch") == 0)
-        return batch_of(row);
-    if (strcmp(field, "comm") == 0 || (strcmp(field, "ranks") == 0 && processes_of(row) > 1) ||
-        (strcmp(field, "steps") == 0 && json_object_get(group, "epochs")))
+    const char *name = option->name;
+    const bool has_gpu = json_object_get(json_object_get(row, "provenance"), "gpu");
+    if (strcmp(name, "comm") == 0 || (strcmp(name, "ranks") == 0 && processes_of(row) > 1) ||
+        (strcmp(name, "steps") == 0 && json_object_get(json_object_get(row, "case"), "epochs")))
         return NULL; /* auto, from a launcher, or derived */
-    return value ? ls_option_text(value) : NULL;
+    return ls_option_of_row(option, row, has_gpu ? "gpu" : "cpu");
 }
 
 /* Writes `{model: "mlp", devices: "2", ...}`: the case's options in the order of the table, in

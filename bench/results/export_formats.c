@@ -71,7 +71,7 @@ static void tell_mixed(const json_t *rows)
     }
     json_object_foreach(names, path, alike)
     {
-        ls_rows_differ(alike, LS_BUT_BLOCKS, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST, paths);
+        ls_rows_differ(alike, LS_BUT_BLOCKS, LS_OF_MACHINE, paths);
     }
     char *differ = json_object_size(paths) > 0 ? ls_paths_text(paths) : NULL;
     if (differ)

@@ -49,21 +49,31 @@ static bool matters(const char *key)
 {
     static const char *const groups[] = {
         "label", "case.", "micro.", "waterfall.", "traffic.bytes_sent", "train.", "provenance."};
-    static const char *const keys[] = {
-        "result.status",      "result.reason",    "result.warnings",    "time.step_ms.median",
-        "time.samples_per_s", "time.speedup",     "time.efficiency",    "time.mfu",
-        "pipeline.bubble",    "lead.max",         "staleness.mean",     "noise.others",
-        "equivalence.grade",  "equivalence.pass", "equivalence.digest", "program.nodes"};
-    static const char *const follow[] = {"case.batch_per_device", "case.devices_asked",
-                                         "case.model_text", "provenance.cores",
-                                         "provenance.ranks.cores"};
+    static const char *const keys[] = {"result.status",
+                                       "result.reason",
+                                       "result.warnings",
+                                       "time.step_ms.median",
+                                       "time.samples_per_s",
+                                       "time.speedup",
+                                       "time.efficiency",
+                                       "time.mfu",
+                                       "pipeline.bubble",
+                                       "lead.max",
+                                       "staleness.mean",
+                                       "noise.others",
+                                       "equivalence.grade",
+                                       "equivalence.pass",
+                                       "equivalence.digest",
+                                       "program.nodes",
+                                       NULL};
+    static const char *const follow[] = {"case.batch_per_device",  "case.devices_asked",
+                                         "case.model_text",        "provenance.cores",
+                                         "provenance.ranks.cores", NULL};
     const size_t length = strlen(key);
-    for (size_t i = 0; i < sizeof follow / sizeof *follow; i++)
-        if (strcmp(key, follow[i]) == 0)
-            return false;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(key, keys[i]) == 0)
-            return true;
+    if (ls_name_is_among(key, follow))
+        return false;
+    if (ls_name_is_among(key, keys))
+        return true;
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         if (strncmp(key, groups[i], strlen(groups[i])) == 0)
             return strncmp(key, "train.losses", 12) != 0;
@@ -190,7 +200,7 @@ static void tell_others(const json_t *a, const json_t *b)
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return;
-    ls_rows_differ(rows, LS_BUT_BLOCKS, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST, paths);
+    ls_rows_differ(rows, LS_BUT_BLOCKS, LS_OF_MACHINE, paths);
     json_object_foreach(paths, path, unused)
     {
         (void)unused;

@@ -81,7 +81,7 @@ ls_status ls_results_check_export(const ls_option_set *set)
 {
     const export_form *form = NULL;
     LS_TRY(find_form(set, &form));
-    if (form->write && ls_option_set_find(set, "columns")->count > 0)
+    if (form->write && ls_option_set_has(set, "columns"))
         return ls_fail(LS_CODE_USAGE, "--columns", form->name,
                        "a format of fixed fields; leave it out, or --to jsonl, csv, md");
     return LS_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `results import` and `results prune`, which change a results file. Each does all or nothing, in
+ * `results import`, `label` and `prune`, which change a results file. Each does all or nothing, in
  * one transaction. A file to import is JSON lines, as --format jsonl prints them, or another
  * results file, depending on its first bytes.
  */
@@ -42,6 +42,33 @@ ls_status ls_results_import(ls_results_task *task)
     return status;
 }
 
+/* ---- Label ---------------------------------------------------------------------------------- */
+
+static ls_status relabel(ls_results_task *task, const char *name, const char *label)
+{
+    json_t *row;
+    LS_TRY(ls_selection_one(task->results, name, &row));
+    const char *id = json_string_value(json_object_get(row, "id"));
+    ls_status status = ls_results_relabel(task->results, id ? id : "", label);
+    json_decref(row);
+    return status;
+}
+
+ls_status ls_results_label(ls_results_task *task)
+{
+    const size_t rows = task->set->operand_count - 2;
+    const char *label = task->set->operands[rows + 1];
+    ls_status status = ls_results_begin(task->results);
+    if (status)
+        return status;
+    for (size_t i = 0; i < rows && !status; i++)
+        status = relabel(task, task->set->operands[1 + i], label);
+    status = ls_results_end(task->results, status);
+    if (!status)
+        fprintf(ls_output(), "%zu row%s labelled\n", rows, rows == 1 ? "" : "s");
+    return status;
+}
+
 /* ---- Prune ---------------------------------------------------------------------------------- */
 
 static ls_status note(void *context, int64_t number, const json_t *row)
@@ -53,7 +80,7 @@ static ls_status note(void *context, int64_t number, const json_t *row)
 
 ls_status ls_results_check_prune(const ls_option_set *set)
 {
-    if (ls_option_set_find(set, "where")->count > 0)
+    if (ls_option_set_has(set, "where"))
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "results", "prune",
                    "it is not said which rows to remove; --where KEY=VALUE,..");

@@ -6,7 +6,7 @@
  */
 #include "bench/output/row_same.h"
 #include "bench/output/row_shares.h"
-#include "bench/output/table_parts.h"
+#include "bench/output/table/table_parts.h"
 #include "bench/results/results_verbs.h"
 
 #include "common/base/escape.h"
@@ -93,71 +93,8 @@ typedef struct part {
 typedef struct line {
     const char *name;
     part parts[7];
+    void (*more)(const json_t *row); /* printed behind it; may be NULL */
 } line;
-
-static const line lines[] = {
-    {"row", {{"", "id", LS_CELL_TEXT, ""}, {"of ", "timestamp", LS_CELL_TEXT, ""}}},
-    {"label", {{"", "label", LS_CELL_TEXT, ""}}},
-    {"status", {{"", "result", LS_CELL_STATUS, ""}}},
-    {"step",
-     {{"median ", "time.step_ms.median", LS_CELL_FIGURE, " ms"},
-      {"\xc2\xb1 ", "time.step_ms", LS_CELL_HALF, ""},
-      {"mean ", "time.step_ms.mean", LS_CELL_FIGURE, " ms"},
-      {"p90 ", "time.step_ms.p90", LS_CELL_FIGURE, " ms"},
-      {"p99 ", "time.step_ms.p99", LS_CELL_FIGURE, " ms"},
-      {"", "time.step_ms.n", LS_CELL_TEXT, " steps"},
-      {"", "time.blocks", LS_CELL_TEXT, " blocks"}}},
-    {"rate",
-     {{"", "time.samples_per_s", LS_CELL_FIGURE, " samples/s"},
-      {"all trained / time ", "time.samples_per_s_mean", LS_CELL_FIGURE, ""},
-      {"speed-up ", "time.speedup", LS_CELL_RATIO, ""},
-      {"efficiency ", "time.efficiency", LS_CELL_WHOLE, ""},
-      {"of the roof ", "time.mfu", LS_CELL_WHOLE, ""}}},
-    {"mean step",
-     {{"compute ", "waterfall.compute_ms", LS_CELL_FIGURE, " ms"},
-      {"communication ", "waterfall.comm_exposed_ms", LS_CELL_FIGURE, " ms"},
-      {"copies ", "waterfall.copy_ms", LS_CELL_FIGURE, " ms"},
-      {"waiting ", "waterfall.wait_ms", LS_CELL_FIGURE, " ms"},
-      {"optimizer ", "waterfall.optimizer_ms", LS_CELL_FIGURE, " ms"},
-      {"harness ", "waterfall.harness_ms", LS_CELL_FIGURE, " ms"}}},
-    {.name = "pipeline"}, /* print_pipeline */
-    {"lead",
-     {{"most ", "lead.max", LS_CELL_TEXT, " steps"},
-      {"staleness ", "staleness.mean", LS_CELL_FIGURE, " updates"}}},
-    {"training",
-     {{"first loss ", "train.loss_first", LS_CELL_FIGURE, ""},
-      {"last loss ", "train.loss_last", LS_CELL_FIGURE, ""},
-      {"accuracy ", "train.accuracy", LS_CELL_SHARE, ""}}},
-    {"equal",
-     {{"", "equivalence.grade", LS_CELL_TEXT, ""},
-      {"", "equivalence.oracle", LS_CELL_TEXT, ""},
-      {"digest ", "equivalence.digest", LS_CELL_TEXT, ""}}},
-    {"traffic",
-     {{"", "traffic.bytes_sent", LS_CELL_BYTES, " sent a step"},
-      {"", "traffic.messages_sent", LS_CELL_TEXT, " messages"}}},
-    {"memory",
-     {{"fullest device ", "memory.devices.peak", LS_CELL_BYTES, ""},
-      {"process ", "memory.rss_peak", LS_CELL_BYTES, ""}}},
-    {"operation",
-     {{"", "micro.op", LS_CELL_TEXT, ""},
-      {"", "micro.shape", LS_CELL_TEXT, ""},
-      {"", "micro.size_bytes", LS_CELL_BYTES, ""},
-      {"", "micro.time_us", LS_CELL_FIGURE, " us"},
-      {"bus ", "micro.busbw_gbs", LS_CELL_FIGURE, " GB/s"},
-      {"", "micro.gflops", LS_CELL_FIGURE, " GFLOP/s"},
-      {"", "micro.kernel", LS_CELL_TEXT, ""}}},
-    {"machine",
-     {{"", "provenance.host", LS_CELL_TEXT, ""},
-      {"", "provenance.cpu", LS_CELL_TEXT, ""},
-      {"", "provenance.gpu", LS_CELL_TEXT, ""},
-      {"", "provenance.loops_isa", LS_CELL_TEXT, ""},
-      {"", "provenance.cores_per_device", LS_CELL_TEXT, " cores a device"},
-      {"others used ", "noise.others", LS_CELL_FIGURE, " cores"}}},
-    {"source",
-     {{"commit ", "provenance.commit", LS_CELL_TEXT, ""},
-      {"changed ", "provenance.dirty", LS_CELL_TEXT, ""},
-      {"", "provenance.compiler", LS_CELL_TEXT, ""}}},
-};
 
 /* Prints a line's text after its name, wrapped; nothing where it has none. */
 static void print_named(const char *name, char *text)
@@ -242,6 +179,88 @@ static void print_case(const json_t *row)
     free(text);
 }
 
+/* Below the label: command and case. */
+static void print_options(const json_t *row)
+{
+    print_command(row);
+    print_case(row);
+}
+
+static const line lines[] = {
+    {"row", {{"", "id", LS_CELL_TEXT, ""}, {"of ", "timestamp", LS_CELL_TEXT, ""}}, NULL},
+    {"label", {{"", "label", LS_CELL_TEXT, ""}}, print_options},
+    {"status", {{"", "result", LS_CELL_STATUS, ""}}, NULL},
+    {"step",
+     {{"median ", "time.step_ms.median", LS_CELL_FIGURE, " ms"},
+      {"\xc2\xb1 ", "time.step_ms", LS_CELL_HALF, ""},
+      {"mean ", "time.step_ms.mean", LS_CELL_FIGURE, " ms"},
+      {"p90 ", "time.step_ms.p90", LS_CELL_FIGURE, " ms"},
+      {"p99 ", "time.step_ms.p99", LS_CELL_FIGURE, " ms"},
+      {"", "time.step_ms.n", LS_CELL_TEXT, " steps"},
+      {"", "time.blocks", LS_CELL_TEXT, " blocks"}},
+     NULL},
+    {"rate",
+     {{"", "time.samples_per_s", LS_CELL_FIGURE, " samples/s"},
+      {"all trained / time ", "time.samples_per_s_mean", LS_CELL_FIGURE, ""},
+      {"speed-up ", "time.speedup", LS_CELL_RATIO, ""},
+      {"efficiency ", "time.efficiency", LS_CELL_WHOLE, ""},
+      {"of the roof ", "time.mfu", LS_CELL_WHOLE, ""}},
+     NULL},
+    {"mean step",
+     {{"compute ", "waterfall.compute_ms", LS_CELL_FIGURE, " ms"},
+      {"communication ", "waterfall.comm_exposed_ms", LS_CELL_FIGURE, " ms"},
+      {"copies ", "waterfall.copy_ms", LS_CELL_FIGURE, " ms"},
+      {"waiting ", "waterfall.wait_ms", LS_CELL_FIGURE, " ms"},
+      {"optimizer ", "waterfall.optimizer_ms", LS_CELL_FIGURE, " ms"},
+      {"harness ", "waterfall.harness_ms", LS_CELL_FIGURE, " ms"}},
+     NULL},
+    {.name = "pipeline", .more = print_pipeline},
+    {"lead",
+     {{"most ", "lead.max", LS_CELL_TEXT, " steps"},
+      {"staleness ", "staleness.mean", LS_CELL_FIGURE, " updates"}},
+     NULL},
+    {"training",
+     {{"first loss ", "train.loss_first", LS_CELL_FIGURE, ""},
+      {"last loss ", "train.loss_last", LS_CELL_FIGURE, ""},
+      {"accuracy ", "train.accuracy", LS_CELL_SHARE, ""}},
+     NULL},
+    {"equal",
+     {{"", "equivalence.grade", LS_CELL_TEXT, ""},
+      {"", "equivalence.oracle", LS_CELL_TEXT, ""},
+      {"digest ", "equivalence.digest", LS_CELL_TEXT, ""}},
+     NULL},
+    {"traffic",
+     {{"", "traffic.bytes_sent", LS_CELL_BYTES, " sent a step"},
+      {"", "traffic.messages_sent", LS_CELL_TEXT, " messages"}},
+     NULL},
+    {"memory",
+     {{"fullest device ", "memory.devices.peak", LS_CELL_BYTES, ""},
+      {"process ", "memory.rss_peak", LS_CELL_BYTES, ""}},
+     NULL},
+    {"operation",
+     {{"", "micro.op", LS_CELL_TEXT, ""},
+      {"", "micro.shape", LS_CELL_TEXT, ""},
+      {"", "micro.size_bytes", LS_CELL_BYTES, ""},
+      {"", "micro.time_us", LS_CELL_FIGURE, " us"},
+      {"bus ", "micro.busbw_gbs", LS_CELL_FIGURE, " GB/s"},
+      {"", "micro.gflops", LS_CELL_FIGURE, " GFLOP/s"},
+      {"", "micro.kernel", LS_CELL_TEXT, ""}},
+     NULL},
+    {"machine",
+     {{"", "provenance.host", LS_CELL_TEXT, ""},
+      {"", "provenance.cpu", LS_CELL_TEXT, ""},
+      {"", "provenance.gpu", LS_CELL_TEXT, ""},
+      {"", "provenance.loops_isa", LS_CELL_TEXT, ""},
+      {"", "provenance.cores_per_device", LS_CELL_TEXT, " cores a device"},
+      {"others used ", "noise.others", LS_CELL_FIGURE, " cores"}},
+     NULL},
+    {"source",
+     {{"commit ", "provenance.commit", LS_CELL_TEXT, ""},
+      {"changed ", "provenance.dirty", LS_CELL_TEXT, ""},
+      {"", "provenance.compiler", LS_CELL_TEXT, ""}},
+     NULL},
+};
+
 /* Why it is not ok, and what is odd: noise comes before what is made of it. */
 static void print_notes(const json_t *row)
 {
@@ -305,7 +324,9 @@ static ls_status print_saving(ls_results *results, const json_t *row)
     json_auto_t *rows = json_array();
     beside context = {row, rows};
     ls_selection selection = {.last = INT64_MAX};
-    ls_status status = ls_row_filter_open("case.strategy=mirrored", &selection.filter);
+    char where[64];
+    snprintf(where, sizeof where, "case.strategy=%s", ls_whole_strategy()->name);
+    ls_status status = ls_row_filter_open(where, &selection.filter);
     if (!status)
         status = ls_selection_each(&selection, results, LS_ROWS_WHOLE, keep_beside, &context, NULL);
     ls_selection_close(&selection);
@@ -322,7 +343,7 @@ static ls_status print_saving(ls_results *results, const json_t *row)
 /* An option with a value that is tried first, and what these rows say of it. */
 typedef struct tried {
     const json_t *row;
-    char field[48], value[48]; /* of the case */
+    char field[64], value[48]; /* of the case */
     double longer;             /* step per sample over the row's, of the latest row that has it */
     char id[64];
 } tried;
@@ -330,28 +351,18 @@ typedef struct tried {
 /* Reads "Try --ps-servers 2: each has half". */
 static bool read_tried(const char *said, tried *out)
 {
-    if (sscanf(said, "Try --%47[a-z-] %47[^ :,]", out->field, out->value) != 2)
+    char option[48];
+    if (sscanf(said, "Try --%47[a-z-] %47[^ :,]", option, out->value) != 2)
         return false;
     char *end = out->value + strlen(out->value) - 1;
     if (*end == '.')
         *end = 0;
-    for (char *c = out->field; *c; c++)
-        *c = *c == '-' ? '_' : *c;
-    if (strcmp(out->field, "batch") == 0)
+    ls_declared_field(option, out->field);
+    if (strcmp(option, "batch") == 0)
         strcpy(out->field, "batch_global");
     if (strcmp(out->value, "yes") == 0 || strcmp(out->value, "no") == 0)
         strcpy(out->value, *out->value == 'y' ? "true" : "false");
     return json_object_get(json_object_get(out->row, "case"), out->field);
-}
-
-/* The row's case without the field, as a row. */
-static json_t *without(const json_t *row, const char *field)
-{
-    json_t *group = json_copy(json_object_get(row, "case"));
-    json_object_del(group, field);
-    if (strcmp(field, "batch_global") == 0)
-        json_object_del(group, "batch_per_device");
-    return json_pack("{s:o}", "case", group);
 }
 
 static ls_status look_at_tried(void *context, int64_t number, const json_t *row)
@@ -361,12 +372,11 @@ static ls_status look_at_tried(void *context, int64_t number, const json_t *row)
     const json_t *value = json_object_get(json_object_get(row, "case"), t->field);
     char *text = value ? ls_value_text(value) : NULL;
     const bool has = text && strcmp(text, t->value) == 0;
-    json_auto_t *a = without(t->row, t->field), *b = without(row, t->field);
+    const bool batch = strcmp(t->field, "batch_global") == 0;
+    const char *const fields[] = {t->field, batch ? "batch_per_device" : NULL, NULL};
     (void)number;
     free(text);
-    if (!has || ls_row_is_bad(row) || ls_row_is_predicted(row) != ls_row_is_predicted(t->row) ||
-        !ls_row_same_case(a, b, LS_BUT_REPEATS, false) ||
-        ls_row_other_machine(t->row, row, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST))
+    if (!has || !ls_row_same_but(t->row, row, fields, false))
         return LS_OK;
     const bool known = ls_row_pace(t->row, &mine), its_known = ls_row_pace(row, &its);
     const double batches =
@@ -426,12 +436,8 @@ static ls_status print_text(ls_results *results, const json_t *row, bool all)
     }
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         print_figures(row, &lines[i]);
-        if (strcmp(lines[i].name, "pipeline") == 0)
-            print_pipeline(row);
-        if (strcmp(lines[i].name, "label") != 0)
-            continue;
-        print_command(row);
-        print_case(row);
+        if (lines[i].more)
+            lines[i].more(row);
     }
     if (ls_row_has_shares(row))
         LS_TRY(print_saving(results, row));

@@ -17,10 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MACHINE = LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST,
-    SURROUNDINGS = LS_OF_BUILD | LS_OF_SYSTEM, /* may change with a commit */
-};
+enum { SURROUNDINGS = LS_OF_BUILD | LS_OF_SYSTEM }; /* may change with a commit */
 
 typedef struct trend {
     ls_row_key key;
@@ -44,7 +41,7 @@ static json_t *series_of(trend *t, const json_t *row)
     if (!one)
         return NULL;
     json_t *numbers = json_object_get(one, "series"), *first;
-    const size_t machine = ls_row_machine(json_object_get(one, "machines"), row, MACHINE);
+    const size_t machine = ls_row_machine(json_object_get(one, "machines"), row, LS_OF_MACHINE);
     if (machine == json_array_size(numbers)) {
         json_array_append_new(numbers, json_integer((json_int_t)json_array_size(t->series)));
         first = json_copy((json_t *)(size_t)row);
@@ -107,18 +104,16 @@ static ls_status summarise(json_t *one, double *median)
     const json_t *values = json_object_get(one, "values");
     const size_t n = json_array_size(values);
     double *samples;
-    ls_statistics statistics;
     LS_TRY(ls_allocate("trend", &samples, n, sizeof *samples));
     for (size_t i = 0; i < n; i++)
         samples[i] = json_number_value(json_array_get(values, i));
-    ls_statistics_compute(samples, n, &statistics);
+    *median = ls_statistics_median(samples, n);
     json_object_set_new(one, "low", json_real(samples[0]));
     json_object_set_new(one, "high", json_real(samples[n - 1]));
     free(samples);
-    *median = statistics.median;
     json_object_del(one, "values");
     json_object_set_new(one, "n", json_integer((json_int_t)n));
-    json_object_set_new(one, "median", json_real(statistics.median));
+    json_object_set_new(one, "median", json_real(*median));
     return LS_OK;
 }
 
@@ -159,7 +154,7 @@ static ls_status name_series(const trend *t)
     {
         json_array_append(firsts, json_object_get(series, "first"));
     }
-    ls_rows_differ(firsts, LS_BUT_BLOCKS, MACHINE, paths);
+    ls_rows_differ(firsts, LS_BUT_BLOCKS, LS_OF_MACHINE, paths);
     json_array_foreach(t->series, index, series)
     {
         char *name = NULL;

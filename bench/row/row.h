@@ -4,7 +4,7 @@
 #pragma once
 
 #include "bench/gate/gate.h"
-#include "bench/train/trial.h"
+#include "bench/train/trial/trial.h"
 
 #include <jansson.h>
 

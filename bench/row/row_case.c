@@ -88,7 +88,7 @@ static void put_own(json_t *group, const ls_case *config)
     for (size_t i = 0; i < count; i++) {
         const int64_t number = ls_declared_number(&config->own, own[i]);
         char name[64];
-        ls_declared_field(own[i], name);
+        ls_declared_field(own[i]->name, name);
         if (own[i]->type == LS_DECLARED_NUMBER)
             json_object_set_new(group, name, json_integer((json_int_t)number));
         else if (own[i]->type == LS_DECLARED_SWITCH)

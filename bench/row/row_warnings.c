@@ -35,8 +35,7 @@ static void note_findings(const ls_timed *timed, double *sorted, double *medians
     memcpy(sorted, timed->step_ms, timed->samples * sizeof *sorted);
     for (size_t b = 0, first = 0; b < timed->blocks; first = timed->ends[b++]) {
         const size_t count = timed->ends[b] - first;
-        ls_statistics_sort(sorted + first, count);
-        medians[b] = ls_statistics_quantile(sorted + first, count, 0.5);
+        medians[b] = ls_statistics_median(sorted + first, count);
     }
     ls_statistics_sort(sorted, timed->samples);
     if (ls_find_drift(medians, timed->blocks, &change))

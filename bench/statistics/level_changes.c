@@ -11,20 +11,15 @@
 enum { FEWEST = 4 };
 
 /* Overwrites `scratch` [n]. */
-static double median(double *scratch, size_t n)
-{
-    ls_statistics_sort(scratch, n);
-    return ls_statistics_quantile(scratch, n, 0.5);
-}
-
 static double noise(const double *values, size_t n, double *scratch)
 {
     for (size_t i = 0; i + 1 < n; i++)
         scratch[i] = fabs(values[i + 1] - values[i]);
-    const double deviation = median(scratch, n - 1) / (0.6745 * sqrt(2.0));
+    const double deviation = ls_statistics_median(scratch, n - 1) / (0.6745 * sqrt(2.0));
     for (size_t i = 0; i < n; i++)
         scratch[i] = fabs(values[i]);
-    return fmax(deviation * (1.0 + 4.0 / (double)(n - 1)), 0.002 * median(scratch, n));
+    return fmax(deviation * (1.0 + 4.0 / (double)(n - 1)),
+                0.002 * ls_statistics_median(scratch, n));
 }
 
 /* For the first j values, j from 0 to n: */

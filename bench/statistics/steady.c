@@ -16,7 +16,6 @@ static const double near = 0.05;
 ls_status ls_steady_from(const double *times, size_t n, size_t *out)
 {
     bool changes[MOST + 1] = {false};
-    ls_statistics rest;
     size_t first = 0;
     const size_t looked = n < MOST ? n : MOST, least = n / 4;
     *out = 0;
@@ -26,7 +25,7 @@ ls_status ls_steady_from(const double *times, size_t n, size_t *out)
     if (!sorted)
         return ls_fail_memory("statistics", (n - least) * sizeof *sorted);
     memcpy(sorted, times + least, (n - least) * sizeof *sorted);
-    ls_statistics_compute(sorted, n - least, &rest);
+    const double rest = ls_statistics_median(sorted, n - least);
     free(sorted);
     LS_TRY(ls_level_changes(times, looked, changes));
     for (size_t end = 1; end < looked && end <= least; end++) {
@@ -35,7 +34,7 @@ ls_status ls_steady_from(const double *times, size_t n, size_t *out)
             continue;
         for (size_t i = first; i < end; i++)
             sum += times[i];
-        if (fabs(sum / (double)(end - first) - rest.median) <= near * rest.median)
+        if (fabs(sum / (double)(end - first) - rest) <= near * rest)
             break;
         first = end;
     }

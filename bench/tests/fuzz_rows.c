@@ -19,7 +19,7 @@ const ls_registry ls_data_sources = {"data", none};
 
 const ls_device_info *ls_device_describe(const ls_device *device)
 {
-    (void)device; /* of bench/train/noise.c, while something is timed */
+    (void)device; /* of bench/train/trial/noise.c, while something is timed */
     return NULL;
 }
 

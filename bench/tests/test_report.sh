@@ -449,17 +449,18 @@ expect "its writer was not disturbed" wait "$writer"
 
 # The plan recreates these rows: with both, --resume has nothing left to do.
 run_again() {
-    "$LOCKSTEP" run --model poly --steps 4 --warmup 1 --blocks 1 --gate-steps 2 --results again.db --label again --quiet \
+    "$LOCKSTEP" run --steps 4 --warmup 1 --blocks 1 --gate-steps 2 --results again.db --label again --quiet --model \
         "$@" >/dev/null
 }
-run_again --strategy mirrored,towers --devices 1,2 --scaling weak
-run_again --strategy ps --devices 2 --ps-mode ssp --ps-staleness 3
-run_again --strategy mirrored --devices 2 --ranks 2 --reduce exact --micro-shards 8
-run_again --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5
+run_again poly --strategy mirrored,towers --devices 1,2 --scaling weak
+run_again mlp:784-8-8-10 --data synthetic:256 --batch 16 --strategy model-parallel --devices 2 --scaling weak
+run_again poly --strategy ps --devices 2 --ps-mode ssp --ps-staleness 3
+run_again poly --strategy mirrored --devices 2 --ranks 2 --reduce exact --micro-shards 8
+run_again poly --strategy mirrored --devices 2 --inject delay=1:1ms --optimizer momentum:0.5
 report --results again.db
 lockstep run --plan page/report.yaml --label again --resume --results again.db
-expect "report.yaml is the rows' cases" grep -q "7 of 7 cases have their row in again.db already; 0 left" err
-expect "report.bib names version and commit" grep -q "Report of 7 rows by Lockstep" page/report.bib
+expect "report.yaml is the rows' cases" grep -q "8 of 8 cases have their row in again.db already; 0 left" err
+expect "report.bib names version and commit" grep -q "Report of 8 rows by Lockstep" page/report.bib
 lockstep_ok results list --results again.db --format jsonl
 expect "rows.jsonl is the rows" cmp -s page/rows.jsonl out
 # The commands that the page prints, in its folder: the rows that they make are told from the first ones.

@@ -5,9 +5,9 @@
  * any step. Its kernels' names are joined. No tolerance; an alarm ends a hang.
  */
 #include "bench/cli/options.h"
-#include "bench/train/estimate.h"
+#include "bench/commands/estimate.h"
 #include "bench/train/time_steps.h"
-#include "bench/train/trial.h"
+#include "bench/train/trial/trial.h"
 #include "common/base/clock.h"
 #include "common/base/signal.h"
 #include "common/base/tests/must.h"

@@ -2,7 +2,6 @@
 /* Sessions: a plan's devices opened, and its strategy on them; see session.h. */
 #include "bench/train/session.h"
 
-#include "bench/train/session_memory.h"
 #include "bench/train/world.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"

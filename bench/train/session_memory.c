@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A session's memory; see session_memory.h. */
-#include "bench/train/session_memory.h"
+/* A session's memory; see session.h. */
+#include "bench/train/session.h"
 
 #include "common/base/numbers.h"
 

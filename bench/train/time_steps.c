@@ -2,7 +2,6 @@
 /* Where the time of steps is taken; see time_steps.h. */
 #include "bench/train/time_steps.h"
 
-#include "bench/train/session.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
 

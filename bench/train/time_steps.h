@@ -3,7 +3,7 @@
  * the case call these functions, and get the same status. */
 #pragma once
 
-#include "bench/train/session_memory.h"
+#include "bench/train/session.h"
 
 /** What ls_time_steps finds. */
 typedef struct ls_step_times {

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-const char *const ls_waterfall_names[LS_WATERFALL_PARTS] = {"compute", "comm_exposed", "wait",
-                                                            "copy",    "optimizer",    "harness"};
+static const char *const names[LS_WATERFALL_PARTS] = {"compute", "comm_exposed", "wait",
+                                                      "copy",    "optimizer",    "harness"};
 
 void ls_waterfall_parts(const double ms[LS_TIME_USES], double parts[LS_WATERFALL_PARTS])
 {
@@ -28,7 +28,7 @@ json_t *ls_waterfall_group(const double ms[LS_TIME_USES])
     json_t *group = json_object();
     ls_waterfall_parts(ms, parts);
     for (int p = 0; p < LS_WATERFALL_PARTS; p++) {
-        snprintf(name, sizeof name, "%s_ms", ls_waterfall_names[p]);
+        snprintf(name, sizeof name, "%s_ms", names[p]);
         if (parts[p] > 0)
             json_object_set_new(group, name, json_real(parts[p]));
     }
@@ -45,7 +45,7 @@ json_t *ls_waterfall_gap(const double ms[LS_TIME_USES], const double ideal[LS_WA
         step += ideal[p];
     json_object_set_new(group, "ideal_step_ms", json_real(step));
     for (int p = 0; p < LS_WATERFALL_PARTS; p++) {
-        snprintf(name, sizeof name, "%s_gap_ms", ls_waterfall_names[p]);
+        snprintf(name, sizeof name, "%s_gap_ms", names[p]);
         json_object_set_new(group, name, json_real(parts[p] - ideal[p]));
     }
     return group;

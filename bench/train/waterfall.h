@@ -8,10 +8,8 @@
 
 enum { LS_WATERFALL_PARTS = 6 };
 
-/** "compute", "comm_exposed", "wait", "copy", "optimizer", "harness" */
-extern const char *const ls_waterfall_names[LS_WATERFALL_PARTS];
-
-/** Adds up times by use into the parts, in that order; idle time without a cause is the harness's.
+/** Adds up times by use into the parts: compute, exposed communication, wait, copy, optimizer,
+ * harness; idle time without a cause is the harness's.
  */
 void ls_waterfall_parts(const double ms[LS_TIME_USES], double parts[LS_WATERFALL_PARTS]);
 

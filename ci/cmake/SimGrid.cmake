@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# SimGrid, for the helper program lockstep-simgrid alone (bench/predict/simgrid), which is C++ and links to it. Left out
+# SimGrid, for the helper program lockstep-simgrid alone (bench/play/simgrid), which is C++ and links to it. Left out
 # if not requested (OFF), and (AUTO) if it is not found, there is no C++ compiler, or it is another version than 3.32
 # (Debian 12), the only one that was tried. Sanitizer builds leave it out.
 set(LOCKSTEP_SIMGRID "AUTO" CACHE STRING "Networks of predict other than flat ones, by SimGrid: AUTO, ON or OFF")

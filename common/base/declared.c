@@ -87,9 +87,9 @@ const char *ls_declared_text(const ls_declared_values *values, const ls_declared
     return strcmp(text, "none") == 0 ? "" : text;
 }
 
-char *ls_declared_field(const ls_declared_option *option, char field[64])
+char *ls_declared_field(const char *option, char field[64])
 {
-    snprintf(field, 64, "%s", option->name);
+    snprintf(field, 64, "%s", option);
     for (char *c = field; *c; c++)
         *c = *c == '-' ? '_' : *c;
     return field;

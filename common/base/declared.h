@@ -77,8 +77,9 @@ int64_t ls_declared_number(const ls_declared_values *values, const ls_declared_o
 /** The value of a text, or the default; "" for none. Borrowed. */
 const char *ls_declared_text(const ls_declared_values *values, const ls_declared_option *option);
 
-/** Writes the name of the option's field in a row, with underscores: "ps_mode". Returns `field`. */
-char *ls_declared_field(const ls_declared_option *option, char field[64]);
+/** Writes the name that an option ("ps-mode") has as a field of a row, "ps_mode". Returns `field`.
+ */
+char *ls_declared_field(const char *option, char field[64]);
 
 /** Whether `list`, NULL-terminated, has the option; a NULL list has none. */
 bool ls_declared_has(const ls_declared_option *const *list, const ls_declared_option *option);

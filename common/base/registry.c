@@ -43,6 +43,13 @@ char *ls_registry_names(const ls_registry *registry, char *text, size_t size)
     return text;
 }
 
+bool ls_name_is_among(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names;
+}
+
 ls_status ls_registry_refuse(const ls_registry *registry, const char *text)
 {
     char names[512];

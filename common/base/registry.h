@@ -8,6 +8,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** A table of what can be named. */
@@ -31,6 +32,9 @@ const void *ls_registry_find(const ls_registry *registry, const char *text, size
 
 /** "single, towers": the names, cut at `size`. Returns `text`. */
 char *ls_registry_names(const ls_registry *registry, char *text, size_t size);
+
+/** Whether the names, NULL-terminated, have this one. */
+bool ls_name_is_among(const char *name, const char *const *names);
 
 /** LS_CODE_USAGE with the valid names. */
 ls_status ls_registry_refuse(const ls_registry *registry, const char *text);

@@ -5,7 +5,7 @@
  * ports at once (rings, many to one). What was sent is exact.
  */
 #include "bench/predict/durations.h"
-#include "bench/predict/engine.h"
+#include "bench/play/engine.h"
 #include "bench/predict/expand.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
  */
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
-#include "bench/train/trial.h"
+#include "bench/train/trial/trial.h"
 #include "common/comm/tests/comm_fixture.h"
 
 #include <pthread.h>

@@ -4,7 +4,7 @@
  * what is timed, learned, accounted, profiled, checked and reported. No training, no tolerance
  * except of sums.
  */
-#include "bench/train/trial.h"
+#include "bench/train/trial/trial.h"
 #include "common/base/tests/must.h"
 
 #include <math.h>

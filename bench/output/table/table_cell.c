@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* Cells of tables, and texts on a terminal; see table_parts.h. */
+#include "bench/output/table/table_parts.h"
+
+#include "common/base/escape.h"
+#include "common/base/numbers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A label may have control characters, which a terminal would obey. */
+static void write_line(char *cell, const char *text)
+{
+    ls_escape_copy(cell, LS_CELL_SIZE, text, LS_ESCAPE_LINE);
+}
+
+static void write_figure(double value, char *cell)
+{
+    if (fabs(value) >= 1000 && fabs(value) < 1e10)
+        snprintf(cell, LS_CELL_SIZE, "%.0f", value);
+    else
+        snprintf(cell, LS_CELL_SIZE, "%#.4g", value);
+}
+
+static void write_text(const json_t *value, char *cell)
+{
+    char *text = json_is_string(value) ? NULL : ls_option_text(value);
+    write_line(cell, text ? text : json_string_value(value));
+    free(text);
+}
+
+/* How many ranks have the same devices each: how often the list repeats its beginning. */
+static size_t count_repeats(const json_t *devices)
+{
+    const size_t count = json_array_size(devices);
+    for (size_t each = 1; each <= count / 2; each++) {
+        size_t i = each;
+        while (count % each == 0 && i < count &&
+               json_equal(json_array_get(devices, i), json_array_get(devices, i - each)))
+            i++;
+        if (i == count)
+            return count / each;
+    }
+    return 1;
+}
+
+/* "2 cpu" if they are the first of a kind, otherwise their names; if these are too long, "8 x cpu",
+ * or "8 devices" of different kinds; "2 cpu x 3 ranks" of ranks with the same devices each. */
+static void write_devices(const json_t *devices, int width, char *cell)
+{
+    json_auto_t *of_rank = NULL;
+    const size_t ranks = count_repeats(devices);
+    if (ranks > 1) {
+        of_rank = json_copy((json_t *)(size_t)devices);
+        while (json_array_size(of_rank) > json_array_size(devices) / ranks)
+            json_array_remove(of_rank, json_array_size(of_rank) - 1);
+        write_text(of_rank, cell);
+        write_devices(of_rank, width, cell);
+        const size_t used = strlen(cell);
+        snprintf(cell + used, LS_CELL_SIZE - used, " x %zu ranks", ranks);
+        return;
+    }
+    const char *first = json_string_value(json_array_get(devices, 0));
+    const size_t kind = first ? strspn(first, "abcdefghijklmnopqrstuvwxyz") : 0,
+                 count = json_array_size(devices);
+    bool alike = kind > 0, in_order = kind > 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(devices, i));
+        char expected[64];
+        alike = alike && name && strncmp(name, first, kind) == 0 && name[kind] == ':';
+        snprintf(expected, sizeof expected, "%.*s:%zu", (int)kind, first ? first : "", i);
+        in_order = in_order && name && strcmp(name, expected) == 0;
+    }
+    if (in_order)
+        snprintf(cell, LS_CELL_SIZE, "%zu %.*s", count, (int)kind, first);
+    else if (ls_text_width(cell) > width && alike)
+        snprintf(cell, LS_CELL_SIZE, "%zu x %.*s", count, (int)kind, first);
+    else if (ls_text_width(cell) > width)
+        snprintf(cell, LS_CELL_SIZE, "%zu devices", count);
+}
+
+static void write_gate(const json_t *equivalence, char *cell)
+{
+    bool failed = json_is_false(json_object_get(equivalence, "pass"));
+    const char *grade = json_string_value(json_object_get(equivalence, "grade"));
+    write_line(cell, failed ? "failed" : grade);
+}
+
+static void write_half(const json_t *row, char *cell)
+{
+    ls_interval step;
+    if (!ls_row_step(row, &step))
+        return;
+    const double half = 50.0 * (step.high - step.low) / step.value;
+    snprintf(cell, LS_CELL_SIZE, half > 100 ? ">100%%" : half < 99.95 ? "%.1f%%" : "%.0f%%", half);
+}
+
+/* Appends as much of the text as fits; NULL is ignored. */
+static void append(char *cell, const char *text)
+{
+    const size_t used = strlen(cell);
+    ls_escape_copy(cell + used, LS_CELL_SIZE - used, text, LS_ESCAPE_LINE);
+}
+
+/* The noise first: it says how far the figures are to be trusted, and the end may be cut. */
+static void write_status(const json_t *result, char *cell)
+{
+    const char *status = json_string_value(json_object_get(result, "status"));
+    const json_t *warnings = json_object_get(result, "warnings");
+    append(cell, status);
+    for (int noise = 1; noise >= 0; noise--)
+        for (size_t i = 0; i < json_array_size(warnings); i++) {
+            const char *warning = json_string_value(json_array_get(warnings, i));
+            if (!warning || (strcmp(warning, "noisy") == 0) != noise) /* NULL: a foreign row */
+                continue;
+            append(cell, ", ");
+            append(cell, warning);
+        }
+}
+
+static void write_number(ls_cell kind, const json_t *value, char *cell)
+{
+    const double number = json_number_value(value);
+    if (kind == LS_CELL_FIGURE)
+        write_figure(number, cell);
+    else if (kind == LS_CELL_PERCENT)
+        snprintf(cell, LS_CELL_SIZE, "%.1f%%", 100.0 * number);
+    else if (kind == LS_CELL_WHOLE)
+        snprintf(cell, LS_CELL_SIZE, "%.0f%%", 100.0 * number);
+    else if (kind == LS_CELL_SHARE)
+        snprintf(cell, LS_CELL_SIZE, "%.4f", number);
+    else if (kind == LS_CELL_RATIO)
+        snprintf(cell, LS_CELL_SIZE, "%.2f", number);
+    else if (kind == LS_CELL_BYTES)
+        ls_format_bytes(number, cell);
+    else if (kind == LS_CELL_VALUE && json_is_real(value))
+        snprintf(cell, LS_CELL_SIZE, "%.6g", number);
+    else
+        write_text(value, cell);
+}
+
+void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE])
+{
+    json_auto_t *value = ls_row_value(row, column->path);
+    cell[0] = 0;
+    if (column->cell == LS_CELL_GATE)
+        write_gate(value, cell);
+    else if (column->cell == LS_CELL_HALF)
+        write_half(row, cell);
+    else if (column->cell == LS_CELL_STATUS)
+        write_status(value, cell);
+    else if (json_is_number(value))
+        write_number(column->cell, value, cell);
+    else
+        write_text(value, cell);
+    if (column->cell == LS_CELL_DEVICES)
+        write_devices(value, column->width, cell);
+    if (column->cell == LS_CELL_TELLING && json_is_string(value)) {
+        char shown[LS_CELL_SIZE];
+        write_line(cell, ls_optimizer_shown(json_string_value(value), shown, sizeof shown));
+    }
+    if (column->cell == LS_CELL_OR_NONE && !value)
+        snprintf(cell, LS_CELL_SIZE, "none");
+}
+
+/* ---- Texts ---------------------------------------------------------------------------------- */
+
+static bool begins_character(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+int ls_text_width(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += begins_character(*text);
+    return width;
+}
+
+/* Offset of the character with that number, or of the end. */
+static size_t offset_of(const char *text, int number)
+{
+    size_t at = 0;
+    for (; text[at]; at++)
+        if (begins_character(text[at]) && number-- == 0)
+            break;
+    return at;
+}
+
+void ls_text_shorten(char *text, int width)
+{
+    if (ls_text_width(text) <= width)
+        return;
+    if (width < 4) {
+        text[offset_of(text, width)] = 0;
+        return;
+    }
+    memcpy(text + offset_of(text, width - 2), "..", sizeof "..");
+}
+
+void ls_text_squeeze(char *text, int width)
+{
+    const int length = ls_text_width(text), tail = (width - 2) / 2;
+    if (length <= width || width < 6) {
+        ls_text_shorten(text, width);
+        return;
+    }
+    char *end = text + offset_of(text, length - tail);
+    char *cut = text + offset_of(text, width - 2 - tail);
+    memmove(cut + 2, end, strlen(end) + 1);
+    memcpy(cut, "..", 2);
+}
+
+char *ls_text_shown(const char *text, ls_escape as)
+{
+    const size_t size = 8 * strlen(text) + 1; /* more than any escape has */
+    char *shown = malloc(size);
+    return shown ? ls_escape_copy(shown, size, text, as) : NULL;
+}
+
+void ls_text_wrap(FILE *stream, const char *words, int at, int indent, int width)
+{
+    char *shown = ls_text_shown(words, LS_ESCAPE_LINE);
+    const char *text = shown ? shown : "";
+    const int most = width > indent + 1 ? width : indent + 1;
+    if (at == 0)
+        fprintf(stream, "%*s", at = indent, "");
+    while (*text) {
+        const size_t fits = offset_of(text, most - at);
+        size_t end = fits;
+        while (text[fits] && end > 0 && text[end] != ' ')
+            end--;
+        if (text[fits] && end == 0 && at <= indent) /* a single long word */
+            end = fits;
+        fprintf(stream, "%.*s", (int)end, text);
+        text += end;
+        text += strspn(text, " ");
+        if (*text)
+            fprintf(stream, "\n%*s", at = indent, "");
+    }
+    fputc('\n', stream);
+    free(shown);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Play graphs; see play_graph.h. */
+#include "bench/play/play_graph.h"
+
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+
+static ls_status append(ls_play_graph *g, const ls_activity_node *node, uint32_t before,
+                        uint32_t *out)
+{
+    if (g->count >= LS_PLAY_NONE)
+        return ls_fail(LS_CODE_USAGE, "predict", "activities",
+                       "are more than 4 billion; use fewer steps or devices");
+    LS_TRY(ls_grow("activities", &g->nodes, g->count, sizeof *node));
+    if (g->labelled) {
+        LS_TRY(ls_grow("activities", &g->labels, g->count, sizeof *g->labels));
+        g->labels[g->count] = (ls_play_label){.lane = -1, .begin = LS_PLAY_NONE};
+    }
+    g->nodes[g->count] = *node;
+    *out = (uint32_t)g->count++;
+    return ls_play_wait(g, before, *out);
+}
+
+ls_status ls_play_delay(ls_play_graph *g, uint32_t step, int device, double ns, uint32_t before,
+                        uint32_t *out)
+{
+    return append(g, &(ls_activity_node){.amount = ns, .from = device, .to = -1, .step = step},
+                  before, out);
+}
+
+ls_status ls_play_message(ls_play_graph *g, uint32_t step, int from, int to, double bytes,
+                          uint32_t rounds, uint32_t before, uint32_t *out)
+{
+    g->messages++;
+    return append(g,
+                  &(ls_activity_node){
+                      .amount = bytes, .from = from, .to = to, .rounds = rounds, .step = step},
+                  before, out);
+}
+
+void ls_play_show(ls_play_graph *g, uint32_t node, ls_play_label label)
+{
+    if (g->labelled)
+        g->labels[node] = label;
+}
+
+ls_status ls_play_wait(ls_play_graph *g, uint32_t before, uint32_t after)
+{
+    if (before == LS_PLAY_NONE)
+        return LS_OK;
+    LS_TRY(ls_grow("activities", &g->edges, g->edge_count, sizeof *g->edges));
+    g->edges[g->edge_count++] = (ls_play_edge){before, after};
+    return LS_OK;
+}
+
+ls_status ls_play_seal(ls_play_graph *g)
+{
+    LS_TRY(ls_allocate("activities", &g->first, g->count + 2, sizeof *g->first));
+    LS_TRY(ls_allocate("activities", &g->next, g->edge_count + 1, sizeof *g->next));
+    for (size_t e = 0; e < g->edge_count; e++) {
+        g->first[g->edges[e].before + 2]++;
+        g->nodes[g->edges[e].after].waits++;
+    }
+    for (size_t n = 2; n < g->count + 2; n++)
+        g->first[n] += g->first[n - 1];
+    for (size_t e = 0; e < g->edge_count; e++) /* in the order in which they were added */
+        g->next[g->first[g->edges[e].before + 1]++] = g->edges[e].after;
+    free(g->edges);
+    g->edges = NULL;
+    return LS_OK;
+}
+
+void ls_play_close(ls_play_graph *g)
+{
+    free(g->labels);
+    free(g->nodes);
+    free(g->edges);
+    free(g->first);
+    free(g->next);
+    *g = (ls_play_graph){0};
+}
+
+static double path_ns(const ls_platform *platform, int devices_per_host,
+                      const ls_activity_node *node)
+{
+    if (node->to < 0)
+        return node->amount;
+    const ls_platform_level between =
+        ls_platform_between(platform, devices_per_host, node->from, node->to);
+    return node->rounds * between.latency_ns +
+           (between.bytes_per_s > 0 ? node->amount * 1e9 / between.bytes_per_s : 0);
+}
+
+ls_status ls_play_longest(const ls_play_graph *g, const ls_platform *platform, int devices_per_host,
+                          double *out)
+{
+    double *begin = NULL;
+    uint32_t *waits = NULL, *ready = NULL;
+    size_t count = 0;
+    ls_status status = ls_allocate("predict", &begin, g->count + 1, sizeof *begin);
+    if (!status)
+        status = ls_allocate("predict", &waits, g->count + 1, sizeof *waits);
+    if (!status)
+        status = ls_allocate("predict", &ready, g->count + 1, sizeof *ready);
+    *out = 0;
+    for (uint32_t n = 0; !status && n < g->count; n++) {
+        waits[n] = g->nodes[n].waits;
+        if (!waits[n])
+            ready[count++] = n;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t n = ready[i];
+        const double end = begin[n] + path_ns(platform, devices_per_host, &g->nodes[n]);
+        *out = end > *out ? end : *out;
+        for (size_t e = g->first[n]; e < g->first[n + 1]; e++) {
+            double *next = &begin[g->next[e]];
+            *next = end > *next ? end : *next;
+            if (--waits[g->next[e]] == 0)
+                ready[count++] = g->next[e];
+        }
+    }
+    if (!status && count < g->count)
+        status = ls_fail(LS_CODE_CHECK, "predict", "all-reduce", "its ranks wait for each other");
+    free(begin);
+    free(waits);
+    free(ready);
+    return status;
+}

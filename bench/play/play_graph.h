@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Play graph: steps as activities in virtual time, plain data: delays of devices, messages between
+ * them, and what waits for what. The engines (engine.h) play it. Numbers of activities follow the
+ * order of the program, and an order of equals can be by number.
+ */
+#pragma once
+
+#include "bench/play/platform.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LS_PLAY_NONE = UINT32_MAX }; /**< no node */
+
+/** A delay, or a message. */
+typedef struct ls_activity_node {
+    double amount;   /**< ns of a delay; bytes of a message */
+    int from, to;    /**< devices; a delay: the device, and -1 */
+    uint32_t rounds; /**< of a message: how many latencies it takes; of a delay 1: it is the
+                          network's, as long on a slow device */
+    uint32_t step;   /**< that it belongs to */
+    uint32_t waits;  /**< number of activities that it waits for; after ls_play_seal */
+} ls_activity_node;
+
+/** `after` waits for `before`. */
+typedef struct ls_play_edge {
+    uint32_t before, after;
+} ls_play_edge;
+
+/** What of an activity a trace shows: a slice of a lane. */
+typedef struct ls_play_label {
+    const char *name; /**< borrowed */
+    int lane;         /**< -1: not shown */
+    int use;          /**< ls_time_use */
+    uint32_t begin;   /**< the activity at whose end it begins; LS_PLAY_NONE: its own beginning */
+} ls_play_label;
+
+typedef struct ls_play_graph {
+    bool labelled;           /**< activities get labels; set before the first */
+    ls_play_label *labels;   /**< [count] */
+    ls_activity_node *nodes; /**< [count] */
+    size_t count;
+    ls_play_edge *edges; /**< [edge_count] until it is sealed */
+    size_t edge_count;
+    size_t *first;   /**< [count + 1] where a node's followers begin; after ls_play_seal */
+    uint32_t *next;  /**< [edge_count] the followers */
+    size_t messages; /**< number of nodes that are messages */
+} ls_play_graph;
+
+/** Appends a delay that waits for `before` (LS_PLAY_NONE: for nothing). */
+ls_status ls_play_delay(ls_play_graph *graph, uint32_t step, int device, double ns, uint32_t before,
+                        uint32_t *out);
+
+/** Likewise a message of `bytes` that takes `rounds` latencies. */
+ls_status ls_play_message(ls_play_graph *graph, uint32_t step, int from, int to, double bytes,
+                          uint32_t rounds, uint32_t before, uint32_t *out);
+
+/** Sets a label, if the graph has them. */
+void ls_play_show(ls_play_graph *graph, uint32_t node, ls_play_label label);
+
+/** LS_PLAY_NONE as `before` adds nothing. */
+ls_status ls_play_wait(ls_play_graph *graph, uint32_t before, uint32_t after);
+
+/** Sorts the edges by the node that is waited for, and counts waits. After it the graph is only
+ * read. */
+ls_status ls_play_seal(ls_play_graph *graph);
+
+/** How long the longest path through a sealed graph takes, if no port is shared. LS_CODE_CHECK if
+ * activities wait for each other. */
+ls_status ls_play_longest(const ls_play_graph *graph, const ls_platform *platform,
+                          int devices_per_host, double *ns);
+
+void ls_play_close(ls_play_graph *graph);

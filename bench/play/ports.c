@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine `ports`, and the choice of an engine; see engine.h. */
+#include "bench/play/engine.h"
+
+#include "bench/train/interrupt.h"
+#include "common/base/grow.h"
+#include "build_info.h"
+
+#include <stdlib.h>
+
+/* ---- Events, earliest first; equal ones in the order of their numbers ------------------------ */
+
+typedef struct event {
+    double ns;
+    uint32_t node;
+    bool ends; /* the activity has ended; else it is a message that is ready. Ends come first */
+} event;
+
+typedef struct heap {
+    event *items;
+    size_t count;
+} heap;
+
+static bool before(const event *a, const event *b)
+{
+    if (a->ns < b->ns || a->ns > b->ns)
+        return a->ns < b->ns;
+    if (a->ends != b->ends)
+        return a->ends;
+    return a->node < b->node;
+}
+
+static void push(heap *h, event e)
+{
+    size_t at = h->count++;
+    for (; at && before(&e, &h->items[(at - 1) / 2]); at = (at - 1) / 2)
+        h->items[at] = h->items[(at - 1) / 2];
+    h->items[at] = e;
+}
+
+static event pop(heap *h)
+{
+    const event top = h->items[0], last = h->items[--h->count];
+    size_t at = 0;
+    for (size_t child; (child = 2 * at + 1) < h->count; at = child) {
+        if (child + 1 < h->count && before(&h->items[child + 1], &h->items[child]))
+            child++;
+        if (!before(&h->items[child], &last))
+            break;
+        h->items[at] = h->items[child];
+    }
+    h->items[at] = last;
+    return top;
+}
+
+/* ---- Playing -------------------------------------------------------------------------------- */
+
+typedef struct player {
+    const ls_play *play;
+    heap events;
+    uint32_t *left;         /* [count] activities that each still waits for */
+    double *out_ns, *in_ns; /* [devices] until when ports are booked */
+    double *end_ns;
+    size_t ended;
+    bool interrupted;
+} player;
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* When a message that is ready at `ns` ends. */
+static double end_of(player *p, const ls_activity_node *node, double ns)
+{
+    const double amount = node->amount;
+    const ls_platform_level net =
+        ls_platform_between(p->play->platform, p->play->devices_per_host, node->from, node->to);
+    double start = larger(ns, larger(p->out_ns[node->from], p->in_ns[node->to]));
+    start += net.bytes_per_s > 0 ? amount * 1e9 / net.bytes_per_s : 0;
+    p->out_ns[node->from] = p->in_ns[node->to] = start;
+    return start + node->rounds * net.latency_ns;
+}
+
+/* A delay is not in anyone's way, and its end is known; a message waits for its turn. */
+static void release(player *p, uint32_t number, double ns)
+{
+    const ls_activity_node *node = &p->play->graph->nodes[number];
+    const bool delays = node->to < 0;
+    const double at_ns = delays ? ns + ls_play_amount(p->play, node) : ns;
+    push(&p->events, (event){at_ns, number, delays});
+}
+
+static void release_followers(player *p, uint32_t node, double ns)
+{
+    const ls_play_graph *g = p->play->graph;
+    for (size_t e = g->first[node]; e < g->first[node + 1]; e++)
+        if (--p->left[g->next[e]] == 0)
+            release(p, g->next[e], ns);
+}
+
+static void run(player *p)
+{
+    const ls_play_graph *g = p->play->graph;
+    for (size_t n = 0; n < g->count; n++) {
+        p->left[n] = g->nodes[n].waits;
+        if (!p->left[n])
+            release(p, (uint32_t)n, 0);
+    }
+    enum { BETWEEN = 4096 }; /* events, looks at the interrupt */
+    for (size_t seen = 0; p->events.count; seen++) {
+        if (seen % BETWEEN == 0 && ls_interrupted()) {
+            p->interrupted = true;
+            return;
+        }
+        const event e = pop(&p->events);
+        if (!e.ends) {
+            push(&p->events, (event){end_of(p, &g->nodes[e.node], e.ns), e.node, true});
+            continue;
+        }
+        p->end_ns[e.node] = e.ns;
+        p->ended++;
+        release_followers(p, e.node, e.ns);
+    }
+}
+
+static ls_status play_here(const ls_play *play, double *end_ns)
+{
+    const size_t count = play->graph->count, devices = (size_t)play->devices;
+    player p = {.play = play, .end_ns = end_ns};
+    ls_status status = ls_allocate("activities", &p.events.items, count + 1, sizeof(event));
+    if (!status)
+        status = ls_allocate("activities", &p.left, count + 1, sizeof *p.left);
+    if (!status)
+        status = ls_allocate("activities", &p.out_ns, devices, sizeof *p.out_ns);
+    if (!status)
+        status = ls_allocate("activities", &p.in_ns, devices, sizeof *p.in_ns);
+    if (!status) {
+        run(&p);
+        if (p.interrupted)
+            status = ls_engine_interrupted();
+        else if (p.ended < count)
+            status = ls_fail(LS_CODE_CHECK, "engine", "ports",
+                             "%zu of %zu activities never end: they wait for each other",
+                             count - p.ended, count);
+    }
+    free(p.events.items);
+    free(p.left);
+    free(p.out_ns);
+    free(p.in_ns);
+    return status;
+}
+
+/* ---- Choice --------------------------------------------------------------------------------- */
+
+const char *const ls_engine_words[] = {"auto", "simgrid", "ports", NULL};
+
+ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine)
+{
+    const bool flat = platform->kind <= LS_PLATFORM_FLAT;
+    if (*engine == LS_ENGINE_AUTO)
+        *engine = flat ? LS_ENGINE_PORTS : LS_ENGINE_SIMGRID;
+    if (*engine == LS_ENGINE_PORTS && !flat)
+        return ls_fail(LS_CODE_USAGE, "option --engine", "ports",
+                       "plays flat platforms only; use simgrid");
+#if !LS_HAS_SIMGRID
+    if (*engine == LS_ENGINE_SIMGRID)
+        return ls_fail(LS_CODE_MISSING, "option --engine", "simgrid",
+                       "this build has no SimGrid; install libsimgrid-dev and build with "
+                       "-DLOCKSTEP_SIMGRID=ON, or use a flat platform and --engine ports");
+#endif
+    return LS_OK;
+}
+
+static ls_status make_probe(ls_play_graph *g, int devices)
+{
+    uint32_t node;
+    for (int i = 0; i < devices; i++) {
+        if (devices > 1)
+            LS_TRY(ls_play_message(g, 0, i, (i + 1) % devices, 1, 1, LS_PLAY_NONE, &node));
+        if (i > 0)
+            LS_TRY(ls_play_message(g, 0, 0, i, 1, 1, LS_PLAY_NONE, &node));
+        if (i > 0)
+            LS_TRY(ls_play_message(g, 0, i, 0, 1, 1, LS_PLAY_NONE, &node));
+    }
+    return ls_play_seal(g);
+}
+
+ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int devices,
+                          int devices_per_host)
+{
+    ls_play_graph graph = {0};
+    double *end_ns = NULL;
+    const ls_play play = {.graph = &graph,
+                          .platform = platform,
+                          .devices = devices,
+                          .devices_per_host = devices_per_host};
+    ls_status status = make_probe(&graph, devices);
+    if (!status)
+        status = ls_allocate("activities", &end_ns, graph.count + 1, sizeof *end_ns);
+    if (!status)
+        status = ls_engine_play(engine, &play, end_ns);
+    free(end_ns);
+    ls_play_close(&graph);
+    return status;
+}
+
+ls_status ls_engine_interrupted(void)
+{
+    return ls_fail(LS_CODE_INTERRUPTED, "predict", "play", "interrupted before its end");
+}
+
+ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays, double *end_ns)
+{
+#if LS_HAS_SIMGRID
+    if (engine == LS_ENGINE_SIMGRID)
+        return ls_simgrid_play(play, plays, end_ns);
+#endif
+    (void)engine;
+    ls_play one = *play;
+    for (size_t i = 0; i < plays; i++) {
+        LS_TRY(play_here(&one, end_ns + i * play->graph->count));
+        one.factors = one.factors ? one.factors + one.factor_count : NULL;
+    }
+    return LS_OK;
+}
+
+ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns)
+{
+    return ls_engine_play_all(engine, play, 1, end_ns);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the order of an advice changes; see advise.h. Along bandwidth and latency the first and the
+ * best other strategy are played on scaled networks; along the devices they are predicted on twice
+ * and half as many, and so on, with as many devices to a replica of hybrid; along memory the
+ * ranking says it.
+ */
+#include "bench/case/case_facts.h"
+#include "bench/cli/option_set.h"
+#include "bench/predict/advise/advise_parts.h"
+#include "common/base/grow.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ls_status append(ls_advice *advice, const ls_break_even *one)
+{
+    LS_TRY(ls_grow("advice", &advice->breaks, advice->break_count, sizeof *one));
+    advice->breaks[advice->break_count++] = *one;
+    return LS_OK;
+}
+
+/* ---- Of the network ----------------------------------------------------------------------------
+ */
+
+enum { EACH_WAY = 12, SCALES = 2 * EACH_WAY + 1, AXES = 2 };
+
+static double scale_of(size_t i)
+{
+    return exp2(((double)i - EACH_WAY) / 2);
+}
+
+/* The level that is varied: between hosts, if there are any. */
+static ls_platform_level *level_of(ls_platform *p)
+{
+    return p->kind == LS_PLATFORM_TWO_LEVEL ? &p->net : &p->device;
+}
+
+static double *value_of(ls_platform *p, int axis)
+{
+    return axis ? &level_of(p)->latency_ns : &level_of(p)->bytes_per_s;
+}
+
+/* All scales of all axes, of one step that is built once. */
+static ls_status play_scales(ls_advising *a, const ls_platform *scaled, size_t number,
+                             double ms[AXES * SCALES])
+{
+    ls_predicted predicted;
+    ls_status refused;
+    ls_advised one;
+    memcpy(&one, &a->out->ranking[number], sizeof one);
+    one.facts = NULL;
+    a->predictor->others = scaled;
+    a->predictor->other_count = (size_t)AXES * SCALES;
+    LS_TRY(ls_advising_predict(a, &one, &predicted, &refused));
+    if (!refused)
+        memcpy(ms, predicted.other_ms, AXES * SCALES * sizeof *ms);
+    json_decref(one.facts);
+    ls_predicted_close(&predicted);
+    return refused;
+}
+
+/* The crossing nearest to the platform as it is. */
+static void find_crossing(const double *first, const double *second, double value,
+                          ls_break_even *out)
+{
+    out->value = NAN;
+    out->low = value * scale_of(0);
+    out->high = value * scale_of(SCALES - 1);
+    for (size_t d = 0; d < EACH_WAY && isnan(out->value); d++)
+        for (int up = 0; up < 2 && isnan(out->value); up++) {
+            const size_t near = up ? EACH_WAY + d : EACH_WAY - d, far = up ? near + 1 : near - 1;
+            const double here = log(second[near] / first[near]);
+            const double there = log(second[far] / first[far]);
+            if (!(there < -1e-6) || here < -1e-6)
+                continue;
+            const double share = here > there ? here / (here - there) : 0;
+            out->value = value * scale_of(near) * pow(scale_of(far) / scale_of(near), share);
+            out->below = !up;
+        }
+}
+
+static ls_status find_of_network(ls_advising *a)
+{
+    static const char *const names[AXES] = {"bandwidth", "latency"};
+    ls_platform scaled[AXES * SCALES], here = a->predictor->platform;
+    double first[AXES * SCALES], second[AXES * SCALES];
+    for (int i = 0; i < AXES * SCALES; i++) {
+        scaled[i] = here;
+        *value_of(&scaled[i], i / SCALES) *= scale_of((size_t)i % SCALES);
+    }
+    ls_advising_show(a, "scaled networks", "");
+    LS_TRY(play_scales(a, scaled, 0, first));
+    LS_TRY(play_scales(a, scaled, a->out->second, second));
+    for (int axis = 0; axis < AXES; axis++) {
+        ls_break_even found = {.axis = names[axis], .with = a->out->second};
+        const double value = *value_of(&here, axis);
+        if (!(value > 0))
+            continue;
+        find_crossing(first + axis * SCALES, second + axis * SCALES, value, &found);
+        LS_TRY(append(a->out, &found));
+    }
+    return LS_OK;
+}
+
+/* ---- Of devices ------------------------------------------------------------------------------ */
+
+enum { DOUBLINGS = 2, DEVICES_MOST = 4096 };
+
+/* The rate of one of the ranking on other devices; 0: it cannot run there. */
+static ls_status rate_at(ls_advising *a, size_t number, int64_t devices, double *out)
+{
+    char text[24];
+    ls_job job = {0};
+    ls_advised one;
+    ls_predicted predicted;
+    ls_status refused;
+    *out = 0;
+    memcpy(&one, &a->out->ranking[number], sizeof one);
+    one.facts = NULL;
+    snprintf(one.config.devices, sizeof one.config.devices, "%lld", (long long)devices);
+    ls_case_job(&one.config, &job);
+    const bool fixed = ls_option_set_has(a->workplace->request->given, "hybrid-replicas");
+    if (job.split_replicas && !fixed) {
+        if (job.split_replicas * devices % a->devices)
+            return LS_OK;
+        snprintf(text, sizeof text, "%lld", (long long)(job.split_replicas * devices / a->devices));
+        LS_TRY(ls_advising_set(&one.config, "hybrid-replicas", text));
+    }
+    LS_TRY(ls_advising_predict(a, &one, &predicted, &refused));
+    ls_predicted_close(&predicted);
+    json_decref(one.facts);
+    if (ls_status_code(refused) == LS_CODE_INTERRUPTED)
+        return refused;
+    if (!refused)
+        *out = one.samples_per_s;
+    ls_status_free(refused);
+    return LS_OK;
+}
+
+/* Outward from the devices that were asked for, until the second leads. */
+static ls_status find_of_devices(ls_advising *a)
+{
+    ls_advice *out = a->out;
+    const double here = (double)a->devices;
+    ls_break_even found = {
+        .axis = "devices", .value = NAN, .low = here, .high = here, .with = out->second};
+    const char *devices = a->workplace->request->cases->devices;
+    if (strchr(devices, '+') || strchr(devices, ':'))
+        return LS_OK; /* they have names */
+    a->predictor->other_count = 0;
+    a->predictor->others = NULL;
+    ls_advising_show(a, "other numbers of devices", "");
+    for (int d = 1; d <= DOUBLINGS && isnan(found.value); d++)
+        for (int up = 1; up >= 0 && isnan(found.value); up--) {
+            double first, second;
+            const int64_t number = up ? a->devices << d : a->devices >> d;
+            if (number < 1 || number > DEVICES_MOST || (!up && number << d != a->devices))
+                continue;
+            LS_TRY(rate_at(a, 0, number, &first));
+            LS_TRY(rate_at(a, out->second, number, &second));
+            if (!(first > 0 && second > 0))
+                continue;
+            *(up ? &found.high : &found.low) = (double)number;
+            if (second <= first)
+                continue;
+            found.value = (double)number;
+            found.below = !up;
+        }
+    return found.low < found.high ? append(out, &found) : LS_OK;
+}
+
+/* ---- Of memory ------------------------------------------------------------------------------- */
+
+/* With less than the first needs, the best one that needs less leads, and so on. */
+static ls_status find_of_memory(ls_advice *advice)
+{
+    size_t leader = 0, least = SIZE_MAX, most = 0;
+    for (size_t i = 0; i < advice->count; i++) {
+        least = advice->ranking[i].memory < least ? advice->ranking[i].memory : least;
+        most = advice->ranking[i].memory > most ? advice->ranking[i].memory : most;
+    }
+    while (leader < advice->count) {
+        const size_t memory = advice->ranking[leader].memory;
+        while (leader < advice->count && advice->ranking[leader].memory >= memory)
+            leader++;
+        LS_TRY(append(advice, &(ls_break_even){.axis = "memory",
+                                               .value = (double)memory,
+                                               .low = (double)least,
+                                               .high = (double)most,
+                                               .below = true,
+                                               .with = leader}));
+    }
+    return LS_OK;
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+static ls_status find_with_second(ls_advising *a)
+{
+    if (a->predictor->platform.kind != LS_PLATFORM_FILE)
+        LS_TRY(find_of_network(a));
+    return find_of_devices(a);
+}
+
+ls_status ls_advising_breaks(ls_advising *a)
+{
+    ls_advice *out = a->out;
+    size_t second = 1;
+    while (second < out->count &&
+           out->ranking[second].config.strategy == out->ranking[0].config.strategy)
+        second++;
+    if (a->predictor->platform.kind != LS_PLATFORM_NONE && second < out->count) {
+        out->second = second;
+        LS_TRY(find_with_second(a));
+    }
+    return find_of_memory(out);
+}

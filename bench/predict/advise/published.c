@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* The regret of choices by prediction over published rows; see advise_parts.h. The rows, with what
+ * was predicted, are a part of the program. */
+#include "bench/predict/advise/advise_parts.h"
+
+#include "published_questions.h"
+#include "published_rows.h"
+
+#include <string.h>
+
+static json_t *read_rows(void)
+{
+    json_t *rows = json_array();
+    for (const char *at = ls_published_rows; *at; at += strspn(at, "\n")) {
+        json_t *row = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
+        if (row)
+            json_array_append_new(rows, row);
+        at += strcspn(at, "\n");
+    }
+    return rows;
+}
+
+/* The row of an answer, [id, n]; NULL: there is none. */
+static const json_t *find_row(const json_t *rows, const json_t *answer)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (json_equal(json_object_get(row, "id"), json_array_get(answer, 0)) &&
+            json_equal(json_object_get(row, "n"), json_array_get(answer, 1)))
+            return row;
+    }
+    return NULL;
+}
+
+/* A row's rate; the higher one is better. */
+static double rate_of(const json_t *row, const char *name)
+{
+    return json_number_value(json_object_get(row, name));
+}
+
+static void add_question(const json_t *rows, const json_t *answers, ls_regret *regret)
+{
+    const json_t *chosen = NULL, *best = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(answers); i++) {
+        const json_t *one = find_row(rows, json_array_get(answers, i));
+        if (!one)
+            continue;
+        count++;
+        if (!chosen || rate_of(one, "predicted") > rate_of(chosen, "predicted"))
+            chosen = one;
+        if (!best || rate_of(one, "published") > rate_of(best, "published"))
+            best = one;
+    }
+    if (count > 1)
+        ls_regret_add(regret, 1 / rate_of(chosen, "published"), 1 / rate_of(best, "published"));
+}
+
+ls_regret ls_published_regret(void)
+{
+    ls_regret regret = {0};
+    json_auto_t *rows = read_rows(), *questions = json_loads(ls_published_questions, 0, NULL);
+    const char *question;
+    json_t *answers;
+    json_object_foreach(questions, question, answers)
+    {
+        (void)question;
+        add_question(rows, answers, &regret);
+    }
+    return regret;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Idle share of a pipeline; see bubble.h. Copies count as work of the pass before them: as forward
+ * if no stage precedes this one, as backward if no stage follows it, otherwise half each.
+ */
+#include "bench/train/trial/bubble.h"
+
+#include "bench/statistics/statistics.h"
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+
+/* Mean times of a stage's passes in a step. */
+static ls_stage_time stage_time(const ls_schedule *s, const ls_time_profile *profile, int stage)
+{
+    const double m = s->microbatches, copies = (double)profile->ns[LS_TIME_COPY];
+    const double forward = stage == 0 ? 1 : stage + 1 == s->stages ? 0 : 0.5;
+    return (ls_stage_time){
+        .forward = ((double)(profile->ns[LS_TIME_COMPUTE] + profile->ns[LS_TIME_GATHER]) +
+                    forward * copies) /
+                   m,
+        .backward = ((double)profile->ns[LS_TIME_BACKWARD] + (1 - forward) * copies) / m,
+        .rest = (double)(profile->ns[LS_TIME_OPTIMIZER] + profile->ns[LS_TIME_COMMUNICATION] +
+                         profile->ns[LS_TIME_HARNESS])};
+}
+
+ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *stages,
+                            ls_bubble *out)
+{
+    const size_t count = (size_t)schedule->stages;
+    double work = 0, longest = 0, most = 0, span;
+    ls_stage_time *times = calloc(count, sizeof *times);
+    if (!times)
+        return ls_fail_memory("profile", count * sizeof *times);
+    for (size_t s = 0; s < count; s++) {
+        double all = 0;
+        for (int use = 0; use < LS_TIME_USES; use++)
+            all += (double)stages[s].ns[use];
+        longest = all > longest ? all : longest;
+        const double its = all - (double)(stages[s].ns[LS_TIME_IDLE] + stages[s].ns[LS_TIME_WAIT]);
+        work += its;
+        most = its > most ? its : most;
+        times[s] = stage_time(schedule, &stages[s], (int)s);
+    }
+    ls_status status = ls_schedule_span(schedule, times, &span);
+    free(times);
+    if (!status)
+        *out = (ls_bubble){1 - work / ((double)count * longest), 1 - work / ((double)count * span),
+                           work > 0 ? most * (double)count / work : 1};
+    return status;
+}
+
+ls_status ls_bubble_median(const ls_schedule *schedule, const ls_time_profile *profiles,
+                           size_t steps, ls_bubble *out)
+{
+    double *measured;
+    ls_status status = LS_OK;
+    LS_TRY(ls_allocate("profile", &measured, 3 * steps, sizeof *measured));
+    double *formula = measured + steps, *slowest = formula + steps;
+    for (size_t k = 0; k < steps && !status; k++) {
+        ls_bubble one = {0};
+        status = ls_bubble_measure(schedule, profiles + k * (size_t)schedule->stages, &one);
+        measured[k] = one.measured;
+        formula[k] = one.formula;
+        slowest[k] = one.slowest;
+    }
+    if (!status)
+        *out =
+            (ls_bubble){ls_statistics_median(measured, steps), ls_statistics_median(formula, steps),
+                        ls_statistics_median(slowest, steps)};
+    free(measured);
+    return status;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Losses, accuracy and targets; see learned.h. */
+#include "bench/train/trial/learned.h"
+
+#include "bench/train/session.h"
+#include "common/base/grow.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { LOSS_TARGET_STEPS = 10 };
+
+ls_learned ls_learned_begin(void)
+{
+    return (ls_learned){.accuracy = NAN, .gradient_norm = NAN};
+}
+
+void ls_learned_close(ls_learned *learned)
+{
+    free(learned->losses);
+    *learned = (ls_learned){0};
+}
+
+ls_status ls_learned_expect(ls_learned *learned, uint64_t count)
+{
+    const size_t steps = learned->losses_kept + count + 1, room = steps + learned->room;
+    if (steps <= learned->room)
+        return LS_OK;
+    LS_TRY(ls_enlarge("trial", &learned->losses, room, sizeof *learned->losses));
+    learned->room = room;
+    return LS_OK;
+}
+
+static void reach_target(ls_learned *learned, uint64_t steps)
+{
+    if (learned->target_reached)
+        return;
+    learned->target_reached = true;
+    learned->steps_to_target = steps;
+    learned->ms_to_target = learned->ms;
+}
+
+static void look_at_loss(ls_learned *learned, const ls_case *config, uint64_t step, double loss)
+{
+    if (config->target_kind != LS_TARGET_LOSS)
+        return;
+    learned->target_sum += loss;
+    if ((step + 1) % LOSS_TARGET_STEPS)
+        return;
+    if (learned->target_sum / LOSS_TARGET_STEPS <= config->target)
+        reach_target(learned, step + 1);
+    learned->target_sum = 0;
+}
+
+void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_times *steps,
+                    bool timed)
+{
+    for (uint64_t i = 0; i < steps->count; i++) {
+        const double loss = steps->records[i].loss;
+        if (steps->first + i == 0)
+            learned->loss_first = loss;
+        learned->loss_last = loss;
+        learned->ms += steps->ms[i];
+        look_at_loss(learned, config, steps->first + i, loss);
+        if (timed && learned->losses)
+            learned->losses[learned->losses_kept++] = loss;
+    }
+}
+
+ls_status ls_learned_norm(ls_learned *learned, const ls_session *session)
+{
+    const ls_run *run = session->run;
+    return session->job.clip > 0 && session->step
+               ? run->functions->norm(run, &learned->gradient_norm)
+               : LS_OK;
+}
+
+ls_status ls_learned_evaluate(ls_learned *learned, ls_session *session)
+{
+    ls_evaluation found = {.accuracy = learned->accuracy};
+    LS_TRY(ls_session_evaluate(session, UINT64_MAX, &found));
+    learned->accuracy = found.accuracy;
+    return LS_OK;
+}
+
+ls_status ls_learned_look(ls_learned *learned, ls_session *session)
+{
+    const ls_case *config = session->plan->config;
+    if (config->target_kind != LS_TARGET_ACCURACY || learned->target_reached ||
+        session->step % ls_job_steps_per_epoch(&session->job))
+        return LS_OK;
+    LS_TRY(ls_learned_evaluate(learned, session));
+    if (learned->accuracy >= config->target)
+        reach_target(learned, session->step);
+    return LS_OK;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Profiles of trials; see profile.h. */
+#include "bench/train/trial/profile.h"
+
+#include "bench/train/trial/bubble.h"
+#include "bench/train/time_steps.h"
+#include "bench/train/world.h"
+#include "common/base/grow.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+static double sum_of(const double *ns)
+{
+    double all = 0;
+    for (int use = 0; use < LS_TIME_USES; use++)
+        all += ns[use];
+    return all;
+}
+
+/* Parts of the mean timed step: the mean over all devices' times, and each local device's own.
+ * `all`: [devices, uses] of all processes. */
+static void measure_parts(double mean_ms, const ls_accounts *a, const double *all, size_t devices,
+                          ls_profile *out)
+{
+    double sum = 0;
+    size_t training = 0;
+    for (size_t d = 0; d < devices; d++) {
+        sum += sum_of(all + d * LS_TIME_USES);
+        training += sum_of(all + d * LS_TIME_USES) > 0;
+    }
+    out->profiled_ms = sum * 1e-6 / fmax((double)training, 1) / (double)a->steps;
+    out->residual = a->ms > 0 ? out->profiled_ms * (double)a->steps / a->ms - 1 : 0;
+    for (size_t i = 0; i < devices * LS_TIME_USES && sum > 0; i++)
+        out->part_ms[i % LS_TIME_USES] += all[i] / sum * mean_ms;
+    for (size_t d = 0; d < a->devices; d++) {
+        const double *mine = a->ns + d * LS_TIME_USES, its = sum_of(mine);
+        const double ms = its > 0 ? mean_ms / its : 0, wait_ms = mine[LS_TIME_WAIT] * ms;
+        out->loads[d] = (ls_device_load){.busy_ms = its * ms - wait_ms,
+                                         .wait_ms = wait_ms,
+                                         .gather_ms = mine[LS_TIME_GATHER] * ms};
+    }
+}
+
+static ls_status bring_parts(ls_comm *comm, double mean_ms, const ls_accounts *a, ls_profile *out)
+{
+    const size_t numbers = a->devices * LS_TIME_USES;
+    const size_t processes = comm ? (size_t)comm->size : 1;
+    double *all;
+    ls_status status = ls_allocate("profile", &all, processes * numbers, sizeof *all);
+    if (!status)
+        status = ls_allocate("profile", &out->loads, a->devices, sizeof *out->loads);
+    status = ls_comm_bring(comm, status, a->ns, numbers * sizeof *all, all);
+    if (!status)
+        measure_parts(mean_ms, a, all, processes * a->devices, out);
+    free(all);
+    return status;
+}
+
+/* ---- Rounds ---------------------------------------------------------------------------------- */
+
+/* The rounds of a pipeline's profile. */
+typedef struct rounds {
+    ls_session *session;
+    ls_step_times *times;
+    size_t here, processes, steps; /* devices of a process; steps of a round */
+    uint64_t *ends_ns;             /* [steps + 1] */
+    ls_time_profile *mine;         /* [steps, here] */
+    ls_time_profile *all;          /* [processes, steps, here] */
+    ls_time_profile *kept;         /* behind the last of the steps that count, [processes, here] */
+} rounds;
+
+/* Runs some steps on the devices of all processes, and brings what each went to; none starts if
+ * one cannot. */
+static ls_status take_round(rounds *r)
+{
+    ls_session *session = r->session;
+    LS_TRY(ls_account_begin(session, r->steps));
+    LS_TRY(ls_time_steps(session, r->steps, true, r->times));
+    r->ends_ns[0] = r->times->mark_ns;
+    for (size_t k = 0; k < r->steps; k++)
+        r->ends_ns[k + 1] = r->times->records[k].end_ns;
+    const ls_status status =
+        session->run->functions->times(session->run, r->here, r->ends_ns, r->steps, r->mine);
+    return ls_comm_bring(session->job.comm, status, r->mine, r->steps * r->here * sizeof *r->mine,
+                         r->all);
+}
+
+/* Keeps a step of the latest round. */
+static void keep_step(rounds *r, size_t step)
+{
+    for (size_t p = 0; p < r->processes; p++, r->kept += r->here)
+        memcpy(r->kept, r->all + (p * r->steps + step) * r->here, r->here * sizeof *r->kept);
+}
+
+/* The first step of a round has its devices' waking up in it, and counts only if it is alone. */
+static ls_status take_rounds(rounds *r, uint64_t count, ls_bubble *out)
+{
+    const ls_job *job = &r->session->job;
+    const ls_schedule schedule = {(int)(r->processes * r->here), job->microbatches,
+                                  ls_declared_number(&job->options, &ls_option_pipeline_schedule) ==
+                                      LS_SCHEDULE_1F1B};
+    const ls_time_profile *kept = r->kept;
+    for (uint64_t i = 0; i < count; i++) {
+        LS_TRY(take_round(r));
+        for (size_t k = r->steps > 1; k < r->steps; k++)
+            keep_step(r, k);
+    }
+    const size_t steps = (size_t)(r->kept - kept) / (r->processes * r->here);
+    return ls_world_agree(job->comm, ls_bubble_median(&schedule, kept, steps, out));
+}
+
+static ls_status profile_rounds(ls_session *session, uint64_t count, uint64_t steps,
+                                ls_step_times *times, ls_bubble *out)
+{
+    const ls_comm *comm = session->job.comm;
+    rounds r = {.session = session,
+                .times = times,
+                .here = session->device_count,
+                .processes = comm ? (size_t)comm->size : 1,
+                .steps = steps};
+    const size_t each = steps * r.here;
+    ls_status status = ls_allocate("profile", &r.ends_ns, steps + 1, sizeof *r.ends_ns);
+    if (!status)
+        status = ls_allocate("profile", &r.mine, each + (count + 1) * r.processes * each,
+                             sizeof *r.mine);
+    status = ls_world_agree(session->job.comm, status);
+    r.all = r.mine + each;
+    r.kept = r.all + r.processes * each;
+    if (!status)
+        status = take_rounds(&r, count, out);
+    free(r.ends_ns);
+    free(r.mine);
+    return status;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+ls_profile ls_profile_begin(void)
+{
+    return (ls_profile){.bubble = {NAN, NAN, NAN}};
+}
+
+void ls_profile_close(ls_profile *profile)
+{
+    free(profile->loads);
+    *profile = (ls_profile){0};
+}
+
+/* Runs and accounts `steps` extra steps. */
+static ls_status account_more(ls_session *session, uint64_t steps, ls_accounts *accounts,
+                              ls_step_times *times)
+{
+    LS_TRY(ls_account_begin(session, steps));
+    LS_TRY(ls_time_steps(session, steps, true, times));
+    LS_TRY(ls_account_add(accounts, session, times));
+    ls_account_take(accounts, NULL, 0);
+    return LS_OK;
+}
+
+/* Long steps are profiled a few times only. */
+ls_status ls_profile_take(const ls_timed *timed, uint64_t at_once, ls_session *session,
+                          ls_accounts *accounts, ls_step_times *times, ls_profile *out)
+{
+    const uint64_t all = least(timed->done, LS_PROFILED_MOST);
+    uint64_t chunk = least(at_once, session->job.records);
+    bool stop = false;
+    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &chunk, &stop)); /* as rank 0 has it */
+    const uint64_t steps = least(all, chunk);
+    if (!accounts->steps)
+        LS_TRY(account_more(session, steps, accounts, times));
+    else
+        out->accounted = accounts->steps;
+    LS_TRY(bring_parts(session->job.comm, ls_timed_mean_ms(timed), accounts, out));
+    if (ls_plan_is_pipeline(session->plan))
+        return profile_rounds(session, least(all / steps, LS_PROFILE_ROUNDS), steps, times,
+                              &out->bubble);
+    if (!ls_strategy_serves(session->plan->strategy))
+        return LS_OK;
+    LS_TRY(ls_account_begin(session, steps));
+    return ls_time_steps(session, steps, true, NULL);
+}

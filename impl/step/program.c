@@ -148,12 +148,6 @@ void ls_step_program_close(ls_step_program *p)
 
 /* ---- Traffic --------------------------------------------------------------------------------- */
 
-void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times)
-{
-    sum->bytes_sent += times * more.bytes_sent;
-    sum->messages_sent += times * more.messages_sent;
-}
-
 ls_traffic ls_step_program_traffic(const ls_step_program *p)
 {
     ls_traffic sum = {.messages_sent = p->empty_copies};

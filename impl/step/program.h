@@ -121,7 +121,6 @@ void ls_step_program_close(ls_step_program *program);
 
 /** What one run of its tasks sends, except what communicators count. */
 ls_traffic ls_step_program_traffic(const ls_step_program *program);
-void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times);
 
 /* ---- order.c, match.c, race.c -----------------------------------------------------------------
  */

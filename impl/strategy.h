@@ -94,7 +94,7 @@ struct ls_run_functions {
                        ls_time_profile *out); /**< [steps, devices] */
     /** The same for all steps at once, from `mark_ns` to `end_ns`, but a wait for another queue
      * counts as what that queue did meanwhile: communication, copies, or else waiting
-     * (impl/step/blame.c). */
+     * (impl/step/trace/blame.c). */
     ls_status (*parts)(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
                        ls_time_profile *out);
     /** The memory formula of device `index` of the job. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Program of a step: its tasks, what they access and wait for, as plain data. The second of three
- * rooms: `build` and the verbs (step.h) make it from a plan; all here are functions of it, without
- * queues, events or devices. Operations are borrowed, and read only for their accesses and costs.
+ * Program of a step: its tasks, what they access and wait for, as plain data. `build` and
+ * the verbs (step.h) make it from a plan; all here are functions of it, without queues, events or
+ * devices. Operations are borrowed, and read only for their accesses and costs.
  */
 #pragma once
 

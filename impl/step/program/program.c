@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Appending tasks to a program, with their operations and accesses; see program.h. */
-#include "impl/step/program.h"
+#include "impl/step/program/program.h"
 
 #include "common/base/grow.h"
 

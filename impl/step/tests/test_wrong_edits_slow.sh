@@ -49,7 +49,7 @@ order	s/c->has\[kind\] = true/c->has[0] = true/
 order	s/earlier \+ 1 > \*wanted \?/earlier + 1 < *wanted ?/
 order	s/> (o->wanted\[o->lanes\[latest\]\])/< \1/
 order	s/o->last\[component\] == o->sweep\.next/false/
-order	s/if \(all->of\[l\] == component\)/if (true)/
+order	s/if \(all->of\[l\] == component \&\& /if (/
 order	s/task->waits\.first = p->wait_count;//
 order	s/if \(ls_sweep_knows\(&o->sweep, wanted - 1\)\)/if (false)/
 order	s/ls_sweep_hear\(&o->sweep, wanted - 1\);//

@@ -223,8 +223,8 @@ static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
 {
     if (hi - lo == 1)
         return build_next(s, lo, index);
-    LS_TRY(build_tree(s, lo, ls_slice_middle(lo, hi), index));
-    LS_TRY(build_tree(s, ls_slice_middle(lo, hi), hi, index + 1));
+    LS_TRY(build_tree(s, lo, ls_canonical_middle(lo, hi), index));
+    LS_TRY(build_tree(s, ls_canonical_middle(lo, hi), hi, index + 1));
     return build_sum(s, index, index + 1);
 }
 

@@ -55,7 +55,7 @@ static size_t level_of(const plan *p, int64_t piece)
         level++;
     int64_t lo = p->sums[level].first, hi = p->sums[level].last;
     while (hi - lo > 1) {
-        const int64_t mid = ls_slice_middle(lo, hi);
+        const int64_t mid = ls_canonical_middle(lo, hi);
         level += piece >= mid;
         *(piece < mid ? &hi : &lo) = mid;
     }
@@ -102,7 +102,7 @@ static ls_status add_losses(const plan *p, int64_t lo, int64_t hi)
 {
     if (hi - lo == 1)
         return LS_OK;
-    const int64_t mid = ls_slice_middle(lo, hi);
+    const int64_t mid = ls_canonical_middle(lo, hi);
     LS_TRY(add_losses(p, lo, mid));
     LS_TRY(add_losses(p, mid, hi));
     return ls_slice_add_loss(p->s, slot_of(p, lo), slot_of(p, mid));
@@ -173,7 +173,7 @@ typedef struct meeting {
 static ls_status add_tree(const meeting *m, int64_t lo, int64_t hi)
 {
     const plan *p = m->plan;
-    const int64_t mid = ls_slice_middle(lo, hi);
+    const int64_t mid = ls_canonical_middle(lo, hi);
     if (hi - lo == 1)
         return LS_OK;
     LS_TRY(add_tree(m, lo, mid));
@@ -307,7 +307,7 @@ static ls_status build_tree(const plan *p, int n, int64_t lo, int64_t hi, size_t
 {
     if (hi - lo == 1)
         return ls_slice_act_node(p->s, LS_ACT_BACKWARD, number_of(p, lo), n, LS_NET_BACKWARD_HALF);
-    const int64_t mid = ls_slice_middle(lo, hi);
+    const int64_t mid = ls_canonical_middle(lo, hi);
     LS_TRY(build_tree(p, n, lo, mid, level));
     LS_TRY(build_tree(p, n, mid, hi, level + 1));
     return add_gradients(p, n, number_of(p, hi - 1), level, level + 1);

@@ -34,9 +34,6 @@ struct ls_slice {
     double *gathered; /* synced: all replicas' sums of statistics */
 };
 
-/** lo + the largest power of two below hi - lo. */
-int64_t ls_slice_middle(int64_t lo, int64_t hi);
-
 int64_t ls_slice_piece_rows(const ls_slice *slice, int64_t piece);
 
 /** Allocates gradients and loss of a level, unless it has them; levels are allocated in order. */

@@ -14,14 +14,6 @@ int64_t ls_slice_share(int64_t total, int64_t d, int64_t n)
     return ls_slice_begin(total, d + 1, n) - ls_slice_begin(total, d, n);
 }
 
-int64_t ls_slice_middle(int64_t lo, int64_t hi)
-{
-    int64_t half = 1;
-    while (2 * half < hi - lo)
-        half *= 2;
-    return lo + half;
-}
-
 size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count)
 {
     ls_subtree nodes[LS_SUBTREES];
@@ -52,8 +44,8 @@ static size_t tree_below(tree_builder *b, int64_t lo, int64_t hi)
 {
     if (owner_of(lo, hi, b->shards, b->replicas) >= 0)
         return b->leaves++;
-    size_t left = tree_below(b, lo, ls_slice_middle(lo, hi));
-    size_t right = tree_below(b, ls_slice_middle(lo, hi), hi);
+    size_t left = tree_below(b, lo, ls_canonical_middle(lo, hi));
+    size_t right = tree_below(b, ls_canonical_middle(lo, hi), hi);
     b->sums[b->count++] = (ls_tree_sum){left, right};
     return left;
 }
@@ -84,8 +76,8 @@ static double loss_below(const double *const *parts, size_t *taken, int64_t lo, 
     const int64_t d = owner_of(lo, hi, tree[0], tree[1]);
     if (d >= 0)
         return parts[d][taken[d]++];
-    double left = loss_below(parts, taken, lo, ls_slice_middle(lo, hi), tree);
-    return left + loss_below(parts, taken, ls_slice_middle(lo, hi), hi, tree);
+    double left = loss_below(parts, taken, lo, ls_canonical_middle(lo, hi), tree);
+    return left + loss_below(parts, taken, ls_canonical_middle(lo, hi), hi, tree);
 }
 
 double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count)

@@ -33,6 +33,13 @@ const ls_declared_option *ls_strategy_option(const ls_strategy *strategy, const 
     return option ? *option : NULL;
 }
 
+bool ls_strategy_has(const ls_strategy *strategy, const ls_declared_values *values, int ranks,
+                     const ls_declared_option *option)
+{
+    return ls_declared_has(strategy->options, option) &&
+           (!strategy->has || strategy->has(values, ranks, option));
+}
+
 ls_status ls_strategy_find(const char *name, const ls_strategy **out)
 {
     *out = ls_registry_find(&ls_strategies, name, strlen(name));

@@ -34,14 +34,13 @@ ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_
 /** The `build` of `ps` if servers serve requests as they arrive (ps_arrival.c). */
 void ls_ps_arrival_build(ls_step *step);
 
-/** A divided replica's passes: node by node (model_parallel.c), by stages in the order of the
- * schedule (pipeline.c), or by slices of nodes (tensor_parallel.c). */
-void ls_node_passes(ls_step *step, int replica);
-void ls_stage_passes(ls_step *step, int replica);
-void ls_split_passes(ls_step *step, int replica);
+/** The `check` of `zero` between divided replicas, whose pieces must all pass a node before any
+ * passes the next one in stages 2 and 3 (zero.c). */
+ls_status ls_zero_check_between(const ls_outline *outline);
 
-/** A pass of one node of split layers over all pieces of a replica (tensor_parallel.c). */
-void ls_split_node(ls_step *step, int replica, int node, bool backward);
+/** The passes of all replicas of split layers, node by node, where few layers are whole at once
+ * (windows.h): all-gathers before a node's pass, reduce-scatters behind it (tensor_parallel.c). */
+void ls_split_passes_by_node(ls_step *step);
 
 /** The options of `ps`, and the entries of its ls_strategy that read them (ps_options.c). */
 extern const ls_declared_option *const ls_ps_declared[];

@@ -94,7 +94,7 @@ struct ls_run_functions {
                        ls_time_profile *out); /**< [steps, devices] */
     /** The same for all steps at once, from `mark_ns` to `end_ns`, but a wait for another queue
      * counts as what that queue did meanwhile: communication, copies, or else waiting
-     * (impl/step/blame.c). */
+     * (impl/step/trace/blame.c). */
     ls_status (*parts)(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
                        ls_time_profile *out);
     /** The memory formula of device `index` of the job. */
@@ -179,6 +179,9 @@ struct ls_strategy {
     ls_status (*check)(const ls_outline *outline);
     /** Describes what this process's members do in one step (impl/step/step.h). */
     void (*build)(ls_step *step);
+    /** Where replicas are divided, the part of `build` up to the gradients of one of them: forward
+     * and backward over its places. NULL: they are not, or `build` is all that `hybrid` needs. */
+    void (*passes)(ls_step *step, int replica);
     /** What one step sends, over all processes, by a closed form that does not count tasks. NULL:
      * nothing is sent. */
     ls_traffic (*formula)(const ls_step *step);
@@ -218,6 +221,10 @@ int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *outli
 /** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.
  */
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *outline);
+
+/** Whether it declares the option, and a case with these values, on `ranks` ranks, has it. */
+bool ls_strategy_has(const ls_strategy *strategy, const ls_declared_values *values, int ranks,
+                     const ls_declared_option *option);
 
 /** Its declared option of this name; NULL: it has none. */
 const ls_declared_option *ls_strategy_option(const ls_strategy *strategy, const char *name);

@@ -54,12 +54,10 @@ static void own_of(const ls_case *one, const ls_declared_option *const *lists[2]
 
 bool ls_case_has(const ls_case *one, const ls_declared_option *option)
 {
-    const ls_strategy *strategy = one->strategy;
     const ls_declared_option *const *lists[2];
     own_of(one, lists);
-    if (ls_declared_has(strategy->options, option))
-        return !strategy->has || strategy->has(&one->own, one->ranks, option);
-    return ls_declared_has(lists[0], option) || ls_declared_has(lists[1], option);
+    return ls_strategy_has(one->strategy, &one->own, one->ranks, option) ||
+           ls_declared_has(lists[0], option) || ls_declared_has(lists[1], option);
 }
 
 size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED_HAD])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps of a strategy, unrolled into a play graph: a run's programs (impl/step/program.h), one step
- * after the other.
+ * Steps of a strategy, unrolled into a play graph: a run's programs (program.h of impl/step), one
+ * step after the other.
  *
  * A task is the delay of its operations, behind the previous task of its lane and those that it
  * waits for. A copy between devices is a message by its lane. An exchange is a meeting, as in the

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "bench/train/session.h"
-#include "impl/step/trace.h"
+#include "impl/step/trace/trace.h"
 
 /** A process's clock less rank 0's, and the most that it can be wrong by. */
 typedef struct ls_clock_offset {

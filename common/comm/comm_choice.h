@@ -30,6 +30,13 @@ typedef struct ls_traffic {
     uint64_t messages_sent; /**< that carried it */
 } ls_traffic;
 
+/** Adds `times` times as much. */
+static inline void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times)
+{
+    sum->bytes_sent += times * more.bytes_sent;
+    sum->messages_sent += times * more.messages_sent;
+}
+
 /** Sets *out to the back end of this name, which is static. LS_CODE_USAGE with the valid names
  * where there is none. */
 ls_status ls_comm_backend_find(const char *name, const ls_comm_backend **out);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A net's inside, shared by its files: memory (net_memory.c), operations (net.c), what runs
- * them (net_run.c). */
+/* A net's inside, shared by its files: memory (net_memory.c), and operations (net.c). */
 #pragma once
 
 #include "common/nn/net.h"

@@ -155,6 +155,17 @@ ls_status ls_ps_layout_open(const ls_job *job, ls_ps_layout *l)
     return cut_by_buckets(job, l);
 }
 
+bool ls_ps_layout_range(const ls_ps_layout *l, int server, size_t i, ls_range *out)
+{
+    for (size_t r = 0; r < l->range_count; r++) {
+        if (l->ranges[r].server != server || i-- > 0)
+            continue;
+        *out = (ls_range){l->ranges[r].first, l->ranges[r].count};
+        return true;
+    }
+    return false;
+}
+
 void ls_ps_layout_close(ls_ps_layout *l)
 {
     free(l->elements);

@@ -35,6 +35,10 @@ int ls_ps_workers(const ls_ps_options *options, int all_devices);
 ls_status ls_ps_layout_open(const ls_job *job, ls_ps_layout *out);
 void ls_ps_layout_close(ls_ps_layout *layout);
 
+/** Range number i of a server's shard, in the order of the flat buffer; false: there are no more.
+ */
+bool ls_ps_layout_range(const ls_ps_layout *layout, int server, size_t i, ls_range *out);
+
 /** Refuses a communicator with which servers cannot serve requests as they arrive. */
 ls_status ls_ps_refuse_arrival(const char *comm);
 

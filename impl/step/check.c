@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The listing and the check of a run's programs, with the names of its memory; see run.h. */
 #include "common/base/grow.h"
-#include "impl/step/names.h"
+#include "impl/step/program/names.h"
 #include "impl/step/run.h"
 #include "impl/step/served.h"
 

@@ -35,14 +35,7 @@ static ls_served_server *server_at(const ls_step *s, int server)
 
 bool ls_shard_range(const ls_step *s, int server, size_t i, ls_range *out)
 {
-    const ls_ps_layout *l = layout_of(s);
-    for (size_t r = 0; r < l->range_count; r++) {
-        if (l->ranges[r].server != number_of(s, server) || i-- > 0)
-            continue;
-        *out = (ls_range){l->ranges[r].first, l->ranges[r].count};
-        return true;
-    }
-    return false;
+    return ls_ps_layout_range(layout_of(s), number_of(s, server), i, out);
 }
 
 bool ls_pushed_range(const ls_step *s, size_t i, ls_pushed *out)

@@ -34,15 +34,8 @@ static bool owns(const ls_step_plan *plan, int member)
 static bool owned_range(const ls_step_plan *plan, int member, size_t i, ls_range *out)
 {
     const ls_ps_layout *servers = &plan->servers;
-    if (servers->servers) {
-        for (size_t k = 0; k < servers->range_count; k++) {
-            const ls_ps_range *its = &servers->ranges[k];
-            *out = (ls_range){its->first, its->count};
-            if (its->server == member - servers->workers && i-- == 0)
-                return true;
-        }
-        return false;
-    }
+    if (servers->servers)
+        return ls_ps_layout_range(servers, member - servers->workers, i, out);
     const ls_graph_part *part = ls_step_plan_part(plan, member);
     *out = (ls_range){0, part ? part->owned : plan->job->model->graph->variables.elements};
     if (!plan->sharing)

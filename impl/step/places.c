@@ -419,15 +419,14 @@ ls_traffic ls_border_traffic(const ls_step *s)
     for (int d = 0; d < n; d++)
         pieces += (uint64_t)ls_replicated_pieces(job, d, s->batch_kind);
     for (size_t i = 0; i < parts->border_count; i++) {
-        const uint64_t ways = parts->borders[i].gradient ? 2 : 1;
-        sum.messages_sent += ways * pieces;
-        sum.bytes_sent += ways * batch * parts->borders[i].samples * sizeof(float);
+        const ls_border *b = &parts->borders[i];
+        const ls_traffic once = {batch * b->samples * sizeof(float), pieces};
+        ls_traffic_add(&sum, once, b->gradient ? 2 : 1);
     }
     for (size_t i = 0; i < parts->copy_count; i++) {
         const ls_variable_copy *c = &parts->copies[i];
-        const uint64_t times = c->owner == c->user ? 0 : pieces + (uint64_t)n;
-        sum.messages_sent += times;
-        sum.bytes_sent += times * c->count * sizeof(float);
+        if (c->owner != c->user)
+            ls_traffic_add(&sum, (ls_traffic){c->count * sizeof(float), 1}, pieces + (uint64_t)n);
     }
     return sum;
 }

@@ -3,8 +3,7 @@
  * Plan: who takes part in a step, a value made from a job before any memory, queue or communicator
  * is opened. All processes number members in the same order; lanes are those of this process.
  *
- * The first of three rooms: a plan and a strategy's `build` make programs (program.h); a run
- * (run.h) is made from both.
+ * A plan and a strategy's `build` make programs (program.h); a run (run.h) is made from both.
  */
 #pragma once
 

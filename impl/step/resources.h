@@ -6,7 +6,7 @@
 #pragma once
 
 #include "common/comm/comm.h"
-#include "impl/step/program.h"
+#include "impl/step/program/program.h"
 
 typedef struct ls_served ls_served;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run of steps: what is executed: queues, events, captured programs, counters, profile. The last of
- * three rooms, made from a plan (plan.h) with its resources, and from programs (program.h).
+ * Run of steps: what is executed: queues, events, captured programs, counters, profile. It is made
+ * from a plan (plan.h) with its resources, and from programs (program.h).
  */
 #pragma once
 
 #include "impl/replicas.h"
-#include "impl/step/names.h"
-#include "impl/step/program.h"
+#include "impl/step/program/names.h"
+#include "impl/step/program/program.h"
 #include "impl/step/resources.h"
 
 #include <stdio.h>

@@ -232,16 +232,21 @@ static ls_status evaluate_replica(ls_step_run *me, int own, float *values, uint6
     return status;
 }
 
-/* Copies the variables, or their averages, to the parts of a replica that are here. */
-static ls_status fetch(ls_step_run *me, ls_values which, int own)
+/* The averages of all variables, or these if there are none, in new memory, which the caller frees,
+ * also on failure. */
+static ls_status gather_averages(ls_step_run *me, float **out)
 {
     const ls_job *job = me->plan.job;
     const size_t elements = job->model->graph->variables.elements;
-    float *values;
-    ls_status status =
-        ls_comm_agree(job->comm, ls_allocate("step", &values, elements, sizeof *values));
-    if (!status)
-        status = ls_steps_gather(me, which, values);
+    LS_TRY(ls_comm_agree(job->comm, ls_allocate("step", out, elements, sizeof **out)));
+    return ls_steps_gather(me, LS_AVERAGES, *out);
+}
+
+/* Copies the averages to the parts of a replica that are here. */
+static ls_status fetch(ls_step_run *me, int own)
+{
+    float *values = NULL;
+    ls_status status = gather_averages(me, &values);
     for (int i = 0; i < parts_here(me, own) && !status; i++)
         status = ls_replica_set(me->resources.members[own + i].replica, values);
     free(values);
@@ -251,13 +256,8 @@ static ls_status fetch(ls_step_run *me, ls_values which, int own)
 /* Evaluates on replicas that have shares of the parameters. */
 static ls_status evaluate_in_windows(ls_step_run *me, int own, uint64_t most, ls_evaluation *out)
 {
-    const ls_job *job = me->plan.job;
-    const size_t elements = job->model->graph->variables.elements;
-    float *values;
-    ls_status status =
-        ls_comm_agree(job->comm, ls_allocate("step", &values, elements, sizeof *values));
-    if (!status)
-        status = ls_steps_gather(me, LS_AVERAGES, values);
+    float *values = NULL;
+    ls_status status = gather_averages(me, &values);
     if (!status)
         status = evaluate_replica(me, own, values, most, out);
     free(values);
@@ -327,7 +327,7 @@ ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
     if (fetches && !served)
         status = ls_comm_agree(run->job->comm, keep_values(me, own, false, &values));
     if (!status && fetches)
-        status = fetch(me, LS_AVERAGES, own);
+        status = fetch(me, own);
     if (plan->groups->windows.buckets)
         status = evaluate_in_windows(me, own, most, out);
     else if (!status && r)

@@ -50,9 +50,9 @@ static void build(ls_step *s)
 
 static ls_traffic formula(const ls_step *s)
 {
-    const ls_traffic exchanged = ls_all_to_all_traffic(s), sums = ls_reduced_traffic(s);
-    return (ls_traffic){exchanged.bytes_sent + sums.bytes_sent,
-                        exchanged.messages_sent + sums.messages_sent};
+    ls_traffic sum = ls_all_to_all_traffic(s);
+    ls_traffic_add(&sum, ls_reduced_traffic(s), 1);
+    return sum;
 }
 
 static void resolve(ls_job *job, int ranks)

@@ -8,8 +8,7 @@
  * has made it final, and then updates them: as `mirrored` does or, with --hybrid-outer zero, as
  * `zero` does, where each of the D updates a share. An inner strategy is one line of
  * INNER_STRATEGIES: the word of --hybrid-inner, the strategy (its options' meaning, what it refuses
- * and what it sends), what the places of a replica do up to their gradients, what they do behind
- * the updates, and its options.
+ * and what it sends), what the places of a replica do up to their gradients, and its options.
  *
  * With `zero` (HSDP) each device has a replica with a slice of its own, and M of them are a group
  * that shares the update; its `build` reduces between the D groups, too (no passes in its line).
@@ -29,63 +28,37 @@
 
 /* clang-format off */
 #define INNER_STRATEGIES(X)                                                                        \
-    X("model-parallel", model_parallel, ls_node_passes, ls_share_values,                           \
-      &ls_option_model_parallel_place)                                                             \
-    X("pipeline", pipeline, ls_stage_passes, ls_share_values,                                      \
-      &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)                              \
-    X("zero", zero, NULL, NULL,                                                                    \
-      &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows)                     \
-    X("tensor-parallel", tensor_parallel, ls_split_passes, ls_share_values,                        \
-      &ls_option_tensor_parallel_sequence)                                                         \
-    X("context-parallel", context_parallel, NULL, NULL, NULL)
-/* clang-format on */
-#define ENTRY(word, name, passes, behind, ...)   {&ls_strategy_##name, passes, behind},
-#define WORD(word, ...)                          word,
-#define CHOICE(word, ...)                        "|" word
-#define OPTIONS(word, name, passes, behind, ...) __VA_ARGS__,
+    X("model-parallel", model_parallel, &ls_option_model_parallel_place)                           \
+    X("pipeline", pipeline, &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)        \
+    X("zero", zero, &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows)       \
+    X("tensor-parallel", tensor_parallel, &ls_option_tensor_parallel_sequence)                     \
+    X("context-parallel", context_parallel, NULL)
+#define ENTRY(word, name, ...)   &ls_strategy_##name,
+#define WORD(word, ...)          word,
+#define CHOICE(word, ...)        "|" word
+#define OPTIONS(word, name, ...) __VA_ARGS__,
 
-static const struct inner_strategy {
-    const ls_strategy *strategy;
-    void (*passes)(ls_step *step, int replica); /* forward and backward over the places; NULL: the
-                                                   strategy's `build` is all of it */
-    void (*behind)(ls_step *step, int replica); /* behind the updates */
-} inner_strategies[] = {INNER_STRATEGIES(ENTRY)};
+static const ls_strategy *const inner_strategies[] = {INNER_STRATEGIES(ENTRY)};
 
-static const ls_declared_option inner = {"hybrid-inner",
-                                         &INNER_STRATEGIES(CHOICE)[1],
-                                         "model-parallel",
-                                         "",
-                                         "split of each replica",
-                                         .type = LS_DECLARED_WORD,
-                                         .words =
-                                             (const char *const[]){INNER_STRATEGIES(WORD) NULL}};
-
+static const ls_declared_option inner = {
+    "hybrid-inner", &INNER_STRATEGIES(CHOICE)[1], "model-parallel", "", "split of each replica",
+    .type = LS_DECLARED_WORD, .words = (const char *const[]){INNER_STRATEGIES(WORD) NULL}};
 static const ls_declared_option outer = {
-    "hybrid-outer",
-    "mirrored|zero",
-    "mirrored",
-    "",
+    "hybrid-outer", "mirrored|zero", "mirrored", "",
     "between split replicas; zero: they share the update",
-    .type = LS_DECLARED_WORD,
-    .words = (const char *const[]){"mirrored", "zero", NULL},
+    .type = LS_DECLARED_WORD, .words = (const char *const[]){"mirrored", "zero", NULL},
     .when = "--hybrid-inner model-parallel, pipeline or tensor-parallel"};
-
 static const ls_declared_option copies = {
-    "hybrid-replicas",      "D", "2", "replicas", "copies of the split model", .low = 1,
-    .high = LS_JOB_REPLICAS};
+    "hybrid-replicas", "D", "2", "replicas", "copies of the split model",
+    .low = 1, .high = LS_JOB_REPLICAS};
+static const ls_declared_option stages = {
+    "hybrid-stages", "S", "1", "stages", "of each replica: a pipeline of split layers",
+    .low = 1, .high = LS_JOB_REPLICAS, .when = "--hybrid-inner tensor-parallel"};
+/* clang-format on */
 
-static const ls_declared_option stages = {"hybrid-stages",
-                                          "S",
-                                          "1",
-                                          "stages",
-                                          "of each replica: a pipeline of split layers",
-                                          .low = 1,
-                                          .high = LS_JOB_REPLICAS,
-                                          .when = "--hybrid-inner tensor-parallel"};
-
-static const struct inner_strategy *inner_of(const ls_declared_values *values)
+static const ls_strategy *inner_of(const ls_declared_values *values)
 {
-    return &inner_strategies[ls_declared_number(values, &inner)];
+    return inner_strategies[ls_declared_number(values, &inner)];
 }
 
 /* Of divided replicas. */
@@ -95,38 +68,18 @@ static const ls_strategy *between(const ls_declared_values *values)
                                                                           : &ls_strategy_mirrored;
 }
 
-/* All replicas' passes node by node, and the sums of a bucket as soon as it is final. */
-static void build_by_node(ls_step *s)
-{
-    for (int n = 0; n < ls_nodes(s); n++) {
-        for (int place = 0; place < ls_places(s); place++)
-            ls_gather_for_node(s, place, n, false);
-        for (int r = 0; r < ls_replicas(s); r++)
-            ls_split_node(s, r, n, false);
-    }
-    for (int n = ls_nodes(s); n-- > 0;) {
-        for (int place = 0; place < ls_places(s); place++)
-            ls_gather_for_node(s, place, n, true);
-        for (int r = 0; r < ls_replicas(s); r++)
-            ls_split_node(s, r, n, true);
-        for (int place = 0; place < ls_places(s); place++)
-            for (int b = 0; b < ls_buckets_of(s, place); b++)
-                if (ls_bucket_node(s, place, b) == n)
-                    ls_reduce_scatter(s, place, b);
-    }
-}
-
 static void build(ls_step *s)
 {
-    const struct inner_strategy *within = inner_of(&ls_step_job(s)->options);
-    const bool shares = between(&ls_step_job(s)->options)->shares;
-    const bool by_node = shares && ls_step_job(s)->gradient_windows;
+    const ls_job *job = ls_step_job(s);
+    const ls_strategy *within = inner_of(&job->options);
+    const bool shares = between(&job->options)->shares;
+    const bool by_node = shares && job->gradient_windows;
     if (!within->passes) {
-        within->strategy->build(s);
+        within->build(s);
         return;
     }
     if (by_node)
-        build_by_node(s);
+        ls_split_passes_by_node(s);
     for (int r = 0; r < ls_replicas(s) && !by_node; r++)
         within->passes(s, r);
     for (int place = 0; place < ls_places(s) && !by_node; place++)
@@ -136,65 +89,38 @@ static void build(ls_step *s)
     for (int m = 0; m < ls_members(s); m++)
         for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
             ls_update(s, m, shares ? ls_share(s, m, b) : ls_bucket(s, ls_place_of(s, m), b));
-    for (int place = 0; place < ls_places(s) && shares && !ls_step_job(s)->windows; place++)
+    for (int place = 0; place < ls_places(s) && shares && !job->windows; place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
             ls_all_gather(s, place, b);
     for (int r = 0; r < ls_replicas(s); r++)
-        within->behind(s, r);
+        ls_share_values(s, r);
 }
 
 static ls_traffic formula(const ls_step *s)
 {
-    const struct inner_strategy *within = inner_of(&ls_step_job(s)->options);
-    const ls_traffic inside = within->strategy->formula(s);
-    if (!within->passes)
-        return inside;
-    const ls_traffic sums = between(&ls_step_job(s)->options)->formula(s);
-    return (ls_traffic){inside.bytes_sent + sums.bytes_sent,
-                        inside.messages_sent + sums.messages_sent};
+    const ls_declared_values *values = &ls_step_job(s)->options;
+    const ls_strategy *within = inner_of(values);
+    ls_traffic sum = within->formula(s);
+    if (within->passes)
+        ls_traffic_add(&sum, between(values)->formula(s), 1);
+    return sum;
 }
 
 static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
 {
-    const ls_strategy *within = inner_of(values)->strategy;
+    const ls_strategy *within = inner_of(values);
     const bool splits = ls_strategy_splits(within);
     const bool staged = splits && ls_declared_number(values, &stages) > 1;
-    const ls_strategy *without = between(values);
     return option == &copies || option == &inner || (splits && option == &stages) ||
-           (inner_of(values)->passes && option == &outer) ||
-           (without->has && without->has(values, ranks, option)) ||
-           (staged && ls_declared_has(ls_strategy_pipeline.options, option)) ||
-           (ls_declared_has(within->options, option) &&
-            (!within->has || within->has(values, ranks, option)));
-}
-
-/* Stages 2 and 3 need all pieces of a replica to pass a node before any passes the next one. */
-static ls_status check_stage(const ls_job *job)
-{
-    const int64_t stage = ls_declared_number(&job->options, &ls_option_zero_stage);
-    if (stage > 1 && job->sequence)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--zero-stage",
-            "%lld sums a bucket as soon as its gradients are final; with blocks of positions "
-            "norms' gradients are final later; use 1, or --tensor-parallel-sequence no",
-            (long long)stage);
-    return stage == 1 || (job->tensor && job->stages <= 1)
-               ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
-                         "%lld holds few layers whole at once, while the micro-batches of a "
-                         "replica's stages pass all layers, one after the other; use 1, or "
-                         "--hybrid-inner tensor-parallel without stages",
-                         (long long)stage);
-}
-
-static const ls_strategy *strategy_of(const ls_declared_values *values)
-{
-    return inner_of(values)->strategy;
+           (within->passes && option == &outer) ||
+           (staged && ls_strategy_has(&ls_strategy_pipeline, values, ranks, option)) ||
+           ls_strategy_has(between(values), values, ranks, option) ||
+           ls_strategy_has(within, values, ranks, option);
 }
 
 static void resolve(ls_job *job, int ranks)
 {
-    const ls_strategy *within = inner_of(&job->options)->strategy;
+    const ls_strategy *within = inner_of(&job->options);
     job->split_replicas = (int)ls_declared_number(&job->options, &copies);
     if (within->resolve)
         within->resolve(job, ranks);
@@ -218,8 +144,8 @@ static void list_divisors(int64_t devices, char *text, size_t size)
 
 static ls_status check(const ls_outline *o)
 {
-    const ls_strategy *within = inner_of(&o->job->options)->strategy;
-    const bool divided = inner_of(&o->job->options)->passes;
+    const ls_strategy *within = inner_of(&o->job->options);
+    const bool divided = within->passes;
     const int64_t devices = (int64_t)o->devices * o->ranks, replicas = o->job->split_replicas;
     char divisors[256];
     list_divisors(devices, divisors, sizeof divisors);
@@ -247,10 +173,8 @@ static ls_status check(const ls_outline *o)
                        o->job->stages, (long long)places);
     if (o->job->stages > 1)
         LS_TRY(ls_strategy_pipeline.check(o));
-    if (between(&o->job->options)->shares) {
-        LS_TRY(check_stage(o->job));
-        LS_TRY(ls_strategy_zero.check(o));
-    }
+    if (between(&o->job->options)->shares)
+        LS_TRY(ls_zero_check_between(o));
     return within->check ? within->check(o) : LS_OK;
 }
 
@@ -263,7 +187,7 @@ const ls_strategy ls_strategy_hybrid = {
     .reduces = true,
     .options = (const ls_declared_option *const[]){&copies, &inner, &outer, &stages,
                                                    INNER_STRATEGIES(OPTIONS) NULL},
-    .inner = strategy_of,
+    .inner = inner_of,
     .outer = between,
     .has = has,
     .resolve = resolve,

@@ -8,7 +8,7 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-void ls_node_passes(ls_step *s, int replica)
+static void passes(ls_step *s, int replica)
 {
     for (int p = 0; p < ls_pieces(s, replica); p++) {
         for (int n = 0; n < ls_nodes(s); n++)
@@ -20,7 +20,7 @@ void ls_node_passes(ls_step *s, int replica)
 
 static void build(ls_step *s)
 {
-    ls_node_passes(s, 0);
+    passes(s, 0);
     ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         ls_update(s, m, ls_owned(s, m));
@@ -47,6 +47,7 @@ const ls_strategy ls_strategy_model_parallel = {
     .slices = true,
     .options = (const ls_declared_option *const[]){&ls_option_model_parallel_place, NULL},
     .build = build,
+    .passes = passes,
     .formula = ls_border_traffic,
     .sum = ls_sum_in_order,
 };

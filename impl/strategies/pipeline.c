@@ -12,7 +12,7 @@
 #include "impl/strategies.h"
 
 /* Within a tick, the last stage is first; see ls_schedule_at. */
-void ls_stage_passes(ls_step *s, int replica)
+static void passes(ls_step *s, int replica)
 {
     const ls_schedule schedule = ls_schedule_of(s, replica);
     ls_pass pass;
@@ -30,7 +30,7 @@ void ls_stage_passes(ls_step *s, int replica)
 
 static void build(ls_step *s)
 {
-    ls_stage_passes(s, 0);
+    passes(s, 0);
     ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         ls_update(s, m, ls_owned(s, m));
@@ -81,6 +81,7 @@ const ls_strategy ls_strategy_pipeline = {
     .resolve = resolve,
     .check = check,
     .build = build,
+    .passes = passes,
     .formula = ls_border_traffic,
     .sum = ls_sum_in_order,
 };

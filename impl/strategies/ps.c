@@ -65,10 +65,8 @@ static void build(ls_step *s)
 static void add(ls_traffic *sum, const ls_step *s, int worker, int server, ls_range range,
                 uint64_t times)
 {
-    if (!ls_apart(s, worker, server))
-        return;
-    sum->messages_sent += times;
-    sum->bytes_sent += times * range.count * sizeof(float);
+    if (ls_apart(s, worker, server))
+        ls_traffic_add(sum, (ls_traffic){range.count * sizeof(float), 1}, times);
 }
 
 /* For each worker on another device than the server: sends it the ranges, and its sums back.

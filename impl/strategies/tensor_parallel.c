@@ -25,10 +25,10 @@ const ls_declared_option ls_option_tensor_parallel_sequence = {
     "tensor-parallel-sequence", "no|yes", "no", "", "norms and residuals on a share of positions",
     .type = LS_DECLARED_SWITCH};
 
-void ls_split_passes(ls_step *s, int replica)
+static void passes(ls_step *s, int replica)
 {
     if (ls_stages(s) > 1) { /* of hybrid: the same sums, in the passes of stages */
-        ls_stage_passes(s, replica);
+        ls_strategy_pipeline.passes(s, replica);
         return;
     }
     for (int p = 0; p < ls_pieces(s, replica); p++) {
@@ -43,17 +43,36 @@ void ls_split_passes(ls_step *s, int replica)
     }
 }
 
-void ls_split_node(ls_step *s, int replica, int node, bool backward)
+/* A node's pass over all pieces of all replicas, and the sums over places that complete it; behind
+ * the gathers of what it is the first to need. */
+static void pass_node(ls_step *s, int node, bool backward)
 {
-    for (int p = 0; p < ls_pieces(s, replica); p++) {
-        (backward ? ls_backward_node : ls_forward_node)(s, replica, p, node);
-        (backward ? ls_sum_input_gradients : ls_sum_outputs)(s, replica, p, node);
+    for (int place = 0; place < ls_places(s); place++)
+        ls_gather_for_node(s, place, node, backward);
+    for (int r = 0; r < ls_replicas(s); r++) {
+        for (int p = 0; p < ls_pieces(s, r); p++) {
+            (backward ? ls_backward_node : ls_forward_node)(s, r, p, node);
+            (backward ? ls_sum_input_gradients : ls_sum_outputs)(s, r, p, node);
+        }
+    }
+}
+
+void ls_split_passes_by_node(ls_step *s)
+{
+    for (int n = 0; n < ls_nodes(s); n++)
+        pass_node(s, n, false);
+    for (int n = ls_nodes(s); n-- > 0;) {
+        pass_node(s, n, true);
+        for (int place = 0; place < ls_places(s); place++)
+            for (int b = 0; b < ls_buckets_of(s, place); b++)
+                if (ls_bucket_node(s, place, b) == n)
+                    ls_reduce_scatter(s, place, b);
     }
 }
 
 static void build(ls_step *s)
 {
-    ls_split_passes(s, 0);
+    passes(s, 0);
     ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         ls_update(s, m, ls_owned(s, m));
@@ -62,11 +81,9 @@ static void build(ls_step *s)
 /* Of sums, and of what crosses from stage to stage. */
 static ls_traffic formula(const ls_step *s)
 {
-    ls_traffic all = ls_sums_traffic(s);
-    const ls_traffic borders = ls_border_traffic(s);
-    all.bytes_sent += borders.bytes_sent;
-    all.messages_sent += borders.messages_sent;
-    return all;
+    ls_traffic sum = ls_sums_traffic(s);
+    ls_traffic_add(&sum, ls_border_traffic(s), 1);
+    return sum;
 }
 
 static void resolve(ls_job *job, int ranks)
@@ -124,6 +141,7 @@ const ls_strategy ls_strategy_tensor_parallel = {
     .resolve = resolve,
     .check = check,
     .build = build,
+    .passes = passes,
     .formula = formula,
     .sum = ls_sum_in_order,
 };

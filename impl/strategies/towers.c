@@ -104,22 +104,15 @@ static ls_traffic formula(const ls_step *s)
     const uint64_t fetches = elements < (uint64_t)ranges(s) ? elements : (uint64_t)ranges(s);
     ls_traffic sum = {0};
     for (int t = 0; t < ls_replicas(s); t++) {
-        ls_traffic back = {0};
         ls_span kept;
         if (t == ls_holder(s))
             continue;
-        for (int p = 0; job->backward_held && p < ls_pieces(s, t); p++) {
-            for (size_t k = 0; ls_kept(s, t, p, k, &kept); k++) {
-                back.messages_sent++;
-                back.bytes_sent += kept.bytes;
-            }
-        }
-        if (!job->backward_held) {
-            back.messages_sent = ls_sums(s, t);
-            back.bytes_sent = back.messages_sent * flat;
-        }
-        sum.messages_sent += fetches + back.messages_sent;
-        sum.bytes_sent += flat + back.bytes_sent;
+        ls_traffic_add(&sum, (ls_traffic){flat, fetches}, 1);
+        if (!job->backward_held)
+            ls_traffic_add(&sum, (ls_traffic){flat, 1}, ls_sums(s, t));
+        for (int p = 0; job->backward_held && p < ls_pieces(s, t); p++)
+            for (size_t k = 0; ls_kept(s, t, p, k, &kept); k++)
+                ls_traffic_add(&sum, (ls_traffic){kept.bytes, 1}, 1);
     }
     return sum;
 }

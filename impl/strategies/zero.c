@@ -100,6 +100,25 @@ static ls_status check(const ls_outline *o)
     return ls_allreduce_check_halves(algorithm);
 }
 
+ls_status ls_zero_check_between(const ls_outline *o)
+{
+    const ls_job *job = o->job;
+    const int64_t stage = stage_of(&job->options);
+    if (stage > 1 && job->sequence)
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--zero-stage",
+            "%lld sums a bucket as soon as its gradients are final; with blocks of positions "
+            "norms' gradients are final later; use 1, or --tensor-parallel-sequence no",
+            (long long)stage);
+    if (stage > 1 && (!job->tensor || job->stages > 1))
+        return ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
+                       "%lld holds few layers whole at once, while the micro-batches of a "
+                       "replica's stages pass all layers, one after the other; use 1, or "
+                       "--hybrid-inner tensor-parallel without stages",
+                       (long long)stage);
+    return check(o);
+}
+
 const ls_strategy ls_strategy_zero = {
     .name = "zero",
     .help = "mirrored, with optimizer state, gradients, parameters shared out (ZeRO 1-3, FSDP)",

@@ -10,7 +10,7 @@
 #include "common/base/tests/must.h"
 #include "common/nn/places.h"
 #include "impl/replicas.h"
-#include "impl/step/names.h"
+#include "impl/step/program/names.h"
 #include "impl/step/run.h"
 #include "impl/strategies.h"
 

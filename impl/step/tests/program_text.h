@@ -18,7 +18,7 @@
  */
 #pragma once
 
-#include "impl/step/program.h"
+#include "impl/step/program/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>

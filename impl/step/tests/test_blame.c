@@ -6,7 +6,7 @@
  * Slices are in the order of lanes. No tolerance.
  */
 #include "common/comm/comm.h"
-#include "impl/step/trace_private.h"
+#include "impl/step/trace/trace_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

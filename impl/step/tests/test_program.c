@@ -5,7 +5,7 @@
  * device, no memory, no tolerance. test_wrong_edits_slow.sh shows that the tables find what they
  * are for.
  */
-#include "impl/step/names.h"
+#include "impl/step/program/names.h"
 #include "impl/step/tests/program_text.h"
 
 #include <setjmp.h>

@@ -9,7 +9,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 flags=(-std=gnu17 -O0 -D_GNU_SOURCE -I.)
 mkdir "$dir/objects"
-for source in impl/step/tests/test_program.c impl/step/{program,order,sweep,match,race,names,listing}.c \
+for source in impl/step/tests/test_program.c impl/step/program/{program,order,sweep,match,race,names,listing}.c \
   common/base/{status,grow,numbers,escape}.c common/device/op_list.c; do
   cc "${flags[@]}" -c "$source" -o "$dir/objects/$(basename "$source" .c).o"
 done
@@ -29,8 +29,8 @@ edits=0 missed=0
 while IFS='	' read -r file edit; do
   [ -n "$file" ] || continue
   edits=$((edits + 1))
-  sed -E "$edit" "impl/step/$file.c" >"$dir/$file.c"
-  ! cmp -s "$dir/$file.c" "impl/step/$file.c" || { echo "changes nothing: $file: $edit"; exit 1; }
+  sed -E "$edit" "impl/step/program/$file.c" >"$dir/$file.c"
+  ! cmp -s "$dir/$file.c" "impl/step/program/$file.c" || { echo "changes nothing: $file: $edit"; exit 1; }
   cp "$dir/objects/$file.o" "$dir/kept.o"
   cc "${flags[@]}" -c "$dir/$file.c" -o "$dir/objects/$file.o" 2>"$dir/err" || { head -n 3 "$dir/err"; exit 1; }
   link
@@ -47,9 +47,9 @@ order	s/c->driver = p->tasks\[t\]\.lane;/c->driver = c->driver ? c->driver : p->
 order	s/for \(int kind = LS_STEPS; kind-- > 0;\)/for (int kind = 0; kind < LS_STEPS; kind++)/
 order	s/c->has\[kind\] = true/c->has[0] = true/
 order	s/earlier \+ 1 > \*wanted \?/earlier + 1 < *wanted ?/
-order	s/o->wanted\[l\] > o->wanted\[latest\]/o->wanted[l] \&\& o->wanted[l] < o->wanted[latest]/
+order	s/> (o->wanted\[o->lanes\[latest\]\])/< \1/
 order	s/o->last\[component\] == o->sweep\.next/false/
-order	s/if \(all->of\[l\] == component\)/if (true)/
+order	s/if \(all->of\[l\] == component \&\& /if (/
 order	s/task->waits\.first = p->wait_count;//
 order	s/if \(ls_sweep_knows\(&o->sweep, wanted - 1\)\)/if (false)/
 order	s/ls_sweep_hear\(&o->sweep, wanted - 1\);//

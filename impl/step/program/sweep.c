@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The sweep over the tasks of consecutive steps; see sweep.h. */
-#include "impl/step/sweep.h"
+#include "impl/step/program/sweep.h"
 
 #include "common/base/grow.h"
 #include "common/base/numbers.h"

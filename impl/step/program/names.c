@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of a run's memory, members and tasks; see names.h. */
-#include "impl/step/names.h"
+#include "impl/step/program/names.h"
 
 #include "common/base/grow.h"
 #include "common/base/numbers.h"

@@ -6,7 +6,7 @@
  */
 #include "common/base/numbers.h"
 #include "impl/step/run.h"
-#include "impl/step/trace_private.h"
+#include "impl/step/trace/trace_private.h"
 
 #include <string.h>
 

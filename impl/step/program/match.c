@@ -9,7 +9,7 @@
  *
  * Leaves out: ends in other processes, which are assumed to match.
  */
-#include "impl/step/program.h"
+#include "impl/step/program/program.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "impl/step/run.h"
-#include "impl/step/trace.h"
+#include "impl/step/trace/trace.h"
 
 /** An item enqueued on a lane for a task: a wait, an operation or a copy. */
 typedef struct ls_item {

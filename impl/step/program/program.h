@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Program of a step: its tasks, what they access and wait for, as plain data. The second of three
- * rooms: `build` and the verbs (step.h) make it from a plan; all here are functions of it, without
- * queues, events or devices. Operations are borrowed, and read only for their accesses and costs.
+ * Program of a step: its tasks, what they access and wait for, as plain data. `build` and
+ * the verbs (step.h) make it from a plan; all here are functions of it, without queues, events or
+ * devices. Operations are borrowed, and read only for their accesses and costs.
  */
 #pragma once
 
@@ -121,7 +121,6 @@ void ls_step_program_close(ls_step_program *program);
 
 /** What one run of its tasks sends, except what communicators count. */
 ls_traffic ls_step_program_traffic(const ls_step_program *program);
-void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times);
 
 /* ---- order.c, match.c, race.c -----------------------------------------------------------------
  */

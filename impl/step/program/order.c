@@ -8,7 +8,7 @@
  * lane. So a step ends before the next one begins, and one capture has all lanes.
  */
 #include "common/base/grow.h"
-#include "impl/step/sweep.h"
+#include "impl/step/program/sweep.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * is checked over two consecutive steps. Communicators do not order tasks.
  */
 #include "common/base/grow.h"
-#include "impl/step/sweep.h"
+#include "impl/step/program/sweep.h"
 
 #include <stdlib.h>
 

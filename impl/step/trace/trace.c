@@ -6,9 +6,9 @@
  * task's waits, operations and copy, step after step. Both lists are walked together. A log also
  * has entries of communicators themselves; the next operation, unique in a step, realigns the walk.
  */
-#include "impl/step/trace.h"
+#include "impl/step/trace/trace.h"
 
-#include "impl/step/trace_private.h"
+#include "impl/step/trace/trace_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

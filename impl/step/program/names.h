@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "impl/step/program.h"
+#include "impl/step/program/program.h"
 
 enum { LS_MEMBER_NAME = 80 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Appending tasks to a program, with their operations and accesses; see program.h. */
-#include "impl/step/program.h"
+#include "impl/step/program/program.h"
 
 #include "common/base/grow.h"
 
@@ -147,12 +147,6 @@ void ls_step_program_close(ls_step_program *p)
 }
 
 /* ---- Traffic --------------------------------------------------------------------------------- */
-
-void ls_traffic_add(ls_traffic *sum, ls_traffic more, uint64_t times)
-{
-    sum->bytes_sent += times * more.bytes_sent;
-    sum->messages_sent += times * more.messages_sent;
-}
 
 ls_traffic ls_step_program_traffic(const ls_step_program *p)
 {

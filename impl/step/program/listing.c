@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The listing of a program for people: a line for each task; see names.h. */
-#include "impl/step/names.h"
+#include "impl/step/program/names.h"
 
 #include <stdlib.h>
 #include <string.h>

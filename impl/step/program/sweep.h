@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "impl/step/program.h"
+#include "impl/step/program/program.h"
 
 typedef struct ls_sweep {
     const ls_components *components;        /**< NULL: there are no clocks */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The input of a trace: enqueued steps, layers of operations, names and logs of lanes. */
-#include "impl/step/names.h"
-#include "impl/step/trace_private.h"
+#include "impl/step/program/names.h"
+#include "impl/step/trace/trace_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>

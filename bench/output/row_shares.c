@@ -9,11 +9,19 @@
 
 #include <string.h>
 
+/* 0: not known, as of `verify`, which measures nothing. */
+static double held_by(const json_t *row)
+{
+    json_auto_t *peak = ls_row_value(row, "memory.devices.peak");
+    return json_number_value(peak);
+}
+
 /* Not of split replicas, whose split saves and costs, too. */
 bool ls_row_has_shares(const json_t *row)
 {
     const json_t *its = json_object_get(row, "case");
-    return json_object_get(its, "zero_stage") && !json_object_get(its, "hybrid_outer");
+    return json_object_get(its, "zero_stage") && !json_object_get(its, "hybrid_outer") &&
+           held_by(row) > 0;
 }
 
 /* The row's case without what may differ, as a row. */
@@ -33,6 +41,7 @@ bool ls_row_is_beside(const json_t *row, const json_t *whole)
         return false;
     json_auto_t *mine = bare(row), *its = bare(whole);
     return ls_row_same_case(mine, its, LS_BUT_REPEATS, true) && !ls_row_is_bad(whole) &&
+           held_by(whole) > 0 &&
            ls_row_is_predicted(row) == ls_row_is_predicted(whole) &&
            !ls_row_other_machine(row, whole, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST);
 }
@@ -55,12 +64,6 @@ const json_t *ls_row_beside(const json_t *row, const json_t *rows)
         same = as_well;
     }
     return best;
-}
-
-static double held_by(const json_t *row)
-{
-    json_auto_t *peak = ls_row_value(row, "memory.devices.peak");
-    return json_number_value(peak);
 }
 
 ls_saving ls_row_saving(const json_t *row, const json_t *whole)

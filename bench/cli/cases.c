@@ -403,22 +403,16 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
     return LS_OK;
 }
 
-/* How many times each case runs. */
-static size_t times_of(const ls_request_parsing *parsing)
-{
-    return parsing->plan->repeat ? (size_t)parsing->plan->repeat : 1;
-}
-
 /* Refuses options that allow a single case only: all cases would write the same file. */
 static ls_status check_single(const ls_request_parsing *parsing, const char *name, const char *what)
 {
     const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
     if (ls_option_set_find(parsing->set, name)->count == 0 ||
-        parsing->request->case_count * times_of(parsing) == 1)
+        (parsing->request->case_count == 1 && parsing->plan->repeat < 2))
         return LS_OK;
     return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                             "%zu cases cannot be %s one file; give one case, or leave it out",
-                             parsing->request->case_count * times_of(parsing), what);
+                             "several cases cannot be %s one file; give one, or leave it out",
+                             what);
 }
 
 /* Sets the time budget, to which timed steps are fitted. */
@@ -444,7 +438,7 @@ static ls_status repeat_cases(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
     const size_t once = request->case_count;
-    const size_t times = times_of(parsing);
+    const size_t times = parsing->plan->repeat ? (size_t)parsing->plan->repeat : 1;
     if (times == 1)
         return LS_OK;
     ls_case *cases = realloc(request->cases, times * once * sizeof *cases);

@@ -41,8 +41,7 @@ bool ls_row_is_beside(const json_t *row, const json_t *whole)
         return false;
     json_auto_t *mine = bare(row), *its = bare(whole);
     return ls_row_same_case(mine, its, LS_BUT_REPEATS, true) && !ls_row_is_bad(whole) &&
-           held_by(whole) > 0 &&
-           ls_row_is_predicted(row) == ls_row_is_predicted(whole) &&
+           held_by(whole) > 0 && ls_row_is_predicted(row) == ls_row_is_predicted(whole) &&
            !ls_row_other_machine(row, whole, LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST);
 }
 

@@ -71,9 +71,6 @@ expect "--resume asks for the label, too" grep -q '1 of 1 cases have their row i
 sed -i 's/repeat: 2/repeat: 3/' some.yaml
 lockstep run --plan some.yaml --resume --results $db --dry-run --format jsonl
 rows "a third repeat is left" "len(rows) == 3"
-printf 'model: poly\nrepeat: 3\nsave: f\n' >saved.yaml
-lockstep run --plan saved.yaml
-expect "repeats are several cases" one_line "3 cases cannot be saved"
 
 printf 'defaults: {model: mlp, data: "synthetic:6000", warmup: 2}\ncases:\n  - {steps: 1000000}\n' >long.yaml
 "$LOCKSTEP" run --plan long.yaml --results cut.db --format jsonl --progress yes >cut.out 2>cut.err &

@@ -411,7 +411,7 @@ static ls_status check_single(const ls_request_parsing *parsing, const char *nam
         (parsing->request->case_count == 1 && parsing->plan->repeat < 2))
         return LS_OK;
     return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                             "several cases cannot be %s one file; give one, or leave it out",
+                             "several cases cannot be %s one file; give one case, or leave it out",
                              what);
 }
 

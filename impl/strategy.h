@@ -103,8 +103,8 @@ struct ls_run_functions {
      * all processes; 0 if only a library knows. All processes call it. After sync, and after a full
      * step. NULL: nothing is sent. */
     ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
-    /** The norm of the latest step's gradient (job.clip); where replicas have one each, the first
-     * one's. All processes call it. After sync. */
+    /** The norm of the latest step's gradient (job.clip); where replicas have one each, that of the
+     * first with samples in the step. All processes call it. After sync. */
     ls_status (*norm)(const ls_run *run, double *out);
     /** Copies the latest step's gradient to the host, float32 [elements]. After sync. */
     ls_status (*gradient)(ls_run *run, float *gradient);

@@ -411,8 +411,8 @@ static ls_status check_single(const ls_request_parsing *parsing, const char *nam
         (parsing->request->case_count == 1 && parsing->plan->repeat < 2))
         return LS_OK;
     return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                             "%zu cases cannot be %s one file; give one case, or leave it out",
-                             parsing->request->case_count, what);
+                             "several cases cannot be %s one file; give one case, or leave it out",
+                             what);
 }
 
 /* Sets the time budget, to which timed steps are fitted. */

@@ -36,10 +36,8 @@ static void set_defaults(ls_request *request)
     request->cases->ranks = request->processes->size;
     if (request->verify)
         request->cases->gate_steps = -1;
-    if (request->predict) { /* virtual steps are alike, so that few say all */
-        request->cases->steps = 5;
-        request->cases->warmup = 3;
-    }
+    request->cases->steps = request->predict ? 5 : 100; /* virtual steps are alike: few say all */
+    request->cases->warmup = request->predict ? 3 : 10;
 }
 
 static ls_status default_request(unsigned command, const ls_processes *processes, FILE *err,

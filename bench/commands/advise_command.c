@@ -57,7 +57,8 @@ static ls_status check_options(const ls_request *request)
 /* ---- The line that checks it ------------------------------------------------------------------
  */
 
-/* The options that were given and that `run` has; those of the network as its --link. */
+/* The options that were given and that `run` has; those of the network as its --link. The data are
+ * those it was played with, unless given: a model's own may be missing, or not fit its sizes. */
 static ls_status write_run_line(const ls_request *request, const ls_predictor *p,
                                 const ls_advised *one, char **out)
 {
@@ -79,6 +80,8 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
         fprintf(line, " --%s ", table[i].name);
         ls_write_quoted(line, given->values[0].text);
     }
+    if (ls_option_set_find(request->given, "data")->count == 0)
+        fputs(" --data synthetic", line);
     if (platform->kind == LS_PLATFORM_FLAT)
         fprintf(line, " --link %s", platform->link);
     if (platform->kind == LS_PLATFORM_TWO_LEVEL)

@@ -20,6 +20,7 @@ typedef struct report_task {
     json_t *rows;  /* by time */
     json_t *notes; /* what was not read, and why */
     size_t read, left_out;
+    size_t predicted; /* of those left out: that fit, but are mixed in only if asked for */
 } report_task;
 
 static const char *stamp_of(const json_t *row)
@@ -40,6 +41,7 @@ static ls_status take(void *context, int64_t number, const json_t *row)
     LS_TRY(ls_row_filter_holds(task->filter, row, &holds));
     if (!holds || !ls_row_filter_mixes(task->filter, row)) {
         task->left_out++;
+        task->predicted += holds;
         return LS_OK;
     }
     if (id)
@@ -133,6 +135,11 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     if (where)
         LS_TRY(ls_row_filter_open(where, &task->filter));
     LS_TRY(read_files(set, task));
+    if (json_array_size(task->rows) == 0 && task->predicted)
+        return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
+                       "all of the %zu rows that fit are predicted; with --where "
+                       "warnings~predicted they are shown",
+                       task->predicted);
     if (json_array_size(task->rows) == 0)
         return ls_fail(
             LS_CODE_MISSING, "report", where ? where : "results",

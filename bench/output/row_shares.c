@@ -6,11 +6,19 @@
 #include "bench/output/row_same.h"
 #include "bench/output/value_order.h"
 
+/* 0: not known, as of `verify`, which measures nothing. */
+static double held_by(const json_t *row)
+{
+    json_auto_t *peak = ls_row_value(row, "memory.devices.peak");
+    return json_number_value(peak);
+}
+
 /* Not of split replicas, whose split saves and costs, too. */
 bool ls_row_has_shares(const json_t *row)
 {
     const json_t *its = json_object_get(row, "case");
-    return json_object_get(its, "zero_stage") && !json_object_get(its, "hybrid_outer");
+    return json_object_get(its, "zero_stage") && !json_object_get(its, "hybrid_outer") &&
+           held_by(row) > 0;
 }
 
 const ls_strategy *ls_whole_strategy(void)
@@ -28,7 +36,7 @@ bool ls_row_is_beside(const json_t *row, const json_t *whole)
     static const char *const free_to_differ[] = {"strategy", "allreduce", "bucket_bytes", "overlap",
                                                  NULL};
     return ls_row_has_shares(row) && ls_row_strategy(whole) == ls_whole_strategy() &&
-           ls_row_same_but(row, whole, free_to_differ, true);
+           held_by(whole) > 0 && ls_row_same_but(row, whole, free_to_differ, true);
 }
 
 static const json_t *buckets_of(const json_t *row)
@@ -49,12 +57,6 @@ const json_t *ls_row_beside(const json_t *row, const json_t *rows)
         same = as_well;
     }
     return best;
-}
-
-static double held_by(const json_t *row)
-{
-    json_auto_t *peak = ls_row_value(row, "memory.devices.peak");
-    return json_number_value(peak);
 }
 
 ls_saving ls_row_saving(const json_t *row, const json_t *whole)

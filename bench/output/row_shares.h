@@ -11,12 +11,12 @@
 /** The strategy that reduces gradients and shares nothing: `mirrored`. */
 const ls_strategy *ls_whole_strategy(void);
 
-/** Whether its devices held shares. */
+/** Whether its devices held shares, and how many bytes is known. */
 bool ls_row_has_shares(const json_t *row);
 
 /** Whether `whole` is a row of `mirrored` beside which the row can stand: the same case but for
  * what `mirrored` has not, for all-reduce and buckets, and for repeats (row_same.h); on the same
- * machine. */
+ * machine; and what its devices held is known. */
 bool ls_row_is_beside(const json_t *row, const json_t *whole);
 
 /** Of the rows, oldest first, the last one beside which the row can stand, of the same buckets if

@@ -10,10 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Has shares, and a row beside it among all. */
+/* Has shares, a row beside it among all, and a step to compare. */
 static bool holds(const json_t *row, const void *all)
 {
-    return ls_row_has_shares(row) && ls_row_beside(row, all);
+    const json_t *whole = ls_row_has_shares(row) ? ls_row_beside(row, all) : NULL;
+    return whole && ls_row_saving(row, whole).step.value > 0;
 }
 
 /* "zero stage 3", "hybrid stage 3, 2 groups" */

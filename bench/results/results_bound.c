@@ -346,7 +346,9 @@ char *ls_results_bound(const json_t *row)
         ls_seen_close(&s);
         return NULL;
     }
-    const rule *best = find_best(&s, causes, sizeof causes / sizeof *causes, &most);
+    const rule *best = NULL; /* of no step: where its time went is not known */
+    if (s.step > 0)
+        best = find_best(&s, causes, sizeof causes / sizeof *causes, &most);
     const rule *part = NULL;
     if (most < worth * s.step)
         part = find_best(&s, parts, sizeof parts / sizeof *parts, &most);

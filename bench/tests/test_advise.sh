@@ -49,6 +49,12 @@ rows "that line is quoted; a reason that all options share is said once, without
     "\" --label 'it'\\\\''s a'\" in r['check'] and
     [x['case']['options'] for x in r['refused'] if x['case']['strategy'] == 'pipeline'] == ['']"
 
+# No data set has samples of this model.
+# shellcheck disable=SC2086
+lockstep_ok advise --model gpt:1-2-4-3-9 --batch 5 --devices 2 --durations flops=1e9 $link --results none --format json
+line=$(python3 -c 'import json; print(json.load(open("out"))["check"])')
+eval "lockstep_ok ${line#lockstep} --results none --steps 2"
+
 # The advice on a slow network, and the same cases predicted on both sides of where the order changes.
 cat >wide.yaml <<'YAML'
 batch: 8

@@ -75,6 +75,9 @@ large="--model mlp:784-4096-10"
     cause "the harness" "are no operation's" "--capture yes" "" --model poly --data synthetic --steps 500 --capture no
     cause "memory bandwidth" "MiB of parameters" "--batch 32" "" --model mlp:784-2048-2048-10 --batch 4 --optimizer sgd
 }
+lockstep_ok run --data synthetic:2000 --steps 4 --strategy towers --devices 2 --link latency=50us --waterfall no --results rows.db
+lockstep_ok results show last --results rows.db
+expect "no cause where it is not known where time went" eval '! grep -q "^Bound by" out'
 echo "$named of $planted are named"
 expect "all, or one less" [ "$named" -ge $((planted - 1)) ]
 expect "causes were planted" [ "$planted" -ge 15 ]

@@ -102,6 +102,8 @@ def write(path, change):
 mask = {"transformer.h.0.attn.bias": ("BOOL", [1, 3], b"\1\0\1"), "h.0.attn.masked_bias": ("F16", [], b"\0\0")}
 prefixed = lambda t: {"transformer." + n: v for n, v in t.items()}
 write("published.st", lambda t: mask | prefixed(t) | {"lm_head.weight": t["wte.weight"]})
+write("within.st", lambda t: prefixed(t | {"lm_head.weight": t["wte.weight"]}))
+write("heads.st", lambda t: t | {n + "lm_head.weight": t["wte.weight"] for n in ("", "transformer.")})
 write("untied.st", lambda t: t | {"lm_head.weight": ("F32", [5, 4], bytes(80))})
 write("twice.st", lambda t: t | {"transformer.wpe.weight": t["wpe.weight"]})
 write("turned.st", lambda t: t | {"h.0.attn.c_attn.weight": ("F32", [12, 4], t["h.0.attn.c_attn.weight"][2])})
@@ -109,8 +111,11 @@ write("longer.st", lambda t: t | {"wpe.weight": ("F32", [4, 4], bytes(64))})
 write("deeper.st", lambda t: t | {n.replace("h.0.", "h.1."): v for n, v in t.items()})
 write("missing.st", lambda t: {n: v for n, v in t.items() if n != "ln_f.bias"})
 END
-lockstep_ok run $tiny --data file:good.st $quick --steps 0 --load published.st --save again.safetensors
-expect "a published file is the same model" cmp plain.safetensors again.safetensors
+for file in published within; do
+    lockstep_ok run $tiny --data file:good.st $quick --steps 0 --load $file.st --save again.safetensors
+    expect "a published file is the same model" cmp plain.safetensors again.safetensors
+done
+refused 3 'heads.st: lm_head.weight.*with the prefix' $tiny --data file:good.st --load heads.st
 refused 3 'untied.st.*lm_head.weight' $tiny --data file:good.st --load untied.st
 refused 3 'twice.st: wpe.weight.*with the prefix' $tiny --data file:good.st --load twice.st
 refused 3 'turned.st: h.0.attn.c_attn.weight.*\[12,4\].*\[4,12\]' $tiny --data file:good.st --load turned.st

@@ -118,6 +118,9 @@ elif kind == "shares": # an older row of mirrored, one of other buckets, one on 
     for each, held in zip(rows, (9000, 1000, 9000, 1000, 800, 600)):
         each["memory"] = {"devices": [{"device": "cpu:0", "peak": held}, {"device": "cpu:1", "peak": held / 2}]}
         each["traffic"] = {"bytes_sent": 3 * held if held == 600 else 1200}
+    rows += [row(7, "mirrored", 2, 1.0, bucket_bytes=64), row(8, "mirrored", 8, 1.0, bucket_bytes=64), row(9, "zero", 8, 1.0, bucket_bytes=64, zero_stage=1)]
+    for each in rows[6:]: # of verify
+        del each["time"]
 elif kind == "layouts": # of 4 devices; two cases of the pipeline; and servers, of which one lets workers be late
     rows = [row(1, "mirrored", 4, 5.0, bucket_bytes=64), row(2, "zero", 4, 5.02, bucket_bytes=64, zero_stage=3, zero_reshard=True),
             row(3, "pipeline", 4, 7.0, pipeline_microbatches=4), row(4, "pipeline", 4, 6.0, pipeline_microbatches=8),

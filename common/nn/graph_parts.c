@@ -152,6 +152,7 @@ static ls_status append_border(builder *b, int n, int user)
                           .options = {.input = -1},
                           .shares = -1,
                           .shape = from->shape,
+                          .slice = from->slice,
                           .border_gradient = gradient};
     LS_TRY(ls_grow("parts", &b->out->borders, b->out->border_count, sizeof(ls_border)));
     b->out->borders[b->out->border_count++] =

@@ -162,7 +162,7 @@ static bool is_tied_head(const ls_tensor_file *file, const ls_tensor *tensor)
     for (size_t i = 0; i < ls_tensors_count(file) && !tie; i++)
         if (strcmp(short_name(ls_tensors_at(file, i)->name), tied) == 0)
             tie = ls_tensors_at(file, i);
-    return strcmp(tensor->name, head) == 0 && tie && tie->count == tensor->count &&
+    return strcmp(short_name(tensor->name), head) == 0 && tie && tie->count == tensor->count &&
            tie->rank == tensor->rank && memcmp(tie->shape, tensor->shape, sizeof tie->shape) == 0 &&
            memcmp(tie->data, tensor->data, tie->count * sizeof(float)) == 0;
 }
@@ -172,6 +172,8 @@ static bool is_tied_head(const ls_tensor_file *file, const ls_tensor *tensor)
 static ls_status load_all(const ls_variables *variables, const ls_tensor_file *file,
                           const char *path, float *values)
 {
+    if (variables->of_gpt2)
+        LS_TRY(find_gpt2(file, path, head, &(const ls_tensor *){NULL}));
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
         const ls_tensor *tensor = ls_tensors_find(file, v->name);

@@ -235,6 +235,18 @@ typedef struct norm_of {
     int member;
 } norm_of;
 
+/* Whether a member has found the norm of the latest step, if it finds any: of its own gradient, it
+ * needs samples, which an epoch's last batch may have too few of. */
+static bool has_norm(const ls_step_run *me, int member)
+{
+    const ls_job *job = me->plan.job;
+    const bool tail = ls_job_is_tail(job, me->counts.at - 1);
+    if (!me->plan.strategy->updates_alone && !ls_ps_by_arrival(&job->ps))
+        return true;
+    return ls_slice_count_sums(job, ls_replicated_batch(job, tail ? LS_TAIL : LS_FULL),
+                               me->plan.members[member].replica, me->plan.replicas) > 0;
+}
+
 /* Of the first member, over all processes, that has one. */
 static ls_status norm(const ls_run *run, double *out)
 {
@@ -246,7 +258,7 @@ static ls_status norm(const ls_run *run, double *out)
     for (int m = me->plan.total; m-- > 0 && !status;) {
         const ls_replica *r = me->resources.members[m].replica;
         ls_clip clip;
-        if (!r || !r->clip)
+        if (!r || !r->clip || !has_norm(me, m))
             continue;
         status = ls_queue_read(r->queue, &clip, r->clip, sizeof clip);
         mine = (norm_of){clip.norm, m};

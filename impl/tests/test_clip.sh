@@ -49,6 +49,12 @@ rows "zero is not mirrored" "rows[0]['train']['gradient_norm'] == rows[1]['train
     and rows[0]['equivalence']['digest'] == rows[1]['equivalence']['digest']"
 rows "traffic of the norm" "all(x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] for x in rows)
     and rows[1]['traffic']['bytes_sent'] - rows[0]['traffic']['bytes_sent'] == 2 * 8 * (1 + 1 + 2 * 12 + 2)"
+# Of replicas with a norm each, it is that of the first with samples in the last step, whose one sample the last replica
+# has; nothing has moved.
+lockstep_ok run --model gpt:2-2-8-8-40 --data synthetic:7 --batch 6 $few --gate-steps 0 --epochs 1 --optimizer sgd --lr 1e-30 --clip 1 \
+    --devices 3 --cpu-devices 3 --strategy independent,local-sgd,gossip,ps --ps-mode sync,async --baseline
+rows "the norm of an epoch's last sample" "len(rows) == 6 and all(
+    abs(x['train']['gradient_norm'] / r['train']['gradient_norm'] - 1) < 2e-5 for x in rows)"
 lockstep run $gpt --clip 0
 expect "--clip 0" one_line "option: --clip: '0' is not valid"
 lockstep run $gpt --clip 1 --strategy ps --ranks 4 --ps-backup-workers 1

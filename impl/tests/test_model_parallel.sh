@@ -26,6 +26,8 @@ verify 8 --devices 2,3 --batch 7 --model mlp:784-16-12-10 --data synthetic:230 -
 # Odd sizes: the offsets of a part's variables differ from the whole model's.
 verify 24 --devices 2,3 --batch 61,7 --model mlp:785-33-17-11,mlp:3-5-7-11,mlp:1-1-2 --data synthetic:230 --reduce exact,fast --steps 3
 verify 4 --devices 1,2 --model poly --reduce exact,fast --steps 5
+# The slices of a loss know whose logits they are, also where these come from another device.
+verify 3 --devices 2,4,8 --model gpt:1-2-6-3-257 --data synthetic:30 --batch 5 --steps 3 --reduce exact --micro-splits 2
 for plan in dense0=cpu:0,dense1=cpu:1,dense2=cpu:2 dense0=cpu:2,dense1=cpu:0,dense2=cpu:1 \
   dense0=cpu:0,relu0=cpu:1,dense1=cpu:0,dense2=cpu:2 dense0=cpu:1,relu1=cpu:0,softmax_cross_entropy0=cpu:2; do
   verify 2 --devices cpu:0+cpu:1+cpu:2 --cpu-devices 3 --model mlp:784-16-12-10 --data synthetic:230 --batch 60 \

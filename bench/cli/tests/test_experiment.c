@@ -288,7 +288,7 @@ static void test_repeat_and_budget(void **state)
     assert_refused("budget: 1min\nepochs: 2\n",
                    "p.yaml:1:9: budget: chooses the number of timed steps");
     assert_refused("repeat: 2\nrepeat: 3\n", "p.yaml:2:1: repeat: given twice");
-    assert_refused("save: f\nrepeat: 2\n", "save: 1 cases cannot be saved");
+    assert_refused("save: f\nrepeat: 2\n", "save: several cases cannot be saved");
 }
 
 static void test_refused_parts(void **state)

@@ -45,8 +45,8 @@ typedef struct ls_durations {
 double ls_duration_of(const ls_durations *durations, const ls_op *op);
 
 /** "noisy: ..": that other programs had the cores while durations were measured, and what helps;
- * false: hardly. */
-bool ls_durations_words(const ls_durations *durations, char *words, size_t size);
+ * false: hardly, or nothing that was timed is used, where no step `sends` a message. */
+bool ls_durations_words(const ls_durations *durations, bool sends, char *words, size_t size);
 
 /** Half the width of the 95% interval of the medians, over them; 0: not known. */
 double ls_durations_error(const ls_durations *durations);

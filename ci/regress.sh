@@ -34,6 +34,10 @@ out=${2:-build/regress}
 configure='cmake --preset release $([ -f build/CMakeCache.txt ] || echo -DLOCKSTEP_TESTS=OFF)' # keeps a cache's choice
 build=${LOCKSTEP_BUILD:-$configure && cmake --build --preset release --target lockstep}
 read -ra options <<<"${LOCKSTEP_REGRESS:---plan bench/plans/ci.yaml --threshold 5%}"
+if [[ " ${options[*]} " == *" --instructions "* ]] && ! command -v valgrind >/dev/null; then
+  echo "ci/regress.sh: --instructions: valgrind, which counts them, is not here" >&2
+  exit 3
+fi
 mkdir -p "$out"
 rm -f "$out"/report.{md,junit,github} # report.json counts for --fail-on undecided
 folder=$(mktemp -d)

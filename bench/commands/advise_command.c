@@ -182,7 +182,7 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
     if (a->advice.count && !profile)
         LS_TRY(write_run_line(request, &a->predictor, a->advice.ranking, &a->line));
     char noise[160] = "";
-    ls_durations_words(&a->predictor.durations, noise, sizeof noise);
+    ls_durations_words(&a->predictor.durations, true, noise, sizeof noise);
     if (strcmp(request->format, "table") == 0) {
         ls_advice_print(request, &a->advice, guess, noise, a->line,
                         ls_machine_describe(a->workplace.machine)->cores_allowed, ls_output());

@@ -323,7 +323,7 @@ static ls_status calibrate(prediction *p)
     ls_log_line(&p->request->log, LS_LOG_NORMAL, "durations of %zu operations: %s",
                 p->predictor.durations.count, p->request->out);
     char words[160];
-    if (ls_durations_words(&p->predictor.durations, words, sizeof words))
+    if (ls_durations_words(&p->predictor.durations, true, words, sizeof words))
         ls_log_line(&p->request->log, LS_LOG_NORMAL, "%s", words);
     return LS_OK;
 }

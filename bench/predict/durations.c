@@ -107,10 +107,10 @@ ls_status ls_durations_check(const ls_durations *d, const ls_step_run *run)
     return LS_OK;
 }
 
-bool ls_durations_words(const ls_durations *d, char *words, size_t size)
+bool ls_durations_words(const ls_durations *d, bool sends, char *words, size_t size)
 {
     static const double most = 0.05;
-    if (d->late <= most)
+    if (!sends || d->late <= most)
         return false;
     snprintf(words, size,
              "noisy: other programs kept %.0f%% of the timed messages from a core; predict when "

@@ -45,8 +45,8 @@ typedef struct ls_durations {
 double ls_duration_of(const ls_durations *durations, const ls_op *op);
 
 /** "noisy: ..": that other programs had the cores while durations were measured, and what helps;
- * false: hardly. */
-bool ls_durations_words(const ls_durations *durations, char *words, size_t size);
+ * false: hardly, or nothing that was timed is used, where no step `sends` a message. */
+bool ls_durations_words(const ls_durations *durations, bool sends, char *words, size_t size);
 
 /** Half the width of the 95% interval of the medians, over them; 0: not known. */
 double ls_durations_error(const ls_durations *durations);
@@ -74,6 +74,10 @@ ls_duration *ls_durations_find(const ls_durations *durations, const char *name, 
 /** Appends one, which must be new. */
 ls_status ls_durations_add(ls_durations *durations, const char *name, double flops, double bytes,
                            double ns);
+
+/** Of timed exchanges: the lower quartile, and the share of those that took more than twice as
+ * long. Sorts `times`. */
+void ls_durations_take_exchanges(double *times, size_t count, double *ns, double *late);
 
 /** Whether the operation has a duration: it is neither an exchange nor a delay on purpose. */
 bool ls_duration_is_timed(const ls_op *op);

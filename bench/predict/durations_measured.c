@@ -282,8 +282,17 @@ static ls_status open_pair(const ls_machine *machine, pair *p)
     return LS_OK;
 }
 
-/* The lower quartile of exchanges: other programs, which a woken thread waits for, only lengthen
- * them. Without the first one, whose ends do not begin together. */
+/* Other programs, which a woken thread waits for, only lengthen an exchange. */
+void ls_durations_take_exchanges(double *times, size_t count, double *ns, double *late)
+{
+    ls_statistics_sort(times, count);
+    *ns = count ? ls_statistics_quantile(times, count, 0.25) : (double)only_delays.latency_ns;
+    *late = 0;
+    for (size_t i = 0; i < count; i++)
+        *late += times[i] > INTERRUPTED * *ns ? 1.0 / (double)count : 0;
+}
+
+/* Without the first one, whose ends do not begin together. */
 static ls_status exchange_all(const pair *p, double *ns, double *late)
 {
     ls_stretch stretches[2 * EXCHANGES];
@@ -301,11 +310,7 @@ static ls_status exchange_all(const pair *p, double *ns, double *late)
     for (size_t i = 1; i < log.count; i++)
         if (stretches[i].kind == LS_STRETCH_OP)
             times[count++] = (double)(stretches[i].end_ns - stretches[i].begin_ns);
-    ls_statistics_sort(times, count);
-    *ns = count ? ls_statistics_quantile(times, count, 0.25) : (double)only_delays.latency_ns;
-    *late = 0;
-    for (size_t i = 0; i < count; i++)
-        *late += times[i] > INTERRUPTED * *ns ? 1.0 / (double)count : 0;
+    ls_durations_take_exchanges(times, count, ns, late);
     return status;
 }
 

@@ -141,10 +141,10 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
 }
 
 /* The word and the note as of `run`. */
-static void note_noise(json_t *result, const ls_durations *durations)
+static void note_noise(json_t *result, const ls_durations *durations, bool sends)
 {
     char text[160];
-    if (!ls_durations_words(durations, text, sizeof text))
+    if (!ls_durations_words(durations, sends, text, sizeof text))
         return;
     json_array_append_new(json_object_get(result, "warnings"), json_string("noisy"));
     json_object_set_new(result, "notes", json_pack("[s]", text));
@@ -162,7 +162,7 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
     json_object_set_new(result, "warnings", json_pack("[s]", "predicted"));
     if (is_guess(predictor, plan))
         json_array_append_new(json_object_get(result, "warnings"), json_string("guessed"));
-    note_noise(result, ls_predictor_durations(predictor, plan));
+    note_noise(result, ls_predictor_durations(predictor, plan), p->sent.messages_sent > 0);
     ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
     if (!error && p->step_ms)
         put_pipeline(row, plan, p);

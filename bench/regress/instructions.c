@@ -15,6 +15,22 @@ static const uint64_t count_most_ns = 120000000000; /* for each of four runs */
 
 enum { FEW_STEPS = 2, MANY_STEPS = 22 };
 
+ls_status ls_regress_can_count(void)
+{
+    static char name[] = "valgrind", version[] = "--version";
+    char *const command[] = {name, version, NULL};
+    ls_child child;
+    ls_status status = ls_child_run(command, NULL, false, count_most_ns, &child);
+    if (!status)
+        ls_child_free(&child);
+    if (!status || ls_status_code(status) == LS_CODE_INTERRUPTED)
+        return status;
+    ls_status_free(status);
+    return ls_fail(LS_CODE_MISSING, "option", "--instructions",
+                   "valgrind, which counts them, cannot be started; install it (Debian's package "
+                   "is valgrind), or leave the option out");
+}
+
 static ls_status count_once(const ls_regress_task *task, int side, int steps, double *out,
                             char *why, size_t size)
 {

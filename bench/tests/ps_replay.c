@@ -2,21 +2,19 @@
 /*
  * The judge of servers that serve requests in order of arrival: a sequential replay of what a run's
  * servers recorded with --ps-record, on one device, by the host alone. It must reproduce the bits
- * of the run's parameters, which --save wrote. So the run depends on nothing but the order of
- * service, which the file holds completely. Lead and staleness in the run's row are recomputed,
- * too.
+ * of the run's parameters, which --save wrote. So the run depends on nothing but this order. Lead,
+ * staleness and, with backup workers, first and last loss in the run's row are recomputed, too.
  *     ps_replay run OPTIONS <ROW     the run's options; `--ranks N` if it had N processes
  *     pull w s     worker w's copy of shard s = the current shard
  *     push w s     (worker w has pulled every shard) the gradient of the slice of w's batch in this
  *                  step, computed from its copy, is applied to shard s
- * A line is delayed until its worker has reached that step; this merges the servers' orders. With
- * backup workers, each worker reads all shards before update k, which applies the gradients of
- * batch k that arrived first; the other lines say who was too late. Messages that are late, early,
- * duplicated or torn may change a run, but not this replay. Status 0: same bits and distances; 1:
- * different, or no run can have served so; 3: undecided. No tolerance.
+ * A line waits until its worker has reached that step. With backup workers, each reads all shards
+ * before update k, which applies the gradients of batch k that arrived first. Status 0: same bits
+ * and distances; 1: different, or no run can have served so; 3: undecided. No tolerance.
  */
 #include "bench/case/workplace.h"
 #include "bench/cli/options.h"
+#include "common/base/grow.h"
 #include "impl/ps/ps_serve.h"
 #include "impl/replicas.h"
 
@@ -33,6 +31,7 @@ typedef struct copy {
     uint64_t step;
     int pulled, pushed; /* shards pulled and pushed in this step */
     bool computed;
+    double loss, decay; /* its part of the step's, and weight decay's, once computed */
 } copy;
 
 /* A server's state about a worker. */
@@ -62,6 +61,7 @@ typedef struct replay {
     float *shard;                  /* [P] result before it is applied */
     int active;                    /* servers with at least one variable */
     ls_ps_histogram lead, staleness;
+    double losses[2]; /* of the first and the last step, with backup workers */
 } replay;
 
 static ls_status not_so(const char *why)
@@ -71,17 +71,10 @@ static ls_status not_so(const char *why)
 
 /* ---- Opening and closing --------------------------------------------------------------------- */
 
-static ls_status allocate(void *out, size_t count, size_t size)
-{
-    void *memory = calloc(count + 1, size);
-    memcpy(out, &memory, sizeof memory);
-    return memory ? LS_OK : ls_fail_memory("replay", count * size);
-}
-
 static ls_status open_slices(replay *me, int batch_kind)
 {
     const int workers = me->layout.workers;
-    LS_TRY(allocate(&me->slices[batch_kind], (size_t)workers, sizeof(ls_slice *)));
+    LS_TRY(ls_allocate("replay", &me->slices[batch_kind], (size_t)workers, sizeof(ls_slice *)));
     /* Slices differ by at most one row, and no slice is larger than the last. */
     for (int w = workers; w-- > 0 && ls_replicated_batch(&me->job, batch_kind);) {
         const ls_slice_options options = {.replica = me->replica,
@@ -97,12 +90,12 @@ static ls_status open_slices(replay *me, int batch_kind)
 static ls_status open_shards(replay *me)
 {
     const size_t servers = (size_t)me->layout.servers, workers = (size_t)me->layout.workers;
-    LS_TRY(allocate(&me->shards, servers, sizeof *me->shards));
-    LS_TRY(allocate(&me->apply, servers, sizeof *me->apply));
-    LS_TRY(allocate(&me->logs, servers, sizeof *me->logs));
-    LS_TRY(allocate(&me->next, servers, sizeof *me->next));
-    LS_TRY(allocate(&me->versions, servers, sizeof *me->versions));
-    LS_TRY(allocate(&me->clocks, servers * workers, sizeof *me->clocks));
+    LS_TRY(ls_allocate("replay", &me->shards, servers, sizeof *me->shards));
+    LS_TRY(ls_allocate("replay", &me->apply, servers, sizeof *me->apply));
+    LS_TRY(ls_allocate("replay", &me->logs, servers, sizeof *me->logs));
+    LS_TRY(ls_allocate("replay", &me->next, servers, sizeof *me->next));
+    LS_TRY(ls_allocate("replay", &me->versions, servers, sizeof *me->versions));
+    LS_TRY(ls_allocate("replay", &me->clocks, servers * workers, sizeof *me->clocks));
     for (size_t s = 0; s < servers; s++) {
         ls_ps_shard *shard = &me->shards[s];
         LS_TRY(ls_ps_log_open(2 * me->steps * workers, &me->logs[s]));
@@ -123,16 +116,16 @@ static ls_status open_workers(replay *me)
                                           .rows = me->job.batch,
                                           .sums = 1,
                                           .no_optimizer = true,
-                                          .decay_loss = LS_DECAY_ELSEWHERE};
+                                          .decay_loss = LS_DECAY_HERE};
     LS_TRY(ls_replica_open(&workplace, &me->replica));
     LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_TO_ADD, &me->clip));
     LS_TRY(open_slices(me, LS_FULL));
     LS_TRY(open_slices(me, LS_TAIL));
-    LS_TRY(allocate(&me->shard, elements, sizeof *me->shard));
-    LS_TRY(allocate(&me->copies, (size_t)me->layout.workers, sizeof *me->copies));
+    LS_TRY(ls_allocate("replay", &me->shard, elements, sizeof *me->shard));
+    LS_TRY(ls_allocate("replay", &me->copies, (size_t)me->layout.workers, sizeof *me->copies));
     for (int w = 0; w < me->layout.workers; w++) {
-        LS_TRY(allocate(&me->copies[w].parameters, elements, sizeof *me->shard));
-        LS_TRY(allocate(&me->copies[w].gradient, elements, sizeof *me->shard));
+        LS_TRY(ls_allocate("replay", &me->copies[w].parameters, elements, sizeof *me->shard));
+        LS_TRY(ls_allocate("replay", &me->copies[w].gradient, elements, sizeof *me->shard));
     }
     return LS_OK;
 }
@@ -149,7 +142,7 @@ static ls_status open_replay(replay *me)
                        "reads the files of --ps-record and --save, of servers that serve whoever "
                        "comes first");
     LS_TRY(ls_device_open(me->workplace.machine, &me->plan.devices[0], &memory, &me->device));
-    LS_TRY(allocate(&me->devices, me->plan.device_count, sizeof *me->devices));
+    LS_TRY(ls_allocate("replay", &me->devices, me->plan.device_count, sizeof *me->devices));
     for (size_t i = 0; i < me->plan.device_count; i++)
         me->devices[i] = me->device;
     me->job.devices = me->devices;
@@ -258,9 +251,12 @@ static ls_status compute(replay *me, int worker)
     const size_t bytes = r->elements * sizeof(float);
     LS_TRY(ls_queue_write(r->queue, r->state, &state, sizeof state));
     LS_TRY(ls_queue_write(r->queue, r->parameters, c->parameters, bytes));
+    LS_TRY(ls_op_list_enqueue(&r->decay_loss, r->queue));
     LS_TRY(ls_slice_enqueue(me->slices[batch_kind][worker]));
     LS_TRY(ls_op_list_enqueue(&me->clip, r->queue));
     c->computed = true;
+    LS_TRY(ls_queue_read(r->queue, &c->loss, r->loss, sizeof c->loss));
+    LS_TRY(!r->decay ? LS_OK : ls_queue_read(r->queue, &c->decay, r->decay, sizeof c->decay));
     LS_TRY(ls_queue_read(r->queue, c->gradient, r->gradients, bytes));
     return scale(me, c->gradient);
 }
@@ -364,10 +360,10 @@ static ls_status take_update(replay *me, int server, int64_t batch)
         if (me->next[server] == log->count)
             return not_so("steps are not whole");
         const ls_ps_event *event = &log->events[me->next[server]];
+        const int64_t w = event->worker, rows = ls_slice_share(batch, w, workers);
+        me->copies[w].pulled += event->kind == LS_PS_PULL;
         if (event->kind != LS_PS_PUSH)
             continue;
-        const int64_t w = event->worker, begin = ls_slice_begin(batch, w, workers);
-        const int64_t rows = ls_slice_begin(batch, w + 1, workers) - begin;
         if (!rows || me->copies[w].pushed++)
             return not_so("of no samples, or twice in one sum");
         LS_TRY(take_gradient(me, server, (int)w, taken++ > 0));
@@ -387,6 +383,7 @@ static ls_status begin_step(replay *me, uint64_t step)
     for (int w = 0; w < me->layout.workers; w++) {
         copy *c = &me->copies[w];
         c->step = step;
+        c->pulled = 0;
         c->computed = false;
         for (int s = 0; s < me->layout.servers; s++)
             LS_TRY(ls_replica_gather(me->shards[s].replica, LS_VALUES, c->parameters));
@@ -394,15 +391,35 @@ static ls_status begin_step(replay *me, uint64_t step)
     return LS_OK;
 }
 
+/* Of the workers that had every shard before its update, scaled to the whole batch. */
+static ls_status take_loss(replay *me, bool first, int64_t batch)
+{
+    const int workers = me->layout.workers;
+    double sum = 0, samples = 0, decay = 0;
+    for (int w = 0; w < workers; w++) {
+        const copy *c = &me->copies[w];
+        const int64_t rows = c->pulled < me->active ? 0 : ls_slice_share(batch, w, workers);
+        LS_TRY(!rows || c->computed ? LS_OK : compute(me, w));
+        samples += (double)rows;
+        sum += rows ? c->loss : 0;
+        decay = rows ? c->decay : decay;
+    }
+    me->losses[1] = sum * (double)batch / samples + decay;
+    me->losses[0] = first ? me->losses[1] : me->losses[0];
+    return LS_OK;
+}
+
 /* Replays all updates; gradients after the last one were never applied. */
 static ls_status take_updates(replay *me)
 {
     for (uint64_t step = 0; step < me->steps; step++) {
-        const int batch_kind = ls_job_is_tail(&me->job, step) ? LS_TAIL : LS_FULL;
+        const int64_t batch =
+            ls_replicated_batch(&me->job, ls_job_is_tail(&me->job, step) ? LS_TAIL : LS_FULL);
         LS_TRY(begin_step(me, step));
         for (int s = 0; s < me->layout.servers; s++)
             if (me->layout.elements[s])
-                LS_TRY(take_update(me, s, ls_replicated_batch(&me->job, batch_kind)));
+                LS_TRY(take_update(me, s, batch));
+        LS_TRY(take_loss(me, !step, batch));
     }
     for (int s = 0; s < me->layout.servers; s++)
         for (; me->next[s] < me->logs[s].count; me->next[s]++)
@@ -441,8 +458,13 @@ static ls_status compare_row(const replay *me)
 {
     json_t *row = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, NULL);
     ls_status status = compare_histogram(row, "lead", &me->lead);
-    if (!status)
-        status = compare_histogram(row, "staleness", &me->staleness);
+    status = status ? status : compare_histogram(row, "staleness", &me->staleness);
+    for (int i = 0; i < 2 && me->job.ps.backups && !status; i++) {
+        const char *name = i ? "loss_last" : "loss_first";
+        const json_t *its = json_object_get(json_object_get(row, "train"), name);
+        if (json_number_value(its) != me->losses[i])
+            status = ls_fail(LS_CODE_CHECK, "replay", name, "in sequence %.17g", me->losses[i]);
+    }
     json_decref(row);
     return status;
 }

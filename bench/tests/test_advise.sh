@@ -147,6 +147,25 @@ lockstep_ok advise ${small/devices 4/devices 32} $link --results none --format j
 rows "of many devices the first six are played, others estimated" "all(x['played'] for x in r['ranking'][:6]) and
     not all(x['played'] for x in r['ranking'])"
 
+# The others are estimated by these: as predict says, in an interval as wide as theirs at least.
+wide="${small/devices 4/devices 32} --strategy mirrored,zero"
+wide=${wide/--durations flops=1e9/}
+# shellcheck disable=SC2086
+lockstep_ok predict --calibrate --out here.json $wide --zero-stage 1,2,3 $link --results none --quiet
+python3 -c 'import json
+durations = json.load(open("here.json"))
+json.dump(durations | {"spread": [0.8, 0.9, 1, 1.1, 1.4]}, open("here.json", "w"))'
+# shellcheck disable=SC2086
+lockstep_ok predict ${wide/mirrored,zero/mirrored} --allreduce hierarchical $link --durations here.json --results none --format jsonl
+keep slowest
+# shellcheck disable=SC2086
+lockstep_ok advise $wide $link --durations here.json --results none --format jsonl
+rows "an estimate has the widest interval of what was played, and predict's figure in it" "(lambda estimated, half:
+    [x['case']['allreduce'] for x in estimated] == ['hierarchical'] and
+    half(estimated[0]) >= max(half(x) for x in r['ranking'] if x['played']) > 0.01 and
+    estimated[0]['ci95'][0] < old('slowest')[0]['time']['samples_per_s'] < estimated[0]['ci95'][1])(
+    [x for x in r['ranking'] if not x['played']], lambda x: (x['ci95'][1] - x['ci95'][0]) / 2 / x['samples_per_s'])"
+
 refused() { # WORD ARGUMENTS...
     local word=$1
     shift

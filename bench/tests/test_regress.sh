@@ -382,6 +382,14 @@ assert [x["slower"] for x in json.load(open("out"))] == [2] * 6'
 rm later-gate.count
 lockstep regress --calibrate 1 ./base ./later-gate --format json --results none --quiet --max-time 20s
 expect "what fails its gate later on is not counted: status 3" [ "$code" -eq 3 ]
+# Without valgrind, before anything runs.
+printf '#!/bin/bash\n: >ran\n' >runs
+chmod +x runs
+code=0
+env PATH="$work/none" "$LOCKSTEP" regress "$work/runs" "$work/runs" --instructions --results none >out 2>err || code=$?
+expect "instructions cannot be counted: status 3" [ "$code" -eq 3 ]
+expect "in one line" one_line 'option: --instructions: valgrind'
+expect "and nothing has run" [ ! -e ran ]
 lockstep_ok regress --help
 expect "the help has its options" [ "$(grep -cE '^  --(threshold|max-time|fail-on|calibrate|bisect) ' out)" -eq 5 ]
 

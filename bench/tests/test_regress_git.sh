@@ -148,6 +148,13 @@ script --ci ""
 expect "with --ci an empty base is none" [ "$code" -eq 0 ]
 script --ci 0000000000000000000000000000000000000000
 expect "with --ci the first push has no base" [ "$code" -eq 0 ]
+mkdir bare
+for tool in bash dirname git mkdir; do ln -s "$(command -v $tool)" bare/; done
+rm -f build/lockstep
+PATH=$PWD/bare LOCKSTEP_REGRESS=--instructions script "$first"
+expect "without valgrind no instructions: status 3" [ "$code" -eq 3 ]
+expect "which is said before anything is built" eval 'grep -q "instructions: valgrind" "$work/err" && [ ! -e build/lockstep ]'
+rm -r bare
 expect "no work trees are left" [ "$(git worktree list | wc -l)" -eq 1 ]
 
 # ---- ci/renew-baseline.sh ---------------------------------------------------------------------

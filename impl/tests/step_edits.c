@@ -61,45 +61,114 @@ static size_t partner(const ls_step_program *s, size_t t, bool lane)
     return other < s->task_count ? other : t;
 }
 
-/* Of one end, with different peers: they do not wait for each other, and in steps that the check
- * accepts each has a buffer of its own. */
-static bool are_apart(const ls_task *x, const ls_task *y)
+static const ls_replica *replica_of(const ls_step_run *run, const ls_task *task)
 {
+    return run->resources.members[run->plan.lanes.items[task->lane].member].replica;
+}
+
+static bool meets(const ls_access *a, const void *memory, size_t bytes)
+{
+    return (const char *)a->memory < (const char *)memory + bytes &&
+           (const char *)memory < (const char *)a->memory + a->bytes;
+}
+
+/* ---- Swaps that change nothing, though memory orders the tasks ------------------------------- */
+
+/* Messages of one end with different peers: they do not wait for each other, and in steps that the
+ * check accepts each has a buffer of its own. */
+static bool are_apart(const ls_step_run *run, const ls_task *x, const ls_task *y,
+                      const ls_access *a)
+{
+    const int member = run->plan.lanes.items[x->lane].member;
     return x->end.peer >= 0 && y->end.peer >= 0 && x->end.peer != y->end.peer &&
-           !x->end.announces && !y->end.announces;
+           !x->end.announces && !y->end.announces &&
+           a->memory == run->resources.ends[x->end.channel].of[member].comm;
 }
 
 /* An announced gradient is sent once it is there, so the edit only delays it. */
 static bool is_promised(const ls_step_run *run, const ls_task *task, const ls_access *a)
 {
-    const ls_replica *r = run->resources.members[run->plan.lanes.items[task->lane].member].replica;
-    const char *begin = (const char *)r->gradients, *at = a->memory;
-    return task->end.announces && at >= begin && at < begin + r->elements * sizeof(float);
+    const ls_replica *r = replica_of(run, task);
+    return task->end.announces && meets(a, r->gradients, r->elements * sizeof(float));
 }
 
-/* The communicator's end that the task is. */
-static const ls_comm *end_of(const ls_step_run *run, const ls_task *task)
+/* A loss of a divided replica's place, of which another one's is the step's (records.c). */
+static bool is_loss_of_none(const ls_step_run *run, const ls_task *task, const ls_access *a)
 {
-    const int member = run->plan.lanes.items[task->lane].member;
-    return run->resources.ends[task->end.channel].of[member].comm;
+    const ls_step_plan *plan = &run->plan;
+    const ls_replica *r = replica_of(run, task);
+    return plan->parts.count && !plan->context &&
+           plan->members[plan->lanes.items[task->lane].member].place != plan->loss_place &&
+           (const double *)a->memory >= r->loss &&
+           (const char *)a->memory + a->bytes <= (const char *)(r->loss + LS_REPLICA_LOSSES);
 }
 
-/* `order`: messages of one end are ordered, and what is announced exists. */
+/* The node whose backward pass writes a part of its input's gradient; NULL: none. */
+static const ls_node *part_writer(const ls_step_run *run, const ls_task *task)
+{
+    const ls_node *nodes = replica_of(run, task)->graph->nodes;
+    return task->node >= 0 && strcmp(task->verb, "backward") == 0 &&
+                   nodes[task->node].layer->writes_part
+               ? &nodes[task->node]
+               : NULL;
+}
+
+/* Different parts of one gradient. */
+static bool write_parts(const ls_step_run *run, const ls_task *x, const ls_task *y)
+{
+    const ls_node *a = part_writer(run, x), *b = part_writer(run, y);
+    return a && b && a != b && a->inputs[0] == b->inputs[0];
+}
+
+/* A copy to where no task of a step reads: all that touch it are copies, too. */
+static bool is_copy_for_none(const ls_step_run *run, const ls_task *copy)
+{
+    for (int kind = 0; kind < LS_KINDS && copy->copy.to; kind++) {
+        const ls_step_program *p = &run->program[kind];
+        for (size_t t = 0; t < p->task_count; t++) {
+            const ls_task *task = &p->tasks[t];
+            for (size_t i = 0; i < task->accesses.count; i++) {
+                const ls_access *a = &p->accesses[task->accesses.first + i];
+                if (meets(a, copy->copy.to, copy->copy.bytes) &&
+                    !(a->writes && task->copy.to == copy->copy.to))
+                    return false;
+            }
+        }
+    }
+    return copy->copy.to;
+}
+
+/* Why it does not matter which of two tasks, x or y, is first to access `a`, of x; NULL: it does.
+ */
+static const char *spare(const ls_step_run *run, const ls_task *x, const ls_task *y,
+                         const ls_access *a)
+{
+    if (is_promised(run, x, a) || are_apart(run, x, y, a))
+        return "messages in another order, which all meet";
+    if (is_loss_of_none(run, x, a))
+        return "a loss that is not the step's";
+    if (write_parts(run, x, y))
+        return "each writes a part of its own";
+    return is_copy_for_none(run, x) || is_copy_for_none(run, y) ? "a copy that nothing reads"
+                                                                : NULL;
+}
+
+/* Whether the order of two tasks matters; *why: they are judged by that, too, and it is why not. */
 static bool touch(const ls_step_run *run, const ls_step_program *s, const ls_task *x,
-                  const ls_task *y, bool order)
+                  const ls_task *y, const char **why)
 {
     for (size_t i = 0; i < x->accesses.count; i++) {
         const ls_access *a = &s->accesses[x->accesses.first + i];
-        if (!order && (is_promised(run, x, a) || (are_apart(x, y) && a->memory == end_of(run, x))))
-            continue;
         for (size_t k = 0; k < y->accesses.count; k++) {
             const ls_access *b = &s->accesses[y->accesses.first + k];
-            if (!order && is_promised(run, y, b))
+            if ((!a->writes && !b->writes) || !meets(a, b->memory, b->bytes))
                 continue;
-            if ((a->writes || b->writes) &&
-                (const char *)a->memory < (const char *)b->memory + b->bytes &&
-                (const char *)b->memory < (const char *)a->memory + a->bytes)
+            const char *spared = why ? spare(run, x, y, a) : NULL;
+            if (why && !spared)
+                spared = spare(run, y, x, b);
+            if (!spared)
                 return true;
+            *why = spared;
         }
     }
     return false;
@@ -107,11 +176,11 @@ static bool touch(const ls_step_run *run, const ls_step_program *s, const ls_tas
 
 /* Whether they can be exchanged: neither conflicts with a task between them. */
 static bool can_swap(const ls_step_run *run, const ls_step_program *s, size_t t, size_t other,
-                     bool order)
+                     const char **why)
 {
     for (size_t i = t; i <= other; i++)
-        if ((i != t && touch(run, s, &s->tasks[t], &s->tasks[i], order)) ||
-            (i != other && touch(run, s, &s->tasks[i], &s->tasks[other], order)))
+        if ((i != t && touch(run, s, &s->tasks[t], &s->tasks[i], why)) ||
+            (i != other && touch(run, s, &s->tasks[i], &s->tasks[other], why)))
             return false;
     return true;
 }
@@ -144,6 +213,11 @@ static ls_status answer(const char *text)
     return ls_fail(LS_CODE_USAGE, "LOCKSTEP_EDIT", ls_hooks_edit(), "%s", text);
 }
 
+static ls_status answer_same(const char *why)
+{
+    return ls_fail(LS_CODE_USAGE, "LOCKSTEP_EDIT", ls_hooks_edit(), "is equivalent: %s", why);
+}
+
 static ls_status answer_none(const char *what, size_t there)
 {
     return ls_fail(LS_CODE_USAGE, "LOCKSTEP_EDIT", ls_hooks_edit(), "no such %s; there are %zu",
@@ -162,14 +236,17 @@ static ls_status edit_task(const ls_step_run *run, ls_step_program *s, size_t t,
 {
     const bool swaps = is(e, "swap") || is(e, "turn");
     const size_t other = swaps ? partner(s, t, is(e, "swap")) : t;
+    const char *why = NULL;
     if (swaps && other == t)
-        return answer("is equivalent: nothing follows");
+        return answer_same("nothing follows");
     if (swaps && is(e, "turn") && s->tasks[t].lane == s->tasks[other].lane)
-        return answer("is equivalent: to the swap on their lane");
-    if (swaps && can_swap(run, s, t, other, true))
-        return answer("is equivalent: neither touches what the other does");
-    if (swaps && e->asks && can_swap(run, s, t, other, false))
-        return answer("is equivalent: messages in another order, which all meet");
+        return answer_same("to the swap on their lane");
+    if (!swaps && !s->tasks[t].ops.count && !s->tasks[t].copy.to)
+        return answer_same("it does nothing");
+    if (swaps && can_swap(run, s, t, other, NULL))
+        return answer_same("neither touches what the other does");
+    if (swaps && e->asks && can_swap(run, s, t, other, &why))
+        return answer_same(why);
     if (e->asks)
         return answer("is another step");
     if (swaps)
@@ -365,7 +442,7 @@ static ls_status judge(const ls_step_run *run)
     ls_status raced = ls_steps_check(&run->base);
     const bool spared = !raced;
     ls_status_free(raced);
-    return answer(spared ? "is equivalent: a fence that no memory asks for" : "is another step");
+    return spared ? answer_same("a fence that no memory asks for") : answer("is another step");
 }
 
 static ls_status edit_waits(ls_step_run *run)
@@ -389,7 +466,7 @@ static ls_status edit_waits(ls_step_run *run)
     else if (task->begins)
         task->begins = false;
     else
-        return answer("is equivalent: it does not wait for the beginning");
+        return answer_same("it does not wait for the beginning");
     return e.asks ? judge(run) : LS_OK;
 }
 

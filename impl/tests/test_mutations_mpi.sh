@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Mutation test of the steps of two ranks, both edited in the same way (mutate.py). Tolerance: 2 of 100 edits may
+# Mutation test of the steps of two ranks, both edited in the same way (mutate.py). Tolerance: 1 of 1,000 edits may
 # survive. Uses a build with both hooks and MPI (preset tsan), with its own reports off.
 set -euo pipefail
 dir=$(mktemp -d)

@@ -43,9 +43,11 @@ found() {
   rm -r "$replays"
   mv "$dir/intact" "$replays"
 }
-run="--ranks 4 --ps-servers 2 --ps-mode async $small"
-replay --strategy ps $run
-files=(--strategy ps $run --results none --format jsonl --gate-steps 0 --ps-record "$replays/order" --save "$replays/parameters")
+recorded() { # recorded OPTIONS of the run whose files are edited
+  replay --strategy ps "$@"
+  files=(--strategy ps "$@" --results none --format jsonl --gate-steps 0 --ps-record "$replays/order" --save "$replays/parameters")
+}
+recorded --ranks 4 --ps-servers 2 --ps-mode async $small
 order=$replays/order
 swap() { # exchanges the first two lines of different workers, one of them with a gradient
   python3 - "$1" <<'PYTHON'
@@ -70,4 +72,7 @@ found "another format" sed -i '1s/1$/2/' "$order"
 found "a bit of the parameters" flip "$replays/parameters"
 found "other distances" sed -i 's/"staleness":{"max":[0-9]*,"histogram":\[[0-9]*/&1/' "$replays/row"
 found "other leads" sed -i 's/"lead":{"max":[0-9]*,"histogram":\[[0-9]*/&1/' "$replays/row"
+recorded --ranks 5 --ps-servers 2 --ps-backup-workers 1 $small
+found "a loss of other workers" sed -i 's/"loss_last":[0-9]*/&1/' "$replays/row"
+found "another first loss" sed -i 's/"loss_first":[0-9]*/&1/' "$replays/row"
 echo "records that are not the run's are found"

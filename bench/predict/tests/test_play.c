@@ -323,24 +323,40 @@ static void platforms(void **state)
     ls_status_free(status);
 }
 
-/* ---- Measured on a busy machine ---------------------------------------------------------------
- */
+/* ---- Measured on a busy machine ------------------------------------------------------------- */
 
 static void busy(void **state)
 {
     (void)state;
     const ls_durations quiet = {.late = 0.02}, late = {.late = 0.2};
     char words[160];
-    assert_false(ls_durations_words(&quiet, words, sizeof words));
-    assert_true(ls_durations_words(&late, words, sizeof words));
+    assert_false(ls_durations_words(&quiet, true, words, sizeof words));
+    assert_true(ls_durations_words(&late, true, words, sizeof words));
     assert_non_null(strstr(words, "20% of the timed messages"));
+    assert_false(ls_durations_words(&late, false, words, sizeof words));
+}
+
+/* A quarter of the exchanges is as fast as the first two; those of twice as long are not late. */
+static void exchanges(void **state)
+{
+    (void)state;
+    double ns, late, times[] = {200, 110, 900, 100, 120, 201, 400, 100, 130};
+    ls_durations_take_exchanges(times, sizeof times / sizeof *times, &ns, &late);
+    near(ns, 110);
+    near(late, 2.0 / 9);
+    double same[] = {100, 200, 100, 200, 100};
+    ls_durations_take_exchanges(same, 5, &ns, &late);
+    near(ns, 100);
+    assert_true(late == 0);
+    ls_durations_take_exchanges(same, 0, &ns, &late);
+    assert_true(ns > 0 && late == 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(incast),    cmocka_unit_test(factors),
-                                       cmocka_unit_test(circle),    cmocka_unit_test(expansions),
-                                       cmocka_unit_test(ring),      cmocka_unit_test(two_levels),
-                                       cmocka_unit_test(platforms), cmocka_unit_test(busy)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(incast),     cmocka_unit_test(factors), cmocka_unit_test(circle),
+        cmocka_unit_test(expansions), cmocka_unit_test(ring),    cmocka_unit_test(two_levels),
+        cmocka_unit_test(platforms),  cmocka_unit_test(busy),    cmocka_unit_test(exchanges)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

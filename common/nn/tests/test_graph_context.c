@@ -49,8 +49,9 @@ static void fill(ls_net *net, const ls_graph_blocks *blocks)
             }
 }
 
-/* Another place's passes write and read a border's gradient: no other node has its memory. */
-static void check_border(const site *s, int place, int node)
+/* Another place's passes write and read a border's gradient, and those of several deals write parts
+ * of their input's: no other node has its memory. */
+static void check_own(const site *s, int place, int node)
 {
     const ls_graph *graph = s->parts.parts[place].graph;
     const void *own = ls_net_node_gradient(s->net[place], node);
@@ -78,9 +79,13 @@ static void open_places(site *s, int places)
     }
     for (size_t i = 0; i < s->parts.border_count; i++) {
         const ls_border *b = &s->parts.borders[i];
-        check_border(s, b->from, s->parts.parts[b->from].local[b->node]);
-        check_border(s, b->to, s->parts.parts[b->to].local[b->node]);
+        check_own(s, b->from, s->parts.parts[b->from].local[b->node]);
+        check_own(s, b->to, s->parts.parts[b->to].local[b->node]);
     }
+    for (int j = 0; j < places; j++)
+        for (int n = 0; n < s->parts.parts[j].graph->count; n++)
+            if (s->parts.parts[j].graph->nodes[n].layer == &ls_layer_deal)
+                check_own(s, j, s->parts.parts[j].graph->nodes[n].inputs[0]);
 }
 
 static void close_places(site *s)

@@ -4,7 +4,8 @@
  * plays a step without times: a task runs once the tasks before it on its lane, and those that it
  * waits for, have run. An end of a message runs together with its other end, of the same size; an
  * end of an all-reduce together with all other ends. Nothing is buffered, so a step that completes
- * here completes with any communicator. A server that serves requests as they arrive serves each.
+ * here completes with any communicator. A server that serves requests as they arrive serves each; a
+ * worker has one request at a time.
  * Also, the last task, except copies, of a lane on which a member's step ends must be that end.
  *
  * Leaves out: ends in other processes, which are assumed to match.
@@ -66,12 +67,24 @@ static owed *owed_of(const play *p, const ls_task *task)
     return &p->owed[(size_t)member_of(p, task) * (size_t)c->members + (size_t)task->end.peer];
 }
 
+/* Whether a server still serves the worker's previous request: it waits for the worker, which must
+ * not wait for another server meanwhile. */
+static bool is_owed(const play *p, const ls_task *task)
+{
+    const size_t members = (size_t)channel_of(p, task)->members;
+    const owed *o = &p->owed[(size_t)member_of(p, task) * members];
+    for (size_t i = 0; i < members; i++)
+        if (o[i].sends || o[i].receives)
+            return true;
+    return false;
+}
+
 /* Runs a worker's task with a server that serves requests as they arrive. */
 static bool serve(play *p, const ls_task *task, owed *o)
 {
     const ls_task_end *end = &task->end;
-    if (end->announces && (o->sends || o->receives))
-        return false; /* the server still serves the previous request */
+    if (end->announces && is_owed(p, task))
+        return false;
     if (end->announces)
         *o = (owed){end->received, end->sent};
     else if (o->sends < end->received || o->receives < end->sent)

@@ -293,8 +293,7 @@ static const struct match_case {
     bool ends;
 } match_cases[] = {
     {"a message", "0 send m:1/3/0 | ?\n1 receive m:0/0/3 | ?\n", NULL, 0, false},
-    {"two ends of two sizes", "0 send m:1/3/0 | ?\n1 receive m:0/0/4 | ?\n", "task 0 cannot finish",
-     0, false},
+    {"two sizes", "0 send m:1/3/0 | ?\n1 receive m:0/0/4 | ?\n", "task 0 cannot finish", 0, false},
     {"two senders", "0 send m:1/3/0 | ?\n1 send m:0/3/0 | ?\n", "task 0 cannot finish", 0, false},
     {"an end alone", "0 send m:1/3/0 | ?\n1 x | ?\n", "task 0 cannot finish", 0, false},
     {"an end for another member", "0 send m:1/3/0 | ?\n1 receive m:2/0/3 | ?\n",
@@ -358,6 +357,9 @@ static const struct match_case {
     {"a request before the answer to the last",
      "0 ask q:2/0/3 | ?\n0 ask q:2/0/3 | ?\n0 receive m:2/0/3 | ?\n",
      "announces messages that do not", 2, false},
+    {"a request before the answer of another server",
+     "0 ask q:1/0/3 | ?\n0 ask q:2/0/3 | ?\n0 receive m:1/0/3 | ?\n0 receive m:2/0/3 | ?\n",
+     "announces messages that do not", 1, false},
     {"two workers and one server",
      "0 ask q:2/0/3 | ?\n1 ask q:2/0/4 | ?\n1 receive m:2/0/4 | ?\n0 receive m:2/0/3 | ?\n", NULL,
      2, false},

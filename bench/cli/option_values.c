@@ -433,7 +433,8 @@ static char *devices_of(const json_t *group, const char *kind)
     return asprintf(&text, "%zu", count) < 0 ? NULL : text;
 }
 
-/* With weak scaling that of a replica, which each of its devices has, and a server has none of. */
+/* With weak scaling the batch of one replica, which each of its devices has in batch_per_device;
+ * servers have 0. */
 static char *batch_of(const json_t *group)
 {
     const char *scaling = json_string_value(json_object_get(group, "scaling"));

@@ -56,5 +56,5 @@ ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int dev
 /** That a play was interrupted (bench/train/interrupt.h): LS_CODE_INTERRUPTED. */
 ls_status ls_engine_interrupted(void);
 
-/** The one that is not in ports.c. */
+/** The engine `simgrid` (simgrid_engine.c): as ls_engine_play_all. */
 ls_status ls_simgrid_play(const ls_play *play, size_t plays, double *end_ns);

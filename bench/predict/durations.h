@@ -44,8 +44,8 @@ typedef struct ls_durations {
 /** Duration of an operation in ns; NaN if it is not known. */
 double ls_duration_of(const ls_durations *durations, const ls_op *op);
 
-/** "noisy: ..": that other programs had the cores while durations were measured, and what helps;
- * false: hardly, or nothing that was timed is used, where no step `sends` a message. */
+/** "noisy: ..": that other programs had the cores while messages were timed, and what helps. False:
+ * few were late, or no step `sends` a message, so that none of these times is used. */
 bool ls_durations_words(const ls_durations *durations, bool sends, char *words, size_t size);
 
 /** Half the width of the 95% interval of the medians, over them; 0: not known. */

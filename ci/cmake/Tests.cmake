@@ -42,7 +42,8 @@ elseif(LOCKSTEP_TESTS_FOR STREQUAL "fake") # those of GPUs, which are skipped el
 endif()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c common/kernel/*/tests/test_*.c
-     impl/tests/test_*.c impl/*/tests/test_*.c bench/tests/test_*.c bench/*/tests/test_*.c)
+     impl/tests/test_*.c impl/*/tests/test_*.c bench/tests/test_*.c bench/*/tests/test_*.c
+     bench/*/*/tests/test_*.c)
 list(FILTER unit_tests EXCLUDE REGEX "/test_[a-z_]*(kernels|sums|launches|parts)_emulated\\.c$")
 if(NOT LOCKSTEP_HAS_CUDA) # all of them would be skipped
   list(FILTER unit_tests EXCLUDE REGEX "/test_gpu_")

@@ -19,8 +19,8 @@ is dropped. A changed step must be detected by one of
     capture  the program of the step cannot be captured
 
 unless the program says that the step is equivalent: two swapped tasks do not conflict, or only in
-what nothing reads; a task does nothing; or a fence orders no conflict. With --doubt, fuzzing runs before the program is asked. Prints a table and each
-edit that was not detected. Exit status 1: more than one in 1,000 of the edits that are not equivalent
+what nothing reads; a task does nothing; or a fence orders no conflict. With --doubt, fuzzing runs before the program is
+asked. Prints a table and each edit that was not detected. Exit status 1: more than one in 1,000 of the edits that are not equivalent
 were not detected (some are only with luck, by pauses).
 """
 import concurrent.futures, json, os, random, re, subprocess, sys, tempfile, time

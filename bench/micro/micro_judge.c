@@ -216,8 +216,8 @@ static void add_target(trial *t, int64_t width)
     t->reference.loss = reference_of(loss);
 }
 
-/* Adds and fills all tensors; the output's gradient last, so that it remains if a ReLU's gradients
- * share a buffer. */
+/* Adds and fills all tensors; the output's gradient last, so that it remains if gradients of a
+ * ReLU or of an addition share a buffer. */
 static void add_tensors(trial *t)
 {
     const bool loss = t->node->layer->role == LS_LAYER_LOSS;

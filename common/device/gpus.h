@@ -40,5 +40,5 @@ typedef struct ls_gpu_answer {
 /** Lists the GPUs, or sets `reason` where there is none. In builds with CUDA (cuda/cuda_look.c). */
 ls_status ls_gpus_look(ls_gpus *out);
 
-/** Sets `driver` and `reason`: "no driver", "driver too old: ...", "no GPU: ...". */
+/** In machine.c. Sets `driver` and `reason`: "no driver", "driver too old: ...", "no GPU: ...". */
 void ls_gpus_explain(const ls_gpu_answer *answer, ls_gpus *out);

@@ -172,7 +172,7 @@ static bool is_tied_head(const ls_tensor_file *file, const ls_tensor *tensor)
 static ls_status load_all(const ls_variables *variables, const ls_tensor_file *file,
                           const char *path, float *values)
 {
-    if (variables->of_gpt2)
+    if (variables->of_gpt2) /* a head with the prefix and one without are refused */
         LS_TRY(find_gpt2(file, path, head, &(const ls_tensor *){NULL}));
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
@@ -193,7 +193,7 @@ static ls_status load_all(const ls_variables *variables, const ls_tensor_file *f
         if (!known)
             return ls_fail(
                 LS_CODE_MISSING, "load", path,
-                variables->of_gpt2 && strcmp(name, "lm_head.weight") == 0
+                variables->of_gpt2 && strcmp(name, head) == 0
                     ? "the tensor %.64s differs from wte.weight, and this model's head is "
                       "the token embedding; give a file whose head is tied"
                     : "the tensor %.64s is not in this model; save the file without it",

@@ -54,7 +54,7 @@ typedef struct ls_vector_product {
     bool in_place;       /**< b, not transposed, is read where it is, however many rows a has */
     bool a_in_place;     /**< so is a; not transposed, its rows are LS_VECTOR_PRODUCT_ROW apart */
     ls_vector_causal causal;
-    int64_t diagonal; /**< below k, if LS_CAUSAL_BEFORE */
+    int64_t diagonal; /**< if LS_CAUSAL_BEFORE, diagonal + m is at most k */
 } ls_vector_product;
 
 /** The part of c that a thread computes. */
@@ -143,8 +143,8 @@ typedef struct ls_vector_lstm {
 /** Parts of the rows whose sums layer_norm_back computes apart. */
 enum { LS_VECTOR_NORM_GROUPS = 32 };
 
-/** Queries whose scores are in memory at a time, and floats of a row of scores: a product's, if the
- *  row is short enough. */
+/** Queries whose scores are in memory at a time, and floats of a row of scores: if it is short
+ *  enough a product's, which then reads it where it is; of few steps that takes more memory. */
 enum { LS_VECTOR_ATTENTION_BLOCK = 32 };
 static inline int64_t ls_vector_attention_row(int64_t steps)
 {

@@ -136,6 +136,10 @@ static void sums_hand_gradients_on(void **state)
         fill_inputs(&f, 6);
         fill_targets(&f, 3);
         check_gradients(&f);
+        const void *of_total = ls_net_node_gradient(f.net, total);
+        assert_ptr_equal(ls_net_node_gradient(f.net, sum), of_total);
+        assert_ptr_equal(ls_net_node_gradient(f.net, branch), of_total);
+        assert_ptr_not_equal(ls_net_node_gradient(f.net, first), of_total);
         close_all(&f);
     }
 }

@@ -67,12 +67,13 @@ LS_ALWAYS void tile_sums(const product_tile *t, int rows, bool transposed)
         for (int v = 0; v < PRODUCT_VECS; v++)
             sum[i][v] = vec_fma(vec_all(a[i * row]), value[v], sum[i][v]);
     }
-    if (t->bias)
+    if (t->bias) {
         LS_WRITE_OUT
-    for (int i = 0; i < rows; i++)
-        LS_WRITE_OUT
-    for (int v = 0; v < PRODUCT_VECS; v++)
-        sum[i][v] += vec_get(t->bias + v * LS_VEC);
+        for (int i = 0; i < rows; i++)
+            LS_WRITE_OUT
+        for (int v = 0; v < PRODUCT_VECS; v++)
+            sum[i][v] += vec_get(t->bias + v * LS_VEC);
+    }
     LS_WRITE_OUT
     for (int i = 0; i < rows; i++)
         LS_WRITE_OUT
@@ -141,6 +142,12 @@ static void panel_turned(const float *b, int64_t row, int64_t depth, int64_t col
             panel[k * PRODUCT_COLUMNS + j] = j < columns ? b[j * row + k] : 0;
 }
 
+/* Asks for the line with an element of an array, which may lie outside of it: it is not read. */
+LS_ALWAYS void fetch(const float *array, int64_t element)
+{
+    __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)element * sizeof *array));
+}
+
 /* Rows of b that are asked for before they are copied. */
 enum { PRODUCT_AHEAD = 8 };
 
@@ -148,11 +155,13 @@ enum { PRODUCT_AHEAD = 8 };
 static void panels_straight(const float *b, int64_t row, int64_t depth, int64_t columns,
                             float *panels)
 {
+    if (columns == 0)
+        return;
     for (int64_t k = 0; k < depth; k++) {
         float *to = panels + k * PRODUCT_COLUMNS;
         int64_t j = 0;
         for (int64_t i = 0; i < columns; i += LS_LANES)
-            __builtin_prefetch(b + (k + PRODUCT_AHEAD) * row + i);
+            fetch(b, (k + PRODUCT_AHEAD) * row + i);
         for (; j + PRODUCT_COLUMNS <= columns; j += PRODUCT_COLUMNS, to += depth * PRODUCT_COLUMNS)
             for (int v = 0; v < PRODUCT_COLUMNS; v += LS_VEC)
                 vec_put(to + v, vec_get(b + k * row + j + v));
@@ -238,10 +247,10 @@ static void fetch_rows(const b_block *k, int64_t first, int64_t count, int64_t p
     if (!g->transpose_a)
         for (int64_t i = part; i < count; i += parts)
             for (int64_t d = 0; d < k->depth; d += LS_LANES)
-                __builtin_prefetch(a + (first + i) * k->a_row + k->k + d);
+                fetch(a, (first + i) * k->a_row + k->k + d);
     else if (count > 0)
         for (int64_t d = part; d < k->depth; d += parts)
-            __builtin_prefetch(a + (k->k + d) * k->a_row + first);
+            fetch(a, (k->k + d) * k->a_row + first);
 }
 
 /* After the last block of k: what follows the product and its bias, of a tile. */
@@ -283,7 +292,7 @@ static void part_tile(const product_tile *like, int64_t rows, int64_t columns, b
 /* The part of the block that rows [row, row + rows) need, at most a tile's; the rest is 0. */
 typedef struct block_part {
     int64_t first, end; /* of its depth */
-    int64_t columns;    /* in whole panels, or all */
+    int64_t columns;    /* that the rows need; whole panels are computed */
 } block_part;
 
 static block_part part_of(const b_block *k, int64_t row, int64_t rows)
@@ -315,6 +324,9 @@ static __attribute__((noinline)) void block_rows(const b_block *k, int64_t row, 
                       .c_row = k->c_row,
                       .add = g->accumulate || k->k > 0};
     const bool last = k->k + k->depth == g->k;
+    /* How many terms of 0 a chain has behind its last one depends on the tile; this one makes all
+     * of them the same: without it a -0 that was flushed may become 0, or not. */
+    static const float zeros[PRODUCT_COLUMNS];
     for (int64_t j = 0; j < part.columns; j += PRODUCT_COLUMNS) {
         const bool whole = j + PRODUCT_COLUMNS <= k->columns, in_place = k->in_place && whole;
         const int64_t columns = whole ? PRODUCT_COLUMNS : k->columns - j;
@@ -324,7 +336,11 @@ static __attribute__((noinline)) void block_rows(const b_block *k, int64_t row, 
                         : k->panels + j * k->depth) +
               part.first * t.b_row;
         t.c = (float *)g->c + row * k->c_row + k->column + j;
-        t.bias = last && p->bias ? p->bias + k->column + j : NULL;
+        t.bias = NULL;
+        if (last && p->bias)
+            t.bias = p->bias + k->column + j;
+        else if (last && p->causal == LS_CAUSAL_BEHIND)
+            t.bias = zeros;
         if (!whole || rows % 2)
             part_tile(&t, rows, columns, g->transpose_a);
         else

@@ -162,15 +162,80 @@ static void *compare_sets(void *differs)
     return NULL;
 }
 
+/* rows, steps, heads, width: whole blocks and odd ones; rows of scores as long as a product's, and
+ * longer */
+static const ls_attention_shape attentions[] = {{2, 1, 1, 3},  {1, 7, 2, 6},   {2, 33, 2, 16},
+                                                {1, 40, 1, 8}, {1, 264, 1, 5}, {1, 265, 1, 33}};
+enum { ATTENTIONS = sizeof attentions / sizeof *attentions };
+
+/* What attention and its gradient are by one set, one after the other: y, sums, dqkv. */
+static float *attended(const ls_vector_loops *loops, const ls_attention_shape *s, float size,
+                       size_t *count)
+{
+    const size_t rows = (size_t)(s->rows * s->steps), width = (size_t)s->width;
+    const size_t heads = rows * (size_t)s->heads;
+    const size_t scratch = (size_t)ls_vector_pad(ls_vector_attention_memory(s));
+    float *out = malloc((4 * rows * width + heads) * sizeof *out);
+    float *in = malloc(4 * rows * width * sizeof *in);
+    float *memory = aligned_alloc(64, scratch * sizeof *memory);
+    assert_true(out && in && memory);
+    uint32_t seed = 5;
+    for (size_t i = 0; i < 4 * rows * width; i++)
+        in[i] = noise(&seed) * (i % (3 * width) < 2 * width ? 1 : size);
+    for (size_t i = 0; i < scratch; i++)
+        memory[i] = noise(&seed);
+    float *sums = out + rows * width, *dy = in + 3 * rows * width;
+    const int64_t all = s->rows * s->heads;
+    loops->attention(&(ls_attention_forward_args){*s, in, out, sums}, 0, all, memory);
+    loops->attention_back(&(ls_attention_backward_args){*s, in, out, dy, sums, sums + heads}, 0,
+                          all, memory);
+    free(in);
+    free(memory);
+    *count = 4 * rows * width + heads;
+    return out;
+}
+
+/* Of each set; with values, and gradients of some, so small that they are flushed, too. */
+static void *compare_attentions(void *differs)
+{
+    const char **wrong = differs;
+    const ls_vector_loops *list[4];
+    const size_t tables = ls_vector_loops_list(list);
+    ls_flush_denormals();
+    for (int a = 0; a < ATTENTIONS; a++)
+        for (int small = 0; small < 2; small++)
+            for (size_t t = 1; t < tables; t++) {
+                size_t count;
+                float *want = attended(list[0], &attentions[a], small ? 1e-36F : 1, &count);
+                float *got = attended(list[t], &attentions[a], small ? 1e-36F : 1, &count);
+                if (memcmp(got, want, count * sizeof *got))
+                    *wrong = list[t]->isa;
+                free(want);
+                free(got);
+            }
+    return NULL;
+}
+
+static void in_a_device_thread(void *(*sets)(void *), const char *what)
+{
+    pthread_t thread;
+    const char *wrong = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, sets, (void *)&wrong), 0);
+    pthread_join(thread, NULL);
+    if (wrong)
+        fail_msg("%s by %s has other bits", what, wrong);
+}
+
+static void test_attention_sets(void **state)
+{
+    (void)state;
+    in_a_device_thread(compare_attentions, "attention");
+}
+
 static void test_sets(void **state)
 {
     (void)state;
-    pthread_t thread;
-    const char *wrong = NULL;
-    assert_int_equal(pthread_create(&thread, NULL, compare_sets, (void *)&wrong), 0);
-    pthread_join(thread, NULL);
-    if (wrong)
-        fail_msg("products by %s have other bits", wrong);
+    in_a_device_thread(compare_sets, "a product");
 }
 
 static void test_threads(void **state)
@@ -216,7 +281,8 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test_setup_teardown(test_chosen, setup, teardown)};
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_definition),
-                                       cmocka_unit_test(test_sets)};
+                                       cmocka_unit_test(test_sets),
+                                       cmocka_unit_test(test_attention_sets)};
     int failed = cmocka_run_group_tests(threaded, NULL, NULL);
     if (!failed && !THREAD_SANITIZED) /* which finds nothing in one thread */
         failed = cmocka_run_group_tests(tests, NULL, NULL);

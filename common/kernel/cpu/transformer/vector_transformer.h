@@ -212,32 +212,24 @@ static attention_head attention_open(const ls_attention_shape *s, const float *q
     return h;
 }
 
-/* Asks for row `row` + ATTENTION_BLOCK of a head's [T,C], or of the next head's first rows: memory
- * is slow to find rows of d floats that are so far apart. */
-LS_ALWAYS void fetch_after(const attention_head *h, const float *rows, int64_t row)
+/* Asks for the row that follows row `row` by a block, of rows `pitch` floats apart, or for the next
+ * head's, `hop` floats away: memory is slow to find rows of d floats that are so far apart. */
+LS_ALWAYS void fetch_after(const attention_head *h, const float *rows, int64_t row, int64_t pitch,
+                           int64_t hop)
 {
-    const int64_t next = row + LS_VECTOR_ATTENTION_BLOCK;
-    const float *at = rows + (next < h->T ? next * h->C : h->hop + (next - h->T) * h->C);
+    const int64_t block = LS_VECTOR_ATTENTION_BLOCK < h->T ? LS_VECTOR_ATTENTION_BLOCK : h->T;
+    const int64_t next = row + block;
+    const int64_t at = next < h->T ? next * pitch : hop + (next - h->T) * pitch;
     for (int64_t i = 0; i < h->d; i += LS_LANES)
-        __builtin_prefetch(at + i);
+        fetch(rows, at + i);
 }
 
-/* The same of [T,3C]. */
-LS_ALWAYS void fetch_after_qkv(const attention_head *h, const float *rows, int64_t row)
-{
-    const int64_t next = row + LS_VECTOR_ATTENTION_BLOCK, C = 3 * h->C;
-    const float *at = rows + (next < h->T ? next * C : h->hop_qkv + (next - h->T) * C);
-    for (int64_t i = 0; i < h->d; i += LS_LANES)
-        __builtin_prefetch(at + i);
-}
-
-/* And of the next head's keys and values, which are read at its beginning. */
+/* And for the next head's keys and values, which are read at its beginning. */
 LS_ALWAYS void fetch_pairs(const attention_head *h, int64_t row)
 {
-    const float *k = h->k + h->hop_qkv + row * 3 * h->C;
     for (int64_t i = 0; i < h->d; i += LS_LANES) {
-        __builtin_prefetch(k + i);
-        __builtin_prefetch(k + h->C + i);
+        fetch(h->k, h->hop_qkv + row * 3 * h->C + i);
+        fetch(h->v, h->hop_qkv + row * 3 * h->C + i);
     }
 }
 
@@ -333,8 +325,8 @@ static void attend_block(const attention_head *h, int64_t first, int64_t end, fl
     pairs(h, first, end, h->q + first * 3 * h->C, 3 * h->C, false, h->scores);
     for (int64_t i = 0; i < queries; i++) {
         float *s = h->scores + i * h->row;
-        fetch_after_qkv(h, h->q, first + i);
-        fetch_after(h, y, first + i);
+        fetch_after(h, h->q, first + i, 3 * h->C, h->hop_qkv);
+        fetch_after(h, y, first + i, h->C, h->hop);
         largest[i] = row_max(s, end_row(s, first + i + 1, end, -INFINITY)) * factor;
     }
     for (int64_t i = 0; i < queries; i++) {
@@ -389,9 +381,9 @@ static void attend_back(const attention_head *h, int64_t first, int64_t end, con
     pairs(h, first, end, q, 3 * C, false, h->scores);
     pairs(h, first, end, back, C, true, h->more);
     for (int64_t i = 0; i < queries; i++) {
-        fetch_after_qkv(h, h->q, first + i);
-        fetch_after(h, y, first + i);
-        fetch_after(h, dy, first + i);
+        fetch_after(h, h->q, first + i, 3 * h->C, h->hop_qkv);
+        fetch_after(h, y, first + i, h->C, h->hop);
+        fetch_after(h, dy, first + i, h->C, h->hop);
         end_row(h->scores + i * h->row, first + i + 1, end, -INFINITY);
         end_row(h->more + i * h->row, first + i + 1, end, 0);
         of_y[i] = dot_product(back + i * C, y + (first + i) * C, h->d);
@@ -400,7 +392,7 @@ static void attend_back(const attention_head *h, int64_t first, int64_t end, con
         float *restrict s = h->scores + i * h->row, *restrict g = h->more + i * h->row;
         const float e = of_y[i], sum = sums[first + i], factor = h->scale;
         for (int64_t part = 0; part < 3; part++)
-            fetch_after_qkv(h, dq + part * C, first + i);
+            fetch_after(h, dq + part * C, first + i, 3 * C, h->hop_qkv);
         fetch_pairs(h, first + i);
         for (int64_t j = 0; j < ls_vector_pad(first + i + 1); j++) {
             s[j] = ls_exp_element(s[j] * factor - sum);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of an LSTM's cell, for its recurrence on a GPU. Those of element_inline.h take
- * about 45 operations that each wait for the one before, a third of a step. These take 20 and have
- * no branch: products and sums are fused, polynomials evaluated in pairs of terms, and the division
- * is a polynomial and a step of iteration.
+ * The functions of an LSTM's cell, for its recurrence on a GPU. In those of
+ * element_inline.h more operations wait for the one before: they were a third of a step. These take
+ * 20 and have no branch: products and sums are fused, polynomials evaluated in pairs of terms, and
+ * the division is a polynomial and a step of iteration.
  */
 #pragma once
 
 #include "common/kernel/element_inline.h"
 
-/* e^x for x from -87 to 0, of lower x e^-87, of NaN NaN: within 2 ulp, as ls_exp_element. */
+/* e^x for x from -87 to 0, of lower x e^-87, of NaN NaN: within 2 ulp. */
 __device__ static inline float cell_exp(float x)
 {
     const float shift = 12582912.0f, ln2_head = 0.693359375f;

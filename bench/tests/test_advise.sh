@@ -55,6 +55,13 @@ lockstep_ok advise --model gpt:1-2-4-3-9 --batch 5 --devices 2 --durations flops
 line=$(python3 -c 'import json; print(json.load(open("out"))["check"])')
 eval "lockstep_ok ${line#lockstep} --results none --steps 2"
 
+# An option of the model's own data is no part of the line, whose data are others.
+# shellcheck disable=SC2086
+lockstep_ok advise --model cifar10 --augment no --batch 4 --devices 2 --durations flops=1e9 $link --strategy mirrored \
+    --results none --format json
+line=$(python3 -c 'import json; print(json.load(open("out"))["check"])')
+eval "lockstep_ok ${line#lockstep} --results none --steps 2"
+
 # The advice on a slow network, and the same cases predicted on both sides of where the order changes.
 cat >wide.yaml <<'YAML'
 batch: 8

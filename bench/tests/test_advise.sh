@@ -19,7 +19,8 @@ rows "a ranking, best first, of strategies that compute what single does; the ot
 rows "each says its rate with interval, memory and bound" "all(x['ci95'][0] <= x['samples_per_s'] <= x['ci95'][1] and
     x['memory'] > 0 and x['bound_by'] in ('compute', 'latency', 'bandwidth') for x in r['ranking'])"
 rows "the line that checks the first" "r['check'].startswith('lockstep run --strategy ' +
-    r['ranking'][0]['case']['strategy']) and '--link latency=20us,bandwidth=1GB/s' in r['check']"
+    r['ranking'][0]['case']['strategy']) and '--link latency=20us,bandwidth=1GB/s' in r['check'] and
+    '--data synthetic:4096 ' in r['check']"
 
 rows "a guess says so, and hybrid's splits are tried" "r['warnings'] == ['guessed'] and
     any('--hybrid-inner zero' in x['options'] for x in r['ranking'])"

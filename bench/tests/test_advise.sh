@@ -184,6 +184,8 @@ refused() { # WORD ARGUMENTS...
 refused --platform --devices 2
 refused "ranking: is empty.* local-sgd: its grade is none.*leave --strategy out" --devices 2 --strategy gossip,local-sgd \
     --platform flat:latency=1us
+lockstep_ok advise --help
+expect "the help says which strategies are asked for by default" grep -q -- '--strategy .*advise: all)' out
 lockstep_ok advise --platform list
 expect "--platform list lists" grep -q '^dgx-a100$' out
 refused "several questions" --devices 2,4 --platform flat:latency=1us

@@ -73,7 +73,7 @@ static const ls_option general[] = {
      "data to train on; any in `lockstep list data`; synthetic:N samples; file:PATH",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data,
      .registry = &ls_data_sources, TEXT_IN_CASE(data)},
-    {"strategy", "NAME|all", "single", "",
+    {"strategy", "NAME|all", "single; advise: all", "",
      "parallel strategy; any in `lockstep list strategies`, or all", RUN_VERIFY,
      .group = LS_HELP_STRATEGY, .set = ls_set_strategy, .registry = &ls_strategies,
      IN_CASE(strategy)},

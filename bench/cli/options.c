@@ -9,6 +9,7 @@
 #include "bench/cli/option_table.h"
 #include "bench/cli/option_values.h"
 #include "common/base/grow.h"
+#include "impl/strategies.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ static void set_defaults(ls_request *request)
             ls_status_free(table[i].set(&setting));
     }
     request->max_time_ns = 60000000000u;
+    request->cases->strategy = &ls_strategy_single;
     request->cases->ranks = request->processes->size;
     if (request->verify)
         request->cases->gate_steps = -1;

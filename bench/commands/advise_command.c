@@ -65,9 +65,12 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
     size_t count, size;
     const ls_option *table = ls_option_table(&count);
     const ls_platform *platform = &p->platform;
+    ls_case printed = one->config;
     FILE *line = open_memstream(out, &size);
     if (!line)
         return ls_fail_memory("advise", 0);
+    if (!*printed.data)
+        snprintf(printed.data, sizeof printed.data, LS_PLAYED_DATA);
     fprintf(line, "lockstep run --strategy %s", one->config.strategy->name);
     if (*one->options)
         fprintf(line, " %s", one->options);
@@ -75,13 +78,13 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
         const ls_option_given *given = &request->given->given[i];
         if (!given->count || !table[i].sweeps || !(table[i].commands & LS_FOR_RUN) ||
             strcmp(table[i].name, "strategy") == 0 || strcmp(table[i].name, "steps") == 0 ||
-            strcmp(table[i].name, "warmup") == 0 || !ls_option_applies(&table[i], &one->config))
+            strcmp(table[i].name, "warmup") == 0 || !ls_option_applies(&table[i], &printed))
             continue;
         fprintf(line, " --%s ", table[i].name);
         ls_write_quoted(line, given->values[0].text);
     }
     if (ls_option_set_find(request->given, "data")->count == 0)
-        fputs(" --data synthetic", line);
+        fputs(" --data " LS_PLAYED_DATA, line);
     if (platform->kind == LS_PLATFORM_FLAT)
         fprintf(line, " --link %s", platform->link);
     if (platform->kind == LS_PLATFORM_TWO_LEVEL)

@@ -38,14 +38,14 @@ static ls_status take(void *context, int64_t number, const json_t *row)
     task->read++;
     if (id && json_object_get(task->ids, id))
         return LS_OK;
+    if (id)
+        json_object_set_new(task->ids, id, json_true());
     LS_TRY(ls_row_filter_holds(task->filter, row, &holds));
     if (!holds || !ls_row_filter_mixes(task->filter, row)) {
         task->left_out++;
         task->predicted += holds;
         return LS_OK;
     }
-    if (id)
-        json_object_set_new(task->ids, id, json_true());
     size_t at = json_array_size(task->rows);
     while (at > 0 && strcmp(stamp_of(json_array_get(task->rows, at - 1)), stamp_of(row)) > 0)
         at--;
@@ -137,8 +137,8 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     LS_TRY(read_files(set, task));
     if (json_array_size(task->rows) == 0 && task->predicted)
         return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
-                       "all of the %zu rows that fit are predicted; with --where "
-                       "warnings~predicted they are shown",
+                       "the rows that fit (%zu) are all predicted; add warnings~predicted to "
+                       "--where to show them",
                        task->predicted);
     if (json_array_size(task->rows) == 0)
         return ls_fail(

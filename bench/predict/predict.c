@@ -96,9 +96,6 @@ void ls_predictor_close(ls_predictor *predictor)
     free(predictor->first.values);
 }
 
-/* Number of samples of the synthetic data: their shape counts, not their number. */
-static const char data_text[] = "synthetic:4096";
-
 static ls_status refuse_no_platform(void)
 {
     return ls_fail(LS_CODE_USAGE, "option", "--platform",
@@ -180,7 +177,7 @@ static ls_status make_played(const ls_predictor *predictor, const ls_case *given
     if (is_library(given))
         snprintf(out->allreduce, sizeof out->allreduce, "%s", "ring"); /* as which it is built */
     if (strncmp(given->data, "file:", 5) != 0)
-        snprintf(out->data, sizeof out->data, "%s", data_text);
+        snprintf(out->data, sizeof out->data, "%s", LS_PLAYED_DATA);
     return LS_OK;
 }
 

@@ -10,6 +10,9 @@
 
 #include <jansson.h>
 
+/** Data that a case is played with: their shape counts, not their number. */
+#define LS_PLAYED_DATA "synthetic:4096"
+
 enum { LS_ACTIVITIES_MOST = 20000000 }; /**< of a case's steps; more are refused */
 
 /** A model's parameters before the first step. */

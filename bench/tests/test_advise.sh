@@ -19,7 +19,8 @@ rows "a ranking, best first, of strategies that compute what single does; the ot
 rows "each says its rate with interval, memory and bound" "all(x['ci95'][0] <= x['samples_per_s'] <= x['ci95'][1] and
     x['memory'] > 0 and x['bound_by'] in ('compute', 'latency', 'bandwidth') for x in r['ranking'])"
 rows "the line that checks the first" "r['check'].startswith('lockstep run --strategy ' +
-    r['ranking'][0]['case']['strategy']) and '--link latency=20us,bandwidth=1GB/s' in r['check']"
+    r['ranking'][0]['case']['strategy']) and '--link latency=20us,bandwidth=1GB/s' in r['check'] and
+    '--data synthetic:4096 ' in r['check']"
 
 rows "a guess says so, and hybrid's splits are tried" "r['warnings'] == ['guessed'] and
     any('--hybrid-inner zero' in x['options'] for x in r['ranking'])"
@@ -52,6 +53,13 @@ rows "that line is quoted; a reason that all options share is said once, without
 # No data set has samples of this model.
 # shellcheck disable=SC2086
 lockstep_ok advise --model gpt:1-2-4-3-9 --batch 5 --devices 2 --durations flops=1e9 $link --results none --format json
+line=$(python3 -c 'import json; print(json.load(open("out"))["check"])')
+eval "lockstep_ok ${line#lockstep} --results none --steps 2"
+
+# An option of the model's own data is no part of the line, whose data are others.
+# shellcheck disable=SC2086
+lockstep_ok advise --model cifar10 --augment no --batch 4 --devices 2 --durations flops=1e9 $link --strategy mirrored \
+    --results none --format json
 line=$(python3 -c 'import json; print(json.load(open("out"))["check"])')
 eval "lockstep_ok ${line#lockstep} --results none --steps 2"
 
@@ -176,6 +184,8 @@ refused() { # WORD ARGUMENTS...
 refused --platform --devices 2
 refused "ranking: is empty.* local-sgd: its grade is none.*leave --strategy out" --devices 2 --strategy gossip,local-sgd \
     --platform flat:latency=1us
+lockstep_ok advise --help
+expect "the help says which strategies are asked for by default" grep -q -- '--strategy .*advise: all)' out
 lockstep_ok advise --platform list
 expect "--platform list lists" grep -q '^dgx-a100$' out
 refused "several questions" --devices 2,4 --platform flat:latency=1us

@@ -190,8 +190,9 @@ rows "the same durations, the same bits" "old('same1')[0]['time'] == old('same2'
     r['prediction']['draws'] == 32 and r['time']['step_ms']['median'] > 0 and
     0 < r['prediction']['error_calibration'] and 0 < r['prediction']['error_draws']"
 lockstep_ok predict --durations d.json --model poly --results predicted.db
-lockstep report --results predicted.db --out page
-expect "a report says how it takes predicted rows" one_line "all of the 1 rows that fit are predicted; .*--where warnings~predicted"
+lockstep report --results predicted.db --results predicted.db --where model=poly --out page
+expect "a report says how it takes predicted rows, each counted once" \
+    one_line "the rows that fit (1) are all predicted; add warnings~predicted to --where "
 lockstep predict --durations d.json --results none --format jsonl
 rows "another model has operations that the file lacks" "r['result']['status'] == 'error' and
     'has no duration' in r['result']['reason']"

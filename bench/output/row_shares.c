@@ -35,8 +35,9 @@ bool ls_row_is_beside(const json_t *row, const json_t *whole)
 {
     static const char *const free_to_differ[] = {"strategy", "allreduce", "bucket_bytes", "overlap",
                                                  NULL};
-    return ls_row_has_shares(row) && ls_row_strategy(whole) == ls_whole_strategy() &&
-           held_by(whole) > 0 && ls_row_same_but(row, whole, free_to_differ, true);
+    const ls_strategy *its = ls_row_strategy(whole);
+    return its && its == ls_whole_strategy() && ls_row_has_shares(row) && held_by(whole) > 0 &&
+           ls_row_same_but(row, whole, free_to_differ, true);
 }
 
 static const json_t *buckets_of(const json_t *row)

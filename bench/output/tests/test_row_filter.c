@@ -4,6 +4,7 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/row_filter.h"
 #include "bench/output/row_same.h"
+#include "bench/output/row_shares.h"
 #include "bench/output/value_order.h"
 #include "bench/statistics/level_changes.h"
 #include "common/base/philox.h"
@@ -267,6 +268,19 @@ static void same_but(void **state)
     }
 }
 
+/* What shares are compared with is one strategy. */
+static void whole(void **state)
+{
+    (void)state;
+    size_t fit = 0;
+    for (const void *const *entry = ls_strategies.entries; *entry; entry++) {
+        const ls_strategy *one = *entry;
+        fit += one->equivalent && one->replicated && one->reduces && !one->shares && !one->inner;
+    }
+    assert_int_equal(fit, 1);
+    assert_string_equal(ls_whole_strategy()->name, "mirrored");
+}
+
 /* ---- Level changes -------------------------------------------------------------------------- */
 
 enum { LONGEST = 40, SERIES = 400 };
@@ -373,7 +387,7 @@ int main(void)
         cmocka_unit_test(filters),      cmocka_unit_test(numbers),
         cmocka_unit_test(since),        cmocka_unit_test(order),
         cmocka_unit_test(known_series), cmocka_unit_test(noise_and_steps),
-        cmocka_unit_test(same_but),
+        cmocka_unit_test(same_but),     cmocka_unit_test(whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

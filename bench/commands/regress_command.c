@@ -250,11 +250,9 @@ static ls_status perform(FILE *stream, void *context)
         if (r->out && ls_same_file(r->out, set->operands[i]))
             return ls_fail(LS_CODE_USAGE, "option --out", r->out,
                            "is a file that is compared, and would be overwritten; name another");
-    if (r->task->instructions &&
-        (good || !set->operand_count || !ls_regress_is_file(set->operands[0])))
-        LS_TRY(ls_regress_can_count());
     if (good) {
         LS_TRY(check_operands(set, "--bisect GOOD BAD --build COMMAND [OPTIONS]", 1, 1));
+        LS_TRY(ls_regress_can_count(r->task));
         const ls_bisection bisection = {good, set->operands[0],
                                         ls_option_set_text(set, "build", NULL), r->form};
         return ls_regress_bisect(r->task, &bisection, stream, r->exit_status);

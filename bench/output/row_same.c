@@ -221,13 +221,13 @@ char *ls_paths_text(const json_t *paths)
     return text;
 }
 
-/* The row's case without these fields, as a row. */
+/* The row's case without these fields, as a row of the same program. */
 static json_t *without(const json_t *row, const char *const *fields)
 {
     json_t *group = json_copy(json_object_get(row, "case"));
     for (; *fields; fields++)
         json_object_del(group, *fields);
-    return json_pack("{s:o}", "case", group);
+    return json_pack("{s:o,s:O*}", "case", group, "peer", json_object_get(row, "peer"));
 }
 
 bool ls_row_same_but(const json_t *row, const json_t *other, const char *const *fields, bool common)

@@ -35,8 +35,9 @@ bool ls_row_is_beside(const json_t *row, const json_t *whole)
 {
     static const char *const free_to_differ[] = {"strategy", "allreduce", "bucket_bytes", "overlap",
                                                  NULL};
-    return ls_row_has_shares(row) && ls_row_strategy(whole) == ls_whole_strategy() &&
-           held_by(whole) > 0 && ls_row_same_but(row, whole, free_to_differ, true);
+    const ls_strategy *its = ls_row_strategy(whole);
+    return its && its == ls_whole_strategy() && ls_row_has_shares(row) && held_by(whole) > 0 &&
+           ls_row_same_but(row, whole, free_to_differ, true);
 }
 
 static const json_t *buckets_of(const json_t *row)
@@ -47,14 +48,17 @@ static const json_t *buckets_of(const json_t *row)
 const json_t *ls_row_beside(const json_t *row, const json_t *rows)
 {
     const json_t *best = NULL;
-    bool same = false;
+    int most = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *one = json_array_get(rows, i);
-        const bool as_well = ls_value_equal(buckets_of(row), buckets_of(one));
-        if (as_well < same || !ls_row_is_beside(row, one))
+        ls_interval step;
+        ls_row_pace(one, &step);
+        const int fit =
+            2 * (step.value > 0) + (ls_value_equal(buckets_of(row), buckets_of(one)) ? 1 : 0);
+        if (fit < most || !ls_row_is_beside(row, one))
             continue;
         best = one;
-        same = as_well;
+        most = fit;
     }
     return best;
 }

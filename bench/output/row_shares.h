@@ -19,8 +19,8 @@ bool ls_row_has_shares(const json_t *row);
  * machine; and what its devices held is known. */
 bool ls_row_is_beside(const json_t *row, const json_t *whole);
 
-/** Of the rows, oldest first, the last one beside which the row can stand, of the same buckets if
- * there is one. NULL: none. Borrowed. */
+/** Of the rows, oldest first, the last one beside which the row can stand: one with a step if there
+ * is one (`--steps 0` times none), and of those one of the same buckets. NULL: none. Borrowed. */
 const json_t *ls_row_beside(const json_t *row, const json_t *rows);
 
 /** A row's figures beside those of `whole`; 0: not known. */

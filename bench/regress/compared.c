@@ -235,6 +235,7 @@ static ls_status compare(const ls_regress_task *task, ls_regress *out)
                        "--where to choose cases");
     if (files)
         return ls_regress_read(task, out);
+    LS_TRY(ls_regress_can_count(task));
     LS_TRY(ls_regress_turns(task, out));
     return task->instructions ? ls_regress_instructions(task, &out->instructions) : LS_OK;
 }

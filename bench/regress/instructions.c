@@ -15,11 +15,19 @@ static const uint64_t count_most_ns = 120000000000; /* for each of four runs */
 
 enum { FEW_STEPS = 2, MANY_STEPS = 22 };
 
-ls_status ls_regress_can_count(void)
+/* The number of steps is free to choose. */
+static bool is_countable(const ls_regress_task *task)
+{
+    return !task->fixed_steps && !ls_regress_is_given(task, "--warmup=");
+}
+
+ls_status ls_regress_can_count(const ls_regress_task *task)
 {
     static char name[] = "valgrind", version[] = "--version";
     char *const command[] = {name, version, NULL};
     ls_child child;
+    if (!task->instructions || !is_countable(task))
+        return LS_OK;
     ls_status status = ls_child_run(command, NULL, false, count_most_ns, &child);
     if (!status)
         ls_child_free(&child);
@@ -56,7 +64,7 @@ ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out)
 {
     double counted[LS_SIDES];
     char why[512] = "";
-    if (task->fixed_steps || ls_regress_is_given(task, "--warmup="))
+    if (!is_countable(task))
         snprintf(why, sizeof why,
                  "not counted: leave --steps, --warmup, --epochs and --plan out, so that two "
                  "numbers of steps can be compared");

@@ -121,8 +121,9 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress);
 /** Instructions of both programs, counted by callgrind. */
 ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);
 
-/** LS_CODE_MISSING: what counts instructions is not here. To be asked before anything runs. */
-ls_status ls_regress_can_count(void);
+/** LS_CODE_MISSING: they are asked for, and what counts them is not here. To be asked before
+ * anything runs. */
+ls_status ls_regress_can_count(const ls_regress_task *task);
 
 /** --calibrate N: prints how often each verdict came out. */
 ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const ls_format *format,

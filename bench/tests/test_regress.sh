@@ -390,6 +390,12 @@ env PATH="$work/none" "$LOCKSTEP" regress "$work/runs" "$work/runs" --instructio
 expect "instructions cannot be counted: status 3" [ "$code" -eq 3 ]
 expect "in one line" one_line 'option: --instructions: valgrind'
 expect "and nothing has run" [ ! -e ran ]
+code=0
+env PATH="$work/none" "$LOCKSTEP" regress --instructions --results none >out 2>err || code=$?
+expect "a wrong command line comes first: status 2" [ "$code" -eq 2 ]
+env PATH="$work/none" "$LOCKSTEP" regress "$work/runs" "$work/runs" --instructions --warmup 1 --results none \
+    >out 2>err || :
+expect "where none are counted, valgrind is not asked for" eval '[ -e ran ] && ! grep -q valgrind err'
 lockstep_ok regress --help
 expect "the help has its options" [ "$(grep -cE '^  --(threshold|max-time|fail-on|calibrate|bisect) ' out)" -eq 5 ]
 

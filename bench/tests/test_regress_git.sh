@@ -151,9 +151,15 @@ expect "with --ci the first push has no base" [ "$code" -eq 0 ]
 mkdir bare
 for tool in bash dirname git mkdir; do ln -s "$(command -v $tool)" bare/; done
 rm -f build/lockstep
-PATH=$PWD/bare LOCKSTEP_REGRESS=--instructions script "$first"
-expect "without valgrind no instructions: status 3" [ "$code" -eq 3 ]
-expect "which is said before anything is built" eval 'grep -q "instructions: valgrind" "$work/err" && [ ! -e build/lockstep ]'
+for options in --instructions "--instructions yes --quiet" "--quiet --instructions=yes" "--instructions --quiet"; do
+    PATH=$PWD/bare LOCKSTEP_REGRESS=$options script "$first"
+    expect "$options: without valgrind status 3" [ "$code" -eq 3 ]
+    expect "which is said before anything is built" eval 'grep -q "install valgrind" "$work/err" && [ ! -e build/lockstep ]'
+done
+for options in "--instructions no" "--instructions=no --quiet"; do
+    PATH=$PWD/bare LOCKSTEP_REGRESS=$options script "$first"
+    expect "$options: does not ask for valgrind" eval '! grep -q valgrind "$work/err"'
+done
 rm -r bare
 expect "no work trees are left" [ "$(git worktree list | wc -l)" -eq 1 ]
 

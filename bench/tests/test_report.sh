@@ -119,6 +119,7 @@ elif kind == "shares": # an older row of mirrored, one of other buckets, one on 
         each["memory"] = {"devices": [{"device": "cpu:0", "peak": held}, {"device": "cpu:1", "peak": held / 2}]}
         each["traffic"] = {"bytes_sent": 3 * held if held == 600 else 1200}
     rows += [row(7, "mirrored", 2, 1.0, bucket_bytes=64), row(8, "mirrored", 8, 1.0, bucket_bytes=64), row(9, "zero", 8, 1.0, bucket_bytes=64, zero_stage=1)]
+    rows[6]["memory"] = rows[1]["memory"] # of --steps 0
     for each in rows[6:]: # of verify
         del each["time"]
 elif kind == "layouts": # of 4 devices; two cases of the pipeline; and servers, of which one lets workers be late

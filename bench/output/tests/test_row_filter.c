@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys, filters and their order on a row with known answers; level changes on series with known
- * answers, and how often pure noise seems to have one. */
+/* Keys, filters and their order on a row with known answers; which rows stand beside each other;
+ * level changes on series with known answers, and how often pure noise seems to have one. */
 #include "bench/output/format_parts.h"
 #include "bench/output/row_filter.h"
+#include "bench/output/row_same.h"
+#include "bench/output/row_shares.h"
 #include "bench/output/value_order.h"
 #include "bench/statistics/level_changes.h"
 #include "common/base/philox.h"
@@ -233,6 +235,52 @@ static void order(void **state)
         json_decref(in_order[i]);
 }
 
+/* ---- Beside ---------------------------------------------------------------------------------- */
+
+static void same_but(void **state)
+{
+    (void)state;
+    static const char *const lr[] = {"lr", NULL};
+    static const struct {
+        const char *other;
+        bool same;
+    } rows[] = {
+        {"{'case':{'model':'mlp','lr':0.1}}", true},
+        {"{'case':{'model':'mlp','lr':0.2}}", true},
+        {"{'case':{'model':'cnn','lr':0.1}}", false},
+        {"{'case':{'model':'mlp','lr':0.1},'peer':{'what':'PyTorch'}}", false},
+        {"{'case':{'model':'mlp','lr':0.1},'result':{'warnings':['predicted']}}", false},
+        {"{'case':{'model':'mlp','lr':0.1},'result':{'status':'failed'}}", false},
+        {"{'case':{'model':'mlp','lr':0.1},'provenance':{'host':'there'}}", false},
+    };
+    json_auto_t *row = json_loads("{\"case\":{\"model\":\"mlp\",\"lr\":0.1},"
+                                  "\"provenance\":{\"host\":\"here\"}}",
+                                  0, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char quoted[160];
+        snprintf(quoted, sizeof quoted, "%s", rows[i].other);
+        for (char *c = quoted; (c = strchr(c, '\'')); *c = '"') {
+        }
+        json_auto_t *other = json_loads(quoted, 0, NULL);
+        assert_non_null(other);
+        if (ls_row_same_but(row, other, lr, false) != rows[i].same)
+            fail_msg("%s: %d", rows[i].other, !rows[i].same);
+    }
+}
+
+/* What shares are compared with is one strategy. */
+static void whole(void **state)
+{
+    (void)state;
+    size_t fit = 0;
+    for (const void *const *entry = ls_strategies.entries; *entry; entry++) {
+        const ls_strategy *one = *entry;
+        fit += one->equivalent && one->replicated && one->reduces && !one->shares && !one->inner;
+    }
+    assert_int_equal(fit, 1);
+    assert_string_equal(ls_whole_strategy()->name, "mirrored");
+}
+
 /* ---- Level changes -------------------------------------------------------------------------- */
 
 enum { LONGEST = 40, SERIES = 400 };
@@ -339,6 +387,7 @@ int main(void)
         cmocka_unit_test(filters),      cmocka_unit_test(numbers),
         cmocka_unit_test(since),        cmocka_unit_test(order),
         cmocka_unit_test(known_series), cmocka_unit_test(noise_and_steps),
+        cmocka_unit_test(same_but),     cmocka_unit_test(whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,17 @@ static void known_figures(void **state)
     assert_true(isnan(s.median));
 }
 
+static void known_medians(void **state)
+{
+    (void)state;
+    double odd[] = {9, 1, 4}, even[] = {9, 1, 4, 2};
+    assert_true(isnan(ls_statistics_median(NULL, 0)));
+    assert_close(ls_statistics_median(odd, 3), 4);
+    assert_close(ls_statistics_median(even, 4), 3);
+    for (size_t i = 1; i < 4; i++)
+        assert_true(even[i - 1] < even[i]);
+}
+
 static void assert_interval(const double *x, const size_t *ends, size_t blocks, double low,
                             double high)
 {
@@ -215,7 +226,7 @@ int main(void)
         cmocka_unit_test(known_figures),         cmocka_unit_test(known_ratio),
         cmocka_unit_test(known_intervals),       cmocka_unit_test(known_rates),
         cmocka_unit_test(blocks_hold_the_truth), cmocka_unit_test(coarse_clock),
-        cmocka_unit_test(not_yet_steady),
+        cmocka_unit_test(not_yet_steady),        cmocka_unit_test(known_medians),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

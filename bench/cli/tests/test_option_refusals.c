@@ -42,7 +42,7 @@ static void test_conflicts(void **state)
     USAGE("run --epochs=1 --steps=100", "--steps", "conflicts with --epochs");
     USAGE("run --quiet --verbose", "--quiet", "conflicts with --verbose");
     USAGE("run --quiet --progress yes", "--quiet", "conflicts with --progress");
-    USAGE("run --save f --batch 1,2", "--save", "2 cases");
+    USAGE("run --save f --batch 1,2", "--save", "several cases");
     USAGE("verify --gate-steps 5", "--gate-steps", "verify", "run");
     USAGE("verify --blocks 2", "--blocks", "verify");
     USAGE("verify --baseline", "--baseline", "verify");

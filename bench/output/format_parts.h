@@ -43,8 +43,8 @@ bool ls_row_is_predicted(const json_t *row); /**< not measured; brief rows say s
 /** The row's strategy; NULL where this program has none of the name. */
 const ls_strategy *ls_row_strategy(const json_t *row);
 
-/** Whether the row is ours, and its strategy is meant to compute what `single` does. A strategy that
- * this program does not know counts as such. */
+/** Whether the row is ours, and its strategy is meant to compute what `single` does. A strategy
+ * that this program does not know counts as such. */
 bool ls_row_is_candidate(const json_t *row);
 
 /** The row's median step with ci95, in ms. False where there is no time, or no interval: then the

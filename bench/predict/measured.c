@@ -40,7 +40,8 @@ static ls_status set_options(const json_t *row, ls_option_set *texts, ls_case *o
         if (!table[i].sweeps || ls_name_is_among(table[i].name, left_out) ||
             !ls_option_applies(&table[i], one))
             continue;
-        char *text = ls_option_of_row(&table[i], row, "cpu"); /* a number: the machine may have fewer */
+        /* Devices as a number: the machine may have fewer. */
+        char *text = ls_option_of_row(&table[i], row, "cpu");
         ls_status status = text && *text ? set_option(&table[i], text, texts, one) : LS_OK;
         free(text);
         LS_TRY(status);

@@ -73,6 +73,8 @@ typedef struct ls_option {
     bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL: every one */
     bool (*of)(const ls_strategy *strategy); /**< strategies whose cases have it; NULL: not
                                                   decided by the strategy */
+    unsigned otherwise;                      /**< LS_FOR_*: commands with another default */
+    const char *otherwise_fallback;          /**< which is this */
     const char *concerns;                    /**< which cases have it, in words, for refusals
                                                   where `applies` says no */
     const ls_declared_option *declared;      /**< its declaration by a strategy, a model or data;

@@ -81,12 +81,17 @@ ls_status ls_option_require(const char *name, size_t length, unsigned command, c
     return LS_OK;
 }
 
+const char *ls_option_fallback(const ls_option *option, unsigned command)
+{
+    return option->otherwise & command ? option->otherwise_fallback : option->fallback;
+}
+
 enum { WIDTH = 80, INDENT = 6 };
 
-static void print_option(FILE *stream, const ls_option *option)
+static void print_option(FILE *stream, const ls_option *option, unsigned command)
 {
     char text[640], concerned[256];
-    snprintf(text, sizeof text, "(default: %s%s%s)", option->fallback,
+    snprintf(text, sizeof text, "(default: %s%s%s)", ls_option_fallback(option, command),
              *option->unit ? "; unit: " : "", option->unit);
     const int at = fprintf(stream, option->is_switch ? "  --%s [%s] " : "  --%s %s ", option->name,
                            option->placeholder);
@@ -116,7 +121,7 @@ void ls_option_help(FILE *stream, unsigned command)
             if (!any)
                 fprintf(stream, "\n%s\n", titles[group]);
             any = true;
-            print_option(stream, &table[i]);
+            print_option(stream, &table[i], command);
         }
     }
 }

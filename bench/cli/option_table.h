@@ -39,6 +39,9 @@ const ls_option *ls_option_find_in(const char *name, size_t length, unsigned com
 ls_status ls_option_require(const char *name, size_t length, unsigned command, const char *origin,
                             const ls_option **out);
 
+/** The option's default in this command. */
+const char *ls_option_fallback(const ls_option *option, unsigned command);
+
 /** Prints the options of the command in groups, at most 80 columns wide: default, unit, help. */
 void ls_option_help(FILE *stream, unsigned command);
 

@@ -19,27 +19,28 @@
  * Sets defaults from the table, if the text there is a value: "the model's" is not, and leaves
  * zero. Texts have no such default; nor has `memory`, whose default depends on the devices' kind.
  */
-static void set_defaults(ls_request *request)
+static void set_defaults(ls_request *request, unsigned command)
 {
     size_t count;
     const ls_option *table = ls_option_table(&count);
     for (size_t i = 0; i < count; i++) {
-        const ls_setting setting = {.option = &table[i],
-                                    .text = table[i].fallback,
-                                    .processes = request->processes,
-                                    .one = table[i].sweeps ? request->cases : NULL,
-                                    .request = table[i].sweeps ? NULL : request};
-        if (!table[i].declared && table[i].set != ls_set_text && !table[i].whole &&
-            table[i].set != ls_set_memory)
+        ls_setting setting = {.option = &table[i],
+                              .text = table[i].fallback,
+                              .processes = request->processes,
+                              .one = table[i].sweeps ? request->cases : NULL,
+                              .request = table[i].sweeps ? NULL : request};
+        if (table[i].declared || table[i].set == ls_set_text || table[i].whole ||
+            table[i].set == ls_set_memory)
+            continue;
+        ls_status_free(table[i].set(&setting));
+        setting.text = ls_option_fallback(&table[i], command); /* a list, as `all`, sets nothing */
+        if (setting.text != table[i].fallback)
             ls_status_free(table[i].set(&setting));
     }
     request->max_time_ns = 60000000000u;
-    request->cases->strategy = &ls_strategy_single;
     request->cases->ranks = request->processes->size;
     if (request->verify)
         request->cases->gate_steps = -1;
-    request->cases->steps = request->predict ? 5 : 100; /* virtual steps are alike: few say all */
-    request->cases->warmup = request->predict ? 3 : 10;
 }
 
 static ls_status default_request(unsigned command, const ls_processes *processes, FILE *err,
@@ -59,7 +60,7 @@ static ls_status default_request(unsigned command, const ls_processes *processes
     LS_TRY(ls_allocate("options", &request->plan, 1, sizeof *request->plan));
     request->processes = processes;
     request->case_count = 1;
-    set_defaults(request);
+    set_defaults(request, command);
     return LS_OK;
 }
 
@@ -270,9 +271,10 @@ ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes,
     parsing.plan = parsing.request ? parsing.request->plan : NULL;
     if (!status)
         status = ls_option_set_read(parsing.set, argc, argv, 0);
+    const ls_option *strategy = ls_option_find("strategy", strlen("strategy"));
     if (!status && parsing.request->advise && !ls_option_set_has(parsing.set, "strategy"))
-        status = ls_option_set_append(parsing.set, ls_option_find("strategy", strlen("strategy")),
-                                      "all", NULL);
+        status = ls_option_set_append(parsing.set, strategy, ls_option_fallback(strategy, command),
+                                      NULL);
     if (!status)
         status = ls_command_line(argc, argv, &parsing.request->command);
     if (!status)

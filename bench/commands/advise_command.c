@@ -83,7 +83,7 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
         fprintf(line, " --%s ", table[i].name);
         ls_write_quoted(line, given->values[0].text);
     }
-    if (ls_option_set_find(request->given, "data")->count == 0)
+    if (!ls_option_set_has(request->given, "data"))
         fputs(" --data " LS_PLAYED_DATA, line);
     if (platform->kind == LS_PLATFORM_FLAT)
         fprintf(line, " --link %s", platform->link);

@@ -185,7 +185,8 @@ refused --platform --devices 2
 refused "ranking: is empty.* local-sgd: its grade is none.*leave --strategy out" --devices 2 --strategy gossip,local-sgd \
     --platform flat:latency=1us
 lockstep_ok advise --help
-expect "the help says which strategies are asked for by default" grep -q -- '--strategy .*advise: all)' out
+expect "the help says which strategies are asked for by default" grep -q -- '--strategy .*default: all)' out
+expect "and how many steps" grep -q -- '--steps N (default: 5; unit: steps)' out
 lockstep_ok advise --platform list
 expect "--platform list lists" grep -q '^dgx-a100$' out
 refused "several questions" --devices 2,4 --platform flat:latency=1us

@@ -55,8 +55,8 @@ if command -v dpkg-shlibdeps >/dev/null; then
   if command -v lintian >/dev/null; then
     lintian --fail-on error,warning "$dir"/package/lockstep_*.deb >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
   fi
-  dpkg-deb -x "$dir"/package/lockstep_*.deb "$dir/root"
-  "$dir/root/usr/bin/lockstep" --version | grep -q '^lockstep ' || { echo "the packaged program does not run"; exit 1; }
+  dpkg-deb -x "$dir"/package/lockstep_*.deb "$dir/unpacked"
+  "$dir/unpacked/usr/bin/lockstep" --version | grep -q '^lockstep ' || { echo "the packaged program does not run"; exit 1; }
 fi
 # Installs the public headers, no more and no less.
 diff <(cd "$dir/prefix/include/lockstep" && find . -type f | sed 's:^\./::' | sort) \

@@ -121,9 +121,9 @@ static bool can_have(const ls_graph *graph, const net_node *nodes, int input, in
     return can;
 }
 
-/* Which inputs of an addition have its gradient's memory, which then needs no copy. No layer but an
- * addition may have such inputs whose backward pass changes its own gradient: batch normalisation's
- * does, to that of a ReLU behind it, which is no addition. */
+/* Which inputs of an addition have its gradient's memory, which then needs no copy. Their backward
+ * passes must leave it as it is: of all layers only batch normalisation changes the gradient of its
+ * output, where a ReLU follows it, and then the addition's input is that ReLU. */
 static void plan_handing_on(const ls_graph *graph, net_node *nodes)
 {
     for (int n = 0; n < graph->count; n++)

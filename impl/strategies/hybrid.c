@@ -32,11 +32,11 @@
     X("pipeline", pipeline, &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)        \
     X("zero", zero, &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows)       \
     X("tensor-parallel", tensor_parallel, &ls_option_tensor_parallel_sequence)                     \
-    X("context-parallel", context_parallel, NULL)
+    X("context-parallel", context_parallel)
 #define ENTRY(word, name, ...)   &ls_strategy_##name,
 #define WORD(word, ...)          word,
 #define CHOICE(word, ...)        "|" word
-#define OPTIONS(word, name, ...) __VA_ARGS__,
+#define OPTIONS(word, name, ...) __VA_OPT__(__VA_ARGS__, )
 
 static const ls_strategy *const inner_strategies[] = {INNER_STRATEGIES(ENTRY)};
 

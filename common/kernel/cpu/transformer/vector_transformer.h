@@ -276,8 +276,9 @@ static void weigh(const attention_head *h, int64_t first, int64_t end, const flo
                .diagonal = first});
 }
 
-/* c, [T,3C], of keys or values: of those before the block's queries + (shares)^T times a row of
- * `from` a query; of those beside them = that. */
+/* The block's part of the gradient of keys or values, c, [T,3C]: shares^T times `from`, which has a
+ * row for each query. It is added for keys before the block, which have parts of earlier blocks,
+ * and written for the block's own. */
 static void spread(const attention_head *h, int64_t first, int64_t end, const float *shares,
                    const float *from, int64_t from_row, float *c)
 {

@@ -593,4 +593,6 @@ lockstep_ok results import shares.jsonl --results shares.db
 lockstep_ok results show here-6 --results shares.db
 expect "shares: of a row" grep -q 'fullest device 600 B, of mirrored 1000 B: 40% less; its step 1.10' out
 expect "shares: whose row" grep -q 'times (1.08 to 1.12); bytes sent 1.50 times; row here-2' out
+lockstep_ok results show here-9 --results shares.db
+expect "no shares where no bytes are known" eval '! grep -q "of mirrored" out'
 finish

@@ -230,27 +230,27 @@ static ls_status tell_link(ls_micro *m)
 {
     ls_option_value sizes[] = {{.text = (char[]){"8"}}, {.text = (char[]){"4MiB"}}};
     const ls_option_given few = {sizes, 2}, none = {NULL, 0};
+    ls_micro link = *m;
     if (!m->comm->exchange || m->processes->size * m->ranks < 2)
         return LS_OK;
     if (strcmp(m->op->name, "sendrecv") != 0) {
-        m->op = operations;
-        while (strcmp(m->op->name, "sendrecv") != 0)
-            m->op++;
-        m->sizes = &few;
-        m->allreduce = &none;
-        m->silent = true;
-        ls_status status = m->op->run(m);
-        m->sizes = &none;
-        LS_TRY(status);
+        link.op = operations;
+        while (strcmp(link.op->name, "sendrecv") != 0)
+            link.op++;
+        link.sizes = &few;
+        link.allreduce = &none;
+        link.silent = true;
+        LS_TRY(link.op->run(&link));
+        m->failed = link.failed;
     }
-    const double more = m->sent_ns[1] - m->sent_ns[0];
-    if (m->processes->rank > 0 || m->sent_bytes[1] <= m->sent_bytes[0] || more <= 0)
+    const double more = link.sent_ns[1] - link.sent_ns[0];
+    if (m->processes->rank > 0 || link.sent_bytes[1] <= link.sent_bytes[0] || more <= 0)
         return LS_OK;
     fprintf(
         ls_output(),
         "a message between neighbours, for run and predict: --link latency=%.1fus,bandwidth=%.3g"
         "GB/s\n",
-        m->sent_ns[0] * 1e-3, (double)(m->sent_bytes[1] - m->sent_bytes[0]) / more);
+        link.sent_ns[0] * 1e-3, (double)(link.sent_bytes[1] - link.sent_bytes[0]) / more);
     return LS_OK;
 }
 

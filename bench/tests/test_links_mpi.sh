@@ -62,6 +62,16 @@ rows "micro: no less than the closed form" "len(rows) == 6 and all(m['time_us'] 
 ranks_ok 2 micro sendrecv --sizes 100kB --format jsonl --link latency=20ms,bandwidth=100MB/s
 rows "micro: both ways at once, no less than one" "r['micro']['time_us'] >= 21000"
 
+# What a message takes is said as --link, by sendrecv of 8 bytes and 4 MiB or, after sendrecv, of its own sizes.
+for op in "allreduce --sizes 4KiB --allreduce ring" "broadcast --sizes 4KiB" "sendrecv --sizes 8,1MiB"; do
+    # shellcheck disable=SC2086
+    ranks_ok 2 micro $op
+    expect "a line for one size of $op" [ "$(grep -Ec '^ +[0-9]+ ' "$work/out")" -eq "$(grep -o , <<<"$op," | wc -l)" ]
+    said=$(sed -n 's/^a message between neighbours, for run and predict: --link //p' "$work/out")
+    lockstep run --dry-run --strategy mirrored --ranks 2 --link "$said"
+    expect "which run takes" [ "$code:${said:+said}" = 0:said ]
+done
+
 refused() { # refused WORD ARGUMENTS...
     local word=$1
     shift

@@ -27,10 +27,11 @@ done
 lockstep_ok run $context --model gpt:2-4-16-8-64 --data synthetic:25 --batch 10 --steps 2 --devices 4 --allreduce ring
 rows "an all-to-all's bytes" "r['traffic']['bytes_sent'] == 2 * 8 * 4 * 10 * 8 * 16 * 3 // 4 + 2 * 3 * 4 * 7744"
 rows "its messages" "r['traffic']['messages_sent'] == 2 * 4 * 4 * 3 + 2 * 3 * 4"
-# Activations in proportion to the positions of a place: those of one device, and what is dealt and collected.
+# Activations in proportion to the positions of a place: those of one device, and what is dealt and collected: q, k, v,
+# the output and their gradients; but those of a place's own parts have one memory for both blocks.
 lockstep_ok run $context --model gpt:2-4-32-1024-64 --data synthetic:8 --batch 2 --steps 1 --devices 1,2,4
 rows "memory by positions" "len(rows) == 3 and $counted and all(d['activations'] * c ==
-    rows[0]['memory']['devices'][0]['activations'] + (c > 1) * 8 * 2 * 4 * 2 * 1024 * 32 * (3 - 1 / c)
+    rows[0]['memory']['devices'][0]['activations'] + (c > 1) * 4 * 2 * 1024 * 32 * (2 * 8 * (3 - 1 / c) - 4 / c)
     for r in rows for c in [len(r['case']['devices'])] for d in r['memory']['devices'])"
 # Devices without shared memory, in one program, not captured, ranks of one process, several processes; a flipped bit.
 few="--model gpt:2-3-12-14-32 --data synthetic:25 --batch 7 --epochs 2"

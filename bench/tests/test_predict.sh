@@ -200,7 +200,7 @@ rows "another model has operations that the file lacks" "r['result']['status'] =
 # A group's all-reduce by hosts; the job's are other hosts than the group's.
 for inner in pipeline tensor-parallel; do
     lockstep_ok predict --strategy hybrid --hybrid-inner $inner --hybrid-replicas 2 --devices 4 --allreduce hierarchical \
-        --model gpt:2-4-32-32 --batch 8 --devices-per-host 2 --platform two-level:host=1us@10GB/s,net=10us@1GB/s \
+        --model gpt:2-4-32-32 --batch 8 --devices-per-host 2 --platform flat:latency=1us,bandwidth=1GB/s \
         --durations flops=1e9 --results none --format jsonl
     rows "hierarchical in groups of $inner" "r['result']['status'] == 'ok' and
         r['traffic']['bytes_sent'] == r['traffic']['bytes_formula']"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # SimGrid, for the helper program lockstep-simgrid alone (bench/play/simgrid), which is C++ and links to it. Left out
-# if not requested (OFF), and (AUTO) if it is not found, there is no C++ compiler, or it is another version than 3.32
-# (Debian 12), the only one that was tried. Sanitizer builds leave it out.
+# if not requested (OFF), and (AUTO) if it is not found, there is no C++ compiler, or it is another version than those
+# that were tried: 3.32 (Debian 12) and 4.0 (Debian 13). Sanitizer builds leave it out.
 set(LOCKSTEP_SIMGRID "AUTO" CACHE STRING "Networks of predict other than flat ones, by SimGrid: AUTO, ON or OFF")
 set_property(CACHE LOCKSTEP_SIMGRID PROPERTY STRINGS AUTO ON OFF)
 if(NOT LOCKSTEP_SIMGRID MATCHES "^(AUTO|ON|OFF)$")
@@ -21,7 +21,7 @@ if(NOT LOCKSTEP_SIMGRID STREQUAL "OFF" AND NOT LOCKSTEP_SANITIZE)
     string(JOIN "." simgrid_version ${numbers})
   endif()
   if(CMAKE_CXX_COMPILER AND simgrid_INCLUDE_DIR AND simgrid_LIBRARY AND
-     (LOCKSTEP_SIMGRID STREQUAL "ON" OR simgrid_version VERSION_EQUAL 3.32))
+     (LOCKSTEP_SIMGRID STREQUAL "ON" OR simgrid_version MATCHES "^(3[.]32|4[.]0)$"))
     enable_language(CXX)
     set(CMAKE_CXX_STANDARD 17)
     set(CMAKE_CXX_FLAGS_RELEASE "-O2")

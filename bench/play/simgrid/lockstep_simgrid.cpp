@@ -24,12 +24,12 @@
 // 3: the input or the platform is wrong; 4: some activities never end; 5: SimGrid or this program
 // is wrong. The last line of standard error says what.
 //
-// SimGrid 3.32, later ones not tried. Its settings make a message of B bytes take B / bandwidth;
-// its latency is paid behind that by a timer, since SimGrid weighs flows by their latencies. Delays
-// are timers. Activities are made when they are ready: SimGrid's own dependencies cost time in the
-// number of all that exist. Ports of `flat` carry one flow at a time, first come, first served;
-// others share by max-min fairness. Of a file, device i is on host i / PER_HOST; what its hosts are
-// like inside, a file does not say: messages there take no time.
+// SimGrid 3.32 or 4.0. Its settings make a message of B bytes take B / bandwidth; its latency is
+// paid behind that by a timer, since SimGrid weighs flows by their latencies. Delays are timers.
+// Activities are made when they are ready: SimGrid's own dependencies cost time in the number of
+// all that exist. Ports of `flat` carry one flow at a time, first come, first served; others share
+// by max-min fairness. Of a file, device i is on host i / PER_HOST; what its hosts are like inside,
+// a file does not say: messages there take no time.
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
@@ -69,6 +69,43 @@ struct Node {
 
 // ---- Platform -----------------------------------------------------------------------------------
 
+// How a platform is made, which SimGrid 4.0 names anew. `outer` is null for the whole platform.
+#if SIMGRID_VERSION >= 40000
+#define ADD(part) add_##part
+s4u::NetZone *add_star(const s4u::Engine &engine, s4u::NetZone *outer, const std::string &name)
+{
+    return (outer ? outer : engine.get_netzone_root())->add_netzone_star(name);
+}
+void connect(s4u::NetZone *zone, const s4u::Host *host, const s4u::LinkInRoute &link)
+{
+    zone->add_route(host, nullptr, {link}, true);
+}
+void connect(s4u::NetZone *outer, s4u::NetZone *zone, simgrid::kernel::routing::NetPoint *gateway,
+             const s4u::LinkInRoute &link)
+{
+    zone->set_gateway(gateway);
+    outer->add_route(zone, nullptr, {link}, true);
+}
+#else
+#define ADD(part) create_##part
+s4u::NetZone *add_star(const s4u::Engine &, s4u::NetZone *outer, const std::string &name)
+{
+    auto *zone = s4u::create_star_zone(name);
+    if (outer)
+        zone->set_parent(outer);
+    return zone;
+}
+void connect(s4u::NetZone *zone, const s4u::Host *host, const s4u::LinkInRoute &link)
+{
+    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, {link}, true);
+}
+void connect(s4u::NetZone *outer, s4u::NetZone *zone, simgrid::kernel::routing::NetPoint *gateway,
+             const s4u::LinkInRoute &link)
+{
+    outer->add_route(zone->get_netpoint(), nullptr, gateway, nullptr, {link}, true);
+}
+#endif
+
 struct Route {
     double latency_ns;
     std::vector<s4u::Link *> links;
@@ -86,7 +123,7 @@ class Platform
     s4u::LinkInRoute port(s4u::NetZone *zone, const std::string &name, double bytes_per_s,
                           bool in_turns)
     {
-        auto *link = zone->create_split_duplex_link(name, bytes_per_s);
+        auto *link = zone->ADD(split_duplex_link)(name, bytes_per_s);
         link->set_latency(0);
         if (in_turns) {
             link->get_link_up()->set_concurrency_limit(1);
@@ -99,24 +136,23 @@ class Platform
     {
         for (size_t i = 0; i < count; i++) {
             const std::string name = "device" + std::to_string(devices.size());
-            auto *host = zone->create_host(name, 1e9);
-            zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr,
-                            {port(zone, name + ".port", bytes_per_s, in_turns)}, true);
+            auto *host = zone->ADD(host)(name, 1e9);
+            connect(zone, host, port(zone, name + ".port", bytes_per_s, in_turns));
             devices.push_back(host);
         }
     }
-    void flat(Input &in)
+    void flat(Input &in, const s4u::Engine &engine)
     {
         level_ns[0] = in.number();
         const double bytes_per_s = in.number();
         const size_t count = in.count(1 << 16);
         limited = bytes_per_s > 0;
-        auto *zone = s4u::create_star_zone("flat");
+        auto *zone = add_star(engine, nullptr, "flat");
         add_devices(zone, count, limited ? bytes_per_s : 1, true);
         zone->seal();
         per_host = count;
     }
-    void two_level(Input &in)
+    void two_level(Input &in, const s4u::Engine &engine)
     {
         const double host_ns = in.number(), host_rate = in.number();
         const double net_ns = in.number(), net_rate = in.number();
@@ -124,16 +160,14 @@ class Platform
         per_host = in.count(1 << 16);
         level_ns[0] = host_ns;
         level_ns[1] = host_ns + net_ns;
-        auto *root = s4u::create_star_zone("net");
+        auto *root = add_star(engine, nullptr, "net");
         for (size_t host = 0; devices.size() < count; host++) {
             const std::string name = "host" + std::to_string(host);
-            auto *zone = s4u::create_star_zone(name);
-            zone->set_parent(root);
+            auto *zone = add_star(engine, root, name);
             add_devices(zone, std::min(per_host, count - devices.size()), host_rate, false);
-            auto *gateway = zone->create_router(name + ".gateway");
+            auto *gateway = zone->ADD(router)(name + ".gateway");
+            connect(root, zone, gateway, port(root, name + ".port", net_rate, false));
             zone->seal();
-            root->add_route(zone->get_netpoint(), nullptr, gateway, nullptr,
-                            {port(root, name + ".port", net_rate, false)}, true);
         }
         root->seal();
     }
@@ -166,9 +200,9 @@ class Platform
     {
         const std::string kind = in.word();
         if (kind == "flat")
-            flat(in);
+            flat(in, engine);
         else if (kind == "two-level")
-            two_level(in);
+            two_level(in, engine);
         else if (kind == "file")
             file(in, engine);
         else

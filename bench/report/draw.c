@@ -242,6 +242,8 @@ static const struct {
     {"#FFFFFF", NULL, "#ffffff"}, /* behind marks: becomes dark, too */
     {" color=\"black\" stroke=\"currentColor\"", NULL, ""},
     {"\t", NULL, ""},
+    {"  '", NULL, "'"},
+    {"  ", NULL, " "},
 };
 
 /* Length of an empty group, or 0. */

@@ -162,14 +162,16 @@ typedef struct net_sizes {
 typedef ls_status (*take_memory)(void *context, ls_memory_use use, size_t bytes, void **where);
 
 /* Memory that gradients have in turn: as of one size is free again, the next has it. */
+typedef struct net_pooled {
+    size_t bytes;
+    void *memory;
+    int users; /* 0: free */
+} net_pooled;
+
 typedef struct net_pool {
     take_memory take;
     void *context;
-    struct net_pooled {
-        size_t bytes;
-        void *memory;
-        int users; /* 0: free */
-    } * items;
+    net_pooled *items;
     size_t count;
 } net_pool;
 
@@ -181,7 +183,7 @@ static ls_status pool_take(net_pool *pool, size_t bytes, void **where, size_t *i
         i++;
     if (i == pool->count) {
         LS_TRY(ls_grow("net", &pool->items, pool->count, sizeof *pool->items));
-        pool->items[i] = (struct net_pooled){.bytes = bytes};
+        pool->items[i] = (net_pooled){.bytes = bytes};
         LS_TRY(pool->take(pool->context, LS_MEMORY_ACTIVATIONS, bytes, &pool->items[i].memory));
         pool->count++;
     }

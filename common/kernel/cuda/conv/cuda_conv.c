@@ -275,9 +275,9 @@ ls_status ls_product_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op *
     static const struct {
         const char *names[LS_PRODUCT_WAYS];
         ls_status (*run)(ls_op *op, ls_queue *queue);
-    } directions[] = {{LS_PRODUCT_NAMES("conv_forward", ""), run_forward},
-                      {LS_PRODUCT_NAMES("conv_backward_weights", ""), run_backward_weights},
-                      {LS_PRODUCT_NAMES("conv_backward_data", ""), run_backward_data}};
+    } directions[] = {{{LS_PRODUCT_NAMES("conv_forward", "")}, run_forward},
+                      {{LS_PRODUCT_NAMES("conv_backward_weights", "")}, run_backward_weights},
+                      {{LS_PRODUCT_NAMES("conv_backward_data", "")}, run_backward_data}};
     const int direction = task->y ? 0 : task->dweight ? 1 : 2;
     conv_op *c;
     LS_TRY(ls_allocate("convolution", &c, 1, sizeof *c));

@@ -82,7 +82,7 @@ static ls_status make_product(ls_kernels *kernels, const char *const names[LS_PR
 
 ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op **out)
 {
-    static const char *const names[] = LS_PRODUCT_NAMES("gemm", "");
+    static const char *const names[] = {LS_PRODUCT_NAMES("gemm", "")};
     const ls_gemm_args *g = arguments;
     const ls_cuda_product_spec spec = {.gemm = *g, .any_order = kernels->any_order};
     return make_product(kernels, names, &spec, is_plain(g->m, g->k, g->n), out);
@@ -91,7 +91,7 @@ ls_status ls_cuda_gemm(ls_kernels *kernels, const ls_gemm_args *arguments, ls_op
 ls_status ls_cuda_dense_forward(ls_kernels *kernels, const ls_dense_forward_args *arguments,
                                 ls_op **out)
 {
-    static const char *const names[] = LS_PRODUCT_NAMES("dense_forward", "");
+    static const char *const names[] = {LS_PRODUCT_NAMES("dense_forward", "")};
     const ls_dense_forward_args *d = arguments;
     const ls_cuda_product_spec spec = {.gemm = {.transpose_b = !d->input_major,
                                                 .m = d->rows,
@@ -216,7 +216,7 @@ static ls_status make_backward(ls_kernels *kernels, const char *const names[LS_P
 ls_status ls_cuda_dense_backward(ls_kernels *kernels, const ls_dense_backward_args *arguments,
                                  ls_op **out)
 {
-    static const char *const names[] = LS_PRODUCT_NAMES("dense_backward", "");
+    static const char *const names[] = {LS_PRODUCT_NAMES("dense_backward", "")};
     return make_backward(kernels, names, arguments, (const bool[]){true, true}, out);
 }
 
@@ -224,7 +224,7 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
                                          const ls_dense_backward_weights_args *arguments,
                                          ls_op **out)
 {
-    static const char *const names[] = LS_PRODUCT_NAMES("dense_backward_weights", "");
+    static const char *const names[] = {LS_PRODUCT_NAMES("dense_backward_weights", "")};
     const ls_dense_backward_args half = {.weights = *arguments};
     return make_backward(kernels, names, &half, (const bool[]){true, false}, out);
 }
@@ -232,7 +232,7 @@ ls_status ls_cuda_dense_backward_weights(ls_kernels *kernels,
 ls_status ls_cuda_dense_backward_data(ls_kernels *kernels,
                                       const ls_dense_backward_data_args *arguments, ls_op **out)
 {
-    static const char *const names[] = LS_PRODUCT_NAMES("dense_backward_data", "");
+    static const char *const names[] = {LS_PRODUCT_NAMES("dense_backward_data", "")};
     const ls_dense_backward_args half = {.data = *arguments};
     return make_backward(kernels, names, &half, (const bool[]){false, true}, out);
 }

@@ -39,9 +39,7 @@ enum { LS_PRODUCT_LIBRARY = 1, LS_PRODUCT_TILES = 2, LS_PRODUCT_WAYS = 4 };
 /** An operation's names by that, as rows and `micro layers` have them; `rest`: "+" and what else
  * runs. Where it is 0, plain kernels do all. */
 #define LS_PRODUCT_NAMES(entry, rest)                                                              \
-    {                                                                                              \
-        entry ".cuda", entry ".cublaslt" rest, entry ".tiles" rest, entry ".cublaslt+tiles" rest   \
-    }
+    entry ".cuda", entry ".cublaslt" rest, entry ".tiles" rest, entry ".cublaslt+tiles" rest
 
 /** What computes it; NULL: 0. */
 unsigned ls_cuda_product_way(const ls_cuda_product *product);

@@ -108,7 +108,7 @@ static ls_status finish(lstm_op *l, const char *const names[LS_PRODUCT_WAYS], ls
 
 ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *a, ls_op **out)
 {
-    static const char *const names[] = LS_PRODUCT_NAMES("lstm_forward", "+cuda");
+    static const char *const names[] = {LS_PRODUCT_NAMES("lstm_forward", "+cuda")};
     const ls_lstm_shape *s = &a->shape;
     const ls_gemm_args inputs = {.transpose_b = true,
                                  .m = s->rows * s->steps,
@@ -127,7 +127,7 @@ ls_status ls_cuda_lstm_forward(ls_kernels *kernels, const ls_lstm_forward_args *
 
 ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args *a, ls_op **out)
 {
-    static const char *const names[] = LS_PRODUCT_NAMES("lstm_backward", "+cuda");
+    static const char *const names[] = {LS_PRODUCT_NAMES("lstm_backward", "+cuda")};
     const ls_lstm_shape *s = &a->shape;
     const int64_t rows = s->rows * s->steps, gates = 4 * s->hidden;
     const lstm_op like = {.op.run = run_backward,

@@ -13,13 +13,6 @@ static int add_image(fixture *f, int64_t height, int64_t width, int64_t channels
     return node;
 }
 
-/* Activations and kept memory: the ledger equals the formula. */
-static void check_memory(fixture *f)
-{
-    assert_int_equal(ls_device_ledger(f->device).in_use[LS_MEMORY_ACTIVATIONS],
-                     ls_net_activation_bytes(f->graph, sizeof(double), ROWS));
-}
-
 static void conv_global_max(void **state)
 {
     (void)state;
@@ -180,16 +173,8 @@ static void borrowed_memory(void **state)
     int node = add_with(&f, "lstm", add_sequence(&f, 0, 4, 3), &(ls_layer_options){.units = 2});
     add(&f, "logistic_loss", add(&f, "dense", node, -1, 1), -1, 0);
     open_net(&f, ROWS);
-    const ls_net_options options = {.graph = f.graph,
-                                    .kernels = f.kernels,
-                                    .rows = 2,
-                                    .divisor = DIVISOR,
-                                    .parameters = f.parameters,
-                                    .gradients = f.gradients,
-                                    .loss = f.loss,
-                                    .memory_of = f.net};
     ls_net *whole = f.net;
-    must(ls_net_open(&options, &f.net));
+    open_net_in(&f, 2, whole);
     assert_int_equal(ls_net_rows(f.net), 2);
     check_memory(&f);
     double *x = ls_net_input(f.net, 0);

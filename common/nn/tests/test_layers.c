@@ -206,6 +206,25 @@ static void kept_is_listed(void **state)
     close_all(&f);
 }
 
+/* The input of a layer without variables, whose backward pass there is none of, is not read again.
+ */
+static void what_nothing_reads_is_not_listed(void **state)
+{
+    fixture f;
+    (void)state;
+    open_device(&f);
+    const int squares = add(&f, "polynomial", add_input(&f, 1), -1, 0);
+    add(&f, "squared_error", add(&f, "dense", squares, -1, 1), -1, 0);
+    open_net(&f, ROWS);
+    void *memory;
+    size_t bytes;
+    assert_true(ls_net_kept(f.net, 0, &memory, &bytes));
+    assert_ptr_equal(memory, ls_net_node_output(f.net, squares));
+    assert_true(ls_net_kept(f.net, 1, &memory, &bytes)); /* the loss's gradient */
+    assert_false(ls_net_kept(f.net, 2, &memory, &bytes));
+    close_all(&f);
+}
+
 static void refused_layers(void **state)
 {
     fixture f;
@@ -236,10 +255,15 @@ static void refused_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv_global_max),    cmocka_unit_test(image_layers),
-        cmocka_unit_test(global_pools_agree), cmocka_unit_test(windows_lie_as_tensorflows),
-        cmocka_unit_test(lstm_stack),         cmocka_unit_test(lstm_twins),
-        cmocka_unit_test(borrowed_memory),    cmocka_unit_test(kept_is_listed),
+        cmocka_unit_test(conv_global_max),
+        cmocka_unit_test(image_layers),
+        cmocka_unit_test(global_pools_agree),
+        cmocka_unit_test(windows_lie_as_tensorflows),
+        cmocka_unit_test(lstm_stack),
+        cmocka_unit_test(lstm_twins),
+        cmocka_unit_test(borrowed_memory),
+        cmocka_unit_test(kept_is_listed),
+        cmocka_unit_test(what_nothing_reads_is_not_listed),
         cmocka_unit_test(refused_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

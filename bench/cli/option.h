@@ -20,7 +20,7 @@ enum {
     LS_FOR_TRACE = 32, /**< also has the options of LS_FOR_RUN */
     LS_FOR_REGRESS = 64,
     LS_FOR_REPORT = 128,
-    LS_FOR_PREDICT = 256, /**< also has the options of LS_FOR_RUN */
+    LS_FOR_PREDICT = 256, /**< also has the options of LS_FOR_RUN, but for ls_option_lacked */
     LS_FOR_ADVISE = 512   /**< likewise */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Option help: the lines of `--help`, and the refusal of an unknown name with the nearest known
- * one, both from the option table. */
+ * one, both from the option table; what commands that play steps lack of `run`. */
 #include "bench/cli/option_table.h"
 #include "bench/output/format_parts.h"
 
@@ -24,6 +24,49 @@ const char *ls_option_command_name(unsigned command)
     return "";
 }
 
+const char *ls_option_lacked(const ls_option *option, unsigned command)
+{
+    static const char devices[] = "is of processes; give all devices by --devices";
+    static const char training[] = "is of training, and nothing is trained here; leave it out";
+    static const char later[] = "is an option of run that is lacking here; leave it out";
+    enum { VIRTUAL = LS_FOR_PREDICT | LS_FOR_ADVISE };
+    static const struct {
+        const char *name, *why;
+        unsigned commands;
+    } lacked[] = {
+        {"link", "is of real devices; give the network by --platform", VIRTUAL},
+        {"ranks", devices, VIRTUAL},
+        {"comm", devices, VIRTUAL},
+        {"memory", "is of real devices; give what a device has by --memory-limit", VIRTUAL},
+        {"epochs", "is of a data set, and none is read here; give --steps", VIRTUAL},
+        {"blocks", training, VIRTUAL},
+        {"gate-steps", training, VIRTUAL},
+        {"baseline", training, VIRTUAL},
+        {"save", training, VIRTUAL},
+        {"load", training, VIRTUAL},
+        {"target", training, VIRTUAL},
+        {"until-precision", training, VIRTUAL},
+        {"max-time", training, VIRTUAL},
+        {"ps-record", training, VIRTUAL},
+        {"resume", later, VIRTUAL},
+        {"print-step", later, VIRTUAL},
+        {"waterfall", later, VIRTUAL},
+        {"dry-run", later, VIRTUAL},
+        {"plan", "makes several questions, and advise answers one; give its options",
+         LS_FOR_ADVISE},
+        {"columns", "is of rows, and advise prints none; leave it out", LS_FOR_ADVISE},
+    };
+    for (size_t i = 0; i < sizeof lacked / sizeof *lacked; i++)
+        if (lacked[i].commands & command && strcmp(lacked[i].name, option->name) == 0)
+            return lacked[i].why;
+    return NULL;
+}
+
+bool ls_option_is_of(const ls_option *option, unsigned command)
+{
+    return option->commands & command && !ls_option_lacked(option, command);
+}
+
 enum { NAME_CAPACITY = 64 };
 
 /* Name of option i if the command (context) has it. */
@@ -31,7 +74,7 @@ static const char *option_name(size_t index, const void *context)
 {
     size_t count;
     const ls_option *table = ls_option_table(&count);
-    return table[index].commands & *(const unsigned *)context ? table[index].name : NULL;
+    return ls_option_is_of(&table[index], *(const unsigned *)context) ? table[index].name : NULL;
 }
 
 static ls_status refuse_unknown(const char *name, unsigned command, const char *origin)
@@ -77,6 +120,10 @@ ls_status ls_option_require(const char *name, size_t length, unsigned command, c
                                  "concerns nothing that %s does; it is an option of: %s",
                                  ls_option_command_name(command), others);
     }
+    const ls_setting setting = {.option = option};
+    const char *why = origin ? NULL : ls_option_lacked(option, command);
+    if (why)
+        return ls_setting_refuse(&setting, LS_CODE_USAGE, "%s", why);
     *out = option;
     return LS_OK;
 }
@@ -116,7 +163,7 @@ void ls_option_help(FILE *stream, unsigned command)
     for (int group = 0; group < LS_HELP_GROUPS; group++) {
         bool any = false;
         for (size_t i = 0; i < count; i++) {
-            if (!(table[i].commands & command) || (int)table[i].group != group)
+            if (!ls_option_is_of(&table[i], command) || (int)table[i].group != group)
                 continue;
             if (!any)
                 fprintf(stream, "\n%s\n", titles[group]);

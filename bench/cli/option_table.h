@@ -34,10 +34,17 @@ const ls_option *ls_option_find_in(const char *name, size_t length, unsigned com
 
 /**
  * The option of this name that `command` has. LS_CODE_USAGE with the nearest name, or with the
- * subcommands that it belongs to; `origin` as in ls_setting.
+ * subcommands that it belongs to; `origin` as in ls_setting. On the command line what it lacks is
+ * refused, too; in a plan, whose cases may run, not.
  */
 ls_status ls_option_require(const char *name, size_t length, unsigned command, const char *origin,
                             const ls_option **out);
+
+/** Why `command` refuses an option, though it has those of `run`; NULL: it takes it. */
+const char *ls_option_lacked(const ls_option *option, unsigned command);
+
+/** Whether it is an option of the command, which takes it. */
+bool ls_option_is_of(const ls_option *option, unsigned command);
 
 /** The option's default in this command. */
 const char *ls_option_fallback(const ls_option *option, unsigned command);

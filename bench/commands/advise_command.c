@@ -23,19 +23,6 @@
 
 static ls_status check_options(const ls_request *request)
 {
-    static const char *const refused[] = {
-        "link",     "ranks",     "comm",       "memory",  "epochs",          "blocks",
-        "baseline", "save",      "load",       "target",  "until-precision", "gate-steps",
-        "max-time", "resume",    "print-step", "dry-run", "ps-record",       "plan",
-        "columns",  "waterfall", NULL};
-    for (size_t i = 0; refused[i]; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "--%s", refused[i]);
-        if (ls_option_set_has(request->given, refused[i]))
-            return ls_fail(LS_CODE_USAGE, "option", name,
-                           "is no part of what advise is asked; give --model, --devices, "
-                           "--platform, --batch and what a strategy shall keep");
-    }
     for (size_t i = 0; i < request->case_count; i++)
         for (size_t k = 0; k < i; k++)
             if (request->cases[i].strategy == request->cases[k].strategy)

@@ -27,7 +27,7 @@ static void put_owners(FILE *stream, const ls_option *option, const ls_command *
 {
     const char *before = "";
     for (size_t i = 0; i < count; i++) {
-        if (!(commands[i].options & option->commands))
+        if (!ls_option_is_of(option, commands[i].options))
             continue;
         fprintf(stream, "%s%s", before, commands[i].name);
         before = ", ";
@@ -116,7 +116,7 @@ static void print_bash(FILE *stream, const ls_command *commands, size_t count)
     for (size_t i = 0; i < count; i++) {
         fprintf(stream, "        %s) names='--help", commands[i].name);
         for (size_t k = 0; k < options; k++)
-            if (table[k].commands & commands[i].options)
+            if (ls_option_is_of(&table[k], commands[i].options))
                 fprintf(stream, " --%s", table[k].name);
         fputs("' ;;\n", stream);
     }
@@ -160,7 +160,7 @@ static void print_zsh(FILE *stream, const ls_command *commands, size_t count)
     for (size_t i = 0; i < count; i++) {
         fprintf(stream, "%s) _arguments", commands[i].name);
         for (size_t k = 0; k < options; k++) {
-            if (!(table[k].commands & commands[i].options))
+            if (!ls_option_is_of(&table[k], commands[i].options))
                 continue;
             fprintf(stream, " \\\n  '--%s[", table[k].name);
             put_zsh(stream, table[k].help);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `predict`: rows of cases on devices that are not here; see command.h. */
 #include "bench/cli/option_set.h"
+#include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/output/format_parts.h"
@@ -49,40 +50,26 @@ typedef struct prediction {
 
 /* ---- What `run` has and `predict` has not ---------------------------------------------------- */
 
+/* Keys of a plan; of the command line none is left. */
+static ls_status check_plan(const ls_option_set *given)
+{
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        const ls_option_given *its = &given->given[i];
+        const char *why = its->count ? ls_option_lacked(&table[i], given->command) : NULL;
+        if (why)
+            return ls_setting_refuse(
+                &(ls_setting){.option = &table[i], .origin = its->values[0].origin}, LS_CODE_USAGE,
+                "%s", why);
+    }
+    return LS_OK;
+}
+
 static ls_status check_options(const ls_request *request)
 {
-    static const char training[] = "is of training, and predict trains nothing; leave it out";
-    static const char later[] = "is an option of run that predict lacks; leave it out";
-    static const struct {
-        const char *name, *why;
-    } refused[] = {
-        {"link", "is of real devices; give the network by --platform"},
-        {"ranks", "is of processes; give all devices by --devices"},
-        {"comm", "is of processes; give all devices by --devices"},
-        {"memory", "is of real devices; give what a device has by --memory-limit"},
-        {"epochs", "is of a data set, and predict reads none; give --steps"},
-        {"blocks", training},
-        {"gate-steps", training},
-        {"baseline", training},
-        {"save", training},
-        {"load", training},
-        {"target", training},
-        {"until-precision", training},
-        {"max-time", training},
-        {"ps-record", training},
-        {"resume", later},
-        {"print-step", later},
-        {"waterfall", later},
-        {"dry-run", later},
-    };
-    const bool planned = ls_option_set_has(request->given, "plan");
-    const bool runs = request->prediction.validate && planned; /* the plan's cases are measured */
-    for (size_t i = 0; i < sizeof refused / sizeof *refused && !runs; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "--%s", refused[i].name);
-        if (ls_option_set_has(request->given, refused[i].name))
-            return ls_fail(LS_CODE_USAGE, "option", name, "%s", refused[i].why);
-    }
+    if (!request->prediction.validate) /* else the plan's cases are measured */
+        LS_TRY(check_plan(request->given));
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option --plan", "budget",
                        "is of training, and predict trains nothing; leave it out");

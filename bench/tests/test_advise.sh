@@ -187,10 +187,14 @@ refused "ranking: is empty.* local-sgd: its grade is none.*leave --strategy out"
 lockstep_ok advise --help
 expect "the help says which strategies are asked for by default" grep -q -- '--strategy .*default: all)' out
 expect "and how many steps" grep -q -- '--steps N (default: 5; unit: steps)' out
+expect "and no option that is refused" eval '! grep -E -- "^  --(link|ranks|epochs|save|baseline|plan|columns) " out'
+for option in link ranks epochs save baseline plan columns; do
+    refused "option: --$option: " --devices 2 --platform flat:latency=1us --$option 1
+done
 lockstep_ok advise --platform list
 expect "--platform list lists" grep -q '^dgx-a100$' out
 refused "several questions" --devices 2,4 --platform flat:latency=1us
-refused "no part of what advise is asked" --devices 2 --platform flat:latency=1us --baseline
+refused "nothing is trained here" --devices 2 --platform flat:latency=1us --baseline
 refused "table, json or jsonl" --devices 2 --platform flat:latency=1us --format csv
 
 finish

@@ -72,6 +72,17 @@ for n in 2 3; do
         x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
         x['traffic']['messages_sent'] == x['traffic']['messages_formula'] for x in rows)"
 done
+# The norm of the gradient, where each process holds a share of it, or some layers of a replica.
+norm="--clip 0.05 --gate-steps 2 --reduce exact $small"
+lockstep_ok run --strategy single $norm
+keep norm
+ranks_ok 2 run --strategy zero,hybrid --devices 2 --zero-stage 3 $norm
+rows "the norm of the gradient is single's, on all ranks" "len(rows) == 2 and all(x['equivalence']['digest'] ==
+    digest('norm') and x['train']['gradient_norm'] == old('norm')[0]['train']['gradient_norm'] > 0.05 for x in rows)"
+# Of replicas with a norm each, that of the one that has the last step's only sample: of rank 1.
+ranks_ok 2 run --strategy independent --baseline yes --model mlp:784-16-10 --data synthetic:61 --batch 60 --epochs 1 \
+    --warmup 0 --blocks 1 --gate-steps 0 --optimizer sgd --lr 1e-30 --clip 9 --results none --format jsonl
+rows "the norm of another rank" "len(rows) == 2 and len({x['train']['gradient_norm'] for x in rows}) == 1"
 ranks_ok 2 run --strategy mirrored --devices 2 --memory growth,fraction=0.3 --cores-per-device 1 $small --blocks 1
 rows "one host's ranks share their memory, whatever its policy" "len(rows) == 2 and all(x['equivalence']['oracle'] ==
     'same bits' and x['case']['allreduce'] == 'direct' and all(d['communication'] == 0

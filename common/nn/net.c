@@ -273,14 +273,29 @@ void *ls_net_node_gradient(const ls_net *net, int node)
     return net->nodes[node].gradient;
 }
 
-static bool feeds_a_layer(const ls_net *net, int n)
+static bool touch(const ls_op_list *ops, const char *memory, size_t bytes)
 {
-    for (int user = n + 1; user < net->options.graph->count; user++) {
-        const ls_node *node = graph_node(net, user);
-        for (int i = 0; i < node->input_count; i++)
-            if (node->inputs[i] == n && node->layer->role == LS_LAYER_COMPUTE)
+    for (size_t i = 0; i < ops->count; i++)
+        for (size_t a = 0; a < ops->items[i]->access_count; a++) {
+            const ls_access *access = &ops->items[i]->accesses[a];
+            const char *first = access->memory;
+            if (first < memory + bytes && memory < first + access->bytes)
                 return true;
-    }
+        }
+    return false;
+}
+
+/* Whether backward reads memory that node n's forward pass wrote: in n's own pass, or in that of a
+ * later node up to its last use. */
+static bool is_read_back(const ls_net *net, int n, const void *memory, size_t bytes)
+{
+    int last = net->nodes[n].last_use;
+    while (last >= 0 && net->nodes[last].fused_forward) /* which has the same output */
+        last = net->nodes[last].last_use;
+    for (int user = n; user <= last; user++)
+        if (touch(&net->nodes[user].backward, memory, bytes) ||
+            touch(&net->nodes[user].backward_rest, memory, bytes))
+            return true;
     return false;
 }
 
@@ -290,18 +305,16 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
     const int loss = o->graph->count - 1;
     const size_t real = o->kernels->table->real_bytes;
     for (int n = 0; n < loss; n++) {
-        if (net->nodes[n].fused_forward || !feeds_a_layer(net, n) || index-- > 0)
-            continue;
         *memory = net->nodes[n].output;
         *bytes = node_bytes(o->graph, n, real, o->rows);
-        return true;
+        if (!net->nodes[n].fused_forward && is_read_back(net, n, *memory, *bytes) && index-- == 0)
+            return true;
     }
     for (int n = 0; n < loss; n++) {
-        if (!net->nodes[n].kept || !net->nodes[n].wants_gradient || index-- > 0)
-            continue;
         *memory = net->nodes[n].kept;
-        *bytes = kept_bytes(o->graph, n, real, o->rows);
-        return true;
+        *bytes = net->nodes[n].kept ? kept_bytes(o->graph, n, real, o->rows) : 0;
+        if (*memory && is_read_back(net, n, *memory, *bytes) && index-- == 0)
+            return true;
     }
     if (index >= (size_t)graph_node(net, loss)->input_count)
         return false;

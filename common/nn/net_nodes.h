@@ -10,8 +10,8 @@
 typedef struct ls_net ls_net; /* net.h */
 
 /**
- * What backward reads of the forward pass, one buffer after another: the outputs that a layer has
- * as input, what layers keep besides their outputs, and the loss's gradient. False: no more.
+ * What backward reads of the forward pass, as its operations declare it, one buffer after another:
+ * outputs, what layers keep besides, and the loss's gradient. False: no more.
  */
 bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
 

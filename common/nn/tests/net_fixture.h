@@ -56,6 +56,21 @@ static inline double *take(fixture *f, ls_memory_use use, size_t count)
     return memory;
 }
 
+/* Opens f->net on the fixture's parameters and gradients; `whole`: a net whose memory it uses, or
+ * NULL. */
+static inline void open_net_in(fixture *f, int64_t rows, ls_net *whole)
+{
+    const ls_net_options options = {.graph = f->graph,
+                                    .kernels = f->kernels,
+                                    .rows = rows,
+                                    .divisor = DIVISOR,
+                                    .parameters = f->parameters,
+                                    .gradients = f->gradients,
+                                    .loss = f->loss,
+                                    .memory_of = whole};
+    must(ls_net_open(&options, &f->net));
+}
+
 static inline void open_net(fixture *f, int64_t rows)
 {
     size_t elements = f->graph->variables.elements;
@@ -67,14 +82,7 @@ static inline void open_net(fixture *f, int64_t rows)
     for (size_t i = 0; i < elements; i++)
         f->parameters[i] = (double)initial[i];
     free(initial);
-    const ls_net_options options = {.graph = f->graph,
-                                    .kernels = f->kernels,
-                                    .rows = rows,
-                                    .divisor = DIVISOR,
-                                    .parameters = f->parameters,
-                                    .gradients = f->gradients,
-                                    .loss = f->loss};
-    must(ls_net_open(&options, &f->net));
+    open_net_in(f, rows, NULL);
 }
 
 static inline void close_all(fixture *f)
@@ -192,4 +200,11 @@ static inline void fill_targets(fixture *f, int64_t width)
     double *target = ls_net_target(f->net);
     for (int64_t i = 0; i < ROWS * width; i++)
         target[i] = 0.3 * (double)i - 1;
+}
+
+/* Activations and kept memory: the ledger equals the formula. */
+static inline void check_memory(fixture *f)
+{
+    assert_int_equal(ls_device_ledger(f->device).in_use[LS_MEMORY_ACTIVATIONS],
+                     ls_net_activation_bytes(f->graph, sizeof(double), ROWS));
 }

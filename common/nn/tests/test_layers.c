@@ -13,13 +13,6 @@ static int add_image(fixture *f, int64_t height, int64_t width, int64_t channels
     return node;
 }
 
-/* Activations and kept memory: the ledger equals the formula. */
-static void check_memory(fixture *f)
-{
-    assert_int_equal(ls_device_ledger(f->device).in_use[LS_MEMORY_ACTIVATIONS],
-                     ls_net_activation_bytes(f->graph, sizeof(double), ROWS));
-}
-
 static void conv_global_max(void **state)
 {
     (void)state;
@@ -180,16 +173,8 @@ static void borrowed_memory(void **state)
     int node = add_with(&f, "lstm", add_sequence(&f, 0, 4, 3), &(ls_layer_options){.units = 2});
     add(&f, "logistic_loss", add(&f, "dense", node, -1, 1), -1, 0);
     open_net(&f, ROWS);
-    const ls_net_options options = {.graph = f.graph,
-                                    .kernels = f.kernels,
-                                    .rows = 2,
-                                    .divisor = DIVISOR,
-                                    .parameters = f.parameters,
-                                    .gradients = f.gradients,
-                                    .loss = f.loss,
-                                    .memory_of = f.net};
     ls_net *whole = f.net;
-    must(ls_net_open(&options, &f.net));
+    open_net_in(&f, 2, whole);
     assert_int_equal(ls_net_rows(f.net), 2);
     check_memory(&f);
     double *x = ls_net_input(f.net, 0);
@@ -218,6 +203,25 @@ static void kept_is_listed(void **state)
         places += bytes == ROWS * 4 * sizeof(int32_t);
     assert_int_equal(count, 4); /* image, hidden, places, gradient of the logits */
     assert_int_equal(places, 1);
+    close_all(&f);
+}
+
+/* The input of a layer without variables, whose backward pass there is none of, is not read again.
+ */
+static void what_nothing_reads_is_not_listed(void **state)
+{
+    fixture f;
+    (void)state;
+    open_device(&f);
+    const int squares = add(&f, "polynomial", add_input(&f, 1), -1, 0);
+    add(&f, "squared_error", add(&f, "dense", squares, -1, 1), -1, 0);
+    open_net(&f, ROWS);
+    void *memory;
+    size_t bytes;
+    assert_true(ls_net_kept(f.net, 0, &memory, &bytes));
+    assert_ptr_equal(memory, ls_net_node_output(f.net, squares));
+    assert_true(ls_net_kept(f.net, 1, &memory, &bytes)); /* the loss's gradient */
+    assert_false(ls_net_kept(f.net, 2, &memory, &bytes));
     close_all(&f);
 }
 
@@ -251,10 +255,15 @@ static void refused_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv_global_max),    cmocka_unit_test(image_layers),
-        cmocka_unit_test(global_pools_agree), cmocka_unit_test(windows_lie_as_tensorflows),
-        cmocka_unit_test(lstm_stack),         cmocka_unit_test(lstm_twins),
-        cmocka_unit_test(borrowed_memory),    cmocka_unit_test(kept_is_listed),
+        cmocka_unit_test(conv_global_max),
+        cmocka_unit_test(image_layers),
+        cmocka_unit_test(global_pools_agree),
+        cmocka_unit_test(windows_lie_as_tensorflows),
+        cmocka_unit_test(lstm_stack),
+        cmocka_unit_test(lstm_twins),
+        cmocka_unit_test(borrowed_memory),
+        cmocka_unit_test(kept_is_listed),
+        cmocka_unit_test(what_nothing_reads_is_not_listed),
         cmocka_unit_test(refused_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,6 +140,14 @@ static void sums_hand_gradients_on(void **state)
         assert_ptr_equal(ls_net_node_gradient(f.net, sum), of_total);
         assert_ptr_equal(ls_net_node_gradient(f.net, branch), of_total);
         assert_ptr_not_equal(ls_net_node_gradient(f.net, first), of_total);
+        check_memory(&f);
+        ls_net *whole = f.net;
+        open_net_in(&f, 2, whole); /* of fewer rows, in the same memory: what it hands on, too */
+        assert_ptr_equal(ls_net_node_gradient(f.net, branch), of_total);
+        check_gradients(&f);
+        check_memory(&f);
+        ls_net_close(f.net);
+        f.net = whole;
         close_all(&f);
     }
 }

@@ -6,6 +6,7 @@
 #include "common/base/numbers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
@@ -178,6 +179,16 @@ static ls_status note_access(const ls_names *n, const ls_task *task, const ls_ac
     return LS_OK;
 }
 
+/* By name, member, range: where memory lies differs from run to run. */
+static int compare_noted(const void *a, const void *b)
+{
+    const noted *x = a, *y = b;
+    const int names = strcmp(x->what, y->what);
+    if (names || x->member != y->member)
+        return names ? names : x->member - y->member;
+    return (x->range.first > y->range.first) - (x->range.first < y->range.first);
+}
+
 enum { FEW = 4 }; /* up to so many members are named one by one */
 
 /* Counts other members with memory of this name; *before: those before it in the list. */
@@ -227,6 +238,8 @@ ls_status ls_names_accesses(const ls_names *n, const ls_task *task, const ls_acc
     for (size_t a = 0; a < count && !status; a++)
         if (accesses[a].writes == (touch == LS_WRITES))
             status = note_access(n, task, &accesses[a], &l);
+    if (l.count)
+        qsort(l.items, l.count, sizeof *l.items, compare_noted);
     if (!status)
         write_list(n, &l, n->lanes->items[task->lane].member, out);
     free(l.items);

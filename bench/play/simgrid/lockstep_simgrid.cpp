@@ -52,6 +52,7 @@
 #include <vector>
 
 #include "bench/play/simgrid/simgrid_input.hpp"
+#include "bench/play/simgrid/simgrid_names.hpp"
 
 namespace s4u = simgrid::s4u;
 using simgrid::kernel::timer::Timer;
@@ -68,43 +69,6 @@ struct Node {
 };
 
 // ---- Platform -----------------------------------------------------------------------------------
-
-// How a platform is made, which SimGrid 4.0 names anew. `outer` is null for the whole platform.
-#if SIMGRID_VERSION >= 40000
-#define ADD(part) add_##part
-s4u::NetZone *add_star(const s4u::Engine &engine, s4u::NetZone *outer, const std::string &name)
-{
-    return (outer ? outer : engine.get_netzone_root())->add_netzone_star(name);
-}
-void connect(s4u::NetZone *zone, const s4u::Host *host, const s4u::LinkInRoute &link)
-{
-    zone->add_route(host, nullptr, {link}, true);
-}
-void connect(s4u::NetZone *outer, s4u::NetZone *zone, simgrid::kernel::routing::NetPoint *gateway,
-             const s4u::LinkInRoute &link)
-{
-    zone->set_gateway(gateway);
-    outer->add_route(zone, nullptr, {link}, true);
-}
-#else
-#define ADD(part) create_##part
-s4u::NetZone *add_star(const s4u::Engine &, s4u::NetZone *outer, const std::string &name)
-{
-    auto *zone = s4u::create_star_zone(name);
-    if (outer)
-        zone->set_parent(outer);
-    return zone;
-}
-void connect(s4u::NetZone *zone, const s4u::Host *host, const s4u::LinkInRoute &link)
-{
-    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, {link}, true);
-}
-void connect(s4u::NetZone *outer, s4u::NetZone *zone, simgrid::kernel::routing::NetPoint *gateway,
-             const s4u::LinkInRoute &link)
-{
-    outer->add_route(zone->get_netpoint(), nullptr, gateway, nullptr, {link}, true);
-}
-#endif
 
 struct Route {
     double latency_ns;
@@ -444,12 +408,6 @@ void play_apart(s4u::Engine &engine, Player &player, const std::vector<double> &
         fail(BROKEN, "the times could not be written");
     std::_Exit(0);
 }
-
-#if SIMGRID_VERSION >= 33400
-#define PRECISION "--cfg=precision/timing:"
-#else
-#define PRECISION "--cfg=surf/precision:"
-#endif
 
 void run(Input &in)
 {

@@ -242,6 +242,8 @@ static const struct {
     {"#FFFFFF", NULL, "#ffffff"}, /* behind marks: becomes dark, too */
     {" color=\"black\" stroke=\"currentColor\"", NULL, ""},
     {"\t", NULL, ""},
+    {" L", NULL, " "}, /* lines follow a path's first point without a letter, too */
+    {"\nL", NULL, " "},
     {"  '", NULL, "'"},
     {"  ", NULL, " "},
 };

@@ -153,8 +153,8 @@ static void a_step_is_begun_where_it_stands(void **state)
 }
 
 /* A worker's times fill each step, and of operations are together what the parts of all steps say;
- * a server has none. Every worker's operations lie between the first end and the last one, also
- * those of a worker that is late for the steps. */
+ * a server has none. The first step counts from before all work and the last one until after it: a
+ * backup worker that is late for the steps works in the last one, too. */
 static void times_of_steps_fill_them(void **state)
 {
     enum { STEPS = 4, DEVICES = 3 };

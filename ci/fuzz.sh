@@ -67,14 +67,7 @@ fuzz models 4096 bench/tests/fuzz_graph.c bench/case/{graph_file,graph_layer,yam
     $(find common/nn/layers -name 'layer_*.c' ! -name 'layer_split*.c' ! -name layer_exchange.c ! -name layer_sequence.c | sort) \
     common/data/{raw,safetensors,safetensors_write}.c common/base/{declared,digest,escape,grow,log,numbers,philox,registry,status}.c
 
-# The schema as a text, as ci/cmake/EmbeddedTexts.cmake writes it.
-{
-    echo 'static const char ls_row_schema[] ='
-    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' bench/row.schema.json
-    echo ';'
-} >"$out/row_schema.h"
-flags+=("-I$out")
-fuzz rows 300 bench/tests/fuzz_rows.c bench/output/{,table/}*.c bench/regress/{ratio_test,verdict_formats}.c \
+fuzz rows 300 bench/tests/fuzz_rows.c bench/rows/fields.c bench/output/{,table/}*.c bench/regress/{ratio_test,verdict_formats}.c \
     bench/report/{case_keys,case_labels,draw,draw_look,draw_script,figures,finding,line_kinds}.c \
     bench/report/{figure_cases,figure_layouts,figure_lines,figure_shares,page,page_models,page_predicted}.c \
     bench/report/{page_text,sheet,text}.c \

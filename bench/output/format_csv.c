@@ -35,13 +35,19 @@ static void print_cell(FILE *stream, const json_t *row, const char *path)
     free(text);
 }
 
+static bool is_foreign(const char *path)
+{
+    const ls_field *field = ls_field_find(path);
+    return field && ls_field_group_of(field, LS_GROUP_FOREIGN);
+}
+
 /* Prints the selected columns, or all. */
 static void print_line(const ls_writer *writer, const json_t *row)
 {
     const char *const *path = ls_row_paths();
     const bool alone = writer->columns && writer->columns->alone;
     const ls_column *chosen = alone ? writer->columns->column : NULL;
-    for (size_t i = 0; chosen ? i < writer->columns->count : path[i] != NULL; i++) {
+    for (size_t i = 0; chosen ? i < writer->columns->count : path[i] && !is_foreign(path[i]); i++) {
         if (i > 0)
             fputc(',', writer->stream);
         print_cell(writer->stream, row, chosen ? chosen[i].path : path[i]);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "bench/output/format.h"
+#include "bench/rows/fields.h"
 #include "bench/statistics/statistics.h"
 #include "common/base/escape.h"
 #include "impl/strategy.h"
@@ -108,24 +109,6 @@ char *ls_text_shown(const char *text, ls_escape as);
 void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);
 
 /* ---- Formats -------------------------------------------------------------------------------- */
-
-/** How a cell of a table is written. */
-typedef enum ls_cell {
-    LS_CELL_TEXT,    /**< text, or a number with all its digits */
-    LS_CELL_TELLING, /**< text, without values that are the optimizer's defaults */
-    LS_CELL_OR_NONE, /**< the same; "none" where it is absent */
-    LS_CELL_VALUE,   /**< text; reals with six digits */
-    LS_CELL_DEVICES, /**< "2 cpu": cpu:0 and cpu:1; names joined by '+'; "8 x cpu" if too long */
-    LS_CELL_FIGURE,  /**< four significant digits */
-    LS_CELL_RATIO,   /**< two decimals */
-    LS_CELL_PERCENT, /**< a share as a percentage */
-    LS_CELL_WHOLE,   /**< the same without decimals */
-    LS_CELL_SHARE,   /**< four decimals */
-    LS_CELL_BYTES,   /**< "1.5 MiB" */
-    LS_CELL_HALF,    /**< from {median, ci95}: half the interval in % of the median */
-    LS_CELL_GATE,    /**< from `equivalence`: the grade, or "failed" */
-    LS_CELL_STATUS,  /**< from `result`: the status, then the warnings */
-} ls_cell;
 
 enum { LS_WIDTH_ANY = 160 }; /**< no limit for a text */
 

@@ -44,6 +44,16 @@ static bool is_equality(int kind)
     return kind == SAME || kind == (LESS | MORE);
 }
 
+/* Whether the field has a number, in each row that has it. */
+static bool is_number(const char *path)
+{
+    const ls_field *field = ls_field_find(path);
+    if (field)
+        return field->type == LS_TYPE_INT || field->type == LS_TYPE_REAL;
+    const ls_declared_option *option = ls_row_declared(path + strlen("case."));
+    return option && option->type == LS_DECLARED_NUMBER;
+}
+
 static ls_status read_condition(const char *part, condition *out)
 {
     const size_t length = strcspn(part, "!=<>~");
@@ -62,6 +72,9 @@ static ls_status read_condition(const char *part, condition *out)
         if (!*out->value && !is_equality(out->kind))
             return refuse(part, "a value is missing");
         out->number = ls_number_read(out->value);
+        if (*out->value && !out->number && out->kind != CONTAINS && is_number(out->key.path))
+            return ls_fail(LS_CODE_USAGE, "--where", out->key.path,
+                           "is a number, and '%s' is not; give a number", out->value);
         return LS_OK;
     }
     return refuse(part, "is not a condition");
@@ -166,14 +179,9 @@ static ls_status holds(const condition *one, const json_t *value, bool *out)
 {
     if (!json_is_number(value) || one->kind == CONTAINS)
         return holds_text(one, value, out);
-    if (one->number) {
-        *out = in_order(one->kind, ls_number_order(value, one->number));
-    } else if (is_equality(one->kind)) {
-        *out = one->kind != SAME;
-    } else {
-        return ls_fail(LS_CODE_USAGE, "--where", one->key.path,
-                       "is a number, and '%s' is not; give a number", one->value);
-    }
+    /* between a number and a text there is no order; the number is another value */
+    *out = one->number ? in_order(one->kind, ls_number_order(value, one->number))
+                       : one->kind == (LESS | MORE);
     return LS_OK;
 }
 

@@ -6,11 +6,10 @@
  */
 #include "bench/output/row_keys.h"
 
+#include "bench/rows/fields.h"
 #include "common/data/data.h"
 #include "impl/strategy.h"
-#include "row_schema.h"
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,55 +31,49 @@ static void add_path(const char *path)
         abort();
 }
 
-/* Adds each once: several strategies may share one. */
-static void add_declared(const ls_registry *owners)
+static const ls_registry *const owners[] = {&ls_strategies, &ls_model_families, &ls_data_sources};
+
+enum { OWNERS = sizeof owners / sizeof *owners };
+
+/* Adds the options that are declared, each once: several strategies may share one. */
+static void add_declared(void)
 {
-    for (const void *const *entry = owners->entries; *entry; entry++) {
-        const ls_declared_option *const *option = ((const ls_declared_owner *)*entry)->options;
-        for (; option && *option; option++) {
-            char path[80], field[64];
-            size_t same = 0;
-            snprintf(path, sizeof path, "case.%s", ls_declared_field((*option)->name, field));
-            while (same < path_count && strcmp(paths[same], path) != 0)
-                same++;
-            if (same == path_count)
-                add_path(path);
+    for (size_t i = 0; i < OWNERS; i++)
+        for (const void *const *entry = owners[i]->entries; *entry; entry++) {
+            const ls_declared_option *const *option = ((const ls_declared_owner *)*entry)->options;
+            for (; option && *option; option++) {
+                char path[80], field[64];
+                size_t same = 0;
+                snprintf(path, sizeof path, "case.%s", ls_declared_field((*option)->name, field));
+                while (same < path_count && strcmp(paths[same], path) != 0)
+                    same++;
+                if (same == path_count)
+                    add_path(path);
+            }
         }
-    }
 }
 
-/* The names in a part of the schema; for a list, the names in its elements. */
-static void add_fields(const json_t *schema, const json_t *part, const char *at)
+const ls_declared_option *ls_row_declared(const char *name)
 {
-    const char *definition = json_string_value(json_object_get(part, "$ref")), *name;
-    json_t *member;
-    if (definition)
-        part =
-            json_object_get(json_object_get(schema, "definitions"), strrchr(definition, '/') + 1);
-    json_t *fields = json_object_get(part, "properties"), *items = json_object_get(part, "items");
-    json_object_foreach(fields, name, member)
-    {
-        char path[PATH_SIZE];
-        snprintf(path, sizeof path, "%s%s%s", at, *at ? "." : "", name);
-        add_fields(schema, member, path);
-    }
-    if (items)
-        add_fields(schema, items, at);
-    else if (!fields)
-        add_path(at);
-    if (strcmp(at, "case") == 0) {
-        add_declared(&ls_strategies);
-        add_declared(&ls_model_families);
-        add_declared(&ls_data_sources);
-    }
+    for (size_t i = 0; i < OWNERS; i++)
+        for (const void *const *entry = owners[i]->entries; *entry; entry++) {
+            const ls_declared_option *const *option = ((const ls_declared_owner *)*entry)->options;
+            char field[64];
+            for (; option && *option; option++)
+                if (strcmp(ls_declared_field((*option)->name, field), name) == 0)
+                    return *option;
+        }
+    return NULL;
 }
 
 static void make_paths(void)
 {
-    json_auto_t *schema = json_loads(ls_row_schema, 0, NULL);
-    if (!schema)
-        abort();
-    add_fields(schema, schema, "");
+    for (size_t i = 0; i < LS_FIELDS; i++) {
+        add_path(ls_fields[i].path);
+        if (ls_field_group_of(&ls_fields[i], LS_GROUP_DECLARED) &&
+            !ls_field_group_of(&ls_fields[i + 1], LS_GROUP_DECLARED))
+            add_declared();
+    }
 }
 
 const char *const *ls_row_paths(void)
@@ -116,41 +109,12 @@ static const char *last_part(const char *path)
     return dot ? dot + 1 : path;
 }
 
-/* Headings of tables that are not the end of their field's path. */
-static const struct {
-    const char *heading, *path;
-} headings[] = {
-    {"batch", "case.batch_global"},
-    {"step ms", "time.step_ms.median"},
-    {"samples/s", "time.samples_per_s"},
-    {"mean samples/s", "time.samples_per_s_mean"},
-    {"speed-up", "time.speedup"},
-    {"eff", "time.efficiency"},
-    {"loss", "train.loss_last"},
-    {"gate", "equivalence.grade"},
-    {"compared", "equivalence.steps"},
-    {"gradient", "equivalence.gradient_rel"},
-    {"\xc2\xb1", "time.step_ms.ci95"},
-    {"drift", "equivalence.max_rel"},
-    {"max ulp", "equivalence.max_ulp"},
-    {"time us", "micro.time_us"},
-    {"algbw GB/s", "micro.algbw_gbs"},
-    {"busbw GB/s", "micro.busbw_gbs"},
-    {"GFLOP/s", "micro.gflops"},
-    {"roof", "micro.roof_share"},
-    {"idle", "pipeline.bubble"},
-    {"if equal", "pipeline.bubble_equal"},
-    {"max lead", "lead.max"},
-    {"mean stale", "staleness.mean"},
-    {"host us", "micro.host_us"},
-};
-
 /* The name as a path: of a heading; of an option, which is a field of `case`; or as it is. */
 static void name_path(char name[PATH_SIZE])
 {
-    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
-        if (strcmp(name, headings[i].heading) == 0) {
-            snprintf(name, PATH_SIZE, "%s", headings[i].path);
+    for (size_t i = 0; i < LS_FIELDS; i++)
+        if (ls_fields[i].heading && strcmp(name, ls_fields[i].heading) == 0) {
+            snprintf(name, PATH_SIZE, "%s", ls_fields[i].path);
             return;
         }
     char field[PATH_SIZE] = "case.";
@@ -170,6 +134,13 @@ static bool ends_in(const char *path, const char *name)
            strcmp(path + length - end, name) == 0;
 }
 
+/* Whether the field is named by its whole path only. */
+static bool is_by_path(const char *path)
+{
+    const ls_field *field = ls_field_find(path);
+    return field && ls_field_group_of(field, LS_GROUP_BY_PATH);
+}
+
 /* Whether an unknown name might mean this path. */
 static bool is_near(const char *path, const char *name)
 {
@@ -187,7 +158,7 @@ ls_status ls_row_key_find(const char *option, const char *name, size_t length, l
     name_path(text);
     for (const char *const *path = ls_row_paths(); *path; path++) {
         const bool whole = strcmp(*path, text) == 0;
-        if (whole || (ends_in(*path, text) && strncmp(*path, "train.target.", 13) != 0)) {
+        if (whole || (ends_in(*path, text) && !is_by_path(*path))) {
             found.path = *path;
             ending = whole ? 0 : ending;
             list(ending_list, &ending, *path);

@@ -2,13 +2,14 @@
 /*
  * Keys: how a user names a field of a row: by its path ("time.step_ms.median"), by the end of it
  * ("step_ms.median") if no other path ends so or it is a field of `case`, or by a table's heading
- * ("step ms", "bucket-bytes"). The paths are the fields of bench/row.schema.json
+ * ("step ms", "bucket-bytes"). The paths are the fields of bench/rows/fields.def
  * and the options that strategies, models and data sets declare, so that a name means the same for
  * all rows. Fields of `train.target` are named by path only, so that "accuracy" is the accuracy
  * reached.
  */
 #pragma once
 
+#include "common/base/declared.h"
 #include "common/base/status.h"
 
 #include <stddef.h>
@@ -17,8 +18,12 @@ typedef struct ls_row_key {
     const char *path; /**< one of ls_row_paths */
 } ls_row_key;
 
-/** The paths of all fields that a row may have, in the order of CSV, NULL-terminated. */
+/** The paths of all fields that a row may have, in the order of CSV, NULL-terminated: last those
+ * of rows of other programs, which CSV does not have (LS_GROUP_FOREIGN). */
 const char *const *ls_row_paths(void);
+
+/** The option of a strategy, a model or a data source that is this field of `case`; NULL: none. */
+const ls_declared_option *ls_row_declared(const char *name);
 
 /** Finds the field. LS_CODE_USAGE, with the option and a list of candidates, if the name is unknown
  * or ambiguous. The name has `length` characters. */

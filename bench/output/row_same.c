@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Same; see row_same.h. Two tables: fields of `case` that a comparison may leave out, and fields
- * that describe the machine. */
+/* Same; see row_same.h. What identifies a case or a machine is said in bench/rows/fields.def. */
 #include "bench/output/row_same.h"
 
 #include "bench/output/format_parts.h"
@@ -9,40 +8,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
 
 /* ---- The case ------------------------------------------------------------------------------- */
-
-enum { ALWAYS = 1 << 16 }; /* beside LS_BUT_.. */
-
-static const struct {
-    const char *field;
-    unsigned but;
-} exceptions[] = {
-    {"devices_asked", ALWAYS}, /* `devices` has what was used instead */
-    {"variable_device_asked", ALWAYS},
-    {"parameters", ALWAYS}, /* follow from the model */
-    {"model_text", ALWAYS}, /* model_digest is its hash */
-    /* A step is the same in however many turns and after however many others. */
-    {"blocks", LS_BUT_BLOCKS | LS_BUT_REPEATS},
-    {"steps", LS_BUT_STEPS | LS_BUT_REPEATS},
-    {"warmup", LS_BUT_REPEATS},
-    {"epochs", LS_BUT_REPEATS},
-    /* Which numbers are multiplied does not change how many: losses differ, as repeats do. */
-    {"seed", LS_BUT_REPEATS},
-    {"shuffle", LS_BUT_REPEATS},
-};
-
-/* What `micro` was asked for; the rest of the group was measured. */
-static const char *const settings[] = {"op",    "shape", "size_bytes", "count", "type", "comm",
-                                       "redop", "ranks", "kernel",     "link",  NULL};
-
-bool ls_case_leaves_out(const char *field, unsigned but)
-{
-    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++)
-        if (strcmp(exceptions[i].field, field) == 0)
-            return exceptions[i].but & (but | ALWAYS);
-    return false;
-}
 
 static json_t *group_of(const json_t *row, bool *micro)
 {
@@ -51,9 +19,15 @@ static json_t *group_of(const json_t *row, bool *micro)
     return group ? group : json_object_get(row, "micro");
 }
 
-static bool counts(const char *field, bool micro, unsigned but)
+/* Of the group `micro`, what it was asked for; the rest was measured. */
+static bool counts(const char *name, bool micro, unsigned but)
 {
-    return micro ? ls_name_is_among(field, settings) : !ls_case_leaves_out(field, but);
+    char path[96];
+    if (!micro)
+        return !ls_case_leaves_out(name, but);
+    snprintf(path, sizeof path, "micro.%s", name);
+    const ls_field *field = ls_field_find(path);
+    return field && field->identifies & LS_IS_CASE;
 }
 
 /* Whether each field of `a` is equal in `b`; `common`: fields that `b` lacks are passed over. */
@@ -81,46 +55,40 @@ bool ls_row_same_case(const json_t *a, const json_t *b, unsigned but, bool commo
 
 /* ---- Where, and with what ------------------------------------------------------------------- */
 
-static const struct {
+typedef struct known_fact {
     const char *path;
-    unsigned of;
-    bool optional; /* a row of this program without it says that there was none */
-} known_facts[] = {
-    {"provenance.cpu", LS_OF_CLASS, false},
-    {"provenance.isa", LS_OF_CLASS, false},
-    {"provenance.loops_isa", LS_OF_CLASS, false},   /* what our loops make of it, */
-    {"provenance.library_isa", LS_OF_CLASS, false}, /* and the library */
-    {"provenance.arch", LS_OF_CLASS, false},
-    {"provenance.gpu", LS_OF_CLASS, true},
-    {"provenance.environment", LS_OF_CLASS, true}, /* variables that change arithmetic or speed */
-    {"provenance.cores_allowed", LS_OF_SHARE, false},
-    {"provenance.cores_per_device", LS_OF_SHARE, false},
-    {"provenance.ranks.host", LS_OF_SHARE, false},
-    {"provenance.host", LS_OF_HOST, false},
-    {"provenance.cores", LS_OF_SETUP, false},
-    {"provenance.ranks.cores", LS_OF_SETUP, false},
-    {"provenance.gpus", LS_OF_SETUP, false},
-    {"provenance.memory_limit", LS_OF_SETUP | LS_OF_SYSTEM, false},
-    {"provenance.driver", LS_OF_SETUP | LS_OF_SYSTEM, false},
-    {"provenance.os", LS_OF_SYSTEM, false},
-    {"provenance.mpi", LS_OF_SYSTEM, false},
-    {"provenance.commit", LS_OF_COMMIT, false},
-    {"provenance.dirty", LS_OF_COMMIT, false},
-    {"provenance.build_type", LS_OF_BUILD, false},
-    {"provenance.compiler", LS_OF_BUILD, false},
-    {"provenance.compiler_flags", LS_OF_BUILD, false},
-    {"provenance.libraries", LS_OF_BUILD, false},
-    {"label", LS_OF_LABEL, true},
-};
+    unsigned of; /* LS_OF_.. */
+} known_fact;
 
-enum { FACTS = sizeof known_facts / sizeof *known_facts };
+enum { FACTS_MOST = 64 };
+
+/* Fields and groups that describe a machine: made once, and never changed. */
+static known_fact known_facts[FACTS_MOST];
+static size_t fact_count;
+static once_flag facts_once = ONCE_FLAG_INIT;
+
+static void add_fact(const char *path, unsigned of)
+{
+    if (of & LS_OF_ANY) {
+        if (fact_count == FACTS_MOST)
+            abort();
+        known_facts[fact_count++] = (known_fact){path, of};
+    }
+}
+
+static void find_facts(void)
+{
+    for (size_t i = 0; i < LS_FIELDS; i++)
+        add_fact(ls_fields[i].path, ls_fields[i].identifies);
+    for (size_t i = 0; i < ls_field_group_count; i++)
+        add_fact(ls_field_groups[i].path, ls_field_groups[i].identifies);
+}
 
 bool ls_row_is_of(const char *path, unsigned of)
 {
-    for (size_t i = 0; i < FACTS; i++)
-        if (strcmp(known_facts[i].path, path) == 0)
-            return known_facts[i].of & of;
-    return false;
+    const ls_field *field = ls_field_find(path);
+    const ls_field_group *group = field ? NULL : ls_field_group_find(path);
+    return (field ? field->identifies : group ? group->identifies : 0) & of & LS_OF_ANY;
 }
 
 /* {path: value} of what the row states, null where that is none. */
@@ -128,9 +96,10 @@ static json_t *facts_of(const json_t *row, unsigned of)
 {
     json_t *facts = json_object();
     const bool peer = json_object_get(row, "peer");
-    for (size_t i = 0; i < FACTS; i++) {
+    call_once(&facts_once, find_facts);
+    for (size_t i = 0; i < fact_count; i++) {
         json_t *value = known_facts[i].of & of ? ls_row_find(row, known_facts[i].path) : NULL;
-        if (!value && known_facts[i].of & of && known_facts[i].optional && !peer)
+        if (!value && known_facts[i].of & of && known_facts[i].of & LS_OR_ABSENT && !peer)
             value = json_null();
         if (value)
             json_object_set_new_nocheck(facts, known_facts[i].path, value);
@@ -141,7 +110,7 @@ static json_t *facts_of(const json_t *row, unsigned of)
 /* The first fact that both know and that differs; NULL: none. */
 static const char *other_fact(const json_t *a, const json_t *b)
 {
-    for (size_t i = 0; i < FACTS; i++) {
+    for (size_t i = 0; i < fact_count; i++) {
         const json_t *x = json_object_get(a, known_facts[i].path);
         const json_t *y = json_object_get(b, known_facts[i].path);
         if (x && y && !ls_value_equal(x, y))
@@ -192,7 +161,7 @@ void ls_rows_differ(const json_t *rows, unsigned but, unsigned of, json_t *out)
                 !ls_value_equal(json_object_get(mine, field), json_object_get(theirs, field)))
                 json_object_set_new(out, path, json_true());
         }
-        for (size_t i = 0; i < FACTS; i++) {
+        for (size_t i = 0; i < fact_count; i++) {
             const json_t *x = json_object_get(known, known_facts[i].path);
             const json_t *y = json_object_get(facts, known_facts[i].path);
             if (x && y && !ls_value_equal(x, y))

@@ -4,8 +4,8 @@
  * trend` and `diff`, `--resume`, `regress` and `report` use it.
  *
  * - case: all of the group `case` (of micro rows the settings in `micro`), and the program that a
- *   peer's row names, less the fields of a short list (row_same.c), each with its reason
- * - machine: fields of `provenance`, in parts that a comparison chooses
+ *   peer's row names, less the fields that the comparison leaves out (LS_BUT_..)
+ * - machine: fields of `provenance`, in parts that a comparison chooses (LS_OF_..)
  *
  * A part of the machine that a row does not state (one of an older program, or of a peer) is
  * unknown, and differs from nothing. Only a GPU and environment variables that a row of this
@@ -13,32 +13,11 @@
  */
 #pragma once
 
+#include "bench/rows/fields.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
-
-/** Fields of a case that a comparison may leave out. */
-enum {
-    LS_BUT_BLOCKS = 1,  /**< in how many turns the timed steps came */
-    LS_BUT_STEPS = 2,   /**< how many were timed, where a time limit and not the user chose that */
-    LS_BUT_REPEATS = 4, /**< these, and what else leaves a step's work as it is: the seed, .. */
-};
-
-/** Parts of where and with what a row was measured. */
-enum {
-    LS_OF_CLASS = 1,   /**< processor, its instruction sets, GPU, environment variables */
-    LS_OF_SHARE = 2,   /**< how much of it: cores allowed, cores of each device, hosts of ranks */
-    LS_OF_HOST = 4,    /**< the computer's name */
-    LS_OF_SETUP = 8,   /**< which cores, which GPUs, how much memory is allowed, the driver */
-    LS_OF_COMMIT = 16, /**< with `dirty` */
-    LS_OF_BUILD = 32,  /**< compiler, flags, kind of build, libraries */
-    LS_OF_SYSTEM = 64, /**< kernel, driver, MPI, memory limit */
-    LS_OF_LABEL = 128,
-    LS_OF_MACHINE = LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST,
-};
-
-/** Whether the comparison leaves out this field of `case`. */
-bool ls_case_leaves_out(const char *field, unsigned but);
 
 /** Whether two rows are of one case; `common`: of the fields that both have. */
 bool ls_row_same_case(const json_t *a, const json_t *b, unsigned but, bool common);

@@ -59,13 +59,8 @@ static json_t *value_of(const json_t *row, const char *path)
 
 static bool larger_is_better(const char *path)
 {
-    static const char names[] =
-        " accuracy samples_per_s samples_per_s_mean samples_per_s_mean_ci95 efficiency speedup "
-        "mfu ";
-    const char *last = strrchr(path, '.');
-    char word[64];
-    snprintf(word, sizeof word, " %s ", last ? last + 1 : path);
-    return strstr(names, word) != NULL;
+    const ls_field *field = ls_field_find(path);
+    return field && field->worse == LS_WORSE_LESS;
 }
 
 /* Whether the new value, or the value of any device, is worse by more than the tolerance. A

@@ -47,38 +47,8 @@ static void flatten(json_t *value, const char *path, json_t *out)
  * what came out; not how it came about, nor what follows from another key. */
 static bool matters(const char *key)
 {
-    static const char *const groups[] = {
-        "label", "case.", "micro.", "waterfall.", "traffic.bytes_sent", "train.", "provenance."};
-    static const char *const keys[] = {"result.status",
-                                       "result.reason",
-                                       "result.warnings",
-                                       "time.step_ms.median",
-                                       "time.samples_per_s",
-                                       "time.speedup",
-                                       "time.efficiency",
-                                       "time.mfu",
-                                       "pipeline.bubble",
-                                       "lead.max",
-                                       "staleness.mean",
-                                       "noise.others",
-                                       "equivalence.grade",
-                                       "equivalence.pass",
-                                       "equivalence.digest",
-                                       "program.nodes",
-                                       NULL};
-    static const char *const follow[] = {"case.batch_per_device",  "case.devices_asked",
-                                         "case.model_text",        "provenance.cores",
-                                         "provenance.ranks.cores", NULL};
-    const size_t length = strlen(key);
-    if (ls_name_is_among(key, follow))
-        return false;
-    if (ls_name_is_among(key, keys))
-        return true;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        if (strncmp(key, groups[i], strlen(groups[i])) == 0)
-            return strncmp(key, "train.losses", 12) != 0;
-    return length > 5 && strncmp(key, "memory.devices.", 15) == 0 && !strstr(key, ".formula.") &&
-           strcmp(key + length - 5, ".peak") == 0;
+    const ls_field *field = ls_field_of_key(key);
+    return field ? field->shown & LS_SHOWN_DIFF : strncmp(key, "case.", 5) == 0;
 }
 
 /* Keeps the keys that matter, with their figures rounded; returns how many others there were. */

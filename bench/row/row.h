@@ -67,9 +67,12 @@ void ls_row_note(const ls_row_facts *facts, json_t *row);
 /** The group `noise` of a trial's row, owned by the caller. */
 json_t *ls_row_noise(const ls_row_facts *facts);
 
-/** Joins the groups `noise` into the first row's: what any rank lost most. `shared`: ranks share
- * cores, so that time taken by other programs cannot be distinguished from time that ranks took
- * from each other. */
+/** Joins the rows of all ranks into the first one, by the table of fields (ls_join). */
+void ls_row_join_fields(const json_t *rows, int ranks);
+
+/** Joins the groups `noise` into the first row's: the device that lost most to others. `shared`:
+ * ranks share cores, so that time taken by other programs cannot be distinguished from time that
+ * ranks took from each other. */
 void ls_row_join_noise(const json_t *rows, int ranks, bool shared);
 
 /** Adds the warnings that follow from the row's figures (see bench/row.schema.json), and the note

@@ -50,22 +50,16 @@ json_t *ls_row_noise(const ls_row_facts *f)
 
 void ls_row_join_noise(const json_t *rows, int ranks, bool shared)
 {
-    static const char *const shares[] = {"others", "stolen", "throttled"};
     json_t *joined = json_object_get(json_array_get(rows, 0), "noise");
     for (int r = 0; r < ranks && joined; r++) {
         const json_t *its = json_object_get(json_array_get(rows, (size_t)r), "noise");
-        for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-            json_t *value = json_object_get(its, shares[i]);
-            const bool most =
-                json_number_value(value) > json_number_value(json_object_get(joined, shares[i]));
-            if (!value || (r && !most))
-                continue;
-            json_object_set(joined, shares[i], value);
-            if (i == 0) {
-                json_object_set(joined, "cores", json_object_get(its, "cores"));
-                json_object_set_new(joined, "of_rank", json_integer(r));
-            }
-        }
+        json_t *value = json_object_get(its, "others");
+        const double most = json_number_value(json_object_get(joined, "others"));
+        if (!value || (r > 0 && json_number_value(value) <= most))
+            continue;
+        json_object_set(joined, "others", value);
+        json_object_set(joined, "cores", json_object_get(its, "cores"));
+        json_object_set_new(joined, "of_rank", json_integer(r));
     }
     for (int i = 0; i < 3 && shared; i++) {
         static const char *const of_others[] = {"others", "cores", "of_rank"};

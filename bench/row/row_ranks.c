@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Joins the rows of several ranks into one; see row.h. */
 #include "bench/output/format_parts.h"
+#include "bench/output/value_order.h"
 #include "bench/row/row.h"
 #include "bench/train/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Fields per device: lists of all ranks are concatenated. */
-static const char *const of_devices[][2] = {
-    {"case", "devices"},     {"case", "batch_per_device"},
-    {"memory", "devices"},   {"provenance", "cores_per_device"},
-    {"provenance", "cores"}, {"provenance", "gpus"}};
 
 static json_t *group_of(json_t *row, const char *group, const char *name)
 {
@@ -77,23 +72,6 @@ static json_t *list_ranks(const json_t *rows, int ranks)
     return list;
 }
 
-/* The maximum over all ranks, or their sum. */
-static void join_memory(const json_t *rows, int ranks)
-{
-    json_t *memory = json_object_get(row_at(rows, 0), "memory");
-    json_int_t most = 0;
-    double growth = 0;
-    for (int r = 0; r < ranks; r++) {
-        json_int_t rss = json_integer_value(group_of(row_at(rows, r), "memory", "rss_peak"));
-        most = rss > most ? rss : most;
-        growth += json_number_value(group_of(row_at(rows, r), "memory", "growth_per_step"));
-    }
-    if (json_object_get(memory, "rss_peak"))
-        json_object_set_new(memory, "rss_peak", json_integer(most));
-    if (json_object_get(memory, "growth_per_step"))
-        json_object_set_new(memory, "growth_per_step", json_real(growth));
-}
-
 /* ---- What ranks should have in common, and may not ------------------------------------------- */
 
 /* "ranks 0+2", and in runs: "ranks 0-3"; those whose text is the one of rank `first`. */
@@ -150,26 +128,93 @@ static void join_named(json_t *group, const json_t *groups, const char *name)
         json_object_set_new(group, name, joined);
 }
 
-static void join_environment(const json_t *rows, int ranks, json_t *provenance)
+/* Texts by name: of those that differ each rank's, by join_texts. */
+static json_t *join_maps(const json_t *maps)
 {
-    json_auto_t *groups = json_array(), *all = json_array(), *joined = json_object();
+    json_t *joined = json_object(), *value;
     const char *name;
-    json_t *value;
-    for (int r = 0; r < ranks; r++) {
-        json_array_append(all, json_object_get(row_at(rows, r), "provenance"));
-        json_t *one = group_of(row_at(rows, r), "provenance", "environment");
-        json_array_append_new(groups, one ? json_incref(one) : json_object());
-    }
-    for (int r = 0; r < ranks; r++)
-        json_object_foreach(json_array_get(groups, (size_t)r), name, value)
+    for (size_t r = 0; r < json_array_size(maps); r++)
+        json_object_foreach(json_array_get(maps, r), name, value)
         {
             if (!json_object_get(joined, name))
-                join_named(joined, groups, name);
+                join_named(joined, maps, name);
         }
     if (json_object_size(joined))
-        json_object_set(provenance, "environment", joined);
-    join_named(provenance, all, "loops_isa");
-    join_named(provenance, all, "library_isa");
+        return joined;
+    json_decref(joined);
+    return NULL;
+}
+
+/* ---- By the table of fields ----------------------------------------------------------------- */
+
+/* The lists of all ranks as one. */
+static json_t *concatenate(const json_t *lists)
+{
+    json_t *all = json_array();
+    bool any = false;
+    for (size_t r = 0; r < json_array_size(lists); r++) {
+        any |= json_is_array(json_array_get(lists, r));
+        json_array_extend(all, json_array_get(lists, r));
+    }
+    if (any)
+        return all;
+    json_decref(all);
+    return NULL;
+}
+
+static json_t *largest(const json_t *values)
+{
+    const json_t *most = NULL;
+    for (size_t r = 0; r < json_array_size(values); r++) {
+        const json_t *one = json_array_get(values, r);
+        if (json_is_number(one) && (!most || ls_number_order(one, most) > 0))
+            most = one;
+    }
+    return json_incref((json_t *)(size_t)most);
+}
+
+static json_t *sum_of(const json_t *values)
+{
+    double sum = 0;
+    for (size_t r = 0; r < json_array_size(values); r++)
+        sum += json_number_value(json_array_get(values, r));
+    return json_is_number(json_array_get(values, 0)) ? json_real(sum) : NULL;
+}
+
+/* Sets the field of rank 0's row to what those of all ranks make together. */
+static void join_field(const json_t *rows, int ranks, const char *path, ls_join how)
+{
+    json_t *joined = NULL;
+    if (how == LS_JOIN_FIRST)
+        return;
+    json_auto_t *values = json_array(); /* of each rank; null where it has none */
+    for (int r = 0; r < ranks; r++) {
+        json_t *value = ls_row_find(row_at(rows, r), path);
+        json_array_append_new(values, value ? value : json_null());
+    }
+    switch (how) {
+    case LS_JOIN_CONCAT:
+        joined = concatenate(values);
+        break;
+    case LS_JOIN_MAX:
+        joined = largest(values);
+        break;
+    case LS_JOIN_SUM:
+        joined = sum_of(values);
+        break;
+    default:
+        joined = ls_field_find(path)->type == LS_TYPE_MAP ? join_maps(values) : join_texts(values);
+    }
+    if (joined)
+        ls_row_put(row_at(rows, 0), path, joined);
+}
+
+void ls_row_join_fields(const json_t *rows, int ranks)
+{
+    for (size_t i = 0; i < LS_FIELDS; i++)
+        join_field(rows, ranks, ls_fields[i].path, ls_fields[i].join);
+    for (size_t i = 0; i < ls_field_group_count; i++)
+        join_field(rows, ranks, ls_field_groups[i].path, ls_field_groups[i].join);
 }
 
 static void join(const json_t *rows, int ranks)
@@ -179,24 +224,8 @@ static void join(const json_t *rows, int ranks)
     const bool crowded =
         shared || any_crowded(rows, ranks) || ranks_share(rows, ranks, "provenance.gpus.pci");
     json_t *list = list_ranks(rows, ranks);
-    join_memory(rows, ranks);
     ls_row_join_noise(rows, ranks, shared);
-    for (size_t i = 0; i < sizeof of_devices / sizeof *of_devices; i++) {
-        json_t *all = json_array();
-        for (int r = 0; r < ranks; r++)
-            json_array_extend(all, group_of(row_at(rows, r), of_devices[i][0], of_devices[i][1]));
-        json_t *group = json_object_get(row_at(rows, 0), of_devices[i][0]);
-        if (group && (json_array_size(all) || json_object_get(group, of_devices[i][1])))
-            json_object_set(group, of_devices[i][1], all);
-        json_decref(all);
-    }
-    for (int r = 1; r < ranks; r++)
-        for (int i = 0; i < 2; i++) {
-            const char *load = i ? "server_load" : "device_load";
-            json_array_extend(json_object_get(row_at(rows, 0), load),
-                              json_object_get(row_at(rows, r), load));
-        }
-    join_environment(rows, ranks, provenance);
+    ls_row_join_fields(rows, ranks);
     json_object_set_new(provenance, "oversubscribed", json_boolean(crowded));
     json_object_set_new(provenance, "ranks", list);
 }

@@ -9,6 +9,5 @@ function(lockstep_embed file name)
     CONTENT "static const char ls_@name@[] =\n\"@text@\";\n")
 endfunction()
 
-lockstep_embed(bench/row.schema.json row_schema)            # from which the program reads the fields of a row
 lockstep_embed(results/published.jsonl published_rows)      # by which advise judges its choices
 lockstep_embed(reports/questions.json published_questions)  # which of these rows answer one question

@@ -39,6 +39,7 @@ struct ls_declared_option {
     int64_t low, high;        /**< see the type */
     const char *const *words; /**< NULL-terminated */
     bool continues;           /**< a comma before `name=` is part of the value */
+    bool follows;             /**< by default it follows from other options */
     const char *when;         /**< which cases of its owner have it, as refusals say: "--ps-mode
                                    ssp"; NULL: all */
     /** Refuses a text that is not well formed, and says what would work; NULL: any text will do. */

@@ -30,6 +30,7 @@ static void build(ls_step *s)
 const ls_declared_option ls_option_model_parallel_place = {
     .name = "model-parallel-place",
     .placeholder = "NODE=DEVICE,..",
+    .follows = true,
     .fallback = "none",
     .unit = "",
     .help = "device of each layer, dense0=cpu:0,dense1=cpu:1, or a file; none: balanced by their "

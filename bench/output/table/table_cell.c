@@ -156,7 +156,7 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
         write_text(value, cell);
     if (column->cell == LS_CELL_DEVICES)
         write_devices(value, column->width, cell);
-    if (column->cell == LS_CELL_TELLING && json_is_string(value)) {
+    if (column->cell == LS_CELL_OPTIMIZER && json_is_string(value)) {
         char shown[LS_CELL_SIZE];
         write_line(cell, ls_optimizer_shown(json_string_value(value), shown, sizeof shown));
     }

@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options that are hidden last, since readers look for them. */
-static const char *const telling[] = {"case.model", "case.strategy", "case.devices",
-                                      "case.batch_global", NULL};
-
 /* The first FIGURES columns stay while texts can be truncated. */
 enum { SHORTEST_TEXT = 8, FIGURES = 3 };
 
@@ -127,7 +123,8 @@ static size_t count_names(const ls_table *table, const ls_table_column *without)
 
 static bool is_telling(const ls_table_column *column)
 {
-    return column->swept || ls_name_is_among(column->is.path, telling);
+    const ls_field *field = ls_field_find(column->is.path);
+    return column->swept || (field && field->shown & LS_SHOWN_KEPT);
 }
 
 static bool is_empty(const ls_table *table, const ls_table_column *column)

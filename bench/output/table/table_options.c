@@ -2,53 +2,66 @@
 /* Which options cases share and in which they differ; see table_parts.h. */
 #include "bench/output/table/table_parts.h"
 
+#include "bench/output/row_keys.h"
 #include "bench/output/value_order.h"
 #include "common/base/digest.h"
 #include "common/base/escape.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-/* These first, in this order; then the others in order of appearance. */
-static const char *const first[] = {"model",     "data",   "strategy", "devices", "batch_global",
-                                    "steps",     "epochs", "reduce",   "link",    "inject",
-                                    "optimizer", "lr",     "seed",     "warmup",  "micro_shards",
-                                    "blocks",    "ranks",  "scaling",  "comm",    NULL};
-
-/* These last: by default (auto) they follow from the others. */
-static const char *const last[] = {"micro_splits", "model_parallel_place", "allreduce",
-                                   "bucket_bytes", NULL};
 
 enum { LOOKED_BACK = 64 };
 
-/* Derived from the options. */
-static const char *const derived[] = {
-    "batch_per_device", "devices_asked",         "hosts", "overlap", "parameters",
-    "model_text",       "variable_device_asked", NULL};
+/* LS_SHOWN_..; options that strategies declare have no place of their own. */
+static unsigned shown(const char *name)
+{
+    char path[80];
+    snprintf(path, sizeof path, "case.%s", name);
+    const ls_field *field = ls_field_find(path);
+    const ls_declared_option *option = field ? NULL : ls_row_declared(name);
+    return field ? field->shown : option && option->follows ? LS_SHOWN_LAST : 0;
+}
 
 bool ls_case_follows(const char *field)
 {
-    return ls_name_is_among(field, last);
+    return shown(field) & LS_SHOWN_LAST;
+}
+
+typedef struct placed {
+    const char *name;
+    unsigned place; /* 1, .., then those without one, then the last ones */
+    size_t number;  /* of equal places, as the rows have them */
+} placed;
+
+static int compare_places(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    return x->place != y->place ? (x->place > y->place) - (x->place < y->place)
+                                : (x->number > y->number) - (x->number < y->number);
 }
 
 json_t *ls_case_fields(const json_t *groups)
 {
-    json_t *all = json_object(), *list = json_array(), *value;
+    json_t *list = json_array(), *value;
+    json_auto_t *all = json_object();
     const char *name;
+    size_t count = 0;
     for (size_t i = 0; i < json_array_size(groups); i++)
         json_object_update_missing(all, json_array_get(groups, i));
-    for (size_t i = 0; first[i]; i++)
-        if (json_object_get(all, first[i]))
-            json_array_append_new(list, json_string(first[i]));
+    placed *options = calloc(json_object_size(all) + 1, sizeof *options);
     json_object_foreach(all, name, value)
     {
-        if (!ls_name_is_among(name, first) && !ls_name_is_among(name, last) &&
-            !ls_name_is_among(name, derived))
-            json_array_append_new(list, json_string(name));
+        const unsigned its = shown(name), place = its & LS_SHOWN_AT;
+        if (options && !(its & LS_SHOWN_DERIVED)) {
+            options[count] = (placed){name, place ? place : LS_SHOWN_LAST - 1, count};
+            count++;
+        }
     }
-    for (size_t i = 0; last[i]; i++)
-        if (json_object_get(all, last[i]))
-            json_array_append_new(list, json_string(last[i]));
-    json_decref(all);
+    if (options)
+        qsort(options, count, sizeof *options, compare_places);
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, json_string(options[i].name));
+    free(options);
     return list;
 }
 
@@ -125,18 +138,13 @@ static const char *write_title(const char *field, char text[64])
 
 ls_column ls_case_column(const char *field, char title[64], char path[80])
 {
-    const bool devices = strcmp(field, "devices") == 0;
-    const bool may_be_none = strcmp(field, "link") == 0 || strcmp(field, "inject") == 0;
     snprintf(path, 80, "case.%s", field);
-    return (ls_column){write_title(field, title),
-                       path,
-                       devices ? 20 : LS_WIDTH_ANY,
-                       false,
-                       devices                           ? LS_CELL_DEVICES
-                       : may_be_none                     ? LS_CELL_OR_NONE
-                       : strcmp(field, "optimizer") == 0 ? LS_CELL_TELLING
-                                                         : LS_CELL_TEXT,
-                       0};
+    const ls_field *known = ls_field_find(path);
+    const ls_cell cell = known ? known->cell : LS_CELL_TEXT;
+    return (ls_column){.title = write_title(field, title),
+                       .path = path,
+                       .width = cell == LS_CELL_DEVICES ? 20 : LS_WIDTH_ANY,
+                       .cell = cell};
 }
 
 /* Whether it equals one of the last: lists have many rows of few cases, which share groups. */

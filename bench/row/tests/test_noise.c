@@ -185,6 +185,7 @@ static void check_join(const char *rows_text, bool shared, const char *expected)
 {
     json_t *rows = json_loads(rows_text, 0, NULL);
     ls_row_join_noise(rows, (int)json_array_size(rows), shared);
+    ls_row_join_fields(rows, (int)json_array_size(rows));
     char *found = json_dumps(json_object_get(json_array_get(rows, 0), "noise"), JSON_SORT_KEYS);
     assert_string_equal(found ? found : "none", expected);
     free(found);
@@ -203,7 +204,28 @@ static void ranks_are_joined(void **state)
     check_join("[{\"noise\": {\"others\": 0, \"cores\": [0]}}, {\"noise\": {\"others\": 0, "
                "\"cores\": [1]}}]",
                false, "{\"cores\": [0], \"of_rank\": 0, \"others\": 0}");
-    check_join("[{}, {\"noise\": {\"stolen\": 0.5}}]", false, "none");
+    check_join("[{}, {\"noise\": {\"stolen\": 0.5}}]", false, "{\"stolen\": 0.5}");
+}
+
+/* Each kind of ls_join on a field. */
+static void fields_are_joined(void **state)
+{
+    static const char rows_text[] =
+        "[{\"case\": {\"devices\": [\"cpu:0\"], \"lr\": 1}, \"memory\": {\"rss_peak\": 5, "
+        "\"growth_per_step\": 1.5}, \"provenance\": {\"loops_isa\": \"AVX2\", \"environment\": "
+        "{\"A\": \"1\"}}},"
+        " {\"case\": {\"devices\": [\"cpu:0\", \"cpu:1\"], \"lr\": 2}, \"memory\": {\"rss_peak\": "
+        "7, \"growth_per_step\": 2.0}, \"provenance\": {\"loops_isa\": \"AVX512\"}}]";
+    json_t *rows = json_loads(rows_text, 0, NULL);
+    ls_row_join_fields(rows, 2);
+    char *found = json_dumps(json_array_get(rows, 0), JSON_SORT_KEYS);
+    assert_string_equal(found,
+                        "{\"case\": {\"devices\": [\"cpu:0\", \"cpu:0\", \"cpu:1\"], \"lr\": 1}, "
+                        "\"memory\": {\"growth_per_step\": 3.5, \"rss_peak\": 7}, \"provenance\": "
+                        "{\"environment\": {\"A\": \"1 (ranks 0), unset (ranks 1)\"}, "
+                        "\"loops_isa\": \"AVX2 (ranks 0), AVX512 (ranks 1)\"}}");
+    free(found);
+    json_decref(rows);
 }
 
 int main(void)
@@ -216,6 +238,7 @@ int main(void)
         cmocka_unit_test(the_device_that_lost_most_counts),
         cmocka_unit_test(blocks_are_summed),
         cmocka_unit_test(what_took_most_is_named),
+        cmocka_unit_test(fields_are_joined),
         cmocka_unit_test(ranks_are_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

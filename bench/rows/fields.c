@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of fields as arrays, and look-ups by a sorted index; see fields.h. */
+#include "bench/rows/fields.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+
+/* Names as the tables write them. */
+enum {
+    TEXT = LS_TYPE_TEXT,
+    INT = LS_TYPE_INT,
+    REAL = LS_TYPE_REAL,
+    BOOL = LS_TYPE_BOOL,
+    TEXTS = LS_TYPE_TEXTS,
+    INTS = LS_TYPE_INTS,
+    REALS = LS_TYPE_REALS,
+    INT_LISTS = LS_TYPE_INT_LISTS,
+    MAP = LS_TYPE_MAP,
+};
+enum {
+    OPTIMIZER = LS_CELL_OPTIMIZER,
+    OR_NONE = LS_CELL_OR_NONE,
+    DEVICES = LS_CELL_DEVICES,
+    FIGURE = LS_CELL_FIGURE,
+    RATIO = LS_CELL_RATIO,
+    PERCENT = LS_CELL_PERCENT,
+    WHOLE = LS_CELL_WHOLE,
+    SHARE = LS_CELL_SHARE,
+    BYTES = LS_CELL_BYTES,
+    HALF = LS_CELL_HALF,
+    GATE = LS_CELL_GATE,
+    STATUS = LS_CELL_STATUS,
+};
+enum {
+    CASE = LS_IS_CASE,
+    BUT_BLOCKS = LS_BUT_BLOCKS,
+    BUT_STEPS = LS_BUT_STEPS,
+    BUT_REPEATS = LS_BUT_REPEATS,
+    OF_CLASS = LS_OF_CLASS,
+    OF_SHARE = LS_OF_SHARE,
+    OF_HOST = LS_OF_HOST,
+    OF_SETUP = LS_OF_SETUP,
+    OF_COMMIT = LS_OF_COMMIT,
+    OF_BUILD = LS_OF_BUILD,
+    OF_SYSTEM = LS_OF_SYSTEM,
+    OF_LABEL = LS_OF_LABEL,
+    OR_ABSENT = LS_OR_ABSENT,
+};
+enum { CONCAT = LS_JOIN_CONCAT, MAX = LS_JOIN_MAX, SUM = LS_JOIN_SUM, NAMED = LS_JOIN_NAMED };
+enum { LESS = LS_WORSE_LESS };
+enum { DIFF = LS_SHOWN_DIFF, DERIVED = LS_SHOWN_DERIVED, KEPT = LS_SHOWN_KEPT };
+#define AT(place)   (place)
+#define LAST(place) (LS_SHOWN_LAST | (place))
+enum {
+    TIMED = LS_GROUP_TIMED,
+    EACH = LS_GROUP_EACH,
+    DECLARED = LS_GROUP_DECLARED,
+    BY_PATH = LS_GROUP_BY_PATH,
+    FOREIGN = LS_GROUP_FOREIGN,
+};
+
+const ls_field ls_fields[LS_FIELDS] = {
+#define F1(a, kind, ...)          {.path = #a, .type = kind, __VA_ARGS__},
+#define F2(a, b, kind, ...)       {.path = #a "." #b, .type = kind, __VA_ARGS__},
+#define F3(a, b, c, kind, ...)    {.path = #a "." #b "." #c, .type = kind, __VA_ARGS__},
+#define F4(a, b, c, d, kind, ...) {.path = #a "." #b "." #c "." #d, .type = kind, __VA_ARGS__},
+#include "bench/rows/fields.def"
+};
+
+const ls_field_group ls_field_groups[] = {
+#define G1(a, ...)       {.path = #a, __VA_ARGS__},
+#define G2(a, b, ...)    {.path = #a "." #b, __VA_ARGS__},
+#define G3(a, b, c, ...) {.path = #a "." #b "." #c, __VA_ARGS__},
+#include "bench/rows/groups.def"
+};
+
+const size_t ls_field_group_count = sizeof ls_field_groups / sizeof *ls_field_groups;
+
+/* ---- Look-ups ------------------------------------------------------------------------------- */
+
+enum { PATH_SIZE = 96 };
+
+/* All fields in the order of their paths: made before the first look-up, and never changed. */
+static const ls_field *sorted[LS_FIELDS];
+static once_flag sorted_once = ONCE_FLAG_INIT;
+
+static int compare_fields(const void *a, const void *b)
+{
+    const ls_field *const *x = a, *const *y = b;
+    return strcmp((*x)->path, (*y)->path);
+}
+
+static void sort_fields(void)
+{
+    for (size_t i = 0; i < LS_FIELDS; i++)
+        sorted[i] = &ls_fields[i];
+    qsort(sorted, LS_FIELDS, sizeof *sorted, compare_fields);
+}
+
+const ls_field *ls_field_find(const char *path)
+{
+    const ls_field key = {.path = path}, *const wanted = &key;
+    call_once(&sorted_once, sort_fields);
+    const ls_field *const *found =
+        bsearch(&wanted, sorted, LS_FIELDS, sizeof *sorted, compare_fields);
+    return found ? *found : NULL;
+}
+
+const ls_field *ls_field_of_key(const char *key)
+{
+    char path[PATH_SIZE];
+    size_t used = 0;
+    /* without the numbers of a list's elements */
+    for (const char *part = key; part; part = strchr(part, '.')) {
+        part += *part == '.';
+        const size_t length = strcspn(part, ".");
+        if (strspn(part, "0123456789") == length || used + length + 2 > sizeof path)
+            continue;
+        used += (size_t)snprintf(path + used, sizeof path - used, "%s%.*s", used ? "." : "",
+                                 (int)length, part);
+    }
+    path[used] = 0;
+    const ls_field *field = ls_field_find(path);
+    for (char *end; !field && (end = strrchr(path, '.')); field = ls_field_find(path))
+        *end = 0; /* a name in a map */
+    return field;
+}
+
+bool ls_field_group_of(const ls_field *field, unsigned flag)
+{
+    for (size_t i = 0; i < ls_field_group_count; i++) {
+        const size_t length = strlen(ls_field_groups[i].path);
+        if (ls_field_groups[i].flags & flag &&
+            strncmp(field->path, ls_field_groups[i].path, length) == 0 &&
+            field->path[length] == '.')
+            return true;
+    }
+    return false;
+}
+
+const ls_field_group *ls_field_group_find(const char *path)
+{
+    for (size_t i = 0; i < ls_field_group_count; i++)
+        if (strcmp(ls_field_groups[i].path, path) == 0)
+            return &ls_field_groups[i];
+    return NULL;
+}
+
+bool ls_case_leaves_out(const char *name, unsigned but)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "case.%s", name);
+    const ls_field *field = ls_field_find(path);
+    return field && (!(field->identifies & LS_IS_CASE) || field->identifies & but);
+}

@@ -274,10 +274,11 @@ static const ls_option general[] = {
      "PROGRAM against itself, N times unchanged and N times counted 1, 2, 3, 5, 10% slower: "
      "frequency of each verdict",
      LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
-    {"bisect", "GOOD", "none", "", "finds the commit after GOOD, up to BAD, that made it slower",
+    {"bisect", "GOOD", "none", "",
+     "names the script that finds the commit after GOOD, up to BAD, that made it slower",
      LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"build", "COMMAND", "none", "",
-     "for bisect: builds the program build/lockstep in a commit's work tree", LS_FOR_REGRESS,
+     "of that script: builds build/lockstep in a commit's work tree", LS_FOR_REGRESS,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"platform", "NETWORK", "none", "",
      "between virtual devices: flat:latency=10us,bandwidth=1GB/s; "

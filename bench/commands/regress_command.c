@@ -26,7 +26,7 @@ void ls_command_regress_help(FILE *stream)
           "Programs alternate, block by block; a block is PROGRAM run, with the options\n"
           "of `run` that are given here (lockstep run --help), including --plan.\n"
           "  regress --calibrate N PROGRAM [NEW]        frequency of each verdict\n"
-          "  regress --bisect GOOD BAD --build COMMAND  the commit that made it slower\n"
+          "The commit that made it slower: ci/bisect.sh GOOD BAD, of lockstep's sources.\n"
           "\n--fail-on accepts any field of a row; often used:\n"
           "  program.nodes                     operations of a step\n"
           "  memory.devices.peak, rss_peak     memory of devices, of the process\n"
@@ -179,7 +179,7 @@ typedef struct request {
     ls_regress_task *task;
     const char *formats, *out; /* out: NULL: standard output */
     char report[1024];         /* the JSON report; "": none is written */
-    const ls_format *form;     /* for calibrate and bisect */
+    const ls_format *form;     /* for calibrate */
     char format[16];           /* the one that is written */
     json_t *document;
     int *exit_status;
@@ -244,19 +244,11 @@ static ls_status perform(FILE *stream, void *context)
     request *r = context;
     const ls_option_set *set = r->set;
     const char *calibrate = ls_option_set_text(set, "calibrate", NULL);
-    const char *good = ls_option_set_text(set, "bisect", NULL);
     int64_t n = 0;
     for (size_t i = 0; i < set->operand_count; i++)
         if (r->out && ls_same_file(r->out, set->operands[i]))
             return ls_fail(LS_CODE_USAGE, "option --out", r->out,
                            "is a file that is compared, and would be overwritten; name another");
-    if (good) {
-        LS_TRY(check_operands(set, "--bisect GOOD BAD --build COMMAND [OPTIONS]", 1, 1));
-        LS_TRY(ls_regress_can_count(r->task));
-        const ls_bisection bisection = {good, set->operands[0],
-                                        ls_option_set_text(set, "build", NULL), r->form};
-        return ls_regress_bisect(r->task, &bisection, stream, r->exit_status);
-    }
     if (calibrate)
         LS_TRY(check_operands(set, "--calibrate N PROGRAM [NEW] [OPTIONS]", 1, 2));
     else
@@ -274,17 +266,16 @@ static ls_status perform(FILE *stream, void *context)
     return ls_regress_calibrate(r->task, (size_t)n, r->form, stream);
 }
 
-/* "md", or a list with --out; calibrate and bisect have the formats of rows. */
+/* "md", or a list with --out; calibrate has the formats of rows. */
 static ls_status check_formats(request *r)
 {
     const char *good = ls_option_set_text(r->set, "bisect", NULL);
-    const char *build = ls_option_set_text(r->set, "build", NULL);
     char one[16];
-    if (!good != !build)
-        return ls_fail(LS_CODE_USAGE, "option", good ? "--bisect" : "--build",
-                       "needs --bisect and --build together; lockstep regress --bisect GOOD BAD "
-                       "--build COMMAND");
-    if (good || ls_option_set_text(r->set, "calibrate", NULL))
+    if (good || ls_option_set_text(r->set, "build", NULL))
+        return ls_fail(LS_CODE_USAGE, good ? "--bisect" : "--build", good,
+                       "a script of lockstep's sources does it, by git bisect run; "
+                       "ci/bisect.sh GOOD BAD --build COMMAND [OPTIONS]");
+    if (ls_option_set_text(r->set, "calibrate", NULL))
         return ls_format_find(r->formats, &r->form);
     for (const char *next = r->formats; next_of(&next, one, sizeof one);)
         LS_TRY(ls_verdict_write(one, NULL, NULL));

@@ -128,15 +128,3 @@ ls_status ls_regress_can_count(const ls_regress_task *task);
 /** --calibrate N: prints how often each verdict came out. */
 ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const ls_format *format,
                                FILE *stream);
-
-/** The options of --bisect. */
-typedef struct ls_bisection {
-    const char *good, *bad; /**< commits */
-    const char *build;      /**< command that makes build/lockstep */
-    const ls_format *format;
-} ls_bisection;
-
-/** Finds the commit, or the range of undecided commits, after `good` up to `bad`. *exit_status: 1
- * found, 4 a range, 0 `bad` is not slower. */
-ls_status ls_regress_bisect(const ls_regress_task *task, const ls_bisection *bisection,
-                            FILE *stream, int *exit_status);

@@ -337,8 +337,7 @@ done <<'END'
 2|is not valid; KEY|f.jsonl f.jsonl --fail-on nodes=x
 2|undecided=3 fails a case|f.jsonl f.jsonl --fail-on undecided
 2|needs the report of the comparison before|f.jsonl f.jsonl --fail-on undecided=2
-2|needs --bisect and --build together|--bisect HEAD HEAD
-2|no such format; valid are: table, jsonl|--bisect HEAD HEAD --build true --format junit
+2|ci/bisect.sh GOOD BAD --build COMMAND|--bisect HEAD~1 HEAD --build true --model poly
 2|no such format; valid are: table, jsonl|--calibrate 1 ./base --format github
 2|is not valid; a time|f.jsonl f.jsonl --max-time soon
 2|leaves nothing to compare|./base ./base --dry-run

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Regression over commits: `regress --bisect`, ci/regress.sh and ci/renew-baseline.sh on a scratch repository whose
+# Regression over commits: ci/bisect.sh, ci/regress.sh and ci/renew-baseline.sh on a scratch repository whose
 # "builds" are scripts with fixed times, slower from one commit on. The workflow files must be valid YAML whose jobs
 # run existing scripts. Leaves out real builds, and how CI's machines read the files.
 set -euo pipefail
@@ -21,7 +21,7 @@ git init -q repo
 cd repo
 cp ../row.jsonl .
 mkdir -p ci bench/plans
-cp "$SOURCE_DIR"/ci/regress.sh "$SOURCE_DIR"/ci/renew-baseline.sh ci/
+cp "$SOURCE_DIR"/ci/bisect.sh "$SOURCE_DIR"/ci/regress.sh "$SOURCE_DIR"/ci/renew-baseline.sh ci/
 cp "$SOURCE_DIR"/bench/plans/ci.yaml bench/plans/
 printf '/build/\n/out*/\n' >.gitignore
 cat >make.sh <<P
@@ -58,17 +58,21 @@ last=$(commit "six" "TIME=221000")
 
 # ---- Bisection --------------------------------------------------------------------------------
 
-bisect() { lockstep regress --bisect "$1" "$2" --build ./make.sh --quiet --results none --max-time 20s "${@:3}"; }
-bisect "$first" "$last" -- --model poly
+bisect() {
+    code=0
+    command_line="(ci/bisect.sh $*)"
+    LOCKSTEP=$real ci/bisect.sh "$1" "$2" --build ./make.sh --quiet --results none --max-time 20s "${@:3}" \
+        >"$work/out" 2>"$work/err" || code=$?
+}
+real=$LOCKSTEP
+bisect "$first" "$last" --model poly
 expect "bisect: status 1" [ "$code" -eq 1 ]
 expect "bisect: the commit" grep -qx "slower since $slow four is slower" "$work/out"
-expect "bisect: its steps" grep -qE '^[0-9a-f]{12}.* slower +1\.1' "$work/out"
-bisect "$first" HEAD~2 --format json
-expect "bisect: up to the commit itself, as JSON" python3 -c 'import json, sys
-d = json.load(open(sys.argv[1])); assert d["commits"] == [sys.argv[2]] and len(d["steps"]) >= 2' "$work/out" "$slow"
+bisect "$first" HEAD~2
+expect "bisect: up to the commit itself" grep -qx "slower since $slow four is slower" "$work/out"
 bisect "$first" HEAD~4
 expect "bisect: nothing is slower: status 0" [ "$code" -eq 0 ]
-expect "bisect: it says so" grep -q 'is not slower than' "$work/out"
+expect "bisect: it says so" grep -q 'is neither slower nor worse than' "$work/out"
 bisect "$first" HEAD~1
 expect "bisect: the bad one does not build: status 3" [ "$code" -eq 3 ]
 bisect "$last" "$first"
@@ -76,14 +80,14 @@ expect "bisect: no commit between: status 2" [ "$code" -eq 2 ]
 bisect nothing "$last"
 expect "bisect: no such commit: status 3" [ "$code" -eq 3 ]
 code=0
-timeout --signal=INT 2 "$LOCKSTEP" regress --bisect "$first" "$last" --build 'sleep 30' --results none --quiet >"$work/out" 2>"$work/err" || code=$?
+timeout --signal=INT 2 ci/bisect.sh "$first" "$last" --build 'sleep 30' >"$work/out" 2>"$work/err" || code=$?
 expect "bisect: no work trees are left, of an interrupted one either" [ "$(git worktree list | wc -l)/$(ls "$TMPDIR" | wc -l)" = 1/0 ]
 git checkout -q -b range "$slow~1"
 commit "broken and slower" "TIME=220000 BROKEN=1" >/dev/null
 commit "mended" "TIME=220000" >/dev/null
 bisect "$first" HEAD
 expect "bisect: a range: status 4" [ "$code" -eq 4 ]
-expect "bisect: a range is said" grep -q 'slower since one of 2 commits that cannot be told apart' "$work/out"
+expect "bisect: a range is said" grep -q 'slower since one of these 2 commits' "$work/out"
 
 # ---- ci/regress.sh ----------------------------------------------------------------------------
 

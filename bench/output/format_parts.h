@@ -110,6 +110,8 @@ void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width)
 
 /* ---- Formats -------------------------------------------------------------------------------- */
 
+enum { LS_DROP_NEVER = -1 }; /**< for ls_column.drop */
+
 enum { LS_WIDTH_ANY = 160 }; /**< no limit for a text */
 
 typedef struct ls_column {
@@ -118,7 +120,8 @@ typedef struct ls_column {
     int width;  /**< characters: fixed if rows are printed one by one, else the most */
     bool right; /**< numbers stand to the right */
     ls_cell cell;
-    int drop; /**< order of dropping if lines are too long, the highest first; 0: never */
+    int drop; /**< order of dropping if lines are too long, the highest first; 0: only if it is
+                   empty */
 } ls_column;
 
 typedef struct ls_columns {

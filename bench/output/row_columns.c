@@ -35,7 +35,7 @@ ls_status ls_chosen_read(const char *keys, ls_chosen *out)
                                          .path = key_found.path,
                                          .width = LS_WIDTH_ANY,
                                          .cell = cell_of(key_found.path),
-                                         .drop = (int)count}; /* the last ones are dropped first */
+                                         .drop = LS_DROP_NEVER};
         key = key[length] ? key + length + 1 : NULL;
     }
     out->columns.count = count;

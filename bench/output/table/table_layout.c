@@ -141,7 +141,8 @@ static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
 {
     ls_table_column *least = NULL;
     for (size_t c = table->count; c-- > 0;)
-        if (table->column[c].shown && is_empty(table, &table->column[c]))
+        if (table->column[c].shown && table->column[c].is.drop != LS_DROP_NEVER &&
+            is_empty(table, &table->column[c]))
             return &table->column[c];
     for (size_t c = table->count, names = 0; c-- > 0;) {
         ls_table_column *column = &table->column[c];

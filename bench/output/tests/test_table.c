@@ -300,6 +300,16 @@ static void columns_are_chosen(void **state)
                                  "      0.5 single                     2\n"
                                  "      0.5 towers              0.333333\n"));
     free(text);
+    /* what is asked for by name has a column in a narrow table, too, even an empty one */
+    assert_null(
+        ls_chosen_read("digest,train.accuracy,time.step_ms.median,loss_last,grade,mfu", &chosen));
+    json_t *again[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                       made_row("towers", 1, 1.0 / 3, 0.01, "ok")};
+    text = table_of(again, 2, 30, 2, &chosen.columns, false);
+    for (size_t i = 0; i < chosen.columns.count; i++)
+        assert_non_null(strstr(text, chosen.title[i]));
+    assert_null(strstr(text, "no room for"));
+    free(text);
 }
 
 int main(void)

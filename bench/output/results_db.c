@@ -7,10 +7,9 @@
  *   existing header is complete.
  *   Journal: a rollback journal. A write-ahead log needs memory shared by all users of the file,
  *   which two hosts on a network file system lack. A file in that mode is converted when next
- * written. Schemas: 1 had only the table `rows`; 3 also has `briefs`: the few fields of each row
- * that lists show, so that listing 10,000 rows does not read their 40 MB; in 2 these were fewer. An
- * older file is read as it is, and gets its briefs in one transaction when it is next opened for
- * writing. Rows: results_rows.c.
+ * written. Schemas: 1 is the table `rows`. Files of schema 2 and 3 also had a table `briefs`, of
+ * fields that lists show. They are read as they are, and lose it in one transaction when they are
+ * next opened for writing. New: a view for questions in SQL (results_view.c). Rows: results_rows.c.
  */
 #include "bench/output/results_db_parts.h"
 
@@ -28,7 +27,8 @@
 
 enum {
     APPLICATION_ID = 0x4c6b7374, /* "Lkst" */
-    SCHEMA = 3,
+    SCHEMA = 1,
+    SCHEMA_LAST = 3, /* that is read */
     HEADER_SIZE = 100,
     BUSY_TIMEOUT_MS = 30000,
     TRY_MS = 5
@@ -37,15 +37,6 @@ enum {
 static const char rows_sql[] =
     "CREATE TABLE rows (id TEXT PRIMARY KEY NOT NULL, timestamp TEXT, status TEXT, model TEXT,"
     " strategy TEXT, label TEXT, row TEXT NOT NULL)";
-static const char briefs_sql[] =
-    "CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT, timestamp TEXT, label TEXT,"
-    " command TEXT, host TEXT, config TEXT, status TEXT, reason TEXT, warnings TEXT, step_ms REAL,"
-    " step_ms_low REAL, step_ms_high REAL, samples_per_s REAL)";
-static const char briefs_2_sql[] = /* as in schema 2 */
-    "CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT, timestamp TEXT, label TEXT,"
-    " model TEXT, strategy TEXT, devices TEXT, status TEXT, reason TEXT, step_ms REAL,"
-    " samples_per_s REAL)";
-
 ls_status ls_results_refuse(const char *path, const char *why)
 {
     return ls_fail(LS_CODE_MISSING, "results", path, "%s; --results FILE names another", why);
@@ -109,12 +100,12 @@ static ls_status check_header(const char *path, const uint8_t header[HEADER_SIZE
     if (big_endian(header + 68) != APPLICATION_ID)
         return ls_results_refuse(path, "is a database of another program");
     uint32_t schema = big_endian(header + 60);
-    if (schema >= 1 && schema <= SCHEMA)
+    if (schema >= 1 && schema <= SCHEMA_LAST)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, "results", path,
                    "has schema %u, this lockstep knows %d; use the lockstep that wrote it, or "
                    "another file",
-                   schema, SCHEMA);
+                   schema, SCHEMA_LAST);
 }
 
 /* Checks a regular file without SQLite; *empty: it has no bytes. */
@@ -202,48 +193,30 @@ int ls_results_query(ls_results *results, const char *sql, int *out)
     return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
-/* Creates the table, unless another process did so between the check and the lock. */
-static int initialise(ls_results *results)
+/* Creates the table and what goes with it, if the file is empty; drops what older versions added;
+ * renews the view. In one transaction, within which another process may have done so before. */
+static int bring_up_to_date(ls_results *results, const char *view)
 {
-    char sql[sizeof rows_sql + sizeof briefs_sql + 128];
-    snprintf(sql, sizeof sql, "%s; %s; PRAGMA application_id = %d; PRAGMA user_version = %d",
-             rows_sql, briefs_sql, APPLICATION_ID, SCHEMA);
-    int pages = 0, code = ls_results_execute(results, "BEGIN EXCLUSIVE");
+    char sql[sizeof rows_sql + 128];
+    snprintf(sql, sizeof sql, "%s; PRAGMA application_id = %d; PRAGMA user_version = %d", rows_sql,
+             APPLICATION_ID, SCHEMA);
+    int objects = 0, schema = 0, code = ls_results_execute(results, "BEGIN EXCLUSIVE");
     if (code != SQLITE_OK)
         return code;
-    code = ls_results_query(results, "SELECT count(*) FROM sqlite_master", &pages);
-    if (code == SQLITE_OK && pages == 0)
+    code = ls_results_query(results, "SELECT count(*) FROM sqlite_master", &objects);
+    if (code == SQLITE_OK && objects == 0)
         code = ls_results_execute(results, sql);
+    if (code == SQLITE_OK)
+        code = ls_results_query(results, "PRAGMA user_version", &schema);
+    if (code == SQLITE_OK && schema > SCHEMA)
+        code = ls_results_execute(results, "DROP TABLE IF EXISTS briefs; PRAGMA user_version = 1");
+    if (code == SQLITE_OK)
+        code = ls_results_renew_view(results, view);
     if (code == SQLITE_OK)
         code = ls_results_execute(results, "COMMIT");
     if (code != SQLITE_OK && !sqlite3_get_autocommit(results->db)) /* else its message is lost */
         ls_results_execute(results, "ROLLBACK");
     return code;
-}
-
-/* Creates the briefs of a file of an older schema, unless another process did. */
-static ls_status migrate(ls_results *results)
-{
-    char sql[sizeof briefs_sql + 128];
-    int code = ls_results_execute(results, "BEGIN EXCLUSIVE"), schema = 0;
-    if (code != SQLITE_OK)
-        return ls_results_refuse_sqlite(results, code);
-    ls_status status = LS_OK;
-    code = ls_results_query(results, "PRAGMA user_version", &schema);
-    if (code == SQLITE_OK && schema < SCHEMA) {
-        snprintf(sql, sizeof sql, "DROP TABLE IF EXISTS briefs; %s; PRAGMA user_version = %d",
-                 briefs_sql, SCHEMA);
-        code = ls_results_execute(results, sql);
-        if (code == SQLITE_OK)
-            status = ls_results_make_briefs(results, INT64_MIN);
-    }
-    if (code == SQLITE_OK && !status)
-        code = ls_results_execute(results, "COMMIT");
-    if (code != SQLITE_OK && !status)
-        status = ls_results_refuse_sqlite(results, code);
-    if (status)
-        ls_results_execute(results, "ROLLBACK");
-    return status;
 }
 
 /* A file of an older version is in WAL mode. Converting it needs exclusive access, for which SQLite
@@ -263,40 +236,51 @@ static int enter_rollback(ls_results *results)
  * and no triggers. */
 static ls_status verify(ls_results *results)
 {
-    char sql[sizeof rows_sql + sizeof briefs_sql + 320];
+    char sql[sizeof rows_sql + 256];
     snprintf(sql, sizeof sql,
              "SELECT sum(tbl_name = 'rows' AND type = 'table' AND sql = '%s') = 1"
-             " AND sum(tbl_name = 'rows' AND type != 'index') = 1 AND %d = (SELECT count(*) FROM"
-             " sqlite_master WHERE tbl_name = 'briefs' AND type = 'table' AND sql = '%s')"
-             " FROM sqlite_master",
-             rows_sql, results->schema > 1, results->schema > 2 ? briefs_sql : briefs_2_sql);
-    int id = 0, ours = 0;
+             " AND sum(tbl_name = 'rows' AND type != 'index') = 1"
+             " AND sum(name = 'briefs' AND type != 'table') = 0 FROM sqlite_master",
+             rows_sql);
+    int id = 0, ours = 0, schema = 0;
     int code = ls_results_query(results, "PRAGMA application_id", &id);
+    if (code == SQLITE_OK)
+        code = ls_results_query(results, "PRAGMA user_version", &schema);
     if (code == SQLITE_OK)
         code = ls_results_query(results, sql, &ours);
     if (code != SQLITE_OK)
         return ls_results_refuse_sqlite(results, code);
-    if (id != APPLICATION_ID || results->schema < 1 || results->schema > SCHEMA || !ours)
+    if (id != APPLICATION_ID || schema < 1 || schema > SCHEMA_LAST || !ours)
         return ls_results_refuse(results->path, "is damaged: tables of its schema are missing");
     return LS_OK;
 }
 
-static ls_status read_schema(ls_results *results)
+/* Whether the file is of the newest schema, with the present view. */
+static int is_up_to_date(ls_results *results, const char *view, bool *out)
 {
-    int code = ls_results_query(results, "PRAGMA user_version", &results->schema);
-    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+    int schema = 0, code = ls_results_query(results, "PRAGMA user_version", &schema);
+    *out = false;
+    if (code == SQLITE_OK && schema == SCHEMA)
+        code = ls_results_view_is_ours(results, view, out);
+    return code;
 }
 
 /* Takes the write lock once, so that a file that cannot be written is refused before any work. */
-static ls_status prepare_writing(ls_results *results, bool fresh)
+static ls_status prepare_writing(ls_results *results)
 {
-    int code = fresh ? initialise(results) : SQLITE_OK;
-    if (code == SQLITE_OK && sqlite3_db_readonly(results->db, "main") == 1)
-        code = SQLITE_READONLY;
+    bool done = false;
+    char *view = ls_results_view_sql();
+    if (!view)
+        return ls_fail_memory("results", 1);
+    int code =
+        sqlite3_db_readonly(results->db, "main") == 1 ? SQLITE_READONLY : enter_rollback(results);
     if (code == SQLITE_OK)
-        code = enter_rollback(results);
+        code = is_up_to_date(results, view, &done);
+    if (code == SQLITE_OK && !done)
+        code = bring_up_to_date(results, view);
     if (code == SQLITE_OK)
         code = ls_results_execute(results, "PRAGMA synchronous = EXTRA; BEGIN IMMEDIATE; COMMIT");
+    free(view);
     return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
 }
 
@@ -318,15 +302,9 @@ static ls_status connect(ls_results *results, bool create, bool fresh)
     if (status && made)
         unlink(results->path);
     LS_TRY(status);
-    if (create)
-        LS_TRY(prepare_writing(results, fresh));
-    LS_TRY(read_schema(results));
-    LS_TRY(verify(results));
-    if (create && results->schema < SCHEMA) {
-        LS_TRY(migrate(results));
-        results->schema = SCHEMA;
-    }
-    return LS_OK;
+    if (!fresh)
+        LS_TRY(verify(results));
+    return create ? prepare_writing(results) : LS_OK;
 }
 
 ls_status ls_results_open(const char *path, bool create, ls_results **out)

@@ -10,13 +10,9 @@
 struct ls_results {
     sqlite3 *db;
     char *path;     /* as the user wrote it */
-    int schema;     /* of the file */
     json_t *shared; /* texts that brief rows refer to by hash, as far as they were read; NULL:
                        none */
 };
-
-/** Schema from which on files have brief rows. */
-enum { LS_RESULTS_BRIEFS = 3 };
 
 /** "<why>; --results FILE names another" */
 ls_status ls_results_refuse(const char *path, const char *why);
@@ -30,5 +26,13 @@ int ls_results_execute(ls_results *results, const char *sql);
 /** Sets *out to the first number of a statement's result; returns SQLite's code. */
 int ls_results_query(ls_results *results, const char *sql, int *out);
 
-/** Makes the briefs of the rows from this number on; within a transaction. */
-ls_status ls_results_make_briefs(ls_results *results, int64_t first);
+/* ---- The view `v` (results_view.c) ---------------------------------------------------------- */
+
+/** Its text, owned by the caller (free); NULL: out of memory. */
+char *ls_results_view_sql(void);
+
+/** *out: the file has this view, or something of that name that a user made. SQLite's code. */
+int ls_results_view_is_ours(ls_results *results, const char *view, bool *out);
+
+/** Makes it, or replaces an older one of ours; in a transaction. Returns SQLite's code. */
+int ls_results_renew_view(ls_results *results, const char *view);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rows of the results database; see results_db.h.
- *   Append: row and brief in one transaction, synchronous=EXTRA: on return the row is on disk, and
- * the journal removed from the folder. Read: some rows at a time, without a lock while they are
+ *   Append: a transaction, synchronous=EXTRA: on return the row is on disk, and the journal removed
+ * from the folder. Read: some rows at a time, without a lock while they are
  * shown: a slow reader blocks no writer.
  */
 #include "bench/output/results_db_parts.h"
@@ -19,9 +19,9 @@ enum { READ_AT_ONCE = 256 };
 
 enum { COMMAND = 3, HOST, CASE, STATUS, REASON, WARNINGS, MEDIAN, LOW, HIGH, RATE, BRIEF };
 
-/* The columns of `briefs` after the number: what a list shows, and sort keys. They are columns,
- * since reading JSON takes five times as long. Only the case is JSON text, parsed once for all rows
- * that share it; rows of micro have their group `micro` there. */
+/* What a list shows, and sort keys. SQLite takes them out of the rows' JSON three times as fast as
+ * whole rows are parsed. Only the case is JSON text, parsed once for all rows that share it; rows
+ * of micro have their group `micro` there. */
 static const char *const brief_path[BRIEF] = {"id",
                                               "timestamp",
                                               "label",
@@ -67,23 +67,15 @@ static const char row_sql[] =
     " json_extract(row, '$.result.status'), json_extract(row, '$.case.model'),"
     " json_extract(row, '$.case.strategy'), json_extract(row, '$.label'), row"
     " FROM (SELECT ? AS row)";
-static const char briefs_sql[] =
-    "INSERT INTO briefs SELECT rowid, id, timestamp, label, json_extract(row, '$.command'),"
+static const char brief_sql[] =
+    "SELECT rowid, id, timestamp, label, json_extract(row, '$.command'),"
     " json_extract(row, '$.provenance.host'),"
     " coalesce(json_extract(row, '$.case'), json_extract(row, '$.micro')), status,"
     " json_extract(row, '$.result.reason'),"
     " (SELECT group_concat(value, '+') FROM json_each(row, '$.result.warnings')),"
     " json_extract(row, '$.time.step_ms.median'), json_extract(row, '$.time.step_ms.ci95[0]'),"
     " json_extract(row, '$.time.step_ms.ci95[1]'), json_extract(row, '$.time.samples_per_s')"
-    " FROM rows WHERE rowid >= ?";
-
-ls_status ls_results_make_briefs(ls_results *results, int64_t first)
-{
-    sqlite3_stmt *statement;
-    LS_TRY(prepare(results, briefs_sql, &statement));
-    sqlite3_bind_int64(statement, 1, first);
-    return finish(results, statement, sqlite3_step(statement));
-}
+    " FROM rows WHERE rowid > ? ORDER BY rowid LIMIT ?";
 
 static json_t *split_words(const char *text)
 {
@@ -194,20 +186,6 @@ static json_t *build_brief(ls_results *results, sqlite3_stmt *statement)
     return row;
 }
 
-/* Whether each row has a brief: users may add and delete rows by SQL. */
-static ls_status has_briefs(ls_results *results, bool *out)
-{
-    int complete = 0, code = SQLITE_OK;
-    if (results->schema >= LS_RESULTS_BRIEFS)
-        code = ls_results_query(results,
-                                "SELECT (SELECT count(*) FROM rows) = (SELECT count(*) FROM briefs)"
-                                " AND coalesce((SELECT max(rowid) FROM rows) ="
-                                " (SELECT max(number) FROM briefs), 1)",
-                                &complete);
-    *out = complete;
-    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
-}
-
 /* ---- Transactions --------------------------------------------------------------------------- */
 
 static ls_status perform(ls_results *results, const char *sql)
@@ -244,8 +222,7 @@ ls_status ls_results_put(ls_results *results, const json_t *row)
         status = finish(results, statement, sqlite3_step(statement));
     }
     free(text);
-    return status ? status
-                  : ls_results_make_briefs(results, sqlite3_last_insert_rowid(results->db));
+    return status;
 }
 
 ls_status ls_results_append(ls_results *results, const json_t *row)
@@ -269,32 +246,23 @@ ls_status ls_results_has(ls_results *results, const char *id, bool *out)
 
 ls_status ls_results_delete(ls_results *results, int64_t number)
 {
-    char sql[128];
-    snprintf(sql, sizeof sql,
-             "DELETE FROM rows WHERE rowid = %lld; DELETE FROM briefs WHERE number = %lld",
-             (long long)number, (long long)number);
+    char sql[64];
+    snprintf(sql, sizeof sql, "DELETE FROM rows WHERE rowid = %lld", (long long)number);
     return perform(results, sql);
-}
-
-/* SQL with ?1, an id, and ?2, a label. */
-static ls_status set_label(ls_results *results, const char *sql, const char *id, const char *label)
-{
-    sqlite3_stmt *statement;
-    LS_TRY(prepare(results, sql, &statement));
-    sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
-    if (*label)
-        sqlite3_bind_text(statement, 2, label, -1, SQLITE_STATIC);
-    return finish(results, statement, sqlite3_step(statement));
 }
 
 ls_status ls_results_relabel(ls_results *results, const char *id, const char *label)
 {
-    LS_TRY(set_label(results,
-                     "UPDATE rows SET label = ?2, row = CASE WHEN ?2 IS NULL"
-                     " THEN json_remove(row, '$.label') ELSE json_set(row, '$.label', ?2) END"
-                     " WHERE id = ?1",
-                     id, label));
-    return set_label(results, "UPDATE briefs SET label = ?2 WHERE id = ?1", id, label);
+    sqlite3_stmt *statement;
+    LS_TRY(prepare(results,
+                   "UPDATE rows SET label = ?2, row = CASE WHEN ?2 IS NULL"
+                   " THEN json_remove(row, '$.label') ELSE json_set(row, '$.label', ?2) END"
+                   " WHERE id = ?1",
+                   &statement));
+    sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
+    if (*label)
+        sqlite3_bind_text(statement, 2, label, -1, SQLITE_STATIC);
+    return finish(results, statement, sqlite3_step(statement));
 }
 
 /* ---- Rows out ------------------------------------------------------------------------------- */
@@ -348,11 +316,9 @@ ls_status ls_results_collect(void *array, int64_t number, const json_t *row)
 
 ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit visit, void *context)
 {
-    bool brief = false;
-    if (kind == LS_ROWS_BRIEF)
-        LS_TRY(has_briefs(results, &brief));
-    const char *sql = brief ? "SELECT * FROM briefs WHERE number > ? ORDER BY number LIMIT ?"
-                            : "SELECT rowid, row FROM rows WHERE rowid > ? ORDER BY rowid LIMIT ?";
+    const char *sql = kind == LS_ROWS_BRIEF
+                          ? brief_sql
+                          : "SELECT rowid, row FROM rows WHERE rowid > ? ORDER BY rowid LIMIT ?";
     row_page *page = malloc(sizeof *page);
     if (!page)
         return ls_fail_memory("rows", sizeof *page);

@@ -4,6 +4,7 @@
  * files of older versions are read, and upgraded when written.
  */
 #include "bench/tests/results_fixture.h"
+#include "bench/output/row_keys.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -137,13 +138,105 @@ static void bring_up_to_date(const char *name, const char *older)
 static void an_older_file_is_brought_up_to_date(void **state)
 {
     (void)state;
-    bring_up_to_date("older1.db", "DROP TABLE briefs; PRAGMA user_version = 1");
-    bring_up_to_date(
-        "older2.db",
-        "DROP TABLE briefs; CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT, timestamp "
-        "TEXT, label TEXT, model TEXT, strategy TEXT, devices TEXT, status TEXT, reason TEXT, "
-        "step_ms REAL, samples_per_s REAL); INSERT INTO briefs (number, id) SELECT rowid, id FROM "
-        "rows; PRAGMA user_version = 2");
+    bring_up_to_date("older1.db", "DROP VIEW v");
+    bring_up_to_date("older2.db",
+                     "DROP VIEW v; CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT);"
+                     "INSERT INTO briefs SELECT rowid, id FROM rows; PRAGMA user_version = 2");
+    bring_up_to_date("older3.db",
+                     "CREATE TABLE briefs (number INTEGER PRIMARY KEY, id TEXT, label TEXT);"
+                     "PRAGMA user_version = 3");
+}
+
+/* ---- The view ------------------------------------------------------------------------------- */
+
+static int take_text(void *context, int count, char **texts, char **names)
+{
+    char *out = context;
+    (void)names;
+    for (int i = 0; i < count; i++)
+        snprintf(out + strlen(out), FILE_SIZE - strlen(out), "%s|", texts[i] ? texts[i] : "NULL");
+    return 0;
+}
+
+static void assert_query(const char *path, const char *sql, const char *expected)
+{
+    static char out[FILE_SIZE];
+    sqlite3 *db;
+    out[0] = 0;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, take_text, out, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    assert_string_equal(out, expected);
+}
+
+/* A file has a view with a column for each field, for any SQLite program. */
+static void the_view_has_the_fields(void **state)
+{
+    (void)state;
+    static const char row_text[] =
+        "{\"schema\":1,\"id\":\"a\",\"timestamp\":\"t\",\"case\":{\"model\":\"mlp\",\"lr\":0.1,"
+        "\"shuffle\":true,\"capture\":false,\"zero_stage\":2,\"ps_colocate\":true,"
+        "\"devices\":[\"cpu:0\",\"cpu:1\"]},"
+        "\"memory\":{\"devices\":[{\"device\":\"cpu:0\",\"peak\":7,\"formula\":{\"peak\":3}},"
+        "{\"device\":\"cpu:1\",\"peak\":9},{\"device\":\"cpu:2\",\"peak\":9}]},"
+        "\"device_load\":[{\"busy_ms\":0.5},{\"busy_ms\":2},{}],"
+        "\"train\":{\"losses\":[1.5,null]},"
+        "\"provenance\":{\"environment\":{\"A\":\"1\"}},\"traffic\":{\"bytes_sent\":"
+        "9007199254740993}}";
+    static const char *const values[][2] = {
+        {"case.model", "mlp|"},
+        {"case.lr", "0.1|"},
+        {"case.shuffle", "true|"},
+        {"case.capture", "false|"},
+        {"case.zero_stage", "2|"},
+        {"case.ps_colocate", "true|"},
+        {"case.devices", "[\"cpu:0\",\"cpu:1\"]|"},
+        {"memory.devices.device", "cpu:1|"}, /* the first of the fullest */
+        {"memory.devices.formula.peak", "NULL|"},
+        {"device_load.busy_ms", "[0.5,2]|"},
+        {"train.losses", "[1.5,null]|"},
+        {"train.accuracy", "NULL|"},
+        {"provenance.environment", "{\"A\":\"1\"}|"},
+        {"traffic.bytes_sent", "9007199254740993|"},
+        {"label", "NULL|"},
+    };
+    char path[PATH_SIZE], sql[128];
+    ls_results *results = open_results(in_folder("view.db", path));
+    json_t *row = json_loads(row_text, 0, NULL);
+    assert_ok(ls_results_append(results, row));
+    json_decref(row);
+    ls_results_close(results);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        snprintf(sql, sizeof sql, "SELECT \"%s\" FROM v", values[i][0]);
+        assert_query(path, sql, values[i][1]);
+    }
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    for (const char *const *field = ls_row_paths(); *field; field++) {
+        snprintf(sql, sizeof sql, "SELECT \"v\".\"%s\" FROM v", *field);
+        if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+            fail_msg("%s: %s", *field, sqlite3_errmsg(db));
+    }
+    sqlite3_close(db);
+}
+
+/* Ours is renewed when the file is written; a user's object of that name stays. */
+static void the_view_is_renewed(void **state)
+{
+    (void)state;
+    char path[PATH_SIZE];
+    static const char is_ours[] = "SELECT count(*) FROM pragma_table_info('v') WHERE name = 'id'";
+    ls_results_close(open_results(in_folder("renewed.db", path)));
+    run_sql(path, "DROP VIEW v; CREATE VIEW v AS /* lockstep */ SELECT 1 AS old");
+    assert_query(path, is_ours, "0|");
+    ls_results_close(open_results(path));
+    assert_query(path, is_ours, "1|");
+    run_sql(path, "DROP VIEW v; CREATE VIEW v AS SELECT 1 AS mine");
+    ls_results_close(open_results(path));
+    assert_query(path, "SELECT mine FROM v", "1|");
+    run_sql(path, "DROP VIEW v; CREATE TABLE v (mine); INSERT INTO v VALUES (2)");
+    ls_results_close(open_results(path));
+    assert_query(path, "SELECT mine FROM v", "2|");
 }
 
 /* A file with our mark whose table is something else: a view may never end, a trigger may do
@@ -159,7 +252,7 @@ static void other_tables_are_refused(void **state)
         "DROP TABLE rows; CREATE TABLE rows (id TEXT, row TEXT)",
         "CREATE TRIGGER t AFTER INSERT ON rows BEGIN DELETE FROM rows; END",
         "ALTER TABLE rows ADD COLUMN more TEXT",
-        "DROP TABLE briefs; CREATE VIEW briefs AS SELECT rowid AS number, id FROM rows",
+        "CREATE VIEW briefs AS SELECT rowid AS number, id FROM rows",
     };
     char path[PATH_SIZE], name[32];
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
@@ -232,6 +325,8 @@ int main(void)
         cmocka_unit_test(foreign_files_are_left_alone),
         cmocka_unit_test(newer_and_damaged_files_are_left_alone),
         cmocka_unit_test(an_older_file_is_brought_up_to_date),
+        cmocka_unit_test(the_view_has_the_fields),
+        cmocka_unit_test(the_view_is_renewed),
         cmocka_unit_test(other_tables_are_refused),
         cmocka_unit_test(places_that_hold_no_file_are_refused),
         cmocka_unit_test(a_full_disk_is_reported),

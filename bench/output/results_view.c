@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The view `v` of a results file, for questions in SQL: a column for each field of a row, named by
+ * its path, e.g. SELECT "case.strategy", "time.step_ms.median" FROM v. It is made from the table of
+ * fields, with functions of SQLite alone (3.38 or newer), so that any SQLite program can use it.
+ *   Numbers and texts are themselves, switches 'true' and 'false', lists and maps JSON texts; a
+ * field that a row lacks is NULL. Of `memory.devices` a column has the value of the fullest device;
+ * of another list of objects, the list of its elements' values.
+ */
+#include "bench/output/results_db_parts.h"
+#include "bench/output/row_keys.h"
+#include "bench/rows/fields.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Begins the text of our view. A user's own object of that name is left alone. */
+#define MARK "CREATE VIEW v AS /* lockstep */ "
+
+/* The list of objects that a field is in; NULL: none. */
+static const ls_field_group *list_of(const char *path)
+{
+    for (size_t i = 0; i < ls_field_group_count; i++) {
+        const ls_field_group *group = &ls_field_groups[i];
+        const size_t length = strlen(group->path);
+        if (group->flags & LS_GROUP_EACH && strncmp(path, group->path, length) == 0 &&
+            path[length] == '.')
+            return group;
+    }
+    return NULL;
+}
+
+/* The value of a JSON text as SQL has it. */
+static void put_value(FILE *sql, const char *json, const char *path, const ls_field *field)
+{
+    const ls_field_type type =
+        field ? field->type : LS_TYPE_BOOL; /* a declared option may be one */
+    if (type >= LS_TYPE_TEXTS)
+        fprintf(sql, "nullif(%s->'$.%s','null')", json, path);
+    else if (type == LS_TYPE_BOOL)
+        fprintf(sql,
+                "CASE json_type(%s,'$.%s') WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' "
+                "ELSE json_extract(%s,'$.%s') END",
+                json, path, json, path);
+    else
+        fprintf(sql, "json_extract(%s,'$.%s')", json, path);
+}
+
+static void put_column(FILE *sql, const char *path)
+{
+    const ls_field *field = ls_field_find(path);
+    const ls_field_group *list = list_of(path);
+    const char *inside = list ? path + strlen(list->path) + 1 : NULL;
+    if (!list) {
+        put_value(sql, "row", path, field);
+    } else if (list->flags & LS_GROUP_FULLEST) {
+        fputs("(SELECT ", sql);
+        put_value(sql, "d.value", inside, field);
+        fprintf(sql,
+                " FROM json_each(row,'$.%s') AS d ORDER BY json_extract(d.value,'$.peak') DESC,"
+                "d.key LIMIT 1)",
+                list->path);
+    } else {
+        fprintf(sql,
+                "(SELECT '['||group_concat(d.value->'$.%s')||']' FROM json_each(row,'$.%s') AS d)",
+                inside, list->path);
+    }
+    fprintf(sql, " AS \"%s\"", path);
+}
+
+char *ls_results_view_sql(void)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *sql = open_memstream(&text, &size);
+    if (!sql)
+        return NULL;
+    fputs(MARK "SELECT rowid AS number", sql);
+    for (const char *const *path = ls_row_paths(); *path; path++) {
+        fputs(",\n", sql);
+        put_column(sql, *path);
+    }
+    fputs(" FROM rows", sql);
+    if (fclose(sql) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* What the file has of that name: 2 this view, 1 an older one of ours, 0 nothing, -1 a user's. */
+static int find_view(ls_results *results, const char *view, int *out)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(results->db,
+                                  "SELECT CASE WHEN type != 'view' OR sql NOT LIKE ?1||'%' THEN -1"
+                                  " WHEN sql = ?2 THEN 2 ELSE 1 END"
+                                  " FROM sqlite_master WHERE name = 'v'",
+                                  -1, &statement, NULL);
+    if (code != SQLITE_OK)
+        return code;
+    sqlite3_bind_text(statement, 1, MARK, -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, view, -1, SQLITE_STATIC);
+    code = sqlite3_step(statement);
+    *out = code == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+int ls_results_view_is_ours(ls_results *results, const char *view, bool *out)
+{
+    int found = 0;
+    const int code = find_view(results, view, &found);
+    *out = found == 2 || found < 0;
+    return code;
+}
+
+int ls_results_renew_view(ls_results *results, const char *view)
+{
+    int found = 0, code = find_view(results, view, &found);
+    if (code == SQLITE_OK && found == 1)
+        code = ls_results_execute(results, "DROP VIEW v");
+    if (code == SQLITE_OK && (found == 0 || found == 1))
+        code = ls_results_execute(results, view);
+    return code;
+}

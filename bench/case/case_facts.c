@@ -119,6 +119,12 @@ bool ls_case_by_arrival(const ls_case *one)
     return ls_ps_by_arrival(&job.ps);
 }
 
+/* What tells two values of an option apart: "0.70" is "0.7". */
+static const char *text_of(const ls_declared_value *value)
+{
+    return value->option && value->option->type == LS_DECLARED_TEXT ? value->text : "";
+}
+
 /* Strategies and texts are compared by contents, not by address. */
 bool ls_case_same(const ls_case *a, const ls_case *b)
 {
@@ -127,8 +133,8 @@ bool ls_case_same(const ls_case *a, const ls_case *b)
                 memcmp((const char *)a + rest, (const char *)b + rest, sizeof *a - rest) == 0;
     for (int i = 0; same && i < LS_DECLARED_MOST; i++) {
         const ls_declared_value *x = &a->own.items[i], *y = &b->own.items[i];
-        same = x->option == y->option && x->number == y->number && !x->text == !y->text &&
-               (!x->text || strcmp(x->text, y->text) == 0);
+        same =
+            x->option == y->option && x->number == y->number && strcmp(text_of(x), text_of(y)) == 0;
     }
     return same;
 }
@@ -142,7 +148,7 @@ uint64_t ls_case_hash(const ls_case *one)
     for (int i = 0; i < LS_DECLARED_MOST && one->own.items[i].option; i++) {
         const ls_declared_value *value = &one->own.items[i];
         hash = 31 * hash + ls_hash64(value->option->name, strlen(value->option->name));
-        hash = 31 * hash + ls_hash64(value->text, strlen(value->text));
+        hash = 31 * hash + ls_hash64(text_of(value), strlen(text_of(value)));
         copy.own.items[i].option = NULL;
         copy.own.items[i].text = NULL;
     }

@@ -281,8 +281,8 @@ static const ls_option general[] = {
      .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
     {"platform", "NETWORK", "none", "",
      "between virtual devices: flat:latency=10us,bandwidth=1GB/s; "
-     "two-level:host=1us@10GB/s,net=10us@25Gbps; FILE.xml of SimGrid; list prints those with a "
-     "name",
+     "two-level:host=1us@10GB/s,net=10us@25Gbps; FILE.xml of SimGrid; --platform list prints "
+     "those with a name",
      VIRTUAL, .group = LS_HELP_STRATEGY, .set = ls_set_text, IN_REQUEST(prediction.platform)},
     {"devices-per-host", "K", "1", "devices",
      "devices that share a host, and this machine's cores while durations are measured", VIRTUAL,

@@ -233,14 +233,13 @@ ls_status ls_set_strategy(const ls_setting *setting)
 ls_status ls_set_declared(const ls_setting *setting)
 {
     const ls_declared_option *option = setting->option->declared;
-    int64_t number;
+    double number;
     char valid[160];
     if (!ls_declared_read(option, setting->text, &number))
         return option->type == LS_DECLARED_TEXT
                    ? refuse_length(setting, (size_t)option->high)
-                   : ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid; %s%s",
+                   : ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid; %s",
                                        setting->text,
-                                       option->type == LS_DECLARED_NUMBER ? "" : "valid are: ",
                                        ls_declared_valid(option, valid, sizeof valid));
     if (option->check)
         LS_TRY(ls_setting_relay(setting, option->check(setting->text)));

@@ -87,10 +87,13 @@ static void put_own(json_t *group, const ls_case *config)
     const size_t count = ls_case_own(config, own);
     for (size_t i = 0; i < count; i++) {
         const int64_t number = ls_declared_number(&config->own, own[i]);
+        const double real = ls_declared_real(&config->own, own[i]);
         char name[64];
         ls_declared_field(own[i]->name, name);
         if (own[i]->type == LS_DECLARED_NUMBER)
             json_object_set_new(group, name, json_integer((json_int_t)number));
+        else if (own[i]->type == LS_DECLARED_REAL)
+            ls_put_real(group, name, real);
         else if (own[i]->type == LS_DECLARED_SWITCH)
             json_object_set_new(group, name, json_boolean(number));
         else

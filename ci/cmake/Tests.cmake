@@ -174,6 +174,9 @@ endforeach()
 add_executable(ps_replay bench/tests/ps_replay.c)
 target_link_libraries(ps_replay PRIVATE bench_commands)
 target_compile_options(ps_replay PRIVATE ${lockstep_test_options})
+# The program with one strategy more, whose options no other code knows.
+add_executable(lockstep_added bench/main.c bench/tests/added_strategy.c)
+target_link_libraries(lockstep_added PRIVATE bench_commands)
 
 # This MPI's own launcher (Debian has both under names of their own); bench/tests/mpirun.sh starts ranks with it.
 set(launcher MPIRUN=mpirun)
@@ -246,7 +249,7 @@ foreach(source ${integration_tests})
   add_test(NAME integration.${name} COMMAND bash ${source})
   set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 1800
     FIXTURES_REQUIRED roof SKIP_RETURN_CODE 77 ENVIRONMENT
-    "LOCKSTEP=${program};${launcher};REPLAY=$<TARGET_FILE:ps_replay>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR};${roof}")
+    "LOCKSTEP=${program};${launcher};REPLAY=$<TARGET_FILE:ps_replay>;ADDED=$<TARGET_FILE:lockstep_added>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR};${roof}")
   if(name MATCHES "_slow$" OR (LOCKSTEP_TESTS_FOR STREQUAL "all" AND name MATCHES "schedules$|worker_failure$"))
     # run by ci/test.sh --all, like the peers
     set_tests_properties(integration.${name} PROPERTIES LABELS slow TIMEOUT 3600)

@@ -70,7 +70,8 @@ static void print_man(FILE *stream, const ls_command *commands, size_t count)
         fputs(".\n", stream);
     }
     fputs(".SH EXIT STATUS\n0 all well; 1 a check failed; 2 wrong usage; 3 something is missing or "
-          "broken here; 4 \\fBregress\\fR cannot tell; 130 interrupted.\n.SH FILES\n.TP\n"
+          "broken here; 4 \\fBregress\\fR cannot tell; 130 interrupted; "
+          "141 no one reads standard output (rows go on to be kept).\n.SH FILES\n.TP\n"
           "results/lockstep.db\nthe results database, under the working directory\n",
           stream);
 }

@@ -29,12 +29,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Whether the sweep ends: interrupted (all ranks see that at the same point), or a device is
- * lost. */
+/* Whether the sweep ends: interrupted (all ranks see that at the same point), a device is lost, or
+ * nobody keeps or reads its rows. */
 static bool is_interrupted(const command_run *run)
 {
     uint64_t number = 0;
-    bool stop = ls_interrupted() || *run->over;
+    bool stop = ls_interrupted() || *run->over || ls_status_code(run->unsaved) == LS_CODE_UNREAD;
     ls_status_free(ls_world_turn(run->processes->comm, LS_OK, &number, &stop));
     return stop;
 }
@@ -398,7 +398,8 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
         return refused;
     }
     if (lost) { /* rows that could not be printed or saved: reported, and part of the status */
-        ls_log_stderr("%s", ls_status_text(lost));
+        if (ls_status_code(lost) != LS_CODE_UNREAD)
+            ls_log_stderr("%s", ls_status_text(lost));
         ls_run_raise_code(&run, ls_status_code(lost));
         ls_status_free(lost);
     }

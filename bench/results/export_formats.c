@@ -12,7 +12,6 @@
 #include "bench/results/results_verbs.h"
 #include "bench/output/row_same.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,22 +79,12 @@ static void tell_mixed(const json_t *rows)
     free(differ);
 }
 
-static ls_status finish(FILE *stream)
-{
-    errno = 0;
-    if (fflush(stream) == 0 && !ferror(stream))
-        return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "export", "output",
-                   "cannot be written: %s; name a file on a disk with room",
-                   errno ? strerror(errno) : "an earlier write failed");
-}
-
 static ls_status print_whole(FILE *stream, json_t *value)
 {
     ls_json_print(stream, value, 2);
     fputc('\n', stream);
     json_decref(value);
-    return finish(stream);
+    return ls_output_flush(stream, NULL);
 }
 
 /* ---- google-benchmark ----------------------------------------------------------------------- */
@@ -278,5 +267,5 @@ ls_status ls_export_mlperf(FILE *stream, const json_t *rows)
     for (size_t i = 0; i < json_array_size(rows); i++)
         if (json_object_get(json_array_get(rows, i), "case"))
             print_run(stream, json_array_get(rows, i));
-    return finish(stream);
+    return ls_output_flush(stream, NULL);
 }

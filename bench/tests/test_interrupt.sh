@@ -217,6 +217,47 @@ if [ -c /dev/full ]; then
         expect "a parameter file that cannot be written is not status 0" [ "$code" -ne 0 ]
     fi
 fi
+# A reader that has gone is no error, as with other programs: no line, and the status of SIGPIPE, 128 + 13.
+exec 7> >(:)
+wait $!
+lockstep_ok run --model poly --steps 3 --seed 1,2 --results unread.db --format jsonl
+flat=flat:bandwidth=1GB/s
+while read -r command; do
+    command_line="$command | :"
+    code=0
+    timeout 50 "$LOCKSTEP" $command >&7 2>err || code=$?
+    expect "a reader that has gone: status 141" [ "$code" -eq 141 ]
+    expect "a reader that has gone: not a word" [ ! -s err ]
+done <<END
+list
+devices
+devices --format json
+--help
+--version
+run --help
+help predict
+results list --results unread.db
+results show last --results unread.db
+results diff last~1 last --results unread.db
+results trend median --results unread.db
+results export --to jsonl --results unread.db
+results export --to mlperf --results unread.db
+report --results unread.db --out unread
+regress unread.db unread.db --format json
+run --model poly --dry-run --quiet
+run --model poly --print-step
+run --model poly --steps 3 --seed 1,2,3 --results none
+run --model poly --steps 3 --seed 3,4,5 --results unread.db
+predict --model poly --strategy mirrored --devices 2,3 --platform $flat --results none
+predict --model poly --strategy mirrored --devices 2,3 --platform $flat --results unread.db
+predict --platform list
+advise --model poly --devices 2 --platform $flat --results none --quiet
+micro copy --sizes 1KiB,2KiB --results unread.db
+END
+exec 7>&-
+lockstep_ok results list --format jsonl --results unread.db
+rows "a sweep that nobody reads keeps its rows" "(sum('prediction' in r for r in rows), sum(r.get('case',
+    {}).get('seed', 0) > 2 for r in rows), sum('micro' in r for r in rows) > 1) == (2, 3, True)"
 # With stdout closed, the next file to be opened must not get its number and then the rows.
 command_line="run --save closed >&-"
 code=0

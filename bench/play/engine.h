@@ -3,7 +3,9 @@
  * Engines: play a graph of activities on a platform, and tell when each has ended.
  *     ports    here: flat platforms, with the arithmetic of shaped links (common/device/link.h):
  *              a message starts when it is ready and both its ports are free; messages that become
- *              ready earlier go first, then those with the smaller number
+ *              ready earlier go first, then those with the smaller number. Of a
+ *              two-level platform, which only estimates use: each port serves messages in turn, and
+ *              a message has come when the last of its ports has served it
  *     simgrid  the program lockstep-simgrid (bench/play/simgrid), which is found beside this
  *              one: any platform
  */

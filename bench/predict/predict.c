@@ -208,6 +208,7 @@ ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_c
 /* ---- Virtual devices ------------------------------------------------------------------------ */
 
 typedef struct virtual_run {
+    const ls_strategy *strategy;
     ls_job job;
     ls_device *like;     /* a real device, for kernels */
     ls_device **devices; /* [count] */
@@ -257,10 +258,18 @@ static bool are_numbered(const ls_plan_of_case *plan)
     return true;
 }
 
+/* On the thread of the real device, which is how many threads a kernel may use. */
+static ls_status open_strategy(void *context)
+{
+    virtual_run *v = context;
+    return ls_strategy_open(v->strategy, &v->job, &v->run);
+}
+
 static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *plan, int per_host,
                               virtual_run *v)
 {
     v->job = plan->job;
+    v->strategy = plan->strategy;
     const bool numbered = are_numbered(plan);
     LS_TRY(open_like(machine, v));
     LS_TRY(ls_allocate("predict", &v->devices, plan->device_count + 1, sizeof *v->devices));
@@ -284,7 +293,7 @@ static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *
     v->job.capture = false;
     v->job.delay_ns = plan->config->fault.delay_ns;
     LS_TRY(lay_out(v, per_host));
-    return ls_strategy_open(plan->strategy, &v->job, &v->run);
+    return ls_device_call(v->like, open_strategy, v);
 }
 
 static void close_virtual(virtual_run *v)

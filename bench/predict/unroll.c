@@ -207,7 +207,7 @@ static ls_status move(unroller *u, at_work *w, const ls_virtual_comm *comm, cons
 
 /* ---- All-reduces by formula ------------------------------------------------------------------ */
 
-/* What an all-reduce takes if its ranks begin together and share no port, and what they send. */
+/* What an all-reduce takes by itself if its ranks begin together, and what they send. */
 static ls_status make_formula(const unroller *u, const ls_virtual_comm *comm, ls_formula *out)
 {
     ls_unrolled alone = {0};

@@ -90,6 +90,30 @@ static bool begins_key(const char *text, const char *at)
            (!at[1] || strchr(" \t\r\n", at[1]));
 }
 
+/* The end of the text in quotes that begins at `at`, of a value that ends in its line, which begins
+ * at `line`; else `at`. */
+static const char *skip_quoted(const char *line, const char *at)
+{
+    const char *before = at, *end = at + 1;
+    while (before > line && strchr(" \t", before[-1]))
+        before--;
+    const bool begins =
+        (*at == '"' || *at == '\'') &&
+        (line + strspn(line, " \t-") == at || (before > line && strchr("[{,", before[-1])) ||
+         (before > line && before < at && before[-1] == ':'));
+    if (!begins)
+        return at;
+    for (; *end && *end != '\n' && *end != '\r'; end++) {
+        if (*end == *at && *at == '\'' && end[1] == '\'')
+            end++;
+        else if (*end == *at)
+            return end + 1;
+        else if (*at == '"' && *end == '\\' && end[1])
+            end++;
+    }
+    return at;
+}
+
 /* A mark of the byte order may come first. */
 static const char *skip_order_mark(const char *text)
 {
@@ -104,15 +128,18 @@ static const char *find_unsafe(ls_yaml_file *file)
 {
     const char *text = skip_order_mark(file->text), *end = file->text + file->length;
     file->line = file->column = 1;
-    for (const char *c = text, *begin = text; c < end; c += ls_escape_step(c), file->column++) {
+    for (const char *c = text, *begin = text, *quoted = text; c < end;
+         c += ls_escape_step(c), file->column++) {
+        quoted = c < quoted ? quoted : skip_quoted(begin, c);
         if (!*c || ((unsigned char)*c < ' ' && !strchr("\t\r\n", *c)))
             return "has a control character here";
         if ((unsigned char)*c >= 0x80 && ls_escape_step(c) == 1)
             return "has a byte here that is not UTF-8: save the file as UTF-8";
         if (*c == '%' && c == begin)
             return "has a line that begins with %, a directive, and none is read";
-        if (begins_key(text, c) && begin[strspn(begin, " \t")] != '#')
-            return "has a key here that begins with ?, and keys are words";
+        if (c >= quoted && begins_key(text, c) && begin[strspn(begin, " \t")] != '#')
+            return "has a key here that begins with ?, and keys are words (in double quotes write "
+                   "\\x3f)";
         if (*c == '\n' || (*c == '\r' && c[1] != '\n')) {
             file->line++;
             file->column = 0;

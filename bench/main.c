@@ -196,7 +196,8 @@ static void print_command_help(FILE *stream, const ls_command *command)
     if (!command->options)
         return;
     fputs("\nOptions, as --name VALUE or --name=VALUE; names are not abbreviated. A list of\n"
-          "values, separated by commas, makes one case per value.\n",
+          "values, separated by commas, makes one case per value. In a list, a comma that\n"
+          "is part of a value is written \\, and a backslash is written \\\\.\n",
           stream);
     ls_option_help(stream, command->options);
 }

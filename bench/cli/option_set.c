@@ -6,6 +6,7 @@
 #include "bench/cli/option_set.h"
 
 #include "bench/cli/option_table.h"
+#include "common/base/escape.h"
 #include "common/base/grow.h"
 
 #include <ctype.h>
@@ -135,16 +136,20 @@ ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const
     if (!copy)
         return ls_fail_memory("options", strlen(text));
     ls_status status = LS_OK;
-    for (char *part = copy, *comma; part && !status; part = comma) {
-        comma = strchr(part, ',');
-        while (comma && option->continues && begins_assignment(comma + 1))
-            comma = strchr(comma + 1, ',');
-        if (comma)
-            *comma++ = 0;
+    for (char *part = copy, *next; part && !status; part = next) {
+        next = ls_list_cut(part, option->continues ? begins_assignment : NULL);
         status = ls_option_set_append(set, option, part, origin);
     }
     free(copy);
     return status;
+}
+
+void ls_option_put_value(FILE *stream, const ls_option *option, const char *text)
+{
+    if (!option->sweeps || option->whole)
+        fputs(text, stream);
+    else
+        ls_list_put(stream, text, option->continues ? begins_assignment : NULL);
 }
 
 /* ---- Arguments ----------------------------------------------------------------------------- */

@@ -59,6 +59,10 @@ ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const
 ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, const char *text,
                                const char *origin);
 
-/** Adds each value of a list if the option sweeps one; otherwise the text as it is. */
+/** Adds each value of a list (ls_list_cut) if the option sweeps one; otherwise the text as it is.
+ */
 ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const char *text,
                               const char *origin);
+
+/** Writes one value so that ls_option_set_split gives it back. */
+void ls_option_put_value(FILE *stream, const ls_option *option, const char *text);

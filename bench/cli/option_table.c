@@ -328,8 +328,9 @@ static const ls_option general[] = {
      LS_FOR_PREDICT, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
      IN_REQUEST(prediction.validate)},
     {"plan", "FILE", "none", "",
-     "YAML file with these names as keys; values or lists; or with `cases:`, a list of such "
-     "mappings, `defaults:`, `exclude:`, `repeat: N`, `budget: 2min`",
+     "YAML file with these names as keys; values, or lists of values, which are not split at "
+     "commas; or with `cases:`, a list of such mappings, `defaults:`, `exclude:`, `repeat: N`, "
+     "`budget: 2min`",
      RUN_VERIFY, .group = LS_HELP_PLANS, .set = ls_set_nothing},
     {"dry-run", "yes|no", "no", "",
      "prints cases and estimates of their time and memory; trains nothing", RUN_VERIFY,

@@ -67,8 +67,7 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
             strcmp(table[i].name, "strategy") == 0 || strcmp(table[i].name, "steps") == 0 ||
             strcmp(table[i].name, "warmup") == 0 || !ls_option_applies(&table[i], &printed))
             continue;
-        fprintf(line, " --%s ", table[i].name);
-        ls_write_quoted(line, given->values[0].text);
+        ls_write_option(line, &table[i], given->values[0].text);
     }
     if (!ls_option_set_has(request->given, "data"))
         fputs(" --data " LS_PLAYED_DATA, line);

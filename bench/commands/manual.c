@@ -50,7 +50,8 @@ static void print_man(FILE *stream, const ls_command *commands, size_t count)
         put_troff(stream, commands[i].help);
         fputc('\n', stream);
     }
-    fputs(".SH OPTIONS\nA list of values, separated by commas, makes one case per value.\n",
+    fputs(".SH OPTIONS\nA list of values, separated by commas, makes one case per value.\n"
+          "In a list, a comma that is part of a value is written \\e, and a backslash \\e\\e.\n",
           stream);
     for (size_t i = 0; i < options; i++) {
         fputs(".TP\n\\fB\\-\\-", stream);

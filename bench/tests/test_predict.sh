@@ -304,6 +304,8 @@ sed 's/batch: 4/&\nelement_bytes: 5/' one.yaml >bad.yaml
 refused 2 "bad.yaml:3:[0-9]*: element_bytes is more than 4" --model profile:bad.yaml
 printf 'batch: 4\nlayers: [{name' >bad.yaml
 refused 2 "bad.yaml:" --model profile:bad.yaml
+sed 's/batch: 4/& # \xb5/' one.yaml >bad.yaml
+refused 2 "bad.yaml:2:12: has a byte here that is not UTF-8" --model profile:bad.yaml
 lockstep run --results none --model profile:one.yaml
 expect "run computes nothing of a profile" one_line "predict and advise take it"
 lockstep predict --validate --format csv --results none.db

@@ -33,7 +33,7 @@ BEGIN {
   order("bench/play/", "simgrid")
   order("bench/predict/", "advise")
   order("impl/step/", \
-        "plan.h+plan.c < program < " \
+        "plan.h+plan.c+loads.h+loads.c < program < " \
         "step.h+resources.h+[build.h]+served.h+members.c+served.c+build.c+verbs.c+copies.c+group.c+group_sum.c+clip.c+" \
         "average.c+places.c+context.c+sums.c+message.c < " \
         "run.h+run.c+lower.c+check.c+owners.c+run_values.c+run_facts.c+records.c < trace")

@@ -217,3 +217,33 @@ ls_status ls_plan_check_slices(const ls_plan_of_case *plan)
                ? ls_graph_split_check(graph, splits, job->exact ? "--micro-splits" : "--devices")
                : LS_OK;
 }
+
+/* ---- Evaluation ------------------------------------------------------------------------------ */
+
+bool ls_plan_tests(const ls_plan_of_case *plan)
+{
+    return plan->model->need.classes && plan->data->test.samples;
+}
+
+bool ls_plan_has_tokens(const ls_plan_of_case *plan)
+{
+    return ls_graph_targets(plan->model->graph) > 1;
+}
+
+uint64_t ls_plan_evaluated(const ls_plan_of_case *plan, uint64_t steps)
+{
+    const ls_case *c = plan->config;
+    const uint64_t all = plan->data->test.samples, asked = (uint64_t)c->eval_samples;
+    const uint64_t trained = ls_job_samples(&plan->job, steps);
+    const uint64_t least = ls_plan_has_tokens(plan) ? 64 : 1000;
+    uint64_t samples = all;
+    if (!ls_plan_tests(plan))
+        samples = 0;
+    else if (c->target_kind == LS_TARGET_ACCURACY)
+        samples = all;
+    else if (c->eval_samples != LS_EVAL_AUTO)
+        samples = asked;
+    else if (!plan->job.epochs)
+        samples = trained > least ? trained : least;
+    return samples < all ? samples : all;
+}

@@ -58,6 +58,13 @@ bool ls_plan_has_variable_device(const ls_plan_of_case *plan);
 /** Whether accuracy can be measured: the data have classes, and samples to test on. */
 bool ls_plan_tests(const ls_plan_of_case *plan);
 
+/** Whether a sample is a window of tokens. */
+bool ls_plan_has_tokens(const ls_plan_of_case *plan);
+
+/** How many test samples are evaluated after the last of `steps` steps (--eval-samples); 0: none.
+ */
+uint64_t ls_plan_evaluated(const ls_plan_of_case *plan, uint64_t steps);
+
 /** Whether its devices are the stages of one pipeline. */
 bool ls_plan_is_pipeline(const ls_plan_of_case *plan);
 

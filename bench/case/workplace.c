@@ -143,15 +143,15 @@ static ls_status size_steps(ls_plan_of_case *plan)
     return LS_OK;
 }
 
-static ls_status check_target(const ls_plan_of_case *plan)
+/* What asks for an accuracy requires a test set. */
+static ls_status check_tested(const ls_plan_of_case *plan)
 {
-    if (plan->config->target_kind == LS_TARGET_ACCURACY &&
-        (!plan->model->need.classes || !plan->data->test.samples))
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--target",
-            "accuracy needs a test set with classes, and %s with %s data has none; use loss=VALUE",
-            plan->model->name, plan->data->name);
-    return LS_OK;
+    const bool target = plan->config->target_kind == LS_TARGET_ACCURACY;
+    if ((!target && plan->config->eval_samples <= 0) || ls_plan_tests(plan))
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "option", target ? "--target" : "--eval-samples",
+                   "accuracy needs a test set with classes, and %s with %s data has none; use %s",
+                   plan->model->name, plan->data->name, target ? "loss=VALUE" : "auto");
 }
 
 static ls_status make_initial(const ls_workplace *workplace, ls_plan_of_case *plan)
@@ -417,7 +417,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     LS_TRY(divide_model(plan));
     LS_TRY(ls_plan_check_slices(plan));
     LS_TRY(ls_plan_place_faults(workplace, plan));
-    LS_TRY(check_target(plan));
+    LS_TRY(check_tested(plan));
     LS_TRY(ls_sync_bn_check_devices(plan));
     return make_initial(workplace, plan);
 }

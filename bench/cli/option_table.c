@@ -154,6 +154,11 @@ static const ls_option general[] = {
      "steps compared with the reference; 0: not compared (verify compares all)", LS_FOR_RUN,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_int64, IN_CASE(gate_steps), .low = 0,
      .high = MANY},
+    {"eval-samples", "auto|N|all", "auto", "samples",
+     "test samples evaluated after the last step; auto: all with --epochs, else as many as were "
+     "trained, at least 1,000 (64 windows of tokens); 0: none",
+     RUN_VERIFY, .group = LS_HELP_MEASUREMENT, .set = ls_set_eval_samples, IN_CASE(eval_samples),
+     .low = 0, .high = MANY},
     {"baseline", "yes|no", "no", "", "adds the row of single on one like device", LS_FOR_RUN,
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(baseline)},
     {"waterfall", "yes|no", "yes", "", "yes: measures where the time of the steps goes", LS_FOR_RUN,

@@ -269,6 +269,19 @@ ls_status ls_set_bucket(const ls_setting *setting)
     return LS_OK;
 }
 
+ls_status ls_set_eval_samples(const ls_setting *setting)
+{
+    const ls_option *option = setting->option;
+    int64_t *out = ls_setting_field(setting);
+    *out = strcmp(setting->text, "all") == 0 ? LS_EVAL_ALL : LS_EVAL_AUTO;
+    if (*out == LS_EVAL_ALL || strcmp(setting->text, "auto") == 0 ||
+        ls_parse_integer(setting->text, option->low, option->high, out))
+        return LS_OK;
+    return ls_setting_refuse(setting, LS_CODE_USAGE,
+                             "'%s' is not valid; auto, all, or a number of samples from 0 to %lld",
+                             setting->text, (long long)option->high);
+}
+
 ls_status ls_set_optimizer(const ls_setting *setting)
 {
     ls_optimizer optimizer;

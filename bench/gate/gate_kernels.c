@@ -117,6 +117,7 @@ static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
     key.batch = rows;
     key.scaling = LS_SCALING_STRONG;
     key.epochs = key.micro_shards = key.micro_splits = key.steps = key.warmup = key.gate_steps = 0;
+    key.eval_samples = 0;
     key.reduce = LS_REDUCE_FAST;
     key.target_kind = LS_TARGET_NONE;
     key.target = key.learning_rate = 0;

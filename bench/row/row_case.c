@@ -74,6 +74,10 @@ static void put_training(json_t *group, const ls_row_facts *f)
         ls_put_real(group, "clip", job->clip);
     ls_put_real(group, "lr", job->schedule.initial);
     ls_put_text(group, "reduce", ls_reduce_words[c->reduce]);
+    if (c->eval_samples == LS_EVAL_ALL)
+        ls_put_text(group, "eval_samples", "all");
+    else if (c->eval_samples != LS_EVAL_AUTO)
+        ls_put_integer(group, "eval_samples", (uint64_t)c->eval_samples);
     if (job->exact)
         ls_put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
     if (job->tensor || ls_case_has_slices(c))

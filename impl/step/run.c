@@ -235,7 +235,9 @@ void ls_steps_close(ls_run *run)
     ls_lowered_close(me);
     for (int kind = 0; kind < LS_STEPS; kind++)
         ls_step_program_close(&me->program[kind]);
-    ls_step_program_close(&me->evaluation);
+    for (int r = 0; me->evaluations && r < me->plan.replicas; r++)
+        ls_step_program_close(&me->evaluations[r]);
+    free(me->evaluations);
     for (int l = 0; me->queues && l < me->plan.lanes.count; l++) {
         if (me->queues[l].own)
             ls_queue_close(me->queues[l].queue);

@@ -270,8 +270,10 @@ ls_status ls_trial_finish(ls_trial *trial)
     ls_status profiled = LS_OK;
     LS_TRY(ls_report_memory(session, &trial->reported));
     LS_TRY(ls_check_trained(session, &trial->verdict, &trial->checked));
-    if (ls_plan_tests(session->plan) && !trial->verdict.failed)
-        LS_TRY(ls_learned_evaluate(&trial->learned, session));
+    if (!ls_trial_stopped(trial))
+        LS_TRY(ls_learned_evaluate(&trial->learned, session,
+                                   ls_plan_evaluated(session->plan, session->step)));
+    trial->interrupted |= trial->learned.stopped;
     LS_TRY(ls_learned_norm(&trial->learned, session));
     LS_TRY(ls_report_servers(session, request->ps_record, &trial->reported));
     if (!trial->timed.done || ls_trial_stopped(trial))

@@ -298,12 +298,11 @@ const ls_virtual_comm *ls_virtual_comm_of(const ls_op *op)
 
 /* ---- All-reduces in one operation ----------------------------------------------------------- */
 
+/* Without scratch: only this end uses it, and how much of it there is the algorithm knows. */
 static ls_status touch_all(const ls_comm *comm, const ls_allreduce_args *a, ls_op *op)
 {
-    const ls_access own[] = {{comm, sizeof *comm, true},
-                             {a->data, a->count * sizeof(float), true},
-                             {a->scratch, sizeof(float), true}};
-    LS_TRY(ls_op_touches(op, own, 3));
+    const ls_access own[] = {{comm, sizeof *comm, true}, {a->data, a->count * sizeof(float), true}};
+    LS_TRY(ls_op_touches(op, own, 2));
     for (size_t k = 0; k < a->sum_count; k++)
         LS_TRY(ls_op_touches(op, &(ls_access){a->sums[k], a->count * sizeof(float), true}, 1));
     return LS_OK;

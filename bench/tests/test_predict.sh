@@ -206,6 +206,11 @@ for inner in pipeline tensor-parallel; do
         r['traffic']['bytes_sent'] == r['traffic']['bytes_formula']"
 done
 
+# Where the memory of virtual devices lies changes nothing: no operation declares more than it has.
+lockstep_ok predict --strategy tensor-parallel --tensor-parallel-sequence yes --devices 2 --platform flat:latency=1us \
+    --durations flops=1e9 --model gpt:1-2-8-32-16 --batch 4 --results none --format jsonl
+rows "blocks of positions are played" "r['result']['status'] == 'ok'"
+
 # ---- Validation ---------------------------------------------------------------------------------
 
 cat >plan.yaml <<'YAML'

@@ -122,7 +122,8 @@ endif()
 
 if(TARGET test_steps_guarded) # its own device memory replaces the library's
   target_link_options(test_steps_guarded PRIVATE
-    -Wl,--wrap=ls_device_allocate -Wl,--wrap=ls_device_release)
+    -Wl,--wrap=ls_device_allocate -Wl,--wrap=ls_device_release
+    -Wl,--wrap=ls_device_pieces)
 endif()
 
 if(LOCKSTEP_HAS_CUDA AND TARGET test_cuda_emulated) # the test's functions replace CUDA's

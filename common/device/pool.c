@@ -343,6 +343,38 @@ ls_memory_ledger ls_pool_ledger(const ls_pool *pool)
     return ledger;
 }
 
+static int compare_pieces(const void *a, const void *b)
+{
+    const ls_memory_piece *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+static ls_status list_locked(const ls_pool *pool, ls_memory_piece **out, size_t *count)
+{
+    for (const chunk *c = pool->chunks; c; c = c->next)
+        for (const block *b = c->first; b; b = b->next)
+            *count += b->used;
+    LS_TRY(ls_allocate("pool", out, *count, sizeof **out));
+    ls_memory_piece *next = *out;
+    for (const chunk *c = pool->chunks; c; c = c->next)
+        for (const block *b = c->first; b; b = b->next)
+            if (b->used)
+                *next++ = (ls_memory_piece){(uintptr_t)b->start, (uintptr_t)b->start + b->asked};
+    if (*count)
+        qsort(*out, *count, sizeof **out, compare_pieces);
+    return LS_OK;
+}
+
+ls_status ls_pool_pieces(const ls_pool *pool, ls_memory_piece **out, size_t *count)
+{
+    ls_pool *shared = (ls_pool *)pool; /* only the lock changes */
+    *count = 0;
+    pthread_mutex_lock(&shared->lock);
+    ls_status status = list_locked(pool, out, count);
+    pthread_mutex_unlock(&shared->lock);
+    return status;
+}
+
 bool ls_pool_is_counted(const ls_pool *pool)
 {
     return pool->options.policy.kind == LS_MEMORY_COUNTED;

@@ -44,6 +44,7 @@ static ls_status open_run(ls_step_run *me)
     LS_TRY(ls_resources_open(&me->plan, &me->resources));
     LS_TRY(ls_comm_agree(job->comm, open_queues(me)));
     LS_TRY(ls_comm_agree(job->comm, build_programs(me)));
+    LS_TRY(ls_comm_agree(job->comm, ls_steps_check_spans(me, me->program, LS_STEPS)));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
     LS_TRY(ls_step_programs_order(me->program, &me->components));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_waits(me)));

@@ -89,6 +89,8 @@ ls_status ls_steps_gather(ls_step_run *run, ls_values values, float *parameters)
 
 /** check.c: names of this process's memory, members and lanes. Close them also on failure. */
 ls_status ls_steps_names(const ls_step_run *run, ls_names *out);
+/** Checks what all operations and copies of [count] programs declare (ls_names_check_spans). */
+ls_status ls_steps_check_spans(const ls_step_run *run, const ls_step_program *programs, int count);
 /** The name of one member: its device, or rank and device in another process. */
 void ls_steps_name_member(const ls_step_run *run, int member, ls_member_name *out);
 /** Prints this process's part of the steps of each kind: a line for each task. */

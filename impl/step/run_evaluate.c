@@ -290,6 +290,8 @@ static ls_status build(ls_step_run *me, const tester *t)
         return LS_OK;
     p->lanes = &me->plan.lanes;
     ls_status status = ls_build_evaluation(&me->resources, t->replica, t->piece, p);
+    if (!status)
+        status = ls_steps_check_spans(me, p, 1);
     if (status)
         ls_step_program_close(p);
     return status;

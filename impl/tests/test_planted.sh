@@ -252,6 +252,7 @@ import json, re, sys
 lines = open(sys.argv[1]).read().splitlines()
 row = json.loads(lines[0]) if len(lines) == 1 else {"result": {}}
 reason, status = row["result"].get("reason", ""), row["result"].get("status")
+gate = row.get("equivalence", {})
 judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*the whole batch has ",
           "alone": r"^step (\d+): .* alone in sequence", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
@@ -262,8 +263,8 @@ for judge, pattern in judges.items():
     match = re.match(pattern, reason)
     # A loss that is not finite may also come after the gate, whose first steps passed.
     # A step whose spans are too long does not open.
-    if match and status == ("error" if judge == "span check" else "failed") and (judge == "finite loss" or not row["equivalence"].get("pass")):
-        steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else row["equivalence"].get("steps", "-")
+    if match and status == ("error" if judge == "span check" else "failed") and (judge == "finite loss" or not gate.get("pass")):
+        steps = int(match[1]) + (judge not in ("steps at once", "evaluation")) if match.groups() else gate.get("steps", "-")
         tasks = re.findall(r"task \d+ \(\S+ [a-z ]+: ([a-z]+(?:[ -][a-z]+)*)", reason)
         named = re.search(r"[^ :]+ element \d+|\b(gradient|loss|bytes|outputs)\b", reason)
         print(f"{judge:14} {steps:>5}  {' and '.join(tasks) or (named[0] if named else '-'):34}")

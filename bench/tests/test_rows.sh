@@ -43,6 +43,25 @@ lockstep run $small --strategy mirrored --devices 2 --steps 4 --inject bitflip=1
 expect "a flipped bit: status 1" [ "$code" -eq 1 ]
 lockstep run --model poly --optimizer sgd --lr 1e6 --steps 50 --verbose --results rows.db --format jsonl
 expect "a diverged case: status 1" [ "$code" -eq 1 ]
+# An overflow in the first gradient is no difference where both sides have it: the case has diverged.
+python3 - <<'P'
+import json, random, struct
+random.seed(1)
+x, y = [random.uniform(-3e38, 3e38) for _ in range(480)], [float(random.randrange(4)) for _ in range(60)]
+head = json.dumps({"x0": {"dtype": "F32", "shape": [60, 8], "data_offsets": [0, 1920]},
+                   "y": {"dtype": "F32", "shape": [60], "data_offsets": [1920, 2160]}}).encode()
+open("large.safetensors", "wb").write(struct.pack("<Q", len(head)) + head + struct.pack("<540f", *x, *y))
+P
+overflow="--model mlp:8-16-4 --data file:large.safetensors --batch 12 --steps 2 --devices 2 --results none --quiet"
+# shellcheck disable=SC2086
+lockstep verify $overflow --strategy all --reduce fast,exact --format jsonl
+expect "an overflow: status 1" [ "$code" -eq 1 ]
+rows "where both sides overflow they are equal, and diverged" "len(rows) >= 16 and len({x['case']['strategy']
+    for x in rows if x['equivalence']['grade'] != 'none'}) >= 6 and all(x['result']['status'] == 'failed' and
+    x['equivalence']['pass'] and x['result']['reason'] == 'diverged: the loss is NaN at step 0' for x in rows)"
+# shellcheck disable=SC2086
+lockstep verify $overflow --strategy mirrored,zero,gossip
+expect "no table prints -nan" eval '! grep -iq "[- ]nan\b" <(grep -v "loss is NaN" out)'
 lockstep run $small --memory fraction=0.0000001 --steps 2
 rows "too little memory is a row" "r['result']['status'] == 'error'"
 lockstep_ok run --model mlp:784-16-10 --data synthetic:200 --batch 60 --steps 3 --strategy mirrored --devices 2 \

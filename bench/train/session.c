@@ -6,6 +6,7 @@
 #include "bench/train/world.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
+#include "common/base/numbers.h"
 #include "impl/carried.h"
 #include "impl/strategies.h"
 
@@ -409,17 +410,16 @@ static ls_status compare_device(ls_session *session, int device, const float *wh
                                 char differs[LS_REASON_SIZE])
 {
     const ls_variables *variables = &session->job.model->graph->variables;
-    const size_t bytes = variables->elements * sizeof *whole;
-    memcpy(other, whole, bytes);
+    memcpy(other, whole, variables->elements * sizeof *whole);
     LS_TRY(session->run->functions->gather_device(session->run, device, other));
-    if (*differs || memcmp(other, whole, bytes) == 0)
+    const ls_difference d = ls_variables_compare(variables, other, whole);
+    if (*differs || d.same_bits)
         return LS_OK;
-    const size_t at = ls_variables_compare(variables, other, whole).first;
-    const ls_variable *v = ls_variables_holding(variables, at);
+    const ls_variable *v = ls_variables_holding(variables, d.first);
     snprintf(differs, LS_REASON_SIZE,
              "%s element %zu, which several devices have, is %.9g on device %d, on another %.9g",
-             v->name, at - v->offset, (double)other[at],
-             ls_job_member(&session->job, (size_t)device), (double)whole[at]);
+             v->name, d.first - v->offset, ls_unsigned_nan((double)other[d.first]),
+             ls_job_member(&session->job, (size_t)device), ls_unsigned_nan((double)whole[d.first]));
     return LS_OK;
 }
 
@@ -437,13 +437,14 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
         LS_TRY(compare_device(session, (int)i, first, other, differs));
     for (size_t i = 1; i < here && have && !parts; i++) {
         LS_TRY(session->run->functions->gather_replica(session->run, (int)i, other));
-        if (memcmp(other, first, variables->elements * sizeof *first) == 0)
+        const ls_difference d = ls_variables_compare(variables, other, first);
+        if (d.same_bits)
             continue;
-        const size_t at = ls_variables_compare(variables, other, first).first;
-        const ls_variable *v = ls_variables_holding(variables, at);
+        const ls_variable *v = ls_variables_holding(variables, d.first);
         snprintf(differs, LS_REASON_SIZE,
                  "%s element %zu is %.9g on replica %zu, on replica 0 %.9g", v->name,
-                 at - v->offset, (double)other[at], i, (double)first[at]);
+                 d.first - v->offset, ls_unsigned_nan((double)other[d.first]), i,
+                 ls_unsigned_nan((double)first[d.first]));
         return LS_OK;
     }
     return LS_OK;

@@ -275,12 +275,17 @@ static void print_compared(FILE *stream, const json_t *row)
     const char *grade = ls_row_text(row, "equivalence", "grade");
     const json_int_t steps = json_integer_value(json_object_get(gate, "steps"));
     const ls_strategy *strategy = ls_row_strategy(row);
-    if (strcmp(grade, "none") == 0) {
+    if (strcmp(grade, "none") == 0 && !steps) {
         fputs(ls_row_text(row, "equivalence", "oracle"), stream); /* "not compared" and why */
         return;
     }
     fprintf(stream, "%s: after each of %lld steps ", grade, (long long)steps);
-    if (strategy == &ls_strategy_single)
+    if (strcmp(grade, "none") == 0)
+        fprintf(stream,
+                "every replica has the bits of its replay, in sequence on one device%s; not "
+                "compared with single",
+                json_object_get(gate, "library_rel") ? ", with the library's means" : "");
+    else if (strategy == &ls_strategy_single)
         fputs("the bits of a second, fresh run", stream);
     else if (strcmp(grade, "exact") == 0)
         fputs("the bits of single --reduce exact", stream);

@@ -201,27 +201,29 @@ static void gather_entries(ls_tensor_file *file)
     file->count = count;
 }
 
-/* Refuses a file whose first bytes are no length of a header: for what it is, if that is known. */
+/* Refuses a file whose first bytes are not the length of a header: for what it is, if known. */
 static ls_status refuse_start(const char *path, const uint8_t *bytes)
 {
-#define CONVERT "convert it in Python: safetensors.torch.save_file(torch.load(FILE), NEW_FILE)"
+    static const char convert[] = "convert it in Python: "
+                                  "safetensors.torch.save_file(torch.load(FILE), NEW_FILE)";
+    static const char arrays[] = "write its arrays by safetensors.numpy.save_file in Python";
     static const struct {
-        const char *begin, *why;
+        const char *begin, *is, *instead;
     } known[] = {
-        {"PK\x03\x04", "is a zip archive, as torch.save writes it, not safetensors; " CONVERT},
-        {"\x80\x02", "is a pickle, as torch.save writes it, not safetensors; " CONVERT},
-        {"\x80\x03", "is a pickle, not safetensors; " CONVERT},
-        {"\x80\x04", "is a pickle, not safetensors; " CONVERT},
-        {"\x80\x05", "is a pickle, not safetensors; " CONVERT},
-        {"\x89HDF", "is an HDF5 file, not safetensors; write its arrays by safetensors.numpy.save_file"},
-        {"\x93NUMPY", "is an npy file, not safetensors; write its array by safetensors.numpy.save_file"},
-        {"GGUF", "is a GGUF file, not safetensors; take the model's safetensors"},
-        {"version ", "is a pointer of Git LFS to a file; git lfs pull fetches the file"},
+        {"PK\x03\x04", "a zip archive, as torch.save writes it", convert},
+        {"\x80\x02", "a pickle, as torch.save writes it", convert},
+        {"\x80\x03", "a pickle", convert},
+        {"\x80\x04", "a pickle", convert},
+        {"\x80\x05", "a pickle", convert},
+        {"\x89HDF", "an HDF5 file", arrays},
+        {"\x93NUMPY", "an npy file", arrays},
+        {"GGUF", "a GGUF file", "use the model's safetensors"},
+        {"version ", "a pointer of Git LFS to a file", "git lfs pull fetches the file"},
     };
-#undef CONVERT
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (memcmp(bytes, known[i].begin, strlen(known[i].begin)) == 0)
-            return ls_fail(LS_CODE_MISSING, what, path, "%s", known[i].why);
+            return ls_fail(LS_CODE_MISSING, what, path, "is %s, not safetensors; %s", known[i].is,
+                           known[i].instead);
     return broken(path, "its header is longer than the file");
 }
 

@@ -90,20 +90,22 @@ static bool begins_key(const char *text, const char *at)
            (!at[1] || strchr(" \t\r\n", at[1]));
 }
 
-/* The end of the text in quotes that begins at `at`, of a value that ends in its line, which begins
- * at `line`; else `at`. */
-static const char *skip_quoted(const char *line, const char *at)
+/* Whether a value, whose line's first word is at `first`, may begin at `at`. */
+static bool begins_value(const char *first, const char *at)
 {
-    const char *before = at, *end = at + 1;
-    while (before > line && strchr(" \t", before[-1]))
+    const char *before = at;
+    while (before > first && strchr(" \t", before[-1]))
         before--;
-    const bool begins =
-        (*at == '"' || *at == '\'') &&
-        (line + strspn(line, " \t-") == at || (before > line && strchr("[{,", before[-1])) ||
-         (before > line && before < at && before[-1] == ':'));
-    if (!begins)
+    return at == first ||
+           (before > first && (strchr("[{,", before[-1]) || (before[-1] == ':' && before < at)));
+}
+
+/* The end of a value in quotes that begins at `at` and ends in its line; else `at`. */
+static const char *skip_quoted(const char *first, const char *at)
+{
+    if ((*at != '"' && *at != '\'') || !begins_value(first, at))
         return at;
-    for (; *end && *end != '\n' && *end != '\r'; end++) {
+    for (const char *end = at + 1; *end && *end != '\n' && *end != '\r'; end++) {
         if (*end == *at && *at == '\'' && end[1] == '\'')
             end++;
         else if (*end == *at)
@@ -128,16 +130,17 @@ static const char *find_unsafe(ls_yaml_file *file)
 {
     const char *text = skip_order_mark(file->text), *end = file->text + file->length;
     file->line = file->column = 1;
-    for (const char *c = text, *begin = text, *quoted = text; c < end;
-         c += ls_escape_step(c), file->column++) {
-        quoted = c < quoted ? quoted : skip_quoted(begin, c);
+    const char *begin = text, *first = text, *quoted = text; /* of a line; end of a value */
+    for (const char *c = text; c < end; c += ls_escape_step(c), file->column++) {
+        first = c == begin ? c + strspn(c, " \t-") : first;
+        quoted = c < quoted ? quoted : skip_quoted(first, c);
         if (!*c || ((unsigned char)*c < ' ' && !strchr("\t\r\n", *c)))
             return "has a control character here";
         if ((unsigned char)*c >= 0x80 && ls_escape_step(c) == 1)
             return "has a byte here that is not UTF-8: save the file as UTF-8";
         if (*c == '%' && c == begin)
             return "has a line that begins with %, a directive, and none is read";
-        if (c >= quoted && begins_key(text, c) && begin[strspn(begin, " \t")] != '#')
+        if (c >= quoted && begins_key(text, c) && *first != '#')
             return "has a key here that begins with ?, and keys are words (in double quotes write "
                    "\\x3f)";
         if (*c == '\n' || (*c == '\r' && c[1] != '\n')) {

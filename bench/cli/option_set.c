@@ -192,12 +192,13 @@ static ls_status take_option(ls_option_set *set, int argc, char **argv, int *at)
 
 ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t operands)
 {
+    bool ended = false; /* the options, by "--" before operands */
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--") == 0 && set->command & LS_FOR_REGRESS)
-            continue; /* it may precede the options of run */
-        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
+        if (strcmp(argv[i], "--") == 0 && !ended && operands > 0)
+            ended = !(set->command & LS_FOR_REGRESS); /* there it may precede the options of run */
+        else if (strncmp(argv[i], "--", 2) == 0 && argv[i][2] && !ended)
             LS_TRY(take_option(set, argc, argv, &i));
-        else if (argv[i][0] == '-')
+        else if (argv[i][0] == '-' && !ended)
             return ls_fail(LS_CODE_USAGE, "option", argv[i],
                            "unknown option; options are written --name "
                            "(lockstep %s --help lists all)",

@@ -374,6 +374,26 @@ lockstep_ok run $small --seed 9 --steps 0 --warmup 0 --load initial.safetensors 
 rows "loaded values have the digest of those saved" \
     "r['equivalence']['digest'] == digest('initial')"
 expect "a file loaded and saved is the same" cmp -s initial.safetensors again.safetensors
+python3 - <<'P' # the same in two files and their index
+import json, struct
+raw = open("initial.safetensors", "rb").read()
+first = 8 + struct.unpack_from("<Q", raw)[0]
+tensors = json.loads(raw[8:first])
+place = {}
+for number, name in enumerate(tensors):
+    place[name] = f"shard-{number % 2}.safetensors"
+for shard in set(place.values()):
+    header, data = {}, b""
+    for name in (one for one in tensors if place[one] == shard):
+        begin, end = tensors[name]["data_offsets"]
+        header[name] = {**tensors[name], "data_offsets": [len(data), len(data) + end - begin]}
+        data += raw[first + begin:first + end]
+    text = json.dumps(header).encode()
+    open(shard, "wb").write(struct.pack("<Q", len(text)) + text + data)
+json.dump({"metadata": {}, "weight_map": place}, open("model.safetensors.index.json", "w"))
+P
+lockstep_ok run $small --seed 9 --steps 0 --warmup 0 --load model.safetensors.index.json
+rows "an index of shards has the digest of its parameters" "r['equivalence']['digest'] == digest('initial')"
 lockstep_ok run $small --strategy mirrored --devices 3 --steps 6 --save alone.safetensors
 lockstep_ok run $small --strategy mirrored --devices 3 --steps 6 --baseline yes --save beside.safetensors
 expect "a baseline's parameters are not what is saved" cmp -s alone.safetensors beside.safetensors

@@ -99,7 +99,7 @@ static ls_status load_one(const ls_variable *v, const ls_tensor *tensor, const c
                           float *values)
 {
     char where[640], want[128], got[256];
-    snprintf(where, sizeof where, "%s: %s", path, v->name);
+    snprintf(where, sizeof where, "%s: %s", tensor ? tensor->file : path, v->name);
     shape_text(v->rank, v->shape, want, sizeof want);
     if (!tensor)
         return ls_fail(LS_CODE_MISSING, "load", where, "the tensor is missing; it is float32 [%s]",
@@ -192,7 +192,7 @@ static ls_status load_all(const ls_variables *variables, const ls_tensor_file *f
             known = strcmp(variables->items[j].name, name) == 0;
         if (!known)
             return ls_fail(
-                LS_CODE_MISSING, "load", path,
+                LS_CODE_MISSING, "load", ls_tensors_at(file, i)->file,
                 variables->of_gpt2 && strcmp(name, head) == 0
                     ? "the tensor %.64s differs from wte.weight, and this model's head is "
                       "the token embedding; give a file whose head is tied"

@@ -84,6 +84,9 @@ int ls_plan_number(const ls_plan_of_case *plan, size_t index);
  * job's transport is known (plan_reduction.c). */
 ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan);
 
+/** Chooses the all-reduce whose sums take least time on a network, if it is left to be chosen. */
+ls_status ls_plan_choose_allreduce(const ls_wires *wires, ls_plan_of_case *plan);
+
 /** Checks the case's faults on purpose (--inject; plan_faults.c), and finds which replicas a
  *  straggler delays. The plan's steps, devices and job are known. LS_CODE_USAGE, saying why and
  * what would work. */

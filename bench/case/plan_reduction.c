@@ -24,12 +24,13 @@ int ls_plan_number(const ls_plan_of_case *plan, size_t index)
     return plan->devices[index].index;
 }
 
-/* The hosts of devices that are played: of an all-reduce that goes by hosts, each is a process. */
-static ls_status lay_out(int each, ls_plan_of_case *plan)
+/* The hosts of devices that are played, each a process. Where hosts have no ports, they count for
+ * the all-reduce that goes by hosts, if several devices have one. */
+static ls_status lay_out(const ls_wires *wires, int each, ls_plan_of_case *plan)
 {
     const int devices = (int)plan->device_count;
     int *host;
-    if (each <= 1 || devices <= each)
+    if (devices <= each || (each == 1 && !wires->hosts))
         return LS_OK;
     LS_TRY(ls_allocate("plan", &plan->layout, 1, sizeof *plan->layout));
     LS_TRY(ls_allocate("plan", &host, (size_t)devices, sizeof *host));
@@ -44,47 +45,28 @@ static ls_status lay_out(int each, ls_plan_of_case *plan)
  * links. */
 static bool find_wires(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_wires *wires)
 {
-    ls_link link;
+    ls_link link = {0};
     if (workplace->wires) {
         *wires = *workplace->wires;
         return true;
     }
-    if (*plan->config->link_text) {
+    if (*plan->config->link_text)
         ls_status_free(ls_link_parse(plan->config->link_text, &link)); /* checked as an option */
-        *wires = (ls_wires){.device = {(double)link.latency_ns, link.bytes_per_s}};
-        return true;
-    }
-    *wires = ls_wires_assumed;
-    return plan->job.comm && workplace->request->processes->hosts > 1;
+    return ls_wires_between(&link, plan->job.comm ? workplace->request->processes->hosts : 1,
+                            wires);
 }
 
-/* The host of each device of the case; owned by the caller. */
-static ls_status find_hosts(const ls_workplace *workplace, const ls_plan_of_case *plan, int **out)
+ls_status ls_plan_choose_allreduce(const ls_wires *wires, ls_plan_of_case *plan)
 {
-    const ls_layout *layout = plan->job.layout;
-    const int each = workplace->wires ? workplace->devices_per_host : 0;
-    LS_TRY(ls_allocate("plan", out, (size_t)plan->all_devices, sizeof **out));
-    for (int i = 0; i < plan->all_devices; i++)
-        (*out)[i] = each ? ls_plan_number(plan, (size_t)i) / each
-                         : layout->host[i / (plan->all_devices / layout->processes)];
-    return LS_OK;
-}
-
-/* The all-reduce whose sums take least time on a network. */
-static ls_status choose_on(const ls_workplace *workplace, ls_plan_of_case *plan,
-                           const ls_wires *wires, const ls_allreduce *usual)
-{
-    ls_loads loads = {0};
-    int *host = NULL;
-    ls_status status = wires->hosts ? find_hosts(workplace, plan, &host) : LS_OK;
-    const ls_comm_network network = {*wires, host, plan->all_devices};
+    ls_loads loads;
+    const ls_comm_network network = {*wires, plan->job.layout, plan->all_devices};
+    if (strcmp(plan->config->allreduce, "auto") != 0 || !plan->job.allreduce->time)
+        return LS_OK;
+    ls_status status = ls_loads_open(plan->strategy, &plan->job, &loads);
     if (!status)
-        status = ls_loads_open(plan->strategy, &plan->job, &loads);
-    if (!status)
-        status =
-            ls_allreduce_fastest(&network, loads.items, loads.count, usual, &plan->job.allreduce);
+        status = ls_allreduce_fastest(&network, loads.items, loads.count, plan->job.allreduce,
+                                      &plan->job.allreduce);
     ls_loads_close(&loads);
-    free(host);
     return status;
 }
 
@@ -133,14 +115,12 @@ ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_cas
                                                                 : SIZE_MAX;
     LS_TRY(ls_windows_check(job));
     if (workplace->wires)
-        LS_TRY(lay_out(workplace->devices_per_host, plan));
+        LS_TRY(lay_out(workplace->wires, workplace->devices_per_host, plan));
     if (job->exact)
         return ls_allreduce_find("canonical", &job->allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->allreduce);
     job->allreduce = shares ? ls_allreduce_auto_halves(&like)
                             : ls_allreduce_auto(&like, replicas ? gradients : summed_bytes(plan));
-    return job->allreduce->time && find_wires(workplace, plan, &wires)
-               ? choose_on(workplace, plan, &wires, job->allreduce)
-               : LS_OK;
+    return find_wires(workplace, plan, &wires) ? ls_plan_choose_allreduce(&wires, plan) : LS_OK;
 }

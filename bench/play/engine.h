@@ -55,6 +55,11 @@ ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays
 ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int devices,
                           int devices_per_host);
 
+/** Sets *out to what all-reduces are chosen by; of a file, by playing messages between hosts at
+ * several distances, all hosts at once. The platform has so many devices (ls_engine_probe). */
+ls_status ls_engine_wires(ls_engine engine, const ls_platform *platform, int devices,
+                          int devices_per_host, ls_wires *out);
+
 /** That a play was interrupted (bench/train/interrupt.h): LS_CODE_INTERRUPTED. */
 ls_status ls_engine_interrupted(void);
 

@@ -145,5 +145,6 @@ ls_platform_level ls_platform_between(const ls_platform *p, int devices_per_host
 
 ls_wires ls_platform_wires(const ls_platform *p)
 {
-    return (ls_wires){p->device, p->net, p->kind == LS_PLATFORM_TWO_LEVEL};
+    return (ls_wires){
+        .device = p->device, .host = p->net, .hosts = p->kind == LS_PLATFORM_TWO_LEVEL};
 }

@@ -43,8 +43,7 @@ ls_status ls_platform_parse(const char *text, ls_platform *out);
 ls_platform_level ls_platform_between(const ls_platform *platform, int devices_per_host, int from,
                                       int to);
 
-/** The platform as all-reduces are chosen for it. A device of a flat one is a host. Of a file: see
- * ls_engine_wires. */
+/** The platform as all-reduces are chosen for it. Not of a file: ls_engine_wires. */
 ls_wires ls_platform_wires(const ls_platform *platform);
 
 /** For "list", the text of --platform, prints the shipped platforms with their sources. Returns

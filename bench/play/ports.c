@@ -200,39 +200,6 @@ ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine)
     return LS_OK;
 }
 
-static ls_status make_probe(ls_play_graph *g, int devices)
-{
-    uint32_t node;
-    for (int i = 0; i < devices; i++) {
-        if (devices > 1)
-            LS_TRY(ls_play_message(g, 0, i, (i + 1) % devices, 1, 1, LS_PLAY_NONE, &node));
-        if (i > 0)
-            LS_TRY(ls_play_message(g, 0, 0, i, 1, 1, LS_PLAY_NONE, &node));
-        if (i > 0)
-            LS_TRY(ls_play_message(g, 0, i, 0, 1, 1, LS_PLAY_NONE, &node));
-    }
-    return ls_play_seal(g);
-}
-
-ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int devices,
-                          int devices_per_host)
-{
-    ls_play_graph graph = {0};
-    double *end_ns = NULL;
-    const ls_play play = {.graph = &graph,
-                          .platform = platform,
-                          .devices = devices,
-                          .devices_per_host = devices_per_host};
-    ls_status status = make_probe(&graph, devices);
-    if (!status)
-        status = ls_allocate("activities", &end_ns, graph.count + 1, sizeof *end_ns);
-    if (!status)
-        status = ls_engine_play(engine, &play, end_ns);
-    free(end_ns);
-    ls_play_close(&graph);
-    return status;
-}
-
 ls_status ls_engine_interrupted(void)
 {
     return ls_fail(LS_CODE_INTERRUPTED, "predict", "play", "interrupted before its end");

@@ -86,7 +86,7 @@ ls_status ls_predictor_set_network(ls_predictor *p, const char *platform, int de
     if (devices_per_host != p->devices_per_host && p->measures)
         ls_durations_close(&p->durations);
     p->devices_per_host = devices_per_host;
-    p->probed = 0;
+    p->probed = p->wired = 0;
     return LS_OK;
 }
 
@@ -141,6 +141,18 @@ static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
                        "strikes what is trained, and predict trains nothing; delay=RANK:TIME "
                        "works");
     return probe(predictor, (int)devices);
+}
+
+/* What is known of a file's network only when its devices are counted. */
+static ls_status choose_on_file(ls_predictor *p, ls_plan_of_case *plan)
+{
+    const int devices = (int)plan->device_count;
+    if (p->platform.kind != LS_PLATFORM_FILE)
+        return LS_OK;
+    if (p->wired != devices)
+        LS_TRY(ls_engine_wires(p->engine, &p->platform, devices, p->devices_per_host, &p->wires));
+    p->wired = devices;
+    return ls_plan_choose_allreduce(&p->wires, plan);
 }
 
 static bool is_library(const ls_case *given)
@@ -204,6 +216,8 @@ ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_c
     out->oversubscribed = false;
     round_steps(out);
     ls_status status = ls_status_first(check(p, out), take_library(p, given, out));
+    if (!status)
+        status = choose_on_file(p, out);
     if (status)
         ls_plan_close(out);
     memcpy(played->data, given->data, sizeof played->data); /* shown */

@@ -42,6 +42,8 @@ typedef struct ls_predictor {
     bool measures;          /**< what is not known is measured */
     ls_first_values first;  /**< for the latest model that was measured */
     int probed;             /**< the platform is known to have so many devices */
+    ls_wires wires;         /**< of a platform file, with `wired` devices */
+    int wired;              /**< see wires; 0: not known */
 } ls_predictor;
 
 /** Reads the options; refuses what is wrong with them. Close it also on failure. */

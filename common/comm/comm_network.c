@@ -6,12 +6,37 @@
 
 #include <stdlib.h>
 
-/* As of 10 Gbit/s Ethernet between hosts, and of memory within one. */
-const ls_wires ls_wires_assumed = {.device = {1e3, 10e9}, .host = {20e3, 1.25e9}, .hosts = true};
+bool ls_wires_between(const ls_link *link, int hosts, ls_wires *out)
+{
+    if (link && (link->latency_ns > 0 || link->bytes_per_s > 0)) {
+        *out = (ls_wires){.device = {(double)link->latency_ns, link->bytes_per_s}};
+        return true;
+    }
+    /* As of memory within a host, and of 10 Gbit/s Ethernet. */
+    *out = (ls_wires){.device = {1e3, 10e9}, .host = {20e3, 1.25e9}, .hosts = true};
+    return hosts > 1;
+}
 
 /* ---- Rounds --------------------------------------------------------------------------------- */
 
-enum { DEVICE_OUT, DEVICE_IN, HOST_OUT, HOST_IN, PORTS };
+enum { DEVICE_OUT, DEVICE_IN, HOST_OUT, HOST_IN, APART, PORTS };
+
+/* 0 where hosts have no ports. */
+static int host_of(const ls_comm_network *net, int device)
+{
+    const ls_layout *layout = net->layout;
+    return net->wires.hosts && layout ? layout->host[device / (net->devices / layout->processes)]
+                                      : 0;
+}
+
+/* How far two hosts are apart, as in ls_wires. */
+static int distance_of(int from, int to)
+{
+    int k = 0, hosts = from < to ? to - from : from - to;
+    while (k + 1 < LS_DISTANCES && hosts >> (k + 1))
+        k++;
+    return k;
+}
 
 static void use(ls_rounds *r, int kind, int number, double bytes)
 {
@@ -29,16 +54,25 @@ void ls_rounds_send(ls_rounds *r, int from, int to, size_t elements)
     for (int g = 0; g < load->groups && elements && from != to; g++) {
         const int a = g * load->group_stride + from * load->stride,
                   b = g * load->group_stride + to * load->stride;
+        const int host_a = host_of(net, a), host_b = host_of(net, b);
         double latency_ns = net->wires.device.latency_ns;
         use(r, DEVICE_OUT, a, bytes);
         use(r, DEVICE_IN, b, bytes);
-        if (net->host && net->host[a] != net->host[b]) {
-            latency_ns += net->wires.host.latency_ns;
-            use(r, HOST_OUT, net->host[a], bytes);
-            use(r, HOST_IN, net->host[b], bytes);
+        if (host_a != host_b) {
+            const int k = distance_of(host_a, host_b);
+            const ls_wire *apart = &net->wires.apart[k];
+            latency_ns += apart->bytes_per_s > 0 ? apart->latency_ns : net->wires.host.latency_ns;
+            use(r, HOST_OUT, host_a, bytes);
+            use(r, HOST_IN, host_b, bytes);
+            use(r, APART, k, bytes);
         }
         r->latency_ns = latency_ns > r->latency_ns ? latency_ns : r->latency_ns;
     }
+}
+
+static const ls_wire *wire_of(const ls_wires *wires, int kind, int number)
+{
+    return kind == APART ? &wires->apart[number] : kind < HOST_OUT ? &wires->device : &wires->host;
 }
 
 double ls_rounds_end(ls_rounds *r)
@@ -46,8 +80,8 @@ double ls_rounds_end(ls_rounds *r)
     double most_ns = 0;
     for (size_t i = 0; i < r->used_count; i++) {
         const int port = r->used[i];
-        const ls_wire *wire = port < HOST_OUT * r->network->devices ? &r->network->wires.device
-                                                                    : &r->network->wires.host;
+        const ls_wire *wire =
+            wire_of(&r->network->wires, port / r->network->devices, port % r->network->devices);
         const double ns = wire->bytes_per_s > 0 ? r->bytes[port] * 1e9 / wire->bytes_per_s : 0;
         most_ns = ns > most_ns ? ns : most_ns;
         r->bytes[port] = 0;

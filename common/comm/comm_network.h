@@ -10,6 +10,7 @@
 #pragma once
 
 #include "common/comm/comm.h"
+#include "common/device/link.h"
 
 /** What a message takes: latency + bytes / bandwidth. */
 typedef struct ls_wire {
@@ -17,20 +18,26 @@ typedef struct ls_wire {
     double bytes_per_s; /**< of each port, in and out; 0: not limited */
 } ls_wire;
 
+enum { LS_DISTANCES = 12 }; /**< powers of two up to the most hosts */
+
 /** A network of devices, which have a port each, and of hosts, whose devices share one. */
 typedef struct ls_wires {
     ls_wire device; /**< of every message */
     ls_wire host;   /**< in addition, between hosts */
     bool hosts;     /**< hosts have ports; else each device is a host */
+    /** Of hosts 2^k to 2^(k + 1) - 1 apart: the latency, in place of the host's, and the bandwidth
+     * that all messages between such hosts share; all zero: as between any two hosts. */
+    ls_wire apart[LS_DISTANCES];
 } ls_wires;
 
-/** The wires between hosts where nothing is known of them but that they are several. */
-extern const ls_wires ls_wires_assumed;
+/** Sets `out` to the network of a link or, without one (NULL, or all zero), of processes on so many
+ * hosts, of which nothing else is known. false: one host, without a link. */
+bool ls_wires_between(const ls_link *link, int hosts, ls_wires *out);
 
 /** Devices on a network. */
 typedef struct ls_comm_network {
     ls_wires wires;
-    const int *host; /**< [devices] below `devices`; NULL: each device is a host */
+    const ls_layout *layout; /**< hosts of all devices, below `devices`; NULL: they are on one */
     int devices;
 } ls_comm_network;
 
@@ -49,8 +56,8 @@ typedef struct ls_sum_load {
 typedef struct ls_rounds {
     const ls_comm_network *network;
     const ls_sum_load *load;
-    double *bytes;     /**< [4, devices] of the round: sent and received by devices, by hosts */
-    int *used;         /**< [4 x devices] ports that have any */
+    double *bytes; /**< [5, devices] of the round: out of and into devices, hosts; between hosts */
+    int *used;     /**< [5 x devices] ports that have any */
     size_t used_count; /**< see used */
     double latency_ns; /**< of the round */
 } ls_rounds;

@@ -182,17 +182,20 @@ static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_
                         .messages_sent = messages};
 }
 
-/* Steps 1 and 2, which take as long as 3 and 4. */
-static double take_steps(ls_rounds *rounds, const halving *h)
+/* Steps 1 and 2 (`add`) or 3 and 4. The gathering ranks above begin with rounds of their own, while
+ * those below do theirs. */
+static double take_steps(ls_rounds *rounds, const halving *h, bool add)
 {
-    double ns = 0;
+    const int above = h->ranks - h->power;
     for (int r = h->power; r < h->ranks; r++) {
         ls_rounds_send(rounds, r, r - h->power, shares_of(h, false, 0, h->power).count);
         ls_rounds_send(rounds, r - h->power, r, shares_of(h, true, 0, h->power).count);
     }
-    ns += ls_rounds_end(rounds);
+    double ns = ls_rounds_end(rounds);
     for (int upper = 0; upper < 2; upper++)
         for (int d = h->power / 2; d > 0; d /= 2) {
+            if (upper && !add && above % (2 * d) == 0)
+                continue;
             for (int leaf = 0; leaf < h->power; leaf++)
                 ls_rounds_send(rounds, rank_of(h, upper, leaf), rank_of(h, upper, leaf ^ d),
                                shares_of(h, upper, leaf ^ d, d).count);
@@ -204,7 +207,8 @@ static double take_steps(ls_rounds *rounds, const halving *h)
 static ls_status take_time(ls_rounds *rounds, ls_half half, ls_extent extent, double *ns)
 {
     const halving h = cut(half, rounds->load->ranks, extent);
-    *ns = (half == LS_HALVES ? 2 : 1) * take_steps(rounds, &h);
+    *ns = half == LS_ALL_GATHER ? 0 : take_steps(rounds, &h, true);
+    *ns += half == LS_REDUCE_SCATTER ? 0 : take_steps(rounds, &h, false);
     return LS_OK;
 }
 

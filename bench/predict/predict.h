@@ -42,6 +42,7 @@ typedef struct ls_predictor {
     bool measures;          /**< what is not known is measured */
     ls_first_values first;  /**< for the latest model that was measured */
     int probed;             /**< the platform is known to have so many devices */
+    double measuring_s;     /**< processor time of this process that measuring has taken */
 } ls_predictor;
 
 /** Reads the options; refuses what is wrong with them. Close it also on failure. */

@@ -87,7 +87,8 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
 static const char *differs_of(const ls_platform *platform)
 {
     if (platform->kind == LS_PLATFORM_TWO_LEVEL)
-        return "its --link is the network between hosts for every pair of devices, each with a port "
+        return "its --link is the network between hosts for every pair of devices, each with a "
+               "port "
                "of its own; within a host it is slower, and devices of a host share no port";
     if (platform->kind == LS_PLATFORM_FILE)
         return "it has no --link, since the network of a platform file is not one link";
@@ -120,12 +121,11 @@ static void put_regret(json_t *all, const char *name, const ls_regret *regret)
 
 static json_t *advised_json(const ls_advised *one)
 {
-    json_t *out = json_pack(
-        "{s:O,s:f,s:[f,f],s:I,s:s,s:{s:f,s:f,s:f},s:s,s:b}", "case", one->facts, "samples_per_s",
-        one->samples_per_s, "ci95", one->ci95[0], one->ci95[1], "memory", (json_int_t)one->memory,
-        "bound_by", one->bound_by, "shares", "compute", one->shares.compute, "network",
-        one->shares.network, "idle", one->shares.idle, "options", one->options, "played",
-        one->played);
+    json_t *out = json_pack("{s:O,s:f,s:[f,f],s:I,s:s,s:{s:f,s:f,s:f},s:s,s:b}", "case", one->facts,
+                            "samples_per_s", one->samples_per_s, "ci95", one->ci95[0], one->ci95[1],
+                            "memory", (json_int_t)one->memory, "bound_by", one->bound_by, "shares",
+                            "compute", one->shares.compute, "network", one->shares.network, "idle",
+                            one->shares.idle, "options", one->options, "played", one->played);
     if (!one->config.strategy->equivalent)
         ls_put_text(out, "grade", "none");
     return out;
@@ -150,7 +150,9 @@ static json_t *advice_json(const ls_advice *advice, size_t memory_limit,
         json_object_set_new(all, "break_even_with", json_integer((json_int_t)advice->second));
     json_object_set_new(all, "searched", json_integer((json_int_t)advice->tried));
     ls_put_text(all, "status",
-                advice->interrupted ? "interrupted" : advice->cut ? "out of time" : "ok");
+                advice->interrupted ? "interrupted"
+                : advice->cut       ? "out of time"
+                                    : "ok");
     json_object_set_new(all, "batch", json_integer((json_int_t)advice->batch));
     if (words->guess)
         json_object_set_new(all, "warnings", json_pack("[s]", "guessed"));

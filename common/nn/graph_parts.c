@@ -197,7 +197,8 @@ static ls_status append_own(builder *b, int n)
     LS_TRY(append_inputs(b, n));
     for (int i = 0; i < node.input_count; i++)
         node.inputs[i] = b->part->local[node.inputs[i]];
-    node.shares = node.shares >= 0 && !has_copy(b->whole, b->uses, n) ? b->part->local[node.shares] : -1;
+    node.shares =
+        node.shares >= 0 && !has_copy(b->whole, b->uses, n) ? b->part->local[node.shares] : -1;
     node.uses = 0;
     node.exported = b->uses[n].exported;
     LS_TRY(append_node(b, n, &node));
@@ -212,7 +213,8 @@ static ls_status append_variables(builder *b, int n, bool copies)
 {
     const ls_node *whole = &b->whole->nodes[n];
     ls_node *node = &b->part->graph->nodes[b->part->local[n]];
-    if (b->out->place[n] != b->number || node->shares >= 0 || has_copy(b->whole, b->uses, n) != copies)
+    if (b->out->place[n] != b->number || node->shares >= 0 ||
+        has_copy(b->whole, b->uses, n) != copies)
         return LS_OK;
     for (int v = 0; v < node->variable_count; v++) {
         size_t count = b->part->graph->variables.count;

@@ -92,12 +92,13 @@ void ls_advising_show(ls_advising *a, const char *what, const char *options)
     for (size_t i = 0; i < a->out->count; i++)
         if (!best || a->out->ranking[i].samples_per_s > best->samples_per_s)
             best = &a->out->ranking[i];
-    int used = snprintf(title, sizeof title, "%s %s%s%s",
-                        a->pace == LS_PACE_PLAY ? "plays" : "estimates", what,
-                        *options ? " " : "", options);
+    int used =
+        snprintf(title, sizeof title, "%s %s%s%s", a->pace == LS_PACE_PLAY ? "plays" : "estimates",
+                 what, *options ? " " : "", options);
     if (best && used > 0 && used < (int)sizeof title)
-        snprintf(title + used, sizeof title - (size_t)used, "; best of %zu so far: %s, %.5g samples/s",
-                 a->out->count, best->config.strategy->name, best->samples_per_s);
+        snprintf(title + used, sizeof title - (size_t)used,
+                 "; best of %zu so far: %s, %.5g samples/s", a->out->count,
+                 best->config.strategy->name, best->samples_per_s);
     ls_progress_expect(a->progress, 0, title, unknown, false);
     ls_progress_enter(a->progress, 0, LS_PHASE_TIMING);
 }

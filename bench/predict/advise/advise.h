@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Advice: strategies with the options that change their speed or memory, ranked. Options that the
- * user gave are kept. Combinations are searched (advise_search.c) by estimates: one step with median
- * durations, on the engine `ports`, which knows the ports that messages share. Then those that lead
- * are played as `predict` plays them. An estimate's interval is as wide as estimates have been wrong
- * (advise_rank.c). Searching and playing end after some seconds of processor time, and at an
- * interrupt; what is known by then is ranked.
+ * user gave are kept. Combinations are searched (advise_search.c) by estimates: one step with
+ * median durations, on the engine `ports`, which knows the ports that messages share. Then those
+ * that lead are played as `predict` plays them. An estimate's interval is as wide as estimates have
+ * been wrong (advise_rank.c). Searching and playing end after some seconds of processor time, and
+ * at an interrupt; what is known by then is ranked.
  */
 #pragma once
 
@@ -79,7 +79,7 @@ ls_status ls_advise(ls_predictor *predictor, ls_workplace *workplace, ls_validat
                     ls_advice *out);
 
 /** Why nothing is ranked, and what would work: LS_CODE_MISSING for too little memory, or what is
- * missing here, LS_CODE_INTERRUPTED after an interrupt, else LS_CODE_USAGE. LS_OK for a ranking that
- * is not empty. */
+ * missing here, LS_CODE_INTERRUPTED after an interrupt, else LS_CODE_USAGE. LS_OK for a ranking
+ * that is not empty. */
 ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *predictor);
 void ls_advice_close(ls_advice *advice);

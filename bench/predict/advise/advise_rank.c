@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ranking of an advice: which estimates are played, in which order, and how wide the interval of
- * an estimate is.
+ * The ranking of an advice: which estimates are played, in which order, and how wide the interval
+ * of an estimate is.
  *
  * Estimates of 150 combinations, on three two-level platforms with 16 and 32 devices, differed from
- * what SimGrid plays by less than 5%, but for many small messages at once (`towers`, halving-doubling
- * of a small model), where ports that share fairly took up to twice the time. On flat platforms and
- * files the engine is that of the play. Where playing has changed an estimate by more than that, the
- * interval of all others is twice as wide as that change.
+ * what SimGrid plays by less than 5%, but for many small messages at once (`towers`,
+ * halving-doubling of a small model), where ports that share fairly took up to twice the time. On
+ * flat platforms and files the engine is that of the play. Where playing has changed an estimate by
+ * more than that, the interval of all others is twice as wide as that change.
  */
 #include "bench/predict/advise/advise_parts.h"
 

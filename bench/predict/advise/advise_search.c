@@ -61,6 +61,7 @@ enum {
     AXES = sizeof axes / sizeof *axes,
     VALUES = sizeof axes->values / sizeof *axes->values,
     NO_PICK = -1, /* the axis has its first value */
+    LARGE = 16,   /* samples of a micro-batch */
     TEXT = 24
 };
 
@@ -144,7 +145,8 @@ static const char *text_of(const ls_advising *a, const ls_case *one, size_t axis
     return text;
 }
 
-/* The first value: of micro-batches twice the stages, or as many as there are samples. */
+/* The first value: of micro-batches twice the stages and 16 samples each at most, or as many as
+ * there are samples. */
 static int first_of(const ls_advising *a, const ls_case *one, size_t axis)
 {
     char text[TEXT];
@@ -157,7 +159,8 @@ static int first_of(const ls_advising *a, const ls_case *one, size_t axis)
     const int64_t places = a->devices / (job.split_replicas > 1 ? job.split_replicas : 1);
     const int64_t stages = job.stages > 1 ? job.stages : places;
     while (text_of(a, one, axis, value + 1, text) &&
-           ls_parse_integer(axes[axis].values[value], 1, INT32_MAX, &number) && number < 2 * stages)
+           ls_parse_integer(axes[axis].values[value], 1, INT32_MAX, &number) &&
+           (number < 2 * stages || samples_of(a, one) / number > LARGE))
         value++;
     return value;
 }
@@ -230,8 +233,7 @@ static ls_status try_picks(search *s, const ls_case *base, const picks *p, size_
     if (!valid)
         return LS_OK;
     for (*number = s->count; (*number)-- > 0;)
-        if (s->items[*number].base == base &&
-            strcmp(s->items[*number].options, one.options) == 0)
+        if (s->items[*number].base == base && strcmp(s->items[*number].options, one.options) == 0)
             return LS_OK;
     LS_TRY(ls_grow("advice", &s->items, s->count, sizeof *s->items));
     *number = s->count++;
@@ -392,8 +394,9 @@ static ls_status try_usual(search *s, const ls_case *base, int64_t split, int64_
 }
 
 /* Layers split over the devices of a host, as few stages as fit into the memory, one forward, one
- * backward, and replicas that share the update. Of those that do not fit, that which needs least. */
-static ls_status find_usual(search *s)
+ * backward, and replicas that share the update. Of those that do not fit, that which needs least.
+ */
+static ls_status find_usual(search *s, size_t *found)
 {
     const ls_case *base = find_hybrid(s->a);
     const int64_t host = s->a->predictor->devices_per_host;
@@ -411,6 +414,13 @@ static ls_status find_usual(search *s)
                 break;
         }
     }
+    *found = best;
+    return LS_OK;
+}
+
+/* With the number of micro-batches that suits it. */
+static ls_status tune_usual(search *s, size_t best)
+{
     if (best == SIZE_MAX)
         return LS_OK;
     bool changed;
@@ -418,7 +428,7 @@ static ls_status find_usual(search *s)
     LS_TRY(try_values(s, along, 1, &best, &changed));
     LS_TRY(try_values(s, along, -1, &best, &changed));
     ls_advised *usual = &s->a->out->usual;
-    memcpy(&usual->config, base, sizeof *base);
+    memcpy(&usual->config, s->items[best].base, sizeof usual->config);
     memcpy(usual->options, s->items[best].options, sizeof usual->options);
     usual->memory = s->items[best].memory;
     return LS_OK;
@@ -429,9 +439,10 @@ static ls_status find_usual(search *s)
 static ls_status try_all(search *s)
 {
     const ls_request *request = s->a->workplace->request;
+    size_t usual = SIZE_MAX;
     for (int late = 0; late < 2; late++) { /* hybrid has most starts */
         if (late)
-            LS_TRY(find_usual(s));
+            LS_TRY(find_usual(s, &usual));
         for (size_t i = 0; i < request->case_count; i++) {
             picks p;
             const ls_case *base = &request->cases[i];
@@ -444,6 +455,7 @@ static ls_status try_all(search *s)
                 LS_TRY(ls_advising_refuse_grade(s->a, base));
         }
     }
+    LS_TRY(tune_usual(s, usual));
     return tune_all(s);
 }
 

@@ -104,8 +104,9 @@ static void print_notes(const ls_advice *advice, bool profile, FILE *out)
     if (unequal)
         print_wrapped(out, "*: its grade is none: it does not compute what single computes");
     if (profile)
-        print_wrapped(out, "memory >=: of parameters, gradients, optimizer, and what layers hand to "
-                           "each other; a profile does not say what a layer needs inside");
+        print_wrapped(out,
+                      "memory >=: of parameters, gradients, optimizer, and what layers hand to "
+                      "each other; a profile does not say what a layer needs inside");
 }
 
 static void print_ranking(const ls_advice *advice, bool profile, FILE *out)
@@ -288,12 +289,11 @@ static void print_head(const ls_request *request, const ls_advice *advice, const
                        FILE *out)
 {
     const ls_case *c = request->cases;
-    print_wrapped(out, "%s, batch %lld%s, devices %s, %s: %s", c->model, (long long)advice->batch,
-                  c->scaling == LS_SCALING_WEAK ? " per device (of each replica: --scaling weak)"
-                                                : " in all",
-                  c->devices,
-                  request->prediction.platform ? request->prediction.platform : "no network",
-                  guess ? "guessed" : "predicted");
+    print_wrapped(
+        out, "%s, batch %lld%s, devices %s, %s: %s", c->model, (long long)advice->batch,
+        c->scaling == LS_SCALING_WEAK ? " per device (of each replica: --scaling weak)" : " in all",
+        c->devices, request->prediction.platform ? request->prediction.platform : "no network",
+        guess ? "guessed" : "predicted");
     if (advice->interrupted)
         print_wrapped(out, "Interrupted: this is the ranking so far, of %zu combinations.",
                       advice->tried);

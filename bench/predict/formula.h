@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All-reduces by formula, of an unrolled step: each by itself, played once on the engine `ports`. */
+/* All-reduces by formula, of an unrolled step: each by itself, played once on the engine `ports`.
+ */
 #pragma once
 
 #include "bench/predict/expand.h"

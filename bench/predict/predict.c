@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- Options -------------------------------------------------------------------------------- */
 
@@ -346,9 +347,12 @@ static ls_status make_first(ls_predictor *p, const ls_plan_of_case *plan)
 static ls_status measure(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
                          const virtual_run *v)
 {
+    const clock_t begin = clock();
     LS_TRY(make_first(p, plan));
-    return ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run), p->devices_per_host,
-                                p->first.values);
+    ls_status status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run),
+                                            p->devices_per_host, p->first.values);
+    p->measuring_s += (double)(clock() - begin) / CLOCKS_PER_SEC;
+    return status;
 }
 
 static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,

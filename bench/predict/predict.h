@@ -44,6 +44,7 @@ typedef struct ls_predictor {
     int probed;             /**< the platform is known to have so many devices */
     ls_wires wires;         /**< of a platform file, with `wired` devices */
     int wired;              /**< see wires; 0: not known */
+    double measuring_s;     /**< processor time of this process that measuring has taken */
 } ls_predictor;
 
 /** Reads the options; refuses what is wrong with them. Close it also on failure. */

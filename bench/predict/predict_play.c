@@ -212,7 +212,7 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
 {
     const size_t warmup = (size_t)plan->warmup, steps = (size_t)plan->timed;
     const bool formula = p->level == LS_EXPAND_FORMULA;
-    const bool ports = formula || platform->kind <= LS_PLATFORM_FLAT;
+    const bool ports = platform->kind != LS_PLATFORM_FILE; /* an estimate is enough */
     const ls_play play = {.graph = &unrolled->graph,
                           .platform = platform,
                           .devices = (int)run->devices,

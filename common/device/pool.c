@@ -33,7 +33,7 @@ static const size_t unit_least = (size_t)2 << 20;
 static const size_t unit_most = (size_t)64 << 20;
 
 typedef struct block {
-    struct block *previous, *next; /* neighbours in the chunk; NULL at its ends */
+    struct block *previous, *next;          /* neighbours in the chunk; NULL at its ends */
     struct block *free_before, *free_after; /* in the pool's list, while it is free */
     size_t chunk;                           /* number of its chunk */
     char *start;
@@ -57,9 +57,9 @@ struct ls_pool {
     char policy[48]; /* as on the command line */
     pthread_mutex_t lock;
     chunk *chunks, *latest; /* list, and its end */
-    size_t chunk_count; /* that were ever added */
-    block *free_blocks; /* list */
-    void *used_blocks;  /* tree by address (tsearch) */
+    size_t chunk_count;     /* that were ever added */
+    block *free_blocks;     /* list */
+    void *used_blocks;      /* tree by address (tsearch) */
     ls_memory_ledger ledger;
 };
 
@@ -122,7 +122,8 @@ static void unlink_free(ls_pool *pool, block *b)
 
 static int by_address(const void *x, const void *y)
 {
-    const uintptr_t a = (uintptr_t)((const block *)x)->start, b = (uintptr_t)((const block *)y)->start;
+    const uintptr_t a = (uintptr_t)((const block *)x)->start,
+                    b = (uintptr_t)((const block *)y)->start;
     return (a > b) - (a < b);
 }
 

@@ -449,13 +449,6 @@ static int report(const ls_processes *processes, ls_status status)
     return exit_status;
 }
 
-/* Of commands that keep nothing half done; others install their own (interrupt.h). */
-static void end_interrupted(int number)
-{
-    (void)number;
-    _exit(LS_CODE_INTERRUPTED);
-}
-
 int main(int argc, char **argv)
 {
     ls_set_aside_show();
@@ -463,7 +456,7 @@ int main(int argc, char **argv)
     ls_status status = ls_output_open();
     signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe fails: rows are kept nevertheless */
     signal(SIGXFSZ, SIG_IGN); /* so does growing a file past a limit */
-    signal(SIGINT, end_interrupted);
+    ls_interrupt_end_at_once(NULL); /* commands that keep what is half done install their own */
     if (argc < 2) {
         if (ls_processes_launched_rank() == 0)
             print_usage(stderr);

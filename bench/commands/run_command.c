@@ -381,12 +381,18 @@ static ls_status look_at_steps(command_run *run)
 ls_status ls_command_run(const ls_request *request, int *exit_status)
 {
     command_run run = {.request = request, .processes = request->processes};
-    if (!request->print_step) /* which keeps nothing half done, and may open a huge model */
+    if (run.processes->comm) /* ranks end together */
         ls_interrupt_install();
+    else
+        ls_interrupt_end_at_once(
+            "lockstep: run: interrupted before a case had a result; there is no "
+            "row\n");
     ls_status refused = open_command(&run);
     if (!refused)
         ls_request_tell(request);
     const bool looks = request->print_step || request->trace;
+    if (request->trace)
+        ls_interrupt_install();
     ls_status lost = refused ? LS_OK : looks ? look_at_steps(&run) : train_all(&run);
     ls_progress_close(run.workplace.progress);
     run.workplace.progress = NULL;

@@ -27,6 +27,7 @@ static const struct {
     {"steps", LS_BUT_STEPS | LS_BUT_REPEATS},
     {"warmup", LS_BUT_REPEATS},
     {"epochs", LS_BUT_REPEATS},
+    {"eval_samples", LS_BUT_REPEATS}, /* of accuracies, what compares them asks train.evaluated */
     /* Which numbers are multiplied does not change how many: losses differ, as repeats do. */
     {"seed", LS_BUT_REPEATS},
     {"shuffle", LS_BUT_REPEATS},

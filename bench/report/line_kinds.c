@@ -79,7 +79,7 @@ const ls_line_kind ls_line_kinds[] = {
      .flags = LS_LINE_FALLS | LS_LINE_ONE, .from = "case.warmup", .pace = "time.step_ms.mean"},
     {"accuracy", "timed steps", "accuracy on the test set", "%", "train.accuracy", "case.steps",
      "%s reaches %s after %s steps", "accuracy on the test set after all steps",
-     "several --steps of one case", batch, .flags = LS_LINE_LOG_X},
+     "several --steps of one case", batch, .flags = LS_LINE_LOG_X, .by = "train.evaluated"},
     {"stragglers", "delay of one worker, ms", "time to the target, s", "s",
      "train.seconds_to_target", "case.inject", "%s reaches the target in %s with %s ms delay",
      "time to the target of --target", "--target loss=.. with " DELAYED, batch,

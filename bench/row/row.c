@@ -53,7 +53,7 @@ static json_t *result_group(const ls_row_facts *f)
         reason = f->verdict->reason;
     } else if (f->trial && f->trial->learned.stopped) {
         status = "interrupted";
-        reason = "interrupted in the evaluation; the other figures are complete";
+        reason = "interrupted in the evaluation: there is no accuracy; the times are complete";
     } else if (f->trial && f->trial->interrupted) {
         snprintf(interrupted, sizeof interrupted,
                  "interrupted after %llu of %lld steps; the figures are of those",

@@ -473,6 +473,35 @@ rows "accuracy is looked at after each epoch" \
     (1, 2, 3) if old('accuracy%d' % e)[0]['train']['accuracy'] >= 0.3), None)"
 rows "which changes nothing" "r['equivalence']['digest'] == digest('accuracy3')"
 
+# ---- How much is evaluated --------------------------------------------------------------------
+
+tested="--model mlp:784-10 --data synthetic:18000 --batch 50 --warmup 0 --results none --format jsonl" # 3,000 samples
+for options in "1000 --steps 3" "1500 --steps 30" "3000 --steps 60" "3000 --epochs 1" "70 --steps 3 --eval-samples 70" \
+    "3000 --steps 3 --eval-samples all" "3000 --steps 3 --eval-samples 99999" \
+    "3000 --epochs 1 --eval-samples 70 --target accuracy=1"; do
+    lockstep_ok run $tested ${options#* }
+    rows "evaluated: $options" "r['train']['evaluated'] == ${options%% *} and
+        abs(r['train']['accuracy'] * ${options%% *} - round(r['train']['accuracy'] * ${options%% *})) < 1e-6"
+done
+lockstep_ok run $tested --steps 3 --eval-samples 0
+rows "nothing is evaluated" "r['result']['status'] == 'ok' and not {'accuracy', 'evaluated'} & set(r['train']) and
+    r['case']['eval_samples'] == 0"
+lockstep_ok run --model gpt:1-2-8-8-16 --data synthetic:6000 --batch 4 --steps 3 --results none --format jsonl
+rows "of tokens 64 windows" "r['train']['evaluated'] == 64 and 'eval_samples' not in r['case']"
+# Batches of unequal rows, and a number of samples that no batch divides: each sample is counted once.
+lockstep run $tested --steps 3 --reduce exact --eval-samples 1999 --devices 1,2,3,7 --gate-steps 1 \
+    --strategy single,mirrored,zero,towers,ps
+rows "all numbers of devices evaluate alike" \
+    "len(rows) == 17 and len({x['train']['accuracy'] for x in rows}) == 1 and r['train']['evaluated'] == 1999"
+lockstep_ok run $tested --steps 3 --save saved
+for strategy in single mirrored "zero --zero-stage 3" "hybrid --hybrid-replicas 2 --devices 4" gossip; do
+    case $strategy in single | hybrid*) devices= ;; *) devices="--devices 3" ;; esac
+    lockstep_ok run $tested --load saved --steps 0 --eval-samples 1999 --strategy $strategy $devices
+    rows "the same parameters by $strategy" "r['train']['accuracy'] == old('evaluated')[0]['train']['accuracy']
+        if '$strategy' != 'single' else r['train']['evaluated'] == 1999"
+    [ "$strategy" != single ] || keep evaluated
+done
+
 # ---- Devices ----------------------------------------------------------------------------------
 
 lockstep_ok run $poly --steps 2 --cpu-devices 1 --devices /cpu:0

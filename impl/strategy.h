@@ -189,6 +189,9 @@ struct ls_strategy {
     const ls_strategy *(*outer)(const ls_declared_values *values);
     /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
+    /** The option of ls_job.period, which ls_strategy_resolve sets. NULL: the strategy has no
+     * period, or `resolve` sets it. */
+    const ls_declared_option *period;
     /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL: none do. */
     void (*resolve)(ls_job *job, int ranks);
     /** Refuses a job that it cannot run: LS_CODE_USAGE, with why and what would work. NULL: it runs
@@ -234,6 +237,9 @@ ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_ru
 
 /** How many replicas the outlined job has. */
 int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *outline);
+
+/** Sets the fields of the job that follow from job->options on `ranks` ranks. */
+void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks);
 
 /** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.
  */

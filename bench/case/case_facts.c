@@ -171,8 +171,7 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->capture = c->capture;
     job->flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.target : -1;
     job->flip_step = (uint64_t)c->fault.step;
-    if (c->strategy->resolve)
-        c->strategy->resolve(job, c->ranks);
+    ls_strategy_resolve(c->strategy, job, c->ranks);
 }
 
 ls_outline ls_case_outline(const ls_case *c, const ls_job *job, size_t devices, int hosts)

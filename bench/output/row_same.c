@@ -21,9 +21,12 @@ static const struct {
     {"devices_asked", ALWAYS}, /* `devices` has what was used instead */
     {"variable_device_asked", ALWAYS},
     {"parameters", ALWAYS}, /* follow from the model */
+    {"period", ALWAYS},     /* follows from an option of the strategy; older rows lack it */
     {"model_text", ALWAYS}, /* model_digest is its hash */
     /* A step is the same in however many turns and after however many others. */
     {"blocks", LS_BUT_BLOCKS | LS_BUT_REPEATS},
+    {"until_precision", LS_BUT_BLOCKS | LS_BUT_REPEATS},
+    {"steps_asked", ALWAYS}, /* LS_BUT_TRAINED takes it for `steps` */
     {"steps", LS_BUT_STEPS | LS_BUT_REPEATS},
     {"warmup", LS_BUT_REPEATS},
     {"epochs", LS_BUT_REPEATS},
@@ -57,6 +60,13 @@ static bool counts(const char *field, bool micro, unsigned but)
     return micro ? ls_name_is_among(field, settings) : !ls_case_leaves_out(field, but);
 }
 
+static json_t *field_of(const json_t *group, const char *field, unsigned but)
+{
+    json_t *asked = json_object_get(group, "steps_asked");
+    const bool other = but & LS_BUT_TRAINED && asked && strcmp(field, "steps") == 0;
+    return other ? asked : json_object_get(group, field);
+}
+
 /* Whether each field of `a` is equal in `b`; `common`: fields that `b` lacks are passed over. */
 static bool fields_agree(const json_t *a, const json_t *b, unsigned but, bool common)
 {
@@ -67,8 +77,9 @@ static bool fields_agree(const json_t *a, const json_t *b, unsigned but, bool co
         return false;
     json_object_foreach(mine, field, value)
     {
-        const json_t *other = json_object_get(theirs, field);
-        if (counts(field, micro, but) && !(common && !other) && !ls_value_equal(value, other))
+        const json_t *other = field_of(theirs, field, but);
+        if (counts(field, micro, but) && !(common && !other) &&
+            !ls_value_equal(field_of(mine, field, but), other))
             return false;
     }
     return true;
@@ -273,7 +284,7 @@ static json_t *case_of(const json_t *row, unsigned but)
     json_object_foreach(group, field, value)
     {
         if (counts(field, micro, but))
-            json_object_set(out, field, value);
+            json_object_set(out, field, field_of(group, field, but));
     }
     if (micro)
         json_object_set_new(out, "micro", json_true());

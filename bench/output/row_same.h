@@ -22,6 +22,7 @@ enum {
     LS_BUT_BLOCKS = 1,  /**< in how many turns the timed steps came */
     LS_BUT_STEPS = 2,   /**< how many were timed, where a time limit and not the user chose that */
     LS_BUT_REPEATS = 4, /**< these, and what else leaves a step's work as it is: the seed, .. */
+    LS_BUT_TRAINED = 8, /**< how many steps were trained: those that were asked for count */
 };
 
 /** Parts of where and with what a row was measured. */

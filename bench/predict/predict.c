@@ -397,6 +397,7 @@ void ls_predicted_close(ls_predicted *p)
 {
     free(p->other_ms);
     free(p->step_ms);
+    free(p->mean_ms);
     free(p->median_ms);
     free(p->ledgers);
     free(p->memory);

@@ -53,6 +53,20 @@ static void put_placement(json_t *group, const ls_plan_of_case *plan)
     free(text);
 }
 
+/* Steps that were trained and timed, and those that were asked for: --until-precision adds some, an
+ * interrupt or a loss that is not finite leaves some out. */
+static void put_steps(json_t *group, const ls_row_facts *f)
+{
+    const uint64_t asked = (uint64_t)f->plan->timed;
+    const uint64_t steps = f->trial ? f->trial->timed.done : f->unfinished ? 0 : asked;
+    const double precision = f->workplace->request->precision;
+    ls_put_integer(group, "steps", steps);
+    if (steps != asked)
+        ls_put_integer(group, "steps_asked", asked);
+    if (precision > 0)
+        ls_put_real(group, "until_precision", precision);
+}
+
 /* Length of the training, optimizer and data. */
 static void put_training(json_t *group, const ls_row_facts *f)
 {
@@ -61,8 +75,10 @@ static void put_training(json_t *group, const ls_row_facts *f)
     const ls_job *job = &plan->job;
     char text[256];
     ls_put_text(group, "scaling", ls_scaling_words[c->scaling]);
-    ls_put_integer(group, "steps", (uint64_t)plan->timed);
+    put_steps(group, f);
     ls_put_integer(group, "warmup", (uint64_t)plan->warmup);
+    if (job->period)
+        ls_put_integer(group, "period", (uint64_t)job->period);
     if (job->epochs)
         ls_put_integer(group, "epochs", (uint64_t)c->epochs);
     if (!f->workplace->request->verify)

@@ -265,8 +265,7 @@ static void check(const ls_job *asked, const char *name, size_t *left_out, size_
     ls_job job = *asked;
     ls_run *run;
     must(ls_strategy_find(name, &strategy));
-    if (strategy->resolve)
-        strategy->resolve(&job, 1);
+    ls_strategy_resolve(strategy, &job, 1);
     must(ls_strategy_open(strategy, &job, &run));
     must(run->functions->load(run, initial));
     opened = ls_step_run_of(run);

@@ -21,9 +21,17 @@ static const char *const last[] = {"micro_splits", "model_parallel_place", "allr
 enum { LOOKED_BACK = 64 };
 
 /* Derived from the options. */
-static const char *const derived[] = {
-    "batch_per_device", "devices_asked",         "hosts", "overlap", "parameters",
-    "model_text",       "variable_device_asked", NULL};
+static const char *const derived[] = {"batch_per_device",
+                                      "devices_asked",
+                                      "hosts",
+                                      "overlap",
+                                      "parameters",
+                                      "model_text",
+                                      "variable_device_asked",
+                                      "period",
+                                      "steps_asked",
+                                      "until_precision",
+                                      NULL};
 
 bool ls_case_follows(const char *field)
 {

@@ -132,24 +132,22 @@ static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_pred
                       ls_advised *one)
 {
     json_t *row = NULL;
+    ls_interval step;
     bool added;
     LS_TRY(ls_predicted_row(a->predictor, a->workplace, plan, predicted, NULL, &row));
     ls_status status = a->validations ? ls_validations_take(a->validations, row, &added) : LS_OK;
-    const double median_ms = ls_row_number(row, "time.step_ms.median"); /* periods: not the mean */
-    one->step_ms = plan->job.period ? ls_row_number(row, "time.step_ms.mean") : median_ms;
-    const double batch_s = (double)plan->job.batch * 1e3, longer = one->step_ms / median_ms;
-    one->samples_per_s = batch_s / one->step_ms;
+    const bool known = ls_row_pace(row, &step);
+    const double batch_s = (double)plan->job.batch * 1e3;
+    one->step_ms = step.value;
+    one->samples_per_s = ls_row_number(row, "time.samples_per_s");
     one->memory = predicted->most_memory;
     one->activities = predicted->activities / (size_t)(plan->warmup + plan->timed);
     if (a->predictor->others == a->ideal) {
         one->bound_by = bound_of(a, predicted, one->step_ms);
         one->shares = shares_of(predicted, one->step_ms);
     }
-    json_auto_t *ci95 = ls_row_find(row, "time.step_ms.ci95");
-    for (size_t i = 0; i < 2; i++) {
-        const double ms = ci95 ? json_number_value(json_array_get(ci95, 1 - i)) * longer : 0;
-        one->ci95[i] = ms > 0 ? batch_s / ms : one->samples_per_s;
-    }
+    one->ci95[0] = known ? batch_s / step.high : one->samples_per_s;
+    one->ci95[1] = known ? batch_s / step.low : one->samples_per_s;
     json_decref(one->facts);
     one->facts = json_incref(json_object_get(row, "case"));
     json_decref(row);

@@ -180,7 +180,8 @@ static void print_usage(FILE *stream)
           "  lockstep run --strategy all --devices all --dry-run\n",
           stream);
     fputs("\nExit status: 0 all well; 1 a check failed; 2 wrong usage; 3 something is\n"
-          "missing or broken here; 4 regress cannot tell; 130 interrupted.\n",
+          "missing or broken here; 4 regress cannot tell; 130 interrupted;\n"
+          "141 no one reads standard output (rows go on to be kept).\n",
           stream);
 }
 
@@ -195,7 +196,8 @@ static void print_command_help(FILE *stream, const ls_command *command)
     if (!command->options)
         return;
     fputs("\nOptions, as --name VALUE or --name=VALUE; names are not abbreviated. A list of\n"
-          "values, separated by commas, makes one case per value.\n",
+          "values, separated by commas, makes one case per value. In a list, a comma that\n"
+          "is part of a value is written \\, and a backslash is written \\\\.\n",
           stream);
     ls_option_help(stream, command->options);
 }
@@ -441,17 +443,10 @@ static int report(const ls_processes *processes, ls_status status)
     int exit_status = (int)ls_status_code(status);
     if (ls_processes_lost(processes))
         ls_processes_autopsy(processes);
-    else if (processes->rank == 0)
+    else if (processes->rank == 0 && exit_status != LS_CODE_UNREAD)
         ls_log_stderr("%s", ls_status_text(status));
     ls_status_free(status);
     return exit_status;
-}
-
-/* Of commands that keep nothing half done; others install their own (interrupt.h). */
-static void end_interrupted(int number)
-{
-    (void)number;
-    _exit(LS_CODE_INTERRUPTED);
 }
 
 int main(int argc, char **argv)
@@ -459,9 +454,9 @@ int main(int argc, char **argv)
     ls_set_aside_show();
     hold_standard_streams();
     ls_status status = ls_output_open();
-    signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe fails, and is reported as a failure */
+    signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe fails: rows are kept nevertheless */
     signal(SIGXFSZ, SIG_IGN); /* so does growing a file past a limit */
-    signal(SIGINT, end_interrupted);
+    ls_interrupt_end_at_once(NULL); /* commands that keep what is half done install their own */
     if (argc < 2) {
         if (ls_processes_launched_rank() == 0)
             print_usage(stderr);
@@ -477,14 +472,11 @@ int main(int argc, char **argv)
         status = start(argc, argv, &processes);
     if (!status)
         status = dispatch(&processes, argc - 1, argv + 1, &exit_status);
-    bool unwritten = ferror(ls_output()) != 0;
-    errno = 0;
-    unwritten |= fclose(ls_output()) != 0;
-    if (!status && unwritten && exit_status == 0)
-        status = ls_fail(LS_CODE_MISSING, "standard output", NULL,
-                         "not all of it could be written: %s; %s works",
-                         errno ? strerror(errno) : "an earlier write failed",
-                         errno == EPIPE ? "a reader that reads all" : "a disk with room");
+    ls_status printed = ls_output_close();
+    if (!exit_status)
+        status = ls_status_first(status, printed);
+    else
+        ls_status_free(printed);
     const bool at_once = ls_status_is_final(status) || (exit_status & LS_EXIT_AT_ONCE);
     exit_status &= ~LS_EXIT_AT_ONCE;
     if (status)

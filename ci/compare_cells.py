@@ -98,6 +98,21 @@ CELLS = f"""
 {DEEP} {TAIL} {HYBRID} --devices 4 --cpu-devices 4 --cores-per-device 2 --bucket-bytes {{auto|0}} --capture {{yes|no}}
 {DEEP} {TAIL} {HYBRID} --devices 4 --comm device {MODES}
 
+# Variables in shares, layers and positions divided
+{MLP} {EITHER} --strategy zero --devices {{2|3}} --zero-stage {{1|2|3}} --bucket-bytes {{auto|256}} {MODES}
+{MLP} {TAIL} --strategy zero --devices 3 --zero-stage 3 {{--zero-reshard no|--zero-windows 3}} {EXACT}
+{DEEP} {TAIL} --strategy tensor-parallel --devices {{2|3}} --reduce {{fast|exact --micro-splits 3}}
+--model gpt:2-2-8-4-16 {ONCE} --strategy {{tensor-parallel|tensor-parallel --tensor-parallel-sequence yes|context-parallel|zero}} --devices 2
+
+# Replicas that average parameters: periods, tails, algorithms, buckets, on one queue or two, on ranks
+{SMALL} {EITHER} --strategy local-sgd --devices {{2|3}} --local-sgd-every {{1|2}} --capture {{yes|no}}
+{SMALL} {EITHER} --strategy gossip --devices {{2|3|5}} --capture {{yes|no}}
+{DEEP} {TAIL} --strategy {{local-sgd --local-sgd-every 2 --bucket-bytes {{auto|0|256}}|gossip}} --devices 3 --optimizer {{sgd|adam}}
+{DEEP} {TAIL} --strategy local-sgd --local-sgd-every 2 --devices {{3|4}} --allreduce {SUMS}
+{DEEP} {TAIL} --strategy {{local-sgd --local-sgd-every 2|gossip}} --devices 2 {{{CORES}|--comm device|--clip 0.1|--link latency=100us|--inject delay=1:1ms}}
+{MLP} {TAIL} --strategy {{local-sgd --local-sgd-every 3|gossip}} --ranks 3 --devices {{1|2}}
+mpirun {{2|3}} {MLP} {TAIL} --strategy {{local-sgd --local-sgd-every 2|gossip}} --capture yes,no
+
 # Links, faults
 {MLP} {EITHER} --strategy {{mirrored|towers|ps|pipeline|model-parallel}} --devices 2 --link {{latency=100us|latency=50us,bandwidth=1GB/s}} {EXACT}
 {MLP} {TAIL} --strategy mirrored --devices 3 --allreduce {SUMS} --link latency=100us,bandwidth=1GB/s --capture {{yes|no}}
@@ -153,6 +168,8 @@ mpirun 2 {MLP} {STEPS} --blocks 2 --strategy mirrored,ps,pipeline --reduce fast,
 
 # Refusals: the same line, the same status
 --strategy single --devices 2
+--strategy {{local-sgd|gossip}} --devices 2 --reduce exact
+--strategy gossip --devices 2 --local-sgd-every 2
 --strategy single --ranks 2
 --strategy towers --ranks 2 --devices 1
 --strategy {{towers|mirrored|ps}} --devices 4 --batch 3

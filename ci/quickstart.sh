@@ -7,7 +7,10 @@ cd "$(dirname "$0")/.."
 begin=$SECONDS
 ci/install.sh build
 cmake --preset release -DLOCKSTEP_TESTS=OFF >build.log 2>&1 || { tail -n 20 build.log >&2; exit 3; }
-cmake --build --preset release >>build.log 2>&1 || { tail -n 40 build.log >&2; exit 3; }
+echo "building on $(nproc) cores"
+tenths='/^\[[0-9]+\/[0-9]+\]/ { done = int(10 * $2 / $3); if (done > n) print 10 * (n = done) "%"; fflush() }'
+cmake --build --preset release 2>&1 | tee -a build.log | awk -F '[][/]' "$tenths" || # Ninja's lines begin [DONE/ALL]
+  { tail -n 40 build.log >&2; exit 3; }
 rm -f build.log
 echo "built build/lockstep in $((SECONDS - begin)) s; training:"
 build/lockstep run --model mlp --epochs 5 --label quickstart

@@ -104,9 +104,10 @@ typedef struct ls_replica {
     ls_op *mark;
     ls_step_state *test_state; /**< argument block of evaluation */
     uint64_t *correct;         /**< [1] */
-    ls_op_list test_feed;      /**< built by the first evaluation */
-    ls_op_list test_count;
-    struct ls_test_outputs *test_outputs; /**< the same; NULL: the output is on another place */
+    const ls_net *test_net;    /**< for which the following were built (test_pass.c), or NULL */
+    uint64_t test_end;         /**< the same: samples from this number on are not counted */
+    ls_op_list test_feed, test_count;
+    struct ls_test_outputs *test_outputs; /**< NULL: the model's output is on another place */
     int slots;                            /**< number of buffers of optimizer state */
     ls_replica_buffer *buffers;           /**< [buffer_count] all that it owns */
     size_t buffer_count;
@@ -218,18 +219,5 @@ double ls_replica_decay_sum(const double *parts, size_t count);
 ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,
                                ls_step_record *records);
 
-/** Adds the evaluation of a place's positions to that of the places before. */
-void ls_evaluation_add(const ls_evaluation *part, ls_evaluation *sum);
-
-/** A replica, or a part of one, and the net with which it evaluates. */
-typedef struct ls_tested {
-    ls_replica *replica;
-    ls_net *net;
-} ls_tested;
-
-/** See ls_run_functions.evaluate: with the current parameters of the model's parts [count], or
- * their averages. `predict` runs a batch through all nets; NULL: there is one part. out->accuracy
- * is -1 if no part has the model's output. */
-ls_status ls_replica_evaluate(const ls_tested *parts, int count,
-                              ls_status (*predict)(void *context), void *context, uint64_t most,
-                              ls_evaluation *out);
+/** Frees what it keeps for the next evaluation (test_pass.c). */
+void ls_replica_forget_test(ls_replica *replica);

@@ -363,6 +363,20 @@ ls_status ls_slice_enqueue(ls_slice *s)
     return LS_OK;
 }
 
+int64_t ls_slice_first_rows(const ls_slice *s)
+{
+    return ls_slice_piece_rows(s, 0);
+}
+
+int ls_slice_test_piece(const ls_slice *s)
+{
+    const bool exact = s->options.replica->job->exact;
+    for (int p = 0; p < s->piece_count; p++)
+        if (!exact || ls_net_rows(s->work[p]) == ls_slice_first_rows(s))
+            return p;
+    return -1;
+}
+
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece)
 {
     return piece < slice->piece_count ? slice->work[piece] : NULL;

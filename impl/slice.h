@@ -77,9 +77,15 @@ ls_status ls_slice_enqueue(ls_slice *slice);
  * one piece, after the backward pass of their node. */
 const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count);
 
-/** The net of a piece; NULL: there is none. The first piece's net also evaluates: in the first
- * replica it has as many rows as in `single` in exact mode, so that outputs have the same bits. */
+/** The net of a piece; NULL: there is none. */
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece);
+
+/** The piece whose net evaluates: the first one. In exact mode the first one of as many rows as the
+ * batch's first piece, so that outputs have the bits of `single`; -1: the slice has none. */
+int ls_slice_test_piece(const ls_slice *slice);
+
+/** Rows of the batch's first piece. */
+int64_t ls_slice_first_rows(const ls_slice *slice);
 
 /** Number of sums of gradients that it results in: in fast mode 1 (an empty slice: 0), in exact
  * mode one for each finished subtree, in order. */

@@ -125,6 +125,14 @@ static ls_status check_ranks(const ls_outline *o)
     return LS_OK;
 }
 
+void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
+{
+    if (strategy->period)
+        job->period = (int)ls_declared_number(&job->options, strategy->period);
+    if (strategy->resolve)
+        strategy->resolve(job, ranks);
+}
+
 int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
 {
     const int64_t devices = (int64_t)o->devices * o->ranks;

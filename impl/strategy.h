@@ -40,12 +40,27 @@ typedef struct ls_run_info {
     const char *kernel_library; /**< with its version */
 } ls_run_info;
 
-/** The outcome of an evaluation: bitwise equal for runs with the same batch, mode, number of
- * replicas and parameters. */
+/** What to evaluate. All but `samples` may be zero. */
+typedef struct ls_evaluating {
+    uint64_t samples; /**< the first ones of the test set; more than it has: all */
+    bool outputs;     /**< whether to find ls_evaluation.outputs */
+    /** Called by all processes at the same points: before the first batches, and after every
+     * *batches of each device, which the call sets. Shares failures (`mine`, whose ownership it
+     * takes), and ends the evaluation if it sets *stop. NULL: nothing is asked. */
+    ls_status (*turn)(void *context, ls_status mine, uint64_t *batches, bool *stop);
+    /** Called after each node, where a single process evaluates; LS_CODE_INTERRUPTED ends the
+     * evaluation. NULL: nothing is asked. */
+    ls_status (*check)(void *context);
+    void *context; /**< of both */
+} ls_evaluating;
+
+/** The outcome of an evaluation. With equal parameters and equal rows of a batch, all is bitwise
+ * equal, however many replicas evaluate. */
 typedef struct ls_evaluation {
-    double accuracy;         /**< share of correctly classified samples */
+    double accuracy;         /**< share of correctly classified samples; -1: stopped */
     uint64_t right, counted; /**< correct ones, and of how many */
-    uint64_t outputs;        /**< XXH3 of the model's outputs, batch after batch */
+    uint64_t outputs;        /**< sum of hashes of the model's outputs, with their places */
+    bool stopped;            /**< before its end */
 } ls_evaluation;
 
 /** The functions of a run. Runs of strategies have all; a judge may lack those that the gate does
@@ -76,9 +91,11 @@ struct ls_run_functions {
                                  ls_step_record *out);
     /** The program of that replica's step of a full batch; all zero if none is captured. */
     ls_program_info (*describe_replica)(const ls_run *run, int index);
-    /** Evaluates the first `most` samples of the test set, or all if it has fewer, rounded up to
-     * whole batches. After sync; waits. */
-    ls_status (*evaluate)(ls_run *run, uint64_t most, ls_evaluation *out);
+    /** Evaluates samples of the test set by the variables, or their averages; where replicas
+     * differ, by those of replica 0. All replicas take a part of the samples; in exact mode those
+     * that have a shard of as many rows as the batch's first one, so that outputs have the same
+     * bits. All processes call it. After sync; waits. */
+    ls_status (*evaluate)(ls_run *run, const ls_evaluating *how, ls_evaluation *out);
     /** The facts of a run. Text is static. */
     void (*describe)(const ls_run *run, ls_run_info *out);
     /** Visits the operations of the step, each once. */
@@ -172,6 +189,9 @@ struct ls_strategy {
     const ls_strategy *(*outer)(const ls_declared_values *values);
     /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
+    /** The option of ls_job.period, which ls_strategy_resolve sets. NULL: the strategy has no
+     * period, or `resolve` sets it. */
+    const ls_declared_option *period;
     /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL: none do. */
     void (*resolve)(ls_job *job, int ranks);
     /** Refuses a job that it cannot run: LS_CODE_USAGE, with why and what would work. NULL: it runs
@@ -217,6 +237,9 @@ ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_ru
 
 /** How many replicas the outlined job has. */
 int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *outline);
+
+/** Sets the fields of the job that follow from job->options on `ranks` ranks. */
+void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks);
 
 /** The strategy's own check, and that every replica gets a sample (exact: a shard) of a full batch.
  */

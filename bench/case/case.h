@@ -31,6 +31,10 @@ typedef struct ls_model_facts {
     bool convolves;
 } ls_model_facts;
 
+/** Values of ls_case.eval_samples that are no numbers. */
+#define LS_EVAL_AUTO (-1)
+#define LS_EVAL_ALL  INT64_MAX
+
 /** Values that a list may vary. Text is "" and numbers are 0 if the default is the model's. */
 typedef struct ls_case {
     char model[LS_MODEL_TEXT];   /**< "mlp:784-128-10" as given; "mlp" by default */
@@ -54,6 +58,7 @@ typedef struct ls_case {
     int64_t micro_shards; /**< the default if `reduce` is fast, which does not use it */
     int64_t micro_splits; /**< likewise */
     int64_t gate_steps;   /**< -1: all steps (`verify`) */
+    int64_t eval_samples; /**< samples of the test set; LS_EVAL_AUTO, LS_EVAL_ALL */
     char memory_text[32]; /**< as given; "": growth on CPUs, all on GPUs */
     ls_memory_policy memory;
     char link_text[64]; /**< as given; "": none */

@@ -119,6 +119,12 @@ bool ls_case_by_arrival(const ls_case *one)
     return ls_ps_by_arrival(&job.ps);
 }
 
+/* What tells two values of an option apart: "0.70" is "0.7". */
+static const char *text_of(const ls_declared_value *value)
+{
+    return value->option && value->option->type == LS_DECLARED_TEXT ? value->text : "";
+}
+
 /* Strategies and texts are compared by contents, not by address. */
 bool ls_case_same(const ls_case *a, const ls_case *b)
 {
@@ -127,8 +133,8 @@ bool ls_case_same(const ls_case *a, const ls_case *b)
                 memcmp((const char *)a + rest, (const char *)b + rest, sizeof *a - rest) == 0;
     for (int i = 0; same && i < LS_DECLARED_MOST; i++) {
         const ls_declared_value *x = &a->own.items[i], *y = &b->own.items[i];
-        same = x->option == y->option && x->number == y->number && !x->text == !y->text &&
-               (!x->text || strcmp(x->text, y->text) == 0);
+        same =
+            x->option == y->option && x->number == y->number && strcmp(text_of(x), text_of(y)) == 0;
     }
     return same;
 }
@@ -142,7 +148,7 @@ uint64_t ls_case_hash(const ls_case *one)
     for (int i = 0; i < LS_DECLARED_MOST && one->own.items[i].option; i++) {
         const ls_declared_value *value = &one->own.items[i];
         hash = 31 * hash + ls_hash64(value->option->name, strlen(value->option->name));
-        hash = 31 * hash + ls_hash64(value->text, strlen(value->text));
+        hash = 31 * hash + ls_hash64(text_of(value), strlen(text_of(value)));
         copy.own.items[i].option = NULL;
         copy.own.items[i].text = NULL;
     }
@@ -165,8 +171,7 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->capture = c->capture;
     job->flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.target : -1;
     job->flip_step = (uint64_t)c->fault.step;
-    if (c->strategy->resolve)
-        c->strategy->resolve(job, c->ranks);
+    ls_strategy_resolve(c->strategy, job, c->ranks);
 }
 
 ls_outline ls_case_outline(const ls_case *c, const ls_job *job, size_t devices, int hosts)
@@ -210,4 +215,34 @@ ls_status ls_plan_check_slices(const ls_plan_of_case *plan)
     return splits > 1 || job->tensor
                ? ls_graph_split_check(graph, splits, job->exact ? "--micro-splits" : "--devices")
                : LS_OK;
+}
+
+/* ---- Evaluation ------------------------------------------------------------------------------ */
+
+bool ls_plan_tests(const ls_plan_of_case *plan)
+{
+    return plan->model->need.classes && plan->data->test.samples;
+}
+
+bool ls_plan_has_tokens(const ls_plan_of_case *plan)
+{
+    return ls_graph_targets(plan->model->graph) > 1;
+}
+
+uint64_t ls_plan_evaluated(const ls_plan_of_case *plan, uint64_t steps)
+{
+    const ls_case *c = plan->config;
+    const uint64_t all = plan->data->test.samples, asked = (uint64_t)c->eval_samples;
+    const uint64_t trained = ls_job_samples(&plan->job, steps);
+    const uint64_t least = ls_plan_has_tokens(plan) ? 64 : 1000;
+    uint64_t samples = all;
+    if (!ls_plan_tests(plan))
+        samples = 0;
+    else if (c->target_kind == LS_TARGET_ACCURACY)
+        samples = all;
+    else if (c->eval_samples != LS_EVAL_AUTO)
+        samples = asked;
+    else if (!plan->job.epochs)
+        samples = trained > least ? trained : least;
+    return samples < all ? samples : all;
 }

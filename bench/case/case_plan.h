@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bench/case/case.h"
+#include "common/comm/comm_network.h"
 #include "impl/strategy.h"
 
 #include <stdbool.h>
@@ -17,6 +18,8 @@ typedef struct ls_workplace {
     struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.c */
     struct ls_progress *progress; /**< bench/progress/progress.h; borrowed; NULL: none is shown */
+    const ls_wires *wires;        /**< network on which cases are played; borrowed; NULL: none is */
+    int devices_per_host;         /**< of that network */
     bool *left;       /**< set where a session has lost a device: its threads may still use what is
                            opened here and in plans, so nothing of it is closed, and the process ends
                            at once */
@@ -38,10 +41,11 @@ typedef struct ls_plan_of_case {
     bool variables_placed;          /**< the next likewise */
     ls_device_name variable_device; /**< for towers */
     int *place;                     /**< [nodes] device of each; NULL: the model is not divided */
-    ls_job job;                     /**< without `devices`, which are not open yet */
-    int64_t warmup, timed;          /**< steps */
-    float *initial; /**< [elements] parameters before the first step; NULL: nothing is
-                       trained */
+    ls_layout *layout;     /**< hosts of the devices, where these are played; NULL: one host */
+    ls_job job;            /**< without `devices`, which are not open yet */
+    int64_t warmup, timed; /**< steps */
+    float *initial;        /**< [elements] parameters before the first step; NULL: nothing is
+                              trained */
 } ls_plan_of_case;
 
 /** Whether the variables are on a device of another kind than the towers: the host then orders
@@ -54,6 +58,13 @@ bool ls_plan_has_variable_device(const ls_plan_of_case *plan);
 /** Whether accuracy can be measured: the data have classes, and samples to test on. */
 bool ls_plan_tests(const ls_plan_of_case *plan);
 
+/** Whether a sample is a window of tokens. */
+bool ls_plan_has_tokens(const ls_plan_of_case *plan);
+
+/** How many test samples are evaluated after the last of `steps` steps (--eval-samples); 0: none.
+ */
+uint64_t ls_plan_evaluated(const ls_plan_of_case *plan, uint64_t steps);
+
 /** Whether its devices are the stages of one pipeline. */
 bool ls_plan_is_pipeline(const ls_plan_of_case *plan);
 
@@ -64,6 +75,17 @@ bool ls_plan_can_hang(const ls_plan_of_case *plan);
 /** If layers are split, or positions divided, refuses what they cannot be split into, before
  * anything is opened (case_facts.c). */
 ls_status ls_plan_check_slices(const ls_plan_of_case *plan);
+
+/** The number of device `index` on the platform, where it is played: that of its name, if every
+ * name has one below the number of devices; else `index`. */
+int ls_plan_number(const ls_plan_of_case *plan, size_t index);
+
+/** Chooses the all-reduce, the buckets, and whether all-reduces overlap with backward, once the
+ * job's transport is known (plan_reduction.c). */
+ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan);
+
+/** Chooses the all-reduce whose sums take least time on a network, if it is left to be chosen. */
+ls_status ls_plan_choose_allreduce(const ls_wires *wires, ls_plan_of_case *plan);
 
 /** Checks the case's faults on purpose (--inject; plan_faults.c), and finds which replicas a
  *  straggler delays. The plan's steps, devices and job are known. LS_CODE_USAGE, saying why and

@@ -143,15 +143,15 @@ static ls_status size_steps(ls_plan_of_case *plan)
     return LS_OK;
 }
 
-static ls_status check_target(const ls_plan_of_case *plan)
+/* What asks for an accuracy requires a test set. */
+static ls_status check_tested(const ls_plan_of_case *plan)
 {
-    if (plan->config->target_kind == LS_TARGET_ACCURACY &&
-        (!plan->model->need.classes || !plan->data->test.samples))
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--target",
-            "accuracy needs a test set with classes, and %s with %s data has none; use loss=VALUE",
-            plan->model->name, plan->data->name);
-    return LS_OK;
+    const bool target = plan->config->target_kind == LS_TARGET_ACCURACY;
+    if ((!target && plan->config->eval_samples <= 0) || ls_plan_tests(plan))
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, "option", target ? "--target" : "--eval-samples",
+                   "accuracy needs a test set with classes, and %s with %s data has none; use %s",
+                   plan->model->name, plan->data->name, target ? "loss=VALUE" : "auto");
 }
 
 static ls_status make_initial(const ls_workplace *workplace, ls_plan_of_case *plan)
@@ -213,57 +213,6 @@ static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outli
         prefer_nccl(plan, outline);
     return job->transport->check ? job->transport->check(plan->devices, (int)plan->device_count)
                                  : LS_OK;
-}
-
-/* Bytes of a sum over the places of split layers: of the widest layer, of the whole batch. */
-static size_t summed_bytes(const ls_plan_of_case *plan)
-{
-    const ls_graph *graph = plan->model->graph;
-    int64_t most = 0;
-    for (int n = 0; n < graph->count; n++) {
-        const int64_t elements = ls_shape_elements(&graph->nodes[n].shape);
-        if (elements > most && strcmp(graph->nodes[n].layer->name, "dense") == 0)
-            most = elements;
-    }
-    return (size_t)(most * plan->job.batch) * sizeof(float);
-}
-
-/*
- * Chooses the all-reduce and the buckets; `auto` is a fixed function of sizes and ranks. If one
- * core both computes and sums in shared memory (no links), nothing can overlap, so all gradients
- * are one bucket, unless a device holds few buckets whole. Otherwise a bucket is an eighth of them:
- * most are reduced during backward, and latency does not dominate. */
-static ls_status choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan)
-{
-    const ls_case *c = plan->config;
-    ls_job *job = &plan->job;
-    const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
-    const bool shares = job->sequence || ls_strategy_shares(plan->strategy, &job->options);
-    const bool replicas = !job->tensor || plan->strategy->reduces; /* sum, not places */
-    const ls_comm like = {.backend = job->transport,
-                          .size = job->context ? ls_job_parts(job)
-                                  : replicas   ? ls_job_replicas(job)
-                                               : ls_job_places(job),
-                          .linked = linked,
-                          .shared = !linked &&
-                                    ls_comm_shares(plan->devices, (int)plan->device_count) &&
-                                    (!job->comm || workplace->request->processes->hosts == 1)};
-    const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
-    const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
-    job->overlap = like.size > 1 && replicas &&
-                   (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
-    job->bucket_bytes = job->exact && !shares                   ? SIZE_MAX
-                        : c->bucket_bytes >= 0                  ? (size_t)c->bucket_bytes
-                        : job->overlap || job->gradient_windows ? eighth
-                                                                : SIZE_MAX;
-    LS_TRY(ls_windows_check(job));
-    if (job->exact)
-        return ls_allreduce_find("canonical", &job->allreduce);
-    if (strcmp(c->allreduce, "auto") != 0)
-        return ls_allreduce_find(c->allreduce, &job->allreduce);
-    job->allreduce = shares ? ls_allreduce_auto_halves(&like)
-                            : ls_allreduce_auto(&like, replicas ? gradients : summed_bytes(plan));
-    return LS_OK;
 }
 
 /* TF32 needs GPUs for all devices, including the one that updates. */
@@ -464,11 +413,11 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
         ls_case_outline(c, job, (size_t)(plan->all_devices / c->ranks), processes->hosts);
     LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(choose_transport(plan, &outline));
-    LS_TRY(choose_reduction(workplace, plan));
+    LS_TRY(ls_plan_choose_reduction(workplace, plan));
     LS_TRY(divide_model(plan));
     LS_TRY(ls_plan_check_slices(plan));
     LS_TRY(ls_plan_place_faults(workplace, plan));
-    LS_TRY(check_target(plan));
+    LS_TRY(check_tested(plan));
     LS_TRY(ls_sync_bn_check_devices(plan));
     return make_initial(workplace, plan);
 }
@@ -487,6 +436,9 @@ void ls_plan_close(ls_plan_of_case *plan)
     ls_model_close(plan->model);
     free(plan->devices);
     free(plan->place);
+    if (plan->layout)
+        free((int *)plan->layout->host);
+    free(plan->layout);
     free(plan->initial);
     *plan = (ls_plan_of_case){0};
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small YAML file as a tree, for formats of a few lines (profile.h, graph_file.h). Every refusal
- * says file, line and column, and what the format looks like. Not for plans, which are read event
- * by event and may be large (experiment.h).
+ * A YAML file: as a tree, for formats of a few lines (profile.h, graph_file.h), or event by event,
+ * for plans, which may be large (experiment.h). Every refusal says file, line and column, and what
+ * the format looks like.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { LS_YAML_MOST = 64 << 10 }; /**< bytes of a file */
+enum { LS_YAML_MOST = 64 << 10 }; /**< bytes of a file that is read as a tree */
 
 typedef struct ls_yaml_file {
     const char *what;             /**< begins refusals: "profile"; borrowed, as are the next two */
@@ -20,8 +20,10 @@ typedef struct ls_yaml_file {
     const char *valid;            /**< ends refusals: what the format looks like */
     char *text;                   /**< [length + 1] the file; owned */
     size_t length;                /**< bytes */
-    struct fy_document *document; /**< owned */
-    int line, column;             /**< from 1, of what was looked at last */
+    struct fy_diag *diagnostics;  /**< owned, as are the next two */
+    struct fy_parser *parser;     /**< of the text */
+    struct fy_document *document; /**< NULL where events are read */
+    int line, column;             /**< from 1, of what was looked at last; columns are characters */
 } ls_yaml_file;
 
 /** Reads and parses a file. LS_CODE_MISSING where it cannot be read; LS_CODE_USAGE where it is
@@ -32,9 +34,13 @@ ls_status ls_yaml_open(const char *what, const char *path, const char *valid, ls
 ls_status ls_yaml_parse(const char *what, const char *path, const char *valid, char *text,
                         size_t length, ls_yaml_file *out);
 
-/** Why a text [length + 1] must not come to libfyaml, whose version 0.7.12 loops endlessly or
- * crashes on such ones (ci/fuzz.sh found both), and where, from 1; NULL: it may. */
-const char *ls_yaml_unsafe(const char *text, size_t length, int *line, int *column);
+/** Reads a file of at most `most` bytes, whose events `parser` then gives. Fails as ls_yaml_open,
+ * but for what the parser finds. ls_yaml_close in any case. */
+ls_status ls_yaml_begin(const char *what, const char *path, const char *valid, size_t most,
+                        ls_yaml_file *out);
+
+/** LS_CODE_USAGE where the parser has found the text not to be YAML, which is looked at. */
+ls_status ls_yaml_syntax(ls_yaml_file *file);
 
 /** Takes a file that was never opened, all zero, too. */
 void ls_yaml_close(ls_yaml_file *file);

@@ -11,14 +11,13 @@
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 
-#include <errno.h>
 #include <libfyaml.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLAN_CAPACITY = 1 << 20, ORIGIN_CAPACITY = PATH_MAX + 32, SHORT_PATH = 200 };
+enum { PLAN_MOST = 1 << 20, ORIGIN_CAPACITY = PATH_MAX + 32, SHORT_PATH = 200 };
 
 /* Keys of a plan that are not options. */
 typedef enum plan_key { CASES, DEFAULTS, EXCLUDE, REPEAT, BUDGET, PLAN_KEYS } plan_key;
@@ -30,9 +29,7 @@ static const char *const key_names[PLAN_KEYS] = {
 
 /* `event` is the current one, and `origin` its position; the next event overwrites both. */
 typedef struct plan_reading {
-    const char *path;
-    struct fy_parser *parser;
-    struct fy_diag *diagnostics;
+    ls_yaml_file file;
     struct fy_event *event;
     char origin[ORIGIN_CAPACITY];
     ls_option_set *set;   /* options of the command line, and of the plan for all cases */
@@ -69,29 +66,18 @@ static ls_status refuse_shape(const plan_reading *plan, const char *found)
 static void write_position(const plan_reading *plan, int line, int column, int most, char *text,
                            size_t size)
 {
-    snprintf(text, size, "%.*s:%d:%d", most, plan->path, line + 1, column + 1);
-}
-
-/* Refuses a syntax error of the parser, with its line and column. */
-static ls_status refuse_syntax(plan_reading *plan)
-{
-    void *previous = NULL;
-    const struct fy_diag_error *error = fy_diag_errors_iterate(plan->diagnostics, &previous);
-    write_position(plan, error ? error->line : 0, error ? error->column : 0, PATH_MAX, plan->origin,
-                   sizeof plan->origin);
-    if (!error)
-        return refuse(plan->origin, "the YAML parser failed without a reason; check the file");
-    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "not valid YAML: %.300s; %s", error->msg,
-                   what_is_valid);
+    snprintf(text, size, "%.*s:%d:%d", most, plan->file.path, line + 1, column + 1);
 }
 
 /* Reads the next event. */
 static ls_status advance(plan_reading *plan)
 {
-    fy_parser_event_free(plan->parser, plan->event);
-    plan->event = fy_parser_parse(plan->parser);
-    if (!plan->event || fy_parser_get_stream_error(plan->parser))
-        return refuse_syntax(plan);
+    fy_parser_event_free(plan->file.parser, plan->event);
+    plan->event = fy_parser_parse(plan->file.parser);
+    if (!plan->event || fy_parser_get_stream_error(plan->file.parser)) {
+        LS_TRY(ls_yaml_syntax(&plan->file));
+        return ls_yaml_refuse(&plan->file, "the YAML parser failed without a reason");
+    }
     const struct fy_mark *mark = fy_event_start_mark(plan->event);
     write_position(plan, mark ? mark->line : 0, mark ? mark->column : 0, PATH_MAX, plan->origin,
                    sizeof plan->origin);
@@ -298,16 +284,6 @@ static ls_status read_key(plan_reading *plan, plan_key key)
 
 /* ---- The plan as a whole --------------------------------------------------------------------- */
 
-static ls_status check_text(plan_reading *plan, const char *text, size_t length)
-{
-    int line, column;
-    const char *why = ls_yaml_unsafe(text, length, &line, &column);
-    if (!why)
-        return LS_OK;
-    write_position(plan, line - 1, column - 1, PATH_MAX, plan->origin, sizeof plan->origin);
-    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "%s; %s", why, what_is_valid);
-}
-
 static ls_status read_document(plan_reading *plan)
 {
     const char *text = NULL;
@@ -335,35 +311,6 @@ static ls_status read_document(plan_reading *plan)
     return LS_OK;
 }
 
-static ls_status load_text(const char *path, char **out, size_t *out_length)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return ls_fail(LS_CODE_MISSING, "plan", path, "%s; --plan takes a YAML file",
-                       strerror(errno));
-    char *text = malloc(PLAN_CAPACITY + 1);
-    ls_status status = text ? LS_OK : ls_fail_memory("plan", PLAN_CAPACITY + 1);
-    size_t length = text ? fread(text, 1, PLAN_CAPACITY + 1, file) : 0;
-    if (text && ferror(file))
-        status =
-            ls_fail(LS_CODE_MISSING, "plan", path, "%s; --plan takes a YAML file", strerror(errno));
-    else if (length > PLAN_CAPACITY)
-        status = ls_fail(LS_CODE_USAGE, "plan", path,
-                         "larger than 1 MiB; a plan is a few lines of YAML");
-    else if (text && memchr(text, 0, length))
-        status =
-            ls_fail(LS_CODE_USAGE, "plan", path,
-                    "has a zero byte, so it is not a text file; a plan is a few lines of YAML");
-    fclose(file);
-    if (status) {
-        free(text);
-        return status;
-    }
-    *out = text;
-    *out_length = length;
-    return LS_OK;
-}
-
 static void close_parts(ls_experiment_parts *parts)
 {
     for (size_t i = 0; i < parts->count; i++)
@@ -383,33 +330,14 @@ void ls_experiment_close(ls_experiment *plan)
 
 ls_status ls_experiment_read(const char *path, ls_option_set *set, ls_experiment *out)
 {
-    char *text = NULL;
-    size_t length = 0;
-    LS_TRY(load_text(path, &text, &length));
-    plan_reading plan = {.path = path, .set = set, .out = out};
-    struct fy_diag_cfg diagnostics;
-    fy_diag_cfg_default(&diagnostics);
-    diagnostics.fp = NULL;
-    plan.diagnostics = fy_diag_create(&diagnostics);
-    if (plan.diagnostics)
-        fy_diag_set_collect_errors(plan.diagnostics, true);
-    const struct fy_parse_cfg config = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG,
-                                        .diag = plan.diagnostics};
-    plan.parser = plan.diagnostics ? fy_parser_create(&config) : NULL;
+    plan_reading plan = {.set = set, .out = out};
     ls_status status = ls_option_set_open(set->command, &plan.passed);
-    if (!status && (!plan.parser || fy_parser_set_string(plan.parser, text, length) != 0))
-        status = ls_fail_memory("plan", length);
     if (!status)
-        status = check_text(&plan, text, length);
+        status = ls_yaml_begin("plan", path, what_is_valid, PLAN_MOST, &plan.file);
     if (!status)
         status = read_document(&plan);
     ls_option_set_close(&plan.passed);
-    if (plan.parser) {
-        fy_parser_event_free(plan.parser, plan.event);
-        fy_parser_destroy(plan.parser);
-    }
-    if (plan.diagnostics)
-        fy_diag_destroy(plan.diagnostics);
-    free(text);
+    fy_parser_event_free(plan.file.parser, plan.event);
+    ls_yaml_close(&plan.file);
     return status;
 }

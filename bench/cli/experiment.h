@@ -11,6 +11,8 @@
  *       - {strategy: towers, devices: 1}
  *     repeat: 3                             the list of cases, so many times
  *     budget: 2min                          steps are fitted to it
+ *
+ * A value is split as on the command line, "1,2", but a value in a list is taken as it is.
  */
 #pragma once
 

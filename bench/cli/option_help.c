@@ -41,6 +41,7 @@ const char *ls_option_lacked(const ls_option *option, unsigned command)
         {"epochs", "is of a data set, and none is read here; give --steps", VIRTUAL},
         {"blocks", training, VIRTUAL},
         {"gate-steps", training, VIRTUAL},
+        {"eval-samples", training, VIRTUAL},
         {"baseline", training, VIRTUAL},
         {"save", training, VIRTUAL},
         {"load", training, VIRTUAL},

@@ -6,6 +6,7 @@
 #include "bench/cli/option_set.h"
 
 #include "bench/cli/option_table.h"
+#include "common/base/escape.h"
 #include "common/base/grow.h"
 
 #include <ctype.h>
@@ -135,16 +136,20 @@ ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const
     if (!copy)
         return ls_fail_memory("options", strlen(text));
     ls_status status = LS_OK;
-    for (char *part = copy, *comma; part && !status; part = comma) {
-        comma = strchr(part, ',');
-        while (comma && option->continues && begins_assignment(comma + 1))
-            comma = strchr(comma + 1, ',');
-        if (comma)
-            *comma++ = 0;
+    for (char *part = copy, *next; part && !status; part = next) {
+        next = ls_list_cut(part, option->continues ? begins_assignment : NULL);
         status = ls_option_set_append(set, option, part, origin);
     }
     free(copy);
     return status;
+}
+
+void ls_option_put_value(FILE *stream, const ls_option *option, const char *text)
+{
+    if (!option->sweeps || option->whole)
+        fputs(text, stream);
+    else
+        ls_list_put(stream, text, option->continues ? begins_assignment : NULL);
 }
 
 /* ---- Arguments ----------------------------------------------------------------------------- */
@@ -187,12 +192,13 @@ static ls_status take_option(ls_option_set *set, int argc, char **argv, int *at)
 
 ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t operands)
 {
+    bool ended = false; /* the options, by "--" before operands */
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--") == 0 && set->command & LS_FOR_REGRESS)
-            continue; /* it may precede the options of run */
-        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
+        if (strcmp(argv[i], "--") == 0 && !ended && operands > 0)
+            ended = !(set->command & LS_FOR_REGRESS); /* there it may precede the options of run */
+        else if (strncmp(argv[i], "--", 2) == 0 && argv[i][2] && !ended)
             LS_TRY(take_option(set, argc, argv, &i));
-        else if (argv[i][0] == '-')
+        else if (argv[i][0] == '-' && !ended)
             return ls_fail(LS_CODE_USAGE, "option", argv[i],
                            "unknown option; options are written --name "
                            "(lockstep %s --help lists all)",

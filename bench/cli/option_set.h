@@ -30,8 +30,9 @@ ls_status ls_option_set_open(unsigned command, ls_option_set *out);
 void ls_option_set_close(ls_option_set *set);
 
 /**
- * Reads argv[1] to argv[argc-1]. Accepts at most `operands` arguments that are not options. Refuses
- * an unknown or abbreviated name, a missing or empty value, an option given twice.
+ * Reads argv[1] to argv[argc-1]. Accepts at most `operands` arguments that are not options; if
+ * there may be any, all that follow "--" are, but for regress. Refuses an unknown or abbreviated
+ * name, a missing or empty value, an option given twice.
  */
 ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t operands);
 
@@ -59,6 +60,10 @@ ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const
 ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, const char *text,
                                const char *origin);
 
-/** Adds each value of a list if the option sweeps one; otherwise the text as it is. */
+/** Adds each value of a list (ls_list_cut) if the option sweeps one; otherwise the text as it is.
+ */
 ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const char *text,
                               const char *origin);
+
+/** Writes one value so that ls_option_set_split gives it back. */
+void ls_option_put_value(FILE *stream, const ls_option *option, const char *text);

@@ -233,14 +233,13 @@ ls_status ls_set_strategy(const ls_setting *setting)
 ls_status ls_set_declared(const ls_setting *setting)
 {
     const ls_declared_option *option = setting->option->declared;
-    int64_t number;
+    double number;
     char valid[160];
     if (!ls_declared_read(option, setting->text, &number))
         return option->type == LS_DECLARED_TEXT
                    ? refuse_length(setting, (size_t)option->high)
-                   : ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid; %s%s",
+                   : ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid; %s",
                                        setting->text,
-                                       option->type == LS_DECLARED_NUMBER ? "" : "valid are: ",
                                        ls_declared_valid(option, valid, sizeof valid));
     if (option->check)
         LS_TRY(ls_setting_relay(setting, option->check(setting->text)));
@@ -268,6 +267,19 @@ ls_status ls_set_bucket(const ls_setting *setting)
                                  setting->text);
     *out = (int64_t)bytes;
     return LS_OK;
+}
+
+ls_status ls_set_eval_samples(const ls_setting *setting)
+{
+    const ls_option *option = setting->option;
+    int64_t *out = ls_setting_field(setting);
+    *out = strcmp(setting->text, "all") == 0 ? LS_EVAL_ALL : LS_EVAL_AUTO;
+    if (*out == LS_EVAL_ALL || strcmp(setting->text, "auto") == 0 ||
+        ls_parse_integer(setting->text, option->low, option->high, out))
+        return LS_OK;
+    return ls_setting_refuse(setting, LS_CODE_USAGE,
+                             "'%s' is not valid; auto, all, or a number of samples from 0 to %lld",
+                             setting->text, (long long)option->high);
 }
 
 ls_status ls_set_optimizer(const ls_setting *setting)

@@ -30,6 +30,8 @@ ls_status ls_set_devices(const ls_setting *setting);
 ls_status ls_set_allreduce(const ls_setting *setting);
 ls_status ls_set_bucket(const ls_setting *setting);
 ls_status ls_set_inject(const ls_setting *setting);
+ls_status
+ls_set_eval_samples(const ls_setting *setting); /**< "auto", "all", a number: an int64_t */
 ls_status ls_set_epochs(const ls_setting *setting);
 ls_status ls_set_learning_rate(const ls_setting *setting);
 ls_status ls_set_clip(const ls_setting *setting);

@@ -8,6 +8,7 @@
 #include "bench/cli/cases.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/option_values.h"
+#include "bench/output/format_parts.h"
 #include "common/base/grow.h"
 #include "impl/strategies.h"
 
@@ -210,11 +211,30 @@ json_t *ls_request_swept(const ls_request *request)
 
 /* ---- The command line as text -------------------------------------------------------------- */
 
-/* Quotes an argument for a shell. */
+/* Writes what a terminal would not show, too: as bash, ksh and zsh read it. */
+static void write_escaped(FILE *stream, const char *text)
+{
+    fputs("$'", stream);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c < ' ' || *c >= 0x7f)
+            fprintf(stream, "\\x%02x", *c);
+        else
+            fprintf(stream, *c == '\'' || *c == '\\' ? "\\%c" : "%c", *c);
+    }
+    fputc('\'', stream);
+}
+
 void ls_write_quoted(FILE *stream, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "-_=.,:/+@%";
+    char *shown = ls_text_shown(text, LS_ESCAPE_LINE);
+    const bool hidden = shown && strcmp(shown, text) != 0;
+    free(shown);
+    if (hidden) {
+        write_escaped(stream, text);
+        return;
+    }
     if (*text && text[strspn(text, plain)] == 0) {
         fputs(text, stream);
         return;
@@ -227,6 +247,21 @@ void ls_write_quoted(FILE *stream, const char *text)
             fputc(*c, stream);
     }
     fputc('\'', stream);
+}
+
+void ls_write_option(FILE *stream, const ls_option *option, const char *text)
+{
+    char *value = NULL;
+    size_t size = 0;
+    FILE *whole = open_memstream(&value, &size);
+    if (!whole)
+        return;
+    ls_option_put_value(whole, option, text);
+    if (fclose(whole) == 0) { /* what begins with "--" is an option unless it follows "=" */
+        fprintf(stream, " --%s%c", option->name, value[0] == '-' ? '=' : ' ');
+        ls_write_quoted(stream, value);
+    }
+    free(value);
 }
 
 ls_status ls_command_line(int argc, char **argv, char **out)

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "bench/case/case.h"
+#include "bench/cli/option.h"
 #include "common/base/status.h"
 
 #include <jansson.h>
@@ -32,6 +33,9 @@ json_t *ls_request_swept(const ls_request *request);
 
 /** Writes an argument, quoted for a shell where it needs that. */
 void ls_write_quoted(FILE *stream, const char *argument);
+
+/** Writes " --NAME VALUE", which gives the option's value back. */
+void ls_write_option(FILE *stream, const ls_option *option, const char *text);
 
 /** The command line as a row has it, quoted for a shell: owned by the caller (free). */
 ls_status ls_command_line(int argc, char **argv, char **out);

@@ -23,6 +23,10 @@
 
 static ls_status check_options(const ls_request *request)
 {
+    if (request->processes->size > 1)
+        return ls_fail(LS_CODE_USAGE, "advise", "ranks",
+                       "a launcher started several; advise runs alone, and --devices says how many "
+                       "devices there are");
     for (size_t i = 0; i < request->case_count; i++)
         for (size_t k = 0; k < i; k++)
             if (request->cases[i].strategy == request->cases[k].strategy)
@@ -67,8 +71,7 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
             strcmp(table[i].name, "strategy") == 0 || strcmp(table[i].name, "steps") == 0 ||
             strcmp(table[i].name, "warmup") == 0 || !ls_option_applies(&table[i], &printed))
             continue;
-        fprintf(line, " --%s ", table[i].name);
-        ls_write_quoted(line, given->values[0].text);
+        ls_write_option(line, &table[i], given->values[0].text);
     }
     if (!ls_option_set_has(request->given, "data"))
         fputs(" --data " LS_PLAYED_DATA, line);
@@ -78,6 +81,18 @@ static ls_status write_run_line(const ls_request *request, const ls_predictor *p
         fprintf(line, " --link latency=%.0fns,bandwidth=%.6gGB/s", platform->net.latency_ns,
                 platform->net.bytes_per_s * 1e-9);
     return fclose(line) == 0 ? LS_OK : ls_fail_memory("advise", 0);
+}
+
+/* Where `run --link` has another network than the one asked about. */
+static const char *differs_of(const ls_platform *platform)
+{
+    if (platform->kind == LS_PLATFORM_TWO_LEVEL)
+        return "its --link is the network between hosts for every pair of devices, each with a "
+               "port "
+               "of its own; within a host it is slower, and devices of a host share no port";
+    if (platform->kind == LS_PLATFORM_FILE)
+        return "it has no --link, since the network of a platform file is not one link";
+    return "";
 }
 
 /* ---- Output ---------------------------------------------------------------------------------- */
@@ -104,17 +119,25 @@ static void put_regret(json_t *all, const char *name, const ls_regret *regret)
                                       "sets", (json_int_t)regret->sets));
 }
 
-static json_t *advice_json(const ls_advice *advice, bool guess, const char *noise, const char *line)
+static json_t *advised_json(const ls_advised *one)
 {
+    json_t *out = json_pack("{s:O,s:f,s:[f,f],s:I,s:s,s:{s:f,s:f,s:f},s:s,s:b}", "case", one->facts,
+                            "samples_per_s", one->samples_per_s, "ci95", one->ci95[0], one->ci95[1],
+                            "memory", (json_int_t)one->memory, "bound_by", one->bound_by, "shares",
+                            "compute", one->shares.compute, "network", one->shares.network, "idle",
+                            one->shares.idle, "options", one->options, "played", one->played);
+    if (!one->config.strategy->equivalent)
+        ls_put_text(out, "grade", "none");
+    return out;
+}
+
+static json_t *advice_json(const ls_advice *advice, size_t memory_limit,
+                           const ls_advice_words *words)
+{
+    char usual[1024];
     json_t *ranking = json_array(), *refused = json_array(), *breaks = json_array();
-    for (size_t i = 0; i < advice->count; i++) {
-        const ls_advised *one = &advice->ranking[i];
-        json_array_append_new(ranking, json_pack("{s:O,s:f,s:[f,f],s:I,s:s,s:s,s:b}", "case",
-                                                 one->facts, "samples_per_s", one->samples_per_s,
-                                                 "ci95", one->ci95[0], one->ci95[1], "memory",
-                                                 (json_int_t)one->memory, "bound_by", one->bound_by,
-                                                 "options", one->options, "played", one->played));
-    }
+    for (size_t i = 0; i < advice->count; i++)
+        json_array_append_new(ranking, advised_json(&advice->ranking[i]));
     for (size_t i = 0; i < advice->refused_count; i++)
         json_array_append_new(refused, json_pack("{s:O,s:s}", "case", advice->refused[i].facts,
                                                  "reason", advice->refused[i].reason));
@@ -125,13 +148,24 @@ static json_t *advice_json(const ls_advice *advice, bool guess, const char *nois
                   (json_int_t)(advice->tied > 1 ? advice->tied : 0), "break_even", breaks);
     if (advice->second)
         json_object_set_new(all, "break_even_with", json_integer((json_int_t)advice->second));
-    if (guess)
+    json_object_set_new(all, "searched", json_integer((json_int_t)advice->tried));
+    ls_put_text(all, "status",
+                advice->interrupted ? "interrupted"
+                : advice->cut       ? "out of time"
+                                    : "ok");
+    json_object_set_new(all, "batch", json_integer((json_int_t)advice->batch));
+    if (words->guess)
         json_object_set_new(all, "warnings", json_pack("[s]", "guessed"));
-    else if (*noise)
+    else if (*words->noise)
         json_object_set_new(all, "warnings", json_pack("[s]", "noisy"));
     if (advice->alone_per_s > 0)
         ls_put_real(all, "one_device_samples_per_s", advice->alone_per_s);
-    ls_put_text(all, "check", line);
+    ls_put_text(all, "check", words->line);
+    if (words->line && *words->differs)
+        ls_put_text(all, "check_differs", words->differs);
+    ls_advice_usual(advice, memory_limit, usual, sizeof usual);
+    if (*usual)
+        ls_put_text(all, "usual", usual);
     put_regret(all, "regret", &advice->here);
     put_regret(all, "regret_published", &advice->published);
     return all;
@@ -167,29 +201,39 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
     LS_TRY(open_results(request, a));
     LS_TRY(ls_advise(&a->predictor, &a->workplace, &a->validations, &a->advice));
     ls_request_tell(request);
+    const ls_advice *advice = &a->advice;
     const bool profile = ls_profile_is(request->cases->model);
-    const bool guess = a->predictor.durations.flops_per_s > 0 && !profile;
-    if (a->advice.count && !profile)
-        LS_TRY(write_run_line(request, &a->predictor, a->advice.ranking, &a->line));
+    if (advice->count && !profile)
+        LS_TRY(write_run_line(request, &a->predictor, advice->ranking, &a->line));
     char noise[160] = "";
     ls_durations_words(&a->predictor.durations, true, noise, sizeof noise);
+    const ls_advice_words words = {
+        .guess = a->predictor.durations.flops_per_s > 0 && !profile ? request->prediction.durations
+                                                                    : NULL,
+        .noise = noise,
+        .line = a->line,
+        .differs = differs_of(&a->predictor.platform),
+        .profile = profile,
+        .cores = ls_machine_describe(a->workplace.machine)->cores_allowed};
     if (strcmp(request->format, "table") == 0) {
-        ls_advice_print(request, &a->advice, guess, noise, a->line,
-                        ls_machine_describe(a->workplace.machine)->cores_allowed, ls_output());
+        ls_advice_print(request, advice, a->predictor.memory_limit, &words, ls_output());
     } else {
-        json_auto_t *all = advice_json(&a->advice, guess, noise, a->line);
+        json_auto_t *all = advice_json(advice, a->predictor.memory_limit, &words);
         json_dumpf(all, ls_output(),
                    strcmp(request->format, "json") == 0 ? JSON_INDENT(1) : JSON_COMPACT);
         fputc('\n', ls_output());
     }
-    *exit_status = 0;
-    return ls_advice_check(&a->advice, &a->predictor);
+    *exit_status = advice->interrupted ? LS_CODE_INTERRUPTED : 0;
+    return ls_advice_check(advice, &a->predictor);
 }
 
 void ls_command_advise_help(FILE *stream)
 {
-    fputs("\nPlays every strategy that computes what `single` computes, with its options, on\n"
-          "virtual devices (lockstep predict), and ranks them. Options that are given are kept.\n",
+    fputs("\nRanks the strategies that compute what `single` computes, or those that --strategy\n"
+          "names, with their options, on virtual devices (lockstep predict). Options that are\n"
+          "given are kept. Combinations are searched by estimates, and the best ones are played,\n"
+          "for less than a minute of processor time, beside what measuring durations takes. An\n"
+          "interrupt prints the ranking so far.\n",
           stream);
 }
 

@@ -52,8 +52,9 @@ static ls_status sample_time(const ls_workplace *workplace, ls_session *session,
 {
     const ls_plan_of_case *plan = session->plan;
     const uint64_t tests = plan->data->test.samples;
-    const uint64_t replicas = (uint64_t)ls_job_replicas(&plan->job);
-    const uint64_t rows = ((uint64_t)plan->job.batch + replicas - 1) / replicas;
+    const ls_job *job = &plan->job;
+    const int64_t pieces = job->exact ? ls_job_shards(job, job->batch) : ls_job_replicas(job);
+    const uint64_t rows = (uint64_t)(job->batch / pieces); /* of one replica */
     ls_evaluation evaluation;
     if (!tests) {
         *out = counted_sample(workplace, plan);
@@ -63,11 +64,22 @@ static ls_status sample_time(const ls_workplace *workplace, ls_session *session,
     double times[LOOKS];
     for (int i = -1; i < LOOKS; i++) { /* the first is a warm-up */
         const uint64_t begin = ls_clock_ns();
-        LS_TRY(ls_session_evaluate(session, most, &evaluation));
+        LS_TRY(ls_session_evaluate(session, most, false, &evaluation));
         times[i < 0 ? 0 : i] = FORWARDS * seconds(begin) / (double)rows;
     }
     *out = ls_statistics_median(times, LOOKS);
     return LS_OK;
+}
+
+/* How many of so many devices' worth of work this machine does at the same time. */
+static double devices_at_once(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                              double devices)
+{
+    const double cores = (double)ls_machine_describe(workplace->machine)->cores_allowed /
+                         ls_machine_cores_per_device(workplace->machine);
+    if (plan->oversubscribed && devices > cores)
+        devices = cores > 1 ? cores : 1;
+    return devices;
 }
 
 /* Number of samples that are computed at the same time. */
@@ -75,13 +87,8 @@ static double width(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
     const double stages = ls_job_stages(job), pieces = job->microbatches;
-    double devices =
-        ls_job_replicas(job) * (pieces > 0 ? stages * pieces / (stages + pieces - 1) : 1);
-    const double cores = (double)ls_machine_describe(workplace->machine)->cores_allowed /
-                         ls_machine_cores_per_device(workplace->machine);
-    if (plan->oversubscribed && devices > cores)
-        devices = cores > 1 ? cores : 1;
-    return devices;
+    const double busy = pieces > 0 ? stages * pieces / (stages + pieces - 1) : 1;
+    return devices_at_once(workplace, plan, ls_job_replicas(job) * busy);
 }
 
 /* Seconds of a step, measured by training. */
@@ -161,8 +168,11 @@ void ls_estimate_phases(const ls_workplace *workplace, const ls_plan_of_case *pl
     seconds[LS_PHASE_WARM_UP] = (double)plan->warmup * costs->step_s;
     seconds[LS_PHASE_TIMING] =
         (double)plan->timed * costs->step_s + later_blocks(workplace, plan, costs);
-    seconds[LS_PHASE_EVALUATING] = costs->sample_s / FORWARDS * (double)plan->data->test.samples +
-                                   beside(plan, costs->step_s) * costs->step_s;
+    const double tested = (double)ls_plan_evaluated(plan, (uint64_t)steps);
+    seconds[LS_PHASE_EVALUATING] =
+        costs->sample_s / FORWARDS * tested /
+            devices_at_once(workplace, plan, ls_job_replicas(&plan->job)) +
+        beside(plan, costs->step_s) * costs->step_s;
 }
 
 static void add_up(const ls_workplace *workplace, const ls_plan_of_case *plan,

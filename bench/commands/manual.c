@@ -50,7 +50,8 @@ static void print_man(FILE *stream, const ls_command *commands, size_t count)
         put_troff(stream, commands[i].help);
         fputc('\n', stream);
     }
-    fputs(".SH OPTIONS\nA list of values, separated by commas, makes one case per value.\n",
+    fputs(".SH OPTIONS\nA list of values, separated by commas, makes one case per value.\n"
+          "In a list, a comma that is part of a value is written \\e, and a backslash \\e\\e.\n",
           stream);
     for (size_t i = 0; i < options; i++) {
         fputs(".TP\n\\fB\\-\\-", stream);
@@ -70,7 +71,8 @@ static void print_man(FILE *stream, const ls_command *commands, size_t count)
         fputs(".\n", stream);
     }
     fputs(".SH EXIT STATUS\n0 all well; 1 a check failed; 2 wrong usage; 3 something is missing or "
-          "broken here; 4 \\fBregress\\fR cannot tell; 130 interrupted.\n.SH FILES\n.TP\n"
+          "broken here; 4 \\fBregress\\fR cannot tell; 130 interrupted; "
+          "141 no one reads standard output (rows go on to be kept).\n.SH FILES\n.TP\n"
           "results/lockstep.db\nthe results database, under the working directory\n",
           stream);
 }

@@ -267,7 +267,6 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
     ls_micro m = {.op = op, .processes = op->redop ? processes : &alone, .command = command};
     ls_request request = {.progress = -1, .processes = m.processes};
     ls_status status = ls_world_agree(m.processes->comm, open_micro(set, &m, &request));
-    free(request.results);
     if (!status && op->needs_roof)
         status = ls_roof_get(m.machine, m.device, LS_MATH_FLOAT32, 0, &m.roof);
     if (!status)
@@ -280,6 +279,7 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
         strcmp(ls_option_set_text(set, "format", "table"), "table") == 0)
         status = tell_link(&m);
     close_micro(&m);
+    free(request.results);
     *exit_status = m.failed ? LS_CODE_CHECK : LS_CODE_OK;
     return status;
 }

@@ -317,8 +317,10 @@ static ls_status calibrate(prediction *p)
 
 static ls_status predict_all(prediction *p)
 {
-    for (size_t i = 0; i < p->count && !ls_interrupted(); i++)
+    for (size_t i = 0; i < p->count && !ls_interrupted(); i++) {
         LS_TRY(predict_case(p, i));
+        ls_interrupt_install();
+    }
     if (p->request->prediction.validate && p->validations.count == p->known && !p->code &&
         !ls_interrupted())
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
@@ -363,7 +365,7 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
     if (ls_platform_list(request->prediction.platform, ls_output()))
         return LS_OK;
     memcpy(&p.base, request->cases, sizeof p.base);
-    ls_interrupt_install();
+    ls_interrupt_end_at_once("lockstep: predict: interrupted before its first result\n");
     ls_status refused = open_command(&p), lost = LS_OK;
     if (!refused)
         ls_request_tell(request);

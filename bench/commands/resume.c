@@ -28,7 +28,7 @@ typedef struct known_rows {
 /* Owned by the caller (free); NULL: out of memory. */
 static char *key_of(const json_t *row, bool fitted)
 {
-    return ls_row_identity(row, fitted ? LS_BUT_STEPS : 0, COMPARED);
+    return ls_row_identity(row, fitted ? LS_BUT_STEPS : LS_BUT_TRAINED, COMPARED);
 }
 
 static ls_status count_row(void *context, int64_t number, const json_t *row)

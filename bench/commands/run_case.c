@@ -6,6 +6,7 @@
 #include "bench/gate/reference.h"
 #include "bench/row/roof.h"
 #include "bench/commands/estimate.h"
+#include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 
 #include "common/base/digest.h"
@@ -102,10 +103,13 @@ void ls_run_enter(command_run *run, const case_run *c, ls_phase phase)
 
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
-/* Measures further figures of a timed case's row: roof, harness, exact cost. */
+/* Measures further figures of a timed case's row: roof, harness, exact cost. After an interrupt
+ * they would take too long. */
 static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
 {
     ls_device *device = c->trial.session.devices[0];
+    if (c->trial.interrupted)
+        return;
     /* Failures here do not lose the row: without a roof it just has no mfu. */
     if (ls_session_leads(&c->trial.session)) {
         ls_workplace_busy(&run->workplace, true);
@@ -114,7 +118,7 @@ static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
                                    ls_row_reached(facts), &facts->roof_flops));
         ls_workplace_busy(&run->workplace, false);
     }
-    if (c->plan.job.exact && !c->trial.interrupted)
+    if (c->plan.job.exact)
         ls_status_free(
             ls_exact_cost(&run->workplace, &c->trial.session, c->trial.chunk, &facts->exact_cost));
 }
@@ -282,6 +286,7 @@ static ls_status save_parameters(command_run *run, const case_run *c)
 void ls_run_end(command_run *run, case_run *c)
 {
     const bool unfinished = !c->trained && !c->error && c->gate.pass && !run->request->verify;
+    ls_interrupt_install();
     if (c->trained)
         ls_run_enter(run, c, LS_PHASE_EVALUATING);
     if (c->trained && !c->error) {
@@ -327,6 +332,8 @@ void ls_run_gate(command_run *run, case_run *c)
     if (c->gate.step_s > 0)
         ls_run_expect(run, c, c->gate.step_s);
     c->gated = !c->error;
+    if (c->gated && c->gate.steps)
+        ls_interrupt_install(); /* a check that passed is a row */
     if (c->gate.interrupted)
         return;
     if (c->error || !c->gate.pass || run->request->verify)
@@ -340,6 +347,7 @@ void ls_run_open(command_run *run, case_run *c)
     ls_run_enter(run, c, LS_PHASE_OPENING);
     ls_status status = ls_trial_open(&run->workplace, &c->plan, &c->trial);
     c->trained = !status;
+    ls_interrupt_install();
     ls_run_agree(run, c, status);
     if (c->error && c->trained) { /* on some ranks only, so there is no row */
         ls_trial_close(&c->trial);

@@ -29,12 +29,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Whether the sweep ends: interrupted (all ranks see that at the same point), or a device is
- * lost. */
+/* Whether the sweep ends: interrupted (all ranks see that at the same point), a device is lost, or
+ * nobody keeps or reads its rows. */
 static bool is_interrupted(const command_run *run)
 {
     uint64_t number = 0;
-    bool stop = ls_interrupted() || *run->over;
+    bool stop = ls_interrupted() || *run->over || ls_status_code(run->unsaved) == LS_CODE_UNREAD;
     ls_status_free(ls_world_turn(run->processes->comm, LS_OK, &number, &stop));
     return stop;
 }
@@ -381,12 +381,18 @@ static ls_status look_at_steps(command_run *run)
 ls_status ls_command_run(const ls_request *request, int *exit_status)
 {
     command_run run = {.request = request, .processes = request->processes};
-    if (!request->print_step) /* which keeps nothing half done, and may open a huge model */
+    if (run.processes->comm) /* ranks end together */
         ls_interrupt_install();
+    else
+        ls_interrupt_end_at_once(
+            "lockstep: run: interrupted before a case had a result; there is no "
+            "row\n");
     ls_status refused = open_command(&run);
     if (!refused)
         ls_request_tell(request);
     const bool looks = request->print_step || request->trace;
+    if (request->trace)
+        ls_interrupt_install();
     ls_status lost = refused ? LS_OK : looks ? look_at_steps(&run) : train_all(&run);
     ls_progress_close(run.workplace.progress);
     run.workplace.progress = NULL;
@@ -398,7 +404,8 @@ ls_status ls_command_run(const ls_request *request, int *exit_status)
         return refused;
     }
     if (lost) { /* rows that could not be printed or saved: reported, and part of the status */
-        ls_log_stderr("%s", ls_status_text(lost));
+        if (ls_status_code(lost) != LS_CODE_UNREAD)
+            ls_log_stderr("%s", ls_status_text(lost));
         ls_run_raise_code(&run, ls_status_code(lost));
         ls_status_free(lost);
     }

@@ -81,8 +81,6 @@ static void compare(const ls_variables *variables, const float *fast, const floa
             continue;
         k->max_rel = d;
         snprintf(k->worst, sizeof k->worst, "%.63s", v->name);
-        if (isnan(d))
-            return;
     }
 }
 
@@ -117,6 +115,7 @@ static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
     key.batch = rows;
     key.scaling = LS_SCALING_STRONG;
     key.epochs = key.micro_shards = key.micro_splits = key.steps = key.warmup = key.gate_steps = 0;
+    key.eval_samples = 0;
     key.reduce = LS_REDUCE_FAST;
     key.target_kind = LS_TARGET_NONE;
     key.target = key.learning_rate = 0;
@@ -187,15 +186,14 @@ static ls_status get(ls_workplace *workplace, const ls_plan_of_case *plan, const
 static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_gate *gate)
 {
     const known *k;
+    char by[LS_GATE_BY];
     LS_TRY(get(workplace, plan, &k));
     gate->kernels_rel = k->max_rel;
     snprintf(gate->kernels_compared, sizeof gate->kernels_compared, "%s", k->words);
     if (k->max_rel <= bound_of(plan))
         return LS_OK;
-    ls_gate_wrong(
-        gate,
-        "kernels: the first gradient of %s differs from plain C's by %.3g relative, bound %.3g",
-        k->worst, k->max_rel, bound_of(plan));
+    ls_gate_wrong(gate, "kernels: the first gradient of %s differs from plain C's %s", k->worst,
+                  ls_gate_by(k->max_rel, bound_of(plan), by));
     return LS_OK;
 }
 

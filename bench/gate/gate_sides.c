@@ -66,28 +66,35 @@ ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_ca
 static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls_gate *gate)
 {
     ls_evaluation its;
+    const uint64_t samples = ls_reference_tested(sides->candidate->plan);
     if (sides->oracle)
-        LS_TRY(ls_session_evaluate(sides->oracle, LS_REFERENCE_TESTED, &its));
+        LS_TRY(ls_session_evaluate(sides->oracle, samples, true, &its));
     else
         its = *ls_reference_evaluation(sides->reference);
-    if (its.outputs == mine->outputs && its.accuracy == mine->accuracy)
+    gate->interrupted |= its.stopped;
+    if (its.stopped ||
+        (its.outputs == mine->outputs && its.right == mine->right && its.counted == mine->counted))
         return LS_OK;
-    ls_gate_wrong(
-        gate,
-        "evaluation after %llu steps: accuracy is %.9g, %s %.9g, on the same samples by the "
-        "same parameters%s",
-        (unsigned long long)gate->steps, mine->accuracy, sides->oracle ? "oracle" : "reference",
-        its.accuracy, its.accuracy == mine->accuracy ? ", and the outputs differ" : "");
+    ls_gate_wrong(gate,
+                  "evaluation after %llu steps: %llu of %llu are right, %s %llu of %llu, of the "
+                  "same samples by the same parameters%s",
+                  (unsigned long long)gate->steps, (unsigned long long)mine->right,
+                  (unsigned long long)mine->counted, sides->oracle ? "oracle" : "reference",
+                  (unsigned long long)its.right, (unsigned long long)its.counted,
+                  its.outputs == mine->outputs ? "" : ", and the outputs differ");
     return LS_OK;
 }
 
 ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
 {
     ls_session *candidate = sides->candidate;
+    uint64_t number = 0;
     ls_evaluation mine = {0};
     if (!gate->pass || !ls_plan_tests(candidate->plan))
         return LS_OK;
-    LS_TRY(ls_session_evaluate(candidate, LS_REFERENCE_TESTED, &mine));
-    return ls_world_agree(candidate->job.comm,
-                          sides->reference || sides->oracle ? judge(sides, &mine, gate) : LS_OK);
+    LS_TRY(ls_session_evaluate(candidate, ls_reference_tested(candidate->plan), true, &mine));
+    gate->interrupted = mine.stopped;
+    const ls_status status =
+        !mine.stopped && (sides->reference || sides->oracle) ? judge(sides, &mine, gate) : LS_OK;
+    return ls_world_turn(candidate->job.comm, status, &number, &gate->interrupted);
 }

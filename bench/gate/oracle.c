@@ -8,6 +8,7 @@
 #include "common/comm/comm.h"
 #include "common/nn/graph_split.h"
 #include "impl/replicas.h"
+#include "impl/test_pass.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -327,16 +328,37 @@ static ls_status gather(ls_run *run, float *parameters)
     return ls_replica_gather(((oracle *)run)->replica, LS_VALUES, parameters);
 }
 
-/* Uses the net of the first replica's first piece. */
-static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+/* The net with which replica d evaluates. */
+static ls_net *test_net(const oracle *me, int d, int replicas)
+{
+    ls_slice *const *slices = me->slices[LS_FULL];
+    const int part = d * (me->count / replicas);
+    return me->base.job->sync_statistics ? ls_slice_piece_net(slices[0], part)
+                                         : ls_slice_piece_net(slices[part], 0);
+}
+
+/* Each replica's part of the samples, by its net. */
+static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *out)
 {
     oracle *me = (oracle *)run;
-    ls_net *net = NULL;
-    if (me->places)
-        return ls_oracle_places_evaluate(me->places, me->slices[LS_FULL], most, out);
-    for (int d = 0; d < me->count && !net; d++)
-        net = me->slices[LS_FULL][d] ? ls_slice_piece_net(me->slices[LS_FULL][d], 0) : NULL;
-    return ls_replica_evaluate(&(ls_tested){me->replica, net}, 1, NULL, NULL, most, out);
+    const int replicas = ls_job_replicas(me->its_job);
+    const uint64_t samples = ls_test_samples(me->base.job, how);
+    const uint64_t rows = (uint64_t)ls_net_rows(test_net(me, 0, replicas));
+    *out = (ls_evaluation){.accuracy = -1};
+    for (int d = 0; d < replicas && !out->stopped; d++) {
+        ls_evaluation part;
+        ls_tester tester = {.parts = &(ls_tested){me->replica, test_net(me, d, replicas), true},
+                            .count = 1};
+        const ls_test_pass pass = {
+            .testers = &tester, .count = 1, .rounds = ls_test_rounds(samples, rows, replicas)};
+        ls_test_share(samples, rows, d, replicas, &tester);
+        LS_TRY(me->places
+                   ? ls_oracle_places_evaluate(me->places, &me->slices[LS_FULL][d * places_of(me)],
+                                               &pass, how, &part)
+                   : ls_test_pass_run(&pass, how, &part));
+        ls_evaluation_add(&part, out);
+    }
+    return LS_OK;
 }
 
 static void close_run(ls_run *run)

@@ -135,9 +135,10 @@ ls_status ls_oracle_places_run(ls_oracle_places *me, ls_slice *const *slices)
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 
 /* The places gather, and count, on queues of their own. */
-static ls_status predict(void *context)
+static ls_status predict(void *context, int tester)
 {
     const ls_oracle_places *me = context;
+    (void)tester;
     for (int j = 0; j < me->parts.count; j++)
         LS_TRY(ls_queue_sync(me->replicas[j]->queue));
     for (int n = 0; n < me->all->count; n++)
@@ -146,15 +147,20 @@ static ls_status predict(void *context)
     return ls_queue_sync(queue_of(me));
 }
 
-ls_status ls_oracle_places_evaluate(ls_oracle_places *me, ls_slice *const *slices, uint64_t most,
+ls_status ls_oracle_places_evaluate(ls_oracle_places *me, ls_slice *const *slices,
+                                    const ls_test_pass *pass, const ls_evaluating *how,
                                     ls_evaluation *out)
 {
-    ls_tested *tested;
-    LS_TRY(ls_allocate("oracle", &tested, (size_t)me->parts.count, sizeof *tested));
-    me->evaluated = slices;
+    ls_test_pass by_places = *pass;
+    LS_TRY(ls_allocate("oracle", &pass->testers->parts, (size_t)me->parts.count,
+                       sizeof *pass->testers->parts));
     for (int j = 0; j < me->parts.count; j++)
-        tested[j] = (ls_tested){me->replicas[j], net_of(slices, j)};
-    const ls_status status = ls_replica_evaluate(tested, me->parts.count, predict, me, most, out);
-    free(tested);
+        pass->testers->parts[j] = (ls_tested){me->replicas[j], net_of(slices, j), true};
+    pass->testers->count = me->parts.count;
+    me->evaluated = slices;
+    by_places.predict = predict;
+    by_places.context = me;
+    const ls_status status = ls_test_pass_run(&by_places, how, out);
+    free(pass->testers->parts);
     return status;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "impl/slice.h"
+#include "impl/test_pass.h"
 
 typedef struct ls_oracle_places ls_oracle_places;
 
@@ -21,6 +22,7 @@ ls_replica *ls_oracle_place(const ls_oracle_places *me, int j);
 /** Computes the gradients and losses of slices [places], of one piece each or empty. */
 ls_status ls_oracle_places_run(ls_oracle_places *me, ls_slice *const *slices);
 
-/** See ls_run_functions.evaluate; by the nets of these slices. */
-ls_status ls_oracle_places_evaluate(ls_oracle_places *me, ls_slice *const *slices, uint64_t most,
+/** Runs a test pass of one tester, by the nets of these slices [places]. */
+ls_status ls_oracle_places_evaluate(ls_oracle_places *me, ls_slice *const *slices,
+                                    const ls_test_pass *pass, const ls_evaluating *how,
                                     ls_evaluation *out);

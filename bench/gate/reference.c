@@ -64,7 +64,7 @@ static ls_case key_of(const ls_plan_of_case *plan)
     key.batch = plan->job.batch;
     key.scaling = LS_SCALING_STRONG;
     key.epochs = key.epochs > 0;
-    key.steps = key.warmup = key.gate_steps = 0;
+    key.steps = key.warmup = key.gate_steps = key.eval_samples = 0;
     key.target_kind = LS_TARGET_NONE;
     key.target = 0;
     return key;
@@ -197,7 +197,8 @@ static ls_status compute(ls_reference *r)
     if (++r->known < r->steps)
         return LS_OK;
     if (ls_plan_tests(r->session.plan))
-        LS_TRY(ls_session_evaluate(&r->session, LS_REFERENCE_TESTED, &r->evaluation));
+        LS_TRY(ls_session_evaluate(&r->session, ls_reference_tested(r->session.plan), true,
+                                   &r->evaluation));
     close_session(r); /* complete: frees its devices */
     return LS_OK;
 }
@@ -225,6 +226,13 @@ const float *ls_reference_whole(const ls_reference *r, double *loss)
 {
     *loss = r->whole ? r->whole_loss : r->loss[0];
     return r->whole ? r->whole : r->gradient;
+}
+
+uint64_t ls_reference_tested(const ls_plan_of_case *plan)
+{
+    const uint64_t batch = (uint64_t)plan->job.batch;
+    const uint64_t least = ls_plan_has_tokens(plan) ? 16 : 256;
+    return batch > least ? batch : least;
 }
 
 const ls_evaluation *ls_reference_evaluation(const ls_reference *r)

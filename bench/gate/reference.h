@@ -33,9 +33,9 @@ const float *ls_reference_gradient(const ls_reference *reference);
 /** The same, of the whole batch in one piece, and its loss; exact mode computes a step for this. */
 const float *ls_reference_whole(const ls_reference *reference, double *loss);
 
-enum {
-    LS_REFERENCE_TESTED = 256
-}; /**< samples of the test set that are compared: a batch or a few */
+/** Number of samples of the test set that are compared: 256, or 16 windows of tokens, and at least
+ * a batch, so that all replicas evaluate some. */
+uint64_t ls_reference_tested(const ls_plan_of_case *plan);
 
 /** The evaluation after the last requested step; exists if ls_plan_tests is true and at least one
  * step was requested. */

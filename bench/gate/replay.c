@@ -7,6 +7,7 @@
 #include "common/comm/comm.h"
 #include "impl/carried.h"
 #include "impl/replicas.h"
+#include "impl/test_pass.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -318,14 +319,26 @@ static ls_status gather(ls_run *run, float *parameters)
     return gather_replica(run, 0, parameters);
 }
 
-/* The first replica's, by its slice's net. */
-static ls_status evaluate(ls_run *run, uint64_t most, ls_evaluation *out)
+/* The first replica's variables, each replica's part of the samples by its net. */
+static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *out)
 {
     replay *me = (replay *)run;
+    const uint64_t samples = ls_test_samples(me->base.job, how);
+    const uint64_t rows = (uint64_t)ls_slice_first_rows(me->slices[LS_FULL][0]);
     LS_TRY(take(me, 0));
-    return ls_replica_evaluate(
-        &(ls_tested){me->replica, ls_slice_piece_net(me->slices[LS_FULL][0], 0)}, 1, NULL, NULL,
-        most, out);
+    *out = (ls_evaluation){.accuracy = -1};
+    for (int d = 0; d < me->count && !out->stopped; d++) {
+        ls_evaluation part;
+        ls_tester tester = {
+            .parts = &(ls_tested){me->replica, ls_slice_piece_net(me->slices[LS_FULL][d], 0), true},
+            .count = 1};
+        const ls_test_pass pass = {
+            .testers = &tester, .count = 1, .rounds = ls_test_rounds(samples, rows, me->count)};
+        ls_test_share(samples, rows, d, me->count, &tester);
+        LS_TRY(ls_test_pass_run(&pass, how, &part));
+        ls_evaluation_add(&part, out);
+    }
+    return LS_OK;
 }
 
 static void close_run(ls_run *run)

@@ -2,8 +2,12 @@
 /* The gate's verdict; see gate.h. */
 #include "bench/gate/gate.h"
 
+#include "bench/gate/first_samples.h"
 #include "bench/train/world.h"
+#include "common/base/numbers.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +33,24 @@ void ls_gate_wrong(ls_gate *gate, const char *why, ...)
     vsnprintf(gate->oracle, sizeof gate->oracle, why, arguments);
     va_end(arguments);
     gate->pass = false;
+}
+
+const char *ls_gate_by(double rel, double bound, char text[LS_GATE_BY])
+{
+    if (isfinite(rel))
+        snprintf(text, LS_GATE_BY, "by %.3g relative, bound %.3g", rel, bound);
+    else
+        snprintf(text, LS_GATE_BY, "where only one of them is finite");
+    return text;
+}
+
+void ls_gate_first_loss(const ls_plan_of_case *plan, double loss, double whole, ls_gate *gate)
+{
+    const double products = ls_gate_products(plan, plan->job.batch);
+    const double apart = ls_values_apart(loss, whole);
+    if (apart > 0 && !(apart <= ls_gate_loss_bound * fabs(whole) + (double)FLT_MIN * products))
+        ls_gate_wrong(gate, "step 0: loss is %.9g, the whole batch has %.9g, relative bound %.3g",
+                      ls_unsigned_nan(loss), ls_unsigned_nan(whole), ls_gate_loss_bound);
 }
 
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate)

@@ -15,6 +15,7 @@
 #include "bench/train/world.h"
 #include "common/base/log.h"
 #include "common/base/grow.h"
+#include "common/comm/comm_network.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,6 +331,25 @@ static void close_members(ls_collective *c)
     free(c->offsets);
 }
 
+/* Of an all-reduce or its half, of all ranks. */
+static ls_status choose(const ls_micro *m, const ls_collective *c, size_t bytes,
+                        const ls_allreduce **out)
+{
+    const ls_processes *processes = m->processes;
+    const ls_comm end = outline_of(m, c);
+    const ls_sum_load load = {.ranks = c->ranks,
+                              .stride = 1,
+                              .groups = 1,
+                              .layout = processes->comm ? &processes->layout : NULL,
+                              .half = c->half,
+                              .extent = ls_elements(bytes / sizeof(float)),
+                              .times = 1};
+    ls_comm_network network = {.layout = load.layout, .devices = c->ranks};
+    const bool shared = !ls_wires_between(&m->link, processes->hosts, &network.wires);
+    *out = c->half == LS_HALVES ? ls_allreduce_auto(&end, bytes) : ls_allreduce_auto_halves(&end);
+    return shared || !(*out)->time ? LS_OK : ls_allreduce_fastest(&network, &load, 1, *out, out);
+}
+
 /* `algorithm`: of an all-reduce or its half, or "auto"; NULL: another collective. */
 static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm,
                            const size_t *sizes, size_t count)
@@ -338,11 +358,9 @@ static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm,
         ls_micro_begin(m, c->part++);
         for (int place = 0; place < (ls_collective_is(c, "sendrecv") ? 1 : 2); place++) {
             bool automatic = algorithm && strcmp(algorithm, "auto") == 0;
-            const ls_comm end = outline_of(m, c);
             c->out_of_place = place == 0;
             if (automatic)
-                c->algorithm = c->half == LS_HALVES ? ls_allreduce_auto(&end, sizes[i])
-                                                    : ls_allreduce_auto_halves(&end);
+                LS_TRY(choose(m, c, sizes[i], &c->algorithm));
             else if (algorithm)
                 LS_TRY(ls_allreduce_find(algorithm, &c->algorithm));
             LS_TRY(run_size(m, c, sizes[i]));

@@ -6,7 +6,6 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/standard_output.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -129,22 +128,14 @@ void ls_writer_kept_in(ls_writer *writer, const char *results)
     writer->results = results;
 }
 
+/* Whose reader has gone: rows go on to be kept, where they are. */
 static ls_status flush(const ls_writer *writer)
 {
-    FILE *stream = writer->stream;
-    errno = 0;
-    bool failed = fflush(stream) != 0 || ferror(stream);
-    if (!failed)
-        return LS_OK;
-    const char *reason = errno ? strerror(errno) : "an earlier write failed";
-    const char *name = stream == ls_output() ? "standard output" : "output file";
-    if (!writer->results)
-        return ls_fail(LS_CODE_MISSING, "rows", name, "cannot be written (%s); %s works", reason,
-                       errno == EPIPE ? "a reader that reads all" : "a disk with room");
-    return ls_fail(LS_CODE_MISSING, "rows", name,
-                   "cannot be written (%s); `lockstep results list --results %s` shows the rows "
-                   "that are kept",
-                   reason, writer->results);
+    ls_status status = ls_output_flush(writer->stream, writer->results);
+    if (!writer->results || ls_status_code(status) != LS_CODE_UNREAD)
+        return status;
+    ls_status_free(status);
+    return LS_OK;
 }
 
 ls_status ls_writer_row(ls_writer *writer, const json_t *row)

@@ -41,8 +41,9 @@ bool ls_row_warns(const json_t *row, const char *warning);
 bool ls_row_is_noisy(const json_t *row);     /**< it has that warning */
 bool ls_row_is_predicted(const json_t *row); /**< not measured; brief rows say so, too */
 
-/** The row's strategy; NULL where this program has none of the name. */
+/** The strategy of a row, or of its group `case`; NULL where this program has none of the name. */
 const ls_strategy *ls_row_strategy(const json_t *row);
+const ls_strategy *ls_case_strategy(const json_t *group);
 
 /** Whether the row is ours, and its strategy is meant to compute what `single` does. A strategy
  * that this program does not know counts as such. */
@@ -52,9 +53,12 @@ bool ls_row_is_candidate(const json_t *row);
  * value alone is set, 0 without time. */
 bool ls_row_step(const json_t *row, ls_interval *out);
 
-/** Whether the row's steps are not alike, so that its rate is compared by the mean: the median step
- * has none (ls_trial_is_even), or is one of `local-sgd` without the averages of its period. Also in
- * rows of versions that did not say so in time.samples_per_s_of. */
+/** Steps from one average of the parameters to the next, from the group `case`; 0 if the strategy
+ * has no period. */
+double ls_case_period(const json_t *group);
+
+/** Whether the row's steps are not alike, so that its rate is compared by the mean (ls_sample_ms).
+ * Also in rows of versions that did not say so in time.samples_per_s_of. */
 bool ls_row_is_uneven(const json_t *row);
 
 /** The same, from the group `case` of a row to come. */

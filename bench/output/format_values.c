@@ -166,88 +166,21 @@ bool ls_row_is_predicted(const json_t *row)
     return ls_row_warns(row, "predicted");
 }
 
+const ls_strategy *ls_case_strategy(const json_t *group)
+{
+    const char *name = json_string_value(json_object_get(group, "strategy"));
+    return name ? ls_registry_find(&ls_strategies, name, strlen(name)) : NULL;
+}
+
 const ls_strategy *ls_row_strategy(const json_t *row)
 {
-    const char *name = ls_row_text(row, "case", "strategy");
-    return ls_registry_find(&ls_strategies, name, strlen(name));
+    return ls_case_strategy(json_object_get(row, "case"));
 }
 
 bool ls_row_is_candidate(const json_t *row)
 {
     const ls_strategy *strategy = ls_row_strategy(row);
     return !json_object_get(row, "peer") && (!strategy || strategy->equivalent);
-}
-
-/* An interval of width 0 is of one sample, as older rows have it: none. */
-static bool read_interval(const json_t *value, const json_t *ci95, ls_interval *out)
-{
-    *out = (ls_interval){json_number_value(value), json_number_value(json_array_get(ci95, 0)),
-                         json_number_value(json_array_get(ci95, 1))};
-    return out->value > 0 && out->low > 0 && out->low < out->high;
-}
-
-bool ls_row_step(const json_t *row, ls_interval *out)
-{
-    const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
-    return read_interval(json_object_get(step, "median"), json_object_get(step, "ci95"), out);
-}
-
-bool ls_case_is_uneven(const json_t *group)
-{
-    const char *mode = json_string_value(json_object_get(group, "ps_mode"));
-    return (mode && strcmp(mode, "sync") != 0) ||
-           json_number_value(json_object_get(group, "local_sgd_every")) > 1;
-}
-
-bool ls_row_is_uneven(const json_t *row)
-{
-    const double batch = ls_row_number(row, "case.batch_global"),
-                 trained = ls_row_number(row, "time.samples_per_s_mean") *
-                           ls_row_number(row, "time.step_ms.mean") * 1e-3;
-    return ls_case_is_uneven(json_object_get(row, "case")) ||
-           (trained > 0 && trained < batch * (1 - 1e-6));
-}
-
-bool ls_rows_are_uneven(const json_t *rows)
-{
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        if (ls_row_number(row, "time.samples_per_s") > 0 && !ls_row_is_bad(row) &&
-            ls_row_is_uneven(row))
-            return true;
-    }
-    return false;
-}
-
-bool ls_row_rate(const json_t *row, bool mean, ls_interval *out)
-{
-    const json_t *time = json_object_get(row, "time");
-    const double rate = json_number_value(json_object_get(time, "samples_per_s"));
-    ls_interval step;
-    if (mean)
-        return read_interval(json_object_get(time, "samples_per_s_mean"),
-                             json_object_get(time, "samples_per_s_mean_ci95"), out);
-    *out = (ls_interval){rate, 0, 0};
-    if (!(rate > 0 && ls_row_step(row, &step)))
-        return false;
-    out->low = rate * step.value / step.high;
-    out->high = rate * step.value / step.low;
-    return true;
-}
-
-bool ls_row_pace(const json_t *row, ls_interval *out)
-{
-    ls_interval rate;
-    if (!ls_row_is_uneven(row))
-        return ls_row_step(row, out);
-    const bool known = ls_row_rate(row, true, &rate);
-    const double mean = ls_row_number(row, "time.step_ms.mean");
-    *out = (ls_interval){mean, 0, 0};
-    if (known) {
-        out->low = mean * rate.value / rate.high;
-        out->high = mean * rate.value / rate.low;
-    }
-    return known && mean > 0;
 }
 
 void ls_put_real(json_t *object, const char *name, double value)

@@ -4,6 +4,7 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/output/value_order.h"
+#include "common/base/escape.h"
 #include "common/base/numbers.h"
 
 #include <stdlib.h>
@@ -35,7 +36,9 @@ struct ls_row_filter {
 static ls_status refuse(const char *part, const char *why)
 {
     return ls_fail(LS_CODE_USAGE, "--where", *part ? part : "''",
-                   "%s; KEY=VALUE, or with != > < >= <= ~ in place of =; a comma parts conditions",
+                   "%s; KEY=VALUE, or with != > < >= <= ~ in place of =; a comma separates "
+                   "conditions, and \\, "
+                   "is one in a value",
                    why);
 }
 
@@ -80,24 +83,6 @@ static ls_status read_condition(const char *part, condition *out)
     return refuse(part, "is not a condition");
 }
 
-/* Cuts the text at its first comma without a backslash, removes the backslashes before commas, and
- * returns the rest; NULL after the last part. */
-static char *cut(char *part)
-{
-    char *to = part;
-    for (char *c = part; *c; c++) {
-        if (*c == '\\' && c[1] == ',')
-            c++;
-        else if (*c == ',') {
-            *to = 0;
-            return c + 1;
-        }
-        *to++ = *c;
-    }
-    *to = 0;
-    return NULL;
-}
-
 ls_status ls_row_filter_open(const char *text, ls_row_filter **out)
 {
     ls_row_filter *filter = calloc(1, sizeof *filter);
@@ -108,7 +93,7 @@ ls_status ls_row_filter_open(const char *text, ls_row_filter **out)
     if (!filter || !filter->conditions || !copy)
         status = ls_fail_memory("--where", strlen(text));
     for (char *part = copy, *next; part && !status; part = next) {
-        next = cut(part);
+        next = ls_list_cut(part, NULL);
         status = read_condition(part, &filter->conditions[filter->count]);
         filter->count++;
     }

@@ -30,6 +30,13 @@ static bool counts(const char *name, bool micro, unsigned but)
     return field && field->identifies & LS_IS_CASE;
 }
 
+static json_t *field_of(const json_t *group, const char *field, unsigned but)
+{
+    json_t *asked = json_object_get(group, "steps_asked");
+    const bool other = but & LS_BUT_TRAINED && asked && strcmp(field, "steps") == 0;
+    return other ? asked : json_object_get(group, field);
+}
+
 /* Whether each field of `a` is equal in `b`; `common`: fields that `b` lacks are passed over. */
 static bool fields_agree(const json_t *a, const json_t *b, unsigned but, bool common)
 {
@@ -40,8 +47,9 @@ static bool fields_agree(const json_t *a, const json_t *b, unsigned but, bool co
         return false;
     json_object_foreach(mine, field, value)
     {
-        const json_t *other = json_object_get(theirs, field);
-        if (counts(field, micro, but) && !(common && !other) && !ls_value_equal(value, other))
+        const json_t *other = field_of(theirs, field, but);
+        if (counts(field, micro, but) && !(common && !other) &&
+            !ls_value_equal(field_of(mine, field, but), other))
             return false;
     }
     return true;
@@ -241,7 +249,7 @@ static json_t *case_of(const json_t *row, unsigned but)
     json_object_foreach(group, field, value)
     {
         if (counts(field, micro, but))
-            json_object_set(out, field, value);
+            json_object_set(out, field, field_of(group, field, but));
     }
     if (micro)
         json_object_set_new(out, "micro", json_true());

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +30,43 @@ ls_status ls_output_open(void)
 FILE *ls_output(void)
 {
     return output ? output : stdout;
+}
+
+/* A pipe or socket tells its writer; a file has no reader. */
+static bool is_unread(FILE *stream)
+{
+    struct pollfd end = {.fd = fileno(stream)};
+    return poll(&end, 1, 0) > 0 && (end.revents & (POLLERR | POLLHUP));
+}
+
+ls_status ls_output_flush(FILE *stream, const char *results)
+{
+    errno = 0;
+    if (fflush(stream) == 0 && !ferror(stream))
+        return LS_OK;
+    const char *why = errno ? strerror(errno) : "an earlier write failed";
+    const char *name = stream == ls_output() ? "standard output" : "file";
+    if (stream == ls_output() && is_unread(stream))
+        return ls_fail(LS_CODE_UNREAD, "output", name,
+                       "the reader has closed it; one that reads all works");
+    if (!results)
+        return ls_fail(LS_CODE_MISSING, "output", name,
+                       "not all of it could be written: %s; a disk with room works", why);
+    return ls_fail(LS_CODE_MISSING, "output", name,
+                   "not all of it could be written: %s; `lockstep results list --results %s` shows "
+                   "the rows that are kept",
+                   why, results);
+}
+
+ls_status ls_output_close(void)
+{
+    ls_status status = ls_output_flush(output, NULL);
+    if (fclose(output) && !status)
+        status =
+            ls_fail(LS_CODE_MISSING, "output", "standard output",
+                    "not all of it could be written: %s; a disk with room works", strerror(errno));
+    output = NULL;
+    return status;
 }
 
 bool ls_output_is_named(const char *path)

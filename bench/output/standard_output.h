@@ -18,5 +18,15 @@ ls_status ls_output_open(void);
 /** The real standard output; before ls_output_open, and in tests, `stdout`. */
 FILE *ls_output(void);
 
+/**
+ * Flushes a stream to which all was written. LS_CODE_UNREAD if it is standard output and its reader
+ * has gone (`| head`); LS_CODE_MISSING if any of it could not be written. `results`: the file that
+ * keeps what could not be printed; NULL if there is none.
+ */
+ls_status ls_output_flush(FILE *stream, const char *results);
+
+/** Flushes and closes standard output, likewise. */
+ls_status ls_output_close(void);
+
 /** Whether the path is a name of descriptor 1, as /dev/stdout. */
 bool ls_output_is_named(const char *path);

@@ -3,7 +3,9 @@
  * Engines: play a graph of activities on a platform, and tell when each has ended.
  *     ports    here: flat platforms, with the arithmetic of shaped links (common/device/link.h):
  *              a message starts when it is ready and both its ports are free; messages that become
- *              ready earlier go first, then those with the smaller number
+ *              ready earlier go first, then those with the smaller number. Of a
+ *              two-level platform, which only estimates use: each port serves messages in turn, and
+ *              a message has come when the last of its ports has served it
  *     simgrid  the program lockstep-simgrid (bench/play/simgrid), which is found beside this
  *              one: any platform
  */
@@ -52,6 +54,11 @@ ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays
  * first: LS_CODE_USAGE says what is wrong with it. */
 ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int devices,
                           int devices_per_host);
+
+/** Sets *out to what all-reduces are chosen by; of a file, by playing messages between hosts at
+ * several distances, all hosts at once. The platform has so many devices (ls_engine_probe). */
+ls_status ls_engine_wires(ls_engine engine, const ls_platform *platform, int devices,
+                          int devices_per_host, ls_wires *out);
 
 /** That a play was interrupted (bench/train/interrupt.h): LS_CODE_INTERRUPTED. */
 ls_status ls_engine_interrupted(void);

@@ -142,3 +142,9 @@ ls_platform_level ls_platform_between(const ls_platform *p, int devices_per_host
         both.bytes_per_s = p->net.bytes_per_s;
     return both;
 }
+
+ls_wires ls_platform_wires(const ls_platform *p)
+{
+    return (ls_wires){
+        .device = p->device, .host = p->net, .hosts = p->kind == LS_PLATFORM_TWO_LEVEL};
+}

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "common/base/status.h"
+#include "common/comm/comm_network.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,10 +24,7 @@ typedef enum ls_platform_kind {
 } ls_platform_kind;
 
 /** Of one level of a network. */
-typedef struct ls_platform_level {
-    double latency_ns;
-    double bytes_per_s; /**< of each port; 0: not limited */
-} ls_platform_level;
+typedef ls_wire ls_platform_level;
 
 typedef struct ls_platform {
     ls_platform_kind kind;
@@ -45,6 +42,9 @@ ls_status ls_platform_parse(const char *text, ls_platform *out);
  * Not of a file. */
 ls_platform_level ls_platform_between(const ls_platform *platform, int devices_per_host, int from,
                                       int to);
+
+/** The platform as all-reduces are chosen for it. Not of a file: ls_engine_wires. */
+ls_wires ls_platform_wires(const ls_platform *platform);
 
 /** For "list", the text of --platform, prints the shipped platforms with their sources. Returns
  * whether it did; `text` may be NULL. */

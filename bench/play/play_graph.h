@@ -67,9 +67,4 @@ ls_status ls_play_wait(ls_play_graph *graph, uint32_t before, uint32_t after);
  * read. */
 ls_status ls_play_seal(ls_play_graph *graph);
 
-/** How long the longest path through a sealed graph takes, if no port is shared. LS_CODE_CHECK if
- * activities wait for each other. */
-ls_status ls_play_longest(const ls_play_graph *graph, const ls_platform *platform,
-                          int devices_per_host, double *ns);
-
 void ls_play_close(ls_play_graph *graph);

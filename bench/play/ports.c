@@ -59,7 +59,7 @@ typedef struct player {
     const ls_play *play;
     heap events;
     uint32_t *left;         /* [count] activities that each still waits for */
-    double *out_ns, *in_ns; /* [devices] until when ports are booked */
+    double *out_ns, *in_ns; /* [devices, hosts] until when ports are booked */
     double *end_ns;
     size_t ended;
     bool interrupted;
@@ -70,12 +70,39 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
+/* When a port has served a message that is ready at `ns`, and is its next. */
+static double serve(double *port_ns, double ns, double bytes, double bytes_per_s)
+{
+    *port_ns = larger(*port_ns, ns) + (bytes_per_s > 0 ? bytes * 1e9 / bytes_per_s : 0);
+    return *port_ns;
+}
+
+/* On two levels. No port waits for another one, so that a message whose turn at a host's port is
+ * later keeps nothing within the host waiting. */
+static double serve_levels(player *p, const ls_activity_node *node, double ns)
+{
+    const ls_platform *net = p->play->platform;
+    const int devices = p->play->devices, per_host = p->play->devices_per_host;
+    const int from = node->from / per_host, to = node->to / per_host;
+    const double bytes = node->amount, within = net->device.bytes_per_s;
+    const double between = net->net.bytes_per_s;
+    double end = larger(serve(&p->out_ns[node->from], ns, bytes, within),
+                        serve(&p->in_ns[node->to], ns, bytes, within));
+    if (from != to) {
+        end = larger(end, serve(&p->out_ns[devices + from], ns, bytes, between));
+        end = larger(end, serve(&p->in_ns[devices + to], ns, bytes, between));
+    }
+    return end;
+}
+
 /* When a message that is ready at `ns` ends. */
 static double end_of(player *p, const ls_activity_node *node, double ns)
 {
     const double amount = node->amount;
     const ls_platform_level net =
         ls_platform_between(p->play->platform, p->play->devices_per_host, node->from, node->to);
+    if (p->play->platform->kind == LS_PLATFORM_TWO_LEVEL)
+        return serve_levels(p, node, ns) + node->rounds * net.latency_ns;
     double start = larger(ns, larger(p->out_ns[node->from], p->in_ns[node->to]));
     start += net.bytes_per_s > 0 ? amount * 1e9 / net.bytes_per_s : 0;
     p->out_ns[node->from] = p->in_ns[node->to] = start;
@@ -126,15 +153,16 @@ static void run(player *p)
 
 static ls_status play_here(const ls_play *play, double *end_ns)
 {
-    const size_t count = play->graph->count, devices = (size_t)play->devices;
+    const size_t count = play->graph->count;
+    const size_t ports = 2 * (size_t)play->devices; /* no more hosts than devices */
     player p = {.play = play, .end_ns = end_ns};
     ls_status status = ls_allocate("activities", &p.events.items, count + 1, sizeof(event));
     if (!status)
         status = ls_allocate("activities", &p.left, count + 1, sizeof *p.left);
     if (!status)
-        status = ls_allocate("activities", &p.out_ns, devices, sizeof *p.out_ns);
+        status = ls_allocate("activities", &p.out_ns, ports, sizeof *p.out_ns);
     if (!status)
-        status = ls_allocate("activities", &p.in_ns, devices, sizeof *p.in_ns);
+        status = ls_allocate("activities", &p.in_ns, ports, sizeof *p.in_ns);
     if (!status) {
         run(&p);
         if (p.interrupted)
@@ -170,39 +198,6 @@ ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine)
                        "-DLOCKSTEP_SIMGRID=ON, or use a flat platform and --engine ports");
 #endif
     return LS_OK;
-}
-
-static ls_status make_probe(ls_play_graph *g, int devices)
-{
-    uint32_t node;
-    for (int i = 0; i < devices; i++) {
-        if (devices > 1)
-            LS_TRY(ls_play_message(g, 0, i, (i + 1) % devices, 1, 1, LS_PLAY_NONE, &node));
-        if (i > 0)
-            LS_TRY(ls_play_message(g, 0, 0, i, 1, 1, LS_PLAY_NONE, &node));
-        if (i > 0)
-            LS_TRY(ls_play_message(g, 0, i, 0, 1, 1, LS_PLAY_NONE, &node));
-    }
-    return ls_play_seal(g);
-}
-
-ls_status ls_engine_probe(ls_engine engine, const ls_platform *platform, int devices,
-                          int devices_per_host)
-{
-    ls_play_graph graph = {0};
-    double *end_ns = NULL;
-    const ls_play play = {.graph = &graph,
-                          .platform = platform,
-                          .devices = devices,
-                          .devices_per_host = devices_per_host};
-    ls_status status = make_probe(&graph, devices);
-    if (!status)
-        status = ls_allocate("activities", &end_ns, graph.count + 1, sizeof *end_ns);
-    if (!status)
-        status = ls_engine_play(engine, &play, end_ns);
-    free(end_ns);
-    ls_play_close(&graph);
-    return status;
 }
 
 ls_status ls_engine_interrupted(void)

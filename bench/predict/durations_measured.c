@@ -2,7 +2,9 @@
 /* Durations measured here; see durations.h. */
 #include "bench/predict/durations.h"
 
+#include "bench/play/engine.h"
 #include "bench/statistics/statistics.h"
+#include "bench/train/interrupt.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
 #include "common/comm/comm_loops.h"
@@ -13,7 +15,7 @@
 #include <string.h>
 
 enum { WARM = 3, LEAST = 5, MOST = 60 }; /* repetitions */
-static const uint64_t enough_ns = 400000000;
+static const uint64_t enough_ns = 400000000, look_ns = 100000000;
 
 /* A repetition so many times as long as the median was interrupted by other programs, and says
  * nothing of the device. */
@@ -108,7 +110,7 @@ static ls_status open_stand_in(bench_host *h, int index)
     return ls_allocate("durations", &s->log.items, room, sizeof *s->log.items);
 }
 
-static ls_status repeat(bench_host *h, uint64_t times)
+static ls_status launch(bench_host *h, uint64_t times)
 {
     for (int i = 0; i < h->count; i++)
         if (h->devices[i].ops)
@@ -119,17 +121,30 @@ static ls_status repeat(bench_host *h, uint64_t times)
     return status;
 }
 
+/* Looks for an interrupt after each `at_once` repetitions. */
+static ls_status repeat(bench_host *h, uint64_t times, uint64_t at_once)
+{
+    for (uint64_t left = times; left;) {
+        const uint64_t next = left < at_once ? left : at_once;
+        LS_TRY(launch(h, next));
+        if (ls_interrupted())
+            return ls_engine_interrupted();
+        left -= next;
+    }
+    return LS_OK;
+}
+
 static ls_status run_all(bench_host *h)
 {
-    LS_TRY(repeat(h, WARM));
+    LS_TRY(repeat(h, WARM, 1));
     uint64_t begin = ls_clock_ns();
-    LS_TRY(repeat(h, 1));
+    LS_TRY(repeat(h, 1, 1));
     const uint64_t one = ls_clock_ns() - begin + 1;
     const uint64_t fit = enough_ns / one;
     h->repetitions = fit < LEAST ? LEAST : fit > MOST ? MOST : fit;
     for (int i = 0; i < h->count; i++)
         LS_TRY(ls_queue_profile(h->devices[i].queue, &h->devices[i].profile, &h->devices[i].log));
-    ls_status status = repeat(h, h->repetitions);
+    ls_status status = repeat(h, h->repetitions, 1 + look_ns / one);
     for (int i = 0; i < h->count; i++)
         status = ls_status_first(status, ls_queue_profile(h->devices[i].queue, NULL, NULL));
     return status;

@@ -8,8 +8,9 @@
  * of its messages. With equal links and ranks that begin together, that takes as long as the
  * messages, 2 (n - 1) (latency + 4 P / (n bandwidth)). Of other algorithms: the messages, of which
  * they have few
- *     formula   the same as one time for all ranks, which begin together: that of their slowest
- *               path, as if no port was shared (unroll.c); of `library` NCCL's (nccl_model.h)
+ *     formula   the same as one time for all ranks, which begin together: what it takes by itself,
+ *               on ports that only its own messages share (formula.h); of `library` NCCL's
+ *               (nccl_model.h)
  */
 #pragma once
 

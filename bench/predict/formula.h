@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All-reduces by formula, of an unrolled step: each by itself, as a graph of which the longest path
- * counts. */
+/* All-reduces by formula, of an unrolled step: each by itself, played once on the engine `ports`.
+ */
 #pragma once
 
 #include "bench/predict/expand.h"
@@ -30,7 +30,8 @@ typedef struct ls_formulas {
     size_t use_count;
 } ls_formulas;
 
-/** Sets `ns`: what it takes on a platform if its ranks begin together and share no port. */
+/** Sets `ns`: what it takes on a platform if its ranks begin together, and no other message uses
+ * their ports. */
 ls_status ls_formula_time(ls_formula *formula, const ls_platform *platform, int devices_per_host);
 
 /** Sets all, and the activities of the graph that use them. */

@@ -15,9 +15,11 @@
 #include <unistd.h>
 
 /* Options that the prediction sets itself, or that are no part of what a step takes. */
-static const char *const left_out[] = {"steps",      "warmup", "epochs",  "link",
-                                       "ranks",      "comm",   "label",   "model-parallel-place",
-                                       "gate-steps", "target", "capture", NULL};
+static const char *const left_out[] = {
+    "steps",      "warmup",       "epochs", "link",
+    "ranks",      "comm",         "label",  "model-parallel-place",
+    "gate-steps", "eval-samples", "target", "capture",
+    NULL};
 
 /* Sets an option of the case, which may borrow the text that `texts` keeps. */
 static ls_status set_option(const ls_option *option, const char *text, ls_option_set *texts,

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- Options -------------------------------------------------------------------------------- */
 
@@ -86,7 +87,7 @@ ls_status ls_predictor_set_network(ls_predictor *p, const char *platform, int de
     if (devices_per_host != p->devices_per_host && p->measures)
         ls_durations_close(&p->durations);
     p->devices_per_host = devices_per_host;
-    p->probed = 0;
+    p->probed = p->wired = 0;
     return LS_OK;
 }
 
@@ -143,6 +144,18 @@ static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
     return probe(predictor, (int)devices);
 }
 
+/* What is known of a file's network only when its devices are counted. */
+static ls_status choose_on_file(ls_predictor *p, ls_plan_of_case *plan)
+{
+    const int devices = (int)plan->device_count;
+    if (p->platform.kind != LS_PLATFORM_FILE)
+        return LS_OK;
+    if (p->wired != devices)
+        LS_TRY(ls_engine_wires(p->engine, &p->platform, devices, p->devices_per_host, &p->wires));
+    p->wired = devices;
+    return ls_plan_choose_allreduce(&p->wires, plan);
+}
+
 static bool is_library(const ls_case *given)
 {
     return strcmp(given->allreduce, "library") == 0;
@@ -195,10 +208,17 @@ ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_c
                             ls_case *played, ls_plan_of_case *out)
 {
     LS_TRY(make_played(p, given, played));
-    LS_TRY(ls_plan_open(workplace, played, out));
+    const ls_wires wires = ls_platform_wires(&p->platform);
+    workplace->wires = &wires;
+    workplace->devices_per_host = p->devices_per_host;
+    ls_status opened = ls_plan_open(workplace, played, out);
+    workplace->wires = NULL;
+    LS_TRY(opened);
     out->oversubscribed = false;
     round_steps(out);
     ls_status status = ls_status_first(check(p, out), take_library(p, given, out));
+    if (!status)
+        status = choose_on_file(p, out);
     if (status)
         ls_plan_close(out);
     memcpy(played->data, given->data, sizeof played->data); /* shown */
@@ -208,30 +228,15 @@ ls_status ls_predictor_plan(ls_predictor *p, ls_workplace *workplace, const ls_c
 /* ---- Virtual devices ------------------------------------------------------------------------ */
 
 typedef struct virtual_run {
+    const ls_strategy *strategy;
     ls_job job;
     ls_device *like;     /* a real device, for kernels */
     ls_device **devices; /* [count] */
     size_t count;
     ls_allreduce described;
     const ls_allreduce *algorithm;
-    ls_layout layout;
-    int *hosts;
     ls_run *run;
 } virtual_run;
-
-/* Devices of several hosts: for the all-reduce that goes by hosts. */
-static ls_status lay_out(virtual_run *v, int per_host)
-{
-    const int devices = (int)v->job.device_count;
-    if (per_host <= 1 || devices % per_host || devices == per_host)
-        return LS_OK;
-    LS_TRY(ls_allocate("predict", &v->hosts, (size_t)devices, sizeof *v->hosts));
-    for (int i = 0; i < devices; i++)
-        v->hosts[i] = ls_virtual_number(v->devices[i]) / per_host;
-    v->layout = (ls_layout){.processes = devices, .host = v->hosts};
-    v->job.layout = &v->layout;
-    return LS_OK;
-}
 
 static ls_status open_like(const ls_machine *machine, virtual_run *v)
 {
@@ -248,24 +253,22 @@ static ls_status open_device(virtual_run *v, const ls_device_name *name, int num
     return LS_OK;
 }
 
-/* Whether all devices' names are numbers on the platform, in any order. */
-static bool are_numbered(const ls_plan_of_case *plan)
+/* On the thread of the real device, which is how many threads a kernel may use. */
+static ls_status open_strategy(void *context)
 {
-    for (size_t i = 0; i < plan->device_count; i++)
-        if (plan->devices[i].index >= (int)plan->device_count)
-            return false;
-    return true;
+    virtual_run *v = context;
+    return ls_strategy_open(v->strategy, &v->job, &v->run);
 }
 
-static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *plan, int per_host,
+static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *plan,
                               virtual_run *v)
 {
     v->job = plan->job;
-    const bool numbered = are_numbered(plan);
+    v->strategy = plan->strategy;
     LS_TRY(open_like(machine, v));
     LS_TRY(ls_allocate("predict", &v->devices, plan->device_count + 1, sizeof *v->devices));
     for (size_t i = 0; i < plan->device_count; i++) {
-        LS_TRY(open_device(v, &plan->devices[i], numbered ? plan->devices[i].index : (int)i));
+        LS_TRY(open_device(v, &plan->devices[i], ls_plan_number(plan, i)));
         if (ls_device_name_overlaps(&plan->devices[i], &plan->variable_device))
             v->job.variable_device = v->devices[i];
     }
@@ -283,8 +286,7 @@ static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *
     v->job.transport = &ls_comm_virtual;
     v->job.capture = false;
     v->job.delay_ns = plan->config->fault.delay_ns;
-    LS_TRY(lay_out(v, per_host));
-    return ls_strategy_open(plan->strategy, &v->job, &v->run);
+    return ls_device_call(v->like, open_strategy, v);
 }
 
 static void close_virtual(virtual_run *v)
@@ -295,7 +297,6 @@ static void close_virtual(virtual_run *v)
         ls_device_close(v->devices[i]);
     ls_device_close(v->like);
     free(v->devices);
-    free(v->hosts);
 }
 
 static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_predicted *out)
@@ -346,15 +347,18 @@ static ls_status make_first(ls_predictor *p, const ls_plan_of_case *plan)
 static ls_status measure(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
                          const virtual_run *v)
 {
+    const clock_t begin = clock();
     LS_TRY(make_first(p, plan));
-    return ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run), p->devices_per_host,
-                                p->first.values);
+    ls_status status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run),
+                                            p->devices_per_host, p->first.values);
+    p->measuring_s += (double)(clock() - begin) / CLOCKS_PER_SEC;
+    return status;
 }
 
 static ls_status predict(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
                          virtual_run *v, ls_predicted *out)
 {
-    LS_TRY(open_virtual(machine, plan, p->devices_per_host, v));
+    LS_TRY(open_virtual(machine, plan, v));
     LS_TRY(take_memory(p, v, out));
     ls_step_run *run = ls_step_run_of(v->run);
     if (p->measures && !ls_profile_is(plan->config->model))
@@ -370,7 +374,7 @@ ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
     if (ls_profile_is(plan->config->model))
         return ls_fail(LS_CODE_USAGE, "option --calibrate", plan->config->model,
                        "has its times, and there is nothing to measure");
-    ls_status status = open_virtual(machine, plan, p->devices_per_host, &v);
+    ls_status status = open_virtual(machine, plan, &v);
     if (!status)
         status = measure(p, machine, plan, &v);
     close_virtual(&v);
@@ -393,6 +397,7 @@ void ls_predicted_close(ls_predicted *p)
 {
     free(p->other_ms);
     free(p->step_ms);
+    free(p->mean_ms);
     free(p->median_ms);
     free(p->ledgers);
     free(p->memory);

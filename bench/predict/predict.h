@@ -42,6 +42,9 @@ typedef struct ls_predictor {
     bool measures;          /**< what is not known is measured */
     ls_first_values first;  /**< for the latest model that was measured */
     int probed;             /**< the platform is known to have so many devices */
+    ls_wires wires;         /**< of a platform file, with `wired` devices */
+    int wired;              /**< see wires; 0: not known */
+    double measuring_s;     /**< processor time of this process that measuring has taken */
 } ls_predictor;
 
 /** Reads the options; refuses what is wrong with them. Close it also on failure. */
@@ -66,15 +69,15 @@ size_t ls_predictor_devices(const ls_plan_of_case *plan);
 typedef struct ls_predicted {
     double *step_ms; /**< [draws, steps] counted steps */
     size_t draws, steps;
-    double *median_ms;         /**< [draws] of each draw's steps */
-    double busy_ms;            /**< delays of all devices in all counted steps of all draws */
-    size_t activities;         /**< delays and messages of all steps of a draw */
-    ls_traffic sent, formula;  /**< of a step */
-    ls_memory_ledger *ledgers; /**< [devices] */
-    ls_memory_formula *memory; /**< [devices] */
+    double *mean_ms, *median_ms; /**< [draws] of each draw's steps */
+    double busy_ms;              /**< delays of all devices in all counted steps of all draws */
+    size_t activities;           /**< delays and messages of all steps of a draw */
+    ls_traffic sent, formula;    /**< of a step */
+    ls_memory_ledger *ledgers;   /**< [devices] */
+    ls_memory_formula *memory;   /**< [devices] */
     size_t devices;
     size_t most_memory; /**< bytes of the fullest device */
-    double *other_ms;   /**< [other_count] the median step on other platforms */
+    double *other_ms;   /**< [other_count] the step on other platforms, as the row's pace */
     double wall_s;
 } ls_predicted;
 

@@ -101,6 +101,14 @@ static double busy_of(const ls_play *play, size_t warmup)
     return ns * 1e-6;
 }
 
+static double mean_of(const double *step_ms, size_t steps)
+{
+    double sum = 0;
+    for (size_t s = 0; s < steps; s++)
+        sum += step_ms[s];
+    return sum / (double)steps;
+}
+
 typedef struct play_room {
     double *end_ns, *factors, *ends, *sorted;
 } play_room;
@@ -124,6 +132,7 @@ static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t wa
                            "are beyond all numbers; use a higher rate in --durations, or a "
                            "smaller factor in --slowdown");
     memcpy(room->sorted, step_ms, out->steps * sizeof(double));
+    out->mean_ms[number] = mean_of(step_ms, out->steps);
     out->median_ms[number] = ls_statistics_median(room->sorted, out->steps);
     return LS_OK;
 }
@@ -139,6 +148,7 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
     LS_TRY(ls_allocate("predict", &room->ends, all, sizeof(double)));
     LS_TRY(ls_allocate("predict", &room->sorted, out->steps, sizeof(double)));
     LS_TRY(ls_allocate("predict", &out->step_ms, out->draws * out->steps, sizeof(double)));
+    LS_TRY(ls_allocate("predict", &out->mean_ms, out->draws, sizeof(double)));
     LS_TRY(ls_allocate("predict", &out->median_ms, out->draws, sizeof(double)));
     play->factors = room->factors;
     for (size_t first = 0; first < out->draws; first += batch) {
@@ -205,14 +215,14 @@ static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
                        .warmup = (uint64_t)plan->warmup};
 }
 
-/* The median step on another platform, with median durations. */
+/* The median step on another platform, or with a period the mean one, with median durations. */
 static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_played_run *run, const ls_platform *platform,
                             ls_unrolled *unrolled, play_room *room, double *out)
 {
     const size_t warmup = (size_t)plan->warmup, steps = (size_t)plan->timed;
     const bool formula = p->level == LS_EXPAND_FORMULA;
-    const bool ports = formula || platform->kind <= LS_PLATFORM_FLAT;
+    const bool ports = platform->kind != LS_PLATFORM_FILE; /* an estimate is enough */
     const ls_play play = {.graph = &unrolled->graph,
                           .platform = platform,
                           .devices = (int)run->devices,
@@ -225,7 +235,8 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
             ls_formulas_move(&unrolled->formulas, &unrolled->graph, platform, p->devices_per_host));
     LS_TRY(ls_engine_play(ports ? LS_ENGINE_PORTS : p->engine, &play, room->end_ns));
     take_steps(unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
-    *out = ls_statistics_median(room->sorted, steps);
+    *out = plan->job.period > 1 ? mean_of(room->sorted, steps)
+                                : ls_statistics_median(room->sorted, steps);
     return LS_OK;
 }
 

@@ -14,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The interval of the median: of the draws. */
-static bool interval_of(const ls_predicted *p, double ci95[2])
+/* The interval of a figure of the steps, of which each draw has one. */
+static bool interval_of(const ls_predicted *p, const double *figures, double ci95[2])
 {
     enum { LEAST = 2 };
     double *sorted = p->draws >= LEAST ? calloc(p->draws, sizeof *sorted) : NULL;
     if (!sorted)
         return false;
-    memcpy(sorted, p->median_ms, p->draws * sizeof *sorted);
+    memcpy(sorted, figures, p->draws * sizeof *sorted);
     ls_statistics_sort(sorted, p->draws);
     ci95[0] = ls_statistics_quantile(sorted, p->draws, 0.025);
     ci95[1] = ls_statistics_quantile(sorted, p->draws, 0.975);
@@ -40,13 +40,19 @@ static ls_status put_time(json_t *row, const ls_plan_of_case *plan, const ls_pre
     free(sorted);
     json_t *step = json_pack("{s:f,s:f,s:f,s:f,s:f,s:I}", "mean", s.mean, "median", s.median, "p10",
                              s.p10, "p90", s.p90, "p99", s.p99, "n", (json_int_t)count);
-    if (interval_of(p, ci95))
+    if (interval_of(p, p->median_ms, ci95))
         json_object_set_new(step, "ci95", json_pack("[f,f]", ci95[0], ci95[1]));
-    const double batch = (double)plan->job.batch;
-    json_object_set_new(row, "time",
-                        json_pack("{s:o,s:f,s:f}", "step_ms", step, "samples_per_s",
-                                  batch * 1e3 / s.median, "samples_per_s_mean",
-                                  batch * 1e3 / s.mean));
+    const double batch_s = (double)plan->job.batch * 1e3;
+    const bool mean = plan->job.period > 1;
+    json_t *time =
+        json_pack("{s:o,s:f,s:f}", "step_ms", step, "samples_per_s",
+                  batch_s / (mean ? s.mean : s.median), "samples_per_s_mean", batch_s / s.mean);
+    if (mean)
+        ls_put_text(time, "samples_per_s_of", "mean");
+    if (interval_of(p, p->mean_ms, ci95))
+        json_object_set_new(time, "samples_per_s_mean_ci95",
+                            json_pack("[f,f]", batch_s / ci95[1], batch_s / ci95[0]));
+    json_object_set_new(row, "time", time);
     return LS_OK;
 }
 
@@ -127,7 +133,8 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
     if (p->draws)
         ls_put_integer(group, "draws", p->draws);
     json_object_set_new(group, "extrapolated", json_true()); /* until validated rows say else */
-    if (p->draws && interval_of(p, ci95) && ci95[0] + ci95[1] > 0) {
+    const double *figures = plan->job.period > 1 ? p->mean_ms : p->median_ms;
+    if (p->draws && interval_of(p, figures, ci95) && ci95[0] + ci95[1] > 0) {
         ls_put_real(group, "error", (ci95[1] - ci95[0]) / (ci95[1] + ci95[0]));
         ls_put_text(group, "error_source", "draws, with calibration");
         ls_put_real(group, "error_draws", (ci95[1] - ci95[0]) / (ci95[1] + ci95[0]));

@@ -2,7 +2,9 @@
 /* Unrolled steps; see unroll.h. */
 #include "bench/predict/unroll.h"
 
+#include "bench/play/engine.h"
 #include "bench/predict/virtual.h"
+#include "bench/train/interrupt.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
 
@@ -207,7 +209,7 @@ static ls_status move(unroller *u, at_work *w, const ls_virtual_comm *comm, cons
 
 /* ---- All-reduces by formula ------------------------------------------------------------------ */
 
-/* What an all-reduce takes if its ranks begin together and share no port, and what they send. */
+/* What an all-reduce takes by itself if its ranks begin together, and what they send. */
 static ls_status make_formula(const unroller *u, const ls_virtual_comm *comm, ls_formula *out)
 {
     ls_unrolled alone = {0};
@@ -444,7 +446,7 @@ static ls_status add_step(unroller *u)
     const ls_step_program *p = &run->program[last ? LS_FULL + LS_LAST : LS_FULL];
     ls_status status = ls_allocate("predict", &u->done, p->task_count + 1, sizeof *u->done);
     for (size_t t = 0; t < p->task_count && !status; t++)
-        status = add_task(u, p, &p->tasks[t]);
+        status = ls_interrupted() ? ls_engine_interrupted() : add_task(u, p, &p->tasks[t]);
     free(u->done);
     u->done = NULL;
     LS_TRY(status);

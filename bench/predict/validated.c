@@ -31,12 +31,13 @@ static const json_t *find_measured(const ls_validations *v, const json_t *row)
     return NULL;
 }
 
-/* The median step; where steps differ (local-sgd), their mean. */
-static double step_of(const json_t *row)
+/* The row's pace (ls_row_pace); without an interval its ends are the step itself. */
+static ls_interval pace_of(const json_t *row)
 {
-    return ls_row_number(row, ls_case_is_uneven(json_object_get(row, "case"))
-                                  ? "time.step_ms.mean"
-                                  : "time.step_ms.median");
+    ls_interval pace;
+    if (!ls_row_pace(row, &pace))
+        pace.low = pace.high = pace.value;
+    return pace;
 }
 
 static size_t devices_of(const json_t *row)
@@ -44,30 +45,22 @@ static size_t devices_of(const json_t *row)
     return json_array_size(json_object_get(json_object_get(row, "case"), "devices"));
 }
 
-/* An end of the row's interval, which is of its median, over the median. */
-static double relative_end(const json_t *row, const json_t *ci95, size_t end)
-{
-    return ci95 ? json_number_value(json_array_get(ci95, end)) /
-                      ls_row_number(row, "time.step_ms.median")
-                : 1;
-}
-
 static ls_status add(ls_validations *v, json_t *row, bool *added)
 {
     const json_t *measured = find_measured(v, row);
-    json_auto_t *ci95 = ls_row_find(row, "time.step_ms.ci95");
     *added = measured;
     if (!measured)
         return LS_OK;
+    const ls_interval pace = pace_of(row);
     LS_TRY(ls_grow("validations", &v->items, v->count, sizeof *v->items));
     ls_validation *one = &v->items[v->count++];
     *one = (ls_validation){.devices = devices_of(row),
-                           .predicted_ms = step_of(row),
-                           .measured_ms = step_of(measured),
+                           .predicted_ms = pace.value,
+                           .measured_ms = pace_of(measured).value,
+                           .low_ms = pace.low,
+                           .high_ms = pace.high,
+                           .drawn_ms = {pace.value, pace.value},
                            .row = json_incref(row)};
-    one->low_ms = one->predicted_ms * relative_end(row, ci95, 0);
-    one->high_ms = one->predicted_ms * relative_end(row, ci95, 1);
-    one->drawn_ms[0] = one->drawn_ms[1] = one->predicted_ms;
     snprintf(one->strategy, sizeof one->strategy, "%s", ls_row_text(row, "case", "strategy"));
     return LS_OK;
 }
@@ -157,34 +150,42 @@ static double width_of(const model_error *known)
     return known->count ? student(known->count) * sqrt(known->squares / (double)known->count) : 0;
 }
 
-/* Widens the interval of the draws of a prediction. */
-static void widen_interval(double median, double model, double *low, double *high)
+/* Widens the interval of the draws of a predicted figure. */
+static void widen_interval(double figure, double model, double *low, double *high)
 {
-    *low = median * exp(-hypot(fmax(log(median / *low), 0), model));
-    *high = median * exp(hypot(fmax(log(*high / median), 0), model));
+    *low = figure * exp(-hypot(fmax(log(figure / *low), 0), model));
+    *high = figure * exp(hypot(fmax(log(*high / figure), 0), model));
+}
+
+/* Widens the interval `name` of the group, or adds it. */
+static void widen_member(json_t *group, const char *name, double figure, double model)
+{
+    const json_t *ci95 = json_object_get(group, name);
+    double low = ci95 ? json_number_value(json_array_get(ci95, 0)) : figure;
+    double high = ci95 ? json_number_value(json_array_get(ci95, 1)) : figure;
+    widen_interval(figure, model, &low, &high);
+    json_object_set_new(group, name, json_pack("[f,f]", low, high));
 }
 
 static void widen(const ls_validations *v, json_t *row)
 {
-    json_t *group = json_object_get(row, "prediction"),
-           *step = json_object_get(json_object_get(row, "time"), "step_ms"),
-           *ci95 = json_object_get(step, "ci95");
-    const double median = json_number_value(json_object_get(step, "median"));
-    double low = ci95 ? json_number_value(json_array_get(ci95, 0)) : median;
-    double high = ci95 ? json_number_value(json_array_get(ci95, 1)) : median;
+    json_t *group = json_object_get(row, "prediction"), *time = json_object_get(row, "time");
     char source[96];
     bool own;
     const model_error known = known_errors(v, row, &own);
     json_object_set_new(group, "extrapolated", json_boolean(devices_of(row) > known.most));
-    if (!known.count || !(low > 0))
+    if (!known.count || !(pace_of(row).low > 0))
         return;
     const double model = width_of(&known);
-    widen_interval(median, model, &low, &high);
-    json_object_set_new(step, "ci95", json_pack("[f,f]", low, high));
+    widen_member(json_object_get(time, "step_ms"), "ci95",
+                 ls_row_number(row, "time.step_ms.median"), model);
+    widen_member(time, "samples_per_s_mean_ci95", ls_row_number(row, "time.samples_per_s_mean"),
+                 model);
+    const ls_interval pace = pace_of(row);
     snprintf(source, sizeof source, "draws, with calibration; errors of %zu validated rows of %s",
              known.count, own ? ls_row_text(row, "case", "strategy") : "any strategy");
     json_object_set_new(group, "error_model", json_real(expm1(model)));
-    json_object_set_new(group, "error", json_real((high - low) / (high + low)));
+    json_object_set_new(group, "error", json_real((pace.high - pace.low) / (pace.high + pace.low)));
     json_object_set_new(group, "error_source", json_string(source));
 }
 
@@ -206,11 +207,12 @@ ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)
     *added = false;
     if (!is_timed(row))
         return LS_OK;
-    json_auto_t *ci95 = ls_row_find(row, "time.step_ms.ci95");
+    const ls_interval drawn = pace_of(row);
     widen(v, row);
     LS_TRY(add(v, row, added));
-    for (size_t i = 0; ci95 && *added && i < 2; i++)
-        v->items[v->count - 1].drawn_ms[i] = step_of(row) * relative_end(row, ci95, i);
+    if (*added)
+        memcpy(v->items[v->count - 1].drawn_ms, (double[]){drawn.low, drawn.high},
+               sizeof v->items->drawn_ms);
     return LS_OK;
 }
 

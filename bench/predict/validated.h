@@ -20,7 +20,7 @@ typedef struct ls_validation {
     char strategy[32];
     size_t devices;
     double predicted_ms,
-        measured_ms;        /**< the median step; where steps differ (local-sgd), the mean */
+        measured_ms;        /**< the median step, or the mean of unlike ones (ls_row_pace) */
     double low_ms, high_ms; /**< of the predicted row; equal: it has no interval */
     double drawn_ms[2];     /**< the same, of its draws alone */
     json_t *row;            /**< the predicted one */

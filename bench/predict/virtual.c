@@ -2,6 +2,8 @@
 /* Virtual devices and their communicator; see virtual.h. */
 #include "bench/predict/virtual.h"
 
+#include "bench/play/engine.h"
+#include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 #include "common/device/backend.h"
 #include "common/device/pool.h"
@@ -11,11 +13,6 @@
 #include <sys/mman.h>
 
 /* ---- Devices -------------------------------------------------------------------------------- */
-
-typedef struct virtual_device {
-    ls_device base;
-    ls_device *like; /* NULL: none */
-} virtual_device;
 
 static ls_status reserve_memory(void *context, size_t bytes, void **out)
 {
@@ -40,11 +37,12 @@ static void close_device(ls_device *device)
     free(device);
 }
 
-/* A library that makes a kernel asks the calling thread how many threads it may use. */
-static ls_status call_like(ls_device *base, ls_status (*call)(void *context), void *context)
+/* On the calling thread: see virtual.h. Building a large step makes thousands of kernels, and ends
+ * early when a signal has come. */
+static ls_status call_here(ls_device *device, ls_status (*call)(void *context), void *context)
 {
-    ls_device *like = ((virtual_device *)base)->like;
-    return like ? ls_device_call(like, call, context) : call(context);
+    (void)device;
+    return ls_interrupted() ? ls_engine_interrupted() : call(context);
 }
 
 static ls_status open_queue(ls_device *device, const char *name, ls_queue **out)
@@ -135,7 +133,7 @@ static ls_status sync_event(ls_event *event)
 static const ls_device_backend virtual_backend = {.name = "virtual",
                                                   .kind = LS_DEVICE_CPU,
                                                   .close = close_device,
-                                                  .call = call_like,
+                                                  .call = call_here,
                                                   .queue_open = open_queue,
                                                   .queue_close = close_queue,
                                                   .queue_put = put_nothing,
@@ -156,31 +154,30 @@ int ls_virtual_number(const ls_device *device)
     return device->port;
 }
 
-ls_status ls_virtual_device_open(const ls_device_name *name, int number, ls_device *like,
+ls_status ls_virtual_device_open(const ls_device_name *name, int number, const ls_device *like,
                                  ls_device **out)
 {
-    virtual_device *device;
+    ls_device *device;
     LS_TRY(ls_allocate("virtual device", &device, 1, sizeof *device));
-    ls_device_info *info = &device->base.info;
+    ls_device_info *info = &device->info;
     if (like)
         *info = *ls_device_describe(like);
     else
         info->core_count = 1;
     info->name = *name;
     ls_device_name_text(name, info->text);
-    device->base.backend = &virtual_backend;
-    device->base.port = number;
-    device->like = like;
+    device->backend = &virtual_backend;
+    device->port = number;
     const ls_pool_options options = {.name = info->text,
                                      .policy = {.kind = LS_MEMORY_COUNTED},
                                      .capacity = SIZE_MAX / 2,
                                      .reserve = reserve_memory,
                                      .release = release_memory};
-    ls_status status = ls_pool_open(&options, &device->base.pool);
+    ls_status status = ls_pool_open(&options, &device->pool);
     if (status)
         free(device);
     else
-        *out = &device->base;
+        *out = device;
     return status;
 }
 
@@ -301,12 +298,11 @@ const ls_virtual_comm *ls_virtual_comm_of(const ls_op *op)
 
 /* ---- All-reduces in one operation ----------------------------------------------------------- */
 
+/* Without scratch: only this end uses it, and how much of it there is the algorithm knows. */
 static ls_status touch_all(const ls_comm *comm, const ls_allreduce_args *a, ls_op *op)
 {
-    const ls_access own[] = {{comm, sizeof *comm, true},
-                             {a->data, a->count * sizeof(float), true},
-                             {a->scratch, sizeof(float), true}};
-    LS_TRY(ls_op_touches(op, own, 3));
+    const ls_access own[] = {{comm, sizeof *comm, true}, {a->data, a->count * sizeof(float), true}};
+    LS_TRY(ls_op_touches(op, own, 2));
     for (size_t k = 0; k < a->sum_count; k++)
         LS_TRY(ls_op_touches(op, &(ls_access){a->sums[k], a->count * sizeof(float), true}, 1));
     return LS_OK;

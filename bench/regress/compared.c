@@ -18,7 +18,7 @@
 static bool is_case(const ls_regress_task *task, const json_t *row, const json_t *other,
                     bool common)
 {
-    const unsigned but = LS_BUT_BLOCKS | (task->fixed_steps ? 0 : LS_BUT_STEPS);
+    const unsigned but = LS_BUT_BLOCKS | (task->fixed_steps ? LS_BUT_TRAINED : LS_BUT_STEPS);
     return ls_row_same_case(row, other, but, common);
 }
 

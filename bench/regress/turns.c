@@ -183,16 +183,19 @@ static ls_status check_programs(turns *t)
     return LS_OK;
 }
 
-/* The number of steps with which the slowest case is timed for BLOCK_MS. */
+/* The number of steps with which the slowest case is timed for BLOCK_MS, and each for a period. */
 static int64_t fit_steps(const ls_regress *regress)
 {
-    double slowest = 0;
+    double slowest = 0, least = STEPS_LEAST;
     for (size_t i = 0; i < regress->count; i++)
-        for (int side = 0; side < LS_SIDES; side++)
-            slowest = fmax(slowest, ls_regress_time(regress->cases[i].row[side]));
+        for (int side = 0; side < LS_SIDES; side++) {
+            const json_t *row = regress->cases[i].row[side];
+            slowest = fmax(slowest, ls_regress_time(row));
+            least = fmax(least, ls_case_period(json_object_get(row, "case")));
+        }
     if (slowest <= 0)
         return 0;
-    return (int64_t)fmin(fmax(BLOCK_MS / slowest, STEPS_LEAST), STEPS_MOST);
+    return (int64_t)fmax(fmin(BLOCK_MS / slowest, STEPS_MOST), least);
 }
 
 /* A good row has become bad or is missing (NULL): replaces it in all copies of its case. */

@@ -2,8 +2,8 @@
 /*
  * A figure as a script of gnuplot, narrow enough for a phone or a printed column. Names of series
  * are written at the ends of their lines, moved apart. Text of rows is in single quotes, in which
- * gnuplot's only escape is a doubled quote, and without line ends; ticks' texts are formats;
- * terminals do not interpret markup.
+ * gnuplot's only escape is a doubled quote (but not at the beginning), and without line ends;
+ * ticks' texts are formats; terminals do not interpret markup.
  */
 #include "bench/output/table/table_parts.h"
 #include "bench/report/case_keys.h"
@@ -62,6 +62,18 @@ static char *squeeze(const char *name, size_t width, char out[LS_LABEL_SIZE + 64
     return out;
 }
 
+/* Writes the single quotes that a text of at most `most` characters begins with, which gnuplot
+ * takes for an empty text, in double ones; returns what follows. */
+static const char *put_quotes(FILE *stream, const char *text, size_t *most)
+{
+    size_t count = strspn(text, "'");
+    count = count < *most ? count : *most;
+    if (count > 0)
+        fprintf(stream, "\"%.*s\".", (int)count, text);
+    *most -= count;
+    return text + count;
+}
+
 /* Writes at most `width` characters, then dots if cut, between two texts. */
 static void quote(FILE *stream, const char *before, const char *text, size_t width,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -69,7 +81,9 @@ static void quote(FILE *stream, const char *before, const char *text, size_t wid
                   const char *format, ...)
 {
     va_list arguments;
-    fprintf(stream, "%s'", before);
+    fputs(before, stream);
+    text = put_quotes(stream, text, &width);
+    fputc('\'', stream);
     ls_escape_put(stream, text, width, LS_ESCAPE_GNUPLOT);
     fputc('\'', stream);
     va_start(arguments, format);
@@ -83,9 +97,11 @@ static void quote_tick(FILE *stream, const char *before, const char *text, size_
 {
     char whole[1024], cut[40];
     const bool formats = strchr(text, '%');
+    fputs(before, stream);
+    text = put_quotes(stream, text, &most);
     ls_escape_copy(whole, sizeof whole, text, LS_ESCAPE_TICK);
     ls_escape_copy(cut, sizeof cut, text, LS_ESCAPE_TICK);
-    fprintf(stream, "%s'", before);
+    fputc('\'', stream);
     if (formats && strlen(whole) > strlen(cut))
         fprintf(stream, "%s..", cut);
     else

@@ -24,12 +24,14 @@ const char ls_line_link[] = "case.link";
 #define BASELINE   DEVICES " --baseline yes"
 #define DELAYED    "several --inject delay=RANK:TIME"
 #define BY_ARRIVAL "--strategy ps --ps-mode ssp,async"
+#define OF_STEP    " of the median step, or of the mean one where steps are not alike"
+#define PACE       (LS_LINE_PACED | LS_LINE_PACE)
 
 /* name, x, y, unit, of, at, title, means, want, group, flags */
 const ls_line_kind ls_line_kinds[] = {
     {"throughput", "devices", "samples/s", "samples/s", "time.samples_per_s", NULL,
-     "%s reaches %s on %s devices", "samples/s of the median step", BASELINE, batch,
-     .flags = LS_LINE_FIRST | LS_LINE_SCALES | LS_LINE_LINEAR | LS_LINE_PACED},
+     "%s reaches %s on %s devices", "samples/s" OF_STEP, BASELINE, batch,
+     .flags = LS_LINE_FIRST | LS_LINE_SCALES | LS_LINE_LINEAR | PACE},
     {"speed-up", "devices", "speed-up over one device", "times", "time.speedup", NULL,
      "%s is %s as fast on %s devices", "speed-up over single on one like device", BASELINE, batch,
      .flags = LS_LINE_FIRST | LS_LINE_SCALES | LS_LINE_LINEAR | LS_LINE_PACED},
@@ -43,8 +45,8 @@ const ls_line_kind ls_line_kinds[] = {
      "case.batch_global", "%s needs %s for a batch of %s", "most that one device held",
      "several --batch", model, .flags = LS_LINE_FALLS | LS_LINE_LOG_X | LS_LINE_LOG_Y},
     {"throughput-batch", "global batch", "samples/s", "samples/s", "time.samples_per_s",
-     "case.batch_global", "%s reaches %s with a batch of %s", "samples/s of the median step",
-     "several --batch", model, .flags = LS_LINE_LOG_X | LS_LINE_PACED},
+     "case.batch_global", "%s reaches %s with a batch of %s", "samples/s" OF_STEP,
+     "several --batch", model, .flags = LS_LINE_LOG_X | PACE},
     {"memory-growth", "devices", "growth in a step", "bytes", "memory.growth_per_step", NULL,
      "%s grows by %s a step on %s devices", "growth of the devices' memory from step to step",
      DEVICES, batch, .flags = LS_LINE_FALLS | LS_LINE_SCALES},
@@ -79,18 +81,18 @@ const ls_line_kind ls_line_kinds[] = {
      .flags = LS_LINE_FALLS | LS_LINE_ONE, .from = "case.warmup", .pace = "time.step_ms.mean"},
     {"accuracy", "timed steps", "accuracy on the test set", "%", "train.accuracy", "case.steps",
      "%s reaches %s after %s steps", "accuracy on the test set after all steps",
-     "several --steps of one case", batch, .flags = LS_LINE_LOG_X},
+     "several --steps of one case", batch, .flags = LS_LINE_LOG_X, .by = "train.evaluated"},
     {"stragglers", "delay of one worker, ms", "time to the target, s", "s",
      "train.seconds_to_target", "case.inject", "%s reaches the target in %s with %s ms delay",
      "time to the target of --target", "--target loss=.. with " DELAYED, batch,
      .flags = LS_LINE_FALLS},
-    {"step-bandwidth", "bandwidth of a link, MB/s", "median step, ms", "ms", "time.step_ms.median",
-     ls_line_link, "%s takes %s a step at %s MB/s", "median step",
+    {"step-bandwidth", "bandwidth of a link, MB/s", "step, ms", "ms", "time.step_ms.median",
+     ls_line_link, "%s takes %s a step at %s MB/s", "time" OF_STEP,
      "several --link bandwidth=.. of one latency", batch,
-     .flags = LS_LINE_FALLS | LS_LINE_LOG_X | LS_LINE_LOG_Y | LS_LINE_PACED},
-    {"stragglers-step", "delay of one worker, ms", "median step, ms", "ms", "time.step_ms.median",
-     "case.inject", "%s takes %s a step with %s ms delay", "median step", DELAYED, batch,
-     .flags = LS_LINE_FALLS | LS_LINE_PACED},
+     .flags = LS_LINE_FALLS | LS_LINE_LOG_X | LS_LINE_LOG_Y | PACE},
+    {"stragglers-step", "delay of one worker, ms", "step, ms", "ms", "time.step_ms.median",
+     "case.inject", "%s takes %s a step with %s ms delay", "time" OF_STEP, DELAYED, batch,
+     .flags = LS_LINE_FALLS | PACE},
 };
 
 const size_t ls_line_kind_count = sizeof ls_line_kinds / sizeof *ls_line_kinds;
@@ -150,12 +152,15 @@ static void list_points(const json_t *row, const ls_line_kind *kind, const json_
 
 void ls_line_add(const json_t *row, const ls_line_kind *kind, json_t *series)
 {
-    const double x = ls_line_x(row, kind->at), y = ls_report_number(row, kind->of, -1);
+    const double x = ls_line_x(row, kind->at);
+    double y = ls_report_number(row, kind->of, -1);
     json_t *value = ls_row_value(row, kind->of);
     ls_interval own = ls_report_rate(row);
     double low = 1, high = 1; /* range of y */
-    if (kind->flags & LS_LINE_FALLS && !ls_row_step(row, &own))
+    if (kind->flags & LS_LINE_FALLS && !ls_row_pace(row, &own))
         own.low = 0;
+    if (kind->flags & LS_LINE_PACE && y > 0 && own.value > 0)
+        y = own.value;
     if (kind->flags & LS_LINE_PACED && own.low > 0) {
         low = own.low / own.value;
         high = own.high / own.value;

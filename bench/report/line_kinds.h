@@ -17,7 +17,8 @@ enum {
     LS_LINE_SHARES = 64,  /* of a list's elements in its sum; the title names the largest */
     LS_LINE_LINEAR = 128, /* the ideal grows like x */
     LS_LINE_FLAT = 256,   /* the ideal is 1 */
-    LS_LINE_PACED = 512   /* grows with the row's rate, or step: has their interval */
+    LS_LINE_PACED = 512,  /* grows with the row's rate, or step: has their interval */
+    LS_LINE_PACE = 1024   /* it is that rate, or step: of unlike steps that of their mean */
 };
 
 typedef struct ls_line_kind {

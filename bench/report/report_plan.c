@@ -5,6 +5,7 @@
  * so that rows of another run can have one of their own; what it cannot express (a launcher's
  * ranks, micro, peers) is listed in comments.
  */
+#include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/option_values.h"
 #include "bench/output/format.h"
@@ -13,10 +14,8 @@
 #include "bench/report/case_keys.h"
 #include "bench/report/page.h"
 #include "bench/report/text.h"
-#include "common/base/escape.h"
 #include "impl/strategies.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +38,21 @@ static char *text_of(const json_t *row, const ls_option *option)
     return ls_option_of_row(option, row, has_gpu ? "gpu" : "cpu");
 }
 
+/* Writes `model: "mlp"`; in a list, which is not split, if it would be. */
+static void put_option(FILE *stream, const char *before, const ls_option *option, const char *text)
+{
+    char *split = NULL, *shown = ls_text_shown(text, LS_ESCAPE_JSON);
+    size_t size = 0;
+    FILE *whole = open_memstream(&split, &size);
+    if (whole)
+        ls_option_put_value(whole, option, text);
+    const bool list = whole && fclose(whole) == 0 && strcmp(split, text) != 0;
+    fprintf(stream, list ? "%s%s: [\"%s\"]" : "%s%s: \"%s\"", before, option->name,
+            shown ? shown : "");
+    free(split);
+    free(shown);
+}
+
 /* Writes `{model: "mlp", devices: "2", ...}`: the case's options in the order of the table, in
  * which an option follows those that decide whether a case has it. False if this version lacks one
  * of them. */
@@ -59,9 +73,7 @@ static bool put_case(FILE *stream, const json_t *row)
         ls_status status = text && *text ? option->set(&setting) : LS_OK;
         valid = !status && (one->strategy || !option->of);
         if (text && *text && valid) {
-            fprintf(stream, "%s%s: \"", before, option->name);
-            ls_escape_put(stream, text, SIZE_MAX, LS_ESCAPE_JSON);
-            fputc('"', stream);
+            put_option(stream, before, option, text);
             before = ", ";
         }
         ls_status_free(status);

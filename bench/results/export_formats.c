@@ -12,7 +12,6 @@
 #include "bench/results/results_verbs.h"
 #include "bench/output/row_same.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,22 +79,12 @@ static void tell_mixed(const json_t *rows)
     free(differ);
 }
 
-static ls_status finish(FILE *stream)
-{
-    errno = 0;
-    if (fflush(stream) == 0 && !ferror(stream))
-        return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "export", "output",
-                   "cannot be written: %s; name a file on a disk with room",
-                   errno ? strerror(errno) : "an earlier write failed");
-}
-
 static ls_status print_whole(FILE *stream, json_t *value)
 {
     ls_json_print(stream, value, 2);
     fputc('\n', stream);
     json_decref(value);
-    return finish(stream);
+    return ls_output_flush(stream, NULL);
 }
 
 /* ---- google-benchmark ----------------------------------------------------------------------- */
@@ -116,16 +105,16 @@ static json_t *context_of(const json_t *row)
 
 static json_t *benchmark_of(const json_t *row, const char *name)
 {
-    ls_interval step;
+    ls_interval step, rate;
     ls_row_pace(row, &step);
+    ls_row_rate(row, ls_row_is_uneven(row), &rate);
     const double ns = 1e6 * step.value;
     json_t *out =
         json_pack("{s:s,s:s,s:s,s:I,s:f,s:f,s:s,s:i}", "name", name, "run_name", name, "run_type",
                   "iteration", "iterations", (json_int_t)ls_row_number(row, "time.step_ms.n"),
                   "real_time", ns, "cpu_time", ns, "time_unit", "ns", "threads", 1);
-    const double rate = ls_row_number(row, "time.samples_per_s");
-    if (rate > 0)
-        json_object_set_new(out, "items_per_second", json_real(rate));
+    if (rate.value > 0)
+        json_object_set_new(out, "items_per_second", json_real(rate.value));
     json_object_set(out, "id", json_object_get(row, "id"));
     json_object_set(out, "label", json_object_get(row, "label")); /* one of its own fields */
     return out;
@@ -250,7 +239,8 @@ static void print_run(FILE *stream, const json_t *row)
     const bool ok = strcmp(ls_row_text(row, "result", "status"), "ok") == 0;
     mllog log = {stream, end - trained};
     json_t *accuracy = ls_row_find(row, "train.accuracy");
-    json_t *rate = ls_row_find(row, "time.samples_per_s");
+    ls_interval rate;
+    ls_row_rate(row, ls_row_is_uneven(row), &rate);
     print_point(&log, "submission_benchmark", before_colon(ls_row_text(row, "case", "model")));
     print_point(&log, "submission_platform", ls_row_find(row, "provenance.cpu"));
     print_point(&log, "global_batch_size", ls_row_find(row, "case.batch_global"));
@@ -263,8 +253,9 @@ static void print_run(FILE *stream, const json_t *row)
                           json_object_get(json_object_get(row, "case"), "strategy"), "devices",
                           json_object_get(json_object_get(row, "case"), "devices")));
     log.time_ms = end;
-    if (rate)
-        print_event(&log, "POINT_IN_TIME", "tracked_stats", json_pack("{s:o}", "throughput", rate),
+    if (rate.value > 0)
+        print_event(&log, "POINT_IN_TIME", "tracked_stats",
+                    json_pack("{s:f}", "throughput", rate.value),
                     json_pack("{s:I}", "step", (json_int_t)steps));
     if (accuracy)
         print_event(&log, "POINT_IN_TIME", "eval_accuracy", accuracy,
@@ -278,5 +269,5 @@ ls_status ls_export_mlperf(FILE *stream, const json_t *rows)
     for (size_t i = 0; i < json_array_size(rows); i++)
         if (json_object_get(json_array_get(rows, i), "case"))
             print_run(stream, json_array_get(rows, i));
-    return finish(stream);
+    return ls_output_flush(stream, NULL);
 }

@@ -37,7 +37,7 @@ static bool is_one_command(const json_t *rows)
             !json_equal(json_object_get(row, "provenance"), json_object_get(first, "provenance")))
             return false;
         for (size_t i = 0; i < index; i++) /* the same command, repeated at another time */
-            if (ls_row_same_case(json_array_get(rows, i), row, 0, false))
+            if (ls_row_same_case(json_array_get(rows, i), row, LS_BUT_TRAINED, false))
                 return false;
     }
     return true;

@@ -104,8 +104,8 @@ static void put_numbers(const ls_seen *s)
         {"streamed", ls_seen_streamed(s)},
         {"fitting", fmax(floor(s->cores / s->each), 1)},
         {"piece", s->piece},
-        {"pieces", fmin(4 * fmax(pieces, 1), s->batch)},
-        {"fewer", fmax(fmin(2 * s->devices, pieces), floor(s->batch / LS_FEW_SAMPLES))},
+        {"pieces", fmin(4 * fmax(pieces, 1), s->samples)},
+        {"fewer", fmax(fmin(2 * s->devices, pieces), floor(s->samples / LS_FEW_SAMPLES))},
         {"larger", fmax(8 * s->batch, 1)},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -121,29 +121,44 @@ static void put_case(const ls_seen *s, const char *name, bool fits, const char *
     put_text(s, name, fits ? text : other ? other : "");
 }
 
+/* What to try where exchanges take long. A strategy with a period can exchange less often. */
+static void put_exchanges(const ls_seen *s)
+{
+    const double period = ls_case_period(json_object_get(s->row, "case"));
+    const double bucket = ls_row_number(s->row, "case.bucket_bytes");
+    const bool small = s->sent < LS_FEW_BYTES * s->messages && bucket < LS_FEW_BYTES;
+    const ls_strategy *strategy = ls_row_strategy(s->row);
+    char longer[160] = "a longer period: parameters are averaged less often";
+    if (strategy && strategy->period)
+        snprintf(longer, sizeof longer, "--%s %.0f: parameters are averaged less often",
+                 strategy->period->name, 4 * period);
+    if (period > 0) {
+        put_text(s, "faster", longer);
+        put_text(s, "exchanges", longer);
+        return;
+    }
+    put_case(s, "faster", !s->has_holder && !s->divided,
+             "--batch %.0f: as many bytes a step, for four times the samples", 4 * s->batch,
+             s->has_holder
+                 ? "--strategy mirrored: gradients alone travel, and while backward still runs"
+                 : "--strategy mirrored: gradients travel once a step, whatever the batch");
+    put_text(s, "exchanges",
+             s->servers > 0 ? "--ps-servers 2: each sends and receives half"
+             : small        ? "--bucket-bytes auto: fewer messages, which are larger"
+                            : "--allreduce all: which exchange suits these sizes");
+}
+
 static void put_texts(const ls_seen *s)
 {
     const json_t *c = json_object_get(s->row, "case");
     const char *inject = ls_row_text(s->row, "case", "inject");
-    const double every = ls_row_number(s->row, "case.local_sgd_every");
-    const double bucket = ls_row_number(s->row, "case.bucket_bytes");
-    const bool small = s->sent < LS_FEW_BYTES * s->messages && bucket < LS_FEW_BYTES;
     char text[192] = "";
     if (*s->link)
         snprintf(text, sizeof text, " over links of %.120s", s->link);
     put_text(s, "over", text);
     snprintf(text, sizeof text, "; --inject %.120s is one", inject);
     put_text(s, "planted", strncmp(inject, "delay", 5) == 0 ? text : "");
-    put_case(s, "faster", !s->has_holder && !s->divided,
-             "--batch %.0f: as many bytes a step, for four times the samples", 4 * s->batch,
-             s->has_holder
-                 ? "--strategy mirrored: gradients alone travel, and while backward still runs"
-                 : "--strategy mirrored: gradients travel once a step, whatever the batch");
-    put_case(s, "exchanges", every > 0,
-             "--local-sgd-every %.0f: parameters are averaged less often", 4 * every,
-             s->servers > 0 ? "--ps-servers 2: each sends and receives half"
-             : small        ? "--bucket-bytes auto: fewer messages, which are larger"
-                            : "--allreduce all: which exchange suits these sizes");
+    put_exchanges(s);
     put_case(s, "start", !json_is_false(json_object_get(c, "capture")),
              "--batch %.0f: what is between operations is shared by more", fmax(8 * s->batch, 1),
              "--capture yes: a step is put by one call, and not task by task");
@@ -204,7 +219,7 @@ ls_seen ls_seen_look(const json_t *row)
         s.replicas += share > 0 && (!strategy || strategy->replicated);
         s.samples = fmax(s.samples, share);
     }
-    s.piece = s.bubble > 0 ? s.batch / ls_row_number(row, "case.pipeline_microbatches") : 0;
+    s.piece = s.bubble > 0 ? s.samples / ls_row_number(row, "case.pipeline_microbatches") : 0;
     s.each = fmax(s.wanted / fmax(s.devices, 1), 1);
     look_at_memory(&s);
     look_at_devices(&s);

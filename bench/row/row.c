@@ -51,6 +51,9 @@ static json_t *result_group(const ls_row_facts *f)
     } else if (f->trial && f->verdict->failed) {
         status = "failed";
         reason = f->verdict->reason;
+    } else if (f->trial && f->trial->learned.stopped) {
+        status = "interrupted";
+        reason = "interrupted in the evaluation: there is no accuracy; the times are complete";
     } else if (f->trial && f->trial->interrupted) {
         snprintf(interrupted, sizeof interrupted,
                  "interrupted after %llu of %lld steps; the figures are of those",
@@ -229,37 +232,6 @@ json_t *ls_row_pipeline(const ls_job *job, const ls_bubble *bubble)
     ls_put_real(group, "bubble_formula", bubble->formula);
     ls_put_real(group, "bubble_equal", (p - 1) / (m + p - 1));
     ls_put_real(group, "slowest_stage", bubble->slowest);
-    return group;
-}
-
-static json_t *train_group(const ls_row_facts *f)
-{
-    const ls_learned *learned = &f->trial->learned;
-    const ls_case *c = f->plan->config;
-    json_t *group = json_object();
-    if (f->trial->session.step) {
-        ls_put_real(group, "loss_first", learned->loss_first);
-        ls_put_real(group, "loss_last", learned->loss_last);
-        if (f->plan->job.clip > 0)
-            ls_put_real(group, "gradient_norm", learned->gradient_norm);
-    }
-    if (learned->losses_kept) {
-        json_t *losses = json_array();
-        for (size_t i = 0; i < learned->losses_kept; i++)
-            json_array_append_new(
-                losses, isfinite(learned->losses[i]) ? json_real(learned->losses[i]) : json_null());
-        json_object_set_new(group, "losses", losses);
-    }
-    ls_put_real(group, "accuracy", learned->accuracy);
-    if (learned->target_reached) {
-        ls_put_integer(group, "steps_to_target", learned->steps_to_target);
-        ls_put_real(group, "seconds_to_target", learned->ms_to_target * 1e-3);
-    }
-    if (c->target_kind != LS_TARGET_NONE) {
-        json_t *target = json_object();
-        ls_put_real(target, c->target_kind == LS_TARGET_LOSS ? "loss" : "accuracy", c->target);
-        json_object_set_new(group, "target", target);
-    }
     return group;
 }
 
@@ -462,7 +434,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
         put_group(row, "noise", ls_row_noise(f));
     }
     if (f->trial)
-        put_group(row, "train", train_group(f)); /* empty if nothing was trained or tested */
+        put_group(row, "train", ls_row_train(f));
     if (f->gate)
         put_group(row, "equivalence", equivalence_group(f));
     if (f->trial) {

@@ -35,6 +35,10 @@ typedef struct ls_row_facts {
 /** The group `case`: what distinguishes the case from others. Owned by the caller. */
 json_t *ls_row_case(const ls_row_facts *facts);
 
+/** The group `train`, of a case with a trial; empty if nothing was trained or tested. Owned by the
+ * caller. */
+json_t *ls_row_train(const ls_row_facts *facts);
+
 /** The group of a pipeline: the idle share of the stages (bubble.h), measured, by the schedule from
  * their measured times, and for equal stages (p - 1) / (m + p - 1); and how unequal they are. Empty
  * if none was measured; what is NaN is absent. */

@@ -53,6 +53,20 @@ static void put_placement(json_t *group, const ls_plan_of_case *plan)
     free(text);
 }
 
+/* Steps that were trained and timed, and those that were asked for: --until-precision adds some, an
+ * interrupt or a loss that is not finite leaves some out. */
+static void put_steps(json_t *group, const ls_row_facts *f)
+{
+    const uint64_t asked = (uint64_t)f->plan->timed;
+    const uint64_t steps = f->trial ? f->trial->timed.done : f->unfinished ? 0 : asked;
+    const double precision = f->workplace->request->precision;
+    ls_put_integer(group, "steps", steps);
+    if (steps != asked)
+        ls_put_integer(group, "steps_asked", asked);
+    if (precision > 0)
+        ls_put_real(group, "until_precision", precision);
+}
+
 /* Length of the training, optimizer and data. */
 static void put_training(json_t *group, const ls_row_facts *f)
 {
@@ -61,8 +75,10 @@ static void put_training(json_t *group, const ls_row_facts *f)
     const ls_job *job = &plan->job;
     char text[256];
     ls_put_text(group, "scaling", ls_scaling_words[c->scaling]);
-    ls_put_integer(group, "steps", (uint64_t)plan->timed);
+    put_steps(group, f);
     ls_put_integer(group, "warmup", (uint64_t)plan->warmup);
+    if (job->period)
+        ls_put_integer(group, "period", (uint64_t)job->period);
     if (job->epochs)
         ls_put_integer(group, "epochs", (uint64_t)c->epochs);
     if (!f->workplace->request->verify)
@@ -74,6 +90,10 @@ static void put_training(json_t *group, const ls_row_facts *f)
         ls_put_real(group, "clip", job->clip);
     ls_put_real(group, "lr", job->schedule.initial);
     ls_put_text(group, "reduce", ls_reduce_words[c->reduce]);
+    if (c->eval_samples == LS_EVAL_ALL)
+        ls_put_text(group, "eval_samples", "all");
+    else if (c->eval_samples != LS_EVAL_AUTO)
+        ls_put_integer(group, "eval_samples", (uint64_t)c->eval_samples);
     if (job->exact)
         ls_put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
     if (job->tensor || ls_case_has_slices(c))
@@ -87,10 +107,13 @@ static void put_own(json_t *group, const ls_case *config)
     const size_t count = ls_case_own(config, own);
     for (size_t i = 0; i < count; i++) {
         const int64_t number = ls_declared_number(&config->own, own[i]);
+        const double real = ls_declared_real(&config->own, own[i]);
         char name[64];
         ls_declared_field(own[i]->name, name);
         if (own[i]->type == LS_DECLARED_NUMBER)
             json_object_set_new(group, name, json_integer((json_int_t)number));
+        else if (own[i]->type == LS_DECLARED_REAL)
+            ls_put_real(group, name, real);
         else if (own[i]->type == LS_DECLARED_SWITCH)
             json_object_set_new(group, name, json_boolean(number));
         else

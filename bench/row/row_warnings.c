@@ -60,6 +60,11 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
     if (memory && (f->pace.even ||
                    ls_ps_by_arrival(&f->plan->job.ps))) /* a warning is not worth losing the row */
         note_findings(timed, memory, memory + timed->samples, notes);
+    if (!ls_timed_is_whole(timed))
+        note(notes,
+             "partial: the %llu steps that count are not whole periods of %d, so that they "
+             "have too few or too many averages; use a multiple for --steps",
+             (unsigned long long)ls_timed_counted(timed), f->plan->job.period);
     if (timed->imprecise)
         note(notes, "imprecise: --max-time or the budget was over before ci95 was as narrow as "
                     "asked, over 20 blocks");

@@ -43,11 +43,12 @@ typedef enum ls_cell {
 
 /** What a field identifies: a case, or where and with what a row was measured. */
 enum {
-    LS_BUT_BLOCKS = 1,   /**< a comparison may leave out: in how many turns the timed steps came */
-    LS_BUT_STEPS = 2,    /**< how many were timed, where a time limit and not the user chose that */
-    LS_BUT_REPEATS = 4,  /**< these, and what else leaves a step's work as it is: the seed, .. */
-    LS_IS_CASE = 8,      /**< part of the case, unless the comparison leaves it out */
-    LS_OF_CLASS = 16,    /**< processor, its instruction sets, GPU, environment variables */
+    LS_BUT_BLOCKS = 1,  /**< a comparison may leave out: in how many turns the timed steps came */
+    LS_BUT_STEPS = 2,   /**< how many were timed, where a time limit and not the user chose that */
+    LS_BUT_REPEATS = 4, /**< these, and what else leaves a step's work as it is: the seed, .. */
+    LS_BUT_TRAINED = 8192, /**< how many steps were trained: those that were asked for count */
+    LS_IS_CASE = 8,        /**< part of the case, unless the comparison leaves it out */
+    LS_OF_CLASS = 16,      /**< processor, its instruction sets, GPU, environment variables */
     LS_OF_SHARE = 32,    /**< how much of it: cores allowed, cores of each device, hosts of ranks */
     LS_OF_HOST = 64,     /**< the computer's name */
     LS_OF_SETUP = 128,   /**< which cores, which GPUs, how much memory is allowed, the driver */

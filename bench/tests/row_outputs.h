@@ -154,7 +154,8 @@ static inline json_t *read_csv(const char *what, const char *text)
 }
 
 /* Outside of quotes only what this program writes; a tick's text is a format without conversions;
- * all numbers are finite. */
+ * two quotes do not begin a text, which gnuplot would take for an empty one; in double quotes there
+ * are only single ones; all numbers are finite. */
 static inline void check_script(const char *text)
 {
     for (const char *line = text, *end; *line; line = end + 1) {
@@ -164,7 +165,14 @@ static inline void check_script(const char *text)
         end = strchr(line, '\n');
         REQUIRE("script", line, end);
         for (const char *c = line; c < end; c++) {
+            if (!quoted && *c == '"') {
+                c += 1 + strspn(c + 1, "'");
+                REQUIRE("script", line, c[0] == '"' && c[1] == '.');
+                continue;
+            }
+            const bool begins = !quoted && *c == '\'' && (c == line || c[-1] != '\'');
             quoted = quoted != (*c == '\'');
+            REQUIRE("script", line, !begins || strncmp(c, "'''", 3) != 0);
             REQUIRE("script", line,
                     quoted || isalnum((unsigned char)*c) || strchr(" '$<_.,:;()[]{}+-*/#=&%", *c));
             REQUIRE("script", line, quoted || strncmp(c, "inf", 3) != 0);

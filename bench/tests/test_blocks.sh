@@ -63,7 +63,10 @@ same --strategy single --optimizer momentum,rmsprop,sgd --lr 0.0001 --model poly
 # Blocks are added until the interval is narrow, at least 20, or until time is up, which the row states.
 lockstep_run 4 --model mlp --data synthetic:500 --steps 40 --until-precision 50% --max-time 100s
 rows "blocks are added" 'r["time"]["blocks"] >= 20 and r["time"]["step_ms"]["n"] + r["time"].get("discarded", 0) > 40
-    and len(r["train"]["losses"]) > 40 and "imprecise" not in r["result"].get("warnings", [])'
+    and "imprecise" not in r["result"].get("warnings", [])'
+rows "the row has the steps that were trained, and those asked for" 'r["case"]["steps"] == len(r["train"]["losses"]) ==
+    r["time"]["step_ms"]["n"] + r["time"].get("discarded", 0) and r["case"]["steps_asked"] == 40 and
+    r["case"]["until_precision"] == 0.5'
 lockstep_run 2 --model poly --steps 8000 --until-precision 0.01% --max-time 1ms --strategy single,mirrored --devices 1
 rows "the time was over" 'len(rows) == 2 and all(x["time"]["blocks"] == 2 and "imprecise" in x["result"]["warnings"]
     and any(n.startswith("imprecise: ") for n in x["result"]["notes"]) for x in rows)'

@@ -78,6 +78,22 @@ large="--model mlp:784-4096-10"
 lockstep_ok run --data synthetic:2000 --steps 4 --strategy towers --devices 2 --link latency=50us --waterfall no --results rows.db
 lockstep_ok results show last --results rows.db
 expect "no cause where it is not known where time went" eval '! grep -q "^Bound by" out'
+# A replica's micro-batches share its slice of the batch, not the batch. The times are made up.
+lockstep_ok run --data synthetic:2000 --steps 2 --gate-steps 0 --strategy hybrid --hybrid-inner pipeline --devices 4 \
+    --cpu-devices 4 --batch 256 --pipeline-microbatches 32 --results none --format jsonl
+python3 - <<'EOF' >made.jsonl
+import json
+row = json.loads(open("out").readline())
+row["waterfall"] = dict.fromkeys(row["waterfall"], 0.0) | {"compute_ms": 1.0}
+row["pipeline"] = {"bubble": 0.2, "bubble_equal": 0.1}
+row["time"]["mfu"] = 0.01
+row["provenance"]["oversubscribed"] = False
+row.pop("device_load", None)
+print(json.dumps(row))
+EOF
+lockstep_ok results import made.jsonl --results made.db
+lockstep_ok results show last --results made.db
+expect "micro-batches of a replica" eval 'tr -s "\n " " " <out | grep -q "a micro-batch has 4 samples, .*Try --pipeline-microbatches 8"'
 echo "$named of $planted are named"
 expect "all, or one less" [ "$named" -ge $((planted - 1)) ]
 expect "causes were planted" [ "$planted" -ge 15 ]

@@ -48,10 +48,16 @@ for name, numbers, more in ("right", range(5), b""), ("odd", range(5), b"\0"), (
     os.mkdir(name)
     for part in "train", "val":
         open(f"{name}/{part}.bin", "wb").write(struct.pack(f"<{4 * len(numbers)}H", *4 * list(numbers)) + more)
+# tokens of other widths; and of 16 bits, every second one 0 and a pattern, or all but one 0
+for name, form, numbers in ("wide", "I", 16 * [0, 1, 2, 3]), ("wider", "q", 16 * [0, 1, 2, 3]), ("pattern", "H", 32 * [1, 0, 3, 0]), ("zeros", "H", 99 * [0] + [1]):
+    os.mkdir(name)
+    for part in "train", "val":
+        open(f"{name}/{part}.bin", "wb").write(struct.pack(f"<{len(numbers)}{form}", *numbers))
 END
 tiny="--model gpt:1-1-4-3-5 --batch 2 --steps 1 $quick"
 lockstep_ok run $tiny --data file:good.st
 rows "a file has no accuracy" 'len(rows) == 1 and "accuracy" not in rows[0]["train"]'
+lockstep_ok run $tiny --data tokens:pattern,tokens:zeros
 lockstep_ok run $tiny --data tokens:right
 rows "tokens have one" '0 <= rows[0]["train"]["accuracy"] <= 1'
 mkdir text && seq 400 >text/a && seq 400 -1 1 >text/b
@@ -73,6 +79,8 @@ refused 3 "nan.st.*'x0'.*nan at \[1, 0\]" $tiny --data file:nan.st
 refused 3 "other.st.*\[3,2\].*\[N,3\]" $tiny --data file:other.st
 refused 3 'odd/.*bin.*odd' $tiny --data tokens:odd
 refused 3 'high/.*bin.*token 7 at \[0, 2\]' $tiny --data tokens:high
+refused 3 'wide/train.bin.*128 tokens.*32-bit.*uint32' $tiny --data tokens:wide
+refused 3 'wider/train.bin.*64-bit.*uint64' $tiny --data tokens:wider
 refused 3 'short/.*bin.*too few' --model gpt:1-1-4-8-5 --batch 2 --data tokens:short
 refused 3 'nowhere' $tiny --data tokens:nowhere
 refused 2 'directory' $tiny --data tokens

@@ -256,6 +256,12 @@ static void test_file_refused(void **state)
             "a second document");
     refused("data: synthetic\n--- {}\n", "2:1", "a second document");
     refused("data: synthetic\n...\ninput: [3]\n", "3:1", "a second document");
+    refused("data: synthetic\r---\rinput: [3]\r", "2:1", "a second document");
+    refused("data: synthetic\n# 5 \xb5s\nlr: 0.1\n", "2:5", "has a byte here that is not UTF-8");
+    refused("data: synthetic\n# \xc2\xb5\xe2\x82\xac\rlr: \xb5\n", "3:5", "is not UTF-8");
+    refused("\xff\xfe"
+            "d\0a\0",
+            "1:1", "is not UTF-8");
     refused("\xef\xbb\xbf# one\n---\ndata: nowhere\n...\n", "3:7", "'nowhere' is no data set");
     refused("data: nowhere\n", "1:7", "'nowhere' is no data set; valid are: fashion-mnist");
     refused("data: *x\n", "1:", "");

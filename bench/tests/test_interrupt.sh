@@ -58,8 +58,8 @@ for options in "" "--capture no" "--reduce exact" "--blocks 1" "--warmup 1000000
         "len(rows) == 1 and r['result']['status'] == 'interrupted' and
          'interrupt' in r['result']['reason'] and
          any(c.isdigit() for c in r['result']['reason'])"
-    rows "figures are of the steps done" \
-        "'time' not in r or 0 < r['time']['step_ms']['n'] < 100000000"
+    rows "figures are of the steps done" "r['case']['steps_asked'] == 100000000 and (0 < r['time']['step_ms']['n'] +
+        r['time'].get('discarded', 0) == r['case']['steps'] < 100000000 if 'time' in r else r['case']['steps'] == 0)"
     keep printed
     lockstep_ok results list --format jsonl --results int.db
     rows "the row is kept" "rows == old('printed')"
@@ -70,6 +70,24 @@ trains
 end INT
 expect "mlp ends soon (took $took ms)" [ "$took" -lt 15000 ]
 expect "mlp: status 130" [ "$code" -eq 130 ]
+# Evaluation, which would take minutes. The times are kept.
+evaluated="run --model gpt:4-4-128-256 --batch 2 --data synthetic:60000 --steps 2 --warmup 1 --gate-steps 0 --format jsonl"
+for options in "INT --eval-samples all" "TERM --eval-samples all --strategy mirrored --devices 2" \
+    "HUP --eval-samples 2500 --strategy zero --zero-stage 3 --devices 2"; do
+    rm -f int.db
+    begin $evaluated ${options#* } --results int.db --progress yes
+    waited=0
+    until grep -q ', evaluating, ' err || [ "$((waited += 1))" -gt 1200 ]; do sleep 0.05; done
+    end "${options%% *}"
+    expect "evaluation ends soon after ${options%% *} (took $took ms)" [ "$took" -lt 5000 ]
+    expect "evaluation: status 130" [ "$code" -eq 130 ]
+    rows "evaluation: the row has its times and no accuracy" \
+        "len(rows) == 1 and r['result']['status'] == 'interrupted' and 'evaluation' in r['result']['reason'] and
+         r['time']['step_ms']['n'] == 2 and not {'accuracy', 'evaluated'} & set(r['train'])"
+    keep printed
+    lockstep_ok results list --format jsonl --results int.db
+    rows "evaluation: the row is kept" "rows == old('printed')"
+done
 begin micro gemm --results none
 until_caught "$started"
 end INT
@@ -103,14 +121,14 @@ for options in "--inject hang=1:0" "--inject hang=1:0 --link latency=1us" "--lin
     expect "a second signal: status 130" [ "$code" -eq 130 ]
 done
 # What keeps nothing half done ends at the first signal, here while a model of 124 million parameters is opened.
-for options in "--dry-run TERM 143" "--print-step TERM 143" "--print-step INT 130"; do
-    read -r option signal wanted <<<"$options"
+for options in "--dry-run TERM" "--print-step HUP" "--print-step INT" "--gate-steps=1 USR1"; do
+    read -r option signal <<<"$options"
     begin run --model gpt:12-12-768-1024-50257 --data synthetic:100 "$option" --results none
     until_caught "$started"
     sleep 0.3
     end "$signal"
     expect "$option ends at the first $signal (took $took ms)" [ "$took" -lt 2000 ]
-    expect "$option: status $wanted after $signal" [ "$code" -eq "$wanted" ]
+    expect "$option: status 130 after $signal" [ "$code" -eq 130 ]
 done
 # While cases are checked: what passed is a row.
 rm -f int.db
@@ -138,6 +156,21 @@ rows "a sweep: finished cases are ok, no other is, and not all ran" \
 keep printed
 lockstep_ok results list --format jsonl --results int.db
 rows "a sweep: what is printed is kept" "all(x in rows for x in old('printed'))"
+# A terminal that is gone, and what batch systems send: the rows of the group are kept, unless that is ignored.
+for signal in HUP USR1 XCPU; do
+    rm -f int.db
+    begin $sweep --results int.db --progress yes
+    two_rows
+    end "$signal"
+    expect "$signal: status 130" [ "$code" -eq 130 ]
+    rows "$signal: what was measured is kept" "sum(x['result']['status'] == 'ok' for x in rows) >= 2"
+done
+trap '' HUP
+begin run --model poly --steps 2000 --gate-steps 0 --format jsonl --results none
+trap - HUP
+until_caught "$started"
+end HUP
+expect "an ignored SIGHUP stays ignored" [ "$code" -eq 0 ]
 
 # ---- kill -9 ----------------------------------------------------------------------------------
 
@@ -217,6 +250,47 @@ if [ -c /dev/full ]; then
         expect "a parameter file that cannot be written is not status 0" [ "$code" -ne 0 ]
     fi
 fi
+# A reader that has gone is no error, as with other programs: no line, and the status of SIGPIPE, 128 + 13.
+exec 7> >(:)
+wait $!
+lockstep_ok run --model poly --steps 3 --seed 1,2 --results unread.db --format jsonl
+flat=flat:bandwidth=1GB/s
+while read -r command; do
+    command_line="$command | :"
+    code=0
+    timeout 50 "$LOCKSTEP" $command >&7 2>err || code=$?
+    expect "a reader that has gone: status 141" [ "$code" -eq 141 ]
+    expect "a reader that has gone: not a word" [ ! -s err ]
+done <<END
+list
+devices
+devices --format json
+--help
+--version
+run --help
+help predict
+results list --results unread.db
+results show last --results unread.db
+results diff last~1 last --results unread.db
+results trend median --results unread.db
+results export --to jsonl --results unread.db
+results export --to mlperf --results unread.db
+report --results unread.db --out unread
+regress unread.db unread.db --format json
+run --model poly --dry-run --quiet
+run --model poly --print-step
+run --model poly --steps 3 --seed 1,2,3 --results none
+run --model poly --steps 3 --seed 3,4,5 --results unread.db
+predict --model poly --strategy mirrored --devices 2,3 --platform $flat --results none
+predict --model poly --strategy mirrored --devices 2,3 --platform $flat --results unread.db
+predict --platform list
+advise --model poly --devices 2 --platform $flat --results none --quiet
+micro copy --sizes 1KiB,2KiB --results unread.db
+END
+exec 7>&-
+lockstep_ok results list --format jsonl --results unread.db
+rows "a sweep that nobody reads keeps its rows" "(sum('prediction' in r for r in rows), sum(r.get('case',
+    {}).get('seed', 0) > 2 for r in rows), sum('micro' in r for r in rows) > 1) == (2, 3, True)"
 # With stdout closed, the next file to be opened must not get its number and then the rows.
 command_line="run --save closed >&-"
 code=0

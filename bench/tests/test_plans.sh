@@ -68,6 +68,13 @@ lockstep_ok run --plan labels.yaml --results labels.db --format jsonl
 rows "a case has its own label" "[x['label'] for x in rows] == ['a, b', 'c']"
 lockstep run --plan labels.yaml --results labels.db --resume --label c --dry-run
 expect "--resume asks for the label, too" grep -q '1 of 1 cases have their row in labels.db already' err
+precise="run --model poly --steps 40 --max-time 20s --results added.db --until-precision"
+lockstep $precise 50% --format jsonl
+rows "a row has the steps that were added" "r['case']['steps'] > r['case']['steps_asked'] == 40"
+for asked in "50% 1" "40% 0"; do
+    lockstep $precise ${asked% *} --resume --dry-run
+    expect "--resume knows it by the steps asked for: $asked" grep -q "${asked#* } of 1 cases have their row" err
+done
 sed -i 's/repeat: 2/repeat: 3/' some.yaml
 lockstep run --plan some.yaml --resume --results $db --dry-run --format jsonl
 rows "a third repeat is left" "len(rows) == 3"
@@ -98,7 +105,8 @@ start=$EPOCHREALTIME
 lockstep run --plan budget.yaml --results none --until-precision 0.01% --max-time 100s --format jsonl
 took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))
 rows "--until-precision adds blocks" "len(rows) == 2 and all('imprecise' in r['result']['warnings'] and
-    r['time']['step_ms']['n'] + r['time'].get('discarded', 0) > r['case']['steps'] for r in rows)"
+    r['time']['step_ms']['n'] + r['time'].get('discarded', 0) == r['case']['steps'] > r['case']['steps_asked']
+    for r in rows)"
 expect "while there is time in the budget ($took s)" [ "$took" -le 18 ]
 lockstep run --plan budget.yaml --dry-run --columns strategy
 expect "a dry run has no rows' keys" eval '[ "$code" -eq 2 ] && one_line "--dry-run: conflicts with --columns"'

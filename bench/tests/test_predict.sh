@@ -206,6 +206,11 @@ for inner in pipeline tensor-parallel; do
         r['traffic']['bytes_sent'] == r['traffic']['bytes_formula']"
 done
 
+# Where the memory of virtual devices lies changes nothing: no operation declares more than it has.
+lockstep_ok predict --strategy tensor-parallel --tensor-parallel-sequence yes --devices 2 --platform flat:latency=1us \
+    --durations flops=1e9 --model gpt:1-2-8-32-16 --batch 4 --results none --format jsonl
+rows "blocks of positions are played" "r['result']['status'] == 'ok'"
+
 # ---- Validation ---------------------------------------------------------------------------------
 
 cat >plan.yaml <<'YAML'
@@ -304,6 +309,8 @@ sed 's/batch: 4/&\nelement_bytes: 5/' one.yaml >bad.yaml
 refused 2 "bad.yaml:3:[0-9]*: element_bytes is more than 4" --model profile:bad.yaml
 printf 'batch: 4\nlayers: [{name' >bad.yaml
 refused 2 "bad.yaml:" --model profile:bad.yaml
+sed 's/batch: 4/& # \xb5/' one.yaml >bad.yaml
+refused 2 "bad.yaml:2:12: has a byte here that is not UTF-8" --model profile:bad.yaml
 lockstep run --results none --model profile:one.yaml
 expect "run computes nothing of a profile" one_line "predict and advise take it"
 lockstep predict --validate --format csv --results none.db

@@ -80,6 +80,8 @@ refused 2 '--capture|yes|no' run --capture maybe
 refused 2 '--progress|auto' run --progress maybe
 refused 2 '--math|float32' run --math float16
 refused 2 '--target|accuracy|loss' run --target nope=1
+refused 2 '--eval-samples|auto|all' run --eval-samples some
+refused 2 '--eval-samples|poly|auto' run --model poly --eval-samples 10
 refused 2 'nope|list|show' results nope
 refused 2 'nope|models|optimizers' list nope
 refused 2 'adam|beta1' run --optimizer adam:beta3=0.5
@@ -93,7 +95,7 @@ done
 
 # ---- Numbers ----------------------------------------------------------------------------------
 
-for option in batch steps epochs warmup blocks seed gate-steps devices cpu-devices \
+for option in batch steps epochs warmup blocks seed gate-steps eval-samples devices cpu-devices \
     cores-per-device ranks; do
     for value in nan -1 1.5 1e3 12abc 99999999999999999999999 ' 1'; do
         refused 2 "--$option" run --model poly --results none --$option="$value"

@@ -221,6 +221,9 @@ done
 rows "last~19 is the first" "r['id'] == '$first' and old('last')[0]['id'] == '$last'"
 rows "last~1 is the one before" "old('last~1')[0]['id'].endswith('-ab0000000018')"
 cp made.db labelled.db
+lockstep_ok results label --results labelled.db -- last '--any, text'
+lockstep_ok results list --where 'label=--any\, text' --results labelled.db --format jsonl
+rows "a label may begin with dashes and have a comma" "[r['label'] for r in rows] == ['--any, text']"
 lockstep_ok results label last last~1 'two "of" them' --results labelled.db
 lockstep_ok results list --where 'label=two "of" them' --results labelled.db --format jsonl
 rows "two rows have the label, and nothing else is changed" "[{**x, 'label': None} for x in rows] ==

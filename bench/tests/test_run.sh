@@ -374,6 +374,26 @@ lockstep_ok run $small --seed 9 --steps 0 --warmup 0 --load initial.safetensors 
 rows "loaded values have the digest of those saved" \
     "r['equivalence']['digest'] == digest('initial')"
 expect "a file loaded and saved is the same" cmp -s initial.safetensors again.safetensors
+python3 - <<'P' # the same in two files and their index
+import json, struct
+raw = open("initial.safetensors", "rb").read()
+first = 8 + struct.unpack_from("<Q", raw)[0]
+tensors = json.loads(raw[8:first])
+place = {}
+for number, name in enumerate(tensors):
+    place[name] = f"shard-{number % 2}.safetensors"
+for shard in set(place.values()):
+    header, data = {}, b""
+    for name in (one for one in tensors if place[one] == shard):
+        begin, end = tensors[name]["data_offsets"]
+        header[name] = {**tensors[name], "data_offsets": [len(data), len(data) + end - begin]}
+        data += raw[first + begin:first + end]
+    text = json.dumps(header).encode()
+    open(shard, "wb").write(struct.pack("<Q", len(text)) + text + data)
+json.dump({"metadata": {}, "weight_map": place}, open("model.safetensors.index.json", "w"))
+P
+lockstep_ok run $small --seed 9 --steps 0 --warmup 0 --load model.safetensors.index.json
+rows "an index of shards has the digest of its parameters" "r['equivalence']['digest'] == digest('initial')"
 lockstep_ok run $small --strategy mirrored --devices 3 --steps 6 --save alone.safetensors
 lockstep_ok run $small --strategy mirrored --devices 3 --steps 6 --baseline yes --save beside.safetensors
 expect "a baseline's parameters are not what is saved" cmp -s alone.safetensors beside.safetensors
@@ -452,6 +472,35 @@ rows "accuracy is looked at after each epoch" \
     "r['train'].get('steps_to_target') == next((10 * e for e in
     (1, 2, 3) if old('accuracy%d' % e)[0]['train']['accuracy'] >= 0.3), None)"
 rows "which changes nothing" "r['equivalence']['digest'] == digest('accuracy3')"
+
+# ---- How much is evaluated --------------------------------------------------------------------
+
+tested="--model mlp:784-10 --data synthetic:18000 --batch 50 --warmup 0 --results none --format jsonl" # 3,000 samples
+for options in "1000 --steps 3" "1500 --steps 30" "3000 --steps 60" "3000 --epochs 1" "70 --steps 3 --eval-samples 70" \
+    "3000 --steps 3 --eval-samples all" "3000 --steps 3 --eval-samples 99999" \
+    "3000 --epochs 1 --eval-samples 70 --target accuracy=1"; do
+    lockstep_ok run $tested ${options#* }
+    rows "evaluated: $options" "r['train']['evaluated'] == ${options%% *} and
+        abs(r['train']['accuracy'] * ${options%% *} - round(r['train']['accuracy'] * ${options%% *})) < 1e-6"
+done
+lockstep_ok run $tested --steps 3 --eval-samples 0
+rows "nothing is evaluated" "r['result']['status'] == 'ok' and not {'accuracy', 'evaluated'} & set(r['train']) and
+    r['case']['eval_samples'] == 0"
+lockstep_ok run --model gpt:1-2-8-8-16 --data synthetic:6000 --batch 4 --steps 3 --results none --format jsonl
+rows "of tokens 64 windows" "r['train']['evaluated'] == 64 and 'eval_samples' not in r['case']"
+# Batches of unequal rows, and a number of samples that no batch divides: each sample is counted once.
+lockstep run $tested --steps 3 --reduce exact --eval-samples 1999 --devices 1,2,3,7 --gate-steps 1 \
+    --strategy single,mirrored,zero,towers,ps
+rows "all numbers of devices evaluate alike" \
+    "len(rows) == 17 and len({x['train']['accuracy'] for x in rows}) == 1 and r['train']['evaluated'] == 1999"
+lockstep_ok run $tested --steps 3 --save saved
+for strategy in single mirrored "zero --zero-stage 3" "hybrid --hybrid-replicas 2 --devices 4" gossip; do
+    case $strategy in single | hybrid*) devices= ;; *) devices="--devices 3" ;; esac
+    lockstep_ok run $tested --load saved --steps 0 --eval-samples 1999 --strategy $strategy $devices
+    rows "the same parameters by $strategy" "r['train']['accuracy'] == old('evaluated')[0]['train']['accuracy']
+        if '$strategy' != 'single' else r['train']['evaluated'] == 1999"
+    [ "$strategy" != single ] || keep evaluated
+done
 
 # ---- Devices ----------------------------------------------------------------------------------
 

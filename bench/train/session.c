@@ -2,9 +2,11 @@
 /* Sessions: a plan's devices opened, and its strategy on them; see session.h. */
 #include "bench/train/session.h"
 
+#include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
+#include "common/base/numbers.h"
 #include "impl/carried.h"
 #include "impl/strategies.h"
 
@@ -214,11 +216,6 @@ ls_status ls_session_open_single(const ls_workplace *workplace, const ls_plan_of
     return ls_session_open_one(workplace, plan, open_single, out);
 }
 
-bool ls_plan_tests(const ls_plan_of_case *plan)
-{
-    return plan->model->need.classes && plan->data->test.samples;
-}
-
 bool ls_plan_is_pipeline(const ls_plan_of_case *plan)
 {
     return plan->job.microbatches > 0 && !plan->strategy->replicated;
@@ -352,26 +349,52 @@ ls_status ls_session_gather(ls_session *session, float *values)
     return ls_world_agree(session->job.comm, session->run->functions->gather(session->run, values));
 }
 
-/* Rank 0 evaluates. All ranks do if servers hold the parameters, the model is divided over ranks,
- * or each has a share of the parameters, or of their averages. */
-static bool evaluates(const ls_session *session)
+/* An evaluation, whose processes take turns about every turn_ns: often enough that a signal ends it
+ * soon. */
+typedef struct turns {
+    ls_comm *comm;
+    uint64_t latest_ns;     /* end of the latest turn; 0: there was none */
+    uint64_t batches, next; /* since then, and until the next turn but one */
+    bool failed;            /* all know why */
+} turns;
+
+static const uint64_t turn_ns = 100000000;
+
+static ls_status take_turn(void *context, ls_status mine, uint64_t *batches, bool *stop)
 {
-    return ls_session_leads(session) || ls_strategy_serves(session->plan->strategy) ||
-           (ls_strategy_shares(session->plan->strategy, &session->job.options) &&
-            (session->job.average != 0 || session->job.windows)) ||
-           ls_job_places(&session->job) > (int)session->job.device_count;
+    turns *t = context;
+    uint64_t number = t->next;
+    *stop = ls_interrupted();
+    ls_status status = ls_world_turn(t->comm, mine, &number, stop);
+    t->failed = status;
+    LS_TRY(status);
+    const uint64_t now_ns = ls_clock_ns(), each_ns = (now_ns - t->latest_ns) / t->batches + 1;
+    const uint64_t most = 4 * t->batches, fits = turn_ns / each_ns;
+    t->next = !t->latest_ns || !fits ? 1 : fits < most ? fits : most;
+    t->latest_ns = now_ns;
+    *batches = t->batches = number;
+    return LS_OK;
 }
 
-ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation *out)
+static ls_status check_signals(void *context)
+{
+    (void)context;
+    return ls_interrupted() ? ls_fail(LS_CODE_INTERRUPTED, "evaluation", NULL, "interrupted")
+                            : LS_OK;
+}
+
+ls_status ls_session_evaluate(ls_session *session, uint64_t samples, bool outputs,
+                              ls_evaluation *out)
 {
     ls_run *run = session->run;
-    uint64_t bits = 0;
-    bool stop = false;
-    ls_status status = evaluates(session) ? run->functions->evaluate(run, most, out) : LS_OK;
-    memcpy(&bits, &out->accuracy, sizeof bits);
-    LS_TRY(ls_world_turn(session->job.comm, status, &bits, &stop)); /* all ranks take rank 0's */
-    memcpy(&out->accuracy, &bits, sizeof bits);
-    return LS_OK;
+    turns t = {.comm = session->job.comm, .batches = 1, .next = 1};
+    const ls_evaluating how = {.samples = samples,
+                               .outputs = outputs,
+                               .turn = take_turn,
+                               .check = t.comm ? NULL : check_signals,
+                               .context = &t};
+    ls_status status = run->functions->evaluate(run, &how, out);
+    return t.failed ? status : ls_world_agree(t.comm, status);
 }
 
 ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values)
@@ -387,17 +410,16 @@ static ls_status compare_device(ls_session *session, int device, const float *wh
                                 char differs[LS_REASON_SIZE])
 {
     const ls_variables *variables = &session->job.model->graph->variables;
-    const size_t bytes = variables->elements * sizeof *whole;
-    memcpy(other, whole, bytes);
+    memcpy(other, whole, variables->elements * sizeof *whole);
     LS_TRY(session->run->functions->gather_device(session->run, device, other));
-    if (*differs || memcmp(other, whole, bytes) == 0)
+    const ls_difference d = ls_variables_compare(variables, other, whole);
+    if (*differs || d.same_bits)
         return LS_OK;
-    const size_t at = ls_variables_compare(variables, other, whole).first;
-    const ls_variable *v = ls_variables_holding(variables, at);
+    const ls_variable *v = ls_variables_holding(variables, d.first);
     snprintf(differs, LS_REASON_SIZE,
              "%s element %zu, which several devices have, is %.9g on device %d, on another %.9g",
-             v->name, at - v->offset, (double)other[at],
-             ls_job_member(&session->job, (size_t)device), (double)whole[at]);
+             v->name, d.first - v->offset, ls_unsigned_nan((double)other[d.first]),
+             ls_job_member(&session->job, (size_t)device), ls_unsigned_nan((double)whole[d.first]));
     return LS_OK;
 }
 
@@ -415,13 +437,14 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
         LS_TRY(compare_device(session, (int)i, first, other, differs));
     for (size_t i = 1; i < here && have && !parts; i++) {
         LS_TRY(session->run->functions->gather_replica(session->run, (int)i, other));
-        if (memcmp(other, first, variables->elements * sizeof *first) == 0)
+        const ls_difference d = ls_variables_compare(variables, other, first);
+        if (d.same_bits)
             continue;
-        const size_t at = ls_variables_compare(variables, other, first).first;
-        const ls_variable *v = ls_variables_holding(variables, at);
+        const ls_variable *v = ls_variables_holding(variables, d.first);
         snprintf(differs, LS_REASON_SIZE,
                  "%s element %zu is %.9g on replica %zu, on replica 0 %.9g", v->name,
-                 at - v->offset, (double)other[at], i, (double)first[at]);
+                 d.first - v->offset, ls_unsigned_nan((double)other[d.first]), i,
+                 ls_unsigned_nan((double)first[d.first]));
         return LS_OK;
     }
     return LS_OK;

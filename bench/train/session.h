@@ -151,9 +151,10 @@ ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *v
 /** Copies the parameters to the host, float32 [elements]. */
 ls_status ls_session_gather(ls_session *session, float *values);
 
-/** Evaluates the first `most` test samples. All ranks get rank 0's accuracy; `outputs` is set on
- * ranks that evaluate, rank 0 among them. */
-ls_status ls_session_evaluate(ls_session *session, uint64_t most, ls_evaluation *out);
+/** Evaluates the first `samples` of the test set, on all devices; `outputs` as in ls_evaluating. A
+ * signal stops it within a second or, with several processes, a batch. */
+ls_status ls_session_evaluate(ls_session *session, uint64_t samples, bool outputs,
+                              ls_evaluation *out);
 
 /* Parts of ls_time_steps (time_steps.h), which trains. */
 

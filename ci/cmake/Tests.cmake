@@ -122,7 +122,8 @@ endif()
 
 if(TARGET test_steps_guarded) # its own device memory replaces the library's
   target_link_options(test_steps_guarded PRIVATE
-    -Wl,--wrap=ls_device_allocate -Wl,--wrap=ls_device_release)
+    -Wl,--wrap=ls_device_allocate -Wl,--wrap=ls_device_release
+    -Wl,--wrap=ls_device_pieces)
 endif()
 
 if(LOCKSTEP_HAS_CUDA AND TARGET test_cuda_emulated) # the test's functions replace CUDA's
@@ -174,6 +175,9 @@ endforeach()
 add_executable(ps_replay bench/tests/ps_replay.c)
 target_link_libraries(ps_replay PRIVATE bench_commands)
 target_compile_options(ps_replay PRIVATE ${lockstep_test_options})
+# The program with one strategy more, whose options no other code knows.
+add_executable(lockstep_added bench/main.c bench/tests/added_strategy.c)
+target_link_libraries(lockstep_added PRIVATE bench_commands)
 
 # This MPI's own launcher (Debian has both under names of their own); bench/tests/mpirun.sh starts ranks with it.
 set(launcher MPIRUN=mpirun)
@@ -223,7 +227,7 @@ endif()
 # Tests that need hooks use the program of the preset `hooks`, unless this build has them; so does the test of a build
 # without MPI, which that is.
 set(hooks_tests test_planted test_mutations test_mutations_slow test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
-    test_worker_failure test_delays test_no_mpi test_explain test_reopen_failure test_tiny_data)
+    test_worker_failure test_delays test_no_mpi test_explain test_reopen_failure test_tiny_data test_periods)
 # Measuring the roof takes 2 s on one rank while others wait: it is measured once before, for all tests.
 set(roof XDG_CACHE_HOME=${CMAKE_CURRENT_BINARY_DIR}/cache)
 if(NOT LOCKSTEP_TESTS_FOR MATCHES "^(compiler|fake)$")
@@ -246,7 +250,7 @@ foreach(source ${integration_tests})
   add_test(NAME integration.${name} COMMAND bash ${source})
   set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 1800
     FIXTURES_REQUIRED roof SKIP_RETURN_CODE 77 ENVIRONMENT
-    "LOCKSTEP=${program};${launcher};REPLAY=$<TARGET_FILE:ps_replay>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR};${roof}")
+    "LOCKSTEP=${program};${launcher};REPLAY=$<TARGET_FILE:ps_replay>;ADDED=$<TARGET_FILE:lockstep_added>;SOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR};${roof}")
   if(name MATCHES "_slow$" OR (LOCKSTEP_TESTS_FOR STREQUAL "all" AND name MATCHES "schedules$|worker_failure$"))
     # run by ci/test.sh --all, like the peers
     set_tests_properties(integration.${name} PROPERTIES LABELS slow TIMEOUT 3600)

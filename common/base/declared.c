@@ -4,7 +4,6 @@
 
 #include "common/base/numbers.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,30 +14,53 @@ static const char *const *words_of(const ls_declared_option *option)
     return option->type == LS_DECLARED_SWITCH ? no_yes : option->words;
 }
 
-bool ls_declared_read(const ls_declared_option *option, const char *text, int64_t *number)
+static bool is_in_range(const ls_declared_option *option, double value)
 {
+    return (option->above ? value > option->low : value >= option->low) &&
+           (option->below ? value < option->high : value <= option->high);
+}
+
+bool ls_declared_read(const ls_declared_option *option, const char *text, double *number)
+{
+    int64_t whole = 0;
+    bool valid;
     *number = 0;
-    if (option->type == LS_DECLARED_NUMBER)
-        return ls_parse_integer(text, option->low, option->high, number);
     if (option->type == LS_DECLARED_TEXT)
         return strlen(text) < (size_t)option->high;
-    const char *const *words = words_of(option);
-    while (words[*number] && strcmp(words[*number], text) != 0)
-        ++*number;
-    return words[*number];
+    if (option->type == LS_DECLARED_REAL) {
+        valid = ls_parse_real(text, number) && is_in_range(option, *number);
+        *number += 0.0; /* -0 becomes 0 */
+        return valid;
+    }
+    if (option->type == LS_DECLARED_NUMBER) {
+        valid = ls_parse_integer(text, (int64_t)option->low, (int64_t)option->high, &whole);
+    } else {
+        const char *const *words = words_of(option);
+        while (words[whole] && strcmp(words[whole], text) != 0)
+            whole++;
+        valid = words[whole];
+    }
+    *number = (double)whole;
+    return valid;
 }
 
 char *ls_declared_valid(const ls_declared_option *option, char *valid, size_t size)
 {
+    const bool whole = option->type == LS_DECLARED_NUMBER;
     size_t used = 0;
-    if (option->type == LS_DECLARED_NUMBER)
-        snprintf(valid, size, "a whole number from %" PRId64 " to %" PRId64, option->low,
+    if (option->type == LS_DECLARED_TEXT)
+        snprintf(valid, size, "a text of at most %.0f characters", option->high - 1);
+    else if (option->above || option->below)
+        snprintf(valid, size, "a number %s %.15g and %s %.15g",
+                 option->above ? "above" : "of at least", option->low,
+                 option->below ? "below" : "at most", option->high);
+    else if (whole || option->type == LS_DECLARED_REAL)
+        snprintf(valid, size, "a %snumber from %.15g to %.15g", whole ? "whole " : "", option->low,
                  option->high);
-    else if (option->type == LS_DECLARED_TEXT)
-        snprintf(valid, size, "a text of at most %" PRId64 " characters", option->high - 1);
     else
         for (const char *const *w = words_of(option); *w && used < size; w++)
-            used += (size_t)snprintf(valid + used, size - used, "%s%s", used ? ", " : "", *w);
+            used += (size_t)snprintf(valid + used, size - used, "%s%s",
+                                     used ? ", " : "valid are: ", *w);
     return valid;
 }
 
@@ -49,8 +71,8 @@ ls_status ls_declared_set(ls_declared_values *values, const ls_declared_option *
     char valid[160];
     int i = 0;
     if (!ls_declared_read(option, text, &value.number))
-        return ls_fail(LS_CODE_USAGE, "option", option->name, "'%.64s' is not valid; valid are: %s",
-                       text, ls_declared_valid(option, valid, sizeof valid));
+        return ls_fail(LS_CODE_USAGE, "option", option->name, "'%.64s' is not valid; %s", text,
+                       ls_declared_valid(option, valid, sizeof valid));
     while (i < LS_DECLARED_MOST && items[i].option && items[i].option != option)
         i++;
     if (i == LS_DECLARED_MOST)
@@ -72,8 +94,13 @@ static const ls_declared_value *find(const ls_declared_values *values,
 
 int64_t ls_declared_number(const ls_declared_values *values, const ls_declared_option *option)
 {
+    return (int64_t)ls_declared_real(values, option);
+}
+
+double ls_declared_real(const ls_declared_values *values, const ls_declared_option *option)
+{
     const ls_declared_value *value = find(values, option);
-    int64_t number = 0;
+    double number = 0;
     if (value)
         return value->number;
     ls_declared_read(option, option->fallback, &number);

@@ -20,9 +20,10 @@ typedef struct ls_declared_owner {
     const ls_declared_option *const *options; /**< NULL-terminated; NULL: none */
 } ls_declared_owner;
 
-/** The type of an option's values, and the number that stands for one. */
+/** The type of an option's values, and the number that stands for one, which a double holds. */
 typedef enum ls_declared_type {
     LS_DECLARED_NUMBER, /**< a whole number from `low` to `high` */
+    LS_DECLARED_REAL,   /**< a number from `low` to `high` */
     LS_DECLARED_SWITCH, /**< yes or no: 1 or 0 */
     LS_DECLARED_WORD,   /**< one of `words`: its index */
     LS_DECLARED_TEXT    /**< less than `high` characters */
@@ -36,7 +37,8 @@ struct ls_declared_option {
     const char *unit;         /**< "" where there is none */
     const char *help;         /**< one line */
     ls_declared_type type;    /**< of its values */
-    int64_t low, high;        /**< see the type */
+    double low, high;         /**< see the type */
+    bool above, below;        /**< `low`, `high` themselves are not valid real numbers */
     const char *const *words; /**< NULL-terminated */
     bool continues;           /**< a comma before `name=` is part of the value */
     bool follows;             /**< by default it follows from other options */
@@ -51,7 +53,7 @@ enum { LS_DECLARED_MOST = 16 }; /* options that one case may give */
 /** An option that was given, and its value. */
 typedef struct ls_declared_value {
     const ls_declared_option *option; /**< NULL: end of the list */
-    int64_t number;                   /**< see ls_declared_type; 0 for a text */
+    double number;                    /**< see ls_declared_type; 0 for a text */
     const char *text;                 /**< as given; borrowed */
 } ls_declared_value;
 
@@ -61,10 +63,10 @@ typedef struct ls_declared_values {
 } ls_declared_values;
 
 /** Reads one value; false where it is not valid. */
-bool ls_declared_read(const ls_declared_option *option, const char *text, int64_t *number);
+bool ls_declared_read(const ls_declared_option *option, const char *text, double *number);
 
-/** Writes which values are valid: "sync, async, ssp", "a whole number from 0 to 9". Returns
- * `valid`. */
+/** Writes which values are valid: "valid are: sync, async, ssp", "a whole number from 0 to 9", "a
+ * number above 0 and at most 1". Returns `valid`. */
 char *ls_declared_valid(const ls_declared_option *option, char *valid, size_t size);
 
 /** Sets a value, which replaces an earlier one; `text` is borrowed. LS_CODE_USAGE where it is not
@@ -74,6 +76,9 @@ ls_status ls_declared_set(ls_declared_values *values, const ls_declared_option *
 
 /** The value as a number (ls_declared_type), or the default where none was given. */
 int64_t ls_declared_number(const ls_declared_values *values, const ls_declared_option *option);
+
+/** The same of a real number. */
+double ls_declared_real(const ls_declared_values *values, const ls_declared_option *option);
 
 /** The value of a text, or the default; "" for none. Borrowed. */
 const char *ls_declared_text(const ls_declared_values *values, const ls_declared_option *option);

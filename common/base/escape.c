@@ -2,7 +2,6 @@
 /* Escape; see escape.h: a table of destinations. */
 #include "common/base/escape.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -170,4 +169,34 @@ size_t ls_escape_step(const char *c)
     size_t bytes;
     (void)decode(c, &bytes);
     return bytes;
+}
+
+static bool is_separator(const char *c, bool (*is_part)(const char *after))
+{
+    return *c == ',' && !(is_part && is_part(c + 1));
+}
+
+char *ls_list_cut(char *list, bool (*is_part)(const char *after))
+{
+    char *to = list;
+    for (char *c = list; *c; c++) {
+        if (*c == '\\' && (c[1] == ',' || c[1] == '\\'))
+            c++;
+        else if (is_separator(c, is_part)) {
+            *to = 0;
+            return c + 1;
+        }
+        *to++ = *c;
+    }
+    *to = 0;
+    return NULL;
+}
+
+void ls_list_put(FILE *stream, const char *value, bool (*is_part)(const char *after))
+{
+    for (const char *c = value; *c; c++) {
+        if (*c == '\\' || is_separator(c, is_part))
+            fputc('\\', stream);
+        fputc(*c, stream);
+    }
 }

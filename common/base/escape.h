@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -36,3 +37,14 @@ char *ls_escape_copy(char *out, size_t size, const char *text, ls_escape as);
 
 /** Bytes of the character at `c`; 1 of what is none. */
 size_t ls_escape_step(const char *c);
+
+/* ---- Lists that users write, "a,b": a backslash before a comma makes it part of a value, and a
+ * backslash before a backslash is one. -------------------------------------------------------- */
+
+/** Ends the value at `list`, without its backslashes, and returns what follows its comma; NULL
+ * after the last one. `is_part` says which commas, by what follows, are part of a value; NULL:
+ * none. */
+char *ls_list_cut(char *list, bool (*is_part)(const char *after));
+
+/** Writes a value so that ls_list_cut gives it back. */
+void ls_list_put(FILE *stream, const char *value, bool (*is_part)(const char *after));

@@ -36,6 +36,11 @@ bool ls_size_round_up(size_t value, size_t unit, size_t *out)
     return true;
 }
 
+double ls_unsigned_nan(double value)
+{
+    return isnan(value) ? (double)NAN : value;
+}
+
 size_t ls_count_up_to(uint64_t key, const void *first, size_t count, size_t size)
 {
     size_t low = 0;

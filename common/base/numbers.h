@@ -20,6 +20,9 @@ bool ls_size_round_up(size_t value, size_t unit, size_t *out);
  * of `size` bytes each, are sorted by it; `first` points to the number of the first item. */
 size_t ls_count_up_to(uint64_t key, const void *first, size_t count, size_t size);
 
+/** The value, for printing: a NaN without its sign, which has no meaning. */
+double ls_unsigned_nan(double value);
+
 /** Whole decimal integer within [low, high]; false otherwise. */
 bool ls_parse_integer(const char *text, int64_t low, int64_t high, int64_t *out);
 

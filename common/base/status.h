@@ -18,11 +18,13 @@
 /** Why a call failed; the values are the exit statuses of `lockstep`. */
 typedef enum ls_code {
     LS_CODE_OK = 0,
-    LS_CODE_CHECK = 1,        /**< a check failed: equivalence, wrong elements, NaN */
-    LS_CODE_USAGE = 2,        /**< wrong usage: an option, a plan, a value */
-    LS_CODE_MISSING = 3,      /**< missing or broken here: device, data set, file, memory, rank */
-    LS_CODE_UNDECIDED = 4,    /**< `regress` cannot tell */
-    LS_CODE_INTERRUPTED = 130 /**< SIGINT */
+    LS_CODE_CHECK = 1,         /**< a check failed: equivalence, wrong elements, NaN */
+    LS_CODE_USAGE = 2,         /**< wrong usage: an option, a plan, a value */
+    LS_CODE_MISSING = 3,       /**< missing or broken here: device, data set, file, memory, rank */
+    LS_CODE_UNDECIDED = 4,     /**< `regress` cannot tell */
+    LS_CODE_INTERRUPTED = 130, /**< SIGINT */
+    LS_CODE_UNREAD = 141 /**< standard output's reader has gone; not reported, as other programs end
+                            by SIGPIPE */
 } ls_code;
 
 /** NULL: success. Otherwise owned by whoever holds it, until ls_status_free. */

@@ -234,6 +234,8 @@ typedef struct ls_allreduce_args {
     ls_rank_group of; /**< whose ranks, all together, have the shards (ls_canonical_sums) */
 } ls_allreduce_args;
 
+struct ls_rounds; /* comm_network.h */
+
 /** An all-reduce algorithm: one file, on exchange (or direct) only. */
 struct ls_allreduce {
     const char *name;
@@ -261,13 +263,18 @@ struct ls_allreduce {
     /** Appends the steps that compute the same sum, bit for bit, in one thread. NULL for canonical,
      * and if only a library knows the order. */
     ls_status (*oracle)(int ranks, ls_extent extent, const ls_layout *layout, ls_sum_order *out);
+    /** Sets *ns to what one call, or a half of it, takes on a network, where every rank begins at
+     * the same time (comm_network.h). NULL: `auto` does not choose it by its time. */
+    ls_status (*time)(struct ls_rounds *rounds, ls_half half, ls_extent extent, double *ns);
 };
 
 /** Of ls_allreduce: flat, ring, tree, halving-doubling, direct, hierarchical, canonical, library.
  */
 extern const ls_registry ls_allreduces;
 
-/** `auto`: a fixed function of bytes, ranks, back end and whether ranks are linked. */
+/** `auto` on one host without links, and what is preferred elsewhere if nothing is faster
+ * (ls_allreduce_fastest): a fixed function of bytes, ranks, back end and whether ranks are linked.
+ */
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes);
 
 /** The same among those that can be cut in two; for every number of bytes. */

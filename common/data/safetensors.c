@@ -5,11 +5,12 @@
  * shape, multiplied with checks for overflow, with its range of bytes; and the ranges, sorted by
  * their beginnings, must cover the data exactly once from the first byte to the last. Only then is
  * memory for the data allocated, as much as the file has. Data are read directly into it, so they
- * are aligned for any length of the header. Left out: types other than float32, and the contents of
- * __metadata__.
+ * are aligned for any length of the header. The tensors of an index are those of its shards, each
+ * of which is read so. Left out: types other than float32, and the contents of __metadata__.
  */
 #include "common/data/safetensors.h"
 
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/data/raw.h"
 
@@ -30,9 +31,12 @@ typedef struct entry {
 
 struct ls_tensor_file {
     json_t *header; /* owns the names */
-    entry *entries; /* [count], in the order of the data */
+    char *path;
+    entry *entries; /* [count], in the order of the data; of an index, of all shards */
     size_t count;
     float *data;
+    ls_tensor_file **shards; /* [shard_count] of an index, which own what its entries have */
+    size_t shard_count;
 };
 
 static ls_status broken(const char *path, const char *why)
@@ -190,20 +194,54 @@ static void gather_entries(ls_tensor_file *file)
             memmove(file->data + at, (const char *)file->data + e->begin,
                     e->tensor.count * sizeof(float));
         file->entries[count] = *e;
+        file->entries[count].tensor.file = file->path;
         file->entries[count++].tensor.data = file->data + at;
         at += e->tensor.count;
     }
     file->count = count;
 }
 
-/* The length of the header, from its first 8 bytes, in a file of `size` bytes. */
-static ls_status header_length(const char *path, const uint8_t *bytes, size_t size, size_t *out)
+/* Refuses a file whose first bytes are not the length of a header: for what it is, if known. */
+static ls_status refuse_start(const char *path, const uint8_t *bytes)
+{
+    static const char convert[] = "convert it in Python: "
+                                  "safetensors.torch.save_file(torch.load(FILE), NEW_FILE)";
+    static const char arrays[] = "write its arrays by safetensors.numpy.save_file in Python";
+    static const struct {
+        const char *begin, *is, *instead;
+    } known[] = {
+        {"PK\x03\x04", "a zip archive, as torch.save writes it", convert},
+        {"\x80\x02", "a pickle, as torch.save writes it", convert},
+        {"\x80\x03", "a pickle", convert},
+        {"\x80\x04", "a pickle", convert},
+        {"\x80\x05", "a pickle", convert},
+        {"\x89HDF", "an HDF5 file", arrays},
+        {"\x93NUMPY", "an npy file", arrays},
+        {"GGUF", "a GGUF file", "use the model's safetensors"},
+        {"version ", "a pointer of Git LFS to a file", "git lfs pull fetches the file"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (memcmp(bytes, known[i].begin, strlen(known[i].begin)) == 0)
+            return ls_fail(LS_CODE_MISSING, what, path, "is %s, not safetensors; %s", known[i].is,
+                           known[i].instead);
+    return broken(path, "its header is longer than the file");
+}
+
+/* The length that the first 8 bytes say the header has. */
+static uint64_t said_length(const uint8_t *bytes)
 {
     uint64_t length = 0;
     for (int i = 0; i < LENGTH_BYTES; i++)
         length |= (uint64_t)bytes[i] << 8 * i;
+    return length;
+}
+
+/* The length of the header, from its first 8 bytes, in a file of `size` bytes. */
+static ls_status header_length(const char *path, const uint8_t *bytes, size_t size, size_t *out)
+{
+    const uint64_t length = said_length(bytes);
     if (length > size - LENGTH_BYTES)
-        return broken(path, "its header is longer than the file");
+        return refuse_start(path, bytes);
     if (length > MAX_HEADER_BYTES)
         return ls_fail(LS_CODE_MISSING, what, path,
                        "its header has %llu bytes; at most %d are read", (unsigned long long)length,
@@ -214,14 +252,11 @@ static ls_status header_length(const char *path, const uint8_t *bytes, size_t si
     return LS_OK;
 }
 
-static ls_status read_file(const ls_raw_file *raw, bool (*passed)(const char *),
-                           ls_tensor_file *file)
+/* Reads what follows the first 8 bytes of a file with tensors. */
+static ls_status read_tensors(const ls_raw_file *raw, const uint8_t *start,
+                              bool (*passed)(const char *), ls_tensor_file *file)
 {
-    uint8_t start[LENGTH_BYTES];
     size_t length = 0;
-    if (raw->size < LENGTH_BYTES)
-        return broken(raw->path, "is shorter than 8 bytes");
-    LS_TRY(ls_raw_read(raw, start, LENGTH_BYTES));
     LS_TRY(header_length(raw->path, start, raw->size, &length));
     void *text;
     LS_TRY(ls_raw_allocate(raw->path, length, &text));
@@ -236,24 +271,148 @@ static ls_status read_file(const ls_raw_file *raw, bool (*passed)(const char *),
     return LS_OK;
 }
 
-ls_status ls_tensors_read(const char *path, ls_tensor_file **out)
+/* ---- An index of shards ---------------------------------------------------------------------- */
+
+static ls_status read_any(const char *path, bool is_shard, bool (*passed)(const char *),
+                          ls_tensor_file **out);
+
+/* The JSON of an index, of which the first 8 bytes have been read. */
+static ls_status parse_index(const ls_raw_file *raw, const uint8_t *start, ls_tensor_file *file)
 {
-    return ls_tensors_read_some(path, NULL, out);
+    void *text;
+    json_error_t error;
+    if (raw->size > MAX_HEADER_BYTES)
+        return broken(raw->path, "is too large for an index of shards");
+    LS_TRY(ls_raw_allocate(raw->path, raw->size, &text));
+    memcpy(text, start, LENGTH_BYTES);
+    ls_status status = ls_raw_read(raw, (char *)text + LENGTH_BYTES, raw->size - LENGTH_BYTES);
+    if (!status) {
+        file->header = json_loadb(text, raw->size, JSON_REJECT_DUPLICATES, &error);
+        if (!file->header)
+            status = ls_fail(LS_CODE_MISSING, what, raw->path,
+                             "is JSON, as an index of shards, and does not parse: %s at byte %d; "
+                             "an intact file is needed",
+                             error.text, error.position);
+    }
+    free(text);
+    return status;
 }
 
-ls_status ls_tensors_read_some(const char *path, bool (*passed)(const char *name),
-                               ls_tensor_file **out)
+/* Reads the shard of the index in its folder, if it was not yet. */
+static ls_status read_shard(const char *path, const char *name, bool (*passed)(const char *),
+                            ls_tensor_file *index)
+{
+    char *shard = NULL;
+    const char *slash = strrchr(path, '/');
+    const int folder = slash ? (int)(slash + 1 - path) : 0;
+    if (asprintf(&shard, "%.*s%s", folder, path, name) < 0)
+        return ls_fail_memory(path, strlen(path));
+    bool known = false;
+    for (size_t i = 0; i < index->shard_count && !known; i++)
+        known = strcmp(index->shards[i]->path, shard) == 0;
+    ls_status status = LS_OK;
+    if (!known)
+        status = ls_grow(path, &index->shards, index->shard_count, sizeof *index->shards);
+    if (!known && !status)
+        status = read_any(shard, true, passed, &index->shards[index->shard_count]);
+    index->shard_count += !known && !status;
+    free(shard);
+    return status;
+}
+
+/* Adds the tensors of a shard, each of which the index must place there. */
+static ls_status add_shard(const json_t *map, const ls_tensor_file *shard, ls_tensor_file *index)
+{
+    const char *slash = strrchr(shard->path, '/'), *own = slash ? slash + 1 : shard->path;
+    for (size_t i = 0; i < shard->count; i++) {
+        const char *name = shard->entries[i].tensor.name;
+        const char *place = json_string_value(json_object_get(map, name));
+        if (!place)
+            return broken_tensor(shard->path, name, "the index of this shard does not have it");
+        if (strcmp(place, own) != 0)
+            return ls_fail(LS_CODE_MISSING, what, shard->path,
+                           "tensor '%.80s': is in two shards, or the index is wrong, which has it "
+                           "in %.80s; intact files are needed",
+                           name, place);
+        index->entries[index->count++] = shard->entries[i];
+    }
+    return LS_OK;
+}
+
+static ls_status read_index(const ls_raw_file *raw, const uint8_t *start,
+                            bool (*passed)(const char *), ls_tensor_file *file)
+{
+    const char *name;
+    json_t *value;
+    LS_TRY(parse_index(raw, start, file));
+    json_t *map = json_object_get(file->header, "weight_map");
+    if (json_object_size(map) == 0)
+        return ls_fail(LS_CODE_MISSING, what, raw->path,
+                       "is JSON without a weight_map, so no index of shards; give a safetensors "
+                       "file, or its model.safetensors.index.json");
+    json_object_foreach(map, name, value)
+    {
+        const char *shard = json_string_value(value);
+        if (!shard || !*shard || strchr(shard, '/'))
+            return broken_tensor(raw->path, name, "its shard is not the name of a file beside it");
+        LS_TRY(read_shard(raw->path, shard, passed, file));
+    }
+    LS_TRY(ls_allocate(raw->path, &file->entries, json_object_size(map), sizeof *file->entries));
+    for (size_t i = 0; i < file->shard_count; i++)
+        LS_TRY(add_shard(map, file->shards[i], file));
+    json_object_foreach(map, name, value)
+    {
+        if (!(passed && passed(name)) && !ls_tensors_find(file, name))
+            return ls_fail(LS_CODE_MISSING, what, raw->path,
+                           "tensor '%.80s': is not in its shard, %.80s; intact files are needed",
+                           name, json_string_value(value));
+    }
+    return LS_OK;
+}
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+static ls_status read_file(const ls_raw_file *raw, bool is_shard, bool (*passed)(const char *),
+                           ls_tensor_file *file)
+{
+    uint8_t start[LENGTH_BYTES];
+    if (raw->size < LENGTH_BYTES)
+        return broken(raw->path, "is shorter than 8 bytes");
+    file->path = strdup(raw->path);
+    if (!file->path)
+        return ls_fail_memory(raw->path, 0);
+    LS_TRY(ls_raw_read(raw, start, LENGTH_BYTES));
+    const bool json = start[0] == '{' && said_length(start) > raw->size - LENGTH_BYTES;
+    return json && !is_shard ? read_index(raw, start, passed, file)
+                             : read_tensors(raw, start, passed, file);
+}
+
+/* A shard is no index. */
+static ls_status read_any(const char *path, bool is_shard, bool (*passed)(const char *),
+                          ls_tensor_file **out)
 {
     ls_raw_file raw;
     LS_TRY(ls_raw_open(what, path, &raw));
     ls_tensor_file *file = calloc(1, sizeof *file);
-    ls_status status = file ? read_file(&raw, passed, file) : ls_fail_memory(path, sizeof *file);
+    ls_status status =
+        file ? read_file(&raw, is_shard, passed, file) : ls_fail_memory(path, sizeof *file);
     ls_raw_close(&raw);
     if (status)
         ls_tensors_close(file);
     else
         *out = file;
     return status;
+}
+
+ls_status ls_tensors_read(const char *path, ls_tensor_file **out)
+{
+    return read_any(path, false, NULL, out);
+}
+
+ls_status ls_tensors_read_some(const char *path, bool (*passed)(const char *name),
+                               ls_tensor_file **out)
+{
+    return read_any(path, false, passed, out);
 }
 
 size_t ls_tensors_count(const ls_tensor_file *file)
@@ -278,7 +437,11 @@ void ls_tensors_close(ls_tensor_file *file)
 {
     if (!file)
         return;
+    for (size_t i = 0; i < file->shard_count; i++)
+        ls_tensors_close(file->shards[i]);
+    free(file->shards);
     json_decref(file->header);
+    free(file->path);
     free(file->entries);
     free(file->data);
     free(file);

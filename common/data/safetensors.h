@@ -4,7 +4,9 @@
  *
  * Format (github.com/huggingface/safetensors): 8 bytes little-endian length of the header, the
  * header as JSON {name: {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ...,
- * "__metadata__": {..}}, then the bytes that the offsets count from.
+ * "__metadata__": {..}}, then the bytes that the offsets count from. An index, as transformers
+ * writes it for a model in several files (its shards), is JSON, {"weight_map": {name: file in the
+ * same folder, ...}, ...}, and stands for these files.
  */
 #pragma once
 
@@ -18,6 +20,7 @@ enum { LS_TENSOR_RANK = 8 };
 
 typedef struct ls_tensor {
     const char *name;
+    const char *file; /**< path of the file that it was read from */
     int rank;
     int64_t shape[LS_TENSOR_RANK];
     const float *data; /**< [product of shape] */
@@ -27,10 +30,12 @@ typedef struct ls_tensor {
 typedef struct ls_tensor_file ls_tensor_file;
 
 /**
- * Reads a file whole. LS_CODE_MISSING, naming the file and the tensor, for: a file that is not
- * there or too short; a header longer than the file; JSON that does not parse; a dtype other than
- * F32; a shape that overflows, is negative, or does not match its range; ranges that overlap,
- * leave a gap, or lie outside the file; a name twice. Nothing is allocated by an unchecked number.
+ * Reads a file whole, or all shards of an index. LS_CODE_MISSING, naming the file and the tensor,
+ * for: a file that is not there or too short, or of another format; a header longer than the file;
+ * JSON that does not parse; a dtype other than F32; a shape that overflows, is negative, or does
+ * not match its range; ranges that overlap, leave a gap, or lie outside the file; a name twice; a
+ * tensor that is not in the shard of the index, or in another one. Nothing is allocated by an
+ * unchecked number.
  */
 ls_status ls_tensors_read(const char *path, ls_tensor_file **out);
 

@@ -3,7 +3,7 @@
  * tokens:DIR: a text as tokens, train.bin to train on and val.bin to test on, 16-bit little-endian
  * numbers without a header, as nanoGPT writes them. Sample n is the window of tokens n T to
  * n T + T - 1; its targets are the tokens one further on. What is left after the last window is not
- * used.
+ * used. Files of wider tokens are noticed by their zeros, as far as tokens are below 65,536.
  */
 #include "common/data/data_sources.h"
 #include "common/data/raw.h"
@@ -49,6 +49,30 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
     return LS_OK;
 }
 
+/* Bits of each token as the file seems to be written: more than 16 where every second 16-bit number
+ * is 0, and the others are no pattern: they have at least three values. */
+static int find_bits(const ls_token_stream *s)
+{
+    enum { LEAST = 32, VALUES = 3 };
+    uint32_t values[VALUES];
+    size_t count = 0, k;
+    bool wider = true;
+    for (size_t i = 0; i < s->count; i++) {
+        const uint32_t token = token_at(s, i);
+        if (i % 2) {
+            if (token)
+                return 16;
+            continue;
+        }
+        wider = wider && (i % 4 == 0 || !token);
+        for (k = 0; k < count && values[k] != token;)
+            k++;
+        if (k == count && count < VALUES)
+            values[count++] = token;
+    }
+    return s->count < LEAST || count < VALUES ? 16 : wider ? 64 : 32;
+}
+
 typedef struct token_files {
     const ls_data_need *need;
     const char *directory;
@@ -72,6 +96,13 @@ static ls_status read_split(const void *context, bool test, ls_split *split)
         status = ls_raw_read(&raw, bytes, raw.size);
     const ls_token_stream stream = {
         .source = what, .where = path, .bytes = bytes, .count = raw.size / 2, .wide = true};
+    const int bits = status ? 16 : find_bits(&stream);
+    if (bits > 16)
+        status = ls_fail(LS_CODE_MISSING, what, path,
+                         "every second one of its %zu tokens of 16 bits is 0, as in a file of "
+                         "%d-bit tokens; convert it in Python: numpy.fromfile(FILE, "
+                         "\"uint%d\").astype(\"uint16\").tofile(NEW_FILE)",
+                         stream.count, bits, bits);
     if (!status)
         status = ls_split_windows(&stream, files->need, split);
     free(bytes);

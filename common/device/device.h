@@ -55,6 +55,9 @@ void ls_device_release(ls_device *device, void *memory);
 /** What the device holds; safe while it runs. */
 ls_memory_ledger ls_device_ledger(const ls_device *device);
 
+/** The pieces that the device has allocated and not released, by address. The caller frees them. */
+ls_status ls_device_pieces(const ls_device *device, ls_memory_piece **out, size_t *count);
+
 /**
  * Makes host memory readable by the device's operations (a data set, a table): the same pointer on
  * a CPU; a copy in device memory on a GPU. Undone with ls_device_unshare, which takes NULL.

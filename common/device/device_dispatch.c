@@ -120,6 +120,11 @@ ls_memory_ledger ls_device_ledger(const ls_device *device)
     return ls_pool_ledger(device->pool);
 }
 
+ls_status ls_device_pieces(const ls_device *device, ls_memory_piece **out, size_t *count)
+{
+    return ls_pool_pieces(device->pool, out, count);
+}
+
 ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, const void **out)
 {
     if (device->backend->share)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 /** What memory is for: the columns of the memory ledger. */
 typedef enum ls_memory_use {
@@ -42,3 +43,8 @@ typedef struct ls_memory_ledger {
     size_t allocations;            /**< calls of ls_device_allocate so far */
     size_t refused;                /**< bytes of the latest request that did not fit; 0: none */
 } ls_memory_ledger;
+
+/** A piece of a device's memory: the bytes that one call of ls_device_allocate asked for. */
+typedef struct ls_memory_piece {
+    uintptr_t begin, end; /**< addresses; the end is not in it */
+} ls_memory_piece;

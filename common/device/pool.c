@@ -4,8 +4,9 @@
  * Allocation: the smallest free block that fits (the first among equals) is split at the next
  * multiple of 64 bytes; if none fits, a chunk is added. Release: the block merges with its free
  * neighbours. A chunk that would exceed the limit is reduced to what the limit leaves; one that the
- * system refuses is reduced to the request. The limit is exact to the byte. Left out: an index of
- * the blocks. A model allocates some hundreds, none during a step.
+ * system refuses is reduced to the request. The limit is exact to the byte. Free blocks are in a
+ * list, of which there are few; used ones in a tree by address: a pipeline of many micro-batches
+ * has thousands on each of many virtual devices (bench/predict). None is allocated during a step.
  */
 #include "common/device/pool.h"
 
@@ -13,6 +14,7 @@
 #include "common/base/numbers.h"
 
 #include <pthread.h>
+#include <search.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +33,9 @@ static const size_t unit_least = (size_t)2 << 20;
 static const size_t unit_most = (size_t)64 << 20;
 
 typedef struct block {
-    struct block *previous, *next; /* neighbours in the chunk; NULL at its ends */
+    struct block *previous, *next;          /* neighbours in the chunk; NULL at its ends */
+    struct block *free_before, *free_after; /* in the pool's list, while it is free */
+    size_t chunk;                           /* number of its chunk */
     char *start;
     size_t bytes; /* of the block's memory */
     size_t asked; /* bytes requested */
@@ -52,7 +56,10 @@ struct ls_pool {
     char name[32];
     char policy[48]; /* as on the command line */
     pthread_mutex_t lock;
-    chunk *chunks;
+    chunk *chunks, *latest; /* list, and its end */
+    size_t chunk_count;     /* that were ever added */
+    block *free_blocks;     /* list */
+    void *used_blocks;      /* tree by address (tsearch) */
     ls_memory_ledger ledger;
 };
 
@@ -94,6 +101,32 @@ static void watch(const ls_pool *pool, const block *b)
         ASAN_UNPOISON_MEMORY_REGION(b->start, b->asked);
 }
 
+static void link_free(ls_pool *pool, block *b)
+{
+    b->free_before = NULL;
+    b->free_after = pool->free_blocks;
+    if (b->free_after)
+        b->free_after->free_before = b;
+    pool->free_blocks = b;
+}
+
+static void unlink_free(ls_pool *pool, block *b)
+{
+    if (b->free_before)
+        b->free_before->free_after = b->free_after;
+    else
+        pool->free_blocks = b->free_after;
+    if (b->free_after)
+        b->free_after->free_before = b->free_before;
+}
+
+static int by_address(const void *x, const void *y)
+{
+    const uintptr_t a = (uintptr_t)((const block *)x)->start,
+                    b = (uintptr_t)((const block *)y)->start;
+    return (a > b) - (a < b);
+}
+
 /* Allocates exactly `bytes` from the system, as one free block. */
 static ls_status add_chunk(ls_pool *pool, size_t bytes)
 {
@@ -110,12 +143,14 @@ static ls_status add_chunk(ls_pool *pool, size_t bytes)
         free(whole);
         return status;
     }
-    *whole = (block){.start = memory, .bytes = bytes};
+    *whole = (block){.start = memory, .bytes = bytes, .chunk = pool->chunk_count++};
+    link_free(pool, whole);
     *added = (chunk){.start = memory, .bytes = bytes, .first = whole};
-    chunk **end = &pool->chunks;
-    while (*end)
-        end = &(*end)->next;
-    *end = added;
+    if (pool->latest)
+        pool->latest->next = added;
+    else
+        pool->chunks = added;
+    pool->latest = added;
     pool->ledger.reserved += bytes;
     watch(pool, whole);
     return LS_OK;
@@ -146,19 +181,25 @@ static bool grow(ls_pool *pool, size_t bytes, ls_status *status)
     return true;
 }
 
+/* Whether a block comes before another of equal size: in an earlier chunk, or before it in one. */
+static bool is_first(const block *a, const block *b)
+{
+    return a->chunk != b->chunk ? a->chunk < b->chunk : a->start < b->start;
+}
+
 /* The smallest free block of at least `bytes`, or NULL. */
 static block *find_free(const ls_pool *pool, size_t bytes)
 {
     block *best = NULL;
-    for (const chunk *c = pool->chunks; c; c = c->next)
-        for (block *b = c->first; b; b = b->next)
-            if (!b->used && b->bytes >= bytes && (!best || b->bytes < best->bytes))
-                best = b;
+    for (block *b = pool->free_blocks; b; b = b->free_after)
+        if (b->bytes >= bytes &&
+            (!best || b->bytes < best->bytes || (b->bytes == best->bytes && is_first(b, best))))
+            best = b;
     return best;
 }
 
 /* Splits off everything after the first `bytes`, rounded up to the alignment. */
-static ls_status cut(block *found, size_t bytes)
+static ls_status cut(ls_pool *pool, block *found, size_t bytes)
 {
     size_t keep;
     if (!ls_size_round_up(bytes, alignment, &keep) || keep >= found->bytes)
@@ -168,7 +209,9 @@ static ls_status cut(block *found, size_t bytes)
     *rest = (block){.previous = found,
                     .next = found->next,
                     .start = found->start + keep,
-                    .bytes = found->bytes - keep};
+                    .bytes = found->bytes - keep,
+                    .chunk = found->chunk};
+    link_free(pool, rest);
     if (rest->next)
         rest->next->previous = rest;
     found->next = rest;
@@ -179,10 +222,8 @@ static ls_status cut(block *found, size_t bytes)
 static size_t largest_free(const ls_pool *pool)
 {
     size_t most = 0;
-    for (const chunk *c = pool->chunks; c; c = c->next)
-        for (const block *b = c->first; b; b = b->next)
-            if (!b->used)
-                most = larger(most, b->bytes);
+    for (const block *b = pool->free_blocks; b; b = b->free_after)
+        most = larger(most, b->bytes);
     return most;
 }
 
@@ -216,7 +257,10 @@ static ls_status allocate_locked(ls_pool *pool, ls_memory_use use, size_t bytes,
         }
         found = find_free(pool, needed);
     }
-    LS_TRY(cut(found, needed));
+    LS_TRY(cut(pool, found, needed));
+    if (!tsearch(found, &pool->used_blocks, by_address))
+        return ls_fail_memory("pool", sizeof *found);
+    unlink_free(pool, found);
     found->used = true;
     found->asked = bytes;
     found->use = use;
@@ -235,20 +279,8 @@ ls_status ls_pool_allocate(ls_pool *pool, ls_memory_use use, size_t bytes, void 
     return status;
 }
 
-static block *find_used(const ls_pool *pool, const char *memory)
-{
-    for (const chunk *c = pool->chunks; c; c = c->next) {
-        if ((uintptr_t)memory - (uintptr_t)c->start >= c->bytes)
-            continue;
-        for (block *b = c->first; b; b = b->next)
-            if (b->start == memory)
-                return b->used ? b : NULL;
-    }
-    return NULL;
-}
-
 /* Merges a free block with the next one if that is free too. */
-static void join_next(block *b)
+static void join_next(ls_pool *pool, block *b)
 {
     block *merged = b ? b->next : NULL;
     if (!merged || b->used || merged->used)
@@ -257,6 +289,7 @@ static void join_next(block *b)
     b->next = merged->next;
     if (b->next)
         b->next->previous = b;
+    unlink_free(pool, merged);
     free(merged);
 }
 
@@ -264,18 +297,22 @@ bool ls_pool_release(ls_pool *pool, void *memory)
 {
     if (!memory)
         return true;
+    const block wanted = {.start = memory};
     pthread_mutex_lock(&pool->lock);
-    block *b = find_used(pool, memory);
-    if (b) {
+    block **found = tfind(&wanted, &pool->used_blocks, by_address);
+    if (found) {
+        block *b = *found;
+        tdelete(b, &pool->used_blocks, by_address);
         pool->ledger.in_use[b->use] -= b->asked;
         b->used = false;
         b->asked = 0;
         watch(pool, b);
-        join_next(b);
-        join_next(b->previous);
+        link_free(pool, b);
+        join_next(pool, b);
+        join_next(pool, b->previous);
     }
     pthread_mutex_unlock(&pool->lock);
-    return b != NULL;
+    return found != NULL;
 }
 
 ls_status ls_pool_pin(ls_pool *pool, const void *memory,
@@ -305,6 +342,38 @@ ls_memory_ledger ls_pool_ledger(const ls_pool *pool)
     ls_memory_ledger ledger = pool->ledger;
     pthread_mutex_unlock(&shared->lock);
     return ledger;
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+    const ls_memory_piece *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+static ls_status list_locked(const ls_pool *pool, ls_memory_piece **out, size_t *count)
+{
+    for (const chunk *c = pool->chunks; c; c = c->next)
+        for (const block *b = c->first; b; b = b->next)
+            *count += b->used;
+    LS_TRY(ls_allocate("pool", out, *count, sizeof **out));
+    ls_memory_piece *next = *out;
+    for (const chunk *c = pool->chunks; c; c = c->next)
+        for (const block *b = c->first; b; b = b->next)
+            if (b->used)
+                *next++ = (ls_memory_piece){(uintptr_t)b->start, (uintptr_t)b->start + b->asked};
+    if (*count)
+        qsort(*out, *count, sizeof **out, compare_pieces);
+    return LS_OK;
+}
+
+ls_status ls_pool_pieces(const ls_pool *pool, ls_memory_piece **out, size_t *count)
+{
+    ls_pool *shared = (ls_pool *)pool; /* only the lock changes */
+    *count = 0;
+    pthread_mutex_lock(&shared->lock);
+    ls_status status = list_locked(pool, out, count);
+    pthread_mutex_unlock(&shared->lock);
+    return status;
 }
 
 bool ls_pool_is_counted(const ls_pool *pool)
@@ -387,6 +456,8 @@ void ls_pool_close(ls_pool *pool)
         while (c->first) {
             block *b = c->first;
             c->first = b->next;
+            if (b->used)
+                tdelete(b, &pool->used_blocks, by_address);
             free(b);
         }
         if (c->unpin)

@@ -67,3 +67,6 @@ bool ls_pool_is_counted(const ls_pool *pool);
 
 /** Any thread. */
 ls_memory_ledger ls_pool_ledger(const ls_pool *pool);
+
+/** The live pieces, by address; the caller frees them. Any thread. */
+ls_status ls_pool_pieces(const ls_pool *pool, ls_memory_piece **out, size_t *count);

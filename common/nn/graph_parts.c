@@ -84,45 +84,55 @@ static int owner_of(const ls_graph *whole, int n)
     return whole->nodes[n].shares >= 0 ? whole->nodes[n].shares : n;
 }
 
-/* Whether node n needs its own copy of shared variables, since several places use them. */
-static bool has_copy(const ls_graph_parts *out, int n)
+/* What of a node follows from all that use it: gathered once, since graphs that are split over many
+ * places have some 10,000 nodes. */
+typedef struct node_uses {
+    bool exported; /* a node on another place takes its output */
+    bool copied;   /* of an owner of shared variables: several places use them */
+} node_uses;
+
+static node_uses *find_uses(const ls_graph *whole, const int *place)
 {
-    const ls_node *nodes = out->whole->nodes;
-    const int owner = nodes[n].shares;
-    for (int use = owner + 1; owner >= 0 && use < out->whole->count; use++)
-        if (nodes[use].shares == owner && out->place[use] != out->place[owner])
-            return true;
-    return false;
+    node_uses *uses = calloc((size_t)whole->count + 1, sizeof *uses);
+    for (int user = 0; uses && user < whole->count; user++) {
+        const ls_node *node = &whole->nodes[user];
+        for (int i = 0; i < node->input_count; i++)
+            uses[node->inputs[i]].exported |= place[node->inputs[i]] != place[user];
+        if (node->shares >= 0)
+            uses[node->shares].copied |= place[node->shares] != place[user];
+    }
+    return uses;
 }
 
-static bool takes(const ls_node *user, int n)
+/* Whether node n needs its own copy of shared variables, since several places use them. */
+static bool has_copy(const ls_graph *whole, const node_uses *uses, int n)
 {
-    for (int i = 0; i < user->input_count; i++)
-        if (user->inputs[i] == n)
-            return true;
-    return false;
+    return whole->nodes[n].shares >= 0 && uses[whole->nodes[n].shares].copied;
 }
 
 /* Gradients of one output are added in reverse order of its uses. So uses on other places, which
  * add there, must be the last ones, and all on one place. */
-static ls_status check_order(const ls_graph_parts *out, int n)
+static ls_status check_order(const ls_graph *whole, const int *place)
 {
-    const ls_graph *whole = out->whole;
-    int elsewhere = -1;
-    for (int user = n + 1; user < whole->count; user++) {
-        int at = out->place[user];
-        if (is_input(&whole->nodes[n]) || !takes(&whole->nodes[user], n) || at == elsewhere ||
-            (elsewhere < 0 && at == out->place[n]))
-            continue;
-        if (elsewhere >= 0) {
-            char name[LS_NODE_NAME];
-            return ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(whole, n, name),
-                           "its output is used on several other devices, or on another device and "
-                           "then on its own again; place the nodes that use it on one device");
+    int *elsewhere, wrong = whole->count;
+    LS_TRY(ls_allocate("parts", &elsewhere, (size_t)whole->count + 1, sizeof *elsewhere));
+    memset(elsewhere, 0xff, (size_t)whole->count * sizeof *elsewhere); /* -1 */
+    for (int user = 0; user < whole->count; user++)
+        for (int i = 0; i < whole->nodes[user].input_count; i++) {
+            const int n = whole->nodes[user].inputs[i], at = place[user];
+            if (is_input(&whole->nodes[n]) || at == elsewhere[n] ||
+                (elsewhere[n] < 0 && at == place[n]))
+                continue;
+            wrong = elsewhere[n] >= 0 && n < wrong ? n : wrong;
+            elsewhere[n] = at;
         }
-        elsewhere = at;
-    }
-    return LS_OK;
+    free(elsewhere);
+    char name[LS_NODE_NAME];
+    return wrong == whole->count
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(whole, wrong, name),
+                         "its output is used on several other devices, or on another device and "
+                         "then on its own again; place the nodes that use it on one device");
 }
 
 /* ---- Building a part ------------------------------------------------------------------------- */
@@ -130,6 +140,7 @@ static ls_status check_order(const ls_graph_parts *out, int n)
 typedef struct builder {
     ls_graph_parts *out;
     const ls_graph *whole;
+    const node_uses *uses;
     int number; /* of the place */
     ls_graph_part *part;
 } builder;
@@ -179,14 +190,6 @@ static ls_status append_inputs(builder *b, int n)
     return LS_OK;
 }
 
-static bool is_used_elsewhere(const ls_graph_parts *out, int n)
-{
-    for (int user = n + 1; user < out->whole->count; user++)
-        if (takes(&out->whole->nodes[user], n) && out->place[user] != out->place[n])
-            return true;
-    return false;
-}
-
 /* A node of this place; its variables are added later. */
 static ls_status append_own(builder *b, int n)
 {
@@ -194,9 +197,10 @@ static ls_status append_own(builder *b, int n)
     LS_TRY(append_inputs(b, n));
     for (int i = 0; i < node.input_count; i++)
         node.inputs[i] = b->part->local[node.inputs[i]];
-    node.shares = node.shares >= 0 && !has_copy(b->out, n) ? b->part->local[node.shares] : -1;
+    node.shares =
+        node.shares >= 0 && !has_copy(b->whole, b->uses, n) ? b->part->local[node.shares] : -1;
     node.uses = 0;
-    node.exported = is_used_elsewhere(b->out, n);
+    node.exported = b->uses[n].exported;
     LS_TRY(append_node(b, n, &node));
     const ls_node *here = &b->part->graph->nodes[b->part->local[n]];
     for (int i = 0; i < here->input_count; i++)
@@ -209,7 +213,8 @@ static ls_status append_variables(builder *b, int n, bool copies)
 {
     const ls_node *whole = &b->whole->nodes[n];
     ls_node *node = &b->part->graph->nodes[b->part->local[n]];
-    if (b->out->place[n] != b->number || node->shares >= 0 || has_copy(b->out, n) != copies)
+    if (b->out->place[n] != b->number || node->shares >= 0 ||
+        has_copy(b->whole, b->uses, n) != copies)
         return LS_OK;
     for (int v = 0; v < node->variable_count; v++) {
         size_t count = b->part->graph->variables.count;
@@ -272,15 +277,15 @@ static size_t offset_here(const ls_graph_parts *parts, int n, int v)
     return part->graph->variables.items[node->variables[v]].offset;
 }
 
-static ls_status list_copies(ls_graph_parts *out)
+static ls_status list_copies(ls_graph_parts *out, const node_uses *uses)
 {
     const ls_graph *whole = out->whole;
     size_t most = 0;
     for (int n = 0; n < whole->count; n++)
-        most += has_copy(out, n) ? (size_t)whole->nodes[n].variable_count : 0;
+        most += has_copy(whole, uses, n) ? (size_t)whole->nodes[n].variable_count : 0;
     LS_TRY(ls_allocate("parts", &out->copies, most, sizeof *out->copies));
     for (int n = 0; n < whole->count; n++) {
-        for (int v = 0; has_copy(out, n) && v < whole->nodes[n].variable_count; v++) {
+        for (int v = 0; has_copy(whole, uses, n) && v < whole->nodes[n].variable_count; v++) {
             int owner = owner_of(whole, n);
             out->copies[out->copy_count++] = (ls_variable_copy){
                 .node = n,
@@ -299,20 +304,36 @@ ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int place
                               ls_graph_parts *out)
 {
     *out = (ls_graph_parts){.whole = whole, .place = place, .across = 1};
-    ls_status status = LS_OK;
     LS_TRY(ls_allocate("parts", &out->parts, (size_t)places, sizeof *out->parts));
     out->count = places;
-    for (int n = 0; n < whole->count && !status; n++)
-        status = check_order(out, n);
+    node_uses *uses = find_uses(whole, place);
+    ls_status status = uses ? check_order(whole, place) : ls_fail_memory("parts", sizeof *uses);
     for (int p = 0; p < places && !status; p++) {
-        builder b = {out, whole, p, &out->parts[p]};
+        builder b = {out, whole, uses, p, &out->parts[p]};
         status = build_part(&b);
     }
     if (!status)
-        status = list_copies(out);
+        status = list_copies(out, uses);
+    free(uses);
     if (status)
         ls_graph_parts_close(out);
     return status;
+}
+
+ls_status ls_graph_parts_index(ls_graph_parts *parts)
+{
+    const size_t nodes = (size_t)(parts->whole ? parts->whole->count : 0) + 1;
+    for (int end = 0; end < 2; end++)
+        LS_TRY(ls_allocate("parts", &parts->border_of[end], nodes, sizeof *parts->border_of[end]));
+    for (size_t i = parts->border_count; i-- > 0;) {
+        ls_border *b = &parts->borders[i];
+        const int of[2] = {b->node, b->first_use};
+        for (int end = 0; end < 2; end++) {
+            b->next[end] = parts->border_of[end][of[end]];
+            parts->border_of[end][of[end]] = i + 1;
+        }
+    }
+    return LS_OK;
 }
 
 void ls_graph_part_close(ls_graph_part *part)
@@ -332,6 +353,8 @@ void ls_graph_parts_close(ls_graph_parts *parts)
     free(parts->parts);
     free(parts->own_place);
     free(parts->borders);
+    free(parts->border_of[0]);
+    free(parts->border_of[1]);
     free(parts->copies);
     *parts = (ls_graph_parts){0};
 }

@@ -38,6 +38,8 @@ typedef struct ls_border {
     int first_use;  /**< first node on `to` that uses it: index in the whole graph */
     bool gradient;  /**< its gradient is sent back */
     size_t samples; /**< elements of one sample */
+    size_t next[2]; /**< from 1, after ls_graph_parts_index: the next border of equal `node`, and of
+                         equal `first_use`; 0: there is none */
 } ls_border;
 
 /** A copy of a variable that another place owns. Offsets are of the places' flat buffers. */
@@ -58,6 +60,8 @@ typedef struct ls_graph_parts {
     ls_graph_part *parts;
     ls_border *borders; /**< in order of their nodes, then of places */
     size_t border_count;
+    size_t *border_of[2]; /**< [nodes of the whole] from 1, after ls_graph_parts_index: the first
+                               border of this `node`, and of this `first_use`; 0: there is none */
     ls_variable_copy *copies; /**< in order of their nodes */
     size_t copy_count;
 } ls_graph_parts;
@@ -69,6 +73,9 @@ typedef struct ls_graph_parts {
  */
 ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int places,
                               ls_graph_parts *out);
+
+/** Lists each node's borders, which must be complete. */
+ls_status ls_graph_parts_index(ls_graph_parts *parts);
 
 /** Zero-filled ones hold nothing. */
 void ls_graph_part_close(ls_graph_part *part);

@@ -99,7 +99,7 @@ static ls_status load_one(const ls_variable *v, const ls_tensor *tensor, const c
                           float *values)
 {
     char where[640], want[128], got[256];
-    snprintf(where, sizeof where, "%s: %s", path, v->name);
+    snprintf(where, sizeof where, "%s: %s", tensor ? tensor->file : path, v->name);
     shape_text(v->rank, v->shape, want, sizeof want);
     if (!tensor)
         return ls_fail(LS_CODE_MISSING, "load", where, "the tensor is missing; it is float32 [%s]",
@@ -192,7 +192,7 @@ static ls_status load_all(const ls_variables *variables, const ls_tensor_file *f
             known = strcmp(variables->items[j].name, name) == 0;
         if (!known)
             return ls_fail(
-                LS_CODE_MISSING, "load", path,
+                LS_CODE_MISSING, "load", ls_tensors_at(file, i)->file,
                 variables->of_gpt2 && strcmp(name, head) == 0
                     ? "the tensor %.64s differs from wte.weight, and this model's head is "
                       "the token embedding; give a file whose head is tied"
@@ -257,53 +257,57 @@ static int64_t ordered(float value)
 static uint32_t ulp_between(float a, float b)
 {
     if (!isfinite(a) || !isfinite(b))
-        return memcmp(&a, &b, sizeof a) ? UINT32_MAX : 0;
+        return ls_values_same((double)a, (double)b) ? 0 : UINT32_MAX;
     int64_t distance = ordered(a) - ordered(b);
     return (uint32_t)(distance < 0 ? -distance : distance);
 }
 
-/* Whether both have the same bits, and finite ones: then they do not differ. */
-static bool alike(const float *a, const float *b, size_t count)
+bool ls_values_same(double a, double b)
 {
-    static const uint32_t exponent = UINT32_C(0x7f800000); /* all ones: infinite, or no number */
-    if (memcmp(a, b, count * sizeof *a) != 0)
-        return false;
-    uint32_t odd = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &a[i], sizeof bits);
-        odd |= (bits & exponent) == exponent;
-    }
-    return !odd;
+    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
 }
 
-/* From the squares of ||a - b|| and ||b||. */
-static double relative(double apart, double size, double products)
+double ls_values_apart(double a, double b)
 {
-    if (sqrt(apart) <= 2 * (double)FLT_MIN * products)
+    if (isfinite(a) && isfinite(b))
+        return fabs(a - b);
+    const bool opposite = isinf(a) && isinf(b) && signbit(a) != signbit(b);
+    return isfinite(a) || isfinite(b) || opposite ? (double)INFINITY : 0;
+}
+
+/* Squares of the norms of a - b and of b, where b is finite. */
+typedef struct norms {
+    double apart, size;
+} norms;
+
+static void add_element(norms *n, double a, double b)
+{
+    const double delta = ls_values_apart(a, b);
+    n->apart += delta * delta;
+    n->size += isfinite(b) ? b * b : 0;
+}
+
+static double relative(const norms *n, double products)
+{
+    if (sqrt(n->apart) <= 2 * (double)FLT_MIN * products)
         return 0;
-    return size > 0 ? sqrt(apart) / sqrt(size) : sqrt(apart);
+    return n->size > 0 ? sqrt(n->apart) / sqrt(n->size) : sqrt(n->apart);
 }
 
 double ls_variable_apart(const ls_variable *v, const float *a, const float *b, double products)
 {
-    double apart = 0, size = 0;
-    for (size_t e = v->offset; e < v->offset + v->count; e++) {
-        const double delta = (double)a[e] - (double)b[e];
-        apart += delta * delta;
-        size += (double)b[e] * (double)b[e];
-    }
-    return relative(apart, size, products);
+    norms n = {0};
+    for (size_t e = v->offset; e < v->offset + v->count; e++)
+        add_element(&n, (double)a[e], (double)b[e]);
+    return relative(&n, products);
 }
 
 double ls_variables_apart(const ls_variables *variables, const float *a, const float *b,
                           double products)
 {
     double most = 0;
-    for (size_t i = 0; i < variables->count && !isnan(most); i++) {
-        const double rel = ls_variable_apart(&variables->items[i], a, b, products);
-        most = rel <= most ? most : rel; /* NaN is the largest */
-    }
+    for (size_t i = 0; i < variables->count; i++)
+        most = fmax(most, ls_variable_apart(&variables->items[i], a, b, products));
     return most;
 }
 
@@ -312,24 +316,20 @@ ls_difference ls_variables_compare(const ls_variables *variables, const float *a
     ls_difference d = {.same_bits = true, .first = SIZE_MAX};
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        double apart = 0, size = 0;
-        if (alike(a + v->offset, b + v->offset, v->count))
+        norms n = {0};
+        if (memcmp(a + v->offset, b + v->offset, v->count * sizeof *a) == 0)
             continue;
         for (size_t e = v->offset; e < v->offset + v->count; e++) {
-            double delta = (double)a[e] - b[e];
-            apart += delta * delta;
-            size += (double)b[e] * b[e];
+            add_element(&n, (double)a[e], (double)b[e]);
             uint32_t ulp = ulp_between(a[e], b[e]);
             if (ulp > d.max_ulp)
                 d.max_ulp = ulp;
-            if (memcmp(&a[e], &b[e], sizeof *a) && d.same_bits) {
+            if (d.same_bits && !ls_values_same((double)a[e], (double)b[e])) {
                 d.same_bits = false;
                 d.first = e;
             }
         }
-        double rel = relative(apart, size, 0);
-        if (!(rel <= d.max_rel) && !isnan(d.max_rel)) /* NaN is the largest */
-            d.max_rel = rel;
+        d.max_rel = fmax(d.max_rel, relative(&n, 0));
     }
     return d;
 }

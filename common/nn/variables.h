@@ -81,13 +81,21 @@ ls_status ls_variables_save(const ls_variables *variables, const char *path, con
 /** Digest of the bits, variables taken in the order of their names. */
 ls_status ls_variables_digest(const ls_variables *variables, const float *values, char text[33]);
 
+/** Whether two values have the same bits, or are both NaN, of which hardware decides the bits. */
+bool ls_values_same(double a, double b);
+
+/** |a - b|. Of values that are not finite: 0 if neither is, so that what overflows on both sides
+ * does not differ; infinite if one of them is, or if they are infinities of opposite signs. */
+double ls_values_apart(double a, double b);
+
 /** How two sets of values differ. */
 typedef struct ls_difference {
-    bool same_bits;   /**< of every element */
-    uint32_t max_ulp; /**< units in the last place; UINT32_MAX where one is not finite */
-    double max_rel;   /**< largest over variables of ||a - b|| / ||b||; absolute where b is 0;
-                           NaN where one is */
-    size_t first;     /**< first element whose bits differ; SIZE_MAX: none */
+    bool same_bits; /**< of every element (ls_values_same) */
+    uint32_t
+        max_ulp;    /**< units in the last place; UINT32_MAX: one is not finite, and they differ */
+    double max_rel; /**< largest over variables of ||a - b|| / ||b||, by ls_values_apart;
+                         absolute where b is 0 */
+    size_t first;   /**< first element whose bits differ; SIZE_MAX: none */
 } ls_difference;
 
 /** Compares `a` with `b`, the reference; both float32 [elements]. */

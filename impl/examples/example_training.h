@@ -68,8 +68,9 @@ static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome
     out->first = record.loss;
     LS_TRY(run->functions->records(run, all - 1, 1, &record, &mark));
     out->last = record.loss;
+    const ls_evaluating how = {.samples = job->data->test.samples};
     ls_evaluation found;
-    LS_TRY(run->functions->evaluate(run, job->data->test.samples, &found));
+    LS_TRY(run->functions->evaluate(run, &how, &found));
     out->accuracy = found.accuracy;
     run->functions->describe(run, &info);
     out->nodes = info.program.nodes;

@@ -31,6 +31,7 @@ static ls_status print_loss(ls_run *run, uint64_t step, double *loss)
 static ls_status train(ls_run *run, const ls_job *job)
 {
     double first, last;
+    const ls_evaluating how = {.samples = job->data->test.samples};
     ls_evaluation found;
     ls_variables_initialize(&job->model->graph->variables, 1, values[0]);
     LS_TRY(run->functions->load(run, values[0]));
@@ -38,7 +39,7 @@ static ls_status train(ls_run *run, const ls_job *job)
     LS_TRY(run->functions->sync(run));
     LS_TRY(print_loss(run, 0, &first));
     LS_TRY(print_loss(run, STEPS - 1, &last));
-    LS_TRY(run->functions->evaluate(run, job->data->test.samples, &found));
+    LS_TRY(run->functions->evaluate(run, &how, &found));
     for (int i = 0; i < 2; i++)
         LS_TRY(run->functions->gather_replica(run, i, values[i]));
     printf("accuracy on %zu images: %.4f\n", job->data->test.samples, found.accuracy);

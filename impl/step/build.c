@@ -45,16 +45,16 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_S
     return s.program->status;
 }
 
-ls_status ls_build_evaluation(ls_resources *r, int replica, ls_step_program *program)
+ls_status ls_build_evaluation(ls_resources *r, int replica, int piece, ls_step_program *program)
 {
     ls_step s = open_step(r, LS_EVALUATION, program);
     for (int n = 0; n < ls_nodes(&s) && !program->status; n++) {
         if (!ls_layer_predicts(r->plan->parts.whole->nodes[n].layer))
             continue;
-        ls_forward_node(&s, replica, 0, n);
-        ls_step_sum_places(&s, replica, 0, n, false);
+        ls_forward_node(&s, replica, piece, n);
+        ls_step_sum_places(&s, replica, piece, n, false);
         if (r->plan->context)
-            ls_all_to_all(&s, replica, 0, n, false);
+            ls_all_to_all(&s, replica, piece, n, false);
     }
     return program->status;
 }

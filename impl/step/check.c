@@ -36,9 +36,12 @@ static void add_replica(naming *n, int member, const ls_replica *r)
             0);
 }
 
-/* Names the buffers into which a net's batch is gathered. */
+/* Names the buffers into which a net's batch is gathered. `net`: NULL if the piece has no samples.
+ */
 static void add_net(naming *n, int member, const ls_replica *r, const ls_net *net)
 {
+    if (!net)
+        return;
     const ls_split *train = &r->job->data->train;
     const size_t rows = (size_t)ls_net_rows(net), real = r->kernels->table->real_bytes;
     for (int i = 0; i < LS_DATA_INPUTS; i++)
@@ -90,6 +93,7 @@ ls_status ls_steps_names(const ls_step_run *run, ls_names *names)
         if (!r->members[m].replica)
             continue;
         add_replica(&n, m, r->members[m].replica);
+        add(&n, m, "communicator", r->members[m].statistics_comm, sizeof(ls_comm), 0);
         add_slices(&n, m, &r->members[m]);
     }
     for (size_t i = 0; i < r->connection_count; i++)
@@ -138,6 +142,37 @@ ls_status ls_steps_list(const ls_run *run, FILE *out)
         status = list(me, kind, &names, out);
     if (!status)
         status = list(me, LS_AFTER, &names, out);
+    ls_names_close(&names);
+    return status;
+}
+
+/* ---- Spans ----------------------------------------------------------------------------------- */
+
+static ls_status check_spans(const ls_step_run *run, const ls_step_program *programs, int count,
+                             const ls_names *names, ls_allocated *pieces)
+{
+    for (int m = 0; m < run->plan.all; m++) {
+        const ls_replica *r = run->resources.members[m].replica;
+        if (r)
+            LS_TRY(ls_device_pieces(r->device, &pieces[m].items, &pieces[m].count));
+    }
+    for (int i = 0; i < count; i++)
+        LS_TRY(ls_names_check_spans(names, &programs[i], pieces));
+    return LS_OK;
+}
+
+ls_status ls_steps_check_spans(const ls_step_run *run, const ls_step_program *programs, int count)
+{
+    const size_t members = (size_t)run->plan.all;
+    ls_allocated *pieces;
+    ls_names names = {.count = 0};
+    LS_TRY(ls_allocate("step", &pieces, members, sizeof *pieces));
+    ls_status status = ls_steps_names(run, &names);
+    if (!status)
+        status = check_spans(run, programs, count, &names, pieces);
+    for (size_t m = 0; m < members; m++)
+        free(pieces[m].items);
+    free(pieces);
     ls_names_close(&names);
     return status;
 }

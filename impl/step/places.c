@@ -119,12 +119,12 @@ static void cross(ls_step *s, int replica, int piece, const ls_border *b, crossi
 void ls_step_cross(ls_step *s, int replica, int piece, int n, bool backward)
 {
     const ls_graph_parts *parts = parts_of(s);
-    for (size_t i = 0; i < parts->border_count; i++) {
-        const ls_border *b = &parts->borders[i];
-        if (backward && b->first_use == n && b->gradient)
-            cross(s, replica, piece, b, GRADIENT);
-        if (!backward && b->node == n)
-            cross(s, replica, piece, b, OUTPUT);
+    const ls_border *b;
+    for (size_t i = parts->border_count ? parts->border_of[backward][n] : 0; i;
+         i = b->next[backward]) {
+        b = &parts->borders[i - 1];
+        if (!backward || b->gradient)
+            cross(s, replica, piece, b, backward ? GRADIENT : OUTPUT);
     }
 }
 

@@ -198,6 +198,8 @@ static ls_status plan_members(ls_step_plan *plan)
                                      ls_job_across(job), &plan->parts));
     if (job->context)
         LS_TRY(ls_context_open(job->model->graph, plan->places, &plan->context, &plan->parts));
+    if (plan->parts.border_count)
+        LS_TRY(ls_graph_parts_index(&plan->parts));
     if (job->tensor && job->place)
         plan->loss_place = job->place[job->model->graph->count - 1] * plan->parts.across;
     plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);

@@ -44,6 +44,7 @@ static ls_status open_run(ls_step_run *me)
     LS_TRY(ls_resources_open(&me->plan, &me->resources));
     LS_TRY(ls_comm_agree(job->comm, open_queues(me)));
     LS_TRY(ls_comm_agree(job->comm, build_programs(me)));
+    LS_TRY(ls_comm_agree(job->comm, ls_steps_check_spans(me, me->program, LS_STEPS)));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
     LS_TRY(ls_step_programs_order(me->program, &me->components));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_waits(me)));
@@ -235,7 +236,9 @@ void ls_steps_close(ls_run *run)
     ls_lowered_close(me);
     for (int kind = 0; kind < LS_STEPS; kind++)
         ls_step_program_close(&me->program[kind]);
-    ls_step_program_close(&me->evaluation);
+    for (int r = 0; me->evaluations && r < me->plan.replicas; r++)
+        ls_step_program_close(&me->evaluations[r]);
+    free(me->evaluations);
     for (int l = 0; me->queues && l < me->plan.lanes.count; l++) {
         if (me->queues[l].own)
             ls_queue_close(me->queues[l].queue);

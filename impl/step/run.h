@@ -53,7 +53,8 @@ typedef struct ls_step_run {
     ls_step_plan plan;
     ls_resources resources;
     ls_step_program program[LS_STEPS];
-    ls_step_program evaluation; /**< of a divided model's forward pass; made by the first one */
+    ls_step_program *evaluations; /**< [plan.replicas] forward passes, if divided; made when first
+                                       used (run_evaluate.c), or NULL */
     ls_components components;
     ls_lane_queue *queues; /**< [plan.lanes.count] */
     ls_lowered lowered;
@@ -81,13 +82,15 @@ ls_status ls_steps_times(const ls_run *run, size_t devices, const uint64_t *ends
                          ls_time_profile *out);
 ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
                          ls_time_profile *out);
-ls_status ls_steps_evaluate(ls_run *run, uint64_t most, ls_evaluation *out);
+ls_status ls_steps_evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *out);
 
 /** run_values.c: the variables, or their averages, of the whole model. All processes call it. */
 ls_status ls_steps_gather(ls_step_run *run, ls_values values, float *parameters);
 
 /** check.c: names of this process's memory, members and lanes. Close them also on failure. */
 ls_status ls_steps_names(const ls_step_run *run, ls_names *out);
+/** Checks what all operations and copies of [count] programs declare (ls_names_check_spans). */
+ls_status ls_steps_check_spans(const ls_step_run *run, const ls_step_program *programs, int count);
 /** The name of one member: its device, or rank and device in another process. */
 void ls_steps_name_member(const ls_step_run *run, int member, ls_member_name *out);
 /** Prints this process's part of the steps of each kind: a line for each task. */

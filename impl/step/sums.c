@@ -11,6 +11,7 @@
  * variables that blocks share are summed in the order of the places, by `flat`.
  */
 #include "impl/step/build.h"
+#include "impl/step/loads.h"
 
 static const ls_ends *ends_of(const ls_resources *r, int replica, int stage)
 {
@@ -23,21 +24,10 @@ static int64_t leaves(const ls_job *job)
     return job->exact ? ls_job_splits(job) : 0;
 }
 
-enum { NO_SUM = -1 };
-
-/* What the places do between the halves of a node's pass: an all-reduce, a half of one (ls_half),
- * or nothing. */
+/* What the places do between the halves of a node's pass (loads.h). */
 static int half_at(const ls_step_plan *plan, int n, bool backward)
 {
-    const ls_layer *layer = plan->parts.whole->nodes[n].layer;
-    const bool sequence = plan->parts.across > 1 && plan->parts.whole->slices.sequence;
-    if (plan->parts.across == 1)
-        return NO_SUM;
-    if (layer == &ls_layer_gather)
-        return backward ? LS_REDUCE_SCATTER : LS_ALL_GATHER;
-    if (layer == &ls_layer_join && sequence)
-        return backward ? LS_ALL_GATHER : LS_REDUCE_SCATTER;
-    return !sequence && layer == (backward ? &ls_layer_fork : &ls_layer_join) ? LS_HALVES : NO_SUM;
+    return plan->parts.across > 1 ? ls_loads_half(plan->parts.whole, n, backward) : LS_NO_SUM;
 }
 
 /* Whether blocks of positions share the node's variables; it has the first block. */
@@ -92,7 +82,7 @@ static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls
 {
     const ls_allreduce *algorithm = plan->job->allreduce;
     const int forward = half_at(plan, n, false), backward = half_at(plan, n, true);
-    if (forward == NO_SUM && backward == NO_SUM)
+    if (forward == LS_NO_SUM && backward == LS_NO_SUM)
         return 0;
     const ls_extent extent = extent_of(plan, n, rows);
     return (plan->parts.whole->slices.sequence ? extent.count : 0) +
@@ -268,7 +258,7 @@ static void append_sum(ls_step *s, sum_kind kind, int n, const addend *a, int ch
 {
     const ls_end *end = &s->resources->ends[channel].of[a->member];
     const int half =
-        kind == OUTPUTS || kind == GRADIENTS ? half_at(s->plan, n, kind == GRADIENTS) : NO_SUM;
+        kind == OUTPUTS || kind == GRADIENTS ? half_at(s->plan, n, kind == GRADIENTS) : LS_NO_SUM;
     const char *verb = half == LS_REDUCE_SCATTER ? "reduce-scatter"
                        : half == LS_ALL_GATHER   ? "all-gather"
                                                  : verbs[kind];
@@ -312,7 +302,7 @@ static void append_rest(ls_step *s, const char *verb, const addend *a, int piece
 
 bool ls_step_is_summed(const ls_step *s, int n, bool backward)
 {
-    return half_at(s->plan, n, backward) != NO_SUM || (!backward && is_gathered(s->plan, n));
+    return half_at(s->plan, n, backward) != LS_NO_SUM || (!backward && is_gathered(s->plan, n));
 }
 
 /* The node that has block j of what node n has the first block of. */
@@ -407,10 +397,10 @@ static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows)
     ls_traffic sum = {0};
     for (int backward = 0; backward < 2; backward++) {
         const int half = half_at(plan, n, backward);
-        const ls_extent extent = half == NO_SUM ? ls_elements(0) : extent_of(plan, n, rows);
+        const ls_extent extent = half == LS_NO_SUM ? ls_elements(0) : extent_of(plan, n, rows);
         if (half == LS_HALVES)
             ls_traffic_add(&sum, job->allreduce->formula(t, extent, leaves(job), NULL), 1);
-        else if (half != NO_SUM)
+        else if (half != LS_NO_SUM)
             ls_traffic_add(&sum, job->allreduce->half_formula((ls_half)half, t, extent, 0), 1);
     }
     if (is_shared(plan, n))

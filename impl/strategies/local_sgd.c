@@ -33,7 +33,6 @@ static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
     job->own_mean = true;
-    job->period = (int)ls_declared_number(&job->options, &every);
 }
 
 /* An all-reduce of the parameters once a period. */
@@ -50,6 +49,7 @@ const ls_strategy ls_strategy_local_sgd = {
     .replicated = true,
     .reduces = true,
     .options = (const ls_declared_option *const[]){&every, NULL},
+    .period = &every,
     .resolve = resolve,
     .build = build,
     .formula = formula,

@@ -42,6 +42,8 @@ static void averages_of(ls_run *run, float *out)
     must(ls_steps_gather(ls_step_run_of(run), LS_AVERAGES, out));
 }
 
+static const ls_evaluating how = {.samples = SAMPLES, .outputs = true};
+
 /* Evaluates these parameters by `single`. */
 static ls_evaluation evaluation_of(const ls_job *like, const float *parameters)
 {
@@ -52,7 +54,7 @@ static ls_evaluation evaluation_of(const ls_job *like, const float *parameters)
     job.device_count = 1;
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     must(run->functions->load(run, parameters));
-    must(run->functions->evaluate(run, SAMPLES, &found));
+    must(run->functions->evaluate(run, &how, &found));
     run->functions->close(run);
     return found;
 }
@@ -80,8 +82,7 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
         must(run->functions->gather(run, w));
         for (int i = 0; i < PARAMETERS; i++)
             want[i] += (1 - (1.0 + t) / (10.0 + t)) * ((double)w[i] - want[i]);
-        must(run->functions->evaluate(run, SAMPLES,
-                                      &found)); /* between steps, as after each epoch */
+        must(run->functions->evaluate(run, &how, &found)); /* between steps, as after each epoch */
     }
     averages_of(run, average);
     for (int i = 0; i < PARAMETERS; i++)

@@ -24,6 +24,9 @@ rows "ranks: as replayed, and the same" 'all(r["equivalence"]["oracle"] == "same
 # An epoch's last batch has one sample: two replicas have none, and still average.
 lockstep_ok run --strategy gossip --devices 3 --model poly --data synthetic:41 --batch 20 --epochs 2 $quiet
 rows "without samples: as replayed" 'r["equivalence"]["oracle"] == "same bits"'
+lockstep_ok verify --strategy gossip --devices 2 --model poly --steps 2 --warmup 0 --results none --quiet
+expect "verify ends in what has the bits of what" \
+    grep -q '^gossip, none: after each of 2 steps every replica has the bits of its replay,' out
 if ! without_ranks; then
     "$launcher" 3 "$LOCKSTEP" verify --strategy gossip --devices 1,2 $model --results none --format jsonl >out 2>err ||
         wrong "mpirun: $(head -c 300 err)"

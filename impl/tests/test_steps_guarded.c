@@ -7,6 +7,7 @@
  * Pages have 4096 bytes, so a wrong byte count inside one is not detected. Memory that no task
  * declares, such as workspace, belongs to the operations. No tolerance.
  */
+#include "common/base/grow.h"
 #include "common/base/tests/must.h"
 #include "common/nn/places.h"
 #include "impl/replicas.h"
@@ -40,6 +41,7 @@ static size_t piece_count;
 /* Replaces the library's (the linker's --wrap). */
 ls_status __wrap_ls_device_allocate(ls_device *device, ls_memory_use use, size_t bytes, void **out);
 void __wrap_ls_device_release(ls_device *device, void *memory);
+ls_status __wrap_ls_device_pieces(const ls_device *device, ls_memory_piece **out, size_t *count);
 
 ls_status __wrap_ls_device_allocate(ls_device *device, ls_memory_use use, size_t bytes, void **out)
 {
@@ -63,6 +65,26 @@ void __wrap_ls_device_release(ls_device *device, void *memory)
     }
     while (piece_count && !pieces[piece_count - 1].bytes)
         piece_count--;
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+    const ls_memory_piece *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* Of all devices. */
+ls_status __wrap_ls_device_pieces(const ls_device *device, ls_memory_piece **out, size_t *count)
+{
+    (void)device;
+    LS_TRY(ls_allocate("test", out, piece_count, sizeof **out));
+    *count = piece_count;
+    for (size_t i = 0; i < piece_count; i++) {
+        const uintptr_t begin = (uintptr_t)pieces[i].memory;
+        (*out)[i] = (ls_memory_piece){begin, begin + pieces[i].bytes};
+    }
+    qsort(*out, *count, sizeof **out, compare_pieces);
+    return LS_OK;
 }
 
 static piece *piece_of(const void *memory)
@@ -243,8 +265,7 @@ static void check(const ls_job *asked, const char *name, size_t *left_out, size_
     ls_job job = *asked;
     ls_run *run;
     must(ls_strategy_find(name, &strategy));
-    if (strategy->resolve)
-        strategy->resolve(&job, 1);
+    ls_strategy_resolve(strategy, &job, 1);
     must(ls_strategy_open(strategy, &job, &run));
     must(run->functions->load(run, initial));
     opened = ls_step_run_of(run);

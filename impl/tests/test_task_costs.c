@@ -132,8 +132,7 @@ static ls_step_run *open_case(const fixture *f, const struct strategy_case *c, i
         must(ls_places_balance(job->model->graph, places, place));
         job->place = place;
     }
-    if (strategy->resolve)
-        strategy->resolve(job, 1);
+    ls_strategy_resolve(strategy, job, 1);
     must(ls_strategy_open(strategy, job, &run));
     return ls_step_run_of(run);
 }

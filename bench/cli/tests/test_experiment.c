@@ -181,7 +181,7 @@ static void test_bad_files(void **state)
     assert_refused("- a\n- b\n", "p.yaml:1:1");
     assert_refused("just text\n", "p.yaml:1:1");
     assert_refused("model: mlp\nbatch: [1, 2\n", "p.yaml:");
-    assert_refused("model: \"mlp\n", "p.yaml:2:10: not valid YAML");
+    assert_refused("model: \"mlp\n", "p.yaml:1:9: is not valid YAML");
     assert_refused("model: mlp\n---\nbatch: 3\n", "p.yaml:2:");
     assert_refused("model: mlp\n\tbatch: 3\n", "p.yaml:");
     assert_refused("? [a]\n: b\n", "p.yaml:1:1: has a key here");
@@ -191,14 +191,51 @@ static void test_bad_files(void **state)
     assert_refused_with(NULL, "zero byte", "p.yaml:1:9: a zero byte");
     write_plan("model: a\0b\n", 11);
     assert_refused_with(NULL, "raw zero byte", "p.yaml");
-    write_plan("model: \xff\xfe\n", 10);
-    assert_refused_with(NULL, "no UTF-8", "p.yaml");
     char *large = malloc((1 << 20) + 2);
     assert_non_null(large);
     memset(large, '#', (1 << 20) + 2);
     write_plan(large, (1 << 20) + 2);
     free(large);
-    assert_refused_with(NULL, "large", "1 MiB");
+    assert_refused_with(NULL, "large", "larger than 1024 KiB");
+}
+
+/* The parser takes a byte that is not UTF-8 for the end of the file. */
+static void test_not_utf8(void **state)
+{
+    (void)state;
+    static const char *const bytes[] = {
+        "\xb5",    "\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xe2\x82", "\xf4\x90\x80\x80",
+        "\xfe\xff"};
+    static const struct {
+        const char *before, *after, *at;
+    } places[] = {
+        {"# caf", "\ncases:\n- {seed: 1}\n", "1:6:"},
+        {"cases:\n- {seed: 1}\n- {seed: 2} # ", "s\n- {seed: 3}\n", "3:15:"},
+        {"cases:\n- {seed: 1, label: ", "}\n- {seed: 2}\n", "2:20:"},
+        {"cases:\n- {seed: 1, label: '", "'}\n", "2:21:"},
+        {"seed: 1\r\nlabel: ", "\r\n", "2:8:"},
+        {"seed: 1\rlabel: ", "\r", "2:8:"},
+        {"\xef\xbb\xbfseed: 1 # \xc2\xb5\xe2\x82\xac", "", "1:13:"},
+        {"", "seed: 1\n", "1:1:"},
+        {"seed: 1\n", "", "2:1:"},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) {
+            char text[80], part[80];
+            snprintf(text, sizeof text, "%s%s%s", places[i].before, bytes[k], places[i].after);
+            snprintf(part, sizeof part, "plan: p.yaml:%s has a byte here that is not UTF-8",
+                     places[i].at);
+            assert_refused(text, part);
+        }
+}
+
+/* A syntax error is at its own line. */
+static void test_position_of_syntax(void **state)
+{
+    (void)state;
+    assert_refused("cases:\n- {seed: 1}\n- {seed: 1: 2}\n- {seed: 3}\n", "plan: p.yaml:3:11: ");
+    assert_refused("seed: 1\rlabel: [}\r", "plan: p.yaml:2:9: ");
+    assert_refused("\"seed\": 1\nlabel: \"\xc2\xb5\" x\n", "plan: p.yaml:2:12: ");
 }
 
 static void test_missing_file(void **state)
@@ -208,7 +245,7 @@ static void test_missing_file(void **state)
     unlink("p.yaml");
     ls_status status = parse(NULL, &request);
     assert_int_equal(ls_status_code(status), LS_CODE_MISSING);
-    assert_non_null(strstr(ls_status_text(status), "plan: p.yaml: No such file"));
+    assert_non_null(strstr(ls_status_text(status), "plan: p.yaml: cannot be read: No such file"));
     ls_status_free(status);
     assert_int_equal(mkdir("p.yaml", 0700), 0);
     status = parse(NULL, &request);
@@ -361,6 +398,8 @@ int main(void)
         cmocka_unit_test(test_unknown_and_repeated_keys),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_not_utf8),
+        cmocka_unit_test(test_position_of_syntax),
         cmocka_unit_test(test_missing_file),
         cmocka_unit_test(test_cases_and_defaults),
         cmocka_unit_test(test_exclude),

@@ -28,8 +28,37 @@ static void each_form_has_text_only(void **state)
     rmdir(folder);
 }
 
+/* Two quotes that begin a text of gnuplot's script would end it. */
+static void quotes_begin_texts(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"lines", "bars", "ranges"};
+    static const char *const texts[] = {
+        "'fast' against 'slow'", "''", "'50%' of\"`x`",
+        "''''''''''''''''''''''''''''''''''''''''''''''''''''''''''''''''''''''''"};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+            const char *text = texts[i];
+            char title[200];
+            snprintf(title, sizeof title, "A title whose second line begins with one: in %s", text);
+            json_auto_t *figure =
+                json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:[s],s:[{s:s,s:[[f,f,f,f]]}]}", "name",
+                          "figure", "kind", kinds[k], "title", title, "sub", text, "foot", text,
+                          "x", text, "y", text, "unit", "", "categories", text, "series", "name",
+                          text, "points", 1.0, 2.0, 1.0, 3.0);
+            assert_non_null(figure);
+            written out;
+            begin(&out);
+            ls_draw_script(out.stream, figure, LS_PICTURE_SVG);
+            check_script(end(&out, LS_OK));
+            assert_non_null(strstr(out.text, "\"'"));
+            free(out.text);
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_form_has_text_only)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_form_has_text_only),
+                                       cmocka_unit_test(quotes_begin_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -250,6 +250,7 @@ static const char *const in_help[][2] = {
     {"micro-shards", "16"},
     {"micro-splits", "1"},
     {"gate-steps", "10; unit: steps"},
+    {"eval-samples", "auto; unit: samples"},
     {"baseline", "no"},
     {"allreduce", "auto"},
     {"bucket-bytes", "auto; unit: bytes"},

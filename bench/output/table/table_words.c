@@ -21,7 +21,7 @@ static size_t read_times(const json_t *rows, ls_rank_by by, ls_ranked *out)
         const json_t *row = json_array_get(rows, i);
         bool again = false;
         for (size_t k = 0; k < count && by == LS_RANK_SPEEDUP; k++)
-            again = again || ls_row_same_case(out[k].row, row, 0, false);
+            again = again || ls_row_same_case(out[k].row, row, LS_BUT_TRAINED, false);
         if (again || ls_row_is_bad(row) || !(ls_row_number(row, "time.samples_per_s") > 0))
             continue;
         out[count].row = row;
@@ -145,8 +145,18 @@ static size_t fold(ls_ranked *cases, size_t count, const json_t *fields)
     return used;
 }
 
-/* Options in which these cases differ, without those that follow from others and distinguish no
- * more cases than the ones before. */
+/* Whether cases may differ in the field for no reason of their own: `steps` that were trained where
+ * others were asked for, and what follows from other options. */
+static bool is_outcome(const json_t *groups, const char *name)
+{
+    bool other = false;
+    for (size_t i = 0; i < json_array_size(groups) && strcmp(name, "steps") == 0; i++)
+        other = other || json_object_get(json_array_get(groups, i), "steps_asked");
+    return other || ls_case_follows(name);
+}
+
+/* Options in which these cases differ, without outcomes that distinguish no more cases than the
+ * options before. */
 static json_t *differing(const ls_ranked *cases, size_t count)
 {
     json_t *groups = json_array(), *fields, *differ = json_array();
@@ -159,7 +169,7 @@ static json_t *differing(const ls_ranked *cases, size_t count)
         if (!ls_case_differs(groups, name))
             continue;
         json_array_append(differ, json_array_get(fields, i));
-        if (ls_case_follows(name) && count_names(cases, count, differ) == before)
+        if (is_outcome(groups, name) && count_names(cases, count, differ) == before)
             json_array_remove(differ, json_array_size(differ) - 1);
     }
     json_decref(fields);
@@ -275,12 +285,17 @@ static void print_compared(FILE *stream, const json_t *row)
     const char *grade = ls_row_text(row, "equivalence", "grade");
     const json_int_t steps = json_integer_value(json_object_get(gate, "steps"));
     const ls_strategy *strategy = ls_row_strategy(row);
-    if (strcmp(grade, "none") == 0) {
+    if (strcmp(grade, "none") == 0 && !steps) {
         fputs(ls_row_text(row, "equivalence", "oracle"), stream); /* "not compared" and why */
         return;
     }
     fprintf(stream, "%s: after each of %lld steps ", grade, (long long)steps);
-    if (strategy == &ls_strategy_single)
+    if (strcmp(grade, "none") == 0)
+        fprintf(stream,
+                "every replica has the bits of its replay, in sequence on one device%s; not "
+                "compared with single",
+                json_object_get(gate, "library_rel") ? ", with the library's means" : "");
+    else if (strategy == &ls_strategy_single)
         fputs("the bits of a second, fresh run", stream);
     else if (strcmp(grade, "exact") == 0)
         fputs("the bits of single --reduce exact", stream);

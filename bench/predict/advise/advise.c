@@ -12,56 +12,20 @@
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
+#include "impl/strategies.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
-
-/* ---- What is compared ------------------------------------------------------------------------ */
-
-/* Options of a strategy that change its speed or its memory, and the values that are tried: those
- * that a case has with the values of the earlier ones. */
-static const struct axis {
-    const char *strategy, *option;
-    const char *values[15];
-} axes[] = {
-    {"towers", "towers-staged", {"no", "yes"}},
-    {"mirrored",
-     "allreduce",
-     {"ring", "halving-doubling", "tree", "hierarchical", "flat", "canonical"}},
-    {"mirrored", "bucket-bytes", {"auto", "1GiB"}},
-    {"zero", "zero-stage", {"1", "2", "3"}},
-    {"pipeline", "pipeline-microbatches", {"2", "4", "8", "16"}},
-    {"pipeline", "pipeline-schedule", {"gpipe", "1f1b"}},
-    {"tensor-parallel", "tensor-parallel-sequence", {"no", "yes"}},
-    {"hybrid",
-     "hybrid-replicas",
-     {"2", "3", "4", "5", "6", "8", "12", "16", "32", "64", "128", "256", "512"}},
-    {"hybrid",
-     "hybrid-inner",
-     {"model-parallel", "pipeline", "tensor-parallel", "context-parallel", "zero"}},
-    {"hybrid", "pipeline-microbatches", {"4", "16"}}, /* of stages of split layers: the default */
-    {"hybrid", "hybrid-stages", {"1", "2", "4", "8"}},
-    {"hybrid", "tensor-parallel-sequence", {"no", "yes"}},
-    {"hybrid", "hybrid-outer", {"mirrored", "zero"}},
-    {"hybrid", "zero-stage", {"1", "3"}},
-    {"ps", "ps-mode", {"sync", "async", "ssp"}},
-};
-enum { AXES = sizeof axes / sizeof *axes, VALUES = sizeof axes->values / sizeof *axes->values };
 
 ls_status ls_advising_set(ls_case *one, const char *name, const char *value)
 {
     const ls_option *option = ls_option_find_in(name, strlen(name), LS_FOR_RUN);
     const ls_setting setting = {.option = option, .text = value, .one = one};
     return option->set(&setting);
-}
-
-static void add_word(char *text, size_t size, const char *name, const char *value)
-{
-    const size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s--%s %s", used ? " " : "", name, value);
 }
 
 static ls_status append(ls_advised **list, size_t *count, const ls_advised *one)
@@ -92,25 +56,51 @@ static ls_status refuse(ls_advising *a, ls_advised *one, ls_code code, const cha
     return append(&a->out->refused, &a->out->refused_count, one);
 }
 
-/* ---- Progress -------------------------------------------------------------------------------- */
+/* ---- Time and progress ----------------------------------------------------------------------- */
+
+static double processor_s(void)
+{
+    static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN}; /* lockstep-simgrid is a child */
+    double sum = 0;
+    for (size_t i = 0; i < sizeof whose / sizeof *whose; i++) {
+        struct rusage used;
+        if (getrusage(whose[i], &used) == 0)
+            sum += (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                   (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
+    }
+    return sum;
+}
+
+double ls_advising_spent(const ls_advising *a)
+{
+    return processor_s() - a->begun_s - a->predictor->measuring_s;
+}
 
 static void open_progress(ls_advising *a, const ls_request *request)
 {
     const bool asked = request->progress > 0 || (request->progress < 0 && isatty(STDERR_FILENO));
     a->progress = asked ? ls_progress_open(stderr, request->progress) : NULL;
-    ls_progress_cases(a->progress, a->all);
+    ls_progress_cases(a->progress, 1);
 }
 
+/* How many there will be is not known, so there is no time left: what is at work, and the best. */
 void ls_advising_show(ls_advising *a, const char *what, const char *options)
 {
-    static const double alike[LS_PHASES] = {[LS_PHASE_TIMING] = 1};
-    char title[200];
-    snprintf(title, sizeof title, "%s%s%s", what, *options ? " " : "", options);
-    if (a->at)
-        ls_progress_end(a->progress, a->at - 1);
-    for (size_t i = a->at; i < a->all; i++)
-        ls_progress_expect(a->progress, i, title, alike, false);
-    ls_progress_enter(a->progress, a->at++, LS_PHASE_TIMING);
+    static const double unknown[LS_PHASES] = {0};
+    char title[400];
+    const ls_advised *best = NULL;
+    for (size_t i = 0; i < a->out->count; i++)
+        if (!best || a->out->ranking[i].samples_per_s > best->samples_per_s)
+            best = &a->out->ranking[i];
+    int used =
+        snprintf(title, sizeof title, "%s %s%s%s", a->pace == LS_PACE_PLAY ? "plays" : "estimates",
+                 what, *options ? " " : "", options);
+    if (best && used > 0 && used < (int)sizeof title)
+        snprintf(title + used, sizeof title - (size_t)used,
+                 "; best of %zu so far: %s, %.5g samples/s", a->out->count,
+                 best->config.strategy->name, best->samples_per_s);
+    ls_progress_expect(a->progress, 0, title, unknown, false);
+    ls_progress_enter(a->progress, 0, LS_PHASE_TIMING);
 }
 
 /* ---- Predictions ----------------------------------------------------------------------------- */
@@ -126,28 +116,54 @@ static const char *bound_of(const ls_advising *a, const ls_predicted *p, double 
     return latency > bandwidth ? "latency" : "bandwidth";
 }
 
+/* What is not computing is the network's as far as the step is shorter without it. */
+static ls_advised_shares shares_of(const ls_predicted *p, double step_ms)
+{
+    double all_ms = 0;
+    for (size_t i = 0; i < p->draws * p->steps; i++)
+        all_ms += p->step_ms[i];
+    const double busy = p->busy_ms / (all_ms * (double)p->devices);
+    const double compute = busy < 1 ? busy : 1; /* several lanes of a device may be busy at once */
+    const double network = fmin(fmax(1 - p->other_ms[0] / step_ms, 0), 1 - compute);
+    return (ls_advised_shares){compute, network, 1 - compute - network};
+}
+
 static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_predicted *predicted,
                       ls_advised *one)
 {
     json_t *row = NULL;
+    ls_interval step;
     bool added;
     LS_TRY(ls_predicted_row(a->predictor, a->workplace, plan, predicted, NULL, &row));
     ls_status status = a->validations ? ls_validations_take(a->validations, row, &added) : LS_OK;
-    one->step_ms = ls_row_number(row, "time.step_ms.median");
+    const bool known = ls_row_pace(row, &step);
+    const double batch_s = (double)plan->job.batch * 1e3;
+    one->step_ms = step.value;
     one->samples_per_s = ls_row_number(row, "time.samples_per_s");
     one->memory = predicted->most_memory;
-    if (a->predictor->others == a->ideal)
+    one->activities = predicted->activities / (size_t)(plan->warmup + plan->timed);
+    if (a->predictor->others == a->ideal) {
         one->bound_by = bound_of(a, predicted, one->step_ms);
-    json_auto_t *ci95 = ls_row_find(row, "time.step_ms.ci95");
-    const double batch_s = (double)plan->job.batch * 1e3;
-    for (size_t i = 0; i < 2; i++) {
-        const double ms = ci95 ? json_number_value(json_array_get(ci95, 1 - i)) : one->step_ms;
-        one->ci95[i] = ms > 0 ? batch_s / ms : one->samples_per_s;
+        one->shares = shares_of(predicted, one->step_ms);
     }
+    one->ci95[0] = known ? batch_s / step.high : one->samples_per_s;
+    one->ci95[1] = known ? batch_s / step.low : one->samples_per_s;
     json_decref(one->facts);
     one->facts = json_incref(json_object_get(row, "case"));
     json_decref(row);
     return status;
+}
+
+/* Fewer steps of an estimate, and of a play of so many activities that it would take minutes. */
+static void set_steps(const ls_advising *a, const ls_advised *one, ls_case *given)
+{
+    enum { MOST = 100000 };
+    const bool estimates = a->pace == LS_PACE_ESTIMATE;
+    if ((estimates || one->activities > MOST) &&
+        !ls_option_set_has(a->workplace->request->given, "steps")) {
+        given->warmup = 1;
+        given->steps = estimates ? 1 : 2;
+    }
 }
 
 ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *predicted,
@@ -156,10 +172,7 @@ ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *pre
     ls_case given, played;
     ls_plan_of_case plan;
     memcpy(&given, &one->config, sizeof given);
-    if (a->quick && !ls_option_set_has(a->workplace->request->given, "steps")) {
-        given.warmup = 1;
-        given.steps = 2;
-    }
+    set_steps(a, one, &given);
     *predicted = (ls_predicted){0};
     *refused = ls_case_check(&one->config, a->workplace->request);
     if (!*refused)
@@ -200,126 +213,91 @@ static void note_memory(ls_advising *a, const ls_advised *one)
 }
 
 /* What is wrong with the platform or the machine ends it all; the rest concerns one case. */
-static ls_status try_case(ls_advising *a, ls_advised *one)
+ls_status ls_advising_estimate(ls_advising *a, ls_advised *one, double *rate, size_t *memory)
 {
     ls_predicted predicted;
     ls_status refused = LS_OK;
-    if (a->counts) {
-        a->all++;
-        return LS_OK;
-    }
     ls_advising_show(a, one->config.strategy->name, one->options);
     ls_status status = ls_interrupted() ? ls_engine_interrupted()
                                         : ls_advising_predict(a, one, &predicted, &refused);
     if (!status)
         ls_predicted_close(&predicted);
-    if (ls_status_code(refused) == LS_CODE_INTERRUPTED)
+    if (ls_status_code(refused) == LS_CODE_INTERRUPTED) {
+        json_decref(one->facts);
         return ls_status_first(status, refused);
+    }
     note_memory(a, one);
+    *memory = one->memory;
+    *rate = refused ? 0 : one->samples_per_s;
+    one->quick_per_s = *rate;
     if (!status && refused)
         status = refuse(a, one, ls_status_code(refused), ls_status_text(refused));
     else if (!status && !is_same(a, one))
         status = append(&a->out->ranking, &a->out->count, one);
-    else if (!status)
+    else
         json_decref(one->facts);
     ls_status_free(refused);
     return status;
 }
 
-/* Whether a case has the axis: its strategy, with the options so far, and the user left it open. */
-static bool has_axis(const ls_advising *a, const ls_advised *base, const struct axis *axis)
+/* The default, and `all`, are the list of all. */
+bool ls_advising_takes(const ls_advising *a, const ls_case *base)
 {
-    const ls_option *option = ls_option_find_in(axis->option, strlen(axis->option), LS_FOR_RUN);
-    return strcmp(axis->strategy, base->config.strategy->name) == 0 &&
-           !ls_option_set_has(a->workplace->request->given, axis->option) &&
-           ls_option_applies(option, &base->config);
+    return base->strategy->equivalent ||
+           a->workplace->request->case_count < ls_registry_count(&ls_strategies);
 }
 
-/* Whether so many replicas can share the devices, or so many stages the places of a replica, with
- * two or more for each. */
-static bool can_share(const ls_advising *a, const ls_case *base, const char *option,
-                      const char *value)
-{
-    ls_job job = {0};
-    int64_t number, among = a->devices;
-    const bool stages = strcmp(option, "hybrid-stages") == 0;
-    if (!stages && strcmp(option, "hybrid-replicas") != 0)
-        return true;
-    ls_case_job(base, &job);
-    if (stages)
-        among /= job.split_replicas;
-    return ls_parse_integer(value, 1, INT32_MAX, &number) && number < among && among % number == 0;
-}
-
-/* One case for each combination of the values of axis `index` and those behind it. */
-static ls_status try_axes(ls_advising *a, const ls_advised *base, size_t index)
-{
-    ls_advised one;
-    memcpy(&one, base, sizeof one);
-    if (index == AXES)
-        return try_case(a, &one);
-    const struct axis *axis = &axes[index];
-    if (!has_axis(a, base, axis))
-        return try_axes(a, base, index + 1);
-    for (size_t v = 0; v < VALUES && axis->values[v]; v++) {
-        memcpy(&one, base, sizeof one);
-        if (!can_share(a, &base->config, axis->option, axis->values[v]))
-            continue;
-        LS_TRY(ls_advising_set(&one.config, axis->option, axis->values[v]));
-        add_word(one.options, sizeof one.options, axis->option, axis->values[v]);
-        LS_TRY(try_axes(a, &one, index + 1));
-    }
-    return LS_OK;
-}
-
-static ls_status try_strategy(ls_advising *a, const ls_case *base)
+ls_status ls_advising_refuse_grade(ls_advising *a, const ls_case *base)
 {
     ls_advised one = {0};
     memcpy(&one.config, base, sizeof *base);
-    if (!base->strategy->equivalent && a->counts)
-        return LS_OK;
-    if (!base->strategy->equivalent)
-        return refuse(a, &one, LS_CODE_USAGE,
-                      "its grade is none: it does not compute what single computes");
-    const size_t ranked = a->out->count, before = a->out->refused_count;
-    LS_TRY(try_axes(a, &one, 0));
-    if (a->out->count == ranked && a->out->refused_count == before + 1) {
-        ls_advised *alike = &a->out->refused[before]; /* whatever its options are */
-        *alike->options = 0;
-        if (json_object_get(alike->facts, "options"))
-            ls_put_text(alike->facts, "options", "");
+    return refuse(a, &one, LS_CODE_USAGE,
+                  "its grade is none: it does not compute what single computes; name it with "
+                  "--strategy, and it is ranked");
+}
+
+/* A reason that all options of a strategy share is said without them. */
+static void generalize(ls_advice *advice)
+{
+    for (size_t i = 0; i < advice->refused_count; i++) {
+        ls_advised *one = &advice->refused[i];
+        size_t others = 0;
+        for (size_t k = 0; k < advice->refused_count; k++)
+            others += k != i && advice->refused[k].config.strategy == one->config.strategy;
+        for (size_t k = 0; k < advice->count; k++)
+            others += advice->ranking[k].config.strategy == one->config.strategy;
+        if (others)
+            continue;
+        *one->options = 0;
+        if (json_object_get(one->facts, "options"))
+            ls_put_text(one->facts, "options", "");
     }
-    return LS_OK;
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
-/* Quick: by formulas and medians, of few steps. */
-static void set_pace(ls_advising *a, bool quick)
+void ls_advising_set_pace(ls_advising *a, ls_advice_pace pace)
 {
+    enum { MANY = 16, DRAWS = 8 };
     ls_predictor *p = a->predictor;
-    a->quick = quick;
-    p->draws = quick ? 1 : a->draws;
-    p->level = quick && p->platform.kind != LS_PLATFORM_FILE ? LS_EXPAND_FORMULA : a->level;
-}
-
-static ls_status try_all(ls_advising *a)
-{
-    for (size_t i = 0; i < a->workplace->request->case_count; i++)
-        LS_TRY(try_strategy(a, &a->workplace->request->cases[i]));
-    return LS_OK;
+    const ls_predictor *asked = &a->asked;
+    const bool estimates = pace == LS_PACE_ESTIMATE;
+    a->pace = pace;
+    p->draws = estimates ? 1 : !asked->draws && a->devices > MANY ? DRAWS : asked->draws;
+    p->engine = estimates && p->platform.kind != LS_PLATFORM_FILE ? LS_ENGINE_PORTS : asked->engine;
+    p->level = estimates && asked->level == LS_EXPAND_MESSAGES ? LS_EXPAND_FLOWS : asked->level;
 }
 
 /* Whether measuring a whole batch on one device costs no more than the others did. */
 static bool may_play_alone(const ls_advising *a)
 {
     static const double most = 2e9; /* bytes */
+    enum { few = 16 };
     const bool profile = ls_profile_is(a->workplace->request->cases->model);
     if (a->devices == 1 || !a->out->count)
         return false;
     return profile || !a->predictor->measures ||
-           (a->devices <= LS_ADVICE_PLAYS &&
-            (double)a->out->ranking->memory * (double)a->devices < most);
+           (a->devices <= few && (double)a->out->ranking->memory * (double)a->devices < most);
 }
 
 /* What one device does alone: whether several are worth it. */
@@ -346,34 +324,39 @@ static ls_status play_alone(ls_advising *a)
     return status;
 }
 
+/* The batch of a step, or with weak scaling of a replica; that of a case that can be resolved. */
+static void find_batch(ls_advising *a)
+{
+    for (size_t i = 0; i < a->workplace->request->case_count && !a->out->batch; i++) {
+        const ls_case *c = &a->workplace->request->cases[i];
+        ls_case played;
+        ls_plan_of_case plan;
+        ls_status status = ls_predictor_plan(a->predictor, a->workplace, c, &played, &plan);
+        const bool weak = c->scaling == LS_SCALING_WEAK;
+        if (!status) {
+            a->out->batch = plan.job.batch / (weak ? ls_job_replicas(&plan.job) : 1);
+            ls_plan_close(&plan);
+        }
+        ls_status_free(status);
+    }
+}
+
+/* First estimates, then plays, most promising first; then what lies around the answer. */
 static ls_status advise(ls_advising *a)
 {
-    enum { PLAYED = 6, BREAKS = 3 };
     ls_predictor *p = a->predictor;
-    const bool many = a->devices > LS_ADVICE_PLAYS;
+    find_batch(a);
     p->others = a->ideal;
     p->other_count = p->platform.kind == LS_PLATFORM_FILE ? 1 : 2;
-    a->counts = true;
-    LS_TRY(try_all(a));
-    a->counts = false;
-    a->out->tried = a->all;
-    a->all += (size_t)BREAKS + (many ? PLAYED : 0);
-    open_progress(a, a->workplace->request);
-    set_pace(a, many);
-    LS_TRY(try_all(a));
-    for (size_t i = 0; i < a->out->count; i++)
-        a->out->ranking[i].played = !many;
-    ls_advising_rank(a->out);
-    set_pace(a, false);
-    if (many)
-        LS_TRY(ls_advising_play_first(a, PLAYED));
-    ls_advising_ties(a->out);
+    ls_advising_set_pace(a, LS_PACE_ESTIMATE);
+    LS_TRY(ls_advising_search(a));
+    generalize(a->out);
+    ls_advising_set_pace(a, LS_PACE_PLAY);
+    LS_TRY(ls_advising_play_first(a));
     LS_TRY(play_alone(a));
-    set_pace(a, many);
-    p->draws = 1;
-    ls_status status = ls_advising_breaks(a);
-    set_pace(a, false);
-    return status;
+    ls_advising_ties(a->out);
+    ls_advising_set_pace(a, LS_PACE_ESTIMATE);
+    return ls_advising_breaks(a);
 }
 
 ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *validations,
@@ -386,8 +369,8 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
                      .validations = validations,
                      .ideal = {{.kind = LS_PLATFORM_FLAT}, p->platform},
                      .out = out,
-                     .draws = p->draws,
-                     .level = p->level,
+                     .asked = *p,
+                     .begun_s = processor_s(),
                      .devices = 1};
     *out = (ls_advice){0};
     if (!ls_parse_integer(devices, 1, INT32_MAX, &a.devices))
@@ -400,11 +383,19 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
         LS_TRY(ls_engine_probe(p->engine, &p->platform, (int)a.devices, p->devices_per_host));
     out->here = ls_validations_regret(validations);
     out->published = ls_published_regret();
+    open_progress(&a, workplace->request);
     ls_status status = advise(&a);
     ls_progress_close(a.progress);
     p->others = NULL;
     p->other_count = 0;
-    return status;
+    ls_advising_set_pace(&a, LS_PACE_PLAY);
+    out->interrupted = ls_status_code(status) == LS_CODE_INTERRUPTED;
+    if (!out->interrupted)
+        return status;
+    ls_status_free(status);
+    ls_advising_rank(&a);
+    ls_advising_ties(out);
+    return LS_OK;
 }
 
 ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
@@ -413,10 +404,13 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
     const ls_advised *one = &advice->least, *why = NULL;
     if (advice->count)
         return LS_OK;
+    if (advice->interrupted)
+        return ls_fail(LS_CODE_INTERRUPTED, "advise", "ranking",
+                       "is empty: interrupted before the first estimate; run it again");
     if (advice->over)
         return ls_fail(
             LS_CODE_MISSING, "option --memory-limit", p->request->memory_limit,
-            "none of the %zu combinations that can run fits into %s of a device; the "
+            "none of the %zu combinations that were searched fits into %s of a device; the "
             "least is %s, of %s%s%s; a smaller --batch, or more --devices, may need less",
             advice->over, ls_format_bytes((double)p->memory_limit, limit),
             ls_format_bytes((double)one->memory, least), one->config.strategy->name,

@@ -1,30 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Advice: the strategies that compute what `single` computes, with the options that change their
- * speed, predicted and ranked. Options that the user gave are kept. Up to 16 devices all are
- * played as `predict` plays them; of more, those that lead a ranking by formulas and medians, until
- * the first few have all been played. The rates of the others are multiplied by what playing has
- * changed on average, and their intervals have the largest difference from that.
+ * Advice: strategies with the options that change their speed or memory, ranked. Options that the
+ * user gave are kept. Combinations are searched (advise_search.c) by estimates: one step with
+ * median durations, on the engine `ports`, which knows the ports that messages share. Then those
+ * that lead are played as `predict` plays them. An estimate's interval is as wide as estimates have
+ * been wrong (advise_rank.c). Searching and playing end after some seconds of processor time, and
+ * at an interrupt; what is known by then is ranked.
  */
 #pragma once
 
 #include "bench/predict/predict.h"
 #include "bench/predict/validated.h"
 
+enum { LS_ADVISED_OPTIONS = 240 };
+
+/** Where a step's time goes: the mean of all devices, as shares of 1. */
+typedef struct ls_advised_shares {
+    double compute;
+    double network; /**< by which the step is shorter on a network that costs nothing */
+    double idle;    /**< the rest: devices wait for each other */
+} ls_advised_shares;
+
 /** A strategy with its options. */
 typedef struct ls_advised {
     ls_case config;
-    char options[160];    /**< that were chosen, as a command line has them */
-    json_t *facts;        /**< group `case` */
-    double samples_per_s; /**< 0: it was refused */
-    double quick_per_s;   /**< by formulas, of many devices */
-    double ci95[2];       /**< of it */
+    char options[LS_ADVISED_OPTIONS]; /**< that were chosen, as a command line has them */
+    json_t *facts;                    /**< group `case` */
+    double samples_per_s;             /**< 0: it was refused */
+    double quick_per_s;               /**< as estimated */
+    double ci95[2];                   /**< of samples_per_s */
     double step_ms;
     size_t memory;        /**< bytes of the fullest device */
+    size_t activities;    /**< of a step */
     const char *bound_by; /**< "compute", "bandwidth", "latency"; "network": of a platform file */
-    char reason[400];     /**< why it was refused */
-    bool played;          /**< not only ranked by formulas */
-    ls_code code;         /**< of the reason */
+    ls_advised_shares shares;
+    char reason[400]; /**< why it was refused */
+    bool played;      /**< as `predict` does; false: estimated */
+    ls_code code;     /**< of the reason */
 } ls_advised;
 
 /** Where the order changes: the nearest place, along one property. */
@@ -45,22 +57,29 @@ typedef struct ls_advice {
     ls_advised *refused; /**< [refused_count] */
     size_t refused_count;
     double alone_per_s;    /**< of `single` on one such device; 0: not known */
-    size_t tied;           /**< of the ranking, the first so many cannot be told apart */
+    size_t tied;           /**< of the ranking, the first so many are within the noise */
     ls_break_even *breaks; /**< [break_count] of the first and the best other strategy; of memory
                                 one for each that leads with less, down to where none fits */
     size_t break_count;
     size_t second;    /**< number in the ranking of that best other strategy; 0: there is none */
-    size_t tried;     /**< combinations of strategy and options */
+    size_t tried;     /**< combinations of strategy and options that were estimated */
     size_t over;      /**< of them, those that need more than the memory limit */
     ls_advised least; /**< of those the one that needs least; no facts */
+    ls_advised usual; /**< what a user of Megatron-LM would try first: config, options, memory; no
+                           config.strategy: there is no such combination */
+    int64_t batch;    /**< of a step, or with weak scaling of a replica */
+    bool cut;         /**< the time for the search was over before its end */
+    bool interrupted; /**< by a signal */
     ls_regret here, published; /**< of such choices on measured rows, on published ones */
 } ls_advice;
 
-/** Of the workplace's cases, of which each has another strategy. Close it also on failure. */
+/** Of the workplace's cases, of which each has another strategy. An interrupt ends it early, and is
+ * no failure. Close it also on failure. */
 ls_status ls_advise(ls_predictor *predictor, ls_workplace *workplace, ls_validations *validations,
                     ls_advice *out);
 
 /** Why nothing is ranked, and what would work: LS_CODE_MISSING for too little memory, or what is
- * missing here, else LS_CODE_USAGE. LS_OK for a ranking that is not empty. */
+ * missing here, LS_CODE_INTERRUPTED after an interrupt, else LS_CODE_USAGE. LS_OK for a ranking
+ * that is not empty. */
 ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *predictor);
 void ls_advice_close(ls_advice *advice);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where the order of an advice changes; see advise.h. Along bandwidth and latency the first and the
- * best other strategy are played on scaled networks; along the devices they are predicted on twice
- * and half as many, and so on, with as many devices to a replica of hybrid; along memory the
- * ranking says it.
+ * best other strategy are estimated on scaled networks, on fewer of them if their steps are large;
+ * along the devices on twice and half as many, and so on, with as many devices to a replica of
+ * hybrid, unless that takes too long; along memory the ranking says it.
  */
 #include "bench/case/case_facts.h"
 #include "bench/cli/option_set.h"
@@ -25,11 +25,18 @@ static ls_status append(ls_advice *advice, const ls_break_even *one)
 /* ---- Of the network ----------------------------------------------------------------------------
  */
 
-enum { EACH_WAY = 12, SCALES = 2 * EACH_WAY + 1, AXES = 2 };
+enum { EACH_WAY = 12, COARSE = 3, SCALES = 2 * EACH_WAY + 1, AXES = 2, LARGE = 50000 };
 
-static double scale_of(size_t i)
+/* The scaled networks: of each axis so many more and less than the platform has. */
+typedef struct scales {
+    size_t each_way, count; /* numbers 0 to count - 1, each_way: as it is */
+    ls_platform platforms[AXES * SCALES];
+} scales;
+
+static double scale_of(const scales *s, size_t i)
 {
-    return exp2(((double)i - EACH_WAY) / 2);
+    static const double octaves = 6;
+    return exp2(((double)i - (double)s->each_way) * octaves / (double)s->each_way);
 }
 
 /* The level that is varied: between hosts, if there are any. */
@@ -44,7 +51,7 @@ static double *value_of(ls_platform *p, int axis)
 }
 
 /* All scales of all axes, of one step that is built once. */
-static ls_status play_scales(ls_advising *a, const ls_platform *scaled, size_t number,
+static ls_status play_scales(ls_advising *a, const scales *s, size_t number,
                              double ms[AXES * SCALES])
 {
     ls_predicted predicted;
@@ -52,32 +59,34 @@ static ls_status play_scales(ls_advising *a, const ls_platform *scaled, size_t n
     ls_advised one;
     memcpy(&one, &a->out->ranking[number], sizeof one);
     one.facts = NULL;
-    a->predictor->others = scaled;
-    a->predictor->other_count = (size_t)AXES * SCALES;
+    a->predictor->others = s->platforms;
+    a->predictor->other_count = AXES * s->count;
     LS_TRY(ls_advising_predict(a, &one, &predicted, &refused));
     if (!refused)
-        memcpy(ms, predicted.other_ms, AXES * SCALES * sizeof *ms);
+        memcpy(ms, predicted.other_ms, AXES * s->count * sizeof *ms);
     json_decref(one.facts);
     ls_predicted_close(&predicted);
     return refused;
 }
 
 /* The crossing nearest to the platform as it is. */
-static void find_crossing(const double *first, const double *second, double value,
+static void find_crossing(const scales *s, const double *first, const double *second, double value,
                           ls_break_even *out)
 {
     out->value = NAN;
-    out->low = value * scale_of(0);
-    out->high = value * scale_of(SCALES - 1);
-    for (size_t d = 0; d < EACH_WAY && isnan(out->value); d++)
+    out->low = value * scale_of(s, 0);
+    out->high = value * scale_of(s, s->count - 1);
+    for (size_t d = 0; d < s->each_way && isnan(out->value); d++)
         for (int up = 0; up < 2 && isnan(out->value); up++) {
-            const size_t near = up ? EACH_WAY + d : EACH_WAY - d, far = up ? near + 1 : near - 1;
+            const size_t near = up ? s->each_way + d : s->each_way - d;
+            const size_t far = up ? near + 1 : near - 1;
             const double here = log(second[near] / first[near]);
             const double there = log(second[far] / first[far]);
             if (!(there < -1e-6) || here < -1e-6)
                 continue;
             const double share = here > there ? here / (here - there) : 0;
-            out->value = value * scale_of(near) * pow(scale_of(far) / scale_of(near), share);
+            out->value =
+                value * scale_of(s, near) * pow(scale_of(s, far) / scale_of(s, near), share);
             out->below = !up;
         }
 }
@@ -85,21 +94,27 @@ static void find_crossing(const double *first, const double *second, double valu
 static ls_status find_of_network(ls_advising *a)
 {
     static const char *const names[AXES] = {"bandwidth", "latency"};
-    ls_platform scaled[AXES * SCALES], here = a->predictor->platform;
+    const ls_advice *out = a->out;
+    ls_platform here = a->predictor->platform;
+    scales s;
     double first[AXES * SCALES], second[AXES * SCALES];
-    for (int i = 0; i < AXES * SCALES; i++) {
-        scaled[i] = here;
-        *value_of(&scaled[i], i / SCALES) *= scale_of((size_t)i % SCALES);
+    s.each_way =
+        out->ranking->activities + out->ranking[out->second].activities > LARGE ? COARSE : EACH_WAY;
+    s.count = 2 * s.each_way + 1;
+    for (size_t i = 0; i < AXES * s.count; i++) {
+        s.platforms[i] = here;
+        *value_of(&s.platforms[i], i >= s.count) *= scale_of(&s, i % s.count);
     }
-    ls_advising_show(a, "scaled networks", "");
-    LS_TRY(play_scales(a, scaled, 0, first));
-    LS_TRY(play_scales(a, scaled, a->out->second, second));
+    ls_advising_show(a, "other networks", "");
+    LS_TRY(play_scales(a, &s, 0, first));
+    LS_TRY(play_scales(a, &s, out->second, second));
     for (int axis = 0; axis < AXES; axis++) {
-        ls_break_even found = {.axis = names[axis], .with = a->out->second};
+        ls_break_even found = {.axis = names[axis], .with = out->second};
         const double value = *value_of(&here, axis);
         if (!(value > 0))
             continue;
-        find_crossing(first + axis * SCALES, second + axis * SCALES, value, &found);
+        find_crossing(&s, first + (size_t)axis * s.count, second + (size_t)axis * s.count, value,
+                      &found);
         LS_TRY(append(a->out, &found));
     }
     return LS_OK;
@@ -107,7 +122,7 @@ static ls_status find_of_network(ls_advising *a)
 
 /* ---- Of devices ------------------------------------------------------------------------------ */
 
-enum { DOUBLINGS = 2, DEVICES_MOST = 4096 };
+enum { DOUBLINGS = 2, DEVICES_MOST = 4096, ACTIVITIES_MOST = 300000 };
 
 /* The rate of one of the ranking on other devices; 0: it cannot run there. */
 static ls_status rate_at(ls_advising *a, size_t number, int64_t devices, double *out)
@@ -140,6 +155,16 @@ static ls_status rate_at(ls_advising *a, size_t number, int64_t devices, double 
     return LS_OK;
 }
 
+/* Whether an estimate on so many devices would take too long: a step has at least as many more
+ * activities. */
+static bool is_long(const ls_advising *a, int64_t devices)
+{
+    const ls_advised *first = a->out->ranking, *second = first + a->out->second;
+    const double more = (double)devices / (double)a->devices;
+    return (double)(first->activities + second->activities) * more > ACTIVITIES_MOST ||
+           ls_advising_spent(a) > LS_ADVICE_BREAKS_S;
+}
+
 /* Outward from the devices that were asked for, until the second leads. */
 static ls_status find_of_devices(ls_advising *a)
 {
@@ -157,7 +182,8 @@ static ls_status find_of_devices(ls_advising *a)
         for (int up = 1; up >= 0 && isnan(found.value); up--) {
             double first, second;
             const int64_t number = up ? a->devices << d : a->devices >> d;
-            if (number < 1 || number > DEVICES_MOST || (!up && number << d != a->devices))
+            if (number < 1 || number > DEVICES_MOST || (!up && number << d != a->devices) ||
+                is_long(a, number))
                 continue;
             LS_TRY(rate_at(a, 0, number, &first));
             LS_TRY(rate_at(a, out->second, number, &second));
@@ -198,23 +224,13 @@ static ls_status find_of_memory(ls_advice *advice)
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
-static ls_status find_with_second(ls_advising *a)
-{
-    if (a->predictor->platform.kind != LS_PLATFORM_FILE)
-        LS_TRY(find_of_network(a));
-    return find_of_devices(a);
-}
-
 ls_status ls_advising_breaks(ls_advising *a)
 {
-    ls_advice *out = a->out;
-    size_t second = 1;
-    while (second < out->count &&
-           out->ranking[second].config.strategy == out->ranking[0].config.strategy)
-        second++;
-    if (a->predictor->platform.kind != LS_PLATFORM_NONE && second < out->count) {
-        out->second = second;
-        LS_TRY(find_with_second(a));
+    const ls_platform_kind kind = a->predictor->platform.kind;
+    if (a->out->second && kind != LS_PLATFORM_NONE) {
+        if (kind != LS_PLATFORM_FILE && ls_advising_spent(a) < LS_ADVICE_BREAKS_S)
+            LS_TRY(find_of_network(a));
+        LS_TRY(find_of_devices(a));
     }
-    return find_of_memory(out);
+    return find_of_memory(a->out);
 }

@@ -1,30 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of advice: advise.c tries what there is, advise_rank.c
- * ranks it, advise_breaks.c finds where the order changes. */
+/* Parts of advice: advise_search.c finds what is estimated, advise.c predicts it, advise_rank.c
+ * plays and ranks, advise_breaks.c finds where the order changes. */
 #pragma once
 
 #include "bench/predict/advise/advise.h"
 #include "bench/progress/progress.h"
 
-enum { LS_ADVICE_PLAYS = 16 }; /**< with more devices, only the first of a ranking are played */
+/** Seconds of processor time, without what measuring durations takes, after which no further start
+ * of the search is estimated, no further combination, none is played any more, and other networks
+ * and numbers of devices are left out. */
+enum {
+    LS_ADVICE_STARTS_S = 15,
+    LS_ADVICE_SEARCH_S = 28,
+    LS_ADVICE_PLAY_S = 42,
+    LS_ADVICE_BREAKS_S = 46
+};
+
+/** How cases are predicted now. */
+typedef enum ls_advice_pace {
+    LS_PACE_PLAY,    /**< as `predict` does */
+    LS_PACE_ESTIMATE /**< one step, medians, on the engine `ports` where it knows the platform */
+} ls_advice_pace;
 
 typedef struct ls_advising {
     ls_predictor *predictor;
+    ls_predictor asked; /**< as it was given: engine, level, draws */
     ls_workplace *workplace;
     ls_validations *validations;
     ls_platform ideal[2]; /**< no network cost; only latency */
     ls_advice *out;
     int64_t devices;
-    bool quick; /**< cases are played by formulas, with medians, and few steps */
-    int draws;  /**< that were asked for, when it is not */
-    ls_expansion level;
+    ls_advice_pace pace;
+    double begun_s;        /**< processor time */
     ls_progress *progress; /**< NULL: nothing is shown */
-    bool counts;           /**< combinations are counted, and not predicted */
-    size_t at, all;        /**< pieces of work that are done, that are known */
 } ls_advising;
 
 /** The next piece of work begins: for a person who waits. */
 void ls_advising_show(ls_advising *advising, const char *what, const char *options);
+
+/** Processor time so far, in seconds, without what measuring takes. */
+double ls_advising_spent(const ls_advising *advising);
+
+void ls_advising_set_pace(ls_advising *advising, ls_advice_pace pace);
 
 /** Sets an option of a case, as the command line does. */
 ls_status ls_advising_set(ls_case *one, const char *name, const char *value);
@@ -33,19 +50,34 @@ ls_status ls_advising_set(ls_case *one, const char *name, const char *value);
 ls_status ls_advising_predict(ls_advising *advising, ls_advised *one, ls_predicted *predicted,
                               ls_status *refused);
 
+/** Whether a strategy is ranked: it computes what `single` does, or the user names it. */
+bool ls_advising_takes(const ls_advising *advising, const ls_case *base);
+ls_status ls_advising_refuse_grade(ls_advising *advising, const ls_case *base);
+
+/** Estimates a case, and adds it to the ranking or to what is refused. samples/s (0: refused) and
+ * bytes of the fullest device (0: not known). LS_CODE_INTERRUPTED after an interrupt. */
+ls_status ls_advising_estimate(ls_advising *advising, ls_advised *one, double *rate,
+                               size_t *memory);
+
+/** Estimates what there is (advise_search.c). */
+ls_status ls_advising_search(ls_advising *advising);
+
 /** The regret of choices over published rows (published.c): results/published.jsonl, as
  * ci/published.sh wrote it; those that answer one question: reports/questions.json. */
 ls_regret ls_published_regret(void);
 
-/** Puts the ranking in order. */
-void ls_advising_rank(ls_advice *advice);
+/** Puts the ranking in order, with an interval for each. */
+void ls_advising_rank(const ls_advising *advising);
 
-/** Plays those that lead as `predict` does, until the `first` are played, or twelve and number 1;
- * corrects the others by what that changes. */
-ls_status ls_advising_play_first(ls_advising *advising, size_t first);
+/** Plays those that lead as `predict` does, best first: the first of the ranking, the best of the
+ * first other strategy, and the usual one of Megatron-LM. */
+ls_status ls_advising_play_first(ls_advising *advising);
 
-/** Sets how many cannot be told apart from number 1. */
+/** Sets how many are within the noise of number 1, and the best other strategy. */
 void ls_advising_ties(ls_advice *advice);
+
+/** The number of a combination in the ranking; its length: it is not there. */
+size_t ls_advice_find(const ls_advice *advice, const ls_advised *one);
 
 /** Sets the advice's breaks, of a ranking that is complete. */
 ls_status ls_advising_breaks(ls_advising *advising);

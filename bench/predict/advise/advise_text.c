@@ -6,6 +6,7 @@
  */
 #include "bench/predict/advise/advise_text.h"
 
+#include "bench/predict/advise/advise_parts.h"
 #include "common/base/numbers.h"
 
 #include <math.h>
@@ -56,45 +57,73 @@ static bool is_named(const ls_advice *advice, size_t number)
     for (size_t i = 0; i < advice->break_count; i++)
         if (advice->breaks[i].with == number)
             return true;
+    if (ls_advice_find(advice, &advice->usual) == number)
+        return true;
     for (size_t i = 0; i < number; i++)
         if (advice->ranking[i].config.strategy == advice->ranking[number].config.strategy)
             return number < FIRST;
     return true; /* the best one of its strategy */
 }
 
-static void print_ranking(const ls_advice *advice, FILE *out)
+/* Above the ranking: its columns. */
+static void print_columns(bool profile, FILE *out)
 {
-    size_t left_out = 0, estimated = 0;
-    if (advice->count)
-        fprintf(out, "%4s %-16s %12s %8s %10s  %s\n", "", "strategy", "samples/s", " ±", "memory",
-                "bound by");
+    fprintf(out, "%4s %-17s %11s %8s %11s  %s\n", "", "strategy", "samples/s", " ±",
+            profile ? "memory >=" : "memory", "compute/network/idle");
+}
+
+static void print_advised(const ls_advised *one, size_t number, FILE *out)
+{
+    char memory[32], width[24] = "-", name[40]; /* of a guess, or a profile, it is not known */
+    const double below = 100 - one->ci95[0] / one->samples_per_s * 100;
+    const double above = one->ci95[1] / one->samples_per_s * 100 - 100;
+    if (!one->played)
+        snprintf(width, sizeof width, "~-%.0f+%.0f%%", below, above);
+    else if ((below + above) / 2 >= 0.05)
+        snprintf(width, sizeof width, "%.1f%%", (below + above) / 2);
+    snprintf(name, sizeof name, "%s%s", one->config.strategy->name,
+             one->config.strategy->equivalent ? "" : "*");
+    fprintf(out, "%4zu %-17s %11.5g %7s %11s  %3.0f/%3.0f/%3.0f%%\n", number + 1, name,
+            one->samples_per_s, width, ls_format_bytes((double)one->memory, memory),
+            100 * one->shares.compute, 100 * one->shares.network, 100 * one->shares.idle);
+    if (*one->options) {
+        fprintf(out, "%7s", "");
+        print_words(out, 7, 7, one->options);
+    }
+}
+
+static void print_notes(const ls_advice *advice, bool profile, FILE *out)
+{
+    bool unequal = false, estimated = false;
     for (size_t i = 0; i < advice->count; i++) {
-        char memory[32];
-        const ls_advised *one = &advice->ranking[i];
-        const double half = (one->ci95[1] - one->ci95[0]) / 2 / one->samples_per_s * 100;
-        if (!is_named(advice, i)) {
-            left_out++;
-            continue;
-        }
-        const bool known = half >= 0.05;
-        estimated += !one->played && known;
-        char width[16] = "-"; /* of a guess, or a profile, it is not known */
-        if (known)
-            snprintf(width, sizeof width, "%s%.1f%%", one->played ? "" : "~", half);
-        fprintf(out, "%4zu %-16s %12.5g %7s %10s  %s\n", i + 1, one->config.strategy->name,
-                one->samples_per_s, width, ls_format_bytes((double)one->memory, memory),
-                one->bound_by);
-        if (*one->options) {
-            fprintf(out, "%7s", "");
-            print_words(out, 7, 7, one->options);
-        }
+        unequal = unequal || !advice->ranking[i].config.strategy->equivalent;
+        estimated = estimated || !advice->ranking[i].played;
     }
     if (estimated)
-        print_wrapped(out, "~: estimated by formulas, and corrected by those that were played");
+        print_wrapped(out, "~: estimated, not played: the rate may be so much lower or higher");
+    if (unequal)
+        print_wrapped(out, "*: its grade is none: it does not compute what single computes");
+    if (profile)
+        print_wrapped(out,
+                      "memory >=: of parameters, gradients, optimizer, and what layers hand to "
+                      "each other; a profile does not say what a layer needs inside");
+}
+
+static void print_ranking(const ls_advice *advice, bool profile, FILE *out)
+{
+    size_t left_out = 0;
+    if (!advice->count)
+        return;
+    print_columns(profile, out);
+    for (size_t i = 0; i < advice->count; i++)
+        if (is_named(advice, i))
+            print_advised(&advice->ranking[i], i, out);
+        else
+            left_out++;
+    print_notes(advice, profile, out);
     if (left_out)
         print_wrapped(out, "%zu more, which no line names: --format json", left_out);
-    if (advice->count)
-        fputc('\n', out);
+    fputc('\n', out);
 }
 
 /* ---- Where the order changes ------------------------------------------------------------------
@@ -127,7 +156,7 @@ static void print_break(const ls_advice *advice, const ls_break_even *b, FILE *o
     const size_t number = b->with + 1;
     const bool counted = strcmp(b->axis, "devices") == 0;
     if (!isfinite(b->value) && b->with < advice->tied)
-        return; /* who cannot be told apart is before nobody */
+        return; /* within the noise nobody leads */
     if (!isfinite(b->value))
         print_wrapped(out, "%s from %s to %s: number 1 stays before number %zu (%s)", b->axis,
                       amount_of(b, b->low, low), amount_of(b, b->high, high), number, other);
@@ -190,60 +219,125 @@ static void print_regret(const ls_regret *regret, const char *rows, FILE *out)
                       regret->sets, rows, 100 * regret->mean, 100 * regret->worst);
 }
 
-static void print_verdict(const ls_advice *advice, FILE *out)
+/* Who leads, and by which factor: only of what was played. */
+static void print_verdict(const ls_advice *advice, const ls_advice_words *words, FILE *out)
 {
     const ls_advised *first = advice->ranking, *second = first + advice->second;
+    const char *is = words->guess ? "would be" : "is";
+    const double factor = first->samples_per_s / second->samples_per_s;
     if (advice->tied > 1)
-        print_wrapped(out, "Numbers 1 to %zu cannot be told apart: their intervals overlap.",
+        print_wrapped(out, "Numbers 1 to %zu are within the noise: their intervals overlap.",
                       advice->tied);
-    if (advice->second && advice->second >= advice->tied)
-        print_wrapped(out, "Number 1 (%s) is %.4g times as fast as number %zu (%s).",
-                      first->config.strategy->name, first->samples_per_s / second->samples_per_s,
-                      advice->second + 1, second->config.strategy->name);
+    if (advice->second && advice->second >= advice->tied) {
+        if (first->played && second->played)
+            print_wrapped(out, "Number 1 (%s) %s %.4g times as fast as number %zu (%s).",
+                          first->config.strategy->name, is, factor, advice->second + 1,
+                          second->config.strategy->name);
+        else
+            print_wrapped(out,
+                          "Number 1 (%s) leads number %zu (%s); by how much is not known: %s was "
+                          "not played.",
+                          first->config.strategy->name, advice->second + 1,
+                          second->config.strategy->name, first->played ? "the latter" : "number 1");
+    }
     if (advice->alone_per_s > 0)
-        print_wrapped(out, "One device alone: %.5g samples/s; number 1 is %.3g times as fast.",
-                      advice->alone_per_s, first->samples_per_s / advice->alone_per_s);
+        print_wrapped(out, "One device alone: %.5g samples/s; number 1 %s %.3g times as fast.",
+                      advice->alone_per_s, is, first->samples_per_s / advice->alone_per_s);
+}
+
+void ls_advice_usual(const ls_advice *advice, size_t memory_limit, char *text, size_t size)
+{
+    const ls_advised *usual = &advice->usual;
+    char needs[32], limit[32], became[200];
+    *text = 0;
+    if (!usual->config.strategy)
+        return;
+    const size_t number = ls_advice_find(advice, usual);
+    if (number < advice->count && number == 0)
+        snprintf(became, sizeof became, "is number 1");
+    else if (number < advice->count && advice->ranking[number].played && advice->ranking->played)
+        snprintf(became, sizeof became, "is number %zu, %.3g times as fast as number 1", number + 1,
+                 advice->ranking[number].samples_per_s / advice->ranking->samples_per_s);
+    else if (number < advice->count)
+        snprintf(became, sizeof became, "is number %zu, as estimated", number + 1);
+    else if (usual->memory > memory_limit)
+        snprintf(became, sizeof became, "does not fit: it needs %s of %s a device",
+                 ls_format_bytes((double)usual->memory, needs),
+                 ls_format_bytes((double)memory_limit, limit));
+    else
+        snprintf(became, sizeof became, "is as fast as another one of the ranking");
+    snprintf(text, size,
+             "What Megatron-LM's users try first (layers split within a host, as few pipeline "
+             "stages as fit, 1f1b, distributed optimizer) %s: hybrid %s",
+             became, usual->options);
 }
 
 /* The line that runs number 1, and what that cannot tell here. */
-static void print_check(const ls_advice *advice, const char *line, int cores, FILE *out)
+static void print_check(const ls_advice *advice, const ls_advice_words *words, FILE *out)
 {
-    fprintf(out, "To check number 1 on such devices:\n  %s\n", line);
-    if (cores < advice->devices && strcmp(advice->ranking->bound_by, "compute") == 0)
+    fprintf(out, "To check number 1 on such devices:\n  %s\n", words->line);
+    if (*words->differs)
+        print_wrapped(out, "That line differs from what was asked: %s.", words->differs);
+    if (words->cores < advice->devices && advice->ranking->shares.compute >= 0.5)
         print_wrapped(out,
                       "Not on this machine: its %d cores are fewer than %d devices, which "
                       "would compute in turns.",
-                      cores, advice->devices);
+                      words->cores, advice->devices);
 }
 
-void ls_advice_print(const ls_request *request, const ls_advice *advice, bool guess,
-                     const char *noise, const char *line, int cores, FILE *out)
+static void print_head(const ls_request *request, const ls_advice *advice, const char *guess,
+                       FILE *out)
 {
     const ls_case *c = request->cases;
-    print_wrapped(out, "%s, devices %s, %s: predicted", c->model, c->devices,
-                  request->prediction.platform ? request->prediction.platform : "no network");
+    print_wrapped(
+        out, "%s, batch %lld%s, devices %s, %s: %s", c->model, (long long)advice->batch,
+        c->scaling == LS_SCALING_WEAK ? " per device (of each replica: --scaling weak)" : " in all",
+        c->devices, request->prediction.platform ? request->prediction.platform : "no network",
+        guess ? "guessed" : "predicted");
+    if (advice->interrupted)
+        print_wrapped(out, "Interrupted: this is the ranking so far, of %zu combinations.",
+                      advice->tried);
+    else if (advice->cut)
+        print_wrapped(out,
+                      "Of %zu combinations: the time for the search was over, and others were not "
+                      "tried; name some with --strategy or its options, and these are.",
+                      advice->tried);
+    else
+        print_wrapped(out, "Of %zu combinations that were searched.", advice->tried);
     fputc('\n', out);
-    print_ranking(advice, out);
+}
+
+void ls_advice_print(const ls_request *request, const ls_advice *advice, size_t memory_limit,
+                     const ls_advice_words *words, FILE *out)
+{
+    char usual[TEXT];
+    ls_advice_usual(advice, memory_limit, usual, sizeof usual);
+    print_head(request, advice, words->guess, out);
+    print_ranking(advice, words->profile, out);
+    if (advice->count) {
+        print_verdict(advice, words, out);
+        for (size_t i = 0; i < advice->break_count; i++)
+            print_break(advice, &advice->breaks[i], out);
+    }
+    if (*usual)
+        print_wrapped(out, "%s.", usual);
     if (!advice->count) {
         print_refused(advice, out);
         return;
     }
-    print_verdict(advice, out);
-    for (size_t i = 0; i < advice->break_count; i++)
-        print_break(advice, &advice->breaks[i], out);
     print_regret(&advice->here, "rows measured here", out);
     print_regret(&advice->published, "published rows", out);
     if (!advice->here.sets)
         print_wrapped(out, "Not checked on this machine: no set of its measured rows has been "
                            "predicted (predict --validate).");
-    if (*noise)
-        print_wrapped(out, "%s.", noise);
-    if (guess)
+    if (*words->noise)
+        print_wrapped(out, "%s.", words->noise);
+    if (words->guess)
         print_wrapped(out,
                       "All this is a guess: durations are FLOPs over a rate (--durations %s); "
                       "leave that out, and they are measured.",
-                      request->prediction.durations);
-    if (line)
-        print_check(advice, line, cores, out);
+                      words->guess);
+    if (words->line)
+        print_check(advice, words, out);
     print_refused(advice, out);
 }

@@ -7,7 +7,19 @@
 
 #include <stdio.h>
 
-/** `guess`: durations are by a rate; `noise`: ls_durations_words, or none; `line` runs the first of
- * the ranking, NULL: nothing can; `cores`: of this machine. */
-void ls_advice_print(const ls_request *request, const ls_advice *advice, bool guess,
-                     const char *noise, const char *line, int cores, FILE *out);
+/** What an answer says besides the ranking. */
+typedef struct ls_advice_words {
+    const char *guess;   /**< of --durations, if they are a rate of FLOPs; else NULL */
+    const char *noise;   /**< ls_durations_words, or "" */
+    const char *line;    /**< runs the first of the ranking; NULL: nothing can */
+    const char *differs; /**< where that line differs from what was asked; "": nowhere */
+    bool profile;        /**< the model is only sizes and times */
+    int cores;           /**< of this machine */
+} ls_advice_words;
+
+/** What a user of Megatron-LM would try first, and what became of it; "": there is no such
+ * combination. */
+void ls_advice_usual(const ls_advice *advice, size_t memory_limit, char *text, size_t size);
+
+void ls_advice_print(const ls_request *request, const ls_advice *advice, size_t memory_limit,
+                     const ls_advice_words *words, FILE *out);

@@ -55,6 +55,8 @@ static void allow(json_t *part, const char *word)
         json_object_set_new(part, "const", number_of(word + 1));
     else if (strcmp(word, "null") == 0)
         json_object_set_new(part, "type", json_pack("[s,s]", "number", "null"));
+    else if (strcmp(word, "int") == 0)
+        json_object_set_new(part, "type", json_pack("[s,s]", "integer", "string"));
     else if (strcmp(word, "some") == 0)
         json_object_set_new(part, "minLength", json_integer(1));
     else if (strncmp(word, "hex", 3) == 0)
@@ -131,9 +133,8 @@ static json_t *group_schema(const ls_field_group *group)
     json_t *object =
         json_pack("{s:s,s:b,s:{}}", "type", "object", "additionalProperties", false, "properties");
     if (group->flags & LS_GROUP_DECLARED)
-        json_object_set_new(
-            object, "additionalProperties",
-            json_pack("{s:[s,s,s,s]}", "type", "boolean", "integer", "number", "string"));
+        json_object_set_new(object, "additionalProperties",
+                            json_pack("{s:[s,s,s]}", "type", "boolean", "number", "string"));
     json_t *whole = group->flags & LS_GROUP_EACH ? list_of(object) : object;
     if (group->doc)
         json_object_set_new(whole, "description", json_string(group->doc));

@@ -135,6 +135,36 @@ static void steady_steps_are_looked_for_in_single_steps(void **state)
     ls_timed_close(&timed);
 }
 
+/* With a period, whole periods count, and no rate is the median step's. */
+static void whole_periods_count(void **state)
+{
+    (void)state;
+    const ls_case config = {0};
+    ls_plan_of_case plan = plan_of(&config);
+    const ls_request request = {.blocks = 5};
+    plan.job.epochs = false;
+    plan.job.period = 4;
+    ls_timed timed = ls_timed_begin(&plan, &request);
+    made_up_steps m;
+    ls_sample_ms each;
+    size_t left_out;
+    must(ls_timed_expect(&timed, 16));
+    ls_timed_add(&timed, make(&m, 1, 3, (const double[]){1, 9, 1}));
+    must(ls_timed_unsteady(&timed, 3, &left_out)); /* shorter than a period */
+    assert_int_equal(left_out, 0);
+    ls_timed_end_block(&timed, 1, left_out);
+    must(ls_timed_sample_ms(&timed, &each));
+    assert_true(isnan(each.mean) && !each.even && !ls_timed_is_whole(&timed));
+    ls_timed_add(&timed, make(&m, 4, 7, (const double[]){1, 1, 9, 1, 1, 1, 9}));
+    must(ls_timed_unsteady(&timed, 7, &left_out));
+    assert_int_equal(left_out, 3);
+    ls_timed_end_block(&timed, 4, left_out);
+    must(ls_timed_sample_ms(&timed, &each));
+    assert_true(near(each.mean, (11 + 12) / 7.0 / BATCH) && !ls_timed_is_whole(&timed));
+    assert_int_equal(ls_timed_counted(&timed), 7);
+    ls_timed_close(&timed);
+}
+
 /* ---- Learned --------------------------------------------------------------------------------- */
 
 static void a_loss_target_is_a_mean_of_ten_steps(void **state)
@@ -287,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_without_their_first_steps),
         cmocka_unit_test(steady_steps_are_looked_for_in_single_steps),
+        cmocka_unit_test(whole_periods_count),
         cmocka_unit_test(a_loss_target_is_a_mean_of_ten_steps),
         cmocka_unit_test(left_out_steps_are_not_accounted),
         cmocka_unit_test(a_profile_is_parts_of_the_timed_mean),

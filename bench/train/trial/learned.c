@@ -75,11 +75,19 @@ ls_status ls_learned_norm(ls_learned *learned, const ls_session *session)
                : LS_OK;
 }
 
-ls_status ls_learned_evaluate(ls_learned *learned, ls_session *session)
+ls_status ls_learned_evaluate(ls_learned *learned, ls_session *session, uint64_t samples)
 {
-    ls_evaluation found = {.accuracy = learned->accuracy};
-    LS_TRY(ls_session_evaluate(session, UINT64_MAX, &found));
+    ls_evaluation found;
+    learned->accuracy = NAN;
+    learned->evaluated = 0;
+    if (!samples)
+        return LS_OK;
+    LS_TRY(ls_session_evaluate(session, samples, false, &found));
+    learned->stopped = found.stopped;
+    if (found.stopped)
+        return LS_OK;
     learned->accuracy = found.accuracy;
+    learned->evaluated = samples;
     return LS_OK;
 }
 
@@ -89,7 +97,8 @@ ls_status ls_learned_look(ls_learned *learned, ls_session *session)
     if (config->target_kind != LS_TARGET_ACCURACY || learned->target_reached ||
         session->step % ls_job_steps_per_epoch(&session->job))
         return LS_OK;
-    LS_TRY(ls_learned_evaluate(learned, session));
+    LS_TRY(ls_learned_evaluate(learned, session, session->plan->data->test.samples));
+    learned->stopped = false; /* training stops, too */
     if (learned->accuracy >= config->target)
         reach_target(learned, session->step);
     return LS_OK;

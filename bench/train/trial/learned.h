@@ -10,8 +10,10 @@ typedef struct ls_learned {
     double gradient_norm; /**< of the last step, with --clip; NaN: none */
     double *losses;       /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
     size_t losses_kept, room;
-    double accuracy; /**< NaN: none */
-    double ms;       /**< all steps so far, with the warm-up's */
+    double accuracy;    /**< NaN: none */
+    uint64_t evaluated; /**< samples of which that is; 0: there is none */
+    bool stopped;       /**< a signal ended the evaluation */
+    double ms;          /**< all steps so far, with the warm-up's */
     bool target_reached;
     uint64_t steps_to_target;
     double ms_to_target; /**< time of these, with the warm-up's steps */
@@ -32,8 +34,8 @@ void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_ti
 /** Reads the norm of the last step's gradient, with --clip. All processes together. */
 ls_status ls_learned_norm(ls_learned *learned, const ls_session *session);
 
-/** Evaluates on all test samples. All processes together. */
-ls_status ls_learned_evaluate(ls_learned *learned, ls_session *session);
+/** Evaluates the first `samples` of the test set, if not 0. All processes together. */
+ls_status ls_learned_evaluate(ls_learned *learned, ls_session *session, uint64_t samples);
 
 /** Checks an accuracy target where an epoch has ended, even between two steps. All processes
  * together. */

@@ -68,13 +68,24 @@ const double *ls_timed_block_ms(const ls_timed *timed)
     return timed->step_ms + block_begin(timed);
 }
 
+/* The rest of a block is whole periods, wherever in a period it begins. A block that is shorter
+ * counts with all its steps: together with its neighbours it may be whole periods. */
+static size_t beyond_periods(size_t period, size_t count, size_t unsteady)
+{
+    const size_t kept = count - unsteady < period ? period : count - unsteady;
+    return count < period ? 0 : count - kept / period * period;
+}
+
 ls_status ls_timed_unsteady(const ls_timed *timed, uint64_t steps, size_t *out)
 {
     const size_t count = timed->samples - block_begin(timed);
     *out = 0;
     if (count != steps || ls_ps_by_arrival(&timed->plan->job.ps))
         return LS_OK;
-    return ls_steady_from(ls_timed_block_ms(timed), count, out);
+    LS_TRY(ls_steady_from(ls_timed_block_ms(timed), count, out));
+    if (timed->plan->job.period > 1)
+        *out = beyond_periods((size_t)timed->plan->job.period, count, *out);
+    return LS_OK;
 }
 
 void ls_timed_end_block(ls_timed *timed, uint64_t first_step, size_t left_out)
@@ -96,15 +107,20 @@ void ls_timed_end_block(ls_timed *timed, uint64_t first_step, size_t left_out)
         (ls_worked){(double)ls_timed_trained(timed), timed->ms - timed->discarded_ms};
 }
 
-/* Timed steps that count. */
-static uint64_t counted(const ls_timed *timed)
+uint64_t ls_timed_counted(const ls_timed *timed)
 {
     return timed->done - timed->discarded;
 }
 
+bool ls_timed_is_whole(const ls_timed *timed)
+{
+    const uint64_t period = (uint64_t)timed->plan->job.period;
+    return period < 2 || ls_timed_counted(timed) % period == 0;
+}
+
 double ls_timed_mean_ms(const ls_timed *timed)
 {
-    return (timed->ms - timed->discarded_ms) / (double)counted(timed);
+    return (timed->ms - timed->discarded_ms) / (double)ls_timed_counted(timed);
 }
 
 uint64_t ls_timed_trained(const ls_timed *timed)
@@ -117,7 +133,7 @@ uint64_t ls_timed_trained(const ls_timed *timed)
 
 double ls_timed_step_samples(const ls_timed *timed)
 {
-    return (double)ls_timed_trained(timed) / (double)counted(timed);
+    return (double)ls_timed_trained(timed) / (double)ls_timed_counted(timed);
 }
 
 /* See ls_sample_ms. */
@@ -125,7 +141,8 @@ static bool is_even(const ls_timed *timed)
 {
     const ls_job *job = &timed->plan->job;
     const bool alone = ls_strategy_serves(timed->plan->strategy) && job->ps.mode != LS_PS_SYNC;
-    return !alone && ls_timed_trained(timed) == counted(timed) * (uint64_t)job->batch;
+    return !alone && job->period < 2 &&
+           ls_timed_trained(timed) == ls_timed_counted(timed) * (uint64_t)job->batch;
 }
 
 ls_status ls_timed_statistics(const ls_timed *timed, ls_statistics *out, double ci95[2])
@@ -155,7 +172,9 @@ ls_status ls_timed_sample_ms(const ls_timed *timed, ls_sample_ms *out)
     out->median = s.median / (double)timed->plan->job.batch;
     for (size_t i = 0; i < 2; i++)
         out->ci95[i] = ci95[i] / (double)timed->plan->job.batch;
-    out->mean = (timed->ms - timed->discarded_ms) / (double)ls_timed_trained(timed);
+    out->mean = ls_timed_counted(timed) < (uint64_t)timed->plan->job.period
+                    ? NAN
+                    : (timed->ms - timed->discarded_ms) / (double)ls_timed_trained(timed);
     out->even = is_even(timed);
     return LS_OK;
 }

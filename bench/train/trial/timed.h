@@ -40,8 +40,9 @@ ls_status ls_timed_expect(ls_timed *timed, uint64_t count);
 /** Adds the steps of one call to the current block. */
 void ls_timed_add(ls_timed *timed, const ls_step_times *steps);
 
-/** How many of the block's `steps` first steps are not yet steady, and do not count; 0 if samples
- * are no single steps, or workers do not wait for each other. */
+/** How many of the block's `steps` first steps do not count: those that are not yet steady and,
+ * where the job has a period, those beyond whole periods. 0 if samples are not single steps, or
+ * workers do not wait for each other. */
 ls_status ls_timed_unsteady(const ls_timed *timed, uint64_t steps, size_t *out);
 
 /** The times of the current block. */
@@ -49,6 +50,10 @@ const double *ls_timed_block_ms(const ls_timed *timed);
 
 /** Ends the block that began with `first_step`, without its first `left_out` steps. */
 void ls_timed_end_block(ls_timed *timed, uint64_t first_step, size_t left_out);
+
+/** How many steps count, and whether they are whole periods of the job. */
+uint64_t ls_timed_counted(const ls_timed *timed);
+bool ls_timed_is_whole(const ls_timed *timed);
 
 /** The mean of the steps that count. */
 double ls_timed_mean_ms(const ls_timed *timed);
@@ -65,9 +70,10 @@ ls_status ls_timed_statistics(const ls_timed *timed, ls_statistics *out, double 
 typedef struct ls_sample_ms {
     double median;  /**< median step over a full batch; 0: not known */
     double ci95[2]; /**< its interval; NaN: none */
-    double mean;    /**< all steps that count over their samples */
-    bool even;      /**< the median step has a rate: all steps have a full batch, and no worker is
-                         independent */
+    double mean;    /**< all steps that count over their samples; NaN if they are fewer than a
+                         period has */
+    bool even;      /**< the median step has a rate: all steps have a full batch, no worker is
+                         independent, and no period has several steps */
 } ls_sample_ms;
 
 ls_status ls_timed_sample_ms(const ls_timed *timed, ls_sample_ms *out);

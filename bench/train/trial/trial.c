@@ -195,13 +195,24 @@ ls_status ls_trial_warm_up(ls_trial *trial)
 
 /* ---- Blocks --------------------------------------------------------------------------------- */
 
-/* Number of steps of an added block. */
+/* Timed steps before a block. A block that is longer than the job's period has whole periods, so
+ * that each has its share of averages. */
+static int64_t steps_before(const ls_plan_of_case *plan, int64_t index, int64_t blocks)
+{
+    const int64_t steps = plan->timed * index / blocks, period = plan->job.period;
+    const bool longer = period > 1 && plan->timed / blocks >= period;
+    return longer && index < blocks ? steps / period * period : steps;
+}
+
+/* Number of steps of an added block: whole periods. */
 static uint64_t added_steps(const ls_trial *trial, int64_t blocks)
 {
     const uint64_t like = (uint64_t)(trial->session.plan->timed / blocks);
     const double most = 1e6,
                  fits = fitting(LS_ADDED_BLOCK_MS, ls_timed_mean_ms(&trial->timed), most);
-    return like > (uint64_t)fits ? like : (uint64_t)fits + 1;
+    const uint64_t steps = like > (uint64_t)fits ? like : (uint64_t)fits + 1;
+    const uint64_t period = (uint64_t)trial->session.plan->job.period;
+    return period > 1 ? (steps + period - 1) / period * period : steps;
 }
 
 /* Opens the devices anew and continues. */
@@ -219,8 +230,8 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 {
     ls_session *session = &trial->session;
     ls_timed *timed = &trial->timed;
-    const int64_t all = session->plan->timed;
-    uint64_t count = (uint64_t)(all * (index + 1) / blocks) - (uint64_t)(all * index / blocks);
+    uint64_t count = (uint64_t)(steps_before(session->plan, index + 1, blocks) -
+                                steps_before(session->plan, index, blocks));
     bool stop = false;
     size_t left_out;
     if (index >= blocks) { /* rank 0's times decide */
@@ -270,8 +281,10 @@ ls_status ls_trial_finish(ls_trial *trial)
     ls_status profiled = LS_OK;
     LS_TRY(ls_report_memory(session, &trial->reported));
     LS_TRY(ls_check_trained(session, &trial->verdict, &trial->checked));
-    if (ls_plan_tests(session->plan) && !trial->verdict.failed)
-        LS_TRY(ls_learned_evaluate(&trial->learned, session));
+    if (!ls_trial_stopped(trial))
+        LS_TRY(ls_learned_evaluate(&trial->learned, session,
+                                   ls_plan_evaluated(session->plan, session->step)));
+    trial->interrupted |= trial->learned.stopped;
     LS_TRY(ls_learned_norm(&trial->learned, session));
     LS_TRY(ls_report_servers(session, request->ps_record, &trial->reported));
     if (!trial->timed.done || ls_trial_stopped(trial))

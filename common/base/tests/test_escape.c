@@ -99,13 +99,34 @@ static void cuts(void **state)
     assert_string_equal(ls_escape_copy(copy, 8, NULL, LS_ESCAPE_LINE), "");
 }
 
+/* What is written as a value of a list is that value again. */
+static void lists(void **state)
+{
+    static const char *const values[] = {"a",       "a,b", "\\",  "a\\,b", ",",
+                                         "\\\\,\\", "",    "\\n", "=,x"};
+    char *list = NULL, *rest;
+    size_t size, count = 0;
+    FILE *stream = open_memstream(&list, &size);
+    (void)state;
+    assert_non_null(stream);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        fputs(i ? "," : "", stream);
+        ls_list_put(stream, values[i], NULL);
+    }
+    fclose(stream);
+    for (char *one = list; one; one = rest) {
+        rest = ls_list_cut(one, NULL);
+        assert_string_equal(one, values[count++]);
+    }
+    assert_int_equal(count, sizeof values / sizeof *values);
+    free(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signs),
-        cmocka_unit_test(hidden),
-        cmocka_unit_test(no_characters),
-        cmocka_unit_test(cuts),
+        cmocka_unit_test(signs),         cmocka_unit_test(hidden), cmocka_unit_test(lists),
+        cmocka_unit_test(no_characters), cmocka_unit_test(cuts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

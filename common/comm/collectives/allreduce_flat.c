@@ -4,6 +4,7 @@
  * sum to each. The baseline: rank 0 is the bottleneck. With P elements on n ranks: messages 2 (n -
  * 1), none if P = 0; bytes 2 (n - 1) 4 P. Sum: ((g0 + g1) + g2) + ...
  */
+#include "common/comm/comm_network.h"
 #include "common/comm/comm_parts.h"
 
 static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
@@ -40,10 +41,23 @@ ls_status ls_comm_rank_order(int ranks, ls_extent extent, const ls_layout *layou
     return LS_OK;
 }
 
+/* Rank 0 receives from one rank after the other, and sends likewise. */
+static ls_status take_time(ls_rounds *rounds, ls_half half, ls_extent extent, double *ns)
+{
+    (void)half;
+    *ns = 0;
+    for (int r = 1; r < rounds->load->ranks; r++) {
+        ls_rounds_send(rounds, r, 0, extent.count);
+        *ns += 2 * ls_rounds_end(rounds);
+    }
+    return LS_OK;
+}
+
 const ls_allreduce ls_allreduce_flat = {
     .name = "flat",
     .help = "rank 0 gathers, adds and sends back",
     .build = build,
     .formula = ls_comm_whole_formula,
     .oracle = ls_comm_rank_order,
+    .time = take_time,
 };

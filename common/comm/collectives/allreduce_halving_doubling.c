@@ -18,6 +18,7 @@
  * sums end where they belong; without there are fewer rounds.) Sum of every element: H(0, 1) with
  * H(j, d) = H(j, 2d) + H(j xor d, 2d) and H(j, p) = g(j) + g(j + p), or g(j) if j + p >= n.
  */
+#include "common/comm/comm_network.h"
 #include "common/comm/comm_parts.h"
 
 /* How elements are summed: by `ranks` ranks, the power of two below them, cut in `parts`.
@@ -181,6 +182,36 @@ static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_
                         .messages_sent = messages};
 }
 
+/* Steps 1 and 2 (`add`) or 3 and 4. The gathering ranks above begin with rounds of their own, while
+ * those below do theirs. */
+static double take_steps(ls_rounds *rounds, const halving *h, bool add)
+{
+    const int above = h->ranks - h->power;
+    for (int r = h->power; r < h->ranks; r++) {
+        ls_rounds_send(rounds, r, r - h->power, shares_of(h, false, 0, h->power).count);
+        ls_rounds_send(rounds, r - h->power, r, shares_of(h, true, 0, h->power).count);
+    }
+    double ns = ls_rounds_end(rounds);
+    for (int upper = 0; upper < 2; upper++)
+        for (int d = h->power / 2; d > 0; d /= 2) {
+            if (upper && !add && above % (2 * d) == 0)
+                continue;
+            for (int leaf = 0; leaf < h->power; leaf++)
+                ls_rounds_send(rounds, rank_of(h, upper, leaf), rank_of(h, upper, leaf ^ d),
+                               shares_of(h, upper, leaf ^ d, d).count);
+            ns += ls_rounds_end(rounds);
+        }
+    return ns;
+}
+
+static ls_status take_time(ls_rounds *rounds, ls_half half, ls_extent extent, double *ns)
+{
+    const halving h = cut(half, rounds->load->ranks, extent);
+    *ns = half == LS_ALL_GATHER ? 0 : take_steps(rounds, &h, true);
+    *ns += half == LS_REDUCE_SCATTER ? 0 : take_steps(rounds, &h, false);
+    return LS_OK;
+}
+
 const ls_allreduce ls_allreduce_halving_doubling = {
     .name = "halving-doubling",
     .help = "pairs at halved and doubled distances: least bytes, few rounds",
@@ -189,4 +220,5 @@ const ls_allreduce ls_allreduce_halving_doubling = {
     .half = put_half,
     .half_formula = half_formula,
     .oracle = oracle,
+    .time = take_time,
 };

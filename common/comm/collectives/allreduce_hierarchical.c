@@ -8,6 +8,7 @@
  * (h - 1) k, the first two 0 if P = 0; bytes 2 (n - 1) 4 P. Sum: ring's over hosts of (process +
  * process) + ... of (g + g) + ...
  */
+#include "common/comm/comm_network.h"
 #include "common/comm/comm_parts.h"
 
 #include <stdlib.h>
@@ -48,7 +49,10 @@ static ls_status find_leaders(const ls_layout *layout, int ranks, all_leaders *o
     LS_TRY(ls_allocate("communicator", &out->leaders, (size_t)ranks, sizeof *out->leaders));
     for (int r = 0; r < ranks; r++) {
         const int p = r / each;
-        out->at[r] = (leaders){p * each, layout ? first_beside(layout, p) * each : 0};
+        const bool beside = p && layout && layout->host[p] == layout->host[p - 1];
+        out->at[r] = (leaders){p * each, beside   ? out->at[r - each].host
+                                         : layout ? first_beside(layout, p) * each
+                                                  : 0};
         if (out->at[r].host == r)
             out->leaders[out->hosts++] = r;
     }
@@ -190,10 +194,52 @@ static ls_status oracle(int ranks, ls_extent extent, const ls_layout *layout, ls
     return status;
 }
 
+/* What the slowest leader of a process, or (`host`) of a host, takes to receive from its ranks.
+ * `ns` [ranks]: scratch. */
+static double take_level(ls_rounds *rounds, const all_leaders *all, bool host, size_t count,
+                         double *ns)
+{
+    double most_ns = 0;
+    for (int r = 0; r < all->ranks; r++)
+        ns[r] = 0;
+    for (int r = 0; r < all->ranks; r++) {
+        const int leader = host ? all->at[r].host : all->at[r].process;
+        if (r == leader || !is_under(all, r, leader, host))
+            continue;
+        ls_rounds_send(rounds, r, leader, count);
+        ns[leader] += ls_rounds_end(rounds);
+        most_ns = ns[leader] > most_ns ? ns[leader] : most_ns;
+    }
+    return most_ns;
+}
+
+/* The way down takes as long as the way up. */
+static ls_status take_time(ls_rounds *rounds, ls_half half, ls_extent extent, double *ns)
+{
+    all_leaders all;
+    double *level_ns = NULL;
+    (void)half;
+    ls_status status = find_leaders(rounds->load->layout, rounds->load->ranks, &all);
+    if (!status)
+        status = ls_allocate("communicator", &level_ns, (size_t)all.ranks, sizeof *level_ns);
+    if (!status) {
+        const size_t block = extent.count / (size_t)ls_comm_filled(extent, all.hosts);
+        for (int i = 0; i < all.hosts; i++)
+            ls_rounds_send(rounds, all.leaders[i], all.leaders[(i + 1) % all.hosts], block);
+        *ns = 2 * (all.hosts - 1) * ls_rounds_end(rounds);
+        for (int host = 0; host < 2; host++)
+            *ns += 2 * take_level(rounds, &all, host, extent.count, level_ns);
+    }
+    free(level_ns);
+    free_leaders(&all);
+    return status;
+}
+
 const ls_allreduce ls_allreduce_hierarchical = {
     .name = "hierarchical",
     .help = "in each process, on each host, around a ring of hosts: least traffic on slow wires",
     .build = build,
     .formula = formula,
     .oracle = oracle,
+    .time = take_time,
 };

@@ -7,6 +7,7 @@
  * block b: g(b) + (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n; it ends on rank b, whose share
  * it is.
  */
+#include "common/comm/comm_network.h"
 #include "common/comm/comm_parts.h"
 
 #include <stdlib.h>
@@ -64,6 +65,17 @@ static ls_status oracle(int ranks, ls_extent extent, const ls_layout *layout, ls
     return LS_OK;
 }
 
+/* All rounds are alike: each rank sends a block to the next one. */
+static ls_status take_time(ls_rounds *rounds, ls_half half, ls_extent extent, double *ns)
+{
+    const int n = rounds->load->ranks;
+    const size_t filled = (size_t)ls_comm_filled(extent, n);
+    for (int r = 0; r < n; r++)
+        ls_rounds_send(rounds, r, (r + 1) % n, extent.count / filled);
+    *ns = (half == LS_HALVES ? 2 : 1) * (n - 1) * ls_rounds_end(rounds);
+    return LS_OK;
+}
+
 const ls_allreduce ls_allreduce_ring = {
     .name = "ring",
     .help = "reduce-scatter and all-gather around a ring: least bytes, most rounds",
@@ -72,4 +84,5 @@ const ls_allreduce ls_allreduce_ring = {
     .half = put_half,
     .half_formula = half_formula,
     .oracle = oracle,
+    .time = take_time,
 };

@@ -7,6 +7,7 @@
  * rounded up to a power of two) with T(r, 1) = g(r) and T(r, 2m) = T(r, m) + T(r + m, m), without
  * the second term if r + m >= n.
  */
+#include "common/comm/comm_network.h"
 #include "common/comm/comm_parts.h"
 
 /* A rank's part of the round with distance m; `down`: the sum is sent back. */
@@ -61,10 +62,25 @@ static ls_status oracle(int ranks, ls_extent extent, const ls_layout *layout, ls
     return put_tree(ranks, extent.count, 0, m, 0, out);
 }
 
+/* The way down takes as long as the way up. */
+static ls_status take_time(ls_rounds *rounds, ls_half half, ls_extent extent, double *ns)
+{
+    const int n = rounds->load->ranks;
+    (void)half;
+    *ns = 0;
+    for (int m = 1; m < n; m *= 2) {
+        for (int r = m; r < n; r += 2 * m)
+            ls_rounds_send(rounds, r, r - m, extent.count);
+        *ns += 2 * ls_rounds_end(rounds);
+    }
+    return LS_OK;
+}
+
 const ls_allreduce ls_allreduce_tree = {
     .name = "tree",
     .help = "up and down a binomial tree: few rounds, whole buffers",
     .build = build,
     .formula = ls_comm_whole_formula,
     .oracle = oracle,
+    .time = take_time,
 };

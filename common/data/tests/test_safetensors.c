@@ -209,6 +209,113 @@ static void test_read_refusals(void **state)
     rmdir(directory);
 }
 
+/* ---- Shards ---------------------------------------------------------------------------------- */
+
+static void write_text(const char *directory, const char *name, const char *text)
+{
+    char path[256];
+    join(path, directory, name);
+    write_file(path, text, strlen(text));
+}
+
+static void write_shard(const char *directory, const char *name, const char *header, size_t count)
+{
+    char path[256];
+    join(path, directory, name);
+    const bytes made = make_tensors(header, count);
+    write_file(path, made.data, made.size);
+}
+
+#define INDEX(map) "{\"metadata\": {\"total_size\": 20}, \"weight_map\": {" map "}}"
+#define BOTH       "\"a\": \"one\", \"b\": \"two\", \"c\": \"one\""
+
+static bool is_c(const char *name)
+{
+    return strcmp(name, "c") == 0;
+}
+
+/* An index stands for its shards, and the file at fault is named. */
+static void test_shards(void **state)
+{
+    static const struct {
+        const char *index, *two; /* the second shard */
+        size_t count;            /* its floats */
+        const char *file, *why;
+    } broken[] = {
+        {INDEX(BOTH ", \"d\": \"three\""), NULL, 0, "three", "No such file"},
+        {INDEX(BOTH ", \"d\": \"two\""), NULL, 0, "index", "'d': is not in its shard, two"},
+        {INDEX("\"a\": \"one\", \"b\": \"two\""), NULL, 0, "one", "'c': the index of this shard"},
+        {INDEX(BOTH), "{" ENTRY("a", "[2]", "0", "8") "," ENTRY("b", "[1]", "8", "12") "}", 3,
+         "two", "'a': is in two shards"},
+        {INDEX(BOTH), "{" ENTRY("a", "[1]", "0", "4") "}", 1, "two", "'a': is in two shards"},
+        {INDEX(BOTH), "{" ENTRY("b", "[3]", "0", "8") "}", 2, "two", "'b': its shape does not"},
+        {INDEX("\"a\": \"one\", \"a\": \"two\""), NULL, 0, "index", "duplicate"},
+        {INDEX("\"a\": \"../one\""), NULL, 0, "index", "not the name of a file beside"},
+        {INDEX("\"a\": 1"), NULL, 0, "index", "not the name of a file beside"},
+        {INDEX("\"a\": \"index\""), NULL, 0, "index", "longer than the file"},
+        {INDEX(""), NULL, 0, "index", "without a weight_map"},
+        {"{\"weight_map\": [\"one\"]}", NULL, 0, "index", "without a weight_map"},
+        {"{\"weight_map\": {\"one\"", NULL, 0, "index", "does not parse"},
+    };
+    static const char first[] =
+        "{" ENTRY("a", "[2]", "0", "8") "," ENTRY("c", "[1]", "8", "12") "}";
+    static const char second[] = "{" ENTRY("b", "[2,1]", "0", "8") "}";
+    char directory[128], path[256], at[256];
+    ls_tensor_file *file;
+    make_directory(directory);
+    join(path, directory, "index");
+    write_shard(directory, "one", first, 3);
+    write_shard(directory, "two", second, 2);
+    write_text(directory, "index", INDEX(BOTH));
+    must(ls_tensors_read(path, &file));
+    assert_int_equal(ls_tensors_count(file), 3);
+    assert_int_equal(ls_tensors_find(file, "b")->rank, 2);
+    assert_int_equal(ls_tensors_find(file, "a")->count, 2);
+    join(at, directory, "two");
+    assert_string_equal(ls_tensors_find(file, "b")->file, at);
+    ls_tensors_close(file);
+    must(ls_tensors_read_some(path, is_c, &file));
+    assert_int_equal(ls_tensors_count(file), 2);
+    ls_tensors_close(file);
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        write_text(directory, "index", broken[i].index);
+        write_shard(directory, "two", broken[i].two ? broken[i].two : second,
+                    broken[i].two ? broken[i].count : 2);
+        join(at, directory, broken[i].file);
+        expect_refusal(ls_tensors_read(path, &file), LS_CODE_MISSING, at, broken[i].why);
+    }
+    unlink(path);
+    join(at, directory, "one");
+    unlink(at);
+    join(at, directory, "two");
+    unlink(at);
+    rmdir(directory);
+}
+
+/* What else is called a file of parameters is named, with what to do. */
+static void test_other_formats(void **state)
+{
+    static const char *const others[][2] = {
+        {"PK\x03\x04\x14\x01\x08\x08 archive/data.pkl", "torch.save writes it, not safetensors"},
+        {"\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j", "is a pickle"},
+        {"\x80\x05\x95\x1f\x01\x01\x01\x01\x01", "safetensors.torch.save_file"},
+        {"\x89HDF\r\n\x1a\n", "HDF5"},
+        {"\x93NUMPY\x01 ", "npy"},
+        {"GGUF\x03\x01\x01\x01", "GGUF"},
+        {"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"},
+    };
+    char directory[128], path[256];
+    ls_tensor_file *file;
+    make_directory(directory);
+    join(path, directory, "file");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        write_text(directory, "file", others[i][0]);
+        expect_refusal(ls_tensors_read(path, &file), LS_CODE_MISSING, path, others[i][1]);
+    }
+    unlink(path);
+    rmdir(directory);
+}
+
 static void test_write_refusals(void **state)
 {
     char directory[128], path[256];
@@ -273,7 +380,8 @@ int main(void)
         cmocka_unit_test(test_parse),         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_broken_frame),  cmocka_unit_test(test_broken_json),
         cmocka_unit_test(test_broken_shapes), cmocka_unit_test(test_broken_ranges),
-        cmocka_unit_test(test_read_refusals), cmocka_unit_test(test_write_refusals),
+        cmocka_unit_test(test_read_refusals), cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_other_formats), cmocka_unit_test(test_write_refusals),
         cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

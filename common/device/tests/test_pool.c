@@ -3,6 +3,7 @@
  * Memory pool against a model: every piece is filled with its own pattern, which must be intact
  * when it is released. Exact, except the bound on reserved memory.
  */
+#include "common/base/numbers.h"
 #include "common/base/tests/must.h"
 #include "common/device/pool.h"
 
@@ -114,6 +115,22 @@ static void random_use_matches_the_model(void **state)
         assert_int_equal(ledger.allocations, calls);
         assert_int_equal(ledger.reserved, system.taken);
     }
+    size_t count, live = 0;
+    ls_memory_piece *list;
+    assert_null(ls_pool_pieces(pool, &list, &count));
+    for (size_t k = 1; k < count; k++)
+        assert_true(list[k - 1].end <= list[k].begin);
+    for (int i = 0; i < PIECES; i++) {
+        if (!pieces[i].memory)
+            continue;
+        const uintptr_t begin = (uintptr_t)pieces[i].memory;
+        const size_t before = ls_count_up_to(begin, list, count, sizeof *list);
+        assert_true(before && list[before - 1].begin == begin);
+        assert_int_equal(list[before - 1].end, begin + pieces[i].bytes);
+        live++;
+    }
+    assert_int_equal(count, live);
+    free(list);
     ls_pool_close(pool);
     assert_int_equal(system.taken, 0);
     assert_int_equal(system.chunks, 0);

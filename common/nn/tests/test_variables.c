@@ -164,9 +164,47 @@ static void digests_and_differences(void **state)
     b[0] = -0.0f;
     a[0] = 0.0f;
     assert_false(ls_variables_compare(v, a, b).same_bits); /* bits, not values */
-    a[0] = NAN; /* in the first variable; later ones do not hide it */
-    assert_true(isnan(ls_variables_compare(v, a, b).max_rel));
-    assert_true(isnan(ls_variables_compare(v, a, a).max_rel)); /* nor that the bits are the same */
+    ls_model_close(model);
+}
+
+/* What is not finite on both sides does not differ, and hides no other difference; what is so on
+ * one side is infinitely far. */
+static void overflow_on_both_sides_is_no_difference(void **state)
+{
+    static const struct {
+        float a, b;
+        double apart;
+        bool same;
+    } pairs[] = {
+        {NAN, NAN, 0, true},
+        {NAN, -NAN, 0, true}, /* hardware decides the sign */
+        {INFINITY, INFINITY, 0, true},
+        {INFINITY, NAN, 0, false},
+        {-INFINITY, INFINITY, INFINITY, false},
+        {NAN, 1, INFINITY, false},
+        {1, -INFINITY, INFINITY, false},
+        {3e38f, -3e38f, 2.0 * 3e38f, false},
+    };
+    ls_model *model;
+    (void)state;
+    must(ls_model_open("mlp:6-4-3", &model));
+    const ls_variables *v = &model->graph->variables;
+    float a[64], b[64];
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        assert_true(ls_values_apart((double)pairs[i].a, (double)pairs[i].b) == pairs[i].apart);
+        assert_true(ls_values_same((double)pairs[i].a, (double)pairs[i].b) == pairs[i].same);
+        ls_variables_initialize(v, 1, a);
+        memcpy(b, a, sizeof a);
+        a[0] = pairs[i].a;
+        b[0] = pairs[i].b;
+        ls_difference d = ls_variables_compare(v, a, b);
+        assert_true(d.same_bits == pairs[i].same && (d.max_ulp == 0) == d.same_bits);
+        assert_true(ls_variables_apart(v, a, b, 1) == d.max_rel);
+        assert_true(pairs[i].apart > 0 ? d.max_rel > 0 : d.max_rel == 0);
+        a[v->elements - 1] = b[v->elements - 1] + 1;
+        d = ls_variables_compare(v, a, b);
+        assert_true(!d.same_bits && d.max_rel >= 1 && ls_variables_apart(v, a, b, 1) >= 1);
+    }
     ls_model_close(model);
 }
 
@@ -186,7 +224,7 @@ static void what_may_be_flushed_is_no_difference(void **state)
     assert_true(ls_variables_apart(v, a, b, 1) == 1.0);
     assert_true(ls_variables_apart(v, a, b, 0) == ls_variables_compare(v, a, b).max_rel);
     a[1] = NAN; /* later variables, and what is allowed, do not hide it */
-    assert_true(isnan(ls_variables_apart(v, a, b, 1e30)));
+    assert_true(ls_variables_apart(v, a, b, 1e30) == (double)INFINITY);
     ls_model_close(model);
 }
 
@@ -236,6 +274,7 @@ int main(void)
         cmocka_unit_test(forget_gates),
         cmocka_unit_test(files),
         cmocka_unit_test(digests_and_differences),
+        cmocka_unit_test(overflow_on_both_sides_is_no_difference),
         cmocka_unit_test(what_may_be_flushed_is_no_difference),
         cmocka_unit_test(refused_models),
         cmocka_unit_test(optimizer_texts),

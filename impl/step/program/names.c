@@ -248,7 +248,7 @@ ls_status ls_names_accesses(const ls_names *n, const ls_task *task, const ls_acc
 
 /* ---- Races ----------------------------------------------------------------------------------- */
 
-static void write_task(const ls_names *n, const ls_step_program *p, const ls_task *task, FILE *out)
+void ls_names_numbered(const ls_names *n, const ls_step_program *p, const ls_task *task, FILE *out)
 {
     fprintf(out, "task %zu (", (size_t)(task - p->tasks));
     ls_names_lane(n, task->lane, out);
@@ -266,9 +266,9 @@ ls_status ls_names_refuse_race(const ls_names *n, const ls_race *race)
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return ls_fail_memory("step", BUFSIZ);
-    write_task(n, race->program, race->task, out);
+    ls_names_numbered(n, race->program, race->task, out);
     fputs(" and ", out);
-    write_task(n, race->earlier_program, race->earlier, out);
+    ls_names_numbered(n, race->earlier_program, race->earlier, out);
     fprintf(out, "%s touch ", race->step_before ? " of the step before" : "");
     ls_status status = ls_names_accesses(n, race->task, &race->both, 1, LS_WRITES, out);
     const bool whole = !fclose(out);

@@ -55,5 +55,21 @@ void ls_names_lane(const ls_names *names, int lane, FILE *out);
 /** listing.c: writes a line for each task of a program, in columns. */
 ls_status ls_step_program_list(const ls_step_program *program, const ls_names *names, FILE *out);
 
+/** Writes "task 3 (cpu:0 compute: forward, dense0)". */
+void ls_names_numbered(const ls_names *names, const ls_step_program *program, const ls_task *task,
+                       FILE *out);
+
 /** LS_CODE_CHECK with the race's tasks and memory; LS_OK if there is none. */
 ls_status ls_names_refuse_race(const ls_names *names, const ls_race *race);
+
+/** Memory that a member's device has allocated. */
+typedef struct ls_allocated {
+    ls_memory_piece *items; /**< [count] by address */
+    size_t count;
+} ls_allocated;
+
+/** spans.c: LS_CODE_CHECK for the first operation or copy that declares memory which is neither
+ * inside one piece of its member's device, nor inside one named buffer in host memory of the member
+ * or of all. pieces: [members]. */
+ls_status ls_names_check_spans(const ls_names *names, const ls_step_program *program,
+                               const ls_allocated *pieces);

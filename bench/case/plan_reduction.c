@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The all-reduce, the buckets and the overlap of a case: `auto` is a fixed function of sizes,
+ * ranks, hosts, links and cores. Over links, on a platform, and between hosts it is the all-reduce
+ * whose sums take least on that network (common/comm/comm_network.h). On one host without links it
+ * is what was measured to be fast in shared memory (ls_allreduce_auto).
+ */
+#include "bench/case/case_plan.h"
+#include "common/base/grow.h"
+#include "common/nn/layer.h"
+#include "impl/step/loads.h"
+#include "impl/windows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Network --------------------------------------------------------------------------------- */
+
+int ls_plan_number(const ls_plan_of_case *plan, size_t index)
+{
+    for (size_t i = 0; i < plan->device_count; i++)
+        if (plan->devices[i].index >= (int)plan->device_count)
+            return (int)index;
+    return plan->devices[index].index;
+}
+
+/* The hosts of devices that are played, each a process. Where hosts have no ports, they count for
+ * the all-reduce that goes by hosts, if several devices have one. */
+static ls_status lay_out(const ls_wires *wires, int each, ls_plan_of_case *plan)
+{
+    const int devices = (int)plan->device_count;
+    int *host;
+    if (devices <= each || (each == 1 && !wires->hosts))
+        return LS_OK;
+    LS_TRY(ls_allocate("plan", &plan->layout, 1, sizeof *plan->layout));
+    LS_TRY(ls_allocate("plan", &host, (size_t)devices, sizeof *host));
+    for (int i = 0; i < devices; i++)
+        host[i] = ls_plan_number(plan, (size_t)i) / each;
+    *plan->layout = (ls_layout){.processes = devices, .host = host};
+    plan->job.layout = plan->layout;
+    return LS_OK;
+}
+
+/* Sets `wires` to the network between the case's devices. false: they are on one host, without
+ * links. */
+static bool find_wires(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_wires *wires)
+{
+    ls_link link = {0};
+    if (workplace->wires) {
+        *wires = *workplace->wires;
+        return true;
+    }
+    if (*plan->config->link_text)
+        ls_status_free(ls_link_parse(plan->config->link_text, &link)); /* checked as an option */
+    return ls_wires_between(&link, plan->job.comm ? workplace->request->processes->hosts : 1,
+                            wires);
+}
+
+ls_status ls_plan_choose_allreduce(const ls_wires *wires, ls_plan_of_case *plan)
+{
+    ls_loads loads;
+    const ls_comm_network network = {*wires, plan->job.layout, plan->all_devices};
+    if (strcmp(plan->config->allreduce, "auto") != 0 || !plan->job.allreduce->time)
+        return LS_OK;
+    ls_status status = ls_loads_open(plan->strategy, &plan->job, &loads);
+    if (!status)
+        status = ls_allreduce_fastest(&network, loads.items, loads.count, plan->job.allreduce,
+                                      &plan->job.allreduce);
+    ls_loads_close(&loads);
+    return status;
+}
+
+/* ---- Choice ---------------------------------------------------------------------------------- */
+
+/* Bytes of a sum over the places of split layers: of the widest layer, of the whole batch. */
+static size_t summed_bytes(const ls_plan_of_case *plan)
+{
+    const ls_graph *graph = plan->model->graph;
+    int64_t most = 0;
+    for (int n = 0; n < graph->count; n++) {
+        const int64_t elements = ls_shape_elements(&graph->nodes[n].shape);
+        if (elements > most && strcmp(graph->nodes[n].layer->name, "dense") == 0)
+            most = elements;
+    }
+    return (size_t)(most * plan->job.batch) * sizeof(float);
+}
+
+/* If one
+ * core both computes and sums in shared memory (no links), nothing can overlap, so all gradients
+ * are one bucket, unless a device holds few buckets whole. Otherwise a bucket is an eighth of them:
+ * most are reduced during backward, and latency does not dominate. */
+ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    ls_job *job = &plan->job;
+    ls_wires wires;
+    const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
+    const bool shares = job->sequence || ls_strategy_shares(plan->strategy, &job->options);
+    const bool replicas = !job->tensor || plan->strategy->reduces; /* sum, not places */
+    const ls_comm like = {.backend = job->transport,
+                          .size = job->context ? ls_job_parts(job)
+                                  : replicas   ? ls_job_replicas(job)
+                                               : ls_job_places(job),
+                          .linked = linked,
+                          .shared = !linked &&
+                                    ls_comm_shares(plan->devices, (int)plan->device_count) &&
+                                    (!job->comm || workplace->request->processes->hosts == 1)};
+    const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
+    const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
+    job->overlap = like.size > 1 && replicas &&
+                   (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
+    job->bucket_bytes = job->exact && !shares                   ? SIZE_MAX
+                        : c->bucket_bytes >= 0                  ? (size_t)c->bucket_bytes
+                        : job->overlap || job->gradient_windows ? eighth
+                                                                : SIZE_MAX;
+    LS_TRY(ls_windows_check(job));
+    if (workplace->wires)
+        LS_TRY(lay_out(workplace->wires, workplace->devices_per_host, plan));
+    if (job->exact)
+        return ls_allreduce_find("canonical", &job->allreduce);
+    if (strcmp(c->allreduce, "auto") != 0)
+        return ls_allreduce_find(c->allreduce, &job->allreduce);
+    job->allreduce = shares ? ls_allreduce_auto_halves(&like)
+                            : ls_allreduce_auto(&like, replicas ? gradients : summed_bytes(plan));
+    return find_wires(workplace, plan, &wires) ? ls_plan_choose_allreduce(&wires, plan) : LS_OK;
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The search of an advice: which combinations of a strategy and its options are estimated.
+ *
+ * Axes that divide the model (how many replicas, what divides them) are all combined, with the
+ * first value of every other axis: the starts. From each start, best first, the other axes are
+ * changed one after the other, and a change is kept if it is faster or, while the case does not fit
+ * into the memory, needs less; until none is. So not every combination is estimated: of 64 devices
+ * there are thousands. Starts that are four times as slow as the best so far are left as they are.
+ * Of starts there are some dozens, and those with the most replicas, which are built the fastest,
+ * come first: if time ends, what is left is deep pipelines.
+ */
+#include "bench/case/case_facts.h"
+#include "bench/cli/cases.h"
+#include "bench/cli/option_set.h"
+#include "bench/cli/option_table.h"
+#include "bench/predict/advise/advise_parts.h"
+#include "common/base/grow.h"
+#include "common/base/numbers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Axes ------------------------------------------------------------------------------------ */
+
+/* An option that changes a strategy's speed or its memory, and the values that are tried: of cases
+ * that have it with the values of the earlier axes. */
+static const struct axis {
+    const char *strategy; /* NULL: any that has the option */
+    const char *option;
+    bool divides; /* every value is a start of its own */
+    const char *values[14];
+} axes[] = {
+    {"towers", "towers-staged", true, {"no", "yes"}},
+    {"ps", "ps-mode", true, {"sync", "async", "ssp"}},
+    {"hybrid",
+     "hybrid-inner",
+     true,
+     {"zero", "tensor-parallel", "pipeline", "model-parallel", "context-parallel"}},
+    {"hybrid",
+     "hybrid-replicas",
+     true,
+     {"512", "256", "128", "64", "32", "16", "12", "8", "6", "5", "4", "3", "2", "1"}},
+    {"hybrid", "hybrid-stages", true, {"1", "2", "3", "4", "6", "8", "12", "16", "32"}},
+    {NULL, "pipeline-schedule", false, {"1f1b", "gpipe"}},
+    {NULL,
+     "pipeline-microbatches",
+     false,
+     {"1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"}},
+    {NULL, "tensor-parallel-sequence", false, {"no", "yes"}},
+    {NULL, "hybrid-outer", false, {"mirrored", "zero"}},
+    {NULL, "zero-stage", false, {"1", "2", "3"}},
+    {NULL,
+     "allreduce",
+     false,
+     {"ring", "halving-doubling", "hierarchical", "tree", "flat", "canonical"}},
+    {"mirrored", "bucket-bytes", false, {"auto", "1GiB"}},
+};
+enum {
+    AXES = sizeof axes / sizeof *axes,
+    VALUES = sizeof axes->values / sizeof *axes->values,
+    NO_PICK = -1, /* the axis has its first value */
+    LARGE = 16,   /* samples of a micro-batch */
+    TEXT = 24
+};
+
+/* A combination: the number of the value of each axis. */
+typedef struct picks {
+    int of[AXES];
+} picks;
+
+static size_t number_of(const char *option)
+{
+    size_t i = 0;
+    while (strcmp(axes[i].option, option) != 0)
+        i++;
+    return i;
+}
+
+static int value_of(size_t axis, const char *value)
+{
+    int v = 0;
+    while (strcmp(axes[axis].values[v], value) != 0)
+        v++;
+    return v;
+}
+
+/* Whether a case has the axis: its strategy, with the options so far, and the user left it open. */
+static bool has_axis(const ls_advising *a, const ls_case *one, size_t axis)
+{
+    const char *name = axes[axis].option, *strategy = axes[axis].strategy;
+    const ls_option *option = ls_option_find_in(name, strlen(name), LS_FOR_RUN);
+    return (!strategy || strcmp(strategy, one->strategy->name) == 0) &&
+           !ls_option_set_has(a->workplace->request->given, name) && ls_option_applies(option, one);
+}
+
+/* Whether so many replicas can share the devices, or so many stages the places of a replica, with
+ * two or more for each. A single replica is only tried in stages of split layers: else it is what
+ * the inner strategy does alone. */
+static bool can_share(const ls_advising *a, const ls_case *one, size_t axis, const char *value)
+{
+    ls_job job = {0};
+    int64_t number, among = a->devices;
+    const bool stages = strcmp(axes[axis].option, "hybrid-stages") == 0;
+    const bool replicas = strcmp(axes[axis].option, "hybrid-replicas") == 0;
+    if ((!stages && !replicas) || !ls_parse_integer(value, 1, INT32_MAX, &number))
+        return true;
+    ls_case_job(one, &job);
+    if (stages) {
+        among /= job.split_replicas;
+        if (job.split_replicas == 1 && number == 1)
+            return false;
+    } else if (number == 1 && !job.tensor) {
+        return false;
+    }
+    return number < among && among % number == 0;
+}
+
+/* The samples of a replica: more micro-batches than these there cannot be. */
+static int64_t samples_of(const ls_advising *a, const ls_case *one)
+{
+    ls_job job = {0};
+    ls_case_job(one, &job);
+    const bool shared = one->scaling == LS_SCALING_STRONG && job.split_replicas > 1;
+    const int64_t samples = shared ? a->out->batch / job.split_replicas : a->out->batch;
+    return samples > 1 ? samples : 1;
+}
+
+/* The value of an axis of a case; NULL: there is no such value. The last number of micro-batches is
+ * a replica's samples, which may be no power of two. */
+static const char *text_of(const ls_advising *a, const ls_case *one, size_t axis, int value,
+                           char text[TEXT])
+{
+    int64_t number, before = 0;
+    const char *found = value >= 0 && value < VALUES ? axes[axis].values[value] : NULL;
+    if (!found || strcmp(axes[axis].option, "pipeline-microbatches") != 0)
+        return found;
+    const int64_t most = samples_of(a, one);
+    if (value > 0)
+        (void)ls_parse_integer(axes[axis].values[value - 1], 1, INT32_MAX, &before);
+    if (!ls_parse_integer(found, 1, INT32_MAX, &number) || before >= most)
+        return NULL;
+    snprintf(text, TEXT, "%lld", (long long)(number < most ? number : most));
+    return text;
+}
+
+/* The first value: of micro-batches twice the stages and 16 samples each at most, or as many as
+ * there are samples. */
+static int first_of(const ls_advising *a, const ls_case *one, size_t axis)
+{
+    char text[TEXT];
+    int64_t number;
+    int value = 0;
+    ls_job job = {0};
+    if (strcmp(axes[axis].option, "pipeline-microbatches") != 0)
+        return 0;
+    ls_case_job(one, &job);
+    const int64_t places = a->devices / (job.split_replicas > 1 ? job.split_replicas : 1);
+    const int64_t stages = job.stages > 1 ? job.stages : places;
+    while (text_of(a, one, axis, value + 1, text) &&
+           ls_parse_integer(axes[axis].values[value], 1, INT32_MAX, &number) &&
+           (number < 2 * stages || samples_of(a, one) / number > LARGE))
+        value++;
+    return value;
+}
+
+static void add_word(char *text, size_t size, const char *name, const char *value)
+{
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s--%s %s", used ? " " : "", name, value);
+}
+
+/* Sets the options of the first `count` axes. False: the case has no such value. */
+static ls_status set_picks(const ls_advising *a, const ls_case *base, const picks *p, size_t count,
+                           ls_advised *out, bool *valid)
+{
+    char text[TEXT];
+    *out = (ls_advised){0};
+    memcpy(&out->config, base, sizeof *base);
+    *valid = true;
+    for (size_t i = 0; i < count; i++) {
+        if (!has_axis(a, &out->config, i))
+            continue;
+        const int pick = p->of[i] == NO_PICK ? first_of(a, &out->config, i) : p->of[i];
+        const char *value = text_of(a, &out->config, i, pick, text);
+        *valid = *valid && value && can_share(a, &out->config, i, value);
+        if (!*valid)
+            return LS_OK;
+        LS_TRY(ls_advising_set(&out->config, axes[i].option, value));
+        add_word(out->options, sizeof out->options, axes[i].option, value);
+    }
+    return LS_OK;
+}
+
+/* ---- What is tried --------------------------------------------------------------------------- */
+
+/* A combination that was estimated, or refused. */
+typedef struct tried {
+    const ls_case *base;
+    picks picks;
+    char options[LS_ADVISED_OPTIONS];
+    double rate;   /* samples/s; 0: refused */
+    size_t memory; /* bytes of the fullest device; 0: not known */
+    bool start;
+} tried;
+
+typedef struct search {
+    ls_advising *a;
+    tried *items; /* [count] */
+    size_t count;
+} search;
+
+/* Whether a combination is the better one: faster, else with less memory. */
+static bool is_better(const tried *x, const tried *y)
+{
+    static const double same = 1e-9;
+    if (x->rate > y->rate * (1 + same) || y->rate > x->rate * (1 + same))
+        return x->rate > y->rate;
+    if (!x->memory || !y->memory)
+        return x->memory > y->memory;
+    return x->memory < y->memory;
+}
+
+/* Estimates a combination, unless that was done: `number` in the list, or SIZE_MAX: there is none.
+ */
+static ls_status try_picks(search *s, const ls_case *base, const picks *p, size_t *number)
+{
+    ls_advised one;
+    bool valid;
+    LS_TRY(set_picks(s->a, base, p, AXES, &one, &valid));
+    *number = SIZE_MAX;
+    if (!valid)
+        return LS_OK;
+    for (*number = s->count; (*number)-- > 0;)
+        if (s->items[*number].base == base && strcmp(s->items[*number].options, one.options) == 0)
+            return LS_OK;
+    LS_TRY(ls_grow("advice", &s->items, s->count, sizeof *s->items));
+    *number = s->count++;
+    s->items[*number] = (tried){.base = base, .picks = *p};
+    memcpy(s->items[*number].options, one.options, sizeof one.options);
+    return ls_advising_estimate(s->a, &one, &s->items[*number].rate, &s->items[*number].memory);
+}
+
+/* Whether so much time is over that what is left is not tried. */
+static bool is_over(search *s, double seconds)
+{
+    const bool over = ls_advising_spent(s->a) > seconds;
+    s->a->out->cut = s->a->out->cut || over;
+    return over;
+}
+
+/* All combinations of the axes that divide, from axis `index` on. */
+static ls_status try_starts(search *s, const ls_case *base, picks *p, size_t index)
+{
+    ls_advised so_far;
+    bool valid;
+    size_t number;
+    if (index == AXES || !axes[index].divides) {
+        if (is_over(s, LS_ADVICE_STARTS_S))
+            return LS_OK;
+        LS_TRY(try_picks(s, base, p, &number));
+        if (number != SIZE_MAX)
+            s->items[number].start = true;
+        return LS_OK;
+    }
+    LS_TRY(set_picks(s->a, base, p, index, &so_far, &valid));
+    if (!has_axis(s->a, &so_far.config, index))
+        return try_starts(s, base, p, index + 1);
+    for (int v = 0; v < VALUES && axes[index].values[v]; v++) {
+        if (!can_share(s->a, &so_far.config, index, axes[index].values[v]))
+            continue;
+        p->of[index] = v;
+        LS_TRY(try_starts(s, base, p, index + 1));
+    }
+    p->of[index] = NO_PICK;
+    return LS_OK;
+}
+
+/* Tries the values of an axis in one direction from that of the best one, which it replaces. Of
+ * numbers, whose effect rises and then falls, it stops where they no longer help. */
+static ls_status try_values(search *s, size_t axis, int step, size_t *best, bool *changed)
+{
+    const bool ordered = strcmp(axes[axis].option, "pipeline-microbatches") == 0;
+    const ls_case *base = s->items[*best].base;
+    picks p = s->items[*best].picks;
+    ls_advised so_far;
+    bool valid;
+    LS_TRY(set_picks(s->a, base, &p, axis, &so_far, &valid));
+    if (!has_axis(s->a, &so_far.config, axis))
+        return LS_OK;
+    int value = p.of[axis] == NO_PICK ? first_of(s->a, &so_far.config, axis) : p.of[axis];
+    for (value += step; value >= 0 && value < VALUES && axes[axis].values[value]; value += step) {
+        size_t number;
+        p.of[axis] = value;
+        if (is_over(s, LS_ADVICE_SEARCH_S))
+            return LS_OK;
+        LS_TRY(try_picks(s, base, &p, &number));
+        if (number == SIZE_MAX)
+            return LS_OK;
+        if (is_better(&s->items[number], &s->items[*best])) {
+            *best = number;
+            *changed = true;
+        } else if (ordered) {
+            return LS_OK;
+        }
+    }
+    return LS_OK;
+}
+
+static ls_status tune(search *s, size_t start)
+{
+    size_t best = start;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < AXES; i++) {
+            if (axes[i].divides)
+                continue;
+            LS_TRY(try_values(s, i, 1, &best, &changed));
+            LS_TRY(try_values(s, i, -1, &best, &changed));
+        }
+    }
+    return LS_OK;
+}
+
+/* The best start that was not tuned yet; SIZE_MAX: none is left. */
+static size_t find_start(const search *s)
+{
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->items[i].start && s->items[i].memory &&
+            (best == SIZE_MAX || is_better(&s->items[i], &s->items[best])))
+            best = i;
+    return best;
+}
+
+static ls_status tune_all(search *s)
+{
+    static const double far = 4;
+    for (size_t at = find_start(s); at != SIZE_MAX; at = find_start(s)) {
+        double fastest = 0;
+        if (is_over(s, LS_ADVICE_SEARCH_S))
+            return LS_OK;
+        for (size_t i = 0; i < s->count; i++)
+            fastest = s->items[i].rate > fastest ? s->items[i].rate : fastest;
+        s->items[at].start = false;
+        if (!(s->items[at].rate > 0) || s->items[at].rate * far >= fastest)
+            LS_TRY(tune(s, at));
+    }
+    return LS_OK;
+}
+
+/* ---- What a user of Megatron-LM would try first ---------------------------------------------- */
+
+static const ls_case *find_hybrid(const ls_advising *a)
+{
+    static const char *const open[] = {"hybrid-inner", "hybrid-replicas", "hybrid-stages",
+                                       "hybrid-outer", "zero-stage"};
+    const ls_request *request = a->workplace->request;
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+        if (ls_option_set_has(request->given, open[i]))
+            return NULL;
+    for (size_t i = 0; i < request->case_count; i++)
+        if (strcmp(request->cases[i].strategy->name, "hybrid") == 0)
+            return &request->cases[i];
+    return NULL;
+}
+
+/* Replicas of `stages` stages of `split` devices each; SIZE_MAX: there can be none. */
+static ls_status try_usual(search *s, const ls_case *base, int64_t split, int64_t stages,
+                           size_t *number)
+{
+    picks p;
+    char replicas[TEXT], text[TEXT];
+    const size_t axis = number_of("hybrid-replicas"), along = number_of("hybrid-stages");
+    *number = SIZE_MAX;
+    if (s->a->devices % (split * stages))
+        return LS_OK;
+    memset(&p, 0xff, sizeof p); /* NO_PICK */
+    snprintf(replicas, sizeof replicas, "%lld", (long long)(s->a->devices / (split * stages)));
+    snprintf(text, sizeof text, "%lld", (long long)stages);
+    const size_t inner = number_of("hybrid-inner"), outer = number_of("hybrid-outer");
+    p.of[inner] = value_of(inner, "tensor-parallel");
+    p.of[outer] = value_of(outer, "zero");
+    for (int v = 0; v < VALUES && axes[axis].values[v]; v++)
+        if (strcmp(axes[axis].values[v], replicas) == 0)
+            p.of[axis] = v;
+    for (int v = 0; v < VALUES && axes[along].values[v]; v++)
+        if (strcmp(axes[along].values[v], text) == 0)
+            p.of[along] = v;
+    if (p.of[axis] == NO_PICK || p.of[along] == NO_PICK)
+        return LS_OK;
+    return try_picks(s, base, &p, number);
+}
+
+/* Layers split over the devices of a host, as few stages as fit into the memory, one forward, one
+ * backward, and replicas that share the update. Of those that do not fit, that which needs least.
+ */
+static ls_status find_usual(search *s, size_t *found)
+{
+    const ls_case *base = find_hybrid(s->a);
+    const int64_t host = s->a->predictor->devices_per_host;
+    size_t best = SIZE_MAX, number;
+    for (int64_t split = host < s->a->devices ? host : s->a->devices;
+         base && split > 1 && best == SIZE_MAX; split--) {
+        if (s->a->devices % split)
+            continue;
+        for (int64_t stages = 1; split * stages <= s->a->devices; stages *= 2) {
+            LS_TRY(try_usual(s, base, split, stages, &number));
+            const bool known = number != SIZE_MAX && s->items[number].memory;
+            if (known && (best == SIZE_MAX || is_better(&s->items[number], &s->items[best])))
+                best = number;
+            if (known && s->items[number].rate > 0)
+                break;
+        }
+    }
+    *found = best;
+    return LS_OK;
+}
+
+/* With the number of micro-batches that suits it. */
+static ls_status tune_usual(search *s, size_t best)
+{
+    if (best == SIZE_MAX)
+        return LS_OK;
+    bool changed;
+    const size_t along = number_of("pipeline-microbatches");
+    LS_TRY(try_values(s, along, 1, &best, &changed));
+    LS_TRY(try_values(s, along, -1, &best, &changed));
+    ls_advised *usual = &s->a->out->usual;
+    memcpy(&usual->config, s->items[best].base, sizeof usual->config);
+    memcpy(usual->options, s->items[best].options, sizeof usual->options);
+    usual->memory = s->items[best].memory;
+    return LS_OK;
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+static ls_status try_all(search *s)
+{
+    const ls_request *request = s->a->workplace->request;
+    size_t usual = SIZE_MAX;
+    for (int late = 0; late < 2; late++) { /* hybrid has most starts */
+        if (late)
+            LS_TRY(find_usual(s, &usual));
+        for (size_t i = 0; i < request->case_count; i++) {
+            picks p;
+            const ls_case *base = &request->cases[i];
+            if ((strcmp(base->strategy->name, "hybrid") == 0) != late)
+                continue;
+            memset(&p, 0xff, sizeof p); /* NO_PICK */
+            if (ls_advising_takes(s->a, base))
+                LS_TRY(try_starts(s, base, &p, 0));
+            else
+                LS_TRY(ls_advising_refuse_grade(s->a, base));
+        }
+    }
+    LS_TRY(tune_usual(s, usual));
+    return tune_all(s);
+}
+
+ls_status ls_advising_search(ls_advising *a)
+{
+    search s = {.a = a};
+    ls_status status = try_all(&s);
+    a->out->tried = s.count;
+    free(s.items);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* The all-reduces of a job's step, as a network sees them; see loads.h. */
+#include "impl/step/loads.h"
+
+#include "common/base/grow.h"
+#include "common/nn/layer.h"
+#include "impl/step/plan.h"
+
+#include <stdlib.h>
+
+static ls_status add(ls_loads *loads, const ls_sum_load *load)
+{
+    LS_TRY(ls_grow("step", &loads->items, loads->count, sizeof *loads->items));
+    loads->items[loads->count++] = *load;
+    return LS_OK;
+}
+
+/* ---- Sums of split layers -------------------------------------------------------------------- */
+
+int ls_loads_half(const ls_graph *whole, int n, bool backward)
+{
+    const ls_layer *layer = whole->nodes[n].layer;
+    const bool sequence = whole->slices.sequence;
+    if (layer == &ls_layer_gather)
+        return backward ? LS_REDUCE_SCATTER : LS_ALL_GATHER;
+    if (layer == &ls_layer_join && sequence)
+        return backward ? LS_ALL_GATHER : LS_REDUCE_SCATTER;
+    return !sequence && layer == (backward ? &ls_layer_fork : &ls_layer_join) ? LS_HALVES
+                                                                              : LS_NO_SUM;
+}
+
+/* Over the places of each stage, once for each micro-batch. */
+static ls_status add_activations(const ls_job *job, const ls_graph *whole, ls_loads *loads)
+{
+    const int across = ls_job_across(job), pieces = job->microbatches > 0 ? job->microbatches : 1;
+    const int64_t parts = (int64_t)ls_job_replicas(job) * pieces;
+    const size_t rows = (size_t)((job->batch + parts - 1) / parts);
+    ls_sum_load load = {.ranks = across,
+                        .stride = 1,
+                        .groups = ls_job_replicas(job) * ls_job_stages(job),
+                        .group_stride = across,
+                        .times = pieces};
+    for (int n = 0; n < whole->count; n++) {
+        load.extent = ls_elements(rows * (size_t)ls_shape_elements(&whole->nodes[n].shape));
+        for (int backward = 0; backward < 2; backward++) {
+            const int half = ls_loads_half(whole, n, backward);
+            load.half = (ls_half)half;
+            if (half != LS_NO_SUM)
+                LS_TRY(add(loads, &load));
+        }
+    }
+    return LS_OK;
+}
+
+static ls_status add_split(const ls_job *job, ls_loads *loads)
+{
+    ls_graph_part split = {0};
+    ls_status status =
+        ls_graph_split(job->model->graph, ls_job_splits(job), job->sequence, NULL, &split);
+    if (!status)
+        status = add_activations(job, split.graph, loads);
+    ls_graph_part_close(&split);
+    return status;
+}
+
+/* ---- Gradients ------------------------------------------------------------------------------- */
+
+/* One bucket, of which each place of a divided model has a part: between replicas that share the
+ * update, or not. */
+static ls_status add_bucket(const ls_job *job, int sharing, size_t count, ls_loads *loads)
+{
+    const bool divided = job->place || job->tensor;
+    const int replicas = ls_job_replicas(job), places = ls_job_places(job);
+    ls_sum_load load = {.ranks = replicas,
+                        .stride = places,
+                        .groups = places,
+                        .group_stride = 1,
+                        .layout = ls_step_plan_layout(job, 0, loads->hosts, &loads->own_layout),
+                        .extent = ls_elements(count / (size_t)places),
+                        .times = 1};
+    if (job->context) {
+        load.ranks = replicas * places;
+        load.stride = load.groups = 1;
+        load.extent = ls_elements(count);
+    }
+    if (!sharing)
+        return add(loads, &load);
+    if (!divided) {
+        load.ranks = load.group_stride = sharing;
+        load.groups = replicas / sharing;
+    }
+    for (int half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++) {
+        load.half = (ls_half)half;
+        LS_TRY(add(loads, &load));
+    }
+    if (load.groups == 1 || divided)
+        return LS_OK;
+    return add(loads, &(ls_sum_load){.ranks = replicas / sharing,
+                                     .stride = sharing,
+                                     .groups = sharing,
+                                     .group_stride = 1,
+                                     .extent = ls_elements(count / (size_t)sharing),
+                                     .times = 1});
+}
+
+static ls_status add_gradients(const ls_strategy *strategy, const ls_job *job, ls_loads *loads)
+{
+    const bool divided = job->place || job->tensor;
+    const size_t places = divided ? (size_t)ls_job_places(job) : 1, bytes = job->bucket_bytes;
+    const ls_graph *graph = job->model->graph;
+    const int replicas = ls_job_replicas(job);
+    const int sharing = !ls_strategy_shares(strategy, &job->options) ? 0
+                        : divided || !job->split_replicas            ? replicas
+                                                          : replicas / job->split_replicas;
+    ls_buckets buckets;
+    LS_TRY(ls_allocate("step", &loads->hosts, LS_JOB_REPLICAS, sizeof *loads->hosts));
+    ls_status status =
+        ls_buckets_open(graph, graph->variables.elements,
+                        bytes < SIZE_MAX / places ? bytes * places : SIZE_MAX, false, &buckets);
+    for (size_t b = 0; b < buckets.count && !status; b++)
+        status = add_bucket(job, sharing, buckets.items[b].count, loads);
+    ls_buckets_close(&buckets);
+    return status;
+}
+
+ls_status ls_loads_open(const ls_strategy *strategy, const ls_job *job, ls_loads *out)
+{
+    *out = (ls_loads){0};
+    if (job->exact)
+        return LS_OK;
+    if (job->tensor)
+        LS_TRY(add_split(job, out));
+    return strategy->reduces ? add_gradients(strategy, job, out) : LS_OK;
+}
+
+void ls_loads_close(ls_loads *loads)
+{
+    free(loads->items);
+    free(loads->hosts);
+    *loads = (ls_loads){0};
+}

@@ -15,7 +15,6 @@
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -60,6 +60,7 @@ static bool counts(const char *field, bool micro, unsigned but)
     return micro ? ls_name_is_among(field, settings) : !ls_case_leaves_out(field, but);
 }
 
+/* Borrowed; with LS_BUT_TRAINED the steps that were asked for are `steps`. */
 static json_t *field_of(const json_t *group, const char *field, unsigned but)
 {
     json_t *asked = json_object_get(group, "steps_asked");

@@ -66,9 +66,13 @@ static bool matters(const char *key)
                                        "equivalence.digest",
                                        "program.nodes",
                                        NULL};
-    static const char *const follow[] = {"case.batch_per_device",  "case.devices_asked",
-                                         "case.model_text",        "provenance.cores",
-                                         "provenance.ranks.cores", NULL};
+    static const char *const follow[] = {"case.batch_per_device",
+                                         "case.devices_asked",
+                                         "case.model_text",
+                                         "case.period",
+                                         "provenance.cores",
+                                         "provenance.ranks.cores",
+                                         NULL};
     const size_t length = strlen(key);
     if (ls_name_is_among(key, follow))
         return false;

@@ -451,13 +451,9 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
 
 void ls_row_mark_error(json_t *row, const char *reason)
 {
-    static const char *const timed[] = {"time", "waterfall", "device_load",
-                                        "gap",  "pipeline",  "noise"};
     json_t *result = json_object_get(row, "result");
     ls_put_text(result, "status", "error");
     ls_put_text(result, "reason", reason);
-    for (size_t i = 0; i < sizeof timed / sizeof *timed; i++)
-        json_object_del(row, timed[i]);
 }
 
 ls_code ls_row_code(const json_t *row)

@@ -85,10 +85,9 @@ static size_t summed_bytes(const ls_plan_of_case *plan)
     return (size_t)(most * plan->job.batch) * sizeof(float);
 }
 
-/* If one
- * core both computes and sums in shared memory (no links), nothing can overlap, so all gradients
- * are one bucket, unless a device holds few buckets whole. Otherwise a bucket is an eighth of them:
- * most are reduced during backward, and latency does not dominate. */
+/* If one core both computes and sums in shared memory (no links), nothing can overlap, so all
+ * gradients are one bucket, unless a device holds few buckets whole. Otherwise a bucket is an
+ * eighth of them: most are reduced during backward, and latency does not dominate. */
 ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;

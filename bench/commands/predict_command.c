@@ -14,6 +14,7 @@
 #include "bench/row/row.h"
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
+#include "common/base/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,6 +104,19 @@ static ls_status check_options(const ls_request *request)
 }
 
 /* ---- Opening -------------------------------------------------------------------------------- */
+
+/* What could not be written at the end is refused before anything is played. */
+static ls_status check_files(const ls_request *request)
+{
+    const ls_prediction_request *files = &request->prediction;
+    if (request->out)
+        LS_TRY(ls_file_writable("--out", request->out, 0));
+    if (files->trace)
+        LS_TRY(ls_file_writable("option --trace", files->trace, 0));
+    if (files->goal)
+        LS_TRY(ls_file_writable("option --goal", files->goal, 0));
+    return files->chakra ? ls_folder_make("option --chakra", files->chakra) : LS_OK;
+}
 
 /* --validate predicts the cases that options name, on the platform, or those that were measured. */
 static bool takes_measured(const ls_request *request)
@@ -251,6 +265,7 @@ static ls_status open_command(prediction *p)
     LS_TRY(ls_workplace_open(request, &p->workplace));
     LS_TRY(open_results(p));
     LS_TRY(open_plans(p));
+    LS_TRY(check_files(request));
     LS_TRY(ls_writer_open(format, ls_output(), &p->writer));
     ls_writer_kept_in(p->writer, p->results ? request->results : NULL);
     json_t *groups = json_array();
@@ -275,6 +290,10 @@ static ls_status predict_case(prediction *p, size_t index)
         ls_predict(&p->predictor, p->workplace.machine, &p->plans[index], &predicted);
     ls_status status = ls_predicted_row(&p->predictor, &p->workplace, &p->plans[index], &predicted,
                                         failed ? ls_status_text(failed) : NULL, &row);
+    if (predicted.unsaved && !failed && !status) {
+        ls_row_mark_error(row, ls_status_text(predicted.unsaved));
+        p->code = LS_CODE_MISSING;
+    }
     ls_predicted_close(&predicted);
     if (ls_status_code(failed) == LS_CODE_USAGE && !p->printed && index + 1 == p->count) {
         json_decref(row); /* of too many activities, or no route: a refusal */

@@ -7,7 +7,7 @@
 #include "bench/cli/option_table.h"
 #include "bench/commands/command.h"
 #include "bench/output/standard_output.h"
-#include "bench/output/whole_file.h"
+#include "common/base/whole_file.h"
 #include "bench/regress/regress.h"
 #include "bench/train/interrupt.h"
 #include "common/base/clock.h"
@@ -200,7 +200,7 @@ static ls_status write_formats(request *r, FILE *stream)
         if (!several)
             return write_format(stream, r);
         snprintf(path, sizeof path, "%s.%s", r->out, r->format);
-        LS_TRY(ls_whole_file(path, write_format, r));
+        LS_TRY(ls_output_file("--out", path, write_format, r));
     }
     return LS_OK;
 }
@@ -266,6 +266,34 @@ static ls_status perform(FILE *stream, void *context)
     return ls_regress_calibrate(r->task, (size_t)n, r->form, stream);
 }
 
+typedef struct report {
+    char *text;
+    size_t size;
+} report;
+
+static ls_status put_text(FILE *stream, void *context)
+{
+    const report *whole = context;
+    fwrite(whole->text, 1, whole->size, stream);
+    return LS_OK;
+}
+
+/* What takes hours is complete before the file is opened. */
+static ls_status perform_into_file(request *r)
+{
+    report whole = {0};
+    FILE *stream = open_memstream(&whole.text, &whole.size);
+    if (!stream)
+        return ls_fail_memory("regress", 0);
+    ls_status status = perform(stream, r);
+    if (fclose(stream) && !status)
+        status = ls_fail_memory("regress", whole.size);
+    if (!status)
+        status = ls_output_file("--out", r->out, put_text, &whole);
+    free(whole.text);
+    return status;
+}
+
 /* "md", or a list with --out; calibrate has the formats of rows. */
 static ls_status check_formats(request *r)
 {
@@ -282,6 +310,17 @@ static ls_status check_formats(request *r)
     if (strchr(r->formats, ',') && !r->out)
         return ls_fail(LS_CODE_USAGE, "--format", r->formats,
                        "several formats go to files; --out NAME writes NAME.FORMAT");
+    return LS_OK;
+}
+
+static ls_status check_files(const request *r)
+{
+    char one[16], path[1024];
+    const bool several = strchr(r->formats, ',');
+    for (const char *next = r->formats; r->out && next_of(&next, one, sizeof one);) {
+        snprintf(path, sizeof path, several ? "%s.%s" : "%s", r->out, one);
+        LS_TRY(ls_file_writable("--out", path, 0));
+    }
     return LS_OK;
 }
 
@@ -320,10 +359,12 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status)
         status = check_undecided(&r);
     if (!status)
         status = collect_options(&set, &task);
+    if (!status)
+        status = check_files(&r);
     ls_interrupt_install();
     if (!status)
-        status = r.out && !strchr(r.formats, ',') ? ls_whole_file(r.out, perform, &r)
-                                                  : perform(ls_output(), &r);
+        status =
+            r.out && !strchr(r.formats, ',') ? perform_into_file(&r) : perform(ls_output(), &r);
     for (size_t i = 0; i < task.option_count; i++)
         free(task.options[i]);
     free(task.options);

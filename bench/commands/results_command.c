@@ -4,7 +4,7 @@
  * it. `import`, `label` and `prune --yes` write; the others only read.
  */
 #include "bench/commands/command.h"
-#include "bench/output/whole_file.h"
+#include "common/base/whole_file.h"
 #include "bench/report/draw.h"
 #include "bench/results/results_verbs.h"
 
@@ -114,6 +114,8 @@ static ls_status open_and_run(ls_results_task *task, const results_verb *verb)
     if (out && ls_same_file(out, task->file))
         return ls_fail(LS_CODE_USAGE, "option --out", out,
                        "is the file with the rows, which would be overwritten; name another");
+    if (out)
+        LS_TRY(ls_file_writable("--out", out, 0));
     const bool writes = verb->run == ls_results_import || verb->run == ls_results_label ||
                         ls_option_set_yes(task->set, "yes");
     if (writes && verb->run != ls_results_import) { /* the file must exist */

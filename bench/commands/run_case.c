@@ -159,6 +159,10 @@ static ls_status make_row(command_run *run, case_run *c, bool unfinished)
         ls_status_free(ls_row_join(run->processes, built ? NULL : row));
     LS_TRY(built);
     ls_row_warn(row);
+    if (c->unsaved && ls_row_code(row) == LS_CODE_OK)
+        ls_row_mark_error(row, ls_status_text(c->unsaved));
+    else if (c->unsaved)
+        ls_log_stderr("%s", ls_status_text(c->unsaved));
     c->row = row;
     c->interrupted = unfinished || (c->trained && c->trial.interrupted);
     return LS_OK;
@@ -283,6 +287,16 @@ static ls_status save_parameters(command_run *run, const case_run *c)
     return status;
 }
 
+/* A file that cannot be written loses no figure of the row. */
+static void agree_saved(command_run *run, case_run *c, ls_status status)
+{
+    ls_run_agree(run, c, status);
+    if (*run->lost || *run->over)
+        return;
+    c->unsaved = ls_status_first(c->unsaved, c->error);
+    c->error = NULL;
+}
+
 void ls_run_end(command_run *run, case_run *c)
 {
     const bool unfinished = !c->trained && !c->error && c->gate.pass && !run->request->verify;
@@ -291,6 +305,8 @@ void ls_run_end(command_run *run, case_run *c)
         ls_run_enter(run, c, LS_PHASE_EVALUATING);
     if (c->trained && !c->error) {
         ls_run_agree(run, c, ls_trial_finish(&c->trial));
+        c->unsaved = c->trial.reported.unsaved;
+        c->trial.reported.unsaved = LS_OK;
         c->verdict = c->trial.verdict;
         if (!c->error)
             ls_run_agree(run, c, compare_ranks(c));
@@ -299,7 +315,7 @@ void ls_run_end(command_run *run, case_run *c)
     }
     if (!c->error && run->request->save && !unfinished &&
         !ls_run_is_of_other_rank(run, c)) /* all learn whether it could be saved */
-        ls_run_agree(run, c, save_parameters(run, c));
+        agree_saved(run, c, save_parameters(run, c));
     if (c->trained && !c->error && c->gated) {
         compare_digests(c);
         uint64_t failed = c->verdict.failed; /* rank 0 has the reference's */

@@ -15,7 +15,7 @@
 #include "bench/gate/gate.h"
 #include "bench/gate/reference.h"
 #include "bench/output/standard_output.h"
-#include "bench/output/whole_file.h"
+#include "common/base/whole_file.h"
 #include "bench/row/row.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
@@ -169,7 +169,8 @@ static void train_group(command_run *run, size_t first, size_t end)
 static void free_case(case_run *c)
 {
     ls_status_free(c->error);
-    c->error = NULL;
+    ls_status_free(c->unsaved);
+    c->error = c->unsaved = NULL;
     ls_gate_close(&c->gate);
     ls_plan_close(&c->plan);
 }
@@ -303,6 +304,17 @@ static ls_status keep_apart(const char *option, const char *path, const char *re
     return LS_OK;
 }
 
+/* Bytes of the largest set of parameters that --save may write. */
+static uint64_t most_saved(const command_run *run)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        const uint64_t bytes = run->cases[i].plan.model->graph->variables.elements * sizeof(float);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 /* Everything that this rank can refuse; rank 0 also checks the files that it will write. */
 static ls_status resolve_all(command_run *run)
 {
@@ -321,9 +333,9 @@ static ls_status resolve_all(command_run *run)
     }
     const bool first = run->processes->rank == 0;
     if (request->save && first)
-        LS_TRY(ls_tensors_writable(request->save));
+        LS_TRY(ls_tensors_writable(request->save, most_saved(run)));
     if (request->ps_record && first)
-        LS_TRY(ls_file_writable("ps-record", request->ps_record));
+        LS_TRY(ls_file_writable("option --ps-record", request->ps_record, 0));
     if (request->trace)
         LS_TRY(ls_trace_check(request, first));
     if (request->results && first && !request->print_step && !request->trace) {

@@ -37,6 +37,7 @@ typedef struct case_run {
     double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, likewise */
     bool has_parts;                              /* they are known */
     ls_status error;                             /* why it could not run */
+    ls_status unsaved; /* why a file of it could not be written, as that of --save */
 } case_run;
 
 /** The state of the command. */

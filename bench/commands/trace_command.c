@@ -2,7 +2,7 @@
 /* Traces of a case; see run_parts.h. */
 #include "bench/commands/run_parts.h"
 
-#include "bench/output/whole_file.h"
+#include "common/base/whole_file.h"
 #include "bench/progress/progress.h"
 #include "bench/row/row.h"
 #include "bench/trace/write.h"
@@ -27,7 +27,7 @@ ls_status ls_trace_check(const ls_request *request, bool leads)
     if (ls_fault_strikes(&request->cases[0].fault))
         return ls_fail(LS_CODE_USAGE, "option", "--inject",
                        "would end the command before the trace; delay=RANK:TIME works");
-    return leads ? ls_file_writable("--out", request->out) : LS_OK;
+    return leads ? ls_file_writable("--out", request->out, 0) : LS_OK;
 }
 
 /* The mean time of `steps` steps (at most as many as there are records) without a trace, after one

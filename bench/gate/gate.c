@@ -15,7 +15,6 @@
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,6 +308,9 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     uint64_t number = 0;
     LS_TRY(take_step(c, CANDIDATE));
+    gate->interrupted = !c->comm && ls_interrupted(); /* judges may take seconds */
+    if (gate->interrupted)
+        return LS_OK;
     ls_status status = c->judges ? judge_step(c, step, gate) : LS_OK;
     if (!status)
         status = compare_replicas(c, step, gate);

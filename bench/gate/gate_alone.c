@@ -20,7 +20,6 @@
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,7 +17,6 @@
 #include "common/base/grow.h"
 #include "common/kernel/reference/step_ops.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -54,7 +54,7 @@ static bool is_number(const char *path)
     if (field)
         return field->type == LS_TYPE_INT || field->type == LS_TYPE_REAL;
     const ls_declared_option *option = ls_row_declared(path + strlen("case."));
-    return option && option->type == LS_DECLARED_NUMBER;
+    return option && (option->type == LS_DECLARED_NUMBER || option->type == LS_DECLARED_REAL);
 }
 
 static ls_status read_condition(const char *part, condition *out)

@@ -30,6 +30,7 @@ static bool counts(const char *name, bool micro, unsigned but)
     return field && field->identifies & LS_IS_CASE;
 }
 
+/* Borrowed; with LS_BUT_TRAINED the steps that were asked for are `steps`. */
 static json_t *field_of(const json_t *group, const char *field, unsigned but)
 {
     json_t *asked = json_object_get(group, "steps_asked");

@@ -3,6 +3,7 @@
 #include "bench/output/standard_output.h"
 
 #include "common/base/registry.h"
+#include "common/base/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,6 +67,15 @@ ls_status ls_output_close(void)
             ls_fail(LS_CODE_MISSING, "output", "standard output",
                     "not all of it could be written: %s; a disk with room works", strerror(errno));
     output = NULL;
+    return status;
+}
+
+ls_status ls_output_file(const char *what, const char *path,
+                         ls_status (*write)(FILE *stream, void *context), void *context)
+{
+    ls_status status = ls_whole_file(what, path, write, context);
+    if (status)
+        ls_status_free(write(ls_output(), context));
     return status;
 }
 

@@ -28,5 +28,10 @@ ls_status ls_output_flush(FILE *stream, const char *results);
 /** Flushes and closes standard output, likewise. */
 ls_status ls_output_close(void);
 
+/** ls_whole_file, of what was measured: if the file cannot be written, it goes to standard output,
+ * and the failure is returned. So `write` is called once more. */
+ls_status ls_output_file(const char *what, const char *path,
+                         ls_status (*write)(FILE *stream, void *context), void *context);
+
 /** Whether the path is a name of descriptor 1, as /dev/stdout. */
 bool ls_output_is_named(const char *path);

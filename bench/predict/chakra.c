@@ -8,7 +8,7 @@
  * leaves of it is added to the device's next one. Delays of lanes that communicate are operations
  * of a CPU, beside which others compute.
  */
-#include "bench/output/whole_file.h"
+#include "common/base/whole_file.h"
 #include "bench/predict/predict_parts.h"
 #include "common/base/grow.h"
 
@@ -207,7 +207,7 @@ static ls_status write_files(chakra *c, const char *folder)
         char *path;
         if (asprintf(&path, "%s/steps.%d.et", folder, c->device) < 0)
             return ls_fail_memory("trace", strlen(folder));
-        ls_status status = ls_whole_file(path, write_device, c);
+        ls_status status = ls_whole_file("option --chakra", path, write_device, c);
         free(path);
         LS_TRY(status);
     }

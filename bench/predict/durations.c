@@ -3,6 +3,7 @@
 #include "bench/predict/durations.h"
 
 #include "bench/case/profile.h"
+#include "bench/output/standard_output.h"
 #include "bench/predict/virtual.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
@@ -207,6 +208,13 @@ ls_status ls_durations_read(const char *path, ls_durations *out)
     return status;
 }
 
+static ls_status dump(FILE *stream, void *root)
+{
+    return json_dumpf(root, stream, JSON_INDENT(1)) == 0 || ferror(stream)
+               ? LS_OK
+               : ls_fail_memory("durations", 0);
+}
+
 ls_status ls_durations_write(const char *path, const ls_durations *d)
 {
     json_auto_t *root = json_object();
@@ -222,8 +230,5 @@ ls_status ls_durations_write(const char *path, const ls_durations *d)
     json_object_set_new(root, "message_ns", json_real(d->message_ns));
     json_object_set_new(root, "spread", spread);
     json_object_set_new(root, "operations", operations);
-    return json_dump_file(root, path, JSON_INDENT(1)) == 0
-               ? LS_OK
-               : ls_fail(LS_CODE_MISSING, "durations", path,
-                         "cannot be written; name a file in a folder that exists");
+    return ls_output_file("--out", path, dump, root);
 }

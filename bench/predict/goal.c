@@ -6,7 +6,7 @@
  * its own; where an activity waits for one of another device, a message of a byte stands for that.
  * cpu 0 computes; other lanes are cpu 1.
  */
-#include "bench/output/whole_file.h"
+#include "common/base/whole_file.h"
 #include "bench/predict/predict_parts.h"
 
 #include <math.h>
@@ -92,5 +92,5 @@ static ls_status write_all(FILE *file, void *context)
 
 ls_status ls_goal_write(const char *path, const ls_play *play)
 {
-    return ls_whole_file(path, write_all, (void *)(size_t)play);
+    return ls_whole_file("option --goal", path, write_all, (void *)(size_t)play);
 }

@@ -401,5 +401,6 @@ void ls_predicted_close(ls_predicted *p)
     free(p->median_ms);
     free(p->ledgers);
     free(p->memory);
+    ls_status_free(p->unsaved);
     *p = (ls_predicted){0};
 }

@@ -79,6 +79,7 @@ typedef struct ls_predicted {
     size_t most_memory; /**< bytes of the fullest device */
     double *other_ms;   /**< [other_count] the step on other platforms, as the row's pace */
     double wall_s;
+    ls_status unsaved; /**< why a file of it could not be written; NULL if all could */
 } ls_predicted;
 
 /** Predicts a resolved case. A device that needs more than the memory limit: LS_CODE_MISSING, and

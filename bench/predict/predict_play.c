@@ -254,17 +254,20 @@ static ls_status play_others(const ls_predictor *p, const ls_plan_of_case *plan,
 
 /* Plays once more, with median durations, for the trace. */
 static ls_status trace_medians(const ls_predictor *p, const ls_plan_of_case *plan,
-                               const ls_played_run *run, const ls_play *play, play_room *room)
+                               const ls_played_run *run, const ls_play *play, play_room *room,
+                               ls_predicted *out)
 {
     draw(p, ls_predictor_durations(p, plan), play, 0, 0, true, (size_t)(plan->warmup + plan->timed),
          room->factors);
     LS_TRY(ls_engine_play(p->engine, play, room->end_ns));
-    return ls_virtual_trace_write(p->trace, play, ls_step_run_of(run->run), room->end_ns,
-                                  (uint32_t)plan->warmup);
+    out->unsaved = ls_status_first(out->unsaved,
+                                   ls_virtual_trace_write(p->trace, play, ls_step_run_of(run->run),
+                                                          room->end_ns, (uint32_t)plan->warmup));
+    return LS_OK;
 }
 
 /* For other simulators, which have no flows. */
-static ls_status write_graph(const ls_predictor *p, const ls_play *play)
+static ls_status write_graph(const ls_predictor *p, const ls_play *play, ls_predicted *out)
 {
     for (size_t n = 0; n < play->graph->count; n++)
         if (play->graph->nodes[n].to >= 0 && play->graph->nodes[n].rounds > 1)
@@ -272,8 +275,10 @@ static ls_status write_graph(const ls_predictor *p, const ls_play *play)
                            p->goal ? p->goal : p->chakra,
                            "has each message by itself; use it with --collectives messages");
     if (p->goal)
-        LS_TRY(ls_goal_write(p->goal, play));
-    return p->chakra ? ls_chakra_write(p->chakra, play) : LS_OK;
+        out->unsaved = ls_goal_write(p->goal, play);
+    if (p->chakra)
+        out->unsaved = ls_status_first(out->unsaved, ls_chakra_write(p->chakra, play));
+    return LS_OK;
 }
 
 ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
@@ -297,9 +302,9 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     if (!status)
         status = play_others(p, plan, run, &unrolled, &room, out);
     if (!status && (p->goal || p->chakra))
-        status = write_graph(p, &play);
+        status = write_graph(p, &play, out);
     if (!status && p->trace)
-        status = trace_medians(p, plan, run, &play, &room);
+        status = trace_medians(p, plan, run, &play, &room, out);
     out->activities = unrolled.graph.count;
     out->sent = per_step(unrolled.sent, out->steps);
     free(room.end_ns);

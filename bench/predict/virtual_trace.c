@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Traces of virtual steps; see predict_parts.h. A message goes from the sender's slice that ends
  * with it, or later, to the receiver's. */
-#include "bench/output/whole_file.h"
+#include "common/base/whole_file.h"
 #include "bench/predict/predict_parts.h"
 
 #include <math.h>
@@ -139,5 +139,5 @@ ls_status ls_virtual_trace_write(const char *path, const ls_play *play, const ls
     for (uint32_t n = 0; n < play->graph->count; n++)
         if (is_shown(&t, n))
             t.begin_ns = fmin(t.begin_ns, begin_of(&t, n));
-    return ls_whole_file(path, write_all, &t);
+    return ls_whole_file("option --trace", path, write_all, &t);
 }

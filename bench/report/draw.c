@@ -6,6 +6,7 @@
 #include "bench/output/format_parts.h"
 #include "bench/report/text.h"
 #include "common/base/escape.h"
+#include "common/base/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,13 @@
 #include <unistd.h>
 
 extern char **environ;
+
+/* How names and files of each kind of picture end. */
+static const struct {
+    const char *name, *file;
+} endings[] = {[LS_PICTURE_SVG] = {".svg", "</svg>"},
+               [LS_PICTURE_PNG] = {".png", "IEND"},
+               [LS_PICTURE_PDF] = {".pdf", "%%EOF"}};
 
 static ls_status refuse_gnuplot(const char *why)
 {
@@ -113,6 +121,36 @@ static json_t *in_common_letters(const json_t *value)
     return out;
 }
 
+static bool is_complete(const char *path, const char *end)
+{
+    char last[64];
+    FILE *file = fopen(path, "rbe");
+    if (!file)
+        return false;
+    (void)fseek(file, -(long)sizeof last, SEEK_END); /* fails if it is shorter */
+    const size_t length = fread(last, 1, sizeof last, file);
+    fclose(file);
+    return memmem(last, length, end, strlen(end));
+}
+
+/* gnuplot's status is 0 even if the disk is full. */
+static ls_status check_pictures(const json_t *figures, const char *folder, ls_picture kind)
+{
+    for (size_t i = 0; i < json_array_size(figures); i++) {
+        const char *name = ls_text_of(json_array_get(figures, i), "name");
+        char *path;
+        if (asprintf(&path, "%s/%s%s", folder, name, endings[kind].name) < 0)
+            return ls_fail_memory("report", strlen(folder));
+        const bool complete = is_complete(path, endings[kind].file);
+        free(path);
+        if (!complete)
+            return ls_fail(LS_CODE_MISSING, "report", folder,
+                           "gnuplot did not complete %s%s; a folder with room works", name,
+                           endings[kind].name);
+    }
+    return LS_OK;
+}
+
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
 {
     if (json_array_size(figures) == 0)
@@ -129,6 +167,8 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
                                                   "cannot be made: %s; TMPDIR names a folder "
                                                   "with room",
                                                   strerror(errno));
+    if (!status)
+        status = check_pictures(figures, folder, kind);
     if (script)
         fclose(script);
     if (errors)
@@ -136,51 +176,61 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
     return status;
 }
 
-/* Draws `figure` as "picture" in the folder, and gives it its name. */
-static ls_status draw_apart(json_t *figure, const char *folder, const char *ending, ls_picture kind,
-                            const char *path)
+/* Copies the picture at a path. */
+static ls_status put_picture(FILE *stream, void *path)
+{
+    char block[4096];
+    FILE *drawn = fopen(path, "rbe");
+    if (!drawn)
+        return ls_fail(LS_CODE_MISSING, "report", path, "cannot be read: %s; draw it again",
+                       strerror(errno));
+    for (size_t length; (length = fread(block, 1, sizeof block, drawn)) > 0;)
+        fwrite(block, 1, length, stream);
+    fclose(drawn);
+    return LS_OK;
+}
+
+/* Draws `figure` as "picture" in the folder, gives it its name, and copies it. */
+static ls_status draw_apart(json_t *figure, const char *folder, ls_picture kind, const char *path)
 {
     json_t *figures = json_pack("[O]", figure);
-    char *part = NULL;
+    char *drawn = NULL;
     json_object_set_new(figure, "name", json_string("picture"));
-    ls_status status = LS_OK;
-    if (asprintf(&part, "%s/picture%s", folder, ending) < 0) {
-        part = NULL;
-        status = ls_fail_memory("--out", strlen(path));
+    ls_status status = ls_draw(figures, folder, kind);
+    if (!status && kind == LS_PICTURE_SVG)
+        status = ls_draw_dress(figure, folder);
+    if (asprintf(&drawn, "%s/picture%s", folder, endings[kind].name) < 0) {
+        drawn = NULL;
+        status = ls_status_first(status, ls_fail_memory("--out", strlen(path)));
     }
     if (!status)
-        status = ls_draw(figures, folder, kind);
-    if (!status && kind == LS_PICTURE_SVG)
-        ls_draw_dress(figure, folder);
-    if (!status && rename(part, path) != 0)
-        status = ls_fail(LS_CODE_MISSING, "--out", path, "cannot be written: %s; name another file",
-                         strerror(errno));
-    if (part)
-        unlink(part); /* of a picture that failed, or could not be renamed */
-    free(part);
+        status = ls_whole_file("--out", path, put_picture, drawn);
+    if (drawn)
+        unlink(drawn);
+    free(drawn);
     json_decref(figures);
     return status;
 }
 
-/* In a folder beside the file: gnuplot takes a name that begins with '|' for a command. */
+/* In a folder of its own: gnuplot takes a name that begins with '|' for a command. */
 ls_status ls_draw_file(json_t *figure, const char *path)
 {
-    static const char *const endings[] = {".svg", ".png", ".pdf"};
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    const char *ending = strrchr(base, '.');
+    const char *ending = strrchr(base, '.'), *temporary = getenv("TMPDIR");
     int kind = 0;
-    while (kind < 3 && !(ending && strcmp(ending, endings[kind]) == 0))
+    while (kind < 3 && !(ending && strcmp(ending, endings[kind].name) == 0))
         kind++;
     if (kind == 3 || ending == base)
         return ls_fail(LS_CODE_USAGE, "--out", path,
                        "is not the name of a picture; end it in .svg, .png or .pdf");
     char *folder = NULL;
-    if (asprintf(&folder, "%.*s.lockstep-XXXXXX", (int)(base - path), path) < 0)
+    if (asprintf(&folder, "%s/lockstep-XXXXXX", temporary && *temporary ? temporary : "/tmp") < 0)
         return ls_fail_memory("--out", strlen(path));
-    ls_status status = mkdtemp(folder)
-                           ? draw_apart(figure, folder, ending, (ls_picture)kind, path)
-                           : ls_fail(LS_CODE_MISSING, "--out", path,
-                                     "cannot be written: %s; name another file", strerror(errno));
+    ls_status status =
+        mkdtemp(folder)
+            ? draw_apart(figure, folder, (ls_picture)kind, path)
+            : ls_fail(LS_CODE_MISSING, "temporary folder", folder,
+                      "cannot be made: %s; TMPDIR names a folder with room", strerror(errno));
     rmdir(folder);
     free(folder);
     return status;
@@ -361,20 +411,30 @@ static void put_svg(FILE *stream, const json_t *figure, const char *drawn, bool 
     put_body(stream, body, ls_text_of(figure, "name"));
 }
 
-void ls_draw_dress(json_t *figure, const char *folder)
+/* An SVG as gnuplot drew it, and its figure. */
+typedef struct dressed {
+    const json_t *figure;
+    const char *drawn;
+} dressed;
+
+static ls_status put_file(FILE *stream, void *context)
+{
+    const dressed *one = context;
+    fputs("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n", stream);
+    put_svg(stream, one->figure, one->drawn, false);
+    return LS_OK;
+}
+
+ls_status ls_draw_dress(json_t *figure, const char *folder)
 {
     char *path, *text = NULL;
     size_t size;
     if (asprintf(&path, "%s/%s.svg", folder, ls_text_of(figure, "name")) < 0)
-        return;
+        return ls_fail_memory("report", strlen(folder));
     char *drawn = ls_draw_read(path);
     FILE *stream = drawn ? open_memstream(&text, &size) : NULL;
-    FILE *file = stream ? fopen(path, "wb") : NULL;
-    if (file) {
-        fputs("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n", file);
-        put_svg(file, figure, drawn, false);
-        fclose(file);
-    }
+    ls_status status = stream ? ls_whole_file("report", path, put_file, &(dressed){figure, drawn})
+                              : ls_fail_memory("report", 0);
     if (stream) {
         put_svg(stream, figure, drawn, true);
         fclose(stream);
@@ -383,4 +443,5 @@ void ls_draw_dress(json_t *figure, const char *folder)
     free(text);
     free(drawn);
     free(path);
+    return status;
 }

@@ -9,18 +9,19 @@
 
 typedef enum ls_picture { LS_PICTURE_SVG, LS_PICTURE_PNG, LS_PICTURE_PDF } ls_picture;
 
-/** Draws all figures, if any, in the folder. LS_CODE_MISSING where there is no gnuplot. */
+/** Draws all figures, if any, in the folder. LS_CODE_MISSING where there is no gnuplot, or a
+ * picture is not complete. */
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind);
 
-/** Draws one figure to a file with the ending .svg, .png or .pdf. Sets its name. */
+/** Draws one figure to a file (whole_file.h) with the ending .svg, .png or .pdf. Sets its name. */
 ls_status ls_draw_file(json_t *figure, const char *path);
 
 /** Writes gnuplot's text of one figure; its file is NAME.svg, NAME.png or NAME.pdf. */
 void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
 
 /** Makes gnuplot's SVG in the folder self-describing, with dark colours; for a page, it becomes the
- * figure's `svg`. */
-void ls_draw_dress(json_t *figure, const char *folder);
+ * figure's `svg`. LS_CODE_MISSING where that cannot be written. */
+ls_status ls_draw_dress(json_t *figure, const char *folder);
 
 /** A file's text (free), up to a zero byte; NULL where there is no file. */
 char *ls_draw_read(const char *path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Report; see report.h: creates the folder, draws the figures, and writes the files. */
 #include "bench/output/rows_file.h"
-#include "bench/output/whole_file.h"
+#include "common/base/whole_file.h"
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
@@ -43,7 +43,7 @@ static ls_status put(const ls_page *page, const char *name, const char *ending,
     if (asprintf(&path, "%s/%s%s%s", page->options->out, name, ending ? "." : "",
                  ending ? ending : "") < 0)
         return ls_fail_memory("--out", strlen(name));
-    ls_status status = ls_whole_file(path, write, (void *)(size_t)of);
+    ls_status status = ls_whole_file("--out", path, write, (void *)(size_t)of);
     free(path);
     return status;
 }
@@ -90,7 +90,7 @@ ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
     if (drawn)
         json_array_append_new(left_out, json_sprintf("all pictures: %s", ls_status_text(drawn)));
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)
-        ls_draw_dress(json_array_get(figures, i), options->out);
+        drawn = ls_draw_dress(json_array_get(figures, i), options->out);
     ls_status status = put_texts(&page);
     if (!status && !drawn)
         drawn = ls_draw(figures, options->out, LS_PICTURE_PNG);

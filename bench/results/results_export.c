@@ -3,7 +3,7 @@
  * `results export`: rows in other programs' formats, to standard output or a file. The writer has
  * our own formats; the others are in export_formats.c.
  */
-#include "bench/output/whole_file.h"
+#include "common/base/whole_file.h"
 #include "bench/results/results_verbs.h"
 
 #include <string.h>
@@ -90,5 +90,5 @@ ls_status ls_results_check_export(const ls_option_set *set)
 ls_status ls_results_export(ls_results_task *task)
 {
     const char *path = ls_option_set_text(task->set, "out", NULL);
-    return path ? ls_whole_file(path, write_rows, task) : write_rows(ls_output(), task);
+    return path ? ls_whole_file("--out", path, write_rows, task) : write_rows(ls_output(), task);
 }

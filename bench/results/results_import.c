@@ -6,7 +6,7 @@
  */
 #include "bench/results/results_verbs.h"
 #include "bench/output/rows_file.h"
-#include "bench/output/whole_file.h"
+#include "common/base/whole_file.h"
 
 #include <stdio.h>
 

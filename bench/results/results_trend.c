@@ -308,9 +308,8 @@ static ls_status analyse(ls_results_task *task, const trend *t)
                        "the series, and choose one by --where",
                        count);
     tell_surroundings(t);
-    if (path && count > 0)
-        LS_TRY(draw(task, t, path));
-    return print(task, t);
+    ls_status drawn = path && count > 0 ? draw(task, t, path) : LS_OK;
+    return ls_status_first(drawn, print(task, t)); /* the list is there without a picture, too */
 }
 
 ls_status ls_results_trend(ls_results_task *task)

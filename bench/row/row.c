@@ -454,9 +454,6 @@ void ls_row_mark_error(json_t *row, const char *reason)
     json_t *result = json_object_get(row, "result");
     ls_put_text(result, "status", "error");
     ls_put_text(result, "reason", reason);
-    for (size_t i = 0; i < ls_field_group_count; i++)
-        if (ls_field_groups[i].flags & LS_GROUP_TIMED)
-            json_object_del(row, ls_field_groups[i].path);
 }
 
 ls_code ls_row_code(const json_t *row)

@@ -54,7 +54,6 @@ enum { DIFF = LS_SHOWN_DIFF, DERIVED = LS_SHOWN_DERIVED, KEPT = LS_SHOWN_KEPT };
 #define AT(place)   (place)
 #define LAST(place) (LS_SHOWN_LAST | (place))
 enum {
-    TIMED = LS_GROUP_TIMED,
     EACH = LS_GROUP_EACH,
     FULLEST = LS_GROUP_FULLEST,
     DECLARED = LS_GROUP_DECLARED,

@@ -98,9 +98,8 @@ typedef struct ls_field {
 
 /** What is said of a group of fields, an object or a list of objects. */
 enum {
-    LS_GROUP_TIMED = 1,    /**< measured in timed steps: a row that failed has none */
-    LS_GROUP_EACH = 2,     /**< a list of objects */
-    LS_GROUP_FULLEST = 32, /**< a list; where one value is wanted, that of the largest `peak` */
+    LS_GROUP_EACH = 1,     /**< a list of objects */
+    LS_GROUP_FULLEST = 2,  /**< a list; where one value is wanted, that of the largest `peak` */
     LS_GROUP_DECLARED = 4, /**< has the options that strategies, models and data sets declare */
     LS_GROUP_BY_PATH = 8,  /**< its fields are named by their whole path only */
     LS_GROUP_FOREIGN = 16, /**< only in rows of other programs; last, and no column of CSV */

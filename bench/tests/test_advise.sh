@@ -22,6 +22,11 @@ rows "the line that checks the first" "r['check'].startswith('lockstep run --str
     r['ranking'][0]['case']['strategy']) and '--link latency=20us,bandwidth=1GB/s' in r['check'] and
     '--data synthetic:4096 ' in r['check']"
 
+rows "where a step's time goes adds up; all-reduces of every strategy, every schedule" "
+    all(abs(sum(x['shares'].values()) - 1) < 1e-9 and min(x['shares'].values()) > -1e-9 for x in r['ranking']) and
+    {'zero', 'mirrored', 'hybrid', 'tensor-parallel'} <= {x['case']['strategy'] for x in r['ranking']
+    if '--allreduce halving-doubling' in x['options']} and
+    any('gpipe' in x['options'] for x in r['ranking']) and any('1f1b' in x['options'] for x in r['ranking'])"
 rows "a guess says so, and hybrid's splits are tried" "r['warnings'] == ['guessed'] and
     any('--hybrid-inner zero' in x['options'] for x in r['ranking'])"
 rows "with less memory than the first needs, the best that needs less leads, and so on, until none fits" "
@@ -34,14 +39,19 @@ rows "how good choices on published rows were" "0 <= r['regret_published']['mean
 # Replicas of stages of split layers, and what predict says of the same case.
 eight="--model mlp:784-64-64-10 --batch 64 --devices 8 --durations flops=1e9 --strategy hybrid"
 # shellcheck disable=SC2086
+lockstep_ok advise ${eight/devices 8/devices 8 --devices-per-host 4} $link --results none --format jsonl
+rows "what Megatron-LM's users try first" "r['usual'].startswith('What Megatron-LM') and
+    '--hybrid-inner tensor-parallel --hybrid-replicas 2 --hybrid-stages 1 ' in r['usual'] and '--hybrid-outer zero' in r['usual']"
+# shellcheck disable=SC2086
 lockstep_ok advise $eight $link --hybrid-inner tensor-parallel --results none --format jsonl
 keep advice
-options="--hybrid-inner tensor-parallel --hybrid-replicas 2 --hybrid-stages 2"
+options="--hybrid-inner tensor-parallel --hybrid-replicas 2 --hybrid-stages 2 --pipeline-schedule 1f1b --pipeline-microbatches 4 --allreduce ring"
 # shellcheck disable=SC2086
 lockstep_ok predict $eight $link $options --results none --format jsonl
-rows "three axes are tried, and a case has the rate and memory that predict gives" "[(x['samples_per_s'], x['memory'])
-    for x in old('advice')[0]['ranking'] if x['options'] == '--hybrid-replicas 2 --hybrid-stages 2 --tensor-parallel-sequence no --hybrid-outer mirrored'] ==
-    [(r['time']['samples_per_s'], max(d['formula']['peak'] for d in r['memory']['devices']))]"
+rows "three axes are tried, and a case has the rate and memory that predict gives" "[(round(x['samples_per_s'], 6), x['memory'] >> 10)
+    for x in old('advice')[0]['ranking'] if x['options'] == '--hybrid-replicas 2 --hybrid-stages 2 --pipeline-schedule 1f1b ' +
+    '--pipeline-microbatches 4 --tensor-parallel-sequence no --hybrid-outer mirrored --allreduce ring'] ==
+    [(round(r['time']['samples_per_s'], 6), max(d['formula']['peak'] for d in r['memory']['devices']) >> 10)]"
 
 # shellcheck disable=SC2086
 lockstep_ok advise --model mlp:784-64-10 --batch 64 --devices 5 --durations flops=1e9 $link --results none \
@@ -140,39 +150,39 @@ rows "one device alone is beside them" "abs(r['one_device_samples_per_s'] /
     old('alone')[0]['time']['samples_per_s'] - 1) < 1e-9"
 # shellcheck disable=SC2086
 lockstep_ok advise $small $link --results none
-expect "and in words" grep -q '^One device alone: .* number 1 is .* times as fast' out
-expect "who leads, and by how much" grep -q '^Number 1 (.*) is .* times as fast as number' out
+expect "and in words; a guess is no certainty" grep -q '^One device alone: .* number 1 would be .* times as fast' out
+expect "who leads, and by how much" grep -q '^Number 1 (.*) would be .* times as fast as number' out
+expect "the batch, and whose" grep -q '^mlp:784-64-10, batch 64 in all, devices 4' out
+expect "what was searched" grep -q '^Of [0-9]* combinations that were searched' out
 # shellcheck disable=SC2086
 lockstep advise $small $link --results none --memory-limit 1KB
 expect "nothing fits: status 3" [ "$code" -eq 3 ]
-expect "why, and what would do" one_line "none of the .* fits into 1000 B of a device; the least is .* KiB, of "
+expect "why, and what would do" one_line "none of the .* combinations that were searched fits into 1000 B of a device; the least is .* KiB, of "
 expect "and for each strategy" grep -q '^refused: mirrored ' out
 expect "in 80 columns" python3 -c "import sys; sys.exit(max(len(line.rstrip('\n')) for line in open('out')) > 80)"
 
 # More devices than are all played: those that lead are.
 # shellcheck disable=SC2086
 lockstep_ok advise ${small/devices 4/devices 32} $link --results none --format jsonl
-rows "of many devices the first six are played, others estimated" "all(x['played'] for x in r['ranking'][:6]) and
-    not all(x['played'] for x in r['ranking'])"
+rows "of many devices the first six are played, others estimated, in an interval" "all(x['played']
+    for x in r['ranking'][:6]) and not all(x['played'] for x in r['ranking']) and
+    all(x['ci95'][0] <= 0.95001 * x['samples_per_s'] and x['ci95'][1] >= 1.04999 * x['samples_per_s']
+    for x in r['ranking'] if not x['played'])"
 
-# The others are estimated by these: as predict says, in an interval as wide as theirs at least.
-wide="${small/devices 4/devices 32} --strategy mirrored,zero"
-wide=${wide/--durations flops=1e9/}
+# What was played and what was estimated are as predict says, hosts' shared ports included.
+two="--model mlp:784-256-10 --batch 64 --devices 8 --durations flops=1e11 --strategy mirrored --platform two-level:host=1us@10GB/s,net=5us@1GB/s --devices-per-host 4 --results none"
 # shellcheck disable=SC2086
-lockstep_ok predict --calibrate --out here.json $wide --zero-stage 1,2,3 $link --results none --quiet
-python3 -c 'import json
-durations = json.load(open("here.json"))
-json.dump(durations | {"spread": [0.8, 0.9, 1, 1.1, 1.4]}, open("here.json", "w"))'
-# shellcheck disable=SC2086
-lockstep_ok predict ${wide/mirrored,zero/mirrored} --allreduce hierarchical $link --durations here.json --results none --format jsonl
-keep slowest
-# shellcheck disable=SC2086
-lockstep_ok advise $wide $link --durations here.json --results none --format jsonl
-rows "an estimate has the widest interval of what was played, and predict's figure in it" "(lambda estimated, half:
-    [x['case']['allreduce'] for x in estimated] == ['hierarchical'] and
-    half(estimated[0]) >= max(half(x) for x in r['ranking'] if x['played']) > 0.01 and
-    estimated[0]['ci95'][0] < old('slowest')[0]['time']['samples_per_s'] < estimated[0]['ci95'][1])(
-    [x for x in r['ranking'] if not x['played']], lambda x: (x['ci95'][1] - x['ci95'][0]) / 2 / x['samples_per_s'])"
+if "$LOCKSTEP" predict $two --quiet >/dev/null 2>&1; then
+    # shellcheck disable=SC2086
+    lockstep_ok advise $two --format jsonl
+    keep advice
+    # shellcheck disable=SC2086
+    lockstep_ok predict $two --allreduce ring,halving-doubling,tree,hierarchical,flat --format jsonl
+    rows "an estimate's interval has what predict says" "(lambda said: len(old('advice')[0]['ranking']) > 4 and
+        all(x['ci95'][0] <= said[x['case']['allreduce']] * (1 + 1e-9) and said[x['case']['allreduce']] <= x['ci95'][1] * (1 + 1e-9)
+        for x in old('advice')[0]['ranking'] if 'auto' in x['options']))({x['case']['allreduce']: x['time']['samples_per_s'] for x in rows})"
+    expect "where the line that checks differs" grep -q '"check_differs":"its --link is the network between hosts' advice.kept
+fi
 
 refused() { # WORD ARGUMENTS...
     local word=$1
@@ -182,8 +192,32 @@ refused() { # WORD ARGUMENTS...
     expect "in one line, with $word: $*" one_line "$word"
 }
 refused --platform --devices 2
-refused "ranking: is empty.* local-sgd: its grade is none.*leave --strategy out" --devices 2 --strategy gossip,local-sgd \
-    --platform flat:latency=1us
+
+# More micro-batches, one forward and one backward: fits where nothing else does.
+deep_gpt="--model gpt:4-4-32-32-64 --batch 32 --devices 4 --strategy pipeline --durations flops=1e9"
+# shellcheck disable=SC2086
+lockstep_ok predict $deep_gpt $link --pipeline-microbatches 32 --pipeline-schedule 1f1b --results none --format jsonl
+most=$(python3 -c 'import json; print(max(d["formula"]["peak"] for d in json.loads(open("out").read())["memory"]["devices"]))')
+# shellcheck disable=SC2086
+lockstep_ok advise $deep_gpt $link --results none --format json --memory-limit "$most"
+expect "as many micro-batches as samples are searched" grep -q -- '--pipeline-schedule 1f1b --pipeline-microbatches 32' out
+
+# A strategy that is named is ranked, and marked; the profile's batch is per device.
+lockstep_ok advise --model mlp:784-64-10 --devices 2 --batch 64 --strategy local-sgd,mirrored --durations flops=1e9 \
+    --platform flat:latency=1us --results none
+expect "a strategy of grade none is ranked if it is named" grep -Eq '^ +[0-9]+ local-sgd\*' out
+expect "and the mark is explained" grep -q '^\*: its grade is none' out
+# shellcheck disable=SC2086
+lockstep_ok advise --model profile:wide.yaml --devices 2 --platform flat:latency=1us --results none
+expect "a profile's batch is per device, its memory not all" eval "grep -q 'batch 8 per device' out &&
+    grep -q '^memory >=: ' out"
+
+# An interrupt: the ranking so far, or that there is none; steps of 64 devices that take a while.
+code=0
+timeout --preserve-status -s INT 1 "$LOCKSTEP" advise --model gpt:24-32-2048-2048-50257 --devices 64 --batch 256 \
+    --strategy hybrid --durations flops=1e14 --platform flat:bandwidth=1GB/s --results none >out 2>err || code=$?
+expect "an interrupt ends it with 130" [ "$code" -eq 130 ]
+expect "and says so" grep -qi 'interrupted' out err
 lockstep_ok advise --help
 expect "the help says which strategies are asked for by default" grep -q -- '--strategy .*default: all)' out
 expect "and how many steps" grep -q -- '--steps N (default: 5; unit: steps)' out

@@ -222,6 +222,7 @@ rows "tiny data" "len(rows) == 4 and r['equivalence']['oracle'] == 'same bits' a
 
 refused 2 'strategy: single' 2 run --strategy single $small
 refused 2 'towers' 2 run --strategy towers $small
+refused 2 'advise runs alone' 2 advise --devices 2 --platform flat:latency=1us
 refused 2 '--comm' 2 run --strategy mirrored --comm thread $small
 refused 2 '--ranks' 2 run --strategy mirrored --ranks 3 $small
 refused 2 'library' 2 run --strategy mirrored --devices 2 --allreduce library $small

@@ -40,8 +40,12 @@ for n in 2 3; do
     rows "$n hosts: by name" "all(x['case']['hosts'] == $n and
         [y['host'] for y in x['provenance']['ranks']] == ['node%d' % i for i in range($n)] for x in rows)"
 done
-hosts_ok 2 "ranks 4 \$LOCKSTEP verify --strategy mirrored --devices 2 --allreduce hierarchical --results none $small"
-rows "two ranks on each host" "r['equivalence']['oracle'] == 'same bits' and r['case']['hosts'] == 2 and
+hosts_ok 2 "ranks 4 \$LOCKSTEP verify --strategy mirrored,tensor-parallel --devices 2 \
+    --allreduce auto,hierarchical --results none $small"
+rows "two ranks on each host, by which auto chooses" "len(rows) == 4 and
+    all(x['equivalence']['oracle'] == 'same bits' for x in rows) and
+    [x['case']['allreduce'] for x in rows if x['case']['strategy'] == 'mirrored'] == 2 * ['hierarchical'] and
+    r['case']['hosts'] == 2 and
     [x['host'] for x in r['provenance']['ranks']] == ['node0', 'node1', 'node0', 'node1']"
 hosts_ok 2 "ranks 2 \$LOCKSTEP devices"
 expect "devices names the hosts" [ "$(grep -c '^[01]  *node[01] ' out)" -eq 2 ]

@@ -153,6 +153,18 @@ if "$LOCKSTEP" predict $form --durations flops=1e9 --engine simgrid >/dev/null 2
         --devices-per-host 2 --platform two-level:host=1us@10GB/s,net=20us@1GB/s
     rows "cpu:i is on host i / K: here two edges of the ring share a host's port" "($near)(r['time']['step_ms']['median'],
         6 * (0.021 + 2 * 1600 / 1e6))"
+    hosts="--model gpt:2-8-512-64-8192 --batch 32 --devices 16 --devices-per-host 8 --platform 100gib-8gpu
+        --steps 1 --warmup 0 --durations flops=200e12"
+    all=ring,halving-doubling,tree,hierarchical
+    for case in "ring $all mirrored" "ring ring,halving-doubling zero" \
+        "hierarchical $all hybrid --hybrid-inner pipeline --hybrid-replicas 4" \
+        "halving-doubling ring,halving-doubling hybrid --hybrid-inner zero --hybrid-replicas 2"; do
+        read -r best rivals strategy <<<"$case"
+        # shellcheck disable=SC2086
+        lockstep_ok predict $form $hosts --strategy $strategy --allreduce auto,$rivals
+        rows "auto knows which devices share a host's port: $strategy" "(lambda ms: ms[0] <= 1.1 * min(ms) and
+            rows[0]['case']['allreduce'] == '$best')([x['time']['step_ms']['median'] for x in rows])"
+    done
 else
     expect "a build without SimGrid says so" grep -q 'this build has no SimGrid' err
 fi

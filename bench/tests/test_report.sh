@@ -401,7 +401,13 @@ fi
 
 # PNG and PDF have letters of usual fonts only: gnuplot draws a large box in place of one that no font has.
 mkdir fake
-printf '#!/bin/sh\n{ env; cat; } >>%s/script\n' "$work" >fake/gnuplot
+cat >fake/gnuplot <<EOF
+#!/bin/sh
+env >>$work/script
+cat >$work/last
+cat $work/last >>$work/script
+sed -n "s/^set output '\(.*\)'\$/\1/p" $work/last | while read -r picture; do echo '</svg> IEND %%EOF' >"\$picture"; done
+EOF
 chmod +x fake/gnuplot
 gnuplot=fake GNUTERM=x11 GNUPLOT_NEW=1 PATH=$work/fake:$PATH report --results labels.jsonl --against label
 expect "no variable of gnuplot's comes to it" test "$(grep -c '^LC_ALL=C.UTF-8$' script)/$(grep -c '^GNU' script)" = 3/0

@@ -105,7 +105,7 @@ code=0
 # TMPDIR: ThreadSanitizer would write a file of its own there, which the limit cuts, and map it.
 (ulimit -f 4; TMPDIR=none exec "$LOCKSTEP" trace $mlp --strategy single --out half.json) >out 2>err || code=$?
 expect "exit status 3" [ "$code" -eq 3 ]
-expect "one line" one_line "half.json: File too large"
+expect "one line" one_line "half.json: cannot be written: File too large"
 expect "no half of a trace" [ ! -e half.json ]
 command_line="trace, interrupted"
 code=0

@@ -7,18 +7,17 @@
 
 #include "bench/train/waterfall.h"
 #include "common/base/numbers.h"
+#include "common/base/whole_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct writer {
     const ls_whole_trace *whole;
     FILE *file;
     int devices;
-    bool any; /* an event has been written */
+    json_t *other; /* what is said of all events; borrowed */
+    bool any;      /* an event has been written */
 } writer;
 
 /* ---- Who ------------------------------------------------------------------------------------- */
@@ -226,20 +225,13 @@ static void describe(const writer *w, json_t *other)
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-static ls_status refuse(const char *path, int error)
+static ls_status write_all(FILE *file, void *context)
 {
-    return ls_fail(LS_CODE_MISSING, "option", "--out", "%s: %s; a file that can be written works",
-                   path, strerror(error));
-}
-
-ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devices, json_t *other)
-{
-    writer w = {.whole = whole, .file = fopen(path, "w"), .devices = devices};
-    if (!w.file)
-        return refuse(path, errno);
-    describe(&w, other);
+    writer w = *(const writer *)context;
+    const ls_whole_trace *whole = w.whole;
+    w.file = file;
     fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":", w.file);
-    json_dumpf(other, w.file, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_dumpf(w.other, w.file, JSON_COMPACT | JSON_REAL_PRECISION(9));
     fputs(",\"traceEvents\":[", w.file);
     name_lanes(&w);
     for (int l = 0; l < (int)whole->trace.lane_count; l++)
@@ -248,12 +240,12 @@ ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devi
     for (size_t i = 0; i < whole->flow_count; i++)
         put_flow(&w, &whole->flows[i], i + 1);
     fputs("\n]}\n", w.file);
-    struct stat is;
-    const bool bad = fflush(w.file) != 0 || ferror(w.file);
-    const int error = errno ? errno : ENOSPC;
-    const bool plain = fstat(fileno(w.file), &is) == 0 && S_ISREG(is.st_mode);
-    fclose(w.file);
-    if (bad && plain) /* removes half a trace */
-        unlink(path);
-    return bad ? refuse(path, error) : LS_OK;
+    return LS_OK;
+}
+
+ls_status ls_trace_write(const ls_whole_trace *whole, const char *path, int devices, json_t *other)
+{
+    writer w = {.whole = whole, .devices = devices, .other = other};
+    describe(&w, other);
+    return ls_whole_file("--out", path, write_all, &w);
 }

@@ -52,12 +52,9 @@ const ls_tensor *ls_tensors_find(const ls_tensor_file *file, const char *name);
 /** Takes NULL. */
 void ls_tensors_close(ls_tensor_file *file);
 
-/**
- * Writes a file: to a temporary name in the same folder, flushed, then renamed, so that a full disk
- * or a kill leaves the old file.
- */
+/** Writes a file (whole_file.h), so that a full disk or a kill leaves the old one. */
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count);
 
-/** Whether ls_tensors_write could create the file: its failure, detected before there is much to
- * lose. Creates and removes a file in the same folder. */
-ls_status ls_tensors_writable(const char *path);
+/** Whether ls_tensors_write could write so many bytes: its failure, detected before there is much
+ * to lose. */
+ls_status ls_tensors_writable(const char *path, uint64_t bytes);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes safetensors files; see safetensors.h. Length, header (padded with spaces, so that the data
- * begin at a multiple of 8) and the tensors in the given order are written to a new file in the
- * same directory. It is flushed to disk and renamed, and the directory is flushed, so at any moment
- * there is either the old file or the complete new one. A symbolic link keeps pointing to the file;
- * what is not a regular file is refused. Left out: machines that are not little-endian.
+ * begin at a multiple of 8) and the tensors in the given order are written as a whole file
+ * (whole_file.h), which is flushed to disk, and so is its directory: at any moment there is either
+ * the old file or the complete new one. What is not a regular file is refused. Left out: machines
+ * that are not little-endian.
  */
 #include "common/data/safetensors.h"
 
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
+#include "common/base/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +24,6 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors data are little-endian");
 
 static const char what[] = "safetensors file";
-
-enum { WRITE_BYTES = 1 << 30, TRIES = 100 };
 
 /* {"dtype": .., "shape": .., "data_offsets": ..}; advances *offset. NULL: out of memory. */
 static json_t *entry_json(const ls_tensor *tensor, size_t *offset)
@@ -80,43 +79,27 @@ static ls_status make_header(const char *path, const ls_tensor *tensors, size_t 
     return status || *out ? status : ls_fail_memory(path, count * sizeof *tensors);
 }
 
-/* Returns false and sets errno if not all could be written. */
-static bool write_all(int fd, const void *bytes, size_t size)
-{
-    const char *next = bytes;
-    while (size) {
-        ssize_t done = write(fd, next, size < WRITE_BYTES ? size : WRITE_BYTES);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return false;
-        next += done;
-        size -= (size_t)done;
-    }
-    return true;
-}
+/* What is written. */
+typedef struct contents {
+    const char *path, *header;
+    const ls_tensor *tensors;
+    size_t count;
+} contents;
 
-static bool write_contents(int fd, const char *header, const ls_tensor *tensors, size_t count)
+/* Until it is on the disk. */
+static ls_status write_contents(FILE *stream, void *context)
 {
-    const size_t length = strlen(header);
+    const contents *c = context;
+    const size_t length = strlen(c->header);
     const uint64_t padded = (length + 7) / 8 * 8;
-    bool well = write_all(fd, &padded, sizeof padded) && write_all(fd, header, length) &&
-                write_all(fd, "       ", padded - length);
-    for (size_t i = 0; i < count && well; i++)
-        well = write_all(fd, tensors[i].data, tensors[i].count * sizeof(float));
-    return well && fsync(fd) == 0;
-}
-
-/* Creates a file in `path`'s directory; its name goes to `name` [size]. -1 and errno: failure. */
-static int open_beside(const char *path, char *name, size_t size)
-{
-    for (int i = 0; i < TRIES; i++) {
-        snprintf(name, size, "%s.%ld-%d.tmp", path, (long)getpid(), i);
-        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-    }
-    return -1;
+    fwrite(&padded, sizeof padded, 1, stream);
+    fprintf(stream, "%s%*s", c->header, (int)(padded - length), "");
+    for (size_t i = 0; i < c->count; i++)
+        fwrite(c->tensors[i].data, sizeof(float), c->tensors[i].count, stream);
+    if (fflush(stream) == 0 && fsync(fileno(stream)) == 0)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, what, c->path,
+                   "cannot be written: %s; a writable folder with room is needed", strerror(errno));
 }
 
 /* Flushes the entry of `path` in its directory; some file systems cannot, and need not. */
@@ -132,30 +115,6 @@ static void flush_directory(char *path)
     }
 }
 
-/* `target` is no link. Without a header, only checks whether it could be written. */
-static ls_status replace(char *target, const char *header, const ls_tensor *tensors, size_t count)
-{
-    const size_t size = strlen(target) + 40;
-    char *name;
-    LS_TRY(ls_allocate(target, &name, 1, size));
-    const int fd = open_beside(target, name, size);
-    int error = fd < 0 || (header && !write_contents(fd, header, tensors, count)) ? errno : 0;
-    if (fd >= 0 && close(fd) && !error)
-        error = errno;
-    if (header && !error && rename(name, target))
-        error = errno;
-    if (fd >= 0 && (error || !header))
-        unlink(name);
-    free(name);
-    if (error)
-        return ls_fail(LS_CODE_MISSING, what, target,
-                       "cannot be written: %s; a writable folder with room is needed",
-                       strerror(error));
-    if (header)
-        flush_directory(target);
-    return LS_OK;
-}
-
 static ls_status check_regular(const char *path)
 {
     struct stat facts;
@@ -165,31 +124,24 @@ static ls_status check_regular(const char *path)
     return LS_OK;
 }
 
-/* The location of the file with this name; for a link, what it points to. */
-static ls_status replace_at(const char *path, const char *header, const ls_tensor *tensors,
-                            size_t count)
-{
-    char *target = realpath(path, NULL);
-    if (!target)
-        target = strdup(path);
-    ls_status status =
-        target ? replace(target, header, tensors, count) : ls_fail_memory(path, strlen(path) + 1);
-    free(target);
-    return status;
-}
-
-ls_status ls_tensors_writable(const char *path)
+ls_status ls_tensors_writable(const char *path, uint64_t bytes)
 {
     LS_TRY(check_regular(path));
-    return replace_at(path, NULL, NULL, 0);
+    return ls_file_writable(what, path, bytes);
 }
 
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count)
 {
-    char *header = NULL;
+    contents c = {.path = path, .tensors = tensors, .count = count};
+    char *header = NULL, *target;
     LS_TRY(check_regular(path));
     LS_TRY(make_header(path, tensors, count, &header));
-    ls_status status = replace_at(path, header, tensors, count);
+    c.header = header;
+    ls_status status = ls_whole_file(what, path, write_contents, &c);
     free(header);
+    target = status ? NULL : realpath(path, NULL);
+    if (target)
+        flush_directory(target);
+    free(target);
     return status;
 }

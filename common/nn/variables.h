@@ -90,12 +90,11 @@ double ls_values_apart(double a, double b);
 
 /** How two sets of values differ. */
 typedef struct ls_difference {
-    bool same_bits; /**< of every element (ls_values_same) */
-    uint32_t
-        max_ulp;    /**< units in the last place; UINT32_MAX: one is not finite, and they differ */
-    double max_rel; /**< largest over variables of ||a - b|| / ||b||, by ls_values_apart;
-                         absolute where b is 0 */
-    size_t first;   /**< first element whose bits differ; SIZE_MAX: none */
+    bool same_bits;   /**< of every element (ls_values_same) */
+    uint32_t max_ulp; /**< units in the last place; UINT32_MAX where one is not finite */
+    double max_rel;   /**< largest over variables of ||a - b|| / ||b||, by ls_values_apart;
+                           absolute where b is 0 */
+    size_t first;     /**< first element whose bits differ; SIZE_MAX: none */
 } ls_difference;
 
 /** Compares `a` with `b`, the reference; both float32 [elements]. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Gathers statistics and logs of servers from all processes; see ps_report.h. */
 #include "common/base/grow.h"
+#include "common/base/whole_file.h"
 #include "impl/ps/ps_report.h"
 
 #include "impl/step/run.h"
 #include "impl/step/served.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,23 +99,18 @@ typedef struct log_size {
     uint64_t count, lost;
 } log_size;
 
-static ls_status open_record(const char *path, FILE **out)
-{
-    *out = fopen(path, "w");
-    if (!*out)
-        return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; name a file that can be written",
-                       strerror(errno));
-    fprintf(*out, "lockstep ps order 1\n");
-    return LS_OK;
-}
+/* All that servers logged, as text. */
+typedef struct record {
+    char *text;
+    size_t size;
+    FILE *stream;
+} record;
 
-static ls_status close_record(const char *path, FILE *file)
+static ls_status put_record(FILE *stream, void *context)
 {
-    const bool bad = ferror(file) != 0;
-    if (fclose(file) == 0 && !bad)
-        return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "ps-record", path, "%s; name a file on a disk with room",
-                   strerror(errno));
+    const record *r = context;
+    fwrite(r->text, 1, r->size, stream);
+    return LS_OK;
 }
 
 static void write_log(FILE *file, int server, const ls_ps_event *events, log_size size)
@@ -130,8 +125,8 @@ static void write_log(FILE *file, int server, const ls_ps_event *events, log_siz
         fprintf(file, "%d lost %llu\n", server, (unsigned long long)size.lost);
 }
 
-/* Server k is in process k, or all are in one process. Process 0 opens the file and allocates
- * memory before any process sends: a message not received would later be received as another. */
+/* Server k is in process k, or all are in one process. Process 0 allocates memory before any
+ * process sends: a message not received would later be received as another. */
 static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, const log_size *sizes,
                             ls_ps_event *room)
 {
@@ -150,11 +145,9 @@ static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, cons
     return LS_OK;
 }
 
-static ls_status write_record(const ls_served *me, ls_comm *comm, const char *path,
-                              const log_size *sizes)
+static ls_status write_record(const ls_served *me, ls_comm *comm, const log_size *sizes, record *r)
 {
     const int servers = me->layout->servers;
-    FILE *file = NULL;
     ls_ps_event *room = NULL;
     uint64_t most = 0;
     for (int s = 0; s < servers; s++)
@@ -162,24 +155,28 @@ static ls_status write_record(const ls_served *me, ls_comm *comm, const char *pa
     ls_status status = LS_OK;
     if (!comm || comm->rank == 0) {
         status = ls_allocate("ps", &room, most, sizeof *room);
-        if (!status)
-            status = open_record(path, &file);
+        r->stream = open_memstream(&r->text, &r->size);
+        if (!status && !r->stream)
+            status = ls_fail_memory("ps", 0);
     }
     status = ls_comm_agree(comm, status);
+    if (!status && r->stream)
+        fprintf(r->stream, "lockstep ps order 1\n");
     if (!status)
-        status = write_logs(me, file, comm, sizes, room);
+        status = write_logs(me, r->stream, comm, sizes, room);
     free(room);
-    if (file)
-        status = ls_status_first(status, close_record(path, file));
+    if (r->stream && fclose(r->stream) && !status)
+        status = ls_fail_memory("ps", r->size);
     return status;
 }
 
-ls_status ls_ps_record(const ls_run *run, const char *path)
+ls_status ls_ps_record(const ls_run *run, const char *path, ls_status *unsaved)
 {
     const ls_served *me = ls_step_run_of(run)->resources.served;
     ls_comm *comm = run->job->comm;
     const size_t n = (size_t)me->layout->servers, processes = (size_t)ls_job_processes(run->job);
     log_size *mine;
+    record r = {0};
     ls_status status = ls_allocate("ps", &mine, n * (1 + processes), sizeof *mine);
     log_size *all = mine ? mine + n : NULL;
     for (size_t s = 0; s < n && !status; s++)
@@ -188,7 +185,11 @@ ls_status ls_ps_record(const ls_run *run, const char *path)
     for (size_t s = 0; s < n && !status; s++)
         mine[s] = all[(comm ? s : 0) * n + s];
     if (!status)
-        status = ls_comm_agree(comm, write_record(me, comm, path, mine));
+        status = ls_comm_agree(comm, write_record(me, comm, mine, &r));
+    if (!status)
+        *unsaved = ls_comm_agree(
+            comm, r.text ? ls_whole_file("option --ps-record", path, put_record, &r) : LS_OK);
+    free(r.text);
     free(mine);
     return status;
 }

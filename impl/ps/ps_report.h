@@ -25,5 +25,6 @@ typedef struct ls_ps_server {
 bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out);
 
 /** Writes the requests that each server served since the load, in order, a line each: server,
- * request, worker. Process 0 writes; all return its status. LS_CODE_MISSING if it fails. */
-ls_status ls_ps_record(const ls_run *run, const char *path);
+ * request, worker. Process 0 writes. *unsaved, set on success: why the file could not be written,
+ * for all processes, or LS_OK. */
+ls_status ls_ps_record(const ls_run *run, const char *path, ls_status *unsaved);

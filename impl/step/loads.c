@@ -8,8 +8,20 @@
 
 #include <stdlib.h>
 
+static bool is_alike(const ls_sum_load *a, const ls_sum_load *b)
+{
+    return a->ranks == b->ranks && a->stride == b->stride && a->groups == b->groups &&
+           a->group_stride == b->group_stride && a->layout == b->layout && a->half == b->half &&
+           a->extent.count == b->extent.count;
+}
+
 static ls_status add(ls_loads *loads, const ls_sum_load *load)
 {
+    for (size_t i = 0; i < loads->count; i++)
+        if (is_alike(&loads->items[i], load)) {
+            loads->items[i].times += load->times;
+            return LS_OK;
+        }
     LS_TRY(ls_grow("step", &loads->items, loads->count, sizeof *loads->items));
     loads->items[loads->count++] = *load;
     return LS_OK;

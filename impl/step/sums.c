@@ -119,6 +119,7 @@ static ls_status open_ends(ls_resources *r, const ls_ends *ends, const int *memb
         LS_TRY(algorithm->check(ends->comms[0]));
     for (int i = 0; i < count; i++) {
         ends->of[members[i]].comm = ends->comms[i];
+        ends->comms[i]->layout = NULL; /* the order of summation does not depend on hosts */
         LS_TRY(take_scratch(r, members[i], &ends->of[members[i]]));
     }
     return LS_OK;

@@ -87,6 +87,8 @@ bound_left_out 20 --strategy ps --devices 3 --ps-mode ssp --ps-staleness 0
 order_noted 0 --strategy ps --ranks 4 --ps-servers 2 --ps-mode async
 raw_evaluated 0 --strategy ps --devices 2 --model cifar10 --data synthetic:60 --batch 8 --steps 2
 raw_evaluated 0 --strategy ps --ranks 3 --model cifar10 --data synthetic:60 --batch 8 --steps 2 --reduce exact
+part_evaluated 0 --strategy mirrored --devices 3
+part_evaluated 0 --strategy zero --zero-stage 3 --devices 2 --reduce exact
 mask_left_out 0 --strategy single --devices 1
 mask_left_out 0 --strategy mirrored --devices 3
 mask_left_out 0 --strategy single --devices 1 --reduce exact

@@ -2,8 +2,6 @@
 /* Findings in series with known answers: drift, two modes, autocorrelation. Tolerance: false alarms
  * in 2% of 500 series of noise. */
 #include "bench/row/findings.h"
-#include "bench/row/row.h"
-#include "bench/rows/fields.h"
 
 #include "common/base/philox.h"
 
@@ -77,31 +75,11 @@ static void known_series(void **state)
     assert_false(ls_find_modes(modes, TIMES, means, &figure));
 }
 
-/* A row of an error keeps nothing that was measured in timed steps. */
-static void an_error_has_no_times(void **state)
-{
-    (void)state;
-    static const char *const kept[] = {"result", "case", "train", "memory"};
-    json_t *row = json_object();
-    for (size_t i = 0; i < ls_field_group_count; i++)
-        if (!strchr(ls_field_groups[i].path, '.'))
-            json_object_set_new(row, ls_field_groups[i].path, json_object());
-    ls_row_mark_error(row, "the file is full");
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        assert_non_null(json_object_get(row, kept[i]));
-    static const char *const gone[] = {"time",        "waterfall",   "gap",  "pipeline", "noise",
-                                       "device_load", "server_load", "lead", "staleness"};
-    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
-        assert_null(json_object_get(row, gone[i]));
-    json_decref(row);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(noise_alone_has_nothing),
         cmocka_unit_test(known_series),
-        cmocka_unit_test(an_error_has_no_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ ls_status ls_report_servers(const ls_session *session, const char *record, ls_re
         return LS_OK;
     LS_TRY(ls_ps_report_collect(run, &out->ended));
     LS_TRY(ls_world_agree(session->job.comm, list_servers(run, out)));
-    return record ? ls_ps_record(run, record) : LS_OK;
+    return record ? ls_ps_record(run, record, &out->unsaved) : LS_OK;
 }
 
 void ls_report_busy(const ls_session *session, ls_reported *out)
@@ -64,5 +64,6 @@ void ls_reported_close(ls_reported *reported)
 {
     free(reported->ledgers);
     free(reported->servers);
+    ls_status_free(reported->unsaved);
     *reported = (ls_reported){0};
 }

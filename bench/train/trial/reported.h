@@ -11,6 +11,7 @@ typedef struct ls_reported {
     ls_ps_report warm, ended;  /**< of servers, after the warm-up and after the last step */
     ls_ps_server *servers;     /**< [server_count] of this process */
     size_t server_count;
+    ls_status unsaved; /**< why the order in which they served could not be written */
 } ls_reported;
 
 /** After the warm-up. */

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* Whether the last item that begins at or before `begin` also has its end. */
+/* Whether the memory lies in the piece, which begins at or before it. */
 static bool holds(const ls_memory_piece *piece, uintptr_t begin, size_t bytes)
 {
     return begin < piece->end && bytes <= piece->end - begin;

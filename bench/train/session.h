@@ -182,7 +182,8 @@ ls_status ls_session_enqueue(ls_session *session, uint64_t count, double *host_n
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
                                       char differs[LS_REASON_SIZE]);
 
-/** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller. */
+/** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller
+ * (step_kernels.c). */
 json_t *ls_step_kernels(const ls_run *run);
 
 /* ---- Watched devices (session_watch.c; common/device/watch.h): --timeout where ranks are devices

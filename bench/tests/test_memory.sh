@@ -92,6 +92,10 @@ done
 code=0
 timeout 60 "$LOCKSTEP" run $huge --print-step >out 2>err || code=$?
 expect "its step is listed" eval '[ "$code" -eq 0 ] && grep -q " cpu:0 compute .*update" out'
+if ! without_ranks >/dev/null; then
+    timeout 60 "$launcher" 2 "$LOCKSTEP" run $huge --strategy mirrored --format jsonl >out 2>err </dev/null || true
+    expect "of several processes, too" grep -q 'memory: cpu:0: [0-9]* bytes do not fit into' out
+fi
 lockstep run --data synthetic:100000000 --model mlp:50000-10 --results none
 expect "a data set that fits nowhere is not made" eval '[ "$code" -eq 3 ] && one_line "data: synthetic:100000000: needs "'
 

@@ -454,8 +454,8 @@ int main(int argc, char **argv)
     ls_set_aside_show();
     hold_standard_streams();
     ls_status status = ls_output_open();
-    signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe fails: rows are kept nevertheless */
-    signal(SIGXFSZ, SIG_IGN); /* so does growing a file past a limit */
+    signal(SIGPIPE, SIG_IGN);       /* writing to a closed pipe fails: rows are kept nevertheless */
+    signal(SIGXFSZ, SIG_IGN);       /* so does growing a file past a limit */
     ls_interrupt_end_at_once(NULL); /* commands that keep what is half done install their own */
     if (argc < 2) {
         if (ls_processes_launched_rank() == 0)

@@ -15,6 +15,7 @@ typedef struct ls_workplace {
     const ls_request *request;
     ls_machine *machine;
     struct ls_data_cache *data;       /**< data sets by text and model */
+    struct ls_drawn_values *drawn;    /**< first values by model and seed */
     struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.c */
     struct ls_progress *progress; /**< bench/progress/progress.h; borrowed; NULL: none is shown */
@@ -44,8 +45,8 @@ typedef struct ls_plan_of_case {
     ls_layout *layout;     /**< hosts of the devices, where these are played; NULL: one host */
     ls_job job;            /**< without `devices`, which are not open yet */
     int64_t warmup, timed; /**< steps */
-    float *initial;        /**< [elements] parameters before the first step; NULL: nothing is
-                              trained */
+    const float *initial;  /**< [elements] parameters before the first step, owned by the
+                                workplace; NULL until ls_plan_draw */
 } ls_plan_of_case;
 
 /** Whether the variables are on a device of another kind than the towers: the host then orders

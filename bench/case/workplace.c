@@ -81,6 +81,7 @@ void ls_workplace_close(ls_workplace *workplace)
         free(workplace->data);
         workplace->data = next;
     }
+    ls_first_values_close(workplace);
     if (workplace->request) /* it was opened */
         ls_status_free(ls_processes_pulse(workplace->request->processes, NULL, NULL));
     ls_machine_close(workplace->machine);
@@ -88,6 +89,20 @@ void ls_workplace_close(ls_workplace *workplace)
 }
 
 /* ---- Plans ---------------------------------------------------------------------------------- */
+
+/* A data set that fits into no memory is not begun. */
+static ls_status refuse_large(const ls_workplace *workplace, const char *spec,
+                              const ls_model *model)
+{
+    const size_t limit = ls_machine_describe(workplace->machine)->memory_limit;
+    const double bytes = ls_data_bytes(spec, &model->need);
+    char needs[32], most[32];
+    if (bytes <= (double)limit)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "data", spec,
+                   "needs %s of host memory, and this process may take %s; use fewer samples",
+                   ls_format_bytes(bytes, needs), ls_format_bytes((double)limit, most));
+}
 
 static ls_status find_data(ls_workplace *workplace, const char *spec, const ls_model *model,
                            const ls_data **out)
@@ -101,6 +116,7 @@ static ls_status find_data(ls_workplace *workplace, const char *spec, const ls_m
         }
     }
     struct ls_data_cache *entry;
+    LS_TRY(refuse_large(workplace, spec, model));
     LS_TRY(ls_allocate("data", &entry, 1, sizeof *entry));
     ls_status status = ls_data_open(spec, &model->need, &entry->data);
     if (status) {
@@ -152,20 +168,6 @@ static ls_status check_tested(const ls_plan_of_case *plan)
     return ls_fail(LS_CODE_USAGE, "option", target ? "--target" : "--eval-samples",
                    "accuracy needs a test set with classes, and %s with %s data has none; use %s",
                    plan->model->name, plan->data->name, target ? "loss=VALUE" : "auto");
-}
-
-static ls_status make_initial(const ls_workplace *workplace, ls_plan_of_case *plan)
-{
-    const ls_variables *variables = &plan->model->graph->variables;
-    if (workplace->request->predict) /* nothing is trained */
-        return LS_OK;
-    plan->initial = malloc(variables->elements * sizeof *plan->initial);
-    if (!plan->initial)
-        return ls_fail_memory("parameters", variables->elements * sizeof *plan->initial);
-    if (workplace->request->load)
-        return ls_variables_load(variables, workplace->request->load, plan->initial);
-    ls_variables_initialize(variables, plan->config->seed, plan->initial);
-    return LS_OK;
 }
 
 static ls_placement placement_of(const ls_workplace *workplace)
@@ -418,8 +420,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     LS_TRY(ls_plan_check_slices(plan));
     LS_TRY(ls_plan_place_faults(workplace, plan));
     LS_TRY(check_tested(plan));
-    LS_TRY(ls_sync_bn_check_devices(plan));
-    return make_initial(workplace, plan);
+    return ls_sync_bn_check_devices(plan);
 }
 
 ls_status ls_plan_open(ls_workplace *workplace, const ls_case *config, ls_plan_of_case *out)
@@ -439,6 +440,5 @@ void ls_plan_close(ls_plan_of_case *plan)
     if (plan->layout)
         free((int *)plan->layout->host);
     free(plan->layout);
-    free(plan->initial);
     *plan = (ls_plan_of_case){0};
 }

@@ -19,5 +19,13 @@ void ls_workplace_busy(ls_workplace *workplace, bool begins);
 ls_status ls_plan_open(ls_workplace *workplace, const ls_case *config, ls_plan_of_case *out);
 void ls_plan_close(ls_plan_of_case *plan);
 
+/** Sets plan.initial: drawn by the seed, or read from --load (first_values.c). Cases of one model
+ * and seed share the values, which the workplace owns. Until this call a plan allocates nothing of
+ * its model's size. */
+ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan);
+
+/** Frees all that ls_plan_draw made. */
+void ls_first_values_close(ls_workplace *workplace);
+
 /** Logs which device computes each node of the model, and where its variables are, if requested. */
 void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan);

@@ -16,6 +16,7 @@ static const ls_column column[] = {
     {"case", "number", 4, true, LS_CELL_TEXT, 0},
     {"seconds", "estimate.seconds", 7, true, LS_CELL_RATIO, 0},
     {"memory", "estimate.memory_bytes", 9, true, LS_CELL_BYTES, 0},
+    {"process", "estimate.process.peak", 9, true, LS_CELL_BYTES, 0},
 };
 static const ls_columns columns = {
     .column = column, .count = sizeof column / sizeof *column, .leading = 1};
@@ -35,9 +36,12 @@ static json_t *devices_of(const ls_forecast_case *c)
     return devices;
 }
 
-static json_t *estimate_of(const ls_forecast_case *c)
+static json_t *estimate_of(const ls_forecast *forecast, size_t index)
 {
+    const ls_forecast_case *c = &forecast->cases[index];
     json_t *group = json_object();
+    json_object_set_new(group, "process",
+                        ls_memory_group(&forecast->process, &forecast->memory[index]));
     if (c->error) {
         ls_put_text(group, "error", ls_status_text(c->error));
         return group;
@@ -59,22 +63,26 @@ static json_t *row_of(const ls_forecast *forecast, size_t index)
     json_object_set_new(row, "case", ls_row_case(&facts));
     if (c->baseline)
         json_object_set_new(row, "baseline", json_true());
-    json_object_set_new(row, "estimate", estimate_of(c));
+    json_object_set_new(row, "estimate", estimate_of(forecast, index));
     return row;
 }
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-/* A case's memory in words: a line per group of devices. Owned by the caller. */
-static char *memory_text(const ls_need *need)
+/* A case's memory in words: a line per group of devices, and the process's. Owned by the caller. */
+static char *memory_text(const ls_forecast *forecast, size_t index)
 {
-    char *text = NULL;
+    const ls_need *need = &forecast->cases[index].estimate.need;
+    char *text = NULL, words[512];
     size_t size, i = 0;
     FILE *stream = open_memstream(&text, &size);
     while (stream && i < need->count) {
         i += ls_need_print(stream, need, i);
         putc('\n', stream);
     }
+    ls_memory_words(&forecast->process, &forecast->memory[index], words, sizeof words);
+    if (stream && need->count)
+        fprintf(stream, "process: %s\n", words);
     if (stream)
         fclose(stream);
     return text;
@@ -119,9 +127,9 @@ static void print_memory(const ls_forecast *forecast, int width)
 {
     bool headed = false;
     for (size_t i = 0, last; i < forecast->count; i = last + 1) {
-        char *text = memory_text(&forecast->cases[i].estimate.need), *next = NULL;
+        char *text = memory_text(forecast, i), *next = NULL;
         for (last = i; last + 1 < forecast->count; last++, free(next)) {
-            next = memory_text(&forecast->cases[last + 1].estimate.need);
+            next = memory_text(forecast, last + 1);
             if (!text || !next || strcmp(text, next) != 0)
                 break;
         }
@@ -177,10 +185,9 @@ static const char *time_text(double seconds, char text[32])
 /* Prints what no column has: why a case cannot be opened, and totals. */
 static void tell(const ls_request *request, const ls_forecast *forecast, int *exit_status)
 {
-    size_t most = 0, refused = 0;
+    size_t refused = 0;
     for (size_t i = 0; i < forecast->count; i++) {
         const ls_forecast_case *c = &forecast->cases[i];
-        most = c->estimate.memory > most ? c->estimate.memory : most;
         if (!c->error)
             continue;
         *exit_status = LS_CODE_MISSING;
@@ -200,7 +207,7 @@ static void tell(const ls_request *request, const ls_forecast *forecast, int *ex
             "dry run: %zu cases%s, about %s%s, %s at most at a time; nothing was trained",
             forecast->count, some, time_text(ls_forecast_seconds(forecast), time),
             request->precision > 0 && !request->budget_ns ? " or more until they are precise" : "",
-            ls_format_bytes((double)most, bytes));
+            ls_format_bytes((double)forecast->process.peak, bytes));
 }
 
 ls_status ls_dry_run(ls_request *request, int *exit_status)

@@ -53,6 +53,8 @@ ls_status ls_exact_cost(ls_workplace *workplace, ls_session *session, uint64_t a
     LS_TRY(ls_world_turn(comm, LS_OK, &count, &stop));
     ls_status status = ls_plan_open(workplace, &fast, &plan);
     const bool planned = !status;
+    if (planned)
+        status = ls_plan_draw(workplace, &plan); /* the case's own values */
     status = ls_status_first(status, ls_step_times_open(MOST_STEPS, &times));
     status = ls_world_agree(comm, status);
     if (!status) {

@@ -5,6 +5,7 @@
 #include "bench/case/case_facts.h"
 #include "bench/case/workplace.h"
 #include "bench/commands/command.h"
+#include "bench/commands/run_parts.h"
 #include "bench/gate/reference.h"
 #include "bench/progress/progress.h"
 #include "bench/statistics/statistics.h"
@@ -54,8 +55,15 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     ls_forecast_case *c = &forecast->cases[index];
     const ls_forecast_case *same = same_before(forecast, index);
     const int rank = request->processes->rank;
-    LS_TRY(ls_world_agree(request->processes->comm,
-                          ls_plan_open(&forecast->workplace, &forecast->configs[index], &c->plan)));
+    c->error = forecast->memory[index].error;
+    forecast->memory[index].error = LS_OK;
+    if (!c->error)
+        c->error =
+            ls_world_agree(request->processes->comm, ls_plan_draw(&forecast->workplace, &c->plan));
+    if (c->error) {
+        c->plain = c->estimate;
+        return LS_OK;
+    }
     if (same) {
         c->estimate = same->plain;
         c->plain = same->plain;
@@ -83,6 +91,21 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     return LS_OK;
 }
 
+/* Resolves the cases, and refuses those that do not fit into memory. */
+static ls_status open_plans(ls_forecast *out)
+{
+    const ls_request *request = out->workplace.request;
+    LS_TRY(ls_allocate("cases", &out->memory, out->count, sizeof *out->memory));
+    for (size_t i = 0; i < out->count; i++) {
+        ls_plan_of_case *plan = &out->cases[i].plan;
+        LS_TRY(ls_world_agree(request->processes->comm,
+                              ls_plan_open(&out->workplace, &out->configs[i], plan)));
+        out->memory[i] = (ls_memory_case){.plan = plan, .group = i / LS_GROUP_CASES};
+    }
+    ls_memory_check(&out->workplace, out->memory, out->count, &out->process);
+    return LS_OK;
+}
+
 /* Updates progress by cases, each of which takes about equally long: opening devices, computing
  * some samples. */
 static void show_cases(const ls_forecast *forecast)
@@ -106,6 +129,7 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
     if (!steps) /* otherwise they are trained, and get their share later */
         show_cases(out);
     LS_TRY(ls_world_agree(request->processes->comm, status));
+    LS_TRY(open_plans(out));
     for (size_t i = 0; i < out->count; i++) {
         uint64_t number = 0;
         bool stop = ls_interrupted();
@@ -131,6 +155,11 @@ void ls_forecast_close(ls_forecast *forecast)
         ls_status_free(forecast->cases[i].error);
         ls_plan_close(&forecast->cases[i].plan);
     }
+    for (size_t i = 0; forecast->memory && i < forecast->count; i++) {
+        ls_need_free(&forecast->memory[i].footprint.need);
+        ls_status_free(forecast->memory[i].error);
+    }
+    free(forecast->memory);
     free(forecast->cases);
     free(forecast->configs);
     ls_progress_close(forecast->workplace.progress);

@@ -4,6 +4,7 @@
 
 #include "bench/case/case_plan.h"
 #include "bench/commands/estimate.h"
+#include "bench/commands/memory_check.h"
 
 typedef struct ls_forecast_case {
     ls_plan_of_case plan;
@@ -18,6 +19,8 @@ typedef struct ls_forecast {
     ls_workplace workplace;
     ls_case *configs;        /**< [count] the request's, then baselines that are not among them */
     ls_forecast_case *cases; /**< [count] */
+    ls_memory_case *memory;  /**< [count] */
+    ls_memory_sum process;   /**< memory of this process */
     size_t count;
     double data_s; /**< reading of the data sets */
 } ls_forecast;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `predict`: rows of cases on devices that are not here; see command.h. */
+#include "bench/case/profile.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
@@ -8,6 +9,7 @@
 #include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
 #include "bench/output/standard_output.h"
+#include "bench/output/table/table_parts.h"
 #include "bench/predict/measured.h"
 #include "bench/predict/predict.h"
 #include "bench/predict/validated.h"
@@ -45,6 +47,10 @@ typedef struct prediction {
     size_t known; /* validations of earlier commands */
     ls_writer *writer;
     ls_chosen chosen;
+    FILE *memory; /* lines below the table; NULL if the format is no table */
+    char *memory_text;
+    size_t memory_size;
+    int width;    /* of the table */
     bool printed; /* a row */
     int code;
 } prediction;
@@ -273,9 +279,53 @@ static ls_status open_command(prediction *p)
         json_array_append_new(
             groups, ls_row_case(&(ls_row_facts){.workplace = &p->workplace, .plan = &p->plans[i]}));
     ls_writer_expect(p->writer, groups, ls_request_swept(request));
+    p->width = p->writer->width;
+    if (strcmp(request->format, "table") == 0 && !request->prediction.validate)
+        p->memory = open_memstream(&p->memory_text, &p->memory_size);
     if (p->chosen.columns.count)
         ls_writer_set_columns(p->writer, &p->chosen.columns);
     return LS_OK;
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+enum { GROUPS_SHOWN = 4 }; /* devices with the same needs are one line */
+
+/* Adds what each device of a case needs, by use, to the lines below the table. */
+static void note_memory(prediction *p, size_t index, const ls_predicted *predicted)
+{
+    const ls_plan_of_case *plan = &p->plans[index];
+    ls_need need = {.devices = calloc(predicted->devices + 1, sizeof *need.devices)};
+    if (!p->memory || !need.devices || ls_profile_is(plan->config->model)) {
+        free(need.devices);
+        return;
+    }
+    for (; need.count < predicted->devices; need.count++) {
+        ls_need_device *device = &need.devices[need.count];
+        ls_device_name_text(need.count < plan->device_count ? &plan->devices[need.count]
+                                                            : &plan->variable_device,
+                            device->name);
+        device->formula = predicted->memory[need.count];
+    }
+    for (size_t i = 0, groups = 0; i < need.count && groups < GROUPS_SHOWN; groups++) {
+        fprintf(p->memory, "memory, case %zu, ", index + 1);
+        i += ls_need_print(p->memory, &need, i);
+        fputs(i < need.count && groups + 1 == GROUPS_SHOWN ? "; ..\n" : "\n", p->memory);
+    }
+    free(need.devices);
+}
+
+/* Prints these lines. */
+static void tell_memory(prediction *p)
+{
+    if (!p->memory || fclose(p->memory))
+        return;
+    for (char *line = p->memory_text, *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        *end = 0;
+        ls_text_wrap(ls_output(), line, 0, 5, p->width);
+    }
+    free(p->memory_text);
 }
 
 /* ---- Cases ---------------------------------------------------------------------------------- */
@@ -294,6 +344,7 @@ static ls_status predict_case(prediction *p, size_t index)
         ls_row_mark_error(row, ls_status_text(predicted.unsaved));
         p->code = LS_CODE_MISSING;
     }
+    note_memory(p, index, &predicted);
     ls_predicted_close(&predicted);
     if (ls_status_code(failed) == LS_CODE_USAGE && !p->printed && index + 1 == p->count) {
         json_decref(row); /* of too many activities, or no route: a refusal */
@@ -401,6 +452,7 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
         lost = ls_status_first(lost, ls_writer_flush(p.writer));
         lost = ls_status_first(lost, ls_writer_close(p.writer));
     }
+    tell_memory(&p);
     close_command(&p);
     if (refused || lost)
         return ls_status_first(refused, lost);

@@ -63,11 +63,21 @@ static ls_status print_session(const ls_session *session, bool quiet)
     return status;
 }
 
-ls_status ls_print_step(const ls_workplace *workplace, const ls_plan_of_case *plan)
+/* A step of CPU devices is listed in memory that is only counted, so that a model of any size has
+ * one. GPUs cannot count. */
+static ls_status open_to_list(ls_workplace *workplace, ls_plan_of_case *plan, ls_session *out)
+{
+    if (plan->devices->kind != LS_DEVICE_GPU)
+        return ls_session_open_counted(workplace, plan, out);
+    LS_TRY(ls_world_agree(plan->job.comm, ls_plan_draw(workplace, plan)));
+    return ls_session_open(workplace, plan, out);
+}
+
+ls_status ls_print_step(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     ls_session session;
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* without training, huge pages only cost time */
-    LS_TRY(ls_session_open(workplace, plan, &session));
+    LS_TRY(open_to_list(workplace, plan, &session));
     ls_status status = print_session(&session, workplace->request->log.level == LS_LOG_QUIET);
     ls_session_close(&session);
     return status;

@@ -11,6 +11,7 @@
 #include "bench/case/graph_file.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
+#include "bench/commands/memory_check.h"
 #include "bench/commands/run_parts.h"
 #include "bench/gate/gate.h"
 #include "bench/gate/reference.h"
@@ -158,7 +159,7 @@ static void tell_kept(const command_run *run)
 static void train_group(command_run *run, size_t first, size_t end)
 {
     for (size_t i = first; i < end && !is_interrupted(run); i++)
-        ls_run_gate(run, &run->cases[i]);
+        run->cases[i].error ? ls_run_end(run, &run->cases[i]) : ls_run_gate(run, &run->cases[i]);
     for (size_t i = first; i < end && !is_interrupted(run) && !run->request->verify; i++)
         if (!run->cases[i].error && run->cases[i].gate.pass)
             ls_run_open(run, &run->cases[i]);
@@ -276,6 +277,8 @@ static ls_status compare_data(command_run *run)
         const size_t bytes = plan->model->graph->variables.elements * sizeof(float);
         LS_TRY(ls_world_same(comm, "model file", ls_graph_file_digest(plan->model), NULL));
         LS_TRY(ls_world_same(comm, "data set", plan->data->digest, NULL));
+        if (!plan->initial || run->cases[i].error)
+            continue;
         LS_TRY(ls_world_same(comm, "first parameters", ls_hash64(plan->initial, bytes), NULL));
     }
     return LS_OK;
@@ -352,9 +355,41 @@ static ls_status resolve_all(command_run *run)
     return LS_OK;
 }
 
+/* Refuses cases for which there is too little memory, before anything of their size is allocated:
+ * each gets a row that says so, or ends a command that makes no rows. */
+static ls_status check_memory(command_run *run)
+{
+    ls_memory_case *memory;
+    ls_memory_sum sum;
+    LS_TRY(ls_allocate("cases", &memory, run->count, sizeof *memory));
+    for (size_t i = 0; i < run->count; i++)
+        memory[i] = (ls_memory_case){.plan = &run->cases[i].plan, .group = run->cases[i].group};
+    ls_memory_check(&run->workplace, memory, run->count, &sum);
+    for (size_t i = 0; i < run->count; i++) {
+        run->cases[i].error = memory[i].error;
+        ls_need_free(&memory[i].footprint.need);
+    }
+    free(memory);
+    return LS_OK;
+}
+
+/* The values that the cases begin with; a step that is only listed needs none. */
+static ls_status draw_all(command_run *run)
+{
+    ls_status status = LS_OK;
+    for (size_t i = 0; i < run->count && !status; i++)
+        if (!run->cases[i].error)
+            status = ls_plan_draw(&run->workplace, &run->cases[i].plan);
+    return ls_world_agree(run->processes->comm, status);
+}
+
 static ls_status open_command(command_run *run)
 {
     LS_TRY(ls_world_agree(run->processes->comm, resolve_all(run)));
+    if (!run->request->print_step) {
+        LS_TRY(check_memory(run));
+        LS_TRY(draw_all(run));
+    }
     return compare_data(run);
 }
 
@@ -382,11 +417,18 @@ static bool close_command(command_run *run)
 /* --print-step and `trace`, instead of training; `trace` has one case, and no baseline. */
 static ls_status look_at_steps(command_run *run)
 {
-    for (size_t i = 0; i < run->count; i++)
-        if (!ls_run_is_of_other_rank(run, &run->cases[i]) &&
-            (run->cases[i].asked || !run->request->trace))
-            LS_TRY(run->request->trace ? ls_trace_case(&run->workplace, &run->cases[i].plan)
-                                       : ls_print_step(&run->workplace, &run->cases[i].plan));
+    for (size_t i = 0; i < run->count; i++) {
+        case_run *c = &run->cases[i];
+        if (ls_run_is_of_other_rank(run, c) || (run->request->trace && !c->asked))
+            continue;
+        if (c->error) {
+            ls_status refused = c->error;
+            c->error = LS_OK;
+            return refused;
+        }
+        LS_TRY(run->request->trace ? ls_trace_case(&run->workplace, &c->plan)
+                                   : ls_print_step(&run->workplace, &c->plan));
+    }
     return LS_OK;
 }
 

@@ -106,7 +106,7 @@ ls_status ls_exact_cost(ls_workplace *workplace, ls_session *session, uint64_t a
 
 /** `run --print-step`: opens the case, prints what each of its processes does in a step, in order
  *  of ranks, to standard output, and closes it. By all processes of the case. */
-ls_status ls_print_step(const ls_workplace *workplace, const ls_plan_of_case *plan);
+ls_status ls_print_step(ls_workplace *workplace, ls_plan_of_case *plan);
 
 /** `trace` refuses more than one case, and a file that cannot be written: before any training. */
 ls_status ls_trace_check(const ls_request *request, bool leads);

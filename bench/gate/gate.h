@@ -111,6 +111,9 @@ ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_ca
 ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                         ls_gate *gate);
 
+/** Opens the replay that judges such a strategy: a ls_session_opener. */
+ls_status ls_gate_open_replay(const ls_plan_of_case *plan, const ls_job *job, ls_run **out);
+
 /** The same for servers in order of arrival (gate_arrival.c), and for `steps` steps from the
  * initial values what must hold for any order. All ranks call it. */
 ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,

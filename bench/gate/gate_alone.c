@@ -44,7 +44,7 @@ typedef struct comparison {
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static ls_status open_replay(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
+ls_status ls_gate_open_replay(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
 {
     return ls_replay_open(plan->strategy, &plan->job, job, out);
 }
@@ -77,7 +77,7 @@ static ls_status read_whole_loss(ls_workplace *workplace, const ls_plan_of_case 
 static ls_status open_judges(ls_workplace *workplace, const ls_plan_of_case *plan, comparison *c)
 {
     LS_TRY(read_whole_loss(workplace, plan, &c->whole_loss));
-    LS_TRY(ls_session_open_one(workplace, plan, open_replay, &c->judge));
+    LS_TRY(ls_session_open_one(workplace, plan, ls_gate_open_replay, &c->judge));
     c->judge_open = true;
     return LS_OK;
 }

@@ -12,6 +12,7 @@
 
 /* Limit for all trajectories of a command. */
 static const size_t most_bytes = (size_t)512 << 20;
+enum { MEMORY_PART = 4 }; /* of the memory limit, where that is less */
 
 struct ls_reference {
     ls_case key;
@@ -140,6 +141,18 @@ static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *pla
     return step_tail(plan, r);
 }
 
+size_t ls_reference_most(const ls_workplace *workplace)
+{
+    const size_t part = ls_machine_describe(workplace->machine)->memory_limit / MEMORY_PART;
+    return part < most_bytes ? part : most_bytes;
+}
+
+size_t ls_reference_bytes(const ls_workplace *workplace, size_t elements, uint64_t steps)
+{
+    const size_t bytes = kept_bytes(elements, steps);
+    return bytes <= ls_reference_most(workplace) ? bytes : elements * sizeof(float);
+}
+
 /* Drops a reference that has fewer steps than are needed now. */
 static void drop(ls_workplace *workplace, ls_reference *r)
 {
@@ -154,7 +167,7 @@ ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan,
                            ls_reference **out)
 {
     const ls_case key = key_of(plan);
-    size_t left = most_bytes;
+    size_t left = ls_reference_most(workplace);
     for (ls_reference *r = workplace->references, *next; r; r = next) {
         next = r->next;
         bool same = ls_case_same(&r->key, &key);

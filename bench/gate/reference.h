@@ -27,6 +27,12 @@ ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan,
 ls_status ls_reference_step(ls_reference *reference, uint64_t step, const float **values,
                             double *loss);
 
+/** The most bytes that all trajectories of a command take: a part of the memory limit. */
+size_t ls_reference_most(const ls_workplace *workplace);
+
+/** Bytes of the parameters of `steps` steps, if they are kept; else of one step's. */
+size_t ls_reference_bytes(const ls_workplace *workplace, size_t elements, uint64_t steps);
+
 /** The gradient of step 0 [elements], once that has been asked for. */
 const float *ls_reference_gradient(const ls_reference *reference);
 

@@ -132,16 +132,16 @@ static ls_status open_workers(replay *me)
 
 static ls_status open_replay(replay *me)
 {
-    const ls_memory_policy memory = {.kind = LS_MEMORY_GROWTH};
     LS_TRY(ls_workplace_open(me->request, &me->workplace));
     LS_TRY(ls_plan_open(&me->workplace, &me->request->cases[0], &me->plan));
+    LS_TRY(ls_plan_draw(&me->workplace, &me->plan));
     me->job = me->plan.job;
     me->steps = (uint64_t)(me->plan.warmup + me->plan.timed);
     if (!me->request->ps_record || !me->request->save)
         return ls_fail(LS_CODE_USAGE, "replay", NULL,
-                       "reads the files of --ps-record and --save, of servers that serve whoever "
-                       "comes first");
-    LS_TRY(ls_device_open(me->workplace.machine, &me->plan.devices[0], &memory, &me->device));
+                       "reads the files of --ps-record and --save of asynchronous servers");
+    LS_TRY(ls_device_open(me->workplace.machine, &me->plan.devices[0],
+                          &(ls_memory_policy){.kind = LS_MEMORY_GROWTH}, &me->device));
     LS_TRY(ls_allocate("replay", &me->devices, me->plan.device_count, sizeof *me->devices));
     for (size_t i = 0; i < me->plan.device_count; i++)
         me->devices[i] = me->device;

@@ -69,12 +69,90 @@ fraction=$(sed -n 's/.* fit into the \([0-9]*\) that .*/\1/p' out | awk '{ print
 refused optimizer $deep --strategy mirrored --memory fraction=$fraction
 lockstep run $small $deep --strategy zero --zero-stage 3 --memory fraction=$fraction
 rows "stage 3 trains where mirrored is refused" "[r['result']['status'] for r in rows] == ['ok']"
-# The gate's judge opens first, without the case's limit: 1/1024 of the machine's memory is too small for it.
-lockstep run $small --model mlp:784-16384-10 --data synthetic:60 --batch 4 --strategy single --devices cpu:0 --cpu-devices 1024
+# The gate's judge holds the whole model: of 150 MiB a device the shares of four fit, and their judge does not.
+"$LOCKSTEP" devices --cpu-devices 1 --format json >devices.json
+cpus=$(python3 -c "import json; print(json.load(open('devices.json'))['devices'][0]['capacity'] // (150 << 20))")
+lockstep run $small --model mlp:784-16384-10 --data synthetic:60 --batch 4 --strategy zero --zero-stage 3 --devices 4 --cpu-devices "$cpus"
 expect "too large a judge: status 3" [ "$code" -eq 3 ]
 rows "what the judge needs" "re.search(r'^memory: cpu:0: \d+ bytes do not fit into the \d+ that --memory growth allows; the '
     r'gate.s judge needs cpu:0: .*; most is for optimizer; .*, or --gate-steps 0 may fit$', r['result']['reason'])"
 lockstep run $small $mlp --strategy mirrored --devices 2 --memory fraction=0.00001 --dry-run
 expect "a dry run: status 3" [ "$code" -eq 3 ]
 expect "and the same words" grep -q '^lockstep: case 1: memory: cpu:0: .* the case needs cpu:0+cpu:1: .* each: ' err
+
+# ---- Nothing of a model's size is allocated or drawn before it is known to fit -------------------
+
+huge="--model mlp:784-400000-400000-10 --data synthetic:60 --batch 4 --results none" # 2.3 TiB; to draw it takes an hour
+for command in "run $huge" "verify $huge" "run $huge --dry-run" "trace $huge --out t.json"; do
+    command_line=$command code=0
+    timeout 60 "$LOCKSTEP" $command >out 2>err </dev/null || code=$?
+    expect "$command: refused at once" [ "$code" -eq 3 ]
+    expect "and why" grep -q 'memory: cpu:0: [0-9]* bytes do not fit into .* 2\.[0-9] TiB\|2[0-9]* GiB' out err
+done
+code=0
+timeout 60 "$LOCKSTEP" run $huge --print-step >out 2>err || code=$?
+expect "its step is listed" eval '[ "$code" -eq 0 ] && grep -q " cpu:0 compute .*update" out'
+if ! without_ranks >/dev/null; then
+    timeout 60 "$launcher" 2 "$LOCKSTEP" run $huge --strategy mirrored --format jsonl >out 2>err </dev/null || true
+    expect "of several processes, too" grep -q 'memory: cpu:0: [0-9]* bytes do not fit into' out
+fi
+lockstep run --data synthetic:100000000 --model mlp:50000-10 --results none
+expect "a data set that fits nowhere is not made" eval '[ "$code" -eq 3 ] && one_line "data: synthetic:100000000: needs "'
+
+# ---- What the process takes at its peak is counted before it starts -----------------------------
+
+# What the system counted, against estimate.process.peak: at most that, and at least 0.6 of it.
+model="--model mlp:784-1280-1280-10 --data synthetic:64 --batch 12 --steps 2 --warmup 0 --results none --format jsonl"
+cat >measure.py <<'P'
+import json, os, subprocess, sys
+program, options = sys.argv[1], sys.argv[2].split()
+for case in sys.argv[3:]:
+    command = [program, "run"] + options + case.split()
+    told = json.loads(subprocess.run(command + ["--dry-run"], capture_output=True).stdout)["estimate"]["process"]
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    share = usage.ru_maxrss * 1024 / told["peak"]
+    if status or not 0.6 <= share <= 1 or told["peak"] != sum(told.values()) - told["peak"] - told["limit"]:
+        print("%s: status %d, took %.2f of %s" % (case, status, share, told))
+P
+if ! sanitized; then
+    expect "no process takes more than was counted, nor far less" eval '[ -z "$(python3 measure.py "$LOCKSTEP" "$model" \
+        "--strategy single" "--strategy mirrored --devices 2" "--strategy zero --zero-stage 3 --devices 3" \
+        "--strategy pipeline --devices 2" "--strategy ps --ranks 3" "--strategy hybrid --devices 4" \
+        "--strategy local-sgd --devices 2" | tee measured)" ]'
+    [ ! -s measured ] || cat measured
+fi
+
+# In a control group: what fits runs to its end, what does not is refused in a line, and nothing is killed.
+group=
+for folder in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+    limit=$folder/lockstep-$$/memory.limit_in_bytes
+    [ "$folder" != /sys/fs/cgroup ] || limit=$folder/lockstep-$$/memory.max
+    mkdir "$folder/lockstep-$$" 2>/dev/null || continue
+    group=$folder/lockstep-$$
+    { [ -f "$limit" ] && echo 300M >"$limit"; } 2>/dev/null && break
+    rmdir "$group"
+    group=
+done
+cleanup_more() { [ -z "$group" ] || rmdir "$group"; }
+limited() { # BYTES OPTIONS
+    echo "$1" >"$limit"
+    shift
+    command_line="in a control group: $*" code=0
+    bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$group" timeout 60 "$LOCKSTEP" "$@" >out 2>err </dev/null || code=$?
+}
+if [ -n "$group" ] && ! sanitized; then
+    limited 300M run --steps 3 --model mlp:784-2048-2048-10 --data synthetic:256 --results none --format jsonl --cpu-devices 1
+    collect_rows
+    expect "300 MB are too few: status 3" [ "$code" -eq 3 ]
+    rows "and what would do" "re.match('memory: the process: the case needs .* the limit is 300.0 MiB .*; --gate-steps 0 ', r['result']['reason'])"
+    limited 300M run $model --cpu-devices 1 --dry-run
+    peak=$(python3 -c 'import json; print(json.load(open("out"))["estimate"]["process"]["peak"])')
+    limited $((peak * 98 / 100)) run $model --cpu-devices 1
+    expect "just below the sum: refused" [ "$code" -eq 3 ]
+    limited $((peak * 102 / 100)) run $model --cpu-devices 1
+    expect "just above it: runs to its end" [ "$code" -eq 0 ]
+else
+    echo "not in a control group: none can be made here, or a sanitizer takes more"
+fi
 finish

@@ -146,7 +146,7 @@ expect "a case that is refused has no time" eval '[ "$code" -eq 3 ] && grep -qx 
     "lockstep: dry run: 1 cases, 1 of them refused; nothing was trained" err'
 lockstep run ${tight/mlp/mlp,poly} --dry-run
 expect "nor a share of the others" grep -qE \
-    '^lockstep: dry run: 2 cases, 1 of them refused, about [01] s, [0-9.]+ KiB at most' err
+    '^lockstep: dry run: 2 cases, 1 of them refused, about [01] s, [0-9.]+ MiB at most' err
 printf 'model: poly\nlr: [0.1, 1e-1, .1, 0.10]\nsteps: 2\nwarmup: 0\n' >spelled.yaml
 lockstep run --plan spelled.yaml --dry-run
 expect "four spellings of one rate are named" grep -q -- '--lr 0.1, 1e-1, .1, 0.10: listed 4 times; it runs once' err

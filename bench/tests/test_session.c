@@ -81,6 +81,7 @@ static int setup(void **state)
     f->request->processes = &f->alone;
     must(ls_workplace_open(f->request, &f->workplace));
     must(ls_plan_open(&f->workplace, &f->request->cases[0], &f->plan));
+    must(ls_plan_draw(&f->workplace, &f->plan));
     *state = f;
     return 0;
 }

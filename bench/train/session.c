@@ -141,10 +141,22 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
 static ls_status count_need(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             ls_session_opener judge, ls_need *out)
 {
-    const opening counted = {.judge = judge, .counted = true};
+    const opening counted = {.judge = judge, .counted = true}, real = {.judge = judge};
+    const size_t heap = ls_memory_in_use_by(&(ls_session){0}).heap;
+    const size_t capacity = ls_machine_cpu_capacity(workplace->machine);
     ls_session session;
+    *out = (ls_need){0};
     LS_TRY(open_session(workplace, plan, &counted, NULL, &session));
     ls_need_of(&session, out);
+    const size_t opened = ls_memory_in_use_by(&(ls_session){0}).heap;
+    out->host = opened > heap ? opened - heap : 0;
+    for (size_t i = 0; i < out->count; i++) { /* the last may be the variables' device */
+        const ls_device_name *name =
+            i < plan->device_count ? &plan->devices[i] : &plan->variable_device;
+        out->devices[i].limit = name->kind == LS_DEVICE_GPU
+                                    ? SIZE_MAX
+                                    : ls_memory_limit(policy_of(plan, name, &real), capacity);
+    }
     ls_session_close(&session);
     return LS_OK;
 }
@@ -152,6 +164,12 @@ static ls_status count_need(const ls_workplace *workplace, const ls_plan_of_case
 ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out)
 {
     return count_need(workplace, plan, NULL, out);
+}
+
+ls_status ls_session_open_counted(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                                  ls_session *out)
+{
+    return open_session(workplace, plan, &(opening){.counted = true}, NULL, out);
 }
 
 /* Words the failure of an opening and takes ownership of it. If any device ran out of memory it
@@ -208,6 +226,12 @@ static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_
 {
     (void)plan;
     return ls_strategy_open(&ls_strategy_single, job, out);
+}
+
+ls_status ls_session_need_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                              ls_session_opener open, ls_need *out)
+{
+    return count_need(workplace, plan, open ? open : open_single, out);
 }
 
 ls_status ls_session_open_single(const ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -448,44 +472,4 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
         return LS_OK;
     }
     return LS_OK;
-}
-
-enum { JOINED = 192 };
-
-/* Adds one of `length` characters to those joined by '+', unless it is among them. */
-static void join_kernel(char joined[JOINED], const char *kernel, size_t length)
-{
-    const size_t used = strlen(joined);
-    for (const char *at = joined; *at; at += strcspn(at, "+"), at += *at == '+')
-        if (strcspn(at, "+") == length && strncmp(at, kernel, length) == 0)
-            return;
-    snprintf(joined + used, JOINED - used, "%s%.*s", used ? "+" : "", (int)length, kernel);
-}
-
-/* An operation's name is "<entry>.<kernel>"; '+' joins several kernels of one entry. */
-static void note_kernel(void *context, const ls_op *op)
-{
-    json_t *kernels = context;
-    char entry[64], joined[JOINED] = "";
-    const char *dot = strchr(op->name, '.'), *kernel = dot ? dot + 1 : op->name;
-    snprintf(entry, sizeof entry, "%.*s", dot ? (int)(dot - op->name) : 63, op->name);
-    const char *known = json_string_value(json_object_get(kernels, entry));
-    if (known)
-        snprintf(joined, sizeof joined, "%s", known);
-    for (size_t length; *kernel; kernel += length, kernel += *kernel == '+') {
-        length = strcspn(kernel, "+");
-        join_kernel(joined, kernel, length);
-    }
-    json_object_set_new(kernels, entry, json_string(joined));
-}
-
-json_t *ls_step_kernels(const ls_run *run)
-{
-    ls_run_info info;
-    json_t *kernels = json_object();
-    run->functions->describe(run, &info);
-    json_object_set_new(kernels, "table", json_string(info.kernels));
-    json_object_set_new(kernels, "library", json_string(info.kernel_library));
-    run->functions->each_op(run, note_kernel, kernels);
-    return kernels;
 }

@@ -39,7 +39,8 @@ typedef struct ls_need_device {
 typedef struct ls_need {
     ls_need_device *devices;
     size_t count;
-    bool full; /**< a device had no room */
+    size_t host; /**< bytes of the host's heap that opening took besides */
+    bool full;   /**< a device had no room */
 } ls_need;
 
 /** What the session's devices allocated; an open session needs just that, even if memory is only
@@ -118,8 +119,18 @@ ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_o
                                   ls_session *out);
 
 /** The memory that the plan needs, found by opening it with memory that is only counted. CPU
- * devices stand for GPUs, and workspace is a CPU's. */
+ * devices stand for GPUs, and workspace is a CPU's. All processes of the case call it. The caller
+ * frees `out`. */
 ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out);
+
+/** The same of a judge's run; `open` NULL: of `single`. */
+ls_status ls_session_need_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                              ls_session_opener open, ls_need *out);
+
+/** Opens the session with memory that is only counted: its step can be looked at, not run. On CPU
+ * devices. */
+ls_status ls_session_open_counted(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                                  ls_session *out);
 
 /** Whether something has taken devices of the session off their cores (ls_device_moved). */
 bool ls_session_moved(const ls_session *session);
@@ -171,7 +182,8 @@ ls_status ls_session_enqueue(ls_session *session, uint64_t count, double *host_n
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
                                       char differs[LS_REASON_SIZE]);
 
-/** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller. */
+/** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller
+ * (step_kernels.c). */
 json_t *ls_step_kernels(const ls_run *run);
 
 /* ---- Watched devices (session_watch.c; common/device/watch.h): --timeout where ranks are devices

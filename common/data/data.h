@@ -71,6 +71,9 @@ typedef struct ls_data {
  */
 ls_status ls_data_open(const char *spec, const ls_data_need *need, ls_data **out);
 
+/** Bytes of host memory that the data set takes, if they are known before it is read; else 0. */
+double ls_data_bytes(const char *spec, const ls_data_need *need);
+
 /** Whether `spec` is "file:PATH" of an intact file whose x0 is [N, shape...] with `rank` axes
  * besides N; fills `shape` then. Does not say why not. Reads the file. */
 bool ls_data_peek(const char *spec, int rank, int64_t *shape);
@@ -93,6 +96,9 @@ typedef struct ls_data_source {
     const ls_declared_option *const *options; /**< its own, NULL-terminated; NULL: none */
     /** `argument` is what follows the colon, or NULL. Fills train and test, and path. */
     ls_status (*read)(const char *argument, const ls_data_need *need, ls_data *data);
+    /** Bytes that `read` allocates for the arrays; 0 for a bad argument. NULL if only reading the
+     * files tells. */
+    double (*bytes)(const char *argument, const ls_data_need *need);
 } ls_data_source;
 
 extern const ls_registry ls_data_sources; /**< of ls_data_source */

@@ -138,6 +138,16 @@ static ls_status check_samples(const char *spec, const ls_data *data)
     return LS_OK;
 }
 
+double ls_data_bytes(const char *spec, const ls_data_need *need)
+{
+    const ls_data_source *source = NULL;
+    const char *argument = NULL;
+    ls_status status = find_source(spec, &source, &argument);
+    const double bytes = !status && source->bytes ? source->bytes(argument, need) : 0;
+    ls_status_free(status);
+    return bytes;
+}
+
 ls_status ls_data_open(const char *spec, const ls_data_need *need, ls_data **out)
 {
     const ls_data_source *source = NULL;

@@ -199,6 +199,23 @@ static ls_status fill_split(const void *context, bool test, ls_split *split)
     return asked->generator->fill(asked->need, test ? MAX_SAMPLES : 0, split);
 }
 
+/* Training and test samples: float32 inputs (bytes for windows), and a label at each position. */
+static double bytes_of(const char *argument, const ls_data_need *need)
+{
+    int64_t samples = DEFAULT_SAMPLES;
+    double sample = 4.0 * (double)(need->targets ? need->targets : 1);
+    if (argument && !ls_parse_integer(argument, 1, MAX_SAMPLES, &samples))
+        return 0;
+    for (int i = 0; i < need->inputs; i++) {
+        const bool windows = need->synthetic && strcmp(need->synthetic, "windows") == 0;
+        double width = windows ? (double)need->shape[i][0] / 4 : 1;
+        for (int axis = 0; axis < need->rank[i] && !windows; axis++)
+            width *= (double)need->shape[i][axis];
+        sample += 4 * width;
+    }
+    return sample * (double)(samples + (samples + TEST_PART - 1) / TEST_PART);
+}
+
 static ls_status read_synthetic(const char *argument, const ls_data_need *need, ls_data *data)
 {
     int64_t samples = DEFAULT_SAMPLES;
@@ -220,4 +237,5 @@ const ls_data_source ls_source_synthetic = {
     .name = "synthetic",
     .help = "generated, the same everywhere, learnable: synthetic:N samples (60,000)",
     .read = read_synthetic,
+    .bytes = bytes_of,
 };

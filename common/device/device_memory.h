@@ -34,6 +34,9 @@ typedef struct ls_memory_policy {
     double fraction;            /**< (0, 1], for LS_MEMORY_FRACTION */
 } ls_memory_policy;
 
+/** The most bytes that the policy lets a device of this capacity take. */
+size_t ls_memory_limit(ls_memory_policy policy, size_t capacity);
+
 /** What a device holds. */
 typedef struct ls_memory_ledger {
     size_t in_use[LS_MEMORY_USES]; /**< bytes asked for and not freed, not rounded */

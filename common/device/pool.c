@@ -381,31 +381,40 @@ bool ls_pool_is_counted(const ls_pool *pool)
     return pool->options.policy.kind == LS_MEMORY_COUNTED;
 }
 
+size_t ls_memory_limit(ls_memory_policy policy, size_t capacity)
+{
+    switch (policy.kind) {
+    case LS_MEMORY_ALL:
+        return capacity - capacity / 20;
+    case LS_MEMORY_COUNTED:
+        return SIZE_MAX / 2;
+    case LS_MEMORY_FRACTION:
+        return policy.fraction < 1 ? (size_t)((double)capacity * policy.fraction) : capacity;
+    default:
+        return capacity;
+    }
+}
+
 /* Sets the limit and the policy's text. */
 static ls_status set_policy(ls_pool *pool)
 {
     const ls_memory_policy policy = pool->options.policy;
-    const size_t capacity = pool->options.capacity;
-    pool->ledger.limit = capacity;
+    pool->ledger.limit = ls_memory_limit(policy, pool->options.capacity);
     switch (policy.kind) {
     case LS_MEMORY_GROWTH:
         snprintf(pool->policy, sizeof pool->policy, "growth");
         break;
     case LS_MEMORY_ALL:
         snprintf(pool->policy, sizeof pool->policy, "all");
-        pool->ledger.limit = capacity - capacity / 20;
         break;
     case LS_MEMORY_COUNTED:
         snprintf(pool->policy, sizeof pool->policy, "counted");
-        pool->ledger.limit = SIZE_MAX / 2;
         break;
     case LS_MEMORY_FRACTION:
         snprintf(pool->policy, sizeof pool->policy, "fraction=%.10g", policy.fraction);
         if (!(policy.fraction > 0 && policy.fraction <= 1))
             return ls_fail(LS_CODE_USAGE, "--memory", pool->policy,
                            "must be more than 0 and at most 1; fraction=0.4 is two fifths");
-        if (policy.fraction < 1)
-            pool->ledger.limit = (size_t)((double)capacity * policy.fraction);
         break;
     }
     return LS_OK;

@@ -8,6 +8,7 @@
  * stay registered until the device closes; they are not returned to the system before.
  */
 #include "common/device/cpu/cpu.h"
+#include "common/device/pool.h"
 
 #include <errno.h>
 #include <string.h>
@@ -74,7 +75,7 @@ ls_status ls_cpu_register(ls_device *base, void *memory, size_t bytes, int *file
                       .bytes = (into + bytes + page - 1) / page * page};
     if (device->pages_file < 0)
         LS_TRY(open_file(device));
-    if (bytes)
+    if (bytes && !ls_pool_is_counted(base->pool)) /* pages that stay untouched */
         LS_TRY(ls_device_call(base, register_pages, &r));
     *file = device->pages_file;
     return LS_OK;

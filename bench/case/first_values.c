@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* The values that parameters have before the first step; see workplace.h. */
+#include "bench/case/workplace.h"
+
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ls_drawn_values {
+    char model[LS_MODEL_TEXT], data[600]; /* as in ls_case: a data set may give a model its sizes */
+    uint64_t seed;
+    float *values; /* [elements] */
+    struct ls_drawn_values *next;
+};
+
+static ls_status fill(const ls_workplace *workplace, const ls_plan_of_case *plan, float **out)
+{
+    const ls_variables *variables = &plan->model->graph->variables;
+    LS_TRY(ls_allocate("parameters", out, variables->elements + 1, sizeof **out));
+    if (workplace->request->load)
+        return ls_variables_load(variables, workplace->request->load, *out);
+    ls_variables_initialize(variables, plan->config->seed, *out);
+    return LS_OK;
+}
+
+static ls_status draw(ls_workplace *workplace, const ls_plan_of_case *plan,
+                      struct ls_drawn_values **out)
+{
+    const ls_case *c = plan->config;
+    struct ls_drawn_values *d;
+    LS_TRY(ls_allocate("parameters", &d, 1, sizeof *d));
+    memcpy(d->model, c->model, sizeof d->model);
+    memcpy(d->data, c->data, sizeof d->data);
+    d->seed = c->seed;
+    ls_status status = fill(workplace, plan, &d->values);
+    if (status) {
+        free(d->values);
+        free(d);
+        return status;
+    }
+    d->next = workplace->drawn;
+    *out = workplace->drawn = d;
+    return LS_OK;
+}
+
+ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    struct ls_drawn_values *d = workplace->drawn;
+    while (d && (d->seed != c->seed || strcmp(d->model, c->model) || strcmp(d->data, c->data)))
+        d = d->next;
+    if (!d)
+        LS_TRY(draw(workplace, plan, &d));
+    plan->initial = d->values;
+    return LS_OK;
+}
+
+void ls_first_values_close(ls_workplace *workplace)
+{
+    while (workplace->drawn) {
+        struct ls_drawn_values *next = workplace->drawn->next;
+        free(workplace->drawn->values);
+        free(workplace->drawn);
+        workplace->drawn = next;
+    }
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory check; see memory_check.h. The peak is what stays until the command ends, plus the most
+ * that sessions take at once, plus the most that copies take: freed copies stay in the heap, so the
+ * two need not peak in the same phase.
+ */
+#include "bench/commands/memory_check.h"
+
+#include "bench/case/case_facts.h"
+#include "bench/gate/reference.h"
+#include "bench/output/format_parts.h"
+#include "bench/train/world.h"
+#include "common/base/grow.h"
+#include "common/base/numbers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What libraries and the harness allocate only at work: packing buffers, the product that the roof
+ * is measured by, records. */
+static const size_t spare_bytes = (size_t)24 << 20;
+static const size_t thread_bytes = (size_t)1 << 20; /* of each device: stacks, malloc's arenas */
+
+/* ---- This process --------------------------------------------------------------------------- */
+
+/* Bytes that the system counts for this process now. Files (the program and libraries) are shared
+ * by the processes of a host, so the first one counts them. */
+static size_t resident_bytes(const ls_processes *processes)
+{
+    static const char *const counts[] = {"RssAnon:", "RssShmem:", "RssFile:"};
+    char line[256];
+    size_t sum = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file))
+        for (size_t i = 0; i < (processes->neighbour > 0 ? 2 : 3); i++)
+            if (strncmp(line, counts[i], strlen(counts[i])) == 0)
+                sum += (size_t)strtoull(line + strlen(counts[i]), NULL, 10) << 10;
+    if (file)
+        fclose(file);
+    return sum;
+}
+
+static size_t split_bytes(const ls_split *split)
+{
+    size_t sum = ls_array_bytes(&split->target, split->samples);
+    for (int i = 0; i < LS_DATA_INPUTS; i++)
+        sum += ls_array_bytes(&split->input[i], split->samples);
+    return sum;
+}
+
+/* Data sets and first values, each once. */
+static void add_shared(const ls_memory_case *cases, size_t count, ls_memory_sum *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        const ls_plan_of_case *plan = cases[i].plan;
+        bool read = false, drawn = false;
+        for (size_t k = 0; k < i; k++) {
+            const ls_plan_of_case *other = cases[k].plan;
+            read = read || other->data == plan->data;
+            drawn = drawn || (other->config->seed == plan->config->seed &&
+                              strcmp(other->config->model, plan->config->model) == 0);
+        }
+        if (!read)
+            out->data += split_bytes(&plan->data->train) + split_bytes(&plan->data->test);
+        if (!drawn)
+            out->values += plan->model->graph->variables.elements * sizeof(float);
+    }
+}
+
+/* The trajectories of references: cases of one configuration share one. */
+static size_t kept_bytes(const ls_workplace *workplace, const ls_memory_case *cases, size_t count)
+{
+    const size_t most = ls_reference_most(workplace);
+    size_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const ls_case mine = ls_reference_case(cases[i].plan->config);
+        bool known = false;
+        for (size_t k = 0; k < i && !known; k++) {
+            const ls_case its = ls_reference_case(cases[k].plan->config);
+            known = ls_case_same(&its, &mine) && cases[k].footprint.kept >= cases[i].footprint.kept;
+        }
+        sum += known ? 0 : cases[i].footprint.kept;
+    }
+    return sum < most || count == 1 ? sum : most;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- The host ------------------------------------------------------------------------------- */
+
+/* The sum over this host's processes. */
+static ls_status add_host(const ls_processes *processes, size_t mine, size_t *sum)
+{
+    struct {
+        int host;
+        size_t bytes;
+    } own = {processes->host, mine}, *all;
+    *sum = mine;
+    if (!processes->comm)
+        return LS_OK;
+    ls_status status = ls_allocate("memory", &all, (size_t)processes->size, sizeof own);
+    status = ls_comm_bring(processes->comm, status, &own, sizeof own, all);
+    *sum = 0;
+    for (int r = 0; r < processes->size && !status; r++)
+        *sum += all[r].host == own.host ? all[r].bytes : 0;
+    free(all);
+    return status;
+}
+
+static size_t base_bytes(const ls_memory_sum *sum)
+{
+    return sum->program + sum->data + sum->values;
+}
+
+/* A refusal if the host's processes take more than the limit together. */
+static ls_status judge(const ls_workplace *workplace, const ls_memory_sum *sum, size_t mine,
+                       ls_status refusal)
+{
+    const ls_processes *processes = workplace->request->processes;
+    size_t host = mine;
+    ls_status status = add_host(processes, mine, &host);
+    if (!status && host > sum->limit) {
+        status = refusal;
+        refusal = LS_OK;
+    }
+    ls_status_free(refusal);
+    return ls_world_agree(processes->comm, status);
+}
+
+static ls_status refuse_alone(const ls_memory_sum *sum, const ls_memory_case *one)
+{
+    const ls_footprint *f = &one->footprint;
+    const size_t trained = base_bytes(sum) + f->training.sessions + f->training.copies;
+    char words[320], less[64] = "", bytes[32];
+    ls_memory_words(sum, one, words, sizeof words);
+    if (trained < sum->limit && trained < one->peak)
+        snprintf(less, sizeof less, "--gate-steps 0 (%s), ",
+                 ls_format_bytes((double)trained, bytes));
+    return ls_fail(LS_CODE_MISSING, "memory", "the process",
+                   "the case needs %s (control group or machine); %sa smaller model, --batch or "
+                   "data set, or fewer devices may fit",
+                   words, less);
+}
+
+static ls_status refuse_group(const ls_memory_sum *sum, size_t needed, size_t cases)
+{
+    char need[32], limit[32];
+    return ls_fail(LS_CODE_MISSING, "memory", "the process",
+                   "this case and the %zu before it, which train in turns, need %s together, and "
+                   "the limit is %s; run it by a command of its own",
+                   cases, ls_format_bytes((double)needed, need),
+                   ls_format_bytes((double)sum->limit, limit));
+}
+
+/* ---- The check ------------------------------------------------------------------------------ */
+
+/* A case without a communicator is rank 0's, and the others learn whether it is refused. */
+static void count_case(const ls_workplace *workplace, ls_memory_case *one)
+{
+    const ls_processes *processes = workplace->request->processes;
+    const bool here = one->plan->job.comm || processes->rank == 0;
+    one->footprint = (ls_footprint){0};
+    one->error = ls_world_agree(
+        processes->comm, here ? ls_footprint_count(workplace, one->plan, &one->footprint) : LS_OK);
+}
+
+/* Adds up the cases [first, end) of a group, which fit alone. */
+static void check_group(const ls_workplace *workplace, ls_memory_case *cases, size_t first,
+                        size_t end, ls_memory_sum *sum)
+{
+    size_t sessions = 0, copies = 0, trained = 0, gates = 0, held = 0;
+    for (size_t i = first; i < end; i++) {
+        ls_memory_case *c = &cases[i];
+        const ls_footprint *f = &c->footprint;
+        if (c->error)
+            continue;
+        const size_t now =
+            base_bytes(sum) +
+            larger(sessions + f->training.sessions, larger(gates, f->gate.sessions)) +
+            larger(copies + f->training.copies, larger(held, f->gate.copies));
+        c->error = judge(workplace, sum, now, refuse_group(sum, now, trained));
+        if (c->error)
+            continue;
+        trained++;
+        sessions += f->training.sessions;
+        copies += f->training.copies;
+        gates = larger(gates, f->gate.sessions);
+        held = larger(held, f->gate.copies);
+        sum->peak = larger(sum->peak, now);
+    }
+}
+
+void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_t count,
+                     ls_memory_sum *out)
+{
+    const ls_machine_info *machine = ls_machine_describe(workplace->machine);
+    const ls_processes *processes = workplace->request->processes;
+    size_t most = 0;
+    *out = (ls_memory_sum){.limit = machine->memory_limit * (size_t)processes->neighbours};
+    for (size_t i = 0; i < count; i++) {
+        count_case(workplace, &cases[i]);
+        most = larger(most, cases[i].plan->device_count);
+    }
+    add_shared(cases, count, out);
+    out->program = resident_bytes(processes) + spare_bytes + most * thread_bytes;
+    out->program -= out->data < out->program ? out->data : 0;
+    out->values += kept_bytes(workplace, cases, count);
+    for (size_t i = 0; i < count; i++) {
+        const ls_footprint *f = &cases[i].footprint;
+        cases[i].peak = base_bytes(out) + larger(f->gate.sessions, f->training.sessions) +
+                        larger(f->gate.copies, f->training.copies);
+        if (!cases[i].error)
+            cases[i].error = judge(workplace, out, cases[i].peak, refuse_alone(out, &cases[i]));
+    }
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first + 1; end < count && cases[end].group == cases[first].group;)
+            end++;
+        check_group(workplace, cases, first, end, out);
+    }
+}
+
+/* ---- In words ------------------------------------------------------------------------------- */
+
+enum { PARTS = 5 };
+
+typedef struct part {
+    const char *name, *words;
+    size_t bytes;
+} part;
+
+static void parts_of(const ls_memory_sum *sum, const ls_memory_case *one, part out[PARTS])
+{
+    const ls_footprint *f = &one->footprint;
+    const part parts[PARTS] = {{"sessions", "devices of the case and its judges",
+                                larger(f->gate.sessions, f->training.sessions)},
+                               {"copies", "copies of parameters and gradients",
+                                larger(f->gate.copies, f->training.copies)},
+                               {"values", "first values and references", sum->values},
+                               {"data", "data set", sum->data},
+                               {"program", "program and libraries", sum->program}};
+    memcpy(out, parts, sizeof parts);
+}
+
+json_t *ls_memory_group(const ls_memory_sum *sum, const ls_memory_case *one)
+{
+    part parts[PARTS];
+    json_t *group = json_object();
+    parts_of(sum, one, parts);
+    for (size_t i = 0; i < PARTS; i++)
+        ls_put_integer(group, parts[i].name, parts[i].bytes);
+    ls_put_integer(group, "peak", one->peak);
+    ls_put_integer(group, "limit", sum->limit);
+    return group;
+}
+
+void ls_memory_words(const ls_memory_sum *sum, const ls_memory_case *one, char *text, size_t size)
+{
+    part parts[PARTS];
+    char bytes[32];
+    parts_of(sum, one, parts);
+    snprintf(text, size, "%s at its peak", ls_format_bytes((double)one->peak, bytes));
+    for (size_t i = 0; i < PARTS; i++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s %s %s", i ? "," : ":", parts[i].words,
+                 ls_format_bytes((double)parts[i].bytes, bytes));
+    }
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used, "; the limit is %s",
+             ls_format_bytes((double)sum->limit, bytes));
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory check: what the process takes at its peak, of all cases of a command, against the memory
+ * limit of the host (control group or machine), which the processes of a host share. Before any
+ * case allocates memory of its model's size.
+ */
+#pragma once
+
+#include "bench/gate/footprint.h"
+
+#include <jansson.h>
+
+/** A case and what is found out about it. */
+typedef struct ls_memory_case {
+    const ls_plan_of_case *plan;
+    size_t group; /**< cases of a group train in turns, all of them open at once */
+    ls_footprint footprint;
+    size_t peak;     /**< bytes of this process, if the case runs alone */
+    ls_status error; /**< why the case is refused; owned */
+} ls_memory_case;
+
+/** The memory of a command in this process, in bytes. */
+typedef struct ls_memory_sum {
+    size_t program; /**< resident now: the program, libraries, threads */
+    size_t data;    /**< data sets */
+    size_t values;  /**< first values and the references' trajectories, until the command ends */
+    size_t limit;   /**< that this host's processes share */
+    size_t peak;    /**< the largest of all groups, without the cases that are refused */
+} ls_memory_sum;
+
+/** Counts `count` cases, whose plans are open and not drawn, and refuses those that do not fit,
+ *  alone or with those before them in their group. All processes of the command call it. The
+ *  caller frees each footprint.need and error. */
+void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_t count,
+                     ls_memory_sum *out);
+
+/** What the process takes for a case alone: {program, data, values, sessions, copies, peak, limit}.
+ *  Owned by the caller. */
+json_t *ls_memory_group(const ls_memory_sum *sum, const ls_memory_case *one);
+
+/** The same in words: "583.1 MiB at its peak: sessions 208.1 MiB, .. ; the limit is 286.1 MiB". */
+void ls_memory_words(const ls_memory_sum *sum, const ls_memory_case *one, char *text, size_t size);

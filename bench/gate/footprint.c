@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Footprint; see footprint.h. Copies that are allocated but not written to are left out: the system
+ * gives them no memory. The upper bounds of what is shared: each case counts the reference that it
+ * may have in common with an earlier one.
+ */
+#include "bench/gate/footprint.h"
+
+#include "bench/gate/first_samples.h"
+#include "bench/gate/gate.h"
+#include "bench/gate/reference.h"
+#include "bench/train/world.h"
+
+/* A step's time, loss and records on the host, at most. */
+static const size_t step_bytes = 128;
+
+static size_t parameter_bytes(const ls_plan_of_case *plan)
+{
+    return plan->model->graph->variables.elements * sizeof(float);
+}
+
+/* Bytes of the devices that are CPU devices. */
+static size_t host_devices(const ls_plan_of_case *plan, const ls_need *need)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < need->count; i++)
+        if ((i < plan->device_count ? plan->devices[i] : plan->variable_device).kind ==
+            LS_DEVICE_CPU)
+            sum += ls_need_sum(&need->devices[i].formula);
+    return sum;
+}
+
+/* Adds the session of a judge, which runs on the plan's first device. */
+static ls_status add_judge(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                           ls_session_opener open, ls_footprint_phase *out)
+{
+    ls_need need;
+    LS_TRY(ls_session_need_one(workplace, plan, open, &need));
+    out->sessions += host_devices(plan, &need);
+    out->copies += need.host;
+    ls_status status = ls_need_refuse(&need, plan, true);
+    ls_need_free(&need);
+    return status;
+}
+
+/* The steps that the gate compares; 0: it compares none. */
+static uint64_t compared_steps(const ls_plan_of_case *plan)
+{
+    const uint64_t all = (uint64_t)(plan->warmup + plan->timed);
+    const int64_t asked = plan->config->gate_steps;
+    if (!plan->strategy->equivalent && !plan->strategy->updates_alone)
+        return 0;
+    return asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
+}
+
+/* The judges of the candidate's steps, which are open beside it. */
+static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                            uint64_t steps, ls_footprint *out)
+{
+    const ls_job *job = &plan->job;
+    const size_t bytes = parameter_bytes(plan);
+    const bool alone = plan->strategy->updates_alone, arrival = ls_ps_by_arrival(&job->ps);
+    const bool parts = ls_job_parts(job) > 1 || ls_job_splits(job) > 1;
+    const bool tail = ls_job_tail(job) && ls_job_steps_per_epoch(job) > steps;
+    const uint64_t kept = alone ? 1 : arrival ? 0 : steps;
+    out->kept = kept ? ls_reference_bytes(workplace, bytes / sizeof(float), kept) : 0;
+    out->gate.copies += bytes * (1 + (size_t)job->exact + tail); /* of the reference: gradients */
+    if (alone) { /* its replay keeps the optimizer state of each replica of all processes */
+        out->gate.copies +=
+            (size_t)plan->all_devices * out->need.devices[0].formula.bytes[LS_MEMORY_OPTIMIZER];
+        return add_judge(workplace, plan, ls_gate_open_replay, &out->gate);
+    }
+    if (!arrival && parts && !job->exact)
+        LS_TRY(add_judge(workplace, plan, ls_gate_open_oracle, &out->gate));
+    return add_judge(workplace, plan, NULL, &out->gate);
+}
+
+static ls_status count_gate(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                            ls_footprint *out)
+{
+    const ls_comm *comm = plan->job.comm;
+    const size_t bytes = parameter_bytes(plan), several = plan->all_devices > 1;
+    const uint64_t steps = compared_steps(plan);
+    out->gate = (ls_footprint_phase){0};
+    if (!steps && plan->config->gate_steps >= 0)
+        return LS_OK;
+    out->gate = (ls_footprint_phase){.sessions = out->training.sessions, .copies = out->need.host};
+    if (!steps)
+        return LS_OK;
+    out->gate.copies += bytes * (2 + 2 * several); /* after a step, again; of oracle and replica */
+    out->gate.copies += workplace->request->verify && workplace->request->save ? bytes : 0;
+    const bool judges = !comm || comm->rank == 0;
+    return judges ? add_judges(workplace, plan, steps, out) : LS_OK;
+}
+
+/* State that goes from one block to the next on the host. */
+static size_t carried_bytes(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                            const ls_need *need)
+{
+    size_t sum = 0;
+    if (workplace->request->blocks < 2 || plan->timed < 2)
+        return 0;
+    for (size_t i = 0; i < need->count; i++)
+        sum += need->devices[i].formula.bytes[LS_MEMORY_PARAMETERS] +
+               need->devices[i].formula.bytes[LS_MEMORY_OPTIMIZER];
+    return sum;
+}
+
+static void count_training(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                           ls_footprint *out)
+{
+    const ls_request *request = workplace->request;
+    const size_t bytes = parameter_bytes(plan), several = plan->all_devices > 1;
+    const size_t carried = carried_bytes(workplace, plan, &out->need);
+    const size_t ended = bytes * (several + (plan->job.average != 0 ? 2 : 0)); /* to compare, .. */
+    const size_t steps = (size_t)plan->timed + (size_t)plan->job.records;
+    out->training = (ls_footprint_phase){.sessions = host_devices(plan, &out->need)};
+    if (request->verify)
+        return;
+    out->training.copies = out->need.host + bytes + (carried > ended ? carried : ended) +
+                           (steps < SIZE_MAX / step_bytes ? steps * step_bytes : 0);
+    if (plan->job.exact) /* beside the same case in fast mode: exact_cost.c */
+        out->training.sessions *= 2;
+}
+
+/* Freed pieces of the heap whose size fits no later one. */
+static size_t with_fragments(size_t copies)
+{
+    return copies + copies / 4;
+}
+
+ls_status ls_footprint_count(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                             ls_footprint *out)
+{
+    ls_comm *comm = plan->job.comm;
+    *out = (ls_footprint){0};
+    LS_TRY(ls_session_need(workplace, plan, &out->need));
+    count_training(workplace, plan, out);
+    ls_status status = ls_need_refuse(&out->need, plan, false);
+    if (!status)
+        status = count_gate(workplace, plan, out);
+    out->gate.copies = with_fragments(out->gate.copies);
+    out->training.copies = with_fragments(out->training.copies);
+    return ls_world_agree(comm, status);
+}

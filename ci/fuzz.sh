@@ -65,7 +65,7 @@ done
 fuzz models 4096 bench/tests/fuzz_graph.c bench/case/{graph_file,graph_layer,yaml_file}.c \
     common/nn/{graph,layers,models,optimizer,variables}.c common/nn/models/*.c \
     $(find common/nn/layers -name 'layer_*.c' ! -name 'layer_split*.c' ! -name layer_exchange.c ! -name layer_sequence.c | sort) \
-    common/data/{raw,safetensors,safetensors_write}.c common/base/{declared,digest,escape,grow,log,numbers,philox,registry,status}.c
+    common/data/{raw,safetensors,safetensors_write}.c common/base/{declared,digest,escape,grow,log,numbers,philox,registry,status,whole_file}.c
 
 fuzz rows 300 bench/tests/fuzz_rows.c bench/rows/fields.c bench/output/{,table/}*.c bench/regress/{ratio_test,verdict_formats}.c \
     bench/report/{case_keys,case_labels,draw,draw_look,draw_script,figures,finding,line_kinds}.c \
@@ -73,6 +73,6 @@ fuzz rows 300 bench/tests/fuzz_rows.c bench/rows/fields.c bench/output/{,table/}
     bench/report/{page_text,sheet,text}.c \
     bench/results/{export_formats,results_bound,results_seen}.c bench/row/row_noise.c bench/statistics/statistics.c \
     bench/train/trial/noise.c common/device/machine_limits.c \
-    common/base/{clock,declared,digest,escape,grow,log,numbers,philox,registry,status}.c common/device/link.c \
+    common/base/{clock,declared,digest,escape,grow,log,numbers,philox,registry,status,whole_file}.c common/device/link.c \
     common/nn/optimizer.c
 exit "$failed"

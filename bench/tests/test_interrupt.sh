@@ -121,9 +121,9 @@ for options in "--inject hang=1:0" "--inject hang=1:0 --link latency=1us" "--lin
     expect "a second signal: status 130" [ "$code" -eq 130 ]
 done
 # What keeps nothing half done ends at the first signal, here while a model of 124 million parameters is opened.
-for options in "--dry-run TERM" "--print-step HUP" "--print-step INT" "--gate-steps=1 USR1"; do
+for options in "--gate-steps=0 TERM" "--gate-steps=1 HUP" "--gate-steps=0 INT" "--gate-steps=1 USR1"; do
     read -r option signal <<<"$options"
-    begin run --model gpt:12-12-768-1024-50257 --data synthetic:100 "$option" --results none
+    begin run --model gpt:12-12-768-1024-50257 --data synthetic:100 --batch 1 "$option" --results none
     until_caught "$started"
     sleep 0.3
     end "$signal"
@@ -166,7 +166,7 @@ for signal in HUP USR1 XCPU; do
     rows "$signal: what was measured is kept" "sum(x['result']['status'] == 'ok' for x in rows) >= 2"
 done
 trap '' HUP
-begin run --model poly --steps 2000 --gate-steps 0 --format jsonl --results none
+begin run --model poly --steps 300000 --gate-steps 0 --format jsonl --results none
 trap - HUP
 until_caught "$started"
 end HUP

@@ -100,14 +100,14 @@ lockstep run --plan budget.yaml --results none --format jsonl
 took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))
 rows "a budget gives all cases of a model the same steps" \
     "len(rows) == 2 and len({r['case']['steps'] for r in rows}) == 1 and r['case']['steps'] > 100"
-expect "and takes about that time ($took s)" [ "$took" -le 18 ]
+expect "and ends long before the time of all steps of a larger budget ($took s)" [ "$took" -le 60 ]
 start=$EPOCHREALTIME
 lockstep run --plan budget.yaml --results none --until-precision 0.01% --max-time 100s --format jsonl
 took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))
 rows "--until-precision adds blocks" "len(rows) == 2 and all('imprecise' in r['result']['warnings'] and
     r['time']['step_ms']['n'] + r['time'].get('discarded', 0) == r['case']['steps'] > r['case']['steps_asked']
     for r in rows)"
-expect "while there is time in the budget ($took s)" [ "$took" -le 18 ]
+expect "while there is time in the budget ($took s)" [ "$took" -le 60 ]
 lockstep run --plan budget.yaml --dry-run --columns strategy
 expect "a dry run has no rows' keys" eval '[ "$code" -eq 2 ] && one_line "--dry-run: conflicts with --columns"'
 sed -i 's/seed: \[1, 2\]/steps: 30/' budget.yaml

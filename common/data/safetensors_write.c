@@ -95,7 +95,8 @@ static ls_status write_contents(FILE *stream, void *context)
     fwrite(&padded, sizeof padded, 1, stream);
     fprintf(stream, "%s%*s", c->header, (int)(padded - length), "");
     for (size_t i = 0; i < c->count; i++)
-        fwrite(c->tensors[i].data, sizeof(float), c->tensors[i].count, stream);
+        if (c->tensors[i].count > 0) /* else there may be no data */
+            fwrite(c->tensors[i].data, sizeof(float), c->tensors[i].count, stream);
     if (fflush(stream) == 0 && fsync(fileno(stream)) == 0)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, what, c->path,

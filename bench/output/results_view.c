@@ -5,7 +5,8 @@
  * fields, with functions of SQLite alone (3.38 or newer), so that any SQLite program can use it.
  *   Numbers and texts are themselves, switches 'true' and 'false', lists and maps JSON texts; a
  * field that a row lacks is NULL. Of `memory.devices` a column has the value of the fullest device;
- * of another list of objects, the list of its elements' values.
+ * of another list of objects, the list of its elements' values. Elements that are no objects, which
+ * a row made elsewhere may have, are left out: SQLite would end the whole query at them.
  */
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_keys.h"
@@ -58,12 +59,13 @@ static void put_column(FILE *sql, const char *path)
         fputs("(SELECT ", sql);
         put_value(sql, "d.value", inside, field);
         fprintf(sql,
-                " FROM json_each(row,'$.%s') AS d ORDER BY json_extract(d.value,'$.peak') DESC,"
-                "d.key LIMIT 1)",
+                " FROM json_each(row,'$.%s') AS d WHERE d.type='object'"
+                " ORDER BY json_extract(d.value,'$.peak') DESC,d.key LIMIT 1)",
                 list->path);
     } else {
         fprintf(sql,
-                "(SELECT '['||group_concat(d.value->'$.%s')||']' FROM json_each(row,'$.%s') AS d)",
+                "(SELECT '['||group_concat(d.value->'$.%s')||']' FROM json_each(row,'$.%s') AS d"
+                " WHERE d.type='object')",
                 inside, list->path);
     }
     fprintf(sql, " AS \"%s\"", path);
@@ -95,7 +97,8 @@ static int find_view(ls_results *results, const char *view, int *out)
     int code = sqlite3_prepare_v2(results->db,
                                   "SELECT CASE WHEN type != 'view' OR sql NOT LIKE ?1||'%' THEN -1"
                                   " WHEN sql = ?2 THEN 2 ELSE 1 END"
-                                  " FROM sqlite_master WHERE name = 'v'",
+                                  " FROM sqlite_master WHERE name = 'v' COLLATE NOCASE"
+                                  " AND type != 'trigger'",
                                   -1, &statement, NULL);
     if (code != SQLITE_OK)
         return code;

@@ -178,8 +178,8 @@ static void the_view_has_the_fields(void **state)
         "\"shuffle\":true,\"capture\":false,\"zero_stage\":2,\"ps_colocate\":true,"
         "\"devices\":[\"cpu:0\",\"cpu:1\"]},"
         "\"memory\":{\"devices\":[{\"device\":\"cpu:0\",\"peak\":7,\"formula\":{\"peak\":3}},"
-        "{\"device\":\"cpu:1\",\"peak\":9},{\"device\":\"cpu:2\",\"peak\":9}]},"
-        "\"device_load\":[{\"busy_ms\":0.5},{\"busy_ms\":2},{}],"
+        "{\"device\":\"cpu:1\",\"peak\":9},{\"device\":\"cpu:2\",\"peak\":9},\"no object\"]},"
+        "\"device_load\":[{\"busy_ms\":0.5},\"no object\",{\"busy_ms\":2},{}],"
         "\"train\":{\"losses\":[1.5,null]},"
         "\"provenance\":{\"environment\":{\"A\":\"1\"}},\"traffic\":{\"bytes_sent\":"
         "9007199254740993}}";
@@ -234,7 +234,7 @@ static void the_view_is_renewed(void **state)
     run_sql(path, "DROP VIEW v; CREATE VIEW v AS SELECT 1 AS mine");
     ls_results_close(open_results(path));
     assert_query(path, "SELECT mine FROM v", "1|");
-    run_sql(path, "DROP VIEW v; CREATE TABLE v (mine); INSERT INTO v VALUES (2)");
+    run_sql(path, "DROP VIEW v; CREATE TABLE V (mine); INSERT INTO V VALUES (2)");
     ls_results_close(open_results(path));
     assert_query(path, "SELECT mine FROM v", "2|");
 }

@@ -6,8 +6,8 @@
 #
 # Builds GOOD in a work tree. `git bisect run` builds commits after it, up to BAD (first parents), in another one, and
 # `lockstep regress` compares each with GOOD's program. A commit that does not build or run, or that cannot be decided,
-# is skipped. OPTIONS: --plan bench/plans/ci.yaml --threshold 5% if none is given. Variable LOCKSTEP: the lockstep that
-# compares (build/lockstep).
+# is skipped. OPTIONS: --plan bench/plans/ci.yaml --threshold 5% if none is given; files that they name are those of
+# this folder, for all commits. Variable LOCKSTEP: the lockstep that compares (build/lockstep).
 # Exit status: 1 the commit is found; 4 it is one of several, or whether BAD is slower cannot be told; 0 BAD is neither
 # slower nor worse; 3 there is no such commit, or GOOD or BAD does not build or run; 2 wrong usage.
 set -euo pipefail
@@ -21,7 +21,7 @@ try() {
   echo "== $(git log -1 --format='%h %s')" >&2
   code=0
   sh -c "$build" >"$folder/build.log" 2>&1 || { tail -n 5 "$folder/build.log" >&2; return 125; }
-  "$lockstep" regress "$folder/good/build/lockstep" ./build/lockstep "$@" || code=$?
+  (cd "$top" && exec "$lockstep" regress "$folder/good/build/lockstep" "$folder/new/build/lockstep" "$@") || code=$?
   case $code in
   0 | 1) return $code ;;
   2 | 130) return 255 ;;
@@ -48,6 +48,8 @@ fi
 build='cmake --preset release -DLOCKSTEP_TESTS=OFF && cmake --build --preset release --target lockstep'
 [ "${1:-}" != --build ] || { build=${2:?a command that builds build/lockstep}; shift 2; }
 [ $# -gt 0 ] || set -- --plan bench/plans/ci.yaml --threshold 5%
+top=$PWD
+lockstep=$(realpath -m "${LOCKSTEP:-build/lockstep}")
 folder=$(mktemp -d)
 remove() {
   cd "$top"
@@ -55,8 +57,7 @@ remove() {
   rm -rf "$folder"
 }
 trap remove EXIT
-top=$PWD
-export folder build lockstep="${LOCKSTEP:-$PWD/build/lockstep}" # for `try`, which git runs
+export top folder build lockstep # for `try`, which git runs
 git worktree add -q --detach "$folder/good" "$good"
 git worktree add -q --detach "$folder/new" "$bad"
 cd "$folder/good"
@@ -71,8 +72,7 @@ case $code in
 255) exit 2 ;;
 esac
 git bisect start --first-parent "$bad" "$good" >&2
-code=0
-git bisect run "$script" --try "$@" >&2 || code=$?
+git bisect run "$script" --try "$@" >&2 || true # its log says what came of it
 mapfile -t possible < <(git bisect log | sed -n 's/^# possible first bad commit: \[\([0-9a-f]*\)\].*/\1/p')
 if [ ${#possible[@]} -gt 0 ]; then
   echo "slower since one of these ${#possible[@]} commits:"

@@ -68,7 +68,10 @@ real=$LOCKSTEP
 bisect "$first" "$last" --model poly
 expect "bisect: status 1" [ "$code" -eq 1 ]
 expect "bisect: the commit" grep -qx "slower since $slow four is slower" "$work/out"
-bisect "$first" HEAD~2
+mkdir out-plans
+printf 'model: poly\nsteps: 20\n' >out-plans/own.yaml
+bisect "$first" HEAD~2 --plan out-plans/own.yaml # which no commit has
+expect "bisect: with a plan of this folder: status 1" [ "$code" -eq 1 ]
 expect "bisect: up to the commit itself" grep -qx "slower since $slow four is slower" "$work/out"
 bisect "$first" HEAD~4
 expect "bisect: nothing is slower: status 0" [ "$code" -eq 0 ]

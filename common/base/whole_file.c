@@ -36,6 +36,18 @@ static bool take_mode(int file, const struct stat *old)
            fchmod(file, old->st_mode & 07777) == 0;
 }
 
+/* Makes a file that was not there, and follows no link; NULL where that cannot be. */
+static FILE *make(const char *path, mode_t mode)
+{
+    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    FILE *stream = file < 0 ? NULL : fdopen(file, "w+");
+    if (file >= 0 && !stream) {
+        close(file);
+        unlink(path);
+    }
+    return stream;
+}
+
 /* Opens a file beside `path` that can take its name; NULL where that cannot be. *part: its name. */
 static FILE *open_part(const char *path, char **part)
 {
@@ -43,11 +55,12 @@ static FILE *open_part(const char *path, char **part)
     const bool there = stat(path, &old) == 0;
     char *target = there ? realpath(path, NULL) : strdup(path);
     FILE *stream = NULL;
-    *part = NULL;
     /* a link to nothing is one, too: its target is made in place */
     const bool linked = there ? old.st_nlink > 1 : lstat(path, &old) == 0;
-    if (target && !linked && asprintf(part, "%s.part-%ld", target, (long)getpid()) >= 0)
-        stream = fopen(*part, "wx+e");
+    if (!target || linked || asprintf(part, "%s.part-%ld", target, (long)getpid()) < 0)
+        *part = NULL;
+    else /* nobody else may open it before it has its mode */
+        stream = make(*part, there ? 0600 : 0666);
     if (stream && there && !take_mode(fileno(stream), &old)) {
         fclose(stream);
         unlink(*part);
@@ -73,6 +86,8 @@ static int copy(FILE *from, const char *path)
     }
     if (!error && ferror(from))
         error = EIO;
+    if (!error && fsync(to) && errno != EINVAL) /* the old contents are gone */
+        error = errno;
     if (to >= 0 && close(to) && !error)
         error = errno;
     return error;
@@ -137,7 +152,7 @@ static int try_to_make(const char *path)
     const int only = lstat(path, &link) == 0 ? 0 : O_EXCL;
     const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | only, 0666);
     if (file < 0)
-        return errno;
+        return errno == EEXIST ? 0 : errno; /* another process has just made it */
     close(file);
     char *made = realpath(path, NULL);
     unlink(made ? made : path);

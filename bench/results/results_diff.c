@@ -44,11 +44,12 @@ static void flatten(json_t *value, const char *path, json_t *out)
 }
 
 /* Whether a difference in this key tells something by itself: what is asked for, where it ran, and
- * what came out; not how it came about, nor what follows from another key. */
+ * what came out; not how it came about, nor what follows from another key. A key that this program
+ * does not know is a declared option, or of a newer program: it is shown. */
 static bool matters(const char *key)
 {
     const ls_field *field = ls_field_of_key(key);
-    return field ? field->shown & LS_SHOWN_DIFF : strncmp(key, "case.", 5) == 0;
+    return !field || field->shown & LS_SHOWN_DIFF;
 }
 
 /* Keeps the keys that matter, with their figures rounded; returns how many others there were. */

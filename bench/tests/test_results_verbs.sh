@@ -263,6 +263,7 @@ a, b, tail = [json.loads(line) for line in open("made.jsonl")][:3]
 for one in (a, b):
     one["time"]["step_ms"].update(ci95=[one["time"]["step_ms"]["median"]] * 2, n=1)
 del b["time"]["step_ms"]["ci95"]
+a["provenance"]["later"], b["provenance"]["later"] = 1, 2 # of a newer program
 tail["time"].update(samples_per_s=3e3, samples_per_s_mean=3e3, samples_per_s_of="mean",
                     samples_per_s_mean_ci95=[2.9e3, 3.1e3])
 tail["time"]["step_ms"]["mean"] = tail["case"]["batch_global"] / 3 / 2 # half a batch in the mean
@@ -272,6 +273,7 @@ for name, rows in (("one", [a, b]), ("base", [a]), ("new", [dict(a, id="x", time
 P
 lockstep_ok results import one.jsonl --results one.db
 lockstep_ok results diff last~1 last --results one.db
+expect "a key that this program does not know is shown" grep -qE '^provenance.later +1 +2' out
 expect "one step is neither slower nor faster" grep -q '= 1.5 (no interval: not both rows have one)$' out
 lockstep_ok results export --to benchmark-action --results one.db
 expect "nor has it a range" [ "$(grep -c range out)" -eq 0 ]

@@ -128,7 +128,7 @@ void ls_writer_kept_in(ls_writer *writer, const char *results)
     writer->results = results;
 }
 
-/* Whose reader has gone: rows go on to be kept, where they are. */
+/* If the reader of standard output has gone, a results file still takes the rows. */
 static ls_status flush(const ls_writer *writer)
 {
     ls_status status = ls_output_flush(writer->stream, writer->results);

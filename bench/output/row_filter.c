@@ -36,9 +36,8 @@ struct ls_row_filter {
 static ls_status refuse(const char *part, const char *why)
 {
     return ls_fail(LS_CODE_USAGE, "--where", *part ? part : "''",
-                   "%s; KEY=VALUE, or with != > < >= <= ~ in place of =; a comma separates "
-                   "conditions, and \\, "
-                   "is one in a value",
+                   "%s; KEY=VALUE, or with != > < >= <= ~ in place of =; separate conditions with "
+                   "commas, and write \\, for a comma in a value",
                    why);
 }
 

@@ -72,7 +72,8 @@ static const char brief_sql[] =
     " json_extract(row, '$.provenance.host'),"
     " coalesce(json_extract(row, '$.case'), json_extract(row, '$.micro')), status,"
     " json_extract(row, '$.result.reason'),"
-    " (SELECT group_concat(value, '+') FROM json_each(row, '$.result.warnings')),"
+    " CASE WHEN json_type(row, '$.result.warnings') = 'array' THEN coalesce("
+    "(SELECT group_concat(value, '+') FROM json_each(row, '$.result.warnings')), '') END,"
     " json_extract(row, '$.time.step_ms.median'), json_extract(row, '$.time.step_ms.ci95[0]'),"
     " json_extract(row, '$.time.step_ms.ci95[1]'), json_extract(row, '$.time.samples_per_s')"
     " FROM rows WHERE rowid > ? ORDER BY rowid LIMIT ?";

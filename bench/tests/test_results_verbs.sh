@@ -255,6 +255,23 @@ lockstep_ok results diff last~1 last~3 --results made.db
 expect "near ones are within the noise" grep -q 'within the noise' out
 expect "of one case on one machine nothing else is said" eval '! grep -q "^not one" out'
 
+# A list that is empty is the empty text, and first in order; without one a row is last. Alike where lists have all of
+# a row and where they have a part of it.
+python3 - <<'P'
+import json
+row = json.loads(open("made.jsonl").readline())
+with open("words.jsonl", "w") as out:
+    for i, words in enumerate([["noisy"], [], None, ["drift"]]):
+        row.update(id=f"w{i}", timestamp=f"2026-11-20T10:00:0{i}Z")
+        row["result"] = {"status": "ok"} if words is None else {"status": "ok", "warnings": words}
+        out.write(json.dumps(row) + "\n")
+P
+lockstep_ok results import words.jsonl --results words.db
+for where in 'id!=x' 'step_ms.mean>0'; do
+    lockstep_ok results list --results words.db --sort warnings --where "$where" --format jsonl
+    rows "an empty list is the first in order" "[r['id'] for r in rows] == ['w1', 'w3', 'w0', 'w2']"
+done
+
 # One step has no interval: absent, and of width 0 in rows of older versions. Steps that are not alike have no rate
 # of the median.
 python3 - <<'P'
@@ -264,6 +281,8 @@ for one in (a, b):
     one["time"]["step_ms"].update(ci95=[one["time"]["step_ms"]["median"]] * 2, n=1)
 del b["time"]["step_ms"]["ci95"]
 a["provenance"]["later"], b["provenance"]["later"] = 1, 2 # of a newer program
+for name, one, other in (("parameters", 1, 2), ("variable_device_asked", "gpu:0", "gpu:1")):
+    a["case"][name], b["case"][name] = one, other # which follow from options
 tail["time"].update(samples_per_s=3e3, samples_per_s_mean=3e3, samples_per_s_of="mean",
                     samples_per_s_mean_ci95=[2.9e3, 3.1e3])
 tail["time"]["step_ms"]["mean"] = tail["case"]["batch_global"] / 3 / 2 # half a batch in the mean
@@ -274,6 +293,7 @@ P
 lockstep_ok results import one.jsonl --results one.db
 lockstep_ok results diff last~1 last --results one.db
 expect "a key that this program does not know is shown" grep -qE '^provenance.later +1 +2' out
+expect "what follows from options is not" eval '! grep -qE "^case\.(parameters|variable_device)" out'
 expect "one step is neither slower nor faster" grep -q '= 1.5 (no interval: not both rows have one)$' out
 lockstep_ok results export --to benchmark-action --results one.db
 expect "nor has it a range" [ "$(grep -c range out)" -eq 0 ]

@@ -33,6 +33,7 @@ cat >build/lockstep <<S
 #!/bin/bash
 [ "\\\$1" != regress ] || exec "$LOCKSTEP" "\\\$@"
 [ -z "\$OLD" ] || { echo "lockstep: option: --plan: unknown option" >&2; exit 2; }
+for option; do [[ \\\$option != *own.yaml ]] || [ -e "\\\${option#*=}" ] || exit 3; done
 n=\\\$(cat \$PWD/build/count 2>/dev/null || echo 0)
 echo \\\$((n + 1)) >\$PWD/build/count
 row=\\\$(<\$PWD/row.jsonl)

@@ -300,6 +300,15 @@ static void columns_are_chosen(void **state)
                                  "      0.5 single                     2\n"
                                  "      0.5 towers              0.333333\n"));
     free(text);
+    /* a share is one, also where it is asked for by name */
+    assert_null(ls_chosen_read("efficiency,mfu,idle,accuracy,equivalence.bound", &chosen));
+    json_t *shares = json_pack("{s:{s:f,s:f},s:{s:f},s:{s:f},s:{s:f}}", "time", "efficiency", 0.314,
+                               "mfu", 0.25, "pipeline", "bubble", 0.5, "train", "accuracy", 0.75,
+                               "equivalence", "bound", 0.02);
+    text = table_of(&shares, 1, 80, 1, &chosen.columns, false);
+    assert_non_null(strstr(text, "efficiency mfu idle accuracy equivalence.bound\n"
+                                 "31%        25% 50%  0.7500                0.02\n"));
+    free(text);
     /* what is asked for by name has a column in a narrow table, too, even an empty one */
     assert_null(
         ls_chosen_read("digest,train.accuracy,time.step_ms.median,loss_last,grade,mfu", &chosen));

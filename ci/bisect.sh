@@ -42,7 +42,7 @@ done
 good=$(git rev-parse "$1^{commit}") bad=$(git rev-parse "$2^{commit}")
 shift 2
 if [ "$good" = "$bad" ] || ! git merge-base --is-ancestor "$good" "$bad"; then
-  say "$bad is no commit after $good"
+  say "$bad is not a commit after $good"
   exit 2
 fi
 build='cmake --preset release -DLOCKSTEP_TESTS=OFF && cmake --build --preset release --target lockstep'

@@ -14,7 +14,7 @@ area=${area%/}
 areas() { find common impl bench -path '*/tests/test_*.c' ! -path '*/mpi/*' | sed 's,/tests/.*,,' | sort -u; }
 if [ $# -ne 1 ] || ! { [[ $area =~ /tests/test_[^/]*\.(c|sh)$ ]] && [ -f "$area" ] ||
   { [ -d "$area" ] && [[ $area =~ ^(common|impl|bench)(/|$) ]] && [[ $area != */tests* ]]; }; }; then
-  echo "test-one.sh: '$area' is no test's file, and no folder with unit tests; one of: $(areas | paste -sd ' ')" >&2
+  echo "test-one.sh: '$area' is neither a test's file nor a folder with unit tests; use one of: $(areas | paste -sd ' ')" >&2
   exit 2
 fi
 options=(-DLOCKSTEP_TESTS=ON)

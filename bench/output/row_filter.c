@@ -50,8 +50,10 @@ static bool is_equality(int kind)
 static bool is_number(const char *path)
 {
     const ls_field *field = ls_field_find(path);
-    if (field)
-        return field->type == LS_TYPE_INT || field->type == LS_TYPE_REAL;
+    if (field) /* of a list of objects the value is the list of all elements' values */
+        return (field->type == LS_TYPE_INT || field->type == LS_TYPE_REAL) &&
+               (!ls_field_group_of(field, LS_GROUP_EACH) ||
+                ls_field_group_of(field, LS_GROUP_FULLEST));
     const ls_declared_option *option = ls_row_declared(path + strlen("case."));
     return option && (option->type == LS_DECLARED_NUMBER || option->type == LS_DECLARED_REAL);
 }

@@ -83,8 +83,8 @@ void ls_row_join_noise(const json_t *rows, int ranks, bool shared);
  * on noise. Call it after the rows of several ranks have been joined. */
 void ls_row_warn(json_t *row);
 
-/** Makes a row one of which something could not be stored: status "error" with this reason; what
- * was measured stays in it. */
+/** Marks a row of which something could not be stored, as a trace: status "error" with this reason.
+ * What was measured stays in it. */
 void ls_row_mark_error(json_t *row, const char *reason);
 
 /** The exit status that the row's status asks for: ok, failed a check, interrupted, or could not

@@ -64,7 +64,7 @@ enum {
 
 /** How the values of several ranks become one. */
 typedef enum ls_join {
-    LS_JOIN_FIRST,  /**< that of rank 0 */
+    LS_JOIN_FIRST,  /**< the value of rank 0 */
     LS_JOIN_CONCAT, /**< lists of all ranks, one after the other */
     LS_JOIN_MAX,
     LS_JOIN_SUM,

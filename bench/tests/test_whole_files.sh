@@ -52,6 +52,10 @@ while read -r command; do
     done
 done < <(commands)
 
+echo log >log
+lockstep_ok results export --results r.db --to jsonl --out /dev/fd/3 3>>log
+expect "a descriptor: after what its file has" [ "$(head -n 1 log)/$(wc -l <log)" = log/3 ]
+
 command_line="run --save big, with a limit on the size of files"
 code=0
 (ulimit -f 1; exec "$LOCKSTEP" run --model mlp:784-16-10 --data synthetic:50 --steps 2 --results none --save big \

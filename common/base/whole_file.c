@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole file; see whole_file.h. The text goes to a file next to the target, which then takes its
- * name. Where that cannot be, its bytes are copied into the target: a folder that may not be
- * written, a name that is mounted or too long, several hard links, a foreign owner. Left out:
- * access lists and extended attributes.
+ * Whole file; see whole_file.h. The text goes to a new file next to the target, NAME.part-PID, which
+ * then takes the target's name. A target that cannot be replaced (its folder may not be written, it
+ * is mounted, its name is too long, it has several hard links or a foreign owner) gets the bytes
+ * instead. A process that is killed leaves its NAME.part-PID. Left out: access lists and extended
+ * attributes.
  */
 #include "common/base/whole_file.h"
 
@@ -99,7 +100,8 @@ static bool leads_elsewhere(const char *path)
 {
     struct stat is;
     return (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) || strncmp(path, "/dev/fd/", 8) == 0 ||
-           strncmp(path, "/proc/", 6) == 0 || strcmp(path, "/dev/stderr") == 0;
+           (strncmp(path, "/proc/", 6) == 0 && strstr(path, "/fd/")) ||
+           strcmp(path, "/dev/stderr") == 0;
 }
 
 /* Calls `write`, and flushes; *error: errno of the stream. */
@@ -120,7 +122,8 @@ ls_status ls_whole_file(const char *what, const char *path,
     const bool direct = leads_elsewhere(path);
     char *part = NULL;
     int error = 0;
-    FILE *stream = direct ? fopen(path, "we") : open_part(path, &part);
+    /* appends: a descriptor may be of a file with other texts */
+    FILE *stream = direct ? fopen(path, "ae") : open_part(path, &part);
     const bool beside = stream && !direct;
     if (!stream && !direct)
         stream = tmpfile();

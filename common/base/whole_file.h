@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole file: how every file of results is written. It appears only when all of it is written, and
- * stays what it was to its user: a link leads to it, it has its mode and owner, and a file that is
- * mounted, which has to stay, is written in place. What would fail at the end is looked for before.
+ * Whole file: how every file of results is written. A file appears only once it is complete. To its
+ * user it stays the same file: links lead to it, it keeps its mode and owner, and a file that is
+ * mounted is written in place. What would fail at the end is checked before.
  */
 #pragma once
 

@@ -21,7 +21,8 @@ static const char text[] =
     "\"case\":{\"strategy\":\"mirrored\",\"devices\":[\"cpu:0\",\"cpu:1\"],\"lr\":0.1,"
     "\"optimizer\":\"adam:beta1=0.8,beta2=0.999,eps=1e-08\",\"shuffle\":true},\"time\":{\"step_"
     "ms\":{\"median\":2.5,\"n\":20}},"
-    "\"memory\":{\"devices\":[{\"peak\":7},{\"peak\":9}]}}";
+    "\"memory\":{\"devices\":[{\"peak\":7},{\"peak\":9}]},"
+    "\"device_load\":[{\"busy_ms\":0.5},{\"busy_ms\":2.0}]}";
 
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
@@ -102,6 +103,7 @@ static const struct {
     {"optimizer~0.999", true},
     {"case.devices=cpu:0+cpu:1", true},
     {"memory.devices.peak=9", true}, /* of the fullest device */
+    {"device_load.busy_ms=0.5+2.0", true}, /* of each device */
     {"timestamp>2026-11-19", true},
     {"timestamp<2026-11-20T09", false},
     {"label=x\\,y", true},

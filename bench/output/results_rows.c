@@ -273,7 +273,8 @@ static ls_status parse_row(const ls_results *results, sqlite3_stmt *statement, j
     json_error_t error;
     const char *text = (const char *)sqlite3_column_text(statement, 1);
     *out = text ? json_loads(text, 0, &error) : NULL;
-    return *out ? LS_OK : ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
+    return *out ? LS_OK
+                : ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
 }
 
 /* Some rows, and their numbers. */

@@ -2,12 +2,13 @@
 /*
  * Filter: which rows are selected, and their order: `--where`, `--since` and `--sort`.
  *
- * `--where` is a list of conditions, KEY OPERATOR VALUE, all of which have to hold; a comma in a
- * value is written \, . Numbers are compared exactly (value_order.h).
- *   =  !=         equal, as numbers where both are, else as text. A field that a row has not is the
+ * `--where` is a list of conditions, KEY OPERATOR VALUE, all of which have to hold; in a value a
+ * comma is written \, and a backslash before a comma or a backslash \\ (ls_list_cut). Numbers are
+ * compared exactly (value_order.h).
+ *   =  !=         equal, as numbers where both are, else as text. A field that a row lacks is the
  *                 empty text.
- *   > < >= <=     numbers; with a value that is no number, texts by their bytes (timestamps).
- *                 Never true of a field that a row has not.
+ *   > < >= <=     two numbers, or two texts by their bytes (timestamps). Between a number and a
+ *                 text, and of a field that a row lacks, never true.
  *   ~             the field's text contains the value.
  * A list's text is its elements joined by '+'; of a switch, yes and no are the same as true and
  * false.
@@ -23,14 +24,13 @@
 
 typedef struct ls_row_filter ls_row_filter;
 
-/** LS_CODE_USAGE names what is wrong in the text. */
+/** LS_CODE_USAGE names what is wrong in the text, as a text for a field that is a number. */
 ls_status ls_row_filter_open(const char *text, ls_row_filter **out);
 
 /** Takes NULL. */
 void ls_row_filter_close(ls_row_filter *filter);
 
-/** Whether the row meets all conditions; NULL has none. LS_CODE_USAGE if a number is compared with
- * a text. */
+/** Whether the row meets all conditions; NULL has none. Fails for lack of memory only. */
 ls_status ls_row_filter_holds(const ls_row_filter *filter, const json_t *row, bool *out);
 
 /** Whether a row may stand beside measured ones: it was measured, or a condition speaks of

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole file; see whole_file.h. The text goes to a new file next to the target, NAME.part-PID, which
- * then takes the target's name. A target that cannot be replaced (its folder may not be written, it
- * is mounted, its name is too long, it has several hard links or a foreign owner) gets the bytes
- * instead. A process that is killed leaves its NAME.part-PID. Left out: access lists and extended
- * attributes.
+ * Whole file; see whole_file.h. The text goes to a new file next to the target, NAME.part-PID,
+ * which then takes the target's name. A target that cannot be replaced (its folder may not be
+ * written, it is mounted, its name is too long, it has several hard links or a foreign owner) gets
+ * the bytes instead. A process that is killed leaves its NAME.part-PID. Left out: access lists and
+ * extended attributes.
  */
 #include "common/base/whole_file.h"
 

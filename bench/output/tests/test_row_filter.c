@@ -102,7 +102,7 @@ static const struct {
     {"optimizer=adam:beta1=0.8\\,beta2=0.999\\,eps=1e-08", true},
     {"optimizer~0.999", true},
     {"case.devices=cpu:0+cpu:1", true},
-    {"memory.devices.peak=9", true}, /* of the fullest device */
+    {"memory.devices.peak=9", true},       /* of the fullest device */
     {"device_load.busy_ms=0.5+2.0", true}, /* of each device */
     {"timestamp>2026-11-19", true},
     {"timestamp<2026-11-20T09", false},
@@ -134,11 +134,11 @@ static void filters(void **state)
     }
     ls_row_filter *filter;
     ls_status status;
-    static const char *const refused[] = {"strategy", "=x", "strategy=a,", "a==", "median>",
-                                          "peak=1", "strategy~", "nothing=1", "strategy!mlp",
-                                          "id=a,,id=b",
-                                          /* a text is no number, of whatever row */
-                                          "median>fast", "batch=abc", "seed!=x", "ps_staleness<=x"};
+    static const char *const refused[] = {
+        "strategy", "=x", "strategy=a,", "a==", "median>", "peak=1", "strategy~", "nothing=1",
+        "strategy!mlp", "id=a,,id=b", "label=x\\\\,y", /* ends in a backslash; then y */
+        /* a text is no number, of whatever row */
+        "median>fast", "batch=abc", "seed!=x", "ps_staleness<=x"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         status = ls_row_filter_open(refused[i], &filter);
         if (ls_status_code(status) != LS_CODE_USAGE)

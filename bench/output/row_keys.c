@@ -109,11 +109,22 @@ static const char *last_part(const char *path)
     return dot ? dot + 1 : path;
 }
 
+static bool has_heading(const ls_field *field, const char *name)
+{
+    const size_t wanted = strlen(name);
+    for (const char *one = field->heading; one; one = strchr(one, '|')) {
+        one += *one == '|';
+        if (strcspn(one, "|") == wanted && strncmp(one, name, wanted) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The name as a path: of a heading; of an option, which is a field of `case`; or as it is. */
 static void name_path(char name[PATH_SIZE])
 {
     for (size_t i = 0; i < LS_FIELDS; i++)
-        if (ls_fields[i].heading && strcmp(name, ls_fields[i].heading) == 0) {
+        if (has_heading(&ls_fields[i], name)) {
             snprintf(name, PATH_SIZE, "%s", ls_fields[i].path);
             return;
         }

@@ -85,7 +85,7 @@ enum {
 
 typedef struct ls_field {
     const char *path;    /**< "time.step_ms.median" */
-    const char *heading; /**< of a table's column; NULL: the end of the path */
+    const char *heading; /**< of tables' columns, "a|b"; NULL: the end of the path */
     const char *valid;   /**< for the schema, see fields.def */
     const char *doc;     /**< NULL if the name says it */
     unsigned identifies; /**< LS_IS_, LS_BUT_, LS_OF_ */

@@ -46,6 +46,9 @@ static void keys(void **state)
                                            {"eff", "time.efficiency"},
                                            {"gate", "equivalence.grade"},
                                            {"size", "micro.size_bytes"},
+                                           {"algbw GB/s", "micro.algbw_gbs"},
+                                           {"GB/s", "micro.algbw_gbs"},
+                                           {"busbw", "micro.busbw_gbs"},
                                            {"time", "timestamp"},
                                            {"what", "peer.what"}};
     ls_row_key key;

@@ -108,6 +108,7 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
         status = open_judges(workplace, steps, c);
     LS_TRY(ls_world_agree(job->comm, status));
     LS_TRY(ls_session_open(workplace, plan, &c->run[CANDIDATE]));
+    ls_session_heed(workplace, &c->run[CANDIDATE]);
     c->here[CANDIDATE] = true;
     return LS_OK;
 }
@@ -308,9 +309,6 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     uint64_t number = 0;
     LS_TRY(take_step(c, CANDIDATE));
-    gate->interrupted = !c->comm && ls_interrupted(); /* judges may take seconds */
-    if (gate->interrupted)
-        return LS_OK;
     ls_status status = c->judges ? judge_step(c, step, gate) : LS_OK;
     if (!status)
         status = compare_replicas(c, step, gate);
@@ -434,5 +432,9 @@ ls_status ls_gate_run(ls_workplace *workplace, const ls_plan_of_case *plan, ls_g
                            : run_comparison(workplace, plan, steps, out);
     if (!status && steps && !out->interrupted)
         status = ls_gate_kernels(workplace, plan, out);
-    return status;
+    if (ls_status_code(status) != LS_CODE_INTERRUPTED)
+        return status;
+    ls_status_free(status);
+    out->interrupted = true;
+    return LS_OK;
 }

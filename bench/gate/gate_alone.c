@@ -99,6 +99,7 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
         status = open_judges(workplace, plan, c);
     LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(ls_session_open(workplace, plan, &c->candidate));
+    ls_session_heed(workplace, &c->candidate);
     c->open = true;
     return LS_OK;
 }

@@ -80,6 +80,8 @@ ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, 
     if (!status)
         status = ls_session_open(workplace, plan, &session);
     const bool open = !status;
+    if (open)
+        ls_session_heed(workplace, &session);
     if (!status)
         status = ls_gate_step(&session, gate);
     if (!status && gate->pass)

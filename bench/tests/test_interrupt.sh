@@ -92,6 +92,19 @@ begin micro gemm --results none
 until_caught "$started"
 end INT
 expect "micro: status 130" [ "$code" -eq 130 ]
+# The gate of a later case: in the middle of a step, which may take seconds.
+printf '%s\n' 'cases:' '- {model: poly, steps: 5}' \
+    '- {model: "gpt:4-4-256-256-4096", batch: 4, data: "synthetic:64", steps: 3, strategy: mirrored, devices: 2}' >two.yaml
+for verb in run verify; do
+    begin $verb --plan two.yaml --results none --format jsonl --progress yes
+    waited=0
+    until grep -q 'case 2/2.*, checking, ' err || [ "$((waited += 1))" -gt 1200 ]; do sleep 0.05; done
+    end TERM
+    expect "$verb: a later case's gate ends soon (took $took ms)" [ "$took" -lt 15000 ]
+    expect "$verb: status 130" [ "$code" -eq 130 ]
+    expect "$verb: the first case has its row" [ "$(wc -l <out)" -eq 1 ]
+    expect "$verb: no device is said to have failed" [ "$(grep -c 'device failed' err)" -eq 0 ]
+done
 begin verify $poly --results none
 until_caught "$started"
 end INT

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session that loses a device is never closed: its threads keep everything that they use,
- * including the job, and run safely. A healthy session closes with its threads, and can begin at
+ * including the job, and run safely; so is one that a signal ends. A healthy session closes with its threads, and can begin at
  * any step. Its kernels' names are joined. No tolerance; an alarm ends a hang.
  */
 #include "bench/cli/options.h"
 #include "bench/commands/estimate.h"
+#include "bench/train/interrupt.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/trial/trial.h"
 #include "common/base/clock.h"
@@ -22,6 +23,7 @@
 #include <dirent.h>
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -285,6 +287,32 @@ static void so_is_one_whose_back_end_gave_it_up(void **state)
     assert_true(*f->workplace.left && ls_device_is_lost(device));
 }
 
+/* A signal ends the host's wait in the middle of a step. The last test: later waits would end, too.
+ */
+static void so_is_one_whose_step_a_signal_ends(void **state)
+{
+    fixture *f = *state;
+    ls_session session;
+    gate held = {.op = {.name = "gate", .run = run_gate, .destroy = keep}};
+    *f->workplace.left = false;
+    must(ls_session_open(&f->workplace, &f->plan, &session));
+    ls_session_heed(&f->workplace, &session);
+    ls_queue *queue = ls_watch_queue(session.watch, session.devices[0]);
+    must(ls_queue_enqueue(queue, &held.op));
+    ls_interrupt_install();
+    raise(SIGTERM);
+    const uint64_t begin_ns = ls_clock_ns();
+    ls_status status = ls_session_steps(&session, 1);
+    assert_int_equal(ls_status_code(status), LS_CODE_INTERRUPTED);
+    assert_true(ls_clock_ns() - begin_ns < f->plan.job.timeout_ns);
+    ls_status_free(status);
+    ls_session_close(&session);
+    assert_true(*f->workplace.left);
+    ls_signal_post(&held.open, 1);
+    for (bool idle = false; !idle; ls_clock_sleep(1000000))
+        must(ls_queue_idle(queue, &idle));
+}
+
 static void describe_some(const ls_run *run, ls_run_info *out)
 {
     (void)run;
@@ -327,6 +355,7 @@ int main(void)
         cmocka_unit_test(what_gpus_need_is_counted),
         cmocka_unit_test(one_that_lost_a_device_is_left),
         cmocka_unit_test(so_is_one_whose_back_end_gave_it_up),
+        cmocka_unit_test(so_is_one_whose_step_a_signal_ends),
     };
     /* What a lost session uses can neither be freed nor waited for: the process exits at once. */
     _exit(cmocka_run_group_tests(tests, setup, NULL));

@@ -219,7 +219,9 @@ ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_o
 ls_status ls_session_open_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_session *out)
 {
-    return open_or_tell(workplace, plan, &(opening){.judge = open}, out);
+    LS_TRY(open_or_tell(workplace, plan, &(opening){.judge = open}, out));
+    ls_session_heed(workplace, out);
+    return LS_OK;
 }
 
 static ls_status open_single(const ls_plan_of_case *plan, const ls_job *job, ls_run **out)
@@ -248,6 +250,12 @@ bool ls_plan_is_pipeline(const ls_plan_of_case *plan)
 bool ls_session_leads(const ls_session *session)
 {
     return !session->job.comm || session->job.comm->rank == 0;
+}
+
+void ls_session_heed(const ls_workplace *workplace, ls_session *session)
+{
+    for (size_t i = 0; i < session->device_count && !workplace->request->processes->comm; i++)
+        ls_device_heed(session->devices[i], ls_interrupted);
 }
 
 static bool has_lost(const ls_session *session)

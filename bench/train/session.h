@@ -106,7 +106,13 @@ ls_status ls_session_open(const ls_workplace *workplace, const ls_plan_of_case *
 typedef ls_status (*ls_session_opener)(const ls_plan_of_case *plan, const ls_job *job,
                                        ls_run **out);
 
-/** Opens the plan's first device alone and a run on it; loads the initial values. */
+/** From here on a signal ends waits for the session's devices, in the middle of a step, too; the
+ * failure is LS_CODE_INTERRUPTED. Closing then leaves the session to the process's end, as if it
+ * had lost a device. Not where the command has several processes. */
+void ls_session_heed(const ls_workplace *workplace, ls_session *session);
+
+/** Opens the plan's first device alone and a run on it; loads the initial values. Heeds signals
+ * (ls_session_heed). */
 ls_status ls_session_open_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_session *out);
 

@@ -71,6 +71,7 @@ struct ls_device {
     ls_pulse *pulse;            /**< of all queues of its machine; NULL: none */
     uint64_t turns;             /**< begun (ls_device_turn) */
     bool lost;                  /**< ls_device_lose was called */
+    bool (*asked)(void);        /**< see ls_device_heed; NULL: nothing ends a wait */
 };
 
 struct ls_queue {

@@ -111,6 +111,11 @@ const ls_device_info *ls_device_describe(const ls_device *device);
  */
 void ls_device_lose(ls_device *device);
 
+/** From here on a wait of the host for the device's work ends soon after `asked` returns true, with
+ * LS_CODE_INTERRUPTED, and the device is lost: its threads go on. On CPUs; steps of GPUs are short,
+ * and are waited for. */
+void ls_device_heed(ls_device *device, bool (*asked)(void));
+
 /** Whether ls_device_lose was called on this device. */
 bool ls_device_is_lost(const ls_device *device);
 

@@ -61,6 +61,11 @@ void ls_device_lose(ls_device *device)
         device->backend->lose(device);
 }
 
+void ls_device_heed(ls_device *device, bool (*asked)(void))
+{
+    device->asked = asked;
+}
+
 bool ls_device_is_lost(const ls_device *device)
 {
     return device->lost;

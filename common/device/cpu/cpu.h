@@ -138,11 +138,13 @@ ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command);
 /* Makes room for a command, so that the next push cannot fail. Not while capturing. */
 ls_status ls_cpu_queue_reserve(cpu_queue *queue);
 ls_status ls_cpu_queue_sync(ls_queue *queue);
+/* The same of a queue that is not captured. `heeds`: see ls_device_heed. */
+ls_status ls_cpu_queue_finish(cpu_queue *queue, bool heeds);
 ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);
 
 /* cpu_watch.c */
-/* The host waits, under the device's watch. */
-ls_status ls_cpu_await(const ls_device *device, ls_signal *signal, uint64_t target);
+/* The host waits, under the device's watch. `heeds`: see ls_device_heed. */
+ls_status ls_cpu_await(ls_device *device, ls_signal *signal, uint64_t target, bool heeds);
 void ls_cpu_queue_activity(const ls_queue *queue, ls_activity *out);
 uint64_t ls_cpu_queue_progress(const ls_queue *queue);
 

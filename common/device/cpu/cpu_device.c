@@ -102,7 +102,7 @@ static ls_status cpu_open(const ls_machine *machine, const ls_device_name *name,
 static ls_status run_and_wait(cpu_device *device, const cpu_command *command)
 {
     LS_TRY(ls_cpu_queue_push(device->service, command));
-    return ls_cpu_queue_sync(&device->service->base);
+    return ls_cpu_queue_finish(device->service, false); /* the command may be on the stack */
 }
 
 static ls_status cpu_zero(ls_device *base, void *memory, size_t bytes)
@@ -186,7 +186,7 @@ static ls_status cpu_queue_read(ls_queue *queue, void *host, const void *device,
 {
     LS_TRY(ls_cpu_queue_sync(queue));
     LS_TRY(cpu_queue_copy(queue, host, queue->device, device, queue->device, bytes));
-    return ls_cpu_queue_sync(queue);
+    return ls_cpu_queue_finish((cpu_queue *)queue, false); /* the caller may free `host` */
 }
 
 static ls_status cpu_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes)

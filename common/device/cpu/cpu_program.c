@@ -205,7 +205,7 @@ ls_status ls_cpu_event_sync(ls_event *base)
         return ls_fail(
             LS_CODE_USAGE, "event", base->device->info.text,
             "was recorded in a capture, for which the host cannot wait; --capture no works");
-    LS_TRY(ls_cpu_await(base->device, &event->signal, event->recorded));
+    LS_TRY(ls_cpu_await(base->device, &event->signal, event->recorded, true));
     if (!atomic_load_explicit(&event->failed, memory_order_relaxed))
         return LS_OK;
     return ls_status_follows(

@@ -341,7 +341,7 @@ static ls_status turn_over(cpu_queue *queue)
     if (ls_signal_value(&queue->consumed) < end && end > queue->before_turn)
         LS_TRY(add_segment(queue));
     else
-        LS_TRY(ls_cpu_await(queue->base.device, &queue->consumed, end));
+        LS_TRY(ls_cpu_await(queue->base.device, &queue->consumed, end, true));
     begin_segment(queue);
     return LS_OK;
 }
@@ -376,17 +376,22 @@ ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command)
     return LS_OK;
 }
 
+ls_status ls_cpu_queue_finish(cpu_queue *queue, bool heeds)
+{
+    LS_TRY(ls_cpu_await(queue->base.device, &queue->consumed, queue->enqueued, heeds));
+    ls_status failure = atomic_exchange(&queue->failure, LS_OK);
+    if (failure)
+        queue->failed = false; /* the thread sleeps until the next command publishes this */
+    return failure;
+}
+
 ls_status ls_cpu_queue_sync(ls_queue *base)
 {
     cpu_queue *queue = (cpu_queue *)base;
     if (queue->capture)
         return ls_fail(LS_CODE_USAGE, "queue", base->name,
                        "the host cannot wait for a queue that is captured; end the capture first");
-    LS_TRY(ls_cpu_await(base->device, &queue->consumed, queue->enqueued));
-    ls_status failure = atomic_exchange(&queue->failure, LS_OK);
-    if (failure)
-        queue->failed = false; /* the thread sleeps until the next command publishes this */
-    return failure;
+    return ls_cpu_queue_finish(queue, true);
 }
 
 ls_status ls_cpu_queue_profile(ls_queue *base, ls_time_profile *profile, ls_time_log *log)

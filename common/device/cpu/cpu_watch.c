@@ -4,15 +4,27 @@
 
 #include <stdio.h>
 
-ls_status ls_cpu_await(const ls_device *device, ls_signal *signal, uint64_t target)
+/* Between two looks for a signal. */
+static const uint64_t heed_ns = 100000000;
+
+ls_status ls_cpu_await(ls_device *device, ls_signal *signal, uint64_t target, bool heeds)
 {
     ls_watch *watch = device->watch;
-    if (!watch) {
+    bool (*asked)(void) = heeds ? device->asked : NULL;
+    if (!watch && !asked) {
         ls_signal_wait(signal, target, 0);
         return LS_OK;
     }
-    while (!ls_signal_wait_for(signal, target, 0, ls_watch_patience_ns(watch)))
-        LS_TRY(ls_watch_look(watch));
+    uint64_t patience_ns = watch ? ls_watch_patience_ns(watch) : heed_ns;
+    patience_ns = asked && heed_ns < patience_ns ? heed_ns : patience_ns;
+    while (!ls_signal_wait_for(signal, target, 0, patience_ns)) {
+        if (asked && asked()) {
+            ls_device_lose(device);
+            return ls_fail(LS_CODE_INTERRUPTED, "device", device->info.text, "interrupted");
+        }
+        if (watch)
+            LS_TRY(ls_watch_look(watch));
+    }
     return LS_OK;
 }
 

@@ -331,7 +331,7 @@ void ls_run_end(command_run *run, case_run *c)
         ls_trial_close(&c->trial);
     c->trained = false;
     ls_run_commit(run, c->group, false);
-    if (ls_run_is_left(run) && !*run->over && !ls_interrupted()) { /* the row is valid nevertheless */
+    if (ls_run_is_left(run) && !*run->over && !ls_interrupted()) { /* the row is valid */
         snprintf(run->over, sizeof run->over, "a device was lost after the last step");
         ls_run_raise_code(run, LS_CODE_MISSING);
     }

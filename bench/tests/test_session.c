@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session that loses a device is never closed: its threads keep everything that they use,
- * including the job, and run safely; so is one that a signal ends. A healthy session closes with its threads, and can begin at
- * any step. Its kernels' names are joined. No tolerance; an alarm ends a hang.
+ * including the job, and run safely; so is one that a signal ends. A healthy session closes with
+ * its threads, and can begin at any step. Its kernels' names are joined. No tolerance; an alarm
+ * ends a hang.
  */
 #include "bench/cli/options.h"
 #include "bench/commands/estimate.h"

@@ -42,6 +42,26 @@ eight="--model mlp:784-64-64-10 --batch 64 --devices 8 --durations flops=1e9 --s
 lockstep_ok advise ${eight/devices 8/devices 8 --devices-per-host 4} $link --results none --format jsonl
 rows "what Megatron-LM's users try first" "r['usual'].startswith('What Megatron-LM') and
     '--hybrid-inner tensor-parallel --hybrid-replicas 2 --hybrid-stages 1 ' in r['usual'] and '--hybrid-outer zero' in r['usual']"
+# Where a host has one device there is nothing to split layers over: whole models if they fit, else as few stages as do.
+deep_mlp="--model mlp:256-512-512-512-512-10 --batch 16 --devices 4 --strategy zero,hybrid --durations flops=1e12"
+# shellcheck disable=SC2086
+lockstep_ok advise $deep_mlp $link --results none --format jsonl --progress yes
+rows "with one device a host, whole models" "'since a host has one device' in r['usual'] and
+    ': zero --zero-stage 1 ' in r['usual']"
+expect "the ranking by estimates comes first, on standard error" eval "grep -q '^By estimates, before' err &&
+    grep -Eq '^ +1 .* ~-[0-9]+\+[0-9]+% +[0-9.]+ [KM]iB ' err"
+limit=$(python3 -c 'import json; r = json.loads(open("out").read())["ranking"]
+print(min(x["memory"] for x in r if x["case"]["strategy"] == "zero" and "--zero-stage 1 " in x["options"] and x["played"]) - 1)')
+# shellcheck disable=SC2086
+lockstep_ok advise $deep_mlp $link --results none --format jsonl --memory-limit "$limit"
+rows "what fits as estimated, and not as played, is refused" "'zero --zero-stage 1 ' in r['usual'] and
+    'does not fit' in r['usual'] and max(x['memory'] for x in r['ranking']) <= $limit"
+expect "no ranking by estimates where no progress is shown" eval "! grep -q '^By estimates' err"
+# shellcheck disable=SC2086
+lockstep_ok advise $deep_mlp $link --results none --format jsonl --memory-limit "$((limit - 100000))"
+rows "with less memory, as few stages as fit" "': hybrid --hybrid-inner pipeline --hybrid-replicas 2 ' in r['usual'] and
+    '--hybrid-outer zero' in r['usual'] and '1f1b' in r['usual']"
+
 # shellcheck disable=SC2086
 lockstep_ok advise $eight $link --hybrid-inner tensor-parallel --results none --format jsonl
 keep advice

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice; see advise.h. */
 #include "bench/predict/advise/advise_parts.h"
+#include "bench/predict/advise/advise_text.h"
 
 #include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
@@ -81,6 +82,16 @@ static void open_progress(ls_advising *a, const ls_request *request)
     const bool asked = request->progress > 0 || (request->progress < 0 && isatty(STDERR_FILENO));
     a->progress = asked ? ls_progress_open(stderr, request->progress) : NULL;
     ls_progress_cases(a->progress, 1);
+}
+
+/* The ranking by estimates, where progress is shown: playing may take most of the time. */
+static void show_estimates(ls_advising *a)
+{
+    if (!a->progress)
+        return;
+    ls_advising_rank(a);
+    ls_progress_pause(a->progress);
+    ls_advice_print_estimates(a->out, ls_profile_is(a->workplace->request->cases->model), stderr);
 }
 
 /* How many there will be is not known, so there is no time left: what is at work, and the best. */
@@ -240,6 +251,22 @@ ls_status ls_advising_estimate(ls_advising *a, ls_advised *one, double *rate, si
     return status;
 }
 
+ls_status ls_advising_withdraw(ls_advising *a, size_t number, ls_status refused)
+{
+    ls_advice *out = a->out;
+    ls_advised one;
+    memcpy(&one, &out->ranking[number], sizeof one);
+    one.samples_per_s = 0;
+    out->count--;
+    memmove(&out->ranking[number], &out->ranking[number + 1],
+            (out->count - number) * sizeof *out->ranking);
+    if (strcmp(one.options, out->usual.options) == 0 &&
+        one.config.strategy == out->usual.config.strategy)
+        out->usual.memory = one.memory;
+    note_memory(a, &one);
+    return refuse(a, &one, ls_status_code(refused), ls_status_text(refused));
+}
+
 /* The default, and `all`, are the list of all. */
 bool ls_advising_takes(const ls_advising *a, const ls_case *base)
 {
@@ -351,6 +378,7 @@ static ls_status advise(ls_advising *a)
     ls_advising_set_pace(a, LS_PACE_ESTIMATE);
     LS_TRY(ls_advising_search(a));
     generalize(a->out);
+    show_estimates(a);
     ls_advising_set_pace(a, LS_PACE_PLAY);
     LS_TRY(ls_advising_play_first(a));
     LS_TRY(play_alone(a));
@@ -377,6 +405,7 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
         for (const char *c = devices; *c; c++)
             a.devices += *c == '+';
     out->devices = (int)a.devices;
+    out->devices_per_host = p->devices_per_host;
     a.ideal[1].device.bytes_per_s = p->platform.kind == LS_PLATFORM_TWO_LEVEL ? no_limit : 0;
     a.ideal[1].net.bytes_per_s = no_limit;
     if (p->platform.kind == LS_PLATFORM_FILE)

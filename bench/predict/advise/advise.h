@@ -54,6 +54,7 @@ typedef struct ls_advice {
     ls_advised *ranking; /**< [count] best first */
     size_t count;
     int devices;
+    int devices_per_host;
     ls_advised *refused; /**< [refused_count] */
     size_t refused_count;
     double alone_per_s;    /**< of `single` on one such device; 0: not known */

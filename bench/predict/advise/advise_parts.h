@@ -59,6 +59,9 @@ ls_status ls_advising_refuse_grade(ls_advising *advising, const ls_case *base);
 ls_status ls_advising_estimate(ls_advising *advising, ls_advised *one, double *rate,
                                size_t *memory);
 
+/** Moves one of the ranking to what is refused, for the reason that `refused` gives. */
+ls_status ls_advising_withdraw(ls_advising *advising, size_t number, ls_status refused);
+
 /** Estimates what there is (advise_search.c). */
 ls_status ls_advising_search(ls_advising *advising);
 

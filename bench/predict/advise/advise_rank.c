@@ -88,15 +88,21 @@ static size_t find_unplayed(const ls_advice *advice, size_t most)
     return SIZE_MAX;
 }
 
-static ls_status play_one(ls_advising *a, ls_advised *one)
+/* A case may be refused though its estimate was not: it is played for more steps. */
+static ls_status play_one(ls_advising *a, size_t number)
 {
     ls_predicted predicted;
     ls_status refused;
+    ls_advised *one = &a->out->ranking[number];
     ls_advising_show(a, one->config.strategy->name, one->options);
     LS_TRY(ls_advising_predict(a, one, &predicted, &refused));
     ls_predicted_close(&predicted);
     one->played = !refused;
-    return refused;
+    if (!refused || ls_status_code(refused) == LS_CODE_INTERRUPTED)
+        return refused;
+    ls_status status = ls_advising_withdraw(a, number, refused);
+    ls_status_free(refused);
+    return status;
 }
 
 ls_status ls_advising_play_first(ls_advising *a)
@@ -108,7 +114,7 @@ ls_status ls_advising_play_first(ls_advising *a)
         const size_t at = find_unplayed(a->out, FIRST);
         if (at == SIZE_MAX || (plays && ls_advising_spent(a) > LS_ADVICE_PLAY_S))
             return LS_OK;
-        status = play_one(a, &a->out->ranking[at]);
+        status = play_one(a, at);
         ls_advising_rank(a);
     }
     return status;

@@ -352,7 +352,9 @@ static ls_status tune_all(search *s)
 
 /* ---- What a user of Megatron-LM would try first ---------------------------------------------- */
 
-static const ls_case *find_hybrid(const ls_advising *a)
+/* The case of a strategy. NULL if it is not asked for, or if options that the usual combination
+ * sets were given. */
+static const ls_case *find_open(const ls_advising *a, const char *strategy)
 {
     static const char *const open[] = {"hybrid-inner", "hybrid-replicas", "hybrid-stages",
                                        "hybrid-outer", "zero-stage"};
@@ -361,26 +363,30 @@ static const ls_case *find_hybrid(const ls_advising *a)
         if (ls_option_set_has(request->given, open[i]))
             return NULL;
     for (size_t i = 0; i < request->case_count; i++)
-        if (strcmp(request->cases[i].strategy->name, "hybrid") == 0)
+        if (strcmp(request->cases[i].strategy->name, strategy) == 0)
             return &request->cases[i];
     return NULL;
 }
 
-/* Replicas of `stages` stages of `split` devices each; SIZE_MAX: there can be none. */
-static ls_status try_usual(search *s, const ls_case *base, int64_t split, int64_t stages,
-                           size_t *number)
+/* Replicas of `stages` stages of `split` devices each. Sets *number to SIZE_MAX if there can be
+ * none. */
+static ls_status try_usual(search *s, int64_t split, int64_t stages, size_t *number)
 {
     picks p;
     char replicas[TEXT], text[TEXT];
+    const bool whole = split * stages == 1; /* each device has the whole model */
+    const ls_case *base = find_open(s->a, whole ? "zero" : "hybrid");
     const size_t axis = number_of("hybrid-replicas"), along = number_of("hybrid-stages");
     *number = SIZE_MAX;
-    if (s->a->devices % (split * stages))
+    if (!base || s->a->devices % (split * stages))
         return LS_OK;
     memset(&p, 0xff, sizeof p); /* NO_PICK */
+    if (whole)
+        return try_picks(s, base, &p, number);
     snprintf(replicas, sizeof replicas, "%lld", (long long)(s->a->devices / (split * stages)));
     snprintf(text, sizeof text, "%lld", (long long)stages);
     const size_t inner = number_of("hybrid-inner"), outer = number_of("hybrid-outer");
-    p.of[inner] = value_of(inner, "tensor-parallel");
+    p.of[inner] = value_of(inner, split > 1 ? "tensor-parallel" : "pipeline");
     p.of[outer] = value_of(outer, "zero");
     for (int v = 0; v < VALUES && axes[axis].values[v]; v++)
         if (strcmp(axes[axis].values[v], replicas) == 0)
@@ -388,25 +394,24 @@ static ls_status try_usual(search *s, const ls_case *base, int64_t split, int64_
     for (int v = 0; v < VALUES && axes[along].values[v]; v++)
         if (strcmp(axes[along].values[v], text) == 0)
             p.of[along] = v;
-    if (p.of[axis] == NO_PICK || p.of[along] == NO_PICK)
+    if (p.of[axis] == NO_PICK || (split > 1 && p.of[along] == NO_PICK))
         return LS_OK;
     return try_picks(s, base, &p, number);
 }
 
-/* Layers split over the devices of a host, as few stages as fit into the memory, one forward, one
- * backward, and replicas that share the update. Of those that do not fit, that which needs least.
- */
+/* Layers split over the devices of a host, if it has several; as few stages as fit into the memory,
+ * one forward, one backward; and replicas that share the update. If nothing fits, the combination
+ * that needs least. */
 static ls_status find_usual(search *s, size_t *found)
 {
-    const ls_case *base = find_hybrid(s->a);
     const int64_t host = s->a->predictor->devices_per_host;
     size_t best = SIZE_MAX, number;
     for (int64_t split = host < s->a->devices ? host : s->a->devices;
-         base && split > 1 && best == SIZE_MAX; split--) {
+         split >= (host > 1 ? 2 : 1) && best == SIZE_MAX; split--) {
         if (s->a->devices % split)
             continue;
         for (int64_t stages = 1; split * stages <= s->a->devices; stages *= 2) {
-            LS_TRY(try_usual(s, base, split, stages, &number));
+            LS_TRY(try_usual(s, split, stages, &number));
             const bool known = number != SIZE_MAX && s->items[number].memory;
             if (known && (best == SIZE_MAX || is_better(&s->items[number], &s->items[best])))
                 best = number;

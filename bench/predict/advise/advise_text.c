@@ -109,6 +109,18 @@ static void print_notes(const ls_advice *advice, bool profile, FILE *out)
                       "each other; a profile does not say what a layer needs inside");
 }
 
+void ls_advice_print_estimates(const ls_advice *advice, bool profile, FILE *out)
+{
+    if (!advice->count)
+        return;
+    fputs("By estimates, before the first ones are played:\n", out);
+    print_columns(profile, out);
+    for (size_t i = 0; i < advice->count && i < FIRST; i++)
+        print_advised(&advice->ranking[i], i, out);
+    fputc('\n', out);
+    fflush(out);
+}
+
 static void print_ranking(const ls_advice *advice, bool profile, FILE *out)
 {
     size_t left_out = 0;
@@ -267,9 +279,11 @@ void ls_advice_usual(const ls_advice *advice, size_t memory_limit, char *text, s
     else
         snprintf(became, sizeof became, "is as fast as another one of the ranking");
     snprintf(text, size,
-             "What Megatron-LM's users try first (layers split within a host, as few pipeline "
-             "stages as fit, 1f1b, distributed optimizer) %s: hybrid %s",
-             became, usual->options);
+             "What Megatron-LM's users try first (%sas few pipeline stages as fit, 1f1b, "
+             "distributed optimizer) %s: %s %s",
+             advice->devices_per_host > 1 ? "layers split within a host, "
+                                          : "no layers split, since a host has one device; ",
+             became, usual->config.strategy->name, usual->options);
 }
 
 /* The line that runs number 1, and what that cannot tell here. */
@@ -299,9 +313,10 @@ static void print_head(const ls_request *request, const ls_advice *advice, const
                       advice->tried);
     else if (advice->cut)
         print_wrapped(out,
-                      "Of %zu combinations: the time for the search was over, and others were not "
-                      "tried; name some with --strategy or its options, and these are.",
-                      advice->tried);
+                      "Of %zu combinations: the search ended after %d s of processor time, and "
+                      "others were not tried. Another run may end elsewhere; fewer strategies "
+                      "(--strategy), or options that are given, leave time for the rest.",
+                      advice->tried, LS_ADVICE_SEARCH_S);
     else
         print_wrapped(out, "Of %zu combinations that were searched.", advice->tried);
     fputc('\n', out);

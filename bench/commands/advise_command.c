@@ -45,8 +45,7 @@ static ls_status check_options(const ls_request *request)
     return LS_OK;
 }
 
-/* ---- The line that checks it ------------------------------------------------------------------
- */
+/* ---- The line that checks it ----------------------------------------------------------------- */
 
 /* The options that were given and that `run` has; those of the network as its --link. The data are
  * those it was played with, unless given: a model's own may be missing, or not fit its sizes. */
@@ -88,8 +87,7 @@ static const char *differs_of(const ls_platform *platform)
 {
     if (platform->kind == LS_PLATFORM_TWO_LEVEL)
         return "its --link is the network between hosts for every pair of devices, each with a "
-               "port "
-               "of its own; within a host it is slower, and devices of a host share no port";
+               "port of its own; within a host it is slower, and devices of a host share no port";
     if (platform->kind == LS_PLATFORM_FILE)
         return "it has no --link, since the network of a platform file is not one link";
     return "";
@@ -232,7 +230,8 @@ void ls_command_advise_help(FILE *stream)
     fputs("\nRanks the strategies that compute what `single` computes, or those that --strategy\n"
           "names, with their options, on virtual devices (lockstep predict). Options that are\n"
           "given are kept. Combinations are searched by estimates, and the best ones are played,\n"
-          "for less than a minute of processor time, beside what measuring durations takes. An\n"
+          "for less than a minute of processor time, beside what measuring durations takes. Where\n"
+          "progress is shown (--progress), the ranking by estimates comes first, on stderr. An\n"
           "interrupt prints the ranking so far.\n",
           stream);
 }

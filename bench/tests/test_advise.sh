@@ -45,7 +45,8 @@ rows "what Megatron-LM's users try first" "r['usual'].startswith('What Megatron-
 # Where a host has one device there is nothing to split layers over: whole models if they fit, else as few stages as do.
 deep_mlp="--model mlp:256-512-512-512-512-10 --batch 16 --devices 4 --strategy zero,hybrid --durations flops=1e12"
 # shellcheck disable=SC2086
-lockstep_ok advise $deep_mlp $link --results none --format jsonl --progress yes
+lockstep advise $deep_mlp $link --results none --format jsonl --progress yes
+expect "with progress: status 0" [ "$code" -eq 0 ]
 rows "with one device a host, whole models" "'since a host has one device' in r['usual'] and
     ': zero --zero-stage 1 ' in r['usual']"
 expect "the ranking by estimates comes first, on standard error" eval "grep -q '^By estimates, before' err &&

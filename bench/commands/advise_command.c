@@ -197,7 +197,8 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
     LS_TRY(ls_predictor_open(&request->prediction, &a->predictor));
     LS_TRY(ls_workplace_open(request, &a->workplace));
     LS_TRY(open_results(request, a));
-    LS_TRY(ls_advise(&a->predictor, &a->workplace, &a->validations, &a->advice));
+    LS_TRY(ls_advise(&a->predictor, &a->workplace, &a->validations, ls_advice_print_estimates,
+                     &a->advice));
     ls_request_tell(request);
     const ls_advice *advice = &a->advice;
     const bool profile = ls_profile_is(request->cases->model);

@@ -4,9 +4,9 @@
  * Allocation: the smallest free block that fits (the first among equals) is split at the next
  * multiple of 64 bytes; if none fits, a chunk is added. Release: the block merges with its free
  * neighbours. A chunk that would exceed the limit is reduced to what the limit leaves; one that the
- * system refuses is reduced to the request. The limit is exact to the byte. Free blocks are few, and
- * kept in a list. Used blocks are kept in a tree by address: a pipeline of many micro-batches has
- * thousands of them on each of many virtual devices (bench/predict). No step allocates any.
+ * system refuses is reduced to the request. The limit is exact to the byte. Free blocks are few,
+ * and kept in a list. Used blocks are kept in a tree by address: a pipeline of many micro-batches
+ * has thousands of them on each of many virtual devices (bench/predict). No step allocates any.
  */
 #include "common/device/pool.h"
 

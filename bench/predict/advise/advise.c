@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Advice; see advise.h. */
 #include "bench/predict/advise/advise_parts.h"
-#include "bench/predict/advise/advise_text.h"
 
 #include "bench/case/case_facts.h"
 #include "bench/case/profile.h"
@@ -91,7 +90,7 @@ static void show_estimates(ls_advising *a)
         return;
     ls_advising_rank(a);
     ls_progress_pause(a->progress);
-    ls_advice_print_estimates(a->out, ls_profile_is(a->workplace->request->cases->model), stderr);
+    a->show(a->out, ls_profile_is(a->workplace->request->cases->model), stderr);
 }
 
 /* How many there will be is not known, so there is no time left: what is at work, and the best. */
@@ -388,7 +387,7 @@ static ls_status advise(ls_advising *a)
 }
 
 ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *validations,
-                    ls_advice *out)
+                    ls_advice_show *show, ls_advice *out)
 {
     const char *devices = workplace->request->cases->devices;
     static const double no_limit = 1e15;
@@ -396,6 +395,7 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
                      .workplace = workplace,
                      .validations = validations,
                      .ideal = {{.kind = LS_PLATFORM_FLAT}, p->platform},
+                     .show = show,
                      .out = out,
                      .asked = *p,
                      .begun_s = processor_s(),

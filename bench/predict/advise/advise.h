@@ -12,6 +12,8 @@
 #include "bench/predict/predict.h"
 #include "bench/predict/validated.h"
 
+#include <stdio.h>
+
 enum { LS_ADVISED_OPTIONS = 240 };
 
 /** Where a step's time goes: the mean of all devices, as shares of 1. */
@@ -74,10 +76,14 @@ typedef struct ls_advice {
     ls_regret here, published; /**< of such choices on measured rows, on published ones */
 } ls_advice;
 
-/** Of the workplace's cases, of which each has another strategy. An interrupt ends it early, and is
- * no failure. Close it also on failure. */
+/** Prints a ranking in which nothing was played yet. `profile`: the model is a profile. */
+typedef void ls_advice_show(const ls_advice *advice, bool profile, FILE *stream);
+
+/** Of the workplace's cases, of which each has another strategy. Where progress is shown, calls
+ * `show` before anything is played. An interrupt ends it early, and is no failure. Close it also on
+ * failure. */
 ls_status ls_advise(ls_predictor *predictor, ls_workplace *workplace, ls_validations *validations,
-                    ls_advice *out);
+                    ls_advice_show *show, ls_advice *out);
 
 /** Why nothing is ranked, and what would work: LS_CODE_MISSING for too little memory, or what is
  * missing here, LS_CODE_INTERRUPTED after an interrupt, else LS_CODE_USAGE. LS_OK for a ranking

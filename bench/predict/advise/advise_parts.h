@@ -28,6 +28,7 @@ typedef struct ls_advising {
     ls_workplace *workplace;
     ls_validations *validations;
     ls_platform ideal[2]; /**< no network cost; only latency */
+    ls_advice_show *show; /**< as of ls_advise */
     ls_advice *out;
     int64_t devices;
     ls_advice_pace pace;

@@ -21,7 +21,7 @@ typedef struct ls_advice_words {
  * combination. */
 void ls_advice_usual(const ls_advice *advice, size_t memory_limit, char *text, size_t size);
 
-/** The first ten of a ranking in which nothing was played yet, while a person waits for plays. */
+/** The first ten of a ranking in which nothing was played yet (ls_advice_show). */
 void ls_advice_print_estimates(const ls_advice *advice, bool profile, FILE *out);
 
 void ls_advice_print(const ls_request *request, const ls_advice *advice, size_t memory_limit,

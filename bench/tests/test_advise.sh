@@ -232,6 +232,9 @@ expect "and the mark is explained" grep -q '^\*: its grade is none' out
 lockstep_ok advise --model profile:wide.yaml --devices 2 --platform flat:latency=1us --results none
 expect "a profile's batch is per device, its memory not all" eval "grep -q 'batch 8 per device' out &&
     grep -q '^memory >=: ' out"
+lockstep_ok advise --model profile:wide.yaml --devices 4 --platform flat:latency=1us --results none
+expect "each limit of memory has one leader" eval "grep -q '^memory below ' out &&
+    [ -z \"\$(grep -o '^memory below [^:]*' out | uniq -d)\" ]"
 
 # An interrupt: the ranking so far, or that there is none; steps of 64 devices that take a while.
 code=0

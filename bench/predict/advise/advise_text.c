@@ -156,6 +156,15 @@ static const char *amount_of(const ls_break_even *b, double value, char text[48]
     return text;
 }
 
+/* Whether the next limit of memory is written with the same digits: then no limit that is read off
+ * this line lets its case lead, and the next line says who does. */
+static bool is_same_limit(const ls_break_even *b, const ls_break_even *next)
+{
+    char value[48], next_value[48];
+    return strcmp(b->axis, "memory") == 0 && strcmp(next->axis, "memory") == 0 &&
+           strcmp(amount_of(b, b->value, value), amount_of(next, next->value, next_value)) == 0;
+}
+
 static void print_break(const ls_advice *advice, const ls_break_even *b, FILE *out)
 {
     char value[48], low[48], high[48];
@@ -332,7 +341,9 @@ void ls_advice_print(const ls_request *request, const ls_advice *advice, size_t 
     if (advice->count) {
         print_verdict(advice, words, out);
         for (size_t i = 0; i < advice->break_count; i++)
-            print_break(advice, &advice->breaks[i], out);
+            if (i + 1 == advice->break_count ||
+                !is_same_limit(&advice->breaks[i], &advice->breaks[i + 1]))
+                print_break(advice, &advice->breaks[i], out);
     }
     if (*usual)
         print_wrapped(out, "%s.", usual);

@@ -144,6 +144,15 @@ static void print_pipeline(const json_t *row)
     print_named("pipeline", text);
 }
 
+/* What is missing from the memory of a model that is only sizes and times. */
+static void print_memory_bound(const json_t *row)
+{
+    char text[] = "not counted: what a layer needs inside, which a profile does not say";
+    const char *durations = ls_row_text(row, "prediction", "durations");
+    if (durations && strcmp(durations, "profile") == 0)
+        print_named("", text);
+}
+
 static void print_command(const json_t *row)
 {
     const char *command = json_string_value(json_object_get(row, "command"));
@@ -246,7 +255,7 @@ static const line lines[] = {
       {"activations ", "memory.devices.activations", LS_CELL_BYTES, ""},
       {"communication ", "memory.devices.communication", LS_CELL_BYTES, ""},
       {"workspace ", "memory.devices.workspace", LS_CELL_BYTES, ""}},
-     NULL},
+     print_memory_bound},
     {"operation",
      {{"", "micro.op", LS_CELL_TEXT, ""},
       {"", "micro.shape", LS_CELL_TEXT, ""},

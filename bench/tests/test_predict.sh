@@ -122,6 +122,9 @@ rows "and is idle for (p - 1) / (m + p - 1)" "all(($near)(x['pipeline'][key], 3 
 lockstep_ok predict $form --model profile:one.yaml --strategy all --devices 2 --quiet --platform flat:latency=1us
 rows "every strategy takes a profile" "len({x['case']['strategy'] for x in rows}) >= 8 and
     all(x['result']['status'] == 'ok' for x in rows)"
+lockstep_ok predict --model profile:one.yaml --results profile.db
+lockstep_ok results show last --results profile.db
+expect "results show says what a profile's memory leaves out" grep -q '^ *not counted: what a layer needs inside' out
 
 # ---- The strategies' own steps ------------------------------------------------------------------
 

@@ -50,7 +50,15 @@ while read -r command; do
         expect "$file: in a line" one_line "$file: "
         expect "$file: before anything is measured" [ ! -s out ]
     done
+    [ -p pipe.svg ] || mkfifo pipe.svg
+    lockstep $command pipe.svg
+    expect "a pipe that nobody reads keeps nobody waiting" [ "$code" -ge 2 ]
+    expect "and is named" grep -qs 'pipe.svg' out err
 done < <(commands)
+cat pipe.svg >piped &
+lockstep_ok results export --results r.db --to jsonl --out pipe.svg
+wait $!
+expect "a pipe with a reader" [ "$(wc -l <piped)" = 2 ]
 
 echo log >log
 lockstep_ok results export --results r.db --to jsonl --out /dev/fd/3 3>>log

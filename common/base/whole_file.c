@@ -21,7 +21,7 @@
 static ls_status refuse(const char *what, const char *path, int error)
 {
     return ls_fail(LS_CODE_MISSING, what, path, "cannot be written: %s; name another file",
-                   strerror(error ? error : EIO));
+                   error == ENXIO ? "nobody reads this pipe" : strerror(error ? error : EIO));
 }
 
 /* ---- Writing -------------------------------------------------------------------------------- */
@@ -46,6 +46,21 @@ static FILE *make(const char *path, mode_t mode)
         close(file);
         unlink(path);
     }
+    return stream;
+}
+
+/* Opens a device, a pipe or a descriptor for appending: a descriptor may be of a file with other
+ * texts. Does not wait for the reader of a pipe that has none (ENXIO). */
+static FILE *open_direct(const char *path)
+{
+    const int file = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return NULL;
+    const int flags = fcntl(file, F_GETFL);
+    FILE *stream =
+        flags >= 0 && fcntl(file, F_SETFL, flags & ~O_NONBLOCK) == 0 ? fdopen(file, "a") : NULL;
+    if (!stream)
+        close(file);
     return stream;
 }
 
@@ -122,8 +137,7 @@ ls_status ls_whole_file(const char *what, const char *path,
     const bool direct = leads_elsewhere(path);
     char *part = NULL;
     int error = 0;
-    /* appends: a descriptor may be of a file with other texts */
-    FILE *stream = direct ? fopen(path, "ae") : open_part(path, &part);
+    FILE *stream = direct ? open_direct(path) : open_part(path, &part);
     const bool beside = stream && !direct;
     if (!stream && !direct)
         stream = tmpfile();

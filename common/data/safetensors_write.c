@@ -121,7 +121,7 @@ static ls_status check_regular(const char *path)
     struct stat facts;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "is there and not a regular file; the name of a file is needed");
+                       "exists but is not a regular file; name a regular file");
     return LS_OK;
 }
 

@@ -128,7 +128,7 @@ static void join_named(json_t *group, const json_t *groups, const char *name)
         json_object_set_new(group, name, joined);
 }
 
-/* Texts by name: of those that differ each rank's, by join_texts. */
+/* Joins maps of texts, name by name (join_texts). NULL if no rank has any. */
 static json_t *join_maps(const json_t *maps)
 {
     json_t *joined = json_object(), *value;
@@ -181,7 +181,7 @@ static json_t *sum_of(const json_t *values)
     return json_is_number(json_array_get(values, 0)) ? json_real(sum) : NULL;
 }
 
-/* Sets the field of rank 0's row to what those of all ranks make together. */
+/* Joins the field's values of all ranks into rank 0's row. */
 static void join_field(const json_t *rows, int ranks, const char *path, ls_join how)
 {
     json_t *joined = NULL;

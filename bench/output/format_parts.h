@@ -105,9 +105,6 @@ char *ls_option_text(const json_t *value);
 /** JSON, members in the order of the row; `indent` spaces a level, or negative: on one line. */
 void ls_json_print(FILE *stream, const json_t *value, int indent);
 
-/** The text as a destination may have it, owned by the caller (free); NULL without memory. */
-char *ls_text_shown(const char *text, ls_escape as);
-
 /** Prints a text, as a terminal may have it, in lines of `width`, broken at blanks. The first line
  * continues at column `at`; all lines that begin at column 0 are indented by `indent` blanks. */
 void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);

@@ -12,6 +12,7 @@
  * next opened for writing. New: a view for questions in SQL (results_view.c). Rows: results_rows.c.
  */
 #include "bench/output/results_db_parts.h"
+#include "bench/output/results_query.h"
 
 #include "common/base/clock.h"
 #include "common/base/grow.h"
@@ -269,7 +270,7 @@ static int is_up_to_date(ls_results *results, const char *view, bool *out)
 static ls_status prepare_writing(ls_results *results)
 {
     bool done = false;
-    char *view = ls_results_view_sql();
+    char *view = ls_results_view_sql(false);
     if (!view)
         return ls_fail_memory("results", 1);
     int code =
@@ -324,12 +325,30 @@ ls_status ls_results_open(const char *path, bool create, ls_results **out)
     return LS_OK;
 }
 
+ls_status ls_results_memory(ls_results **out)
+{
+    ls_results *results;
+    LS_TRY(ls_allocate("results", &results, 1, sizeof *results));
+    results->path = strdup("rows in memory");
+    int code = results->path ? sqlite3_open(":memory:", &results->db) : SQLITE_NOMEM;
+    if (code == SQLITE_OK)
+        code = ls_results_execute(results, rows_sql);
+    if (code == SQLITE_OK) {
+        *out = results;
+        return LS_OK;
+    }
+    ls_results_close(results);
+    return ls_fail_memory("rows in memory", 1);
+}
+
 void ls_results_close(ls_results *results)
 {
     if (!results)
         return;
     sqlite3_close(results->db);
     json_decref(results->shared);
+    json_decref(results->parsed);
+    free(results->parsed_text);
     free(results->path);
     free(results);
 }

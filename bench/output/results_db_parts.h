@@ -9,9 +9,12 @@
 
 struct ls_results {
     sqlite3 *db;
-    char *path;     /* as the user wrote it */
-    json_t *shared; /* texts that brief rows refer to by hash, as far as they were read; NULL:
-                       none */
+    char *path;        /* as the user wrote it */
+    json_t *shared;    /* texts that brief rows refer to by hash, as far as they were read; NULL:
+                          none */
+    bool ready;        /* has the functions and views of results_query.h */
+    char *parsed_text; /* the last row that a function of SQL parsed, and its text; NULL: none */
+    json_t *parsed;
 };
 
 /** "<why>; --results FILE names another" */
@@ -28,8 +31,9 @@ int ls_results_query(ls_results *results, const char *sql, int *out);
 
 /* ---- The view `v` (results_view.c) ---------------------------------------------------------- */
 
-/** Its text, owned by the caller (free); NULL: out of memory. */
-char *ls_results_view_sql(void);
+/** Its text, owned by the caller (free); NULL: out of memory. `own`: that of this connection, with
+ * what results_query.h adds; else that of the file. */
+char *ls_results_view_sql(bool own);
 
 /** *out: the file has this view, or something of that name that a user made. SQLite's code. */
 int ls_results_view_is_ours(ls_results *results, const char *view, bool *out);

@@ -71,19 +71,29 @@ static void put_column(FILE *sql, const char *path)
     fprintf(sql, " AS \"%s\"", path);
 }
 
-char *ls_results_view_sql(void)
+/* What follows from several fields; see results_query.h. */
+static const char *const derived[] = {"pace",         "pace_low",  "pace_high",   "rate",
+                                      "rate_low",     "rate_high", "uneven",      "is_bad",
+                                      "is_predicted", "is_noisy",  "is_candidate"};
+
+char *ls_results_view_sql(bool own)
 {
     char *text = NULL;
     size_t size;
     FILE *sql = open_memstream(&text, &size);
     if (!sql)
         return NULL;
-    fputs(MARK "SELECT rowid AS number", sql);
+    fputs(own ? "CREATE TEMP VIEW v AS SELECT rowid AS number, row,"
+                " json_array_length(row,'$.case.devices') AS devices"
+              : MARK "SELECT rowid AS number",
+          sql);
     for (const char *const *path = ls_row_paths(); *path; path++) {
         fputs(",\n", sql);
         put_column(sql, *path);
     }
-    fputs(" FROM rows", sql);
+    for (size_t i = 0; own && i < sizeof derived / sizeof *derived; i++)
+        fprintf(sql, ", row_derived(row, '%s') AS %s", derived[i], derived[i]);
+    fputs(own ? " FROM main.rows" : " FROM rows", sql);
     if (fclose(sql) == 0)
         return text;
     free(text);

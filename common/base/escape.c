@@ -3,6 +3,7 @@
 #include "common/base/escape.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PIECE = 16 }; /* bytes of an escaped character, at most */
@@ -162,6 +163,13 @@ char *ls_escape_copy(char *out, size_t size, const char *text, ls_escape as)
     }
     out[used] = 0;
     return out;
+}
+
+char *ls_text_shown(const char *text, ls_escape as)
+{
+    const size_t size = 8 * strlen(text) + 1; /* more than any escape has */
+    char *shown = malloc(size);
+    return shown ? ls_escape_copy(shown, size, text, as) : NULL;
 }
 
 size_t ls_escape_step(const char *c)

@@ -35,6 +35,9 @@ void ls_escape_put(FILE *stream, const char *text, size_t most, ls_escape as);
  * Returns `out`. */
 char *ls_escape_copy(char *out, size_t size, const char *text, ls_escape as);
 
+/** The text as a destination may have it, owned by the caller (free); NULL without memory. */
+char *ls_text_shown(const char *text, ls_escape as);
+
 /** Bytes of the character at `c`; 1 of what is none. */
 size_t ls_escape_step(const char *c);
 

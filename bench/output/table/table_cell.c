@@ -213,13 +213,6 @@ void ls_text_squeeze(char *text, int width)
     memcpy(cut, "..", 2);
 }
 
-char *ls_text_shown(const char *text, ls_escape as)
-{
-    const size_t size = 8 * strlen(text) + 1; /* more than any escape has */
-    char *shown = malloc(size);
-    return shown ? ls_escape_copy(shown, size, text, as) : NULL;
-}
-
 void ls_text_wrap(FILE *stream, const char *words, int at, int indent, int width)
 {
     char *shown = ls_text_shown(words, LS_ESCAPE_LINE);

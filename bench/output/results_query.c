@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* Questions in SQL; see results_query.h. */
+#include "bench/output/results_query.h"
+
+#include "bench/output/format_parts.h"
+#include "bench/output/results_db_parts.h"
+#include "bench/output/row_same.h"
+#include "bench/output/rows_file.h"
+#include "bench/rows/row.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Functions ------------------------------------------------------------------------------ */
+
+/* The row of a JSON text, borrowed: the last one is kept, since a statement asks several times. */
+static const json_t *parsed_row(sqlite3_context *context, sqlite3_value *value)
+{
+    ls_results *results = sqlite3_user_data(context);
+    const char *text = (const char *)sqlite3_value_text(value);
+    if (text && (!results->parsed_text || strcmp(text, results->parsed_text) != 0)) {
+        free(results->parsed_text);
+        json_decref(results->parsed);
+        results->parsed_text = strdup(text);
+        results->parsed = json_loads(text, 0, NULL);
+    }
+    return text ? results->parsed : NULL;
+}
+
+static void give_text(sqlite3_context *context, char *text)
+{
+    if (text)
+        sqlite3_result_text(context, text, -1, free);
+    else
+        sqlite3_result_error_nomem(context);
+}
+
+static void number_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    char text[32];
+    (void)count;
+    if (sqlite3_value_type(*value) == SQLITE_FLOAT)
+        sqlite3_result_text(context, ls_real_text(sqlite3_value_double(*value), text), -1,
+                            SQLITE_TRANSIENT);
+    else if (sqlite3_value_type(*value) == SQLITE_INTEGER)
+        sqlite3_result_text(context, (const char *)sqlite3_value_text(*value), -1,
+                            SQLITE_TRANSIENT);
+    else
+        sqlite3_result_value(context, *value);
+}
+
+static void list_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const char *text = (const char *)sqlite3_value_text(*value);
+    json_auto_t *list = text && (*text == '[' || *text == '{') ? json_loads(text, 0, NULL) : NULL;
+    if (list)
+        give_text(context, ls_value_text(list));
+    else
+        number_text(context, count, value);
+}
+
+static void optimizer_shown(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const char *text = (const char *)sqlite3_value_text(*value);
+    char shown[160];
+    (void)count;
+    if (text)
+        sqlite3_result_text(context, ls_optimizer_shown(text, shown, sizeof shown), -1,
+                            SQLITE_TRANSIENT);
+}
+
+static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const json_t *row = parsed_row(context, value[0]);
+    (void)count;
+    if (row)
+        give_text(context, ls_row_identity(row, (unsigned)sqlite3_value_int(value[1]), 0));
+}
+
+/* What follows from several fields; the second argument says which. */
+static void derived(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const json_t *row = parsed_row(context, value[0]);
+    const char *name = (const char *)sqlite3_value_text(value[1]);
+    ls_interval figure = {0, 0, 0};
+    (void)count;
+    if (!row || !name)
+        return;
+    const bool pace = strncmp(name, "pace", 4) == 0, rate = strncmp(name, "rate", 4) == 0;
+    if (pace || rate) {
+        const bool known =
+            pace ? ls_row_pace(row, &figure) : ls_row_rate(row, ls_row_is_uneven(row), &figure);
+        const double number = !name[4]                        ? figure.value
+                              : strcmp(name + 4, "_low") == 0 ? figure.low
+                                                              : figure.high;
+        if (name[4] ? known : figure.value > 0)
+            sqlite3_result_double(context, number);
+    } else if (strcmp(name, "uneven") == 0)
+        sqlite3_result_int(context, ls_row_is_uneven(row));
+    else if (strcmp(name, "is_bad") == 0)
+        sqlite3_result_int(context, ls_row_is_bad(row));
+    else if (strcmp(name, "is_predicted") == 0)
+        sqlite3_result_int(context, ls_row_is_predicted(row));
+    else if (strcmp(name, "is_noisy") == 0)
+        sqlite3_result_int(context, ls_row_is_noisy(row));
+    else
+        sqlite3_result_int(context, ls_row_is_candidate(row));
+}
+
+static int natural(void *context, int a_size, const void *a, int b_size, const void *b)
+{
+    char *x = strndup(a, (size_t)a_size), *y = strndup(b, (size_t)b_size);
+    const int order = x && y ? strverscmp(x, y) : 0;
+    (void)context;
+    free(x);
+    free(y);
+    return order;
+}
+
+/* ---- Views ---------------------------------------------------------------------------------- */
+
+static const char selection_sql[] =
+    "CREATE TEMP TABLE chosen (place INTEGER PRIMARY KEY, number INTEGER);"
+    "CREATE TEMP VIEW s AS SELECT chosen.place, v.* FROM temp.chosen JOIN temp.v USING (number)";
+
+/* Adds functions and views to the connection, once. */
+static int make_ready(ls_results *results)
+{
+    static const struct {
+        const char *name;
+        int arguments;
+        void (*call)(sqlite3_context *, int, sqlite3_value **);
+    } functions[] = {{"number_text", 1, number_text},
+                     {"list_text", 1, list_text},
+                     {"optimizer_shown", 1, optimizer_shown},
+                     {"case_key", 2, case_key},
+                     {"row_derived", 2, derived}};
+    int code = sqlite3_create_collation(results->db, "NUMBERED", SQLITE_UTF8, NULL, natural);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
+        code = sqlite3_create_function(results->db, functions[i].name, functions[i].arguments,
+                                       SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
+                                       results, functions[i].call, NULL, NULL);
+    char *view = code == SQLITE_OK ? ls_results_view_sql(true) : NULL;
+    if (code == SQLITE_OK)
+        code = view ? ls_results_execute(results, view) : SQLITE_NOMEM;
+    if (code == SQLITE_OK)
+        code = ls_results_execute(results, selection_sql);
+    free(view);
+    results->ready = code == SQLITE_OK;
+    return code;
+}
+
+/* ---- Statements ----------------------------------------------------------------------------- */
+
+ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out)
+{
+    int code = results->ready ? SQLITE_OK : make_ready(results);
+    *out = NULL;
+    if (code == SQLITE_OK)
+        code = sqlite3_prepare_v2(results->db, sql, -1, out, NULL);
+    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+}
+
+ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more)
+{
+    const int code = sqlite3_step(statement);
+    *more = code == SQLITE_ROW;
+    return code == SQLITE_ROW || code == SQLITE_DONE ? LS_OK
+                                                     : ls_results_refuse_sqlite(results, code);
+}
+
+const char *ls_results_text(sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    return text ? text : "";
+}
+
+/* ---- Rows in memory ------------------------------------------------------------------------- */
+
+static ls_status add(void *context, int64_t number, const json_t *row)
+{
+    bool known = false;
+    (void)number;
+    LS_TRY(ls_results_has(context, ls_row_string(row, LS_F_id), &known));
+    return known ? LS_OK : ls_results_put(context, row);
+}
+
+ls_status ls_results_load(ls_results *results, const char *what, const char *path, bool *unfinished)
+{
+    LS_TRY(ls_results_begin(results));
+    return ls_results_end(results, ls_rows_each(what, path, unfinished, add, results));
+}

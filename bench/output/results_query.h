@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Questions to rows in SQL. Each connection, to a results file or to rows in memory, has
+ * - the view `v`: `number` (the rowid), `row` (its JSON text), a column for each field, named by
+ *   its path ("time.step_ms.median"; see results_view.c for the types), and what follows from
+ *   several fields:
+ *     devices                      how many
+ *     pace, pace_low, pace_high    ms, as ls_row_pace; bounds are NULL where there is no interval
+ *     rate, rate_low, rate_high    samples per second of the same
+ *     uneven, is_bad, is_predicted, is_noisy, is_candidate   0 or 1
+ * - the table `chosen` (place, number), empty at first: rows in an order; and the view `s`: of these
+ *   rows `place` and all that `v` has
+ * - number_text(x): a number as its shortest text that reads back; a text is itself
+ *   list_text(x): a JSON list or map joined by '+', as in CSV; anything else as number_text
+ *   optimizer_shown(x): without values that are the optimizer's defaults
+ *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h)
+ *   the collation NUMBERED: "cpu:2" before "cpu:10"
+ * A column that a statement does not use costs nothing.
+ */
+#pragma once
+
+#include "bench/output/results_db.h"
+
+#include <sqlite3.h>
+
+/** An empty database in memory. */
+ls_status ls_results_memory(ls_results **out);
+
+/** Adds the rows of a file to one in memory: JSON lines, a database, or a report's folder; as
+ * ls_rows_each. A row whose id is there already is passed over. */
+ls_status ls_results_load(ls_results *results, const char *what, const char *path,
+                          bool *unfinished);
+
+/** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
+ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);
+
+/** The next row of its result; *more is false after the last. */
+ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more);
+
+/** The text of a column; "" for NULL. Borrowed until the next step. */
+const char *ls_results_text(sqlite3_stmt *statement, int column);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Questions in SQL to rows in memory, to a file, and to chosen rows. */
+#include "bench/output/results_query.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void assert_ok(ls_status status)
+{
+    if (status)
+        fail_msg("%s", ls_status_text(status));
+}
+
+static const char rows_file[] = LS_SOURCE_DIR "/results/training.jsonl";
+
+/* The first row's columns, joined by '|'. */
+static const char *answer(ls_results *results, const char *sql)
+{
+    static char text[256];
+    sqlite3_stmt *statement;
+    bool more = false;
+    *text = 0;
+    assert_ok(ls_results_prepare(results, sql, &statement));
+    assert_ok(ls_results_step(results, statement, &more));
+    for (int i = 0; more && i < sqlite3_column_count(statement); i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? "|" : "",
+                 ls_results_text(statement, i));
+    sqlite3_finalize(statement);
+    return text;
+}
+
+static void rows_in_memory_answer(void **state)
+{
+    (void)state;
+    ls_results *results;
+    assert_ok(ls_results_memory(&results));
+    assert_string_equal(answer(results, "SELECT count(*) FROM v"), "0");
+    assert_ok(ls_results_load(results, "test", rows_file, NULL));
+    const int rows = atoi(answer(results, "SELECT count(*) FROM v"));
+    assert_true(rows > 5);
+    assert_ok(ls_results_load(results, "test", rows_file, NULL)); /* all known */
+    assert_int_equal(atoi(answer(results, "SELECT count(*) FROM v")), rows);
+    assert_int_equal(atoi(answer(results, "SELECT count(*) FROM v WHERE is_bad OR is_predicted")),
+                     0);
+    assert_string_equal(answer(results,
+                               "SELECT sum(pace IS NULL), sum(NOT (pace_low <= pace AND pace <= "
+                               "pace_high)) FROM v WHERE \"time.step_ms.ci95\" IS NOT NULL"),
+                        "0|0");
+    assert_string_equal(answer(results, "SELECT count(*) FROM s"), "0");
+    assert_string_equal(
+        answer(results, "INSERT INTO chosen SELECT NULL, number FROM v WHERE devices = 1"), "");
+    assert_string_equal(answer(results, "SELECT min(devices), max(devices), min(place) FROM s"),
+                        "1|1|1");
+    ls_results_close(results);
+}
+
+static void functions_write_values_as_csv_does(void **state)
+{
+    (void)state;
+    ls_results *results;
+    assert_ok(ls_results_memory(&results));
+    assert_string_equal(answer(results, "SELECT number_text(0.1), number_text(3), number_text('x'),"
+                                        " number_text(NULL) IS NULL, number_text(2.0)"),
+                        "0.1|3|x|1|2.0");
+    assert_string_equal(answer(results,
+                               "SELECT list_text('[1,[2,3],1e300,null]'),"
+                               " list_text('{\"A\":\"b\"}'), list_text('[]'), list_text(1.5)"),
+                        "1+2,3+1e300+|A=b||1.5");
+    assert_string_equal(answer(results, "SELECT optimizer_shown('adam:beta1=0.9'),"
+                                        " 'cpu:2' < 'cpu:10' COLLATE NUMBERED"),
+                        "adam|1");
+    ls_results_close(results);
+}
+
+static void cases_have_keys(void **state)
+{
+    (void)state;
+    ls_results *results;
+    assert_ok(ls_results_memory(&results));
+    const char *rows[] = {"{\"id\":\"a\",\"case\":{\"model\":\"m\",\"lr\":1,\"seed\":1}}",
+                          "{\"id\":\"b\",\"case\":{\"seed\":2,\"lr\":1.0,\"model\":\"m\"}}"};
+    for (size_t i = 0; i < 2; i++) {
+        json_t *row = json_loads(rows[i], 0, NULL);
+        assert_ok(ls_results_append(results, row));
+        json_decref(row);
+    }
+    assert_string_equal(answer(results, "SELECT count(DISTINCT case_key(row, 0)),"
+                                        " count(DISTINCT case_key(row, 4)) FROM v"),
+                        "2|1"); /* LS_BUT_REPEATS leaves out the seed */
+    ls_results_close(results);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_in_memory_answer),
+        cmocka_unit_test(functions_write_values_as_csv_does),
+        cmocka_unit_test(cases_have_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

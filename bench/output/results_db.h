@@ -24,6 +24,9 @@ typedef struct ls_results ls_results;
  * LS_CODE_MISSING names the file and what is wrong with it. */
 ls_status ls_results_open(const char *path, bool create, ls_results **out);
 
+/** An empty database in memory. */
+ls_status ls_results_memory(ls_results **out);
+
 /** Commits a row: its text, and the columns that people filter by with SQL. */
 ls_status ls_results_append(ls_results *results, const json_t *row);
 

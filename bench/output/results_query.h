@@ -8,8 +8,8 @@
  *     pace, pace_low, pace_high    ms, as ls_row_pace; bounds are NULL where there is no interval
  *     rate, rate_low, rate_high    samples per second of the same
  *     uneven, is_bad, is_predicted, is_noisy, is_candidate   0 or 1
- * - the table `chosen` (place, number), empty at first: rows in an order; and the view `s`: of these
- *   rows `place` and all that `v` has
+ * - the table `chosen` (place, number), empty at first: rows in an order; and the view `s`: of
+ * these rows `place` and all that `v` has
  * - number_text(x): a number as its shortest text that reads back; a text is itself
  *   list_text(x): a JSON list or map joined by '+', as in CSV; anything else as number_text
  *   optimizer_shown(x): without values that are the optimizer's defaults
@@ -22,9 +22,6 @@
 #include "bench/output/results_db.h"
 
 #include <sqlite3.h>
-
-/** An empty database in memory. */
-ls_status ls_results_memory(ls_results **out);
 
 /** Adds the rows of a file to one in memory: JSON lines, a database, or a report's folder; as
  * ls_rows_each. A row whose id is there already is passed over. */

@@ -17,12 +17,6 @@ enum { EXACT = 100 };
 
 static const double error_differs = 0.005, error_same = 0.025;
 
-const char *ls_verdict_name(ls_verdict verdict)
-{
-    static const char *const names[] = {"cannot tell", "same", "faster", "slower"};
-    return names[verdict];
-}
-
 /* z with P(Z > z) = p for a normal Z, by bisection: a look needs only a few of them. */
 static double normal_quantile(double p)
 {
@@ -78,17 +72,13 @@ double ls_ratio_due(const ls_ratio_test *test, size_t n, double share)
 }
 
 /* Bounds of the centre, each with one-sided error p. */
-typedef struct bounds {
-    double low, high;
-} bounds;
-
-static bounds bound(const double *means, size_t n, double p, double *space)
+static ls_bounds bound(const double *means, size_t n, double p, double *space)
 {
     const long out = count_left_out(n, p, space);
     const size_t most = n * (n + 1) / 2;
     if (out < 0)
-        return (bounds){-INFINITY, INFINITY};
-    return (bounds){means[out], means[most - 1 - (size_t)out]};
+        return (ls_bounds){-INFINITY, INFINITY};
+    return (ls_bounds){means[out], means[most - 1 - (size_t)out]};
 }
 
 /* Standard deviation of x [n], estimated from the median absolute deviation as for a normal;
@@ -101,14 +91,14 @@ static double deviation_of(double *x, size_t n, double centre)
 }
 
 /* Student's 95% interval of the mean of x [n < 6]: too few values for an order statistic. */
-static bounds few_bound(const double *x, size_t n, double mean)
+static ls_bounds few_bound(const double *x, size_t n, double mean)
 {
     static const double student[] = {NAN, 12.706, 4.303, 3.182, 2.776};
     double squares = 0;
     for (size_t i = 0; i < n; i++)
         squares += (x[i] - mean) * (x[i] - mean);
     const double wide = n > 1 ? student[n - 1] * sqrt(squares / (double)(n * (n - 1))) : NAN;
-    return (bounds){mean - wide, mean + wide};
+    return (ls_bounds){mean - wide, mean + wide};
 }
 
 /* How many more of n pairs would move the bounds at error `p` off the nearest limit. */
@@ -122,14 +112,11 @@ static size_t blocks_more(double away, double p, double deviation, size_t n)
 }
 
 /* At the last look, what is surely not slower passes: as faster, or else as the centre says. */
-static ls_verdict judge(bounds differs, bounds same, double centre, double limit, bool last)
+static ls_verdict judge(ls_bounds differs, ls_bounds same, double centre, double limit, bool last)
 {
-    if (differs.low > limit)
-        return LS_VERDICT_SLOWER;
-    if (differs.high < -limit)
-        return LS_VERDICT_FASTER;
-    if (same.high < limit && same.low > -limit)
-        return LS_VERDICT_SAME;
+    const ls_verdict verdict = ls_verdict_of(differs, limit, same, limit);
+    if (verdict != LS_VERDICT_CANNOT_TELL)
+        return verdict;
     if (last && same.high < limit && (differs.high < 0 || centre > -limit))
         return differs.high < 0 ? LS_VERDICT_FASTER : LS_VERDICT_SAME;
     return LS_VERDICT_CANNOT_TELL;
@@ -155,7 +142,7 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
     ls_statistics all;
     ls_statistics_compute(means, most, &all);
     const double centre = all.median;
-    const bounds interval = n > 5 ? bound(means, n, 0.025, space) : few_bound(logs, n, all.mean);
+    const ls_bounds interval = n > 5 ? bound(means, n, 0.025, space) : few_bound(logs, n, all.mean);
     out->verdict = judge(bound(means, n, error_differs * part, space),
                          bound(means, n, error_same * part, space), centre, limit, share >= 1);
     out->ratio = exp(centre);
@@ -240,8 +227,8 @@ void ls_ratio_unpaired(const ls_ratio_test *test, const ls_ratio_side *base,
     const double differs = error * normal_quantile(error_differs / (double)test->cases);
     const double same = error * normal_quantile(error_same / (double)test->cases);
     const double half_width = error * normal_quantile(0.025);
-    out->verdict = judge((bounds){centre - differs, centre + differs},
-                         (bounds){centre - same, centre + same}, centre, limit, true);
+    out->verdict = judge((ls_bounds){centre - differs, centre + differs},
+                         (ls_bounds){centre - same, centre + same}, centre, limit, true);
     if (half_width < log(widest)) {
         out->ci95[0] = exp(centre - half_width);
         out->ci95[1] = exp(centre + half_width);

@@ -19,20 +19,11 @@
  */
 #pragma once
 
+#include "bench/statistics/verdict.h"
 #include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-
-typedef enum ls_verdict {
-    LS_VERDICT_CANNOT_TELL,
-    LS_VERDICT_SAME,
-    LS_VERDICT_FASTER,
-    LS_VERDICT_SLOWER
-} ls_verdict;
-
-/** "cannot tell", "same", "faster", "slower" */
-const char *ls_verdict_name(ls_verdict verdict);
 
 typedef struct ls_ratio_test {
     double threshold; /**< 0.03: 3% */

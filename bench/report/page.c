@@ -7,6 +7,7 @@
 #include "bench/report/figures.h"
 #include "bench/report/sheet.h"
 #include "bench/report/text.h"
+#include "bench/statistics/verdict.h"
 #include "common/base/numbers.h"
 
 #include <math.h>
@@ -133,17 +134,6 @@ static void put_finding(ls_sheet *to, const ls_page *page)
     ls_sheet_line(to, "p class=m", "", json_array_size(cases) > CASES_MOST ? more : NULL);
 }
 
-/* What a ratio of times says. */
-static const char *verdict_of(ls_interval ratio)
-{
-    static const double widest = 0.1;
-    if (ratio.low <= 0)
-        return "cannot tell";
-    if (ratio.low > 1 || ratio.high < 1)
-        return "differs";
-    return ratio.high - ratio.low > widest ? "cannot tell" : "within the noise";
-}
-
 static void put_ratios(ls_sheet *to, const ls_page *page)
 {
     char title[LS_KEY_SIZE] = "Side by side: ";
@@ -168,7 +158,7 @@ static void put_ratios(ls_sheet *to, const ls_page *page)
             ratio = k ? ls_report_ratio(a, b) : (ls_interval){1, 0, 0};
             ls_sheet_number(to, "%.4g", ls_case_figure(value, "time.step_ms.median"));
             put_rate(to, ratio);
-            ls_sheet_cell(to, k ? verdict_of(ratio) : "", "");
+            ls_sheet_cell(to, k ? ls_verdict_name(ls_verdict_of_pair(ratio)) : "", "");
             ls_sheet_row_end(to);
         }
     }
@@ -177,9 +167,9 @@ static void put_ratios(ls_sheet *to, const ls_page *page)
     ls_sheet_table_end(to);
     ls_sheet_line(
         to, "p", "",
-        "differs: 1 is outside of the ratio's interval; within the noise: it is inside, and "
-        "the interval is at most 10% wide; else it cannot be told. An interval covers the "
-        "time of its run, not how the machine drifts between two runs, often by 1%; lockstep "
+        "slower, faster: 1 is outside of the ratio's interval; same: the interval is within 5% "
+        "of 1; else it cannot be told (lockstep results diff says the same). An interval covers "
+        "the time of its run, not how the machine drifts between two runs, often by 1%; lockstep "
         "regress counts that.");
 }
 

@@ -9,6 +9,7 @@
 #include "bench/results/results_verbs.h"
 #include "bench/output/row_same.h"
 #include "bench/output/value_order.h"
+#include "bench/statistics/verdict.h"
 #include "common/base/escape.h"
 
 #include <stdlib.h>
@@ -150,14 +151,11 @@ static void tell_ratio(const json_t *ratio)
             json_number_value(json_object_get(ratio, "b")),
             json_number_value(json_object_get(ratio, "a")),
             json_number_value(json_object_get(ratio, "ratio")));
-    if (!ci95) {
-        fputs(" (no interval: not both rows have one)\n", ls_output());
-        return;
-    }
-    const char *verdict = low > 1.0    ? "B is slower"
-                          : high < 1.0 ? "B is faster"
-                                       : "within the noise";
-    fprintf(ls_output(), ", 95%% interval %.4g to %.4g: %s\n", low, high, verdict);
+    if (ci95)
+        fprintf(ls_output(), ", 95%% interval %.4g to %.4g: %s\n", low, high,
+                ls_verdict_name(ls_verdict_of_pair((ls_interval){1, low, high})));
+    else
+        fputs(" (no interval: not both rows have one): cannot tell\n", ls_output());
 }
 
 /* "not one case: strategy, devices; not one machine: host" */

@@ -306,7 +306,7 @@ makes --results machines.jsonl --against provenance.host --out together
 expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/throughput-strong.csv
 [ -z "$gnuplot" ] || expect "which the picture says" grep -Eq ">several machines, commit.+c0ffee," together/index.html
 expect "with the ratio of times" grep -q "0.5 (0.493.*to.*0.507)" together/index.html
-expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) | differs |" together/report.md
+expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) | faster |" together/report.md
 # One case several times: as fast as the first, not, with a wide interval, and with none.
 python3 - <<'EOF'
 import json
@@ -320,7 +320,12 @@ with open("verdicts.jsonl", "w") as stream:
 EOF
 makes --results verdicts.jsonl --against label --out verdicts
 expect "a ratio of times has its verdict" [ "$(sed -n 's/^|  | \([b-e]\) .*| \([a-z ]*\) |$/\1 \2/p' verdicts/report.md | paste -sd,)" = \
-    "b within the noise,c differs,d cannot tell,e cannot tell" ]
+    "b same,c slower,d cannot tell,e cannot tell" ]
+lockstep_ok results import verdicts.jsonl --results verdicts.db
+for verdict in "b same" "c slower" "d cannot tell" "e cannot tell"; do
+    lockstep_ok results diff a "${verdict%% *}" --results verdicts.db
+    expect "results diff has the report's verdict: $verdict" grep -q "^B / A, .*: ${verdict#* }\$" out
+done
 makes --results verdicts.jsonl --where 'label~d' --against label --out verdicts
 expect "a noisy case is said to be" grep -q '^# single on 1 device (d) (noisy) is ' verdicts/report.md
 expect "no machine's ideal line is the other's" test -z "$(grep ideal together/throughput-strong.csv)"

@@ -5,6 +5,7 @@
  */
 #include "bench/statistics/statistics.h"
 #include "bench/statistics/steady.h"
+#include "bench/statistics/verdict.h"
 
 #include "common/base/philox.h"
 #include "common/base/tests/must.h"
@@ -27,6 +28,20 @@ static void assert_close(double got, double expected)
 {
     if (!(fabs(got - expected) <= figure_error * fabs(expected)))
         fail_msg("%.17g instead of %.17g", got, expected);
+}
+
+static void known_verdicts(void **state)
+{
+    (void)state;
+    static const struct {
+        ls_interval ratio;
+        ls_verdict verdict;
+    } pairs[] = {{{1.1, 1.01, 1.2}, LS_VERDICT_SLOWER},  {{0.9, 0.8, 0.99}, LS_VERDICT_FASTER},
+                 {{1, 0.96, 1.04}, LS_VERDICT_SAME},     {{1, 0.96, 1.06}, LS_VERDICT_CANNOT_TELL},
+                 {{1, 0.94, 1}, LS_VERDICT_CANNOT_TELL}, {{2, 0, 0}, LS_VERDICT_CANNOT_TELL},
+                 {{1.01, 1, 1.02}, LS_VERDICT_SAME}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        assert_int_equal(ls_verdict_of_pair(pairs[i].ratio), pairs[i].verdict);
 }
 
 /* Deviations of 0.03 and 0.04 in logarithms combine to 0.05. */
@@ -223,10 +238,11 @@ static void not_yet_steady(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_figures),         cmocka_unit_test(known_ratio),
-        cmocka_unit_test(known_intervals),       cmocka_unit_test(known_rates),
-        cmocka_unit_test(blocks_hold_the_truth), cmocka_unit_test(coarse_clock),
-        cmocka_unit_test(not_yet_steady),        cmocka_unit_test(known_medians),
+        cmocka_unit_test(known_figures), cmocka_unit_test(known_verdicts),
+        cmocka_unit_test(known_ratio),   cmocka_unit_test(known_intervals),
+        cmocka_unit_test(known_rates),   cmocka_unit_test(blocks_hold_the_truth),
+        cmocka_unit_test(coarse_clock),  cmocka_unit_test(not_yet_steady),
+        cmocka_unit_test(known_medians),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static json_t *row_of(const ls_forecast *forecast, size_t index)
     const ls_row_facts facts = {.workplace = &forecast->workplace, .plan = &c->plan};
     json_t *row = json_object();
     ls_put_integer(row, "number", index + 1);
-    json_object_set_new(row, "case", ls_row_case(&facts));
+    ls_row_put_case(&facts, row);
     if (c->baseline)
         json_object_set_new(row, "baseline", json_true());
     json_object_set_new(row, "estimate", estimate_of(forecast, index));

@@ -12,6 +12,7 @@
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
+#include "bench/report/template.h"
 #include "bench/report/text.h"
 #include "bench/results/results_verbs.h"
 #include "bench/rows/row.h"
@@ -391,13 +392,6 @@ static inline void check_report(const json_t *rows, const char *against, const c
     const ls_report_options options = {
         .out = folder, .against = against, .notes = left_out, .explain = ls_results_bound};
     json_t *figures = ls_report_figures(rows, against, left_out);
-    json_t *finding = ls_finding(rows, against, left_out);
-    json_t *ratios = against ? ls_ratios(rows, against, left_out) : NULL;
-    json_t *machines = json_pack("{s:O}", "here", json_object_get(json_array_get(rows, 0), "case"));
-    if (!machines)
-        machines = json_object();
-    ls_page page = {rows,   figures,  left_out, finding,
-                    ratios, machines, &options, "lockstep run\nlockstep report\n"};
     written out;
     for (size_t i = 0; i < json_array_size(figures); i++) {
         json_t *figure = json_array_get(figures, i);
@@ -407,17 +401,19 @@ static inline void check_report(const json_t *rows, const char *against, const c
         json_decref(read_csv("csv", out.text));
         free(out.text);
     }
-    begin(&out);
-    check_shown("page", end(&out, ls_page_html(out.stream, &page)), false);
-    check_markup("page", out.text);
-    free(out.text);
-    begin(&out);
-    check_shown("report.md", end(&out, ls_page_markdown(out.stream, &page)), false);
-    check_markdown("report.md", out.text);
-    free(out.text);
-    json_decref(machines);
-    json_decref(ratios);
-    json_decref(finding);
+    json_t *values = ls_page_values(rows, figures, left_out, &options);
+    for (size_t i = 0; i < LS_PAGE_TEMPLATES; i++) {
+        const ls_page_template *one = &ls_page_templates[i];
+        begin(&out);
+        ls_template_fill(out.stream, one->text, values, one->escape);
+        check_shown(one->name, end(&out, LS_OK), false);
+        if (one->escape == LS_ESCAPE_MARKUP)
+            check_markup(one->name, out.text);
+        else if (one->escape == LS_ESCAPE_MARKDOWN)
+            check_markdown(one->name, out.text);
+        free(out.text);
+    }
+    json_decref(values);
     json_decref(figures);
     json_decref(left_out);
 }

@@ -202,6 +202,16 @@ static ls_status build_share(ls_step *s, const ls_end *end, int member, int b, l
     return job->allreduce->build(end->comm, &args, ops);
 }
 
+/* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */
+static void append_zeros(ls_step *s, int member, ls_range range)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_fill_args fill = {.count = (int64_t)range.count, .y = whole_at(r, GRADIENTS, range)};
+    ls_op *op = NULL;
+    ls_status status = r->kernels->table->fill(r->kernels, &fill, &op);
+    ls_task_of_op(s->program, "zeros", member, range, op, status);
+}
+
 /* Appends the task of these operations, a member's part in a collective of group number `group`. */
 static void append_ops(ls_step *s, int group, int member, ls_half half, ls_range range,
                        ls_op_list *ops, int call, ls_status status)
@@ -252,15 +262,8 @@ static void reduce(ls_step *s, const char *verb, int group, ls_half half, int b)
     const ls_range range = g->buckets.items[b];
     for (int i = 0; i < g->count; i++)
         if (!ls_step_job(s)->exact &&
-            !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind])) {
-            /* sets an empty slice's gradient to 0; `canonical` does not need it */
-            const ls_replica *r = ls_step_replica(s, g->members[i]);
-            const ls_fill_args fill = {.count = (int64_t)range.count,
-                                       .y = whole_at(r, GRADIENTS, range)};
-            ls_op *op = NULL;
-            ls_status status = r->kernels->table->fill(r->kernels, &fill, &op);
-            ls_task_of_op(s->program, "zeros", g->members[i], range, op, status);
-        }
+            !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
+            append_zeros(s, g->members[i], range);
     append_parts(s, group, half, range, GRADIENTS, &g->buckets.extents[b]);
 }
 

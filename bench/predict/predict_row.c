@@ -58,16 +58,6 @@ static ls_status put_time(json_t *row, const ls_plan_of_case *plan, const ls_pre
     return LS_OK;
 }
 
-/* Over all steps: nothing disturbs them. */
-static void put_pipeline(json_t *row, const ls_plan_of_case *plan, const ls_predicted *p)
-{
-    double all_ms = 0;
-    for (size_t i = 0; i < p->draws * p->steps; i++)
-        all_ms += p->step_ms[i] * (double)ls_job_stages(&plan->job);
-    if (ls_plan_is_pipeline(plan) && all_ms > 0)
-        ls_row_put_pipeline(row, &plan->job, &(ls_bubble){1 - p->busy_ms / all_ms, NAN, NAN});
-}
-
 static void put_memory(json_t *row, const ls_plan_of_case *plan, const ls_predicted *p)
 {
     for (size_t i = 0; i < p->devices; i++) {
@@ -136,8 +126,14 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
         ls_row_append(row, LS_F_result_notes, json_string(text));
     }
     ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
-    if (!error && p->step_ms)
-        put_pipeline(row, plan, p);
+    if (!error && p->step_ms) {
+        /* Over all steps: nothing disturbs them. */
+        double all_ms = 0;
+        for (size_t i = 0; i < p->draws * p->steps; i++)
+            all_ms += p->step_ms[i] * (double)ls_job_stages(&plan->job);
+        if (ls_plan_is_pipeline(plan) && all_ms > 0)
+            ls_row_put_pipeline(row, &plan->job, &(ls_bubble){1 - p->busy_ms / all_ms, NAN, NAN});
+    }
     if (!error && plan->job.allreduce->formula && /* else only the library knows it */
         (p->sent.messages_sent || p->formula.messages_sent))
         ls_row_put_traffic(row, &p->sent, &p->formula);

@@ -11,3 +11,17 @@ endfunction()
 
 lockstep_embed(results/published.jsonl published_rows)      # by which advise judges its choices
 lockstep_embed(reports/questions.json published_questions)  # which of these rows answer one question
+
+# Pictures of the report: generated/pictures.h has all of reports/*.sql, PICTURE(name, text) each.
+file(GLOB pictures RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS reports/*.sql)
+set(pictures_list "")
+set(pictures_texts "")
+foreach(picture ${pictures})
+  get_filename_component(name ${picture} NAME_WE)
+  string(MAKE_C_IDENTIFIER "picture_${name}" id)
+  lockstep_embed(${picture} ${id})
+  string(APPEND pictures_texts "#include \"generated/${id}.h\"\n")
+  string(APPEND pictures_list " \\\n    PICTURE(\"${name}\", ls_${id})")
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/generated/pictures.h @ONLY
+  CONTENT "@pictures_texts@#define PICTURES@pictures_list@\n")

@@ -13,14 +13,14 @@ WITH
         SELECT
             *,
             "case.strategy" || ' stage ' || "case.zero_stage"
-                || coalesce(', ' || "case.hybrid_replicas" || ' groups', '') AS name
+                || coalesce(', ' || "case.hybrid_replicas" || ' groups', '') AS shown
         FROM r
         WHERE step_over > 0
     )
-SELECT number, name || ': memory', trainers, held_over, NULL, NULL
+SELECT number, shown || ': memory', trainers, held_over, NULL, NULL
 FROM named
 UNION ALL
-SELECT number, name || ': step', trainers, step_over, step_over_low, step_over_high
+SELECT number, shown || ': step', trainers, step_over, step_over_low, step_over_high
 FROM named
 UNION ALL
 SELECT DISTINCT NULL, 'mirrored', trainers, 1, NULL, NULL

@@ -6,6 +6,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/commands/command.h"
+#include "bench/output/results_db.h"
 #include "bench/output/standard_output.h"
 #include "common/base/whole_file.h"
 #include "bench/regress/regress.h"
@@ -178,164 +179,125 @@ typedef struct request {
     const ls_option_set *set;
     ls_regress_task *task;
     const char *formats, *out; /* out: NULL: standard output */
-    char report[1024];         /* the JSON report; "": none is written */
+    char format[16];           /* the one that is looked at, and where it goes: */
+    char path[1024];           /* OUT, or of several OUT.md, OUT.json */
     const ls_format *form;     /* for calibrate */
-    char format[16];           /* the one that is written */
-    json_t *document;
-    int *exit_status;
+    ls_regress regress;
+    json_t *calibration; /* NULL: something else was asked for */
 } request;
+
+/* The next format; false after the last. */
+static bool next_format(request *r, const char **list)
+{
+    const bool several = strchr(r->formats, ',');
+    if (!next_of(list, r->format, sizeof r->format))
+        return false;
+    snprintf(r->path, sizeof r->path, "%s%s%s", r->out ? r->out : "", several ? "." : "",
+             several ? r->format : "");
+    return true;
+}
 
 static ls_status write_format(FILE *stream, void *context)
 {
     const request *r = context;
-    return ls_verdict_write(r->format, r->document, stream);
+    if (r->calibration)
+        return ls_rows_write(r->form, &ls_calibration_columns, r->calibration, stream);
+    return ls_verdict_write(r->format, r->task, &r->regress, stream);
 }
 
-/* Writes one format to the stream, each of several to its own file: OUT.md, OUT.json. */
-static ls_status write_formats(request *r, FILE *stream)
+/* What takes hours is complete before a file is opened. */
+static ls_status write_formats(request *r)
 {
-    char path[1024];
-    const bool several = strchr(r->formats, ',');
-    for (const char *next = r->formats; next_of(&next, r->format, sizeof r->format);) {
-        if (!several)
-            return write_format(stream, r);
-        snprintf(path, sizeof path, "%s.%s", r->out, r->format);
-        LS_TRY(ls_output_file("--out", path, write_format, r));
-    }
+    for (const char *next = r->formats; next_format(r, &next);)
+        LS_TRY(r->out ? ls_output_file("--out", r->path, write_format, r)
+                      : write_format(ls_output(), r));
     return LS_OK;
 }
 
-static ls_status print_comparison(request *r, FILE *stream)
+/* The file of the JSON report; "": none is written. */
+static const char *report_of(request *r)
 {
-    ls_regress regress;
-    ls_status status = ls_regress_compare(r->task, &regress);
-    if (!status) {
-        if (r->task->undecided)
-            status = ls_regress_count_undecided(r->report, r->task->undecided, &regress);
-    }
-    if (!status) {
-        r->document = ls_regress_document(r->task, &regress);
-        status = write_formats(r, stream);
-        json_decref(r->document);
-        *r->exit_status = ls_regress_exit(&regress);
-        for (size_t i = 0; i < regress.count; i++)
-            if (regress.cases[i].error)
-                ls_log_stderr("regress: %s: %s", regress.cases[i].name, regress.cases[i].error);
-    }
-    ls_regress_close(&regress);
-    return status;
+    for (const char *next = r->formats; r->out && next_format(r, &next);)
+        if (strcmp(r->format, "json") == 0)
+            return r->path;
+    return "";
 }
 
-static ls_status check_operands(const ls_option_set *set, const char *mode, size_t least,
-                                size_t most)
+static ls_status compare(request *r)
 {
-    if (set->operand_count > most)
-        return ls_fail(LS_CODE_USAGE, "argument", set->operands[most],
-                       "unexpected; lockstep regress %s", mode);
-    if (set->operand_count < least)
-        return ls_fail(LS_CODE_USAGE, "regress", "command line",
-                       "%zu of %zu arguments are given; lockstep regress %s", set->operand_count,
-                       least, mode);
+    LS_TRY(ls_regress_compare(r->task, &r->regress));
+    if (r->task->undecided)
+        LS_TRY(ls_regress_count_undecided(report_of(r), r->task->undecided, &r->regress));
+    LS_TRY(write_formats(r));
+    for (size_t i = 0; i < r->regress.count; i++)
+        if (r->regress.cases[i].error)
+            ls_log_stderr("regress: %s: %s", r->regress.cases[i].name, r->regress.cases[i].error);
     return LS_OK;
 }
 
-static ls_status perform(FILE *stream, void *context)
+static ls_status perform(request *r)
 {
-    request *r = context;
     const ls_option_set *set = r->set;
     const char *calibrate = ls_option_set_text(set, "calibrate", NULL);
+    const char *mode = calibrate ? "--calibrate N PROGRAM [NEW] [OPTIONS]" : "BASE NEW [OPTIONS]";
+    const size_t least = calibrate ? 1 : 2;
     int64_t n = 0;
     for (size_t i = 0; i < set->operand_count; i++)
         if (r->out && ls_same_file(r->out, set->operands[i]))
             return ls_fail(LS_CODE_USAGE, "option --out", r->out,
                            "is a file that is compared, and would be overwritten; name another");
-    if (calibrate)
-        LS_TRY(check_operands(set, "--calibrate N PROGRAM [NEW] [OPTIONS]", 1, 2));
-    else
-        LS_TRY(check_operands(set, "BASE NEW [OPTIONS]", 2, 2));
+    if (set->operand_count > 2)
+        return ls_fail(LS_CODE_USAGE, "argument", set->operands[2],
+                       "unexpected; lockstep regress %s", mode);
+    if (set->operand_count < least)
+        return ls_fail(LS_CODE_USAGE, "regress", "command line",
+                       "%zu of %zu arguments are given; lockstep regress %s", set->operand_count,
+                       least, mode);
     r->task->side[LS_BASE] = set->operands[0];
     r->task->side[LS_NEW] = set->operands[set->operand_count - 1];
     if (!calibrate)
-        return print_comparison(r, stream);
+        return compare(r);
     if (!ls_parse_integer(calibrate, 1, 100000, &n))
         return ls_fail(LS_CODE_USAGE, "--calibrate", calibrate,
                        "is not a number of comparisons; give 1 to 100000");
     if (ls_regress_is_file(r->task->side[LS_NEW]))
         return ls_fail(LS_CODE_USAGE, "--calibrate", r->task->side[LS_NEW],
                        "is a results file; give a program");
-    return ls_regress_calibrate(r->task, (size_t)n, r->form, stream);
-}
-
-typedef struct report {
-    char *text;
-    size_t size;
-} report;
-
-static ls_status put_text(FILE *stream, void *context)
-{
-    const report *whole = context;
-    fwrite(whole->text, 1, whole->size, stream);
-    return LS_OK;
-}
-
-/* What takes hours is complete before the file is opened. */
-static ls_status perform_into_file(request *r)
-{
-    report whole = {0};
-    FILE *stream = open_memstream(&whole.text, &whole.size);
-    if (!stream)
-        return ls_fail_memory("regress", 0);
-    ls_status status = perform(stream, r);
-    if (fclose(stream) && !status)
-        status = ls_fail_memory("regress", whole.size);
-    if (!status)
-        status = ls_output_file("--out", r->out, put_text, &whole);
-    free(whole.text);
-    return status;
+    LS_TRY(ls_regress_calibrate(r->task, (size_t)n, &r->calibration));
+    return write_formats(r);
 }
 
 /* "md", or a list with --out; calibrate has the formats of rows. */
 static ls_status check_formats(request *r)
 {
     const char *good = ls_option_set_text(r->set, "bisect", NULL);
-    char one[16];
     if (good || ls_option_set_text(r->set, "build", NULL))
         return ls_fail(LS_CODE_USAGE, good ? "--bisect" : "--build", good,
                        "a script of lockstep's sources does it, by git bisect run; "
                        "ci/bisect.sh GOOD BAD --build COMMAND [OPTIONS]");
     if (ls_option_set_text(r->set, "calibrate", NULL))
         return ls_format_find(r->formats, &r->form);
-    for (const char *next = r->formats; next_of(&next, one, sizeof one);)
-        LS_TRY(ls_verdict_write(one, NULL, NULL));
+    for (const char *next = r->formats; next_format(r, &next);)
+        LS_TRY(ls_verdict_write(r->format, NULL, NULL, NULL));
     if (strchr(r->formats, ',') && !r->out)
         return ls_fail(LS_CODE_USAGE, "--format", r->formats,
                        "several formats go to files; --out NAME writes NAME.FORMAT");
     return LS_OK;
 }
 
-static ls_status check_files(const request *r)
+static ls_status read_request(request *r, ls_row_filter **where)
 {
-    char one[16], path[1024];
-    const bool several = strchr(r->formats, ',');
-    for (const char *next = r->formats; r->out && next_of(&next, one, sizeof one);) {
-        snprintf(path, sizeof path, several ? "%s.%s" : "%s", r->out, one);
-        LS_TRY(ls_file_writable("--out", path, 0));
-    }
-    return LS_OK;
-}
-
-/* What counts undecided comparisons needs the report before. */
-static ls_status check_undecided(request *r)
-{
-    char one[16];
-    const bool several = strchr(r->formats, ',');
-    for (const char *next = r->formats; r->out && next_of(&next, one, sizeof one);)
-        if (strcmp(one, "json") == 0)
-            snprintf(r->report, sizeof r->report, several ? "%s.json" : "%s", r->out);
-    if (r->task->undecided && !*r->report)
+    r->formats = ls_option_set_text(r->set, "format", "table");
+    r->out = ls_option_set_text(r->set, "out", NULL);
+    LS_TRY(check_formats(r));
+    LS_TRY(read_own(r->set, r->task, where));
+    if (r->task->undecided && !*report_of(r)) /* which counts */
         return ls_fail(LS_CODE_USAGE, "--fail-on", "undecided",
                        "needs the report of the comparison before; --format json --out FILE, where "
                        "FILE is kept from one to the next");
+    LS_TRY(collect_options(r->set, r->task));
+    for (const char *next = r->formats; r->out && next_format(r, &next);)
+        LS_TRY(ls_file_writable("--out", r->path, 0));
     return LS_OK;
 }
 
@@ -344,27 +306,19 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status)
     ls_option_set set;
     ls_row_filter *where = NULL;
     ls_regress_task task = {.seed = ls_clock_ns()};
-    request r = {.set = &set, .task = &task, .exit_status = exit_status};
+    request r = {.set = &set, .task = &task};
     ls_status status = ls_option_set_open(LS_FOR_REGRESS | LS_FOR_RUN, &set);
     if (!status)
         status = ls_option_set_read(&set, argc, argv, 2);
-    if (!status) {
-        r.formats = ls_option_set_text(&set, "format", "table");
-        r.out = ls_option_set_text(&set, "out", NULL);
-        status = check_formats(&r);
-    }
     if (!status)
-        status = read_own(&set, &task, &where);
-    if (!status)
-        status = check_undecided(&r);
-    if (!status)
-        status = collect_options(&set, &task);
-    if (!status)
-        status = check_files(&r);
+        status = read_request(&r, &where);
     ls_interrupt_install();
     if (!status)
-        status =
-            r.out && !strchr(r.formats, ',') ? perform_into_file(&r) : perform(ls_output(), &r);
+        status = perform(&r);
+    if (!status && !r.calibration)
+        *exit_status = ls_regress_exit(&r.regress);
+    ls_regress_close(&r.regress);
+    json_decref(r.calibration);
     for (size_t i = 0; i < task.option_count; i++)
         free(task.options[i]);
     free(task.options);

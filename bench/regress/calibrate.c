@@ -4,7 +4,7 @@
  * times unchanged or lengthened by 1, 2, 3, 5 and 10%. Each of N comparisons runs its own blocks.
  * It is judged at every slowdown independently, with its own looks and early end.
  */
-#include "bench/regress/compared.h"
+#include "bench/regress/regress.h"
 #include "bench/statistics/statistics.h"
 
 #include <stdlib.h>
@@ -13,9 +13,22 @@ static const double slowed[] = {0, 0.01, 0.02, 0.03, 0.05, 0.10};
 
 enum { SLOWED = sizeof slowed / sizeof *slowed };
 
-/* Counts of verdicts at one slowdown. */
+static const ls_column column[] = {
+    {"slower by %", "slowed_percent", LS_WIDTH_ANY, true, LS_CELL_VALUE, 0},
+    {"comparisons", "comparisons", LS_WIDTH_ANY, true, LS_CELL_TEXT, 0},
+    {"median ratio", "ratio", LS_WIDTH_ANY, true, LS_CELL_FIGURE, 1},
+    {"slower", "slower", 0, true, LS_CELL_TEXT, 0},
+    {"same", "same", 0, true, LS_CELL_TEXT, 0},
+    {"faster", "faster", 0, true, LS_CELL_TEXT, 0},
+    {"cannot tell", "cannot tell", LS_WIDTH_ANY, true, LS_CELL_TEXT, 0},
+    {"s each", "seconds_each", 0, true, LS_CELL_FIGURE, 0}};
+
+const ls_columns ls_calibration_columns = {
+    .column = column, .count = sizeof column / sizeof *column, .alone = true};
+
+/* What came of the comparisons at one slowdown. */
 typedef struct tally {
-    int counts[4]; /* counts by verdict */
+    int counts[LS_VERDICT_SLOWER + 1];
     double seconds;
     ls_log_list ratios;
 } tally;
@@ -41,48 +54,29 @@ static ls_status compare_once(const ls_regress_task *task, tally tallies[SLOWED]
     return status;
 }
 
-static json_t *row_of(tally *level, double by)
+ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, json_t **rows)
 {
-    ls_statistics ratios;
-    ls_statistics_compute(level->ratios.items, level->ratios.count, &ratios);
-    return json_pack(
-        "{s:f,s:i,s:f,s:i,s:i,s:i,s:i,s:f}", "slowed_percent", 100 * by, "comparisons",
-        (int)ratios.n, "ratio", ratios.median, "slower", level->counts[LS_VERDICT_SLOWER], "same",
-        level->counts[LS_VERDICT_SAME], "faster", level->counts[LS_VERDICT_FASTER], "cannot tell",
-        level->counts[LS_VERDICT_CANNOT_TELL], "seconds_each", level->seconds / (double)ratios.n);
-}
-
-ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const ls_format *format,
-                               FILE *stream)
-{
-    static const ls_column column[] = {
-        {"slower by %", "slowed_percent", LS_WIDTH_ANY, true, LS_CELL_VALUE, 0},
-        {"comparisons", "comparisons", LS_WIDTH_ANY, true, LS_CELL_TEXT, 0},
-        {"median ratio", "ratio", LS_WIDTH_ANY, true, LS_CELL_FIGURE, 1},
-        {"slower", "slower", 0, true, LS_CELL_TEXT, 0},
-        {"same", "same", 0, true, LS_CELL_TEXT, 0},
-        {"faster", "faster", 0, true, LS_CELL_TEXT, 0},
-        {"cannot tell", "cannot tell", LS_WIDTH_ANY, true, LS_CELL_TEXT, 0},
-        {"s each", "seconds_each", 0, true, LS_CELL_FIGURE, 0}};
-    const ls_columns columns = {
-        .column = column, .count = sizeof column / sizeof *column, .alone = true};
     ls_regress_task one = *task;
     tally tallies[SLOWED] = {0};
-    json_t *rows = json_array();
     ls_status status = LS_OK;
     one.slowed = slowed;
     one.slowed_count = SLOWED;
-    for (size_t i = 0; i < n && !status; i++) {
-        one.seed = task->seed + i;
+    *rows = json_array();
+    for (; one.seed < task->seed + n && !status; one.seed++)
         status = compare_once(&one, tallies);
+    for (size_t i = 0; i < SLOWED; i++) {
+        tally *level = &tallies[i];
+        ls_statistics ratios;
+        ls_statistics_compute(level->ratios.items, level->ratios.count, &ratios);
+        json_array_append_new(*rows,
+                              json_pack("{s:f,s:i,s:f,s:i,s:i,s:i,s:i,s:f}", "slowed_percent",
+                                        100 * slowed[i], "comparisons", (int)ratios.n, "ratio",
+                                        ratios.median, "slower", level->counts[LS_VERDICT_SLOWER],
+                                        "same", level->counts[LS_VERDICT_SAME], "faster",
+                                        level->counts[LS_VERDICT_FASTER], "cannot tell",
+                                        level->counts[LS_VERDICT_CANNOT_TELL], "seconds_each",
+                                        level->seconds / (double)ratios.n));
+        free(level->ratios.items);
     }
-    for (size_t s = 0; s < SLOWED; s++) {
-        if (!status)
-            json_array_append_new(rows, row_of(&tallies[s], slowed[s]));
-        free(tallies[s].ratios.items);
-    }
-    if (!status)
-        status = ls_rows_write(format, &columns, rows, stream);
-    json_decref(rows);
     return status;
 }

@@ -4,9 +4,10 @@
  * those match whose common fields are equal, since one program may lack a field. The number of
  * blocks is ignored, and so are steps where alternating runs choose their number.
  */
-#include "bench/regress/compared.h"
 #include "bench/output/row_same.h"
+#include "bench/regress/regress.h"
 #include "bench/report/case_keys.h"
+#include "bench/rows/row.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
 
@@ -22,30 +23,23 @@ static bool is_case(const ls_regress_task *task, const json_t *row, const json_t
     return ls_row_same_case(row, other, but, common);
 }
 
-ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_task *task, int side,
+ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_task *task,
                                  const json_t *row)
 {
-    for (int look = 0; look < LS_SIDES; look++) /* first among its own side's rows */
-        for (size_t i = 0; i < regress->count; i++)
-            if (is_case(task, row, regress->cases[i].row[look ? !side : side], false))
+    for (size_t i = 0; i < regress->count; i++)
+        for (int side = 0; side < LS_SIDES; side++)
+            if (is_case(task, row, json_array_get(regress->cases[i].rows[side], 0), false))
                 return &regress->cases[i];
     return NULL;
 }
 
-/* ---- Times ---------------------------------------------------------------------------------- */
+/* ---- Rows ----------------------------------------------------------------------------------- */
 
 double ls_regress_time(const json_t *row)
 {
     ls_interval step;
     ls_row_pace(row, &step);
     return isfinite(step.value) && step.value > 0 ? step.value : 0;
-}
-
-/* 0: the row has no interval. */
-static double half_interval(const json_t *row)
-{
-    ls_interval step;
-    return ls_row_pace(row, &step) ? 0.5 * log(step.high / step.low) : 0;
 }
 
 ls_status ls_log_push(ls_log_list *list, double value)
@@ -55,83 +49,83 @@ ls_status ls_log_push(ls_log_list *list, double value)
     return LS_OK;
 }
 
-/* ---- Rows ----------------------------------------------------------------------------------- */
-
-const char *ls_regress_status(const json_t *row)
+bool ls_regress_is_ok(const json_t *row)
 {
-    const char *text = json_string_value(json_object_get(json_object_get(row, "result"), "status"));
-    return text ? text : "unknown";
+    return strcmp(ls_row_string(row, LS_F_result_status), "ok") == 0;
 }
 
-/* Rank of a row: the highest one of a side represents its case. On NEW a bad row ranks highest, so
- * that no repeat hides it; on BASE a good one. An interrupted row is repeated, or reported. */
+/* The highest row of a side represents its case. On NEW a bad row ranks highest, so that no repeat
+ * hides it; on BASE a good one. An interrupted row is repeated, or reported. */
 static int rank_of(int side, const json_t *row)
 {
-    const char *status = ls_regress_status(row);
-    if (strcmp(status, "interrupted") == 0)
+    if (strcmp(ls_row_string(row, LS_F_result_status), "interrupted") == 0)
         return 0;
-    const int rank = ls_regress_failed(row) ? 1 : strcmp(status, "ok") == 0 ? 3 : 2;
+    const int rank = ls_regress_failed(row) ? 1 : ls_regress_is_ok(row) ? 3 : 2;
     return side == LS_BASE ? rank : 4 - rank;
 }
 
-static void set_row(ls_regress_case *one, int side, const json_t *row)
+const json_t *ls_regress_row(const ls_regress_case *one, int side)
 {
-    json_decref(one->row[side]);
-    one->row[side] = json_incref((json_t *)(size_t)row);
+    const json_t *highest = json_array_get(one->rows[side], 0);
+    json_t *row;
+    size_t index;
+    json_array_foreach(one->rows[side], index, row)
+    {
+        if (rank_of(side, row) > rank_of(side, highest))
+            highest = row;
+    }
+    return highest;
 }
 
-void ls_regress_replace(const ls_regress_task *task, ls_regress_case *one, int side,
-                        const json_t *row)
+const json_t *ls_regress_either(const ls_regress_case *one)
 {
-    if (!one->row[side] || strcmp(ls_regress_status(one->row[side]), "ok") != 0)
-        return;
-    set_row(one, side, row);
-    ls_regress_judge_case(task, one);
-    one->decided = true;
+    return ls_regress_row(one, json_array_size(one->rows[LS_NEW]) > 0 ? LS_NEW : LS_BASE);
 }
+
+/* ---- Cases ---------------------------------------------------------------------------------- */
 
 static ls_status add_case(ls_regress *regress, ls_regress_case **out)
 {
     LS_TRY(ls_grow("cases", &regress->cases, regress->count, sizeof *regress->cases));
     *out = &regress->cases[regress->count++];
-    **out = (ls_regress_case){.worse = json_array(), .differences = json_array()};
-    for (int side = 0; side < LS_SIDES; side++)
-        (*out)->figures[side] = json_object();
+    **out = (ls_regress_case){
+        .rows = {json_array(), json_array()}, .worse = json_array(), .differences = json_array()};
     return LS_OK;
 }
 
 ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side,
-                         const json_t *row)
+                         const json_t *rows)
 {
-    bool meant;
-    LS_TRY(ls_row_filter_holds(task->where, row, &meant));
-    if (!meant || !json_object_get(row, "case") || !ls_row_filter_mixes(task->where, row))
-        return LS_OK;
-    ls_regress_case *one = ls_regress_find(regress, task, side, row);
-    if (!one)
-        LS_TRY(add_case(regress, &one));
-    if (!one->row[side] || rank_of(side, row) > rank_of(side, one->row[side]))
-        set_row(one, side, row);
-    ls_regress_note(task, one, side, row);
-    if (one->half[side] <= 0)
-        one->half[side] = half_interval(row);
-    const double time = ls_regress_time(row);
-    return time > 0 ? ls_log_push(&one->logs[side], log(time)) : LS_OK;
+    json_t *row;
+    size_t index;
+    json_array_foreach(rows, index, row)
+    {
+        bool meant;
+        const double time = ls_regress_time(row);
+        LS_TRY(ls_row_filter_holds(task->where, row, &meant));
+        if (!meant || !ls_row_group(row, LS_G_case) || !ls_row_filter_mixes(task->where, row))
+            continue;
+        ls_regress_case *one = ls_regress_find(regress, task, row);
+        if (!one)
+            LS_TRY(add_case(regress, &one));
+        json_array_append(one->rows[side], row);
+        if (time > 0)
+            LS_TRY(ls_log_push(&one->logs[side], log(time)));
+    }
+    return LS_OK;
 }
 
 ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed)
 {
     for (size_t i = 0; i < count; i++) {
-        ls_regress_case *copy = NULL, *one;
+        ls_regress_case *copy = NULL;
         LS_TRY(add_case(regress, &copy));
-        one = &regress->cases[i];
+        const ls_regress_case *one = &regress->cases[i];
         copy->slowed = slowed;
         copy->decided = one->decided;
         copy->name = strdup(one->name);
-        for (int side = 0; side < LS_SIDES; side++) {
-            copy->row[side] = json_incref(one->row[side]);
-            json_object_update(copy->figures[side], one->figures[side]);
-        }
+        for (int side = 0; side < LS_SIDES; side++)
+            json_array_extend(copy->rows[side], one->rows[side]);
         if (!copy->name)
             return ls_fail_memory("names of cases", 0);
     }
@@ -141,8 +135,7 @@ ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed)
 static void close_case(ls_regress_case *one)
 {
     for (int side = 0; side < LS_SIDES; side++) {
-        json_decref(one->row[side]);
-        json_decref(one->figures[side]);
+        json_decref(one->rows[side]);
         free(one->logs[side].items);
     }
     json_decref(one->worse);
@@ -160,62 +153,65 @@ void ls_regress_close(ls_regress *regress)
     *regress = (ls_regress){0};
 }
 
-/* Matches the rows that are left on both sides. */
-void ls_regress_join(ls_regress *regress, const ls_regress_task *task)
+/* Gives a case of BASE the first case of NEW that is left and agrees in the common fields, and
+ * leaves that one empty. */
+static void join(ls_regress *regress, const ls_regress_task *task, ls_regress_case *base)
 {
-    for (size_t i = 0; i < regress->count; i++) {
-        ls_regress_case *base = &regress->cases[i];
-        for (size_t j = 0; j < regress->count && base->row[LS_BASE] && !base->row[LS_NEW]; j++) {
-            ls_regress_case *other = &regress->cases[j];
-            if (other->row[LS_BASE] || !is_case(task, base->row[LS_BASE], other->row[LS_NEW], true))
-                continue;
-            base->row[LS_NEW] = other->row[LS_NEW];
-            json_object_update(base->figures[LS_NEW], other->figures[LS_NEW]);
-            base->logs[LS_NEW] = other->logs[LS_NEW];
-            base->half[LS_NEW] = other->half[LS_NEW];
-            other->row[LS_NEW] = NULL;
-            other->logs[LS_NEW].items = NULL;
-            close_case(other);
-            memmove(other, other + 1, (regress->count - j - 1) * sizeof *other);
-            regress->count--;
-            if (j < i)
-                i--;
-            break;
-        }
+    for (size_t i = 0; i < regress->count && json_array_size(base->rows[LS_NEW]) == 0; i++) {
+        ls_regress_case *other = &regress->cases[i];
+        if (json_array_size(other->rows[LS_BASE]) > 0 ||
+            !is_case(task, ls_regress_row(base, LS_BASE), ls_regress_row(other, LS_NEW), true))
+            continue;
+        json_array_extend(base->rows[LS_NEW], other->rows[LS_NEW]);
+        json_array_clear(other->rows[LS_NEW]);
+        base->logs[LS_NEW] = other->logs[LS_NEW];
+        other->logs[LS_NEW] = (ls_log_list){0};
     }
 }
 
-/* ---- Names ---------------------------------------------------------------------------------- */
-
-static const json_t *row_of(const ls_regress_case *one)
+static ls_status name_cases(ls_regress *regress)
 {
-    return one->row[LS_NEW] ? one->row[LS_NEW] : one->row[LS_BASE];
-}
-
-static const json_t *model_of(const ls_regress_case *one)
-{
-    return json_object_get(json_object_get(row_of(one), "case"), "model");
-}
-
-ls_status ls_regress_name(ls_regress *regress)
-{
-    json_t *rows = json_array();
-    bool sizes = false, failed = false;
+    json_auto_t *rows = json_array();
+    bool sizes = false;
     for (size_t i = 0; i < regress->count; i++) {
-        const json_t *row = row_of(&regress->cases[i]);
-        sizes |= ls_report_devices(row) != ls_report_devices(row_of(regress->cases));
+        const json_t *row = ls_regress_either(&regress->cases[i]);
         json_array_append(rows, (json_t *)(size_t)row);
+        sizes |= ls_report_devices(row) != ls_report_devices(json_array_get(rows, 0));
     }
-    json_t *differences = ls_report_differences(rows, "case.model", NULL);
+    json_auto_t *differences = ls_report_differences(rows, ls_fields[LS_F_case_model].path, NULL);
     for (size_t i = 0; i < regress->count; i++) {
         char label[LS_LABEL_SIZE];
-        ls_regress_case *one = &regress->cases[i];
-        ls_report_label(row_of(one), differences, sizes, NULL, label);
-        failed |= asprintf(&one->name, "%s %s", json_string_value(model_of(one)), label) < 0;
+        const json_t *row = json_array_get(rows, i);
+        ls_report_label(row, differences, sizes, NULL, label);
+        if (asprintf(&regress->cases[i].name, "%s %s", ls_row_string(row, LS_F_case_model), label) <
+            0)
+            return ls_fail_memory("names of cases", 0);
     }
-    json_decref(differences);
-    json_decref(rows);
-    return failed ? ls_fail_memory("names of cases", 0) : LS_OK;
+    return LS_OK;
+}
+
+ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
+{
+    size_t count = 0;
+    LS_TRY(ls_regress_check_keys(task, regress));
+    for (size_t i = 0; i < regress->count; i++)
+        join(regress, task, &regress->cases[i]);
+    for (size_t i = 0; i < regress->count; i++) {
+        if (ls_regress_either(&regress->cases[i]))
+            regress->cases[count++] = regress->cases[i];
+        else
+            close_case(&regress->cases[i]);
+    }
+    regress->count = count;
+    if (count == 0)
+        return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
+                       "there is no case to compare: no row has a time%s",
+                       task->where ? ", or none of these fits --where" : "");
+    for (size_t i = 0; i < count; i++) {
+        ls_regress_judge_case(task, &regress->cases[i]);
+        regress->cases[i].decided |= regress->cases[i].error != NULL;
+    }
+    return name_cases(regress);
 }
 
 /* ---- A comparison from its beginning to its end --------------------------------------------- */

@@ -6,8 +6,10 @@
  */
 #include "bench/output/row_same.h"
 #include "bench/output/rows_file.h"
-#include "bench/regress/compared.h"
+#include "bench/regress/regress.h"
+#include "bench/rows/row.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,26 +20,15 @@ static const double drift = 0.01;
 bool ls_regress_is_file(const char *path)
 {
     static const char *const endings[] = {".jsonl", ".db", ".json", ".sqlite"};
-    const size_t length = strlen(path);
+    const char *end = strrchr(path, '.');
     struct stat facts;
-    if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode)) /* of a report */
-        return true;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        const size_t n = strlen(endings[i]);
-        if (length > n && strcmp(path + length - n, endings[i]) == 0)
-            return true;
-    }
-    return false;
+    bool found = stat(path, &facts) == 0 && S_ISDIR(facts.st_mode); /* of a report */
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        found |= end && end != path && strcmp(end, endings[i]) == 0;
+    return found;
 }
 
-/* Owned by the caller (free); NULL: no memory. */
-static char *value_text(const json_t *row, const char *path)
-{
-    json_auto_t *value = ls_row_find(row, path);
-    return ls_value_text(value);
-}
-
-/* Refuses two rows of different machine classes; NULL matches any class. */
+/* Refuses a row that was measured on another class of machine than the base. */
 static ls_status check_class(const char *base_path, const json_t *base, const char *fresh_path,
                              const json_t *fresh)
 {
@@ -45,7 +36,8 @@ static ls_status check_class(const char *base_path, const json_t *base, const ch
         base && fresh ? ls_row_other_machine(base, fresh, LS_OF_CLASS | LS_OF_SHARE) : NULL;
     if (!path)
         return LS_OK;
-    char *a = value_text(base, path), *b = value_text(fresh, path);
+    json_auto_t *before = ls_row_find(base, path), *after = ls_row_find(fresh, path);
+    char *a = ls_value_text(before), *b = ls_value_text(after);
     ls_status status =
         ls_fail(LS_CODE_MISSING, "regress", base_path,
                 "was measured on another class of machine: %s is %s there and %s in %s; measure "
@@ -56,63 +48,61 @@ static ls_status check_class(const char *base_path, const json_t *base, const ch
     return status;
 }
 
-/* ---- Reading -------------------------------------------------------------------------------- */
-
-typedef struct reading {
-    const ls_regress_task *task;
-    ls_regress *regress;
-    int side;
-} reading;
-
-static ls_status take(void *context, int64_t number, const json_t *row)
+/* Adds the rows of a file. */
+static ls_status read_side(const ls_regress_task *task, int side, ls_regress *regress)
 {
-    reading *r = context;
-    const char *path = r->task->side[r->side];
-    (void)number;
-    LS_TRY(ls_regress_add(r->regress, r->task, r->side, row));
-    const ls_regress_case *one = ls_regress_find(r->regress, r->task, r->side, row);
-    return one ? check_class(path, one->row[r->side], path, row) : LS_OK;
+    ls_regress_task strict = *task; /* rows with other steps are matched once all are read */
+    json_auto_t *rows = json_array();
+    bool any = false;
+    strict.fixed_steps = true;
+    LS_TRY(ls_rows_each("regress", task->side[side], NULL, ls_results_collect, rows));
+    LS_TRY(ls_regress_add(regress, &strict, side, rows));
+    for (size_t i = 0; i < regress->count; i++) {
+        const ls_regress_case *one = &regress->cases[i];
+        for (size_t k = 0; k < json_array_size(one->rows[side]); k++, any = true)
+            LS_TRY(check_class(task->side[side], ls_regress_row(one, side), task->side[side],
+                               json_array_get(one->rows[side], k)));
+    }
+    return any ? LS_OK
+               : ls_fail(LS_CODE_MISSING, "regress", task->side[side],
+                         "has no row of a case%s; lockstep run --format jsonl prints some",
+                         task->where ? " that fits --where" : "");
 }
 
-static void judge(const ls_regress_task *task, ls_regress *regress)
+/* The times of a side, and half of the first interval of a row, in logarithms. */
+static ls_ratio_side times_of(const ls_regress_case *one, int side)
 {
-    const ls_ratio_test test = {.threshold = task->threshold, .cases = regress->count};
-    for (size_t i = 0; i < regress->count; i++) {
-        ls_regress_case *one = &regress->cases[i];
-        if (one->decided)
-            continue;
-        const json_t *id = json_object_get(one->row[LS_BASE], "id");
-        const ls_log_list *a = &one->logs[LS_BASE], *b = &one->logs[LS_NEW];
-        const ls_ratio_side base = {a->items, a->count, one->half[LS_BASE]};
-        const ls_ratio_side fresh = {b->items, b->count, one->half[LS_NEW]};
-        if (id && json_equal(id, json_object_get(one->row[LS_NEW], "id")) && a->count == b->count &&
-            memcmp(a->items, b->items, a->count * sizeof *a->items) == 0)
-            one->result = (ls_ratio_result){LS_VERDICT_SAME, 1, {1, 1}, a->count, 0};
-        else
-            ls_ratio_unpaired(&test, &base, &fresh, drift, &one->result);
+    ls_ratio_side out = {one->logs[side].items, one->logs[side].count, 0};
+    json_t *row;
+    size_t index;
+    json_array_foreach(one->rows[side], index, row)
+    {
+        ls_interval step;
+        if (out.half <= 0 && ls_row_pace(row, &step))
+            out.half = 0.5 * log(step.high / step.low);
     }
+    return out;
 }
 
 ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out)
 {
-    for (int side = 0; side < LS_SIDES; side++) {
-        ls_regress_task strict = *task; /* rows with other steps are matched once all are read */
-        strict.fixed_steps = true;
-        reading r = {&strict, out, side};
-        const size_t before = out->count;
-        LS_TRY(ls_rows_each("regress", task->side[side], NULL, take, &r));
-        bool any = out->count > before;
-        for (size_t i = 0; i < out->count && !any; i++)
-            any = out->cases[i].row[side];
-        if (!any)
-            return ls_fail(LS_CODE_MISSING, "regress", task->side[side],
-                           "has no row of a case%s; lockstep run --format jsonl prints some",
-                           task->where ? " that fits --where" : "");
-    }
+    LS_TRY(read_side(task, LS_BASE, out));
+    LS_TRY(read_side(task, LS_NEW, out));
     LS_TRY(ls_regress_judge(task, out));
-    for (size_t i = 0; i < out->count; i++)
-        LS_TRY(check_class(task->side[LS_BASE], out->cases[i].row[LS_BASE], task->side[LS_NEW],
-                           out->cases[i].row[LS_NEW]));
-    judge(task, out);
+    const ls_ratio_test test = {.threshold = task->threshold, .cases = out->count};
+    for (size_t i = 0; i < out->count; i++) {
+        ls_regress_case *one = &out->cases[i];
+        const json_t *a = ls_regress_row(one, LS_BASE), *b = ls_regress_row(one, LS_NEW);
+        const ls_ratio_side base = times_of(one, LS_BASE), fresh = times_of(one, LS_NEW);
+        LS_TRY(check_class(task->side[LS_BASE], a, task->side[LS_NEW], b));
+        if (one->decided)
+            continue;
+        if (ls_row_has(a, LS_F_id) && json_equal(ls_row_get(a, LS_F_id), ls_row_get(b, LS_F_id)) &&
+            base.count == fresh.count &&
+            memcmp(base.logs, fresh.logs, base.count * sizeof *base.logs) == 0)
+            one->result = (ls_ratio_result){LS_VERDICT_SAME, 1, {1, 1}, base.count, 0};
+        else
+            ls_ratio_unpaired(&test, &base, &fresh, drift, &one->result);
+    }
     return LS_OK;
 }

@@ -6,7 +6,7 @@
  * long. The count does not see waiting, memory or clocks, and valgrind may lack a processor's
  * instructions, so that other kernels run. Hence the count is reported, and decides nothing.
  */
-#include "bench/regress/compared.h"
+#include "bench/regress/regress.h"
 
 #include <stdlib.h>
 #include <string.h>

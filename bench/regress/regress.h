@@ -8,10 +8,10 @@
  */
 #pragma once
 
-#include "bench/output/format.h"
-#include "bench/output/results_db.h"
+#include "bench/output/format_parts.h"
 #include "bench/output/row_filter.h"
 #include "bench/output/row_keys.h"
+#include "bench/regress/child.h"
 #include "bench/regress/ratio_test.h"
 
 #include <jansson.h>
@@ -58,13 +58,14 @@ typedef struct ls_log_list {
 
 /** A case of the comparison. */
 typedef struct ls_regress_case {
-    json_t *row[LS_SIDES];     /**< of each side; NULL: none */
-    json_t *figures[LS_SIDES]; /**< {path: values in the rows that are ok, of numbers the worst} */
+    json_t *rows[LS_SIDES]; /**< of each side: an array */
     ls_log_list logs[LS_SIDES];
-    double half[LS_SIDES]; /**< of the row: half its 95% interval, in logarithms */
-    bool decided;          /**< there is a verdict */
-    double slowed;         /**< see ls_regress_task */
-    double seconds;        /**< of its turns, until the verdict */
+    double sum[LS_SIDES];   /**< of the logarithms in the present pair of blocks .. */
+    size_t times[LS_SIDES]; /**< .. and how many these are */
+    bool seen;              /**< in the present block */
+    bool decided;           /**< there is a verdict */
+    double slowed;          /**< see ls_regress_task */
+    double seconds;         /**< of its turns, until the verdict */
     char *name;
     ls_ratio_result result;
     json_t *worse;       /**< [{key, base, new}] that make the comparison fail */
@@ -92,31 +93,66 @@ ls_status ls_regress_count_undecided(const char *path, int64_t most, ls_regress 
 /** The exit status: 0 not slower, 1 slower or worse, 4 cannot tell, 3 a case could not run. */
 int ls_regress_exit(const ls_regress *regress);
 
-/** The document of --format json; owned by the caller. */
-json_t *ls_regress_document(const ls_regress_task *task, const ls_regress *regress);
-
 /** "table", "json", "md", "junit", "github"; LS_CODE_USAGE for another. Without a stream only the
  * name is checked. */
-ls_status ls_verdict_write(const char *format, const json_t *document, FILE *stream);
+ls_status ls_verdict_write(const char *format, const ls_regress_task *task,
+                           const ls_regress *regress, FILE *stream);
 
-/* ---- Parts ---------------------------------------------------------------------------------- */
+/** Columns of ls_regress_calibrate's rows. */
+extern const ls_columns ls_calibration_columns;
+
+/** --calibrate N: how often each verdict came out; an array owned by the caller. */
+ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, json_t **rows);
 
 /** Whether the path names a results file, by its ending. */
 bool ls_regress_is_file(const char *path);
 
-/** Adds a side's row to its case, or to a new one. */
-ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side,
-                         const json_t *row);
+/* ---- Parts, for the files in this folder ---------------------------------------------------- */
 
-/** Adds the rows of results files. */
+/** Adds rows of a side to their cases, and finds new ones. */
+ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side,
+                         const json_t *rows);
+
+/** The case that a row belongs to; NULL: none yet. */
+ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_task *task,
+                                 const json_t *row);
+
+/** The row that represents a side of the case; NULL: it has none. */
+const json_t *ls_regress_row(const ls_regress_case *one, int side);
+
+/** That of NEW, or else of BASE. */
+const json_t *ls_regress_either(const ls_regress_case *one);
+
+/** The median step in ms, or the mean one if steps are not alike (ls_row_pace); 0: the row has
+ * none. */
+double ls_regress_time(const json_t *row);
+
+bool ls_regress_is_ok(const json_t *row);
+
+/** Whether the gate, or another check, failed. */
+bool ls_regress_failed(const json_t *row);
+
+/** Adds copies of the first `count` cases, their times multiplied by 1 + `slowed`. */
+ls_status ls_regress_repeat(ls_regress *regress, size_t count, double slowed);
+
+ls_status ls_log_push(ls_log_list *list, double value);
+
+/** Adds the rows of results files, and judges their times. */
 ls_status ls_regress_read(const ls_regress_task *task, ls_regress *out);
 
 /** Runs two programs alternately, and adds their rows, until all cases are decided or time is
  * up. */
 ls_status ls_regress_turns(const ls_regress_task *task, ls_regress *out);
 
-/** Names the cases, and does ls_regress_judge_case for those with both rows. */
+/** Joins cases that have one side each and agree in the fields that both have, names all, and finds
+ * what is worse besides the time. */
 ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress);
+
+/** Refuses a key of --fail-on that is in no row: it would always pass. */
+ls_status ls_regress_check_keys(const ls_regress_task *task, const ls_regress *regress);
+
+/** Finds why a case cannot be compared, or what is worse besides its time. */
+void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one);
 
 /** Instructions of both programs, counted by callgrind. */
 ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);
@@ -125,6 +161,10 @@ ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);
  * anything runs. */
 ls_status ls_regress_can_count(const ls_regress_task *task);
 
-/** --calibrate N: prints how often each verdict came out. */
-ls_status ls_regress_calibrate(const ls_regress_task *task, size_t n, const ls_format *format,
-                               FILE *stream);
+/** Whether the task's options have this one: "--name=value", or "--name=" with any value. */
+bool ls_regress_is_given(const ls_regress_task *task, const char *option);
+
+/** Runs BEFORE PROGRAM run OPTIONS --format=jsonl --results=none AFTER; the two lists end with
+ * NULL, and may be NULL. Options of AFTER ("--name=value") that OPTIONS has are omitted. */
+ls_status ls_regress_run(const ls_regress_task *task, int side, const char *const *before,
+                         const char *const *after, uint64_t limit_ns, ls_child *out);

@@ -1,67 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which figures besides time became worse: a gate that passed and now fails, more bytes, messages
- * or memory by formula, and the keys of --fail-on. Other differences are only reported. Larger is
- * worse, except for accuracy, rates and the like; of a text, any change is worse. Of several rows
- * of a side the worst number counts, and each text: a new row is worse if it is so than all base
- * rows. If the label of a base row begins "intended KEY, KEY" (a baseline that was renewed with a
+ * or memory by formula, and the keys of --fail-on. Other differences are only reported. Which way
+ * is worse is said in bench/rows/fields.def; of a text, any change is worse. Of several rows of a
+ * side the worst number counts, and each text: a new row is worse if it is so than all base rows.
+ * If the label of a base row begins "intended KEY, KEY" (a baseline that was renewed with a
  * reason), a change of these keys is only reported.
  */
 #include "bench/output/value_order.h"
-#include "bench/regress/compared.h"
+#include "bench/regress/regress.h"
+#include "bench/rows/row.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-/* Figures that fail, and figures that are only reported; memory.formula is summed here. */
-static const char *const failing[] = {"traffic.bytes_sent", "traffic.messages_sent",
-                                      "memory.formula"};
-static const char *const reported[] = {"program.nodes",  "program.bytes",   "memory.devices.peak",
-                                       "train.accuracy", "train.evaluated", "equivalence.grade",
-                                       "train.loss_last"};
+/* ---- Values --------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static void set_error(ls_regress_case *one, const char *why,
-                                                            ...)
-{
-    va_list arguments;
-    va_start(arguments, why);
-    if (!one->error && vasprintf(&one->error, why, arguments) < 0)
-        one->error = strdup("cannot be compared");
-    va_end(arguments);
-}
+/* No field of a row: the sum of what formulas say of the devices' memory. */
+static const char memory_formula[] = "memory.formula";
 
-/* The sum of the devices' memory formulas. */
-static json_t *sum_formulas(const json_t *row)
-{
-    const json_t *devices = json_object_get(json_object_get(row, "memory"), "devices");
-    json_int_t sum = 0;
-    bool any = false;
-    for (size_t i = 0; i < json_array_size(devices); i++) {
-        json_t *formula = json_object_get(json_array_get(devices, i), "formula"), *value;
-        const char *name;
-        json_object_foreach(formula, name, value)
-        {
-            if (strcmp(name, "peak") != 0 && json_is_integer(value)) {
-                sum += json_integer_value(value);
-                any = true;
-            }
-        }
-    }
-    return any ? json_integer(sum) : NULL;
-}
-
-/* For memory.devices, each device's value, not only the fullest one's. */
+/* A new reference; NULL: the row lacks it. Of memory.devices each device's value. */
 static json_t *value_of(const json_t *row, const char *path)
 {
-    return strcmp(path, "memory.formula") == 0 ? sum_formulas(row) : ls_row_find(row, path);
-}
-
-static bool larger_is_better(const char *path)
-{
-    const ls_field *field = ls_field_find(path);
-    return field && field->worse == LS_WORSE_LESS;
+    json_int_t sum = 0;
+    json_t *device, *value;
+    size_t index, count = 0;
+    const char *name;
+    if (strcmp(path, memory_formula) != 0)
+        return ls_row_find(row, path);
+    json_array_foreach(ls_row_group(row, LS_G_memory_devices), index, device)
+    {
+        json_object_foreach(ls_row_group(device, LS_G_memory_devices_formula), name, value)
+        {
+            const bool part = strcmp(name, "peak") != 0 && json_is_integer(value);
+            sum += part ? json_integer_value(value) : 0;
+            count += part;
+        }
+    }
+    return count > 0 ? json_integer(sum) : NULL;
 }
 
 /* Whether the new value, or the value of any device, is worse by more than the tolerance. A
@@ -76,45 +55,12 @@ static bool is_worse(const char *path, const json_t *base, const json_t *fresh, 
     }
     if (!json_is_number(base) || !json_is_number(fresh))
         return !ls_value_equal(base, fresh);
-    const bool better = larger_is_better(path);
+    const ls_field *field = ls_field_find(path);
+    const int sign = field && field->worse == LS_WORSE_LESS ? -1 : 1;
     if (!(tolerance > 0))
-        return ls_number_order(fresh, base) * (better ? -1 : 1) > 0;
+        return sign * ls_number_order(fresh, base) > 0;
     const double x = json_number_value(base), y = json_number_value(fresh);
-    return (better ? x - y : y - x) > tolerance * fabs(x) + 1e-12 * fabs(x);
-}
-
-/* Whether the label is "intended KEY, KEY: reason" and lists this key. */
-static bool is_intended(const json_t *base_row, const char *path)
-{
-    static const char head[] = "intended";
-    const char *next = json_string_value(json_object_get(base_row, "label"));
-    if (!next || strncmp(next, head, sizeof head - 1) != 0)
-        return false;
-    for (next += sizeof head - 1; *next == ' ' || *next == ',';) {
-        next += strspn(next, " ,");
-        const size_t length = strcspn(next, " ,:");
-        ls_row_key key = {""};
-        ls_status_free(ls_row_key_find("label", next, length, &key));
-        if ((length == strlen(path) && strncmp(next, path, length) == 0) ||
-            strcmp(key.path, path) == 0)
-            return true;
-        next += length;
-    }
-    return false;
-}
-
-static void note(json_t *list, const char *path, json_t *base, json_t *fresh)
-{
-    json_array_append_new(list,
-                          json_pack("{s:s,s:O*,s:O*}", "key", path, "base", base, "new", fresh));
-}
-
-static bool is_noted(const json_t *list, const char *path)
-{
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (strcmp(json_string_value(json_object_get(json_array_get(list, i), "key")), path) == 0)
-            return true;
-    return false;
+    return sign * (y - x) > tolerance * fabs(x) + 1e-12 * fabs(x);
 }
 
 /* The worse of two numbers, or of two lists, element by element: a new reference; NULL: another
@@ -124,54 +70,36 @@ static json_t *worse_of(const char *path, json_t *a, json_t *b)
     if (json_is_number(a) && json_is_number(b))
         return json_incref(is_worse(path, a, b, 0) ? b : a);
     const size_t count = json_array_size(a);
-    if (!json_is_array(a) || !json_is_array(b) || count != json_array_size(b))
-        return NULL;
+    bool known = json_is_array(a) && json_is_array(b) && count == json_array_size(b);
     json_t *out = json_array();
-    for (size_t i = 0; i < count && out; i++) {
-        json_t *one = worse_of(path, json_array_get(a, i), json_array_get(b, i));
-        if (one)
-            json_array_append_new(out, one);
-        else
-            json_decref(out);
-        out = one ? out : NULL;
+    for (size_t i = 0; i < count && known; i++)
+        known = json_array_append_new(
+                    out, worse_of(path, json_array_get(a, i), json_array_get(b, i))) == 0;
+    if (!known)
+        json_decref(out);
+    return known ? out : NULL;
+}
+
+/* The different values of rows that are ok, of numbers only the worst; null of a row without. */
+static json_t *values_of(const json_t *rows, const char *path)
+{
+    json_t *values = json_array(), *row;
+    size_t index;
+    json_array_foreach(rows, index, row)
+    {
+        json_auto_t *value = ls_regress_is_ok(row) ? value_of(row, path) : NULL;
+        bool known = !ls_regress_is_ok(row);
+        value = value ? value : json_null();
+        for (size_t i = 0; i < json_array_size(values) && !known; i++) {
+            json_t *other = json_array_get(values, i), *worst = worse_of(path, other, value);
+            known = worst || ls_value_equal(other, value);
+            if (worst)
+                json_array_set_new(values, i, worst);
+        }
+        if (!known)
+            json_array_append(values, value);
     }
-    return out;
-}
-
-/* Adds a value to a side's; null: a row lacks it. */
-static void note_value(const char *path, json_t *values, json_t *value)
-{
-    for (size_t i = 0; i < json_array_size(values); i++) {
-        json_t *known = json_array_get(values, i), *worst = worse_of(path, known, value);
-        if (worst)
-            json_array_set_new(values, i, worst);
-        if (worst || ls_value_equal(known, value))
-            return;
-    }
-    json_array_append(values, value);
-}
-
-static void note_figure(json_t *figures, const json_t *row, const char *path)
-{
-    json_t *value = value_of(row, path), *values = json_object_get(figures, path);
-    if (!values)
-        json_object_set_new(figures, path, values = json_array());
-    value = value ? value : json_null();
-    note_value(path, values, value);
-    json_decref(value);
-}
-
-void ls_regress_note(const ls_regress_task *task, ls_regress_case *one, int side, const json_t *row)
-{
-    json_t *figures = one->figures[side];
-    if (strcmp(ls_regress_status(row), "ok") != 0)
-        return;
-    for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
-        note_figure(figures, row, failing[i]);
-    for (size_t i = 0; i < task->fail_count; i++)
-        note_figure(figures, row, task->fail_on[i].key.path);
-    for (size_t i = 0; i < sizeof reported / sizeof *reported; i++)
-        note_figure(figures, row, reported[i]);
+    return values;
 }
 
 /* The first value that no value of the other list equals or, if `worse`, is as bad as; NULL: none.
@@ -201,10 +129,42 @@ static json_t *first_known(const json_t *values)
     return json_array_get(values, i);
 }
 
+/* ---- Comparing ------------------------------------------------------------------------------ */
+
+/* Whether the label is "intended KEY, KEY: reason" and lists this key. */
+static bool is_intended(const json_t *base_row, const char *path)
+{
+    static const char head[] = "intended";
+    const char *next = ls_row_string(base_row, LS_F_label);
+    if (strncmp(next, head, sizeof head - 1) != 0)
+        return false;
+    for (next += sizeof head - 1; *next == ' ' || *next == ',';) {
+        next += strspn(next, " ,");
+        const size_t length = strcspn(next, " ,:");
+        ls_row_key key = {""};
+        ls_status_free(ls_row_key_find("label", next, length, &key));
+        if ((length == strlen(path) && strncmp(next, path, length) == 0) ||
+            strcmp(key.path, path) == 0)
+            return true;
+        next += length;
+    }
+    return false;
+}
+
+static bool is_noted(const json_t *list, const char *path)
+{
+    const char *key = "";
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(list) && !found; i++)
+        found = json_unpack(json_array_get(list, i), "{s:s}", "key", &key) == 0 &&
+                strcmp(key, path) == 0;
+    return found;
+}
+
 static void compare_key(ls_regress_case *one, const char *path, bool fails, double tolerance)
 {
-    const json_t *all = json_object_get(one->figures[LS_BASE], path);
-    const json_t *news = json_object_get(one->figures[LS_NEW], path);
+    json_auto_t *all = values_of(one->rows[LS_BASE], path);
+    json_auto_t *news = values_of(one->rows[LS_NEW], path);
     json_t *base = first_known(all), *fresh = find_other(path, news, all, true, tolerance);
     const bool worse = fresh;
     if (!worse && !(fresh = find_other(path, news, all, false, 0))) {
@@ -214,60 +174,76 @@ static void compare_key(ls_regress_case *one, const char *path, bool fails, doub
     base = json_is_null(base) ? NULL : base;
     fresh = json_is_null(fresh) ? NULL : fresh;
     /* an older program may not have the field yet: not worse */
-    const bool fail =
-        fails && worse && (base || json_is_string(fresh)) && !is_intended(one->row[LS_BASE], path);
-    if (fail && !is_noted(one->worse, path))
-        note(one->worse, path, base, fresh);
-    else if ((worse || (base && fresh)) && !is_noted(one->worse, path) &&
-             !is_noted(one->differences, path))
-        note(one->differences, path, base, fresh);
+    const bool fail = fails && worse && (base || json_is_string(fresh)) &&
+                      !is_intended(ls_regress_row(one, LS_BASE), path);
+    if (is_noted(one->worse, path) || (!fail && is_noted(one->differences, path)))
+        return;
+    if (fail || worse || (base && fresh))
+        json_array_append_new(
+            fail ? one->worse : one->differences,
+            json_pack("{s:s,s:O*,s:O*}", "key", path, "base", base, "new", fresh));
 }
 
 static void compare_figures(const ls_regress_task *task, ls_regress_case *one)
 {
+    static const ls_field_number failing[] = {LS_F_traffic_bytes_sent, LS_F_traffic_messages_sent};
+    static const ls_field_number reported[] = {
+        LS_F_program_nodes,   LS_F_program_bytes,     LS_F_memory_devices_peak, LS_F_train_accuracy,
+        LS_F_train_evaluated, LS_F_equivalence_grade, LS_F_train_loss_last};
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
-        compare_key(one, failing[i], true, 0);
+        compare_key(one, ls_fields[failing[i]].path, true, 0);
+    compare_key(one, memory_formula, true, 0);
     for (size_t i = 0; i < task->fail_count; i++)
         compare_key(one, task->fail_on[i].key.path, true, task->fail_on[i].tolerance);
     for (size_t i = 0; i < sizeof reported / sizeof *reported; i++)
-        compare_key(one, reported[i], false, 0);
+        compare_key(one, ls_fields[reported[i]].path, false, 0);
 }
 
 /* ---- Whether there is anything to compare --------------------------------------------------- */
 
-static const char *reason_of(const json_t *row)
+__attribute__((format(printf, 2, 3))) static void set_error(ls_regress_case *one, const char *why,
+                                                            ...)
 {
-    const char *text = json_string_value(json_object_get(json_object_get(row, "result"), "reason"));
-    return text ? text : "no reason is given";
+    va_list arguments;
+    va_start(arguments, why);
+    if (!one->error && vasprintf(&one->error, why, arguments) < 0)
+        one->error = strdup("cannot be compared");
+    va_end(arguments);
 }
 
 bool ls_regress_failed(const json_t *row)
 {
-    return json_is_false(json_object_get(json_object_get(row, "equivalence"), "pass")) ||
-           strcmp(ls_regress_status(row), "failed") == 0;
+    return json_is_false(ls_row_get(row, LS_F_equivalence_pass)) ||
+           strcmp(ls_row_string(row, LS_F_result_status), "failed") == 0;
 }
 
 void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one)
 {
-    const json_t *base = one->row[LS_BASE], *fresh = one->row[LS_NEW];
-    for (int side = 0; side < LS_SIDES; side++)
-        if (!one->row[side])
+    const char *status[LS_SIDES], *reason[LS_SIDES];
+    bool failed[LS_SIDES];
+    for (int side = 0; side < LS_SIDES; side++) {
+        const json_t *row = ls_regress_row(one, side);
+        status[side] = ls_row_has(row, LS_F_result_status) ? ls_row_string(row, LS_F_result_status)
+                                                           : "unknown";
+        reason[side] = ls_row_has(row, LS_F_result_reason) ? ls_row_string(row, LS_F_result_reason)
+                                                           : "no reason is given";
+        failed[side] = ls_regress_failed(row);
+        if (!row)
             set_error(one, "is missing in %s", task->side[side]);
-    if (!base || !fresh)
+    }
+    if (one->error)
         return;
-    if (ls_regress_failed(fresh) && !ls_regress_failed(base)) {
+    if (failed[LS_NEW] && !failed[LS_BASE]) {
         json_array_append_new(one->worse,
-                              json_pack("{s:s,s:s,s:s,s:s}", "key", "result.status", "base",
-                                        ls_regress_status(base), "new", ls_regress_status(fresh),
-                                        "reason", reason_of(fresh)));
+                              json_pack("{s:s,s:s,s:s,s:s}", "key",
+                                        ls_fields[LS_F_result_status].path, "base", status[LS_BASE],
+                                        "new", status[LS_NEW], "reason", reason[LS_NEW]));
         one->decided = true;
         return;
     }
     for (int side = 0; side < LS_SIDES; side++) {
-        const json_t *row = one->row[side];
-        if (strcmp(ls_regress_status(row), "ok") != 0)
-            set_error(one, "is %s in %s: %s", ls_regress_status(row), task->side[side],
-                      reason_of(row));
+        if (strcmp(status[side], "ok") != 0)
+            set_error(one, "is %s in %s: %s", status[side], task->side[side], reason[side]);
         else if (one->logs[side].count == 0)
             set_error(one, "has no time in %s: nothing was measured", task->side[side]);
     }
@@ -275,15 +251,15 @@ void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one)
         compare_figures(task, one);
 }
 
-/* A key of --fail-on that occurs in no row would always pass. */
-static ls_status check_keys(const ls_regress_task *task, const ls_regress *regress)
+ls_status ls_regress_check_keys(const ls_regress_task *task, const ls_regress *regress)
 {
     for (size_t k = 0; k < task->fail_count; k++) {
-        bool found = regress->count == 0, any_ok = false;
+        bool found = false, any_ok = false;
         for (size_t i = 0; i < LS_SIDES * regress->count && !found; i++) {
-            const json_t *figures = regress->cases[i / LS_SIDES].figures[i % LS_SIDES];
-            any_ok |= json_object_size(figures) > 0;
-            found = first_known(json_object_get(figures, task->fail_on[k].key.path));
+            json_auto_t *values = values_of(regress->cases[i / LS_SIDES].rows[i % LS_SIDES],
+                                            task->fail_on[k].key.path);
+            any_ok |= json_array_size(values) > 0;
+            found = first_known(values);
         }
         if (!found && any_ok)
             return ls_fail(
@@ -293,17 +269,44 @@ static ls_status check_keys(const ls_regress_task *task, const ls_regress *regre
     return LS_OK;
 }
 
-ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
+/* ---- Undecided ------------------------------------------------------------------------------ */
+
+/* The count of the case in the report before; 0 where it is not there. */
+static json_int_t count_before(const json_t *before, const char *name)
 {
-    LS_TRY(check_keys(task, regress));
-    ls_regress_join(regress, task);
+    const char *other;
+    json_int_t count = 0;
+    for (size_t i = 0; i < json_array_size(before); i++)
+        if (json_unpack(json_array_get(before, i), "{s:s}", "name", &other) == 0 &&
+            strcmp(other, name) == 0) {
+            json_unpack(json_array_get(before, i), "{s:I}", "undecided", &count);
+            break;
+        }
+    return count;
+}
+
+ls_status ls_regress_count_undecided(const char *path, int64_t most, ls_regress *regress)
+{
+    json_error_t error;
+    json_auto_t *before = json_load_file(path, 0, &error);
+    json_t *cases = NULL;
+    if (access(path, F_OK) == 0 &&
+        (json_unpack(before, "{s:o}", "cases", &cases) < 0 || !json_is_array(cases)))
+        return ls_fail(LS_CODE_MISSING, "--fail-on undecided", path,
+                       "is no report of a comparison: %s; delete it to count anew",
+                       before ? "it has no cases" : error.text);
     for (size_t i = 0; i < regress->count; i++) {
-        ls_regress_judge_case(task, &regress->cases[i]);
-        regress->cases[i].decided |= regress->cases[i].error != NULL;
+        ls_regress_case *one = &regress->cases[i];
+        if (one->result.verdict != LS_VERDICT_CANNOT_TELL || one->error)
+            continue;
+        const json_int_t were = count_before(cases, one->name);
+        one->undecided = were + 1;
+        if (one->undecided >= most)
+            json_array_append_new(one->worse,
+                                  json_pack("{s:s,s:I,s:I,s:s}", "key", "undecided", "base", were,
+                                            "new", one->undecided, "reason",
+                                            "comparisons in a row that could not tell, which "
+                                            "--fail-on undecided limits"));
     }
-    if (regress->count == 0)
-        return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
-                       "there is no case to compare: no row has a time%s",
-                       task->where ? ", or none of these fits --where" : "");
-    return ls_regress_name(regress);
+    return LS_OK;
 }

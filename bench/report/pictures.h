@@ -28,7 +28,6 @@
 #include "common/base/status.h"
 
 #include <jansson.h>
-#include <stddef.h>
 
 /** All pictures of the rows that are ok, an array, by place: objects of
  *   name, title, sub (of what), foot (machine, commit, day), caption, alt, x, y, unit, kind (the
@@ -38,29 +37,3 @@
  * Why there are no others, and no rows, is added to `left_out`, an array of texts. `against` is the
  * path of a key, or NULL. */
 ls_status ls_pictures(const json_t *rows, const char *against, json_t *left_out, json_t **out);
-
-/** How many machines these rows are of. */
-size_t ls_figure_machines(const json_t *rows);
-
-/** {key: [rows]} of rows that agree in these paths and in the machine, unless `against` (NULL:
- * nothing) stands for machines. */
-json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against);
-
-/** Number `index` of a point. */
-double ls_figure_at(const json_t *point, size_t index);
-
-/** "1.2 ms", "83%", "571,445": a value as people read it. */
-char *ls_figure_value(double value, const char *unit, char out[48]);
-
-/** Parts of a row that add up to a whole, with the names that pictures and tables give them. */
-typedef struct ls_row_parts {
-    const char *title, *root;     /**< root: path of the group */
-    const char *shown[8], *of[8]; /**< names for people, NULL-terminated; names of the members */
-    const char *unit;
-} ls_row_parts;
-extern const ls_row_parts ls_parts_of_step, ls_parts_of_memory;
-
-/** The value of part `index`; `fallback` where the row has none. */
-double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index, double fallback);
-/** Of all parts. */
-double ls_parts_sum(const json_t *row, const ls_row_parts *parts);

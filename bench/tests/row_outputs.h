@@ -10,10 +10,12 @@
 #include "bench/output/row_keys.h"
 #include "bench/regress/regress.h"
 #include "bench/report/draw.h"
-#include "bench/report/figures.h"
+#include "bench/report/pictures.h"
 #include "bench/report/page.h"
+#include "bench/report/template.h"
 #include "bench/report/text.h"
 #include "bench/results/results_verbs.h"
+#include "bench/rows/row.h"
 #include "bench/tests/hostile_rows.h"
 #include "common/base/escape.h"
 
@@ -298,27 +300,32 @@ static inline void check_exports(const json_t *rows)
 static inline void check_verdicts(const json_t *rows)
 {
     static const char *const names[] = {"table", "md", "json", "junit", "github"};
-    static const char *const verdicts[] = {"same", "slower", "cannot tell"};
-    json_t *cases = json_array();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        json_t *label = json_object_get(row, "label");
-        const char *name = json_is_string(label) ? json_string_value(label) : "";
-        json_t *changes = json_pack("[{s:s,s:O*,s:s}]", "key", name, "base", label, "reason", name);
-        json_array_append_new(cases,
-                              json_pack("{s:s,s:s,s:f,s:O,s:O}", "name", name, "verdict",
-                                        verdicts[i % 3], "ratio", 1.5,
-                                        i % 2 ? "worse" : "differences", changes, "more", changes));
-        if (i % 4 == 2)
-            json_object_set_new(json_array_get(cases, i), "error", json_string(name));
-        json_decref(changes);
+    static const ls_verdict verdicts[] = {LS_VERDICT_SAME, LS_VERDICT_SLOWER,
+                                          LS_VERDICT_CANNOT_TELL};
+    const ls_regress_task task = {.side = {"base", "new"}, .threshold = 0.03};
+    ls_regress regress = {calloc(json_array_size(rows) + 1, sizeof *regress.cases),
+                          json_array_size(rows), NULL, 1};
+    for (size_t i = 0; i < regress.count; i++) {
+        json_t *row = json_array_get(rows, i);
+        ls_regress_case *one = &regress.cases[i];
+        const char *label = ls_row_string(row, LS_F_label);
+        *one = (ls_regress_case){
+            .rows = {json_array(), json_pack("[O]", row)},
+            .logs = {{calloc(1, sizeof(double)), 1}, {calloc(1, sizeof(double)), 1}},
+            .name = strdup(label),
+            .result = {verdicts[i % 3], 1.5, {1.4, 1.6}, 1, i % 5},
+            .worse = json_array(),
+            .differences = json_array()};
+        json_array_append_new(i % 2 ? one->worse : one->differences,
+                              json_pack("{s:s,s:O*,s:s}", "key", label, "base",
+                                        ls_row_get(row, LS_F_label), "reason", label));
+        one->error = i % 4 == 2 ? strdup(label) : NULL;
     }
-    json_t *document = json_pack("{s:s,s:o}", "verdict", "same", "cases", cases);
     for (size_t i = 0; i < 5; i++) {
         written out;
         size_t lines = 0;
         begin(&out);
-        const char *text = end(&out, ls_verdict_write(names[i], document, out.stream));
+        const char *text = end(&out, ls_verdict_write(names[i], &task, &regress, out.stream));
         check_shown(names[i], text, false);
         if (i == 1)
             check_markdown(names[i], text);
@@ -333,7 +340,7 @@ static inline void check_verdicts(const json_t *rows)
         REQUIRE(names[i], text, i != 4 || lines == json_array_size(rows));
         free(out.text);
     }
-    json_decref(document);
+    ls_regress_close(&regress);
 }
 
 /* gnuplot's SVG of these texts, of which it escapes two characters. */
@@ -384,14 +391,8 @@ static inline void check_report(const json_t *rows, const char *against, const c
     json_t *left_out = json_array();
     const ls_report_options options = {
         .out = folder, .against = against, .notes = left_out, .explain = ls_results_bound};
-    json_t *figures = ls_report_figures(rows, against, left_out);
-    json_t *finding = ls_finding(rows, against, left_out);
-    json_t *ratios = against ? ls_ratios(rows, against, left_out) : NULL;
-    json_t *machines = json_pack("{s:O}", "here", json_object_get(json_array_get(rows, 0), "case"));
-    if (!machines)
-        machines = json_object();
-    ls_page page = {rows,   figures,  left_out, finding,
-                    ratios, machines, &options, "lockstep run\nlockstep report\n"};
+    json_t *figures = NULL;
+    REQUIRE("pictures", "", ls_pictures(rows, against, left_out, &figures) == LS_OK);
     written out;
     for (size_t i = 0; i < json_array_size(figures); i++) {
         json_t *figure = json_array_get(figures, i);
@@ -401,17 +402,19 @@ static inline void check_report(const json_t *rows, const char *against, const c
         json_decref(read_csv("csv", out.text));
         free(out.text);
     }
-    begin(&out);
-    check_shown("page", end(&out, ls_page_html(out.stream, &page)), false);
-    check_markup("page", out.text);
-    free(out.text);
-    begin(&out);
-    check_shown("report.md", end(&out, ls_page_markdown(out.stream, &page)), false);
-    check_markdown("report.md", out.text);
-    free(out.text);
-    json_decref(machines);
-    json_decref(ratios);
-    json_decref(finding);
+    json_t *values = ls_page_values(rows, figures, left_out, &options);
+    for (size_t i = 0; i < LS_PAGE_TEMPLATES; i++) {
+        const ls_page_template *one = &ls_page_templates[i];
+        begin(&out);
+        ls_template_fill(out.stream, one->text, values, one->escape);
+        check_shown(one->name, end(&out, LS_OK), false);
+        if (one->escape == LS_ESCAPE_MARKUP)
+            check_markup(one->name, out.text);
+        else if (one->escape == LS_ESCAPE_MARKDOWN)
+            check_markdown(one->name, out.text);
+        free(out.text);
+    }
+    json_decref(values);
     json_decref(figures);
     json_decref(left_out);
 }

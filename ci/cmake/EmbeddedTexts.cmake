@@ -11,8 +11,12 @@ endfunction()
 
 lockstep_embed(results/published.jsonl published_rows)      # by which advise judges its choices
 lockstep_embed(reports/questions.json published_questions)  # which of these rows answer one question
+lockstep_embed(reports/page.html template_page)             # files of `lockstep report`
+lockstep_embed(reports/page.markdown template_markdown)
+lockstep_embed(reports/report.bib template_citation)
+lockstep_embed(reports/table.tex template_table)
 
-# Pictures of the report: generated/pictures.h has all of reports/*.sql, PICTURE(name, text) each.
+# Pictures of the report: generated/template_pictures.h has all of reports/*.sql, PICTURE(name, text) each.
 file(GLOB pictures RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS reports/*.sql)
 set(pictures_list "")
 set(pictures_texts "")
@@ -20,8 +24,8 @@ foreach(picture ${pictures})
   get_filename_component(name ${picture} NAME_WE)
   string(MAKE_C_IDENTIFIER "picture_${name}" id)
   lockstep_embed(${picture} ${id})
-  string(APPEND pictures_texts "#include \"generated/${id}.h\"\n")
+  string(APPEND pictures_texts "#include \"${id}.h\"\n")
   string(APPEND pictures_list " \\\n    PICTURE(\"${name}\", ls_${id})")
 endforeach()
-file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/generated/pictures.h @ONLY
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/generated/template_pictures.h @ONLY
   CONTENT "@pictures_texts@#define PICTURES@pictures_list@\n")

@@ -40,18 +40,21 @@ static ls_status read_files(const ls_option_set *set, report_task *task)
     return LS_OK;
 }
 
-static ls_status choose(report_task *task, sqlite3_stmt *all)
+static ls_status choose(report_task *task, sqlite3_stmt *all, sqlite3_stmt *add)
 {
-    bool more, holds;
+    bool more, holds, unused;
     LS_TRY(ls_results_step(task->results, all, &more));
     while (more) {
-        json_auto_t *row = json_loads(ls_results_text(all, 0), 0, NULL);
+        json_auto_t *row = json_loads(ls_results_text(all, 1), 0, NULL);
         if (!row)
             return ls_fail_memory("rows", task->read);
         task->read++;
         LS_TRY(ls_row_filter_holds(task->filter, row, &holds));
         if (holds && ls_row_filter_mixes(task->filter, row)) {
             json_array_append(task->rows, row);
+            sqlite3_bind_int64(add, 1, sqlite3_column_int64(all, 0));
+            LS_TRY(ls_results_step(task->results, add, &unused));
+            sqlite3_reset(add);
         } else {
             task->left_out++;
             task->predicted += holds;
@@ -63,10 +66,15 @@ static ls_status choose(report_task *task, sqlite3_stmt *all)
 
 static ls_status choose_rows(report_task *task)
 {
-    sqlite3_stmt *all;
-    LS_TRY(ls_results_prepare(task->results, "SELECT row FROM v ORDER BY timestamp, number", &all));
-    ls_status status = choose(task, all);
+    sqlite3_stmt *all, *add = NULL;
+    LS_TRY(ls_results_prepare(task->results, "SELECT number, row FROM v ORDER BY timestamp, number",
+                              &all));
+    ls_status status =
+        ls_results_prepare(task->results, "INSERT INTO chosen (number) VALUES (?)", &add);
+    if (!status)
+        status = choose(task, all, add);
     sqlite3_finalize(all);
+    sqlite3_finalize(add);
     return status;
 }
 
@@ -150,7 +158,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
             "none of the %zu rows fits; lockstep run makes rows, --results FILE and --where choose",
             task->read);
     LS_TRY(check_rows(set, task, options.out));
-    LS_TRY(ls_report_write(task->rows, &options));
+    LS_TRY(ls_report_write(task->results, task->rows, &options));
     ls_escape_put(ls_output(), options.out, SIZE_MAX, LS_ESCAPE_LINE);
     fputs("/index.html\n", ls_output());
     return LS_OK;

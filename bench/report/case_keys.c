@@ -312,36 +312,6 @@ json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const cha
     return groups;
 }
 
-const ls_row_parts ls_parts_of_step = {
-    "Waterfall of the mean step, ms",
-    "waterfall",
-    {"compute", "optimizer", "communication", "wait", "copy", "harness"},
-    {"compute_ms", "optimizer_ms", "comm_exposed_ms", "wait_ms", "copy_ms", "harness_ms"},
-    "",
-};
-const ls_row_parts ls_parts_of_memory = {
-    "Memory of the fullest device",
-    "memory.devices",
-    {"parameters", "gradients", "optimizer", "activations", "communication", "workspace"},
-    {"parameters", "gradients", "optimizer", "activations", "communication", "workspace"},
-    "bytes",
-};
-
-double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index, double fallback)
-{
-    char path[96];
-    snprintf(path, sizeof path, "%s.%s", parts->root, parts->of[index]);
-    return ls_report_number(row, path, fallback);
-}
-
-double ls_parts_sum(const json_t *row, const ls_row_parts *parts)
-{
-    double sum = 0;
-    for (size_t p = 0; parts->shown[p]; p++)
-        sum += ls_part_value(row, parts, p, 0);
-    return sum;
-}
-
 double ls_figure_at(const json_t *point, size_t index)
 {
     return json_number_value(json_array_get(point, index));

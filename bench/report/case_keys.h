@@ -118,16 +118,3 @@ double ls_figure_at(const json_t *point, size_t index);
 
 /** "1.2 ms", "83%", "571,445": a value as people read it. */
 char *ls_figure_value(double value, const char *unit, char out[48]);
-
-/** Parts of a row that add up to a whole, with the names that pictures and tables give them. */
-typedef struct ls_row_parts {
-    const char *title, *root;     /**< root: path of the group */
-    const char *shown[8], *of[8]; /**< names for people, NULL-terminated; names of the members */
-    const char *unit;
-} ls_row_parts;
-extern const ls_row_parts ls_parts_of_step, ls_parts_of_memory;
-
-/** The value of part `index`; `fallback` where the row has none. */
-double ls_part_value(const json_t *row, const ls_row_parts *parts, size_t index, double fallback);
-/** Of all parts. */
-double ls_parts_sum(const json_t *row, const ls_row_parts *parts);

@@ -11,6 +11,7 @@
 #include "template_citation.h"
 #include "template_markdown.h"
 #include "template_page.h"
+#include "template_queries.h"
 #include "template_table.h"
 
 #include <math.h>
@@ -100,131 +101,7 @@ void ls_page_merged(const char *table, const json_t *cases, json_t *left_out)
                                                      table, merged, count));
 }
 
-/* The text's lines. */
-static json_t *lines_of(const char *text)
-{
-    json_t *out = json_array();
-    while (*text) {
-        const size_t length = strcspn(text, "\n");
-        json_array_append_new(out, json_stringn(text, length));
-        text += length + (text[length] == '\n');
-    }
-    return out;
-}
-
-/* ---- Parts ----------------------------------------------------------------------------------- */
-
-/* The values of a text, each once, with commas between. */
-static void add_values(const json_t *rows, ls_field_number field, char *out, size_t size)
-{
-    json_auto_t *known = json_object();
-    const char *value;
-    json_t *unused;
-    const json_t *row;
-    size_t i, count = 0;
-    json_array_foreach(rows, i, row)
-    {
-        if (*ls_row_string(row, field))
-            json_object_set_new(known, ls_row_string(row, field), json_null());
-    }
-    json_object_foreach(known, value, unused)
-    {
-        (void)unused;
-        ls_text_add(out, size, "%s%s", count++ ? ", " : "", value);
-    }
-}
-
-/* What of the rows was predicted, and how far it is to be trusted; NULL: nothing was. */
-static json_t *predicted_of(const json_t *rows)
-{
-    size_t predicted = 0, extrapolated = 0, i;
-    double least = INFINITY, most = 0;
-    const json_t *row;
-    char out[2048] = "";
-    json_array_foreach(rows, i, row)
-    {
-        const double error = ls_row_real(row, LS_F_prediction_error);
-        predicted += ls_row_is_predicted(row);
-        extrapolated += ls_row_true(row, LS_F_prediction_extrapolated);
-        least = error > 0 ? fmin(least, error) : least;
-        most = fmax(most, error);
-    }
-    if (!predicted)
-        return NULL;
-    ls_text_add(out, sizeof out,
-                "%zu of %zu rows were not measured: their steps were played in virtual time, by ",
-                predicted, json_array_size(rows));
-    add_values(rows, LS_F_prediction_engine, out, sizeof out);
-    ls_text_add(out, sizeof out, ", on ");
-    add_values(rows, LS_F_prediction_platform, out, sizeof out);
-    ls_text_add(out, sizeof out, ". Lines of them are dashed, their marks hollow.");
-    if (most > 0)
-        ls_text_add(out, sizeof out, " The half width of their intervals is %.1f%% to %.1f%%.",
-                    100 * least, 100 * most);
-    if (extrapolated)
-        ls_text_add(out, sizeof out,
-                    " %zu are extrapolated: no validated row has so many devices, and the "
-                    "intervals know the spread of durations only.",
-                    extrapolated);
-    return json_string(out);
-}
-
-/* The text of each model that is from a file (--model graph:FILE), once, to open. */
-static json_t *models_of(const json_t *rows)
-{
-    json_auto_t *known = json_object();
-    json_t *out = json_array();
-    const json_t *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
-        const char *text = ls_row_string(row, LS_F_case_model_text),
-                   *digest = ls_row_string(row, LS_F_case_model_digest);
-        if (!*text || json_object_get(known, digest))
-            continue;
-        json_object_set_new(known, digest, json_true());
-        json_array_append_new(out, json_pack("{s:s,s:s,s:o}", "name",
-                                             ls_row_string(row, LS_F_case_model), "digest", digest,
-                                             "lines", lines_of(text)));
-    }
-    return out;
-}
-
-/* {name: provenance of the newest row}, in order of appearance. */
-static json_t *find_machines(const json_t *rows)
-{
-    json_t *out = json_object();
-    const json_t *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
-        char machine[LS_MACHINE_SIZE];
-        json_t *provenance = ls_row_group(row, LS_G_provenance);
-        if (provenance)
-            json_object_set(out, ls_report_machine(row, machine, sizeof machine), provenance);
-    }
-    return out;
-}
-
-static json_t *shown_machines(const json_t *machines)
-{
-    json_t *out = json_array(), *provenance, *value;
-    const char *machine, *name;
-    json_object_foreach((json_t *)(size_t)machines, machine, provenance)
-    {
-        json_t *facts = json_array();
-        json_object_foreach(provenance, name, value)
-        {
-            char *text = ls_value_text(value);
-            json_array_append_new(facts, json_pack("{s:s,s:s*}", "name", name, "value", text));
-            free(text);
-        }
-        json_array_append_new(out, json_pack("{s:o,s:s,s:o}", "number",
-                                             json_sprintf("%zu", json_array_size(out) + 1), "name",
-                                             *machine ? machine : "not named", "facts", facts));
-    }
-    return out;
-}
+/* ---- Data of figures ------------------------------------------------------------------------- */
 
 /* A figure's data as a table, {heads: texts, points: [{cells: texts}]}. */
 static json_t *data_of(const json_t *figure, const char *format)
@@ -299,69 +176,146 @@ static void add_data(json_t *figure)
         ls_page_text(figure, "more", "%zu", count - POINTS_MOST);
 }
 
-static json_t *legend(void)
-{
-    json_t *out = json_array();
-    for (size_t p = 0; ls_parts_of_step.shown[p]; p++)
-        json_array_append_new(out, json_pack("{s:o,s:s}", "class", json_sprintf("%zu", p), "name",
-                                             ls_parts_of_step.shown[p]));
-    return out;
-}
+/* ---- Queries --------------------------------------------------------------------------------- */
 
-/* Adds what a citation has: the day of the newest row, perhaps nothing for a foreign row, and a
- * number of these rows' own. */
-static void add_citation(json_t *out, const json_t *rows)
+/* The rows chosen, in their order, for functions of SQL. */
+typedef struct shown {
+    const json_t *rows, *differences;
+    const ls_report_options *options;
+} shown;
+
+static uint64_t hash_of(const json_t *rows)
 {
-    const size_t count = json_array_size(rows);
-    const json_t *row = json_array_get(rows, count - 1);
-    char day[11], commit[64], machine[LS_MACHINE_SIZE];
     uint64_t hash = 0;
-    for (size_t i = 0; i < count; i++) {
-        const char *id = ls_row_string(json_array_get(rows, i), LS_F_id);
+    const json_t *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        const char *id = ls_row_string(row, LS_F_id);
         hash = 31 * hash + ls_hash64(id, strlen(id));
     }
-    snprintf(day, sizeof day, "%.10s", ls_row_string(row, LS_F_timestamp));
-    day[strspn(day, "0123456789-")] = 0;
-    ls_page_text(out, "key", "%s-%06x", day, (unsigned)(hash & 0xffffff));
-    ls_page_text(out, "day", "%s", day);
-    ls_page_text(out, "year", "%.4s", day);
-    ls_page_text(out, "model", "%s", ls_row_string(row, LS_F_case_model));
-    ls_page_text(out, "version", "%s", LS_VERSION);
-    ls_page_text(out, "commit", "%s", ls_report_commit(row, 40, commit));
-    ls_page_text(out, "machine", "%s", ls_report_machine(row, machine, sizeof machine));
+    return hash & 0xffffff;
 }
 
-json_t *ls_page_values(const json_t *rows, json_t *figures, json_t *left_out,
-                       const ls_report_options *options)
+/* row_text(place, what): what C alone can say of a row. */
+static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
 {
-    json_t *out = json_object(), *finding = ls_finding(rows, options->against, left_out), *figure;
-    json_auto_t *machines = find_machines(rows);
+    const shown *of = sqlite3_user_data(context);
+    const json_t *row = json_array_get(of->rows, (size_t)sqlite3_value_int64(value[0]) - 1);
+    const char *what = (const char *)sqlite3_value_text(value[1]);
+    char text[LS_MACHINE_SIZE] = "", *bound = NULL;
+    (void)count;
+    if (strcmp(what, "label") == 0)
+        ls_report_label(row, of->differences, false, NULL, text);
+    else if (strcmp(what, "machine") == 0)
+        ls_report_machine(row, text, sizeof text);
+    else if (strcmp(what, "devices") == 0 && ls_row_group(row, LS_G_case))
+        snprintf(text, sizeof text, "%g", ls_report_devices(row));
+    else if (strcmp(what, "gate") == 0)
+        snprintf(text, sizeof text, "%s", ls_gate_word(row));
+    else if (strcmp(what, "commit") == 0)
+        ls_report_commit(row, 12, text);
+    else if (strcmp(what, "whole commit") == 0)
+        ls_report_commit(row, 40, text);
+    else if (strcmp(what, "hash") == 0)
+        snprintf(text, sizeof text, "%06x", (unsigned)hash_of(of->rows));
+    else if (strcmp(what, "version") == 0)
+        snprintf(text, sizeof text, "%s", LS_VERSION);
+    else if (strcmp(what, "bound") == 0 && of->options->explain)
+        bound = of->options->explain(row);
+    sqlite3_result_text(context, bound ? bound : text, -1, SQLITE_TRANSIENT);
+    free(bound);
+}
+
+/* figure_text(value, unit): as figures have it; "plain": four digits that the page can sort by;
+ * nothing for what is no number, and for 0 of these. */
+static void figure_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const char *unit = (const char *)sqlite3_value_text(value[1]);
+    const double number = sqlite3_value_double(value[0]);
+    const bool plain = strcmp(unit, "plain") == 0;
+    char text[48];
+    (void)count;
+    if (sqlite3_value_numeric_type(value[0]) > SQLITE_FLOAT || (plain && !(number > 0)))
+        return;
+    if (plain)
+        snprintf(text, sizeof text, number >= 1000 && number < 1e10 ? "%.0f" : "%.4g", number);
+    else
+        ls_figure_value(number, unit, text);
+    sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+/* Adds the rows of a statement as objects of texts; a column NAME[] is JSON. */
+static ls_status add_result(ls_results *results, sqlite3_stmt *statement, json_t *list)
+{
+    bool more;
+    LS_TRY(ls_results_step(results, statement, &more));
+    while (more) {
+        json_t *line = json_object();
+        for (int i = 0; i < sqlite3_column_count(statement); i++) {
+            char name[32];
+            const char *text = ls_results_text(statement, i);
+            const int length = snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
+            const bool is_json = name[length - 1] == ']';
+            name[is_json ? length - 2 : length] = 0;
+            if (*text)
+                json_object_set_new(line, name,
+                                    is_json ? json_loads(text, 0, NULL) : json_string(text));
+        }
+        json_array_append_new(list, line);
+        LS_TRY(ls_results_step(results, statement, &more));
+    }
+    return LS_OK;
+}
+
+/* Adds the result of each query of page.sql, by its name. */
+static ls_status add_queries(ls_results *results, shown *of, json_t *out)
+{
+    sqlite3_stmt *statement;
+    LS_TRY(ls_results_prepare(results, "SELECT 1", &statement));
+    sqlite3 *db = sqlite3_db_handle(statement);
+    sqlite3_finalize(statement);
+    sqlite3_create_function(db, "row_text", 2, SQLITE_UTF8, of, row_text, NULL, NULL);
+    sqlite3_create_function(db, "figure_text", 2, SQLITE_UTF8, NULL, figure_text, NULL, NULL);
+    for (const char *at = ls_template_queries; (at = strstr(at, "\n\n-- "));) {
+        char name[32];
+        at += 5;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "\n"), at);
+        json_t *list = json_array();
+        json_object_set_new(out, name, list);
+        LS_TRY(ls_results_prepare(results, at + strlen(name), &statement));
+        ls_status status = add_result(results, statement, list);
+        sqlite3_finalize(statement);
+        LS_TRY(status);
+    }
+    return LS_OK;
+}
+
+ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figures, json_t *left_out,
+                         const ls_report_options *options, json_t *out)
+{
+    json_t *finding = ls_finding(rows, options->against, left_out), *figure;
     const char *headline = "All rows here failed a check, could not run or were interrupted";
-    char *commands = ls_report_commands(rows), *dark = NULL;
+    char *dark = NULL;
     size_t size, i;
-    for (i = 0; i < json_array_size(rows) && !finding; i++)
+    json_auto_t *differences = ls_report_differences(rows, ls_fields[LS_F_case_model].path,
+                                                     ls_fields[LS_F_case_batch_global].path);
+    shown of = {rows, differences, options};
+    for (i = 0; i < json_array_size(rows); i++)
         if (ls_report_is_ok(json_array_get(rows, i), NULL))
             headline = "No row here has a time";
-    ls_page_text(out, "headline", "%s", finding ? ls_text_of(finding, "headline") : headline);
-    if (finding) /* table.tex has its members alone */
-        json_object_update(out, finding);
+    ls_page_text(out, "headline", "%s", headline);
+    json_object_update(out, finding);
     json_object_set_new(out, "finding", finding);
     if (options->against)
         json_object_set_new(out, "against", ls_against(rows, options->against, left_out));
-    json_object_set_new(out, "predicted", predicted_of(rows));
     json_array_foreach(figures, i, figure) add_data(figure);
     json_object_set(out, "figures", figures);
     if (json_array_size(figures) > 0)
         json_object_set_new(out, "pictures", json_true());
     ls_page_text(out, "count", "%zu", json_array_size(rows));
-    json_object_set_new(out, "legend", legend());
-    json_object_set_new(out, "rows", ls_page_lines(rows, machines, options));
-    json_object_set_new(out, "machines", shown_machines(machines));
-    json_object_set_new(out, "models", models_of(rows));
     json_object_set(out, "left_out", left_out);
-    if (commands)
-        json_object_set_new(out, "again", json_pack("{s:o}", "commands", lines_of(commands)));
-    free(commands);
+    json_object_set_new(out, "again", ls_report_commands(rows));
     FILE *stream = open_memstream(&dark, &size);
     if (stream) {
         ls_draw_dark_style(stream);
@@ -369,8 +323,6 @@ json_t *ls_page_values(const json_t *rows, json_t *figures, json_t *left_out,
         ls_page_text(out, "dark", "%s", dark);
     }
     free(dark);
-    add_citation(out, rows);
-    if (options->url)
-        ls_page_text(out, "url", "%s", options->url);
-    return out;
+    ls_page_text(out, "url", "%s", options->url ? options->url : "");
+    return add_queries(results, &of, out);
 }

@@ -20,11 +20,12 @@ typedef struct ls_page_template {
 enum { LS_PAGE_TEMPLATES = 4 };
 extern const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES];
 
-/** What the templates show, a new object. `rows`: oldest first; `figures`: see pictures.h, where
- * `svg` is each one's drawing as the page has it, if there is one. Why things are missing is added
- * to `left_out`, an array of texts, which the page has, too. */
-json_t *ls_page_values(const json_t *rows, json_t *figures, json_t *left_out,
-                       const ls_report_options *options);
+/** Adds what the templates show to `out`, an object. `rows`: those chosen in `results`
+ * (results_query.h), oldest first; `figures`: see pictures.h, where `svg` is each one's drawing as
+ * the page has it, if there is one. Why things are missing is added to `left_out`, an array of
+ * texts, which the page has, too. */
+ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figures, json_t *left_out,
+                         const ls_report_options *options, json_t *out);
 
 /** Write files, as ls_whole_file does: the plan (YAML) that makes the rows again, the rows as JSON
  * lines, and a figure's data. */
@@ -32,9 +33,9 @@ ls_status ls_page_plan(FILE *stream, void *rows);
 ls_status ls_page_rows(FILE *stream, void *rows);
 ls_status ls_page_csv(FILE *stream, void *figure);
 
-/** The commands that run the plan again in the report's folder and compare both, a line each, owned
- * by the caller (free). NULL: no row is of a case that a plan can have, or no memory. */
-char *ls_report_commands(const json_t *rows);
+/** {commands: those that run the plan again in the report's folder and compare both}; NULL: no row
+ * is of a case that a plan can have. */
+json_t *ls_report_commands(const json_t *rows);
 
 /* ---- Parts of these values ------------------------------------------------------------------- */
 
@@ -45,10 +46,6 @@ json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out);
 
 /** {pairs: the table's lines; alone: texts}: cases by the values of the key at this path. */
 json_t *ls_against(const json_t *rows, const char *key, json_t *left_out);
-
-/** All rows, oldest first: the table's lines, with what each opens to. `machines`: {name:
- * provenance of its newest row}. */
-json_t *ls_page_lines(const json_t *rows, const json_t *machines, const ls_report_options *options);
 
 /** Set a member to a text; to a number, unless that is not finite; to a figure with its interval,
  * if it has one: "25,600 (25,347 to 25,859)". */

@@ -76,7 +76,7 @@ static ls_status put_texts(const json_t *rows, const json_t *values, const json_
     return LS_OK;
 }
 
-ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
+ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_report_options *options)
 {
     LS_TRY(ls_folder_make("--out", options->out));
     clear_folder(options->out);
@@ -89,8 +89,10 @@ ls_status ls_report_write(const json_t *rows, const ls_report_options *options)
         json_array_append_new(left_out, json_sprintf("all pictures: %s", ls_status_text(drawn)));
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)
         drawn = ls_draw_dress(json_array_get(figures, i), options->out);
-    json_t *values = ls_page_values(rows, figures, left_out, options);
-    ls_status status = put_texts(rows, values, figures, options->out);
+    json_t *values = json_object();
+    ls_status status = ls_page_values(results, rows, figures, left_out, options, values);
+    if (!status)
+        status = put_texts(rows, values, figures, options->out);
     if (!status && !drawn)
         drawn = ls_draw(figures, options->out, LS_PICTURE_PNG);
     for (size_t i = 0; i < json_array_size(figures); i++)

@@ -154,11 +154,11 @@ static plan plan_of(const json_t *rows)
     return out;
 }
 
-/* Writes the commands that run the plan again in the report's folder and compare both, with a label
- * that no row has: "again", "again-2". */
-static void put_commands(FILE *stream, const char *before, const json_t *rows, const plan *made)
+/* The commands that run the plan again in the report's folder and compare both, with a label that
+ * no row has: "again", "again-2". */
+static json_t *commands_of(const json_t *rows, const plan *made)
 {
-    char label[32] = "again";
+    char label[32] = "again", launcher[32] = "";
     size_t number = 1, i = 0;
     while (i < json_array_size(rows)) {
         if (strcmp(ls_row_string(json_array_get(rows, i++), LS_F_label), label) != 0)
@@ -166,29 +166,25 @@ static void put_commands(FILE *stream, const char *before, const json_t *rows, c
         snprintf(label, sizeof label, "again-%zu", ++number);
         i = 0;
     }
-    fputs(before, stream);
     if (made->processes > 1)
-        fprintf(stream, "mpirun -n %" PRId64 " ", made->processes);
-    fprintf(stream,
-            "lockstep run --plan report.yaml --label %s --results %s.db\n"
-            "%slockstep report --results " LS_ROWS_NAME
-            " --results %s.db --against label --out %s\n"
-            "%slockstep regress " LS_ROWS_NAME " %s.db\n",
-            label, label, before, label, label, before, label);
+        snprintf(launcher, sizeof launcher, "mpirun -n %" PRId64 " ", made->processes);
+    return json_pack("[o,o,o]",
+                     json_sprintf("%slockstep run --plan report.yaml --label %s --results %s.db",
+                                  launcher, label, label),
+                     json_sprintf("lockstep report --results " LS_ROWS_NAME
+                                  " --results %s.db --against label --out %s",
+                                  label, label),
+                     json_sprintf("lockstep regress " LS_ROWS_NAME " %s.db", label));
 }
 
-char *ls_report_commands(const json_t *rows)
+json_t *ls_report_commands(const json_t *rows)
 {
     const plan made = plan_of(rows);
-    char *text = NULL;
-    size_t size;
-    FILE *stream = json_object_size(made.cases) > 0 ? open_memstream(&text, &size) : NULL;
-    if (stream) {
-        put_commands(stream, "", rows, &made);
-        fclose(stream);
-    }
+    json_t *out = json_object_size(made.cases) > 0
+                      ? json_pack("{s:o}", "commands", commands_of(rows, &made))
+                      : NULL;
     json_decref(made.cases);
-    return text;
+    return out;
 }
 
 ls_status ls_page_plan(FILE *stream, void *rows)
@@ -203,8 +199,10 @@ ls_status ls_page_plan(FILE *stream, void *rows)
             blocks = ls_row_integer(row, LS_F_case_blocks);
     }
     if (json_object_size(made.cases) > 0) {
+        json_auto_t *commands = commands_of(rows, &made);
         fputs("# Makes the rows of this report again, and compares both:\n", stream);
-        put_commands(stream, "#   ", rows, &made);
+        for (size_t i = 0; i < json_array_size(commands); i++)
+            fprintf(stream, "#   %s\n", json_string_value(json_array_get(commands, i)));
     }
     if (made.others > made.alone)
         fprintf(stream, "# Not here: %zu rows of peers or micro, not ok, or of another version.\n",

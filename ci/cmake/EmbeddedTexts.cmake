@@ -15,9 +15,11 @@ lockstep_embed(reports/page.html template_page)             # files of `lockstep
 lockstep_embed(reports/page.markdown template_markdown)
 lockstep_embed(reports/report.bib template_citation)
 lockstep_embed(reports/table.tex template_table)
+lockstep_embed(reports/page.sql template_queries)
 
-# Pictures of the report: generated/template_pictures.h has all of reports/*.sql, PICTURE(name, text) each.
+# Pictures of the report: generated/template_pictures.h has the others of reports/*.sql, PICTURE(name, text) each.
 file(GLOB pictures RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS reports/*.sql)
+list(REMOVE_ITEM pictures reports/page.sql)
 set(pictures_list "")
 set(pictures_texts "")
 foreach(picture ${pictures})

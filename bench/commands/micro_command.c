@@ -450,16 +450,6 @@ static json_t *provenance_group(const ls_micro *m)
     return group;
 }
 
-/* Notes the smallest and the largest message of sendrecv. */
-static void note_message(ls_micro *m, const ls_micro_figure *f)
-{
-    for (int i = 0; i < 2 && f->bytes; i++)
-        if (!m->sent_bytes[i] || (i ? f->bytes > m->sent_bytes[i] : f->bytes < m->sent_bytes[i])) {
-            m->sent_bytes[i] = f->bytes;
-            m->sent_ns[i] = f->ns.median;
-        }
-}
-
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
 {
     ls_row_id id;
@@ -473,8 +463,15 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
                   "micro", micro_group(m, f), "result", "status", why ? "failed" : "ok", "reason",
                   why, "provenance", provenance_group(m));
     m->failed |= why != NULL;
-    if (strcmp(f->op, "sendrecv") == 0)
-        note_message(m, f);
+    if (strcmp(f->op, "sendrecv") == 0) {
+        /* its smallest and its largest message */
+        for (int i = 0; i < 2 && f->bytes; i++)
+            if (!m->sent_bytes[i] ||
+                (i ? f->bytes > m->sent_bytes[i] : f->bytes < m->sent_bytes[i])) {
+                m->sent_bytes[i] = f->bytes;
+                m->sent_ns[i] = f->ns.median;
+            }
+    }
     if (m->silent)
         return LS_OK;
     ls_status status = m->processes->comm ? ls_row_join(m->processes, row) : LS_OK;

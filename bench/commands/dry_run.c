@@ -88,15 +88,6 @@ static char *memory_text(const ls_forecast *forecast, size_t index)
     return text;
 }
 
-static void print_lines(char *text, int width)
-{
-    for (char *line = text, *end; *line; line = end + 1) {
-        end = strchr(line, '\n');
-        *end = 0;
-        ls_text_wrap(ls_output(), line, 0, 5, width);
-    }
-}
-
 /* "case 3 mirrored 2 cpu", "cases 1 to 2 single 1 cpu, towers 1 cpu": each name once. */
 static void print_names(const ls_forecast *forecast, size_t first, size_t last, int width)
 {
@@ -138,7 +129,11 @@ static void print_memory(const ls_forecast *forecast, int width)
         if (text && *text) {
             fputs(headed ? "" : "\nmemory of each device, the largest use first\n", ls_output());
             print_names(forecast, i, last, width);
-            print_lines(text, width);
+            for (char *line = text, *end; *line; line = end + 1) {
+                end = strchr(line, '\n');
+                *end = 0;
+                ls_text_wrap(ls_output(), line, 0, 5, width);
+            }
             headed = true;
         }
         free(text);

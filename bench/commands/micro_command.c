@@ -428,16 +428,6 @@ static void put_micro(const ls_micro *m, const ls_micro_figure *f, json_t *row)
     ls_put_micro_link(row, m->network ? m->link_text : NULL);
 }
 
-/* Notes the smallest and the largest message of sendrecv. */
-static void note_message(ls_micro *m, const ls_micro_figure *f)
-{
-    for (int i = 0; i < 2 && f->bytes; i++)
-        if (!m->sent_bytes[i] || (i ? f->bytes > m->sent_bytes[i] : f->bytes < m->sent_bytes[i])) {
-            m->sent_bytes[i] = f->bytes;
-            m->sent_ns[i] = f->ns.median;
-        }
-}
-
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
 {
     const ls_machine_info *info = ls_machine_describe(m->machine);
@@ -454,8 +444,15 @@ ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
     for (int i = 0; i < m->ranks; i++)
         ls_provenance_put_device(row, info, m->known[i]);
     m->failed |= why != NULL;
-    if (strcmp(f->op, "sendrecv") == 0)
-        note_message(m, f);
+    if (strcmp(f->op, "sendrecv") == 0) {
+        /* its smallest and its largest message */
+        for (int i = 0; i < 2 && f->bytes; i++)
+            if (!m->sent_bytes[i] ||
+                (i ? f->bytes > m->sent_bytes[i] : f->bytes < m->sent_bytes[i])) {
+                m->sent_bytes[i] = f->bytes;
+                m->sent_ns[i] = f->ns.median;
+            }
+    }
     if (m->silent)
         return LS_OK;
     ls_status status = m->processes->comm ? ls_row_join(m->processes, row) : LS_OK;

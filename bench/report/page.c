@@ -301,8 +301,7 @@ ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figure
 {
     json_t *finding = ls_finding(rows, options->against, left_out), *figure;
     const char *headline = "All rows here failed a check, could not run or were interrupted";
-    char *dark = NULL;
-    size_t size, i;
+    size_t i;
     json_auto_t *differences = ls_report_differences(rows, ls_fields[LS_F_case_model].path,
                                                      ls_fields[LS_F_case_batch_global].path);
     shown of = {rows, differences, options};
@@ -320,13 +319,6 @@ ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figure
         json_object_set_new(out, "pictures", json_true());
     ls_page_text(out, "count", "%zu", json_array_size(rows));
     json_object_set(out, "left_out", left_out);
-    FILE *stream = open_memstream(&dark, &size);
-    if (stream) {
-        ls_draw_dark_style(stream);
-        fclose(stream);
-        ls_page_text(out, "dark", "%s", dark);
-    }
-    free(dark);
     ls_page_text(out, "url", "%s", options->url ? options->url : "");
     LS_TRY(add_queries(results, &of, out));
     ls_report_plan(rows, out);

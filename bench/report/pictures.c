@@ -5,7 +5,7 @@
 #include "bench/output/format_parts.h"
 #include "bench/report/album.h"
 #include "bench/report/case_keys.h"
-#include "bench/report/draw_look.h"
+#include "bench/report/draw.h"
 #include "bench/report/text.h"
 
 #include "template_pictures.h"

@@ -77,7 +77,7 @@ static ls_status read_results(const char *path, ls_row_visit visit, void *contex
 {
     ls_results *from;
     LS_TRY(ls_results_open(path, false, &from));
-    ls_status status = ls_results_each(from, LS_ROWS_WHOLE, visit, context);
+    ls_status status = ls_results_each(from, visit, context);
     ls_results_close(from);
     return status;
 }

@@ -404,18 +404,6 @@ static ls_status read_root(reading *r)
     return check_graph(r);
 }
 
-/* Which options concern the model. */
-static void set_options(const ls_graph *graph, ls_model_family *family)
-{
-    family->options = NULL;
-    family->convolves = false;
-    for (const ls_node *n = graph->nodes; n < graph->nodes + graph->count; n++) {
-        if (n->layer == &ls_layer_bn)
-            family->options = ls_model_graph.options;
-        family->convolves |= n->layer == &ls_layer_conv && !n->options.global_max;
-    }
-}
-
 static ls_status make_model(ls_yaml_file *file, ls_model **out)
 {
     file_model *made;
@@ -436,7 +424,14 @@ static ls_status make_model(ls_yaml_file *file, ls_model **out)
         ls_model_close(&made->model);
         return status;
     }
-    set_options(r.graph, &made->family);
+    /* Which options concern the model. */
+    made->family.options = NULL;
+    made->family.convolves = false;
+    for (const ls_node *n = r.graph->nodes; n < r.graph->nodes + r.graph->count; n++) {
+        if (n->layer == &ls_layer_bn)
+            made->family.options = ls_model_graph.options;
+        made->family.convolves |= n->layer == &ls_layer_conv && !n->options.global_max;
+    }
     *out = &made->model;
     return LS_OK;
 }

@@ -112,18 +112,6 @@ static ls_status step_whole(const ls_workplace *workplace, const ls_plan_of_case
     return status;
 }
 
-/* Computes an epoch's last batch alone if the steps do not reach it. */
-static ls_status step_tail(const ls_plan_of_case *plan, ls_reference *r)
-{
-    const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
-    if (!r->steps || !ls_job_tail(&plan->job) || last < r->steps)
-        return LS_OK;
-    LS_TRY(ls_allocate("reference", &r->tail, r->elements, sizeof *r->tail));
-    LS_TRY(ls_session_begin_at(&r->session, last, plan->initial));
-    LS_TRY(ls_session_one_step(&r->session, r->tail, &r->tail_loss));
-    return ls_session_begin_at(&r->session, 0, plan->initial);
-}
-
 static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *plan, size_t left,
                        ls_reference *r)
 {
@@ -138,7 +126,14 @@ static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *pla
         LS_TRY(step_whole(workplace, plan, r));
     LS_TRY(ls_session_open_single(workplace, plan, &r->session));
     r->here = true;
-    return step_tail(plan, r);
+    /* an epoch's last batch alone if the steps do not reach it */
+    const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
+    if (!r->steps || !ls_job_tail(&plan->job) || last < r->steps)
+        return LS_OK;
+    LS_TRY(ls_allocate("reference", &r->tail, r->elements, sizeof *r->tail));
+    LS_TRY(ls_session_begin_at(&r->session, last, plan->initial));
+    LS_TRY(ls_session_one_step(&r->session, r->tail, &r->tail_loss));
+    return ls_session_begin_at(&r->session, 0, plan->initial);
 }
 
 size_t ls_reference_most(const ls_workplace *workplace)

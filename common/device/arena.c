@@ -57,11 +57,6 @@ static ls_status refuse_lost(const ls_arena *arena)
  */
 static const size_t spare_most = (size_t)1 << 30;
 
-static size_t spare_of(size_t available)
-{
-    return available / 8 < spare_most ? available / 8 : spare_most;
-}
-
 ls_status ls_arena_create(ls_arena **out)
 {
     ls_arena *arena;
@@ -109,7 +104,7 @@ static ls_status open_memory(ls_arena *arena, const ls_arena_system *system, boo
     if (ls_arena_is_lost(arena))
         return refuse_lost(arena);
     LS_TRY(system->find_free(system->context, &arena->capacity));
-    arena->capacity -= spare_of(arena->capacity);
+    arena->capacity -= arena->capacity / 8 < spare_most ? arena->capacity / 8 : spare_most;
     arena->system = *system;
     snprintf(arena->name, sizeof arena->name, "%s", system->name);
     const ls_pool_options options = {.name = arena->name,

@@ -43,31 +43,6 @@ void ls_comm_mpi_close_group(mpi_group *group)
     free_group(group);
 }
 
-/* Counts the members of each process. */
-static void count_locals(mpi_group *group)
-{
-    for (int m = 0; m < group->size; m++) {
-        const mpi_member *member = &group->members[m];
-        if (member->local + 1 > group->most_locals)
-            group->most_locals = member->local + 1;
-        if (member->process == group->process && member->local + 1 > group->locals)
-            group->locals = member->local + 1;
-    }
-}
-
-/* Every pair of members has a tag of its own; checks MPI's largest tag. */
-static ls_status check_tags(const mpi_group *group)
-{
-    int *most = NULL, found = 0;
-    LS_TRY(ls_comm_mpi_check(MPI_Comm_get_attr(group->comm, MPI_TAG_UB, &most, &found),
-                             "MPI_Comm_get_attr"));
-    if (!found || group->most_locals > 1000 || ls_comm_mpi_control_tag(group) > *most)
-        return ls_fail(LS_CODE_USAGE, "communicator", "mpi",
-                       "%d devices of one rank are too many; more ranks with fewer devices work",
-                       group->most_locals);
-    return LS_OK;
-}
-
 static ls_status open_life(size_t processes, mpi_life **out)
 {
     LS_TRY(ls_allocate("communicator", out, 1, sizeof **out));
@@ -92,10 +67,24 @@ static ls_status open_parts(mpi_group *group)
         LS_TRY(open_life((size_t)group->processes, &group->life));
     else
         group->life = group->world->life;
-    count_locals(group);
+    for (int m = 0; m < group->size; m++) {
+        const mpi_member *member = &group->members[m];
+        if (member->local + 1 > group->most_locals)
+            group->most_locals = member->local + 1;
+        if (member->process == group->process && member->local + 1 > group->locals)
+            group->locals = member->local + 1;
+    }
     LS_TRY(ls_allocate("communicator", &group->devices, (size_t)group->locals,
                        sizeof *group->devices));
-    return check_tags(group);
+    /* every pair of members has a tag of its own */
+    int *most = NULL, found = 0;
+    LS_TRY(ls_comm_mpi_check(MPI_Comm_get_attr(group->comm, MPI_TAG_UB, &most, &found),
+                             "MPI_Comm_get_attr"));
+    if (!found || group->most_locals > 1000 || ls_comm_mpi_control_tag(group) > *most)
+        return ls_fail(LS_CODE_USAGE, "communicator", "mpi",
+                       "%d devices of one rank are too many; more ranks with fewer devices work",
+                       group->most_locals);
+    return LS_OK;
 }
 
 ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_member *members, int size, mpi_group *world,

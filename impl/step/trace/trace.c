@@ -180,15 +180,6 @@ static void walk_lane(ls_tracing *w, int lane)
     }
 }
 
-/* Replaces the task that each wait was for by its slice. */
-static void find_causes(ls_tracing *w)
-{
-    for (size_t i = 0; i < w->out->slice_count; i++) {
-        int64_t *cause = &w->out->slices[i].cause;
-        *cause = *cause >= 0 ? w->last[*cause] : -1;
-    }
-}
-
 ls_status ls_steps_trace(const ls_run *run, ls_trace_of what, ls_trace *out)
 {
     ls_tracing w = {.run = ls_step_run_of(run), .out = out, .named = what == LS_TRACE_NAMED};
@@ -202,7 +193,11 @@ ls_status ls_steps_trace(const ls_run *run, ls_trace_of what, ls_trace *out)
         out->lanes[l].used = w.begin[l + 1] > w.begin[l];
     }
     if (!w.status) {
-        find_causes(&w);
+        /* in place of the task that each wait was for, its slice */
+        for (size_t i = 0; i < w.out->slice_count; i++) {
+            int64_t *cause = &w.out->slices[i].cause;
+            *cause = *cause >= 0 ? w.last[*cause] : -1;
+        }
         ls_tracing_blame(&w);
     }
     const ls_status status = w.status;

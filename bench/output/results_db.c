@@ -11,7 +11,6 @@
  * next opened for writing. New: a view for questions in SQL (results_view.c). Rows: results_rows.c.
  */
 #include "bench/output/results_db_parts.h"
-#include "bench/output/results_query.h"
 
 #include "common/base/clock.h"
 #include "common/base/grow.h"

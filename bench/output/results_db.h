@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 typedef struct ls_results ls_results;
+typedef struct sqlite3_stmt sqlite3_stmt;
 
 /** The default file that `run` writes and `results` reads. */
 #define LS_RESULTS_DEFAULT "results/lockstep.db"
@@ -54,6 +55,23 @@ ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context
 /** The row that a person names: an id, the only one that begins so, "last", or "last~2" (two before
  * it, by time). Owned by the caller (json_decref). */
 ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
+
+/* ---- Statements of SQL; what they may name: results_query.h ----------------------------------- */
+
+/** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
+ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);
+
+/** The next row of its result; *more is false after the last. */
+ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more);
+
+/** Performs statements that have no result. */
+ls_status ls_results_execute(ls_results *results, const char *sql);
+
+/** *out: the first number of a statement's result; 0 where it has none. */
+ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out);
+
+/** The text of a column; "" for NULL. Borrowed until the next step. */
+const char *ls_results_text(sqlite3_stmt *statement, int column);
 
 /** Takes NULL. */
 void ls_results_close(ls_results *results);

@@ -5,7 +5,6 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_same.h"
-#include "bench/output/rows_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -191,19 +190,4 @@ const char *ls_results_text(sqlite3_stmt *statement, int column)
 {
     const char *text = (const char *)sqlite3_column_text(statement, column);
     return text ? text : "";
-}
-
-/* ---- Rows in memory ------------------------------------------------------------------------- */
-
-static ls_status add(void *context, int64_t number, const json_t *row)
-{
-    bool known;
-    (void)number;
-    return ls_results_put(context, row, &known);
-}
-
-ls_status ls_results_load(ls_results *results, const char *what, const char *path, bool *unfinished)
-{
-    LS_TRY(ls_results_begin(results));
-    return ls_results_end(results, ls_rows_each(what, path, unfinished, add, results));
 }

@@ -24,27 +24,7 @@
 
 #include <sqlite3.h>
 
-/** Adds the rows of a file to one in memory: JSON lines, a database, or a report's folder; as
- * ls_rows_each. A row whose id is there already is passed over. */
-ls_status ls_results_load(ls_results *results, const char *what, const char *path,
-                          bool *unfinished);
-
-/** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
-ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);
-
-/** The next row of its result; *more is false after the last. */
-ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more);
-
-/** Performs statements that have no result. */
-ls_status ls_results_execute(ls_results *results, const char *sql);
-
-/** *out: the first number of a statement's result; 0 where it has none. */
-ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out);
-
 /** Visits the rows in `chosen`, in order, without a lock on the file meanwhile; `row`: "row", or an
  * expression of SQL for the JSON text of a part of it. */
 ls_status ls_results_chosen(ls_results *results, const char *row, ls_row_visit visit,
                             void *context);
-
-/** The text of a column; "" for NULL. Borrowed until the next step. */
-const char *ls_results_text(sqlite3_stmt *statement, int column);

@@ -9,7 +9,6 @@
  * a row made elsewhere may have, are left out: SQLite would end the whole query at them.
  */
 #include "bench/output/results_db_parts.h"
-#include "bench/output/results_query.h"
 #include "bench/output/row_keys.h"
 #include "bench/rows/fields.h"
 

@@ -101,3 +101,16 @@ ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_
     fclose(stream);
     return status;
 }
+
+static ls_status add(void *context, int64_t number, const json_t *row)
+{
+    bool known;
+    (void)number;
+    return ls_results_put(context, row, &known);
+}
+
+ls_status ls_results_load(ls_results *results, const char *what, const char *path, bool *unfinished)
+{
+    LS_TRY(ls_results_begin(results));
+    return ls_results_end(results, ls_rows_each(what, path, unfinished, add, results));
+}

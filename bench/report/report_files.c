@@ -67,7 +67,6 @@ static ls_status put_texts(const json_t *rows, const json_t *values, const json_
     for (size_t i = 0; i < LS_PAGE_TEMPLATES; i++)
         LS_TRY(put(folder, ls_page_templates[i].name, "", fill,
                    &(filled){&ls_page_templates[i], values}));
-    LS_TRY(put(folder, "report", ".yaml", ls_page_plan, rows));
     LS_TRY(put(folder, LS_ROWS_NAME, "", ls_page_rows, rows));
     for (size_t i = 0; i < json_array_size(figures); i++) {
         const json_t *figure = json_array_get(figures, i);

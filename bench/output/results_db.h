@@ -56,7 +56,8 @@ ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context
  * it, by time). Owned by the caller (json_decref). */
 ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
 
-/* ---- Statements of SQL; what they may name: results_query.h ----------------------------------- */
+/* ---- Statements of SQL; what they may name: results_query.h -----------------------------------
+ */
 
 /** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
 ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);

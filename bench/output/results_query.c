@@ -71,9 +71,8 @@ static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
 {
     const json_t *row = parsed_row(context, value[0]);
     if (row)
-        give_text(context,
-                  ls_row_identity(row, (unsigned)sqlite3_value_int(value[1]),
-                                  count > 2 ? (unsigned)sqlite3_value_int(value[2]) : 0));
+        give_text(context, ls_row_identity(row, (unsigned)sqlite3_value_int(value[1]),
+                                           count > 2 ? (unsigned)sqlite3_value_int(value[2]) : 0));
 }
 
 /* What follows from several fields; the second argument says which. */

@@ -29,8 +29,8 @@ static ls_status refuse(const char *part, const char *why)
 /* Of a list of objects the value is the list of all elements' values, or that of the fullest. */
 static bool is_list(const ls_field *field)
 {
-    return field->type >= LS_TYPE_TEXTS || (ls_field_group_of(field, LS_GROUP_EACH) &&
-                                            !ls_field_group_of(field, LS_GROUP_FULLEST));
+    return field->type >= LS_TYPE_TEXTS ||
+           (ls_field_group_of(field, LS_GROUP_EACH) && !ls_field_group_of(field, LS_GROUP_FULLEST));
 }
 
 /* Whether the field has a number, in each row that has it. */
@@ -75,7 +75,7 @@ static void literal(const char *text, char sql[64])
 }
 
 /* Appends the condition, which is 0 or 1 for each row. */
-static void put_condition(sqlite3_str *sql, const char *path, size_t operator, const char *value)
+static void put_condition(sqlite3_str *sql, const char *path, size_t operator, const char * value)
 {
     const char *sign = operators[operator].text;
     char x[128], other[256], number[64];

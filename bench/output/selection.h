@@ -24,10 +24,11 @@
 #include <time.h>
 
 typedef struct ls_selection {
-    char *sql;        /**< SELECT number FROM v .., in order; owned */
-    bool all;         /**< neither --where nor --since */
-    bool predictions; /**< a condition speaks of them (a field of the group `prediction`, or
-                           result.warnings), so that predicted rows may stand beside measured ones */
+    char *sql; /**< SELECT number FROM v .., in order; owned */
+    bool all;  /**< neither --where nor --since */
+    bool
+        predictions; /**< a condition speaks of them (a field of the group `prediction`, or
+                          result.warnings), so that predicted rows may stand beside measured ones */
 } ls_selection;
 
 /** Reads the options' texts; NULL: not given. LS_CODE_USAGE names what is wrong in one, as a text

@@ -64,8 +64,7 @@ static char *needed_part(const ls_columns *columns)
 static ls_status list_table(ls_results_task *task, size_t *count)
 {
     json_auto_t *rows = json_array();
-    ls_columns columns = {
-        .column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
+    ls_columns columns = {.column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
     LS_TRY(ls_selection_choose(&task->selection, task->results, count));
     LS_TRY(is_one_command(task->results, *count, &columns.ranks));
     const ls_columns *shown = ls_results_columns(task, &columns);
@@ -85,7 +84,6 @@ ls_status ls_results_list(ls_results_task *task)
     const bool table = strcmp(form, "table") == 0 || strcmp(form, "md") == 0;
     LS_TRY(table ? list_table(task, &count) : ls_results_write(task, ls_output(), &count));
     if (count == 0)
-        ls_log_stderr("results: %s: no rows%s", task->file,
-                      task->selection.all ? "" : " that fit");
+        ls_log_stderr("results: %s: no rows%s", task->file, task->selection.all ? "" : " that fit");
     return LS_OK;
 }

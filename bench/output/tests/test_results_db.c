@@ -58,8 +58,8 @@ static void a_failing_visit_stops(void **state)
     ls_results *results = open_results(in_folder("stop.db", path));
     append(results, "a");
     append(results, "b");
-    assert_refused(ls_results_each(results, stop_at_first, &visited), LS_CODE_CHECK,
-                   "visit", "stopped");
+    assert_refused(ls_results_each(results, stop_at_first, &visited), LS_CODE_CHECK, "visit",
+                   "stopped");
     assert_int_equal(visited, 1);
     ls_results_close(results);
 }

@@ -212,8 +212,7 @@ static void numbers(void **state)
         for (size_t k = 0; k < count; k++)
             for (int sign = -1; sign <= 1; sign++) {
                 snprintf(where, sizeof where, "lr%c%s", "<=>"[sign + 1], in_order[k]);
-                if ((*selected(results, where, NULL, NULL) != 0) !=
-                    (sign == (i > k) - (i < k)))
+                if ((*selected(results, where, NULL, NULL) != 0) != (sign == (i > k) - (i < k)))
                     fail_msg("%s of %s", where, in_order[i]);
             }
         ls_results_close(results);

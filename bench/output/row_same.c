@@ -84,10 +84,9 @@ static bool is_comparable(const json_t *a, const json_t *b)
         if (mine && its && !ls_value_equal(mine, its))
             return false;
     }
-    return ls_row_group(a, LS_G_case)
-               ? ls_row_group(b, LS_G_case) != NULL
-               : ls_row_group(a, LS_G_micro) && ls_row_group(b, LS_G_micro) &&
-                     !ls_row_group(b, LS_G_case);
+    const bool micro = !ls_row_group(a, LS_G_case);
+    return micro == !ls_row_group(b, LS_G_case) &&
+           (!micro || (ls_row_group(a, LS_G_micro) && ls_row_group(b, LS_G_micro)));
 }
 
 bool ls_row_same_case(const json_t *a, const json_t *b, unsigned but, bool common)

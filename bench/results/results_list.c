@@ -28,8 +28,9 @@ static ls_status is_one_command(ls_results *results, size_t rows, bool *out)
     int64_t is = 0;
     if (rows <= RANKED_MOST)
         LS_TRY(ls_results_ask(results,
-                              "SELECT count(DISTINCT coalesce(command, '')) = 1"
-                              " AND count(DISTINCT coalesce(\"provenance.host\", '')) = 1"
+                              "SELECT count(DISTINCT command) = 1 AND count(command) = count(*)"
+                              " AND count(DISTINCT \"provenance.host\") = 1"
+                              " AND count(\"provenance.host\") = count(*)"
                               " AND count(DISTINCT case_key(row, 8192)) = count(*)"
                               " FROM s",
                               &is));

@@ -95,19 +95,6 @@ static bool is_given(const reading *r, const char *name)
     return false;
 }
 
-/* The last names, "dense0, relu0", as many as there is room for. */
-static void list_names(const reading *r, char text[WORDS])
-{
-    size_t used = 0;
-    *text = 0;
-    int first = r->graph->count;
-    for (size_t length = 0; first > 0 && length < WORDS - 2 * LS_NODE_NAME; first--)
-        length += strlen(r->places[first - 1].name) + 2;
-    for (int n = first; n < r->graph->count; n++)
-        used += (size_t)snprintf(text + used, WORDS - used, "%s%s", n > first ? ", " : "",
-                                 r->places[n].name);
-}
-
 /* "lstm0" finds "lstm0/a", too, which has the variables. */
 static ls_status find_node(const reading *r, const char *key, const char *name, int *out)
 {
@@ -123,7 +110,15 @@ static ls_status find_node(const reading *r, const char *key, const char *name, 
                               "%s: '%.40s' does not stand above this layer, and a layer takes only "
                               "what does, since a cycle could not be computed",
                               key, name);
-    list_names(r, names);
+    /* The last names, "dense0, relu0", as many as there is room for. */
+    size_t used = 0;
+    *names = 0;
+    int first = r->graph->count;
+    for (size_t length = 0; first > 0 && length < WORDS - 2 * LS_NODE_NAME; first--)
+        length += strlen(r->places[first - 1].name) + 2;
+    for (int n = first; n < r->graph->count; n++)
+        used += (size_t)snprintf(names + used, WORDS - used, "%s%s", n > first ? ", " : "",
+                                 r->places[n].name);
     return ls_yaml_refuse(r->file, "%s: nothing above this layer is called '%.40s'; there are %s",
                           key, name, names);
 }

@@ -58,19 +58,6 @@ ls_case ls_reference_case(const ls_case *c)
     return single;
 }
 
-/* The case without the options that do not change its trajectory. */
-static ls_case key_of(const ls_plan_of_case *plan)
-{
-    ls_case key = ls_reference_case(plan->config);
-    key.batch = plan->job.batch;
-    key.scaling = LS_SCALING_STRONG;
-    key.epochs = key.epochs > 0;
-    key.steps = key.warmup = key.gate_steps = key.eval_samples = 0;
-    key.target_kind = LS_TARGET_NONE;
-    key.target = 0;
-    return key;
-}
-
 static void close_session(ls_reference *r)
 {
     if (r->here)
@@ -161,7 +148,14 @@ static void drop(ls_workplace *workplace, ls_reference *r)
 ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                            ls_reference **out)
 {
-    const ls_case key = key_of(plan);
+    /* without the options that do not change its trajectory */
+    ls_case key = ls_reference_case(plan->config);
+    key.batch = plan->job.batch;
+    key.scaling = LS_SCALING_STRONG;
+    key.epochs = key.epochs > 0;
+    key.steps = key.warmup = key.gate_steps = key.eval_samples = 0;
+    key.target_kind = LS_TARGET_NONE;
+    key.target = 0;
     size_t left = ls_reference_most(workplace);
     for (ls_reference *r = workplace->references, *next; r; r = next) {
         next = r->next;

@@ -30,7 +30,7 @@ typedef struct ls_page {
 } ls_page;
 
 /** Adds what the templates show to `out`, an object: the results of reports/page.sql, and figures
- * (figures.h), where `svg` is each one's drawing as the page has it, if there is one. */
+ * (pictures.h), where `svg` is each one's drawing as the page has it, if there is one. */
 ls_status ls_page_values(ls_page *page, json_t *figures, json_t *out);
 
 /** Write files, as ls_whole_file does: the rows as JSON lines, and a figure's data. */

@@ -198,14 +198,6 @@ static ls_status take_for_data(ls_arena *arena, size_t bytes, void **out)
     return outer;
 }
 
-static shared_copy *find_copy(const ls_arena *arena, const void *host, size_t bytes)
-{
-    shared_copy *copy = arena->copies;
-    while (copy && (copy->host != host || copy->bytes != bytes))
-        copy = copy->next;
-    return copy;
-}
-
 static ls_status make_copy(ls_arena *arena, const void *host, size_t bytes, shared_copy **out)
 {
     shared_copy *copy;
@@ -229,7 +221,9 @@ ls_status ls_arena_share(ls_arena *arena, const void *host, size_t bytes, const 
 {
     ls_status status = LS_OK;
     pthread_mutex_lock(&arena->lock);
-    shared_copy *copy = find_copy(arena, host, bytes);
+    shared_copy *copy = arena->copies;
+    while (copy && (copy->host != host || copy->bytes != bytes))
+        copy = copy->next;
     if (!copy)
         status = make_copy(arena, host, bytes, &copy);
     if (!status) {

@@ -51,12 +51,6 @@ static ls_status add_range(const ls_variables *whole, ls_range range, runs *out)
     return LS_OK;
 }
 
-/* Whether a place sends what all places of its stage have: the first one, to other stages. */
-static bool sends_rest(const ls_step *s, int member)
-{
-    return ls_stages(s) > 1 && ls_place_of(s, member) % s->plan->parts.across == 0;
-}
-
 /* Of a server, or of a place: of variables that several places use, the owner has the blocks; of
  * those that all places have, nobody sends them. */
 static ls_status find_runs(const ls_step *s, int member, runs *out)
@@ -71,7 +65,8 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     const ls_graph_part *part = &s->plan->parts.parts[ls_place_of(s, member)];
     for (size_t i = 0; i < part->graph->variables.count; i++) {
         const ls_variable *v = &part->graph->variables.items[i];
-        if (s->plan->job->tensor && !ls_graph_slice(part->graph, i) && !sends_rest(s, member))
+        if (s->plan->job->tensor && !ls_graph_slice(part->graph, i) &&
+            !(ls_stages(s) > 1 && ls_place_of(s, member) % s->plan->parts.across == 0))
             continue;
         if (v->offset < part->owned)
             LS_TRY(add_run(whole, part->split ? part->at[i] : part->whole[i], v->count, out));

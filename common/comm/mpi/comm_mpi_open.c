@@ -142,19 +142,6 @@ ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_com
     return LS_OK;
 }
 
-/* Members in the order of processes, then of their devices. */
-static mpi_member *list_members(const mpi_offer *offers, int processes, int *size)
-{
-    *size = 0;
-    for (int p = 0; p < processes; p++)
-        *size += offers[p].members;
-    mpi_member *members = calloc((size_t)*size + 1, sizeof *members), *at = members;
-    for (int p = 0; p < processes && members; p++)
-        for (int i = 0; i < offers[p].members; i++)
-            *at++ = (mpi_member){p, i};
-    return members;
-}
-
 /* Refuses on all ranks what one rank cannot do. */
 static ls_status refuse_gpus(const mpi_offer *offers, int processes)
 {
@@ -220,7 +207,14 @@ static ls_status open_group(ls_comm *processes, const mpi_offer *mine, struct mp
     ls_status status = offers ? meet_all(processes, mine, offers, &made)
                               : ls_fail_memory("communicator", n * sizeof *offers);
     if (!status) {
-        mpi_member *members = list_members(offers, world->processes, &size);
+        /* Members in the order of processes, then of their devices. */
+        size = 0;
+        for (int p = 0; p < world->processes; p++)
+            size += offers[p].members;
+        mpi_member *members = calloc((size_t)size + 1, sizeof *members), *at = members;
+        for (int p = 0; p < world->processes && members; p++)
+            for (int i = 0; i < offers[p].members; i++)
+                *at++ = (mpi_member){p, i};
         status = ls_comm_mpi_group(made, members, size, world, &group);
     }
     if (status)

@@ -147,17 +147,6 @@ static void add_messages(lane_walk *l, const ls_op *op, int64_t slice)
     }
 }
 
-static void emit_op(lane_walk *l, const ls_stretch *s)
-{
-    ls_trace_slice work = {
-        .kind = LS_STRETCH_OP, .use = (int32_t)s->op->use, .run = l->w->runs++, .cause = -1};
-    if (l->w->named) {
-        snprintf(work.name, sizeof work.name, "%.39s", s->op->name);
-        ls_tracing_layer(l->w, l->now, s->op, work.layer);
-    }
-    add_messages(l, s->op, emit_work(l, s, &work, s->op->bytes, s->op->flops));
-}
-
 static void walk_lane(ls_tracing *w, int lane)
 {
     const ls_time_log *log = &w->run->queues[lane].log;
@@ -174,8 +163,15 @@ static void walk_lane(ls_tracing *w, int lane)
             emit_event(&l, s, found);
         else if (s->kind == LS_STRETCH_COPY)
             emit_copy(&l, s);
-        else
-            emit_op(&l, s);
+        else {
+            ls_trace_slice work = {
+                .kind = LS_STRETCH_OP, .use = (int32_t)s->op->use, .run = l.w->runs++, .cause = -1};
+            if (l.w->named) {
+                snprintf(work.name, sizeof work.name, "%.39s", s->op->name);
+                ls_tracing_layer(l.w, l.now, s->op, work.layer);
+            }
+            add_messages(&l, s->op, emit_work(&l, s, &work, s->op->bytes, s->op->flops));
+        }
         l.peers = 0;
     }
 }

@@ -320,7 +320,6 @@ ls_status ls_page_values(ls_page *page, json_t *figures, json_t *out)
     page->differences = differences;
     LS_TRY(ls_page_tell(page));
     LS_TRY(add_queries(page, out));
-    ls_report_plan(page->rows, out);
     json_array_foreach(figures, i, figure) add_data(figure);
     json_object_set(out, "figures", figures);
     if (json_array_size(figures) > 0)

@@ -91,6 +91,7 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
     json_t *values = json_object();
     ls_status status =
         ls_page_values(&(ls_page){results, rows, left_out, options, NULL}, figures, values);
+    ls_report_plan(rows, values);
     if (!status)
         status = put_texts(rows, values, figures, options->out);
     if (!status && !drawn)

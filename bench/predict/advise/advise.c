@@ -155,25 +155,20 @@ static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_pred
     return status;
 }
 
-/* Fewer steps of an estimate, and of a play of so many activities that it would take minutes. */
-static void set_steps(const ls_advising *a, const ls_advised *one, ls_case *given)
-{
-    enum { MOST = 100000 };
-    const bool estimates = a->pace == LS_PACE_ESTIMATE;
-    if ((estimates || one->activities > MOST) &&
-        !ls_option_set_has(a->workplace->request->given, "steps")) {
-        given->warmup = 1;
-        given->steps = estimates ? 1 : 2;
-    }
-}
-
 ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *predicted,
                               ls_status *refused)
 {
     ls_case given, played;
     ls_plan_of_case plan;
     memcpy(&given, &one->config, sizeof given);
-    set_steps(a, one, &given);
+    /* fewer steps, if it is an estimate, or a play of so many activities takes minutes */
+    enum { MOST = 100000 };
+    const bool estimates = a->pace == LS_PACE_ESTIMATE;
+    if ((estimates || one->activities > MOST) &&
+        !ls_option_set_has(a->workplace->request->given, "steps")) {
+        given.warmup = 1;
+        given.steps = estimates ? 1 : 2;
+    }
     *predicted = (ls_predicted){0};
     *refused = ls_case_check(&one->config, a->workplace->request);
     if (!*refused)

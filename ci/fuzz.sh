@@ -71,7 +71,7 @@ fuzz rows 300 bench/tests/fuzz_rows.c bench/rows/fields.c bench/output/{,table/}
     bench/report/{against,case_keys,case_labels,draw,draw_look,draw_script,figures,finding,line_kinds}.c \
     bench/report/{figure_cases,figure_layouts,figure_lines,figure_shares,page}.c \
     bench/report/{template,text}.c \
-    bench/results/{export_formats,results_bound,results_seen}.c bench/row/row_noise.c bench/statistics/{statistics,verdict}.c \
+    bench/results/{export_formats,results_bound}.c bench/row/row_noise.c bench/statistics/{statistics,verdict}.c \
     bench/train/trial/noise.c common/device/machine_limits.c \
     common/base/{clock,declared,digest,escape,grow,log,numbers,philox,registry,status,whole_file}.c common/device/link.c \
     common/nn/optimizer.c

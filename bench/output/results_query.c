@@ -7,6 +7,7 @@
 #include "bench/output/row_same.h"
 #include "bench/output/rows_file.h"
 #include "bench/rows/row.h"
+#include "common/base/numbers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,14 @@ static void optimizer_shown(sqlite3_context *context, int count, sqlite3_value *
     if (text)
         sqlite3_result_text(context, ls_optimizer_shown(text, shown, sizeof shown), -1,
                             SQLITE_TRANSIENT);
+}
+
+static void bytes_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    char text[32];
+    (void)count;
+    sqlite3_result_text(context, ls_format_bytes(sqlite3_value_double(*value), text), -1,
+                        SQLITE_TRANSIENT);
 }
 
 static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
@@ -133,6 +142,7 @@ static int make_ready(ls_results *results)
     } functions[] = {{"number_text", 1, number_text},
                      {"list_text", 1, list_text},
                      {"optimizer_shown", 1, optimizer_shown},
+                     {"bytes_text", 1, bytes_text},
                      {"case_key", 2, case_key},
                      {"row_derived", 2, derived}};
     int code = sqlite3_create_collation(results->db, "NUMBERED", SQLITE_UTF8, NULL, natural);

@@ -69,3 +69,25 @@ SELECT day, substr(day, 1, 4) AS year, "case.model" AS model, (SELECT count(*) F
   day || '-' || row_text(place, 'hash') AS key, row_text(place, 'version') AS version
 FROM (SELECT *, CASE WHEN timestamp GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*' THEN substr(timestamp, 1, 10)
   ELSE '' END AS day FROM s) ORDER BY place DESC LIMIT 1;
+
+-- plan_row: processes that a launcher started; --baseline adds rows of single that differ from others in no setting
+CREATE TEMP TABLE plan_row AS SELECT place, "case.strategy" AS strategy, "case.blocks" AS blocks,
+  "case.batch_global" AS batch, "case.batch_per_device" AS split, json_array("case.model", "case.data", "case.optimizer",
+  "case.seed", "case.steps") AS same, row_text(place, 'ours') = 'yes' AS ours,
+  CASE WHEN coalesce("case.comm", '') IN ('', 'thread', 'device') THEN 1 ELSE max(coalesce("case.ranks", 1), 1) END AS processes
+FROM s;
+
+-- plan
+CREATE TEMP TABLE plan AS SELECT *, CASE WHEN NOT ours THEN 'other' WHEN most > 1 AND strategy = 'single' AND EXISTS (
+    SELECT 1 FROM plan_row AS o WHERE o.processes = most AND o.same IS r.same AND (o.batch IS r.batch OR o.split IS r.split))
+  THEN 'baseline' WHEN processes < most THEN 'alone' ELSE 'case' END AS kind
+FROM plan_row AS r, (SELECT coalesce(max(processes), 1) AS most FROM plan_row WHERE ours);
+
+-- repeated
+SELECT place FROM plan WHERE kind = 'case' ORDER BY place;
+
+-- repeat
+SELECT sum(kind = 'other') AS others, nullif(sum(kind = 'alone'), 0) AS alone, sum(kind = 'baseline') > 0 OR NULL AS baseline,
+  CASE WHEN most > 1 THEN 'mpirun -n ' || most || ' ' END AS launcher,
+  (SELECT coalesce((SELECT blocks FROM plan WHERE kind = 'case' AND blocks > 0 ORDER BY place DESC LIMIT 1), 5)) AS blocks
+FROM plan;

@@ -6,7 +6,6 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/table/ranking.h"
 #include "bench/report/case_keys.h"
-#include "bench/report/figures.h"
 #include "bench/report/page.h"
 #include "bench/report/text.h"
 #include "bench/rows/row.h"
@@ -16,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CASES_MOST = 40, TEXT_SIZE = 2 * LS_LABEL_SIZE };
+enum { CASES_MOST = 40, HEADLINE_SIZE = 2048 };
 
 const char *ls_gate_word(const json_t *row)
 {
@@ -109,69 +108,47 @@ static char *name_of(const pool *of, const ls_ranked *one, char *out)
     return ls_text_add(out, LS_LABEL_SIZE, one->noisy ? " (noisy)" : "");
 }
 
-static const char *const by_words[] = {
-    [LS_RANK_MEDIAN] = "",
-    [LS_RANK_MEAN] = ", by samples trained / time",
-    [LS_RANK_SPEEDUP] = ", by speed-up over single in each group's own turns",
-};
-
-typedef enum outcome { FASTEST, OPEN, ONLY, OUTCOMES } outcome;
-
-/* What the pool shows: in `found` for the headline, which has no figures, and with figures in
- * `line`. */
-static outcome describe(const pool *of, char found[TEXT_SIZE], char line[TEXT_SIZE])
+/* What the pool shows, for a line below the headline, and in a word for the headline. */
+static const char *describe(const pool *of, json_t *line, char word[LS_LABEL_SIZE])
 {
+    static const char *const by_words[] = {[LS_RANK_MEAN] = "samples trained / time",
+                                           [LS_RANK_SPEEDUP] =
+                                               "speed-up over single in each group's own turns"};
     const ls_ranked *best = &of->ranked[0], *next = &of->ranked[1];
+    const size_t repeats = json_array_size(json_object_get(best->of, "rows"));
+    char name[LS_LABEL_SIZE], other[LS_LABEL_SIZE], value[48];
     size_t compared = of->known;
+    ls_interval rate;
     for (; !of->known && compared < of->count; compared++)
         if (best->equal && !of->ranked[compared].equal)
             break;
     const size_t near = of->known ? ls_rank_near(of->ranked, of->known) : compared;
-    const size_t repeats = json_array_size(json_object_get(best->of, "rows"));
-    char name[LS_LABEL_SIZE], other[LS_LABEL_SIZE] = "", more[32] = "", rate[96], value[48];
-    ls_interval own;
-    ls_case_row(best->of, &own);
-    name_of(of, best, name);
-    if (compared > 1)
-        name_of(of, next, other);
-    if (near > 2)
-        snprintf(more, sizeof more, " and %zu more", near - 2);
-    snprintf(rate, sizeof rate, "%s", ls_figure_value(own.value, "samples/s", value));
+    ls_case_row(best->of, &rate);
+    ls_page_text(line, "name", "%s", name_of(of, best, name));
+    ls_page_text(line, "rate", "%s", ls_figure_value(rate.value, "samples/s", value));
     if (repeats > 1)
-        ls_text_add(rate, sizeof rate, ", median of %zu rows", repeats);
-    *found = *line = 0;
+        ls_page_text(line, "repeats", "%zu", repeats);
     if (compared < 2) {
-        ls_text_add(found, TEXT_SIZE, "%s is the only case", name);
-        ls_text_add(line, TEXT_SIZE, "%s: %s", found, rate);
-    } else if (near > 1) {
-        const char *between = *more ? ", " : " and ";
-        ls_text_add(found, TEXT_SIZE, "%s%s%s%s cannot be told apart", name, between, other, more);
-        ls_text_add(
-            line, TEXT_SIZE, "%s (%s)%s%s%s cannot be told apart: %s%s", name, rate, between, other,
-            more, of->known ? "their intervals overlap" : "no interval is known", by_words[of->by]);
-    } else {
-        const ls_interval ratio = ls_report_ratio(best->rate, next->rate);
-        ls_text_add(found, TEXT_SIZE, "%s is the fastest", name);
-        ls_text_add(line, TEXT_SIZE, "%s: %s, %.2f (%.2f to %.2f) times %s%s", found, rate,
-                    ratio.value, ratio.low, ratio.high, other, by_words[of->by]);
+        json_object_set_new(line, "alone", json_true());
+        return ls_text_add(word, LS_LABEL_SIZE, "%s (the only case)", name);
     }
     if (best->noisy && ls_row_real(best->row, LS_F_time_speedup) > ls_report_devices(best->row)) {
-        strcpy(found, "the machine was too busy to tell the fastest");
-        return OPEN;
+        json_object_set_new(line, "busy", json_true());
+        return "the machine was too busy to tell";
     }
-    return compared < 2 ? ONLY : near > 1 ? OPEN : FASTEST;
-}
-
-/* Adds cases that are not meant to be equal to `single`, with their rate over the fastest's. */
-static void add_unequal(const pool *of, char line[TEXT_SIZE])
-{
-    char name[LS_LABEL_SIZE];
-    for (size_t i = of->known, any = 0; of->known && i < of->count; i++)
-        if (of->ranked[i].known)
-            ls_text_add(line, TEXT_SIZE, "%s%s (%.2f times as fast)",
-                        any++ ? ", " : "; not meant to be equal to single, so not ranked: ",
-                        name_of(of, &of->ranked[i], name),
-                        of->ranked[i].rate.value / of->ranked[0].rate.value);
+    if (of->by != LS_RANK_MEDIAN)
+        ls_page_text(line, "by", "%s", by_words[of->by]);
+    ls_page_text(line, "next", "%s", name_of(of, next, other));
+    if (near < 2) {
+        const ls_interval ratio = ls_report_ratio(best->rate, next->rate);
+        ls_page_text(line, "ratio", "%.2f (%.2f to %.2f)", ratio.value, ratio.low, ratio.high);
+        return ls_text_add(word, LS_LABEL_SIZE, "%s", name);
+    }
+    if (near > 2)
+        ls_page_text(line, "more", "%zu", near - 2);
+    ls_page_text(line, "open", "%s",
+                 of->known ? "their intervals overlap" : "no interval is known");
+    return "too close to tell";
 }
 
 /* A line of the table; "over": the time over the fastest's. */
@@ -200,93 +177,31 @@ static json_t *case_of(const pool *of, const ls_ranked *one)
 
 /* ---- The group: all numbers of devices ------------------------------------------------------- */
 
-/* Notes a number of devices for which the text holds: {text: [numbers, in order]}. */
-static void add_devices(json_t *texts, const char *text, double devices)
-{
-    if (!json_object_get(texts, text))
-        json_object_set_new(texts, text, json_array());
-    json_t *list = json_object_get(texts, text);
-    size_t at = json_array_size(list);
-    while (at > 0 && json_number_value(json_array_get(list, at - 1)) > devices)
-        at--;
-    if (at == 0 || json_number_value(json_array_get(list, at - 1)) < devices)
-        json_array_insert_new(list, at, json_real(devices));
-}
-
-/* The texts with their numbers: "mirrored is the fastest on 2 and 4 devices". */
-static json_t *told(const json_t *texts)
-{
-    json_t *out = json_array(), *list;
-    const char *text;
-    json_object_foreach((json_t *)(size_t)texts, text, list)
-    {
-        const size_t count = json_array_size(list);
-        char numbers[256] = "";
-        for (size_t i = 0; i < count; i++)
-            ls_text_add(numbers, sizeof numbers, "%s%g",
-                        i == 0          ? ""
-                        : i + 1 < count ? ", "
-                                        : " and ",
-                        json_number_value(json_array_get(list, i)));
-        json_array_append_new(out, json_sprintf("%s on %s device%s", text, numbers,
-                                                strcmp(numbers, "1") == 0 ? "" : "s"));
-    }
-    return out;
-}
-
-static void add_pool(json_t *out, pool *of, const json_t *rows, json_t *const found[OUTCOMES],
-                     json_t *proofs)
+/* Adds a line for the pool, its cases, and its part of the headline: "; on 2: mirrored". */
+static void add_pool(json_t *out, pool *of, const json_t *rows, char headline[HEADLINE_SIZE])
 {
     const double devices = ls_report_devices(json_array_get(rows, 0));
     json_auto_t *named = ls_report_cases(rows, NULL, of->differences, true, of->against);
     json_auto_t *all = ls_report_sorted(named, NULL);
-    char short_text[TEXT_SIZE], text[TEXT_SIZE];
+    json_t *line = json_object();
+    json_array_append_new(json_object_get(out, "lines"), line);
     if (!rank(of, all))
         return;
-    const char *gate = ls_gate_word(of->ranked->row);
-    const bool proven = strcmp(gate, "bounded") == 0 || strcmp(gate, "exact") == 0;
-    const outcome what = describe(of, short_text, text);
-    add_unequal(of, text);
-    json_array_append_new(json_object_get(out, "lines"),
-                          json_sprintf("%g device%s: %s", devices, devices > 1 ? "s" : "", text));
-    add_devices(found[what], short_text, devices);
-    if (proven)
-        snprintf(text, sizeof text,
-                 "Proven equal to single: yes, grade %s over %" PRId64 " compared steps,", gate,
-                 ls_row_integer(of->ranked->row, LS_F_equivalence_steps));
+    const json_t *best = of->ranked->row;
+    const char *gate = ls_gate_word(best);
+    char word[LS_LABEL_SIZE] = "";
+    ls_page_text(line, "devices", "%g device%s", devices, devices > 1 ? "s" : "");
+    ls_page_text(line, strcmp(gate, "bounded") && strcmp(gate, "exact") ? "unproven" : "grade",
+                 "%s", gate);
+    ls_page_text(line, "steps", "%" PRId64, ls_row_integer(best, LS_F_equivalence_steps));
+    if (*headline)
+        ls_text_add(headline, HEADLINE_SIZE, "; on %g: ", devices);
     else
-        snprintf(text, sizeof text, "Proven equal to single: no (%s)", gate);
-    add_devices(proofs, text, devices);
+        ls_text_add(headline, HEADLINE_SIZE, "Fastest on %s: ", ls_text_of(line, "devices"));
+    ls_text_add(headline, HEADLINE_SIZE, "%s", describe(of, line, word));
     for (size_t i = 0; i < of->count; i++)
         json_array_append_new(json_object_get(out, "cases"), case_of(of, &of->ranked[i]));
     free(of->ranked);
-}
-
-/* "mirrored is the fastest on 2 and 4 devices; no case is clearly the fastest on 1 device" */
-static json_t *headline_of(json_t *const found[OUTCOMES])
-{
-    char text[2048] = "";
-    size_t i = 0;
-    const json_t *one;
-    while (i < ONLY && json_object_size(found[i]) == 0)
-        i++;
-    json_auto_t *titles = told(found[i]);
-    if (i == FASTEST && json_object_size(found[OPEN]) > 0) {
-        json_auto_t *open = json_object();
-        const char *unused;
-        json_t *list, *devices;
-        json_object_foreach(found[OPEN], unused, list)
-        {
-            (void)unused;
-            json_array_foreach(list, i, devices)
-                add_devices(open, "no case is clearly the fastest", json_number_value(devices));
-        }
-        json_auto_t *more = told(open);
-        json_array_extend(titles, more);
-    }
-    json_array_foreach(titles, i, one)
-        ls_text_add(text, sizeof text, "%s%s", i ? "; " : "", json_string_value(one));
-    return json_string(text);
 }
 
 /* {key: [rows]} of one model, data set, machine, and batch, or batch of a device. */
@@ -350,6 +265,7 @@ json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out)
     json_auto_t *groups = groups_of(rows, against);
     const json_t *group = NULL;
     const char *key;
+    char headline[HEADLINE_SIZE] = "";
     json_t *some, *one;
     size_t i;
     json_object_foreach(groups, key, some)
@@ -359,28 +275,23 @@ json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out)
     }
     if (!group)
         return NULL;
-    json_auto_t *pools = sorted_pools(group), *proofs = json_object();
-    json_t *found[OUTCOMES] = {json_object(), json_object(), json_object()};
+    json_auto_t *pools = sorted_pools(group);
     json_auto_t *differences = ls_report_differences(group, NULL, against);
+    json_auto_t *whole = ls_report_cases(group, NULL, differences, true, against);
     json_t *out = json_pack("{s:o,s:[],s:[]}", "where", where_of(group), "lines", "cases");
+    json_t *cases = json_object_get(out, "cases");
     json_array_foreach(pools, i, one)
     {
         pool of = {.differences = differences,
                    .against = against,
                    .by = (ls_rank_by)json_integer_value(json_object_get(one, "by"))};
-        add_pool(out, &of, json_object_get(one, "rows"), found, proofs);
+        add_pool(out, &of, json_object_get(one, "rows"), headline);
     }
-    json_object_set_new(out, "headline", headline_of(found));
-    for (i = 0; i < OUTCOMES; i++)
-        json_decref(found[i]);
-    json_object_set_new(out, "proofs", told(proofs));
-    json_t *cases = json_object_get(out, "cases");
-    if (json_array_size(cases) > CASES_MOST) {
+    ls_page_text(out, "headline", "%s", headline);
+    if (json_array_size(cases) > CASES_MOST)
         ls_page_text(out, "slower", "%zu", json_array_size(cases) - CASES_MOST);
-        while (json_array_size(cases) > CASES_MOST)
-            json_array_remove(cases, json_array_size(cases) - 1);
-    }
-    json_auto_t *whole = ls_report_cases(group, NULL, differences, true, against);
+    while (json_array_size(cases) > CASES_MOST)
+        json_array_remove(cases, json_array_size(cases) - 1);
     ls_page_merged("table of cases", whole, left_out);
     return out;
 }

@@ -5,13 +5,13 @@
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
-#include "bench/report/figures.h"
 #include "bench/report/text.h"
 #include "build_info.h"
 #include "common/base/digest.h"
 #include "template_citation.h"
 #include "template_markdown.h"
 #include "template_page.h"
+#include "template_plan.h"
 #include "template_queries.h"
 #include "template_table.h"
 
@@ -26,6 +26,7 @@ const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES] = {
     {"index.html", ls_template_page, LS_ESCAPE_MARKUP},
     {"report.md", ls_template_markdown, LS_ESCAPE_MARKDOWN},
     {"report.bib", ls_template_citation, LS_ESCAPE_BIBTEX},
+    {"report.yaml", ls_template_plan, LS_ESCAPE_JSON},
     {"table.tex", ls_template_table, LS_ESCAPE_BIBTEX},
 };
 
@@ -212,6 +213,9 @@ static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
         ls_report_machine(row, text, sizeof text);
     else if (strcmp(what, "devices") == 0 && ls_row_group(row, LS_G_case))
         snprintf(text, sizeof text, "%g", ls_report_devices(row));
+    else if (strcmp(what, "ours") == 0 && ls_row_group(row, LS_G_case) && !ls_report_is_peer(row) &&
+             ls_report_is_ok(row, NULL))
+        snprintf(text, sizeof text, "yes");
     else if (strcmp(what, "gate") == 0)
         snprintf(text, sizeof text, "%s", ls_gate_word(row));
     else if (strcmp(what, "commit") == 0)
@@ -281,10 +285,10 @@ static ls_status add_queries(ls_results *results, shown *of, json_t *out)
     for (const char *at = ls_template_queries; (at = strstr(at, "\n\n-- "));) {
         char name[32];
         at += 5;
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "\n"), at);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ":\n"), at);
         json_t *list = json_array();
         json_object_set_new(out, name, list);
-        LS_TRY(ls_results_prepare(results, at + strlen(name), &statement));
+        LS_TRY(ls_results_prepare(results, strchr(at, '\n'), &statement));
         ls_status status = add_result(results, statement, list);
         sqlite3_finalize(statement);
         LS_TRY(status);
@@ -316,7 +320,6 @@ ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figure
         json_object_set_new(out, "pictures", json_true());
     ls_page_text(out, "count", "%zu", json_array_size(rows));
     json_object_set(out, "left_out", left_out);
-    json_object_set_new(out, "again", ls_report_commands(rows));
     FILE *stream = open_memstream(&dark, &size);
     if (stream) {
         ls_draw_dark_style(stream);
@@ -325,5 +328,7 @@ ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figure
     }
     free(dark);
     ls_page_text(out, "url", "%s", options->url ? options->url : "");
-    return add_queries(results, &of, out);
+    LS_TRY(add_queries(results, &of, out));
+    ls_report_plan(rows, out);
+    return LS_OK;
 }

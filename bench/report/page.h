@@ -17,29 +17,28 @@ typedef struct ls_page_template {
     ls_escape escape;
 } ls_page_template;
 
-enum { LS_PAGE_TEMPLATES = 4 };
+enum { LS_PAGE_TEMPLATES = 5 };
 extern const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES];
 
 /** Adds what the templates show to `out`, an object. `rows`: those chosen in `results`
- * (results_query.h), oldest first; `figures`: see figures.h, where `svg` is each one's drawing as
+ * (results_query.h), oldest first; `figures`: see pictures.h, where `svg` is each one's drawing as
  * the page has it, if there is one. Why things are missing is added to `left_out`, an array of
  * texts, which the page has, too. */
 ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figures, json_t *left_out,
                          const ls_report_options *options, json_t *out);
 
-/** Write files, as ls_whole_file does: the plan (YAML) that makes the rows again, the rows as JSON
- * lines, and a figure's data. */
-ls_status ls_page_plan(FILE *stream, void *rows);
+/** Write files, as ls_whole_file does: the rows as JSON lines, and a figure's data. */
 ls_status ls_page_rows(FILE *stream, void *rows);
 ls_status ls_page_csv(FILE *stream, void *figure);
 
-/** {commands: those that run the plan again in the report's folder and compare both}; NULL: no row
- * is of a case that a plan can have. */
-json_t *ls_report_commands(const json_t *rows);
-
 /* ---- Parts of these values ------------------------------------------------------------------- */
 
-/** {headline, where, lines, proofs: texts; cases: the table's lines}: of the rows of the model and
+/** Adds {again: {cases: lines of a plan; commands: those that run it in the report's folder and
+ * compare both}}, unless no row is of a case that a plan can have; and how many `others` are not,
+ * from the queries `repeated` and `repeat`. */
+void ls_report_plan(const json_t *rows, json_t *out);
+
+/** {headline, where, text; lines, cases: the table's lines}: of the rows of the model and
  * batch with most strategies; NULL if no row has a time. What rows of one case differ in is added
  * to `left_out`. */
 json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out);

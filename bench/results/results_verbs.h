@@ -42,7 +42,7 @@ typedef struct ls_results_task {
     const ls_format *form; /**< --format; NULL: not given */
     ls_selection selection;
     ls_chosen chosen;
-    ls_status (*draw)(json_t *figure, const char *path); /**< see bench/report/figures.h */
+    ls_status (*draw)(json_t *figure, const char *path); /**< see bench/report/pictures.h */
 } ls_results_task;
 
 ls_status ls_results_list(ls_results_task *task);

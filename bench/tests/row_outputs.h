@@ -10,7 +10,7 @@
 #include "bench/output/row_keys.h"
 #include "bench/regress/regress.h"
 #include "bench/report/draw.h"
-#include "bench/report/figures.h"
+#include "bench/report/pictures.h"
 #include "bench/report/page.h"
 #include "bench/report/template.h"
 #include "bench/report/text.h"
@@ -411,7 +411,8 @@ static inline void check_report(const json_t *rows, const char *against, const c
     json_t *left_out = json_array();
     const ls_report_options options = {
         .out = folder, .against = against, .notes = left_out, .explain = ls_results_bound};
-    json_t *figures = ls_report_figures(rows, against, left_out);
+    json_t *figures = NULL;
+    REQUIRE("pictures", "", ls_pictures(rows, against, left_out, &figures) == LS_OK);
     written out;
     for (size_t i = 0; i < json_array_size(figures); i++) {
         json_t *figure = json_array_get(figures, i);

@@ -146,7 +146,7 @@ elif kind == "many":
             for n in range(1000)]
     for each in rows:
         each["label"], each["command"] = "L" * 10000, f"lockstep run --label {each['id']}" + "L" * 10000
-        each["memory"] = {"devices": {"peak": 1e6, "parameters": 4e5, "gradients": 4e5, "activations": 2e5}, "growth_per_step": 5}
+        each["memory"] = {"devices": [{"peak": 1e6, "parameters": 4e5, "gradients": 4e5, "activations": 2e5}], "growth_per_step": 5}
         each["program"], each["time"]["build_ms"] = {"nodes": 40 * len(each["case"]["devices"])}, 0.5
         each["train"] = {"losses": [2 / (1 + i) for i in range(200)]}
 with open(path, "w", encoding="utf-8") as stream:
@@ -198,9 +198,9 @@ make_rows scaling.jsonl scaling
 report --results scaling.jsonl
 [ -z "$gnuplot" ] || expect "the file to open is named" grep -qx "page/index.html" out
 expect "the fastest that is proven, by how much, on what" page \
-    '"<h1>mirrored is the fastest on 2 and 4 devices</h1>" in page
-     and "<li>4 devices: mirrored is the fastest: 25,600 samples/s, 2.00 (1.97 to 2.03) times towers; not meant" in page
-     and "<li>2 devices: mirrored is the fastest: 12,800 samples/s, 1.20" in page
+    '"<h1>Fastest on 4 devices: mirrored; on 2: mirrored; on 1: single (the only case)</h1>" in " ".join(page.split())
+     and "<li>4 devices: mirrored is the fastest: 25,600 samples/s, 2.00 (1.97 to 2.03) times towers" in " ".join(page.split())
+     and "<li>2 devices: mirrored is the fastest: 12,800 samples/s, 1.20" in " ".join(page.split())
      and "<li>1 device: single is the only case: 8,000 samples/s" in page and "Proven equal to single: yes, grade bounded over 10" in page and "Abacus, host here" in page'
 expect "nothing is loaded, no handlers, one script" page \
     'not look.loads and not look.handlers and look.tags.count("script") == 1'
@@ -219,7 +219,7 @@ if [ -n "$gnuplot" ]; then
     for ending in svg png pdf; do
         expect "a $ending" test -s "page/throughput-strong.$ending"
     done
-    expect "its title is what was found" grep -q "<title>mirrored reaches 25,600 samples/s on 4 devices" \
+    expect "its title is what is shown" grep -q "<title>Samples per second by devices</title>" \
         page/throughput-strong.svg
     expect "svg is XML" python3 -c 'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
     expect "ticks have their unit" grep -q '>samples/s, thousands<' page/throughput-strong.svg
@@ -242,7 +242,7 @@ report --results two.jsonl --results scaling.jsonl
 expect "a row of two files counts once" page 'page.count("<tr class=o>") == 6'
 head -n 1 scaling.jsonl >one.jsonl
 report --results one.jsonl
-expect "one row makes a page" page '"<h1>single is the only case on 1 device</h1>" in page'
+expect "one row makes a page" page '"<h1>Fastest on 1 device: single (the only case)</h1>" in page'
 
 for wrong in "--url a{b" "--font-size 3" "--font-size 8cm"; do
     lockstep report --results one.jsonl --out page $wrong
@@ -250,44 +250,46 @@ for wrong in "--url a{b" "--font-size 3" "--font-size 8cm"; do
 done
 make_rows equal.jsonl equal
 report --results equal.jsonl
-expect "who is no better than another is not named alone" grep -qx \
-    '## mirrored keeps 100% on 2 devices (not told apart from towers)' page/report.md
 report --results equal.jsonl --where strategy=independent
 expect "nothing is told of a strategy that is no candidate but its speed" grep -qx \
-    '[-] 2 devices: independent is the only case: 32,000 samples/s' page/report.md
+    '[-] 2 devices: independent is the only case: 32,000 samples/s. Proven .*' page/report.md
 make_rows noise.jsonl noise
 report --results noise.jsonl
-expect "nor who is within the noise" grep -qx \
-    '## mirrored reaches 25,600 samples/s on 2 devices (not told apart from towers)' page/report.md
 make_rows groups.jsonl groups
 report --results groups.jsonl
 expect "groups that make no picture take none's place" grep -q '^"mirrored",2,12800' page/throughput-strong.csv
 make_rows turns.jsonl turns
 report --results turns.jsonl
 expect "of groups, the speed-up over each one's single tells" grep -qx \
-    '[-] 4 devices: towers is the fastest: 16,000 samples/s, 1.25 (1.23 to 1.27) times mirrored, by speed-up over single in each group.s own turns' page/report.md
-expect "and each number of devices has a line" grep -qx '[-] 2 devices: mirrored is the fastest: .* 1.20 (1.18 to 1.22) times towers' page/report.md
-expect "as the headline says" grep -qx '# towers is the fastest on 4 devices; mirrored is the fastest on 2 devices' page/report.md
+    '[-] 4 devices: towers is the fastest: 16,000 samples/s, 1.25 (1.23 to 1.27) times mirrored, by speed-up over single in each group.s own turns[.] Proven .*' page/report.md
+expect "and each number of devices has a line" grep -qx '[-] 2 devices: mirrored is the fastest: .* 1.20 (1.18 to 1.22) times towers[.] Proven .*' page/report.md
+expect "as the headline says" grep -qx '# Fastest on 4 devices: towers; on 2: mirrored' page/report.md
 expect "who is compared with the fastest on as many devices" grep -q '^| towers on 2 | 1 | [^|]* | 6 | 1.2 (1.18 to 1.22) | 1.33 ' page/report.md
+sed '/"here-[25]"/!d; s/"status": "ok"/"status": "ok", "warnings": ["noisy"]/; s/"speedup": [0-9.]*/"speedup": 5.6/' \
+    scaling.jsonl >busy.jsonl
+sed '/"here-4"/!d' scaling.jsonl >>busy.jsonl
+report --results busy.jsonl --where devices=cpu:0+cpu:1
+expect "a speed-up beyond the devices on a busy machine makes no headline" grep -qx \
+    '# Fastest on 2 devices: the machine was too busy to tell' page/report.md
+expect "nor a line" grep -q '^- 2 devices: mirrored (noisy): 12,800 samples/s; the machine was too busy' page/report.md
 make_rows repeats.jsonl repeats
 report --results repeats.jsonl
 expect "the median of repeats is told, and what their ranges hide" grep -qx \
-    '[-] 2 devices: towers (15,273 samples/s, median of 2 rows) and mirrored cannot be told apart: their intervals overlap' page/report.md
+    '[-] 2 devices: towers (15,273 samples/s, median of 2 rows) and mirrored cannot be told apart: their intervals overlap[.] Proven .*' page/report.md
 expect "all figures of a case are medians" grep -q '^| towers on 2 | 2 | 15,273 (14,545 to 16,000) | 4.2 | 1 | 1.91 | 95% |' page/report.md
-expect "as are their number and range" page '"mirrored on 2<td class=n data-h=\"rows\">5\n<td class=n data-h=\"samples/s\">12,308 (10,667 to 32,000)" in page'
+expect "as are their number and range" page '"mirrored on 2<td class=n data-h=\"rows\">5<td class=n\ndata-h=\"samples/s\">12,308 (10,667 to 32,000)" in page'
 expect "and it is the one that is drawn" grep -q '^"compute","mirrored",3.9' page/waterfall.csv
-expect "of others it is said" grep -q '^- waterfall, step-times: rows of cases whose median row is shown: 5$' page/report.md
+expect "of others it is said" grep -q '^- step-times, waterfall: rows of cases whose median row is shown: 5$' page/report.md
 make_rows modes.jsonl modes
 report --results modes.jsonl
 expect "speed-up has the interval of the rate" grep -q '^"towers",4,1.6[0-9]*,1.58[0-9]*,1.61' page/speed-up-strong.csv
-expect "rows without a number are counted" grep -q '^- speed-up-strong: rows without time.speedup: 1' page/report.md
+expect "rows without a number are counted" grep -q '^- speed-up: rows without its numbers: 1' page/report.md
 report --results modes.jsonl --where strategy=ps
-expect "a title compares" grep -qx '## ps async takes 10 ms a step with 5 ms delay, ps ssp 11 ms' page/report.md
 expect "a changed tree is no commit" grep -q 'c0ffee+changes' page/report.bib
 [ -z "$gnuplot" ] ||
     expect "nor below a picture" grep -q 'c0ffee+changes, 2026' page/stragglers-step.svg
 expect "a step's is turned over" grep -q '^"ps ssp",5,11,10.89[0-9]*,11.1' page/stragglers-step.csv
-[ -z "$gnuplot" ] || expect "what all series have stands in the sub-title" grep -q ': ps async takes .*(mlp,.* 2 devices)' page/report.md
+[ -z "$gnuplot" ] || expect "what all series have stands in the sub-title" grep -q 'Time of a step, by delay of one worker (mlp,.* 2 devices' page/report.md
 if [ -n "$gnuplot" ]; then
     expect "modes have dashes of their own" test \
         "$(grep -o "stroke-dasharray='[^']*'" page/stragglers-step.svg | sort -u | wc -l)" -eq 2
@@ -295,8 +297,8 @@ fi
 sed -e 's/"ci95": .[^]]*.,//' -e '1s/"n": 9/"n": 1/' scaling.jsonl >apart.jsonl
 report --results apart.jsonl
 expect "without an interval no case is the fastest" grep -qx \
-    '[-] 4 devices: mirrored (25,600 samples/s) and towers cannot be told apart: no interval is known' page/report.md
-expect "one step has no spread" grep -q '^- step-times: rows without several timed steps: 1' page/report.md
+    '[-] 4 devices: mirrored (25,600 samples/s) and towers cannot be told apart: no interval is known[.] Proven .*' page/report.md
+expect "one step has no spread" grep -q '^- .*step-times.*: rows without its numbers: 1' page/report.md
 sed 's/"status": "ok"/"status": "failed"/' one.jsonl >failed.jsonl
 rm -rf page
 lockstep_ok report --results failed.jsonl --out page # has no picture: needs no gnuplot
@@ -310,6 +312,19 @@ expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/t
 [ -z "$gnuplot" ] || expect "which the picture says" grep -Eq ">several machines, commit.+c0ffee," together/index.html
 expect "with the ratio of times" grep -q "0.5 (0.493.*to.*0.507)" together/index.html
 expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) | faster |" together/report.md
+# A case without a partner, and what sets it apart from the nearest of another value.
+python3 - <<'EOF'
+import json
+two, four = [json.loads(line) for line in open("scaling.jsonl")][1:3]
+with open("lonely.jsonl", "w") as stream:
+    for row, label, more in ((two, "a", {}), (two, "b", {"allreduce": "ring", "bucket_bytes": 64}),
+                             (two, "b", {"bucket_bytes": 64}), (four, "a", {}), (four, "b", {})):
+        stream.write(json.dumps({**row, "id": label + str(more) + row["id"], "label": label, "case": {**row["case"], **more}}) + "\n")
+EOF
+makes --results lonely.jsonl --against label --out lonely
+expect "a case without a partner is named, with the nearest" grep -qF \
+    'mirrored allreduce=ring on 2 (mlp, global batch 64), b: the nearest case of another label (a) differs in case.allreduce' lonely/report.md
+expect "none that has one" grep -qx 'Cases without a partner: 1' lonely/report.md
 # One case several times: as fast as the first, not, with a wide interval, and with none.
 python3 - <<'EOF'
 import json
@@ -330,7 +345,7 @@ for verdict in "b same" "c slower" "d cannot tell" "e cannot tell"; do
     expect "results diff has the report's verdict: $verdict" grep -q "^B / A, .*: ${verdict#* }\$" out
 done
 makes --results verdicts.jsonl --where 'label~d' --against label --out verdicts
-expect "a noisy case is said to be" grep -q '^# single (d) (noisy) is ' verdicts/report.md
+expect "a noisy case is said to be" grep -q '^# Fastest on 1 device: single (d) (noisy)' verdicts/report.md
 expect "no machine's ideal line is the other's" test -z "$(grep ideal together/throughput-strong.csv)"
 expect "which is said" grep -q '^- throughput-strong: ideal lines, as each value' together/report.md
 
@@ -435,7 +450,7 @@ expect "and is text still" python3 -c 'open("page/index.html", encoding="utf-8")
 expect "a strategy of another version is drawn" grep -q '^"of-another-version",2,' page/throughput-strong.csv
 expect "a tree that had changed is told" page 'page.count("+changes, row") == 1'
 expect "all-reduces are cases of their own" grep -q '^"mirrored allreduce=tree",2,' page/throughput-strong.csv
-expect "roofs of layers" grep -q '^## dense2 forward takes the longest: 4.00 times its roof' page/report.md
+expect "roofs of layers" grep -q '^"roof","dense2 forward",0.5,' page/roofs.csv
 [ -z "$gnuplot" ] || expect "in no strategy's colour" test -z \
     "$(grep -v style page/roofs.svg | grep -E '#(0072b2|d55e00|7b3294|009e73)')"
 expect "not of a layer that was wrong" test -z "$(grep dense3 page/roofs.csv)"
@@ -571,8 +586,6 @@ step = rows[("zero stage 3: step", 2)]
 assert abs(step[0] - 1.1) < 1e-9 and abs(step[1] - 1.0845) < 1e-3 and abs(step[2] - 1.1156) < 1e-3, step
 assert rows[("mirrored", 4)] == [1] * 3 and len(rows) == 6, rows
 EOF
-expect "shares: in words" grep -q '^## zero stage 1 on 4 devices holds 80% of what mirrored holds, in 0.75 times its step' \
-    shared/report.md
 
 # Layouts of 4 devices: the fastest case of each, and those that none beats in both; only what is late is drawn; which
 # strategy for which bandwidth.
@@ -592,17 +605,12 @@ assert {name: points[0] for name, points in series.items()} == {
     "pipeline": ("600", "6"), "2 x 1 x 2 tensor-parallel": ("650", "8"), "2 x 1 x 2 context-parallel": ("900", "9.5"),
     "2 groups zero stage 1": ("300", "9")}, series
 EOF
-expect "layouts: in words" grep -qxF "## 2 x 2 x 1 pipeline is fastest: 4 ms; 2 groups zero stage 1 holds least: 300 B, 9 ms" \
-    layouts/report.md
-expect "shares: steps that cannot be told apart" grep -q \
-    '^## zero stage 3 on 4 devices holds 40% of what mirrored holds; which is faster cannot be told' layouts/report.md
 expect "a placement that follows is not said" eval '! grep -q fc1= layouts/report.md'
 expect "yes and no have their option's name" grep -q '^| zero stage=3 reshard=yes on 4 ' layouts/report.md
 expect "late: one picture" [ -s layouts/lead.csv -a -s layouts/staleness.csv -a ! -e layouts/lead-2.csv ]
 expect "late: of the other it is said" grep -qE '^- .*lead.*: rows of mlp, synthetic, global batch 32.*, which have 0: 1$' layouts/report.md
 expect "bandwidth: a line each, at one latency" [ "$(grep -cE '^"(mirrored|towers)",(10|100),[3489],' \
     layouts/step-bandwidth.csv)" -eq 4 -a ! -e layouts/step-bandwidth-2.csv ]
-expect "bandwidth: in words" grep -q '^## mirrored takes 3 ms a step at 100 MB/s, towers 4 ms$' layouts/report.md
 expect "what was left out is folded" grep -q '<details class=m id=left><summary>Left out</summary><ul>' layouts/index.html
 lockstep_ok results import shares.jsonl --results shares.db
 lockstep_ok results show here-6 --results shares.db

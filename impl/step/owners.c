@@ -81,32 +81,16 @@ static bool is_beside(const ls_step_plan *plan, int member, int first)
     return plan->parts.count || ls_step_plan_set(plan, member) == ls_step_plan_set(plan, first);
 }
 
-static ls_status refuse(const ls_variables *variables, size_t at, int times, const char *what)
-{
-    const ls_variable *v = ls_variables_holding(variables, at);
-    return ls_fail(LS_CODE_CHECK, "owner", NULL, "%s element %zu %s %d times, not once", v->name,
-                   at - v->offset, what, times);
-}
-
 /* The first element that is not there once. */
 static ls_status judge(const ls_variables *variables, const unsigned char *times, const char *what)
 {
     for (size_t i = 0; i < variables->elements; i++)
-        if (times[i] != 1)
-            return refuse(variables, i, times[i], what);
+        if (times[i] != 1) {
+            const ls_variable *v = ls_variables_holding(variables, i);
+            return ls_fail(LS_CODE_CHECK, "owner", NULL, "%s element %zu %s %d times, not once",
+                           v->name, i - v->offset, what, times[i]);
+        }
     return LS_OK;
-}
-
-/* Of the copy of the model that the first owner has a part in: all copies are divided alike. */
-static ls_status judge_plan(const ls_step_plan *plan, unsigned char *times)
-{
-    int first = 0;
-    while (!owns(plan, first))
-        first++;
-    for (int m = first; m < plan->total; m++)
-        if (owns(plan, m) && is_beside(plan, m, first))
-            count_owned(plan, m, times);
-    return judge(&plan->job->model->graph->variables, times, "is owned");
 }
 
 /* ---- By the step ----------------------------------------------------------------------------- */
@@ -140,7 +124,14 @@ ls_status ls_steps_owners(const ls_run *run)
         if (plan->parts.parts[p].graph->variables.elements > most)
             most = plan->parts.parts[p].graph->variables.elements;
     LS_TRY(ls_allocate("owners", &times, most + 1, 1));
-    ls_status status = judge_plan(plan, times);
+    /* Of the copy of the model that the first owner has a part in: all copies are divided alike. */
+    int first = 0;
+    while (!owns(plan, first))
+        first++;
+    for (int m = first; m < plan->total; m++)
+        if (owns(plan, m) && is_beside(plan, m, first))
+            count_owned(plan, m, times);
+    ls_status status = judge(&plan->job->model->graph->variables, times, "is owned");
     for (int m = 0; m < plan->total && !status && !ls_ps_by_arrival(&plan->job->ps); m++)
         if (owns(plan, m) && me->resources.members[m].replica)
             status = judge_step(me, m, times);

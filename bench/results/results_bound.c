@@ -4,7 +4,7 @@
 #include "bench/results/results_verbs.h"
 #include "bench/rows/put.h"
 #include "common/device/link.h"
-#include "bound_rules.h"
+#include "template_bound.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,11 +40,11 @@ static ls_status write_lines(ls_results *results, const json_t *row, FILE *strea
 {
     sqlite3_stmt *statement = NULL;
     bool more = false;
-    json_auto_t *named = json_copy((json_t *)(size_t)row); /* one of another program may lack an id */
+    json_auto_t *named = json_copy((json_t *)(size_t)row); /* others may lack an id */
     ls_put_id(named, "row");
-    ls_status status = ls_results_put(results, named);
+    ls_status status = ls_results_put(results, named, NULL);
     if (!status)
-        status = ls_results_prepare(results, ls_bound_rules, &statement);
+        status = ls_results_prepare(results, ls_template_bound, &statement);
     if (!status)
         set_parameters(statement, row);
     if (!status)

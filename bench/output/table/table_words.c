@@ -19,12 +19,17 @@ enum { NAME_SIZE = 1024 };
 static size_t read_times(const json_t *rows, ls_rank_by by, ls_ranked *out)
 {
     size_t count = 0;
+    json_auto_t *seen = json_object();
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        bool again = false;
-        for (size_t k = 0; k < count && by == LS_RANK_SPEEDUP; k++)
-            again = again || ls_row_same_case(out[k].row, row, LS_BUT_TRAINED, false);
-        if (again || !ls_row_is_timed(row))
+        if (!ls_row_is_timed(row))
+            continue;
+        char *key = by == LS_RANK_SPEEDUP ? ls_row_identity(row, LS_BUT_TRAINED, 0) : NULL;
+        const bool again = key && json_object_get(seen, key);
+        if (key)
+            json_object_set_new_nocheck(seen, key, json_true());
+        free(key);
+        if (again)
             continue;
         out[count] = (ls_ranked){.row = row, .noisy = ls_row_is_noisy(row)};
         out[count].known = ls_rank_rate(row, by, &out[count].rate);

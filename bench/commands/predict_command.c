@@ -14,6 +14,7 @@
 #include "bench/predict/predict.h"
 #include "bench/predict/validated.h"
 #include "bench/row/row.h"
+#include "bench/rows/put.h"
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 #include "common/base/whole_file.h"
@@ -235,12 +236,12 @@ static ls_status open_results(prediction *p)
     if (!request->results || request->prediction.calibrate)
         return LS_OK;
     LS_TRY(ls_results_open(request->results, true, &p->results));
-    LS_TRY(ls_results_each(p->results, LS_ROWS_WHOLE, ls_results_collect, rows));
+    LS_TRY(ls_results_each(p->results, ls_results_collect, rows));
     if (takes_measured(request) && ls_option_set_has(request->given, "plan")) {
         first = json_array_size(rows);
         json_array_clear(rows);
         LS_TRY(run_plan(p));
-        LS_TRY(ls_results_each(p->results, LS_ROWS_WHOLE, ls_results_collect, rows));
+        LS_TRY(ls_results_each(p->results, ls_results_collect, rows));
     }
     if (takes_measured(request)) {
         LS_TRY(ls_measured_cases_open(rows, first, &p->base, &p->measured));
@@ -357,7 +358,7 @@ static ls_status predict_case(prediction *p, size_t index)
     ls_status_free(failed);
     LS_TRY(status);
     if (interrupted)
-        ls_put_text(json_object_get(row, "result"), "status", "interrupted");
+        ls_put_result_status(row, "interrupted");
     if (p->results)
         status = ls_validations_take(&p->validations, row, &added);
     if (p->results && !status)

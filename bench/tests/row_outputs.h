@@ -354,19 +354,14 @@ static inline void check_picture(const json_t *figure)
 static inline ls_results *rows_in_memory(const json_t *rows)
 {
     ls_results *out = NULL;
-    sqlite3_stmt *choose;
-    bool more;
     REQUIRE("memory", "", !ls_results_memory(&out));
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_auto_t *row = json_copy(json_array_get(rows, i)); /* ids are unique there */
         json_object_set_new(row, "id", json_sprintf("%zu", i));
-        REQUIRE("row", "", !ls_results_put(out, row));
+        REQUIRE("row", "", !ls_results_put(out, row, NULL));
     }
-    REQUIRE(
-        "choice", "",
-        !ls_results_prepare(out, "INSERT INTO chosen (number) SELECT rowid FROM rows", &choose));
-    REQUIRE("choice", "", !ls_results_step(out, choose, &more));
-    sqlite3_finalize(choose);
+    REQUIRE("choice", "",
+            !ls_results_execute(out, "INSERT INTO chosen (number) SELECT rowid FROM rows"));
     return out;
 }
 
@@ -388,7 +383,8 @@ static inline void check_report(const json_t *rows, const char *against, const c
     }
     json_t *values = json_object();
     ls_results *results = rows_in_memory(rows);
-    ls_status_free(ls_page_values(results, rows, figures, left_out, &options, values));
+    ls_page page = {results, rows, left_out, &options, NULL};
+    REQUIRE("values", "", !ls_page_values(&page, figures, values));
     ls_results_close(results);
     for (size_t i = 0; i < LS_PAGE_TEMPLATES; i++) {
         const ls_page_template *one = &ls_page_templates[i];

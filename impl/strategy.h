@@ -151,7 +151,7 @@ typedef enum ls_variables_at {
     LS_VARIABLES_PLACED, /**< divided over several devices, as the model's nodes are: job->place is
                               set */
     LS_VARIABLES_SPLIT,  /**< layers are split over several devices, which share the rest:
-                            job->tensor  is set */
+                            the rest of job->mesh is LS_SLICE */
     LS_VARIABLES_SERVED  /**< on parameter servers: job->ps is set; in one process,
                               job->variable_device, too */
 } ls_variables_at;
@@ -171,7 +171,7 @@ struct ls_strategy {
     bool reduces;       /**< reduces gradients by all-reduces, in buckets */
     bool shares;        /**< with `reduces`: each replica updates its share of every bucket, and has
                              optimizer state and averages of no more (ls_bucket_share); the replicas
-                             of each group, if the job has groups (ls_job.split_replicas); where
+                             of each group, if the mesh has groups; where
                              these are divided, those at the same place of all */
     /** The replicas whose parameters replica `replica` of `count` averages with its own
      * (ls_average): writes their numbers, ascending, to `out` [count]; returns how many. NULL: all
@@ -210,9 +210,6 @@ struct ls_strategy {
      * parameters, where replicas update alone and all average. NULL: nothing is summed. */
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 };
-
-/** With these values of its options, whether it divides the model over devices by nodes. */
-bool ls_strategy_divides(const ls_strategy *strategy, const ls_declared_values *values);
 
 /** Whether its replicas share the update. */
 bool ls_strategy_shares(const ls_strategy *strategy, const ls_declared_values *values);

@@ -96,7 +96,7 @@ static void put_training(json_t *group, const ls_row_facts *f)
         ls_put_integer(group, "eval_samples", (uint64_t)c->eval_samples);
     if (job->exact)
         ls_put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
-    if (job->tensor || ls_case_has_slices(c))
+    if (ls_job_slices(job) || ls_case_has_slices(c))
         ls_put_integer(group, "micro_splits", (uint64_t)ls_job_splits(job));
 }
 
@@ -137,7 +137,7 @@ static void put_strategy(json_t *group, const ls_plan_of_case *plan)
     }
     if (ls_strategy_splits(plan->strategy))
         ls_put_text(group, "allreduce", job->allreduce->name);
-    if (plan->place && !job->tensor)
+    if (plan->place && !ls_job_slices(job))
         put_placement(group, plan);
 }
 

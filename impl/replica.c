@@ -130,14 +130,6 @@ static bool decays(const ls_replica *r)
     return false;
 }
 
-static size_t count_stated(const ls_replica *r)
-{
-    size_t sum = 0;
-    for (size_t b = 0; r->shares.buckets && b < r->shares.buckets->count; b++)
-        sum += ls_bucket_share(r->shares.buckets, b, r->shares.share, r->shares.count).count;
-    return r->shares.buckets ? sum : r->owned;
-}
-
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
 {
     const ls_job *job = options->job;
@@ -161,7 +153,12 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->shares = options->shares;
     replica->windows = options->windows;
     replica->gradient_windows = options->gradient_windows;
-    replica->stated = count_stated(replica);
+    size_t sum = 0;
+    for (size_t b = 0; replica->shares.buckets && b < replica->shares.buckets->count; b++)
+        sum += ls_bucket_share(replica->shares.buckets, b, replica->shares.share,
+                               replica->shares.count)
+                   .count;
+    replica->stated = replica->shares.buckets ? sum : replica->owned;
     replica->more = replica->sums - 1;
     replica->decay_parts =
         options->part && options->part->split ? (size_t)replica->graph->slices.splits + 1 : 1;

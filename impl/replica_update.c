@@ -45,17 +45,6 @@ typedef struct range_list {
     int64_t count;
 } range_list;
 
-/* Adds elements of a variable; merges them with the previous range if both have equal treatment. */
-static void add_elements(range_list *list, const ls_update_range *more)
-{
-    ls_update_range *last = list->count ? &list->items[list->count - 1] : NULL;
-    if (last && last->decay == more->decay && last->keep == more->keep &&
-        last->shrinks == more->shrinks)
-        last->count += more->count;
-    else
-        list->items[list->count++] = *more;
-}
-
 /* Lists the variables in elements [first, first + count). Weights shrink, not biases and norms. */
 static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bool decay,
                              range_list *out)
@@ -73,8 +62,15 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
                                        .decay = decay ? v->decay : 0,
                                        .keep = v->keep,
                                        .shrinks = shrink && v->shrinks};
-        if (both.count)
-            add_elements(out, &range);
+        if (both.count) {
+            /* merged with the previous range if both have equal treatment */
+            ls_update_range *last = out->count ? &out->items[out->count - 1] : NULL;
+            if (last && last->decay == range.decay && last->keep == range.keep &&
+                last->shrinks == range.shrinks)
+                last->count += range.count;
+            else
+                out->items[out->count++] = range;
+        }
     }
     const ls_update_range *only = out->items;
     if (out->count == 1 && only->decay == 0 && only->keep == 0 && !only->shrinks)
@@ -245,17 +241,6 @@ ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
 
 /* ---- Initial values ------------------------------------------------------------------------- */
 
-/* The argument block of step number job->start. */
-static ls_step_state state_at_start(const ls_job *job)
-{
-    const ls_rate_schedule *rate = &job->schedule;
-    const double power = rate->period ? ls_power(rate->factor, job->start / rate->period) : 1;
-    return (ls_step_state){.step = job->start,
-                           .position = ls_job_samples(job, job->start),
-                           .record = job->start,
-                           .learning_rate = rate->initial * power};
-}
-
 /* Copies the model's parameters into a range of a buffer of its part, which is at `flat`; `out`:
  * back. */
 static ls_status move(const ls_replica *r, float *flat, ls_range range, float *model, bool out)
@@ -316,7 +301,12 @@ ls_status ls_replica_set(ls_replica *r, const float *parameters)
 
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
 {
-    const ls_step_state start = state_at_start(r->job);
+    const ls_rate_schedule *rate = &r->job->schedule;
+    const double power = rate->period ? ls_power(rate->factor, r->job->start / rate->period) : 1;
+    const ls_step_state start = (ls_step_state){.step = r->job->start,
+                                                .position = ls_job_samples(r->job, r->job->start),
+                                                .record = r->job->start,
+                                                .learning_rate = rate->initial * power};
     const size_t real = r->kernels->table->real_bytes;
     float *model = (float *)parameters;
     LS_TRY(r->windows ? move_shares(r, r->parameters, model, false) : ls_replica_set(r, model));

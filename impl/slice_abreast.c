@@ -108,13 +108,6 @@ static ls_status add_losses(const plan *p, int64_t lo, int64_t hi)
     return ls_slice_add_loss(p->s, slot_of(p, lo), slot_of(p, mid));
 }
 
-static ls_status need_levels(ls_slice *s, size_t last)
-{
-    for (size_t l = 0; l <= last; l++)
-        LS_TRY(ls_slice_need_level(s, l));
-    return LS_OK;
-}
-
 static ls_status build_pieces(const plan *p, int64_t rows)
 {
     ls_slice *s = p->s;
@@ -129,7 +122,8 @@ static ls_status build_pieces(const plan *p, int64_t rows)
     LS_TRY(ls_slice_need_level(s, 0));
     for (const ls_subtree *sum = p->sums; sum < last; sum++) /* a slot's largest: others share it */
         for (int64_t piece = sum->first; piece < sum->last; piece++) {
-            LS_TRY(need_levels(s, level_of(p, piece)));
+            for (size_t l = 0; l <= level_of(p, piece); l++)
+                LS_TRY(ls_slice_need_level(s, l));
             LS_TRY(ls_slice_need_net(s, level_of(p, piece), rows, (int)slot_of(p, piece), &net));
         }
     for (const ls_subtree *sum = p->sums; sum < last; sum++)

@@ -67,16 +67,6 @@ static int least_of(const ls_windows *w)
     return least;
 }
 
-/* Gives numbers to units that take turns. */
-static void take_turns(ls_windows *w, bool keeps)
-{
-    for (int unit = (int)w->buckets->count; unit-- > 0;)
-        w->turn[unit] = keeps && is_tied(w, unit) ? -1 : w->turns++;
-    const int least = least_of(w);
-    w->count = w->count > least ? w->count : least;
-    w->count = w->count < w->turns ? w->count : w->turns;
-}
-
 /* Element of the windows' memory at which a unit begins: behind the windows before its own. */
 static size_t begin_of(const ls_windows *w, const size_t *sizes, int unit)
 {
@@ -121,7 +111,12 @@ ls_status ls_windows_open(const ls_graph *graph, const ls_buckets *buckets, int 
     LS_TRY(ls_allocate("windows", &out->turn, buckets->count, sizeof *out->turn));
     LS_TRY(ls_allocate("windows", &out->at, graph->variables.count, sizeof *out->at));
     LS_TRY(ls_allocate("windows", &sizes, buckets->count, sizeof *sizes));
-    take_turns(out, keeps);
+    /* Gives numbers to units that take turns. */
+    for (int unit = (int)out->buckets->count; unit-- > 0;)
+        out->turn[unit] = keeps && is_tied(out, unit) ? -1 : out->turns++;
+    const int least = least_of(out);
+    out->count = out->count > least ? out->count : least;
+    out->count = out->count < out->turns ? out->count : out->turns;
     lay_out(out, sizes);
     free(sizes);
     return LS_OK;

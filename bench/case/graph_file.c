@@ -95,19 +95,6 @@ static bool is_given(const reading *r, const char *name)
     return false;
 }
 
-/* The last names, "dense0, relu0", as many as there is room for. */
-static void list_names(const reading *r, char text[WORDS])
-{
-    size_t used = 0;
-    *text = 0;
-    int first = r->graph->count;
-    for (size_t length = 0; first > 0 && length < WORDS - 2 * LS_NODE_NAME; first--)
-        length += strlen(r->places[first - 1].name) + 2;
-    for (int n = first; n < r->graph->count; n++)
-        used += (size_t)snprintf(text + used, WORDS - used, "%s%s", n > first ? ", " : "",
-                                 r->places[n].name);
-}
-
 /* "lstm0" finds "lstm0/a", too, which has the variables. */
 static ls_status find_node(const reading *r, const char *key, const char *name, int *out)
 {
@@ -123,7 +110,15 @@ static ls_status find_node(const reading *r, const char *key, const char *name, 
                               "%s: '%.40s' does not stand above this layer, and a layer takes only "
                               "what does, since a cycle could not be computed",
                               key, name);
-    list_names(r, names);
+    /* The last names, "dense0, relu0", as many as there is room for. */
+    size_t used = 0;
+    *names = 0;
+    int first = r->graph->count;
+    for (size_t length = 0; first > 0 && length < WORDS - 2 * LS_NODE_NAME; first--)
+        length += strlen(r->places[first - 1].name) + 2;
+    for (int n = first; n < r->graph->count; n++)
+        used += (size_t)snprintf(names + used, WORDS - used, "%s%s", n > first ? ", " : "",
+                                 r->places[n].name);
     return ls_yaml_refuse(r->file, "%s: nothing above this layer is called '%.40s'; there are %s",
                           key, name, names);
 }
@@ -404,18 +399,6 @@ static ls_status read_root(reading *r)
     return check_graph(r);
 }
 
-/* Which options concern the model. */
-static void set_options(const ls_graph *graph, ls_model_family *family)
-{
-    family->options = NULL;
-    family->convolves = false;
-    for (const ls_node *n = graph->nodes; n < graph->nodes + graph->count; n++) {
-        if (n->layer == &ls_layer_bn)
-            family->options = ls_model_graph.options;
-        family->convolves |= n->layer == &ls_layer_conv && !n->options.global_max;
-    }
-}
-
 static ls_status make_model(ls_yaml_file *file, ls_model **out)
 {
     file_model *made;
@@ -436,7 +419,14 @@ static ls_status make_model(ls_yaml_file *file, ls_model **out)
         ls_model_close(&made->model);
         return status;
     }
-    set_options(r.graph, &made->family);
+    /* Which options concern the model. */
+    made->family.options = NULL;
+    made->family.convolves = false;
+    for (const ls_node *n = r.graph->nodes; n < r.graph->nodes + r.graph->count; n++) {
+        if (n->layer == &ls_layer_bn)
+            made->family.options = ls_model_graph.options;
+        made->family.convolves |= n->layer == &ls_layer_conv && !n->options.global_max;
+    }
     *out = &made->model;
     return LS_OK;
 }

@@ -110,28 +110,21 @@ static const ls_option_set *set_with(const ls_request_parsing *parsing,
     return parsing->set->given[index].count ? parsing->set : NULL;
 }
 
-/* The number of cases in the product if each case had every option. */
-static double product_size(const ls_request_parsing *parsing, const ls_experiment_part *part)
+static ls_status refuse_many(const ls_request_parsing *parsing, const ls_experiment_part *part,
+                             const ls_setting *setting)
 {
     size_t count;
-    double product = 1;
+    double product = 1; /* as if each case had every option */
     const ls_option *table = ls_option_table(&count);
     for (size_t i = 0; i < count; i++) {
         const ls_option_set *set = table[i].sweeps ? set_with(parsing, part, i) : NULL;
         product *= set ? (double)set->given[i].count : 1;
     }
-    return product;
-}
-
-static ls_status refuse_many(const ls_request_parsing *parsing, const ls_experiment_part *part,
-                             const ls_setting *setting)
-{
-    const double size = product_size(parsing, part);
     return ls_setting_refuse(
         setting, LS_CODE_USAGE,
         "more than %d cases in the product of the lists (%.0f); shorter lists, "
         "or several commands",
-        LS_CASES_MOST, size);
+        LS_CASES_MOST, product);
 }
 
 /* Replaces each case that has the option by one case per value. */
@@ -235,12 +228,6 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
 }
 
 /* ---- What is left out ------------------------------------------------------------------------ */
-
-static void describe_case(const ls_case *one, char *text, size_t size)
-{
-    snprintf(text, size, "%s, --strategy %s --devices %s --ranks %d", one->model,
-             one->strategy->name, one->devices, one->ranks);
-}
 
 /* The first case that is the same; `index` if there is none before it. */
 static size_t first_same(const ls_case *cases, size_t index)
@@ -392,7 +379,9 @@ static ls_status drop_impossible(const ls_request_parsing *parsing)
             continue;
         }
         char text[1024];
-        describe_case(&request->cases[kept], text, sizeof text);
+        snprintf(text, sizeof text, "%s, --strategy %s --devices %s --ranks %d",
+                 request->cases[kept].model, request->cases[kept].strategy->name,
+                 request->cases[kept].devices, request->cases[kept].ranks);
         ls_log_line(&request->log, LS_LOG_NORMAL, "left out: %s: %s", text, ls_status_text(status));
         first = ls_status_first(first, status);
     }

@@ -47,11 +47,6 @@ typedef struct mapping {
     plan_key of;
 } mapping;
 
-static ls_status refuse(const char *origin, const char *why)
-{
-    return ls_fail(LS_CODE_USAGE, "plan", origin, "%s", why);
-}
-
 static const char what_is_valid[] =
     "a plan is `option: value` or `option: [value, value]` lines, or `cases:`, a list of such "
     "mappings, with `defaults:`, `exclude:`, `repeat:`, `budget:`";
@@ -306,8 +301,9 @@ static ls_status read_document(plan_reading *plan)
     LS_TRY(expect(plan, FYET_DOCUMENT_END, "this"));
     LS_TRY(expect(plan, FYET_STREAM_END, "a second document"));
     if (*plan->option_at && (plan->seen[CASES] || plan->seen[DEFAULTS]))
-        return refuse(plan->option_at, "an option beside `cases:` or `defaults:` belongs to no "
-                                       "case; give it under `defaults:`, and all cases have it");
+        return ls_fail(LS_CODE_USAGE, "plan", plan->option_at, "%s",
+                       "an option beside `cases:` or `defaults:` belongs to no "
+                       "case; give it under `defaults:`, and all cases have it");
     return LS_OK;
 }
 

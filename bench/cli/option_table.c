@@ -456,13 +456,6 @@ bool ls_option_applies(const ls_option *option, const ls_case *one)
     return !option->applies || option->applies(one);
 }
 
-/* Appends a name to "a", "a, b". */
-static void add_name(char *text, size_t size, const char *before, const char *name)
-{
-    const size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s%s", used ? ", " : before, name);
-}
-
 /* Whether the registry's entry with that number has the option. */
 static bool concerns_entry(const ls_option *option, size_t number, const void *entry)
 {
@@ -479,8 +472,11 @@ char *ls_option_concerns(const ls_option *option, char *text, size_t size)
         char before[64];
         snprintf(before, sizeof before, "cases with --%s ", owners[o].option);
         for (const void *const *entry = owners[o].registry->entries; *entry; entry++)
-            if (concerns_entry(option, o, *entry))
-                add_name(text, size, before, ((const ls_declared_owner *)*entry)->name);
+            if (concerns_entry(option, o, *entry)) {
+                const size_t used = strlen(text);
+                snprintf(text + used, size - used, "%s%s", used ? ", " : before,
+                         ((const ls_declared_owner *)*entry)->name);
+            }
     }
     char *last = strrchr(text, ',');
     if (last) { /* "a, b or c" */

@@ -445,28 +445,24 @@ static char *devices_of(const json_t *group, const char *kind)
     return asprintf(&text, "%zu", count) < 0 ? NULL : text;
 }
 
-/* With weak scaling the batch of one replica, which each of its devices has in batch_per_device;
- * servers have 0. */
-static char *batch_of(const json_t *group)
-{
-    const char *scaling = json_string_value(json_object_get(group, "scaling"));
-    const json_t *each = json_object_get(group, "batch_per_device"), *most = NULL;
-    if (!scaling || strcmp(scaling, ls_scaling_words[LS_SCALING_WEAK]) != 0)
-        return ls_value_text(json_object_get(group, "batch_global"));
-    for (size_t i = 0; i < json_array_size(each); i++)
-        if (json_integer_value(json_array_get(each, i)) > json_integer_value(most))
-            most = json_array_get(each, i);
-    return ls_value_text(most);
-}
-
 char *ls_option_of_row(const ls_option *option, const json_t *row, const char *kind)
 {
     const json_t *group = json_object_get(row, "case"), *value;
     char field[64];
     if (strcmp(option->name, "devices") == 0)
         return devices_of(group, kind);
-    if (strcmp(option->name, "batch") == 0)
-        return batch_of(group);
+    if (strcmp(option->name, "batch") == 0) {
+        /* With weak scaling the batch of one replica, which each of its devices has in
+         * batch_per_device; servers have 0. */
+        const char *scaling = json_string_value(json_object_get(group, "scaling"));
+        const json_t *each = json_object_get(group, "batch_per_device"), *most = NULL;
+        if (!scaling || strcmp(scaling, ls_scaling_words[LS_SCALING_WEAK]) != 0)
+            return ls_value_text(json_object_get(group, "batch_global"));
+        for (size_t i = 0; i < json_array_size(each); i++)
+            if (json_integer_value(json_array_get(each, i)) > json_integer_value(most))
+                most = json_array_get(each, i);
+        return ls_value_text(most);
+    }
     value = json_object_get(group, ls_declared_field(option->name, field));
     return value ? ls_option_text(value) : NULL;
 }

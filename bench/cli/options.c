@@ -211,19 +211,6 @@ json_t *ls_request_swept(const ls_request *request)
 
 /* ---- The command line as text -------------------------------------------------------------- */
 
-/* Writes what a terminal would not show, too: as bash, ksh and zsh read it. */
-static void write_escaped(FILE *stream, const char *text)
-{
-    fputs("$'", stream);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c < ' ' || *c >= 0x7f)
-            fprintf(stream, "\\x%02x", *c);
-        else
-            fprintf(stream, *c == '\'' || *c == '\\' ? "\\%c" : "%c", *c);
-    }
-    fputc('\'', stream);
-}
-
 void ls_write_quoted(FILE *stream, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -232,7 +219,15 @@ void ls_write_quoted(FILE *stream, const char *text)
     const bool hidden = shown && strcmp(shown, text) != 0;
     free(shown);
     if (hidden) {
-        write_escaped(stream, text);
+        /* as bash, ksh and zsh read what a terminal would not show */
+        fputs("$'", stream);
+        for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+            if (*c < ' ' || *c >= 0x7f)
+                fprintf(stream, "\\x%02x", *c);
+            else
+                fprintf(stream, *c == '\'' || *c == '\\' ? "\\%c" : "%c", *c);
+        }
+        fputc('\'', stream);
         return;
     }
     if (*text && text[strspn(text, plain)] == 0) {

@@ -4,6 +4,7 @@
 #include "bench/commands/command.h"
 #include "bench/output/standard_output.h"
 #include "bench/results/results_verbs.h"
+#include "bench/output/results_query.h"
 #include "bench/output/row_filter.h"
 #include "bench/output/rows_file.h"
 #include "common/base/whole_file.h"
@@ -16,56 +17,65 @@
 
 typedef struct report_task {
     ls_row_filter *filter;
-    json_t *ids;   /* {id: true}: a row in two files counts once */
-    json_t *rows;  /* by time */
-    json_t *notes; /* what was not read, and why */
+    ls_results *results; /* all that was read, in memory */
+    json_t *rows;        /* those that are shown, by time */
+    json_t *notes;       /* what was not read, and why */
     size_t read, left_out;
     size_t predicted; /* of those left out: that fit, but are mixed in only if asked for */
 } report_task;
 
-static const char *stamp_of(const json_t *row)
-{
-    const char *stamp = json_string_value(json_object_get(row, "timestamp"));
-    return stamp ? stamp : "";
-}
-
-static ls_status take(void *context, int64_t number, const json_t *row)
-{
-    report_task *task = context;
-    const char *id = json_string_value(json_object_get(row, "id"));
-    bool holds;
-    (void)number;
-    task->read++;
-    if (id && json_object_get(task->ids, id))
-        return LS_OK;
-    if (id)
-        json_object_set_new(task->ids, id, json_true());
-    LS_TRY(ls_row_filter_holds(task->filter, row, &holds));
-    if (!holds || !ls_row_filter_mixes(task->filter, row)) {
-        task->left_out++;
-        task->predicted += holds;
-        return LS_OK;
-    }
-    size_t at = json_array_size(task->rows);
-    while (at > 0 && strcmp(stamp_of(json_array_get(task->rows, at - 1)), stamp_of(row)) > 0)
-        at--;
-    json_array_insert(task->rows, at, (json_t *)(size_t)row);
-    return LS_OK;
-}
-
+/* A row in two files counts once. */
 static ls_status read_files(const ls_option_set *set, report_task *task)
 {
     const ls_option_given *given = ls_option_set_find(set, "results");
     for (size_t i = 0; i < given->count || i == 0; i++) {
         const char *path = given->count ? given->values[i].text : LS_RESULTS_DEFAULT;
         bool unfinished = false;
-        LS_TRY(ls_rows_each("results", path, &unfinished, take, task));
+        LS_TRY(ls_results_load(task->results, "results", path, &unfinished));
         if (unfinished)
             json_array_append_new(
                 task->notes,
                 json_sprintf("the last line of %s, which is still being written", path));
     }
     return LS_OK;
+}
+
+static ls_status choose(report_task *task, sqlite3_stmt *all, sqlite3_stmt *add)
+{
+    bool more, holds, unused;
+    LS_TRY(ls_results_step(task->results, all, &more));
+    while (more) {
+        json_auto_t *row = json_loads(ls_results_text(all, 1), 0, NULL);
+        if (!row)
+            return ls_fail_memory("rows", task->read);
+        task->read++;
+        LS_TRY(ls_row_filter_holds(task->filter, row, &holds));
+        if (holds && ls_row_filter_mixes(task->filter, row)) {
+            json_array_append(task->rows, row);
+            sqlite3_bind_int64(add, 1, sqlite3_column_int64(all, 0));
+            LS_TRY(ls_results_step(task->results, add, &unused));
+            sqlite3_reset(add);
+        } else {
+            task->left_out++;
+            task->predicted += holds;
+        }
+        LS_TRY(ls_results_step(task->results, all, &more));
+    }
+    return LS_OK;
+}
+
+static ls_status choose_rows(report_task *task)
+{
+    sqlite3_stmt *all, *add = NULL;
+    LS_TRY(ls_results_prepare(task->results, "SELECT number, row FROM v ORDER BY timestamp, number",
+                              &all));
+    ls_status status =
+        ls_results_prepare(task->results, "INSERT INTO chosen (number) VALUES (?)", &add);
+    if (!status)
+        status = choose(task, all, add);
+    sqlite3_finalize(all);
+    sqlite3_finalize(add);
+    return status;
 }
 
 /* The folder's rows.jsonl becomes the rows shown: if they were read from there, none may be lost.
@@ -134,7 +144,9 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     }
     if (where)
         LS_TRY(ls_row_filter_open(where, &task->filter));
+    LS_TRY(ls_results_memory(&task->results));
     LS_TRY(read_files(set, task));
+    LS_TRY(choose_rows(task));
     if (json_array_size(task->rows) == 0 && task->predicted)
         return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
                        "the rows that fit (%zu) are all predicted; add warnings~predicted to "
@@ -146,7 +158,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
             "none of the %zu rows fits; lockstep run makes rows, --results FILE and --where choose",
             task->read);
     LS_TRY(check_rows(set, task, options.out));
-    LS_TRY(ls_report_write(task->rows, &options));
+    LS_TRY(ls_report_write(task->results, task->rows, &options));
     ls_escape_put(ls_output(), options.out, SIZE_MAX, LS_ESCAPE_LINE);
     fputs("/index.html\n", ls_output());
     return LS_OK;
@@ -155,13 +167,13 @@ static ls_status perform(const ls_option_set *set, report_task *task)
 ls_status ls_command_report(int argc, char **argv, int *exit_status)
 {
     ls_option_set set;
-    report_task task = {.ids = json_object(), .rows = json_array(), .notes = json_array()};
+    report_task task = {.rows = json_array(), .notes = json_array()};
     LS_TRY(ls_option_set_open(LS_FOR_REPORT, &set));
     ls_status status = ls_option_set_read(&set, argc, argv, 0);
     if (!status)
         status = perform(&set, &task);
     ls_row_filter_close(task.filter);
-    json_decref(task.ids);
+    ls_results_close(task.results);
     json_decref(task.rows);
     json_decref(task.notes);
     ls_option_set_close(&set);

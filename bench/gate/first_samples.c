@@ -11,11 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t element_bytes(ls_array_type type)
-{
-    return type == LS_ARRAY_FLOAT32 || type == LS_ARRAY_INT32 ? 4 : 1;
-}
-
 /* Lifts the values if they are small; returns whether. */
 static bool lift(float *values, size_t count)
 {
@@ -36,7 +31,8 @@ static bool lift(float *values, size_t count)
 static ls_status pick(const ls_array *from, const uint32_t *numbers, size_t count, ls_array *to,
                       bool *lifted)
 {
-    const size_t bytes = (size_t)from->width * element_bytes(from->type);
+    const size_t bytes = (size_t)from->width *
+                         (from->type == LS_ARRAY_FLOAT32 || from->type == LS_ARRAY_INT32 ? 4 : 1);
     const char *all = from->data;
     char *picked = NULL;
     if (!all)

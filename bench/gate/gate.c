@@ -125,19 +125,6 @@ static void note_element(const comparison *c, const char *when, const ls_differe
                   ls_unsigned_nan((double)its[d->first]));
 }
 
-static void note_difference(const comparison *c, int judge, uint64_t step, const ls_difference *d,
-                            ls_gate *gate)
-{
-    const char *name = judge == ORACLE ? "oracle" : "reference";
-    char when[40];
-    snprintf(when, sizeof when, "step %llu", (unsigned long long)step);
-    if (d->same_bits)
-        ls_gate_wrong(gate, "%s: loss is %.9g, %s %.9g", when, ls_unsigned_nan(c->loss[CANDIDATE]),
-                      name, ls_unsigned_nan(c->loss[judge]));
-    else
-        note_element(c, when, d, c->values[CANDIDATE], name, c->values[judge], gate);
-}
-
 /* Replicas with parameters of their own must agree on them: the gradients of later steps might not
  * show a difference, and after the last step there are none. */
 static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
@@ -295,8 +282,17 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     ls_difference d = ls_variables_compare(c->variables, c->values[CANDIDATE], c->values[judge]);
     gate->max_ulp = drift.max_ulp > gate->max_ulp ? drift.max_ulp : gate->max_ulp;
     gate->max_rel = drift.max_rel > gate->max_rel ? drift.max_rel : gate->max_rel;
-    if (gate->pass && (!d.same_bits || !ls_values_same(c->loss[CANDIDATE], c->loss[judge])))
-        note_difference(c, judge, step, &d, gate);
+    if (gate->pass && (!d.same_bits || !ls_values_same(c->loss[CANDIDATE], c->loss[judge]))) {
+        const char *name = judge == ORACLE ? "oracle" : "reference";
+        char when[40];
+        snprintf(when, sizeof when, "step %llu", (unsigned long long)step);
+        if (d.same_bits)
+            ls_gate_wrong(gate, "%s: loss is %.9g, %s %.9g", when,
+                          ls_unsigned_nan(c->loss[CANDIDATE]), name,
+                          ls_unsigned_nan(c->loss[judge]));
+        else
+            note_element(c, when, &d, c->values[CANDIDATE], name, c->values[judge], gate);
+    }
     if (c->library)
         judge_library(c, step, gate);
     if (step == 0 && (c->here[ORACLE] || c->plan->job.exact) && !ls_sync_bn_is_own(c->plan))

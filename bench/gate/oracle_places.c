@@ -101,17 +101,6 @@ static ls_status run_node(const ls_oracle_places *me, ls_slice *const *slices, i
     return cross(me, slices, n, pass == LS_NET_BACKWARD);
 }
 
-/* Gathers the places' inputs: the first acts of their slices. */
-static ls_status feed(const ls_oracle_places *me, const ls_slice *slice)
-{
-    size_t count;
-    const ls_act *acts = ls_slice_acts(slice, &count);
-    for (size_t i = 0; i < count; i++)
-        if (acts[i].kind == LS_ACT_FEED)
-            LS_TRY(ls_op_list_enqueue(acts[i].lists[0], queue_of(me)));
-    return LS_OK;
-}
-
 static bool is_input(const ls_oracle_places *me, int n)
 {
     return me->all->nodes[n].layer->role == LS_LAYER_INPUT;
@@ -121,8 +110,14 @@ ls_status ls_oracle_places_run(ls_oracle_places *me, ls_slice *const *slices)
 {
     if (!ls_slice_sums(slices[0]))
         return LS_OK;
-    for (int j = 0; j < me->parts.count; j++)
-        LS_TRY(feed(me, slices[j]));
+    for (int j = 0; j < me->parts.count; j++) {
+        /* the places' inputs: the first acts of their slices */
+        size_t count;
+        const ls_act *acts = ls_slice_acts(slices[j], &count);
+        for (size_t i = 0; i < count; i++)
+            if (acts[i].kind == LS_ACT_FEED)
+                LS_TRY(ls_op_list_enqueue(acts[i].lists[0], queue_of(me)));
+    }
     for (int n = 0; n < me->all->count; n++)
         if (!is_input(me, n))
             LS_TRY(run_node(me, slices, n, LS_NET_FORWARD));

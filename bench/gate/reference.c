@@ -58,19 +58,6 @@ ls_case ls_reference_case(const ls_case *c)
     return single;
 }
 
-/* The case without the options that do not change its trajectory. */
-static ls_case key_of(const ls_plan_of_case *plan)
-{
-    ls_case key = ls_reference_case(plan->config);
-    key.batch = plan->job.batch;
-    key.scaling = LS_SCALING_STRONG;
-    key.epochs = key.epochs > 0;
-    key.steps = key.warmup = key.gate_steps = key.eval_samples = 0;
-    key.target_kind = LS_TARGET_NONE;
-    key.target = 0;
-    return key;
-}
-
 static void close_session(ls_reference *r)
 {
     if (r->here)
@@ -112,18 +99,6 @@ static ls_status step_whole(const ls_workplace *workplace, const ls_plan_of_case
     return status;
 }
 
-/* Computes an epoch's last batch alone if the steps do not reach it. */
-static ls_status step_tail(const ls_plan_of_case *plan, ls_reference *r)
-{
-    const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
-    if (!r->steps || !ls_job_tail(&plan->job) || last < r->steps)
-        return LS_OK;
-    LS_TRY(ls_allocate("reference", &r->tail, r->elements, sizeof *r->tail));
-    LS_TRY(ls_session_begin_at(&r->session, last, plan->initial));
-    LS_TRY(ls_session_one_step(&r->session, r->tail, &r->tail_loss));
-    return ls_session_begin_at(&r->session, 0, plan->initial);
-}
-
 static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *plan, size_t left,
                        ls_reference *r)
 {
@@ -138,7 +113,14 @@ static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *pla
         LS_TRY(step_whole(workplace, plan, r));
     LS_TRY(ls_session_open_single(workplace, plan, &r->session));
     r->here = true;
-    return step_tail(plan, r);
+    /* an epoch's last batch alone if the steps do not reach it */
+    const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
+    if (!r->steps || !ls_job_tail(&plan->job) || last < r->steps)
+        return LS_OK;
+    LS_TRY(ls_allocate("reference", &r->tail, r->elements, sizeof *r->tail));
+    LS_TRY(ls_session_begin_at(&r->session, last, plan->initial));
+    LS_TRY(ls_session_one_step(&r->session, r->tail, &r->tail_loss));
+    return ls_session_begin_at(&r->session, 0, plan->initial);
 }
 
 size_t ls_reference_most(const ls_workplace *workplace)
@@ -166,7 +148,14 @@ static void drop(ls_workplace *workplace, ls_reference *r)
 ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                            ls_reference **out)
 {
-    const ls_case key = key_of(plan);
+    /* without the options that do not change its trajectory */
+    ls_case key = ls_reference_case(plan->config);
+    key.batch = plan->job.batch;
+    key.scaling = LS_SCALING_STRONG;
+    key.epochs = key.epochs > 0;
+    key.steps = key.warmup = key.gate_steps = key.eval_samples = 0;
+    key.target_kind = LS_TARGET_NONE;
+    key.target = 0;
     size_t left = ls_reference_most(workplace);
     for (ls_reference *r = workplace->references, *next; r; r = next) {
         next = r->next;

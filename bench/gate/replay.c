@@ -69,22 +69,18 @@ static ls_status open_quotient(const replay *me, int count, ls_op_list *out)
     return ls_op_list_add(out, op);
 }
 
-static ls_status open_peers(replay *me)
-{
-    int peers[LS_JOB_REPLICAS];
-    LS_TRY(
-        ls_allocate("replay", &me->mixed, (size_t)me->count * me->elements + 1, sizeof *me->mixed));
-    for (int d = 0; d < me->count; d++)
-        LS_TRY(open_quotient(me, me->of->peers(d, me->count, peers) + 1, &me->means[d]));
-    return LS_OK;
-}
-
 static ls_status open_mean(replay *me)
 {
     bool has[LS_JOB_REPLICAS];
     LS_TRY(ls_allocate("replay", &me->means, (size_t)me->count, sizeof *me->means));
-    if (me->of->peers)
-        return open_peers(me);
+    if (me->of->peers) {
+        int peers[LS_JOB_REPLICAS];
+        LS_TRY(ls_allocate("replay", &me->mixed, (size_t)me->count * me->elements + 1,
+                           sizeof *me->mixed));
+        for (int d = 0; d < me->count; d++)
+            LS_TRY(open_quotient(me, me->of->peers(d, me->count, peers) + 1, &me->means[d]));
+        return LS_OK;
+    }
     if (!me->of->reduces)
         return LS_OK;
     LS_TRY(open_quotient(me, me->count, &me->means[0]));
@@ -155,16 +151,6 @@ static ls_status train(replay *me, int batch_kind, int d)
     return give_back(me, d);
 }
 
-static void sum_widely(replay *me)
-{
-    for (size_t i = 0; i < me->elements; i++) {
-        double sum = 0;
-        for (int d = 0; d < me->count; d++)
-            sum += (double)values_of(me, d)[i];
-        me->wide[i] = (float)(sum / me->count);
-    }
-}
-
 /* On a thread of the device, which flushes denormals, as replicas' sums do. */
 static ls_status sum(void *context)
 {
@@ -209,25 +195,18 @@ static ls_status divide(replay *me, int d, float *sum)
     return ls_queue_read(r->queue, sum, r->parameters, bytes);
 }
 
-/* Sets each replica's parameters to the mean of its own and its peers'. */
-static ls_status average_peers(replay *me)
-{
-    LS_TRY(ls_device_call(me->replica->device, sum_peers, me));
-    for (int d = 0; d < me->count; d++) {
-        LS_TRY(divide(me, d, me->mixed + (size_t)d * me->elements));
-        memcpy(values_of(me, d), me->mixed + (size_t)d * me->elements,
-               me->elements * sizeof *me->values);
-    }
-    return LS_OK;
-}
-
 /* Sets all replicas' parameters to their mean. */
 static ls_status average_all(replay *me)
 {
     const size_t bytes = me->elements * sizeof *me->values;
     const float *mean = me->given;
     if (mean) {
-        sum_widely(me);
+        for (size_t i = 0; i < me->elements; i++) {
+            double sum = 0;
+            for (int d = 0; d < me->count; d++)
+                sum += (double)values_of(me, d)[i];
+            me->wide[i] = (float)(sum / me->count);
+        }
     } else {
         LS_TRY(ls_device_call(me->replica->device, sum, me));
         LS_TRY(divide(me, 0, me->sums[0]));
@@ -261,9 +240,15 @@ static ls_status one_step(replay *me, int batch_kind)
     const bool averages = !period || me->at % period == period - 1;
     for (int d = 0; d < me->count; d++)
         LS_TRY(train(me, batch_kind, d));
-    if (averages && me->of->peers)
-        LS_TRY(average_peers(me));
-    else if (averages && me->of->reduces)
+    if (averages && me->of->peers) {
+        /* Sets each replica's parameters to the mean of its own and its peers'. */
+        LS_TRY(ls_device_call(me->replica->device, sum_peers, me));
+        for (int d = 0; d < me->count; d++) {
+            LS_TRY(divide(me, d, me->mixed + (size_t)d * me->elements));
+            memcpy(values_of(me, d), me->mixed + (size_t)d * me->elements,
+                   me->elements * sizeof *me->values);
+        }
+    } else if (averages && me->of->reduces)
         LS_TRY(average_all(me));
     for (int d = 0; d < me->count; d++)
         LS_TRY(finish(me, batch_kind, d));

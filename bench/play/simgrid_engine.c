@@ -214,13 +214,6 @@ static ls_status judge(const helper *h, int status, bool all)
                    platform ? "" : how);
 }
 
-static void kill_and_wait(const helper *h)
-{
-    kill(h->child, SIGKILL);
-    while (waitpid(h->child, NULL, 0) < 0 && errno == EINTR) {
-    }
-}
-
 static ls_status play(helper *h, double *end_ns)
 {
     const size_t bytes = h->plays * h->play->graph->count * sizeof *end_ns;
@@ -229,7 +222,9 @@ static ls_status play(helper *h, double *end_ns)
     h->graph_to = h->to;
     if (pthread_create(&h->writer, NULL, write_graph, h) != 0) {
         ls_status failed = fail_system("thread");
-        kill_and_wait(h);
+        kill(h->child, SIGKILL);
+        while (waitpid(h->child, NULL, 0) < 0 && errno == EINTR) {
+        }
         return failed;
     }
     h->to = NULL; /* the writer closes it */

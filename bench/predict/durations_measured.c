@@ -67,11 +67,6 @@ typedef struct bench_host {
     size_t repetitions;
 } bench_host;
 
-static int device_of(const bench_host *h, const ls_task *task)
-{
-    return h->run->plan.members[h->run->plan.lanes.items[task->lane].member].device;
-}
-
 /* Enqueues what device number `index` of the host computes in a step of each kind. */
 static ls_status enqueue_share(const bench_host *h, int index)
 {
@@ -80,7 +75,8 @@ static ls_status enqueue_share(const bench_host *h, int index)
         const ls_step_program *p = &h->run->program[kind];
         for (size_t t = 0; t < p->task_count; t++) {
             const ls_task *task = &p->tasks[t];
-            if (device_of(h, task) != h->first + index)
+            const int member = h->run->plan.lanes.items[task->lane].member;
+            if (h->run->plan.members[member].device != h->first + index)
                 continue;
             for (size_t i = 0; i < task->ops.count; i++) {
                 ls_op *op = p->ops[task->ops.first + i];

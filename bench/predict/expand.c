@@ -208,14 +208,6 @@ static bool is(const ls_expanded *e, const ls_allreduce *algorithm, const ls_vir
            (!e->shards || (e->of.group == what->of.group && e->of.groups == what->of.groups));
 }
 
-static ls_status fill(const ls_expansions *list, ls_expanded *e, ls_device *const *devices)
-{
-    LS_TRY(ls_allocate("all-reduce", &e->first, (size_t)e->ranks + 1, sizeof *e->first));
-    if (list->level != LS_EXPAND_MESSAGES && e->algorithm == &ls_allreduce_ring && e->ranks > 1)
-        return make_flows(e);
-    return read_messages(e, devices);
-}
-
 ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls_virtual_comm *what,
                     const ls_expanded **out)
 {
@@ -236,7 +228,10 @@ ls_status ls_expand(ls_expansions *list, const ls_allreduce *algorithm, const ls
                        .of = what->of,
                        .layout = what->layout};
     *out = e;
-    return fill(list, e, what->devices);
+    LS_TRY(ls_allocate("all-reduce", &e->first, (size_t)e->ranks + 1, sizeof *e->first));
+    if (list->level != LS_EXPAND_MESSAGES && e->algorithm == &ls_allreduce_ring && e->ranks > 1)
+        return make_flows(e);
+    return read_messages(e, what->devices);
 }
 
 void ls_expansions_close(ls_expansions *list)

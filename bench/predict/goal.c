@@ -42,14 +42,6 @@ static void put_line(const goal *g, size_t node)
         fprintf(g->file, ": recv %.0fb from %d tag %zu cpu 1\n", fmax(n->amount, 1), n->from, node);
 }
 
-static void put_requires(const goal *g, size_t after, size_t before)
-{
-    put_name(g, after, g->device);
-    fputs(" requires ", g->file);
-    put_name(g, before, g->device);
-    fputc('\n', g->file);
-}
-
 /* An edge of the graph; `number` is its own. */
 static void put_edge(goal *g, size_t before, size_t after, size_t number)
 {
@@ -58,8 +50,12 @@ static void put_edge(goal *g, size_t before, size_t after, size_t number)
     const size_t tag = graph->count + number;
     int from, to;
     if (!ls_activity_signal(a, b, &from, &to)) {
-        if (ls_activity_is_at(a, g->device) && ls_activity_is_at(b, g->device))
-            put_requires(g, after, before);
+        if (ls_activity_is_at(a, g->device) && ls_activity_is_at(b, g->device)) {
+            put_name(g, after, g->device);
+            fputs(" requires ", g->file);
+            put_name(g, before, g->device);
+            fputc('\n', g->file);
+        }
     } else if (from == g->device) {
         fprintf(g->file, "x%zus: send 1b to %d tag %zu cpu 1\nx%zus requires ", number, to, tag,
                 number);

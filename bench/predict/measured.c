@@ -72,26 +72,21 @@ static bool is_known(const ls_measured_cases *cases, const ls_measured_case *one
     return false;
 }
 
-static bool is_of_here(const json_t *row)
-{
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    return json_object_get(row, "case") && !ls_row_is_predicted(row) &&
-           strcmp(ls_row_text(row, "result", "status"), "ok") == 0 &&
-           ls_row_number(row, "time.step_ms.median") > 0 &&
-           strcmp(ls_row_text(row, "provenance", "host"), host) == 0;
-}
-
 ls_status ls_measured_cases_open(const json_t *rows, size_t first, const ls_case *base,
                                  ls_measured_cases *out)
 {
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
     *out = (ls_measured_cases){0};
     LS_TRY(ls_allocate("cases", &out->texts, 1, sizeof *out->texts));
     LS_TRY(ls_option_set_open(LS_FOR_RUN | LS_FOR_PREDICT, out->texts));
     for (size_t i = first; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i), *group = json_object_get(row, "case");
         ls_measured_case one = {0};
-        if (!is_of_here(row))
+        if (!group || ls_row_is_predicted(row) ||
+            strcmp(ls_row_text(row, "result", "status"), "ok") != 0 ||
+            ls_row_number(row, "time.step_ms.median") <= 0 ||
+            strcmp(ls_row_text(row, "provenance", "host"), host) != 0)
             continue;
         memcpy(&one.config, base, sizeof *base);
         if (!find_platform(group, &one)) {

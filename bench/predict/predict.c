@@ -238,14 +238,6 @@ typedef struct virtual_run {
     ls_run *run;
 } virtual_run;
 
-static ls_status open_like(const ls_machine *machine, virtual_run *v)
-{
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    const ls_device_name name = {
-        .kind = LS_DEVICE_CPU, .index = 0, .logical = -1, .replica = -1, .task = -1};
-    return ls_device_open(machine, &name, &policy, &v->like);
-}
-
 static ls_status open_device(virtual_run *v, const ls_device_name *name, int number)
 {
     LS_TRY(ls_virtual_device_open(name, number, v->like, &v->devices[v->count]));
@@ -265,7 +257,10 @@ static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *
 {
     v->job = plan->job;
     v->strategy = plan->strategy;
-    LS_TRY(open_like(machine, v));
+    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
+    const ls_device_name name = {
+        .kind = LS_DEVICE_CPU, .index = 0, .logical = -1, .replica = -1, .task = -1};
+    LS_TRY(ls_device_open(machine, &name, &policy, &v->like));
     LS_TRY(ls_allocate("predict", &v->devices, plan->device_count + 1, sizeof *v->devices));
     for (size_t i = 0; i < plan->device_count; i++) {
         LS_TRY(open_device(v, &plan->devices[i], ls_plan_number(plan, i)));

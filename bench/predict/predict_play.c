@@ -89,18 +89,6 @@ static void take_steps(const ls_unrolled *u, const double *end_ns, size_t warmup
         step_ms[s] = (ends[warmup + s] - (warmup + s ? ends[warmup + s - 1] : 0)) * 1e-6;
 }
 
-/* What all devices did in the counted steps. */
-static double busy_of(const ls_play *play, size_t warmup)
-{
-    double ns = 0;
-    for (size_t n = 0; n < play->graph->count; n++) {
-        const ls_activity_node *node = &play->graph->nodes[n];
-        if (node->to < 0 && !node->rounds && node->step >= warmup)
-            ns += ls_play_amount(play, node);
-    }
-    return ns * 1e-6;
-}
-
 static double mean_of(const double *step_ms, size_t steps)
 {
     double sum = 0;
@@ -112,14 +100,6 @@ static double mean_of(const double *step_ms, size_t steps)
 typedef struct play_room {
     double *end_ns, *factors, *ends, *sorted;
 } play_room;
-
-/* How many draws are played at once: their times have room. */
-static size_t batch_of(const ls_unrolled *u, size_t draws)
-{
-    enum { TIMES = 1 << 23 };
-    const size_t fit = TIMES / (u->graph.count + 1);
-    return fit < 1 ? 1 : fit < draws ? fit : draws;
-}
 
 static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t warmup,
                            play_room *room, size_t number, ls_predicted *out)
@@ -141,7 +121,12 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_unrolled *u, ls_play *play, size_t warmup, play_room *room,
                             ls_predicted *out)
 {
-    const size_t all = warmup + out->steps, batch = batch_of(u, out->draws);
+    /* How many draws are played at once: their times have room. */
+    enum { TIMES = 1 << 23 };
+    const size_t fit = TIMES / (u->graph.count + 1);
+    const size_t all = warmup + out->steps, batch = fit < 1            ? 1
+                                                    : fit < out->draws ? fit
+                                                                       : out->draws;
     play->factor_count = all * (size_t)play->devices;
     LS_TRY(ls_allocate("predict", &room->end_ns, batch * u->graph.count, sizeof(double)));
     LS_TRY(ls_allocate("predict", &room->factors, batch * play->factor_count, sizeof(double)));
@@ -162,7 +147,14 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
         for (size_t d = 0; d < count; d++) {
             ls_play its = *play;
             its.factors += d * play->factor_count;
-            out->busy_ms += busy_of(&its, warmup);
+            /* what all devices did in the counted steps */
+            double ns = 0;
+            for (size_t n = 0; n < its.graph->count; n++) {
+                const ls_activity_node *node = &its.graph->nodes[n];
+                if (node->to < 0 && !node->rounds && node->step >= warmup)
+                    ns += ls_play_amount(&its, node);
+            }
+            out->busy_ms += ns * 1e-6;
             LS_TRY(take_draw(u, room->end_ns + d * u->graph.count, warmup, room, first + d, out));
         }
     }
@@ -184,19 +176,6 @@ static ls_traffic per_step(ls_traffic sum, size_t steps)
 {
     return (ls_traffic){(sum.bytes_sent + steps - 1) / steps,
                         (sum.messages_sent + steps - 1) / steps};
-}
-
-/* The mean of the counted steps, which are whole periods. */
-static ls_traffic formula_of(ls_step_run *run, const ls_plan_of_case *plan)
-{
-    const int64_t period = (int64_t)plan->job.period;
-    ls_traffic sum = {0};
-    for (int64_t s = plan->warmup; s < plan->warmup + plan->timed; s++) {
-        const bool last = period && s % period == period - 1;
-        ls_traffic_add(&sum, ls_build_formula(&run->resources, last ? LS_FULL + LS_LAST : LS_FULL),
-                       1);
-    }
-    return plan->timed ? per_step(sum, (size_t)plan->timed) : sum;
 }
 
 static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
@@ -284,7 +263,17 @@ static ls_status write_graph(const ls_predictor *p, const ls_play *play, ls_pred
 ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_played_run *run, ls_predicted *out)
 {
-    out->formula = formula_of(ls_step_run_of(run->run), plan);
+    /* the mean of the counted steps, which are whole periods */
+    const int64_t period = (int64_t)plan->job.period;
+    ls_traffic sum = {0};
+    for (int64_t s = plan->warmup; s < plan->warmup + plan->timed; s++) {
+        const bool last = period && s % period == period - 1;
+        ls_traffic_add(&sum,
+                       ls_build_formula(&ls_step_run_of(run->run)->resources,
+                                        last ? LS_FULL + LS_LAST : LS_FULL),
+                       1);
+    }
+    out->formula = plan->timed ? per_step(sum, (size_t)plan->timed) : sum;
     if (!plan->timed)
         return LS_OK;
     out->steps = (size_t)plan->timed;

@@ -56,18 +56,6 @@ static ls_status put_time(json_t *row, const ls_plan_of_case *plan, const ls_pre
     return LS_OK;
 }
 
-/* Over all steps: nothing disturbs them. */
-static void put_pipeline(json_t *row, const ls_plan_of_case *plan, const ls_predicted *p)
-{
-    double all_ms = 0;
-    for (size_t i = 0; i < p->draws * p->steps; i++)
-        all_ms += p->step_ms[i] * (double)ls_job_stages(&plan->job);
-    if (ls_plan_is_pipeline(plan) && all_ms > 0)
-        json_object_set_new(
-            row, "pipeline",
-            ls_row_pipeline(&plan->job, &(ls_bubble){1 - p->busy_ms / all_ms, NAN, NAN}));
-}
-
 static void put_traffic(json_t *row, const ls_plan_of_case *plan, const ls_predicted *p)
 {
     if (!plan->job.allreduce->formula) /* only the library knows it */
@@ -171,8 +159,16 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
         json_array_append_new(json_object_get(result, "warnings"), json_string("guessed"));
     note_noise(result, ls_predictor_durations(predictor, plan), p->sent.messages_sent > 0);
     ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
-    if (!error && p->step_ms)
-        put_pipeline(row, plan, p);
+    if (!error && p->step_ms) {
+        /* Over all steps: nothing disturbs them. */
+        double all_ms = 0;
+        for (size_t i = 0; i < p->draws * p->steps; i++)
+            all_ms += p->step_ms[i] * (double)ls_job_stages(&plan->job);
+        if (ls_plan_is_pipeline(plan) && all_ms > 0)
+            json_object_set_new(
+                row, "pipeline",
+                ls_row_pipeline(&plan->job, &(ls_bubble){1 - p->busy_ms / all_ms, NAN, NAN}));
+    }
     if (!error)
         put_traffic(row, plan, p);
     if (p->devices)

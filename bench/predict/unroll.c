@@ -61,18 +61,13 @@ typedef struct unroller {
     size_t group_count;
 } unroller;
 
-static size_t slot_of(const unroller *u, const void *group, int from, int to)
+static channel *find(const unroller *u, const void *group, int from, int to)
 {
     struct {
         const void *group;
         int from, to;
     } key = {group, from, to};
-    return (size_t)ls_hash64(&key, sizeof key) & (u->channel_count - 1);
-}
-
-static channel *find(const unroller *u, const void *group, int from, int to)
-{
-    size_t s = slot_of(u, group, from, to);
+    size_t s = (size_t)ls_hash64(&key, sizeof key) & (u->channel_count - 1);
     while (u->channels[s].group && (u->channels[s].group != group || u->channels[s].from != from ||
                                     u->channels[s].to != to))
         s = (s + 1) & (u->channel_count - 1);
@@ -316,24 +311,6 @@ static ls_status by_formula(unroller *u, at_work *w, const ls_virtual_comm *comm
     return LS_OK;
 }
 
-static void end_step_of_groups(unroller *u)
-{
-    for (size_t i = 0; i < u->group_count; i++) {
-        memset(u->groups[i].seen, 0, (size_t)u->groups[i].size * sizeof *u->groups[i].seen);
-        u->groups[i].count = 0;
-    }
-}
-
-static void close_groups(unroller *u)
-{
-    for (size_t i = 0; i < u->group_count; i++) {
-        free(u->groups[i].seen);
-        free(u->groups[i].joined);
-        free(u->groups[i].formula);
-    }
-    free(u->groups);
-}
-
 /* ---- Operations ------------------------------------------------------------------------------ */
 
 static ls_status exchange(unroller *u, at_work *w, const ls_virtual_comm *comm)
@@ -454,7 +431,10 @@ static ls_status add_step(unroller *u)
         return ls_fail(LS_CODE_CHECK, "predict", "messages",
                        "%zu ends have no other end in the step", u->waiting);
     u->pending_count = 0; /* all have met */
-    end_step_of_groups(u);
+    for (size_t i = 0; i < u->group_count; i++) {
+        memset(u->groups[i].seen, 0, (size_t)u->groups[i].size * sizeof *u->groups[i].seen);
+        u->groups[i].count = 0;
+    }
     for (int c = 0; c < run->components.count; c++)
         u->begun[c] = u->tail[run->components.items[c].driver];
     return LS_OK;
@@ -479,7 +459,12 @@ ls_status ls_unroll_steps(const ls_unroll *what, ls_unrolled *out)
     *out = (ls_unrolled){.graph = {.labelled = what->labelled}};
     ls_status status = unroll(&u);
     ls_expansions_close(&u.expansions);
-    close_groups(&u);
+    for (size_t i = 0; i < u.group_count; i++) {
+        free(u.groups[i].seen);
+        free(u.groups[i].joined);
+        free(u.groups[i].formula);
+    }
+    free(u.groups);
     free(u.tail);
     free(u.begun);
     free(u.channels);

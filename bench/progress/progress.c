@@ -184,17 +184,6 @@ static void *keep_alive(void *context)
 
 /* ---- The functions -------------------------------------------------------------------------- */
 
-/* Leaves signals to the other threads. */
-static bool start_thread(ls_progress *p)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(&p->thread, NULL, keep_alive, p) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
 ls_progress *ls_progress_open(FILE *stream, int mode)
 {
     const bool terminal = mode != 0 && isatty(fileno(stream));
@@ -211,7 +200,13 @@ ls_progress *ls_progress_open(FILE *stream, int mode)
     p->shown_ns = terminal ? 0 : p->start_ns;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
-    if (start_thread(p))
+    /* signals are left to the other threads */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool started = pthread_create(&p->thread, NULL, keep_alive, p) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (started)
         return p;
     free(p);
     return NULL;

@@ -94,22 +94,6 @@ static ls_status await(pid_t pid, const char *name, const int ends[2], bool clea
     return status;
 }
 
-/* Reads the whole file as text. */
-static ls_status read_all(int file, char **out)
-{
-    const off_t size = lseek(file, 0, SEEK_END);
-    size_t used = 0;
-    ssize_t got = 1;
-    *out = size < 0 ? NULL : calloc(1, (size_t)size + 1);
-    if (!*out)
-        return ls_fail_memory("output of a program", size < 0 ? 0 : (size_t)size);
-    while (used < (size_t)size && got > 0) {
-        got = pread(file, *out + used, (size_t)size - used, (off_t)used);
-        used += got > 0 ? (size_t)got : 0;
-    }
-    return LS_OK;
-}
-
 ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint64_t limit_ns,
                        ls_child *out)
 {
@@ -125,10 +109,19 @@ ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint
     if (!status)
         status = await(pid, argv[0], ends, cleans, limit_ns, &state);
     for (int i = 0; i < 2; i++) {
-        if (!status)
-            status = read_all(ends[i], i ? &out->err : &out->out);
-        if (ends[i] >= 0)
-            close(ends[i]);
+        char **text = i ? &out->err : &out->out;
+        size_t size = 0;
+        FILE *stream = ends[i] >= 0 ? fdopen(ends[i], "r") : NULL;
+        if (!stream)
+            continue;
+        rewind(stream);
+        if (!status && getdelim(text, &size, 0, stream) < 0) { /* it is empty, or without memory */
+            free(*text);
+            *text = calloc(1, 1);
+        }
+        if (!status && !*text)
+            status = ls_fail_memory("output of a program", size);
+        fclose(stream);
     }
     out->signal = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
     out->code = out->signal ? 128 + out->signal : WEXITSTATUS(state);

@@ -153,20 +153,19 @@ void ls_regress_close(ls_regress *regress)
     *regress = (ls_regress){0};
 }
 
-/* Gives a case of BASE the first case of NEW that is left and agrees in the common fields. */
-static void join(ls_regress *regress, const ls_regress_task *task, size_t at)
+/* Gives a case of BASE the first case of NEW that is left and agrees in the common fields, and
+ * leaves that one empty. */
+static void join(ls_regress *regress, const ls_regress_task *task, ls_regress_case *base)
 {
-    ls_regress_case *base = &regress->cases[at], swap;
     for (size_t i = 0; i < regress->count && json_array_size(base->rows[LS_NEW]) == 0; i++) {
         ls_regress_case *other = &regress->cases[i];
         if (json_array_size(other->rows[LS_BASE]) > 0 ||
             !is_case(task, ls_regress_row(base, LS_BASE), ls_regress_row(other, LS_NEW), true))
             continue;
-        swap = *base;
-        base->rows[LS_NEW] = other->rows[LS_NEW];
+        json_array_extend(base->rows[LS_NEW], other->rows[LS_NEW]);
+        json_array_clear(other->rows[LS_NEW]);
         base->logs[LS_NEW] = other->logs[LS_NEW];
-        other->rows[LS_NEW] = swap.rows[LS_NEW]; /* empty: it is removed later */
-        other->logs[LS_NEW] = swap.logs[LS_NEW];
+        other->logs[LS_NEW] = (ls_log_list){0};
     }
 }
 
@@ -196,14 +195,12 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
     size_t count = 0;
     LS_TRY(ls_regress_check_keys(task, regress));
     for (size_t i = 0; i < regress->count; i++)
-        if (json_array_size(regress->cases[i].rows[LS_BASE]) > 0)
-            join(regress, task, i);
+        join(regress, task, &regress->cases[i]);
     for (size_t i = 0; i < regress->count; i++) {
-        ls_regress_case *one = &regress->cases[i];
-        if (json_array_size(one->rows[LS_BASE]) + json_array_size(one->rows[LS_NEW]) == 0)
-            close_case(one);
+        if (ls_regress_either(&regress->cases[i]))
+            regress->cases[count++] = regress->cases[i];
         else
-            regress->cases[count++] = *one;
+            close_case(&regress->cases[i]);
     }
     regress->count = count;
     if (count == 0)

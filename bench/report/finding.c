@@ -1,71 +1,70 @@
 /* SPDX-License-Identifier: MIT */
-/* Summarizes the rows in one sentence: which strategy is fastest on the most devices, by how much,
- * whether it is proven equal, and where; a line for each other environment; and ratios between
- * values of a key for the same case. */
+/*
+ * What the rows show: of the model and batch with most strategies, for each number of devices, the
+ * fastest case, by how much, and whether it is proven equal; and all of these cases as a table.
+ */
 #include "bench/output/format_parts.h"
 #include "bench/output/table/ranking.h"
-#include "bench/output/table/table_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
 #include "bench/report/text.h"
+#include "bench/rows/row.h"
 
-#include <stdio.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { CASES_MOST = 40, HEADLINE_SIZE = 2048 };
+
 const char *ls_gate_word(const json_t *row)
 {
-    const json_t *gate = json_object_get(row, "equivalence");
-    const char *grade = json_string_value(json_object_get(gate, "grade"));
-    if (!grade)
+    const char *grade = ls_row_string(row, LS_F_equivalence_grade);
+    if (!*grade)
         return "not compared";
-    if (json_is_false(json_object_get(gate, "pass")))
+    if (json_is_false(ls_row_get(row, LS_F_equivalence_pass)))
         return "FAILED";
     if (strcmp(grade, "none") != 0)
         return grade;
     return ls_row_is_candidate(row) ? "not compared" : "not equivalent";
 }
 
-static bool is_timed(const json_t *row, const void *unused)
+/* How much rows tell: by our strategies in them, then by their number; `devices`: first by these.
+ */
+static double weight_of(const json_t *rows, bool devices)
 {
-    return ls_report_is_ok(row, unused) && ls_report_rate(row).value > 0;
+    json_auto_t *strategies = json_object();
+    const json_t *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        if (ls_row_is_candidate(row))
+            json_object_set_new(strategies, ls_report_strategy(row), json_true());
+    }
+    return (devices ? 1e12 * ls_report_devices(json_array_get(rows, 0)) : 0) +
+           1e6 * (double)json_object_size(strategies) + (double)json_array_size(rows);
 }
 
-/* The group with the most of our strategies, then the most rows. */
-static const json_t *widest(const json_t *groups)
-{
-    const json_t *best = NULL;
-    size_t most = 0;
-    const char *key;
-    json_t *rows;
-    json_object_foreach((json_t *)(size_t)groups, key, rows)
-    {
-        json_t *strategies = json_object();
-        (void)key;
-        for (size_t i = 0; i < json_array_size(rows); i++)
-            if (ls_row_is_candidate(json_array_get(rows, i)))
-                json_object_set_new(strategies, ls_report_strategy(json_array_get(rows, i)),
-                                    json_true());
-        const size_t weight = 1 + json_object_size(strategies) * 1000000 + json_array_size(rows);
-        if (weight > most) {
-            most = weight;
-            best = rows;
-        }
-        json_decref(strategies);
-    }
-    return best;
-}
+/* ---- A pool: rows that may be compared, on as many devices ----------------------------------- */
+
+typedef struct pool {
+    const json_t *differences; /* what names cases */
+    const char *against;
+    ls_rank_by by;
+    ls_ranked *ranked; /* [count], the fastest of those that are ranked first */
+    size_t count, known;
+} pool;
 
 /* The figure that a case is compared by: of repeats their median, with the range of all. */
 static bool rate_of(const json_t *one, ls_rank_by by, ls_interval *out)
 {
     const json_t *rows = json_object_get(one, "rows");
     const size_t count = json_array_size(rows);
-    ls_interval each;
     const bool known = ls_rank_rate(ls_case_row(one, NULL), by, out);
     double *values = count > 1 ? calloc(count, sizeof *values) : NULL;
     for (size_t i = 0; values && i < count; i++) {
+        ls_interval each;
         ls_rank_rate(json_array_get(rows, i), by, &each);
         values[i] = each.value;
     }
@@ -75,250 +74,225 @@ static bool rate_of(const json_t *one, ls_rank_by by, ls_interval *out)
     return known || count > 1;
 }
 
-/* Lists the cases in `out`, the fastest of those that are ranked first, as the table ranks them;
- * returns how many are. */
-static size_t rank(const json_t *cases, ls_rank_by by, ls_ranked *out)
+/* Ranks the cases [{label, rows}], as the table of `results list` does. */
+static bool rank(pool *of, const json_t *cases)
 {
     size_t others, i;
     const json_t *one;
+    of->count = json_array_size(cases);
+    of->ranked = calloc(of->count + 1, sizeof *of->ranked);
+    if (!of->ranked)
+        return false;
     json_array_foreach(cases, i, one)
     {
-        out[i].row = ls_case_row(one, NULL);
-        out[i].of = one;
-        out[i].known = rate_of(one, by, &out[i].rate);
+        ls_ranked *ranked = &of->ranked[i];
+        const json_t *row, *rows = json_object_get(one, "rows");
+        size_t k;
+        ranked->row = ls_case_row(one, NULL);
+        ranked->of = one;
+        ranked->known = rate_of(one, of->by, &ranked->rate);
+        json_array_foreach(rows, k, row) ranked->noisy |= ls_row_is_noisy(row);
     }
-    return ls_rank_sort(out, json_array_size(cases), &others);
+    of->known = ls_rank_sort(of->ranked, of->count, &others);
+    return true;
 }
 
-/* Of the pools of rows that may be compared the one with the most of our strategies, then the most
- * devices. */
-static const json_t *widest_pool(const json_t *pools)
+/* "mirrored (VALUE) (noisy)" */
+static char *name_of(const pool *of, const ls_ranked *one, char *out)
 {
-    const json_t *best = NULL;
-    double most = -1;
-    for (size_t i = 0; i < json_array_size(pools); i++) {
-        const json_t *pool = json_array_get(pools, i), *rows = json_object_get(pool, "rows");
-        json_auto_t *strategies = json_object();
-        for (size_t r = 0; r < json_array_size(rows); r++)
-            if (ls_row_is_candidate(json_array_get(rows, r)))
-                json_object_set_new(strategies, ls_report_strategy(json_array_get(rows, r)),
-                                    json_true());
-        const double weight =
-            1e6 * (double)json_object_size(strategies) + ls_report_devices(json_array_get(rows, 0));
-        if (weight > most) {
-            most = weight;
-            best = pool;
-        }
+    ls_report_label(one->row, of->differences, false, NULL, out);
+    if (of->against) {
+        char value[128];
+        ls_text_add(out, LS_LABEL_SIZE, " (%s)",
+                    ls_report_text(one->row, of->against, value, sizeof value));
     }
-    return best;
+    return ls_text_add(out, LS_LABEL_SIZE, one->noisy ? " (noisy)" : "");
 }
 
-/* "mirrored on 4 devices (VALUE) (noisy)"; "" for NULL. */
-static char *name_of(const json_t *one, const json_t *differences, const char *against, char *out)
+/* What the pool shows, for a line below the headline, and in a word for the headline. */
+static const char *describe(const pool *of, json_t *line, char word[LS_LABEL_SIZE])
 {
-    const json_t *row = ls_case_row(one, NULL);
-    char value[128];
-    if (!one)
-        return strcpy(out, "");
-    ls_report_label(row, differences, true, NULL, out);
-    ls_text_add(out, LS_LABEL_SIZE, " device%s", ls_report_devices(row) > 1 ? "s" : "");
-    if (against)
-        ls_text_add(out, LS_LABEL_SIZE, " (%s)", ls_report_text(row, against, value, sizeof value));
-    const json_t *rows = json_object_get(one, "rows");
-    size_t i = 0;
-    while (i < json_array_size(rows) && !ls_row_is_noisy(json_array_get(rows, i)))
-        i++;
-    ls_text_add(out, LS_LABEL_SIZE, i < json_array_size(rows) ? " (noisy)" : "");
+    static const char *const by_words[] = {[LS_RANK_MEAN] = "samples trained / time",
+                                           [LS_RANK_SPEEDUP] =
+                                               "speed-up over single in each group's own turns"};
+    const ls_ranked *best = &of->ranked[0], *next = &of->ranked[1];
+    const size_t repeats = json_array_size(json_object_get(best->of, "rows"));
+    char name[LS_LABEL_SIZE], other[LS_LABEL_SIZE], value[48];
+    size_t compared = of->known;
+    ls_interval rate;
+    for (; !of->known && compared < of->count; compared++)
+        if (best->equal && !of->ranked[compared].equal)
+            break;
+    const size_t near = of->known ? ls_rank_near(of->ranked, of->known) : compared;
+    ls_case_row(best->of, &rate);
+    ls_page_text(line, "name", "%s", name_of(of, best, name));
+    ls_page_text(line, "rate", "%s", ls_figure_value(rate.value, "samples/s", value));
+    if (repeats > 1)
+        ls_page_text(line, "repeats", "%zu", repeats);
+    if (compared < 2) {
+        json_object_set_new(line, "alone", json_true());
+        return ls_text_add(word, LS_LABEL_SIZE, "%s (the only case)", name);
+    }
+    if (best->noisy && ls_row_real(best->row, LS_F_time_speedup) > ls_report_devices(best->row)) {
+        json_object_set_new(line, "busy", json_true());
+        return "the machine was too busy to tell";
+    }
+    if (of->by != LS_RANK_MEDIAN)
+        ls_page_text(line, "by", "%s", by_words[of->by]);
+    ls_page_text(line, "next", "%s", name_of(of, next, other));
+    if (near < 2) {
+        const ls_interval ratio = ls_report_ratio(best->rate, next->rate);
+        ls_page_text(line, "ratio", "%.2f (%.2f to %.2f)", ratio.value, ratio.low, ratio.high);
+        return ls_text_add(word, LS_LABEL_SIZE, "%s", name);
+    }
+    if (near > 2)
+        ls_page_text(line, "more", "%zu", near - 2);
+    ls_page_text(line, "open", "%s",
+                 of->known ? "their intervals overlap" : "no interval is known");
+    return "too close to tell";
+}
+
+/* A line of the table; "over": the time over the fastest's. */
+static json_t *case_of(const pool *of, const ls_ranked *one)
+{
+    const bool best = one == of->ranked;
+    const json_t *rows = json_object_get(one->of, "rows");
+    json_t *out = json_object();
+    char value[48];
+    ls_interval rate;
+    ls_case_row(one->of, &rate);
+    if (best)
+        json_object_set_new(out, "best", json_true());
+    ls_page_text(out, "label", "%s", ls_text_of(one->of, "label"));
+    ls_page_text(out, "count", "%zu", json_array_size(rows));
+    ls_page_interval(out, "rate", rate);
+    ls_page_text(out, "speed", "%s", ls_figure_value(rate.value, "", value));
+    ls_page_number(out, "step", "%.4g", ls_page_median(rows, LS_F_time_step_ms_median));
+    ls_page_interval(out, "over",
+                     best ? (ls_interval){1, 0, 0} : ls_report_ratio(of->ranked->rate, one->rate));
+    ls_page_number(out, "speedup", "%.2f", ls_page_median(rows, LS_F_time_speedup));
+    ls_page_number(out, "efficiency", "%.0f%%", 100 * ls_page_median(rows, LS_F_time_efficiency));
+    ls_page_text(out, "equal", "%s", ls_report_is_peer(one->row) ? "peer" : ls_gate_word(one->row));
     return out;
 }
 
-static const char *const by_words[] = {
-    [LS_RANK_MEDIAN] = "",
-    [LS_RANK_MEAN] = ", by samples trained / time",
-    [LS_RANK_SPEEDUP] = ", by speed-up over single in each group's own turns",
-};
+/* ---- The group: all numbers of devices ------------------------------------------------------- */
 
-/* Of the ranked cases [count], the fastest first; `only`: no other case is in the report. */
-static json_t *sentence(const ls_ranked *cases, size_t count, ls_rank_by by, bool only,
-                        const char *name, const char *other)
+/* Adds a line for the pool, its cases, and its part of the headline: "; on 2: mirrored". */
+static void add_pool(json_t *out, pool *of, const json_t *rows, char headline[HEADLINE_SIZE])
 {
-    const ls_ranked *best = &cases[0], *next = &cases[1];
-    const size_t repeats = json_array_size(json_object_get(best->of, "rows"));
-    char rate[96], value[48];
-    ls_interval shown;
-    ls_case_row(best->of, &shown);
-    snprintf(rate, sizeof rate, "%s", ls_figure_value(shown.value, "samples/s", value));
-    if (repeats > 1)
-        ls_text_add(rate, sizeof rate, ", median of %zu rows", repeats);
-    if (count < 2)
-        return json_sprintf("%s is the %s: %s", name, only ? "only case here" : "fastest", rate);
-    const bool known = best->known && next->known;
-    if (!known || ls_rank_near(cases, count) > 1)
-        return json_sprintf("%s (%s) and %s cannot be told apart%s: %s", name, rate, other,
-                            by_words[by],
-                            known ? "their intervals overlap" : "no interval is known");
-    const ls_interval ratio = ls_report_ratio(best->rate, next->rate);
-    return json_sprintf("%s is the fastest: %s, %.2f (%.2f to %.2f) times %s%s", name, rate,
-                        ratio.value, ratio.low, ratio.high, other, by_words[by]);
+    const double devices = ls_report_devices(json_array_get(rows, 0));
+    json_auto_t *named = ls_report_cases(rows, NULL, of->differences, true, of->against);
+    json_auto_t *all = ls_report_sorted(named, NULL);
+    json_t *line = json_object();
+    json_array_append_new(json_object_get(out, "lines"), line);
+    if (!rank(of, all))
+        return;
+    const json_t *best = of->ranked->row;
+    const char *gate = ls_gate_word(best);
+    char word[LS_LABEL_SIZE] = "";
+    ls_page_text(line, "devices", "%g device%s", devices, devices > 1 ? "s" : "");
+    ls_page_text(line, strcmp(gate, "bounded") && strcmp(gate, "exact") ? "unproven" : "grade",
+                 "%s", gate);
+    ls_page_text(line, "steps", "%" PRId64, ls_row_integer(best, LS_F_equivalence_steps));
+    if (*headline)
+        ls_text_add(headline, HEADLINE_SIZE, "; on %g: ", devices);
+    else
+        ls_text_add(headline, HEADLINE_SIZE, "Fastest on %s: ", ls_text_of(line, "devices"));
+    ls_text_add(headline, HEADLINE_SIZE, "%s", describe(of, line, word));
+    for (size_t i = 0; i < of->count; i++)
+        json_array_append_new(json_object_get(out, "cases"), case_of(of, &of->ranked[i]));
+    free(of->ranked);
 }
 
-static json_t *proof(const json_t *row)
+/* {key: [rows]} of one model, data set, machine, and batch, or batch of a device. */
+static json_t *groups_of(const json_t *rows, const char *against)
 {
-    const char *gate = ls_gate_word(row);
-    if (strcmp(gate, "bounded") == 0 || strcmp(gate, "exact") == 0)
-        return json_sprintf("Proven equal to single: yes, grade %s over %.0f compared steps.", gate,
-                            ls_report_number(row, "equivalence.steps", 0));
-    return json_sprintf("Proven equal to single: no (%s).", gate);
+    static const ls_field_number shared[] = {LS_F_case_model, LS_F_case_data, LS_F_case_scaling};
+    json_auto_t *groups = ls_page_groups(rows, shared, 3, against);
+    json_t *out = json_object(), *group, *row;
+    const char *key;
+    size_t i;
+    json_object_foreach(groups, key, group)
+    {
+        json_array_foreach(group, i, row)
+        {
+            const bool weak = strcmp(ls_row_string(row, LS_F_case_scaling), "weak") == 0;
+            char batch[LS_KEY_SIZE] = "";
+            ls_text_add(batch, sizeof batch, "%g|%s",
+                        ls_row_real(row, LS_F_case_batch_global) /
+                            (weak ? ls_report_devices(row) : 1),
+                        key);
+            ls_report_collect(out, batch, row);
+        }
+    }
+    return out;
 }
 
-/* "poly, global batch 100, strong scaling, on Abacus": where the row of the group was measured. */
-static json_t *ranking(const json_t *row, const json_t *group)
+/* "poly, global batch 100, strong scaling, on Abacus": where the rows were measured. */
+static json_t *where_of(const json_t *rows)
 {
+    const json_t *row = json_array_get(rows, 0);
     char machine[LS_MACHINE_SIZE];
     ls_report_machine(row, machine, sizeof machine);
-    if (ls_figure_machines(group) > 1)
+    if (ls_figure_machines(rows) > 1)
         snprintf(machine, sizeof machine, "several machines");
     return json_sprintf(
-        "%s, global batch %.0f, %s scaling, on %s", ls_row_text(row, "case", "model"),
-        ls_report_number(row, "case.batch_global", 0), ls_row_text(row, "case", "scaling"),
+        "%s, global batch %" PRId64 ", %s scaling, on %s", ls_row_string(row, LS_F_case_model),
+        ls_row_integer(row, LS_F_case_batch_global), ls_row_string(row, LS_F_case_scaling),
         *machine ? machine : "a machine that the row does not name");
 }
 
-/* Reports in what the rows of one case of a table differ. */
-static void tell_merged(const char *table, const json_t *cases, json_t *left_out)
-{
-    char merged[LS_KEY_SIZE];
-    const size_t count = ls_report_merged(cases, NULL, false, merged, sizeof merged);
-    if (count > 0)
-        json_array_append_new(left_out, json_sprintf("%s: rows of one case that differ in %s: %zu",
-                                                     table, merged, count));
-}
-
-/* The row of a table of cases; `best` NULL: not compared with the fastest. */
-static json_t *listed(const ls_ranked *one, const ls_ranked *best)
-{
-    json_t *out = json_copy((json_t *)(size_t)one->of);
-    if (best) {
-        const ls_interval over =
-            one == best ? (ls_interval){1, 0, 0} : ls_report_ratio(best->rate, one->rate);
-        json_object_set_new(out, "over", json_pack("[f,f,f]", over.value, over.low, over.high));
-    }
-    return out;
-}
-
-/* Adds the rows that are not in the pool, as cases: the fastest first, compared with none. */
-static void add_others(json_t *cases, const json_t *group, const json_t *pool,
-                       const json_t *differences, const char *against)
-{
-    json_auto_t *others = json_array(), *inside = json_object();
-    const json_t *rows = json_object_get(pool, "rows");
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        json_object_set_new(inside, ls_text_of(json_array_get(rows, i), "id"), json_true());
-    for (size_t i = 0; i < json_array_size(group); i++)
-        if (!json_object_get(inside, ls_text_of(json_array_get(group, i), "id")))
-            json_array_append(others, json_array_get(group, i));
-    json_auto_t *named = ls_report_cases(others, NULL, differences, true, against);
-    json_auto_t *all = ls_report_sorted(named, NULL);
-    const size_t count = json_array_size(all);
-    ls_ranked *ranked = calloc(count + 1, sizeof *ranked);
-    if (ranked)
-        rank(all, ls_rows_are_uneven(group) ? LS_RANK_MEAN : LS_RANK_MEDIAN, ranked);
-    for (size_t i = 0; ranked && i < count; i++)
-        json_array_append_new(cases, listed(&ranked[i], NULL));
-    free(ranked);
-}
-
-/* What is found in the rows of one model, data set, batch and machine. */
-static json_t *find(const json_t *group, const char *against, json_t *left_out)
+/* The pools by devices, the most first; of those on as many, the one that tells most. */
+static json_t *sorted_pools(const json_t *group)
 {
     json_auto_t *pools = ls_rank_pools(group);
-    json_auto_t *differences = ls_report_differences(group, NULL, against);
-    const json_t *pool = widest_pool(pools);
-    const ls_rank_by by = (ls_rank_by)json_integer_value(json_object_get(pool, "by"));
-    json_auto_t *named =
-        ls_report_cases(json_object_get(pool, "rows"), NULL, differences, true, against);
-    json_auto_t *all = ls_report_sorted(named, NULL), *cases = json_array();
-    const size_t count = json_array_size(all);
-    ls_ranked *ranked = calloc(count + 1, sizeof *ranked);
-    char name[LS_LABEL_SIZE], other[LS_LABEL_SIZE];
-    json_t *out = NULL;
-    if (ranked) {
-        const size_t known = rank(all, by, ranked), compared = known ? known : count;
-        for (size_t i = 0; i < count; i++)
-            json_array_append_new(cases, listed(&ranked[i], &ranked[0]));
-        add_others(cases, group, pool, differences, against);
-        name_of(ranked[0].of, differences, against, name);
-        name_of(compared > 1 ? ranked[1].of : NULL, differences, against, other);
-        out = json_pack("{s:o,s:o,s:o,s:O,s:o}", "headline",
-                        sentence(ranked, compared, by, json_array_size(cases) == 1, name, other),
-                        "proof", proof(ranked[0].row), "where", ranking(ranked[0].row, group),
-                        "cases", cases, "lines",
-                        json_array_size(pools) > 1 ? ls_rank_lines(group) : json_array());
+    json_t *out = json_array(), *one;
+    size_t i;
+    json_array_foreach(pools, i, one)
+    {
+        const double weight = weight_of(json_object_get(one, "rows"), true);
+        size_t at = json_array_size(out);
+        while (at > 0 &&
+               weight_of(json_object_get(json_array_get(out, at - 1), "rows"), true) < weight)
+            at--;
+        json_array_insert(out, at, one);
     }
-    free(ranked);
-    json_auto_t *whole = ls_report_cases(group, NULL, differences, true, against);
-    tell_merged("table of cases", whole, left_out);
     return out;
 }
 
 json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out)
 {
-    static const char *const paths[] = {"case.model", "case.data", "case.scaling",
-                                        "case.batch_global", NULL};
-    json_auto_t *usable = ls_report_those(rows, is_timed, NULL);
-    json_auto_t *groups = ls_figure_groups(usable, paths, against);
-    const json_t *group = widest(groups);
-    return group ? find(group, against, left_out) : NULL;
-}
-
-/* [{case, values: [{label, rows}]}]: cases of the group that occur with several values; `on`: the
- * machine, or "". */
-static void add_ratios(const json_t *group, const char *key, const char *on, json_t *out,
-                       json_t *left_out)
-{
-    json_t *differences = ls_report_differences(group, NULL, key), *same, *rows;
-    json_t *cases = ls_report_cases(group, NULL, differences, true, NULL);
-    const char *name, *value;
-    json_object_foreach(cases, name, same)
+    json_auto_t *groups = groups_of(rows, against);
+    const json_t *group = NULL;
+    const char *key;
+    char headline[HEADLINE_SIZE] = "";
+    json_t *some, *one;
+    size_t i;
+    json_object_foreach(groups, key, some)
     {
-        json_t *values = ls_report_cases(same, key, NULL, false, NULL), *list = json_array();
-        const json_t *row = json_array_get(same, 0);
-        if (json_object_size(values) > 1)
-            tell_merged("side by side", values, left_out);
-        json_object_foreach(values, value, rows)
-        {
-            json_array_append_new(list, json_pack("{s:s,s:O}", "label", value, "rows", rows));
-        }
-        json_t *title =
-            json_sprintf("%s (%s, global batch %.0f%s%s)", name, ls_row_text(row, "case", "model"),
-                         ls_report_number(row, "case.batch_global", 0), *on ? ", on " : "", on);
-        if (json_array_size(list) > 1)
-            json_array_append_new(out, json_pack("{s:O,s:O}", "case", title, "values", list));
-        json_decref(title);
-        json_decref(list);
-        json_decref(values);
+        if (!group || weight_of(some, false) > weight_of(group, false))
+            group = some;
     }
-    json_decref(cases);
-    json_decref(differences);
-}
-
-json_t *ls_ratios(const json_t *rows, const char *key, json_t *left_out)
-{
-    static const char *const paths[] = {"case.model", "case.batch_global", NULL};
-    json_t *usable = ls_report_those(rows, is_timed, NULL),
-           *groups = ls_figure_groups(usable, paths, key), *group;
-    json_t *out = json_array();
-    const bool several = ls_figure_machines(usable) > 1;
-    const char *name;
-    json_object_foreach(groups, name, group)
+    if (!group)
+        return NULL;
+    json_auto_t *pools = sorted_pools(group);
+    json_auto_t *differences = ls_report_differences(group, NULL, against);
+    json_auto_t *whole = ls_report_cases(group, NULL, differences, true, against);
+    json_t *out = json_pack("{s:o,s:[],s:[]}", "where", where_of(group), "lines", "cases");
+    json_t *cases = json_object_get(out, "cases");
+    json_array_foreach(pools, i, one)
     {
-        char machine[LS_MACHINE_SIZE] = "";
-        (void)name;
-        if (several && ls_figure_machines(group) == 1)
-            ls_report_machine(json_array_get(group, 0), machine, sizeof machine);
-        add_ratios(group, key, machine, out, left_out);
+        pool of = {.differences = differences,
+                   .against = against,
+                   .by = (ls_rank_by)json_integer_value(json_object_get(one, "by"))};
+        add_pool(out, &of, json_object_get(one, "rows"), headline);
     }
-    json_decref(groups);
-    json_decref(usable);
+    ls_page_text(out, "headline", "%s", headline);
+    if (json_array_size(cases) > CASES_MOST)
+        ls_page_text(out, "slower", "%zu", json_array_size(cases) - CASES_MOST);
+    while (json_array_size(cases) > CASES_MOST)
+        json_array_remove(cases, json_array_size(cases) - 1);
+    ls_page_merged("table of cases", whole, left_out);
     return out;
 }

@@ -1,440 +1,335 @@
 /* SPDX-License-Identifier: MIT */
-/* The page: findings, pictures, tables, rows, their origin, and what was left out. */
+/* What the templates of a report's files show: see page.h. */
 #include "bench/report/page.h"
 
-#include "bench/output/table/table_parts.h"
+#include "bench/output/format_parts.h"
+#include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
-#include "bench/report/sheet.h"
 #include "bench/report/text.h"
-#include "bench/statistics/verdict.h"
-#include "common/base/numbers.h"
+#include "build_info.h"
+#include "common/base/digest.h"
+#include "template_citation.h"
+#include "template_markdown.h"
+#include "template_page.h"
+#include "template_plan.h"
+#include "template_queries.h"
+#include "template_table.h"
 
 #include <math.h>
-#include <stdint.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CASE_MOST = 44, COMMANDS_MOST = 250000 }; /* bytes */
-enum { CASES_MOST = 20, POINTS_MOST = 120 };
+enum { POINTS_MOST = 120 };
 
-static void put_data(ls_sheet *to, const json_t *figure)
+const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES] = {
+    {"index.html", ls_template_page, LS_ESCAPE_MARKUP},
+    {"report.md", ls_template_markdown, LS_ESCAPE_MARKDOWN},
+    {"report.bib", ls_template_citation, LS_ESCAPE_BIBTEX},
+    {"report.yaml", ls_template_plan, LS_ESCAPE_JSON},
+    {"table.tex", ls_template_table, LS_ESCAPE_BIBTEX},
+};
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+void ls_page_text(json_t *to, const char *name, const char *format, ...)
 {
-    const json_t *names = json_object_get(figure, "categories"), *all;
-    const bool csv = to->kind == LS_SHEET_CSV;
-    size_t count = 0;
-    char heads[256] = "";
-    ls_text_add(heads, sizeof heads, "series|%s|%s%s|low|high%s",
-                names ? "case" : ls_text_of(figure, "x"), ls_text_of(figure, names ? "x" : "y"),
-                strcmp(ls_text_of(figure, "unit"), "bytes") == 0 ? ", bytes" : "",
-                csv ? "|caption" : "");
-    to->data = true;
-    ls_sheet_table(to, "Data", heads);
-    all = json_object_get(figure, "series");
-    for (size_t s = 0; s < json_array_size(all); s++) {
-        const json_t *one = json_array_get(all, s), *points = json_object_get(one, "points");
-        for (size_t p = 0; p < json_array_size(points); p++) {
-            if (count++ >= POINTS_MOST && !csv)
-                continue;
-            ls_sheet_row(to, "");
-            ls_sheet_cell(to, ls_text_of(one, "name"), "");
+    va_list arguments;
+    va_start(arguments, format);
+    json_object_set_new(to, name, json_vsprintf(format, arguments));
+    va_end(arguments);
+}
+
+void ls_page_number(json_t *to, const char *name, const char *format, double value)
+{
+    char text[64];
+    snprintf(text, sizeof text, format, value);
+    if (isfinite(value))
+        json_object_set_new(to, name, json_string(text));
+}
+
+void ls_page_interval(json_t *to, const char *name, ls_interval figure)
+{
+    char value[48], low[48], high[48];
+    if (!isfinite(figure.value))
+        return;
+    ls_figure_value(figure.value, "", value);
+    if (figure.low > 0)
+        ls_page_text(to, name, "%s (%s to %s)", value, ls_figure_value(figure.low, "", low),
+                     ls_figure_value(figure.high, "", high));
+    else
+        ls_page_text(to, name, "%s", value);
+}
+
+double ls_page_median(const json_t *rows, ls_field_number field)
+{
+    double *values = calloc(json_array_size(rows) + 1, sizeof *values);
+    size_t count = 0, i;
+    const json_t *row;
+    json_array_foreach(rows, i, row)
+    {
+        ls_interval pace = {ls_row_real(row, field), 0, 0};
+        if (field == LS_F_time_step_ms_median)
+            ls_row_pace(row, &pace);
+        if (values && ls_row_has(row, field))
+            values[count++] = pace.value;
+    }
+    const double out = count > 0 ? ls_statistics_repeats(values, count).value : NAN;
+    free(values);
+    return out;
+}
+
+bool ls_page_is_timed(const json_t *row, const void *unused)
+{
+    return ls_report_is_ok(row, unused) && ls_report_rate(row).value > 0;
+}
+
+json_t *ls_page_groups(const json_t *rows, const ls_field_number *fields, size_t count,
+                       const char *against)
+{
+    const char *paths[8] = {NULL};
+    for (size_t i = 0; i < count; i++)
+        paths[i] = ls_fields[fields[i]].path;
+    json_auto_t *timed = ls_report_those(rows, ls_page_is_timed, NULL);
+    return ls_figure_groups(timed, paths, against);
+}
+
+void ls_page_merged(const char *table, const json_t *cases, json_t *left_out)
+{
+    char merged[LS_KEY_SIZE];
+    const size_t count = ls_report_merged(cases, NULL, false, merged, sizeof merged);
+    if (count > 0)
+        json_array_append_new(left_out, json_sprintf("%s: rows of one case that differ in %s: %zu",
+                                                     table, merged, count));
+}
+
+/* ---- Data of figures ------------------------------------------------------------------------- */
+
+/* A figure's data as a table, {heads: texts, points: [{cells: texts}]}. */
+static json_t *data_of(const json_t *figure, const char *format)
+{
+    const json_t *names = json_object_get(figure, "categories"), *series, *point;
+    const bool bytes = strcmp(ls_text_of(figure, "unit"), "bytes") == 0;
+    json_t *points = json_array();
+    size_t s, p;
+    json_array_foreach(json_object_get(figure, "series"), s, series)
+    {
+        json_array_foreach(json_object_get(series, "points"), p, point)
+        {
+            json_t *cells = json_pack("[s]", ls_text_of(series, "name"));
             if (names)
-                ls_sheet_cell(to, json_string_value(json_array_get(names, p)), "");
-            for (size_t k = names ? 1 : 0; k < 4; k++)
-                ls_sheet_number(to, csv ? "%.17g" : "%.6g",
-                                ls_figure_at(json_array_get(points, p), k));
-            if (csv)
-                ls_sheet_cell(to, s + p == 0 ? ls_text_of(figure, "caption") : "", "");
-            ls_sheet_row_end(to);
+                json_array_append(cells, json_array_get(names, p));
+            for (size_t k = names ? 1 : 0; k < 4; k++) {
+                const double value = ls_figure_at(point, k);
+                json_array_append_new(cells,
+                                      isfinite(value) ? json_sprintf(format, value) : json_null());
+            }
+            json_array_append_new(points, json_pack("{s:o}", "cells", cells));
         }
     }
-    ls_sheet_table_end(to);
-    to->data = false;
-    if (count > POINTS_MOST && !csv)
-        fprintf(to->stream, "<p>%zu more points are in the CSV.</p>", count - POINTS_MOST);
+    return json_pack(
+        "{s:[s,s,o,s,s],s:o}", "heads", "series", names ? "case" : ls_text_of(figure, "x"),
+        json_sprintf("%s%s", ls_text_of(figure, names ? "x" : "y"), bytes ? ", bytes" : ""), "low",
+        "high", "points", points);
+}
+
+static void put_csv_text(FILE *stream, const char *text, const char *after)
+{
+    fputs("\"", stream);
+    ls_escape_put(stream, text, SIZE_MAX, LS_ESCAPE_CSV);
+    fprintf(stream, "\"%s", after);
 }
 
 ls_status ls_page_csv(FILE *stream, void *figure)
 {
-    put_data(&(ls_sheet){stream, .kind = LS_SHEET_CSV}, figure);
-    return LS_OK;
-}
-
-/* With its interval if it has one. */
-static void put_rate(ls_sheet *to, ls_interval rate)
-{
-    const char *blank = to->kind == LS_SHEET_HTML ? "\xc2\xa0" : " "; /* no line break there */
-    char value[48], text[160] = "";
-    if (isfinite(rate.value))
-        ls_text_add(text, sizeof text, "%s", ls_figure_value(rate.value, "", value));
-    if (rate.low > 0) {
-        ls_text_add(text, sizeof text, " (%s", ls_figure_value(rate.low, "", value));
-        ls_text_add(text, sizeof text, "%sto%s%s)", blank, blank,
-                    ls_figure_value(rate.high, "", value));
-    }
-    ls_sheet_cell(to, text, "n");
-}
-
-/* ---- What was found ------------------------------------------------------------------------- */
-
-/* A case's name, and its number of rows. */
-static void put_case(ls_sheet *to, const json_t *one)
-{
-    ls_sheet_cell(to, ls_text_of(one, "label"), "");
-    ls_sheet_number(to, "%.0f", (double)json_array_size(json_object_get(one, "rows")));
-}
-
-/* One line that summarizes the rows. */
-static const char *headline_of(const ls_page *page)
-{
-    for (size_t i = 0; i < json_array_size(page->rows) && !page->finding; i++)
-        if (ls_report_is_ok(json_array_get(page->rows, i), NULL))
-            return "No row here has a time";
-    return page->finding ? ls_text_of(page->finding, "headline")
-                         : "All rows here failed a check, could not run or were interrupted";
-}
-
-static const char found_heads[] =
-    "case|rows|samples/s|step ms|time over the fastest|speed-up|efficiency|equal";
-
-static void put_finding(ls_sheet *to, const ls_page *page)
-{
-    const json_t *finding = page->finding, *cases = json_object_get(finding, "cases");
-    const json_t *lines = json_object_get(finding, "lines");
-    char more[64];
-    ls_sheet_line(to, "h1", to->kind == LS_SHEET_HTML ? "" : "# ", headline_of(page));
-    if (!finding)
-        return;
-    ls_sheet_line(to, "p class=big", "", ls_text_of(finding, "proof"));
-    ls_sheet_line(to, "p class=m", "", ls_text_of(finding, "where"));
-    for (size_t i = 0; i < json_array_size(lines); i++)
-        ls_sheet_line(to, "p", "", json_string_value(json_array_get(lines, i)));
-    to->stacked = found_heads;
-    ls_sheet_table(to, "Speed-up", found_heads);
-    for (size_t i = 0; i < json_array_size(cases) && i < CASES_MOST; i++) {
-        const json_t *one = json_array_get(cases, i);
-        ls_interval rate;
-        const json_t *row = ls_case_row(one, &rate);
-        const json_t *over = json_object_get(one, "over");
-        ls_sheet_row(to, i == 0 ? "f" : "");
-        put_case(to, one);
-        put_rate(to, rate);
-        ls_sheet_number(to, "%.4g", ls_case_figure(one, "time.step_ms.median"));
-        put_rate(to, over ? (ls_interval){ls_figure_at(over, 0), ls_figure_at(over, 1),
-                                          ls_figure_at(over, 2)}
-                          : (ls_interval){NAN, 0, 0});
-        ls_sheet_number(to, "%.2f", ls_case_figure(one, "time.speedup"));
-        ls_sheet_number(to, "%.0f%%", 100 * ls_case_figure(one, "time.efficiency"));
-        ls_sheet_cell(to, ls_report_is_peer(row) ? "peer" : ls_gate_word(row), "");
-        ls_sheet_row_end(to);
-    }
-    ls_sheet_table_end(to);
-    to->stacked = NULL;
-    snprintf(more, sizeof more, "And %zu slower cases.", json_array_size(cases) - CASES_MOST);
-    ls_sheet_line(to, "p class=m", "", json_array_size(cases) > CASES_MOST ? more : NULL);
-}
-
-static void put_ratios(ls_sheet *to, const ls_page *page)
-{
-    char title[LS_KEY_SIZE] = "Side by side: ";
-    if (!page->options->against)
-        return;
-    ls_text_add(title, sizeof title, "%s", page->options->against);
-    ls_sheet_line(to, "h2", to->kind == LS_SHEET_HTML ? "" : "## ", title);
-    if (json_array_size(page->ratios) == 0)
-        ls_sheet_line(to, "p", "", "No case has timed rows of two values.");
-    else
-        ls_sheet_table(to, "Side by side", "case|value|rows|step ms|time over the first's|verdict");
-    for (size_t i = 0; i < json_array_size(page->ratios); i++) {
-        const json_t *one = json_array_get(page->ratios, i);
-        const json_t *values = json_object_get(one, "values");
-        for (size_t k = 0; k < json_array_size(values); k++) {
-            const json_t *value = json_array_get(values, k);
-            ls_interval a, b, ratio;
-            ls_case_rates(json_array_get(values, 0), value, &a, &b);
-            ls_sheet_row(to, "");
-            ls_sheet_cell(to, k ? "" : ls_text_of(one, "case"), "");
-            put_case(to, value);
-            ratio = k ? ls_report_ratio(a, b) : (ls_interval){1, 0, 0};
-            ls_sheet_number(to, "%.4g", ls_case_figure(value, "time.step_ms.median"));
-            put_rate(to, ratio);
-            ls_sheet_cell(to, k ? ls_verdict_name(ls_verdict_of_pair(ratio)) : "", "");
-            ls_sheet_row_end(to);
-        }
-    }
-    if (json_array_size(page->ratios) == 0)
-        return;
-    ls_sheet_table_end(to);
-    ls_sheet_line(
-        to, "p", "",
-        "slower, faster: 1 is outside of the ratio's interval; same: the interval is within 5% "
-        "of 1; else it cannot be told (lockstep results diff says the same). An interval covers "
-        "the time of its run, not how the machine drifts between two runs, often by 1%; lockstep "
-        "regress counts that.");
-}
-
-static void put_figure(ls_sheet *to, const json_t *figure)
-{
-    const char *name = ls_text_of(figure, "name"), *svg = ls_text_of(figure, "svg");
-    FILE *stream = to->stream;
-    if (to->kind == LS_SHEET_MARKDOWN) {
-        ls_sheet_line(to, "", "## ", ls_text_of(figure, "title"));
-        fputs(*svg ? "![" : "", stream);
-        ls_sheet_text(to, *svg ? ls_text_of(figure, "alt") : "");
-        fprintf(stream, *svg ? "](%s.svg)\n\n" : "%.0s", name);
-        ls_sheet_text(to, ls_text_of(figure, "caption"));
-        fprintf(stream, " [Data](%s.csv)\n\n", name);
-        return;
-    }
-    fprintf(stream, "<figure id=\"%s\">", name);
-    if (*svg)
-        fprintf(stream, "<div class=scroll tabindex=0 role=region aria-label=\"%s\">%s</div>", name,
-                svg);
-    else
-        ls_sheet_line(to, "h3", "", ls_text_of(figure, "title"));
-    fputs("<figcaption>", stream);
-    ls_sheet_text(to, ls_text_of(figure, "caption"));
-    fprintf(stream, " <a href=\"%s.csv\">CSV</a>", name);
-    if (*svg)
-        fprintf(stream,
-                ", <a href=\"%s.svg\">SVG</a>, <a href=\"%s.png\">PNG</a>, "
-                "<a href=\"%s.pdf\">PDF</a>",
-                name, name, name);
-    fputs("</figcaption><details><summary>data</summary>", stream);
-    put_data(to, figure);
-    fputs("</details></figure>\n", stream);
-}
-
-/* ---- All rows: each is a body of two lines, so that both are sorted and filtered together; the
- * second one opens to what the row holds. ------------------------------------------------------ */
-
-enum { CASE, DEVICES = 2, STEP = 4, GATE = 9, STATUS = 10, COLUMNS = 13 };
-static const ls_column columns[COLUMNS] = {
-    {.title = "case"},
-    {.title = "model", .path = "case.model"},
-    {.title = "devices"},
-    {.title = "batch", .path = "case.batch_global"},
-    {.title = "step ms", .path = "time.step_ms.median", .cell = LS_CELL_FIGURE},
-    {.title = "\xc2\xb1", .path = "time.step_ms", .cell = LS_CELL_HALF},
-    {.title = "samples/s", .path = "time.samples_per_s", .cell = LS_CELL_FIGURE},
-    {.title = "speed-up", .path = "time.speedup", .cell = LS_CELL_RATIO},
-    {.title = "eff", .path = "time.efficiency", .cell = LS_CELL_WHOLE},
-    {.title = "gate"},
-    {.title = "status", .path = "result", .cell = LS_CELL_STATUS},
-    {.title = "label", .path = "label"},
-    {.title = "day", .path = "timestamp"},
-};
-
-/* "all-reduce ring 4 KiB", "layers dense0 forward" */
-static void name_micro(const json_t *row, char *text, size_t size)
-{
-    char more[64];
-    const double bytes = ls_report_number(row, "micro.size_bytes", 0);
-    const bool talks = *ls_row_text(row, "micro", "comm");
-    ls_text_add(text, size, "%s ", ls_row_text(row, "micro", "op"));
-    ls_text_add(text, size, "%s", ls_row_text(row, "micro", talks ? "kernel" : "shape"));
-    if (bytes > 0)
-        ls_text_add(text, size, " %s", ls_format_bytes(bytes, more));
-}
-
-static void put_row_cell(ls_sheet *to, const json_t *row, size_t k, const json_t *differences)
-{
-    char text[LS_LABEL_SIZE] = "", cell[LS_CELL_SIZE];
-    const bool micro = json_object_get(row, "micro");
-    if (k == CASE && micro)
-        name_micro(row, text, sizeof text);
-    else if (k == CASE)
-        ls_report_label(row, differences, false, NULL, text);
-    else if (k == DEVICES && json_object_get(row, "case"))
-        ls_text_add(text, sizeof text, "%g", ls_report_devices(row));
-    else if (k == STEP && micro)
-        ls_text_add(text, sizeof text, "%.4g", ls_report_number(row, "micro.time_us", 0) / 1e3);
-    else if (k == GATE && !micro)
-        ls_text_add(text, sizeof text, "%s", ls_gate_word(row));
-    else if (columns[k].cell == LS_CELL_TEXT && columns[k].path)
-        ls_report_text(row, columns[k].path, text, k + 1 == COLUMNS ? 11 : sizeof text);
-    else if (columns[k].path) {
-        ls_cell_write(&columns[k], row, cell);
-        ls_text_add(text, LS_CELL_SIZE - 8, "%s", cell); /* a multi-byte character may be cut */
-    }
-    const bool bad =
-        (k == GATE && strcmp(text, "FAILED") == 0) || (k == STATUS && ls_row_is_bad(row));
-    fputs(bad ? "<td class=bad>" : "<td>", to->stream);
-    ls_markup(to->stream, text, k == CASE ? CASE_MOST : 80);
-}
-
-/* The row's parts as figures, and as a bar if requested. */
-static void put_parts(const ls_sheet *to, const json_t *row, const ls_row_parts *parts, bool bar)
-{
-    const double sum = ls_parts_sum(row, parts);
-    char shown[48], text[512] = "";
-    if (sum <= 0)
-        return;
-    fputs(bar ? "<div class=w>" : "", to->stream);
-    for (size_t p = 0; parts->shown[p]; p++) {
-        const double value = ls_part_value(row, parts, p, 0);
-        if (bar && value > 0.002 * sum)
-            fprintf(to->stream, "<i class=p%zu style=flex:%.3g></i>", p, 100 * value / sum);
-        if (value > 0)
-            ls_text_add(text, sizeof text, "%s%s %s", *text ? ", " : ": ", parts->shown[p],
-                        ls_figure_value(value, parts->unit, shown));
-    }
-    fputs(bar ? "</div>" : "", to->stream);
-    ls_sheet_line(to, "p", parts->title, text);
-}
-
-static void put_details(const ls_sheet *to, const ls_page *page, const json_t *row)
-{
-    const size_t most = COMMANDS_MOST / json_array_size(page->rows);
-    char machine[LS_MACHINE_SIZE], commit[64], reason[1024];
-    const char *name;
-    json_t *unused;
-    size_t number = 0;
-    put_parts(to, row, &ls_parts_of_step, true);
-    put_parts(to, row, &ls_parts_of_memory, false);
-    char *bound = page->options->explain ? page->options->explain(row) : NULL;
-    for (char *line = bound, *rest = bound; line && (line = strtok_r(rest, "\n", &rest));)
-        ls_sheet_line(to, "p", "", line);
-    free(bound);
-    ls_sheet_line(to, "p", "Reason: ", ls_report_text(row, "result.reason", reason, sizeof reason));
-    fputs("<p>Provenance: ", to->stream);
-    ls_report_machine(row, machine, sizeof machine);
-    json_object_foreach((json_t *)(size_t)page->machines, name, unused)
+    json_auto_t *data = data_of(figure, "%.17g");
+    const size_t texts = json_object_get(figure, "categories") ? 2 : 1;
+    const json_t *cell, *point;
+    size_t i, k;
+    json_array_foreach(json_object_get(data, "heads"), i, cell)
     {
-        (void)unused;
-        number++;
-        if (strcmp(name, machine) == 0)
-            fprintf(to->stream, "<a href=\"#m%zu\">machine %zu</a>, ", number, number);
+        put_csv_text(stream, json_string_value(cell), ",");
     }
-    fputs("commit ", to->stream);
-    ls_sheet_text(to, ls_report_commit(row, 12, commit));
-    fputs(", row ", to->stream);
-    ls_markup(to->stream, ls_text_of(row, "id"), 80);
-    fputs("</p><pre>", to->stream);
-    ls_markup(to->stream, ls_text_of(row, "command"), most < 1500 ? most : 1500);
-    fputs("</pre>", to->stream);
-}
-
-static void put_rows(ls_sheet *to, const ls_page *page)
-{
-    json_t *differences = ls_report_differences(page->rows, "case.model", "case.batch_global");
-    FILE *stream = to->stream;
-    fprintf(stream,
-            "<h2 id=rows>All rows: %zu</h2><p id=tools hidden><label>Only rows with "
-            "<input id=filter type=search></label> <span id=shown aria-live=polite></span></p>"
-            "<p class=m>A row's bar is its step:",
-            json_array_size(page->rows));
-    for (size_t p = 0; ls_parts_of_step.shown[p]; p++)
-        fprintf(stream, "<i class=\"k p%zu\"></i>%s", p, ls_parts_of_step.shown[p]);
-    fputs("</p><div class=scroll tabindex=0 role=region aria-label=\"All rows\"><table id=t>"
-          "<thead><tr>",
-          stream);
-    for (size_t k = 0; k < COLUMNS; k++)
-        fprintf(stream, "<th scope=col>%s", columns[k].title);
-    fputs("</thead>\n", stream);
-    for (size_t i = 0; i < json_array_size(page->rows); i++) {
-        const json_t *row = json_array_get(page->rows, i);
-        fputs("<tbody><tr>", stream);
-        for (size_t k = 0; k < COLUMNS; k++)
-            put_row_cell(to, row, k, differences);
-        fprintf(stream, "<tr class=o><td colspan=%d><details><summary>more</summary>", COLUMNS);
-        put_details(to, page, row);
-        fputs("</details></tbody>\n", stream);
-    }
-    fputs("</table></div>\n", stream);
-    json_decref(differences);
-}
-
-/* ---- The rest ------------------------------------------------------------------------------- */
-
-static void put_machines(const ls_sheet *to, const ls_page *page)
-{
-    const char *machine, *name;
-    json_t *provenance, *value;
-    size_t number = 0;
-    fputs("<h2>Where the rows come from</h2>\n", to->stream);
-    json_object_foreach((json_t *)(size_t)page->machines, machine, provenance)
+    fputs("\"caption\"\n", stream);
+    json_array_foreach(json_object_get(data, "points"), i, point)
     {
-        number++;
-        fprintf(to->stream, "<details id=m%zu open><summary>machine %zu: ", number, number);
-        ls_sheet_text(to, *machine ? machine : "not named");
-        fputs("</summary><p class=m>", to->stream);
-        json_object_foreach(provenance, name, value)
+        json_array_foreach(json_object_get(point, "cells"), k, cell)
         {
-            char *text = ls_value_text(value);
-            ls_sheet_line(to, "b", "", name);
-            ls_sheet_text(to, text);
-            fputs("; ", to->stream);
-            free(text);
+            if (k < texts)
+                put_csv_text(stream, json_string_value(cell), ",");
+            else
+                fprintf(stream, "%s,", json_is_string(cell) ? json_string_value(cell) : "");
         }
-        fputs("</p></details>\n", to->stream);
+        put_csv_text(stream, i == 0 ? ls_text_of(figure, "caption") : "", "\n");
     }
-}
-
-void ls_page_lines(FILE *stream, const char *text, const char *before)
-{
-    while (*text) {
-        const int length = (int)strcspn(text, "\n");
-        fprintf(stream, "%s%.*s\n", before, length, text);
-        text += length + (text[length] == '\n');
-    }
-}
-
-static void put_all(ls_sheet *to, const ls_page *page)
-{
-    const bool html = to->kind == LS_SHEET_HTML, pictures = json_array_size(page->figures) > 0;
-    put_finding(to, page);
-    put_ratios(to, page);
-    json_auto_t *predicted = ls_page_predicted(page->rows);
-    ls_sheet_line(to, "h2", html ? "" : "## ", predicted ? "What is predicted" : NULL);
-    ls_sheet_line(to, "p", "", json_string_value(predicted));
-    ls_sheet_plain(to, pictures ? "<h2>Pictures</h2><div class=figs>\n" : "", "");
-    for (size_t i = 0; i < json_array_size(page->figures); i++)
-        put_figure(to, json_array_get(page->figures, i));
-    ls_sheet_plain(to, pictures ? "</div>\n" : "", "");
-    if (html) {
-        put_rows(to, page);
-        put_machines(to, page);
-        ls_page_models(to->stream, page->rows);
-    }
-    ls_sheet_plain(to, "<details class=m id=left><summary>Left out</summary><ul>\n",
-                   "## Left out\n\n");
-    for (size_t i = 0; i < json_array_size(page->left_out); i++)
-        ls_sheet_line(to, "li", html ? "" : "- ",
-                      json_string_value(json_array_get(page->left_out, i)));
-    ls_sheet_plain(to,
-                   "</ul></details><h2>Repeat and cite</h2><p>Each row has its command. <a "
-                   "href=\"report.yaml\">The plan that repeats them all</a>, <a "
-                   "href=\"rows.jsonl\">the rows</a>, <a href=\"report.bib\">BibTeX</a>.",
-                   "\n## Repeat and cite\n\n[The plan that repeats the rows](report.yaml), [the "
-                   "rows](rows.jsonl), [BibTeX](report.bib).");
-    if (!page->commands) {
-        ls_sheet_plain(to, "</p>\n", "\n");
-        return;
-    }
-    ls_sheet_plain(to, " In this folder, to run it again and compare both:</p><pre>",
-                   " In this folder, to run it again and compare both:\n\n");
-    ls_page_lines(to->stream, page->commands, html ? "" : "    ");
-    ls_sheet_plain(to, "</pre>\n", "");
-}
-
-ls_status ls_page_html(FILE *stream, void *page)
-{
-    fputs("<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>"
-          "<meta name=viewport content=\"width=device-width,initial-scale=1\">"
-          "<link rel=icon href=\"data:,\"><title>Lockstep: ",
-          stream);
-    ls_markup(stream, headline_of(page), 120);
-    fprintf(stream, "</title><style>\n%s", ls_page_style);
-    ls_draw_dark_style(stream);
-    fputs("</style></head><body><main>\n", stream);
-    put_all(&(ls_sheet){stream, .kind = LS_SHEET_HTML}, page);
-    fprintf(stream, "</main><script>\n%s</script></body></html>\n", ls_page_script);
     return LS_OK;
 }
 
-ls_status ls_page_markdown(FILE *stream, void *page)
+/* Adds its data to a figure, as far as the page has room for it. */
+static void add_data(json_t *figure)
 {
-    put_all(&(ls_sheet){stream, .kind = LS_SHEET_MARKDOWN}, page);
+    json_auto_t *data = data_of(figure, "%.6g");
+    json_t *points = json_object_get(data, "points");
+    const size_t count = json_array_size(points);
+    for (size_t i = count; i > POINTS_MOST; i--)
+        json_array_remove(points, i - 1);
+    json_object_update(figure, data);
+    if (count > POINTS_MOST)
+        ls_page_text(figure, "more", "%zu", count - POINTS_MOST);
+}
+
+/* ---- Queries --------------------------------------------------------------------------------- */
+
+/* The rows chosen, in their order, for functions of SQL. */
+typedef struct shown {
+    const json_t *rows, *differences;
+    const ls_report_options *options;
+} shown;
+
+static uint64_t hash_of(const json_t *rows)
+{
+    uint64_t hash = 0;
+    const json_t *row;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        const char *id = ls_row_string(row, LS_F_id);
+        hash = 31 * hash + ls_hash64(id, strlen(id));
+    }
+    return hash & 0xffffff;
+}
+
+/* row_text(place, what): what C alone can say of a row. */
+static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const shown *of = sqlite3_user_data(context);
+    const json_t *row = json_array_get(of->rows, (size_t)sqlite3_value_int64(value[0]) - 1);
+    const char *what = (const char *)sqlite3_value_text(value[1]);
+    char text[LS_MACHINE_SIZE] = "", *bound = NULL;
+    (void)count;
+    if (strcmp(what, "label") == 0)
+        ls_report_label(row, of->differences, false, NULL, text);
+    else if (strcmp(what, "machine") == 0)
+        ls_report_machine(row, text, sizeof text);
+    else if (strcmp(what, "devices") == 0 && ls_row_group(row, LS_G_case))
+        snprintf(text, sizeof text, "%g", ls_report_devices(row));
+    else if (strcmp(what, "ours") == 0 && ls_row_group(row, LS_G_case) && !ls_report_is_peer(row) &&
+             ls_report_is_ok(row, NULL))
+        snprintf(text, sizeof text, "yes");
+    else if (strcmp(what, "gate") == 0)
+        snprintf(text, sizeof text, "%s", ls_gate_word(row));
+    else if (strcmp(what, "commit") == 0)
+        ls_report_commit(row, 12, text);
+    else if (strcmp(what, "whole commit") == 0)
+        ls_report_commit(row, 40, text);
+    else if (strcmp(what, "hash") == 0)
+        snprintf(text, sizeof text, "%06x", (unsigned)hash_of(of->rows));
+    else if (strcmp(what, "version") == 0)
+        snprintf(text, sizeof text, "%s", LS_VERSION);
+    else if (strcmp(what, "bound") == 0 && of->options->explain)
+        bound = of->options->explain(row);
+    sqlite3_result_text(context, bound ? bound : text, -1, SQLITE_TRANSIENT);
+    free(bound);
+}
+
+/* figure_text(value, unit): as figures have it; "plain": four digits that the page can sort by;
+ * nothing for what is no number, and for 0 of these. */
+static void figure_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const char *unit = (const char *)sqlite3_value_text(value[1]);
+    const double number = sqlite3_value_double(value[0]);
+    const bool plain = strcmp(unit, "plain") == 0;
+    char text[48];
+    (void)count;
+    if (sqlite3_value_numeric_type(value[0]) > SQLITE_FLOAT || (plain && !(number > 0)))
+        return;
+    if (plain)
+        snprintf(text, sizeof text, number >= 1000 && number < 1e10 ? "%.0f" : "%.4g", number);
+    else
+        ls_figure_value(number, unit, text);
+    sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+/* Adds the rows of a statement as objects of texts; a column NAME[] is JSON. */
+static ls_status add_result(ls_results *results, sqlite3_stmt *statement, json_t *list)
+{
+    bool more;
+    LS_TRY(ls_results_step(results, statement, &more));
+    while (more) {
+        json_t *line = json_object();
+        for (int i = 0; i < sqlite3_column_count(statement); i++) {
+            char name[32];
+            const char *text = ls_results_text(statement, i);
+            const int length = snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
+            const bool is_json = name[length - 1] == ']';
+            name[is_json ? length - 2 : length] = 0;
+            if (*text)
+                json_object_set_new(line, name,
+                                    is_json ? json_loads(text, 0, NULL) : json_string(text));
+        }
+        json_array_append_new(list, line);
+        LS_TRY(ls_results_step(results, statement, &more));
+    }
+    return LS_OK;
+}
+
+/* Adds the result of each query of page.sql, by its name. */
+static ls_status add_queries(ls_results *results, shown *of, json_t *out)
+{
+    sqlite3_stmt *statement;
+    LS_TRY(ls_results_prepare(results, "SELECT 1", &statement));
+    sqlite3 *db = sqlite3_db_handle(statement);
+    sqlite3_finalize(statement);
+    sqlite3_create_function(db, "row_text", 2, SQLITE_UTF8, of, row_text, NULL, NULL);
+    sqlite3_create_function(db, "figure_text", 2, SQLITE_UTF8, NULL, figure_text, NULL, NULL);
+    for (const char *at = ls_template_queries; (at = strstr(at, "\n\n-- "));) {
+        char name[32];
+        at += 5;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ":\n"), at);
+        json_t *list = json_array();
+        json_object_set_new(out, name, list);
+        LS_TRY(ls_results_prepare(results, strchr(at, '\n'), &statement));
+        ls_status status = add_result(results, statement, list);
+        sqlite3_finalize(statement);
+        LS_TRY(status);
+    }
+    return LS_OK;
+}
+
+ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figures, json_t *left_out,
+                         const ls_report_options *options, json_t *out)
+{
+    json_t *finding = ls_finding(rows, options->against, left_out), *figure;
+    const char *headline = "All rows here failed a check, could not run or were interrupted";
+    char *dark = NULL;
+    size_t size, i;
+    json_auto_t *differences = ls_report_differences(rows, ls_fields[LS_F_case_model].path,
+                                                     ls_fields[LS_F_case_batch_global].path);
+    shown of = {rows, differences, options};
+    for (i = 0; i < json_array_size(rows); i++)
+        if (ls_report_is_ok(json_array_get(rows, i), NULL))
+            headline = "No row here has a time";
+    ls_page_text(out, "headline", "%s", headline);
+    json_object_update(out, finding);
+    json_object_set_new(out, "finding", finding);
+    if (options->against)
+        json_object_set_new(out, "against", ls_against(rows, options->against, left_out));
+    json_array_foreach(figures, i, figure) add_data(figure);
+    json_object_set(out, "figures", figures);
+    if (json_array_size(figures) > 0)
+        json_object_set_new(out, "pictures", json_true());
+    ls_page_text(out, "count", "%zu", json_array_size(rows));
+    json_object_set(out, "left_out", left_out);
+    FILE *stream = open_memstream(&dark, &size);
+    if (stream) {
+        ls_draw_dark_style(stream);
+        fclose(stream);
+        ls_page_text(out, "dark", "%s", dark);
+    }
+    free(dark);
+    ls_page_text(out, "url", "%s", options->url ? options->url : "");
+    LS_TRY(add_queries(results, &of, out));
+    ls_report_plan(rows, out);
     return LS_OK;
 }

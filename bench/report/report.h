@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "bench/output/results_query.h"
 #include "common/base/status.h"
 
 #include <jansson.h>
@@ -30,6 +31,8 @@ typedef struct ls_report_options {
     char *(*explain)(const json_t *row);
 } ls_report_options;
 
-/** Borrows the rows (an array, oldest first). LS_CODE_MISSING if the folder cannot be written, or
- * gnuplot is missing: page, tables and data are written nevertheless. */
-ls_status ls_report_write(const json_t *rows, const ls_report_options *options);
+/** Borrows the rows (an array, oldest first), which are chosen in `results` (results_query.h).
+ * LS_CODE_MISSING if the folder cannot be written, or gnuplot is missing: page, tables and data are
+ * written nevertheless. */
+ls_status ls_report_write(ls_results *results, const json_t *rows,
+                          const ls_report_options *options);

@@ -12,6 +12,7 @@
 #include "bench/report/draw.h"
 #include "bench/report/figures.h"
 #include "bench/report/page.h"
+#include "bench/report/template.h"
 #include "bench/report/text.h"
 #include "bench/results/results_verbs.h"
 #include "bench/rows/row.h"
@@ -385,19 +386,32 @@ static inline void check_picture(json_t *figure, const char *folder)
     free(drawn);
 }
 
+/* The rows, all chosen. */
+static inline ls_results *rows_in_memory(const json_t *rows)
+{
+    ls_results *out = NULL;
+    sqlite3_stmt *choose;
+    bool more;
+    REQUIRE("memory", "", !ls_results_memory(&out));
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_auto_t *row = json_copy(json_array_get(rows, i)); /* ids are unique there */
+        json_object_set_new(row, "id", json_sprintf("%zu", i));
+        REQUIRE("row", "", !ls_results_put(out, row));
+    }
+    REQUIRE(
+        "choice", "",
+        !ls_results_prepare(out, "INSERT INTO chosen (number) SELECT rowid FROM rows", &choose));
+    REQUIRE("choice", "", !ls_results_step(out, choose, &more));
+    sqlite3_finalize(choose);
+    return out;
+}
+
 static inline void check_report(const json_t *rows, const char *against, const char *folder)
 {
     json_t *left_out = json_array();
     const ls_report_options options = {
         .out = folder, .against = against, .notes = left_out, .explain = ls_results_bound};
     json_t *figures = ls_report_figures(rows, against, left_out);
-    json_t *finding = ls_finding(rows, against, left_out);
-    json_t *ratios = against ? ls_ratios(rows, against, left_out) : NULL;
-    json_t *machines = json_pack("{s:O}", "here", json_object_get(json_array_get(rows, 0), "case"));
-    if (!machines)
-        machines = json_object();
-    ls_page page = {rows,   figures,  left_out, finding,
-                    ratios, machines, &options, "lockstep run\nlockstep report\n"};
     written out;
     for (size_t i = 0; i < json_array_size(figures); i++) {
         json_t *figure = json_array_get(figures, i);
@@ -407,17 +421,22 @@ static inline void check_report(const json_t *rows, const char *against, const c
         json_decref(read_csv("csv", out.text));
         free(out.text);
     }
-    begin(&out);
-    check_shown("page", end(&out, ls_page_html(out.stream, &page)), false);
-    check_markup("page", out.text);
-    free(out.text);
-    begin(&out);
-    check_shown("report.md", end(&out, ls_page_markdown(out.stream, &page)), false);
-    check_markdown("report.md", out.text);
-    free(out.text);
-    json_decref(machines);
-    json_decref(ratios);
-    json_decref(finding);
+    json_t *values = json_object();
+    ls_results *results = rows_in_memory(rows);
+    ls_status_free(ls_page_values(results, rows, figures, left_out, &options, values));
+    ls_results_close(results);
+    for (size_t i = 0; i < LS_PAGE_TEMPLATES; i++) {
+        const ls_page_template *one = &ls_page_templates[i];
+        begin(&out);
+        ls_template_fill(out.stream, one->text, values, one->escape);
+        check_shown(one->name, end(&out, LS_OK), false);
+        if (one->escape == LS_ESCAPE_MARKUP)
+            check_markup(one->name, out.text);
+        else if (one->escape == LS_ESCAPE_MARKDOWN)
+            check_markdown(one->name, out.text);
+        free(out.text);
+    }
+    json_decref(values);
     json_decref(figures);
     json_decref(left_out);
 }

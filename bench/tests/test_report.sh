@@ -198,8 +198,10 @@ make_rows scaling.jsonl scaling
 report --results scaling.jsonl
 [ -z "$gnuplot" ] || expect "the file to open is named" grep -qx "page/index.html" out
 expect "the fastest that is proven, by how much, on what" page \
-    '"<h1>mirrored on 4 devices is the fastest: 25,600 samples/s, 2.00 (1.97 to 2.03) times" in page
-     and "Proven equal to single: yes, grade bounded over 10" in page and "Abacus, host here" in page'
+    '"<h1>Fastest on 4 devices: mirrored; on 2: mirrored; on 1: single (the only case)</h1>" in " ".join(page.split())
+     and "<li>4 devices: mirrored is the fastest: 25,600 samples/s, 2.00 (1.97 to 2.03) times towers" in " ".join(page.split())
+     and "<li>2 devices: mirrored is the fastest: 12,800 samples/s, 1.20" in " ".join(page.split())
+     and "<li>1 device: single is the only case: 8,000 samples/s" in page and "Proven equal to single: yes, grade bounded over 10" in page and "Abacus, host here" in page'
 expect "nothing is loaded, no handlers, one script" page \
     'not look.loads and not look.handlers and look.tags.count("script") == 1'
 expect "its words are a reader's" eval '! grep -q "LS_[A-Z]" page/index.html page/report.md'
@@ -232,7 +234,7 @@ first=$(key)
 expect "BibTeX's title is the model and the day" grep -qE '^  title = \{Training speed of .+, 20[0-9-]+\},$' page/report.bib
 expect "BibTeX has no address unless asked to" eval '! grep -q url page/report.bib'
 report --results scaling.jsonl --where strategy=towers --url https://example.org/a_b
-expect "else as it is" grep -qxF '  url = {https://example.org/a_b},' page/report.bib
+expect "else as it is" grep -qxF '  url = "https://example.org/a_b",' page/report.bib
 expect "other rows have another key" [ "$(key)" != "$first" ]
 expect "--where chooses" page 'page.count("<tr class=o>") == 2'
 head -n 2 scaling.jsonl >two.jsonl
@@ -240,7 +242,7 @@ report --results two.jsonl --results scaling.jsonl
 expect "a row of two files counts once" page 'page.count("<tr class=o>") == 6'
 head -n 1 scaling.jsonl >one.jsonl
 report --results one.jsonl
-expect "one row makes a page" page '"is the only case here" in page'
+expect "one row makes a page" page '"<h1>Fastest on 1 device: single (the only case)</h1>" in page'
 
 for wrong in "--url a{b" "--font-size 3" "--font-size 8cm"; do
     lockstep report --results one.jsonl --out page $wrong
@@ -252,7 +254,7 @@ expect "who is no better than another is not named alone" grep -qx \
     '## mirrored keeps 100% on 2 devices (not told apart from towers)' page/report.md
 report --results equal.jsonl --where strategy=independent
 expect "nothing is told of a strategy that is no candidate but its speed" grep -qx \
-    '# independent on 2 devices is the fastest: 32,000 samples/s' page/report.md
+    '[-] 2 devices: independent is the only case: 32,000 samples/s. Proven .*' page/report.md
 make_rows noise.jsonl noise
 report --results noise.jsonl
 expect "nor who is within the noise" grep -qx \
@@ -263,15 +265,23 @@ expect "groups that make no picture take none's place" grep -q '^"mirrored",2,12
 make_rows turns.jsonl turns
 report --results turns.jsonl
 expect "of groups, the speed-up over each one's single tells" grep -qx \
-    '# towers on 4 devices is the fastest: 16,000 samples/s, 1.25 (1.23 to 1.27) times mirrored on 4 devices, by speed-up over single in each group.s own turns' page/report.md
-expect "and each number of devices has a line" grep -qx 'fastest of 2 cpu: mirrored, 1.20 times as fast as the next (1.18 to 1.22), towers' page/report.md
-expect "who is on other devices is not compared with the fastest" grep -q     '^| mirrored on 2 | 1 | 12,800 (12,673 to 12,929) | 5 |  | 1.60 ' page/report.md
+    '[-] 4 devices: towers is the fastest: 16,000 samples/s, 1.25 (1.23 to 1.27) times mirrored, by speed-up over single in each group.s own turns[.] Proven .*' page/report.md
+expect "and each number of devices has a line" grep -qx '[-] 2 devices: mirrored is the fastest: .* 1.20 (1.18 to 1.22) times towers[.] Proven .*' page/report.md
+expect "as the headline says" grep -qx '# Fastest on 4 devices: towers; on 2: mirrored' page/report.md
+expect "who is compared with the fastest on as many devices" grep -q '^| towers on 2 | 1 | [^|]* | 6 | 1.2 (1.18 to 1.22) | 1.33 ' page/report.md
+sed '/"here-[25]"/!d; s/"status": "ok"/"status": "ok", "warnings": ["noisy"]/; s/"speedup": [0-9.]*/"speedup": 5.6/' \
+    scaling.jsonl >busy.jsonl
+sed '/"here-4"/!d' scaling.jsonl >>busy.jsonl
+report --results busy.jsonl --where devices=cpu:0+cpu:1
+expect "a speed-up beyond the devices on a busy machine makes no headline" grep -qx \
+    '# Fastest on 2 devices: the machine was too busy to tell' page/report.md
+expect "nor a line" grep -q '^- 2 devices: mirrored (noisy): 12,800 samples/s; the machine was too busy' page/report.md
 make_rows repeats.jsonl repeats
 report --results repeats.jsonl
 expect "the median of repeats is told, and what their ranges hide" grep -qx \
-    '# towers on 2 devices (15,273 samples/s, median of 2 rows) and mirrored on 2 devices cannot be told apart: their intervals overlap' page/report.md
+    '[-] 2 devices: towers (15,273 samples/s, median of 2 rows) and mirrored cannot be told apart: their intervals overlap[.] Proven .*' page/report.md
 expect "all figures of a case are medians" grep -q '^| towers on 2 | 2 | 15,273 (14,545 to 16,000) | 4.2 | 1 | 1.91 | 95% |' page/report.md
-expect "as are their number and range" page '"mirrored on 2<td class=n data-h=\"rows\">5<td class=n data-h=\"samples/s\">12,308 (10,667 to 32,000)" in page'
+expect "as are their number and range" page '"mirrored on 2<td class=n data-h=\"rows\">5<td class=n\ndata-h=\"samples/s\">12,308 (10,667 to 32,000)" in page'
 expect "and it is the one that is drawn" grep -q '^"compute","mirrored",3.9' page/waterfall.csv
 expect "of others it is said" grep -q '^- waterfall, step-times: rows of cases whose median row is shown: 5$' page/report.md
 make_rows modes.jsonl modes
@@ -292,7 +302,7 @@ fi
 sed -e 's/"ci95": .[^]]*.,//' -e '1s/"n": 9/"n": 1/' scaling.jsonl >apart.jsonl
 report --results apart.jsonl
 expect "without an interval no case is the fastest" grep -qx \
-    '# mirrored on 4 devices (25,600 samples/s) and towers on 4 devices cannot be told apart: no interval is known' page/report.md
+    '[-] 4 devices: mirrored (25,600 samples/s) and towers cannot be told apart: no interval is known[.] Proven .*' page/report.md
 expect "one step has no spread" grep -q '^- step-times: rows without several timed steps: 1' page/report.md
 sed 's/"status": "ok"/"status": "failed"/' one.jsonl >failed.jsonl
 rm -rf page
@@ -307,6 +317,19 @@ expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/t
 [ -z "$gnuplot" ] || expect "which the picture says" grep -Eq ">several machines, commit.+c0ffee," together/index.html
 expect "with the ratio of times" grep -q "0.5 (0.493.*to.*0.507)" together/index.html
 expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) | faster |" together/report.md
+# A case without a partner, and what sets it apart from the nearest of another value.
+python3 - <<'EOF'
+import json
+two, four = [json.loads(line) for line in open("scaling.jsonl")][1:3]
+with open("lonely.jsonl", "w") as stream:
+    for row, label, more in ((two, "a", {}), (two, "b", {"allreduce": "ring", "bucket_bytes": 64}),
+                             (two, "b", {"bucket_bytes": 64}), (four, "a", {}), (four, "b", {})):
+        stream.write(json.dumps({**row, "id": label + str(more) + row["id"], "label": label, "case": {**row["case"], **more}}) + "\n")
+EOF
+makes --results lonely.jsonl --against label --out lonely
+expect "a case without a partner is named, with the nearest" grep -qF \
+    'mirrored allreduce=ring on 2 (mlp, global batch 64), b: the nearest case of another label (a) differs in case.allreduce' lonely/report.md
+expect "none that has one" grep -qx 'Cases without a partner: 1' lonely/report.md
 # One case several times: as fast as the first, not, with a wide interval, and with none.
 python3 - <<'EOF'
 import json
@@ -327,7 +350,7 @@ for verdict in "b same" "c slower" "d cannot tell" "e cannot tell"; do
     expect "results diff has the report's verdict: $verdict" grep -q "^B / A, .*: ${verdict#* }\$" out
 done
 makes --results verdicts.jsonl --where 'label~d' --against label --out verdicts
-expect "a noisy case is said to be" grep -q '^# single on 1 device (d) (noisy) is ' verdicts/report.md
+expect "a noisy case is said to be" grep -q '^# Fastest on 1 device: single (d) (noisy)' verdicts/report.md
 expect "no machine's ideal line is the other's" test -z "$(grep ideal together/throughput-strong.csv)"
 expect "which is said" grep -q '^- throughput-strong: ideal lines, as each value' together/report.md
 

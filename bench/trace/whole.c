@@ -16,17 +16,6 @@ enum { TAG = 0x747263, CLOCK_TAG = 0x636c6b, ARRAYS = 4, ROUNDS = 64 };
  * Rank 0 sends each other process a message and gets its time back. It was read within the round
  * trip, so that half of the shortest one bounds the error, whatever the network does. */
 
-static ls_status answer(ls_comm *comm)
-{
-    for (int i = 0; i < ROUNDS; i++) {
-        uint64_t now_ns;
-        LS_TRY(comm->backend->receive(comm, 0, CLOCK_TAG, &now_ns, sizeof now_ns));
-        now_ns = ls_clock_ns();
-        LS_TRY(comm->backend->send(comm, 0, CLOCK_TAG, &now_ns, sizeof now_ns));
-    }
-    return LS_OK;
-}
-
 static ls_status ask(ls_comm *comm, int rank, ls_clock_offset *out)
 {
     uint64_t shortest = UINT64_MAX;
@@ -49,20 +38,21 @@ static ls_status compare_clocks(ls_comm *comm, ls_clock_offset *offsets)
     offsets[0] = (ls_clock_offset){0, 0};
     if (!comm)
         return LS_OK;
-    if (comm->rank > 0)
-        return answer(comm);
+    if (comm->rank > 0) {
+        for (int i = 0; i < ROUNDS; i++) {
+            uint64_t now_ns;
+            LS_TRY(comm->backend->receive(comm, 0, CLOCK_TAG, &now_ns, sizeof now_ns));
+            now_ns = ls_clock_ns();
+            LS_TRY(comm->backend->send(comm, 0, CLOCK_TAG, &now_ns, sizeof now_ns));
+        }
+        return LS_OK;
+    }
     for (int r = 1; r < comm->size; r++)
         LS_TRY(ask(comm, r, &offsets[r]));
     return LS_OK;
 }
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
-
-/* Whether steps have ends for which all wait. */
-static bool is_synchronous(const ls_session *session)
-{
-    return !ls_ps_by_arrival(&session->job.ps);
-}
 
 static ls_status take_own(ls_session *session, uint64_t steps, ls_trace *own)
 {
@@ -195,7 +185,7 @@ static ls_status bring(ls_session *session, ls_status mine, ls_trace *own, ls_wh
     return status;
 }
 
-static ls_status find_lanes(ls_whole_trace *whole)
+static ls_status digest(ls_whole_trace *whole, bool synchronous)
 {
     const ls_trace *t = &whole->trace;
     LS_TRY(ls_allocate("trace", &whole->first, t->lane_count + 1, sizeof *whole->first));
@@ -204,12 +194,6 @@ static ls_status find_lanes(ls_whole_trace *whole)
     for (size_t l = 0; l < t->lane_count; l++)
         if (!whole->first[l + 1])
             whole->first[l + 1] = whole->first[l];
-    return LS_OK;
-}
-
-static ls_status digest(ls_whole_trace *whole, bool synchronous)
-{
-    LS_TRY(find_lanes(whole));
     LS_TRY(ls_whole_trace_window(whole, synchronous));
     LS_TRY(ls_whole_trace_flows(whole, synchronous));
     return ls_whole_trace_path(whole);
@@ -231,7 +215,7 @@ ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trac
 {
     ls_comm *comm = session->job.comm;
     const size_t ranks = comm ? (size_t)comm->size : 1;
-    const bool synchronous = is_synchronous(session);
+    const bool synchronous = !ls_ps_by_arrival(&session->job.ps);
     uint64_t all = synchronous ? steps + 2 : steps;
     bool stop = false;
     ls_trace own = {0};

@@ -84,19 +84,6 @@ static ls_status link_devices(ls_session *session)
     return LS_OK;
 }
 
-/* Changes the job to a judge's: one device, the whole model. */
-static void be_judge(ls_job *job)
-{
-    job->flip_replica = -1; /* only the candidate has planted faults */
-    job->microbatches = 0;  /* to a judge, micro-batches are slices */
-    job->place = NULL;
-    job->mesh = (ls_mesh){0};
-    job->parameters = job->gradients = job->state = (ls_spread){0};
-    job->sequence = false;
-    job->ps = (ls_ps_options){0};
-    job->comm = NULL;
-}
-
 /* Changes a GPU's job into one that CPU devices can open. */
 static ls_status be_counted(ls_job *job)
 {
@@ -112,8 +99,17 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
 {
     const uint64_t begin_ns = ls_clock_ns();
     ls_status status = open_devices(workplace, plan, how, out);
-    if (how->judge)
-        be_judge(&out->job);
+    if (how->judge) {
+        /* one device, the whole model */
+        out->job.flip_replica = -1; /* only the candidate has planted faults */
+        out->job.microbatches = 0;  /* to a judge, micro-batches are slices */
+        out->job.place = NULL;
+        out->job.mesh = (ls_mesh){0};
+        out->job.parameters = out->job.gradients = out->job.state = (ls_spread){0};
+        out->job.sequence = false;
+        out->job.ps = (ls_ps_options){0};
+        out->job.comm = NULL;
+    }
     out->job.delay_ns = how->delay_ns;
     if (!status && how->counted && plan->devices->kind == LS_DEVICE_GPU)
         status = be_counted(&out->job);

@@ -86,17 +86,13 @@ static int next_use(const ls_memory_formula *formula, int last)
     return best;
 }
 
-static bool alike(const ls_need_device *a, const ls_need_device *b)
-{
-    return memcmp(&a->formula, &b->formula, sizeof a->formula) == 0;
-}
-
 size_t ls_need_print(FILE *stream, const ls_need *need, size_t first)
 {
     const ls_need_device *device = &need->devices[first];
     size_t count = 1;
     char text[32];
-    while (first + count < need->count && alike(device, &device[count]))
+    while (first + count < need->count &&
+           memcmp(&device->formula, &device[count].formula, sizeof device->formula) == 0)
         count++;
     if (count > 2)
         fprintf(stream, "%s to ", device->name);

@@ -35,16 +35,6 @@ static int devices_per_rank(const ls_plan_of_case *plan)
     return plan->config->ranks > 1 ? plan->all_devices / plan->config->ranks : 0;
 }
 
-static void name_device(const ls_session *session, size_t device, char text[64])
-{
-    const int each = devices_per_rank(session->plan);
-    const char *name = ls_device_describe(session->devices[device])->text;
-    if (each && device < session->plan->device_count)
-        snprintf(text, 64, "rank %d on %s", (int)device / each, name);
-    else
-        snprintf(text, 64, "device %s", name);
-}
-
 /* Names the step (", step 37"), exactly if a replay is one step. */
 static void name_step(const ls_session *session, const ls_activity *at, char text[64])
 {
@@ -62,7 +52,12 @@ static void tell(const ls_session *session, size_t device)
     const ls_activity at = ls_watch_activity(session->watch, session->devices[device]);
     const double seconds = ls_watch_seconds(session->watch);
     char who[64], step[64];
-    name_device(session, device, who);
+    const int each = devices_per_rank(session->plan);
+    const char *name = ls_device_describe(session->devices[device])->text;
+    if (each && device < session->plan->device_count)
+        snprintf(who, 64, "rank %d on %s", (int)device / each, name);
+    else
+        snprintf(who, 64, "device %s", name);
     name_step(session, &at, step);
     if (at.kind == LS_AT_WORK)
         fprintf(stderr,

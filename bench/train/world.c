@@ -39,16 +39,6 @@ static ls_status hear_all(ls_comm *comm, const saying *mine, saying **out)
     return status;
 }
 
-/* The rank whose failure is reported: the first that does not follow from another's. */
-static int find_culprit(const saying *all, int ranks)
-{
-    int culprit = -1;
-    for (int r = 0; r < ranks; r++)
-        if (all[r].code && (culprit < 0 || (all[culprit].follows && !all[r].follows)))
-            culprit = r;
-    return culprit;
-}
-
 static ls_status word_failure(const saying *all, int ranks, int culprit)
 {
     const saying *c = &all[culprit];
@@ -80,7 +70,11 @@ ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *s
     if (status)
         return status;
     ls_status_free(mine);
-    int culprit = find_culprit(all, comm->size);
+    /* The rank whose failure is reported: the first that does not follow from another's. */
+    int culprit = -1;
+    for (int r = 0; r < comm->size; r++)
+        if (all[r].code && (culprit < 0 || (all[culprit].follows && !all[r].follows)))
+            culprit = r;
     for (int r = 0; r < comm->size; r++)
         *stop |= all[r].stop;
     *number = all[0].number;

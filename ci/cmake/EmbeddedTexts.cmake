@@ -11,3 +11,9 @@ endfunction()
 
 lockstep_embed(results/published.jsonl published_rows)      # by which advise judges its choices
 lockstep_embed(reports/questions.json published_questions)  # which of these rows answer one question
+lockstep_embed(reports/page.html template_page)             # files of `lockstep report`
+lockstep_embed(reports/page.markdown template_markdown)
+lockstep_embed(reports/report.bib template_citation)
+lockstep_embed(reports/table.tex template_table)
+lockstep_embed(reports/page.sql template_queries)
+lockstep_embed(reports/report.yaml template_plan)

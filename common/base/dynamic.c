@@ -33,16 +33,6 @@ static bool not_found(const ls_dynamic *library, const char *why)
     return strncmp(why, library->file, length) == 0 && why[length] == ':';
 }
 
-/* A library that is found but broken is an error: no other one is tried. */
-static void *open_library(const ls_dynamic *library, char why[WHY])
-{
-    char path[PATH_MAX];
-    void *handle = open_file(library->file, why);
-    if (!handle && not_found(library, why) && path_in_folder(library, path))
-        handle = open_file(path, why);
-    return handle;
-}
-
 static ls_status find_functions(const ls_dynamic *library, void *handle, void *functions)
 {
     void **slot = functions;
@@ -59,7 +49,11 @@ static ls_status find_functions(const ls_dynamic *library, void *handle, void *f
 ls_status ls_dynamic_load(const ls_dynamic *library, void *functions, void **out)
 {
     char why[WHY];
-    void *handle = open_library(library, why);
+    /* A library that is found but broken is an error: no other one is tried. */
+    char path[PATH_MAX];
+    void *handle = open_file(library->file, why);
+    if (!handle && not_found(library, why) && path_in_folder(library, path))
+        handle = open_file(path, why);
     if (!handle)
         return ls_fail(LS_CODE_MISSING, library->name, library->file, "cannot be loaded (%s); %s",
                        why, library->remedy);

@@ -29,15 +29,6 @@ static int host_of(const ls_comm_network *net, int device)
                                       : 0;
 }
 
-/* How far two hosts are apart, as in ls_wires. */
-static int distance_of(int from, int to)
-{
-    int k = 0, hosts = from < to ? to - from : from - to;
-    while (k + 1 < LS_DISTANCES && hosts >> (k + 1))
-        k++;
-    return k;
-}
-
 static void use(ls_rounds *r, int kind, int number, double bytes)
 {
     const int port = kind * r->network->devices + number;
@@ -59,7 +50,10 @@ void ls_rounds_send(ls_rounds *r, int from, int to, size_t elements)
         use(r, DEVICE_OUT, a, bytes);
         use(r, DEVICE_IN, b, bytes);
         if (host_a != host_b) {
-            const int k = distance_of(host_a, host_b);
+            /* how far the hosts are apart, as in ls_wires */
+            int k = 0, hosts = host_a < host_b ? host_b - host_a : host_a - host_b;
+            while (k + 1 < LS_DISTANCES && hosts >> (k + 1))
+                k++;
             const ls_wire *apart = &net->wires.apart[k];
             latency_ns += apart->bytes_per_s > 0 ? apart->latency_ns : net->wires.host.latency_ns;
             use(r, HOST_OUT, host_a, bytes);

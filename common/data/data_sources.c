@@ -99,16 +99,6 @@ ls_status ls_splits_read(ls_split_reader read, const void *context, ls_data *dat
     return ls_status_first(status, job.status);
 }
 
-static uint64_t split_digest(const ls_split *split)
-{
-    const ls_array *const arrays[] = {&split->input[0], &split->input[1], &split->target};
-    uint64_t hashes[3] = {0};
-    for (int i = 0; i < 3; i++)
-        if (arrays[i]->data)
-            hashes[i] = ls_hash64(arrays[i]->data, ls_array_bytes(arrays[i], split->samples));
-    return ls_hash64(hashes, sizeof hashes);
-}
-
 /* The source that `spec` names, and the text after the colon, or NULL. */
 static ls_status find_source(const char *spec, const ls_data_source **out, const char **argument)
 {
@@ -165,7 +155,13 @@ ls_status ls_data_open(const char *spec, const ls_data_need *need, ls_data **out
         ls_data_close(data);
         return status;
     }
-    data->digest = split_digest(&data->train);
+    const ls_array *const arrays[] = {&data->train.input[0], &data->train.input[1],
+                                      &data->train.target};
+    uint64_t hashes[3] = {0};
+    for (int i = 0; i < 3; i++)
+        if (arrays[i]->data)
+            hashes[i] = ls_hash64(arrays[i]->data, ls_array_bytes(arrays[i], data->train.samples));
+    data->digest = ls_hash64(hashes, sizeof hashes);
     data->read_ns = ls_clock_ns() - start;
     *out = data;
     return LS_OK;

@@ -103,19 +103,6 @@ static ls_status write_contents(FILE *stream, void *context)
                    "cannot be written: %s; a writable folder with room is needed", strerror(errno));
 }
 
-/* Flushes the entry of `path` in its directory; some file systems cannot, and need not. */
-static void flush_directory(char *path)
-{
-    char *slash = strrchr(path, '/');
-    if (slash)
-        slash[slash == path] = 0;
-    int fd = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        close(fd);
-    }
-}
-
 static ls_status check_regular(const char *path)
 {
     struct stat facts;
@@ -141,8 +128,17 @@ ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t co
     ls_status status = ls_whole_file(what, path, write_contents, &c);
     free(header);
     target = status ? NULL : realpath(path, NULL);
-    if (target)
-        flush_directory(target);
+    if (target) {
+        /* its entry in its directory; some file systems cannot flush that, and need not */
+        char *slash = strrchr(target, '/');
+        if (slash)
+            slash[slash == target] = 0;
+        int fd = open(slash ? target : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0) {
+            (void)fsync(fd);
+            close(fd);
+        }
+    }
     free(target);
     return status;
 }

@@ -57,11 +57,6 @@ static ls_status refuse_lost(const ls_arena *arena)
  */
 static const size_t spare_most = (size_t)1 << 30;
 
-static size_t spare_of(size_t available)
-{
-    return available / 8 < spare_most ? available / 8 : spare_most;
-}
-
 ls_status ls_arena_create(ls_arena **out)
 {
     ls_arena *arena;
@@ -109,7 +104,7 @@ static ls_status open_memory(ls_arena *arena, const ls_arena_system *system, boo
     if (ls_arena_is_lost(arena))
         return refuse_lost(arena);
     LS_TRY(system->find_free(system->context, &arena->capacity));
-    arena->capacity -= spare_of(arena->capacity);
+    arena->capacity -= arena->capacity / 8 < spare_most ? arena->capacity / 8 : spare_most;
     arena->system = *system;
     snprintf(arena->name, sizeof arena->name, "%s", system->name);
     const ls_pool_options options = {.name = arena->name,
@@ -203,14 +198,6 @@ static ls_status take_for_data(ls_arena *arena, size_t bytes, void **out)
     return outer;
 }
 
-static shared_copy *find_copy(const ls_arena *arena, const void *host, size_t bytes)
-{
-    shared_copy *copy = arena->copies;
-    while (copy && (copy->host != host || copy->bytes != bytes))
-        copy = copy->next;
-    return copy;
-}
-
 static ls_status make_copy(ls_arena *arena, const void *host, size_t bytes, shared_copy **out)
 {
     shared_copy *copy;
@@ -234,7 +221,9 @@ ls_status ls_arena_share(ls_arena *arena, const void *host, size_t bytes, const 
 {
     ls_status status = LS_OK;
     pthread_mutex_lock(&arena->lock);
-    shared_copy *copy = find_copy(arena, host, bytes);
+    shared_copy *copy = arena->copies;
+    while (copy && (copy->host != host || copy->bytes != bytes))
+        copy = copy->next;
     if (!copy)
         status = make_copy(arena, host, bytes, &copy);
     if (!status) {

@@ -70,14 +70,6 @@ static void describe_cpu(ls_machine_info *info, hwloc_topology_t topology)
     snprintf(info->cpu, sizeof info->cpu, "%s", model ? model : info->arch);
 }
 
-static void describe_memory(ls_machine_info *info, const ls_limits *limits)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
-    if (pages > 0 && bytes > 0)
-        info->memory_total = (size_t)pages * (size_t)bytes;
-    info->memory_limit = limits->memory < info->memory_total ? limits->memory : info->memory_total;
-}
-
 /* Counts a cache of a level and size; a ninth kind is ignored. */
 static void count_cache(ls_machine_info *info, int level, size_t bytes)
 {
@@ -177,7 +169,11 @@ static ls_status look(ls_machine *machine)
         const ls_limits limits = find_limits();
         describe_system(&machine->info);
         describe_cpu(&machine->info, topology);
-        describe_memory(&machine->info, &limits);
+        const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+        if (pages > 0 && bytes > 0)
+            machine->info.memory_total = (size_t)pages * (size_t)bytes;
+        machine->info.memory_limit =
+            limits.memory < machine->info.memory_total ? limits.memory : machine->info.memory_total;
         describe_caches(&machine->info, topology);
         machine->info.cpu_quota = limits.cpu_quota;
         machine->info.numa_nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);

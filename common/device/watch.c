@@ -185,14 +185,6 @@ static ls_status fail_lost(const ls_watch *watch)
         gpu ? at.what : "", ls_watch_seconds(watch), gpu ? "" : ", while others wait for it"));
 }
 
-/* From here on, no GPU is called, since it may never answer. */
-static void lose_gpus(const ls_watch *watch)
-{
-    for (const watched *w = watch->first; w; w = w->next)
-        if (is_gpu(w->queue->device) && !w->queue->device->lost)
-            ls_device_lose(w->queue->device);
-}
-
 ls_status ls_watch_look(ls_watch *watch)
 {
     if (!watch->lost && has_moved(watch)) {
@@ -201,8 +193,12 @@ ls_status ls_watch_look(ls_watch *watch)
     } else if (!watch->lost && ++watch->looks >= LOOKS) {
         watch->lost = find_lost(watch);
         watch->lost_ns = ls_clock_ns();
-        if (watch->lost && is_gpu(watch->lost))
-            lose_gpus(watch);
+        if (watch->lost && is_gpu(watch->lost)) {
+            /* From here on, no GPU is called, since it may never answer. */
+            for (const watched *w = watch->first; w; w = w->next)
+                if (is_gpu(w->queue->device) && !w->queue->device->lost)
+                    ls_device_lose(w->queue->device);
+        }
     }
     return watch->lost ? fail_lost(watch) : LS_OK;
 }

@@ -218,17 +218,6 @@ static ls_status append_attention(builder *b, int n)
     return append_exchange(b, n, true, from, node_at(b, n, 0));
 }
 
-/* Notes that a place's variables are those of the whole, and which positions it has. */
-static void note_place(const ls_graph *whole, int j, ls_graph_parts *out)
-{
-    ls_graph_part *part = &out->parts[j];
-    for (size_t v = 0; v < part->graph->variables.count; v++)
-        part->whole[v] = whole->variables.items[v].offset;
-    if (out->count > 1)
-        part->graph->blocks =
-            ls_context_blocks(whole->nodes[whole->count - 1].shape.size[0], j, out->count);
-}
-
 ls_status ls_context_open(const ls_graph *whole, int places, ls_graph **all, ls_graph_parts *out)
 {
     builder b = {.whole = whole, .places = places};
@@ -252,7 +241,14 @@ ls_status ls_context_open(const ls_graph *whole, int places, ls_graph **all, ls_
     else
         out->own_place = b.place;
     free(b.at);
-    for (int j = 0; j < places && !status; j++)
-        note_place(whole, j, out);
+    for (int j = 0; j < places && !status; j++) {
+        /* Notes that a place's variables are those of the whole, and which positions it has. */
+        ls_graph_part *part = &out->parts[j];
+        for (size_t v = 0; v < part->graph->variables.count; v++)
+            part->whole[v] = whole->variables.items[v].offset;
+        if (out->count > 1)
+            part->graph->blocks =
+                ls_context_blocks(whole->nodes[whole->count - 1].shape.size[0], j, out->count);
+    }
     return status;
 }

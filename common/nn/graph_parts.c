@@ -78,12 +78,6 @@ static bool is_input(const ls_node *node)
     return node->layer->role == LS_LAYER_INPUT;
 }
 
-/* The node whose variables this one uses. */
-static int owner_of(const ls_graph *whole, int n)
-{
-    return whole->nodes[n].shares >= 0 ? whole->nodes[n].shares : n;
-}
-
 /* What of a node follows from all that use it: gathered once, since graphs that are split over many
  * places have some 10,000 nodes. */
 typedef struct node_uses {
@@ -286,7 +280,7 @@ static ls_status list_copies(ls_graph_parts *out, const node_uses *uses)
     LS_TRY(ls_allocate("parts", &out->copies, most, sizeof *out->copies));
     for (int n = 0; n < whole->count; n++) {
         for (int v = 0; has_copy(whole, uses, n) && v < whole->nodes[n].variable_count; v++) {
-            int owner = owner_of(whole, n);
+            int owner = whole->nodes[n].shares >= 0 ? whole->nodes[n].shares : n;
             out->copies[out->copy_count++] = (ls_variable_copy){
                 .node = n,
                 .owner = out->place[owner],

@@ -80,19 +80,13 @@ static int64_t first_position(const ls_split_builder *b, const ls_shape *shape, 
     return (int64_t)ls_comm_share((size_t)shape->size[0], j, b->splits);
 }
 
-static ls_shape shape_of(const ls_split_builder *b, const ls_shape *whole, int j)
-{
-    ls_shape shape = *whole;
-    shape.size[0] = first_position(b, whole, j + 1) - first_position(b, whole, j);
-    return shape;
-}
-
 ls_status ls_split_append_blocks(ls_split_builder *b, int n, int sequence, const int *bias)
 {
     const ls_shape whole = b->part->graph->nodes[sequence].shape;
     ls_graph *graph = b->part->graph;
     for (int j = 0; j < b->splits; j++) {
-        const ls_shape shape = shape_of(b, &whole, j);
+        ls_shape shape = whole;
+        shape.size[0] = first_position(b, &whole, j + 1) - first_position(b, &whole, j);
         const size_t variables = graph->variables.count;
         int *out = &b->blocks[n][j];
         LS_TRY(ls_split_append_meeting(b, &ls_layer_block, n, &shape, &sequence, 1, out));

@@ -184,16 +184,6 @@ static ls_status build_backward(ls_net *net, int n)
     return node->shares < 0 ? add_shared(net, n, last) : LS_OK;
 }
 
-/* Marks backward passes, for profiles. */
-static void mark_backward(net_node *my)
-{
-    const ls_op_list *lists[] = {&my->backward, &my->backward_rest};
-    for (size_t l = 0; l < 2; l++)
-        for (size_t i = 0; i < lists[l]->count; i++)
-            if (lists[l]->items[i]->use == LS_TIME_COMPUTE)
-                lists[l]->items[i]->use = LS_TIME_BACKWARD;
-}
-
 /* ---- The interface -------------------------------------------------------------------------- */
 
 ls_status ls_net_open(const ls_net_options *options, ls_net **out)
@@ -215,7 +205,12 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
         status = build_forward(net, n);
     for (int n = graph->count - 1; n >= 0 && options->gradients && !status; n--) {
         status = build_backward(net, n);
-        mark_backward(&net->nodes[n]);
+        /* for profiles */
+        const ls_op_list *lists[] = {&net->nodes[n].backward, &net->nodes[n].backward_rest};
+        for (size_t l = 0; l < 2; l++)
+            for (size_t i = 0; i < lists[l]->count; i++)
+                if (lists[l]->items[i]->use == LS_TIME_COMPUTE)
+                    lists[l]->items[i]->use = LS_TIME_BACKWARD;
     }
     if (status) {
         ls_net_close(net);

@@ -89,15 +89,6 @@ static void divide(const partition *p, int places, int *out)
     }
 }
 
-/* Number of nodes that are not inputs. */
-static int count_layers(const ls_graph *graph)
-{
-    int count = 0;
-    for (int n = 0; n < graph->count; n++)
-        count += !is_input(graph, n);
-    return count;
-}
-
 /* The last node that uses the output of node n; n: none does. */
 static int last_user(const ls_graph *graph, int n)
 {
@@ -133,7 +124,9 @@ static void list_units(const ls_graph *graph, bool whole, partition *p)
 
 ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out)
 {
-    const int layers = count_layers(graph);
+    int layers = 0;
+    for (int n = 0; n < graph->count; n++)
+        layers += !is_input(graph, n);
     if (places > layers)
         return ls_fail(LS_CODE_USAGE, "placement", "--devices",
                        "%lld devices are more than the %d layers of the model; at most one a "

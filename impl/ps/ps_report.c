@@ -19,18 +19,6 @@ static uint64_t steps_of(const ls_run *run)
     return enqueued[LS_FULL] + enqueued[LS_TAIL];
 }
 
-/* Synchronous: each shard's gradients of a step are applied together, without lead or staleness. */
-static void all_together(const ls_run *run, ls_ps_report *out)
-{
-    const ls_ps_layout *l = &ls_step_run_of(run)->plan.servers;
-    uint64_t shards = 0;
-    for (int s = 0; s < l->servers; s++)
-        shards += l->elements[s] > 0;
-    const uint64_t gradients = shards * (uint64_t)l->workers * steps_of(run);
-    out->lead.bins[0] = out->lead.count = gradients;
-    out->staleness = out->lead;
-}
-
 static void join(ls_ps_report *sum, const ls_ps_report *more)
 {
     ls_ps_histogram_join(&sum->lead, &more->lead);
@@ -52,9 +40,16 @@ ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
     for (size_t p = 0; p < processes && !status; p++)
         join(out, &all[p]);
     free(all);
-    if (!ls_ps_by_arrival(
-            &run->job->ps)) /* no worker is ahead: a step's gradients are applied together */
-        all_together(run, out);
+    if (!ls_ps_by_arrival(&run->job->ps)) {
+        /* each shard's gradients of a step are applied together, without lead or staleness */
+        const ls_ps_layout *l = &ls_step_run_of(run)->plan.servers;
+        uint64_t shards = 0;
+        for (int s = 0; s < l->servers; s++)
+            shards += l->elements[s] > 0;
+        const uint64_t gradients = shards * (uint64_t)l->workers * steps_of(run);
+        out->lead.bins[0] = out->lead.count = gradients;
+        out->staleness = out->lead;
+    }
     return status;
 }
 
@@ -113,18 +108,6 @@ static ls_status put_record(FILE *stream, void *context)
     return LS_OK;
 }
 
-static void write_log(FILE *file, int server, const ls_ps_event *events, log_size size)
-{
-    static const char *const kinds[] = {[LS_PS_PULL] = "pull",
-                                        [LS_PS_PUSH] = "push",
-                                        [LS_PS_EMPTY] = "empty",
-                                        [LS_PS_DROP] = "drop"};
-    for (size_t i = 0; i < size.count; i++)
-        fprintf(file, "%d %s %u\n", server, kinds[events[i].kind], events[i].worker);
-    if (size.lost)
-        fprintf(file, "%d lost %llu\n", server, (unsigned long long)size.lost);
-}
-
 /* Server k is in process k, or all are in one process. Process 0 allocates memory before any
  * process sends: a message not received would later be received as another. */
 static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, const log_size *sizes,
@@ -140,7 +123,14 @@ static ls_status write_logs(const ls_served *me, FILE *file, ls_comm *comm, cons
             continue;
         if (!here)
             LS_TRY(comm->backend->receive(comm, s, TAG, room, bytes));
-        write_log(file, s, events, sizes[s]);
+        static const char *const kinds[] = {[LS_PS_PULL] = "pull",
+                                            [LS_PS_PUSH] = "push",
+                                            [LS_PS_EMPTY] = "empty",
+                                            [LS_PS_DROP] = "drop"};
+        for (size_t i = 0; i < sizes[s].count; i++)
+            fprintf(file, "%d %s %u\n", s, kinds[events[i].kind], events[i].worker);
+        if (sizes[s].lost)
+            fprintf(file, "%d lost %llu\n", s, (unsigned long long)sizes[s].lost);
     }
     return LS_OK;
 }

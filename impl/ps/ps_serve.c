@@ -114,11 +114,6 @@ static ls_status send_variables(ls_ps_serving *s, ls_queue *queue)
 
 /* ---- Backup workers -------------------------------------------------------------------------- */
 
-static int64_t batch_of(const ls_job *job, uint64_t step)
-{
-    return ls_job_is_tail(job, step) ? ls_job_tail(job) : job->batch;
-}
-
 int ls_ps_backup_needed(const ls_job *job, int workers, int64_t batch)
 {
     const int first = workers - job->ps.backups;
@@ -147,7 +142,8 @@ static ls_status take_push(ls_ps_serving *s, int worker, uint64_t step, ls_queue
         ls_ps_log_note(&s->log, worker, LS_PS_DROP);
         return run_list(&s->drop[worker], queue);
     }
-    const int64_t batch = batch_of(job, s->now.version), n = s->workers;
+    const int64_t batch = ls_job_is_tail(job, s->now.version) ? ls_job_tail(job) : job->batch,
+                  n = s->workers;
     ls_ps_log_note(&s->log, worker, LS_PS_PUSH);
     ls_ps_histogram_note(&s->now.seen.lead, 0);
     ls_ps_histogram_note(&s->now.seen.staleness, s->now.version - step);

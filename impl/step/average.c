@@ -74,21 +74,17 @@ static void average_one(ls_step *s, int replica, const int *peers, int count)
         append_quotient(s, replica, ls_all(s), count + 1);
 }
 
-static void average_peers(ls_step *s)
-{
-    int peers[LS_JOB_REPLICAS];
-    for (int r = 0; r < ls_replicas(s); r++)
-        for (int i = 0, count = ls_step_plan_peers(s->plan, r, peers); i < count; i++)
-            ls_message(s, inbox(s, r, i), ls_parameters(s, peers[i], ls_all(s)), LS_REPLACE);
-    for (int r = 0; r < ls_replicas(s); r++)
-        if (ls_step_replica(s, r))
-            average_one(s, r, peers, ls_step_plan_peers(s->plan, r, peers));
-}
-
 void ls_average(ls_step *s)
 {
-    if (s->plan->strategy->peers)
-        average_peers(s);
-    else
+    if (s->plan->strategy->peers) {
+        int peers[LS_JOB_REPLICAS];
+        for (int r = 0; r < ls_replicas(s); r++)
+            for (int i = 0, count = ls_step_plan_peers(s->plan, r, peers); i < count; i++)
+                ls_message(s, inbox(s, r, i), ls_parameters(s, peers[i], ls_all(s)), LS_REPLACE);
+        for (int r = 0; r < ls_replicas(s); r++)
+            if (ls_step_replica(s, r))
+                average_one(s, r, peers, ls_step_plan_peers(s->plan, r, peers));
+    } else {
         average_all(s);
+    }
 }

@@ -50,18 +50,6 @@ static void add_net(naming *n, int member, const ls_replica *r, const ls_net *ne
     add(n, member, "batch", ls_net_target(net), rows * (size_t)train->target.width * 4, 0);
 }
 
-static void add_slices(naming *n, int member, const ls_member *m)
-{
-    for (int b = 0; b < LS_BATCHES; b++) {
-        size_t count;
-        if (!m->slice[b])
-            continue;
-        const ls_act *acts = ls_slice_acts(m->slice[b], &count);
-        for (int p = 0; count && p <= acts[count - 1].piece; p++)
-            add_net(n, member, m->replica, ls_slice_piece_net(m->slice[b], p));
-    }
-}
-
 /* The device, on which there is one member; for a shadow, also its replica's device. */
 void ls_steps_name_member(const ls_step_run *run, int m, ls_member_name *out)
 {
@@ -94,7 +82,15 @@ ls_status ls_steps_names(const ls_step_run *run, ls_names *names)
             continue;
         add_replica(&n, m, r->members[m].replica);
         add(&n, m, "communicator", r->members[m].statistics_comm, sizeof(ls_comm), 0);
-        add_slices(&n, m, &r->members[m]);
+        for (int b = 0; b < LS_BATCHES; b++) {
+            size_t count;
+            if (!r->members[m].slice[b])
+                continue;
+            const ls_act *acts = ls_slice_acts(r->members[m].slice[b], &count);
+            for (int p = 0; count && p <= acts[count - 1].piece; p++)
+                add_net(&n, m, r->members[m].replica,
+                        ls_slice_piece_net(r->members[m].slice[b], p));
+        }
     }
     for (size_t i = 0; i < r->connection_count; i++)
         add(&n, r->connections[i].member, "communicator", r->connections[i].comm, sizeof(ls_comm),

@@ -51,12 +51,6 @@ static ls_status add_range(const ls_variables *whole, ls_range range, runs *out)
     return LS_OK;
 }
 
-/* Whether a place sends what all places of its stage have: the first one, to other stages. */
-static bool sends_rest(const ls_step *s, int member)
-{
-    return ls_stages(s) > 1 && ls_place_of(s, member) % s->plan->parts.across == 0;
-}
-
 /* Of a server, or of a place: of variables that several places use, the owner has the blocks; of
  * those that all places have, nobody sends them. */
 static ls_status find_runs(const ls_step *s, int member, runs *out)
@@ -72,7 +66,7 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     for (size_t i = 0; i < part->graph->variables.count; i++) {
         const ls_variable *v = &part->graph->variables.items[i];
         if (ls_job_slices(s->plan->job) && !ls_graph_slice(part->graph, i) &&
-            !sends_rest(s, member))
+            !(ls_stages(s) > 1 && ls_place_of(s, member) % s->plan->parts.across == 0))
             continue;
         if (v->offset < part->owned)
             LS_TRY(add_run(whole, part->split ? part->at[i] : part->whole[i], v->count, out));
@@ -132,15 +126,6 @@ static void append_factor(ls_step *s, int member)
     ls_task_of(s->program, "clip", member, ls_no_range, &ops, status);
 }
 
-/* What the members of a group told each other goes to where it is in the whole model. */
-static void append_placing(ls_step *s, int member)
-{
-    ls_op_list ops = {0};
-    const ls_status status = ls_replica_place_squares(ls_step_replica(s, member), &ops);
-    if (ops.count || status)
-        ls_task_of(s->program, "squares", member, ls_no_range, &ops, status);
-}
-
 /* ---- Exchange -------------------------------------------------------------------------------- */
 
 static ls_span squares_at(const ls_step *s, int member, ls_range blocks)
@@ -162,17 +147,6 @@ static void send_sums(ls_step *s, int member)
     free(own.items);
 }
 
-/* How many blocks' sums are sent. */
-static size_t sent_blocks(const ls_step *s)
-{
-    const ls_variables *whole = whole_of(s);
-    size_t blocks = ls_blocks_before(whole, whole->elements);
-    for (size_t v = 0; v < whole->count && ls_job_slices(s->plan->job) && ls_stages(s) == 1; v++)
-        if (!ls_graph_slice(s->plan->split.graph, v))
-            blocks -= (size_t)ls_square_blocks((int64_t)whole->items[v].count);
-    return blocks;
-}
-
 /* Each sum goes to all others that have a part of the same variables; messages: a run each. */
 ls_traffic ls_step_clip_traffic(const ls_step *s)
 {
@@ -184,7 +158,12 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
         return sum;
     if (ls_step_plan_shares(s->plan))
         sum = ls_step_squares_traffic(s);
-    sum.bytes_sent += members.count / together * (together - 1) * sent_blocks(s) * sizeof(double);
+    const ls_variables *whole = whole_of(s);
+    size_t blocks = ls_blocks_before(whole, whole->elements); /* whose sums are sent */
+    for (size_t v = 0; v < whole->count && ls_job_slices(job) && ls_stages(s) == 1; v++)
+        if (!ls_graph_slice(s->plan->split.graph, v))
+            blocks -= (size_t)ls_square_blocks((int64_t)whole->items[v].count);
+    sum.bytes_sent += members.count / together * (together - 1) * blocks * sizeof(double);
     for (size_t m = members.first; m < members.first + members.count; m++) {
         runs own;
         ls_status_free(find_runs(s, (int)m, &own));
@@ -209,24 +188,17 @@ void ls_clip_gradients(ls_step *s)
     if (shares)
         ls_step_gather_squares(s);
     for (int m = 0; m < total && shares; m++)
-        if (can_clip(s, m))
-            append_placing(s, m);
+        if (can_clip(s, m)) {
+            /* what members told each other goes to where it is in the whole model */
+            ls_op_list ops = {0};
+            const ls_status status = ls_replica_place_squares(ls_step_replica(s, m), &ops);
+            if (ops.count || status)
+                ls_task_of(s->program, "squares", m, ls_no_range, &ops, status);
+        }
     for (size_t m = members.first; m < members.first + members.count; m++)
         send_sums(s, (int)m);
     for (int m = 0; m < total; m++)
         append_factor(s, m);
-}
-
-/* Appends the scaling of a member's gradients, which another one applies. */
-static void append_scaling(ls_step *s, int member)
-{
-    const ls_replica *r = ls_step_replica(s, member);
-    const ls_scale_args args = {.count = (int64_t)r->elements, .y = r->gradients, .clip = r->clip};
-    ls_op *op = NULL;
-    const ls_status status =
-        s->program->status ? LS_OK : r->kernels->table->scale(r->kernels, &args, &op);
-    if (!s->program->status)
-        ls_task_of_op(s->program, "scale", member, ls_all(s), op, status);
 }
 
 void ls_clip_alone(ls_step *s, int member)
@@ -235,6 +207,15 @@ void ls_clip_alone(ls_step *s, int member)
         return;
     append_squares(s, member, ls_owned(s, member));
     append_factor(s, member);
-    if (!ls_step_replica(s, member)->updates)
-        append_scaling(s, member);
+    if (!ls_step_replica(s, member)->updates) {
+        /* Appends the scaling of a member's gradients, which another one applies. */
+        const ls_replica *r = ls_step_replica(s, member);
+        const ls_scale_args args = {
+            .count = (int64_t)r->elements, .y = r->gradients, .clip = r->clip};
+        ls_op *op = NULL;
+        const ls_status status =
+            s->program->status ? LS_OK : r->kernels->table->scale(r->kernels, &args, &op);
+        if (!s->program->status)
+            ls_task_of_op(s->program, "scale", member, ls_all(s), op, status);
+    }
 }

@@ -4,18 +4,6 @@
 
 #include <string.h>
 
-/* Elements that pass at one attention, of one sample, one way: of q, k and v, and of its output,
- * all but what place j has of its own heads. */
-static uint64_t exchanged(const ls_node *attention, int c)
-{
-    const int64_t T = attention->shape.size[0], C = attention->shape.size[1];
-    const int64_t H = attention->options.units;
-    int64_t own = 0;
-    for (int j = 0; j < c; j++)
-        own += ls_context_positions(T, j, c) * (C / H) * ls_context_heads(H, j, c);
-    return 4 * (uint64_t)(T * C - own);
-}
-
 /* Two all-to-alls forward, and as many backward, for each attention; each is c (c - 1) messages of
  * a piece. */
 ls_traffic ls_all_to_all_traffic(const ls_step *s)
@@ -28,7 +16,14 @@ ls_traffic ls_all_to_all_traffic(const ls_step *s)
     for (int n = 0; n < graph->count; n++) {
         if (strcmp(graph->nodes[n].layer->name, "attention") != 0)
             continue;
-        sum.bytes_sent += 2 * batch * exchanged(&graph->nodes[n], c) * sizeof(float);
+        /* Elements that pass at one attention, of one sample, one way: of q, k and v, and of its
+         * output, all but what place j has of its own heads. */
+        const int64_t T = graph->nodes[n].shape.size[0], C = graph->nodes[n].shape.size[1];
+        const int64_t H = graph->nodes[n].options.units;
+        int64_t own = 0;
+        for (int j = 0; j < c; j++)
+            own += ls_context_positions(T, j, c) * (C / H) * ls_context_heads(H, j, c);
+        sum.bytes_sent += 8 * batch * (uint64_t)(T * C - own) * sizeof(float);
         sum.messages_sent += 4 * pieces * (uint64_t)c * (uint64_t)(c - 1);
     }
     return sum;

@@ -49,18 +49,14 @@ static ls_rank_group set_of(const ls_step_plan *plan, int member)
                : (ls_rank_group){0};
 }
 
-/* Whether all-reduces of a group are of shares, between groups of replicas. */
-static bool is_between(const ls_step_plan *plan, const ls_planned_group *g)
-{
-    return g - plan->groups >= ls_step_plan_sets(plan);
-}
-
 /* Allocates scratch for the largest all-reduce of this end; they run one after the other. */
 static ls_status take_scratch(ls_resources *r, const ls_planned_group *g, int member, ls_end *end)
 {
     const ls_job *job = r->plan->job;
     const ls_comm *comm = end->comm;
-    const ls_rank_group set = is_between(r->plan, g) ? (ls_rank_group){0} : set_of(r->plan, member);
+    /* its all-reduces are of shares, between groups of replicas */
+    const bool between = g - r->plan->groups >= ls_step_plan_sets(r->plan);
+    const ls_rank_group set = between ? (ls_rank_group){0} : set_of(r->plan, member);
     size_t most = 0;
     for (int batch_kind = 0; batch_kind < LS_BATCHES && job->allreduce->scratch; batch_kind++) {
         const int64_t batch = ls_replicated_batch(job, batch_kind);
@@ -339,20 +335,18 @@ static ls_extent squares_of(const ls_buckets *buckets, size_t b)
     return (ls_extent){.count = HALVES_OF_DOUBLE * blocks, .blocks = blocks};
 }
 
-/* What members with the same buckets have: the blocks are theirs. */
-static const ls_variables *variables_of(const ls_step *s, int set)
-{
-    const ls_graph_part *part = ls_step_plan_part(s->plan, set % ls_step_plan_parts(s->plan));
-    return part ? &part->graph->variables : &ls_step_job(s)->model->graph->variables;
-}
-
 void ls_step_gather_squares(ls_step *s)
 {
     for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
         const ls_planned_group *g = &s->plan->groups[set];
         for (size_t b = 0; b < g->buckets.count; b++) {
             const ls_extent extent = squares_of(&g->buckets, b);
-            const size_t first = ls_blocks_before(variables_of(s, set), g->buckets.items[b].first);
+            /* What members with the same buckets have: the blocks are theirs. */
+            const ls_graph_part *part =
+                ls_step_plan_part(s->plan, set % ls_step_plan_parts(s->plan));
+            const size_t first = ls_blocks_before(part ? &part->graph->variables
+                                                       : &ls_step_job(s)->model->graph->variables,
+                                                  g->buckets.items[b].first);
             append_parts(s, set, LS_ALL_GATHER, (ls_range){HALVES_OF_DOUBLE * first, extent.count},
                          SQUARES, &extent);
         }
@@ -395,16 +389,6 @@ int ls_bucket_ahead(const ls_step *s, int place, int b)
     return windows->buckets ? ls_windows_ahead(windows, b) : -1;
 }
 
-/* Of a group's reduce-scatter of a bucket. */
-static ls_traffic scatter_traffic(const ls_step *s, int set, ls_extent extent)
-{
-    const ls_job *job = ls_step_job(s);
-    const int members = s->plan->mesh.size[LS_MEMBER];
-    const ls_rank_group of = {set / ls_step_plan_parts(s->plan), s->plan->mesh.size[LS_GROUP]};
-    return job->exact ? ls_canonical_scatter_formula(of, members, extent, ls_shards(s))
-                      : job->allreduce->half_formula(LS_REDUCE_SCATTER, members, extent, 0);
-}
-
 /* Of the all-reduces of shares between groups. */
 static ls_traffic between_traffic(const ls_step *s)
 {
@@ -433,7 +417,14 @@ ls_traffic ls_halves_traffic(const ls_step *s)
         for (int b = 0; b < (int)buckets->count; b++) {
             const ls_extent extent = buckets->extents[b];
             const bool twice = windows->buckets && ls_windows_twice(windows, b);
-            ls_traffic_add(&sum, scatter_traffic(s, set, extent), 1);
+            const ls_job *job = ls_step_job(s);
+            const ls_rank_group of = {set / ls_step_plan_parts(s->plan),
+                                      s->plan->mesh.size[LS_GROUP]};
+            ls_traffic_add(
+                &sum,
+                job->exact ? ls_canonical_scatter_formula(of, members, extent, ls_shards(s))
+                           : job->allreduce->half_formula(LS_REDUCE_SCATTER, members, extent, 0),
+                1);
             ls_traffic_add(&sum,
                            algorithm->half_formula(LS_ALL_GATHER, members, extent, ls_shards(s)),
                            twice ? 2 : 1);

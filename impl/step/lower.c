@@ -178,25 +178,18 @@ ls_status ls_enqueue_apart(ls_step_run *run, const ls_step_program *p)
     return LS_OK;
 }
 
-/* The last of consecutive ends of one sum, which wait for each other; else the task itself. */
-static size_t last_end(const ls_step_program *p, size_t first)
-{
-    const ls_task *tasks = p->tasks;
-    size_t last = first;
-    while (tasks[first].end.channel >= LS_GROUPS && last + 1 < p->task_count &&
-           tasks[last + 1].end.channel == tasks[first].end.channel &&
-           tasks[last + 1].lane > tasks[last].lane)
-        last++;
-    return last;
-}
-
 ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *p,
                               ls_status (*before)(void *context, const ls_task *task),
                               void *context)
 {
     for (size_t t = 0, first; t < p->task_count; t++) {
         first = t;
-        t = last_end(p, t);
+        /* with the task all consecutive ends of its sum, which wait for each other */
+        const ls_task *tasks = p->tasks;
+        while (tasks[first].end.channel >= LS_GROUPS && t + 1 < p->task_count &&
+               tasks[t + 1].end.channel == tasks[first].end.channel &&
+               tasks[t + 1].lane > tasks[t].lane)
+            t++;
         for (size_t i = first; i <= t && before; i++)
             LS_TRY(before(context, &p->tasks[i]));
         if (p->tasks[first].call >= 0)

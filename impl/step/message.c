@@ -240,16 +240,6 @@ void ls_serve(ls_step *s, int server)
     ls_task_of_op(s->before, "serve requests: send, add, update", server, ls_no_range, op, status);
 }
 
-/* A push request depends on the gradients that it announces: the server waits for nothing else. */
-static void touch_gradients(ls_step *s, int worker, int server)
-{
-    ls_range range;
-    for (size_t i = 0; ls_shard_range(s, server, i, &range); i++) {
-        const ls_span span = ls_gradient(s, worker, 0, range);
-        ls_task_touch(s->program, span.memory, span.bytes, LS_READS);
-    }
-}
-
 /* Sets the elements of the messages that follow a request: the whole shard. */
 static void announce(const ls_step *s, ls_task *task, int server, bool sends)
 {
@@ -278,8 +268,14 @@ void ls_request(ls_step *s, int worker, int server, ls_ps_kind kind)
     if (kind == LS_PS_PULL || kind == LS_PS_PUSH)
         announce(s, task, server, kind == LS_PS_PUSH);
     ls_task_take_ops(in, &ops);
-    if (kind == LS_PS_PUSH) /* the gradients must be final */
-        touch_gradients(s, worker, server);
+    if (kind == LS_PS_PUSH) {
+        /* it depends on the gradients that it announces: the server waits for nothing else */
+        ls_range range;
+        for (size_t i = 0; ls_shard_range(s, server, i, &range); i++) {
+            const ls_span span = ls_gradient(s, worker, 0, range);
+            ls_task_touch(s->program, span.memory, span.bytes, LS_READS);
+        }
+    }
     ls_task_finish(in);
 }
 

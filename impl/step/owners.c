@@ -60,30 +60,16 @@ static void count_owned(const ls_step_plan *plan, int member, unsigned char *tim
     }
 }
 
-static ls_status refuse(const ls_variables *variables, size_t at, int times, const char *what)
-{
-    const ls_variable *v = ls_variables_holding(variables, at);
-    return ls_fail(LS_CODE_CHECK, "owner", NULL, "%s element %zu %s %d times, not once", v->name,
-                   at - v->offset, what, times);
-}
-
 /* The first element that is not there once. */
 static ls_status judge(const ls_variables *variables, const unsigned char *times, const char *what)
 {
     for (size_t i = 0; i < variables->elements; i++)
-        if (times[i] != 1)
-            return refuse(variables, i, times[i], what);
+        if (times[i] != 1) {
+            const ls_variable *v = ls_variables_holding(variables, i);
+            return ls_fail(LS_CODE_CHECK, "owner", NULL, "%s element %zu %s %d times, not once",
+                           v->name, i - v->offset, what, times[i]);
+        }
     return LS_OK;
-}
-
-/* Of the copy of the model that the first owner has a part in: all copies are divided alike. */
-static ls_status judge_plan(const ls_step_plan *plan, unsigned char *times)
-{
-    const int first = (int)plan->owners.first;
-    const ls_range copy = ls_step_plan_copy(plan, &plan->state, first);
-    for (size_t m = copy.first; m < copy.first + copy.count; m++)
-        count_owned(plan, (int)m, times);
-    return judge(&plan->job->model->graph->variables, times, "is owned");
 }
 
 /* ---- By the step ----------------------------------------------------------------------------- */
@@ -117,7 +103,11 @@ ls_status ls_steps_owners(const ls_run *run)
         if (plan->parts.parts[p].graph->variables.elements > most)
             most = plan->parts.parts[p].graph->variables.elements;
     LS_TRY(ls_allocate("owners", &times, most + 1, 1));
-    ls_status status = judge_plan(plan, times);
+    /* Of the copy of the model that the first owner has a part in: all copies are divided alike. */
+    const ls_range copy = ls_step_plan_copy(plan, &plan->state, (int)plan->owners.first);
+    for (size_t m = copy.first; m < copy.first + copy.count; m++)
+        count_owned(plan, (int)m, times);
+    ls_status status = judge(&plan->job->model->graph->variables, times, "is owned");
     for (int m = 0; m < plan->total && !status && !ls_ps_by_arrival(&plan->job->ps); m++)
         if (ls_step_plan_owns(plan, m) && me->resources.members[m].replica)
             status = judge_step(me, m, times);

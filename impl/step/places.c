@@ -156,15 +156,6 @@ static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
     return elements(s, owner, memory, slots > 1 ? (size_t)(piece % slots) * c->count : 0, c->count);
 }
 
-/* Sends a copy's gradient to the owner. */
-static void send_shared(ls_step *s, int replica, int piece, size_t copy)
-{
-    const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const int user = member_at(s->plan, replica, c->user);
-    ls_message(s, arrived(s, replica, piece, copy),
-               elements(s, user, gradients_of(s, user, piece), c->at_user, c->count), LS_REPLACE);
-}
-
 /* Adds a copy's gradient, on the owner, to that of the piece. */
 static void add_shared(ls_step *s, int replica, int piece, size_t copy)
 {
@@ -280,8 +271,14 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     if (!ls_step_is_summed(s, n, true) && !s->plan->context)
         ls_step_cross(s, replica, piece, n, true);
     for (size_t i = 0; i < parts->copy_count; i++)
-        if (parts->copies[i].node == n)
-            send_shared(s, replica, piece, i);
+        if (parts->copies[i].node == n) {
+            /* Sends a copy's gradient to the owner. */
+            const ls_variable_copy *c = &parts_of(s)->copies[i];
+            const int user = member_at(s->plan, replica, c->user);
+            ls_message(s, arrived(s, replica, piece, i),
+                       elements(s, user, gradients_of(s, user, piece), c->at_user, c->count),
+                       LS_REPLACE);
+        }
     for (size_t i = 0; i < parts->copy_count; i++) /* the first use, which is last here, adds all */
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);

@@ -72,15 +72,6 @@ ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_ru
  */
 enum { REPLAYS_AHEAD = 128 };
 
-/* Begins a turn on all devices, before a step that is enqueued operation by operation. */
-static void begin_turn(const ls_job *job)
-{
-    for (size_t i = 0; i < job->device_count; i++)
-        ls_device_turn(job->devices[i]);
-    if (job->variable_device)
-        ls_device_turn(job->variable_device);
-}
-
 /*
  * If servers serve as requests arrive, steps are not turns (ls_device_turn): a worker may wait for
  * another one's step, so a full queue of one must not block others.
@@ -96,8 +87,13 @@ static ls_status enqueue_times(ls_step_run *me, int kind, uint64_t times)
         if (me->lowered.captured[c][kind])
             LS_TRY(ls_program_launch(me->lowered.captured[c][kind], times));
     for (; times && !job->capture; times--) {
-        if (turns)
-            begin_turn(job);
+        if (turns) {
+            /* before a step that is enqueued operation by operation */
+            for (size_t i = 0; i < job->device_count; i++)
+                ls_device_turn(job->devices[i]);
+            if (job->variable_device)
+                ls_device_turn(job->variable_device);
+        }
         me->lowered.called[kind] = (ls_traffic){0};
         LS_TRY(ls_enqueue_step(me, kind, -1));
     }

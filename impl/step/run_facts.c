@@ -155,18 +155,6 @@ static ls_traffic count_ends(const ls_step_run *me)
     return sum;
 }
 
-/* All traffic sent by this process. */
-static ls_traffic count_sent(const ls_step_run *me)
-{
-    ls_traffic sum = count_ends(me);
-    for (int kind = 0; kind < LS_KINDS; kind++) {
-        ls_traffic_add(&sum, ls_step_program_traffic(&me->program[kind]),
-                       me->counts.enqueued[kind]);
-        ls_traffic_add(&sum, me->lowered.called[kind], me->counts.enqueued[kind]);
-    }
-    return sum;
-}
-
 static ls_traffic formula_of(ls_step_run *me, int kind)
 {
     const ls_job *job = me->plan.job;
@@ -215,7 +203,14 @@ static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formul
         return LS_OK;
     for (int kind = 0; kind < LS_KINDS; kind++)
         steps += me->counts.enqueued[kind];
-    LS_TRY(collect(run->job, count_sent(me), &all));
+    /* All traffic sent by this process. */
+    ls_traffic sum = count_ends(me);
+    for (int kind = 0; kind < LS_KINDS; kind++) {
+        ls_traffic_add(&sum, ls_step_program_traffic(&me->program[kind]),
+                       me->counts.enqueued[kind]);
+        ls_traffic_add(&sum, me->lowered.called[kind], me->counts.enqueued[kind]);
+    }
+    LS_TRY(collect(run->job, sum, &all));
     LS_TRY(find_due(me, &due));
     *formula =
         run->job->period || run->job->ps.backups

@@ -13,11 +13,6 @@
 #include "impl/step/build.h"
 #include "impl/step/loads.h"
 
-static const ls_ends *ends_of(const ls_resources *r, int replica, int stage)
-{
-    return &r->ends[ls_step_plan_places(r->plan, replica, stage)];
-}
-
 /* Leaves of the tree; 0: fast mode. */
 static int64_t leaves(const ls_job *job)
 {
@@ -132,7 +127,7 @@ ls_status ls_sums_open(ls_resources *r)
     const int stages = t > 1 ? plan->replicas * each : 0;
     int members[LS_JOB_REPLICAS];
     for (int i = 0; i < stages; i++) {
-        const ls_ends *ends = ends_of(r, i / each, i % each);
+        const ls_ends *ends = &r->ends[ls_step_plan_places(plan, i / each, i % each)];
         int count = 0;
         for (int m = i * t; m < (i + 1) * t; m++)
             if (plan->members[m].device >= 0)

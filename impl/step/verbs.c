@@ -85,20 +85,15 @@ void ls_forward_bucket(ls_step *s, int member, int b)
     append_acts(s, "forward", member, end, ls_bucket(s, 0, b));
 }
 
-/* Number of acts until all of the range is final. */
-static size_t acts_until(const ls_act *acts, size_t count, ls_range range)
-{
-    size_t final = 0, end = 0;
-    while (end < count && final < range.count)
-        final += ls_range_common(acts[end++].final, range).count;
-    return end;
-}
-
 void ls_backward(ls_step *s, int member, ls_range range)
 {
     size_t count;
     const ls_act *acts = acts_of(s, member, &count);
-    append_acts(s, "backward", member, acts_until(acts, count, range), range);
+    /* Number of acts until all of the range is final. */
+    size_t final = 0, end = 0;
+    while (end < count && final < range.count)
+        final += ls_range_common(acts[end++].final, range).count;
+    append_acts(s, "backward", member, end, range);
 }
 
 bool ls_step_by_node(const ls_step *s, int member)

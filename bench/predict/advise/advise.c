@@ -76,13 +76,6 @@ double ls_advising_spent(const ls_advising *a)
     return processor_s() - a->begun_s - a->predictor->measuring_s;
 }
 
-static void open_progress(ls_advising *a, const ls_request *request)
-{
-    const bool asked = request->progress > 0 || (request->progress < 0 && isatty(STDERR_FILENO));
-    a->progress = asked ? ls_progress_open(stderr, request->progress) : NULL;
-    ls_progress_cases(a->progress, 1);
-}
-
 /* The ranking by estimates, where progress is shown: playing may take most of the time. */
 static void show_estimates(ls_advising *a)
 {
@@ -126,18 +119,6 @@ static const char *bound_of(const ls_advising *a, const ls_predicted *p, double 
     return latency > bandwidth ? "latency" : "bandwidth";
 }
 
-/* What is not computing is the network's as far as the step is shorter without it. */
-static ls_advised_shares shares_of(const ls_predicted *p, double step_ms)
-{
-    double all_ms = 0;
-    for (size_t i = 0; i < p->draws * p->steps; i++)
-        all_ms += p->step_ms[i];
-    const double busy = p->busy_ms / (all_ms * (double)p->devices);
-    const double compute = busy < 1 ? busy : 1; /* several lanes of a device may be busy at once */
-    const double network = fmin(fmax(1 - p->other_ms[0] / step_ms, 0), 1 - compute);
-    return (ls_advised_shares){compute, network, 1 - compute - network};
-}
-
 static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_predicted *predicted,
                       ls_advised *one)
 {
@@ -154,7 +135,16 @@ static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_pred
     one->activities = predicted->activities / (size_t)(plan->warmup + plan->timed);
     if (a->predictor->others == a->ideal) {
         one->bound_by = bound_of(a, predicted, one->step_ms);
-        one->shares = shares_of(predicted, one->step_ms);
+        /* What is not computing is the network's as far as the step is shorter without it. */
+        double all_ms = 0;
+        for (size_t i = 0; i < predicted->draws * predicted->steps; i++)
+            all_ms += predicted->step_ms[i];
+        const double busy = predicted->busy_ms / (all_ms * (double)predicted->devices);
+        const double compute =
+            busy < 1 ? busy : 1; /* several lanes of a device may be busy at once */
+        const double network =
+            fmin(fmax(1 - predicted->other_ms[0] / one->step_ms, 0), 1 - compute);
+        one->shares = (ls_advised_shares){compute, network, 1 - compute - network};
     }
     one->ci95[0] = known ? batch_s / step.high : one->samples_per_s;
     one->ci95[1] = known ? batch_s / step.low : one->samples_per_s;
@@ -412,7 +402,10 @@ ls_status ls_advise(ls_predictor *p, ls_workplace *workplace, ls_validations *va
         LS_TRY(ls_engine_probe(p->engine, &p->platform, (int)a.devices, p->devices_per_host));
     out->here = ls_validations_regret(validations);
     out->published = ls_published_regret();
-    open_progress(&a, workplace->request);
+    const bool asked = workplace->request->progress > 0 ||
+                       (workplace->request->progress < 0 && isatty(STDERR_FILENO));
+    a.progress = asked ? ls_progress_open(stderr, workplace->request->progress) : NULL;
+    ls_progress_cases(a.progress, 1);
     ls_status status = advise(&a);
     ls_progress_close(a.progress);
     p->others = NULL;

@@ -168,12 +168,6 @@ static int first_of(const ls_advising *a, const ls_case *one, size_t axis)
     return value;
 }
 
-static void add_word(char *text, size_t size, const char *name, const char *value)
-{
-    const size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s--%s %s", used ? " " : "", name, value);
-}
-
 /* Sets the options of the first `count` axes. False: the case has no such value. */
 static ls_status set_picks(const ls_advising *a, const ls_case *base, const picks *p, size_t count,
                            ls_advised *out, bool *valid)
@@ -191,7 +185,9 @@ static ls_status set_picks(const ls_advising *a, const ls_case *base, const pick
         if (!*valid)
             return LS_OK;
         LS_TRY(ls_advising_set(&out->config, axes[i].option, value));
-        add_word(out->options, sizeof out->options, axes[i].option, value);
+        const size_t used = strlen(out->options);
+        snprintf(out->options + used, sizeof out->options - used, "%s--%s %s", used ? " " : "",
+                 axes[i].option, value);
     }
     return LS_OK;
 }

@@ -295,19 +295,6 @@ void ls_advice_usual(const ls_advice *advice, size_t memory_limit, char *text, s
              became, usual->config.strategy->name, usual->options);
 }
 
-/* The line that runs number 1, and what that cannot tell here. */
-static void print_check(const ls_advice *advice, const ls_advice_words *words, FILE *out)
-{
-    fprintf(out, "To check number 1 on such devices:\n  %s\n", words->line);
-    if (*words->differs)
-        print_wrapped(out, "That line differs from what was asked: %s.", words->differs);
-    if (words->cores < advice->devices && advice->ranking->shares.compute >= 0.5)
-        print_wrapped(out,
-                      "Not on this machine: its %d cores are fewer than %d devices, which "
-                      "would compute in turns.",
-                      words->cores, advice->devices);
-}
-
 static void print_head(const ls_request *request, const ls_advice *advice, const char *guess,
                        FILE *out)
 {
@@ -363,7 +350,16 @@ void ls_advice_print(const ls_request *request, const ls_advice *advice, size_t 
                       "All this is a guess: durations are FLOPs over a rate (--durations %s); "
                       "leave that out, and they are measured.",
                       words->guess);
-    if (words->line)
-        print_check(advice, words, out);
+    if (words->line) {
+        /* The line that runs number 1, and what that cannot tell here. */
+        fprintf(out, "To check number 1 on such devices:\n  %s\n", words->line);
+        if (*words->differs)
+            print_wrapped(out, "That line differs from what was asked: %s.", words->differs);
+        if (words->cores < advice->devices && advice->ranking->shares.compute >= 0.5)
+            print_wrapped(out,
+                          "Not on this machine: its %d cores are fewer than %d devices, which "
+                          "would compute in turns.",
+                          words->cores, advice->devices);
+    }
     print_refused(advice, out);
 }

@@ -153,17 +153,6 @@ void ls_profile_close(ls_profile *profile)
     *profile = (ls_profile){0};
 }
 
-/* Runs and accounts `steps` extra steps. */
-static ls_status account_more(ls_session *session, uint64_t steps, ls_accounts *accounts,
-                              ls_step_times *times)
-{
-    LS_TRY(ls_account_begin(session, steps));
-    LS_TRY(ls_time_steps(session, steps, true, times));
-    LS_TRY(ls_account_add(accounts, session, times));
-    ls_account_take(accounts, NULL, 0);
-    return LS_OK;
-}
-
 /* Long steps are profiled a few times only. */
 ls_status ls_profile_take(const ls_timed *timed, uint64_t at_once, ls_session *session,
                           ls_accounts *accounts, ls_step_times *times, ls_profile *out)
@@ -173,10 +162,14 @@ ls_status ls_profile_take(const ls_timed *timed, uint64_t at_once, ls_session *s
     bool stop = false;
     LS_TRY(ls_world_turn(session->job.comm, LS_OK, &chunk, &stop)); /* as rank 0 has it */
     const uint64_t steps = least(all, chunk);
-    if (!accounts->steps)
-        LS_TRY(account_more(session, steps, accounts, times));
-    else
+    if (!accounts->steps) {
+        LS_TRY(ls_account_begin(session, steps));
+        LS_TRY(ls_time_steps(session, steps, true, times));
+        LS_TRY(ls_account_add(accounts, session, times));
+        ls_account_take(accounts, NULL, 0);
+    } else {
         out->accounted = accounts->steps;
+    }
     LS_TRY(bring_parts(session->job.comm, ls_timed_mean_ms(timed), accounts, out));
     if (ls_plan_is_pipeline(session->plan))
         return profile_rounds(session, least(all / steps, LS_PROFILE_ROUNDS), steps, times,

@@ -204,28 +204,6 @@ static int64_t steps_before(const ls_plan_of_case *plan, int64_t index, int64_t 
     return longer && index < blocks ? steps / period * period : steps;
 }
 
-/* Number of steps of an added block: whole periods. */
-static uint64_t added_steps(const ls_trial *trial, int64_t blocks)
-{
-    const uint64_t like = (uint64_t)(trial->session.plan->timed / blocks);
-    const double most = 1e6,
-                 fits = fitting(LS_ADDED_BLOCK_MS, ls_timed_mean_ms(&trial->timed), most);
-    const uint64_t steps = like > (uint64_t)fits ? like : (uint64_t)fits + 1;
-    const uint64_t period = (uint64_t)trial->session.plan->job.period;
-    return period > 1 ? (steps + period - 1) / period * period : steps;
-}
-
-/* Opens the devices anew and continues. */
-static ls_status reopen(ls_trial *trial)
-{
-    const uint64_t begin_ns = ls_clock_ns();
-    LS_TRY(ls_session_reopen(trial->workplace, &trial->session));
-    trial->reopen_ns += ls_clock_ns() - begin_ns;
-    trial->reopened++;
-    trial->fresh = true;
-    return LS_OK;
-}
-
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 {
     ls_session *session = &trial->session;
@@ -235,13 +213,24 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
     bool stop = false;
     size_t left_out;
     if (index >= blocks) { /* rank 0's times decide */
-        count = added_steps(trial, blocks);
+        /* an added block has whole periods */
+        const uint64_t like = (uint64_t)(trial->session.plan->timed / blocks);
+        const double most = 1e6,
+                     fits = fitting(LS_ADDED_BLOCK_MS, ls_timed_mean_ms(&trial->timed), most);
+        const uint64_t steps = like > (uint64_t)fits ? like : (uint64_t)fits + 1;
+        const uint64_t period = (uint64_t)trial->session.plan->job.period;
+        count = period > 1 ? (steps + period - 1) / period * period : steps;
         LS_TRY(ls_world_turn(session->job.comm, LS_OK, &count, &stop));
         LS_TRY(ls_world_agree(session->job.comm, expect(trial, count)));
     }
     const uint64_t first_step = session->step;
-    if (index && count && !ls_trial_stopped(trial))
-        LS_TRY(reopen(trial));
+    if (index && count && !ls_trial_stopped(trial)) {
+        const uint64_t begin_ns = ls_clock_ns();
+        LS_TRY(ls_session_reopen(trial->workplace, &trial->session));
+        trial->reopen_ns += ls_clock_ns() - begin_ns;
+        trial->reopened++;
+        trial->fresh = true;
+    }
     ls_noise_begin(&trial->noise, session->devices, session->device_count);
     LS_TRY(train(trial, count, true));
     ls_noise_end(&trial->noise);

@@ -43,31 +43,6 @@ void ls_comm_mpi_close_group(mpi_group *group)
     free_group(group);
 }
 
-/* Counts the members of each process. */
-static void count_locals(mpi_group *group)
-{
-    for (int m = 0; m < group->size; m++) {
-        const mpi_member *member = &group->members[m];
-        if (member->local + 1 > group->most_locals)
-            group->most_locals = member->local + 1;
-        if (member->process == group->process && member->local + 1 > group->locals)
-            group->locals = member->local + 1;
-    }
-}
-
-/* Every pair of members has a tag of its own; checks MPI's largest tag. */
-static ls_status check_tags(const mpi_group *group)
-{
-    int *most = NULL, found = 0;
-    LS_TRY(ls_comm_mpi_check(MPI_Comm_get_attr(group->comm, MPI_TAG_UB, &most, &found),
-                             "MPI_Comm_get_attr"));
-    if (!found || group->most_locals > 1000 || ls_comm_mpi_control_tag(group) > *most)
-        return ls_fail(LS_CODE_USAGE, "communicator", "mpi",
-                       "%d devices of one rank are too many; more ranks with fewer devices work",
-                       group->most_locals);
-    return LS_OK;
-}
-
 static ls_status open_life(size_t processes, mpi_life **out)
 {
     LS_TRY(ls_allocate("communicator", out, 1, sizeof **out));
@@ -92,10 +67,24 @@ static ls_status open_parts(mpi_group *group)
         LS_TRY(open_life((size_t)group->processes, &group->life));
     else
         group->life = group->world->life;
-    count_locals(group);
+    for (int m = 0; m < group->size; m++) {
+        const mpi_member *member = &group->members[m];
+        if (member->local + 1 > group->most_locals)
+            group->most_locals = member->local + 1;
+        if (member->process == group->process && member->local + 1 > group->locals)
+            group->locals = member->local + 1;
+    }
     LS_TRY(ls_allocate("communicator", &group->devices, (size_t)group->locals,
                        sizeof *group->devices));
-    return check_tags(group);
+    /* every pair of members has a tag of its own */
+    int *most = NULL, found = 0;
+    LS_TRY(ls_comm_mpi_check(MPI_Comm_get_attr(group->comm, MPI_TAG_UB, &most, &found),
+                             "MPI_Comm_get_attr"));
+    if (!found || group->most_locals > 1000 || ls_comm_mpi_control_tag(group) > *most)
+        return ls_fail(LS_CODE_USAGE, "communicator", "mpi",
+                       "%d devices of one rank are too many; more ranks with fewer devices work",
+                       group->most_locals);
+    return LS_OK;
 }
 
 ls_status ls_comm_mpi_group(MPI_Comm comm, mpi_member *members, int size, mpi_group *world,
@@ -151,19 +140,6 @@ ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_com
     group->open++;
     *out = &comm->base;
     return LS_OK;
-}
-
-/* Members in the order of processes, then of their devices. */
-static mpi_member *list_members(const mpi_offer *offers, int processes, int *size)
-{
-    *size = 0;
-    for (int p = 0; p < processes; p++)
-        *size += offers[p].members;
-    mpi_member *members = calloc((size_t)*size + 1, sizeof *members), *at = members;
-    for (int p = 0; p < processes && members; p++)
-        for (int i = 0; i < offers[p].members; i++)
-            *at++ = (mpi_member){p, i};
-    return members;
 }
 
 /* Refuses on all ranks what one rank cannot do. */
@@ -231,7 +207,14 @@ static ls_status open_group(ls_comm *processes, const mpi_offer *mine, struct mp
     ls_status status = offers ? meet_all(processes, mine, offers, &made)
                               : ls_fail_memory("communicator", n * sizeof *offers);
     if (!status) {
-        mpi_member *members = list_members(offers, world->processes, &size);
+        /* Members in the order of processes, then of their devices. */
+        size = 0;
+        for (int p = 0; p < world->processes; p++)
+            size += offers[p].members;
+        mpi_member *members = calloc((size_t)size + 1, sizeof *members), *at = members;
+        for (int p = 0; p < world->processes && members; p++)
+            for (int i = 0; i < offers[p].members; i++)
+                *at++ = (mpi_member){p, i};
         status = ls_comm_mpi_group(made, members, size, world, &group);
     }
     if (status)

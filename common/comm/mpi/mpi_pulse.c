@@ -15,21 +15,16 @@ enum { BEATS = 16 }; /* per timeout */
 
 static const uint64_t least_ns = 1000000;
 
-/* Sleeps until the next check, or the end. The mutex must be held. */
-static void sleep_between(mpi_life *life)
-{
-    const uint64_t every_ns = atomic_load(&life->timeout_ns) / BEATS + least_ns;
-    const struct timespec until = ls_clock_timespec(ls_clock_ns() + every_ns);
-    pthread_cond_clockwait(&life->pulse_changed, &life->pulse_mutex, CLOCK_MONOTONIC, &until);
-}
-
 static void *pulse_thread(void *argument)
 {
     mpi_group *world = argument;
     mpi_life *life = world->life;
     pthread_mutex_lock(&life->pulse_mutex);
     while (life->moved) {
-        sleep_between(life);
+        /* until the next check, or the end */
+        const uint64_t every_ns = atomic_load(&life->timeout_ns) / BEATS + least_ns;
+        const struct timespec until = ls_clock_timespec(ls_clock_ns() + every_ns);
+        pthread_cond_clockwait(&life->pulse_changed, &life->pulse_mutex, CLOCK_MONOTONIC, &until);
         const bool moved = life->moved && life->moved(life->moved_context);
         pthread_mutex_unlock(&life->pulse_mutex); /* MPI may block: the mutex must be free */
         if (!ls_comm_mpi_is_abandoned(world)) {

@@ -34,14 +34,6 @@ static void look_at_wait(const ls_device *for_device, ls_activity *out)
     snprintf(out->what, sizeof out->what, "an event of %s", for_device->info.text);
 }
 
-static void look_at_op(const ls_op *op, ls_activity *out)
-{
-    out->kind = op->use == LS_TIME_COMMUNICATION ? LS_AT_WAIT : LS_AT_WORK;
-    snprintf(out->what, sizeof out->what, "%s", op->name);
-    if (op->awaits)
-        op->awaits(op, out->what, sizeof out->what);
-}
-
 /* Only the host frees what a command points to, and only the host calls this. */
 void ls_cpu_queue_activity(const ls_queue *base, ls_activity *out)
 {
@@ -54,12 +46,16 @@ void ls_cpu_queue_activity(const ls_queue *base, ls_activity *out)
     if (out->done == ls_signal_value(&queue->produced))
         return;
     out->kind = LS_AT_WORK;
-    if (at && (at->kind == CPU_RUN || at->kind == CPU_UNLESS))
-        look_at_op(at->op, out);
-    else if (at && at->kind == CPU_WAIT)
+    if (at && (at->kind == CPU_RUN || at->kind == CPU_UNLESS)) {
+        out->kind = at->op->use == LS_TIME_COMMUNICATION ? LS_AT_WAIT : LS_AT_WORK;
+        snprintf(out->what, sizeof out->what, "%s", at->op->name);
+        if (at->op->awaits)
+            at->op->awaits(at->op, out->what, sizeof out->what);
+    } else if (at && at->kind == CPU_WAIT) {
         look_at_wait(at->event->base.device, out);
-    else if (at && at->kind == CPU_AWAIT)
+    } else if (at && at->kind == CPU_AWAIT) {
         look_at_wait(at->edge->device, out);
+    }
 }
 
 /* Reads only the command's address, so any thread may call it. */

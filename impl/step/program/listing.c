@@ -11,14 +11,6 @@ enum { COLUMNS = sizeof titles / sizeof *titles, WIDEST = 64 };
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-static void write_waits(const ls_step_program *p, const ls_task *task, FILE *out)
-{
-    for (size_t w = 0; w < task->waits.count; w++)
-        fprintf(out, "%s%zu", w ? ", " : "", p->waits[task->waits.first + w]);
-    if (!task->waits.count)
-        fputs(task->begins ? "begin" : "-", out);
-}
-
 /* Ends columns with tabs, the row with a newline. */
 static ls_status write_row(const ls_names *n, const ls_step_program *p, size_t t, FILE *out)
 {
@@ -30,7 +22,10 @@ static ls_status write_row(const ls_names *n, const ls_step_program *p, size_t t
     fputc('\t', out);
     ls_names_task(n, task, out);
     fprintf(out, "\t%zu\t", task->ops.count + (task->copy.to != NULL));
-    write_waits(p, task, out);
+    for (size_t w = 0; w < task->waits.count; w++)
+        fprintf(out, "%s%zu", w ? ", " : "", p->waits[task->waits.first + w]);
+    if (!task->waits.count)
+        fputs(task->begins ? "begin" : "-", out);
     fputc('\t', out);
     LS_TRY(ls_names_accesses(n, task, accesses, count, LS_READS, out));
     fputc('\t', out);
@@ -64,15 +59,6 @@ static const char *align(const char *text, const size_t *width, FILE *out)
     return text;
 }
 
-static void print_aligned(const char *text, FILE *out)
-{
-    size_t width[COLUMNS] = {0};
-    for (const char *line = text; *line;)
-        line = measure(line, width);
-    for (const char *line = text; *line;)
-        line = align(line, width, out);
-}
-
 static ls_status write_rows(const ls_step_program *p, const ls_names *n, FILE *out)
 {
     for (int c = 0; c < COLUMNS; c++)
@@ -93,8 +79,13 @@ ls_status ls_step_program_list(const ls_step_program *p, const ls_names *n, FILE
     const bool whole = !fclose(stream);
     if (!status && !whole)
         status = ls_fail_memory("listing", size);
-    if (!status)
-        print_aligned(text, out);
+    if (!status) {
+        size_t width[COLUMNS] = {0};
+        for (const char *line = text; *line;)
+            line = measure(line, width);
+        for (const char *line = text; *line;)
+            line = align(line, width, out);
+    }
     free(text);
     return status;
 }

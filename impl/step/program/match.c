@@ -142,16 +142,6 @@ static bool try_task(play *p, const ls_task *task)
     return true;
 }
 
-/* Runs all tasks that can run. They are in the order of `build`, so most steps need one round. */
-static void run_all(play *p)
-{
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (size_t t = 0; t < p->program->task_count; t++)
-            moved |= !p->done[t] && try_task(p, &p->program->tasks[t]);
-    }
-}
-
 static ls_status refuse(const play *p, const ls_task *task, const char *why)
 {
     return ls_fail(LS_CODE_CHECK, "step", task->verb, "task %zu %s",
@@ -192,15 +182,6 @@ static ls_status judge(const play *p)
     return LS_OK;
 }
 
-static void put_in_lanes(play *p)
-{
-    for (size_t t = p->program->task_count; t-- > 0;) {
-        const int lane = p->program->tasks[t].lane;
-        p->then[t] = p->next[lane];
-        p->next[lane] = t + 1;
-    }
-}
-
 static size_t count_pairs(const ls_lanes *lanes)
 {
     const ls_channel *c = lanes->channels;
@@ -219,8 +200,17 @@ ls_status ls_step_program_match(const ls_step_program *s)
                            ? LS_OK
                            : ls_fail_memory("step", s->task_count * sizeof *p.then);
     if (!status) {
-        put_in_lanes(&p);
-        run_all(&p);
+        for (size_t t = p.program->task_count; t-- > 0;) {
+            const int lane = p.program->tasks[t].lane;
+            p.then[t] = p.next[lane];
+            p.next[lane] = t + 1;
+        }
+        /* all tasks that can run: in the order of `build`, so most steps need one round */
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (size_t t = 0; t < p.program->task_count; t++)
+                moved |= !p.done[t] && try_task(&p, &p.program->tasks[t]);
+        }
         status = judge(&p);
     }
     free(p.next);

@@ -136,12 +136,6 @@ static ls_status note(list *l, noted one)
     return LS_OK;
 }
 
-/* The last buffer that begins at or before the address; -1: none. */
-static ptrdiff_t find(const ls_names *n, uintptr_t address)
-{
-    return (ptrdiff_t)ls_count_up_to(address, n->items, n->count, sizeof *n->items) - 1;
-}
-
 static bool contains(const void *memory, size_t bytes, uintptr_t at)
 {
     return memory && at - (uintptr_t)memory < bytes;
@@ -161,7 +155,7 @@ static ls_status note_access(const ls_names *n, const ls_task *task, const ls_ac
 {
     const uintptr_t end = (uintptr_t)access->memory + access->bytes;
     for (uintptr_t at = (uintptr_t)access->memory, stop; at < end; at = stop) {
-        const ptrdiff_t i = find(n, at);
+        const ptrdiff_t i = (ptrdiff_t)ls_count_up_to(at, n->items, n->count, sizeof *n->items) - 1;
         stop = end;
         if (i >= 0 && at < n->items[i].end) {
             const ls_name *b = &n->items[i];

@@ -51,23 +51,6 @@ static ls_status join_lanes(const ls_step_program *p, int *parent)
     return status;
 }
 
-/* Marks lanes that have tasks, to be numbered by component. */
-static void count_lanes(const ls_step_program *p, int *component)
-{
-    for (size_t t = 0; t < p->task_count; t++)
-        component[p->tasks[t].lane] = 0;
-}
-
-/* Sets each component's driver: the lane of its last task, which must be the same in all steps. */
-static void find_driver(ls_components *all, const ls_step_program *p, int kind)
-{
-    for (size_t t = 0; t < p->task_count; t++) {
-        ls_component *c = &all->items[all->of[p->tasks[t].lane]];
-        c->driver = p->tasks[t].lane;
-        c->has[kind] = true;
-    }
-}
-
 static ls_status find_components(const ls_step_program *programs, int *parent, ls_components *all)
 {
     const int lanes = programs->lanes->count;
@@ -80,8 +63,11 @@ static ls_status find_components(const ls_step_program *programs, int *parent, l
     LS_TRY(ls_allocate("step", &all->items, (size_t)lanes, sizeof *all->items));
     for (int l = 0; l < lanes; l++)
         all->of[l] = -1;
-    for (int kind = 0; kind < LS_STEPS; kind++)
-        count_lanes(&programs[kind], all->of);
+    for (int kind = 0; kind < LS_STEPS; kind++) {
+        /* lanes that have tasks, to be numbered by component */
+        for (size_t t = 0; t < programs[kind].task_count; t++)
+            all->of[programs[kind].tasks[t].lane] = 0;
+    }
     for (int l = 0; l < lanes; l++)
         if (all->of[l] >= 0 && root(parent, l) == l)
             all->of[l] = all->count++;
@@ -90,8 +76,14 @@ static ls_status find_components(const ls_step_program *programs, int *parent, l
             all->of[l] = all->of[root(parent, l)];
             all->rank[l] = all->items[all->of[l]].lanes++;
         }
-    for (int kind = LS_STEPS; kind-- > 0;)
-        find_driver(all, &programs[kind], kind);
+    for (int kind = LS_STEPS; kind-- > 0;) {
+        /* its driver is the lane of its last task, which must be the same in all steps */
+        for (size_t t = 0; t < programs[kind].task_count; t++) {
+            ls_component *c = &all->items[all->of[programs[kind].tasks[t].lane]];
+            c->driver = programs[kind].tasks[t].lane;
+            c->has[kind] = true;
+        }
+    }
     return LS_OK;
 }
 

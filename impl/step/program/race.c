@@ -40,14 +40,6 @@ static ls_status check_next(race_check *r)
     return ls_sweep_meet(w, meet, r);
 }
 
-static void tell_race(const race_check *r, ls_race *out)
-{
-    out->task = ls_sweep_task(&r->sweep, r->sweep.task, &out->program);
-    out->earlier = ls_sweep_task(&r->sweep, r->found - 1, &out->earlier_program);
-    out->step_before = r->found <= r->first;
-    out->both = r->both;
-}
-
 ls_status ls_step_programs_race(const ls_step_program *a, const ls_step_program *b,
                                 const ls_components *components, ls_race *out)
 {
@@ -65,8 +57,12 @@ ls_status ls_step_programs_race(const ls_step_program *a, const ls_step_program 
         if (r.found)
             break;
     }
-    if (r.found)
-        tell_race(&r, out);
+    if (r.found) {
+        out->task = ls_sweep_task(&r.sweep, r.sweep.task, &out->program);
+        out->earlier = ls_sweep_task(&r.sweep, r.found - 1, &out->earlier_program);
+        out->step_before = r.found <= r.first;
+        out->both = r.both;
+    }
     ls_sweep_close(&r.sweep);
     free(r.begun);
     return status;

@@ -147,17 +147,6 @@ static void add_messages(lane_walk *l, const ls_op *op, int64_t slice)
     }
 }
 
-static void emit_op(lane_walk *l, const ls_stretch *s)
-{
-    ls_trace_slice work = {
-        .kind = LS_STRETCH_OP, .use = (int32_t)s->op->use, .run = l->w->runs++, .cause = -1};
-    if (l->w->named) {
-        snprintf(work.name, sizeof work.name, "%.39s", s->op->name);
-        ls_tracing_layer(l->w, l->now, s->op, work.layer);
-    }
-    add_messages(l, s->op, emit_work(l, s, &work, s->op->bytes, s->op->flops));
-}
-
 static void walk_lane(ls_tracing *w, int lane)
 {
     const ls_time_log *log = &w->run->queues[lane].log;
@@ -174,18 +163,16 @@ static void walk_lane(ls_tracing *w, int lane)
             emit_event(&l, s, found);
         else if (s->kind == LS_STRETCH_COPY)
             emit_copy(&l, s);
-        else
-            emit_op(&l, s);
+        else {
+            ls_trace_slice work = {
+                .kind = LS_STRETCH_OP, .use = (int32_t)s->op->use, .run = l.w->runs++, .cause = -1};
+            if (l.w->named) {
+                snprintf(work.name, sizeof work.name, "%.39s", s->op->name);
+                ls_tracing_layer(l.w, l.now, s->op, work.layer);
+            }
+            add_messages(&l, s->op, emit_work(&l, s, &work, s->op->bytes, s->op->flops));
+        }
         l.peers = 0;
-    }
-}
-
-/* Replaces the task that each wait was for by its slice. */
-static void find_causes(ls_tracing *w)
-{
-    for (size_t i = 0; i < w->out->slice_count; i++) {
-        int64_t *cause = &w->out->slices[i].cause;
-        *cause = *cause >= 0 ? w->last[*cause] : -1;
     }
 }
 
@@ -202,7 +189,11 @@ ls_status ls_steps_trace(const ls_run *run, ls_trace_of what, ls_trace *out)
         out->lanes[l].used = w.begin[l + 1] > w.begin[l];
     }
     if (!w.status) {
-        find_causes(&w);
+        /* in place of the task that each wait was for, its slice */
+        for (size_t i = 0; i < w.out->slice_count; i++) {
+            int64_t *cause = &w.out->slices[i].cause;
+            *cause = *cause >= 0 ? w.last[*cause] : -1;
+        }
         ls_tracing_blame(&w);
     }
     const ls_status status = w.status;

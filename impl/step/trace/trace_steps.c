@@ -129,16 +129,6 @@ static void note_nodes(ls_tracing *w, int m)
     }
 }
 
-/* The node's name in the whole model. */
-static void name_node(const ls_step_run *run, int m, int node, char out[LS_TRACE_TEXT])
-{
-    char text[LS_NODE_NAME];
-    snprintf(out, LS_TRACE_TEXT, "%.38s",
-             run->plan.parts.count
-                 ? ls_names_node(&run->plan.parts, run->plan.members[m].place, node, text)
-                 : ls_graph_node_name(run->resources.members[m].replica->graph, node, text));
-}
-
 /* The length of "dense0" in "dense0.weight". */
 static int stem(const char *name)
 {
@@ -174,9 +164,16 @@ void ls_tracing_layer(const ls_tracing *w, const ls_item *item, const ls_op *op,
         w->node_count ? bsearch(&key, w->nodes, w->node_count, sizeof key, compare_nodes) : NULL;
     const ls_model *model = w->run->plan.job->model;
     *out = 0;
-    if (at)
-        name_node(w->run, at->member, at->node, out);
-    else if (item && item->task->range.count && model)
+    if (at) {
+        /* The node's name in the whole model. */
+        char text[LS_NODE_NAME];
+        snprintf(out, LS_TRACE_TEXT, "%.38s",
+                 w->run->plan.parts.count
+                     ? ls_names_node(&w->run->plan.parts, w->run->plan.members[at->member].place,
+                                     at->node, text)
+                     : ls_graph_node_name(w->run->resources.members[at->member].replica->graph,
+                                          at->node, text));
+    } else if (item && item->task->range.count && model)
         name_range(model->graph, item->task->range, out);
 }
 
@@ -270,18 +267,6 @@ static size_t count_in(const ls_step_program *p, int lane)
     return count;
 }
 
-/* The most in any kind of step, and what is enqueued once before and after steps. */
-static size_t count_stretches(const ls_step_run *run, int lane)
-{
-    size_t most = 0;
-    for (int k = 0; k < LS_KINDS; k++) {
-        const size_t count = count_in(&run->program[k], lane);
-        most = count > most ? count : most;
-    }
-    return most + count_in(&run->program[LS_BEFORE], lane) +
-           count_in(&run->program[LS_AFTER], lane);
-}
-
 /* Reuses a log that is large enough. */
 static ls_status open_log(ls_time_log *log, size_t known)
 {
@@ -299,19 +284,6 @@ static ls_status open_log(ls_time_log *log, size_t known)
     return LS_OK;
 }
 
-/* A call enqueues at least one step, and may enqueue tasks before and after its steps. */
-static ls_status open_list(ls_run_profile *p, uint64_t steps)
-{
-    const size_t room = 3 * steps;
-    p->count = 0;
-    if (room <= p->room)
-        return LS_OK;
-    free(p->list);
-    p->list = malloc(room * sizeof *p->list);
-    p->room = p->list ? room : 0;
-    return p->list ? LS_OK : ls_fail_memory("profile", room * sizeof *p->list);
-}
-
 void ls_steps_profile_note(ls_step_run *run, const ls_step_program *program, uint64_t times)
 {
     ls_run_profile *p = &run->profile;
@@ -322,9 +294,24 @@ void ls_steps_profile_note(ls_step_run *run, const ls_step_program *program, uin
 ls_status ls_steps_profile_open(ls_step_run *run, uint64_t steps)
 {
     for (int l = 0; l < run->plan.lanes.count; l++) {
-        const size_t each = count_stretches(run, l);
+        /* The most in any kind of step, and what is enqueued once before and after steps. */
+        size_t most = 0;
+        for (int k = 0; k < LS_KINDS; k++) {
+            const size_t count = count_in(&run->program[k], l);
+            most = count > most ? count : most;
+        }
+        const size_t each =
+            most + count_in(&run->program[LS_BEFORE], l) + count_in(&run->program[LS_AFTER], l);
         if (steps && each)
             LS_TRY(open_log(&run->queues[l].log, (steps + 1) * each));
     }
-    return open_list(&run->profile, steps);
+    /* A call enqueues at least one step, and may enqueue tasks before and after its steps. */
+    const size_t room = 3 * steps;
+    run->profile.count = 0;
+    if (room <= run->profile.room)
+        return LS_OK;
+    free(run->profile.list);
+    run->profile.list = malloc(room * sizeof *run->profile.list);
+    run->profile.room = run->profile.list ? room : 0;
+    return run->profile.list ? LS_OK : ls_fail_memory("profile", room * sizeof *run->profile.list);
 }

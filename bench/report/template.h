@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Template: a text with places, which are filled from a JSON object.
+ *
+ *   {{name}}, {{name:40}}      the text, escaped for the file, cut after 400 or 40 characters
+ *   {{{name}}}                 the text as it is: it is written in the file's language already
+ *   {{#name}} .. {{/name}}     once for each element of a list, or once for another value; nothing
+ *                              if the value is absent, an empty text or an empty list
+ *   {{^name}} .. {{/name}}     only in those cases
+ *
+ * A name is looked up in the element, then in what is around it; "." is the element itself. A
+ * section has no section of its own name in it.
+ */
+#pragma once
+
+#include "common/base/escape.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/** Writes the template with these values. */
+void ls_template_fill(FILE *stream, const char *text, const json_t *values, ls_escape escape);

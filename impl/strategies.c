@@ -52,12 +52,6 @@ static const ls_strategy *inner_of(const ls_strategy *strategy, const ls_declare
     return strategy->inner ? strategy->inner(values) : strategy;
 }
 
-bool ls_strategy_shares(const ls_strategy *strategy, const ls_declared_values *values)
-{
-    const ls_strategy *outer = strategy->outer ? strategy->outer(values) : strategy;
-    return inner_of(strategy, values)->shares || outer->shares;
-}
-
 bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values)
 {
     return inner_of(strategy, values)->syncs_statistics;

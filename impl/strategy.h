@@ -181,12 +181,9 @@ struct ls_strategy {
     bool slices;               /**< takes split layers in exact mode (--micro-splits) */
     bool syncs_statistics;     /**< its replicas can sum batch statistics in a step (--sync-bn) */
     bool replicated;           /**< has several replicas, so a full batch needs a sample for each */
-    /** The strategy inside each of its replicas, with these values, whose `variables`, `shares` and
+    /** The strategy inside each of its replicas, with these values, whose `variables` and
      * `syncs_statistics` it has. NULL: there is none. */
     const ls_strategy *(*inner)(const ls_declared_values *values);
-    /** The strategy between its replicas, if it divides them, whose `shares` it has, too. NULL: it
-     * has its own. */
-    const ls_strategy *(*outer)(const ls_declared_values *values);
     /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
     /** The option of ls_job.period, which ls_strategy_resolve sets. NULL: the strategy has no
@@ -210,9 +207,6 @@ struct ls_strategy {
      * parameters, where replicas update alone and all average. NULL: nothing is summed. */
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 };
-
-/** Whether its replicas share the update. */
-bool ls_strategy_shares(const ls_strategy *strategy, const ls_declared_values *values);
 
 /** Whether its replicas can sum batch statistics. */
 bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values);

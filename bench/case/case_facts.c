@@ -95,8 +95,10 @@ bool ls_case_reduces(const ls_case *one)
 
 bool ls_case_has_buckets(const ls_case *one)
 {
+    ls_job job = {.options = one->own};
+    ls_strategy_resolve(one->strategy, &job, one->ranks);
     return one->strategy->reduces &&
-           (one->reduce == LS_REDUCE_FAST || ls_strategy_shares(one->strategy, &one->own));
+           (one->reduce == LS_REDUCE_FAST || job.state.on[LS_MEMBER] == LS_SHARE);
 }
 
 bool ls_case_has_links(const ls_case *one)

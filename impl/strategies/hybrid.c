@@ -190,7 +190,6 @@ const ls_strategy ls_strategy_hybrid = {
     .options = (const ls_declared_option *const[]){&copies, &inner, &outer, &stages,
                                                    INNER_STRATEGIES(OPTIONS) NULL},
     .inner = inner_of,
-    .outer = between,
     .has = has,
     .resolve = resolve,
     .check = check,

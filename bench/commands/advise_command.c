@@ -186,7 +186,7 @@ static ls_status open_results(const ls_request *request, asking *a)
     json_auto_t *rows = json_array();
     if (request->results && access(request->results, F_OK) == 0) {
         LS_TRY(ls_results_open(request->results, false, &a->results));
-        LS_TRY(ls_results_each(a->results, LS_ROWS_WHOLE, ls_results_collect, rows));
+        LS_TRY(ls_results_each(a->results, ls_results_collect, rows));
     }
     return ls_validations_open(rows, &a->validations);
 }

@@ -188,15 +188,6 @@ static void print_ranks(const json_t *ranks)
     }
 }
 
-static void print_table(const ls_machine *machine, const json_t *all)
-{
-    print_machine(ls_machine_describe(machine));
-    print_limits(ls_machine_describe(machine));
-    print_devices(machine, json_object_get(all, "devices"));
-    print_resolutions(json_object_get(all, "resolved"));
-    print_ranks(json_object_get(all, "ranks"));
-}
-
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
 static json_t *json_of_machine(const ls_machine_info *info)
@@ -330,7 +321,11 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine,
         json_dumpf(all, ls_output(), JSON_INDENT(2));
         fputc('\n', ls_output());
     } else if (!status) {
-        print_table(machine, all);
+        print_machine(ls_machine_describe(machine));
+        print_limits(ls_machine_describe(machine));
+        print_devices(machine, json_object_get(all, "devices"));
+        print_resolutions(json_object_get(all, "resolved"));
+        print_ranks(json_object_get(all, "ranks"));
     }
     return ls_status_first(status, missing);
 }

@@ -60,7 +60,7 @@ static json_t *row_of(const ls_forecast *forecast, size_t index)
     const ls_row_facts facts = {.workplace = &forecast->workplace, .plan = &c->plan};
     json_t *row = json_object();
     ls_put_integer(row, "number", index + 1);
-    json_object_set_new(row, "case", ls_row_case(&facts));
+    ls_row_put_case(&facts, row);
     if (c->baseline)
         json_object_set_new(row, "baseline", json_true());
     json_object_set_new(row, "estimate", estimate_of(forecast, index));
@@ -86,15 +86,6 @@ static char *memory_text(const ls_forecast *forecast, size_t index)
     if (stream)
         fclose(stream);
     return text;
-}
-
-static void print_lines(char *text, int width)
-{
-    for (char *line = text, *end; *line; line = end + 1) {
-        end = strchr(line, '\n');
-        *end = 0;
-        ls_text_wrap(ls_output(), line, 0, 5, width);
-    }
 }
 
 /* "case 3 mirrored 2 cpu", "cases 1 to 2 single 1 cpu, towers 1 cpu": each name once. */
@@ -138,7 +129,11 @@ static void print_memory(const ls_forecast *forecast, int width)
         if (text && *text) {
             fputs(headed ? "" : "\nmemory of each device, the largest use first\n", ls_output());
             print_names(forecast, i, last, width);
-            print_lines(text, width);
+            for (char *line = text, *end; *line; line = end + 1) {
+                end = strchr(line, '\n');
+                *end = 0;
+                ls_text_wrap(ls_output(), line, 0, 5, width);
+            }
             headed = true;
         }
         free(text);

@@ -29,17 +29,6 @@ static double seconds(uint64_t begin_ns)
     return (double)(ls_clock_ns() - begin_ns) * 1e-9;
 }
 
-/* Adds the memory that the formulas predict. */
-static void add_memory(const ls_session *session, ls_estimate *out)
-{
-    ls_need_of(session, &out->need);
-    for (size_t i = 0; i < out->need.count; i++) {
-        const size_t bytes = ls_need_sum(&out->need.devices[i].formula);
-        out->memory += bytes;
-        out->memory_most = bytes > out->memory_most ? bytes : out->memory_most;
-    }
-}
-
 /* Seconds of a sample's forward and backward pass on one device, from its FLOP count. */
 static double counted_sample(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
@@ -175,19 +164,6 @@ void ls_estimate_phases(const ls_workplace *workplace, const ls_plan_of_case *pl
         beside(plan, costs->step_s) * costs->step_s;
 }
 
-static void add_up(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                   const ls_costs *costs, ls_estimate *out)
-{
-    double phases[LS_PHASES];
-    ls_estimate_phases(workplace, plan, costs, phases);
-    out->judged = is_judged(plan);
-    for (int i = 0; i < LS_PHASES; i++)
-        out->seconds += phases[i];
-    out->around_s = out->seconds;
-    if (!workplace->request->verify)
-        out->around_s -= (double)plan->timed * out->step_s;
-}
-
 ls_costs ls_estimate_count(const ls_workplace *workplace, const ls_plan_of_case *plan,
                            double step_s)
 {
@@ -213,7 +189,13 @@ static ls_status look(const ls_workplace *workplace, ls_session *session, bool s
 {
     const ls_plan_of_case *plan = session->plan;
     double sample_s = 0;
-    add_memory(session, out);
+    /* the memory that the formulas predict */
+    ls_need_of(session, &out->need);
+    for (size_t i = 0; i < out->need.count; i++) {
+        const size_t bytes = ls_need_sum(&out->need.devices[i].formula);
+        out->memory += bytes;
+        out->memory_most = bytes > out->memory_most ? bytes : out->memory_most;
+    }
     LS_TRY(ls_need_join(plan->job.comm, &out->need));
     LS_TRY(sample_time(workplace, session, &sample_s));
     out->step_s = sample_s * (double)plan->job.batch / width(workplace, plan);
@@ -221,7 +203,14 @@ static ls_status look(const ls_workplace *workplace, ls_session *session, bool s
         LS_TRY(step_time(session, &out->step_s));
     const ls_costs costs = {
         .open_s = (double)session->setup_ns * 1e-9, .sample_s = sample_s, .step_s = out->step_s};
-    add_up(workplace, plan, &costs, out);
+    double phases[LS_PHASES];
+    ls_estimate_phases(workplace, plan, &costs, phases);
+    out->judged = is_judged(plan);
+    for (int i = 0; i < LS_PHASES; i++)
+        out->seconds += phases[i];
+    out->around_s = out->seconds;
+    if (!workplace->request->verify)
+        out->around_s -= (double)plan->timed * out->step_s;
     return LS_OK;
 }
 

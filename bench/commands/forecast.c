@@ -106,17 +106,6 @@ static ls_status open_plans(ls_forecast *out)
     return LS_OK;
 }
 
-/* Updates progress by cases, each of which takes about equally long: opening devices, computing
- * some samples. */
-static void show_cases(const ls_forecast *forecast)
-{
-    const double seconds[LS_PHASES] = {[LS_PHASE_CHECKING] = 0.1};
-    ls_progress_cases(forecast->workplace.progress, forecast->count);
-    for (size_t i = 0; i < forecast->count; i++)
-        ls_progress_expect(forecast->workplace.progress, i, forecast->configs[i].strategy->name,
-                           seconds, false);
-}
-
 ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *out)
 {
     *out = (ls_forecast){0};
@@ -126,8 +115,15 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
         out->workplace.progress = ls_progress_open(stderr, request->progress);
     if (!status)
         status = list_cases(request, out);
-    if (!steps) /* otherwise they are trained, and get their share later */
-        show_cases(out);
+    if (!steps) {
+        /* progress by cases, each of which takes about equally long: opening devices,
+         * computing some samples. */
+        const double seconds[LS_PHASES] = {[LS_PHASE_CHECKING] = 0.1};
+        ls_progress_cases(out->workplace.progress, out->count);
+        for (size_t i = 0; i < out->count; i++)
+            ls_progress_expect(out->workplace.progress, i, out->configs[i].strategy->name, seconds,
+                               false);
+    }
     LS_TRY(ls_world_agree(request->processes->comm, status));
     LS_TRY(open_plans(out));
     for (size_t i = 0; i < out->count; i++) {

@@ -16,6 +16,7 @@
 #include "bench/row/provenance.h"
 #include "bench/row/roof.h"
 #include "bench/row/row.h"
+#include "bench/rows/put.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
 
@@ -389,92 +390,69 @@ ls_status ls_micro_sizes(const ls_micro *m, size_t smallest, size_t sizes[LS_MIC
     return LS_OK;
 }
 
-/* Sets the rates, and the shares of the roof. */
-static void put_rates(json_t *micro, const ls_micro *m, const ls_micro_figure *f)
+static void put_micro(const ls_micro *m, const ls_micro_figure *f, json_t *row)
 {
     const double rate = f->moved_bytes / f->ns.median;
     const bool own_roof = f->roof_ns > 0;
-    ls_put_real(micro, "algbw_gbs", f->moved_bytes > 0 ? rate : NAN);
-    ls_put_real(micro, "busbw_gbs", f->ranks ? f->bus_factor * rate : NAN);
-    if (f->ranks && !f->uncounted) {
-        ls_put_integer(micro, "bytes_sent", f->sent.bytes_sent);
-        ls_put_integer(micro, "messages_sent", f->sent.messages_sent);
-    }
-    ls_put_real(micro, "gflops", f->flops > 0 ? f->flops / f->ns.median : NAN);
-    if (own_roof || f->flops > 0)
-        ls_put_real(micro, "roof_share",
-                    own_roof ? f->roof_ns / f->ns.median
-                             : f->flops / (f->ns.median * 1e-9) / m->roof);
-    ls_put_real(micro, "roof_us", own_roof ? f->roof_ns * 1e-3 : NAN);
-    ls_put_text(micro, "roof", own_roof ? f->roof : NULL);
-}
-
-static json_t *micro_group(const ls_micro *m, const ls_micro_figure *f)
-{
-    json_t *micro = json_object();
-    ls_put_text(micro, "op", f->op);
-    ls_put_text(micro, "shape", f->shape);
+    ls_put_micro_op(row, f->op);
+    ls_put_micro_shape(row, f->shape);
     if (f->bytes)
-        ls_put_integer(micro, "size_bytes", f->bytes);
+        ls_put_micro_size_bytes(row, f->bytes);
     if (f->count)
-        ls_put_integer(micro, "count", f->count);
-    ls_put_text(micro, "type", "float");
-    ls_put_text(micro, "comm", f->comm);
-    ls_put_text(micro, "redop", f->redop);
-    ls_put_integer(micro, "ranks", f->ranks ? (uint64_t)f->ranks : 1);
-    ls_put_real(micro, "time_us", f->ns.median * 1e-3);
-    ls_put_real(micro, "time_p10_us", f->ns.n ? f->ns.p10 * 1e-3 : NAN);
-    ls_put_real(micro, "time_p90_us", f->ns.n ? f->ns.p90 * 1e-3 : NAN);
-    ls_put_real(micro, "time_p99_us", f->ns.n ? f->ns.p99 * 1e-3 : NAN);
-    put_rates(micro, m, f);
-    ls_put_real(micro, "host_us", f->host_ns > 0 ? f->host_ns * 1e-3 : NAN);
-    ls_put_real(micro, "build_us", f->build_ns > 0 ? f->build_ns * 1e-3 : NAN);
+        ls_put_micro_count(row, f->count);
+    ls_put_micro_type(row, "float");
+    ls_put_micro_comm(row, f->comm);
+    ls_put_micro_redop(row, f->redop);
+    ls_put_micro_ranks(row, f->ranks ? f->ranks : 1);
+    ls_put_micro_time_us(row, f->ns.median * 1e-3);
+    ls_put_micro_time_p10_us(row, f->ns.n ? f->ns.p10 * 1e-3 : NAN);
+    ls_put_micro_time_p90_us(row, f->ns.n ? f->ns.p90 * 1e-3 : NAN);
+    ls_put_micro_time_p99_us(row, f->ns.n ? f->ns.p99 * 1e-3 : NAN);
+    ls_put_micro_algbw_gbs(row, f->moved_bytes > 0 ? rate : NAN);
+    ls_put_micro_busbw_gbs(row, f->ranks ? f->bus_factor * rate : NAN);
+    ls_put_micro_gflops(row, f->flops > 0 ? f->flops / f->ns.median : NAN);
+    ls_put_micro_roof_share(row, own_roof       ? f->roof_ns / f->ns.median
+                                 : f->flops > 0 ? f->flops / (f->ns.median * 1e-9) / m->roof
+                                                : NAN);
+    ls_put_micro_roof_us(row, own_roof ? f->roof_ns * 1e-3 : NAN);
+    ls_put_micro_roof(row, own_roof ? f->roof : NULL);
+    ls_put_micro_host_us(row, f->host_ns > 0 ? f->host_ns * 1e-3 : NAN);
+    ls_put_micro_build_us(row, f->build_ns > 0 ? f->build_ns * 1e-3 : NAN);
     if (f->checked)
-        ls_put_integer(micro, "wrong", f->wrong);
-    ls_put_text(micro, "kernel", f->kernel);
-    ls_put_text(micro, "link", m->network ? m->link_text : NULL);
-    return micro;
-}
-
-/* The group `provenance`, as in rows of `run`. */
-static json_t *provenance_group(const ls_micro *m)
-{
-    const ls_provenance facts = {
-        .machine = ls_machine_describe(m->machine),
-        .devices = m->known,
-        .device_count = (size_t)m->ranks,
-        .oversubscribed = ls_machine_oversubscribed(m->machine, m->names, (size_t)m->ranks),
-        .mpi = m->processes->comm ? m->processes->version : NULL};
-    json_t *group = ls_provenance_build(&facts);
-    json_object_del(group, "ci95"); /* intervals are of steps; there are none */
-    return group;
-}
-
-/* Notes the smallest and the largest message of sendrecv. */
-static void note_message(ls_micro *m, const ls_micro_figure *f)
-{
-    for (int i = 0; i < 2 && f->bytes; i++)
-        if (!m->sent_bytes[i] || (i ? f->bytes > m->sent_bytes[i] : f->bytes < m->sent_bytes[i])) {
-            m->sent_bytes[i] = f->bytes;
-            m->sent_ns[i] = f->ns.median;
-        }
+        ls_put_micro_wrong(row, f->wrong);
+    if (f->ranks && !f->uncounted) {
+        ls_put_micro_bytes_sent(row, f->sent.bytes_sent);
+        ls_put_micro_messages_sent(row, f->sent.messages_sent);
+    }
+    ls_put_micro_kernel(row, f->kernel);
+    ls_put_micro_link(row, m->network ? m->link_text : NULL);
 }
 
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *f)
 {
-    ls_row_id id;
+    const ls_machine_info *info = ls_machine_describe(m->machine);
+    json_auto_t *row = NULL;
     char reason[64];
-    LS_TRY(ls_row_id_make(&id));
+    LS_TRY(ls_row_begin(m->command, m->label, &row));
     snprintf(reason, sizeof reason, "%" PRIu64 " wrong elements", f->wrong);
     const char *why = f->reason ? f->reason : f->checked && f->wrong ? reason : NULL;
-    json_auto_t *row =
-        json_pack("{s:i,s:s,s:s,s:s,s:s*,s:o,s:{s:s,s:s*},s:o}", "schema", LS_ROW_SCHEMA, "id",
-                  id.id, "timestamp", id.timestamp, "command", m->command, "label", m->label,
-                  "micro", micro_group(m, f), "result", "status", why ? "failed" : "ok", "reason",
-                  why, "provenance", provenance_group(m));
+    put_micro(m, f, row);
+    ls_put_result_status(row, why ? "failed" : "ok");
+    ls_put_result_reason(row, why);
+    ls_provenance_put(row, info, ls_machine_oversubscribed(m->machine, m->names, (size_t)m->ranks),
+                      m->processes->comm ? m->processes->version : NULL);
+    for (int i = 0; i < m->ranks; i++)
+        ls_provenance_put_device(row, info, m->known[i]);
     m->failed |= why != NULL;
-    if (strcmp(f->op, "sendrecv") == 0)
-        note_message(m, f);
+    if (strcmp(f->op, "sendrecv") == 0) {
+        /* its smallest and its largest message */
+        for (int i = 0; i < 2 && f->bytes; i++)
+            if (!m->sent_bytes[i] ||
+                (i ? f->bytes > m->sent_bytes[i] : f->bytes < m->sent_bytes[i])) {
+                m->sent_bytes[i] = f->bytes;
+                m->sent_ns[i] = f->ns.median;
+            }
+    }
     if (m->silent)
         return LS_OK;
     ls_status status = m->processes->comm ? ls_row_join(m->processes, row) : LS_OK;

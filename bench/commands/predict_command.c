@@ -235,12 +235,12 @@ static ls_status open_results(prediction *p)
     if (!request->results || request->prediction.calibrate)
         return LS_OK;
     LS_TRY(ls_results_open(request->results, true, &p->results));
-    LS_TRY(ls_results_each(p->results, LS_ROWS_WHOLE, ls_results_collect, rows));
+    LS_TRY(ls_results_each(p->results, ls_results_collect, rows));
     if (takes_measured(request) && ls_option_set_has(request->given, "plan")) {
         first = json_array_size(rows);
         json_array_clear(rows);
         LS_TRY(run_plan(p));
-        LS_TRY(ls_results_each(p->results, LS_ROWS_WHOLE, ls_results_collect, rows));
+        LS_TRY(ls_results_each(p->results, ls_results_collect, rows));
     }
     if (takes_measured(request)) {
         LS_TRY(ls_measured_cases_open(rows, first, &p->base, &p->measured));

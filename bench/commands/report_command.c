@@ -4,9 +4,8 @@
 #include "bench/commands/command.h"
 #include "bench/output/standard_output.h"
 #include "bench/results/results_verbs.h"
-#include "bench/output/results_query.h"
-#include "bench/output/row_filter.h"
 #include "bench/output/rows_file.h"
+#include "bench/output/selection.h"
 #include "common/base/whole_file.h"
 #include "bench/report/report.h"
 #include "common/base/escape.h"
@@ -16,7 +15,7 @@
 #include <string.h>
 
 typedef struct report_task {
-    ls_row_filter *filter;
+    ls_selection selection;
     ls_results *results; /* all that was read, in memory */
     json_t *rows;        /* those that are shown, by time */
     json_t *notes;       /* what was not read, and why */
@@ -40,42 +39,21 @@ static ls_status read_files(const ls_option_set *set, report_task *task)
     return LS_OK;
 }
 
-static ls_status choose(report_task *task, sqlite3_stmt *all, sqlite3_stmt *add)
-{
-    bool more, holds, unused;
-    LS_TRY(ls_results_step(task->results, all, &more));
-    while (more) {
-        json_auto_t *row = json_loads(ls_results_text(all, 1), 0, NULL);
-        if (!row)
-            return ls_fail_memory("rows", task->read);
-        task->read++;
-        LS_TRY(ls_row_filter_holds(task->filter, row, &holds));
-        if (holds && ls_row_filter_mixes(task->filter, row)) {
-            json_array_append(task->rows, row);
-            sqlite3_bind_int64(add, 1, sqlite3_column_int64(all, 0));
-            LS_TRY(ls_results_step(task->results, add, &unused));
-            sqlite3_reset(add);
-        } else {
-            task->left_out++;
-            task->predicted += holds;
-        }
-        LS_TRY(ls_results_step(task->results, all, &more));
-    }
-    return LS_OK;
-}
-
 static ls_status choose_rows(report_task *task)
 {
-    sqlite3_stmt *all, *add = NULL;
-    LS_TRY(ls_results_prepare(task->results, "SELECT number, row FROM v ORDER BY timestamp, number",
-                              &all));
-    ls_status status =
-        ls_results_prepare(task->results, "INSERT INTO chosen (number) VALUES (?)", &add);
-    if (!status)
-        status = choose(task, all, add);
-    sqlite3_finalize(all);
-    sqlite3_finalize(add);
-    return status;
+    int64_t read = 0, kept = 0;
+    size_t fit = 0;
+    LS_TRY(ls_results_ask(task->results, "SELECT count(*) FROM rows", &read));
+    LS_TRY(ls_selection_choose(&task->selection, task->results, &fit));
+    if (!task->selection.predictions)
+        LS_TRY(ls_results_execute(
+            task->results,
+            "DELETE FROM chosen WHERE number IN (SELECT number FROM v WHERE is_predicted)"));
+    LS_TRY(ls_results_ask(task->results, "SELECT count(*) FROM chosen", &kept));
+    task->read = (size_t)read;
+    task->left_out = task->read - (size_t)kept;
+    task->predicted = fit - (size_t)kept;
+    return ls_results_chosen(task->results, "row", ls_results_collect, task->rows);
 }
 
 /* The folder's rows.jsonl becomes the rows shown: if they were read from there, none may be lost.
@@ -142,8 +120,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
         LS_TRY(ls_row_key_find("--against", against, strlen(against), &key));
         options.against = key.path;
     }
-    if (where)
-        LS_TRY(ls_row_filter_open(where, &task->filter));
+    LS_TRY(ls_selection_open(where, NULL, NULL, NULL, &task->selection));
     LS_TRY(ls_results_memory(&task->results));
     LS_TRY(read_files(set, task));
     LS_TRY(choose_rows(task));
@@ -172,7 +149,7 @@ ls_status ls_command_report(int argc, char **argv, int *exit_status)
     ls_status status = ls_option_set_read(&set, argc, argv, 0);
     if (!status)
         status = perform(&set, &task);
-    ls_row_filter_close(task.filter);
+    ls_selection_close(&task.selection);
     ls_results_close(task.results);
     json_decref(task.rows);
     json_decref(task.notes);

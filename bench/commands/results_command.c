@@ -145,7 +145,10 @@ static ls_status perform(const ls_option_set *set)
         LS_TRY(verb->check(set));
     if (strcmp(task.file, "none") == 0)
         return ls_fail(LS_CODE_USAGE, "--results", "none", "there is nothing to read; give a file");
-    ls_status status = ls_selection_open(set, &task.selection);
+    ls_status status = ls_selection_open(ls_option_set_text(set, "where", NULL),
+                                         ls_option_set_text(set, "since", NULL),
+                                         ls_option_set_text(set, "last", NULL),
+                                         ls_option_set_text(set, "sort", NULL), &task.selection);
     if (!status)
         status = open_and_run(&task, verb);
     ls_selection_close(&task.selection);

@@ -50,7 +50,7 @@ static ls_status read_rows(const ls_request *request, known_rows *known)
     if (request->processes->rank > 0 || access(request->results, F_OK) != 0)
         return LS_OK; /* no results yet */
     LS_TRY(ls_results_open(request->results, false, &results));
-    ls_status status = ls_results_each(results, LS_ROWS_WHOLE, count_row, known);
+    ls_status status = ls_results_each(results, count_row, known);
     ls_results_close(results);
     return status;
 }

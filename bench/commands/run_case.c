@@ -50,28 +50,6 @@ void ls_run_agree(command_run *run, case_run *c, ls_status status)
 
 /* ---- Progress ------------------------------------------------------------------------------- */
 
-/* "mirrored 2 cpu", after the model if there are several. */
-static void write_title(const command_run *run, const case_run *c, char *text, size_t size)
-{
-    const ls_plan_of_case *plan = &c->plan;
-    const bool models = strcmp(run->configs[0].model, run->configs[run->count - 1].model) != 0;
-    snprintf(text, size, "%s%s%s %d %s", models ? plan->config->model : "", models ? " " : "",
-             plan->strategy->name, plan->all_devices,
-             plan->devices->kind == LS_DEVICE_GPU ? "gpu" : "cpu");
-}
-
-/* Whether the gate has the case's reference from an earlier case. */
-static bool knows_single(const command_run *run, size_t own)
-{
-    const ls_case single = ls_reference_case(&run->configs[own]);
-    bool known = false;
-    for (size_t i = own; i > 0 && own - i < LS_GROUP_CASES && !known; i--) {
-        const ls_case its = ls_reference_case(&run->configs[i - 1]);
-        known = ls_case_same(&its, &single);
-    }
-    return known;
-}
-
 void ls_run_expect(command_run *run, const case_run *c, double step_s)
 {
     char title[LS_MODEL_TEXT + 64];
@@ -80,11 +58,23 @@ void ls_run_expect(command_run *run, const case_run *c, double step_s)
         return;
     ls_costs costs = ls_estimate_count(&run->workplace, &c->plan, step_s);
     const size_t own = (size_t)(c - run->cases);
-    costs.known = knows_single(run, own);
+    /* the gate may have the case's reference from an earlier case */
+    const ls_case single = ls_reference_case(&run->configs[own]);
+    bool known = false;
+    for (size_t i = own; i > 0 && own - i < LS_GROUP_CASES && !known; i--) {
+        const ls_case its = ls_reference_case(&run->configs[i - 1]);
+        known = ls_case_same(&its, &single);
+    }
+    costs.known = known;
     ls_estimate_phases(&run->workplace, &c->plan, &costs, seconds);
     if (seconds[LS_PHASE_CHECKING] > 0)
         seconds[LS_PHASE_CHECKING] += ls_estimate_kernels(run->configs, own);
-    write_title(run, c, title, sizeof title);
+    /* "mirrored 2 cpu", after the model if there are several. */
+    const ls_plan_of_case *plan = &c->plan;
+    const bool models = strcmp(run->configs[0].model, run->configs[run->count - 1].model) != 0;
+    snprintf(title, sizeof title, "%s%s%s %d %s", models ? plan->config->model : "",
+             models ? " " : "", plan->strategy->name, plan->all_devices,
+             plan->devices->kind == LS_DEVICE_GPU ? "gpu" : "cpu");
     ls_progress_expect(run->workplace.progress, own, title, seconds, step_s > 0);
 }
 
@@ -255,18 +245,6 @@ void ls_run_note_pace(case_run *c)
         ls_timed_sample_ms(&c->trial.timed, &c->per_sample)); /* then there is no speed-up */
 }
 
-/* Adds the waterfall's parts per sample. */
-static void note_parts(case_run *c)
-{
-    double sum = 0;
-    ls_waterfall_parts(c->trial.profile.part_ms, c->parts_per_sample);
-    for (int p = 0; p < LS_WATERFALL_PARTS; p++) {
-        sum += c->parts_per_sample[p];
-        c->parts_per_sample[p] /= ls_timed_step_samples(&c->trial.timed);
-    }
-    c->has_parts = sum > 0;
-}
-
 /* Saves the parameters of a case that the user requested, not of an added baseline; with verify,
  * the gate's final ones. */
 static ls_status save_parameters(command_run *run, const case_run *c)
@@ -310,8 +288,16 @@ void ls_run_end(command_run *run, case_run *c)
         c->verdict = c->trial.verdict;
         if (!c->error)
             ls_run_agree(run, c, compare_ranks(c));
-        if (!c->error)
-            note_parts(c);
+        if (!c->error) {
+            /* the waterfall's parts per sample */
+            double sum = 0;
+            ls_waterfall_parts(c->trial.profile.part_ms, c->parts_per_sample);
+            for (int p = 0; p < LS_WATERFALL_PARTS; p++) {
+                sum += c->parts_per_sample[p];
+                c->parts_per_sample[p] /= ls_timed_step_samples(&c->trial.timed);
+            }
+            c->has_parts = sum > 0;
+        }
     }
     if (!c->error && run->request->save && !unfinished &&
         !ls_run_is_of_other_rank(run, c)) /* all learn whether it could be saved */

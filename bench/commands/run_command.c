@@ -40,15 +40,6 @@ static bool is_interrupted(const command_run *run)
     return stop;
 }
 
-/* Gives up a case that was running when a device was lost. */
-static void give_up(command_run *run, case_run *c)
-{
-    const bool done = c->trial.timed.done == (uint64_t)c->plan.timed;
-    if (*run->over && c->trained && !c->error && !done)
-        c->error = ls_fail(LS_CODE_MISSING, "run", "not finished",
-                           "a device that this case needs failed in another case: %s", run->over);
-}
-
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
 /* A random order of the cases from `first` on, different for each block. */
@@ -124,23 +115,15 @@ static void take_turns(command_run *run, size_t first, size_t end)
     for (size_t i = first; i < end; i++) {
         case_run *c = &run->cases[i];
         const bool passed = c->gated && c->gate.pass && !c->gate.interrupted && !c->ended;
-        give_up(run, c);
+        /* a case that was running when a device was lost is given up */
+        const bool done = c->trial.timed.done == (uint64_t)c->plan.timed;
+        if (*run->over && c->trained && !c->error && !done)
+            c->error =
+                ls_fail(LS_CODE_MISSING, "run", "not finished",
+                        "a device that this case needs failed in another case: %s", run->over);
         if (c->trained || (passed && !*run->over)) /* the latter: interrupted before it trained */
             ls_run_end(run, c);
     }
-}
-
-/* Reports which cases have no row, since a device's failure ended the sweep. */
-static void tell_left_out(const command_run *run)
-{
-    size_t left = 0;
-    for (size_t i = 0; i < run->count; i++)
-        left += !run->cases[i].ended;
-    if (*run->over && left && run->processes->rank == 0)
-        ls_log_stderr(
-            "run: %zu of %zu cases: not run, since a device failed and this process cannot "
-            "use it any more; run these cases by another command",
-            left, run->count);
 }
 
 /* After an interrupt: what is kept of which cases. */
@@ -186,7 +169,15 @@ static ls_status train_all(command_run *run)
         for (size_t i = first; i < end && !ls_run_is_left(run); i++)
             free_case(&run->cases[i]);
     }
-    tell_left_out(run);
+    /* cases that have no row, since a device's failure ended the sweep */
+    size_t left = 0;
+    for (size_t i = 0; i < run->count; i++)
+        left += !run->cases[i].ended;
+    if (*run->over && left && run->processes->rank == 0)
+        ls_log_stderr(
+            "run: %zu of %zu cases: not run, since a device failed and this process cannot "
+            "use it any more; run these cases by another command",
+            left, run->count);
     tell_kept(run);
     if (ls_interrupted())
         ls_run_raise_code(run, LS_CODE_INTERRUPTED);

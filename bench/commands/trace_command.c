@@ -84,7 +84,7 @@ static ls_status write_trace(const ls_workplace *workplace, const ls_session *se
     json_auto_t *other = json_object();
     json_object_set_new(other, "program", json_string("lockstep " LS_VERSION " " LS_GIT_COMMIT));
     json_object_set_new(other, "command", json_string(request->command));
-    json_object_set_new(other, "case", ls_row_case(&facts));
+    ls_row_put_case(&facts, other);
     if (untraced_ms > 0)
         json_object_set_new(other, "untraced_step_ms", json_real(untraced_ms));
     ls_status status = ls_trace_write(whole, request->out, devices_of_rank(session), other);

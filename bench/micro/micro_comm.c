@@ -321,16 +321,6 @@ static ls_status open_members(ls_micro *m, ls_collective *c)
     return m->link_text ? link_members(m, c) : LS_OK;
 }
 
-static void close_members(ls_collective *c)
-{
-    for (int r = 1; c->members && r < c->here; r++) {
-        ls_queue_close(c->members[r].queue);
-        ls_device_close(c->members[r].device);
-    }
-    free(c->members);
-    free(c->offsets);
-}
-
 /* Of an all-reduce or its half, of all ranks. */
 static ls_status choose(const ls_micro *m, const ls_collective *c, size_t bytes,
                         const ls_allreduce **out)
@@ -448,7 +438,12 @@ ls_status ls_micro_collective(ls_micro *m)
         status = run_sizes(m, &c, given.values[i].text, sizes, count);
     if (!status && !given.count)
         status = run_sizes(m, &c, chooses ? "auto" : NULL, sizes, count);
-    close_members(&c);
+    for (int r = 1; c.members && r < c.here; r++) {
+        ls_queue_close(c.members[r].queue);
+        ls_device_close(c.members[r].device);
+    }
+    free(c.members);
+    free(c.offsets);
     m->allreduce = asked;
     free(given.values);
     return status;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Results database; see results_db.h. One table, rows: the whole row as JSON, plus columns for
- * filtering by SQL. A file is ours if its header has our application id.
- *   Open: read the header; refuse foreign files; only then pass the file to SQLite.
- *   New (missing or empty): create table, application id and version in one transaction, so that an
- *   existing header is complete.
+ * filtering by SQL. A file is ours if it has our application id.
+ *   New (missing or empty): create table, application id and version in one transaction, so that
+ *   what exists is complete.
  *   Journal: a rollback journal. A write-ahead log needs memory shared by all users of the file,
  *   which two hosts on a network file system lack. A file in that mode is converted when next
  * written. Schemas: 1 is the table `rows`. Files of schema 2 and 3 also had a table `briefs`, of
@@ -18,7 +17,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +27,6 @@ enum {
     APPLICATION_ID = 0x4c6b7374, /* "Lkst" */
     SCHEMA = 1,
     SCHEMA_LAST = 3, /* that is read */
-    HEADER_SIZE = 100,
     BUSY_TIMEOUT_MS = 30000,
     TRY_MS = 5
 };
@@ -73,8 +70,10 @@ ls_status ls_results_refuse_sqlite(const ls_results *results, int code)
     case SQLITE_BUSY:
         return ls_results_refuse(results->path, "is locked by another program");
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
         return ls_results_refuse(results->path, "is damaged");
+    case SQLITE_NOTADB:
+        return ls_results_refuse(results->path,
+                                 "is not an SQLite database, so not one of lockstep");
     case SQLITE_READONLY:
         return ls_results_refuse(results->path, "cannot be written: it or its folder is read-only");
     case SQLITE_CANTOPEN:
@@ -85,43 +84,6 @@ ls_status ls_results_refuse_sqlite(const ls_results *results, int code)
                        "%s%s%s; --results FILE names another", text, system_error ? ": " : "",
                        system_error ? strerror(system_error) : "");
     }
-}
-
-static uint32_t big_endian(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
-/* The header's fields are where the SQLite file format defines them. */
-static ls_status check_header(const char *path, const uint8_t header[HEADER_SIZE], size_t size)
-{
-    if (size < HEADER_SIZE || memcmp(header, "SQLite format 3", 16) != 0)
-        return ls_results_refuse(path, "is not an SQLite database, so not one of lockstep");
-    if (big_endian(header + 68) != APPLICATION_ID)
-        return ls_results_refuse(path, "is a database of another program");
-    uint32_t schema = big_endian(header + 60);
-    if (schema >= 1 && schema <= SCHEMA_LAST)
-        return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "results", path,
-                   "has schema %u, this lockstep knows %d; use the lockstep that wrote it, or "
-                   "another file",
-                   schema, SCHEMA_LAST);
-}
-
-/* Checks a regular file without SQLite; *empty: it has no bytes. */
-static ls_status check_file(const char *path, bool *empty)
-{
-    uint8_t header[HEADER_SIZE];
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0)
-        return ls_results_refuse(path, strerror(errno));
-    ssize_t size = pread(file, header, sizeof header, 0);
-    int error = errno;
-    close(file);
-    if (size < 0)
-        return ls_results_refuse(path, strerror(error));
-    *empty = size == 0;
-    return *empty ? LS_OK : check_header(path, header, (size_t)size);
 }
 
 /* The file's folder must exist; that of the default is created. */
@@ -168,72 +130,44 @@ static ls_status examine(const char *path, bool create, bool *fresh)
         return ls_results_refuse(path, "is a folder");
     if (!S_ISREG(facts.st_mode))
         return ls_results_refuse(path, "is not a regular file");
-    LS_TRY(check_file(path, fresh));
+    *fresh = facts.st_size == 0;
     if (*fresh && !create)
         return ls_results_refuse(path, "is empty: it holds no database");
     return LS_OK;
 }
 
-int ls_results_execute(ls_results *results, const char *sql)
-{
-    return sqlite3_exec(results->db, sql, NULL, NULL, NULL);
-}
-
-/* The first number that a statement returns. */
-int ls_results_query(ls_results *results, const char *sql, int *out)
-{
-    sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(results->db, sql, -1, &statement, NULL);
-    if (code != SQLITE_OK)
-        return code;
-    code = sqlite3_step(statement);
-    if (code == SQLITE_ROW)
-        *out = sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
-    return code == SQLITE_ROW ? SQLITE_OK : code;
-}
-
 /* Creates the table and what goes with it, if the file is empty; drops what older versions added;
- * renews the view. In one transaction, within which another process may have done so before. */
-static int bring_up_to_date(ls_results *results, const char *view)
+ * renews the view. In a transaction, before which another process may have done so. */
+static ls_status bring_up_to_date(ls_results *results)
 {
     char sql[sizeof rows_sql + 128];
+    int64_t objects, schema;
     snprintf(sql, sizeof sql, "%s; PRAGMA application_id = %d; PRAGMA user_version = %d", rows_sql,
              APPLICATION_ID, SCHEMA);
-    int objects = 0, schema = 0, code = ls_results_execute(results, "BEGIN EXCLUSIVE");
-    if (code != SQLITE_OK)
-        return code;
-    code = ls_results_query(results, "SELECT count(*) FROM sqlite_master", &objects);
-    if (code == SQLITE_OK && objects == 0)
-        code = ls_results_execute(results, sql);
-    if (code == SQLITE_OK)
-        code = ls_results_query(results, "PRAGMA user_version", &schema);
-    if (code == SQLITE_OK && schema > SCHEMA)
-        code = ls_results_execute(results, "DROP TABLE IF EXISTS briefs; PRAGMA user_version = 1");
-    if (code == SQLITE_OK)
-        code = ls_results_renew_view(results, view);
-    if (code == SQLITE_OK)
-        code = ls_results_execute(results, "COMMIT");
-    if (code != SQLITE_OK && !sqlite3_get_autocommit(results->db)) /* else its message is lost */
-        ls_results_execute(results, "ROLLBACK");
-    return code;
+    LS_TRY(ls_results_ask(results, "SELECT count(*) FROM main.sqlite_master", &objects));
+    if (objects == 0)
+        LS_TRY(ls_results_execute(results, sql));
+    LS_TRY(ls_results_ask(results, "PRAGMA user_version", &schema));
+    if (schema > SCHEMA)
+        LS_TRY(ls_results_execute(results,
+                                  "DROP TABLE IF EXISTS main.briefs; PRAGMA user_version = 1"));
+    return ls_results_renew_view(results);
 }
 
 /* A file of an older version is in WAL mode. Converting it needs exclusive access, for which SQLite
  * does not always wait: so retry. */
-static int enter_rollback(ls_results *results)
+static ls_status enter_rollback(ls_results *results)
 {
     const uint64_t end = ls_clock_ns() + BUSY_TIMEOUT_MS * UINT64_C(1000000);
-    for (;;) {
-        const int code = ls_results_execute(results, "PRAGMA journal_mode = DELETE");
-        if (code != SQLITE_BUSY || ls_clock_ns() >= end)
-            return code;
+    int code;
+    while ((code = sqlite3_exec(results->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL)) ==
+               SQLITE_BUSY &&
+           ls_clock_ns() < end)
         ls_clock_sleep(TRY_MS * UINT64_C(1000000));
-    }
+    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
 }
 
-/* The file, with its journal, must be what the header promised: our table, not a view of that name,
- * and no triggers. */
+/* The file must be ours, with our table, not a view of that name, and no triggers. */
 static ls_status verify(ls_results *results)
 {
     char sql[sizeof rows_sql + 256];
@@ -242,46 +176,30 @@ static ls_status verify(ls_results *results)
              " AND sum(tbl_name = 'rows' AND type != 'index') = 1"
              " AND sum(name = 'briefs' AND type != 'table') = 0 FROM sqlite_master",
              rows_sql);
-    int id = 0, ours = 0, schema = 0;
-    int code = ls_results_query(results, "PRAGMA application_id", &id);
-    if (code == SQLITE_OK)
-        code = ls_results_query(results, "PRAGMA user_version", &schema);
-    if (code == SQLITE_OK)
-        code = ls_results_query(results, sql, &ours);
-    if (code != SQLITE_OK)
-        return ls_results_refuse_sqlite(results, code);
-    if (id != APPLICATION_ID || schema < 1 || schema > SCHEMA_LAST || !ours)
-        return ls_results_refuse(results->path, "is damaged: tables of its schema are missing");
-    return LS_OK;
+    int64_t id, ours, schema;
+    LS_TRY(ls_results_ask(results, "PRAGMA application_id", &id));
+    if (id != APPLICATION_ID)
+        return ls_results_refuse(results->path, "is a database of another program");
+    LS_TRY(ls_results_ask(results, "PRAGMA user_version", &schema));
+    if (schema < 1 || schema > SCHEMA_LAST)
+        return ls_fail(LS_CODE_MISSING, "results", results->path,
+                       "has schema %lld, this lockstep knows %d; use the lockstep that wrote it, "
+                       "or another file",
+                       (long long)schema, SCHEMA_LAST);
+    LS_TRY(ls_results_ask(results, sql, &ours));
+    return ours ? LS_OK
+                : ls_results_refuse(results->path, "is damaged: tables of its schema are missing");
 }
 
-/* Whether the file is of the newest schema, with the present view. */
-static int is_up_to_date(ls_results *results, const char *view, bool *out)
-{
-    int schema = 0, code = ls_results_query(results, "PRAGMA user_version", &schema);
-    *out = false;
-    if (code == SQLITE_OK && schema == SCHEMA)
-        code = ls_results_view_is_ours(results, view, out);
-    return code;
-}
-
-/* Takes the write lock once, so that a file that cannot be written is refused before any work. */
+/* Takes the write lock, so that a file that cannot be written is refused before any work. */
 static ls_status prepare_writing(ls_results *results)
 {
-    bool done = false;
-    char *view = ls_results_view_sql(false);
-    if (!view)
-        return ls_fail_memory("results", 1);
-    int code =
-        sqlite3_db_readonly(results->db, "main") == 1 ? SQLITE_READONLY : enter_rollback(results);
-    if (code == SQLITE_OK)
-        code = is_up_to_date(results, view, &done);
-    if (code == SQLITE_OK && !done)
-        code = bring_up_to_date(results, view);
-    if (code == SQLITE_OK)
-        code = ls_results_execute(results, "PRAGMA synchronous = EXTRA; BEGIN IMMEDIATE; COMMIT");
-    free(view);
-    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+    if (sqlite3_db_readonly(results->db, "main") == 1)
+        return ls_results_refuse_sqlite(results, SQLITE_READONLY);
+    LS_TRY(enter_rollback(results));
+    LS_TRY(ls_results_execute(results, "PRAGMA synchronous = EXTRA"));
+    LS_TRY(ls_results_begin(results));
+    return ls_results_end(results, bring_up_to_date(results));
 }
 
 static ls_status connect(ls_results *results, bool create, bool fresh)
@@ -304,7 +222,9 @@ static ls_status connect(ls_results *results, bool create, bool fresh)
     LS_TRY(status);
     if (!fresh)
         LS_TRY(verify(results));
-    return create ? prepare_writing(results) : LS_OK;
+    if (create)
+        LS_TRY(prepare_writing(results));
+    return ls_results_make_ready(results);
 }
 
 ls_status ls_results_open(const char *path, bool create, ls_results **out)
@@ -329,15 +249,18 @@ ls_status ls_results_memory(ls_results **out)
     ls_results *results;
     LS_TRY(ls_allocate("results", &results, 1, sizeof *results));
     results->path = strdup("rows in memory");
-    int code = results->path ? sqlite3_open(":memory:", &results->db) : SQLITE_NOMEM;
-    if (code == SQLITE_OK)
-        code = ls_results_execute(results, rows_sql);
-    if (code == SQLITE_OK) {
+    ls_status status = LS_OK;
+    if (!results->path || sqlite3_open(":memory:", &results->db) != SQLITE_OK)
+        status = ls_fail_memory("rows in memory", 1);
+    if (!status)
+        status = ls_results_execute(results, rows_sql);
+    if (!status)
+        status = ls_results_make_ready(results);
+    if (status)
+        ls_results_close(results);
+    else
         *out = results;
-        return LS_OK;
-    }
-    ls_results_close(results);
-    return ls_fail_memory("rows in memory", 1);
+    return status;
 }
 
 void ls_results_close(ls_results *results)
@@ -345,7 +268,6 @@ void ls_results_close(ls_results *results)
     if (!results)
         return;
     sqlite3_close(results->db);
-    json_decref(results->shared);
     json_decref(results->parsed);
     free(results->parsed_text);
     free(results->path);

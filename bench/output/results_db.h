@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 typedef struct ls_results ls_results;
+typedef struct sqlite3_stmt sqlite3_stmt;
 
 /** The default file that `run` writes and `results` reads. */
 #define LS_RESULTS_DEFAULT "results/lockstep.db"
@@ -35,21 +36,11 @@ ls_status ls_results_append(ls_results *results, const json_t *row);
 ls_status ls_results_begin(ls_results *results);
 ls_status ls_results_end(ls_results *results, ls_status status);
 
-/** Adds a row, whose id (text) must be new; in a transaction. */
-ls_status ls_results_put(ls_results *results, const json_t *row);
-/** Deletes the row of this number; in a transaction. */
-ls_status ls_results_delete(ls_results *results, int64_t number);
+/** Adds a row, in a transaction. Its id (text) must be new or, if `known` is given, the row is
+ * passed over, and that set. */
+ls_status ls_results_put(ls_results *results, const json_t *row, bool *known);
 /** Gives the row of this id another label, or with "" none; in a transaction. */
 ls_status ls_results_relabel(ls_results *results, const char *id, const char *label);
-/** Whether there is a row of this id. */
-ls_status ls_results_has(ls_results *results, const char *id, bool *out);
-
-/** Rows with all fields, or only with the fields of ls_results_brief_has, which is ten times as
- * fast. */
-typedef enum ls_rows_kind { LS_ROWS_WHOLE, LS_ROWS_BRIEF } ls_rows_kind;
-
-/** Whether brief rows have the field of this path. */
-bool ls_results_brief_has(const char *path);
 
 /** Borrows the row; `number` is its position in the file. */
 typedef ls_status (*ls_row_visit)(void *context, int64_t number, const json_t *row);
@@ -59,14 +50,29 @@ ls_status ls_results_collect(void *array, int64_t number, const json_t *row);
 
 /** Visits every row, in the order of the file, which is not locked meanwhile. Stops at a failure.
  */
-ls_status ls_results_each(ls_results *results, ls_rows_kind kind, ls_row_visit visit,
-                          void *context);
+ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context);
 
-/** The row with this number, owned by the caller (json_decref); NULL if it was deleted. */
-ls_status ls_results_at(ls_results *results, int64_t number, json_t **out);
-
-/** The row of this id (or of the only id that starts so), owned by the caller (json_decref). */
+/** The row that a person names: an id, the only one that begins so, "last", or "last~2" (two before
+ * it, by time). Owned by the caller (json_decref). */
 ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
+
+/* ---- Statements of SQL; what they may name: results_query.h -----------------------------------
+ */
+
+/** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
+ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);
+
+/** The next row of its result; *more is false after the last. */
+ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more);
+
+/** Performs statements that have no result. */
+ls_status ls_results_execute(ls_results *results, const char *sql);
+
+/** *out: the first number of a statement's result; 0 where it has none. */
+ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out);
+
+/** The text of a column; "" for NULL. Borrowed until the next step. */
+const char *ls_results_text(sqlite3_stmt *statement, int column);
 
 /** Takes NULL. */
 void ls_results_close(ls_results *results);

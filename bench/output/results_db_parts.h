@@ -10,9 +10,6 @@
 struct ls_results {
     sqlite3 *db;
     char *path;        /* as the user wrote it */
-    json_t *shared;    /* texts that brief rows refer to by hash, as far as they were read; NULL:
-                          none */
-    bool ready;        /* has the functions and views of results_query.h */
     char *parsed_text; /* the last row that a function of SQL parsed, and its text; NULL: none */
     json_t *parsed;
 };
@@ -23,11 +20,8 @@ ls_status ls_results_refuse(const char *path, const char *why);
 /** The failure of an SQLite code. Reset or finalize the failed statement first. */
 ls_status ls_results_refuse_sqlite(const ls_results *results, int code);
 
-/** Returns SQLite's code. */
-int ls_results_execute(ls_results *results, const char *sql);
-
-/** Sets *out to the first number of a statement's result; returns SQLite's code. */
-int ls_results_query(ls_results *results, const char *sql, int *out);
+/** Adds the functions and views of results_query.h to the connection. */
+ls_status ls_results_make_ready(ls_results *results);
 
 /* ---- The view `v` (results_view.c) ---------------------------------------------------------- */
 
@@ -35,8 +29,6 @@ int ls_results_query(ls_results *results, const char *sql, int *out);
  * what results_query.h adds; else that of the file. */
 char *ls_results_view_sql(bool own);
 
-/** *out: the file has this view, or something of that name that a user made. SQLite's code. */
-int ls_results_view_is_ours(ls_results *results, const char *view, bool *out);
-
-/** Makes it, or replaces an older one of ours; in a transaction. Returns SQLite's code. */
-int ls_results_renew_view(ls_results *results, const char *view);
+/** Makes the file's, or replaces an older one of ours, not what a user has of that name; in a
+ * transaction. */
+ls_status ls_results_renew_view(ls_results *results);

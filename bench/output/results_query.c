@@ -5,8 +5,6 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_same.h"
-#include "bench/output/rows_file.h"
-#include "bench/rows/row.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +70,9 @@ static void optimizer_shown(sqlite3_context *context, int count, sqlite3_value *
 static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
 {
     const json_t *row = parsed_row(context, value[0]);
-    (void)count;
     if (row)
-        give_text(context, ls_row_identity(row, (unsigned)sqlite3_value_int(value[1]), 0));
+        give_text(context, ls_row_identity(row, (unsigned)sqlite3_value_int(value[1]),
+                                           count > 2 ? (unsigned)sqlite3_value_int(value[2]) : 0));
 }
 
 /* What follows from several fields; the second argument says which. */
@@ -123,8 +121,7 @@ static const char selection_sql[] =
     "CREATE TEMP TABLE chosen (place INTEGER PRIMARY KEY, number INTEGER);"
     "CREATE TEMP VIEW s AS SELECT chosen.place, v.* FROM temp.chosen JOIN temp.v USING (number)";
 
-/* Adds functions and views to the connection, once. */
-static int make_ready(ls_results *results)
+ls_status ls_results_make_ready(ls_results *results)
 {
     static const struct {
         const char *name;
@@ -134,30 +131,30 @@ static int make_ready(ls_results *results)
                      {"list_text", 1, list_text},
                      {"optimizer_shown", 1, optimizer_shown},
                      {"case_key", 2, case_key},
+                     {"case_key", 3, case_key},
                      {"row_derived", 2, derived}};
     int code = sqlite3_create_collation(results->db, "NUMBERED", SQLITE_UTF8, NULL, natural);
     for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
         code = sqlite3_create_function(results->db, functions[i].name, functions[i].arguments,
                                        SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
                                        results, functions[i].call, NULL, NULL);
-    char *view = code == SQLITE_OK ? ls_results_view_sql(true) : NULL;
-    if (code == SQLITE_OK)
-        code = view ? ls_results_execute(results, view) : SQLITE_NOMEM;
-    if (code == SQLITE_OK)
-        code = ls_results_execute(results, selection_sql);
+    char *view = ls_results_view_sql(true);
+    ls_status status = code == SQLITE_OK && view ? LS_OK : ls_fail_memory("results", 1);
+    if (!status)
+        status = ls_results_execute(results, "PRAGMA temp_store = MEMORY");
+    if (!status)
+        status = ls_results_execute(results, view);
+    if (!status)
+        status = ls_results_execute(results, selection_sql);
     free(view);
-    results->ready = code == SQLITE_OK;
-    return code;
+    return status;
 }
 
 /* ---- Statements ----------------------------------------------------------------------------- */
 
 ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out)
 {
-    int code = results->ready ? SQLITE_OK : make_ready(results);
-    *out = NULL;
-    if (code == SQLITE_OK)
-        code = sqlite3_prepare_v2(results->db, sql, -1, out, NULL);
+    const int code = sqlite3_prepare_v2(results->db, sql, -1, out, NULL);
     return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
 }
 
@@ -165,28 +162,31 @@ ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *mo
 {
     const int code = sqlite3_step(statement);
     *more = code == SQLITE_ROW;
-    return code == SQLITE_ROW || code == SQLITE_DONE ? LS_OK
-                                                     : ls_results_refuse_sqlite(results, code);
+    if (code == SQLITE_ROW || code == SQLITE_DONE)
+        return LS_OK;
+    sqlite3_reset(statement); /* before the file's locks are looked at */
+    return ls_results_refuse_sqlite(results, code);
+}
+
+ls_status ls_results_execute(ls_results *results, const char *sql)
+{
+    const int code = sqlite3_exec(results->db, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+}
+
+ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out)
+{
+    sqlite3_stmt *statement;
+    bool more;
+    LS_TRY(ls_results_prepare(results, sql, &statement));
+    ls_status status = ls_results_step(results, statement, &more);
+    *out = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return status;
 }
 
 const char *ls_results_text(sqlite3_stmt *statement, int column)
 {
     const char *text = (const char *)sqlite3_column_text(statement, column);
     return text ? text : "";
-}
-
-/* ---- Rows in memory ------------------------------------------------------------------------- */
-
-static ls_status add(void *context, int64_t number, const json_t *row)
-{
-    bool known = false;
-    (void)number;
-    LS_TRY(ls_results_has(context, ls_row_string(row, LS_F_id), &known));
-    return known ? LS_OK : ls_results_put(context, row);
-}
-
-ls_status ls_results_load(ls_results *results, const char *what, const char *path, bool *unfinished)
-{
-    LS_TRY(ls_results_begin(results));
-    return ls_results_end(results, ls_rows_each(what, path, unfinished, add, results));
 }

@@ -13,7 +13,8 @@
  * - number_text(x): a number as its shortest text that reads back; a text is itself
  *   list_text(x): a JSON list or map joined by '+', as in CSV; anything else as number_text
  *   optimizer_shown(x): without values that are the optimizer's defaults
- *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h)
+ *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
+ *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)
  *   the collation NUMBERED: "cpu:2" before "cpu:10"
  * A column that a statement does not use costs nothing.
  */
@@ -23,16 +24,7 @@
 
 #include <sqlite3.h>
 
-/** Adds the rows of a file to one in memory: JSON lines, a database, or a report's folder; as
- * ls_rows_each. A row whose id is there already is passed over. */
-ls_status ls_results_load(ls_results *results, const char *what, const char *path,
-                          bool *unfinished);
-
-/** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
-ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);
-
-/** The next row of its result; *more is false after the last. */
-ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more);
-
-/** The text of a column; "" for NULL. Borrowed until the next step. */
-const char *ls_results_text(sqlite3_stmt *statement, int column);
+/** Visits the rows in `chosen`, in order, without a lock on the file meanwhile; `row`: "row", or an
+ * expression of SQL for the JSON text of a part of it. */
+ls_status ls_results_chosen(ls_results *results, const char *row, ls_row_visit visit,
+                            void *context);

@@ -100,40 +100,26 @@ char *ls_results_view_sql(bool own)
     return NULL;
 }
 
-/* What the file has of that name: 2 this view, 1 an older one of ours, 0 nothing, -1 a user's. */
-static int find_view(ls_results *results, const char *view, int *out)
+ls_status ls_results_renew_view(ls_results *results)
 {
-    sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(results->db,
-                                  "SELECT CASE WHEN type != 'view' OR sql NOT LIKE ?1||'%' THEN -1"
-                                  " WHEN sql = ?2 THEN 2 ELSE 1 END"
-                                  " FROM sqlite_master WHERE name = 'v' COLLATE NOCASE"
-                                  " AND type != 'trigger'",
-                                  -1, &statement, NULL);
-    if (code != SQLITE_OK)
-        return code;
+    static const char sql[] = "SELECT type = 'view' AND sql LIKE ?1 || '%', sql = ?2"
+                              " FROM main.sqlite_master"
+                              " WHERE name = 'v' COLLATE NOCASE AND type != 'trigger'";
+    sqlite3_stmt *statement = NULL;
+    bool found = false;
+    char *view = ls_results_view_sql(false);
+    ls_status status = view ? ls_results_prepare(results, sql, &statement)
+                            : ls_fail_memory("view of the results", 1);
     sqlite3_bind_text(statement, 1, MARK, -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 2, view, -1, SQLITE_STATIC);
-    code = sqlite3_step(statement);
-    *out = code == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
+    if (!status)
+        status = ls_results_step(results, statement, &found);
+    const bool ours = sqlite3_column_int(statement, 0), same = sqlite3_column_int(statement, 1);
     sqlite3_finalize(statement);
-    return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-int ls_results_view_is_ours(ls_results *results, const char *view, bool *out)
-{
-    int found = 0;
-    const int code = find_view(results, view, &found);
-    *out = found == 2 || found < 0;
-    return code;
-}
-
-int ls_results_renew_view(ls_results *results, const char *view)
-{
-    int found = 0, code = find_view(results, view, &found);
-    if (code == SQLITE_OK && found == 1)
-        code = ls_results_execute(results, "DROP VIEW v");
-    if (code == SQLITE_OK && (found == 0 || found == 1))
-        code = ls_results_execute(results, view);
-    return code;
+    if (!status && found && ours && !same)
+        status = ls_results_execute(results, "DROP VIEW main.v");
+    if (!status && (!found || (ours && !same)))
+        status = ls_results_execute(results, view);
+    free(view);
+    return status;
 }

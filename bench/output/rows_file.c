@@ -77,7 +77,7 @@ static ls_status read_results(const char *path, ls_row_visit visit, void *contex
 {
     ls_results *from;
     LS_TRY(ls_results_open(path, false, &from));
-    ls_status status = ls_results_each(from, LS_ROWS_WHOLE, visit, context);
+    ls_status status = ls_results_each(from, visit, context);
     ls_results_close(from);
     return status;
 }
@@ -100,4 +100,17 @@ ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_
                                 : read_lines(what, stream, path, unfinished, visit, context);
     fclose(stream);
     return status;
+}
+
+static ls_status add(void *context, int64_t number, const json_t *row)
+{
+    bool known;
+    (void)number;
+    return ls_results_put(context, row, &known);
+}
+
+ls_status ls_results_load(ls_results *results, const char *what, const char *path, bool *unfinished)
+{
+    LS_TRY(ls_results_begin(results));
+    return ls_results_end(results, ls_rows_each(what, path, unfinished, add, results));
 }

@@ -16,3 +16,8 @@
  * NULL. */
 ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_row_visit visit,
                        void *context);
+
+/** Adds the rows of a file to one in memory: JSON lines, a database, or a report's folder; as
+ * ls_rows_each. A row whose id is there already is passed over. */
+ls_status ls_results_load(ls_results *results, const char *what, const char *path,
+                          bool *unfinished);

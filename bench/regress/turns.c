@@ -139,9 +139,7 @@ static ls_status keep_rows(ls_results *results, const json_t *rows, const char *
         if (!ls_row_has(row, LS_F_label))
             ls_put_label(row, label);
         if (!status && !there)
-            status = ls_results_has(results, id, &there);
-        if (!status && !there)
-            status = ls_results_put(results, row);
+            status = ls_results_put(results, row, &there);
     }
     return ls_results_end(results, status);
 }

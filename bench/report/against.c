@@ -7,7 +7,6 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/row_same.h"
 #include "bench/report/case_keys.h"
-#include "bench/report/figures.h"
 #include "bench/report/page.h"
 #include "bench/report/text.h"
 #include "bench/rows/row.h"

@@ -3,9 +3,11 @@
 #include "bench/report/case_keys.h"
 
 #include "bench/output/format_parts.h"
+#include "bench/output/row_same.h"
 #include "bench/report/text.h"
 #include "impl/strategy.h"
 #include "common/base/escape.h"
+#include "common/base/numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -261,4 +263,87 @@ bool ls_case_rates(const json_t *one, const json_t *other, ls_interval *a, ls_in
     if (!known)
         a->low = b->low = 0;
     return uneven || other_is;
+}
+
+/* ---- Machines, and values as people read them ------------------------------------------------ */
+
+enum { MACHINE = LS_OF_CLASS | LS_OF_HOST };
+
+bool ls_report_machine_each(const json_t *rows, const char *against)
+{
+    json_auto_t *machines = json_object(), *known = json_array();
+    bool one = against && ls_row_is_of(against, MACHINE | LS_OF_LABEL);
+    for (size_t i = 0; i < json_array_size(rows) && one; i++) {
+        char value[LS_KEY_SIZE];
+        const json_t *row = json_array_get(rows, i);
+        json_auto_t *machine = json_integer((json_int_t)ls_row_machine(known, row, MACHINE));
+        ls_report_text(row, against, value, sizeof value);
+        one = !json_object_get(machines, value) ||
+              json_equal(json_object_get(machines, value), machine);
+        json_object_set(machines, value, machine);
+    }
+    return one;
+}
+
+size_t ls_figure_machines(const json_t *rows)
+{
+    json_auto_t *known = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        ls_row_machine(known, json_array_get(rows, i), MACHINE);
+    return json_array_size(known);
+}
+
+json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against)
+{
+    json_t *groups = json_object();
+    json_auto_t *known = json_array();
+    const bool together = ls_report_machine_each(rows, against);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        char key[LS_KEY_SIZE] = "", part[256];
+        if (!together)
+            snprintf(key, sizeof key, "%zu", ls_row_machine(known, row, MACHINE));
+        for (size_t p = 0; paths[p]; p++)
+            ls_text_add(key, sizeof key, "|%s", ls_report_text(row, paths[p], part, sizeof part));
+        ls_report_text(row, "case.model_digest", part, sizeof part); /* a file's other text */
+        ls_text_add(key, sizeof key, "|%s", part);
+        ls_report_collect(groups, key, row);
+    }
+    return groups;
+}
+
+double ls_figure_at(const json_t *point, size_t index)
+{
+    return json_number_value(json_array_get(point, index));
+}
+
+static char *with_commas(double value, char out[48])
+{
+    char digits[40];
+    snprintf(digits, sizeof digits, "%.0f", value);
+    const size_t length = strlen(digits);
+    size_t used = 0;
+    for (size_t i = 0; i < length && used < 46; i++) {
+        if (i > 0 && (length - i) % 3 == 0 && digits[i - 1] != '-')
+            out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = 0;
+    return out;
+}
+
+char *ls_figure_value(double value, const char *unit, char out[48])
+{
+    const bool share = strcmp(unit, "%") == 0, bytes = strcmp(unit, "bytes") == 0;
+    if (share)
+        snprintf(out, 48, "%.0f%%", 100 * value);
+    else if (bytes)
+        ls_format_bytes(value, out);
+    else if (fabs(value) >= 1000)
+        with_commas(value, out);
+    else /* omits "1 times" */
+        snprintf(out, 48, strcmp(unit, "times") == 0 && value < 10 ? "%.2f" : "%.3g", value);
+    if (*unit && !share && !bytes)
+        ls_text_add(out, 48, " %s", unit);
+    return out;
 }

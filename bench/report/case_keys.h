@@ -30,6 +30,10 @@ double ls_report_devices(const json_t *row);
 /** The number of devices if it is the same in all rows; otherwise 0. */
 double ls_report_shared_devices(const json_t *rows);
 
+/** Whether the key stands for machines (it is a fact of them, or a label), one for each value. Only
+ * then are machines compared. */
+bool ls_report_machine_each(const json_t *rows, const char *against);
+
 /** The rows for which `holds` is true: a new array. */
 json_t *ls_report_those(const json_t *rows, bool (*holds)(const json_t *row, const void *context),
                         const void *context);
@@ -101,3 +105,16 @@ double ls_case_figure(const json_t *one, const char *path);
 /** The same of two cases that are compared: if the steps of one are not alike, of both all samples
  * over the time. Whether that is so. */
 bool ls_case_rates(const json_t *one, const json_t *other, ls_interval *a, ls_interval *b);
+
+/** How many machines these rows are of. */
+size_t ls_figure_machines(const json_t *rows);
+
+/** {key: [rows]} of rows that agree in these paths and in the machine, unless `against` (NULL:
+ * nothing) stands for machines. */
+json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const char *against);
+
+/** Number `index` of a point. */
+double ls_figure_at(const json_t *point, size_t index);
+
+/** "1.2 ms", "83%", "571,445": a value as people read it. */
+char *ls_figure_value(double value, const char *unit, char out[48]);

@@ -236,6 +236,14 @@ ls_status ls_draw_file(json_t *figure, const char *path)
     return status;
 }
 
+json_t *ls_figure_points(const json_t *figure)
+{
+    json_t *out = json_array(), *all = json_object_get(figure, "series");
+    for (size_t s = 0; s < json_array_size(all); s++)
+        json_array_extend(out, json_object_get(json_array_get(all, s), "points"));
+    return out;
+}
+
 /* ---- SVG ------------------------------------------------------------------------------------ */
 
 void ls_draw_dark_style(FILE *stream)

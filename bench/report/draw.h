@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drawing: figures (figures.h) to files by gnuplot, and as text for a page. */
+/* Drawing: pictures (pictures.h) to files by gnuplot, and as text for a page. */
 #pragma once
 
 #include "common/base/status.h"
@@ -28,3 +28,6 @@ char *ls_draw_read(const char *path);
 
 /** Writes the CSS for dark pages. */
 void ls_draw_dark_style(FILE *stream);
+
+/** The points of all series: a new array. */
+json_t *ls_figure_points(const json_t *figure);

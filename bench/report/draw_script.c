@@ -9,7 +9,6 @@
 #include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
 #include "bench/report/draw_look.h"
-#include "bench/report/figures.h"
 #include "bench/report/text.h"
 #include "common/base/escape.h"
 #include "common/base/numbers.h"
@@ -30,7 +29,7 @@ enum {
     NAME_WIDTH = 22,
     CASE_WIDTH = 40,
     TICKS = 13,
-    MARKS = LS_SERIES_MOST + 2
+    MARKS = 14 + 2
 };
 
 /* Dark and light alternate, so that neighbours also differ in grey print. */

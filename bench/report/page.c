@@ -5,7 +5,6 @@
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
-#include "bench/report/figures.h"
 #include "bench/report/text.h"
 #include "build_info.h"
 #include "common/base/digest.h"

@@ -21,7 +21,7 @@ enum { LS_PAGE_TEMPLATES = 5 };
 extern const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES];
 
 /** Adds what the templates show to `out`, an object. `rows`: those chosen in `results`
- * (results_query.h), oldest first; `figures`: see figures.h, where `svg` is each one's drawing as
+ * (results_query.h), oldest first; `figures`: see pictures.h, where `svg` is each one's drawing as
  * the page has it, if there is one. Why things are missing is added to `left_out`, an array of
  * texts, which the page has, too. */
 ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figures, json_t *left_out,

@@ -3,7 +3,7 @@
 #include "bench/output/rows_file.h"
 #include "common/base/whole_file.h"
 #include "bench/report/draw.h"
-#include "bench/report/figures.h"
+#include "bench/report/pictures.h"
 #include "bench/report/page.h"
 #include "bench/report/template.h"
 #include "bench/report/text.h"
@@ -80,8 +80,10 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
     LS_TRY(ls_folder_make("--out", options->out));
     clear_folder(options->out);
     json_t *left_out = json_copy((json_t *)(size_t)options->notes);
-    json_t *figures = ls_report_figures(rows, options->against, left_out);
-    ls_status drawn = ls_draw(figures, options->out, LS_PICTURE_SVG);
+    json_t *figures = NULL;
+    ls_status drawn = ls_pictures(rows, options->against, left_out, &figures);
+    if (!drawn)
+        drawn = ls_draw(figures, options->out, LS_PICTURE_SVG);
     if (drawn)
         json_array_append_new(left_out, json_sprintf("all pictures: %s", ls_status_text(drawn)));
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)

@@ -217,9 +217,9 @@ static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio, 
 ls_status ls_results_diff(ls_results_task *task)
 {
     json_t *a = NULL, *b = NULL;
-    ls_status status = ls_selection_one(task->results, task->set->operands[1], &a);
+    ls_status status = ls_results_find(task->results, task->set->operands[1], &a);
     if (!status)
-        status = ls_selection_one(task->results, task->set->operands[2], &b);
+        status = ls_results_find(task->results, task->set->operands[2], &b);
     if (!status) {
         json_t *rows = json_array(), *ratio = compute_ratio(a, b);
         compare(a, b, rows);

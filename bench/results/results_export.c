@@ -54,8 +54,7 @@ ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *co
     LS_TRY(ls_writer_open(form, stream, &writer));
     ls_writer_hold(writer);
     ls_writer_set_columns(writer, ls_results_columns(task, NULL));
-    ls_status status =
-        ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, write_row, writer, count);
+    ls_status status = ls_selection_each(&task->selection, task->results, write_row, writer, count);
     return ls_status_first(status, ls_writer_close(writer));
 }
 
@@ -66,8 +65,8 @@ static ls_status write_rows(FILE *stream, void *context)
     LS_TRY(find_form(task->set, &form));
     if (form->write) {
         json_t *rows = json_array();
-        ls_status status = ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE,
-                                             ls_results_collect, rows, NULL);
+        ls_status status =
+            ls_selection_each(&task->selection, task->results, ls_results_collect, rows, NULL);
         if (!status)
             status = form->write(stream, rows);
         json_decref(rows);

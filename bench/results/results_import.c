@@ -6,6 +6,7 @@
  */
 #include "bench/results/results_verbs.h"
 #include "bench/output/rows_file.h"
+#include "bench/rows/row.h"
 #include "common/base/whole_file.h"
 
 #include <stdio.h>
@@ -20,10 +21,10 @@ static ls_status take_row(void *context, int64_t number, const json_t *row)
     import_task *task = context;
     bool there;
     (void)number;
-    LS_TRY(ls_results_has(task->into, json_string_value(json_object_get(row, "id")), &there));
+    LS_TRY(ls_results_put(task->into, row, &there));
     task->there += there;
     task->added += !there;
-    return there ? LS_OK : ls_results_put(task->into, row);
+    return LS_OK;
 }
 
 ls_status ls_results_import(ls_results_task *task)
@@ -47,9 +48,8 @@ ls_status ls_results_import(ls_results_task *task)
 static ls_status relabel(ls_results_task *task, const char *name, const char *label)
 {
     json_t *row;
-    LS_TRY(ls_selection_one(task->results, name, &row));
-    const char *id = json_string_value(json_object_get(row, "id"));
-    ls_status status = ls_results_relabel(task->results, id ? id : "", label);
+    LS_TRY(ls_results_find(task->results, name, &row));
+    ls_status status = ls_results_relabel(task->results, ls_row_string(row, LS_F_id), label);
     json_decref(row);
     return status;
 }
@@ -71,13 +71,6 @@ ls_status ls_results_label(ls_results_task *task)
 
 /* ---- Prune ---------------------------------------------------------------------------------- */
 
-static ls_status note(void *context, int64_t number, const json_t *row)
-{
-    (void)row;
-    json_array_append_new(context, json_integer(number));
-    return LS_OK;
-}
-
 ls_status ls_results_check_prune(const ls_option_set *set)
 {
     if (ls_option_set_has(set, "where"))
@@ -88,20 +81,18 @@ ls_status ls_results_check_prune(const ls_option_set *set)
 
 ls_status ls_results_prune(ls_results_task *task)
 {
-    json_auto_t *numbers = json_array();
+    size_t rows = 0;
     const bool yes = ls_option_set_yes(task->set, "yes");
     /* Begins before the search: later, a number may belong to another row. */
-    ls_status status = yes ? ls_results_begin(task->results) : LS_OK;
-    const bool begun = yes && !status;
-    if (!status)
-        status =
-            ls_selection_each(&task->selection, task->results, LS_ROWS_BRIEF, note, numbers, NULL);
-    for (size_t i = 0; i < json_array_size(numbers) && yes && !status; i++)
-        status = ls_results_delete(task->results, json_integer_value(json_array_get(numbers, i)));
-    if (begun)
+    LS_TRY(yes ? ls_results_begin(task->results) : LS_OK);
+    ls_status status = ls_selection_choose(&task->selection, task->results, &rows);
+    if (!status && yes)
+        status = ls_results_execute(
+            task->results, "DELETE FROM main.rows WHERE rowid IN (SELECT number FROM chosen)");
+    if (yes)
         status = ls_results_end(task->results, status);
     if (!status)
         fprintf(ls_output(), yes ? "%zu rows deleted\n" : "%zu rows fit; --yes deletes them\n",
-                json_array_size(numbers));
+                rows);
     return status;
 }

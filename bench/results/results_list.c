@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `results list`: the rows in columns: their identity, then as `run` prints them, from the
- * database's briefs of rows. */
+/* `results list`: the rows in columns: their identity, then as `run` prints them. */
 #include "bench/results/results_verbs.h"
-#include "bench/output/row_same.h"
 #include "common/base/log.h"
 
 #include <string.h>
@@ -23,66 +21,59 @@ static const ls_column listed[] = {
 
 enum { RANKED_MOST = 256 };
 
-/* Rows of one command on one host were measured in turns: their ranking is meaningful. */
-static bool is_one_command(const json_t *rows)
+/* Rows of one command on one host were measured in turns, unless a case is there again, from
+ * another time: their ranking is meaningful. */
+static ls_status is_one_command(ls_results *results, size_t rows, bool *out)
 {
-    const json_t *first = json_array_get(rows, 0);
-    size_t index;
-    json_t *row;
-    if (json_array_size(rows) > RANKED_MOST)
-        return false;
-    json_array_foreach(rows, index, row)
-    {
-        if (!json_equal(json_object_get(row, "command"), json_object_get(first, "command")) ||
-            !json_equal(json_object_get(row, "provenance"), json_object_get(first, "provenance")))
-            return false;
-        for (size_t i = 0; i < index; i++) /* the same command, repeated at another time */
-            if (ls_row_same_case(json_array_get(rows, i), row, LS_BUT_TRAINED, false))
-                return false;
-    }
-    return true;
+    int64_t is = 0;
+    if (rows <= RANKED_MOST)
+        LS_TRY(ls_results_ask(results,
+                              "SELECT count(DISTINCT coalesce(command, '')) = 1"
+                              " AND count(DISTINCT coalesce(\"provenance.host\", '')) = 1"
+                              " AND count(DISTINCT case_key(row, 8192)) = count(*)"
+                              " FROM s",
+                              &is));
+    *out = is;
+    return LS_OK;
 }
 
-/* The parts of whole rows that are shown. */
-typedef struct collection {
-    json_t *rows;
-    const ls_columns *part;
-} collection;
-
-static ls_status collect_parts(void *context, int64_t number, const json_t *row)
+/* The row without the groups that these columns do not need: parsing them takes most of the time.
+ * Owned by the caller (sqlite3_free). */
+static char *needed_part(const ls_columns *columns)
 {
-    const collection *c = context;
-    (void)number;
-    json_array_append_new(c->rows, ls_row_part(row, c->part));
-    return LS_OK;
+    static const char *const always[] = {"case", "micro", "result", "peer"};
+    sqlite3_str *sql = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(sql, "json_remove(row");
+    for (size_t i = 0; i < ls_field_group_count; i++) {
+        const char *name = ls_field_groups[i].path;
+        const size_t length = strlen(name);
+        bool needed = strchr(name, '.'); /* goes, or stays, with the group around it */
+        for (size_t k = 0; k < sizeof always / sizeof *always; k++)
+            needed |= strcmp(name, always[k]) == 0;
+        for (size_t k = 0; k < columns->count; k++)
+            needed |= strncmp(columns->column[k].path, name, length) == 0 &&
+                      columns->column[k].path[length] == '.';
+        if (!needed)
+            sqlite3_str_appendf(sql, ", '$.%s'", name);
+    }
+    sqlite3_str_appendall(sql, ")");
+    return sqlite3_str_finish(sql);
 }
 
 /* As a table, for which all rows are read first. */
 static ls_status list_table(ls_results_task *task, size_t *count)
 {
     json_auto_t *rows = json_array();
-    bool brief = true;
-    for (size_t i = 0; i < task->chosen.columns.count; i++)
-        brief = brief && ls_results_brief_has(task->chosen.column[i].path);
-    ls_column part[LS_CHOSEN_MOST + 1];
-    const ls_columns parts = {.column = part, .count = task->chosen.columns.count + 1};
-    memcpy(part, task->chosen.column, sizeof task->chosen.column);
-    part[parts.count - 1].path = "result.reason";
-    collection c = {rows, &parts};
-    ls_status status = brief ? ls_selection_each(&task->selection, task->results, LS_ROWS_BRIEF,
-                                                 ls_results_collect, rows, count)
-                             : ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE,
-                                                 collect_parts, &c, count);
-    const bool ranks = is_one_command(rows);
-    if (!status && ranks) { /* briefs lack the mean rate */
-        json_array_clear(rows);
-        status = ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE,
-                                   ls_results_collect, rows, count);
-    }
-    const ls_columns columns = {
-        .column = listed, .count = sizeof listed / sizeof *listed, .leading = 3, .ranks = ranks};
+    ls_columns columns = {.column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
+    LS_TRY(ls_selection_choose(&task->selection, task->results, count));
+    LS_TRY(is_one_command(task->results, *count, &columns.ranks));
+    const ls_columns *shown = ls_results_columns(task, &columns);
+    char *part = columns.ranks ? NULL : needed_part(shown);
+    ls_status status =
+        ls_results_chosen(task->results, part ? part : "row", ls_results_collect, rows);
+    sqlite3_free(part);
     if (!status && *count > 0)
-        status = ls_rows_write(task->form, ls_results_columns(task, &columns), rows, ls_output());
+        status = ls_rows_write(task->form, shown, rows, ls_output());
     return status;
 }
 
@@ -93,7 +84,6 @@ ls_status ls_results_list(ls_results_task *task)
     const bool table = strcmp(form, "table") == 0 || strcmp(form, "md") == 0;
     LS_TRY(table ? list_table(task, &count) : ls_results_write(task, ls_output(), &count));
     if (count == 0)
-        ls_log_stderr("results: %s: no rows%s", task->file,
-                      task->selection.filter || *task->selection.since ? " that fit" : "");
+        ls_log_stderr("results: %s: no rows%s", task->file, task->selection.all ? "" : " that fit");
     return LS_OK;
 }

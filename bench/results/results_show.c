@@ -342,12 +342,12 @@ static ls_status print_saving(ls_results *results, const json_t *row)
     char none[] = "no row of mirrored beside it; --strategy mirrored,zero runs both";
     json_auto_t *rows = json_array();
     beside context = {row, rows};
-    ls_selection selection = {.last = INT64_MAX};
+    ls_selection selection;
     char where[64];
     snprintf(where, sizeof where, "case.strategy=%s", ls_whole_strategy()->name);
-    ls_status status = ls_row_filter_open(where, &selection.filter);
+    ls_status status = ls_selection_open(where, NULL, NULL, NULL, &selection);
     if (!status)
-        status = ls_selection_each(&selection, results, LS_ROWS_WHOLE, keep_beside, &context, NULL);
+        status = ls_selection_each(&selection, results, keep_beside, &context, NULL);
     ls_selection_close(&selection);
     LS_TRY(status);
     if (ls_row_beside(row, rows))
@@ -414,11 +414,15 @@ static ls_status look_at_tried(void *context, int64_t number, const json_t *row)
 static ls_status weigh(ls_results *results, const json_t *row, const char *said, char text[256])
 {
     tried t = {.row = row};
-    ls_selection selection = {.last = INT64_MAX};
+    ls_selection selection;
     *text = 0;
     if (!read_tried(said, &t))
         return LS_OK;
-    LS_TRY(ls_selection_each(&selection, results, LS_ROWS_WHOLE, look_at_tried, &t, NULL));
+    ls_status status = ls_selection_open(NULL, NULL, NULL, NULL, &selection);
+    if (!status)
+        status = ls_selection_each(&selection, results, look_at_tried, &t, NULL);
+    ls_selection_close(&selection);
+    LS_TRY(status);
     if (t.longer > 0)
         snprintf(text, 256,
                  "Not %.*s, which was the next to try: it took %.2f times as long a "
@@ -467,7 +471,7 @@ static ls_status print_text(ls_results *results, const json_t *row, bool all)
 ls_status ls_results_show(ls_results_task *task)
 {
     json_t *row;
-    LS_TRY(ls_selection_one(task->results, task->set->operands[1], &row));
+    LS_TRY(ls_results_find(task->results, task->set->operands[1], &row));
     json_auto_t *rows = json_pack("[o]", row);
     if (task->form || task->chosen.columns.count > 0)
         return ls_rows_write(task->form, ls_results_columns(task, NULL), rows, ls_output());

@@ -318,8 +318,7 @@ ls_status ls_results_trend(ls_results_task *task)
     const char *name = task->set->operands[1];
     ls_status status = ls_row_key_find("trend", name, strlen(name), &t.key);
     if (!status)
-        status =
-            ls_selection_each(&task->selection, task->results, LS_ROWS_WHOLE, add_row, &t, NULL);
+        status = ls_selection_each(&task->selection, task->results, add_row, &t, NULL);
     if (!status)
         status = analyse(task, &t);
     json_decref(t.cases);

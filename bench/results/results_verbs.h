@@ -4,34 +4,9 @@
 
 #include "bench/cli/option_set.h"
 #include "bench/output/format_parts.h"
-#include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
-#include "bench/output/row_filter.h"
+#include "bench/output/selection.h"
 #include "bench/output/standard_output.h"
-
-/* ---- Selection (results_select.c): the rows that --where, --since and --last leave, in the order
- * of their time, or of --sort --------------------------------------------------------------------
- */
-
-typedef struct ls_selection {
-    ls_row_filter *filter; /**< NULL: all rows */
-    char since[21];        /**< "": of all times */
-    int64_t last;          /**< INT64_MAX: all */
-    ls_row_key sort;       /**< NULL: by time */
-    bool descending;
-} ls_selection;
-
-/** Reads the options. */
-ls_status ls_selection_open(const ls_option_set *set, ls_selection *out);
-void ls_selection_close(ls_selection *selection);
-
-/** Visits the rows, whole or (if enough) brief; *count, which may be NULL, is their number. */
-ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_rows_kind kind,
-                            ls_row_visit visit, void *context, size_t *count);
-
-/** The row that a person names: an id, the beginning of one, "last", "last~2" (two before it).
- *  Owned by the caller (json_decref). */
-ls_status ls_selection_one(ls_results *results, const char *name, json_t **out);
 
 /* ---- Verbs ---------------------------------------------------------------------------------- */
 
@@ -42,7 +17,7 @@ typedef struct ls_results_task {
     const ls_format *form; /**< --format; NULL: not given */
     ls_selection selection;
     ls_chosen chosen;
-    ls_status (*draw)(json_t *figure, const char *path); /**< see bench/report/figures.h */
+    ls_status (*draw)(json_t *figure, const char *path); /**< see bench/report/pictures.h */
 } ls_results_task;
 
 ls_status ls_results_list(ls_results_task *task);

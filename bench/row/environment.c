@@ -7,7 +7,6 @@
 #include "bench/row/environment.h"
 
 #include "common/base/digest.h"
-#include "common/base/grow.h"
 
 #include <fnmatch.h>
 #include <stdbool.h>
@@ -130,22 +129,6 @@ static bool is_listed(const char *variable)
            !fits(name, left_out, sizeof left_out / sizeof *left_out);
 }
 
-typedef struct variable {
-    char *text;  /* NAME=value */
-    size_t name; /* the name's length */
-    size_t at;   /* of one name the first counts, as for getenv */
-} variable;
-
-static int compare(const void *a, const void *b)
-{
-    const variable *mine = a, *other = b;
-    const size_t shared = mine->name < other->name ? mine->name : other->name;
-    const int order = memcmp(mine->text, other->text, shared);
-    return order                       ? order
-           : mine->name != other->name ? (mine->name > other->name ? 1 : -1)
-                                       : (mine->at > other->at ? 1 : -1);
-}
-
 /* Printable ASCII, of at most TEXT_MOST characters. */
 static void make_safe(const char *bytes, size_t length, char text[TEXT_MOST])
 {
@@ -160,45 +143,24 @@ static void make_safe(const char *bytes, size_t length, char text[TEXT_MOST])
                  (unsigned long long)ls_hash64(bytes, length));
 }
 
-/* In the order of names. */
-static json_t *group_of(variable *variables, size_t count)
-{
-    json_t *group = count ? json_object() : NULL;
-    if (count)
-        qsort(variables, count, sizeof *variables, compare);
-    for (size_t i = 0; i < count; i++) {
-        const char *text = variables[i].text, *value = text + variables[i].name + 1;
-        char name[TEXT_MOST], shown[TEXT_MOST];
-        make_safe(text, variables[i].name, name);
-        make_safe(value, strlen(value), shown);
-        if (!json_object_get(group, name))
-            json_object_set_new(group, name, json_string(shown));
-    }
-    return group;
-}
-
 json_t *ls_environment_build(FILE *stream)
 {
-    variable *found = NULL;
-    size_t count = 0, size = 0;
-    char *text = NULL;
-    ls_status status = LS_OK;
-    while (!status && getdelim(&text, &size, 0, stream) > 0) {
+    json_auto_t *found = json_object();
+    size_t size = 0;
+    char *text = NULL, name[TEXT_MOST], shown[TEXT_MOST];
+    while (getdelim(&text, &size, 0, stream) > 0) {
+        const size_t length = strcspn(text, "=");
         if (!is_listed(text))
             continue;
-        status = ls_grow("environment", &found, count, sizeof *found);
-        if (!status) {
-            found[count] = (variable){text, strcspn(text, "="), count};
-            count++;
-            text = NULL;
-        }
+        make_safe(text, length, name);
+        make_safe(text + length + 1, strlen(text + length + 1), shown);
+        if (!json_object_get(found, name)) /* of one name the first counts, as for getenv */
+            json_object_set_new(found, name, json_string(shown));
     }
-    json_t *group = status ? NULL : group_of(found, count);
-    for (size_t i = 0; i < count; i++)
-        free(found[i].text);
-    free(found);
     free(text);
-    ls_status_free(status);
+    char *sorted = json_object_size(found) ? json_dumps(found, JSON_SORT_KEYS) : NULL;
+    json_t *group = sorted ? json_loads(sorted, 0, NULL) : NULL;
+    free(sorted);
     return group;
 }
 

@@ -3,9 +3,9 @@
  * build. */
 #include "bench/row/provenance.h"
 
-#include "bench/output/format_parts.h"
 #include "bench/row/environment.h"
 #include "bench/row/set_aside.h"
+#include "bench/rows/put.h"
 #include "bench/statistics/statistics.h"
 #include "build_info.h"
 #include "common/base/digest.h"
@@ -57,129 +57,69 @@ size_t ls_libraries(ls_library out[LS_LIBRARIES_MOST])
     return count;
 }
 
-static json_t *make_text(const char *text)
-{
-    json_t *value = json_string(text);
-    char *copy = value ? NULL : strdup(text);
-    for (char *c = copy; c && *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    value = value ? value : json_string(copy);
-    free(copy);
-    return value;
-}
-
-static void put_text(json_t *group, const char *name, const char *text)
-{
-    json_object_set_new(group, name, make_text(text));
-}
-
-static void add_build(json_t *group)
+static void put_build(json_t *row)
 {
     ls_library libraries[LS_LIBRARIES_MOST];
     const size_t count = ls_libraries(libraries);
     struct stat facts;
-    json_t *versions = json_object();
     if (strcmp(LS_GIT_COMMIT, "unknown") != 0) {
-        put_text(group, "commit", LS_GIT_COMMIT);
-        json_object_set_new(group, "dirty", json_boolean(LS_GIT_DIRTY));
+        ls_put_provenance_commit(row, LS_GIT_COMMIT);
+        ls_put_provenance_dirty(row, LS_GIT_DIRTY);
     }
-    put_text(group, "version", LS_VERSION);
-    put_text(group, "build_type", LS_BUILD_TYPE);
-    put_text(group, "compiler", LS_COMPILER);
-    put_text(group, "compiler_flags", LS_COMPILER_FLAGS);
+    ls_put_provenance_version(row, LS_VERSION);
+    ls_put_provenance_build_type(row, LS_BUILD_TYPE);
+    ls_put_provenance_compiler(row, LS_COMPILER);
+    ls_put_provenance_compiler_flags(row, LS_COMPILER_FLAGS);
     if (stat("/proc/self/exe", &facts) == 0)
-        ls_put_integer(group, "binary_bytes", (uint64_t)facts.st_size);
+        ls_put_provenance_binary_bytes(row, facts.st_size);
+    json_t *versions = ls_row_make(row, LS_G_provenance_libraries);
     for (size_t i = 0; i < count; i++)
-        put_text(versions, libraries[i].name, libraries[i].version);
-    json_object_set_new(group, "libraries", versions);
+        json_object_set_new(versions, libraries[i].name, ls_text_value(libraries[i].version));
 }
 
-static void add_machine(json_t *group, const ls_machine_info *machine)
+void ls_provenance_put(json_t *row, const ls_machine_info *machine, bool oversubscribed,
+                       const char *mpi)
 {
-    put_text(group, "cpu", machine->cpu);
-    put_text(group, "isa", machine->isa);
-    put_text(group, "loops_isa", ls_kernel_loops_isa());
+    put_build(row);
+    ls_put_provenance_cpu(row, machine->cpu);
+    ls_put_provenance_isa(row, machine->isa);
+    ls_put_provenance_loops_isa(row, ls_kernel_loops_isa());
     if (*ls_kernel_library_isa())
-        put_text(group, "library_isa", ls_kernel_library_isa());
-    put_text(group, "arch", machine->arch);
-    put_text(group, "os", machine->kernel);
-    put_text(group, "host", machine->host);
-    ls_put_integer(group, "cores_allowed", (uint64_t)machine->cores_allowed);
-    ls_put_integer(group, "memory_limit", machine->memory_limit);
-    json_t *environment = ls_environment_own();
-    if (environment)
-        json_object_set_new(group, "environment", environment);
-}
-
-/* Which GPUs the devices are, or are parts of. */
-static void add_gpus(json_t *group, const ls_provenance *facts)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < facts->device_count; i++) {
-        const ls_device_info *device = facts->devices[i];
-        if (device->name.kind != LS_DEVICE_GPU)
-            continue;
-        json_t *gpu = json_object();
-        put_text(gpu, "device", device->text);
-        put_text(gpu, "pci", device->pci);
-        ls_put_integer(gpu, "multiprocessors", (uint64_t)device->multiprocessors);
-        json_array_append_new(list, gpu);
-    }
-    put_text(group, "gpu", facts->machine->gpu);
-    put_text(group, "driver", facts->machine->driver);
-    json_object_set_new(group, "gpus", list);
-}
-
-static void add_devices(json_t *group, const ls_provenance *facts)
-{
-    json_t *counts = json_array(), *lists = json_array();
-    bool any_gpu = false, any_cpu = false, flushed = true, huge_pages = false;
-    for (size_t i = 0; i < facts->device_count; i++) {
-        const ls_device_info *device = facts->devices[i];
-        const bool is_gpu = device->name.kind == LS_DEVICE_GPU;
-        json_t *cores = json_array();
-        any_gpu = any_gpu || is_gpu;
-        any_cpu = any_cpu || !is_gpu;
-        flushed = flushed && (is_gpu || device->flushes_denormals);
-        huge_pages = huge_pages || device->huge_pages;
-        for (int c = 0; c < device->core_count; c++)
-            json_array_append_new(cores, json_integer(device->cores[c]));
-        json_array_append_new(counts, json_integer(device->core_count));
-        json_array_append_new(lists, cores);
-    }
-    json_object_set_new(group, "cores_per_device", counts);
-    json_object_set_new(group, "cores", lists);
-    json_object_set_new(group, "oversubscribed", json_boolean(facts->oversubscribed));
-    if (any_cpu)
-        json_object_set_new(group, "denormals_flushed", json_boolean(flushed));
-    json_object_set_new(group, "huge_pages", json_boolean(huge_pages));
-    if (any_gpu)
-        add_gpus(group, facts);
-}
-
-/* OpenMP's variables, which have no effect. */
-static void add_set_aside(json_t *group)
-{
-    json_auto_t *set_aside = json_array();
+        ls_put_provenance_library_isa(row, ls_kernel_library_isa());
+    ls_put_provenance_arch(row, machine->arch);
+    ls_put_provenance_os(row, machine->kernel);
+    ls_put_provenance_host(row, machine->host);
+    ls_put_provenance_cores_allowed(row, machine->cores_allowed);
+    ls_put_provenance_memory_limit(row, machine->memory_limit);
+    ls_put_provenance_environment(row, ls_environment_own());
+    ls_put_provenance_oversubscribed(row, oversubscribed);
     for (char **variable = environ; *variable; variable++)
         if (ls_is_set_aside(*variable))
-            json_array_append_new(set_aside, make_text(*variable));
-    if (json_array_size(set_aside))
-        json_object_set(group, "set_aside", set_aside);
+            ls_row_append(row, LS_F_provenance_set_aside, ls_text_value(*variable));
+    ls_put_provenance_mpi(row, mpi);
 }
 
-json_t *ls_provenance_build(const ls_provenance *facts)
+void ls_provenance_put_device(json_t *row, const ls_machine_info *machine,
+                              const ls_device_info *device)
 {
-    json_t *group = json_object();
-    add_build(group);
-    if (facts->kernels)
-        json_object_set_new(group, "kernels", json_deep_copy(facts->kernels));
-    add_machine(group, facts->machine);
-    add_devices(group, facts);
-    add_set_aside(group);
-    if (facts->mpi)
-        put_text(group, "mpi", facts->mpi);
-    put_text(group, "ci95", ls_statistics_meaning());
-    return group;
+    const bool first = !ls_row_has(row, LS_F_provenance_denormals_flushed);
+    json_t *cores = json_array();
+    for (int c = 0; c < device->core_count; c++)
+        json_array_append_new(cores, json_integer(device->cores[c]));
+    ls_row_append(row, LS_F_provenance_cores_per_device, json_integer(device->core_count));
+    ls_row_append(row, LS_F_provenance_cores, cores);
+    ls_put_provenance_huge_pages(row, device->huge_pages ||
+                                          ls_row_true(row, LS_F_provenance_huge_pages));
+    if (device->name.kind != LS_DEVICE_GPU) {
+        ls_put_provenance_denormals_flushed(
+            row, device->flushes_denormals &&
+                     (first || ls_row_true(row, LS_F_provenance_denormals_flushed)));
+        return;
+    }
+    json_t *gpu = ls_row_make(row, LS_G_provenance_gpus);
+    ls_put_provenance_gpus_device(gpu, device->text);
+    ls_put_provenance_gpus_pci(gpu, device->pci);
+    ls_put_provenance_gpus_multiprocessors(gpu, device->multiprocessors);
+    ls_put_provenance_gpu(row, machine->gpu);
+    ls_put_provenance_driver(row, machine->driver);
 }

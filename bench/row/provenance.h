@@ -9,28 +9,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Facts that only the run knows; everything is borrowed. */
-typedef struct ls_provenance {
-    const ls_machine_info *machine;
-    const ls_device_info *const *devices; /**< [device_count], in the order of the case */
-    size_t device_count;
-    bool oversubscribed;   /**< any two of the devices share a core */
-    const json_t *kernels; /**< {operation: kernel}; NULL: none */
-    const char *mpi;       /**< library and version; NULL where no MPI is in use */
-} ls_provenance;
-
 /**
- * The group `provenance`, owned by the caller (json_decref): commit, dirty, version, build_type,
- * compiler, compiler_flags, libraries {name: version}, kernels {operation: kernel}, cpu, isa,
- * loops_isa, library_isa, arch, os, host, cores_allowed, memory_limit (bytes), environment {NAME:
- * value} (environment.h); lists over devices: cores_per_device (their number) and cores (the
- * system's numbers); oversubscribed, denormals_flushed (on every CPU device), huge_pages (requested
- * by any device), ci95 (what the median's interval means). set_aside ("NAME=value") exists if
- * OpenMP's variables are in the environment (set_aside.h), gpu, driver and gpus (a list: device,
- * pci, multiprocessors) exist if a device is a GPU, mpi if it is used, commit and dirty if the
- * source was under git. Bytes beyond ASCII in text that is not UTF-8 become '?'.
+ * Sets the facts of program, source, build and machine. `commit` and `dirty` exist if the source
+ * was under git, `set_aside` ("NAME=value") if OpenMP's variables are in the environment
+ * (set_aside.h). `oversubscribed`: any two of the devices share a core. `mpi`: library and version;
+ * NULL where no MPI is in use.
  */
-json_t *ls_provenance_build(const ls_provenance *facts);
+void ls_provenance_put(json_t *row, const ls_machine_info *machine, bool oversubscribed,
+                       const char *mpi);
+
+/** Adds the next of the case's devices to the lists of devices, cores and GPUs. Denormals are
+ * flushed if they are on every CPU device; huge pages count if any device requests them. */
+void ls_provenance_put_device(json_t *row, const ls_machine_info *machine,
+                              const ls_device_info *device);
 
 enum { LS_LIBRARIES_MOST = 12 };
 

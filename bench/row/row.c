@@ -2,8 +2,8 @@
 /* A row of figures from a trial and its gate; see row.h. */
 #include "bench/row/row.h"
 
-#include "bench/output/format_parts.h"
 #include "bench/row/provenance.h"
+#include "bench/rows/put.h"
 #include "bench/train/session.h"
 #include "bench/train/waterfall.h"
 #include "common/device/machine_gpus.h"
@@ -16,11 +16,12 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* The random part comes from the system, so processes and hosts that start in the same second get
- * different ids. */
-ls_status ls_row_id_make(ls_row_id *out)
+/* `id` sorts by time: "20261121T051700Z-1f0c9a7be244". The random part comes from the system, so
+ * processes and hosts that start in the same second get different ids. */
+ls_status ls_row_begin(const char *command, const char *label, json_t **out)
 {
     uint8_t bits[6];
+    char id[32], timestamp[24];
     if (getrandom(bits, sizeof bits, 0) != sizeof bits) /* so few come whole, or not at all */
         return ls_fail(LS_CODE_MISSING, "row id", "getrandom",
                        "%s; a system with getrandom is needed", strerror(errno));
@@ -29,48 +30,50 @@ ls_status ls_row_id_make(ls_row_id *out)
     if (clock_gettime(CLOCK_REALTIME, &now) != 0 || !gmtime_r(&now.tv_sec, &utc))
         return ls_fail(LS_CODE_MISSING, "row id", "clock",
                        "the time of day cannot be read; set the clock");
-    strftime(out->timestamp, sizeof out->timestamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    size_t used = strftime(out->id, sizeof out->id, "%Y%m%dT%H%M%SZ", &utc);
-    snprintf(out->id + used, sizeof out->id - used, "-%02x%02x%02x%02x%02x%02x", bits[0], bits[1],
-             bits[2], bits[3], bits[4], bits[5]);
+    strftime(timestamp, sizeof timestamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    const size_t used = strftime(id, sizeof id, "%Y%m%dT%H%M%SZ", &utc);
+    snprintf(id + used, sizeof id - used, "-%02x%02x%02x%02x%02x%02x", bits[0], bits[1], bits[2],
+             bits[3], bits[4], bits[5]);
+    *out = json_object();
+    ls_put_schema(*out, LS_ROW_SCHEMA);
+    ls_put_id(*out, id);
+    ls_put_timestamp(*out, timestamp);
+    ls_put_command(*out, command);
+    ls_put_label(*out, label && *label ? label : NULL);
     return LS_OK;
 }
 
 /* Why the row is not ok: a finding of the gate or the trial, or why it could not run. */
-static json_t *result_group(const ls_row_facts *f)
+static void put_result(const ls_row_facts *f, json_t *row)
 {
-    json_t *group = json_object();
-    const char *status = "ok", *reason = NULL;
-    char interrupted[LS_REASON_SIZE];
-    if (f->error) {
-        status = "error";
-        reason = f->error;
-    } else if (f->gate && !f->gate->pass) {
-        status = "failed";
-        reason = f->gate->oracle;
-    } else if (f->trial && f->verdict->failed) {
-        status = "failed";
-        reason = f->verdict->reason;
-    } else if (f->trial && f->trial->learned.stopped) {
-        status = "interrupted";
-        reason = "interrupted in the evaluation: there is no accuracy; the times are complete";
-    } else if (f->trial && f->trial->interrupted) {
-        snprintf(interrupted, sizeof interrupted,
-                 "interrupted after %llu of %lld steps; the figures are of those",
-                 (unsigned long long)f->trial->session.step,
-                 (long long)(f->plan->warmup + f->plan->timed));
-        status = "interrupted";
-        reason = interrupted;
-    } else if (f->unfinished) {
-        status = "interrupted";
-        reason = "interrupted after the check passed, before the first timed step";
-    } else if (f->gate && *f->gate->diverged) {
-        status = "failed";
-        reason = f->gate->diverged;
-    }
-    ls_put_text(group, "status", status);
-    ls_put_text(group, "reason", reason);
-    return group;
+    const ls_trial *trial = f->trial;
+    const ls_gate *gate = f->gate;
+    char steps[LS_REASON_SIZE] = "";
+    if (trial)
+        snprintf(
+            steps, sizeof steps, "interrupted after %llu of %lld steps; the figures are of those",
+            (unsigned long long)trial->session.step, (long long)(f->plan->warmup + f->plan->timed));
+    const struct {
+        bool holds;
+        const char *status, *reason;
+    } rules[] = {
+        {f->error, "error", f->error},
+        {gate && !gate->pass, "failed", gate ? gate->oracle : NULL},
+        {trial && f->verdict->failed, "failed", trial ? f->verdict->reason : NULL},
+        {trial && trial->learned.stopped, "interrupted",
+         "interrupted in the evaluation: there is no accuracy; the times are complete"},
+        {trial && trial->interrupted, "interrupted", steps},
+        {f->unfinished, "interrupted",
+         "interrupted after the check passed, before the first "
+         "timed step"},
+        {gate && *gate->diverged, "failed", gate ? gate->diverged : NULL},
+        {true, "ok", NULL},
+    };
+    size_t rule = 0;
+    while (!rules[rule].holds)
+        rule++;
+    ls_put_result_status(row, rules[rule].status);
+    ls_put_result_reason(row, rules[rule].reason);
 }
 
 /* FLOPs per step of each whole device; logical devices of a GPU share its roof. */
@@ -80,6 +83,13 @@ static double step_flops(const ls_plan_of_case *plan)
     const double wholes =
         (double)plan->all_devices / here * ls_device_name_wholes(plan->devices, here);
     return ls_graph_flops(plan->model->graph) * (double)plan->job.batch / wholes;
+}
+
+/* Devices that a step's samples are divided among. */
+static int training_devices(const ls_plan_of_case *plan)
+{
+    return ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job)
+                                              : (int)plan->all_devices;
 }
 
 double ls_row_reached(const ls_row_facts *f)
@@ -101,207 +111,225 @@ double ls_row_reached(const ls_row_facts *f)
     return direct && s->p10 > 0 ? step_flops(f->plan) / (s->p10 * 1e-3) : 0;
 }
 
-static void put_interval(json_t *group, const char *name, const double ci95[2])
-{
-    if (isfinite(ci95[0]))
-        json_object_set_new(group, name, json_pack("[f,f]", ci95[0], ci95[1]));
-}
-
 /* Samples per second: of a full batch in the median step, or, if steps are not alike, of what was
  * trained; what follows from that; and the rate of the mean step. */
-static void put_rates(json_t *group, const ls_row_facts *f)
+static void put_rates(const ls_row_facts *f, json_t *row)
 {
     const ls_plan_of_case *plan = f->plan;
     const ls_sample_ms *base = &f->baseline, *own = &f->pace;
     const double rate = own->even ? 1e3 / own->median : f->rate;
-    ls_put_real(group, "samples_per_s", rate);
+    ls_put_time_samples_per_s(row, rate);
     if (!own->even)
-        ls_put_text(group, "samples_per_s_of", "mean");
-    ls_put_real(group, "samples_per_s_mean", f->rate);
-    put_interval(group, "samples_per_s_mean_ci95", f->rate_ci95);
+        ls_put_time_samples_per_s_of(row, "mean");
+    ls_put_time_samples_per_s_mean(row, f->rate);
+    ls_put_time_samples_per_s_mean_ci95(row, ls_interval_value(f->rate_ci95[0], f->rate_ci95[1]));
     if (base->median > 0) { /* both by the same measure */
         const bool even = own->even && base->even;
         const double speedup = even ? base->median / own->median : base->mean / own->mean;
-        ls_put_real(group, "speedup", speedup);
+        ls_put_time_speedup(row, speedup);
         if (even && isfinite(own->ci95[0]) && isfinite(base->ci95[0])) {
             const ls_interval ratio =
                 ls_statistics_ratio((ls_interval){base->median, base->ci95[0], base->ci95[1]},
                                     (ls_interval){own->median, own->ci95[0], own->ci95[1]});
-            put_interval(group, "speedup_ci95", (const double[]){ratio.low, ratio.high});
+            ls_put_time_speedup_ci95(row, ls_interval_value(ratio.low, ratio.high));
         }
-        ls_put_real(group, "efficiency",
-                    speedup / (ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job)
-                                                                  : plan->all_devices));
+        ls_put_time_efficiency(row, speedup / training_devices(plan));
     }
     if (f->roof_flops > 0) {
-        ls_put_real(group, "mfu",
-                    step_flops(plan) / (double)plan->job.batch * rate / f->roof_flops);
-        ls_put_real(group, "roof_gflops", f->roof_flops * 1e-9);
+        ls_put_time_mfu(row, step_flops(plan) / (double)plan->job.batch * rate / f->roof_flops);
+        ls_put_time_roof_gflops(row, f->roof_flops * 1e-9);
     }
 }
 
-static json_t *time_group(const ls_row_facts *f)
+static void put_time(const ls_row_facts *f, const ls_run_info *info, json_t *row)
 {
     const ls_trial *trial = f->trial;
     const ls_timed *timed = &trial->timed;
     const ls_profile *profile = &trial->profile;
-    ls_statistics s = f->steps;
-    ls_run_info info;
-    trial->session.run->functions->describe(trial->session.run, &info);
-    json_t *group = json_object(), *step = json_object();
-    ls_put_real(step, "mean", ls_timed_mean_ms(timed));
-    ls_put_real(step, "median", s.median);
-    ls_put_real(step, "p10", s.p10);
-    ls_put_real(step, "p90", s.p90);
-    ls_put_real(step, "p99", s.p99);
-    put_interval(step, "ci95", f->ci95);
-    ls_put_integer(step, "n", s.n);
-    json_object_set_new(group, "step_ms", step);
-    if (timed->discarded)
-        ls_put_integer(group, "discarded", timed->discarded);
-    ls_put_integer(group, "blocks", timed->blocks);
+    ls_statistics enqueued;
+    ls_put_time_step_ms_mean(row, ls_timed_mean_ms(timed));
+    ls_put_time_step_ms_median(row, f->steps.median);
+    ls_put_time_step_ms_p10(row, f->steps.p10);
+    ls_put_time_step_ms_p90(row, f->steps.p90);
+    ls_put_time_step_ms_p99(row, f->steps.p99);
+    ls_put_time_step_ms_ci95(row, ls_interval_value(f->ci95[0], f->ci95[1]));
+    ls_put_time_step_ms_n(row, f->steps.n);
+    ls_put_time_blocks(row, timed->blocks);
     if (f->groups > 1) {
-        ls_put_integer(group, "group", f->group + 1);
-        ls_put_integer(group, "groups", f->groups);
+        ls_put_time_group(row, f->group + 1);
+        ls_put_time_groups(row, f->groups);
     }
-    ls_put_real(group, "timed_s", timed->ms * 1e-3);
-    put_rates(group, f);
+    ls_put_time_timed_s(row, timed->ms * 1e-3);
+    if (timed->discarded)
+        ls_put_time_discarded(row, timed->discarded);
+    put_rates(f, row);
     if (f->exact_cost > 0) /* time of exact mode / time of fast mode */
-        ls_put_real(group, "exact_cost", f->exact_cost);
-    if (info.program.nodes) /* otherwise operations are enqueued one by one */
-        ls_put_real(group, "build_ms", (double)info.program.build_ns * 1e-6);
-    ls_put_real(group, "data_ms", (double)f->plan->data->read_ns * 1e-6); /* wait for data */
-    ls_put_real(group, "setup_ms", (double)trial->session.setup_ns * 1e-6);
+        ls_put_time_exact_cost(row, f->exact_cost);
+    if (info->program.nodes) /* otherwise operations are enqueued one by one */
+        ls_put_time_build_ms(row, (double)info->program.build_ns * 1e-6);
+    ls_statistics_compute(timed->enqueue_ns, timed->calls, &enqueued);
+    ls_put_time_host_us(row, enqueued.median * 1e-3);
+    ls_put_time_data_ms(row, (double)f->plan->data->read_ns * 1e-6); /* wait for data */
+    ls_put_time_setup_ms(row, (double)trial->session.setup_ns * 1e-6);
     if (trial->reopened) /* mean per reopening; not part of a step */
-        ls_put_real(group, "reopen_ms", (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
-    ls_statistics_compute(timed->enqueue_ns, timed->calls, &s);
-    ls_put_real(group, "host_us", s.median * 1e-3);
+        ls_put_time_reopen_ms(row, (double)trial->reopen_ns * 1e-6 / (double)trial->reopened);
     if (f->harness_ns > 0)
-        ls_put_real(group, "harness_us", f->harness_ns * 1e-3);
+        ls_put_time_harness_us(row, f->harness_ns * 1e-3);
     if (profile->profiled_ms > 0) {
         if (profile->accounted)
-            ls_put_integer(group, "accounted", profile->accounted);
-        ls_put_real(group, "profiled_ms", profile->profiled_ms);
-        ls_put_real(group, "residual", profile->residual);
+            ls_put_time_accounted(row, profile->accounted);
+        ls_put_time_profiled_ms(row, profile->profiled_ms);
+        ls_put_time_residual(row, profile->residual);
     }
-    return group;
 }
 
 /* How much longer each part of the step takes than on `single` with n devices. */
-static json_t *gap_group(const ls_row_facts *f)
+static void put_gap(const ls_row_facts *f, json_t *row)
 {
-    const ls_plan_of_case *plan = f->plan;
-    const int devices =
-        ls_strategy_serves(plan->strategy) ? ls_job_replicas(&plan->job) : (int)plan->all_devices;
-    double ideal[LS_WATERFALL_PARTS];
+    const double factor = ls_timed_step_samples(&f->trial->timed) / training_devices(f->plan);
+    double parts[LS_WATERFALL_PARTS], step = 0;
     if (!f->baseline_parts)
-        return json_object();
-    for (int p = 0; p < LS_WATERFALL_PARTS; p++)
-        ideal[p] = f->baseline_parts[p] * ls_timed_step_samples(&f->trial->timed) / devices;
-    return ls_waterfall_gap(f->trial->profile.part_ms, ideal);
+        return;
+    ls_waterfall_parts(f->trial->profile.part_ms, parts);
+    for (int p = 0; p < LS_WATERFALL_PARTS; p++) {
+        const double ideal = f->baseline_parts[p] * factor;
+        step += ideal;
+        ls_row_put_real(row, (ls_field_number)(LS_F_gap_compute_gap_ms + p), parts[p] - ideal);
+    }
+    ls_put_gap_ideal_step_ms(row, step);
 }
 
 /* How each training device spends the mean step; its rank, as --inject counts ranks. */
-static json_t *device_loads(const ls_row_facts *f)
+static void put_device_loads(const ls_row_facts *f, json_t *row)
 {
     const ls_session *session = &f->trial->session;
-    const ls_processes *processes = f->workplace->request->processes;
     const size_t count = f->plan->device_count, ranks = (size_t)f->plan->config->ranks;
     const size_t each = ranks > 1 && count > ranks ? count / ranks : 1;
-    json_t *loads = json_array();
     for (size_t i = 0; i < session->device_count; i++) {
         const ls_device_load *load = &f->trial->profile.loads[i];
-        const size_t rank = session->job.comm ? (size_t)processes->rank : i / each;
-        if (load->busy_ms + load->wait_ms > 0)
-            json_array_append_new(loads, json_pack("{s:s,s:I,s:f,s:f,s:f}", "device",
-                                                   ls_device_describe(session->devices[i])->text,
-                                                   "rank", (json_int_t)rank, "busy_ms",
-                                                   load->busy_ms, "waiting_ms", load->wait_ms,
-                                                   "gathering_ms", load->gather_ms));
+        if (!(load->busy_ms + load->wait_ms > 0))
+            continue;
+        json_t *one = ls_row_make(row, LS_G_device_load);
+        ls_put_device_load_device(one, ls_device_describe(session->devices[i])->text);
+        ls_put_device_load_rank(
+            one, session->job.comm ? (size_t)f->workplace->request->processes->rank : i / each);
+        ls_put_device_load_busy_ms(one, load->busy_ms);
+        ls_put_device_load_waiting_ms(one, load->wait_ms);
+        ls_put_device_load_gathering_ms(one, load->gather_ms);
     }
-    return loads;
 }
 
-json_t *ls_row_pipeline(const ls_job *job, const ls_bubble *bubble)
+void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble)
 {
-    json_t *group = json_object();
+    const double p = (double)ls_job_stages(job), m = job->microbatches;
     if (!isfinite(bubble->measured))
-        return group;
-    double p = (double)ls_job_stages(job), m = job->microbatches;
-    ls_put_real(group, "bubble", bubble->measured);
-    ls_put_real(group, "bubble_formula", bubble->formula);
-    ls_put_real(group, "bubble_equal", (p - 1) / (m + p - 1));
-    ls_put_real(group, "slowest_stage", bubble->slowest);
-    return group;
+        return;
+    ls_put_pipeline_bubble(row, bubble->measured);
+    ls_put_pipeline_bubble_formula(row, bubble->formula);
+    ls_put_pipeline_bubble_equal(row, (p - 1) / (m + p - 1));
+    ls_put_pipeline_slowest_stage(row, bubble->slowest);
 }
 
-static json_t *equivalence_group(const ls_row_facts *f)
+/* What training reached. */
+static void put_train(const ls_row_facts *f, json_t *row)
+{
+    const ls_learned *learned = &f->trial->learned;
+    const ls_case *c = f->plan->config;
+    if (f->trial->session.step) {
+        ls_put_train_loss_first(row, learned->loss_first);
+        ls_put_train_loss_last(row, learned->loss_last);
+        if (f->plan->job.clip > 0)
+            ls_put_train_gradient_norm(row, learned->gradient_norm);
+    }
+    if (learned->losses_kept)
+        ls_put_train_losses(row, ls_reals(learned->losses, learned->losses_kept));
+    ls_put_train_accuracy(row, learned->accuracy);
+    if (learned->evaluated)
+        ls_put_train_evaluated(row, learned->evaluated);
+    if (learned->target_reached) {
+        ls_put_train_steps_to_target(row, learned->steps_to_target);
+        ls_put_train_seconds_to_target(row, learned->ms_to_target * 1e-3);
+    }
+    if (c->target_kind == LS_TARGET_LOSS)
+        ls_put_train_target_loss(row, c->target);
+    else if (c->target_kind != LS_TARGET_NONE)
+        ls_put_train_target_accuracy(row, c->target);
+}
+
+static void put_equivalence(const ls_row_facts *f, json_t *row)
 {
     const ls_gate *gate = f->gate;
-    json_t *group = json_object();
-    ls_put_text(group, "grade", gate->grade);
+    ls_put_equivalence_grade(row, gate->grade);
     if (gate->compared || gate->checked)
-        json_object_set_new(group, "pass", json_boolean(gate->pass));
-    if (gate->compared || gate->replayed)
-        ls_put_integer(group, "steps", gate->steps);
+        ls_put_equivalence_pass(row, gate->pass);
     if (gate->compared) {
-        ls_put_integer(group, "max_ulp", gate->max_ulp);
-        ls_put_real(group, "max_rel", gate->max_rel);
-        ls_put_real(group, "bound", gate->bound); /* exact mode: 0 */
+        ls_put_equivalence_max_ulp(row, gate->max_ulp);
+        ls_put_equivalence_max_rel(row, gate->max_rel);
+        ls_put_equivalence_bound(row, gate->bound); /* exact mode: 0 */
     }
-    ls_put_real(group, "gradient_rel", gate->gradient_rel);
-    ls_put_real(group, "library_rel", gate->library_rel);
-    ls_put_real(group, "kernels", gate->kernels_rel);
+    ls_put_equivalence_gradient_rel(row, gate->gradient_rel);
+    ls_put_equivalence_library_rel(row, gate->library_rel);
+    ls_put_equivalence_kernels(row, gate->kernels_rel);
     if (*gate->kernels_compared)
-        ls_put_text(group, "kernels_compared", gate->kernels_compared);
-    ls_put_text(group, "oracle", gate->oracle);
+        ls_put_equivalence_kernels_compared(row, gate->kernels_compared);
     if (f->trial && *f->trial->checked.digest)
-        ls_put_text(group, "digest", f->trial->checked.digest);
+        ls_put_equivalence_digest(row, f->trial->checked.digest);
     else if (!f->trial && gate->compared && *gate->reference_digest)
-        ls_put_text(group, "digest", gate->digest);
+        ls_put_equivalence_digest(row, gate->digest);
     if (*gate->reference_digest)
-        ls_put_text(group, "reference_digest", gate->reference_digest);
-    return group;
+        ls_put_equivalence_reference_digest(row, gate->reference_digest);
+    if (gate->compared || gate->replayed)
+        ls_put_equivalence_steps(row, gate->steps);
+    ls_put_equivalence_oracle(row, gate->oracle);
 }
 
-static json_t *device_memory(const ls_trial *trial, size_t index)
+/* ---- What it took ---------------------------------------------------------------------------- */
+
+json_t *ls_row_add_memory(json_t *row, const char *name, const ls_memory_ledger *ledger,
+                          const size_t formula[LS_MEMORY_USES])
 {
-    const ls_session *session = &trial->session;
-    const ls_run *run = session->run;
-    const ls_memory_ledger ledger = trial->reported.ledgers[index];
+    json_t *device = ls_row_make(row, LS_G_memory_devices);
     size_t peak = 0;
-    ls_memory_formula formula = run->functions->memory(run, index);
-    json_t *device = json_object(), *expected = json_object();
-    ls_put_text(device, "device", ls_device_describe(session->devices[index])->text);
-    for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++) {
-        ls_put_integer(device, ls_memory_use_name(use), ledger.in_use[use]);
-        ls_put_integer(expected, ls_memory_use_name(use), formula.bytes[use]);
-        peak += formula.bytes[use];
+    ls_put_memory_devices_device(device, name);
+    for (int use = 0; use < LS_MEMORY_USES; use++) {
+        ls_row_put_int(device, (ls_field_number)(LS_F_memory_devices_parameters + use),
+                       (int64_t)ledger->in_use[use]);
+        ls_row_put_int(device, (ls_field_number)(LS_F_memory_devices_formula_parameters + use),
+                       (int64_t)formula[use]);
+        peak += formula[use];
     }
-    ls_put_integer(expected, "peak", peak);
-    ls_put_integer(device, "reserved", ledger.reserved);
-    ls_put_integer(device, "peak", ledger.in_use_peak);
-    ls_put_integer(device, "allocations", ledger.allocations);
-    json_object_set_new(device, "formula", expected);
+    ls_put_memory_devices_formula_peak(device, peak);
+    ls_put_memory_devices_reserved(device, ledger->reserved);
+    ls_put_memory_devices_peak(device, ledger->in_use_peak);
     return device;
 }
 
-static json_t *memory_group(const ls_row_facts *f)
+static void put_memory(const ls_row_facts *f, json_t *row)
 {
     const ls_trial *trial = f->trial;
-    json_t *group = json_object(), *devices = json_array();
-    for (size_t i = 0; i < trial->session.device_count; i++)
-        json_array_append_new(devices, device_memory(trial, i));
-    json_object_set_new(group, "devices", devices);
+    ls_run *run = trial->session.run;
+    for (size_t i = 0; i < trial->session.device_count; i++) {
+        const ls_memory_formula formula = run->functions->memory(run, i);
+        json_t *device = ls_row_add_memory(row, ls_device_describe(trial->session.devices[i])->text,
+                                           &trial->reported.ledgers[i], formula.bytes);
+        ls_put_memory_devices_allocations(device, trial->reported.ledgers[i].allocations);
+    }
     if (trial->timed.done)
-        ls_put_real(group, "growth_per_step", ls_growth_per_step(&trial->growth));
+        ls_put_memory_growth_per_step(row, ls_growth_per_step(&trial->growth));
     if (trial->reported.rss_peak && !f->shared)
-        ls_put_integer(group, "rss_peak", trial->reported.rss_peak);
-    return group;
+        ls_put_memory_rss_peak(row, trial->reported.rss_peak);
+}
+
+void ls_row_put_traffic(json_t *row, const ls_traffic *sent, const ls_traffic *formula)
+{
+    ls_put_traffic_bytes_sent(row, sent->bytes_sent);
+    ls_put_traffic_messages_sent(row, sent->messages_sent);
+    ls_put_traffic_bytes_formula(row, formula->bytes_sent);
+    ls_put_traffic_messages_formula(row, formula->messages_sent);
 }
 
 /* How a case with a GPU copied between devices: per replay of its program. */
-static void put_copies(json_t *group, const ls_session *session)
+static void put_copies(const ls_session *session, json_t *row)
 {
     ls_copies all = {0};
     bool any_gpu = false;
@@ -314,151 +342,150 @@ static void put_copies(json_t *group, const ls_session *session)
     }
     if (!any_gpu || session->device_count == 1)
         return;
-    json_t *copies = json_object();
-    ls_put_integer(copies, "peer_bytes", all.peer_bytes);
-    ls_put_integer(copies, "staged_bytes", all.staged_bytes);
-    ls_put_integer(copies, "host_bytes", all.host_bytes);
-    json_object_set_new(group, "copies_put", copies);
+    ls_put_traffic_copies_put_peer_bytes(row, all.peer_bytes);
+    ls_put_traffic_copies_put_staged_bytes(row, all.staged_bytes);
+    ls_put_traffic_copies_put_host_bytes(row, all.host_bytes);
 }
 
-/* Absent if nothing was sent between devices, or if only a library knows what was. */
-static json_t *traffic_group(const ls_session *session, const ls_checked *checked)
+static void put_program(const ls_session *session, const ls_run_info *info, json_t *row)
 {
-    json_t *group = json_object();
-    put_copies(group, session);
-    if (!checked->counted)
-        return group;
-    ls_put_integer(group, "bytes_sent", checked->sent.bytes_sent);
-    ls_put_integer(group, "messages_sent", checked->sent.messages_sent);
-    ls_put_integer(group, "bytes_formula", checked->formula.bytes_sent);
-    ls_put_integer(group, "messages_formula", checked->formula.messages_sent);
-    return group;
-}
-
-static json_t *program_group(const ls_session *session)
-{
-    ls_run_info info;
-    session->run->functions->describe(session->run, &info);
-    json_t *group = json_object();
     if (ls_plan_mixes_kinds(session->plan) && session->plan->config->capture) {
-        ls_put_text(group, "uncaptured", "the host orders the queues of a CPU and a GPU");
-        return group;
+        ls_put_program_uncaptured(row, "the host orders the queues of a CPU and a GPU");
+        return;
     }
-    if (!info.program.nodes) {
-        json_decref(group);
-        return NULL;
-    }
-    ls_put_integer(group, "nodes", info.program.nodes);
-    ls_put_integer(group, "bytes", info.program.bytes);
+    if (!info->program.nodes)
+        return;
+    ls_put_program_nodes(row, info->program.nodes);
+    ls_put_program_bytes(row, info->program.bytes);
     if (session->plan->devices->kind == LS_DEVICE_CPU) { /* other kinds are not counted */
-        ls_put_integer(group, "reorders", info.program.reorders);
-        ls_put_integer(group, "reordered_bytes", info.program.reordered_bytes);
+        ls_put_program_reorders(row, info->program.reorders);
+        ls_put_program_reordered_bytes(row, info->program.reordered_bytes);
     }
-    return group;
 }
 
-static ls_status provenance_group(const ls_row_facts *f, json_t **out)
+static json_t *bins_of(const ls_ps_histogram *h)
+{
+    json_t *bins = json_array();
+    for (uint64_t i = 0; i <= h->max && i < LS_PS_BINS; i++)
+        json_array_append_new(bins, json_integer((json_int_t)h->bins[i]));
+    return bins;
+}
+
+/* What servers counted. Of each server the bytes of variables, the share of time in which it did
+ * not wait, and the bytes of gradients that it receives and copies per step. */
+static void put_servers(const ls_job *job, const ls_reported *reported, json_t *row)
+{
+    const ls_ps_histogram *lead = &reported->ended.lead, *stale = &reported->ended.staleness;
+    if (!stale->count) /* no gradient was applied */
+        return;
+    if (job->ps.mode == LS_PS_SSP)
+        ls_put_lead_bound(row, job->ps.staleness);
+    ls_put_lead_max(row, lead->max);
+    ls_put_lead_histogram(row, bins_of(lead));
+    ls_put_staleness_max(row, stale->max);
+    ls_put_staleness_mean(row, (double)stale->sum / (double)stale->count);
+    ls_put_staleness_histogram(row, bins_of(stale));
+    if (job->ps.backups) /* counted in timed steps */
+        ls_put_dropped(row, reported->ended.dropped - reported->warm.dropped);
+    for (size_t i = 0; i < reported->server_count; i++) {
+        const ls_ps_server *s = &reported->servers[i];
+        json_t *load = ls_row_make(row, LS_G_server_load);
+        ls_put_server_load_device(load, s->device);
+        ls_put_server_load_bytes(load, s->bytes);
+        if (s->busy > 0) /* 0: not measured */
+            ls_put_server_load_busy(load, s->busy);
+        if (s->steps) { /* mean bytes per step */
+            ls_put_server_load_received_bytes(load, (s->received.bytes + s->steps / 2) / s->steps);
+            ls_put_server_load_copied_bytes(load, (s->received.copied + s->steps / 2) / s->steps);
+        }
+    }
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+static void put_provenance(const ls_row_facts *f, json_t *row)
 {
     const ls_plan_of_case *plan = f->plan;
-    const ls_device_info **devices = calloc(plan->device_count, sizeof(void *));
-    ls_device_info *copies = calloc(plan->device_count, sizeof *copies);
-    ls_status status = devices && copies ? LS_OK : ls_fail_memory("row", sizeof *copies);
-    json_auto_t *kernels = NULL;
-    for (size_t i = 0; i < plan->device_count && !status; i++) {
+    const ls_machine *machine = f->workplace->machine;
+    const ls_machine_info *info = ls_machine_describe(machine);
+    ls_provenance_put(row, info, plan->oversubscribed,
+                      plan->job.comm ? f->workplace->request->processes->version : NULL);
+    json_auto_t *kernels = f->trial  ? ls_step_kernels(f->trial->session.run)
+                           : f->gate ? json_incref(f->gate->kernels)
+                                     : NULL;
+    if (json_object_size(kernels))
+        json_object_update(ls_row_make(row, LS_G_provenance_kernels), kernels);
+    for (size_t i = 0; i < plan->device_count; i++) {
+        ls_device_info planned = {.name = plan->devices[i]};
+        const ls_device_info *device = &planned;
         if (f->trial) {
-            devices[i] = ls_device_describe(f->trial->session.devices[i]);
-            continue;
+            device = ls_device_describe(f->trial->session.devices[i]);
+        } else if (planned.name.kind == LS_DEVICE_GPU) {
+            ls_device_name_text(&planned.name, planned.text);
+            ls_device_info_of_gpu(ls_machine_gpu(machine, planned.name.index), &planned);
+        } else {
+            planned.core_count = ls_machine_cores(machine, planned.name.index, planned.cores,
+                                                  sizeof planned.cores / sizeof *planned.cores);
         }
-        ls_device_info *d = &copies[i];
-        d->name = plan->devices[i];
-        ls_device_name_text(&d->name, d->text);
-        if (d->name.kind == LS_DEVICE_GPU)
-            ls_device_info_of_gpu(ls_machine_gpu(f->workplace->machine, d->name.index), d);
-        else
-            d->core_count = ls_machine_cores(f->workplace->machine, d->name.index, d->cores,
-                                             (int)(sizeof d->cores / sizeof *d->cores));
-        devices[i] = d;
+        ls_provenance_put_device(row, info, device);
     }
-    if (f->trial && !status)
-        kernels = ls_step_kernels(f->trial->session.run);
-    else if (f->gate)
-        kernels = json_incref(f->gate->kernels);
-    const ls_provenance facts = {.machine = ls_machine_describe(f->workplace->machine),
-                                 .devices = devices,
-                                 .device_count = plan->device_count,
-                                 .oversubscribed = plan->oversubscribed,
-                                 .mpi = plan->job.comm ? f->workplace->request->processes->version
-                                                       : NULL,
-                                 .kernels = kernels};
-    if (!status)
-        *out = ls_provenance_build(&facts);
-    free(copies);
-    free(devices);
-    return status;
+    ls_put_provenance_ci95(row, ls_statistics_meaning());
 }
 
-static void put_group(json_t *row, const char *name, json_t *group)
+/* The figures of timed steps. */
+static void put_times(const ls_row_facts *f, const ls_run_info *info, json_t *row)
 {
-    if (json_object_size(group))
-        json_object_set_new(row, name, group);
-    else
-        json_decref(group);
+    ls_row_note(f, row);
+    put_time(f, info, row);
+    ls_row_put_noise(f, row);
+    ls_waterfall_put(row, f->trial->profile.part_ms);
+    put_gap(f, row);
+    ls_row_put_pipeline(row, &f->plan->job, &f->trial->profile.bubble);
+    if (ls_row_group(row, LS_G_waterfall)) /* known on all ranks */
+        put_device_loads(f, row);
 }
 
 ls_status ls_row_build(const ls_row_facts *f, json_t **out)
 {
-    ls_row_id id;
-    json_t *provenance = NULL;
+    const ls_trial *trial = f->trial;
     const ls_request *request = f->workplace->request;
-    LS_TRY(ls_row_id_make(&id));
-    LS_TRY(provenance_group(f, &provenance));
-    json_t *row = json_object();
-    ls_put_integer(row, "schema", LS_ROW_SCHEMA);
-    ls_put_text(row, "id", id.id);
-    ls_put_text(row, "timestamp", id.timestamp);
-    ls_put_text(row, "command", request->command);
-    ls_put_text(row, "label", *f->plan->config->label ? f->plan->config->label : NULL);
-    put_group(row, "case", ls_row_case(f));
-    put_group(row, "result", result_group(f));
-    bool keeps_time = f->trial && f->trial->timed.done && !f->verdict->failed && !f->error &&
-                      (!f->gate || f->gate->pass) && !request->verify;
-    if (keeps_time) {
-        ls_row_note(f, row);
-        put_group(row, "time", time_group(f));
-        json_t *waterfall = ls_waterfall_group(f->trial->profile.part_ms);
-        if (json_object_size(waterfall)) /* known on all ranks */
-            json_object_set_new(row, "device_load", device_loads(f));
-        put_group(row, "waterfall", waterfall);
-        put_group(row, "gap", gap_group(f));
-        put_group(row, "pipeline", ls_row_pipeline(&f->plan->job, &f->trial->profile.bubble));
-        put_group(row, "noise", ls_row_noise(f));
-    }
-    if (f->trial)
-        put_group(row, "train", ls_row_train(f));
-    if (f->gate)
-        put_group(row, "equivalence", equivalence_group(f));
-    if (f->trial) {
-        put_group(row, "traffic", traffic_group(&f->trial->session, &f->trial->checked));
-        if (f->trial->reported.ledgers)
-            put_group(row, "memory", memory_group(f));
-        put_group(row, "program", program_group(&f->trial->session));
-        ls_row_put_ps(row, &f->plan->job, &f->trial->reported);
-    }
-    put_group(row, "provenance", provenance);
+    ls_run_info info;
+    json_t *row;
+    LS_TRY(ls_row_begin(request->command, f->plan->config->label, &row));
     *out = row;
+    ls_row_put_case(f, row);
+    put_result(f, row);
+    if (trial)
+        trial->session.run->functions->describe(trial->session.run, &info);
+    if (trial && trial->timed.done && !f->verdict->failed && !f->error &&
+        (!f->gate || f->gate->pass) && !request->verify)
+        put_times(f, &info, row);
+    if (trial)
+        put_train(f, row);
+    if (f->gate)
+        put_equivalence(f, row);
+    if (trial) {
+        if (trial->checked.counted) /* something was sent, and not only a library knows what */
+            ls_row_put_traffic(row, &trial->checked.sent, &trial->checked.formula);
+        put_copies(&trial->session, row);
+        if (trial->reported.ledgers)
+            put_memory(f, row);
+        put_program(&trial->session, &info, row);
+        put_servers(&f->plan->job, &trial->reported, row);
+    }
+    put_provenance(f, row);
     return LS_OK;
 }
 
 void ls_row_mark_error(json_t *row, const char *reason)
 {
-    json_t *result = json_object_get(row, "result");
-    ls_put_text(result, "status", "error");
-    ls_put_text(result, "reason", reason);
+    ls_put_result_status(row, "error");
+    ls_put_result_reason(row, reason);
 }
 
 ls_code ls_row_code(const json_t *row)
 {
-    const char *status = ls_row_text(row, "result", "status");
+    const char *status = ls_row_string(row, LS_F_result_status);
     return strcmp(status, "ok") == 0            ? LS_CODE_OK
            : strcmp(status, "interrupted") == 0 ? LS_CODE_INTERRUPTED
            : strcmp(status, "failed") == 0      ? LS_CODE_CHECK

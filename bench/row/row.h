@@ -32,52 +32,41 @@ typedef struct ls_row_facts {
     bool shared;                  /**< other cases ran in the same process, too */
 } ls_row_facts;
 
-/** The group `case`: what distinguishes the case from others. Owned by the caller. */
+/** A new row with an id, its time and what it was made by; owned by the caller (json_decref).
+ * LS_CODE_MISSING where the system gives no time or no random bits. `label` may be NULL or "". */
+ls_status ls_row_begin(const char *command, const char *label, json_t **out);
+
+/** A new row, owned by the caller (json_decref). */
+ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
+
+/** Sets the group `case`: what distinguishes the case from others. */
+void ls_row_put_case(const ls_row_facts *facts, json_t *row);
+
+/** That group alone; owned by the caller. */
 json_t *ls_row_case(const ls_row_facts *facts);
 
-/** The group `train`, of a case with a trial; empty if nothing was trained or tested. Owned by the
- * caller. */
-json_t *ls_row_train(const ls_row_facts *facts);
+/** Sets the group of a pipeline: the idle share of the stages (bubble.h), measured, by the schedule
+ * from their measured times, and for equal stages (p - 1) / (m + p - 1); and how unequal they are.
+ * Nothing if none was measured. */
+void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble);
 
-/** The group of a pipeline: the idle share of the stages (bubble.h), measured, by the schedule from
- * their measured times, and for equal stages (p - 1) / (m + p - 1); and how unequal they are. Empty
- * if none was measured; what is NaN is absent. */
-json_t *ls_row_pipeline(const ls_job *job, const ls_bubble *bubble);
+/** Sets what a step sent, and what it should have. */
+void ls_row_put_traffic(json_t *row, const ls_traffic *sent, const ls_traffic *formula);
 
-/** Adds what servers counted, if there were any: lead, staleness, dropped, server_load. */
-void ls_row_put_ps(json_t *row, const ls_job *job, const ls_reported *reported);
-
-/** `id` sorts by time: "20261121T051700Z-1f0c9a7be244", the time to the second and 48 random bits.
- */
-typedef struct ls_row_id {
-    char id[32];
-    char timestamp[24]; /**< the same time in ISO 8601, UTC: "2026-11-21T05:17:00Z" */
-} ls_row_id;
-
-/** LS_CODE_MISSING where the system gives no time or no random bits. */
-ls_status ls_row_id_make(ls_row_id *out);
+/** Adds a device's memory to the row, and what it should be; returns the new element, borrowed. */
+json_t *ls_row_add_memory(json_t *row, const char *device, const ls_memory_ledger *ledger,
+                          const size_t formula[LS_MEMORY_USES]);
 
 /** The rate of each whole device in the tenth percentile of the steps, in the model's FLOPs per
  * second. 0 if an algorithm may do fewer operations than are counted (Winograd's, or a library's
  * choice), since the rate then says nothing about the roof. */
 double ls_row_reached(const ls_row_facts *facts);
 
-/** A new row, owned by the caller (json_decref). */
-ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
-
 /** Sets result.notes, where there is something to say about the times; called by ls_row_build. */
 void ls_row_note(const ls_row_facts *facts, json_t *row);
 
-/** The group `noise` of a trial's row, owned by the caller. */
-json_t *ls_row_noise(const ls_row_facts *facts);
-
-/** Joins the rows of all ranks into the first one, by the table of fields (ls_join). */
-void ls_row_join_fields(const json_t *rows, int ranks);
-
-/** Joins the groups `noise` into the first row's: the device that lost most to others. `shared`:
- * ranks share cores, so that time taken by other programs cannot be distinguished from time that
- * ranks took from each other. */
-void ls_row_join_noise(const json_t *rows, int ranks, bool shared);
+/** Sets the group `noise`, of a trial's row. */
+void ls_row_put_noise(const ls_row_facts *facts, json_t *row);
 
 /** Adds the warnings that follow from the row's figures (see bench/row.schema.json), and the note
  * on noise. Call it after the rows of several ranks have been joined. */
@@ -98,3 +87,9 @@ ls_code ls_row_code(const json_t *row);
  * between ranks is said with the ranks: "1 (ranks 0-2), unset (ranks 3)".
  */
 ls_status ls_row_join(const ls_processes *processes, json_t *row);
+
+/** The same of rows that are all here (an array): joins them into the first one by the table of
+ * fields (ls_join). Of noise the device that lost most to others counts; where ranks share cores
+ * (`shared`), time taken by other programs cannot be distinguished from time that ranks took from
+ * each other. */
+void ls_rows_join(const json_t *rows, bool shared);

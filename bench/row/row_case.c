@@ -4,7 +4,7 @@
 
 #include "bench/case/case_facts.h"
 #include "bench/case/graph_file.h"
-#include "bench/output/format_parts.h"
+#include "bench/rows/put.h"
 #include "impl/ps/ps_layout.h"
 #include "impl/slice.h"
 #include "impl/strategies.h"
@@ -32,7 +32,7 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
 
 /* The resolved placement of the first replica, balanced or named: "dense0=cpu:0,relu0=cpu:0,...".
  * With several processes, "/task:1/cpu:0" is a device of rank 1. */
-static void put_placement(json_t *group, const ls_plan_of_case *plan)
+static void put_placement(const ls_plan_of_case *plan, json_t *row)
 {
     const ls_graph *graph = plan->model->graph;
     const int here = (int)plan->device_count;
@@ -49,154 +49,133 @@ static void put_placement(json_t *group, const ls_plan_of_case *plan)
                 task, ls_device_name_text(&plan->devices[place % here], device));
     }
     if (stream && fclose(stream) == 0)
-        ls_put_text(group, "model_parallel_place", text);
+        json_object_set_new(ls_row_make(row, LS_G_case), "model_parallel_place", json_string(text));
     free(text);
 }
 
-/* Steps that were trained and timed, and those that were asked for: --until-precision adds some, an
- * interrupt or a loss that is not finite leaves some out. */
-static void put_steps(json_t *group, const ls_row_facts *f)
-{
-    const uint64_t asked = (uint64_t)f->plan->timed;
-    const uint64_t steps = f->trial ? f->trial->timed.done : f->unfinished ? 0 : asked;
-    const double precision = f->workplace->request->precision;
-    ls_put_integer(group, "steps", steps);
-    if (steps != asked)
-        ls_put_integer(group, "steps_asked", asked);
-    if (precision > 0)
-        ls_put_real(group, "until_precision", precision);
-}
-
 /* Length of the training, optimizer and data. */
-static void put_training(json_t *group, const ls_row_facts *f)
+static void put_training(const ls_row_facts *f, json_t *row)
 {
     const ls_plan_of_case *plan = f->plan;
+    const ls_request *request = f->workplace->request;
     const ls_case *c = plan->config;
     const ls_job *job = &plan->job;
+    /* --until-precision adds some, an interrupt or a loss that is not finite leaves some out. */
+    const int64_t steps = f->trial        ? (int64_t)f->trial->timed.done
+                          : f->unfinished ? 0
+                                          : plan->timed;
     char text[256];
-    ls_put_text(group, "scaling", ls_scaling_words[c->scaling]);
-    put_steps(group, f);
-    ls_put_integer(group, "warmup", (uint64_t)plan->warmup);
-    if (job->period)
-        ls_put_integer(group, "period", (uint64_t)job->period);
+    ls_put_case_scaling(row, ls_scaling_words[c->scaling]);
+    ls_put_case_steps(row, steps);
+    if (steps != plan->timed)
+        ls_put_case_steps_asked(row, plan->timed);
+    if (request->precision > 0)
+        ls_put_case_until_precision(row, request->precision);
     if (job->epochs)
-        ls_put_integer(group, "epochs", (uint64_t)c->epochs);
-    if (!f->workplace->request->verify)
-        ls_put_integer(group, "blocks", (uint64_t)f->workplace->request->blocks);
-    ls_put_integer(group, "seed", c->seed);
-    json_object_set_new(group, "shuffle", json_boolean(c->shuffle));
-    ls_put_text(group, "optimizer", ls_optimizer_text(&job->optimizer, text, sizeof text));
+        ls_put_case_epochs(row, c->epochs);
+    ls_put_case_warmup(row, plan->warmup);
+    if (job->period)
+        ls_put_case_period(row, job->period);
+    if (!request->verify)
+        ls_put_case_blocks(row, request->blocks);
+    ls_put_case_seed(row, c->seed);
+    ls_put_case_shuffle(row, c->shuffle);
+    ls_put_case_optimizer(row, ls_optimizer_text(&job->optimizer, text, sizeof text));
     if (job->clip > 0)
-        ls_put_real(group, "clip", job->clip);
-    ls_put_real(group, "lr", job->schedule.initial);
-    ls_put_text(group, "reduce", ls_reduce_words[c->reduce]);
+        ls_put_case_clip(row, job->clip);
+    ls_put_case_lr(row, job->schedule.initial);
+    ls_put_case_reduce(row, ls_reduce_words[c->reduce]);
     if (c->eval_samples == LS_EVAL_ALL)
-        ls_put_text(group, "eval_samples", "all");
-    else if (c->eval_samples != LS_EVAL_AUTO)
-        ls_put_integer(group, "eval_samples", (uint64_t)c->eval_samples);
+        ls_put_case_eval_samples(row, "all");
+    else if (c->eval_samples != LS_EVAL_AUTO) /* the field is a text or a number */
+        ls_row_put_int(row, LS_F_case_eval_samples, c->eval_samples);
     if (job->exact)
-        ls_put_integer(group, "micro_shards", (uint64_t)job->micro_shards);
+        ls_put_case_micro_shards(row, job->micro_shards);
     if (ls_job_slices(job) || ls_case_has_slices(c))
-        ls_put_integer(group, "micro_splits", (uint64_t)ls_job_splits(job));
+        ls_put_case_micro_splits(row, ls_job_splits(job));
 }
 
 /* Options declared by strategies, models and data: --ps-mode becomes the field ps_mode. */
-static void put_own(json_t *group, const ls_case *config)
+static void put_own(const ls_case *config, json_t *row)
 {
     const ls_declared_option *own[LS_DECLARED_HAD];
     const size_t count = ls_case_own(config, own);
+    json_t *group = ls_row_make(row, LS_G_case);
     for (size_t i = 0; i < count; i++) {
         const int64_t number = ls_declared_number(&config->own, own[i]);
-        const double real = ls_declared_real(&config->own, own[i]);
         char name[64];
         ls_declared_field(own[i]->name, name);
-        if (own[i]->type == LS_DECLARED_NUMBER)
-            json_object_set_new(group, name, json_integer((json_int_t)number));
-        else if (own[i]->type == LS_DECLARED_REAL)
-            ls_put_real(group, name, real);
-        else if (own[i]->type == LS_DECLARED_SWITCH)
-            json_object_set_new(group, name, json_boolean(number));
-        else
-            ls_put_text(group, name,
-                        own[i]->type == LS_DECLARED_WORD ? own[i]->words[number]
-                                                         : ls_declared_text(&config->own, own[i]));
+        json_t *value = own[i]->type == LS_DECLARED_NUMBER ? json_integer(number)
+                        : own[i]->type == LS_DECLARED_REAL
+                            ? json_real(ls_declared_real(&config->own, own[i]))
+                        : own[i]->type == LS_DECLARED_SWITCH ? json_boolean(number)
+                        : own[i]->type == LS_DECLARED_WORD
+                            ? json_string(own[i]->words[number])
+                            : ls_text_value(ls_declared_text(&config->own, own[i]));
+        json_object_set_new(group, name, value);
     }
 }
 
-/* Fields that only some strategies have. */
-static void put_strategy(json_t *group, const ls_plan_of_case *plan)
-{
-    const ls_job *job = &plan->job;
-    if (plan->strategy->reduces) {
-        ls_put_text(group, "allreduce", job->allreduce->name);
-        ls_put_integer(group, "bucket_bytes",
-                       job->bucket_bytes == SIZE_MAX
-                           ? plan->model->graph->variables.elements * sizeof(float)
-                           : job->bucket_bytes);
-        json_object_set_new(group, "overlap", json_boolean(job->overlap));
-    }
-    if (ls_strategy_splits(plan->strategy))
-        ls_put_text(group, "allreduce", job->allreduce->name);
-    if (plan->place && !ls_job_slices(job))
-        put_placement(group, plan);
-}
-
-/* Of a model from a file: its text, and a hash that tells it from others of that path. */
-static void put_file(json_t *group, const ls_model *model)
-{
-    char digest[17];
-    if (!ls_graph_file_text(model))
-        return;
-    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)ls_graph_file_digest(model));
-    ls_put_text(group, "model_digest", digest);
-    ls_put_text(group, "model_text", ls_graph_file_text(model));
-}
-
-json_t *ls_row_case(const ls_row_facts *f)
+void ls_row_put_case(const ls_row_facts *f, json_t *row)
 {
     const ls_plan_of_case *plan = f->plan;
     const ls_case *c = plan->config;
     const ls_job *job = &plan->job;
-    json_t *group = json_object(), *devices = json_array(), *batches = json_array();
+    const bool gpu = plan->devices->kind == LS_DEVICE_GPU;
     char text[256];
-    for (size_t i = 0; i < plan->device_count; i++) {
-        json_array_append_new(devices, json_string(ls_device_name_text(&plan->devices[i], text)));
-        json_array_append_new(batches, json_integer(slice_of(plan, (int64_t)i)));
+    ls_put_case_model(row, plan->model->name);
+    if (ls_graph_file_text(plan->model)) { /* and a hash that tells it from others of that path */
+        snprintf(text, sizeof text, "%016llx",
+                 (unsigned long long)ls_graph_file_digest(plan->model));
+        ls_put_case_model_digest(row, text);
+        ls_put_case_model_text(row, ls_graph_file_text(plan->model));
     }
-    ls_put_text(group, "model", plan->model->name);
-    put_file(group, plan->model);
-    ls_put_text(group, "data", *c->data ? c->data : plan->model->family->default_data);
-    put_own(group, c);
-    ls_put_text(group, "strategy", plan->strategy->name);
+    ls_put_case_data(row, *c->data ? c->data : plan->model->family->default_data);
+    put_own(c, row);
+    ls_put_case_strategy(row, plan->strategy->name);
     if (plan->soft_placed)
-        ls_put_text(group, "devices_asked", c->devices);
+        ls_put_case_devices_asked(row, c->devices);
     if (plan->variables_placed) {
-        const ls_declared_option *option = &ls_option_variable_device;
-        ls_put_text(group, "variable_device_asked", ls_declared_text(&c->own, option));
-        ls_put_text(group, "variable_device", ls_device_name_text(&plan->variable_device, text));
+        const char *name = ls_device_name_text(&plan->variable_device, text);
+        ls_put_case_variable_device_asked(row,
+                                          ls_declared_text(&c->own, &ls_option_variable_device));
+        json_object_set_new(ls_row_make(row, LS_G_case), "variable_device", json_string(name));
     }
-    json_object_set_new(group, "devices", devices);
-    ls_put_integer(group, "ranks", (uint64_t)c->ranks);
-    ls_put_integer(group, "hosts",
-                   (uint64_t)(job->comm ? f->workplace->request->processes->hosts : 1));
-    ls_put_integer(group, "batch_global", (uint64_t)job->batch);
-    json_object_set_new(group, "batch_per_device", batches);
-    put_training(group, f);
-    put_strategy(group, plan);
-    ls_put_text(group, "comm", job->transport->name);
-    ls_put_text(group, "memory",
-                *c->memory_text                        ? c->memory_text
-                : plan->devices->kind == LS_DEVICE_GPU ? "all"
-                                                       : "growth");
+    for (size_t i = 0; i < plan->device_count; i++) {
+        ls_row_append(row, LS_F_case_devices,
+                      json_string(ls_device_name_text(&plan->devices[i], text)));
+        ls_row_append(row, LS_F_case_batch_per_device, json_integer(slice_of(plan, (int64_t)i)));
+    }
+    ls_put_case_ranks(row, c->ranks);
+    ls_put_case_hosts(row, job->comm ? f->workplace->request->processes->hosts : 1);
+    ls_put_case_batch_global(row, job->batch);
+    put_training(f, row);
+    if (plan->strategy->reduces) {
+        const size_t all = plan->model->graph->variables.elements * sizeof(float);
+        ls_put_case_bucket_bytes(row, job->bucket_bytes == SIZE_MAX ? all : job->bucket_bytes);
+        ls_put_case_overlap(row, job->overlap);
+    }
+    if (plan->strategy->reduces || ls_strategy_splits(plan->strategy))
+        ls_put_case_allreduce(row, job->allreduce->name);
+    if (plan->place && !ls_job_slices(job))
+        put_placement(plan, row);
+    ls_put_case_comm(row, job->transport->name);
+    ls_put_case_memory(row, *c->memory_text ? c->memory_text : gpu ? "all" : "growth");
     if (*c->link_text)
-        ls_put_text(group, "link", c->link_text);
+        ls_put_case_link(row, c->link_text);
     if (c->fault.kind)
-        ls_put_text(group, "inject", ls_fault_text(&c->fault, text, sizeof text));
-    if (plan->devices->kind == LS_DEVICE_GPU) /* other kinds have one arithmetic only */
-        ls_put_text(group, "math", ls_math_words[c->math]);
-    if (plan->devices->kind == LS_DEVICE_GPU && ls_case_convolves(c))
-        ls_put_text(group, "convolution", ls_convolution_words[c->convolution]);
-    json_object_set_new(group, "capture", json_boolean(job->capture));
-    ls_put_integer(group, "parameters", plan->model->graph->variables.elements);
-    return group;
+        ls_put_case_inject(row, ls_fault_text(&c->fault, text, sizeof text));
+    if (gpu) /* other kinds have one arithmetic only */
+        ls_put_case_math(row, ls_math_words[c->math]);
+    if (gpu && ls_case_convolves(c))
+        ls_put_case_convolution(row, ls_convolution_words[c->convolution]);
+    ls_put_case_capture(row, job->capture);
+    ls_put_case_parameters(row, plan->model->graph->variables.elements);
+}
+
+json_t *ls_row_case(const ls_row_facts *facts)
+{
+    json_auto_t *row = json_object();
+    ls_row_put_case(facts, row);
+    return json_incref(ls_row_group(row, LS_G_case));
 }

@@ -8,7 +8,9 @@
 #include "bench/row/findings.h"
 #include "bench/row/row.h"
 #include "bench/row/row_noise.h"
+#include "bench/rows/put.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +18,20 @@
 
 /* ---- Notes ---------------------------------------------------------------------------------- */
 
-static void note(json_t *notes, const char *why, ...) __attribute__((format(printf, 2, 3)));
+static void note(json_t *row, const char *why, ...) __attribute__((format(printf, 2, 3)));
 
-static void note(json_t *notes, const char *why, ...)
+static void note(json_t *row, const char *why, ...)
 {
     char text[256];
     va_list arguments;
     va_start(arguments, why);
     vsnprintf(text, sizeof text, why, arguments);
     va_end(arguments);
-    json_array_append_new(notes, json_string(text));
+    ls_row_append(row, LS_F_result_notes, json_string(text));
 }
 
 /* Overwrites `sorted` [samples] and `medians` [blocks]. */
-static void note_findings(const ls_timed *timed, double *sorted, double *medians, json_t *notes)
+static void note_findings(const ls_timed *timed, double *sorted, double *medians, json_t *row)
 {
     double change, means[2], slower, by;
     memcpy(sorted, timed->step_ms, timed->samples * sizeof *sorted);
@@ -39,109 +41,73 @@ static void note_findings(const ls_timed *timed, double *sorted, double *medians
     }
     ls_statistics_sort(sorted, timed->samples);
     if (ls_find_drift(medians, timed->blocks, &change))
-        note(notes, "drift: the last third of the blocks is %.0f%% %s than the first",
+        note(row, "drift: the last third of the blocks is %.0f%% %s than the first",
              100 * (change > 0 ? change : -change), change > 0 ? "slower" : "faster");
     else if (ls_find_autocorrelation(medians, timed->blocks, &by))
-        note(notes, "autocorrelated: neighbouring blocks go together (%.2f); ci95 is too narrow",
-             by);
+        note(row, "autocorrelated: neighbouring blocks go together (%.2f); ci95 is too narrow", by);
     if (ls_find_modes(sorted, timed->samples, means, &slower))
-        note(notes, "two modes: %.0f%% of the steps take %.4g ms, the others %.4g ms",
+        note(row, "two modes: %.0f%% of the steps take %.4g ms, the others %.4g ms",
              100 * (1 - slower), means[0], means[1]);
 }
 
 void ls_row_note(const ls_row_facts *f, json_t *row)
 {
     const ls_timed *timed = &f->trial->timed;
-    json_auto_t *notes = json_array();
     double *memory = calloc(timed->samples + timed->blocks + 1, sizeof *memory);
     if (ls_session_moved(&f->trial->session))
-        note(notes, "moved: something took devices off their cores (taskset, a control group)");
+        note(row, "moved: something took devices off their cores (taskset, a control group)");
     /* Steps of several kinds have several modes, and blocks with more of one or the other. */
     if (memory && (f->pace.even ||
                    ls_ps_by_arrival(&f->plan->job.ps))) /* a warning is not worth losing the row */
-        note_findings(timed, memory, memory + timed->samples, notes);
+        note_findings(timed, memory, memory + timed->samples, row);
     if (!ls_timed_is_whole(timed))
-        note(notes,
+        note(row,
              "partial: the %llu steps that count are not whole periods of %d, so that they "
              "have too few or too many averages; use a multiple for --steps",
              (unsigned long long)ls_timed_counted(timed), f->plan->job.period);
     if (timed->imprecise)
-        note(notes, "imprecise: --max-time or the budget was over before ci95 was as narrow as "
-                    "asked, over 20 blocks");
-    if (json_array_size(notes))
-        json_object_set(json_object_get(row, "result"), "notes", notes);
+        note(row, "imprecise: --max-time or the budget was over before ci95 was as narrow as "
+                  "asked, over 20 blocks");
     free(memory);
 }
 
 /* ---- Warnings ------------------------------------------------------------------------------- */
 
-/* Whether the interval is at least 10% wide: comparing such a figure with another says little. */
-static bool is_noisy(const json_t *row)
-{
-    static const double most = 0.1;
-    ls_interval step;
-    return ls_row_pace(row, &step) && step.high - step.low > most * step.value;
-}
-
-/* Whether median and mean rate differ so much that one figure does not describe the speed. */
-static bool is_skewed(const json_t *time)
-{
-    static const double most = 1.1;
-    const double median = json_number_value(json_object_get(time, "samples_per_s"));
-    const double mean = json_number_value(json_object_get(time, "samples_per_s_mean"));
-    return time && (median > most * mean || mean > most * median);
-}
-
-/* Whether there are too few blocks for an interval, or the run was too short to show the noise. */
-static bool is_short(const json_t *time)
-{
-    static const double least_s = 1;
-    return time && (json_integer_value(json_object_get(time, "blocks")) < LS_STATISTICS_BLOCKS ||
-                    json_number_value(json_object_get(time, "timed_s")) < least_s);
-}
-
-static bool is_noted(const json_t *notes, const char *word)
-{
-    const size_t length = strlen(word);
-    for (size_t i = 0; i < json_array_size(notes); i++)
-        if (strncmp(json_string_value(json_array_get(notes, i)), word, length) == 0)
-            return true;
-    return false;
-}
-
-/* Noise is the first of the notes; it is known when ranks are joined. */
-static void note_noise(json_t *row)
-{
-    char words[224], text[256];
-    if (!ls_row_noise_words(row, words, sizeof words))
-        return;
-    snprintf(text, sizeof text, "noisy: %s", words);
-    json_t *result = json_object_get(row, "result");
-    if (!json_object_get(result, "notes"))
-        json_object_set_new(result, "notes", json_array());
-    json_array_insert_new(json_object_get(result, "notes"), 0, json_string(text));
-}
+/* The interval of a time: such a figure, compared with another, says little. Median and mean rate,
+ * one over the other: one of them does not describe the speed. */
+static const double widest = 0.1, most_skewed = 1.1;
+/* A shorter run does not show the noise. */
+static const double least_s = 1;
 
 void ls_row_warn(json_t *row)
 {
-    note_noise(row);
-    const json_t *time = json_object_get(row, "time");
-    json_t *result = json_object_get(row, "result"), *notes = json_object_get(result, "notes");
-    const bool crowded =
-        json_is_true(json_object_get(json_object_get(row, "provenance"), "oversubscribed"));
-    json_auto_t *warnings = json_array();
-    if (crowded)
-        json_array_append_new(warnings, json_string("oversubscribed"));
-    if (is_noisy(row) && !is_noted(notes, "noisy"))
-        json_array_append_new(warnings, json_string("noisy"));
-    if (is_short(time))
-        json_array_append_new(warnings, json_string("short"));
-    if (is_skewed(time))
-        json_array_append_new(warnings, json_string("skewed"));
-    for (size_t i = 0; i < json_array_size(notes); i++) {
-        const char *note = json_string_value(json_array_get(notes, i));
-        json_array_append_new(warnings, json_stringn(note, strcspn(note, ":")));
+    char words[224], text[256];
+    ls_interval pace;
+    const bool noisy = ls_row_noise_words(row, words, sizeof words);
+    const bool wide = ls_row_pace(row, &pace) && pace.high - pace.low > widest * pace.value;
+    const double median = ls_row_real(row, LS_F_time_samples_per_s);
+    const double mean = ls_row_real(row, LS_F_time_samples_per_s_mean);
+    const struct {
+        const char *word;
+        bool holds;
+    } rules[] = {
+        {"oversubscribed", ls_row_true(row, LS_F_provenance_oversubscribed)},
+        {"noisy", wide && !noisy},
+        {"short", ls_row_group(row, LS_G_time) &&
+                      (ls_row_integer(row, LS_F_time_blocks) < LS_STATISTICS_BLOCKS ||
+                       ls_row_real(row, LS_F_time_timed_s) < least_s)},
+        {"skewed", median > most_skewed * mean || mean > most_skewed * median},
+    };
+    snprintf(text, sizeof text, "noisy: %s", words);
+    if (noisy && !ls_row_count(row, LS_F_result_notes))
+        ls_row_append(row, LS_F_result_notes, json_string(text));
+    else if (noisy) /* the first of the notes; known when ranks are joined */
+        json_array_insert_new(ls_row_get(row, LS_F_result_notes), 0, json_string(text));
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].holds)
+            ls_row_append(row, LS_F_result_warnings, json_string(rules[i].word));
+    for (size_t i = 0; i < ls_row_count(row, LS_F_result_notes); i++) {
+        const char *known = ls_row_string_at(row, LS_F_result_notes, i);
+        ls_row_append(row, LS_F_result_warnings, json_stringn(known, strcspn(known, ":")));
     }
-    if (json_array_size(warnings))
-        json_object_set(result, "warnings", warnings);
 }

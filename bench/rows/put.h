@@ -8,8 +8,11 @@
 
 #include "bench/rows/row.h"
 
+/** Takes signed and unsigned integers of all sizes without a cast, and no real. */
+__extension__ typedef __int128 ls_any_integer;
+
 #define LS_C_TEXT      const char *
-#define LS_C_INT       int64_t
+#define LS_C_INT       ls_any_integer
 #define LS_C_REAL      double
 #define LS_C_BOOL      bool
 #define LS_C_TEXTS     json_t *
@@ -18,15 +21,15 @@
 #define LS_C_INT_LISTS json_t *
 #define LS_C_MAP       json_t *
 
-#define LS_PUT_TEXT      ls_row_put_text
-#define LS_PUT_INT       ls_row_put_int
-#define LS_PUT_REAL      ls_row_put_real
-#define LS_PUT_BOOL      ls_row_put_bool
-#define LS_PUT_TEXTS     ls_row_put_value
-#define LS_PUT_INTS      ls_row_put_value
-#define LS_PUT_REALS     ls_row_put_value
-#define LS_PUT_INT_LISTS ls_row_put_value
-#define LS_PUT_MAP       ls_row_put_value
+#define LS_PUT_TEXT                   ls_row_put_text
+#define LS_PUT_INT(row, field, value) ls_row_put_int(row, field, (int64_t)(value))
+#define LS_PUT_REAL                   ls_row_put_real
+#define LS_PUT_BOOL                   ls_row_put_bool
+#define LS_PUT_TEXTS                  ls_row_put_value
+#define LS_PUT_INTS                   ls_row_put_value
+#define LS_PUT_REALS                  ls_row_put_value
+#define LS_PUT_INT_LISTS              ls_row_put_value
+#define LS_PUT_MAP                    ls_row_put_value
 
 #define LS_SETTER(name, type)                                                                      \
     static inline void ls_put_##name(json_t *row, LS_C_##type value)                               \

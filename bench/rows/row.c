@@ -20,7 +20,7 @@ typedef struct path_names {
     char name[NAMES_MOST][NAME_SIZE];
 } path_names;
 
-static path_names of_field[LS_FIELDS], of_group[LS_GROUPS];
+static path_names of_field[LS_FIELDS], of_group[LS_FIELD_GROUPS];
 static once_flag cut_once = ONCE_FLAG_INIT;
 
 /* The longest list of objects that the path is in; "" where it is in none. */
@@ -53,7 +53,7 @@ static void cut_all(void)
 {
     for (size_t i = 0; i < LS_FIELDS; i++)
         cut(ls_fields[i].path, &of_field[i]);
-    for (size_t i = 0; i < LS_GROUPS; i++)
+    for (size_t i = 0; i < LS_FIELD_GROUPS; i++)
         cut(ls_field_groups[i].path, &of_group[i]);
 }
 
@@ -164,14 +164,18 @@ void ls_row_put_value(json_t *row, ls_field_number field, json_t *value)
                                     names->name[names->count - 1], value);
 }
 
+json_t *ls_text_value(const char *text)
+{
+    json_t *value = json_string(text); /* NULL of NULL */
+    char *shown = value || !text ? NULL : ls_text_shown(text, LS_ESCAPE_LINE);
+    value = value ? value : json_string(shown);
+    free(shown);
+    return value;
+}
+
 void ls_row_put_text(json_t *row, ls_field_number field, const char *value)
 {
-    char *shown = NULL;
-    json_t *text = value ? json_string(value) : NULL;
-    if (value && !text && (shown = ls_text_shown(value, LS_ESCAPE_LINE))) /* it is not UTF-8 */
-        text = json_string(shown);
-    ls_row_put_value(row, field, text);
-    free(shown);
+    ls_row_put_value(row, field, ls_text_value(value));
 }
 
 void ls_row_put_int(json_t *row, ls_field_number field, int64_t value)
@@ -198,12 +202,16 @@ json_t *ls_reals(const double *values, size_t count)
     return list;
 }
 
-json_t *ls_integers(const int64_t *values, size_t count)
+json_t *ls_interval_value(double low, double high)
 {
-    json_t *list = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, json_integer(values[i]));
-    return list;
+    return isfinite(low) ? ls_reals((double[]){low, high}, 2) : NULL;
+}
+
+void ls_row_append(json_t *row, ls_field_number field, json_t *element)
+{
+    if (!ls_row_get(row, field))
+        ls_row_put_value(row, field, json_array());
+    json_array_append_new(ls_row_get(row, field), element);
 }
 
 void ls_row_drop(json_t *row, ls_field_number field)

@@ -21,7 +21,7 @@ typedef enum ls_group_number {
 #define G2(a, b, ...)    LS_G_##a##_##b,
 #define G3(a, b, c, ...) LS_G_##a##_##b##_##c,
 #include "bench/rows/groups.def"
-    LS_GROUPS
+    LS_FIELD_GROUPS
 } ls_group_number;
 
 /* ---- Values: borrowed ----------------------------------------------------------------------- */
@@ -55,12 +55,20 @@ void ls_row_put_int(json_t *row, ls_field_number field, int64_t value);
 void ls_row_put_real(json_t *row, ls_field_number field, double value);
 void ls_row_put_bool(json_t *row, ls_field_number field, bool value);
 
-/** Sets a list or a map; takes ownership. */
+/** Sets a list or a map; takes ownership. NULL leaves the field as it is. */
 void ls_row_put_value(json_t *row, ls_field_number field, json_t *value);
 
-/** A list of numbers (NaN: null); appends to `list`, or makes one if that is NULL. */
+/** Appends to a list, and makes it where it is missing; takes ownership of the element. */
+void ls_row_append(json_t *row, ls_field_number field, json_t *element);
+
+/** A text; one that is not UTF-8 is escaped. NULL of NULL. */
+json_t *ls_text_value(const char *text);
+
+/** A list of numbers (NaN: null). */
 json_t *ls_reals(const double *values, size_t count);
-json_t *ls_integers(const int64_t *values, size_t count);
+
+/** The list of both; NULL where the lower one is NaN or infinite: there is no interval. */
+json_t *ls_interval_value(double low, double high);
 
 /** Removes the field. */
 void ls_row_drop(json_t *row, ls_field_number field);

@@ -83,7 +83,7 @@ static json_t *all_rows(const char *path)
     ls_results *results;
     json_t *rows = json_array();
     assert_ok(ls_results_open(path, false, &results));
-    assert_ok(ls_results_each(results, LS_ROWS_WHOLE, ls_results_collect, rows));
+    assert_ok(ls_results_each(results, ls_results_collect, rows));
     ls_results_close(results);
     return rows;
 }

@@ -10,7 +10,7 @@
 #include "bench/output/row_keys.h"
 #include "bench/regress/regress.h"
 #include "bench/report/draw.h"
-#include "bench/report/figures.h"
+#include "bench/report/pictures.h"
 #include "bench/report/page.h"
 #include "bench/report/template.h"
 #include "bench/report/text.h"
@@ -390,19 +390,14 @@ static inline void check_picture(json_t *figure, const char *folder)
 static inline ls_results *rows_in_memory(const json_t *rows)
 {
     ls_results *out = NULL;
-    sqlite3_stmt *choose;
-    bool more;
     REQUIRE("memory", "", !ls_results_memory(&out));
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_auto_t *row = json_copy(json_array_get(rows, i)); /* ids are unique there */
         json_object_set_new(row, "id", json_sprintf("%zu", i));
-        REQUIRE("row", "", !ls_results_put(out, row));
+        REQUIRE("row", "", !ls_results_put(out, row, NULL));
     }
-    REQUIRE(
-        "choice", "",
-        !ls_results_prepare(out, "INSERT INTO chosen (number) SELECT rowid FROM rows", &choose));
-    REQUIRE("choice", "", !ls_results_step(out, choose, &more));
-    sqlite3_finalize(choose);
+    REQUIRE("choice", "",
+            !ls_results_execute(out, "INSERT INTO chosen (number) SELECT rowid FROM rows"));
     return out;
 }
 
@@ -411,7 +406,8 @@ static inline void check_report(const json_t *rows, const char *against, const c
     json_t *left_out = json_array();
     const ls_report_options options = {
         .out = folder, .against = against, .notes = left_out, .explain = ls_results_bound};
-    json_t *figures = ls_report_figures(rows, against, left_out);
+    json_t *figures = NULL;
+    REQUIRE("pictures", "", ls_pictures(rows, against, left_out, &figures) == LS_OK);
     written out;
     for (size_t i = 0; i < json_array_size(figures); i++) {
         json_t *figure = json_array_get(figures, i);

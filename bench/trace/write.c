@@ -5,6 +5,7 @@
  */
 #include "bench/trace/write.h"
 
+#include "bench/rows/row.h"
 #include "bench/train/waterfall.h"
 #include "common/base/numbers.h"
 #include "common/base/whole_file.h"
@@ -180,7 +181,9 @@ static json_t *waterfall_of(const uint64_t ns[LS_TIME_USES], double steps, doubl
     double ms[LS_TIME_USES];
     for (int use = 0; use < LS_TIME_USES; use++)
         ms[use] = (double)ns[use] * 1e-6 / steps / queues;
-    return ls_waterfall_group(ms);
+    json_auto_t *row = json_object();
+    ls_waterfall_put(row, ms);
+    return json_incref(ls_row_make(row, LS_G_waterfall));
 }
 
 static json_t *describe_clocks(const ls_whole_trace *whole)

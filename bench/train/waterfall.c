@@ -2,10 +2,7 @@
 /* Parts of a step and their names; see waterfall.h. */
 #include "bench/train/waterfall.h"
 
-#include <stdio.h>
-
-static const char *const names[LS_WATERFALL_PARTS] = {"compute", "comm_exposed", "wait",
-                                                      "copy",    "optimizer",    "harness"};
+#include "bench/rows/row.h"
 
 void ls_waterfall_parts(const double ms[LS_TIME_USES], double parts[LS_WATERFALL_PARTS])
 {
@@ -21,32 +18,11 @@ void ls_waterfall_parts(const double ms[LS_TIME_USES], double parts[LS_WATERFALL
         parts[part[use]] += ms[use];
 }
 
-json_t *ls_waterfall_group(const double ms[LS_TIME_USES])
+void ls_waterfall_put(json_t *row, const double ms[LS_TIME_USES])
 {
     double parts[LS_WATERFALL_PARTS];
-    char name[32];
-    json_t *group = json_object();
-    ls_waterfall_parts(ms, parts);
-    for (int p = 0; p < LS_WATERFALL_PARTS; p++) {
-        snprintf(name, sizeof name, "%s_ms", names[p]);
-        if (parts[p] > 0)
-            json_object_set_new(group, name, json_real(parts[p]));
-    }
-    return group;
-}
-
-json_t *ls_waterfall_gap(const double ms[LS_TIME_USES], const double ideal[LS_WATERFALL_PARTS])
-{
-    double parts[LS_WATERFALL_PARTS], step = 0;
-    char name[32];
-    json_t *group = json_object();
     ls_waterfall_parts(ms, parts);
     for (int p = 0; p < LS_WATERFALL_PARTS; p++)
-        step += ideal[p];
-    json_object_set_new(group, "ideal_step_ms", json_real(step));
-    for (int p = 0; p < LS_WATERFALL_PARTS; p++) {
-        snprintf(name, sizeof name, "%s_gap_ms", names[p]);
-        json_object_set_new(group, name, json_real(parts[p] - ideal[p]));
-    }
-    return group;
+        if (parts[p] > 0)
+            ls_row_put_real(row, (ls_field_number)(LS_F_waterfall_compute_ms + p), parts[p]);
 }

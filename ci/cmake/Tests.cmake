@@ -27,7 +27,7 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "address")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "thread")
   set(integration "^test_(schedules|ps_schedules|blocks|faults_devices|worker_failure|trace)$")
   string(JOIN "|" left_out "test_(average|bubble|cifar10|digest|dynamic|format|idx|numbers|option|philox|plan|results"
-         "safetensors|statistics|status|text|environment|escape|noise|ratio_test|row_filter|table)" kernels
+         "safetensors|statistics|status|text|environment|escape|noise|ratio_test|selection|table)" kernels
          _layers winograd seed03 seed06 seed08 seed09 seed10 seed17)
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "compiler") # units that compute
   set(integration "^$")

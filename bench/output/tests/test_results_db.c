@@ -58,8 +58,8 @@ static void a_failing_visit_stops(void **state)
     ls_results *results = open_results(in_folder("stop.db", path));
     append(results, "a");
     append(results, "b");
-    assert_refused(ls_results_each(results, LS_ROWS_WHOLE, stop_at_first, &visited), LS_CODE_CHECK,
-                   "visit", "stopped");
+    assert_refused(ls_results_each(results, stop_at_first, &visited), LS_CODE_CHECK, "visit",
+                   "stopped");
     assert_int_equal(visited, 1);
     ls_results_close(results);
 }
@@ -111,8 +111,8 @@ static void a_refused_row_keeps_the_lock(void **state)
     ls_results *results = open_results(in_folder("locked.db", path));
     json_t *row = new_row("a");
     assert_ok(ls_results_begin(results));
-    assert_ok(ls_results_put(results, row));
-    assert_refused(ls_results_put(results, row), LS_CODE_MISSING, path, "UNIQUE");
+    assert_ok(ls_results_put(results, row, NULL));
+    assert_refused(ls_results_put(results, row, NULL), LS_CODE_MISSING, path, "UNIQUE");
     assert_false(is_free(path));
     assert_ok(ls_results_end(results, LS_OK));
     assert_true(is_free(path));
@@ -140,7 +140,7 @@ static void a_reader_holds_no_lock(void **state)
     ls_results *results = open_results(in_folder("read.db", path));
     append(results, "a");
     append(results, "b");
-    assert_ok(ls_results_each(results, LS_ROWS_WHOLE, write_meanwhile, path));
+    assert_ok(ls_results_each(results, write_meanwhile, path));
     ls_results_close(results);
     json_t *rows = all_rows(path);
     assert_true(json_array_size(rows) >= 4);

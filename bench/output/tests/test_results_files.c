@@ -105,7 +105,7 @@ static void bring_up_to_date(const char *name, const char *older)
     append(results, "a");
     append(results, "b");
     ls_results_close(results);
-    json_t *rows = all_rows(path), *brief = json_array();
+    json_t *rows = all_rows(path);
     run_sql(path, older);
     const size_t size = read_whole(path, before);
     json_t *same = all_rows(path);
@@ -114,23 +114,10 @@ static void bring_up_to_date(const char *name, const char *older)
     assert_memory_equal(before, after, size);
     results = open_results(path);
     append(results, "c");
-    assert_ok(ls_results_each(results, LS_ROWS_BRIEF, ls_results_collect, brief));
-    assert_int_equal(json_array_size(brief), 3);
-    for (size_t i = 0; i < 3; i++) {
-        const json_t *one = json_array_get(brief, i);
-        assert_null(json_object_get(one, "schema"));
-        assert_true(i == 2 || json_equal(json_object_get(one, "case"),
-                                         json_object_get(json_array_get(rows, i), "case")));
-    }
-    json_decref(brief);
     ls_results_close(results);
-    run_sql(path, "DELETE FROM rows WHERE id = 'b'"); /* deleted by a user: lists do not show it */
-    assert_ok(ls_results_open(path, false, &results));
-    brief = json_array();
-    assert_ok(ls_results_each(results, LS_ROWS_BRIEF, ls_results_collect, brief));
-    assert_int_equal(json_array_size(brief), 2);
-    ls_results_close(results);
-    json_decref(brief);
+    json_t *more = all_rows(path);
+    assert_int_equal(json_array_size(more), 3);
+    json_decref(more);
     json_decref(same);
     json_decref(rows);
 }

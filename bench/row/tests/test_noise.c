@@ -184,8 +184,7 @@ static void what_took_most_is_named(void **state)
 static void check_join(const char *rows_text, bool shared, const char *expected)
 {
     json_t *rows = json_loads(rows_text, 0, NULL);
-    ls_row_join_noise(rows, (int)json_array_size(rows), shared);
-    ls_row_join_fields(rows, (int)json_array_size(rows));
+    ls_rows_join(rows, shared);
     char *found = json_dumps(json_object_get(json_array_get(rows, 0), "noise"), JSON_SORT_KEYS);
     assert_string_equal(found ? found : "none", expected);
     free(found);
@@ -201,9 +200,9 @@ static void ranks_are_joined(void **state)
         rows, false,
         "{\"cores\": [3], \"of_rank\": 1, \"others\": 0.25, \"stolen\": 0.5, \"throttled\": 0.5}");
     check_join(rows, true, "{\"stolen\": 0.5, \"throttled\": 0.5}");
-    check_join("[{\"noise\": {\"others\": 0, \"cores\": [0]}}, {\"noise\": {\"others\": 0, "
+    check_join("[{\"noise\": {\"others\": 0.0, \"cores\": [0]}}, {\"noise\": {\"others\": 0.0, "
                "\"cores\": [1]}}]",
-               false, "{\"cores\": [0], \"of_rank\": 0, \"others\": 0}");
+               false, "{\"cores\": [0], \"of_rank\": 0, \"others\": 0.0}");
     check_join("[{}, {\"noise\": {\"stolen\": 0.5}}]", false, "{\"stolen\": 0.5}");
 }
 
@@ -217,7 +216,7 @@ static void fields_are_joined(void **state)
         " {\"case\": {\"devices\": [\"cpu:0\", \"cpu:1\"], \"lr\": 2}, \"memory\": {\"rss_peak\": "
         "7, \"growth_per_step\": 2.0}, \"provenance\": {\"loops_isa\": \"AVX512\"}}]";
     json_t *rows = json_loads(rows_text, 0, NULL);
-    ls_row_join_fields(rows, 2);
+    ls_rows_join(rows, false);
     char *found = json_dumps(json_array_get(rows, 0), JSON_SORT_KEYS);
     assert_string_equal(found,
                         "{\"case\": {\"devices\": [\"cpu:0\", \"cpu:0\", \"cpu:1\"], \"lr\": 1}, "

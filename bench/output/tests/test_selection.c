@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys, filters and their order on a row with known answers; which rows stand beside each other;
- * level changes on series with known answers, and how often pure noise seems to have one. */
+/* Keys, conditions and orders on rows with known answers; which rows stand beside each other; level
+ * changes on series with known answers, and how often pure noise seems to have one. */
 #include "bench/output/format_parts.h"
-#include "bench/output/row_filter.h"
 #include "bench/output/row_same.h"
 #include "bench/output/row_shares.h"
+#include "bench/output/selection.h"
 #include "bench/output/value_order.h"
 #include "bench/statistics/level_changes.h"
 #include "common/base/philox.h"
@@ -122,33 +122,59 @@ static const struct {
     {"strategy>1", false}, /* a text is not a number */
 };
 
+/* Rows in memory. */
+static ls_results *with_rows(const char *const *rows, size_t count)
+{
+    ls_results *results;
+    assert_null(ls_results_memory(&results));
+    for (size_t i = 0; i < count; i++) {
+        json_auto_t *row = json_loads(rows[i], 0, NULL);
+        assert_non_null(row);
+        assert_null(ls_results_append(results, row));
+    }
+    return results;
+}
+
+/* The ids that are selected, in order, each one letter. */
+static const char *selected(ls_results *results, const char *where, const char *last,
+                            const char *sort)
+{
+    static char ids[16];
+    ls_selection selection;
+    json_auto_t *rows = json_array();
+    size_t count;
+    assert_null(ls_selection_open(where, NULL, last, sort, &selection));
+    assert_null(ls_selection_each(&selection, results, ls_results_collect, rows, &count));
+    assert_int_equal(count, json_array_size(rows));
+    ls_selection_close(&selection);
+    *ids = 0;
+    for (size_t i = 0; i < count; i++)
+        strcat(ids, json_string_value(json_object_get(json_array_get(rows, i), "id")));
+    return ids;
+}
+
 static void filters(void **state)
 {
     (void)state;
-    json_t *row = json_loads(text, 0, NULL);
-    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
-        ls_row_filter *filter;
-        bool holds;
-        assert_null(ls_row_filter_open(conditions[i].where, &filter));
-        assert_null(ls_row_filter_holds(filter, row, &holds));
-        if (holds != conditions[i].holds)
-            fail_msg("%s: %d", conditions[i].where, holds);
-        ls_row_filter_close(filter);
-    }
-    ls_row_filter *filter;
-    ls_status status;
+    ls_results *results = with_rows((const char *const[]){text}, 1);
+    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
+        if (strcmp(selected(results, conditions[i].where, NULL, NULL),
+                   conditions[i].holds ? "a" : "") != 0)
+            fail_msg("%s: %d", conditions[i].where, !conditions[i].holds);
+    ls_results_close(results);
     static const char *const refused[] = {
         "strategy", "=x", "strategy=a,", "a==", "median>", "peak=1", "strategy~", "nothing=1",
         "strategy!mlp", "id=a,,id=b", "label=x\\\\,y", /* ends in a backslash; then y */
         /* a text is no number, of whatever row */
         "median>fast", "batch=abc", "seed!=x", "ps_staleness<=x"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        status = ls_row_filter_open(refused[i], &filter);
+        ls_selection selection;
+        ls_status status = ls_selection_open(refused[i], NULL, NULL, NULL, &selection);
         if (ls_status_code(status) != LS_CODE_USAGE)
             fail_msg("%s is taken", refused[i]);
         ls_status_free(status);
+        ls_selection_close(&selection);
     }
-    json_decref(row);
 }
 
 /* Numbers are compared exactly, as the double nearest to what was written or as 64 bits. */
@@ -172,33 +198,60 @@ static void numbers(void **state)
         "9007199254740993",
         "9007199254740994",
         "9223372036854775807",
-        "9223372036854775808",
+        "9223372036854775808.0",
         "1e19",
     };
     static const char *const equal[][2] = {{"0.001", "1e-3"}, {"1", "1.0"},     {"0", "-0.0"},
                                            {"0.1", "1e-1"},   {"100", "1e2"},   {"-2", "-2.0"},
                                            {"0.3", ".3"},     {"1e19", "1E+19"}};
     const size_t count = sizeof in_order / sizeof *in_order;
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < count; k++) {
-            json_auto_t *a = ls_number_read(in_order[i]), *b = ls_number_read(in_order[k]);
-            assert_non_null(a);
-            if (ls_number_order(a, b) != (i > k) - (i < k))
-                fail_msg("%s and %s", in_order[i], in_order[k]);
-            assert_int_equal(ls_value_equal(a, b), i == k);
-        }
-    for (size_t i = 0; i < sizeof equal / sizeof *equal; i++) {
-        json_auto_t *a = ls_number_read(equal[i][0]), *b = ls_number_read(equal[i][1]);
-        assert_true(ls_value_equal(a, b));
+    char row[96], where[64];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(row, sizeof row, "{\"id\":\"a\",\"case\":{\"lr\":%s}}", in_order[i]);
+        ls_results *results = with_rows((const char *const[]){row}, 1);
+        for (size_t k = 0; k < count; k++)
+            for (int sign = -1; sign <= 1; sign++) {
+                snprintf(where, sizeof where, "lr%c%s", "<=>"[sign + 1], in_order[k]);
+                if ((*selected(results, where, NULL, NULL) != 0) != (sign == (i > k) - (i < k)))
+                    fail_msg("%s of %s", where, in_order[i]);
+            }
+        ls_results_close(results);
     }
-    assert_null(ls_number_read("1x"));
-    assert_null(ls_number_read(""));
+    for (size_t i = 0; i < sizeof equal / sizeof *equal; i++) {
+        snprintf(row, sizeof row, "{\"id\":\"a\",\"case\":{\"lr\":%s}}", equal[i][0]);
+        snprintf(where, sizeof where, "lr=%s", equal[i][1]);
+        ls_results *results = with_rows((const char *const[]){row}, 1);
+        assert_string_equal(selected(results, where, NULL, NULL), "a");
+        ls_results_close(results);
+    }
     json_auto_t *nested = json_loads("{\"a\":[1,{\"b\":2.0}]}", 0, NULL),
                 *other = json_loads("{\"a\":[1.0,{\"b\":2}]}", 0, NULL),
                 *more = json_loads("{\"a\":[1,{\"b\":2,\"c\":null}]}", 0, NULL);
     assert_true(ls_value_equal(nested, other));
     assert_false(ls_value_equal(nested, more));
     assert_false(ls_value_equal(more, nested));
+}
+
+/* Numbers, texts, rows without a value; equal ones by time. `--last` counts by time. */
+static void orders(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "{\"id\":\"a\",\"timestamp\":\"3\",\"case\":{\"lr\":10.0}}",
+        "{\"id\":\"b\",\"timestamp\":\"6\",\"case\":{\"lr\":\"9\"}}",
+        "{\"id\":\"c\",\"timestamp\":\"1\",\"case\":{}}",
+        "{\"id\":\"d\",\"timestamp\":\"5\",\"case\":{\"lr\":2}}",
+        "{\"id\":\"e\",\"timestamp\":\"2\",\"case\":{\"lr\":\"a\"}}",
+        "{\"id\":\"f\",\"timestamp\":\"5\",\"case\":{\"lr\":2.0}}",
+    };
+    ls_results *results = with_rows(rows, sizeof rows / sizeof *rows);
+    assert_string_equal(selected(results, NULL, NULL, NULL), "ceadfb");
+    assert_string_equal(selected(results, NULL, "2", NULL), "fb");
+    assert_string_equal(selected(results, NULL, NULL, "lr"), "dfabec");
+    assert_string_equal(selected(results, NULL, NULL, "-lr"), "ebadfc");
+    assert_string_equal(selected(results, NULL, "4", "lr"), "dfab");
+    assert_string_equal(selected(results, "lr>1", "2", "-lr"), "df");
+    ls_results_close(results);
 }
 
 static void since(void **state)
@@ -225,19 +278,6 @@ static void since(void **state)
             fail_msg("%s is taken", bad[i]);
         ls_status_free(status);
     }
-}
-
-static void order(void **state)
-{
-    (void)state;
-    json_t *in_order[] = {json_integer(2), json_real(10), json_string("9"), json_string("a"), NULL};
-    for (size_t i = 0; i < 5; i++)
-        for (size_t j = 0; j < 5; j++) {
-            const int got = ls_value_order(in_order[i], in_order[j]);
-            assert_int_equal((got > 0) - (got < 0), (i > j) - (i < j));
-        }
-    for (size_t i = 0; i < 4; i++)
-        json_decref(in_order[i]);
 }
 
 /* ---- Beside ---------------------------------------------------------------------------------- */
@@ -365,24 +405,16 @@ static void predictions(void **state)
     static const struct {
         const char *where;
         bool mixes;
-    } cases[] = {{"strategy=mirrored", false},
+    } cases[] = {{NULL, false},
+                 {"strategy=mirrored", false},
                  {"prediction.engine=ports", true},
                  {"result.warnings~predicted", true}};
-    json_t *row = json_loads("{\"case\":{\"strategy\":\"mirrored\"},\"prediction\":{},"
-                             "\"result\":{\"warnings\":[\"predicted\"]}}",
-                             0, NULL);
-    json_t *measured = json_loads("{\"result\":{\"warnings\":[\"short\"]}}", 0, NULL);
-    assert_false(ls_row_filter_mixes(NULL, row));
-    assert_true(ls_row_filter_mixes(NULL, measured));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ls_row_filter *filter;
-        assert_null(ls_row_filter_open(cases[i].where, &filter));
-        assert_int_equal(ls_row_filter_mixes(filter, row), cases[i].mixes);
-        assert_true(ls_row_filter_mixes(filter, measured));
-        ls_row_filter_close(filter);
+        ls_selection selection;
+        assert_null(ls_selection_open(cases[i].where, NULL, NULL, NULL, &selection));
+        assert_int_equal(selection.predictions, cases[i].mixes);
+        ls_selection_close(&selection);
     }
-    json_decref(row);
-    json_decref(measured);
 }
 
 int main(void)
@@ -390,7 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys),         cmocka_unit_test(predictions),
         cmocka_unit_test(filters),      cmocka_unit_test(numbers),
-        cmocka_unit_test(since),        cmocka_unit_test(order),
+        cmocka_unit_test(since),        cmocka_unit_test(orders),
         cmocka_unit_test(known_series), cmocka_unit_test(noise_and_steps),
         cmocka_unit_test(same_but),     cmocka_unit_test(whole),
     };

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* Selection; see selection.h. Values of the user stand in the statement as SQL's quoted texts. */
+#include "bench/output/selection.h"
+
+#include "bench/rows/fields.h"
+#include "common/base/escape.h"
+#include "common/base/numbers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Conditions ----------------------------------------------------------------------------- */
+
+/* Whether the operator holds for equal values. */
+static const struct {
+    const char *text;
+    bool same;
+} operators[] = {{"!=", false}, {">=", true}, {"<=", true}, {"=", true},
+                 {">", false},  {"<", false}, {"~", false}};
+
+static ls_status refuse(const char *part, const char *why)
+{
+    return ls_fail(LS_CODE_USAGE, "--where", *part ? part : "''",
+                   "%s; KEY=VALUE, or with != > < >= <= ~ in place of =; separate conditions with "
+                   "commas, and write \\, for a comma in a value",
+                   why);
+}
+
+/* Of a list of objects the value is the list of all elements' values, or that of the fullest. */
+static bool is_list(const ls_field *field)
+{
+    return field->type >= LS_TYPE_TEXTS ||
+           (ls_field_group_of(field, LS_GROUP_EACH) && !ls_field_group_of(field, LS_GROUP_FULLEST));
+}
+
+/* Whether the field has a number, in each row that has it. */
+static bool is_number(const char *path)
+{
+    const ls_field *field = ls_field_find(path);
+    if (field)
+        return (field->type == LS_TYPE_INT || field->type == LS_TYPE_REAL) && !is_list(field);
+    const ls_declared_option *option = ls_row_declared(path + strlen("case."));
+    return option && (option->type == LS_DECLARED_NUMBER || option->type == LS_DECLARED_REAL);
+}
+
+/* The field as conditions and orders see it. */
+static void column(const char *path, char sql[128])
+{
+    const ls_field *field = ls_field_find(path);
+    snprintf(sql, 128, field && is_list(field) ? "list_text(\"%s\")" : "\"%s\"", path);
+}
+
+/* How a value is also written, as SQL; "": only one way. */
+static void also_written(const char *path, const char *x, char sql[256])
+{
+    const ls_field *field = ls_field_find(path);
+    *sql = 0;
+    if (field && field->cell == LS_CELL_OPTIMIZER)
+        snprintf(sql, 256, "optimizer_shown(%s)", x);
+    else if (!field || field->type == LS_TYPE_BOOL) /* a declared option may be a switch */
+        snprintf(sql, 256, "CASE %s WHEN 'true' THEN 'yes' WHEN 'false' THEN 'no' END", x);
+}
+
+/* A number as SQL has it; "": it is none. SQLite reads a real as it reads those of rows. */
+static void literal(const char *text, char sql[64])
+{
+    int64_t whole;
+    double real;
+    *sql = 0;
+    if (ls_parse_integer(text, INT64_MIN, INT64_MAX, &whole))
+        snprintf(sql, 64, whole == INT64_MIN ? "(-9223372036854775807-1)" : "%lld",
+                 (long long)whole);
+    else if (ls_parse_real(text, &real))
+        sqlite3_snprintf(64, sql, "CAST(%Q AS REAL)", text);
+}
+
+/* Appends the condition, which is 0 or 1 for each row. */
+static void put_condition(sqlite3_str *sql, const char *path, size_t operator, const char * value)
+{
+    const char *sign = operators[operator].text;
+    char x[128], other[256], number[64];
+    column(path, x);
+    also_written(path, x, other);
+    literal(value, number);
+    if (*sign == '~') {
+        sqlite3_str_appendf(sql, " AND coalesce(instr(number_text(%s), %Q) > 0, 0)", x, value);
+        return;
+    }
+    sqlite3_str_appendf(sql, " AND CASE WHEN %s = %Q THEN %d ELSE ", *other ? other : "NULL", value,
+                        operators[operator].same);
+    if (strcmp(sign, "=") == 0 || strcmp(sign, "!=") == 0)
+        sqlite3_str_appendf(sql, "coalesce(%s, '') %s IN (%Q%s%s)", x, *sign == '!' ? "NOT" : "",
+                            value, *number ? ", " : "", number);
+    else if (*number)
+        sqlite3_str_appendf(sql, "coalesce(%s %s %s AND typeof(%s) != 'text', 0)", x, sign, number,
+                            x);
+    else
+        sqlite3_str_appendf(sql, "coalesce(%s %s %Q AND typeof(%s) = 'text', 0)", x, sign, value,
+                            x);
+    sqlite3_str_appendall(sql, " END");
+}
+
+static ls_status read_condition(const char *part, sqlite3_str *sql, bool *predictions)
+{
+    const size_t length = strcspn(part, "!=<>~");
+    const char *rest = part + length;
+    if (length == 0)
+        return refuse(part, "a key is missing");
+    size_t i = 0, count = sizeof operators / sizeof *operators;
+    while (i < count && strncmp(rest, operators[i].text, strlen(operators[i].text)) != 0)
+        i++;
+    if (i == count)
+        return refuse(part, "is not a condition");
+    const char *sign = operators[i].text, *value = rest + strlen(sign);
+    double real;
+    ls_row_key key;
+    LS_TRY(ls_row_key_find("--where", part, length, &key));
+    if (!*value && strcmp(sign, "=") != 0 && strcmp(sign, "!=") != 0)
+        return refuse(part, "a value is missing");
+    if (*value && *sign != '~' && is_number(key.path) && !ls_parse_real(value, &real))
+        return ls_fail(LS_CODE_USAGE, "--where", key.path,
+                       "is a number, and '%s' is not; give a number", value);
+    *predictions |=
+        strncmp(key.path, "prediction", 10) == 0 || strcmp(key.path, "result.warnings") == 0;
+    put_condition(sql, key.path, i, value);
+    return LS_OK;
+}
+
+static ls_status read_where(const char *text, sqlite3_str *sql, bool *predictions)
+{
+    char *copy = strdup(text);
+    ls_status status = copy ? LS_OK : ls_fail_memory("--where", strlen(text));
+    for (char *part = copy, *next; part && !status; part = next) {
+        next = ls_list_cut(part, NULL);
+        status = read_condition(part, sql, predictions);
+    }
+    free(copy);
+    return status;
+}
+
+/* ---- Since ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *unit;
+    int64_t seconds;
+} units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+
+/* "2d" in seconds; false if the text is not an age. */
+static bool read_age(const char *text, int64_t *out)
+{
+    char number[16];
+    const size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits >= sizeof number)
+        return false;
+    snprintf(number, sizeof number, "%.*s", (int)digits, text);
+    int64_t count;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(text + digits, units[i].unit) == 0 &&
+            ls_parse_integer(number, 0, 1000000000, &count)) {
+            *out = count * units[i].seconds;
+            return true;
+        }
+    return false;
+}
+
+/* A date and time; the day must exist. */
+static const char stamp_form[] = "%Y-%m-%dT%H:%M:%SZ";
+
+static bool is_stamp(const char stamp[21])
+{
+    struct tm day = {0};
+    char same[21];
+    const char *end = strptime(stamp, stamp_form, &day);
+    timegm(&day); /* normalises it to an existing day */
+    return end && strftime(same, sizeof same, stamp_form, &day) && strcmp(same, stamp) == 0;
+}
+
+ls_status ls_since_read(const char *text, time_t now, char stamp[21])
+{
+    static const char midnight[] = "2000-01-01T00:00:00Z";
+    int64_t age;
+    const size_t length = strlen(text);
+    if (read_age(text, &age)) {
+        struct tm utc;
+        const time_t then = now > age ? now - age : 0;
+        gmtime_r(&then, &utc);
+        strftime(stamp, 21, stamp_form, &utc);
+        return LS_OK;
+    }
+    if (length == 10 || length == 16 || length == 19 || length == 20) {
+        snprintf(stamp, 21, "%s%s", text, midnight + length);
+        if (is_stamp(stamp))
+            return LS_OK;
+    }
+    return ls_fail(LS_CODE_USAGE, "--since", text,
+                   "is neither an age (30min, 12h, 2d, 1w) nor a day (2026-11-20, or with a time: "
+                   "2026-11-20T14:30)");
+}
+
+/* ---- Selection ------------------------------------------------------------------------------ */
+
+static ls_status read_options(const char *since, const char *last, const char *sort,
+                              sqlite3_str *sql, char order[160])
+{
+    char stamp[21], x[128];
+    int64_t count = -1; /* all */
+    ls_row_key key;
+    if (since) {
+        LS_TRY(ls_since_read(since, time(NULL), stamp));
+        sqlite3_str_appendf(sql, " AND timestamp >= %Q", stamp);
+    }
+    if (last && !ls_parse_integer(last, 1, INT64_MAX, &count))
+        return ls_fail(LS_CODE_USAGE, "--last", last,
+                       "is not a number of rows; give a whole number from 1");
+    sqlite3_str_appendf(sql, " ORDER BY timestamp DESC, number DESC LIMIT %lld) ORDER BY ",
+                        (long long)count);
+    *order = 0;
+    if (sort) {
+        const bool down = *sort == '-';
+        LS_TRY(ls_row_key_find("--sort", sort + down, strlen(sort + down), &key));
+        column(key.path, x);
+        snprintf(order, 160, ", %s AS key", x);
+        sqlite3_str_appendf(sql, "key IS NULL, key %s, ", down ? "DESC" : "");
+    }
+    sqlite3_str_appendall(sql, "timestamp, number");
+    return LS_OK;
+}
+
+ls_status ls_selection_open(const char *where, const char *since, const char *last,
+                            const char *sort, ls_selection *out)
+{
+    sqlite3_str *conditions = sqlite3_str_new(NULL);
+    char key[160];
+    *out = (ls_selection){.all = !where && !since};
+    ls_status status = where ? read_where(where, conditions, &out->predictions) : LS_OK;
+    if (!status)
+        status = read_options(since, last, sort, conditions, key);
+    char *text = sqlite3_str_finish(conditions);
+    if (!status) {
+        out->sql = sqlite3_mprintf(
+            "SELECT number FROM (SELECT number, timestamp%s FROM v WHERE 1%s", key, text);
+        status = text && out->sql ? LS_OK : ls_fail_memory("selection", 1);
+    }
+    sqlite3_free(text);
+    return status;
+}
+
+void ls_selection_close(ls_selection *selection)
+{
+    sqlite3_free(selection->sql);
+    selection->sql = NULL;
+}
+
+ls_status ls_selection_choose(const ls_selection *selection, ls_results *results, size_t *count)
+{
+    int64_t rows = 0;
+    char *sql = sqlite3_mprintf("INSERT INTO chosen (number) %s", selection->sql);
+    ls_status status = ls_results_execute(results, "DELETE FROM chosen");
+    if (!status)
+        status = sql ? ls_results_execute(results, sql) : ls_fail_memory("selection", 1);
+    if (!status)
+        status = ls_results_ask(results, "SELECT count(*) FROM chosen", &rows);
+    sqlite3_free(sql);
+    *count = (size_t)rows;
+    return status;
+}
+
+ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_row_visit visit,
+                            void *context, size_t *count)
+{
+    size_t chosen;
+    LS_TRY(ls_selection_choose(selection, results, count ? count : &chosen));
+    return ls_results_chosen(results, "row", visit, context);
+}

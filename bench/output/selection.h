@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Selection: which rows are meant, and their order: `--where`, `--since`, `--last` and `--sort`, as
+ * one statement of SQL on the view `v` (results_query.h).
+ *
+ * `--where` is a list of conditions, KEY OPERATOR VALUE, all of which have to hold; in a value a
+ * comma is written \, and a backslash before a comma or a backslash \\ (ls_list_cut). Numbers are
+ * compared exactly, integers with reals, too.
+ *   =  !=         equal, as numbers where both are, else as text. A field that a row lacks is the
+ *                 empty text.
+ *   > < >= <=     two numbers, or two texts by their bytes (timestamps). Between a number and a
+ *                 text, and of a field that a row lacks, never true.
+ *   ~             the field's text contains the value.
+ * A list's text is its elements joined by '+'; of a switch, yes and no are the same as true and
+ * false; an optimizer is equal to its text without default values, too.
+ *   Order: by time or, with `--sort`, by a field: numbers, texts, and last, in either direction,
+ * rows that lack it; equal ones by time. `--last` counts by time.
+ */
+#pragma once
+
+#include "bench/output/results_query.h"
+#include "bench/output/row_keys.h"
+
+#include <time.h>
+
+typedef struct ls_selection {
+    char *sql; /**< SELECT number FROM v .., in order; owned */
+    bool all;  /**< neither --where nor --since */
+    bool
+        predictions; /**< a condition speaks of them (a field of the group `prediction`, or
+                          result.warnings), so that predicted rows may stand beside measured ones */
+} ls_selection;
+
+/** Reads the options' texts; NULL: not given. LS_CODE_USAGE names what is wrong in one, as a text
+ * for a field that is a number. */
+ls_status ls_selection_open(const char *where, const char *since, const char *last,
+                            const char *sort, ls_selection *out);
+void ls_selection_close(ls_selection *selection);
+
+/** Fills the table `chosen`; *count is how many rows that are. */
+ls_status ls_selection_choose(const ls_selection *selection, ls_results *results, size_t *count);
+
+/** Chooses, and visits the whole rows; *count, which may be NULL, is their number. */
+ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_row_visit visit,
+                            void *context, size_t *count);
+
+/** "2d", "12h", "30min", "1w" before `now`, or a date, with or without a time (UTC), as the
+ *  timestamp that rows are compared with: "2026-11-20T00:00:00Z". */
+ls_status ls_since_read(const char *text, time_t now, char stamp[21]);

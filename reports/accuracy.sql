@@ -1,0 +1,12 @@
+-- title: Accuracy on the test set, by steps
+-- x: timed steps
+-- y: accuracy on the test set
+-- unit: %
+-- caption: A point is the accuracy after all steps, on the test samples that the row has evaluated.
+-- wanted: several --steps of one case
+-- by: "case.model", "case.batch_global"
+-- at: case.steps
+-- template: lines
+-- log: x
+-- place: 200
+SELECT number, NULL, "case.steps", "train.accuracy", NULL, NULL FROM r

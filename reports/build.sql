@@ -1,0 +1,12 @@
+-- title: Time to build the program of a step, by devices
+-- x: devices
+-- y: time to build the program, ms
+-- unit: ms
+-- caption: A point is the time to build the program of one step.
+-- wanted: several numbers of devices: --devices 1,2,4
+-- by: "case.model", iif("case.scaling" = 'weak', '', "case.batch_global")
+-- each: iif("case.scaling" IN ('strong', 'weak'), "case.scaling", NULL)
+-- template: lines
+-- log: xy
+-- place: 130
+SELECT number, NULL, trainers, "time.build_ms", NULL, NULL FROM r

@@ -1,0 +1,13 @@
+-- title: Bus bandwidth by size
+-- x: bytes
+-- y: bus bandwidth, GB/s
+-- unit: GB/s
+-- caption: A point is the bus bandwidth by nccl-tests' formula.
+-- wanted: rows of lockstep micro allreduce --allreduce .. --sizes ..
+-- by: "micro.op", "micro.ranks", "micro.shape", "micro.comm", "micro.type", "micro.redop", "micro.link"
+-- at: micro.size_bytes
+-- series: micro.kernel
+-- template: lines
+-- log: x
+-- place: 140
+SELECT number, NULL, "micro.size_bytes", "micro.busbw_gbs", NULL, NULL FROM r

@@ -1,0 +1,21 @@
+-- title: Efficiency by devices
+-- x: devices
+-- y: efficiency
+-- unit: %
+-- caption: A point is the speed-up over single on one like device, over the devices.
+-- wanted: several numbers of devices: --devices 1,2,4 --baseline yes
+-- by: "case.model", iif("case.scaling" = 'weak', '', "case.batch_global")
+-- each: iif("case.scaling" IN ('strong', 'weak'), "case.scaling", NULL)
+-- template: lines
+-- place: 30
+WITH
+    p AS (
+        SELECT number, trainers, "time.efficiency" AS y, rate_low / rate AS low, rate_high / rate AS high
+        FROM r
+        WHERE "time.efficiency" >= 0
+    )
+SELECT number, NULL, trainers, y, y * low, y * high
+FROM p
+UNION ALL
+SELECT DISTINCT NULL, 'ideal', trainers, 1, NULL, NULL
+FROM p

@@ -1,0 +1,12 @@
+-- title: Memory of the fullest device, by batch
+-- x: global batch
+-- y: peak of the fullest device
+-- unit: bytes
+-- caption: A point is the most that one device held.
+-- wanted: several --batch
+-- by: "case.model"
+-- at: case.batch_global
+-- template: lines
+-- log: xy
+-- place: 90
+SELECT number, NULL, "case.batch_global", "memory.devices.peak", NULL, NULL FROM r

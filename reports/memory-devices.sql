@@ -1,0 +1,12 @@
+-- title: Memory of the fullest device, by devices
+-- x: devices
+-- y: peak of the fullest device
+-- unit: bytes
+-- caption: A point is the most that one device held.
+-- wanted: several numbers of devices: --devices 1,2,4
+-- by: "case.model", iif("case.scaling" = 'weak', '', "case.batch_global")
+-- each: iif("case.scaling" IN ('strong', 'weak'), "case.scaling", NULL)
+-- template: lines
+-- log: y
+-- place: 80
+SELECT number, NULL, trainers, "memory.devices.peak", NULL, NULL FROM r

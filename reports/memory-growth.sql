@@ -1,0 +1,11 @@
+-- title: Growth of memory in a step, by devices
+-- x: devices
+-- y: growth in a step
+-- unit: bytes
+-- caption: A point is the growth of the devices' memory from step to step.
+-- wanted: several numbers of devices: --devices 1,2,4
+-- by: "case.model", iif("case.scaling" = 'weak', '', "case.batch_global")
+-- each: iif("case.scaling" IN ('strong', 'weak'), "case.scaling", NULL)
+-- template: lines
+-- place: 110
+SELECT number, NULL, trainers, "memory.growth_per_step", NULL, NULL FROM r

@@ -1,0 +1,12 @@
+-- title: Size of the program of a step, by devices
+-- x: devices
+-- y: nodes of a step's program
+-- unit: nodes
+-- caption: A point is the number of nodes in the program of one step.
+-- wanted: several numbers of devices: --devices 1,2,4
+-- by: "case.model", iif("case.scaling" = 'weak', '', "case.batch_global")
+-- each: iif("case.scaling" IN ('strong', 'weak'), "case.scaling", NULL)
+-- template: lines
+-- log: xy
+-- place: 120
+SELECT number, NULL, trainers, "program.nodes", NULL, NULL FROM r

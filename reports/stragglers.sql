@@ -1,0 +1,11 @@
+-- title: Time to the target, by delay of one worker
+-- x: delay of one worker, ms
+-- y: time to the target, s
+-- unit: s
+-- caption: A point is the time to the target of --target.
+-- wanted: --target loss=.. with several --inject delay=RANK:TIME
+-- by: "case.model", "case.batch_global"
+-- at: case.inject
+-- template: lines
+-- place: 210
+SELECT number, NULL, delay, "train.seconds_to_target", NULL, NULL FROM r

@@ -368,67 +368,45 @@ ls_traffic ls_step_squares_traffic(const ls_step *s)
     return sum;
 }
 
-ls_traffic ls_reduced_traffic(const ls_step *s)
-{
-    const ls_job *job = ls_step_job(s);
-    const int each = s->plan->mesh.size[LS_MEMBER] * s->plan->mesh.size[LS_POSITION];
-    ls_traffic sum = {0};
-    for (int k = 0; k < s->plan->group_count; k++) {
-        const ls_planned_group *g = &s->plan->groups[k];
-        for (size_t b = 0; b < g->buckets.count; b++)
-            ls_traffic_add(
-                &sum, job->allreduce->formula(each, g->buckets.extents[b], ls_shards(s), g->layout),
-                1);
-    }
-    return sum;
-}
-
 int ls_bucket_ahead(const ls_step *s, int place, int b)
 {
     const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
     return windows->buckets ? ls_windows_ahead(windows, b) : -1;
 }
 
-/* Of the all-reduces of shares between groups. */
-static ls_traffic between_traffic(const ls_step *s)
+/* Of a bucket's reduce-scatter in a set, and of its all-gathers: two if others take its window
+ * before the backward pass. */
+static ls_traffic halves_traffic(const ls_step *s, int set, int b)
 {
-    const int sets = ls_step_plan_sets(s->plan);
-    ls_traffic sum = {0};
-    for (int k = sets; k < s->plan->group_count; k++) {
-        const ls_buckets *shares = &s->plan->groups[k].buckets;
-        for (size_t b = 0; b < shares->count; b++)
-            if (shares->items[b].count)
-                ls_traffic_add(&sum,
-                               ls_step_job(s)->allreduce->formula(sets, shares->extents[b],
-                                                                  ls_shards(s), NULL),
-                               1);
-    }
+    const ls_job *job = ls_step_job(s);
+    const ls_planned_group *g = &s->plan->groups[set];
+    const ls_extent extent = g->buckets.extents[b];
+    const int members = s->plan->mesh.size[LS_MEMBER];
+    const ls_rank_group of = {set / ls_step_plan_parts(s->plan), s->plan->mesh.size[LS_GROUP]};
+    ls_traffic sum = job->exact
+                         ? ls_canonical_scatter_formula(of, members, extent, ls_shards(s))
+                         : job->allreduce->half_formula(LS_REDUCE_SCATTER, members, extent, 0);
+    ls_traffic_add(&sum, job->allreduce->half_formula(LS_ALL_GATHER, members, extent, ls_shards(s)),
+                   g->windows.buckets && ls_windows_twice(&g->windows, b) ? 2 : 1);
     return sum;
 }
 
-ls_traffic ls_halves_traffic(const ls_step *s)
+ls_traffic ls_reduced_traffic(const ls_step *s)
 {
-    const ls_allreduce *algorithm = ls_step_job(s)->allreduce;
-    const int members = s->plan->mesh.size[LS_MEMBER];
-    ls_traffic sum = between_traffic(s);
-    for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
-        const ls_windows *windows = &s->plan->groups[set].windows;
-        const ls_buckets *buckets = &s->plan->groups[set].buckets;
-        for (int b = 0; b < (int)buckets->count; b++) {
-            const ls_extent extent = buckets->extents[b];
-            const bool twice = windows->buckets && ls_windows_twice(windows, b);
-            const ls_job *job = ls_step_job(s);
-            const ls_rank_group of = {set / ls_step_plan_parts(s->plan),
-                                      s->plan->mesh.size[LS_GROUP]};
-            ls_traffic_add(
-                &sum,
-                job->exact ? ls_canonical_scatter_formula(of, members, extent, ls_shards(s))
-                           : job->allreduce->half_formula(LS_REDUCE_SCATTER, members, extent, 0),
-                1);
-            ls_traffic_add(&sum,
-                           algorithm->half_formula(LS_ALL_GATHER, members, extent, ls_shards(s)),
-                           twice ? 2 : 1);
-        }
+    const int *size = s->plan->mesh.size, sets = ls_step_plan_sets(s->plan);
+    const bool shares = ls_step_plan_shares(s->plan);
+    ls_traffic sum = {0};
+    for (int k = 0; k < s->plan->group_count; k++) {
+        const ls_planned_group *g = &s->plan->groups[k];
+        const int ranks = k < sets ? size[LS_MEMBER] * size[LS_POSITION] : size[LS_GROUP];
+        for (int b = 0; b < (int)g->buckets.count; b++)
+            if (shares && k < sets)
+                ls_traffic_add(&sum, halves_traffic(s, k, b), 1);
+            else if (k < sets || g->buckets.items[b].count)
+                ls_traffic_add(&sum,
+                               ls_step_job(s)->allreduce->formula(ranks, g->buckets.extents[b],
+                                                                  ls_shards(s), g->layout),
+                               1);
     }
     return sum;
 }

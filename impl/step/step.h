@@ -270,13 +270,9 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
 
 /* ---- Traffic by closed forms ----------------------------------------------------------------- */
 
-/** Of the all-reduces of all buckets of all places. */
+/** Of ls_give of all buckets of all places; if members share the update, also of the all-gathers.
+ */
 ls_traffic ls_reduced_traffic(const ls_step *step);
-
-/** Of a reduce-scatter and an all-gather of all buckets in all groups of replicas, of a second
- * all-gather of those whose windows others take before the backward pass, and of the all-reduces of
- * shares between groups. */
-ls_traffic ls_halves_traffic(const ls_step *step);
 
 /** Of the sums between places, in all replicas. */
 ls_traffic ls_sums_traffic(const ls_step *step);

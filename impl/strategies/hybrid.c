@@ -101,7 +101,7 @@ static ls_traffic formula(const ls_step *s)
     const ls_strategy *within = inner_of(values);
     ls_traffic sum = within->formula(s);
     if (within->passes)
-        ls_traffic_add(&sum, between(values)->formula(s), 1);
+        ls_traffic_add(&sum, ls_reduced_traffic(s), 1);
     return sum;
 }
 

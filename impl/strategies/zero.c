@@ -131,6 +131,6 @@ const ls_strategy ls_strategy_zero = {
     .resolve = resolve,
     .check = check,
     .build = build,
-    .formula = ls_halves_traffic,
+    .formula = ls_reduced_traffic,
     .sum = ls_sum_by_algorithm,
 };

@@ -9,6 +9,7 @@
 #include "bench/case/profile.h"
 #include "bench/output/format_parts.h"
 #include "bench/output/row_columns.h"
+#include "bench/rows/row.h"
 #include "common/base/numbers.h"
 #include "common/data/data.h"
 #include "common/nn/model.h"
@@ -430,39 +431,40 @@ ls_status ls_set_verbose(const ls_setting *setting)
 /* ---- Of a row ------------------------------------------------------------------------------- */
 
 /* Each rank's devices, as a number if that selects the same. */
-static char *devices_of(const json_t *group, const char *kind)
+static char *devices_of(const json_t *row, const char *kind)
 {
-    const json_t *devices = json_object_get(group, "devices");
-    const json_int_t ranks = json_integer_value(json_object_get(group, "ranks"));
-    const size_t count = json_array_size(devices) / (ranks > 0 ? (size_t)ranks : 1);
+    const int64_t ranks = ls_row_integer(row, LS_F_case_ranks);
+    const size_t count = ls_row_count(row, LS_F_case_devices) / (ranks > 0 ? (size_t)ranks : 1);
     char *text, name[32];
     for (size_t i = 0; i < count; i++) {
-        const char *own = json_string_value(json_array_get(devices, i));
         snprintf(name, sizeof name, "%s:%zu", kind, i);
-        if (!own || strcmp(own, name) != 0)
-            return ls_value_text(devices);
+        if (strcmp(ls_row_string_at(row, LS_F_case_devices, i), name) != 0)
+            return ls_value_text(ls_row_get(row, LS_F_case_devices));
     }
     return asprintf(&text, "%zu", count) < 0 ? NULL : text;
 }
 
 char *ls_option_of_row(const ls_option *option, const json_t *row, const char *kind)
 {
-    const json_t *group = json_object_get(row, "case"), *value;
     char field[64];
     if (strcmp(option->name, "devices") == 0)
-        return devices_of(group, kind);
+        return devices_of(row, kind);
     if (strcmp(option->name, "batch") == 0) {
         /* With weak scaling the batch of one replica, which each of its devices has in
          * batch_per_device; servers have 0. */
-        const char *scaling = json_string_value(json_object_get(group, "scaling"));
-        const json_t *each = json_object_get(group, "batch_per_device"), *most = NULL;
-        if (!scaling || strcmp(scaling, ls_scaling_words[LS_SCALING_WEAK]) != 0)
-            return ls_value_text(json_object_get(group, "batch_global"));
-        for (size_t i = 0; i < json_array_size(each); i++)
-            if (json_integer_value(json_array_get(each, i)) > json_integer_value(most))
-                most = json_array_get(each, i);
+        const char *scaling = ls_row_string(row, LS_F_case_scaling);
+        const json_t *each, *most = NULL;
+        size_t i;
+        if (strcmp(scaling, ls_scaling_words[LS_SCALING_WEAK]) != 0)
+            return ls_value_text(ls_row_get(row, LS_F_case_batch_global));
+        json_array_foreach(ls_row_get(row, LS_F_case_batch_per_device), i, each)
+        {
+            if (json_integer_value(each) > json_integer_value(most))
+                most = each;
+        }
         return ls_value_text(most);
     }
-    value = json_object_get(group, ls_declared_field(option->name, field));
+    const json_t *group = ls_row_group(row, LS_G_case);
+    const json_t *value = json_object_get(group, ls_declared_field(option->name, field));
     return value ? ls_option_text(value) : NULL;
 }

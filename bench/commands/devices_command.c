@@ -29,11 +29,13 @@ static json_int_t core_at(const json_t *cores, size_t index)
     return json_integer_value(json_array_get(cores, index));
 }
 
-/* "0-3,8" for a device with cores, otherwise "". */
-static char *cores_text(const json_t *device, char *text, size_t size)
+/* "cpu:0", and "0-3,8" for a device with cores, otherwise "". */
+static const char *name_device(json_t *device, char *text, size_t size)
 {
-    const json_t *cores = json_object_get(device, "cores");
+    const char *name = "";
+    const json_t *cores = NULL;
     size_t used = 0;
+    json_unpack(device, "{s:s,s?o}", "name", &name, "cores", &cores);
     *text = 0;
     for (size_t i = 0, last; i < json_array_size(cores) && used < size; i = last + 1) {
         for (last = i; core_at(cores, last + 1) == core_at(cores, last) + 1;)
@@ -44,12 +46,7 @@ static char *cores_text(const json_t *device, char *text, size_t size)
             used += (size_t)snprintf(text + used, size - used, "-%lld",
                                      (long long)core_at(cores, last));
     }
-    return text;
-}
-
-static const char *text_of(const json_t *object, const char *name)
-{
-    return json_string_value(json_object_get(object, name));
+    return name;
 }
 
 static void print_machine(const ls_machine_info *info)
@@ -125,9 +122,8 @@ static void print_devices(const ls_machine *machine, const json_t *devices)
     ls_format_bytes((double)ls_machine_cpu_capacity(machine), bytes);
     fprintf(ls_output(), "\n%-10s %12s  %s\n", "device", "capacity", "cores");
     for (int i = 0; i < count; i++) {
-        const json_t *device = json_array_get(devices, (size_t)i);
-        fprintf(ls_output(), "%-10s %12s  %s\n", text_of(device, "name"), bytes,
-                cores_text(device, cores, sizeof cores));
+        const char *name = name_device(json_array_get(devices, (size_t)i), cores, sizeof cores);
+        fprintf(ls_output(), "%-10s %12s  %s\n", name, bytes, cores);
     }
     print_gpus(machine);
     fprintf(ls_output(), "names: %s\n", ls_machine_list(machine, list, sizeof list));
@@ -143,17 +139,21 @@ static void print_resolutions(const json_t *resolved)
     char cores[512];
     json_array_foreach(resolved, r, one)
     {
-        fprintf(ls_output(), "%s%s ->", r ? "" : "\n", text_of(one, "spec"));
-        json_array_foreach(json_object_get(one, "devices"), d, device)
+        const char *spec, *error = NULL;
+        json_t *devices = NULL;
+        int crowded = false;
+        json_unpack(one, "{s:s,s?s,s?o,s?b}", "spec", &spec, "error", &error, "devices", &devices,
+                    "oversubscribed", &crowded);
+        fprintf(ls_output(), "%s%s ->", r ? "" : "\n", spec);
+        json_array_foreach(devices, d, device)
         {
-            fprintf(ls_output(), " %s", text_of(device, "name"));
-            if (*cores_text(device, cores, sizeof cores))
+            fprintf(ls_output(), " %s", name_device(device, cores, sizeof cores));
+            if (*cores)
                 fprintf(ls_output(), " (cores %s)", cores);
         }
-        if (text_of(one, "error"))
-            fprintf(ls_output(), " %s", text_of(one, "error"));
-        fprintf(ls_output(), "%s\n",
-                json_is_true(json_object_get(one, "oversubscribed")) ? "; oversubscribed" : "");
+        if (error)
+            fprintf(ls_output(), " %s", error);
+        fprintf(ls_output(), "%s\n", crowded ? "; oversubscribed" : "");
     }
 }
 
@@ -177,11 +177,14 @@ static void print_ranks(const json_t *ranks)
                 "gpus");
     json_array_foreach(ranks, r, rank)
     {
-        char *cores = list_text(json_object_get(rank, "cores"), "none");
-        char *nodes = list_text(json_object_get(rank, "numa"), "?");
-        char *gpus = list_text(json_object_get(rank, "gpus"), "none");
-        fprintf(ls_output(), "%-6zu %-20s %-16s %-6s %s\n", r, text_of(rank, "host"), cores, nodes,
-                gpus);
+        const char *host = "";
+        json_t *lists[3] = {NULL};
+        json_unpack(rank, "{s:s,s:o,s:o,s:o}", "host", &host, "cores", &lists[0], "numa", &lists[1],
+                    "gpus", &lists[2]);
+        char *cores = list_text(lists[0], "none");
+        char *nodes = list_text(lists[1], "?");
+        char *gpus = list_text(lists[2], "none");
+        fprintf(ls_output(), "%-6zu %-20s %-16s %-6s %s\n", r, host, cores, nodes, gpus);
         free(cores);
         free(nodes);
         free(gpus);
@@ -294,27 +297,22 @@ static json_t *json_of_rank(const ls_machine *machine, int number)
                      gpus);
 }
 
-/* Gathers each rank's part on rank 0. */
-static ls_status gather_ranks(const ls_machine *machine, const ls_processes *processes, json_t *all)
-{
-    if (!processes->comm)
-        return LS_OK;
-    json_auto_t *rank = json_of_rank(machine, processes->rank), *list = NULL;
-    ls_status status = ls_world_gather_json(processes->comm, rank, &list);
-    if (json_array_size(list))
-        json_object_set(all, "ranks", list);
-    return status;
-}
-
 static ls_status show(const ls_option_set *set, const ls_machine *machine,
                       const ls_processes *processes, bool json)
 {
     ls_status missing = LS_OK;
-    json_t *resolved = json_array();
+    json_t *resolved = json_array(), *devices = json_of_devices(machine);
+    json_auto_t *ranks = NULL;
     json_auto_t *all =
         json_pack("{s:o, s:o, s:o}", "machine", json_of_machine(ls_machine_describe(machine)),
-                  "devices", json_of_devices(machine), "resolved", resolved);
-    ls_status status = gather_ranks(machine, processes, all);
+                  "devices", devices, "resolved", resolved);
+    ls_status status = LS_OK;
+    if (processes->comm) { /* each rank's part on rank 0 */
+        json_auto_t *rank = json_of_rank(machine, processes->rank);
+        status = ls_world_gather_json(processes->comm, rank, &ranks);
+    }
+    if (json_array_size(ranks))
+        json_object_set(all, "ranks", ranks);
     for (size_t i = 0; i < set->operand_count && !status; i++)
         status = resolve(machine, set->operands[i], resolved, &missing);
     if (!status && json) {
@@ -323,9 +321,9 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine,
     } else if (!status) {
         print_machine(ls_machine_describe(machine));
         print_limits(ls_machine_describe(machine));
-        print_devices(machine, json_object_get(all, "devices"));
-        print_resolutions(json_object_get(all, "resolved"));
-        print_ranks(json_object_get(all, "ranks"));
+        print_devices(machine, devices);
+        print_resolutions(resolved);
+        print_ranks(ranks);
     }
     return ls_status_first(status, missing);
 }

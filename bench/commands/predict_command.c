@@ -14,6 +14,7 @@
 #include "bench/predict/predict.h"
 #include "bench/predict/validated.h"
 #include "bench/row/row.h"
+#include "bench/rows/put.h"
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 #include "common/base/whole_file.h"
@@ -357,7 +358,7 @@ static ls_status predict_case(prediction *p, size_t index)
     ls_status_free(failed);
     LS_TRY(status);
     if (interrupted)
-        ls_put_text(json_object_get(row, "result"), "status", "interrupted");
+        ls_put_result_status(row, "interrupted");
     if (p->results)
         status = ls_validations_take(&p->validations, row, &added);
     if (p->results && !status)

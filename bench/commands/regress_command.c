@@ -223,18 +223,6 @@ static const char *report_of(request *r)
     return "";
 }
 
-static ls_status compare(request *r)
-{
-    LS_TRY(ls_regress_compare(r->task, &r->regress));
-    if (r->task->undecided)
-        LS_TRY(ls_regress_count_undecided(report_of(r), r->task->undecided, &r->regress));
-    LS_TRY(write_formats(r));
-    for (size_t i = 0; i < r->regress.count; i++)
-        if (r->regress.cases[i].error)
-            ls_log_stderr("regress: %s: %s", r->regress.cases[i].name, r->regress.cases[i].error);
-    return LS_OK;
-}
-
 static ls_status perform(request *r)
 {
     const ls_option_set *set = r->set;
@@ -255,8 +243,17 @@ static ls_status perform(request *r)
                        least, mode);
     r->task->side[LS_BASE] = set->operands[0];
     r->task->side[LS_NEW] = set->operands[set->operand_count - 1];
-    if (!calibrate)
-        return compare(r);
+    if (!calibrate) {
+        LS_TRY(ls_regress_compare(r->task, &r->regress));
+        if (r->task->undecided)
+            LS_TRY(ls_regress_count_undecided(report_of(r), r->task->undecided, &r->regress));
+        LS_TRY(write_formats(r));
+        for (size_t i = 0; i < r->regress.count; i++)
+            if (r->regress.cases[i].error)
+                ls_log_stderr("regress: %s: %s", r->regress.cases[i].name,
+                              r->regress.cases[i].error);
+        return LS_OK;
+    }
     if (!ls_parse_integer(calibrate, 1, 100000, &n))
         return ls_fail(LS_CODE_USAGE, "--calibrate", calibrate,
                        "is not a number of comparisons; give 1 to 100000");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Formats: their table, and a writer that detects when its stream fails. jsonl and json are here;
- * table and md in format_table.c, csv in format_csv.c.
+ * table and md in table/table.c, csv in format_csv.c.
  */
 #include "bench/output/format_parts.h"
 #include "bench/output/standard_output.h"
@@ -51,7 +51,7 @@ static const ls_format formats[] = {
     {.name = "jsonl", .row = json_line},
     {.name = "json", .row = json_row, .close = json_close},
     {.name = "csv", .row = ls_csv_row, .close = ls_csv_close},
-    {.name = "md", .row = ls_markdown_row, .flush = ls_markdown_flush},
+    {.name = "md", .markdown = true, .row = ls_table_row, .flush = ls_table_flush},
 };
 
 ls_status ls_format_find(const char *name, const ls_format **out)
@@ -164,7 +164,6 @@ ls_status ls_writer_close(ls_writer *writer)
     json_decref(writer->swept);
     json_decref(writer->kept);
     json_decref(writer->ended);
-    json_decref(writer->averages);
     json_decref(writer->dropped);
     free(writer->head);
     free(writer);

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "bench/output/format.h"
-#include "bench/rows/fields.h"
+#include "bench/rows/row.h"
 #include "bench/statistics/statistics.h"
 #include "common/base/escape.h"
 #include "impl/strategy.h"
@@ -36,7 +36,8 @@ const char *ls_row_text(const json_t *row, const char *group, const char *field)
 /** Why a row is not ok, owned by the caller (free); NULL where nothing says so. */
 char *ls_row_reason(const json_t *row);
 
-bool ls_row_is_bad(const json_t *row); /**< its status is neither ok nor absent */
+bool ls_row_is_bad(const json_t *row);   /**< its status is neither ok nor absent */
+bool ls_row_is_timed(const json_t *row); /**< it is not bad, and has a rate */
 bool ls_row_warns(const json_t *row, const char *warning);
 bool ls_row_is_noisy(const json_t *row);     /**< it has that warning */
 bool ls_row_is_predicted(const json_t *row); /**< not measured; brief rows say so, too */
@@ -111,7 +112,8 @@ void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width)
 
 /* ---- Formats -------------------------------------------------------------------------------- */
 
-enum { LS_DROP_NEVER = -1 }; /**< for ls_column.drop */
+/** For ls_column.drop; ALWAYS: only documents have it. */
+enum { LS_DROP_NEVER = -1, LS_DROP_ALWAYS = 99 };
 
 enum { LS_WIDTH_ANY = 160 }; /**< no limit for a text */
 
@@ -125,11 +127,22 @@ typedef struct ls_column {
                    empty */
 } ls_column;
 
+/** A column of a field, with the heading and the cell that its line of fields.def says. */
+typedef struct ls_field_column {
+    ls_field_number of;
+    int width, drop;   /**< as in ls_column */
+    const char *title; /**< NULL: the heading */
+} ls_field_column;
+
+/** The columns of fields come first, then those of paths. */
 typedef struct ls_columns {
+    const ls_field_column *field;
+    size_t fields;
     const ls_column *column;
-    size_t count;
+    size_t count;   /**< of `column` */
     size_t leading; /**< how many stand before the options' columns */
     bool alone;     /**< no columns of options: only these, in every format */
+    bool fixed;     /**< as wide as they say, since rows are printed as they come */
     bool ranks;     /**< the fastest case is named below the table */
     bool compares;  /**< prints below the table what was compared */
 } ls_columns;
@@ -139,6 +152,7 @@ extern const ls_columns ls_verify_columns;
 
 struct ls_format {
     const char *name;
+    bool markdown;
     void (*row)(ls_writer *writer, const json_t *row);
     void (*flush)(ls_writer *writer); /**< prints rows that were kept; may be NULL */
     void (*close)(ls_writer *writer); /**< may be NULL */
@@ -150,19 +164,17 @@ struct ls_writer {
     const char *results;       /**< file that has the rows, too; NULL: none */
     const ls_columns *columns; /**< for table and md; NULL: those of the row's kind */
     bool deferred;             /**< rows are flushed at the end, not one by one */
-    const ls_columns *headed;  /**< columns of the last header of rows printed as they come */
     size_t rows;
-    int width;        /**< characters of a line of the table */
-    bool colour;      /**< failures are red */
-    json_t *cases;    /**< groups `case` of all rows that will come; NULL: not known */
-    json_t *swept;    /**< {field: true} of those that were asked to differ; NULL: not known */
-    json_t *kept;     /**< rows to be printed at the next flush; NULL: none yet */
-    json_t *ended;    /**< rows that have been printed, for the lines below them */
-    json_t *dropped;  /**< {title: true} of columns that found no room; NULL: none */
-    char *head;       /**< text that stood above the last rows; NULL: none yet */
-    int widths[64];   /**< of the columns below `head` */
-    json_t *first;    /**< of `micro`: a row that waits for its second placement; NULL: none */
-    json_t *averages; /**< of `micro`: bus bandwidths by algorithm; NULL: none */
+    int width;                /**< characters of a line of the table */
+    bool colour;              /**< failures are red */
+    json_t *cases;            /**< groups `case` of all rows that will come; NULL: not known */
+    json_t *swept;            /**< {field: true} of those asked to differ; NULL: not known */
+    json_t *kept;             /**< rows to be printed at the next flush; NULL: none yet */
+    json_t *ended;            /**< rows that have been printed, for the lines below them */
+    json_t *dropped;          /**< {title: true} of columns that found no room; NULL: none */
+    char *head;               /**< text that stood above the last rows; NULL: none yet */
+    const ls_columns *headed; /**< the columns below `head` */
+    int widths[64];           /**< and how wide they are; 0: not shown */
 };
 
 /** Uses these columns (borrowed) in table and md; if they are `alone`, only these fields in every
@@ -182,7 +194,5 @@ ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, cons
 void ls_table_row(ls_writer *writer, const json_t *row);
 void ls_table_flush(ls_writer *writer);
 void ls_table_close(ls_writer *writer);
-void ls_markdown_row(ls_writer *writer, const json_t *row);
-void ls_markdown_flush(ls_writer *writer);
 void ls_csv_row(ls_writer *writer, const json_t *row);
 void ls_csv_close(ls_writer *writer);

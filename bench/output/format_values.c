@@ -145,6 +145,11 @@ bool ls_row_is_bad(const json_t *row)
     return *status && strcmp(status, "ok") != 0;
 }
 
+bool ls_row_is_timed(const json_t *row)
+{
+    return !ls_row_is_bad(row) && ls_row_real(row, LS_F_time_samples_per_s) > 0;
+}
+
 bool ls_row_warns(const json_t *row, const char *warning)
 {
     const json_t *warnings = json_object_get(json_object_get(row, "result"), "warnings");

@@ -5,6 +5,7 @@
 #include "bench/case/profile.h"
 #include "bench/output/standard_output.h"
 #include "bench/predict/virtual.h"
+#include "bench/rows/row.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
 
@@ -140,26 +141,21 @@ static ls_status refuse(const char *path, const char *why)
                    "%s; predict --calibrate --out FILE writes such a file", why);
 }
 
-static bool is_time(const json_t *value)
-{
-    return json_is_number(value) && json_number_value(value) >= 0;
-}
-
 static ls_status read_operations(const char *path, const json_t *operations, ls_durations *out)
 {
     size_t i;
     json_t *one;
     json_array_foreach(operations, i, one)
     {
-        const char *name = json_string_value(json_object_get(one, "name"));
-        const json_t *flops = json_object_get(one, "flops"), *bytes = json_object_get(one, "bytes"),
-                     *ns = json_object_get(one, "ns");
-        if (!name || !is_time(flops) || !is_time(bytes) || !is_time(ns))
+        const char *name;
+        double flops, bytes, ns;
+        if (json_unpack(one, "{s:s,s:F,s:F,s:F}", "name", &name, "flops", &flops, "bytes", &bytes,
+                        "ns", &ns) ||
+            flops < 0 || bytes < 0 || ns < 0)
             return refuse(path, "an operation lacks its name, flops, bytes or ns, or one is below "
                                 "0");
-        if (!ls_durations_find(out, name, json_number_value(flops), json_number_value(bytes)))
-            LS_TRY(ls_durations_add(out, name, json_number_value(flops), json_number_value(bytes),
-                                    json_number_value(ns)));
+        if (!ls_durations_find(out, name, flops, bytes))
+            LS_TRY(ls_durations_add(out, name, flops, bytes, ns));
     }
     return out->count ? LS_OK : refuse(path, "it has no operations");
 }
@@ -178,17 +174,15 @@ static ls_status read_spread(const char *path, const json_t *spread, ls_duration
     return LS_OK;
 }
 
-static ls_status read_root(const char *path, const json_t *root, ls_durations *out)
+static ls_status read_root(const char *path, json_t *root, ls_durations *out)
 {
-    const json_t *add = json_object_get(root, "add_ns"), *copy = json_object_get(root, "copy_ns"),
-                 *message = json_object_get(root, "message_ns");
-    if (!is_time(add) || !is_time(copy) || !is_time(message))
+    const json_t *spread = NULL, *operations = NULL;
+    if (json_unpack(root, "{s:F,s:F,s:F,s?o,s?o}", "add_ns", &out->add_ns, "copy_ns", &out->copy_ns,
+                    "message_ns", &out->message_ns, "spread", &spread, "operations", &operations) ||
+        out->add_ns < 0 || out->copy_ns < 0 || out->message_ns < 0)
         return refuse(path, "add_ns, copy_ns or message_ns is missing or below 0");
-    out->add_ns = json_number_value(add);
-    out->copy_ns = json_number_value(copy);
-    out->message_ns = json_number_value(message);
-    LS_TRY(read_spread(path, json_object_get(root, "spread"), out));
-    return read_operations(path, json_object_get(root, "operations"), out);
+    LS_TRY(read_spread(path, spread, out));
+    return read_operations(path, operations, out);
 }
 
 ls_status ls_durations_read(const char *path, ls_durations *out)
@@ -217,18 +211,13 @@ static ls_status dump(FILE *stream, void *root)
 
 ls_status ls_durations_write(const char *path, const ls_durations *d)
 {
-    json_auto_t *root = json_object();
-    json_t *operations = json_array(), *spread = json_array();
+    json_t *operations = json_array();
+    json_auto_t *root = json_pack("{s:f,s:f,s:f,s:o,s:o}", "add_ns", d->add_ns, "copy_ns",
+                                  d->copy_ns, "message_ns", d->message_ns, "spread",
+                                  ls_reals(d->spread, d->spread_count), "operations", operations);
     for (size_t i = 0; i < d->count; i++)
         json_array_append_new(operations, json_pack("{s:s,s:f,s:f,s:f}", "name", d->items[i].name,
                                                     "flops", d->items[i].flops, "bytes",
                                                     d->items[i].bytes, "ns", d->items[i].ns));
-    for (size_t i = 0; i < d->spread_count; i++)
-        json_array_append_new(spread, json_real(d->spread[i]));
-    json_object_set_new(root, "add_ns", json_real(d->add_ns));
-    json_object_set_new(root, "copy_ns", json_real(d->copy_ns));
-    json_object_set_new(root, "message_ns", json_real(d->message_ns));
-    json_object_set_new(root, "spread", spread);
-    json_object_set_new(root, "operations", operations);
     return ls_output_file("--out", path, dump, root);
 }

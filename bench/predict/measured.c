@@ -7,6 +7,7 @@
 #include "bench/cli/option_table.h"
 #include "bench/cli/option_values.h"
 #include "bench/output/format_parts.h"
+#include "bench/rows/row.h"
 #include "common/base/grow.h"
 
 #include <stdio.h>
@@ -52,13 +53,13 @@ static ls_status set_options(const json_t *row, ls_option_set *texts, ls_case *o
 }
 
 /* A row without a link, or of several ranks, has no network that is played. */
-static bool find_platform(const json_t *group, ls_measured_case *out)
+static bool find_platform(const json_t *row, ls_measured_case *out)
 {
-    const char *link = json_string_value(json_object_get(group, "link"));
-    out->devices = (int)json_array_size(json_object_get(group, "devices"));
-    if (json_integer_value(json_object_get(group, "ranks")) != 1 || (!link && out->devices > 1))
+    const char *link = ls_row_string(row, LS_F_case_link);
+    out->devices = (int)ls_row_count(row, LS_F_case_devices);
+    if (ls_row_integer(row, LS_F_case_ranks) != 1 || (!*link && out->devices > 1))
         return false;
-    if (link)
+    if (*link)
         snprintf(out->platform, sizeof out->platform, "flat:%s", link);
     return true;
 }
@@ -81,15 +82,15 @@ ls_status ls_measured_cases_open(const json_t *rows, size_t first, const ls_case
     LS_TRY(ls_allocate("cases", &out->texts, 1, sizeof *out->texts));
     LS_TRY(ls_option_set_open(LS_FOR_RUN | LS_FOR_PREDICT, out->texts));
     for (size_t i = first; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i), *group = json_object_get(row, "case");
+        const json_t *row = json_array_get(rows, i);
         ls_measured_case one = {0};
-        if (!group || ls_row_is_predicted(row) ||
-            strcmp(ls_row_text(row, "result", "status"), "ok") != 0 ||
-            ls_row_number(row, "time.step_ms.median") <= 0 ||
-            strcmp(ls_row_text(row, "provenance", "host"), host) != 0)
+        if (!ls_row_group(row, LS_G_case) || ls_row_is_predicted(row) ||
+            strcmp(ls_row_string(row, LS_F_result_status), "ok") != 0 ||
+            ls_row_real(row, LS_F_time_step_ms_median) <= 0 ||
+            strcmp(ls_row_string(row, LS_F_provenance_host), host) != 0)
             continue;
         memcpy(&one.config, base, sizeof *base);
-        if (!find_platform(group, &one)) {
+        if (!find_platform(row, &one)) {
             out->others++;
             continue;
         }

@@ -4,6 +4,7 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/output/row_same.h"
+#include "bench/rows/put.h"
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
 
@@ -15,8 +16,8 @@
 
 static bool is_timed(const json_t *row)
 {
-    return strcmp(ls_row_text(row, "result", "status"), "ok") == 0 &&
-           ls_row_number(row, "time.step_ms.median") > 0;
+    return strcmp(ls_row_string(row, LS_F_result_status), "ok") == 0 &&
+           ls_row_real(row, LS_F_time_step_ms_median) > 0;
 }
 
 /* The latest measured row of the case, on this machine; NULL: there is none. */
@@ -40,11 +41,6 @@ static ls_interval pace_of(const json_t *row)
     return pace;
 }
 
-static size_t devices_of(const json_t *row)
-{
-    return json_array_size(json_object_get(json_object_get(row, "case"), "devices"));
-}
-
 static ls_status add(ls_validations *v, json_t *row, bool *added)
 {
     const json_t *measured = find_measured(v, row);
@@ -54,14 +50,14 @@ static ls_status add(ls_validations *v, json_t *row, bool *added)
     const ls_interval pace = pace_of(row);
     LS_TRY(ls_grow("validations", &v->items, v->count, sizeof *v->items));
     ls_validation *one = &v->items[v->count++];
-    *one = (ls_validation){.devices = devices_of(row),
+    *one = (ls_validation){.devices = ls_row_count(row, LS_F_case_devices),
                            .predicted_ms = pace.value,
                            .measured_ms = pace_of(measured).value,
                            .low_ms = pace.low,
                            .high_ms = pace.high,
                            .drawn_ms = {pace.value, pace.value},
                            .row = json_incref(row)};
-    snprintf(one->strategy, sizeof one->strategy, "%s", ls_row_text(row, "case", "strategy"));
+    snprintf(one->strategy, sizeof one->strategy, "%s", ls_row_string(row, LS_F_case_strategy));
     return LS_OK;
 }
 
@@ -72,7 +68,7 @@ ls_status ls_validations_open(const json_t *rows, ls_validations *out)
     *out = (ls_validations){.measured = json_array()};
     json_array_foreach(rows, i, row)
     {
-        if (!ls_row_is_predicted(row) && json_object_get(row, "case") && is_timed(row))
+        if (!ls_row_is_predicted(row) && ls_row_group(row, LS_G_case) && is_timed(row))
             json_array_append(out->measured, row);
     }
     json_array_foreach(rows, i, row)
@@ -125,7 +121,7 @@ static model_error errors_of(const ls_validations *v, const json_t *row, bool al
     for (size_t i = 0; i < v->count; i++) {
         const ls_validation *one = &v->items[i];
         const double error = log(one->measured_ms / one->predicted_ms);
-        if ((!all && strcmp(one->strategy, ls_row_text(row, "case", "strategy")) != 0) ||
+        if ((!all && strcmp(one->strategy, ls_row_string(row, LS_F_case_strategy)) != 0) ||
             ls_row_same_case(row, one->row, LS_BUT_REPEATS, false) || is_repeated(v, i))
             continue;
         sum.squares += error * error;
@@ -157,36 +153,33 @@ static void widen_interval(double figure, double model, double *low, double *hig
     *high = figure * exp(hypot(fmax(log(*high / figure), 0), model));
 }
 
-/* Widens the interval `name` of the group, or adds it. */
-static void widen_member(json_t *group, const char *name, double figure, double model)
+/* Widens the interval `ci95` of a field, or adds it. */
+static void widen_field(json_t *row, ls_field_number field, ls_field_number ci95, double model)
 {
-    const json_t *ci95 = json_object_get(group, name);
-    double low = ci95 ? json_number_value(json_array_get(ci95, 0)) : figure;
-    double high = ci95 ? json_number_value(json_array_get(ci95, 1)) : figure;
+    const double figure = ls_row_real(row, field);
+    double low = ls_row_has(row, ci95) ? ls_row_real_at(row, ci95, 0) : figure;
+    double high = ls_row_has(row, ci95) ? ls_row_real_at(row, ci95, 1) : figure;
     widen_interval(figure, model, &low, &high);
-    json_object_set_new(group, name, json_pack("[f,f]", low, high));
+    ls_row_put_value(row, ci95, ls_interval_value(low, high));
 }
 
 static void widen(const ls_validations *v, json_t *row)
 {
-    json_t *group = json_object_get(row, "prediction"), *time = json_object_get(row, "time");
     char source[96];
     bool own;
     const model_error known = known_errors(v, row, &own);
-    json_object_set_new(group, "extrapolated", json_boolean(devices_of(row) > known.most));
+    ls_put_prediction_extrapolated(row, ls_row_count(row, LS_F_case_devices) > known.most);
     if (!known.count || !(pace_of(row).low > 0))
         return;
     const double model = width_of(&known);
-    widen_member(json_object_get(time, "step_ms"), "ci95",
-                 ls_row_number(row, "time.step_ms.median"), model);
-    widen_member(time, "samples_per_s_mean_ci95", ls_row_number(row, "time.samples_per_s_mean"),
-                 model);
+    widen_field(row, LS_F_time_step_ms_median, LS_F_time_step_ms_ci95, model);
+    widen_field(row, LS_F_time_samples_per_s_mean, LS_F_time_samples_per_s_mean_ci95, model);
     const ls_interval pace = pace_of(row);
     snprintf(source, sizeof source, "draws, with calibration; errors of %zu validated rows of %s",
-             known.count, own ? ls_row_text(row, "case", "strategy") : "any strategy");
-    json_object_set_new(group, "error_model", json_real(expm1(model)));
-    json_object_set_new(group, "error", json_real((pace.high - pace.low) / (pace.high + pace.low)));
-    json_object_set_new(group, "error_source", json_string(source));
+             known.count, own ? ls_row_string(row, LS_F_case_strategy) : "any strategy");
+    ls_put_prediction_error_model(row, expm1(model));
+    ls_put_prediction_error(row, (pace.high - pace.low) / (pace.high + pace.low));
+    ls_put_prediction_error_source(row, source);
 }
 
 void ls_validations_settle(ls_validations *v, size_t first)
@@ -221,15 +214,16 @@ ls_status ls_validations_take(ls_validations *v, json_t *row, bool *added)
 /* Whether two rows are answers to one question. */
 static bool is_same_question(const json_t *a, const json_t *b)
 {
-    static const char *const fields[] = {"model", "batch_global", "scaling", "reduce",
-                                         "link",  "optimizer",    "inject",  NULL};
-    const json_t *x = json_object_get(a, "case"), *y = json_object_get(b, "case");
-    for (size_t i = 0; fields[i]; i++) {
-        json_t *one = json_object_get(x, fields[i]), *other = json_object_get(y, fields[i]);
+    static const ls_field_number fields[] = {
+        LS_F_case_model, LS_F_case_batch_global, LS_F_case_scaling, LS_F_case_reduce,
+        LS_F_case_link,  LS_F_case_optimizer,    LS_F_case_inject,
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const json_t *one = ls_row_get(a, fields[i]), *other = ls_row_get(b, fields[i]);
         if (!one != !other || (one && !json_equal(one, other)))
             return false;
     }
-    return devices_of(a) == devices_of(b);
+    return ls_row_count(a, LS_F_case_devices) == ls_row_count(b, LS_F_case_devices);
 }
 
 void ls_regret_add(ls_regret *r, double chosen, double best)
@@ -284,7 +278,7 @@ static void print_one(const ls_validation *one, bool json, FILE *stream)
         return;
     }
     json_auto_t *line =
-        json_pack("{s:O?,s:f,s:f,s:f,s:[f,f],s:b}", "case", json_object_get(one->row, "case"),
+        json_pack("{s:O?,s:f,s:f,s:f,s:[f,f],s:b}", "case", ls_row_group(one->row, LS_G_case),
                   "predicted_ms", one->predicted_ms, "measured_ms", one->measured_ms, "error",
                   error_of(one), "ci95", one->low_ms, one->high_ms, "held", has_held(one));
     json_dumpf(line, stream, JSON_COMPACT);

@@ -14,107 +14,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Patterns of names, as fnmatch has them. */
-static const char *const listed[] = {
+/* Patterns of names, as fnmatch has them, each followed by a blank. */
+static const char listed[] =
     /* oneDNN: instruction set, caches, what it prints meanwhile */
-    "ONEDNN_*",
-    "DNNL_*",
+    "ONEDNN_* DNNL_* "
     /* glibc: memory functions and libm's by instruction set, its allocator */
-    "GLIBC_TUNABLES",
-    "MALLOC_*",
+    "GLIBC_TUNABLES MALLOC_* "
     /* the loader: libraries in the place of others, when symbols are bound */
-    "LD_PRELOAD",
-    "LD_AUDIT",
-    "LD_BIND_NOW",
+    "LD_PRELOAD LD_AUDIT LD_BIND_NOW "
     /* hwloc: the cores that are seen, and how they are numbered */
-    "HWLOC_XMLFILE",
-    "HWLOC_SYNTHETIC",
-    "HWLOC_FSROOT",
-    "HWLOC_CPUID_PATH",
-    "HWLOC_COMPONENTS",
-    "HWLOC_ALLOW",
-    "HWLOC_THISSYSTEM*",
+    "HWLOC_XMLFILE HWLOC_SYNTHETIC HWLOC_FSROOT HWLOC_CPUID_PATH HWLOC_COMPONENTS HWLOC_ALLOW "
+    "HWLOC_THISSYSTEM* "
     /* Open MPI: transports, algorithms of collectives, waiting; mpirun --mca sets these, too */
-    "OMPI_MCA_allocator*",
-    "OMPI_MCA_bml*",
-    "OMPI_MCA_btl*",
-    "OMPI_MCA_coll*",
-    "OMPI_MCA_common_*",
-    "OMPI_MCA_mpi_*",
-    "OMPI_MCA_mpool*",
-    "OMPI_MCA_mtl*",
-    "OMPI_MCA_op",
-    "OMPI_MCA_op_*",
-    "OMPI_MCA_opal_*",
-    "OMPI_MCA_osc*",
-    "OMPI_MCA_pml*",
-    "OMPI_MCA_rcache*",
-    "OMPI_MCA_smsc*",
-    "OMPI_MCA_threads*",
+    "OMPI_MCA_allocator* OMPI_MCA_bml* OMPI_MCA_btl* OMPI_MCA_coll* OMPI_MCA_common_* "
+    "OMPI_MCA_mpi_* OMPI_MCA_mpool* OMPI_MCA_mtl* OMPI_MCA_op OMPI_MCA_op_* OMPI_MCA_opal_* "
+    "OMPI_MCA_osc* OMPI_MCA_pml* OMPI_MCA_rcache* OMPI_MCA_smsc* OMPI_MCA_threads* "
     /* MPICH and its relatives: the same */
-    "MPICH_*",
-    "MPIR_CVAR_*",
-    "I_MPI_*",
+    "MPICH_* MPIR_CVAR_* I_MPI_* "
     /* networks under MPI and NCCL */
-    "UCX_*",
-    "UCC_*",
-    "FI_*",
-    "PSM2_*",
-    "PSM3_*",
-    "HCOLL_*",
-    "SHARP_*",
-    "IBV_*",
-    "RDMAV_*",
-    "MLX4_*",
-    "MLX5_*",
+    "UCX_* UCC_* FI_* PSM2_* PSM3_* HCOLL_* SHARP_* IBV_* RDMAV_* MLX4_* MLX5_* "
     /* CUDA: arithmetic of products in float32; compilation, launches, queues, shares of a GPU */
-    "NVIDIA_TF32_OVERRIDE",
-    "CUDA_AUTO_BOOST",
-    "CUDA_DEVICE_MAX_CONNECTIONS",
-    "CUDA_DEVICE_MAX_COPY_CONNECTIONS",
-    "CUDA_DEVICE_WAITS_ON_EXCEPTION",
-    "CUDA_DISABLE_*JIT",
-    "CUDA_ENABLE_CRC_CHECK",
-    "CUDA_FORCE_*JIT",
-    "CUDA_GRAPHS_USE_NODE_PRIORITY",
-    "CUDA_INJECTION64_PATH",
-    "CUDA_LAUNCH_BLOCKING",
-    "CUDA_MANAGED_FORCE_DEVICE_ALLOC",
-    "CUDA_MODULE_*LOADING",
-    "CUDA_MPS_*",
-    "CUDA_SCALE_LAUNCH_QUEUES",
+    "NVIDIA_TF32_OVERRIDE CUDA_AUTO_BOOST CUDA_DEVICE_MAX_CONNECTIONS "
+    "CUDA_DEVICE_MAX_COPY_CONNECTIONS CUDA_DEVICE_WAITS_ON_EXCEPTION CUDA_DISABLE_*JIT "
+    "CUDA_ENABLE_CRC_CHECK CUDA_FORCE_*JIT CUDA_GRAPHS_USE_NODE_PRIORITY CUDA_INJECTION64_PATH "
+    "CUDA_LAUNCH_BLOCKING CUDA_MANAGED_FORCE_DEVICE_ALLOC CUDA_MODULE_*LOADING CUDA_MPS_* "
+    "CUDA_SCALE_LAUNCH_QUEUES "
     /* NVIDIA's libraries: algorithms, workspaces, transports, what they print meanwhile */
-    "CUBLAS_*",
-    "CUBLASLT_*",
-    "CUDNN_*",
-    "NCCL_*",
-};
+    "CUBLAS_* CUBLASLT_* CUDNN_* NCCL_* ";
 
-static const char *const left_out[] = {
+static const char left_out[] =
     /* where it is, and which */
-    "*_VERSION",
-    "*_HOME",
-    "*_ROOT",
-    "*_DIR",
-    "CUBLAS_*PATH",
-    "CUDNN_*PATH",
-    "NCCL_*PATH",
-    "UCX_*PATH",
+    "*_VERSION *_HOME *_ROOT *_DIR CUBLAS_*PATH CUDNN_*PATH NCCL_*PATH UCX_*PATH "
     /* set by mpirun and mpiexec for each rank; which warnings are printed */
-    "OMPI_MCA_mpi_oversubscribe",
-    "MPIR_CVAR_CH3_INTERFACE_HOSTNAME",
-    "I_MPI_HYDRA_*",
-    "I_MPI_MPIRUN*",
-    "OMPI_MCA_*warn*",
-};
+    "OMPI_MCA_mpi_oversubscribe MPIR_CVAR_CH3_INTERFACE_HOSTNAME I_MPI_HYDRA_* I_MPI_MPIRUN* "
+    "OMPI_MCA_*warn* ";
 
 enum { NAME_MOST = 128, TEXT_MOST = 256, ENDING = 48 };
 
-static bool fits(const char *name, const char *const *patterns, size_t count)
+static bool fits(const char *name, const char *patterns)
 {
-    for (size_t i = 0; i < count; i++)
-        if (fnmatch(patterns[i], name, 0) == 0)
+    char pattern[NAME_MOST];
+    for (const char *at = patterns; *at; at += strcspn(at, " ") + 1) {
+        snprintf(pattern, sizeof pattern, "%.*s", (int)strcspn(at, " "), at);
+        if (fnmatch(pattern, name, 0) == 0)
             return true;
+    }
     return false;
 }
 
@@ -125,8 +69,7 @@ static bool is_listed(const char *variable)
     if (!variable[length])
         return false;
     snprintf(name, sizeof name, "%.*s", (int)(length < NAME_MOST ? length : NAME_MOST), variable);
-    return fits(name, listed, sizeof listed / sizeof *listed) &&
-           !fits(name, left_out, sizeof left_out / sizeof *left_out);
+    return fits(name, listed) && !fits(name, left_out);
 }
 
 /* Printable ASCII, of at most TEXT_MOST characters. */

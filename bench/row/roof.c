@@ -9,6 +9,7 @@
 #include "common/device/machine_gpus.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,56 +17,40 @@
 #include <unistd.h>
 
 enum { ROUNDS = 11, HARNESS_ROUNDS = 5 };
-/* m, n, k: square matrices, and products as layers have them. */
-static const int64_t sizes[][3] = {
-    {512, 512, 512},   {768, 768, 768}, {1024, 1024, 1024}, {1536, 1536, 1536},
-    {256, 1024, 1024}, {256, 784, 128}, {128, 784, 256},
-};
-static const int64_t sizes_on_gpu[][3] = {
-    {2048, 2048, 2048},
-    {4096, 4096, 4096},
-    {8192, 4096, 4096},
-    {8192, 1024, 1024},
-};
-enum {
-    SIZES = sizeof sizes / sizeof *sizes,
-    SIZES_ON_GPU = sizeof sizes_on_gpu / sizeof *sizes_on_gpu,
-    LARGEST = 1536 * 1536, /* elements of a matrix */
-    LARGEST_ON_GPU = 8192 * 4096
-};
 
-/* `largest`: elements of the largest matrix; `memory` holds three of that size. */
-static ls_status measure_size(ls_bench *bench, const int64_t size[3], size_t largest, float *memory,
-                              double *best)
-{
-    const ls_gemm_args args = {.m = size[0],
-                               .n = size[1],
-                               .k = size[2],
-                               .a = memory,
-                               .b = memory + largest,
-                               .c = memory + 2 * largest};
-    ls_op *op;
-    ls_statistics ns;
-    LS_TRY(bench->kernels->table->gemm(bench->kernels, &args, &op));
-    ls_status status = ls_bench_time(bench, &op, 1, ROUNDS, &ns);
-    ls_op_free(op);
-    double rate = 2.0 * (double)size[0] * (double)size[1] * (double)size[2] /
-                  (ns.p10 * 1e-9); /* the fast end, since noise only slows down */
-    if (!status && rate > *best)
-        *best = rate;
-    return status;
-}
+/* m, n, k: square matrices, and products as layers have them; ended by zeros. */
+static const size_t sizes[][3] = {
+    {512, 512, 512},   {768, 768, 768}, {1024, 1024, 1024}, {1536, 1536, 1536},
+    {256, 1024, 1024}, {256, 784, 128}, {128, 784, 256},    {0},
+};
+static const size_t sizes_on_gpu[][3] = {
+    {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 4096, 4096}, {8192, 1024, 1024}, {0},
+};
+static const size_t largest = 1536 * 1536, largest_on_gpu = 8192 * 4096; /* elements of a matrix */
 
 static ls_status measure(ls_bench *bench, double *flops_per_s)
 {
     const bool gpu = ls_device_describe(bench->device)->name.kind == LS_DEVICE_GPU;
-    const int64_t(*list)[3] = gpu ? sizes_on_gpu : sizes;
-    const size_t count = gpu ? SIZES_ON_GPU : SIZES, largest = gpu ? LARGEST_ON_GPU : LARGEST;
+    const size_t elements = gpu ? largest_on_gpu : largest;
     float *memory = NULL;
     double best = 0;
-    ls_status status = ls_bench_floats(bench, 3 * largest, &memory);
-    for (size_t i = 0; i < count && !status; i++) {
-        status = measure_size(bench, list[i], largest, memory, &best);
+    ls_status status = ls_bench_floats(bench, 3 * elements, &memory);
+    for (const size_t(*size)[3] = gpu ? sizes_on_gpu : sizes; **size && !status; size++) {
+        const ls_gemm_args args = {.m = (int64_t)(*size)[0],
+                                   .n = (int64_t)(*size)[1],
+                                   .k = (int64_t)(*size)[2],
+                                   .a = memory,
+                                   .b = memory + elements,
+                                   .c = memory + 2 * elements};
+        ls_op *op = NULL;
+        ls_statistics ns;
+        status = bench->kernels->table->gemm(bench->kernels, &args, &op);
+        if (!status)
+            status = ls_bench_time(bench, &op, 1, ROUNDS, &ns);
+        if (!status) /* the fast end, since noise only slows down */
+            best = fmax(best,
+                        2.0 * (double)args.m * (double)args.n * (double)args.k / (ns.p10 * 1e-9));
+        ls_op_free(op);
     }
     ls_device_release(bench->device, memory);
     if (!status)
@@ -75,37 +60,20 @@ static ls_status measure(ls_bench *bench, double *flops_per_s)
 
 /* ---- The cache ------------------------------------------------------------------------------ */
 
-static bool cache_file(char *path, size_t size, bool make)
+/* Its path; makes its folder. */
+static bool cache_file(char path[600])
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int used;
-    if (base && *base == '/')
-        used = snprintf(path, size, "%s", base);
-    else if (home && *home == '/')
-        used = snprintf(path, size, "%s/.cache", home);
-    else
+    const bool given = base && *base == '/';
+    const char *folder = given ? base : home;
+    if (!folder || *folder != '/' || strlen(folder) > 500)
         return false;
-    if (used < 0 || (size_t)used + 32 > size)
-        return false;
-    if (make)
-        mkdir(path, 0777);
+    snprintf(path, 600, "%s%s", folder, given ? "" : "/.cache");
+    mkdir(path, 0777);
     strcat(path, "/lockstep");
-    if (make)
-        mkdir(path, 0777);
+    mkdir(path, 0777);
     strcat(path, "/roofs.json");
     return true;
-}
-
-/* What the environment says, in few characters; "": nothing. */
-static void add_environment(char *key, size_t size)
-{
-    json_auto_t *environment = ls_environment_own();
-    char *text = environment ? json_dumps(environment, JSON_COMPACT) : NULL;
-    const size_t used = strlen(key);
-    if (text)
-        snprintf(key + used, size - used, "|environment %016llx",
-                 (unsigned long long)ls_hash64(text, strlen(text)));
-    free(text);
 }
 
 /* Counts changes of a GPU's own kernels of products. */
@@ -125,56 +93,43 @@ static void cache_key(const ls_machine *machine, const ls_bench *bench, char *ke
         snprintf(key, size, "%s|%s|%s|%s|cpu|%s %s|%d cores", info->host, info->cpu,
                  info->cpu_identity, info->isa, library, ls_kernel_library_isa(), d->core_count);
     }
-    add_environment(key, size);
-}
-
-static void write_cache(json_t *cache)
-{
-    char path[600], temporary[640];
-    if (!cache_file(path, sizeof path, true))
-        return;
-    snprintf(temporary, sizeof temporary, "%s.%d", path, (int)getpid());
-    if (json_dump_file(cache, temporary, JSON_INDENT(1)) == 0)
-        (void)!rename(temporary, path);
-    else
-        unlink(temporary);
-}
-
-static ls_status find(const ls_machine *machine, ls_bench *bench, double reached,
-                      double *flops_per_s)
-{
-    char path[600], key[512];
-    cache_key(machine, bench, key, sizeof key);
-    json_t *cache = cache_file(path, sizeof path, false) ? json_load_file(path, 0, NULL) : NULL;
-    double cached = json_number_value(json_object_get(cache, key));
-    if (cached > 0 && cached >= reached) {
-        *flops_per_s = cached;
-        json_decref(cache);
-        return LS_OK;
-    }
-    ls_status status = measure(bench, flops_per_s);
-    if (!status) {
-        if (cached > *flops_per_s)
-            *flops_per_s = cached;
-        if (!json_is_object(cache)) {
-            json_decref(cache);
-            cache = json_object();
-        }
-        json_object_set_new(cache, key, json_real(*flops_per_s));
-        write_cache(cache);
-    }
-    json_decref(cache);
-    return status;
+    json_auto_t *environment = ls_environment_own();
+    char *text = environment ? json_dumps(environment, JSON_COMPACT) : NULL;
+    const size_t used = strlen(key);
+    if (text)
+        snprintf(key + used, size - used, "|environment %016llx",
+                 (unsigned long long)ls_hash64(text, strlen(text)));
+    free(text);
 }
 
 ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math, double reached,
                       double *flops_per_s)
 {
     ls_bench bench;
+    char path[600], temporary[640], key[512];
+    const bool kept = cache_file(path);
+    json_auto_t *cache = kept ? json_load_file(path, 0, NULL) : NULL;
     LS_TRY(ls_bench_open(device, math, &bench));
-    ls_status status = find(machine, &bench, reached, flops_per_s);
+    cache_key(machine, &bench, key, sizeof key);
+    const double cached = json_number_value(json_object_get(cache, key));
+    const bool found = cached > 0 && cached >= reached;
+    *flops_per_s = cached;
+    ls_status status = found ? LS_OK : measure(&bench, flops_per_s);
     ls_bench_close(&bench);
-    return status;
+    if (found || status)
+        return status;
+    *flops_per_s = fmax(*flops_per_s, cached);
+    if (!json_is_object(cache)) {
+        json_decref(cache);
+        cache = json_object();
+    }
+    json_object_set_new(cache, key, json_real(*flops_per_s));
+    snprintf(temporary, sizeof temporary, "%s.%d", path, (int)getpid());
+    if (kept && json_dump_file(cache, temporary, JSON_INDENT(1)) == 0)
+        (void)!rename(temporary, path);
+    else if (kept)
+        unlink(temporary);
+    return LS_OK;
 }
 
 /* ---- The harness's own cost ----------------------------------------------------------------- */

@@ -4,99 +4,82 @@
 
 #include "bench/output/format_parts.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 const char *const ls_rank_environment[] = {"model", "model_digest", "data", "batch_global",
                                            "link",  "devices",      NULL};
 
-static json_int_t group_of(const json_t *row)
-{
-    return json_integer_value(json_object_get(json_object_get(row, "time"), "group"));
-}
-
 /* The values that the rows of an environment share, as text; NULL: out of memory. */
 static char *environment_of(const json_t *row)
 {
-    json_auto_t *values = json_array();
+    json_auto_t *values = json_pack("[b]", ls_row_is_predicted(row));
     for (size_t i = 0; ls_rank_environment[i]; i++) {
-        json_t *value = json_object_get(json_object_get(row, "case"), ls_rank_environment[i]);
-        json_array_append(values, value ? value : json_null());
+        json_t *value = json_object_get(ls_row_group(row, LS_G_case), ls_rank_environment[i]);
+        json_array_append_new(values, value ? json_incref(value) : json_null());
     }
-    json_array_append_new(values, json_boolean(ls_row_is_predicted(row)));
     return json_dumps(values, JSON_COMPACT);
 }
 
-static bool is_timed(const json_t *row)
+static char *group_of(const json_t *row)
 {
-    return !ls_row_is_bad(row) && ls_row_number(row, "time.samples_per_s") > 0;
+    char *text;
+    return asprintf(&text, "%" PRId64, ls_row_integer(row, LS_F_time_group)) < 0 ? NULL : text;
 }
 
-/* Whether the rows with a time are of several groups; and, if so, whether each has a speed-up that
- * compares them: none is there where rates of the mean are compared, since its interval is not. */
-static bool has_groups(const json_t *rows, bool mean, bool *bridged)
+/* The rows by what `name_of` (owned text) says of each: {name: [rows]}. */
+static json_t *grouped(const json_t *rows, char *(*name_of)(const json_t *row))
 {
-    json_int_t group = -1;
-    bool several = false;
-    *bridged = !mean;
+    json_t *out = json_object();
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        ls_interval unused;
-        if (!is_timed(row))
-            continue;
-        several |= group >= 0 && group != group_of(row);
-        group = group_of(row);
-        *bridged = *bridged && ls_rank_rate(row, LS_RANK_SPEEDUP, &unused);
+        char *name = name_of(json_array_get(rows, i));
+        if (name && !json_object_get(out, name))
+            json_object_set_new_nocheck(out, name, json_array());
+        if (name)
+            json_array_append(json_object_get(out, name), json_array_get(rows, i));
+        free(name);
     }
-    return several;
+    return out;
 }
 
-static void add_pool(json_t *pools, json_t *rows, ls_rank_by by, json_int_t group, bool apart)
-{
-    json_array_append_new(pools, json_pack("{s:O,s:i,s:I,s:b}", "rows", rows, "by", (int)by,
-                                           "group", group, "apart", apart));
-}
-
-/* The rows of one environment: one pool, or one for each group. */
+/* Adds the rows of one environment: one pool if they took turns or each has a speed-up, else one
+ * for each group. No speed-up compares rates of the mean, since its interval is not theirs. */
 static void add_environment(json_t *pools, json_t *rows, bool mean)
 {
-    const ls_rank_by by = mean ? LS_RANK_MEAN : LS_RANK_MEDIAN;
-    bool bridged;
-    if (!has_groups(rows, mean, &bridged) || bridged) {
-        const bool several = has_groups(rows, mean, &bridged);
-        add_pool(pools, rows, several ? LS_RANK_SPEEDUP : by, 0, false);
-        return;
+    json_auto_t *timed = json_array();
+    bool bridged = !mean;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+        ls_interval unused;
+        if (!ls_row_is_timed(row))
+            continue;
+        json_array_append(timed, row);
+        bridged = bridged && ls_rank_rate(row, LS_RANK_SPEEDUP, &unused);
     }
-    json_auto_t *groups = json_object();
+    json_auto_t *of_timed = grouped(timed, group_of), *groups = grouped(rows, group_of);
+    const bool several = json_object_size(of_timed) > 1, apart = several && !bridged;
+    const ls_rank_by by = several && bridged ? LS_RANK_SPEEDUP
+                          : mean             ? LS_RANK_MEAN
+                                             : LS_RANK_MEDIAN;
     const char *name;
     json_t *some;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        char number[24];
-        json_t *row = json_array_get(rows, i);
-        snprintf(number, sizeof number, "%lld", (long long)group_of(row));
-        if (!json_object_get(groups, number))
-            json_object_set_new(groups, number, json_array());
-        json_array_append(json_object_get(groups, number), row);
-    }
     json_object_foreach(groups, name, some)
     {
-        add_pool(pools, some, by, strtoll(name, NULL, 10), true);
+        json_array_append_new(pools, json_pack("{s:O,s:i,s:I,s:b}", "rows", apart ? some : rows,
+                                               "by", (int)by, "group",
+                                               apart ? (json_int_t)strtoll(name, NULL, 10) : 0,
+                                               "apart", apart));
+        if (!apart)
+            return;
     }
 }
 
 json_t *ls_rank_pools(const json_t *rows)
 {
     const bool mean = ls_rows_are_uneven(rows);
-    json_auto_t *alike = json_object();
+    json_auto_t *alike = grouped(rows, environment_of);
     json_t *pools = json_array(), *some;
     const char *key;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        char *name = environment_of(json_array_get(rows, i));
-        if (name && !json_object_get(alike, name))
-            json_object_set_new_nocheck(alike, name, json_array());
-        if (name)
-            json_array_append(json_object_get(alike, name), json_array_get(rows, i));
-        free(name);
-    }
     json_object_foreach(alike, key, some)
     {
         add_environment(pools, some, mean);
@@ -108,11 +91,9 @@ bool ls_rank_rate(const json_t *row, ls_rank_by by, ls_interval *out)
 {
     if (by != LS_RANK_SPEEDUP)
         return ls_row_rate(row, by == LS_RANK_MEAN, out);
-    const json_t *time = json_object_get(row, "time");
-    const json_t *ci95 = json_object_get(time, "speedup_ci95");
-    *out = (ls_interval){json_number_value(json_object_get(time, "speedup")),
-                         json_number_value(json_array_get(ci95, 0)),
-                         json_number_value(json_array_get(ci95, 1))};
+    *out = (ls_interval){ls_row_real(row, LS_F_time_speedup),
+                         ls_row_real_at(row, LS_F_time_speedup_ci95, 0),
+                         ls_row_real_at(row, LS_F_time_speedup_ci95, 1)};
     return out->low > 0;
 }
 

@@ -17,7 +17,7 @@
  * the steps of one are not alike; or the speed-up over `single` of its group. */
 typedef enum ls_rank_by { LS_RANK_MEDIAN, LS_RANK_MEAN, LS_RANK_SPEEDUP } ls_rank_by;
 
-/** What cases must share to be compared: fields of `case`, NULL-terminated. */
+/** What cases must share to be compared: names of fields of `case`, NULL-terminated. */
 extern const char *const ls_rank_environment[];
 
 /** Rows, of the given ones, that may be compared: an array of {rows, by (a ls_rank_by), group (0:

@@ -15,14 +15,6 @@ static void write_line(char *cell, const char *text)
     ls_escape_copy(cell, LS_CELL_SIZE, text, LS_ESCAPE_LINE);
 }
 
-static void write_figure(double value, char *cell)
-{
-    if (fabs(value) >= 1000 && fabs(value) < 1e10)
-        snprintf(cell, LS_CELL_SIZE, "%.0f", value);
-    else
-        snprintf(cell, LS_CELL_SIZE, "%#.4g", value);
-}
-
 static void write_text(const json_t *value, char *cell)
 {
     char *text = json_is_string(value) ? NULL : ls_option_text(value);
@@ -80,13 +72,6 @@ static void write_devices(const json_t *devices, int width, char *cell)
         snprintf(cell, LS_CELL_SIZE, "%zu devices", count);
 }
 
-static void write_gate(const json_t *equivalence, char *cell)
-{
-    bool failed = json_is_false(json_object_get(equivalence, "pass"));
-    const char *grade = json_string_value(json_object_get(equivalence, "grade"));
-    write_line(cell, failed ? "failed" : grade);
-}
-
 static void write_half(const json_t *row, char *cell)
 {
     ls_interval step;
@@ -96,42 +81,40 @@ static void write_half(const json_t *row, char *cell)
     snprintf(cell, LS_CELL_SIZE, half > 100 ? ">100%%" : half < 99.95 ? "%.1f%%" : "%.0f%%", half);
 }
 
-/* Appends as much of the text as fits; NULL is ignored. */
-static void append(char *cell, const char *text)
-{
-    const size_t used = strlen(cell);
-    ls_escape_copy(cell + used, LS_CELL_SIZE - used, text, LS_ESCAPE_LINE);
-}
-
 /* The noise first: it says how far the figures are to be trusted, and the end may be cut. */
-static void write_status(const json_t *result, char *cell)
+void ls_status_write(const json_t *row, const json_t *shared, char cell[LS_CELL_SIZE])
 {
-    const char *status = json_string_value(json_object_get(result, "status"));
-    const json_t *warnings = json_object_get(result, "warnings");
-    append(cell, status);
+    write_line(cell, ls_row_string(row, LS_F_result_status));
     for (int noise = 1; noise >= 0; noise--)
-        for (size_t i = 0; i < json_array_size(warnings); i++) {
-            const char *warning = json_string_value(json_array_get(warnings, i));
-            if (!warning || (strcmp(warning, "noisy") == 0) != noise) /* NULL: a foreign row */
+        for (size_t i = 0; i < ls_row_count(row, LS_F_result_warnings); i++) {
+            const char *warning = ls_row_string_at(row, LS_F_result_warnings, i);
+            const size_t used = strlen(cell);
+            char text[LS_CELL_SIZE];
+            const bool foreign = !*warning; /* not a text */
+            if (foreign || json_object_get(shared, warning) ||
+                (strcmp(warning, "noisy") == 0) != noise)
                 continue;
-            append(cell, ", ");
-            append(cell, warning);
+            snprintf(text, sizeof text, ", %s", warning);
+            ls_escape_copy(cell + used, LS_CELL_SIZE - used, text, LS_ESCAPE_LINE);
         }
 }
 
 static void write_number(ls_cell kind, const json_t *value, char *cell)
 {
+    static const struct {
+        const char *format;
+        double unit;
+    } kinds[] = {[LS_CELL_PERCENT] = {"%.1f%%", 100},
+                 [LS_CELL_WHOLE] = {"%.0f%%", 100},
+                 [LS_CELL_SHARE] = {"%.4f", 1},
+                 [LS_CELL_RATIO] = {"%.2f", 1},
+                 [LS_CELL_STATUS] = {NULL, 0}};
     const double number = json_number_value(value);
-    if (kind == LS_CELL_FIGURE)
-        write_figure(number, cell);
-    else if (kind == LS_CELL_PERCENT)
-        snprintf(cell, LS_CELL_SIZE, "%.1f%%", 100.0 * number);
-    else if (kind == LS_CELL_WHOLE)
-        snprintf(cell, LS_CELL_SIZE, "%.0f%%", 100.0 * number);
-    else if (kind == LS_CELL_SHARE)
-        snprintf(cell, LS_CELL_SIZE, "%.4f", number);
-    else if (kind == LS_CELL_RATIO)
-        snprintf(cell, LS_CELL_SIZE, "%.2f", number);
+    if (kinds[kind].format)
+        snprintf(cell, LS_CELL_SIZE, kinds[kind].format, kinds[kind].unit * number);
+    else if (kind == LS_CELL_FIGURE)
+        snprintf(cell, LS_CELL_SIZE, fabs(number) >= 1000 && fabs(number) < 1e10 ? "%.0f" : "%#.4g",
+                 number);
     else if (kind == LS_CELL_BYTES)
         ls_format_bytes(number, cell);
     else if (kind == LS_CELL_VALUE && json_is_real(value))
@@ -142,26 +125,27 @@ static void write_number(ls_cell kind, const json_t *value, char *cell)
 
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE])
 {
-    json_auto_t *value = ls_row_value(row, column->path);
+    json_auto_t *value = NULL;
     cell[0] = 0;
-    if (column->cell == LS_CELL_GATE)
-        write_gate(value, cell);
-    else if (column->cell == LS_CELL_HALF)
+    if (column->cell == LS_CELL_GATE) {
+        const bool failed = json_is_false(ls_row_get(row, LS_F_equivalence_pass));
+        write_line(cell, failed ? "failed" : ls_row_string(row, LS_F_equivalence_grade));
+    } else if (column->cell == LS_CELL_HALF) {
         write_half(row, cell);
-    else if (column->cell == LS_CELL_STATUS)
-        write_status(value, cell);
-    else if (json_is_number(value))
+    } else if (column->cell == LS_CELL_STATUS) {
+        ls_status_write(row, NULL, cell);
+    } else if (json_is_number(value = ls_row_value(row, column->path))) {
         write_number(column->cell, value, cell);
-    else
-        write_text(value, cell);
-    if (column->cell == LS_CELL_DEVICES)
-        write_devices(value, column->width, cell);
-    if (column->cell == LS_CELL_OPTIMIZER && json_is_string(value)) {
+    } else if (column->cell == LS_CELL_OPTIMIZER && json_is_string(value)) {
         char shown[LS_CELL_SIZE];
         write_line(cell, ls_optimizer_shown(json_string_value(value), shown, sizeof shown));
-    }
-    if (column->cell == LS_CELL_OR_NONE && !value)
+    } else if (column->cell == LS_CELL_OR_NONE && !value) {
         snprintf(cell, LS_CELL_SIZE, "none");
+    } else {
+        write_text(value, cell);
+    }
+    if (column->cell == LS_CELL_DEVICES)
+        write_devices(value, column->width, cell);
 }
 
 /* ---- Texts ---------------------------------------------------------------------------------- */

@@ -10,16 +10,29 @@
 /* The first FIGURES columns stay while texts can be truncated. */
 enum { SHORTEST_TEXT = 8, FIGURES = 3 };
 
+/* ---- Columns -------------------------------------------------------------------------------- */
+
+static void free_cells(ls_table_column *column, size_t rows)
+{
+    for (size_t r = 0; column->cell && r < rows; r++)
+        free(column->cell[r]);
+    free(column->cell);
+}
+
 /* Fills the cells of all rows. False: out of memory. */
-static bool fill(ls_table_column *column, const json_t *rows)
+static bool fill(const ls_table *table, ls_table_column *column)
 {
     char cell[LS_CELL_SIZE];
-    column->cell = calloc(json_array_size(rows) + 1, sizeof *column->cell);
+    column->cell = calloc(table->rows + 1, sizeof *column->cell);
     column->width = ls_text_width(column->is.title);
     column->shown = false;
     bool numbers = column->option || column->is.cell == LS_CELL_VALUE;
-    for (size_t r = 0; column->cell && r < json_array_size(rows); r++) {
-        ls_cell_write(&column->is, json_array_get(rows, r), cell);
+    for (size_t r = 0; column->cell && r < table->rows; r++) {
+        const json_t *row = json_array_get(table->of, r);
+        if (column->is.cell == LS_CELL_STATUS)
+            ls_status_write(row, table->shared, cell);
+        else
+            ls_cell_write(&column->is, row, cell);
         if (!(column->cell[r] = strdup(cell)))
             return false;
         const int width = ls_text_width(cell);
@@ -31,6 +44,26 @@ static bool fill(ls_table_column *column, const json_t *rows)
     return column->cell;
 }
 
+/* The plan's column with that number, its title in `title` if it has none of its own. */
+static ls_column given_column(const ls_table_plan *plan, size_t number, char title[64])
+{
+    const ls_columns *all = plan->columns;
+    const ls_field_column *by_field = number < all->fields ? &all->field[number] : NULL;
+    const ls_column *by_path = by_field ? NULL : &all->column[number - all->fields];
+    const char *path = by_field ? ls_fields[by_field->of].path : by_path->path;
+    const bool mean =
+        plan->mean && !all->alone && strcmp(path, ls_fields[LS_F_time_samples_per_s].path) == 0;
+    if (by_path && !mean)
+        return *by_path;
+    ls_column column =
+        ls_column_of(mean ? ls_fields[LS_F_time_samples_per_s_mean].path : path, title);
+    column.width = by_field ? by_field->width : by_path->width;
+    column.drop = by_field ? by_field->drop : by_path->drop;
+    if (by_field && by_field->title)
+        column.title = by_field->title;
+    return column;
+}
+
 static bool is_given(const ls_columns *columns, const char *path)
 {
     for (size_t i = 0; i < columns->count; i++)
@@ -39,35 +72,49 @@ static bool is_given(const ls_columns *columns, const char *path)
     return false;
 }
 
-ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const json_t *swept,
-                        const json_t *rows)
+/* Adds the columns of options that the plan does not give. */
+static bool add_options(ls_table *table, const ls_table_plan *plan)
 {
-    const size_t options = columns->alone ? 0 : json_array_size(fields);
-    ls_table *table = calloc(1, sizeof *table);
-    bool ok =
-        table && (table->column = calloc(columns->count + options + 1, sizeof *table->column));
-    for (size_t i = 0; ok && i <= columns->count; i++) {
-        for (size_t o = 0; ok && i == columns->leading && o < options; o++) {
-            ls_table_column *option = &table->column[table->count];
-            const char *field = json_string_value(json_array_get(fields, o));
-            option->is = ls_case_column(field, option->title, option->path);
-            option->option = true;
-            option->swept = json_object_get(swept, field);
-            if (is_given(columns, option->path))
-                continue;
-            table->count++;
-            ok = fill(option, rows);
-        }
-        if (ok && i < columns->count) {
-            ls_table_column *given = &table->column[table->count++];
-            given->is = columns->column[i];
-            ok = fill(given, rows);
-            given->shown |= columns->alone;
-        }
+    bool ok = true;
+    for (size_t o = 0; ok && o < json_array_size(plan->options); o++) {
+        ls_table_column *column = &table->column[table->count];
+        const char *field = json_string_value(json_array_get(plan->options, o));
+        column->is = ls_case_column(field, column->title, column->path);
+        if (is_given(plan->columns, column->path))
+            continue;
+        column->option = true;
+        column->swept = json_object_get(plan->swept, field);
+        table->count++;
+        ok = fill(table, column);
     }
-    if (table) {
-        table->rows = json_array_size(rows);
-        table->of = rows;
+    return ok;
+}
+
+ls_table *ls_table_make(const ls_table_plan *plan, const json_t *rows)
+{
+    const ls_columns *given = plan->columns;
+    const char *label = ls_fields[LS_F_label].path;
+    const size_t count = given->fields + given->count;
+    ls_table *table = calloc(1, sizeof *table);
+    bool ok = table;
+    if (ok) {
+        *table = (ls_table){.rows = json_array_size(rows), .of = rows};
+        ok = (table->column =
+                  calloc(count + json_array_size(plan->options) + 1, sizeof *table->column));
+    }
+    if (ok && plan->label && !given->alone && !is_given(given, label)) {
+        table->column[0].is = ls_column_of(label, table->column[0].title);
+        ok = fill(table, &table->column[table->count++]);
+    }
+    for (size_t i = 0; ok && i <= count; i++) {
+        if (i == given->leading && !given->alone)
+            ok = add_options(table, plan);
+        if (!ok || i == count)
+            continue;
+        ls_table_column *column = &table->column[table->count++];
+        column->is = given_column(plan, i, column->title);
+        ok = fill(table, column);
+        column->shown |= given->alone;
     }
     if (ok)
         return table;
@@ -77,13 +124,12 @@ ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const j
 
 void ls_table_free(ls_table *table)
 {
-    for (size_t c = 0; table && c < table->count; c++) {
-        for (size_t r = 0; table->column[c].cell && r < table->rows; r++)
-            free(table->column[c].cell[r]);
-        free(table->column[c].cell);
-    }
-    if (table)
+    for (size_t c = 0; table && c < table->count; c++)
+        free_cells(&table->column[c], table->rows);
+    if (table) {
         free(table->column);
+        json_decref(table->shared);
+    }
     free(table);
 }
 
@@ -95,6 +141,27 @@ int ls_table_width(const ls_table *table)
             width += table->column[c].width + 1;
     return width;
 }
+
+void ls_table_share_warnings(ls_table *table)
+{
+    const json_t *warnings = ls_row_get(json_array_get(table->of, 0), LS_F_result_warnings);
+    table->shared = json_object();
+    for (size_t i = 0; i < json_array_size(warnings); i++) {
+        const char *warning = json_string_value(json_array_get(warnings, i));
+        size_t r = 0;
+        while (warning && r < table->rows && ls_row_warns(json_array_get(table->of, r), warning))
+            r++;
+        if (warning && r == table->rows)
+            json_object_set_new(table->shared, warning, json_true());
+    }
+    for (size_t c = 0; json_object_size(table->shared) && c < table->count; c++)
+        if (table->column[c].is.cell == LS_CELL_STATUS) {
+            free_cells(&table->column[c], table->rows);
+            fill(table, &table->column[c]);
+        }
+}
+
+/* ---- What fits ------------------------------------------------------------------------------ */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -139,79 +206,33 @@ static bool is_empty(const ls_table *table, const ls_table_column *column)
  * or one whose `drop` exceeds `kept`; NULL: none. */
 static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
 {
-    ls_table_column *least = NULL;
-    for (size_t c = table->count; c-- > 0;)
-        if (table->column[c].shown && table->column[c].is.drop != LS_DROP_NEVER &&
-            is_empty(table, &table->column[c]))
-            return &table->column[c];
-    for (size_t c = table->count, names = 0; c-- > 0;) {
+    ls_table_column *least = NULL, *telling = NULL, *option = NULL, *same = NULL;
+    size_t names = 0;
+    for (size_t c = 0; c < table->count; c++) { /* of equal ones the last */
         ls_table_column *column = &table->column[c];
-        if (!column->shown || !column->option || is_telling(column))
+        if (!column->shown)
             continue;
-        names = names ? names : count_names(table, NULL);
-        if (count_names(table, column) == names)
+        if (column->is.drop != LS_DROP_NEVER && is_empty(table, column))
             return column;
-    }
-    for (size_t c = 0; c < table->count; c++) {
-        ls_table_column *column = &table->column[c];
-        if (column->shown && !column->option && column->is.drop > (least ? least->is.drop : kept))
-            least = column;
-    }
-    for (int telling_too = 0; telling_too < 2 && all; telling_too++)
-        for (size_t c = table->count; c-- > 0 && !least;)
-            if (table->column[c].shown && table->column[c].option &&
-                (telling_too || !is_telling(&table->column[c])))
-                least = &table->column[c];
-    return least;
-}
-
-/* Takes the part ", TEXT" out of a list, if it is there. */
-static void take_out(char *list, const char *text)
-{
-    const size_t length = strlen(text);
-    for (char *at = list; (at = strstr(at, ", ")); at += 2) {
-        char *end = at + 2 + length;
-        if (strncmp(at + 2, text, length) == 0 && (!*end || *end == ',')) {
-            memmove(at, end, strlen(end) + 1);
-            return;
+        if (!column->option) {
+            if (column->is.drop > (least ? least->is.drop : kept))
+                least = column;
+        } else if (is_telling(column)) {
+            telling = column;
+        } else {
+            option = column;
+            names = names ? names : count_names(table, NULL);
+            same = count_names(table, column) == names ? column : same;
         }
     }
+    return same ? same : least || !all ? least : option ? option : telling;
 }
 
-/* Takes it out of all cells of the column, which may get narrower. */
-static void take_out_of_all(ls_table *table, ls_table_column *column, const char *warning)
+void ls_table_leave_out(ls_table *table, int width, int kept, bool all)
 {
-    column->width = ls_text_width(column->is.title);
-    for (size_t r = 0; r < table->rows; r++) {
-        take_out(column->cell[r], warning);
-        const int width = ls_text_width(column->cell[r]);
-        column->width = width > column->width ? width : column->width;
-    }
-}
-
-char *ls_table_share_warnings(ls_table *table)
-{
-    const json_t *first = json_object_get(json_array_get(table->of, 0), "result");
-    const json_t *warnings = json_object_get(first, "warnings");
-    ls_table_column *status = NULL;
-    char *line = NULL;
-    for (size_t c = 0; c < table->count; c++)
-        status = table->column[c].is.cell == LS_CELL_STATUS ? &table->column[c] : status;
-    for (size_t i = 0; status && i < json_array_size(warnings); i++) {
-        const char *warning = json_string_value(json_array_get(warnings, i));
-        char *longer;
-        size_t r = 0;
-        while (warning && r < table->rows && ls_row_warns(json_array_get(table->of, r), warning))
-            r++;
-        if (!warning || r < table->rows ||
-            asprintf(&longer, "%s%s%s", line ? line : "each of these: ", line ? ", " : "",
-                     warning) < 0)
-            continue;
-        free(line);
-        line = longer;
-        take_out_of_all(table, status, warning);
-    }
-    return line;
+    ls_table_column *least;
+    while (ls_table_width(table) > width && (least = least_telling(table, kept, all)))
+        least->shown = false;
 }
 
 /* Truncates the texts of a column; figures stay whole. */
@@ -224,16 +245,6 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
     for (size_t r = 0; r < table->rows; r++)
         (column->option ? ls_text_squeeze : ls_text_shorten)(column->cell[r], most);
     column->width = most;
-}
-
-void ls_table_leave_out(ls_table *table, int width, int kept, bool all)
-{
-    while (ls_table_width(table) > width) {
-        ls_table_column *least = least_telling(table, kept, all);
-        if (!least)
-            return;
-        least->shown = false;
-    }
 }
 
 /* Truncates texts from the last column back to `first`, until all fits; `options`: theirs, too. */
@@ -256,8 +267,7 @@ void ls_table_fit(ls_table *table, int width)
         if (table->column[c].option)
             narrow(table, &table->column[c], width / 3);
     ls_table_leave_out(table, width, FIGURES, false);
-    if (table->count)
-        cut_texts(table, width, table->count - 1, false);
+    cut_texts(table, width, table->count ? table->count - 1 : 0, false);
     ls_table_leave_out(table, width, 0, false);
     cut_texts(table, width, 0, false);
     ls_table_leave_out(table, width, 0, true);

@@ -11,6 +11,9 @@ enum { LS_CELL_SIZE = 160 }; /**< bytes of a cell */
 /** Writes the column's cell of a row, as a line of a terminal may have it (escape.h). */
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE]);
 
+/** Writes the status and the warnings, without the members of `shared` (may be NULL). */
+void ls_status_write(const json_t *row, const json_t *shared, char cell[LS_CELL_SIZE]);
+
 /** Columns that a UTF-8 text takes on a terminal, each character as one. */
 int ls_text_width(const char *text);
 
@@ -39,17 +42,20 @@ bool ls_case_follows(const char *field);
  */
 bool ls_case_differs(const json_t *groups, const char *field);
 
-/** The option as a column with path and title in the caller's memory. */
+/** The field at the path as a column, as the table of fields has it; the title is in `title`. */
+ls_column ls_column_of(const char *path, char title[64]);
+
+/** The same for an option, with title and path in the caller's memory. */
 ls_column ls_case_column(const char *field, char title[64], char path[80]);
 
-/** The groups `case` of rows, a new array; equal ones may be in it once. */
+/** The different groups `case` of rows, a new array. */
 json_t *ls_case_groups(const json_t *rows);
 
 /* ---- Layout (table_layout.c) ---------------------------------------------------------------- */
 
 typedef struct ls_table_column {
     ls_column is;
-    char title[64], path[80]; /**< of an option */
+    char title[64], path[80]; /**< where `is` does not have texts of its own */
     char **cell;              /**< [rows] */
     int width;                /**< of the widest, title included */
     bool option;
@@ -61,23 +67,27 @@ typedef struct ls_table {
     ls_table_column *column;
     size_t count, rows;
     const json_t *of; /**< [rows]; borrowed */
+    json_t *shared;   /**< {warning: true} of those that no status repeats; may be NULL */
 } ls_table;
 
-/**
- * A table of `rows` with the given columns. Unless these are `alone`, columns of the options in
- * `fields` follow the leading ones, and empty columns are hidden; `swept`: {field: true} of those
- * that were given several values. NULL: out of memory.
- */
-ls_table *ls_table_make(const ls_columns *columns, const json_t *fields, const json_t *swept,
-                        const json_t *rows);
+/** What a table shows. */
+typedef struct ls_table_plan {
+    const ls_columns *columns;
+    const json_t *options; /**< fields of `case` that get columns, unless `columns` are alone */
+    const json_t *swept;   /**< {field: true} of those that were given several values; or NULL */
+    bool label;            /**< begins with the label, where a row has one */
+    bool mean;             /**< has samples per second of the mean, not of the median step */
+} ls_table_plan;
+
+/** Rows as a table. Empty columns are hidden, unless they are alone. NULL: out of memory. */
+ls_table *ls_table_make(const ls_table_plan *plan, const json_t *rows);
 void ls_table_free(ls_table *table);
 
 /** Width of the shown columns, with a blank between them. */
 int ls_table_width(const ls_table *table);
 
-/** Takes the warnings that all rows have out of their status. A line that says them: "each of
- * these: noisy, short", owned by the caller (free); NULL: there are none. */
-char *ls_table_share_warnings(ls_table *table);
+/** Takes the warnings that all rows have out of their status, into `shared`. */
+void ls_table_share_warnings(ls_table *table);
 
 /** Hides columns until the others fit: empty ones, options that distinguish no cases, those whose
  * `drop` is above `kept`; with `all` the other options, too. */
@@ -93,23 +103,14 @@ void ls_table_leave_out(ls_table *table, int width, int kept, bool all);
  */
 void ls_table_fit(ls_table *table, int width);
 
-/** Print the titles; and a row by its number, with the reason if it is not ok (format_table.c). */
-void ls_table_head_print(const ls_table *table, FILE *stream);
-void ls_table_row_print(ls_writer *writer, const ls_table *table, size_t number);
-
-/* ---- Rows of `micro` (table_micro.c) -------------------------------------------------------- */
-
-void ls_table_micro(ls_writer *writer, const json_t *row);
-void ls_table_micro_close(ls_writer *writer); /**< after the last */
-
 /* ---- Below the table (table_words.c) -------------------------------------------------------- */
 
 /** For each pool of rows with a time that may be compared (ranking.h) a line that names the fastest
  * and its ratio to the next, or those within the noise: a new array of texts. */
 json_t *ls_rank_lines(const json_t *rows);
 
-/** Prints these lines. */
-void ls_table_rank(ls_writer *writer, const json_t *rows);
+/** What each row was compared with, of `verify`: a new array of texts. */
+json_t *ls_compared_lines(const json_t *rows);
 
-/** Prints what each row was compared with. */
-void ls_table_compare(ls_writer *writer, const json_t *rows);
+/** The text, then the members' names with commas between them; owned by the caller (free). */
+char *ls_names_text(const char *before, const json_t *object);

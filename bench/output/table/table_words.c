@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines below a table; see table_parts.h. */
+#include "bench/output/table/ranking.h"
 #include "bench/output/table/table_parts.h"
 
-#include "bench/output/table/ranking.h"
 #include "bench/output/row_same.h"
-
 #include "impl/strategies.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { NAME_SIZE = 1024 };
 
 /* ---- The fastest ---------------------------------------------------------------------------- */
 
@@ -22,97 +24,53 @@ static size_t read_times(const json_t *rows, ls_rank_by by, ls_ranked *out)
         bool again = false;
         for (size_t k = 0; k < count && by == LS_RANK_SPEEDUP; k++)
             again = again || ls_row_same_case(out[k].row, row, LS_BUT_TRAINED, false);
-        if (again || ls_row_is_bad(row) || !(ls_row_number(row, "time.samples_per_s") > 0))
+        if (again || !ls_row_is_timed(row))
             continue;
-        out[count].row = row;
-        out[count].noisy = ls_row_is_noisy(row);
+        out[count] = (ls_ranked){.row = row, .noisy = ls_row_is_noisy(row)};
         out[count].known = ls_rank_rate(row, by, &out[count].rate);
         count++;
     }
     return count;
 }
 
-/* The options that distinguish the case: "mirrored 2 cpu batch 512". */
-static void print_name(FILE *stream, const json_t *row, const json_t *fields)
+/* Writes the options that distinguish the case: "mirrored 2 cpu batch 512". */
+static void write_name(const json_t *row, const json_t *fields, char name[NAME_SIZE])
 {
-    bool any = false;
+    name[0] = 0;
     for (size_t i = 0; i < json_array_size(fields); i++) {
         char title[64], path[80], cell[LS_CELL_SIZE];
         const ls_column column =
             ls_case_column(json_string_value(json_array_get(fields, i)), title, path);
         ls_cell_write(&column, row, cell);
         const bool plain = strcmp(title, "strategy") == 0 || strcmp(title, "devices") == 0;
-        if (!*cell || strcmp(title, "model") == 0 || strcmp(title, "data") == 0)
-            continue;
-        fprintf(stream, "%s%s%s%s", any ? " " : "", plain ? "" : title, plain ? "" : " ", cell);
-        any = true;
+        const size_t used = strlen(name);
+        if (*cell && strcmp(title, "model") != 0 && strcmp(title, "data") != 0)
+            snprintf(name + used, NAME_SIZE - used, "%s%s%s%s", used ? " " : "", plain ? "" : title,
+                     plain ? "" : " ", cell);
     }
 }
 
-static void print_case(FILE *stream, const ls_ranked *one, const json_t *fields)
+/* Prints cases after `before`, with commas between them; `fastest`: with their rate over it. */
+static void print_cases(FILE *stream, const char *before, const ls_ranked *cases, size_t count,
+                        const json_t *fields, double fastest)
 {
-    print_name(stream, one->row, fields);
-    fputs(one->noisy ? " (noisy)" : "", stream);
-}
-
-static void print_names(FILE *stream, const ls_ranked *cases, size_t count, const json_t *fields)
-{
+    char name[NAME_SIZE];
     for (size_t i = 0; i < count; i++) {
-        fputs(i > 0 ? ", " : "", stream);
-        print_case(stream, &cases[i], fields);
+        write_name(cases[i].row, fields, name);
+        fprintf(stream, "%s%s%s", i ? ", " : before, name, cases[i].noisy ? " (noisy)" : "");
+        if (fastest > 0)
+            fprintf(stream, " (%.2f times as fast)", cases[i].rate.value / fastest);
     }
-}
-
-/* Cases [count > 1], fastest first. */
-static void print_rank(FILE *stream, const ls_ranked *cases, size_t count, const json_t *fields)
-{
-    const ls_ranked *best = &cases[0], *next = &cases[1];
-    const size_t near = ls_rank_near(cases, count);
-    print_case(stream, best, fields);
-    if (near > 1) {
-        fputs("; within the noise of it: ", stream);
-        print_names(stream, cases + 1, near - 1, fields);
-        return;
-    }
-    const ls_interval ratio = ls_statistics_ratio(best->rate, next->rate);
-    fprintf(stream, ", %.2f times as fast as the next (%.2f to %.2f), ", ratio.value, ratio.low,
-            ratio.high);
-    print_case(stream, next, fields);
-}
-
-/* Strategies that are not meant to be equal to `single`, with their rate over the fastest's. */
-static void print_unequal(FILE *stream, const ls_ranked *cases, size_t count, double fastest,
-                          const json_t *fields)
-{
-    for (size_t i = 0; i < count; i++) {
-        fputs(i ? ", " : "; not meant to be equal to single, so not ranked: ", stream);
-        print_case(stream, &cases[i], fields);
-        fprintf(stream, " (%.2f times as fast)", cases[i].rate.value / fastest);
-    }
-}
-
-/* {name: [indices]}: the cases by what these fields distinguish. */
-static json_t *group_names(const ls_ranked *cases, size_t count, const json_t *fields)
-{
-    json_t *names = json_object();
-    for (size_t i = 0; i < count; i++) {
-        char *name = NULL;
-        size_t size;
-        FILE *stream = open_memstream(&name, &size);
-        if (!stream)
-            continue;
-        print_name(stream, cases[i].row, fields);
-        if (fclose(stream) == 0 && !json_object_get(names, name))
-            json_object_set_new_nocheck(names, name, json_array());
-        json_array_append_new(json_object_get(names, name), json_integer((json_int_t)i));
-        free(name);
-    }
-    return names;
 }
 
 static size_t count_names(const ls_ranked *cases, size_t count, const json_t *fields)
 {
-    json_auto_t *names = group_names(cases, count, fields);
+    json_auto_t *names = json_object();
+    char name[NAME_SIZE];
+    for (size_t i = 0; i < count; i++) {
+        write_name(cases[i].row, fields, name);
+        json_object_set_new_nocheck(names, name, json_true());
+    }
     return json_object_size(names);
 }
 
@@ -120,60 +78,63 @@ static size_t count_names(const ls_ranked *cases, size_t count, const json_t *fi
  * all, as a report does. Returns how many are left. */
 static size_t fold(ls_ranked *cases, size_t count, const json_t *fields)
 {
-    json_auto_t *names = group_names(cases, count, fields);
-    double *rates = calloc(count + 1, sizeof *rates);
-    size_t used = 0; /* no later name has a case before that */
-    const char *name;
-    json_t *indices;
-    json_object_foreach(names, name, indices)
-    {
-        const size_t repeats = json_array_size(indices);
-        ls_ranked one = cases[json_integer_value(json_array_get(indices, 0))];
-        (void)name;
-        for (size_t i = 0; rates && i < repeats; i++) {
-            const ls_ranked *each = &cases[json_integer_value(json_array_get(indices, i))];
-            rates[i] = each->rate.value;
-            one.noisy |= each->noisy;
+    json_auto_t *names = json_object(); /* of each case the rates of its rows */
+    char name[NAME_SIZE];
+    json_t *rates;
+    const char *key;
+    for (size_t i = 0; i < count; i++) {
+        write_name(cases[i].row, fields, name);
+        size_t at = 0;
+        for (void *it = json_object_iter(names); it && strcmp(json_object_iter_key(it), name) != 0;
+             it = json_object_iter_next(names, it))
+            at++;
+        if (at == json_object_size(names)) {
+            json_object_set_new_nocheck(names, name, json_array());
+            cases[at] = cases[i]; /* at <= i, and that one is folded already */
         }
-        if (rates && repeats > 1) {
-            one.rate = ls_statistics_repeats(rates, repeats);
-            one.known = true;
-        }
-        cases[used++] = one;
+        cases[at].noisy |= cases[i].noisy;
+        json_array_append_new(json_object_get(names, name), json_real(cases[i].rate.value));
     }
-    free(rates);
+    size_t used = 0;
+    json_object_foreach(names, key, rates)
+    {
+        const size_t repeats = json_array_size(rates);
+        double *values = repeats > 1 ? calloc(repeats, sizeof *values) : NULL;
+        for (size_t i = 0; values && i < repeats; i++)
+            values[i] = json_number_value(json_array_get(rates, i));
+        if (values) {
+            cases[used].rate = ls_statistics_repeats(values, repeats);
+            cases[used].known = true;
+        }
+        free(values);
+        used++;
+    }
     return used;
 }
 
-/* Whether cases may differ in the field for no reason of their own: `steps` that were trained where
- * others were asked for, and what follows from other options. */
-static bool is_outcome(const json_t *groups, const char *name)
-{
-    bool other = false;
-    for (size_t i = 0; i < json_array_size(groups) && strcmp(name, "steps") == 0; i++)
-        other = other || json_object_get(json_array_get(groups, i), "steps_asked");
-    return other || ls_case_follows(name);
-}
-
-/* Options in which these cases differ, without outcomes that distinguish no more cases than the
- * options before. */
+/* Options in which these cases differ, without those that cases may differ in for no reason of
+ * their own (`steps` that were trained where others were asked for, and what follows from other
+ * options) where these distinguish no more cases than the options before. */
 static json_t *differing(const ls_ranked *cases, size_t count)
 {
-    json_t *groups = json_array(), *fields, *differ = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append(groups, json_object_get(cases[i].row, "case"));
-    fields = ls_case_fields(groups);
+    json_auto_t *groups = json_array();
+    json_t *differ = json_array();
+    bool asked = false;
+    for (size_t i = 0; i < count; i++) {
+        json_array_append(groups, ls_row_group(cases[i].row, LS_G_case));
+        asked |= ls_row_has(cases[i].row, LS_F_case_steps_asked);
+    }
+    json_auto_t *fields = ls_case_fields(groups);
     for (size_t i = 0; i < json_array_size(fields); i++) {
         const char *name = json_string_value(json_array_get(fields, i));
-        const size_t before = count_names(cases, count, differ);
         if (!ls_case_differs(groups, name))
             continue;
+        const bool outcome = ls_case_follows(name) || (asked && strcmp(name, "steps") == 0);
+        const size_t before = outcome ? count_names(cases, count, differ) : 0;
         json_array_append(differ, json_array_get(fields, i));
-        if (is_outcome(groups, name) && count_names(cases, count, differ) == before)
+        if (outcome && count_names(cases, count, differ) == before)
             json_array_remove(differ, json_array_size(differ) - 1);
     }
-    json_decref(fields);
-    json_decref(groups);
     return differ;
 }
 
@@ -187,57 +148,67 @@ static void print_environment(FILE *stream, const json_t *pool, const json_t *gr
     for (size_t i = 0; ls_rank_environment[i]; i++) {
         char title[64], path[80], cell[LS_CELL_SIZE];
         const ls_column column = ls_case_column(ls_rank_environment[i], title, path);
-        ls_cell_write(&column, row, cell);
         if (!ls_case_differs(groups, ls_rank_environment[i]))
             continue;
+        ls_cell_write(&column, row, cell);
         const bool named = strcmp(title, "batch") == 0 || strcmp(title, "link") == 0;
         fprintf(stream, "%s%s%s%s", before, named ? title : "", named ? " " : "",
                 *cell ? cell : "none");
         before = ", ";
     }
     if (group)
-        fprintf(stream, "%sgroup %lld of %.0f", before, (long long)group,
-                ls_row_number(row, "time.groups"));
+        fprintf(stream, "%sgroup %lld of %" PRId64, before, (long long)group,
+                ls_row_integer(row, LS_F_time_groups));
 }
 
-static const char *const by_words[] = {
-    [LS_RANK_MEDIAN] = ": ",
-    [LS_RANK_MEAN] = " by samples trained / time: ",
-    [LS_RANK_SPEEDUP] = " by speed-up over single in each group's own turns: ",
-};
+/* Prints cases [count], of which at least two are different, after "fastest". */
+static void print_ranking(FILE *stream, ls_ranked *cases, size_t count, const json_t *fields)
+{
+    size_t others = 0;
+    const size_t ranked = ls_rank_sort(cases, count, &others), known = ranked + others,
+                 near = ls_rank_near(cases, ranked);
+    if (known > 1)
+        print_cases(stream, "", cases, 1, fields, 0);
+    else
+        fputs("cannot be told", stream);
+    if (near > 1) {
+        print_cases(stream, "; within the noise of it: ", cases + 1, near - 1, fields, 0);
+    } else if (ranked > 1) {
+        const ls_interval ratio = ls_statistics_ratio(cases[0].rate, cases[1].rate);
+        fprintf(stream, ", %.2f times as fast as the next (%.2f to %.2f)", ratio.value, ratio.low,
+                ratio.high);
+        print_cases(stream, ", ", cases + 1, 1, fields, 0);
+    }
+    if (known > 1)
+        print_cases(stream, "; not meant to be equal to single, so not ranked: ", cases + ranked,
+                    others, fields, cases->rate.value);
+    print_cases(stream, "; without an interval, so not ranked: ", cases + known, count - known,
+                fields, 0);
+}
 
 /* The line of a pool, owned by the caller (free); NULL where fewer than two have a time. */
 static char *rank_pool(const json_t *pool, const json_t *groups)
 {
+    static const char *const by_words[] = {
+        [LS_RANK_MEDIAN] = ": ",
+        [LS_RANK_MEAN] = " by samples trained / time: ",
+        [LS_RANK_SPEEDUP] = " by speed-up over single in each group's own turns: ",
+    };
     const json_t *rows = json_object_get(pool, "rows");
     const ls_rank_by by = (ls_rank_by)json_integer_value(json_object_get(pool, "by"));
     ls_ranked *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
-    size_t count = cases ? read_times(rows, by, cases) : 0, size, others = 0;
+    size_t count = cases ? read_times(rows, by, cases) : 0, size;
     char *text = NULL;
-    FILE *stream = count > 1 ? open_memstream(&text, &size) : NULL;
-    if (stream) {
+    if (count > 1) {
         json_auto_t *fields = differing(cases, count);
         count = fold(cases, count, fields);
-        const size_t ranked = ls_rank_sort(cases, count, &others), known = ranked + others;
-        const bool alike = count < 2; /* one case, timed twice */
-        fputs("fastest", stream);
-        print_environment(stream, pool, groups);
-        fputs(by_words[by], stream);
-        if (ranked > 1)
-            print_rank(stream, cases, ranked, fields);
-        else if (known > 1)
-            print_case(stream, cases, fields);
-        else
-            fputs("cannot be told", stream);
-        if (known > 1)
-            print_unequal(stream, cases + ranked, others, cases->rate.value, fields);
-        if (known < count) {
-            fputs("; without an interval, so not ranked: ", stream);
-            print_names(stream, cases + known, count - known, fields);
-        }
-        if (fclose(stream) != 0 || alike) {
-            free(text);
-            text = NULL;
+        FILE *stream = count > 1 ? open_memstream(&text, &size) : NULL; /* 1: timed twice */
+        if (stream) {
+            fputs("fastest", stream);
+            print_environment(stream, pool, groups);
+            fputs(by_words[by], stream);
+            print_ranking(stream, cases, count, fields);
+            fclose(stream);
         }
     }
     free(cases);
@@ -268,114 +239,81 @@ json_t *ls_rank_lines(const json_t *rows)
     return lines;
 }
 
-void ls_table_rank(ls_writer *writer, const json_t *rows)
-{
-    json_auto_t *lines = ls_rank_lines(rows);
-    for (size_t i = 0; i < json_array_size(lines); i++)
-        ls_text_wrap(writer->stream, json_string_value(json_array_get(lines, i)), 0, 0,
-                     writer->width);
-}
-
 /* ---- What was compared ---------------------------------------------------------------------- */
 
-/* What a row that passes was compared with. */
-static void print_compared(FILE *stream, const json_t *row)
+/* What a row that passes was compared with, without the strategy's name. */
+static json_t *compared_with(const json_t *row)
 {
-    const json_t *gate = json_object_get(row, "equivalence");
-    const char *grade = ls_row_text(row, "equivalence", "grade");
-    const json_int_t steps = json_integer_value(json_object_get(gate, "steps"));
-    const ls_strategy *strategy = ls_row_strategy(row);
-    if (strcmp(grade, "none") == 0 && !steps) {
-        fputs(ls_row_text(row, "equivalence", "oracle"), stream); /* "not compared" and why */
-        return;
-    }
-    fprintf(stream, "%s: after each of %lld steps ", grade, (long long)steps);
-    if (strcmp(grade, "none") == 0)
-        fprintf(stream,
-                "every replica has the bits of its replay, in sequence on one device%s; not "
-                "compared with single",
-                json_object_get(gate, "library_rel") ? ", with the library's means" : "");
-    else if (strategy == &ls_strategy_single)
-        fputs("the bits of a second, fresh run", stream);
-    else if (strcmp(grade, "exact") == 0)
-        fputs("the bits of single --reduce exact", stream);
-    else if (json_object_get(gate, "library_rel"))
-        fputs("the reduced gradient is that of the slices, summed in float64 (at most 1e-5 apart), "
-              "and the update has the bits that single's optimizer makes of it",
-              stream);
-    else
-        fputs("the bits of an oracle that computes each replica's slice by itself, on one device, "
-              "and sums in this strategy's order",
-              stream);
-    if (json_object_get(gate, "gradient_rel"))
-        fprintf(stream,
-                "; gradient: how far the first one is from single's of the whole batch "
-                "(at most %g)",
-                json_number_value(json_object_get(gate, "bound")));
+    const char *grade = ls_row_string(row, LS_F_equivalence_grade);
+    const int64_t steps = ls_row_integer(row, LS_F_equivalence_steps);
+    const bool none = strcmp(grade, "none") == 0, exact = strcmp(grade, "exact") == 0,
+               library = ls_row_has(row, LS_F_equivalence_library_rel);
+    if (none && !steps) /* "not compared" and why */
+        return json_string(ls_row_string(row, LS_F_equivalence_oracle));
+    const char *what =
+        none ? "every replica has the bits of its replay, in sequence on one device"
+        : ls_row_strategy(row) == &ls_strategy_single ? "the bits of a second, fresh run"
+        : exact                                       ? "the bits of single --reduce exact"
+        : library
+            ? "the reduced gradient is that of the slices, summed in float64 (at most 1e-5 apart), "
+              "and the update has the bits that single's optimizer makes of it"
+            : "the bits of an oracle that computes each replica's slice by itself, on one device, "
+              "and sums in this strategy's order";
+    char bound[128] = "";
+    if (ls_row_has(row, LS_F_equivalence_gradient_rel))
+        snprintf(bound, sizeof bound,
+                 "; gradient: how far the first one is from single's of the whole batch (at most "
+                 "%g)",
+                 ls_row_real(row, LS_F_equivalence_bound));
+    return json_sprintf("%s: after each of %" PRId64 " steps %s%s%s%s", grade, steps, what,
+                        none && library ? ", with the library's means" : "",
+                        none ? "; not compared with single" : "", bound);
 }
 
-/* Sentences, each with the strategies for which it is true. */
-static json_t *list_sentences(const json_t *rows)
-{
-    json_t *sentences = json_object();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        char *text = NULL;
-        size_t size;
-        FILE *stream = json_object_get(row, "equivalence") && !ls_row_is_bad(row)
-                           ? open_memstream(&text, &size)
-                           : NULL;
-        if (!stream)
-            continue;
-        print_compared(stream, row);
-        if (fclose(stream) == 0) {
-            json_t *names = json_object_get(sentences, text);
-            if (!names)
-                json_object_set_new(sentences, text, names = json_object());
-            json_object_set_new(names, ls_row_text(row, "case", "strategy"), json_true());
-        }
-        free(text);
-    }
-    return sentences;
-}
-
-static void print_sentence(ls_writer *writer, const char *sentence, json_t *names)
+char *ls_names_text(const char *before, const json_t *object)
 {
     char *text = NULL;
     const char *name;
-    size_t size, count = 0;
+    size_t size;
     json_t *value;
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
-        return;
-    json_object_foreach(names, name, value)
+        return NULL;
+    json_object_foreach((json_t *)(size_t)object, name, value)
     {
-        fprintf(stream, "%s%s", count++ ? ", " : "", name);
+        fprintf(stream, "%s%s", before, name);
+        before = ", ";
     }
-    fprintf(stream, ", %s", sentence);
-    if (fclose(stream) == 0)
-        ls_text_wrap(writer->stream, text, 0, 0, writer->width);
-    free(text);
+    fclose(stream);
+    return text;
 }
 
-void ls_table_compare(ls_writer *writer, const json_t *rows)
+json_t *ls_compared_lines(const json_t *rows)
 {
-    json_t *sentences = list_sentences(rows), *names;
+    json_auto_t *sentences = json_object(); /* each with the strategies for which it is true */
+    json_t *lines = json_array(), *names;
     const char *sentence;
     bool drifts = false;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        drifts |= ls_row_real(row, LS_F_equivalence_max_rel) > 0;
+        if (!ls_row_group(row, LS_G_equivalence) || ls_row_is_bad(row))
+            continue;
+        json_auto_t *text = compared_with(row);
+        if (!json_object_get(sentences, json_string_value(text)))
+            json_object_set_new(sentences, json_string_value(text), json_object());
+        json_object_set_new(json_object_get(sentences, json_string_value(text)),
+                            ls_row_string(row, LS_F_case_strategy), json_true());
+    }
     json_object_foreach(sentences, sentence, names)
     {
-        print_sentence(writer, sentence, names);
-    }
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *drift = ls_row_find(json_array_get(rows, i), "equivalence.max_rel");
-        drifts |= json_number_value(drift) > 0;
-        json_decref(drift);
+        char *text = ls_names_text("", names);
+        json_array_append_new(lines, json_sprintf("%s, %s", text ? text : "", sentence));
+        free(text);
     }
     if (drifts)
-        ls_text_wrap(writer->stream,
-                     "drift: how far the parameters came from those of single; it judges nothing, "
-                     "for sums in two correct orders drift apart",
-                     0, 0, writer->width);
-    json_decref(sentences);
+        json_array_append_new(
+            lines, json_string("drift: distance from single's parameters; for information: two "
+                               "correct orders of summation drift apart"));
+    return lines;
 }

@@ -97,8 +97,11 @@ static void table(void **state)
     const char *first = strstr(text, "gate   status\n"), *micro = strstr(text, "\nop  ");
     assert_true(first && micro && first < micro);
     assert_non_null(strstr(micro, "gate   status\n")); /* repeated when the kind changes back */
-    assert_non_null(strstr(micro, "\nop              size  time us  GB/s   roof wrong kernel\n"
-                                  "copy            4096   0.5000 8.192  50.0%     0 memcpy\n"));
+    assert_non_null(strstr(micro,
+                           "\nop              size  time us algbw GB/s   roof  host us wrong "
+                           "kernel\n"
+                           "copy            4096   0.5000      8.192  50.0%              0 "
+                           "memcpy\n"));
     free(text);
 }
 

@@ -9,6 +9,7 @@
 #include "bench/cli/option_table.h"
 #include "bench/output/format_parts.h"
 #include "bench/row/row.h"
+#include "bench/rows/row.h"
 #include "bench/train/interrupt.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
@@ -130,7 +131,7 @@ static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_pred
     const bool known = ls_row_pace(row, &step);
     const double batch_s = (double)plan->job.batch * 1e3;
     one->step_ms = step.value;
-    one->samples_per_s = ls_row_number(row, "time.samples_per_s");
+    one->samples_per_s = ls_row_real(row, LS_F_time_samples_per_s);
     one->memory = predicted->most_memory;
     one->activities = predicted->activities / (size_t)(plan->warmup + plan->timed);
     if (a->predictor->others == a->ideal) {
@@ -149,21 +150,9 @@ static ls_status take(ls_advising *a, const ls_plan_of_case *plan, const ls_pred
     one->ci95[0] = known ? batch_s / step.high : one->samples_per_s;
     one->ci95[1] = known ? batch_s / step.low : one->samples_per_s;
     json_decref(one->facts);
-    one->facts = json_incref(json_object_get(row, "case"));
+    one->facts = json_incref(ls_row_group(row, LS_G_case));
     json_decref(row);
     return status;
-}
-
-/* Fewer steps of an estimate, and of a play of so many activities that it would take minutes. */
-static void set_steps(const ls_advising *a, const ls_advised *one, ls_case *given)
-{
-    enum { MOST = 100000 };
-    const bool estimates = a->pace == LS_PACE_ESTIMATE;
-    if ((estimates || one->activities > MOST) &&
-        !ls_option_set_has(a->workplace->request->given, "steps")) {
-        given->warmup = 1;
-        given->steps = estimates ? 1 : 2;
-    }
 }
 
 ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *predicted,
@@ -172,7 +161,14 @@ ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *pre
     ls_case given, played;
     ls_plan_of_case plan;
     memcpy(&given, &one->config, sizeof given);
-    set_steps(a, one, &given);
+    /* fewer steps, if it is an estimate, or a play of so many activities takes minutes */
+    enum { MOST = 100000 };
+    const bool estimates = a->pace == LS_PACE_ESTIMATE;
+    if ((estimates || one->activities > MOST) &&
+        !ls_option_set_has(a->workplace->request->given, "steps")) {
+        given.warmup = 1;
+        given.steps = estimates ? 1 : 2;
+    }
     *predicted = (ls_predicted){0};
     *refused = ls_case_check(&one->config, a->workplace->request);
     if (!*refused)

@@ -3,6 +3,7 @@
  * was predicted, are a part of the program. */
 #include "bench/predict/advise/advise_parts.h"
 
+#include "bench/rows/row.h"
 #include "published_questions.h"
 #include "published_rows.h"
 
@@ -25,7 +26,8 @@ static const json_t *find_row(const json_t *rows, const json_t *answer)
 {
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        if (json_equal(json_object_get(row, "id"), json_array_get(answer, 0)) &&
+        const json_t *id = ls_row_get(row, LS_F_id);
+        if (json_equal(id, json_array_get(answer, 0)) &&
             json_equal(json_object_get(row, "n"), json_array_get(answer, 1)))
             return row;
     }

@@ -89,13 +89,6 @@ static ls_status take_round(rounds *r)
                          r->all);
 }
 
-/* Keeps a step of the latest round. */
-static void keep_step(rounds *r, size_t step)
-{
-    for (size_t p = 0; p < r->processes; p++, r->kept += r->here)
-        memcpy(r->kept, r->all + (p * r->steps + step) * r->here, r->here * sizeof *r->kept);
-}
-
 /* The first step of a round has its devices' waking up in it, and counts only if it is alone. */
 static ls_status take_rounds(rounds *r, uint64_t count, ls_bubble *out)
 {
@@ -106,8 +99,11 @@ static ls_status take_rounds(rounds *r, uint64_t count, ls_bubble *out)
     const ls_time_profile *kept = r->kept;
     for (uint64_t i = 0; i < count; i++) {
         LS_TRY(take_round(r));
-        for (size_t k = r->steps > 1; k < r->steps; k++)
-            keep_step(r, k);
+        for (size_t k = r->steps > 1; k < r->steps; k++) {
+            /* Keeps a step of the latest round. */
+            for (size_t p = 0; p < r->processes; p++, r->kept += r->here)
+                memcpy(r->kept, r->all + (p * r->steps + k) * r->here, r->here * sizeof *r->kept);
+        }
     }
     const size_t steps = (size_t)(r->kept - kept) / (r->processes * r->here);
     return ls_world_agree(job->comm, ls_bubble_median(&schedule, kept, steps, out));

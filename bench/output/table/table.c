@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Table and Markdown. Rows are kept until the writer is flushed, since all of them decide which
+ * options get a column: shared ones are printed above the table. A header is repeated only if it
+ * changes. The reason why a row is not ok follows it, untruncated.
+ *   A row of `micro` is printed as it comes, and the first one decides which columns fit. Of a
+ * collective the two placements are two rows but one line, as in nccl-tests: the first one waits
+ * for the second.
+ */
+#include "bench/output/table/table_parts.h"
+
+#include "common/base/escape.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+static const ls_field_column run_fields[] = {
+    {LS_F_time_step_ms_median, 7, 0, NULL},
+    {LS_F_time_step_ms_ci95, 5, 2, NULL},
+    {LS_F_time_samples_per_s, 9, 5, NULL},
+    {LS_F_time_speedup, 8, 1, NULL}, /* of those who asked for a baseline */
+    {LS_F_time_efficiency, 4, 3, NULL},
+    {LS_F_time_group, 5, 6, NULL}, /* the lines below say it */
+    {LS_F_pipeline_bubble, 4, 3, NULL},
+    {LS_F_pipeline_bubble_equal, 8, 4, NULL},
+    {LS_F_lead_max, 8, 3, NULL},
+    {LS_F_staleness_mean, 10, 3, NULL},
+    {LS_F_train_loss_last, 7, 9, NULL},
+    {LS_F_train_accuracy, 8, 8, NULL},
+    {LS_F_equivalence_grade, 7, 7, NULL},
+    {LS_F_result_status, LS_WIDTH_ANY, 0, NULL},
+};
+
+static const ls_field_column verify_fields[] = {
+    {LS_F_equivalence_steps, 8, 3, NULL},   {LS_F_equivalence_gradient_rel, 9, 4, NULL},
+    {LS_F_equivalence_max_rel, 9, 5, NULL}, {LS_F_equivalence_max_ulp, 7, 6, NULL},
+    {LS_F_equivalence_grade, 7, 0, NULL},   {LS_F_result_status, LS_WIDTH_ANY, 0, NULL},
+};
+
+static const ls_field_column micro_fields[] = {
+    {LS_F_micro_op, 9, 0, NULL},
+    {LS_F_micro_shape, 24, 0, NULL},
+    {LS_F_micro_size_bytes, 10, 4, NULL},
+    {LS_F_micro_count, 10, 6, NULL},
+    {LS_F_micro_type, 6, LS_DROP_ALWAYS, NULL},
+    {LS_F_micro_redop, 5, LS_DROP_ALWAYS, NULL},
+    {LS_F_micro_ranks, 5, LS_DROP_ALWAYS, NULL},
+    {LS_F_micro_time_us, 8, 0, NULL},
+    {LS_F_micro_algbw_gbs, 10, 3, NULL},
+    {LS_F_micro_busbw_gbs, 10, LS_DROP_ALWAYS, NULL},
+    {LS_F_micro_gflops, 7, 0, NULL},
+    {LS_F_micro_roof_share, 6, 0, NULL},
+    {LS_F_micro_host_us, 8, 2, NULL},
+    {LS_F_micro_wrong, 5, 0, NULL},
+    {LS_F_micro_kernel, 16, 5, NULL},
+};
+
+/* Of a collective; "placed" is the group `micro` of its second placement. */
+static const ls_field_column placed_fields[] = {
+    {LS_F_micro_size_bytes, 8, 0, NULL},   {LS_F_micro_count, 9, 4, NULL},
+    {LS_F_micro_type, 5, 6, NULL},         {LS_F_micro_redop, 5, 5, NULL},
+    {LS_F_micro_ranks, 5, 7, NULL},        {LS_F_micro_kernel, 13, 1, NULL},
+    {LS_F_micro_time_us, 8, 0, NULL},      {LS_F_micro_algbw_gbs, 6, 0, "algbw"},
+    {LS_F_micro_busbw_gbs, 6, 0, "busbw"}, {LS_F_micro_wrong, 5, 0, NULL},
+};
+static const ls_column placed_column[] = {
+    {"time us", "placed.time_us", 8, true, LS_CELL_FIGURE, 0},
+    {"algbw", "placed.algbw_gbs", 6, true, LS_CELL_FIGURE, 0},
+    {"busbw", "placed.busbw_gbs", 6, true, LS_CELL_FIGURE, 0},
+    {"wrong", "placed.wrong", 5, true, LS_CELL_TEXT, 0},
+};
+
+static const ls_columns run_columns = {
+    .field = run_fields, .fields = COUNT(run_fields), .ranks = true};
+const ls_columns ls_verify_columns = {
+    .field = verify_fields, .fields = COUNT(verify_fields), .compares = true};
+static const ls_columns micro_columns = {
+    .field = micro_fields, .fields = COUNT(micro_fields), .fixed = true};
+static const ls_columns placed_columns = {.field = placed_fields,
+                                          .fields = COUNT(placed_fields),
+                                          .column = placed_column,
+                                          .count = COUNT(placed_column),
+                                          .fixed = true};
+
+/* Those of Markdown, whose lines have no width: all of them, in each table. */
+static const ls_columns micro_all = {
+    .field = micro_fields, .fields = COUNT(micro_fields), .alone = true};
+
+static bool is_micro(const json_t *row)
+{
+    return ls_row_group(row, LS_G_micro);
+}
+
+static bool is_placed(const json_t *row, const char *place)
+{
+    return strcmp(ls_row_string(row, LS_F_micro_shape), place) == 0;
+}
+
+static const ls_columns *columns_of(const ls_writer *writer)
+{
+    const json_t *row = json_array_get(writer->kept, 0);
+    if (writer->columns || !is_micro(row))
+        return writer->columns ? writer->columns : &run_columns;
+    if (writer->format->markdown)
+        return &micro_all;
+    return is_placed(row, "out of place") ? &placed_columns : &micro_columns;
+}
+
+/* Where the steps of one case are not alike, all cases show the rate of all timed steps, by which
+ * they are ranked; where they are not, only if a row has it, unlike older ones. */
+static bool shows_mean(const ls_writer *writer)
+{
+    bool uneven = ls_rows_are_uneven(writer->ended) || ls_rows_are_uneven(writer->kept);
+    bool timed = false, known = false;
+    for (size_t i = 0; i < json_array_size(writer->cases); i++)
+        uneven |= ls_case_is_uneven(json_array_get(writer->cases, i));
+    for (size_t i = 0; i < json_array_size(writer->kept) && uneven; i++) {
+        timed |= ls_row_is_timed(json_array_get(writer->kept, i));
+        known |= ls_row_has(json_array_get(writer->kept, i), LS_F_time_samples_per_s_mean);
+    }
+    return uneven && (known || !timed || columns_of(writer)->ranks);
+}
+
+/* ---- Options that are shared ----------------------------------------------------------------- */
+
+enum { SHARED_LINES = 2 };
+
+/* Partitions options by whether the cases differ in them: new arrays of their fields. */
+static void part_options(const ls_writer *writer, json_t *differ, json_t *shared)
+{
+    json_auto_t *before = ls_case_groups(writer->ended), *now = ls_case_groups(writer->kept);
+    json_auto_t *all = json_array();
+    json_array_extend(before, now);
+    json_array_extend(all, before);
+    json_array_extend(all, writer->cases);
+    json_auto_t *fields = ls_case_fields(all);
+    for (size_t i = 0; i < json_array_size(fields); i++) {
+        json_t *field = json_array_get(fields, i);
+        const char *name = json_string_value(field);
+        const bool differs = ls_case_differs(before, name) || ls_case_differs(writer->cases, name);
+        json_array_append(differs ? differ : shared, field);
+    }
+}
+
+/* Prints options that all rows share, in at most SHARED_LINES lines; the rest is dropped. */
+static void print_shared(const ls_writer *writer, const json_t *shared, FILE *stream)
+{
+    int at = 0, lines = 1;
+    for (size_t i = 0; i < json_array_size(shared); i++) {
+        char title[64], path[80], cell[LS_CELL_SIZE] = "";
+        const ls_column column =
+            ls_case_column(json_string_value(json_array_get(shared, i)), title, path);
+        for (size_t r = 0; r < json_array_size(writer->kept) && !*cell; r++) {
+            json_auto_t *value = ls_row_find(json_array_get(writer->kept, r), path);
+            if (value) /* in the first row that has it */
+                ls_cell_write(&column, json_array_get(writer->kept, r), cell);
+        }
+        const int width = ls_text_width(title) + 1 + ls_text_width(cell);
+        const bool begins = at && at + 2 + width + 1 > writer->width; /* including both commas */
+        if (!*cell || width + 1 > writer->width || (begins && lines == SHARED_LINES))
+            continue;
+        fprintf(stream, "%s%s %s", at == 0 ? "" : begins ? ",\n" : ", ", title, cell);
+        at = (at == 0 || begins ? 0 : at + 2) + width;
+        lines += begins;
+    }
+    if (at)
+        fputc('\n', stream);
+}
+
+/* ---- Lines ---------------------------------------------------------------------------------- */
+
+/* Prints a cell after `owed` blanks; returns the blanks owed before the next one, so that no line
+ * ends in blanks. */
+static int print_cell(FILE *stream, const ls_table_column *column, const char *cell, bool red,
+                      int owed)
+{
+    const int length = ls_text_width(cell),
+              blanks = length < column->width ? column->width - length : 0;
+    if (length == 0)
+        return owed + blanks + 1;
+    fprintf(stream, "%*s%s%s%s", owed + (column->is.right ? blanks : 0), "", red ? "\033[31m" : "",
+            cell, red ? "\033[0m" : "");
+    return 1 + (column->is.right ? 0 : blanks);
+}
+
+/* Prints a line of titles (`row` NULL), or the row with that number and its reason. */
+static void print_line(const ls_writer *writer, const ls_table *table, const json_t *row,
+                       size_t number, FILE *stream)
+{
+    const bool markdown = writer->format->markdown;
+    char *reason = row ? ls_row_reason(row) : NULL;
+    int owed = 0;
+    for (size_t c = 0; c < table->count; c++) {
+        const ls_table_column *column = &table->column[c];
+        const char *cell = row ? column->cell[number] : column->is.title;
+        const bool bad = row && ((column->is.cell == LS_CELL_STATUS && ls_row_is_bad(row)) ||
+                                 (column->is.cell == LS_CELL_GATE && strcmp(cell, "failed") == 0));
+        if (column->shown && markdown) {
+            fputs("| ", stream);
+            ls_escape_put(stream, cell, SIZE_MAX, LS_ESCAPE_MARKDOWN);
+            fputs(*cell ? " " : "", stream);
+        } else if (column->shown) {
+            owed = print_cell(stream, column, cell, bad && writer->colour, owed);
+        }
+    }
+    if (markdown) {
+        fputs("| ", stream);
+        ls_escape_put(stream, row ? reason : "reason", SIZE_MAX, LS_ESCAPE_MARKDOWN);
+        fputs(row && !reason ? "|" : " |", stream);
+    }
+    fputc('\n', stream);
+    if (reason && !markdown)
+        ls_text_wrap(stream, reason, 0, 2, writer->width);
+    free(reason);
+}
+
+/* Prints the header, unless it is the last one printed. */
+static void print_head(ls_writer *writer, const ls_table *table, const json_t *shared)
+{
+    char *head = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&head, &size);
+    if (!stream)
+        return;
+    print_shared(writer, shared, stream);
+    if (writer->headed == &placed_columns) {
+        int width[2] = {-1, 0};
+        for (size_t c = 0; c < table->count; c++)
+            width[c >= COUNT(placed_fields)] += writer->widths[c] ? writer->widths[c] + 1 : 0;
+        fprintf(stream, "%*s%*s\n", width[0], "out of place, GB/s", width[1],
+                width[1] ? "in place, GB/s" : "");
+    }
+    print_line(writer, table, NULL, 0, stream);
+    for (size_t c = 0; c < table->count && writer->format->markdown; c++)
+        if (table->column[c].shown)
+            fputs(table->column[c].is.right ? "|---:" : "|---", stream);
+    fputs(writer->format->markdown ? "|---|\n" : "", stream);
+    if (fclose(stream) == 0 && (!writer->head || strcmp(head, writer->head) != 0))
+        fprintf(writer->stream, "%s%s", writer->head ? "\n" : "", head);
+    free(writer->head);
+    writer->head = head;
+}
+
+/* Columns keep the width that they had below the same header; those of `micro` are as wide as
+ * their list says, and the first row decides which are there. */
+static void keep_widths(ls_writer *writer, ls_table *table, const ls_columns *columns)
+{
+    const bool again = columns->fixed && writer->headed == columns;
+    const size_t most = sizeof writer->widths / sizeof *writer->widths;
+    for (size_t c = 0; c < table->count && c < most; c++) {
+        ls_table_column *column = &table->column[c];
+        const int now = column->width, room = writer->width - ls_table_width(table);
+        const int least = column->is.right || columns->fixed ? column->is.width : 0;
+        int wanted = writer->widths[c] > now ? writer->widths[c] : now;
+        wanted = wanted > least || column->option ? wanted : least;
+        if (again)
+            column->shown = writer->widths[c] > 0;
+        if (column->shown && (wanted - now <= room || columns->fixed))
+            column->width = wanted;
+        writer->widths[c] = column->shown ? column->width : 0;
+    }
+    writer->headed = columns;
+}
+
+static void note_dropped(ls_writer *writer, const ls_table *table)
+{
+    for (size_t c = 0; c < table->count; c++) {
+        const ls_table_column *column = &table->column[c];
+        bool empty = column->shown;
+        for (size_t r = 0; r < table->rows && !column->shown && (empty = !*column->cell[r]); r++)
+            ;
+        if (!empty && !writer->dropped)
+            writer->dropped = json_object();
+        if (!empty)
+            json_object_set_new(writer->dropped, column->is.title, json_true());
+    }
+}
+
+/* Prints the members' names after `before`, unless there are none. */
+static void print_names(const ls_writer *writer, const char *before, const json_t *object)
+{
+    char *text = json_object_size(object) ? ls_names_text(before, object) : NULL;
+    if (text)
+        ls_text_wrap(writer->stream, text, 0, 0, writer->width);
+    free(text);
+}
+
+/* ---- Tables --------------------------------------------------------------------------------- */
+
+/* Makes it fit the line; the first rows of `micro` decide. */
+static void lay_out(ls_writer *writer, ls_table *table, const ls_columns *columns)
+{
+    const bool over = ls_table_width(table) > writer->width;
+    if (columns->fixed) {
+        for (size_t c = 0; c < table->count; c++) {
+            ls_table_column *column = &table->column[c];
+            column->width = column->is.width;
+            column->shown |= c < columns->fields;
+            column->shown &= column->is.drop != LS_DROP_ALWAYS;
+            if (!column->is.right)
+                ls_text_shorten(*column->cell, column->width);
+        }
+        if (writer->headed != columns)
+            ls_table_leave_out(table, writer->width, 0, false);
+    } else {
+        if (over)
+            ls_table_share_warnings(table);
+        ls_table_fit(table, writer->width);
+    }
+    if (writer->headed != columns)
+        memset(writer->widths, 0, sizeof writer->widths);
+    keep_widths(writer, table, columns);
+}
+
+/* After printing rows, keeps only the groups needed by the lines below the table. */
+static void end_kept(ls_writer *writer, const ls_columns *columns)
+{
+    static const ls_group_number groups[] = {LS_G_case, LS_G_result, LS_G_time, LS_G_equivalence,
+                                             LS_G_micro};
+    const bool said = columns->ranks || columns->compares || columns->fixed || !writer->deferred;
+    if (!writer->ended)
+        writer->ended = json_array();
+    for (size_t i = 0; said && i < json_array_size(writer->kept); i++) {
+        const json_t *row = json_array_get(writer->kept, i);
+        json_t *slim = json_object();
+        for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+            if (ls_row_group(row, groups[g]))
+                json_object_set(slim, ls_field_groups[groups[g]].path,
+                                ls_row_group(row, groups[g]));
+        json_array_append_new(writer->ended, slim);
+    }
+    json_array_clear(writer->kept);
+}
+
+/* A document has no lines above its table: even options that all rows share get columns. */
+static json_t *telling_first(const json_t *differ)
+{
+    json_t *fields =
+        json_pack("[s,s,s,s,s]", "model", "strategy", "devices", "batch_global", "steps");
+    for (size_t i = 0; i < json_array_size(differ); i++) {
+        bool there = false;
+        for (size_t t = 0; t < 5; t++)
+            there |= json_equal(json_array_get(fields, t), json_array_get(differ, i));
+        if (!there)
+            json_array_append(fields, json_array_get(differ, i));
+    }
+    return fields;
+}
+
+void ls_table_flush(ls_writer *writer)
+{
+    if (json_array_size(writer->kept) == 0)
+        return;
+    const bool markdown = writer->format->markdown;
+    const ls_columns *columns = columns_of(writer);
+    json_auto_t *differ = json_array(), *shared = json_array();
+    part_options(writer, differ, shared);
+    json_auto_t *telling = telling_first(differ);
+    const ls_table_plan plan = {.columns = columns,
+                                .options = markdown ? telling : differ,
+                                .swept = writer->swept,
+                                .label = markdown,
+                                .mean = shows_mean(writer)};
+    ls_table *table = ls_table_make(&plan, writer->kept);
+    if (table) {
+        if (!markdown)
+            lay_out(writer, table, columns);
+        print_head(writer, table, markdown ? NULL : shared);
+        for (size_t i = 0; i < table->rows; i++)
+            print_line(writer, table, json_array_get(writer->kept, i), i, writer->stream);
+        print_names(writer, "each of these: ", table->shared);
+        if (!markdown && !columns->fixed)
+            note_dropped(writer, table);
+    }
+    ls_table_free(table);
+    end_kept(writer, columns);
+}
+
+/* Whether it is the other placement of the same case as `first`. */
+static bool is_second(const json_t *first, const json_t *row)
+{
+    static const ls_field_number same[] = {LS_F_micro_op, LS_F_micro_kernel, LS_F_micro_size_bytes};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (ls_row_has(first, same[i]) != ls_row_has(row, same[i]) ||
+            (ls_row_has(first, same[i]) &&
+             !json_equal(ls_row_get(first, same[i]), ls_row_get(row, same[i]))))
+            return false;
+    return is_placed(first, "out of place") && is_placed(row, "in place");
+}
+
+void ls_table_row(ls_writer *writer, const json_t *row)
+{
+    json_t *last = json_array_get(writer->kept, 0);
+    const bool micro = is_micro(row) && !writer->columns, markdown = writer->format->markdown;
+    if (!writer->kept)
+        writer->kept = json_array();
+    if (micro && last && !markdown && is_second(last, row)) {
+        json_object_set(last, "placed", ls_row_group(row, LS_G_micro));
+        if (ls_row_group(row, LS_G_result))
+            json_object_set(last, "result", ls_row_group(row, LS_G_result));
+        ls_table_flush(writer);
+        json_array_append_new(writer->ended,
+                              json_pack("{s:O}", "micro", ls_row_group(row, LS_G_micro)));
+        return;
+    }
+    if (last && (micro || is_micro(last)) && !writer->columns)
+        ls_table_flush(writer);
+    if (micro)
+        json_array_append_new(writer->kept, json_deep_copy(row));
+    else
+        json_array_append(writer->kept, (json_t *)(size_t)row);
+    if (micro && (markdown || !is_placed(row, "out of place")))
+        ls_table_flush(writer);
+}
+
+/* Prints the average bus bandwidth of collectives, by algorithm. */
+static void print_averages(ls_writer *writer)
+{
+    json_auto_t *rates = json_object();
+    const char *name, *before = "average bus bandwidth, GB/s: ";
+    json_t *all;
+    for (size_t i = 0; i < json_array_size(writer->ended); i++) {
+        json_t *row = json_array_get(writer->ended, i);
+        const char *kernel = ls_row_string(row, LS_F_micro_kernel);
+        name = *kernel ? kernel : ls_row_string(row, LS_F_micro_op);
+        if (!is_placed(row, "out of place") && !is_placed(row, "in place"))
+            continue;
+        if (!json_object_get(rates, name))
+            json_object_set_new(rates, name, json_array());
+        json_array_append(json_object_get(rates, name), ls_row_get(row, LS_F_micro_busbw_gbs));
+    }
+    json_object_foreach(rates, name, all)
+    {
+        double sum = 0;
+        for (size_t i = 0; i < json_array_size(all); i++)
+            sum += json_number_value(json_array_get(all, i));
+        fputs(before, writer->stream);
+        ls_escape_put(writer->stream, name, SIZE_MAX, LS_ESCAPE_LINE);
+        fprintf(writer->stream, " %.4g", sum / (double)json_array_size(all));
+        before = ", ";
+    }
+    fputs(json_object_size(rates) ? "\n" : "", writer->stream);
+}
+
+void ls_table_close(ls_writer *writer)
+{
+    const ls_columns *columns = writer->columns ? writer->columns : &run_columns;
+    if (!writer->columns)
+        print_averages(writer);
+    print_names(writer, "no room for: ", writer->dropped);
+    json_auto_t *lines = columns->ranks      ? ls_rank_lines(writer->ended)
+                         : columns->compares ? ls_compared_lines(writer->ended)
+                                             : json_array();
+    for (size_t i = 0; i < json_array_size(lines); i++)
+        ls_text_wrap(writer->stream, json_string_value(json_array_get(lines, i)), 0, 0,
+                     writer->width);
+}

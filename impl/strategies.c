@@ -116,10 +116,8 @@ static ls_status check_ranks(const ls_outline *o)
 
 void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
 {
-    static const ls_axis divided[] = {[LS_VARIABLES_EACH] = LS_MEMBER,
-                                      [LS_VARIABLES_PLACED] = LS_STAGE,
-                                      [LS_VARIABLES_SPLIT] = LS_SLICE,
-                                      [LS_VARIABLES_SERVED] = LS_MEMBER};
+    static const ls_axis divided[LS_VARIABLES_SERVED + 1] = {
+        [LS_VARIABLES_PLACED] = LS_STAGE, [LS_VARIABLES_SPLIT] = LS_SLICE};
     job->mesh.rest = divided[inner_of(strategy, &job->options)->variables];
     if (strategy->period)
         job->period = (int)ls_declared_number(&job->options, strategy->period);

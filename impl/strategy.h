@@ -170,9 +170,8 @@ struct ls_strategy {
                              a period, ends in ls_average. The gate replays that */
     bool reduces;       /**< reduces gradients by all-reduces, in buckets */
     bool shares;        /**< with `reduces`: each replica updates its share of every bucket, and has
-                             optimizer state and averages of no more (ls_bucket_share); the replicas
-                             of each group, if the mesh has groups; where
-                             these are divided, those at the same place of all */
+                             optimizer state and averages of no more (ls_bucket_share); `resolve`
+                             sets ls_job.state */
     /** The replicas whose parameters replica `replica` of `count` averages with its own
      * (ls_average): writes their numbers, ascending, to `out` [count]; returns how many. NULL: all
      * replicas average, or none. */

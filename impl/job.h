@@ -45,11 +45,11 @@ typedef struct ls_job {
     ls_declared_values options; /**< values of the strategy's own options (strategy.h) */
     bool backward_held;         /**< backward runs on the variable device */
     int microbatches;           /**< micro-batches of a replica's slice; 0: it is not split */
-    const int *place;           /**< [nodes] stage of each node; NULL: there is one */
-    ls_mesh mesh;               /**< of the devices of all ranks; with servers, of workers */
-    ls_spread parameters;       /**< as they are between steps */
-    ls_spread gradients;        /**< as they are updated by */
-    ls_spread state;            /**< of the optimizer, as it is updated */
+    const int *place;           /**< [nodes] stage of each node; NULL if there is one */
+    ls_mesh mesh;               /**< devices of all ranks; with servers, workers */
+    ls_spread parameters;       /**< how they are spread between steps */
+    ls_spread gradients;        /**< how their sums are spread */
+    ls_spread state;            /**< how the optimizer's state is spread */
     bool sequence;    /**< with slices: positions, too, are divided over them, in blocks */
     ls_ps_options ps; /**< parameter servers */
     ls_comm *comm;    /**< whose ranks are the processes; NULL: there is one */

@@ -18,15 +18,15 @@ typedef enum ls_axis {
 
 /** How many devices there are along each axis. */
 typedef struct ls_mesh {
-    int size[LS_AXES]; /**< 0 is 1 */
-    ls_axis rest;      /**< has as many as the other axes leave */
+    int size[LS_AXES]; /**< as declared; 0 stands for 1 */
+    ls_axis rest;      /**< the axis of all devices that the other sizes leave */
     int replicas;      /**< set by ls_mesh_of: groups times members */
     int places;        /**< set by ls_mesh_of: devices of a replica */
 } ls_mesh;
 
 /** How a buffer is spread along an axis. */
 typedef enum ls_kind {
-    LS_WHOLE, /**< all have it */
+    LS_WHOLE, /**< each has all of it */
     LS_SHARE, /**< each has a share of every bucket (ls_bucket_share) */
     LS_PLACED /**< each element is on one: where its node is, on a holder, or on a server */
 } ls_kind;
@@ -40,7 +40,7 @@ typedef struct ls_spread {
 /** The mesh of so many devices: with all sizes set. */
 ls_mesh ls_mesh_of(ls_mesh declared, int devices);
 
-/** The axis of copies of what an inner strategy runs on: LS_GROUP if devices have replicas. */
+/** The axis of `hybrid`'s copies: of groups, if each device has a replica; else of replicas. */
 static inline ls_axis ls_mesh_outer(const ls_mesh *declared)
 {
     return declared->rest == LS_MEMBER ? LS_GROUP : LS_MEMBER;

@@ -73,7 +73,7 @@ typedef struct ls_step_plan {
                                positions (graph_context.h); else NULL */
     ls_graph_part split;  /**< the model with layers split into slices; graph NULL: none is */
     ls_mesh mesh;
-    ls_spread parameters, state; /**< with axes on which the model is divided */
+    ls_spread parameters, state; /**< the job's, and placed where the model is divided */
     ls_ps_layout servers;        /**< all zero: there are no servers */
     ls_range owners;             /**< members with variables that are updated */
     int holder;     /**< the member that owns the variables of all: a replica, or one more on
@@ -123,7 +123,7 @@ int ls_step_plan_training(const ls_step_plan *plan);
 /** Whether the members of a set share the update. */
 bool ls_step_plan_shares(const ls_step_plan *plan);
 
-/** Whether a member has variables that are updated; the consecutive members that have a buffer
+/** Whether a member updates variables; the consecutive members that have a buffer
  * once, together with this one or for it: axes on which each has it whole are the outer ones. */
 bool ls_step_plan_owns(const ls_step_plan *plan, int member);
 ls_range ls_step_plan_copy(const ls_step_plan *plan, const ls_spread *spread, int member);

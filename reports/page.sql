@@ -1,7 +1,127 @@
 -- SPDX-License-Identifier: MIT
 -- What the page shows of the rows chosen (view s, see bench/output/results_query.h): a query for each list of
 -- page.html, page.markdown and report.bib. A column NAME[] is JSON. Functions of bench/report/page.c: row_text(place,
--- what), figure_text(value, unit).
+-- what), row_between(place, place), figure_text(value, unit), interval_text(value, low, high), ratio_text(a, low,
+-- high, b,
+-- low, high, what), median(x).
+
+-- found: the cases of told (ls_page_tell), each with the row that represents its repeats
+CREATE TEMP TABLE found AS SELECT pool, title, min(place) AS first, max(place) FILTER (WHERE i = (n + 1) / 2) AS place,
+  max(name) || CASE WHEN max(is_noisy) THEN ' (noisy)' ELSE '' END AS name, max(is_noisy) AS noisy, n AS count,
+  median(v) AS v, CASE WHEN n > 1 THEN min(v) ELSE low END AS low, CASE WHEN n > 1 THEN max(v) ELSE high END AS high,
+  n > 1 OR max(low) > 0 AS known, max(is_candidate) AS equal, median(rate) AS rate,
+  CASE WHEN n > 1 THEN min(rate) ELSE rate_low END AS rate_low,
+    CASE WHEN n > 1 THEN max(rate) ELSE rate_high END AS rate_high,
+  median(pace) AS pace, median("time.speedup") AS speedup, median("time.efficiency") AS efficiency,
+  CAST(row_text(min(place), 'devices') AS REAL) AS cores
+FROM (SELECT *, row_number() OVER (PARTITION BY pool, title ORDER BY rate) AS i, count(*) OVER (PARTITION BY pool,
+  title) AS n
+  FROM s JOIN told USING (place) WHERE pool != 'pair') GROUP BY pool, title;
+
+-- ranked: of each pool the fastest first; of those whose figure has an interval, candidates before others
+CREATE TEMP TABLE ranked AS SELECT *, row_number() OVER w AS i, first_value(low) OVER w AS best_low,
+  first_value(equal) OVER w AS equals, max(known) OVER (PARTITION BY pool) AS any_known,
+  first_value(cores) OVER (PARTITION BY pool ORDER BY first) AS size, sum(equal) OVER (PARTITION BY pool) AS candidates
+FROM found WINDOW w AS (PARTITION BY pool ORDER BY known DESC, equal DESC, v DESC);
+
+-- pools: how many cases are compared, and how many of these may be the fastest
+CREATE TEMP TABLE pools AS SELECT *, CASE WHEN any_known THEN slower - 1 ELSE compared END AS near FROM (
+  SELECT pool, any_known, count(*) AS compared, coalesce(min(i) FILTER (WHERE high < best_low), count(*) + 1) AS slower
+  FROM ranked WHERE known = any_known AND equal = equals GROUP BY pool);
+
+-- line
+CREATE TEMP TABLE line AS
+SELECT b.size, printf('%g device%s', b.size, CASE WHEN b.size > 1 THEN 's' ELSE '' END) AS devices, b.name,
+  figure_text(b.rate, 'samples/s') AS rate, CASE WHEN b.count > 1 THEN b.count END AS repeats,
+  compared < 2 OR NULL AS alone, busy AND compared > 1 OR NULL AS busy, n.name AS next,
+  CASE WHEN compared > 1 AND NOT busy THEN substr(b.pool, instr(b.pool, '|') + 1) END AS by,
+  CASE WHEN near > 2 THEN near - 2 END AS more, CASE WHEN near > 1 AND NOT busy THEN
+    CASE WHEN b.any_known THEN 'their intervals overlap' ELSE 'no interval is known' END END AS open,
+  CASE WHEN near < 2 AND compared > 1 AND NOT busy THEN ratio_text(b.v, b.low, b.high, n.v, n.low, n.high,
+    'two digits') END
+    AS ratio,
+  CASE WHEN gate IN ('bounded', 'exact') THEN gate END AS grade,
+  CASE WHEN gate NOT IN ('bounded', 'exact') THEN gate END AS unproven, coalesce(steps, 0) AS steps,
+  CASE WHEN compared < 2 THEN b.name || ' (the only case)' WHEN busy THEN 'the machine was too busy to tell'
+    WHEN near > 1 THEN 'too close to tell' ELSE b.name END AS word
+FROM pools JOIN (SELECT ranked.*, row_text(place, 'gate') AS gate, "equivalence.steps" AS steps,
+    noisy AND coalesce("time.speedup" > cores, 0) AS busy FROM ranked JOIN s USING (place) WHERE i = 1) AS b USING
+    (pool)
+  LEFT JOIN ranked AS n ON n.pool = b.pool AND n.i = 2 ORDER BY b.size DESC, b.candidates DESC, b.first;
+
+-- lines
+SELECT * FROM line ORDER BY rowid;
+
+-- finding_of
+CREATE TEMP TABLE finding AS SELECT group_concat(CASE number WHEN 1 THEN 'Fastest on ' || devices ELSE
+  printf('; on %g', size) END || ': ' || word, '')
+    AS headline, "where"
+FROM (SELECT *, rowid AS number FROM line ORDER BY rowid), (SELECT printf('%s, %s batch %g, %s scaling, on %s',
+  "case.model",
+  CASE "case.scaling" WHEN 'weak' THEN 'a device''s' ELSE 'global' END,
+  CASE "case.scaling" WHEN 'weak' THEN "case.batch_global" / cores ELSE "case.batch_global" END, "case.scaling",
+  CASE WHEN (SELECT count(DISTINCT row_text(place, 'machine')) FROM found) > 1 THEN 'several machines' ELSE
+    coalesce(nullif(row_text(place, 'machine'), ''), 'a machine that the row does not name') END) AS "where"
+  FROM found JOIN s USING (place) LIMIT 1) HAVING count(*) > 0;
+
+-- finding
+SELECT "where" FROM finding;
+
+-- headline
+SELECT coalesce((SELECT headline FROM finding), CASE WHEN max(row_text(place,
+  'ok')) = 'ok' THEN 'No row here has a time'
+  ELSE 'All rows here failed a check, could not run or were interrupted' END) AS text FROM s;
+
+-- cases
+SELECT i = 1 OR NULL AS best, title AS label, count, interval_text(rate, rate_low, rate_high) AS rate,
+  figure_text(rate, '') AS speed,
+  CASE WHEN pace > 0 THEN printf('%.4g', pace) END AS step, CASE i WHEN 1 THEN '1' ELSE
+    ratio_text(best_v, best_low, best_high, v, low, high, 'text') END AS over,
+  CASE WHEN speedup >= 0 THEN printf('%.2f', speedup) END AS speedup, figure_text(efficiency, '%') AS efficiency,
+  iif(row_text(place, 'peer') = '', row_text(place, 'gate'), 'peer') AS equal
+FROM (SELECT *, first_value(v) OVER w AS best_v, first_value(high) OVER w AS best_high FROM ranked
+  WINDOW w AS (PARTITION BY pool ORDER BY i))
+ORDER BY size DESC, candidates DESC, (SELECT min(first) FROM ranked AS r WHERE r.pool = pool), i LIMIT 40;
+
+-- slower
+SELECT count(*) - 40 AS count FROM ranked HAVING count(*) > 40;
+
+-- side: cases by the values of --against; rows whose steps are not alike are compared with others by the mean rate
+CREATE TEMP TABLE side AS SELECT found.*, uneven, "time.samples_per_s_mean" AS mean,
+  json_extract("time.samples_per_s_mean_ci95", '$[0]') AS mean_low,
+  json_extract("time.samples_per_s_mean_ci95", '$[1]') AS mean_high,
+  min(found.first) OVER (PARTITION BY title) AS begin, count(*) OVER (PARTITION BY title) AS sides
+FROM (SELECT title, name AS value, min(place) AS first, max(place) FILTER (WHERE i = (n + 1) / 2) AS place, n AS count,
+    median(pace) AS pace, median(rate) AS rate, CASE WHEN n > 1 THEN min(rate) ELSE rate_low END AS low,
+    CASE WHEN n > 1 THEN max(rate) ELSE rate_high END AS high
+  FROM (SELECT *, row_number() OVER (PARTITION BY title, name ORDER BY rate) AS i, count(*) OVER (PARTITION BY title,
+    name) AS n
+    FROM (SELECT place, pace, rate, rate_low, rate_high, title,
+    name FROM s JOIN told USING (place) WHERE pool = 'pair'))
+  GROUP BY title, name) AS found JOIN s USING (place);
+
+-- pairs
+SELECT CASE WHEN first = begin THEN title END AS "case", value, count, CASE WHEN pace > 0 THEN printf('%.4g',
+  pace) END AS step,
+  CASE WHEN first = begin THEN '1' ELSE ratio_text(x, x_low, x_high, y, y_low, y_high, 'text') END AS over,
+  CASE WHEN first != begin THEN ratio_text(x, x_low, x_high, y, y_low, y_high, 'verdict') END AS verdict
+FROM (SELECT b.*, iif(a.uneven = b.uneven, a.rate, a.mean) AS x, iif(a.uneven = b.uneven, a.low, a.mean_low) AS x_low,
+    iif(a.uneven = b.uneven, a.high, a.mean_high) AS x_high, iif(a.uneven = b.uneven, b.rate, b.mean) AS y,
+    iif(a.uneven = b.uneven, b.low, b.mean_low) AS y_low, iif(a.uneven = b.uneven, b.high, b.mean_high) AS y_high
+  FROM side AS b JOIN side AS a ON a.title = b.title AND a.first = b.begin) WHERE sides > 1 ORDER BY begin, first;
+
+-- paired
+SELECT 1 AS one FROM side WHERE sides > 1 LIMIT 1;
+
+-- lonely
+SELECT count(*) AS count FROM side WHERE sides = 1 HAVING count(*) > 0;
+
+-- unpaired
+SELECT title, value, (SELECT value FROM side AS o WHERE o.first = nearest) AS other,
+  coalesce(nullif(row_between(first, nearest), ''), 'nothing') AS fields
+FROM (SELECT p.*, (SELECT first FROM (SELECT o.first, row_between(p.first, o.first) AS fields FROM side AS o
+    WHERE o.value != p.value) ORDER BY length(fields) - length(replace(fields, ',', '')), first LIMIT 1) AS nearest
+  FROM side AS p WHERE sides = 1 ORDER BY first LIMIT 20);
 
 -- machine
 CREATE TEMP TABLE machine AS SELECT row_number() OVER (ORDER BY first) AS number, * FROM (
@@ -16,7 +136,8 @@ CREATE TEMP TABLE part AS SELECT column1 AS class, column2 AS name, column3 AS k
 -- machines
 SELECT machine.number, coalesce(nullif(name, ''), 'not named') AS name, (
   SELECT json_group_array(json_object('name', key, 'value', CASE WHEN type IN ('array', 'object') THEN list_text(value)
-    WHEN type IN ('true', 'false') THEN type ELSE number_text(value) END)) FROM json_each(row, '$.provenance')) AS "facts[]"
+    WHEN type IN ('true', 'false') THEN type ELSE number_text(value) END)) FROM json_each(row,
+    '$.provenance')) AS "facts[]"
 FROM machine JOIN s ON place = newest ORDER BY machine.number;
 
 -- models
@@ -72,14 +193,18 @@ FROM (SELECT *, CASE WHEN timestamp GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][
 
 -- plan_row: processes that a launcher started; --baseline adds rows of single that differ from others in no setting
 CREATE TEMP TABLE plan_row AS SELECT place, "case.strategy" AS strategy, "case.blocks" AS blocks,
-  "case.batch_global" AS batch, "case.batch_per_device" AS split, json_array("case.model", "case.data", "case.optimizer",
-  "case.seed", "case.steps") AS same, row_text(place, 'ours') = 'yes' AS ours,
-  CASE WHEN coalesce("case.comm", '') IN ('', 'thread', 'device') THEN 1 ELSE max(coalesce("case.ranks", 1), 1) END AS processes
+  "case.batch_global" AS batch, "case.batch_per_device" AS split, json_array("case.model", "case.data",
+    "case.optimizer",
+  "case.seed", "case.steps") AS same, row_text(place, 'ok') = 'ok' AND row_text(place, 'peer') = ''
+    AND coalesce(json_type(row, '$.case') = 'object', 0) AS ours,
+  CASE WHEN coalesce("case.comm", '') IN ('', 'thread', 'device') THEN 1 ELSE max(coalesce("case.ranks", 1),
+    1) END AS processes
 FROM s;
 
 -- plan
 CREATE TEMP TABLE plan AS SELECT *, CASE WHEN NOT ours THEN 'other' WHEN most > 1 AND strategy = 'single' AND EXISTS (
-    SELECT 1 FROM plan_row AS o WHERE o.processes = most AND o.same IS r.same AND (o.batch IS r.batch OR o.split IS r.split))
+    SELECT 1 FROM plan_row AS o WHERE o.processes = most AND o.same IS r.same AND (o.batch IS r.batch OR o.split IS
+    r.split))
   THEN 'baseline' WHEN processes < most THEN 'alone' ELSE 'case' END AS kind
 FROM plan_row AS r, (SELECT coalesce(max(processes), 1) AS most FROM plan_row WHERE ours);
 
@@ -87,7 +212,9 @@ FROM plan_row AS r, (SELECT coalesce(max(processes), 1) AS most FROM plan_row WH
 SELECT place FROM plan WHERE kind = 'case' ORDER BY place;
 
 -- repeat
-SELECT sum(kind = 'other') AS others, nullif(sum(kind = 'alone'), 0) AS alone, sum(kind = 'baseline') > 0 OR NULL AS baseline,
+SELECT sum(kind = 'other') AS others, nullif(sum(kind = 'alone'), 0) AS alone,
+  sum(kind = 'baseline') > 0 OR NULL AS baseline,
   CASE WHEN most > 1 THEN 'mpirun -n ' || most || ' ' END AS launcher,
-  (SELECT coalesce((SELECT blocks FROM plan WHERE kind = 'case' AND blocks > 0 ORDER BY place DESC LIMIT 1), 5)) AS blocks
+  (SELECT coalesce((SELECT blocks FROM plan WHERE kind = 'case' AND blocks > 0 ORDER BY place DESC LIMIT 1),
+    5)) AS blocks
 FROM plan;

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats: their table, and a writer that detects when its stream fails. jsonl and json are here;
- * table and md in table/table.c, csv in format_csv.c.
+ * Formats: their table, a writer that detects when its stream fails, and all but table and md
+ * (table/table.c).
+ *   CSV: the same columns for every row, those of bench/row.schema.json, with the groups' names
+ * before the fields' ("time.step_ms.median"). '+' joins the elements of a list; `memory.devices` is
+ * represented by the fullest device, the one with the largest peak. Quoted according to RFC 4180,
+ * but lines end in a line feed only; control characters, which it does not allow, are escaped.
+ * Texts read back the same: none gets an apostrophe before '=' or '+' as protection from
+ * spreadsheets, which are to import columns of unknown origin as text.
  */
 #include "bench/output/format_parts.h"
+#include "bench/output/row_keys.h"
 #include "bench/output/standard_output.h"
 
 #include <stdlib.h>
@@ -11,34 +18,40 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-json_t *ls_row_part(const json_t *row, const ls_columns *columns)
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* Sets the value at a path, takes ownership, and creates missing groups. */
+static void put(json_t *object, const char *path, json_t *value)
 {
-    json_t *part = json_object();
-    for (size_t i = 0; i < columns->count; i++) {
-        json_t *value = ls_row_value(row, columns->column[i].path);
-        if (value)
-            ls_row_put(part, columns->column[i].path, value);
-    }
-    return part;
+    char name[64];
+    const size_t length = strcspn(path, ".");
+    snprintf(name, sizeof name, "%.*s", (int)length, path);
+    if (path[length] && !json_object_get(object, name))
+        json_object_set_new_nocheck(object, name, json_object());
+    if (path[length])
+        put(json_object_get(object, name), path + length + 1, value);
+    else
+        json_object_set_new_nocheck(object, name, value);
 }
 
-static void print_row(const ls_writer *writer, const json_t *row)
-{
-    const bool chosen = writer->columns && writer->columns->alone;
-    json_auto_t *part = chosen ? ls_row_part(row, writer->columns) : NULL;
-    ls_json_print(writer->stream, part ? part : row, -1);
-}
-
+/* Prints the row, or what of it was chosen. */
 static void json_line(ls_writer *writer, const json_t *row)
 {
-    print_row(writer, row);
-    fputc('\n', writer->stream);
+    const ls_columns *columns = writer->columns;
+    json_auto_t *part = columns && columns->alone ? json_object() : NULL;
+    for (size_t i = 0; part && i < columns->count; i++) {
+        json_t *value = ls_row_value(row, columns->column[i].path);
+        if (value)
+            put(part, columns->column[i].path, value);
+    }
+    ls_json_print(writer->stream, part ? part : row, -1);
+    fputs(strcmp(writer->format->name, "jsonl") == 0 ? "\n" : "", writer->stream);
 }
 
 static void json_row(ls_writer *writer, const json_t *row)
 {
     fputs(writer->rows ? ",\n" : "[\n", writer->stream);
-    print_row(writer, row);
+    json_line(writer, row);
 }
 
 static void json_close(ls_writer *writer)
@@ -46,11 +59,53 @@ static void json_close(ls_writer *writer)
     fputs(writer->rows ? "\n]\n" : "[]\n", writer->stream);
 }
 
+/* ---- CSV ------------------------------------------------------------------------------------ */
+
+static bool is_foreign(const char *path)
+{
+    const ls_field *field = ls_field_find(path);
+    return field && ls_field_group_of(field, LS_GROUP_FOREIGN);
+}
+
+/* Prints the chosen columns, or all; without a row the header. */
+static void csv_line(const ls_writer *writer, const json_t *row)
+{
+    const char *const *path = ls_row_paths();
+    const bool alone = writer->columns && writer->columns->alone;
+    const ls_column *chosen = alone ? writer->columns->column : NULL;
+    for (size_t i = 0; chosen ? i < writer->columns->count : path[i] && !is_foreign(path[i]); i++) {
+        const char *key = chosen ? chosen[i].path : path[i];
+        json_auto_t *value = row ? ls_row_value(row, key) : json_string(key);
+        char *text = value ? ls_value_text(value) : NULL;
+        const char *quote = text && strpbrk(text, ",\"\n") ? "\"" : "";
+        fprintf(writer->stream, "%s%s", i ? "," : "", quote);
+        ls_escape_put(writer->stream, text, SIZE_MAX, LS_ESCAPE_CSV);
+        fputs(quote, writer->stream);
+        free(text);
+    }
+    fputc('\n', writer->stream);
+}
+
+static void csv_row(ls_writer *writer, const json_t *row)
+{
+    if (writer->rows == 0)
+        csv_line(writer, NULL);
+    csv_line(writer, row);
+}
+
+static void csv_close(ls_writer *writer)
+{
+    if (writer->rows == 0)
+        csv_line(writer, NULL);
+}
+
+/* ---- Formats -------------------------------------------------------------------------------- */
+
 static const ls_format formats[] = {
     {.name = "table", .row = ls_table_row, .flush = ls_table_flush, .close = ls_table_close},
     {.name = "jsonl", .row = json_line},
     {.name = "json", .row = json_row, .close = json_close},
-    {.name = "csv", .row = ls_csv_row, .close = ls_csv_close},
+    {.name = "csv", .row = csv_row, .close = csv_close},
     {.name = "md", .markdown = true, .row = ls_table_row, .flush = ls_table_flush},
 };
 

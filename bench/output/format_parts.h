@@ -79,9 +79,6 @@ bool ls_row_pace(const json_t *row, ls_interval *out);
  * where no optimizer has the name. */
 char *ls_optimizer_shown(const char *text, char *out, size_t size);
 
-/** Sets the value at a path, takes ownership, and creates missing groups. */
-void ls_row_put(json_t *row, const char *path, json_t *value);
-
 /** Set a member, unless the value does not apply: NaN, an infinity, NULL. */
 void ls_put_real(json_t *object, const char *name, double value);
 void ls_put_text(json_t *object, const char *name, const char *text);
@@ -181,9 +178,6 @@ struct ls_writer {
  * format. Before the first row. */
 void ls_writer_set_columns(ls_writer *writer, const ls_columns *columns);
 
-/** A row of nothing but the columns' fields; a new reference. */
-json_t *ls_row_part(const json_t *row, const ls_columns *columns);
-
 /** All rows exist already: they are only flushed when the writer is closed. */
 void ls_writer_hold(ls_writer *writer);
 
@@ -194,5 +188,3 @@ ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, cons
 void ls_table_row(ls_writer *writer, const json_t *row);
 void ls_table_flush(ls_writer *writer);
 void ls_table_close(ls_writer *writer);
-void ls_csv_row(ls_writer *writer, const json_t *row);
-void ls_csv_close(ls_writer *writer);

@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *find_at(const json_t *value, const char *path);
-
 /* The elements' values at the path, without elements that lack it. */
 static json_t *find_in_elements(const json_t *array, const char *path)
 {
-    json_t *found = json_array();
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        json_t *value = find_at(json_array_get(array, i), path);
+    json_t *found = json_array(), *element;
+    size_t index;
+    json_array_foreach(array, index, element)
+    {
+        json_t *value = ls_row_find(element, path);
         if (value)
             json_array_append_new(found, value);
     }
@@ -30,75 +30,32 @@ static json_t *find_in_elements(const json_t *array, const char *path)
     return NULL;
 }
 
-/* Copies the first name of a path; returns the rest, or NULL. */
-static const char *cut_name(const char *path, char name[64])
-{
-    const size_t length = strcspn(path, "."), kept = length < 63 ? length : 63;
-    memcpy(name, path, kept);
-    name[kept] = 0;
-    return path[length] ? path + length + 1 : NULL;
-}
-
-static json_t *find_at(const json_t *value, const char *path)
-{
-    char name[64];
-    if (json_is_array(value))
-        return find_in_elements(value, path);
-    const char *rest = cut_name(path, name);
-    json_t *member = json_object_get(value, name);
-    if (!member || json_is_null(member))
-        return NULL;
-    return rest ? find_at(member, rest) : json_incref(member);
-}
-
-void ls_row_put(json_t *row, const char *path, json_t *value)
-{
-    char name[64];
-    const char *rest = cut_name(path, name);
-    if (!rest) {
-        json_object_set_new_nocheck(row, name, value);
-        return;
-    }
-    json_t *group = json_object_get(row, name);
-    if (!group) {
-        group = json_object();
-        json_object_set_new_nocheck(row, name, group);
-    }
-    ls_row_put(group, rest, value);
-}
-
 json_t *ls_row_find(const json_t *row, const char *path)
 {
-    return find_at(row, path);
-}
-
-/* The first element of memory.devices with the largest peak; borrowed. */
-static const json_t *fullest_device(const json_t *row)
-{
-    const json_t *devices = json_object_get(json_object_get(row, "memory"), "devices");
-    const json_t *fullest = json_array_get(devices, 0);
-    if (json_is_object(devices)) /* in a part of a row (ls_row_part) it is already the fullest */
-        return devices;
-    for (size_t i = 1; i < json_array_size(devices); i++) {
-        const json_t *device = json_array_get(devices, i);
-        if (json_integer_value(json_object_get(device, "peak")) >
-            json_integer_value(json_object_get(fullest, "peak")))
-            fullest = device;
-    }
-    return fullest;
+    char name[64];
+    const size_t length = strcspn(path, "."), kept = length < 63 ? length : 63;
+    if (json_is_array(row))
+        return find_in_elements(row, path);
+    memcpy(name, path, kept);
+    name[kept] = 0;
+    json_t *member = json_object_get(row, name);
+    if (!member || json_is_null(member))
+        return NULL;
+    return path[length] ? ls_row_find(member, path + length + 1) : json_incref(member);
 }
 
 json_t *ls_row_value(const json_t *row, const char *path)
 {
-    static const char of_devices[] = "memory.devices.";
-    if (strncmp(path, of_devices, sizeof of_devices - 1) == 0)
-        return ls_row_find(fullest_device(row), path + sizeof of_devices - 1);
+    const char *group = ls_field_groups[LS_G_memory_devices].path;
+    const size_t length = strlen(group);
+    if (strncmp(path, group, length) == 0 && path[length] == '.')
+        return ls_row_find(ls_row_fullest(row), path + length + 1);
     return ls_row_find(row, path);
 }
 
 double ls_row_number(const json_t *row, const char *path)
 {
-    json_auto_t *value = find_at(row, path);
+    json_auto_t *value = ls_row_find(row, path);
     return json_number_value(value);
 }
 
@@ -132,7 +89,7 @@ char *ls_optimizer_shown(const char *text, char *out, size_t size)
 
 char *ls_row_reason(const json_t *row)
 {
-    const json_t *reason = json_object_get(json_object_get(row, "result"), "reason");
+    const json_t *reason = ls_row_get(row, LS_F_result_reason);
     char *text = reason ? ls_value_text(reason) : NULL;
     char *shown = text ? ls_text_shown(text, LS_ESCAPE_LINE) : NULL;
     free(text);
@@ -141,7 +98,7 @@ char *ls_row_reason(const json_t *row)
 
 bool ls_row_is_bad(const json_t *row)
 {
-    const char *status = ls_row_text(row, "result", "status");
+    const char *status = ls_row_string(row, LS_F_result_status);
     return *status && strcmp(status, "ok") != 0;
 }
 
@@ -152,13 +109,10 @@ bool ls_row_is_timed(const json_t *row)
 
 bool ls_row_warns(const json_t *row, const char *warning)
 {
-    const json_t *warnings = json_object_get(json_object_get(row, "result"), "warnings");
-    bool found = false;
-    for (size_t i = 0; i < json_array_size(warnings) && !found; i++) {
-        const char *here = json_string_value(json_array_get(warnings, i));
-        found = here && strcmp(here, warning) == 0;
-    }
-    return found;
+    for (size_t i = 0; i < ls_row_count(row, LS_F_result_warnings); i++)
+        if (strcmp(ls_row_string_at(row, LS_F_result_warnings, i), warning) == 0)
+            return true;
+    return false;
 }
 
 bool ls_row_is_noisy(const json_t *row)
@@ -179,13 +133,13 @@ const ls_strategy *ls_case_strategy(const json_t *group)
 
 const ls_strategy *ls_row_strategy(const json_t *row)
 {
-    return ls_case_strategy(json_object_get(row, "case"));
+    return ls_case_strategy(ls_row_group(row, LS_G_case));
 }
 
 bool ls_row_is_candidate(const json_t *row)
 {
     const ls_strategy *strategy = ls_row_strategy(row);
-    return !json_object_get(row, "peer") && (!strategy || strategy->equivalent);
+    return !ls_row_group(row, LS_G_peer) && (!strategy || strategy->equivalent);
 }
 
 void ls_put_real(json_t *object, const char *name, double value)
@@ -222,97 +176,47 @@ char *ls_real_text(double value, char text[32])
     return text;
 }
 
-static void print_number(FILE *stream, const json_t *value)
-{
-    char text[32];
-    if (json_is_integer(value))
-        fprintf(stream, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    else
-        fputs(ls_real_text(json_real_value(value), text), stream);
-}
-
-/* In a list, where '+' separates elements, an exponent is written without it: "1e20". */
-static void print_element(FILE *stream, const json_t *value)
-{
-    char text[32];
-    if (!json_is_real(value)) {
-        ls_value_print(stream, value);
-        return;
-    }
-    for (const char *c = ls_real_text(json_real_value(value), text); *c; c++)
-        if (*c != '+')
-            fputc(*c, stream);
-}
-
+/* Joined by '+' or, inside a list, by ','. An exponent of a list has no '+': "1e20". */
 static void print_joined(FILE *stream, const json_t *array, char between)
 {
+    char text[32];
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *element = json_array_get(array, i);
         if (i > 0)
             fputc(between, stream);
         if (json_is_array(element))
             print_joined(stream, element, ',');
-        else
-            print_element(stream, element);
-    }
-}
-
-/* A group whose members are not in the schema, so that it is one path: NAME=value+NAME=value. */
-static void print_group(FILE *stream, const json_t *group)
-{
-    const char *name, *before = "";
-    json_t *member;
-    json_object_foreach((json_t *)(size_t)group, name, member)
-    {
-        fprintf(stream, "%s%s=", before, name);
-        ls_value_print(stream, member);
-        before = "+";
+        else if (!json_is_real(element))
+            ls_value_print(stream, element);
+        for (const char *c = ls_real_text(json_real_value(element), text);
+             json_is_real(element) && *c; c++)
+            if (*c != '+')
+                fputc(*c, stream);
     }
 }
 
 void ls_value_print(FILE *stream, const json_t *value)
 {
-    switch (value ? json_typeof(value) : JSON_NULL) {
-    case JSON_ARRAY:
+    char text[32];
+    const char *name, *before = "";
+    json_t *member;
+    if (json_is_array(value))
         print_joined(stream, value, '+');
-        break;
-    case JSON_STRING:
+    else if (json_is_string(value))
         fputs(json_string_value(value), stream);
-        break;
-    case JSON_INTEGER:
-    case JSON_REAL:
-        print_number(stream, value);
-        break;
-    case JSON_TRUE:
-    case JSON_FALSE:
+    else if (json_is_integer(value))
+        fprintf(stream, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        fputs(ls_real_text(json_real_value(value), text), stream);
+    else if (json_is_boolean(value))
         fputs(json_is_true(value) ? "true" : "false", stream);
-        break;
-    case JSON_OBJECT:
-        print_group(stream, value);
-        break;
-    case JSON_NULL:
-        break;
-    }
-}
-
-/* The text of an array of strings, the most frequent kind; NULL for any other. */
-static char *join_strings(const json_t *array)
-{
-    size_t size = 1;
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        if (!json_is_string(json_array_get(array, i)))
-            return NULL;
-        size += json_string_length(json_array_get(array, i)) + 1;
-    }
-    char *text = malloc(size), *end = text;
-    for (size_t i = 0; text && i < json_array_size(array); i++) {
-        if (i > 0)
-            *end++ = '+';
-        end = stpcpy(end, json_string_value(json_array_get(array, i)));
-    }
-    if (end)
-        *end = 0;
-    return text;
+    else if (json_is_object(value)) /* a map is one field: NAME=value+NAME=value */
+        json_object_foreach((json_t *)(size_t)value, name, member)
+        {
+            fprintf(stream, "%s%s=", before, name);
+            ls_value_print(stream, member);
+            before = "+";
+        }
 }
 
 /* A memory stream costs some microseconds: only used for values without a faster way. */
@@ -320,24 +224,15 @@ char *ls_value_text(const json_t *value)
 {
     char *text = NULL, number[32];
     size_t size;
-    if (json_is_string(value))
-        return strdup(json_string_value(value));
+    if (!value || json_is_string(value))
+        return strdup(value ? json_string_value(value) : "");
     if (json_is_real(value))
         return strdup(ls_real_text(json_real_value(value), number));
-    if (!value)
-        return strdup("");
-    if (json_is_array(value))
-        text = join_strings(value);
-    if (text)
-        return text;
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return NULL;
     ls_value_print(stream, value);
-    if (fclose(stream) != 0) {
-        free(text);
-        return NULL;
-    }
+    fclose(stream);
     return text;
 }
 
@@ -348,11 +243,7 @@ char *ls_option_text(const json_t *value)
     return ls_value_text(value);
 }
 
-static void new_line(FILE *stream, int indent, int level)
-{
-    if (indent >= 0)
-        fprintf(stream, "\n%*s", indent * level, "");
-}
+/* ---- JSON ----------------------------------------------------------------------------------- */
 
 static void print_json(FILE *stream, const json_t *value, int indent, int level);
 
@@ -364,56 +255,42 @@ static void print_string(FILE *stream, const char *text)
     fputc('"', stream);
 }
 
-static void print_members(FILE *stream, const json_t *object, int indent, int level)
+/* Members and objects begin a line each; an array of plain values stays on one line. */
+static void print_members(FILE *stream, const json_t *value, int indent, int level)
 {
-    const char *name;
-    json_t *member;
-    size_t count = 0;
-    fputc('{', stream);
-    json_object_foreach((json_t *)(size_t)object, name, member)
-    {
-        if (count++)
-            fputc(',', stream);
-        new_line(stream, indent, level + 1);
-        print_string(stream, name);
-        fputs(indent >= 0 ? ": " : ":", stream);
-        print_json(stream, member, indent, level + 1);
-    }
-    if (count)
-        new_line(stream, indent, level);
-    fputc('}', stream);
-}
-
-/* An array of plain values stays on one line, which is easier to read. */
-static void print_elements(FILE *stream, const json_t *array, int indent, int level)
-{
-    size_t count = json_array_size(array);
-    bool nested = count && json_is_object(json_array_get(array, 0));
-    fputc('[', stream);
+    const bool object = json_is_object(value),
+               lines = indent >= 0 && (object || json_is_object(json_array_get(value, 0)));
+    const size_t count = object ? json_object_size(value) : json_array_size(value);
+    json_t *group = (json_t *)(size_t)value;
+    void *member = object ? json_object_iter(group) : NULL;
+    fputc(object ? '{' : '[', stream);
     for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            fputs(indent >= 0 && !nested ? ", " : ",", stream);
-        if (nested)
-            new_line(stream, indent, level + 1);
-        print_json(stream, json_array_get(array, i), indent, level + 1);
+        fputs(i == 0 ? "" : indent >= 0 && !lines ? ", " : ",", stream);
+        if (lines)
+            fprintf(stream, "\n%*s", indent * (level + 1), "");
+        if (object) {
+            print_string(stream, json_object_iter_key(member));
+            fputs(indent >= 0 ? ": " : ":", stream);
+        }
+        print_json(stream, object ? json_object_iter_value(member) : json_array_get(value, i),
+                   indent, level + 1);
+        member = object ? json_object_iter_next(group, member) : NULL;
     }
-    if (nested)
-        new_line(stream, indent, level);
-    fputc(']', stream);
+    if (lines && count)
+        fprintf(stream, "\n%*s", indent * level, "");
+    fputc(object ? '}' : ']', stream);
 }
 
 static void print_json(FILE *stream, const json_t *value, int indent, int level)
 {
-    if (json_is_object(value))
+    if (json_is_object(value) || json_is_array(value))
         print_members(stream, value, indent, level);
-    else if (json_is_array(value))
-        print_elements(stream, value, indent, level);
-    else if (json_is_number(value))
-        print_number(stream, value);
     else if (json_is_string(value))
         print_string(stream, json_string_value(value));
+    else if (json_is_null(value))
+        fputs("null", stream);
     else
-        json_dumpf(value, stream, JSON_ENCODE_ANY);
+        ls_value_print(stream, value);
 }
 
 void ls_json_print(FILE *stream, const json_t *value, int indent)

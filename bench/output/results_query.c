@@ -5,6 +5,7 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_same.h"
+#include "common/base/numbers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,14 @@ static void optimizer_shown(sqlite3_context *context, int count, sqlite3_value *
     if (text)
         sqlite3_result_text(context, ls_optimizer_shown(text, shown, sizeof shown), -1,
                             SQLITE_TRANSIENT);
+}
+
+static void bytes_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    char text[32];
+    (void)count;
+    sqlite3_result_text(context, ls_format_bytes(sqlite3_value_double(*value), text), -1,
+                        SQLITE_TRANSIENT);
 }
 
 static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
@@ -130,6 +139,7 @@ ls_status ls_results_make_ready(ls_results *results)
     } functions[] = {{"number_text", 1, number_text},
                      {"list_text", 1, list_text},
                      {"optimizer_shown", 1, optimizer_shown},
+                     {"bytes_text", 1, bytes_text},
                      {"case_key", 2, case_key},
                      {"case_key", 3, case_key},
                      {"row_derived", 2, derived}};

@@ -13,6 +13,7 @@
  * - number_text(x): a number as its shortest text that reads back; a text is itself
  *   list_text(x): a JSON list or map joined by '+', as in CSV; anything else as number_text
  *   optimizer_shown(x): without values that are the optimizer's defaults
+ *   bytes_text(x): "1.5 MiB"
  *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
  *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)
  *   the collation NUMBERED: "cpu:2" before "cpu:10"

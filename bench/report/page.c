@@ -7,7 +7,9 @@
 #include "bench/report/draw.h"
 #include "bench/report/text.h"
 #include "build_info.h"
+#include "bench/statistics/verdict.h"
 #include "common/base/digest.h"
+#include "common/base/grow.h"
 #include "template_citation.h"
 #include "template_markdown.h"
 #include "template_page.h"
@@ -16,7 +18,6 @@
 #include "template_table.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,79 +30,6 @@ const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES] = {
     {"report.yaml", ls_template_plan, LS_ESCAPE_JSON},
     {"table.tex", ls_template_table, LS_ESCAPE_BIBTEX},
 };
-
-/* ---- Values ---------------------------------------------------------------------------------- */
-
-void ls_page_text(json_t *to, const char *name, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    json_object_set_new(to, name, json_vsprintf(format, arguments));
-    va_end(arguments);
-}
-
-void ls_page_number(json_t *to, const char *name, const char *format, double value)
-{
-    char text[64];
-    snprintf(text, sizeof text, format, value);
-    if (isfinite(value))
-        json_object_set_new(to, name, json_string(text));
-}
-
-void ls_page_interval(json_t *to, const char *name, ls_interval figure)
-{
-    char value[48], low[48], high[48];
-    if (!isfinite(figure.value))
-        return;
-    ls_figure_value(figure.value, "", value);
-    if (figure.low > 0)
-        ls_page_text(to, name, "%s (%s to %s)", value, ls_figure_value(figure.low, "", low),
-                     ls_figure_value(figure.high, "", high));
-    else
-        ls_page_text(to, name, "%s", value);
-}
-
-double ls_page_median(const json_t *rows, ls_field_number field)
-{
-    double *values = calloc(json_array_size(rows) + 1, sizeof *values);
-    size_t count = 0, i;
-    const json_t *row;
-    json_array_foreach(rows, i, row)
-    {
-        ls_interval pace = {ls_row_real(row, field), 0, 0};
-        if (field == LS_F_time_step_ms_median)
-            ls_row_pace(row, &pace);
-        if (values && ls_row_has(row, field))
-            values[count++] = pace.value;
-    }
-    const double out = count > 0 ? ls_statistics_repeats(values, count).value : NAN;
-    free(values);
-    return out;
-}
-
-bool ls_page_is_timed(const json_t *row, const void *unused)
-{
-    return ls_report_is_ok(row, unused) && ls_report_rate(row).value > 0;
-}
-
-json_t *ls_page_groups(const json_t *rows, const ls_field_number *fields, size_t count,
-                       const char *against)
-{
-    const char *paths[8] = {NULL};
-    for (size_t i = 0; i < count; i++)
-        paths[i] = ls_fields[fields[i]].path;
-    json_auto_t *timed = ls_report_those(rows, ls_page_is_timed, NULL);
-    return ls_figure_groups(timed, paths, against);
-}
-
-void ls_page_merged(const char *table, const json_t *cases, json_t *left_out)
-{
-    char merged[LS_KEY_SIZE];
-    const size_t count = ls_report_merged(cases, NULL, false, merged, sizeof merged);
-    if (count > 0)
-        json_array_append_new(left_out, json_sprintf("%s: rows of one case that differ in %s: %zu",
-                                                     table, merged, count));
-}
 
 /* ---- Data of figures ------------------------------------------------------------------------- */
 
@@ -175,16 +103,10 @@ static void add_data(json_t *figure)
         json_array_remove(points, i - 1);
     json_object_update(figure, data);
     if (count > POINTS_MOST)
-        ls_page_text(figure, "more", "%zu", count - POINTS_MOST);
+        json_object_set_new(figure, "more", json_sprintf("%zu", count - POINTS_MOST));
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */
-
-/* The rows chosen, in their order, for functions of SQL. */
-typedef struct shown {
-    const json_t *rows, *differences;
-    const ls_report_options *options;
-} shown;
 
 static uint64_t hash_of(const json_t *rows)
 {
@@ -202,7 +124,7 @@ static uint64_t hash_of(const json_t *rows)
 /* row_text(place, what): what C alone can say of a row. */
 static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
 {
-    const shown *of = sqlite3_user_data(context);
+    const ls_page *of = sqlite3_user_data(context);
     const json_t *row = json_array_get(of->rows, (size_t)sqlite3_value_int64(value[0]) - 1);
     const char *what = (const char *)sqlite3_value_text(value[1]);
     char text[LS_MACHINE_SIZE] = "", *bound = NULL;
@@ -213,9 +135,10 @@ static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
         ls_report_machine(row, text, sizeof text);
     else if (strcmp(what, "devices") == 0 && ls_row_group(row, LS_G_case))
         snprintf(text, sizeof text, "%g", ls_report_devices(row));
-    else if (strcmp(what, "ours") == 0 && ls_row_group(row, LS_G_case) && !ls_report_is_peer(row) &&
-             ls_report_is_ok(row, NULL))
-        snprintf(text, sizeof text, "yes");
+    else if (strcmp(what, "ok") == 0)
+        snprintf(text, sizeof text, "%s", ls_report_is_ok(row, NULL) ? "ok" : "");
+    else if (strcmp(what, "peer") == 0)
+        snprintf(text, sizeof text, "%s", ls_report_is_peer(row) ? "peer" : "");
     else if (strcmp(what, "gate") == 0)
         snprintf(text, sizeof text, "%s", ls_gate_word(row));
     else if (strcmp(what, "commit") == 0)
@@ -250,6 +173,85 @@ static void figure_text(sqlite3_context *context, int count, sqlite3_value **val
     sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
+/* "25,600 (25,347 to 25,859)"; without an interval, whose low is 0 then, "25,600". */
+static void give_interval(sqlite3_context *context, ls_interval of)
+{
+    char value[48], low[48], high[48], text[160];
+    if (!isfinite(of.value))
+        return;
+    ls_figure_value(of.value, "", value);
+    if (of.low > 0)
+        snprintf(text, sizeof text, "%s (%s to %s)", value, ls_figure_value(of.low, "", low),
+                 ls_figure_value(of.high, "", high));
+    sqlite3_result_text(context, of.low > 0 ? text : value, -1, SQLITE_TRANSIENT);
+}
+
+static ls_interval read_interval(sqlite3_value **value)
+{
+    return (ls_interval){sqlite3_value_double(value[0]), sqlite3_value_double(value[1]),
+                         sqlite3_value_double(value[2])};
+}
+
+static void interval_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    (void)count;
+    give_interval(context, read_interval(value));
+}
+
+/* ratio_text(a, low, high, b, low, high, what): a / b, "two digits", or as the "verdict". */
+static void ratio_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const ls_interval ratio = ls_report_ratio(read_interval(value), read_interval(value + 3));
+    const char *what = (const char *)sqlite3_value_text(value[6]);
+    char text[96];
+    (void)count;
+    if (strcmp(what, "verdict") == 0) {
+        sqlite3_result_text(context, ls_verdict_name(ls_verdict_of_pair(ratio)), -1, SQLITE_STATIC);
+    } else if (strcmp(what, "two digits") == 0) {
+        snprintf(text, sizeof text, "%.2f (%.2f to %.2f)", ratio.value, ratio.low, ratio.high);
+        sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+    } else {
+        give_interval(context, ratio);
+    }
+}
+
+static void row_between(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    (void)count;
+    sqlite3_result_text(context,
+                        ls_page_between(sqlite3_user_data(context),
+                                        (size_t)sqlite3_value_int64(value[0]),
+                                        (size_t)sqlite3_value_int64(value[1])),
+                        -1, free);
+}
+
+/* The values of a group whose median is asked for. */
+typedef struct numbers {
+    double *items;
+    size_t count;
+} numbers;
+
+static void add_number(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    numbers *all = sqlite3_aggregate_context(context, sizeof *all);
+    (void)count;
+    if (!all || sqlite3_value_numeric_type(*value) > SQLITE_FLOAT)
+        return;
+    ls_status status = ls_grow("rows", &all->items, all->count, sizeof *all->items);
+    if (!status)
+        all->items[all->count++] = sqlite3_value_double(*value);
+    ls_status_free(status);
+}
+
+static void give_median(sqlite3_context *context)
+{
+    numbers *all = sqlite3_aggregate_context(context, 0);
+    if (all && all->count > 0)
+        sqlite3_result_double(context, ls_statistics_repeats(all->items, all->count).value);
+    if (all)
+        free(all->items);
+}
+
 /* Adds the rows of a statement as objects of texts; a column NAME[] is JSON. */
 static ls_status add_result(ls_results *results, sqlite3_stmt *statement, json_t *list)
 {
@@ -274,14 +276,26 @@ static ls_status add_result(ls_results *results, sqlite3_stmt *statement, json_t
 }
 
 /* Adds the result of each query of page.sql, by its name. */
-static ls_status add_queries(ls_results *results, shown *of, json_t *out)
+static ls_status add_queries(const ls_page *page, json_t *out)
 {
+    static const struct {
+        const char *name;
+        int arguments;
+        void (*call)(sqlite3_context *, int, sqlite3_value **);
+    } functions[] = {{"row_text", 2, row_text},
+                     {"row_between", 2, row_between},
+                     {"figure_text", 2, figure_text},
+                     {"interval_text", 3, interval_text},
+                     {"ratio_text", 7, ratio_text}};
+    ls_results *results = page->results;
     sqlite3_stmt *statement;
     LS_TRY(ls_results_prepare(results, "SELECT 1", &statement));
     sqlite3 *db = sqlite3_db_handle(statement);
     sqlite3_finalize(statement);
-    sqlite3_create_function(db, "row_text", 2, SQLITE_UTF8, of, row_text, NULL, NULL);
-    sqlite3_create_function(db, "figure_text", 2, SQLITE_UTF8, NULL, figure_text, NULL, NULL);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        sqlite3_create_function(db, functions[i].name, functions[i].arguments, SQLITE_UTF8,
+                                (void *)(size_t)page, functions[i].call, NULL, NULL);
+    sqlite3_create_function(db, "median", 1, SQLITE_UTF8, NULL, NULL, add_number, give_median);
     for (const char *at = ls_template_queries; (at = strstr(at, "\n\n-- "));) {
         char name[32];
         at += 5;
@@ -296,39 +310,32 @@ static ls_status add_queries(ls_results *results, shown *of, json_t *out)
     return LS_OK;
 }
 
-ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figures, json_t *left_out,
-                         const ls_report_options *options, json_t *out)
+ls_status ls_page_values(ls_page *page, json_t *figures, json_t *out)
 {
-    json_t *finding = ls_finding(rows, options->against, left_out), *figure;
-    const char *headline = "All rows here failed a check, could not run or were interrupted";
+    json_auto_t *differences = ls_report_differences(page->rows, ls_fields[LS_F_case_model].path,
+                                                     ls_fields[LS_F_case_batch_global].path);
+    json_t *figure;
     char *dark = NULL;
     size_t size, i;
-    json_auto_t *differences = ls_report_differences(rows, ls_fields[LS_F_case_model].path,
-                                                     ls_fields[LS_F_case_batch_global].path);
-    shown of = {rows, differences, options};
-    for (i = 0; i < json_array_size(rows); i++)
-        if (ls_report_is_ok(json_array_get(rows, i), NULL))
-            headline = "No row here has a time";
-    ls_page_text(out, "headline", "%s", headline);
-    json_object_update(out, finding);
-    json_object_set_new(out, "finding", finding);
-    if (options->against)
-        json_object_set_new(out, "against", ls_against(rows, options->against, left_out));
+    page->differences = differences;
+    LS_TRY(ls_page_tell(page));
+    LS_TRY(add_queries(page, out));
     json_array_foreach(figures, i, figure) add_data(figure);
     json_object_set(out, "figures", figures);
     if (json_array_size(figures) > 0)
         json_object_set_new(out, "pictures", json_true());
-    ls_page_text(out, "count", "%zu", json_array_size(rows));
-    json_object_set(out, "left_out", left_out);
+    json_object_set_new(out, "count", json_sprintf("%zu", json_array_size(page->rows)));
+    json_object_set(out, "left_out", page->left_out);
     FILE *stream = open_memstream(&dark, &size);
     if (stream) {
         ls_draw_dark_style(stream);
         fclose(stream);
-        ls_page_text(out, "dark", "%s", dark);
+        json_object_set_new(out, "dark", json_string(dark));
     }
     free(dark);
-    ls_page_text(out, "url", "%s", options->url ? options->url : "");
-    LS_TRY(add_queries(results, &of, out));
-    ls_report_plan(rows, out);
+    if (page->options->url)
+        json_object_set_new(out, "url", json_string(page->options->url));
+    if (page->options->against)
+        json_object_set_new(out, "against", json_pack("{s:s}", "key", page->options->against));
     return LS_OK;
 }

@@ -20,12 +20,18 @@ typedef struct ls_page_template {
 enum { LS_PAGE_TEMPLATES = 5 };
 extern const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES];
 
-/** Adds what the templates show to `out`, an object. `rows`: those chosen in `results`
- * (results_query.h), oldest first; `figures`: see pictures.h, where `svg` is each one's drawing as
- * the page has it, if there is one. Why things are missing is added to `left_out`, an array of
- * texts, which the page has, too. */
-ls_status ls_page_values(ls_results *results, const json_t *rows, json_t *figures, json_t *left_out,
-                         const ls_report_options *options, json_t *out);
+/** What a report is made of; borrowed. */
+typedef struct ls_page {
+    ls_results *results; /**< in memory, with the rows chosen (results_query.h) */
+    const json_t *rows;  /**< the same, oldest first */
+    json_t *left_out;    /**< texts: why things are missing; the page has them, too */
+    const ls_report_options *options;
+    const json_t *differences; /**< of all rows: what their labels say; set by ls_page_values */
+} ls_page;
+
+/** Adds what the templates show to `out`, an object: the results of reports/page.sql, and figures
+ * (pictures.h), where `svg` is each one's drawing as the page has it, if there is one. */
+ls_status ls_page_values(ls_page *page, json_t *figures, json_t *out);
 
 /** Write files, as ls_whole_file does: the rows as JSON lines, and a figure's data. */
 ls_status ls_page_rows(FILE *stream, void *rows);
@@ -38,32 +44,16 @@ ls_status ls_page_csv(FILE *stream, void *figure);
  * from the queries `repeated` and `repeat`. */
 void ls_report_plan(const json_t *rows, json_t *out);
 
-/** {headline, where, text; lines, cases: the table's lines}: of the rows of the model and
- * batch with most strategies; NULL if no row has a time. What rows of one case differ in is added
- * to `left_out`. */
-json_t *ls_finding(const json_t *rows, const char *against, json_t *left_out);
+/** Makes the table `told` (place, pool, title, name, v, low, high) for the queries: a line for each
+ * row of the model and batch with most strategies, by pools of rows that may be compared
+ * (ranking.h; "NUMBER|by what"), with its case's title and name and its figure to compare by; and,
+ * for --against, in the pool `pair`, a line for each row with its case as title and its value as
+ * name. */
+ls_status ls_page_tell(const ls_page *page);
 
-/** {pairs: the table's lines; alone: texts}: cases by the values of the key at this path. */
-json_t *ls_against(const json_t *rows, const char *key, json_t *left_out);
-
-/** Set a member to a text; to a number, unless that is not finite; to a figure with its interval,
- * if it has one: "25,600 (25,347 to 25,859)". */
-void ls_page_text(json_t *to, const char *name, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-void ls_page_number(json_t *to, const char *name, const char *format, double value);
-void ls_page_interval(json_t *to, const char *name, ls_interval figure);
-
-/** The median of a number over rows; NaN: none has it. Of time.step_ms.median that of the pace
- * (ls_row_pace), as pictures and titles have it. */
-double ls_page_median(const json_t *rows, ls_field_number field);
-
-/** {key: [rows]} of the rows with a time, by machine and these fields [count]. */
-json_t *ls_page_groups(const json_t *rows, const ls_field_number *fields, size_t count,
-                       const char *against);
-bool ls_page_is_timed(const json_t *row, const void *unused); /**< for ls_report_those */
-
-/** Reports in what the rows of one case, {label: [rows]}, of a table differ. */
-void ls_page_merged(const char *table, const json_t *cases, json_t *left_out);
+/** The fields in which two rows, by place, are of different cases or machines, besides the key of
+ * --against, as text; owned by the caller (free). */
+char *ls_page_between(const ls_page *page, size_t place, size_t other);
 
 /** "bounded", "exact", "not compared", "FAILED". */
 const char *ls_gate_word(const json_t *row);

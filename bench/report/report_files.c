@@ -89,7 +89,9 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)
         drawn = ls_draw_dress(json_array_get(figures, i), options->out);
     json_t *values = json_object();
-    ls_status status = ls_page_values(results, rows, figures, left_out, options, values);
+    ls_status status =
+        ls_page_values(&(ls_page){results, rows, left_out, options, NULL}, figures, values);
+    ls_report_plan(rows, values);
     if (!status)
         status = put_texts(rows, values, figures, options->out);
     if (!status && !drawn)

@@ -121,7 +121,7 @@ void ls_report_plan(const json_t *rows, json_t *out)
     }
     others += strtoul(ls_text_of(said, "others"), NULL, 10);
     if (others > 0)
-        ls_page_text(out, "others", "%zu", others);
+        json_object_set_new(out, "others", json_sprintf("%zu", others));
     if (json_array_size(cases) > 0)
         json_object_set_new(out, "again",
                             json_pack("{s:o,s:o}", "commands",

@@ -45,10 +45,7 @@ static ls_status choose_rows(report_task *task)
     size_t fit = 0;
     LS_TRY(ls_results_ask(task->results, "SELECT count(*) FROM rows", &read));
     LS_TRY(ls_selection_choose(&task->selection, task->results, &fit));
-    if (!task->selection.predictions)
-        LS_TRY(ls_results_execute(
-            task->results,
-            "DELETE FROM chosen WHERE number IN (SELECT number FROM v WHERE is_predicted)"));
+    LS_TRY(ls_selection_unmix(&task->selection, task->results));
     LS_TRY(ls_results_ask(task->results, "SELECT count(*) FROM chosen", &kept));
     task->read = (size_t)read;
     task->left_out = task->read - (size_t)kept;

@@ -278,8 +278,11 @@ ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results)
 {
     return selection->predictions
                ? LS_OK
-               : ls_results_execute(results, "DELETE FROM chosen WHERE number IN"
-                                             " (SELECT number FROM v WHERE is_predicted)");
+               : ls_results_execute(
+                     results,
+                     "CREATE TEMP TABLE kept AS SELECT number FROM s WHERE NOT is_predicted"
+                     " ORDER BY place; DELETE FROM chosen; INSERT INTO chosen (number)"
+                     " SELECT number FROM kept ORDER BY rowid; DROP TABLE temp.kept");
 }
 
 typedef struct taken_rows {
@@ -311,8 +314,11 @@ ls_status ls_selection_of(const ls_selection *selection, const json_t *rows, jso
         status = ls_selection_choose(selection, results, &count);
     if (!status)
         status = ls_selection_unmix(selection, results);
+    if (!status) /* in the order of the array */
+        status = ls_results_execute(
+            results, "DELETE FROM rows WHERE rowid NOT IN (SELECT number FROM chosen)");
     if (!status)
-        status = ls_results_chosen(results, "'{}'", take, &(taken_rows){rows, out});
+        status = ls_results_each(results, take, &(taken_rows){rows, out});
     ls_results_close(results);
     return status;
 }

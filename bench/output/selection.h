@@ -45,10 +45,12 @@ ls_status ls_selection_choose(const ls_selection *selection, ls_results *results
 ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_row_visit visit,
                             void *context, size_t *count);
 
-/** Leaves predicted rows out of `chosen`, unless a condition speaks of them. */
+/** Leaves predicted rows out of `chosen`, unless a condition speaks of them. Places
+ * have no gaps. */
 ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results);
 
-/** Chooses, and unmixes, among the rows of an array, which need no id: appends them to `out`. */
+/** Chooses, and unmixes, among the rows of an array, which need no id: appends them to `out`, in
+ * the order of the array. */
 ls_status ls_selection_of(const ls_selection *selection, const json_t *rows, json_t *out);
 
 /** "2d", "12h", "30min", "1w" before `now`, or a date, with or without a time (UTC), as the

@@ -60,18 +60,18 @@ typedef struct ls_log_list {
 typedef struct ls_regress_case {
     json_t *rows[LS_SIDES]; /**< of each side: an array */
     ls_log_list logs[LS_SIDES];
-    double sum[LS_SIDES];   /**< of the logarithms in the present pair of blocks .. */
-    size_t times[LS_SIDES]; /**< .. and how many these are */
-    bool seen;              /**< in the present block */
-    bool decided;           /**< there is a verdict */
+    double sum[LS_SIDES];   /**< of logarithms of times in this pair of blocks */
+    size_t times[LS_SIDES]; /**< how many `sum` has */
+    bool seen;              /**< this block has a row of the case */
+    bool decided;           /**< there is a verdict, or none is possible */
     double slowed;          /**< see ls_regress_task */
-    double seconds;         /**< of its turns, until the verdict */
+    double seconds;         /**< of its turns, until the verdict; 0 for results files */
     char *name;
     ls_ratio_result result;
     json_t *worse;       /**< [{key, base, new}] that make the comparison fail */
     json_t *differences; /**< the same, of keys that are only reported */
-    int64_t undecided; /**< the how manieth comparison in a row that cannot tell; 0: not counted */
-    char *error;       /**< why it cannot be compared; NULL: it can */
+    int64_t undecided;   /**< comparisons in a row that could not tell; 0: not counted */
+    char *error;         /**< why it cannot be compared; NULL if it can */
 } ls_regress_case;
 
 /** A comparison. Zero-filled it is empty. */

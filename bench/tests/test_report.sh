@@ -455,6 +455,11 @@ expect "roofs of layers" grep -q '^"roof","dense2 forward",0.5,' page/roofs.csv
     "$(grep -v style page/roofs.svg | grep -E '#(0072b2|d55e00|7b3294|009e73)')"
 expect "not of a layer that was wrong" test -z "$(grep dense3 page/roofs.csv)"
 expect "what is compared is samples, not steps of a worker" grep -q '^| ps on 2 | 1 | 25,600 ([^|]*) | 9 | 1 ' page/report.md
+# An older row, whose rate was said of the median step although steps are not alike.
+sed '/"strategy": "ps"/!d; s/"samples_per_s": [0-9.]*/"samples_per_s": 12800.0/; s/"samples_per_s_of": "mean", //' odd.jsonl >older.jsonl
+report --results older.jsonl
+expect "one rate in titles and both tables" page '"25,600 samples/s" in page and "<td>25600" in page
+    and "12800" not in page and "12,800" not in page'
 report --results odd.jsonl --against case.allreduce --where strategy=mirrored,case.allreduce~r
 expect "values of an option side by side" grep -q '<td>tree<td class=n>1<td class=n>6<td class=n>1.2 (1.18.*to' page/index.html
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "bench/output/format_parts.h"
-#include "bench/output/row_filter.h"
+#include "bench/output/selection.h"
 #include "bench/output/row_keys.h"
 #include "bench/regress/child.h"
 #include "bench/regress/ratio_test.h"
@@ -33,7 +33,7 @@ typedef struct ls_regress_task {
     const char *side[LS_SIDES]; /**< paths */
     double threshold;           /**< 0.03 */
     uint64_t max_ns;            /**< time for turns; 0: a minute per case, at most ten */
-    const ls_row_filter *where; /**< NULL: all cases */
+    ls_selection where;
     ls_fail_key fail_on[LS_FAIL_ON_MOST];
     size_t fail_count;
     int64_t undecided; /**< how many undecided comparisons in a row fail; 0: none do */

@@ -273,7 +273,7 @@ static inline void check_exports(const json_t *rows)
         ls_export_google_benchmark, ls_export_benchmark_action, ls_export_mlperf};
     size_t timed = 0;
     for (size_t i = 0; i < json_array_size(rows); i++)
-        timed += ls_row_number(json_array_get(rows, i), "time.step_ms.median") > 0;
+        timed += ls_row_real(json_array_get(rows, i), LS_F_time_step_ms_median) > 0;
     for (size_t i = 0; i < 3; i++) {
         written out;
         begin(&out);

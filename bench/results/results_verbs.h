@@ -44,6 +44,9 @@ static inline const ls_columns *ls_results_columns(const ls_results_task *task,
  */
 ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count);
 
+/** {"memory.devices.0.peak": value} of all that a row has, in its order; a new object. */
+json_t *ls_results_flat(const json_t *row);
+
 /** Describes what limits the row's step: at most three lines, each with its newline; "" if the row
  * has no waterfall. Owned by the caller (free). */
 char *ls_results_bound(const json_t *row);

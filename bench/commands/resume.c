@@ -8,7 +8,7 @@
 
 #include "bench/case/workplace.h"
 #include "bench/output/format_parts.h"
-#include "bench/output/results_db.h"
+#include "bench/output/results_query.h"
 #include "bench/output/row_same.h"
 #include "bench/progress/progress.h"
 #include "bench/row/row.h"
@@ -22,35 +22,26 @@ enum { COMPARED = LS_OF_LABEL | LS_OF_COMMIT | LS_OF_BUILD | LS_OF_MACHINE | LS_
 
 typedef struct known_rows {
     json_t *counts; /* key: number of ok rows */
-    bool fitted;    /* a budget determines the steps */
+    unsigned but;   /* what does not count */
 } known_rows;
-
-/* Owned by the caller (free); NULL: out of memory. */
-static char *key_of(const json_t *row, bool fitted)
-{
-    return ls_row_identity(row, fitted ? LS_BUT_STEPS : LS_BUT_TRAINED, COMPARED);
-}
-
-static ls_status count_row(void *context, int64_t number, const json_t *row)
-{
-    (void)number;
-    known_rows *known = context;
-    if (strcmp(ls_row_text(row, "result", "status"), "ok") != 0 || ls_row_is_predicted(row))
-        return LS_OK;
-    char *key = key_of(row, known->fitted);
-    const json_int_t count = key ? json_integer_value(json_object_get(known->counts, key)) : 0;
-    const bool kept = key && !json_object_set_new(known->counts, key, json_integer(count + 1));
-    free(key);
-    return kept ? LS_OK : ls_fail_memory("resume", 1024);
-}
 
 static ls_status read_rows(const ls_request *request, known_rows *known)
 {
+    static const char sql[] = "SELECT case_key(row, ?, ?), count(*) FROM v"
+                              " WHERE \"result.status\" = 'ok' AND NOT is_predicted GROUP BY 1";
     ls_results *results;
+    sqlite3_stmt *rows;
+    bool more = false;
     if (request->processes->rank > 0 || access(request->results, F_OK) != 0)
         return LS_OK; /* no results yet */
     LS_TRY(ls_results_open(request->results, false, &results));
-    ls_status status = ls_results_each(results, count_row, known);
+    ls_status status = ls_results_prepare(results, sql, &rows);
+    sqlite3_bind_int(rows, 1, (int)known->but);
+    sqlite3_bind_int(rows, 2, COMPARED);
+    while (!status && !(status = ls_results_step(results, rows, &more)) && more)
+        json_object_set_new(known->counts, ls_results_text(rows, 0),
+                            json_integer(sqlite3_column_int64(rows, 1)));
+    sqlite3_finalize(rows);
     ls_results_close(results);
     return status;
 }
@@ -67,7 +58,7 @@ static ls_status is_known(ls_workplace *workplace, const ls_case *one, known_row
         status = ls_row_build(&(ls_row_facts){.workplace = workplace, .plan = &plan}, &row);
     if (planned && plan.job.comm)
         status = ls_status_first(status, ls_row_join(processes, row));
-    char *key = status ? NULL : key_of(row, known->fitted);
+    char *key = status ? NULL : ls_row_identity(row, known->but, COMPARED);
     const json_int_t count = key ? json_integer_value(json_object_get(known->counts, key)) : 0;
     if (count > 0)
         json_object_set_new(known->counts, key, json_integer(count - 1));
@@ -103,7 +94,7 @@ static ls_status leave_out(ls_request *request, ls_workplace *workplace, known_r
 
 ls_status ls_resume(ls_request *request)
 {
-    known_rows known = {json_object(), request->budget_ns > 0};
+    known_rows known = {json_object(), request->budget_ns > 0 ? LS_BUT_STEPS : LS_BUT_TRAINED};
     ls_workplace workplace = {0};
     ls_comm *comm = request->processes->comm;
     ls_status status = ls_world_agree(comm, read_rows(request, &known));

@@ -4,6 +4,7 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/output/selection.h"
+#include "bench/rows/put.h"
 #include "common/base/grow.h"
 
 #include <stdlib.h>
@@ -40,8 +41,10 @@ ls_status ls_row_filter_holds(const ls_row_filter *filter, const json_t *row, bo
 {
     size_t count = 1;
     if (filter) {
+        json_auto_t *named = json_copy((json_t *)(size_t)row); /* another program's has no id */
+        ls_put_id(named, "row");
         LS_TRY(ls_results_execute(filter->memory, "DELETE FROM rows"));
-        LS_TRY(ls_results_put(filter->memory, row, NULL));
+        LS_TRY(ls_results_put(filter->memory, named, NULL));
         LS_TRY(ls_selection_choose(&filter->selection, filter->memory, &count));
     }
     *out = count > 0;

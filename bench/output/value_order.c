@@ -2,81 +2,55 @@
 /* Order and equality of values; see value_order.h. */
 #include "bench/output/value_order.h"
 
-#include "bench/output/format_parts.h"
-#include "common/base/numbers.h"
+#include <assert.h>
+#include <float.h>
+#include <math.h>
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+static_assert(LDBL_MANT_DIG >= 64, "a long double has each integer and each double");
 
-static int order_integer(json_int_t whole, double real)
+static long double number_of(const json_t *value)
 {
-    if (real >= 0x1p63 || real < -0x1p63)
-        return real > 0 ? -1 : 1;
-    const json_int_t cut = (json_int_t)real; /* towards 0 */
-    if (whole != cut)
-        return whole < cut ? -1 : 1;
-    const double rest = real - (double)cut; /* exact: a real with a fraction is below 2^53 */
-    return (rest < 0) - (rest > 0);
+    return json_is_integer(value) ? (long double)json_integer_value(value) : json_real_value(value);
 }
 
 int ls_number_order(const json_t *a, const json_t *b)
 {
-    if (json_is_integer(a) && json_is_integer(b)) {
-        const json_int_t x = json_integer_value(a), y = json_integer_value(b);
-        return (x > y) - (x < y);
-    }
-    if (json_is_integer(a))
-        return order_integer(json_integer_value(a), json_real_value(b));
-    if (json_is_integer(b))
-        return -order_integer(json_integer_value(b), json_real_value(a));
-    const double x = json_real_value(a), y = json_real_value(b);
+    const long double x = number_of(a), y = number_of(b);
     return (x > y) - (x < y);
 }
 
-json_t *ls_number_read(const char *text)
+json_t *ls_value_alike(const json_t *value)
 {
-    int64_t whole;
-    double real;
-    if (ls_parse_integer(text, INT64_MIN, INT64_MAX, &whole))
-        return json_integer(whole);
-    return ls_parse_real(text, &real) ? json_real(real) : NULL;
-}
-
-int ls_value_order(const json_t *a, const json_t *b)
-{
-    if (!a || !b)
-        return (a == NULL) - (b == NULL);
-    if (json_is_number(a) != json_is_number(b))
-        return json_is_number(a) ? -1 : 1;
-    if (json_is_number(a))
-        return ls_number_order(a, b);
-    char *mine = ls_value_text(a), *other = ls_value_text(b);
-    const int order = mine && other ? strcmp(mine, other) : 0;
-    free(mine);
-    free(other);
-    return order;
+    json_t *out, *member;
+    const char *name;
+    size_t index;
+    const double real = json_real_value(value);
+    if (json_is_real(value) && real >= -0x1p63 && real < 0x1p63 && real == trunc(real))
+        return json_integer((json_int_t)real);
+    if (json_is_array(value)) {
+        out = json_array();
+        json_array_foreach(value, index, member)
+        {
+            json_array_append_new(out, ls_value_alike(member));
+        }
+        return out;
+    }
+    if (!json_is_object(value))
+        return json_incref((json_t *)(size_t)value);
+    out = json_object();
+    json_object_foreach((json_t *)(size_t)value, name, member)
+    {
+        json_object_set_new_nocheck(out, name, ls_value_alike(member));
+    }
+    return out;
 }
 
 bool ls_value_equal(const json_t *a, const json_t *b)
 {
-    const char *name;
-    json_t *member;
-    if (json_is_number(a) && json_is_number(b))
-        return ls_number_order(a, b) == 0;
-    if (json_is_array(a) && json_is_array(b)) {
-        const size_t count = json_array_size(a);
-        size_t i = 0;
-        while (i < count && ls_value_equal(json_array_get(a, i), json_array_get(b, i)))
-            i++;
-        return i == count && count == json_array_size(b);
-    }
-    if (!json_is_object(a) || !json_is_object(b))
-        return a == b || json_equal(a, b);
-    json_object_foreach((json_t *)(size_t)a, name, member)
-    {
-        if (!ls_value_equal(member, json_object_get(b, name)))
-            return false;
-    }
-    return json_object_size(a) == json_object_size(b);
+    if (a == b || json_equal(a, b))
+        return true;
+    if (!a || !b)
+        return false;
+    json_auto_t *mine = ls_value_alike(a), *its = ls_value_alike(b);
+    return json_equal(mine, its);
 }

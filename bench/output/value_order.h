@@ -12,12 +12,9 @@
 /** Order of two numbers, as of strcmp. */
 int ls_number_order(const json_t *a, const json_t *b);
 
-/** A number as text: a new reference to an integer where it has digits only and fits into 64 bits,
- * otherwise to a real; NULL: it is no number, or out of memory. */
-json_t *ls_number_read(const char *text);
-
-/** Order of two values of a key, as of strcmp: numbers before texts; NULL after both. */
-int ls_value_order(const json_t *a, const json_t *b);
-
 /** Whether two values are equal, lists and objects member by member; NULL equals only NULL. */
 bool ls_value_equal(const json_t *a, const json_t *b);
+
+/** The value with whole reals as integers, so that equal values have equal texts; a new reference.
+ */
+json_t *ls_value_alike(const json_t *value);

@@ -119,21 +119,6 @@ ls_interval ls_report_ratio(ls_interval a, ls_interval b)
     return (ls_interval){a.value / b.value, 0, 0};
 }
 
-double ls_report_rate_alone(const json_t *rows)
-{
-    double alone = 0;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        const double rate = ls_report_rate(row).value;
-        const double speedup = ls_report_number(row, "time.speedup", 0);
-        if (speedup > 0 && !ls_report_is_peer(row))
-            return rate / speedup;
-        if (ls_report_devices(row) <= 1 && ls_row_is_candidate(row))
-            alone = fmax(alone, rate);
-    }
-    return alone;
-}
-
 static int by_pace(const void *a, const void *b)
 {
     const ls_interval *x = a, *y = b;
@@ -234,35 +219,6 @@ json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, cons
 const json_t *ls_case_row(const json_t *one, ls_interval *rate)
 {
     return ls_report_median(json_object_get(one, "rows"), rate);
-}
-
-double ls_case_figure(const json_t *one, const char *path)
-{
-    const json_t *rows = json_object_get(one, "rows");
-    double *values = calloc(json_array_size(rows) + 1, sizeof *values), middle = NAN;
-    size_t count = 0;
-    for (size_t i = 0; values && i < json_array_size(rows); i++) {
-        values[count] = ls_report_number(json_array_get(rows, i), path, NAN);
-        count += isnan(values[count]) ? 0 : 1;
-    }
-    if (count > 0)
-        middle = ls_statistics_repeats(values, count).value;
-    free(values);
-    return middle;
-}
-
-bool ls_case_rates(const json_t *one, const json_t *other, ls_interval *a, ls_interval *b)
-{
-    const json_t *first = ls_case_row(one, a), *second = ls_case_row(other, b);
-    const bool uneven = ls_row_is_uneven(first), other_is = ls_row_is_uneven(second);
-    bool known = true;
-    if (uneven != other_is) {
-        known = ls_row_rate(first, true, a);
-        known &= ls_row_rate(second, true, b);
-    }
-    if (!known)
-        a->low = b->low = 0;
-    return uneven || other_is;
 }
 
 /* ---- Machines, and values as people read them ------------------------------------------------ */

@@ -42,10 +42,6 @@ json_t *ls_report_those(const json_t *rows, bool (*holds)(const json_t *row, con
  */
 ls_interval ls_report_rate(const json_t *row);
 
-/** The rate of one device, for ideal scaling: from rows with a speed-up, otherwise of the fastest
- * row on one device. */
-double ls_report_rate_alone(const json_t *rows);
-
 /** a / b, with an interval if both have one; otherwise low and high are 0. */
 ls_interval ls_report_ratio(ls_interval a, ls_interval b);
 
@@ -97,14 +93,6 @@ json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, cons
 
 /** The row that represents such a case, and its rate; see ls_report_median. */
 const json_t *ls_case_row(const json_t *one, ls_interval *rate);
-
-/** The median of the number at a path over the case's rows, as that of the rate; NaN: none has it.
- */
-double ls_case_figure(const json_t *one, const char *path);
-
-/** The same of two cases that are compared: if the steps of one are not alike, of both all samples
- * over the time. Whether that is so. */
-bool ls_case_rates(const json_t *one, const json_t *other, ls_interval *a, ls_interval *b);
 
 /** How many machines these rows are of. */
 size_t ls_figure_machines(const json_t *rows);

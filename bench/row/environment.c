@@ -54,9 +54,11 @@ enum { NAME_MOST = 128, TEXT_MOST = 256, ENDING = 48 };
 static bool fits(const char *name, const char *patterns)
 {
     char pattern[NAME_MOST];
-    for (const char *at = patterns; *at; at += strcspn(at, " ") + 1) {
-        snprintf(pattern, sizeof pattern, "%.*s", (int)strcspn(at, " "), at);
-        if (fnmatch(pattern, name, 0) == 0)
+    for (size_t length; *patterns; patterns += length + 1) {
+        length = strcspn(patterns, " ");
+        memcpy(pattern, patterns, length);
+        pattern[length] = 0;
+        if ((*pattern == '*' || *pattern == *name) && fnmatch(pattern, name, 0) == 0)
             return true;
     }
     return false;

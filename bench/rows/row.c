@@ -185,8 +185,7 @@ void ls_row_put_int(json_t *row, ls_field_number field, int64_t value)
 
 void ls_row_put_real(json_t *row, ls_field_number field, double value)
 {
-    if (isfinite(value))
-        ls_row_put_value(row, field, json_real(value));
+    ls_row_put_value(row, field, json_real(value)); /* NULL of what is not finite */
 }
 
 void ls_row_put_bool(json_t *row, ls_field_number field, bool value)

@@ -312,6 +312,9 @@ expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/t
 [ -z "$gnuplot" ] || expect "which the picture says" grep -Eq ">several machines, commit.+c0ffee," together/index.html
 expect "with the ratio of times" grep -q "0.5 (0.493.*to.*0.507)" together/index.html
 expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) | faster |" together/report.md
+sed '1s/"status": "ok"/"status": "ok", "warnings": ["predicted"]/' scaling.jsonl >mixed-in.jsonl
+report --results mixed-in.jsonl
+expect "a predicted row is not mixed in" grep -qx '# Fastest on 4 devices: mirrored; on 2: mirrored' page/report.md
 # A case without a partner, and what sets it apart from the nearest of another value.
 python3 - <<'EOF'
 import json

@@ -96,33 +96,3 @@ bool ls_rank_rate(const json_t *row, ls_rank_by by, ls_interval *out)
                          ls_row_real_at(row, LS_F_time_speedup_ci95, 1)};
     return out->low > 0;
 }
-
-static int by_rate(const void *a, const void *b)
-{
-    const ls_ranked *one = a, *other = b;
-    const double x = one->rate.value, y = other->rate.value;
-    if (one->known != other->known)
-        return other->known - one->known;
-    return one->equal != other->equal ? other->equal - one->equal : (x < y) - (x > y);
-}
-
-size_t ls_rank_sort(ls_ranked *cases, size_t count, size_t *others)
-{
-    size_t known = 0, equal = 0;
-    for (size_t i = 0; i < count; i++) {
-        cases[i].equal = ls_row_is_candidate(cases[i].row);
-        known += cases[i].known;
-        equal += cases[i].known && cases[i].equal;
-    }
-    qsort(cases, count, sizeof *cases, by_rate);
-    *others = equal ? known - equal : 0;
-    return equal ? equal : known;
-}
-
-size_t ls_rank_near(const ls_ranked *cases, size_t ranked)
-{
-    size_t near = ranked > 0;
-    while (near < ranked && cases[near].rate.high >= cases[0].rate.low)
-        near++;
-    return near;
-}

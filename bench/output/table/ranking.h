@@ -26,23 +26,5 @@ extern const char *const ls_rank_environment[];
  * predicted. */
 json_t *ls_rank_pools(const json_t *rows);
 
-typedef struct ls_ranked {
-    const json_t *row;
-    const void *of;   /**< for the caller */
-    ls_interval rate; /**< what `by` says */
-    bool known;       /**< it has an interval */
-    bool noisy;       /**< for the caller: a row of it is */
-    bool equal;       /**< its strategy is meant to compute what `single` does */
-} ls_ranked;
-
 /** The row's figure to compare by; false where there is none, or no interval: as ls_row_rate. */
 bool ls_rank_rate(const json_t *row, ls_rank_by by, ls_interval *out);
-
-/** Sorts cases [count], whose rate and known are set: those that are ranked, the fastest first;
- * then those that are not meant to be equal to `single` (unless all are such, which are ranked),
- * likewise; then those without an interval. Returns how many are ranked; `others`: how many follow
- * with an interval. */
-size_t ls_rank_sort(ls_ranked *cases, size_t count, size_t *others);
-
-/** How many of the `ranked` first ones may be the fastest: their intervals reach the first's. */
-size_t ls_rank_near(const ls_ranked *cases, size_t ranked);

@@ -127,8 +127,9 @@ static bool shows_mean(const ls_writer *writer)
 
 enum { SHARED_LINES = 2 };
 
-/* Partitions options by whether the cases differ in them: new arrays of their fields. */
-static void part_options(const ls_writer *writer, json_t *differ, json_t *shared)
+/* Partitions options: those that get columns, since cases differ in them, and those that all rows
+ * share. A document has no lines above its table: there the most telling get columns, too. */
+static void part_options(const ls_writer *writer, json_t *columns, json_t *shared)
 {
     json_auto_t *before = ls_case_groups(writer->ended), *now = ls_case_groups(writer->kept);
     json_auto_t *all = json_array();
@@ -139,8 +140,10 @@ static void part_options(const ls_writer *writer, json_t *differ, json_t *shared
     for (size_t i = 0; i < json_array_size(fields); i++) {
         json_t *field = json_array_get(fields, i);
         const char *name = json_string_value(field);
+        const bool telling = ls_case_shown(name) & LS_SHOWN_KEPT || strcmp(name, "steps") == 0;
         const bool differs = ls_case_differs(before, name) || ls_case_differs(writer->cases, name);
-        json_array_append(differs ? differ : shared, field);
+        const bool has = differs || (telling && writer->format->markdown);
+        json_array_append(has ? columns : shared, field);
     }
 }
 
@@ -334,32 +337,16 @@ static void end_kept(ls_writer *writer, const ls_columns *columns)
     json_array_clear(writer->kept);
 }
 
-/* A document has no lines above its table: even options that all rows share get columns. */
-static json_t *telling_first(const json_t *differ)
-{
-    json_t *fields =
-        json_pack("[s,s,s,s,s]", "model", "strategy", "devices", "batch_global", "steps");
-    for (size_t i = 0; i < json_array_size(differ); i++) {
-        bool there = false;
-        for (size_t t = 0; t < 5; t++)
-            there |= json_equal(json_array_get(fields, t), json_array_get(differ, i));
-        if (!there)
-            json_array_append(fields, json_array_get(differ, i));
-    }
-    return fields;
-}
-
 void ls_table_flush(ls_writer *writer)
 {
     if (json_array_size(writer->kept) == 0)
         return;
     const bool markdown = writer->format->markdown;
     const ls_columns *columns = columns_of(writer);
-    json_auto_t *differ = json_array(), *shared = json_array();
-    part_options(writer, differ, shared);
-    json_auto_t *telling = telling_first(differ);
+    json_auto_t *options = json_array(), *shared = json_array();
+    part_options(writer, options, shared);
     const ls_table_plan plan = {.columns = columns,
-                                .options = markdown ? telling : differ,
+                                .options = options,
                                 .swept = writer->swept,
                                 .label = markdown,
                                 .mean = shows_mean(writer)};
@@ -416,13 +403,14 @@ void ls_table_row(ls_writer *writer, const json_t *row)
 }
 
 /* Prints the average bus bandwidth of collectives, by algorithm. */
-static void print_averages(ls_writer *writer)
+static void print_averages(const ls_writer *writer)
 {
-    json_auto_t *rates = json_object();
-    const char *name, *before = "average bus bandwidth, GB/s: ";
-    json_t *all;
-    for (size_t i = 0; i < json_array_size(writer->ended); i++) {
-        json_t *row = json_array_get(writer->ended, i);
+    json_auto_t *rates = json_object(), *names = json_object();
+    const char *name;
+    json_t *row, *all;
+    size_t index;
+    json_array_foreach(writer->ended, index, row)
+    {
         const char *kernel = ls_row_string(row, LS_F_micro_kernel);
         name = *kernel ? kernel : ls_row_string(row, LS_F_micro_op);
         if (!is_placed(row, "out of place") && !is_placed(row, "in place"))
@@ -434,14 +422,12 @@ static void print_averages(ls_writer *writer)
     json_object_foreach(rates, name, all)
     {
         double sum = 0;
-        for (size_t i = 0; i < json_array_size(all); i++)
-            sum += json_number_value(json_array_get(all, i));
-        fputs(before, writer->stream);
-        ls_escape_put(writer->stream, name, SIZE_MAX, LS_ESCAPE_LINE);
-        fprintf(writer->stream, " %.4g", sum / (double)json_array_size(all));
-        before = ", ";
+        char text[LS_CELL_SIZE];
+        json_array_foreach(all, index, row) sum += json_number_value(row);
+        snprintf(text, sizeof text, "%s %.4g", name, sum / (double)json_array_size(all));
+        json_object_set_new(names, text, json_true());
     }
-    fputs(json_object_size(rates) ? "\n" : "", writer->stream);
+    print_names(writer, "average bus bandwidth, GB/s: ", names);
 }
 
 void ls_table_close(ls_writer *writer)

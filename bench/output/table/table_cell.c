@@ -22,54 +22,49 @@ static void write_text(const json_t *value, char *cell)
     free(text);
 }
 
-/* How many ranks have the same devices each: how often the list repeats its beginning. */
-static size_t count_repeats(const json_t *devices)
+/* How many devices a rank has, if all ranks have the same: where the list begins to repeat. */
+static size_t period_of(const json_t *devices)
 {
     const size_t count = json_array_size(devices);
-    for (size_t each = 1; each <= count / 2; each++) {
-        size_t i = each;
-        while (count % each == 0 && i < count &&
-               json_equal(json_array_get(devices, i), json_array_get(devices, i - each)))
-            i++;
+    size_t each = 1, i = 0;
+    for (; each <= count / 2; each++) {
+        for (i = each; count % each == 0 && i < count; i++)
+            if (!json_equal(json_array_get(devices, i), json_array_get(devices, i - each)))
+                break;
         if (i == count)
-            return count / each;
+            return each;
     }
-    return 1;
+    return count;
 }
 
 /* "2 cpu" if they are the first of a kind, otherwise their names; if these are too long, "8 x cpu",
  * or "8 devices" of different kinds; "2 cpu x 3 ranks" of ranks with the same devices each. */
 static void write_devices(const json_t *devices, int width, char *cell)
 {
-    json_auto_t *of_rank = NULL;
-    const size_t ranks = count_repeats(devices);
-    if (ranks > 1) {
-        of_rank = json_copy((json_t *)(size_t)devices);
-        while (json_array_size(of_rank) > json_array_size(devices) / ranks)
-            json_array_remove(of_rank, json_array_size(of_rank) - 1);
-        write_text(of_rank, cell);
-        write_devices(of_rank, width, cell);
-        const size_t used = strlen(cell);
-        snprintf(cell + used, LS_CELL_SIZE - used, " x %zu ranks", ranks);
-        return;
-    }
+    const size_t count = period_of(devices), ranks = count ? json_array_size(devices) / count : 0;
     const char *first = json_string_value(json_array_get(devices, 0));
-    const size_t kind = first ? strspn(first, "abcdefghijklmnopqrstuvwxyz") : 0,
-                 count = json_array_size(devices);
+    const size_t kind = first ? strspn(first, "abcdefghijklmnopqrstuvwxyz") : 0;
+    json_auto_t *of_rank = json_array();
     bool alike = kind > 0, in_order = kind > 0;
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(devices, i));
         char expected[64];
+        json_array_append(of_rank, json_array_get(devices, i));
         alike = alike && name && strncmp(name, first, kind) == 0 && name[kind] == ':';
         snprintf(expected, sizeof expected, "%.*s:%zu", (int)kind, first ? first : "", i);
         in_order = in_order && name && strcmp(name, expected) == 0;
     }
+    if (ranks > 1)
+        write_text(of_rank, cell);
     if (in_order)
         snprintf(cell, LS_CELL_SIZE, "%zu %.*s", count, (int)kind, first);
     else if (ls_text_width(cell) > width && alike)
         snprintf(cell, LS_CELL_SIZE, "%zu x %.*s", count, (int)kind, first);
     else if (ls_text_width(cell) > width)
         snprintf(cell, LS_CELL_SIZE, "%zu devices", count);
+    const size_t used = strlen(cell);
+    if (ranks > 1)
+        snprintf(cell + used, LS_CELL_SIZE - used, " x %zu ranks", ranks);
 }
 
 static void write_half(const json_t *row, char *cell)
@@ -150,16 +145,11 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
 
 /* ---- Texts ---------------------------------------------------------------------------------- */
 
-static bool begins_character(char c)
-{
-    return ((unsigned char)c & 0xc0) != 0x80;
-}
-
 int ls_text_width(const char *text)
 {
     int width = 0;
     for (; *text; text++)
-        width += begins_character(*text);
+        width += ((unsigned char)*text & 0xc0) != 0x80;
     return width;
 }
 
@@ -168,33 +158,32 @@ static size_t offset_of(const char *text, int number)
 {
     size_t at = 0;
     for (; text[at]; at++)
-        if (begins_character(text[at]) && number-- == 0)
+        if (((unsigned char)text[at] & 0xc0) != 0x80 && number-- == 0)
             break;
     return at;
 }
 
+/* Cuts to `width` columns: ".." stands before the last `tail` ones, if there is room for it. */
+static void cut(char *text, int width, int tail)
+{
+    const int length = ls_text_width(text);
+    if (length <= width)
+        return;
+    const int dots = width < 4 ? 0 : 2;
+    const char *end = text + offset_of(text, length - tail);
+    char *at = text + offset_of(text, width - dots - tail);
+    memmove(at + dots, end, strlen(end) + 1);
+    memcpy(at, "..", (size_t)dots);
+}
+
 void ls_text_shorten(char *text, int width)
 {
-    if (ls_text_width(text) <= width)
-        return;
-    if (width < 4) {
-        text[offset_of(text, width)] = 0;
-        return;
-    }
-    memcpy(text + offset_of(text, width - 2), "..", sizeof "..");
+    cut(text, width, 0);
 }
 
 void ls_text_squeeze(char *text, int width)
 {
-    const int length = ls_text_width(text), tail = (width - 2) / 2;
-    if (length <= width || width < 6) {
-        ls_text_shorten(text, width);
-        return;
-    }
-    char *end = text + offset_of(text, length - tail);
-    char *cut = text + offset_of(text, width - 2 - tail);
-    memmove(cut + 2, end, strlen(end) + 1);
-    memcpy(cut, "..", 2);
+    cut(text, width, width < 6 ? 0 : (width - 2) / 2);
 }
 
 void ls_text_wrap(FILE *stream, const char *words, int at, int indent, int width)

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LS_SHOWN_..; options that strategies declare have no place of their own. */
-static unsigned shown(const char *name)
+unsigned ls_case_shown(const char *name)
 {
     char path[80];
     snprintf(path, sizeof path, "case.%s", name);
@@ -21,13 +20,13 @@ static unsigned shown(const char *name)
 
 bool ls_case_follows(const char *field)
 {
-    return shown(field) & LS_SHOWN_LAST;
+    return ls_case_shown(field) & LS_SHOWN_LAST;
 }
 
 /* 1, 2, ..; an option without a place comes before those that follow from others. */
 static unsigned place_of(const char *name)
 {
-    const unsigned place = shown(name) & LS_SHOWN_AT;
+    const unsigned place = ls_case_shown(name) & LS_SHOWN_AT;
     return place ? place : LS_SHOWN_LAST - 1;
 }
 
@@ -43,7 +42,7 @@ json_t *ls_case_fields(const json_t *groups)
         size_t at = json_array_size(list);
         while (at > 0 && place_of(json_string_value(json_array_get(list, at - 1))) > place_of(name))
             at--;
-        if (!(shown(name) & LS_SHOWN_DERIVED))
+        if (!(ls_case_shown(name) & LS_SHOWN_DERIVED))
             json_array_insert_new(list, at, json_string(name));
     }
     return list;

@@ -32,6 +32,9 @@ void ls_text_squeeze(char *text, int width);
 /** Names of the fields that are options, the most telling ones first: a new array. */
 json_t *ls_case_fields(const json_t *groups);
 
+/** LS_SHOWN_..; options that strategies declare have no place of their own. */
+unsigned ls_case_shown(const char *field);
+
 /** Whether the option by default follows from others, so that rows differ in it for no reason of
  * their own. */
 bool ls_case_follows(const char *field);

@@ -14,19 +14,33 @@ enum { NAME_SIZE = 1024 };
 
 /* ---- The fastest ---------------------------------------------------------------------------- */
 
+typedef struct ranked_case {
+    const json_t *row;
+    ls_interval rate; /* what cases are compared by */
+    bool known;       /* it has an interval */
+    bool noisy;       /* a row of it is */
+    bool equal;       /* its strategy is meant to compute what `single` does */
+} ranked_case;
+
 /* Lists the rows that have a time to compare in `out` [as many as rows]; returns how many. A case
  * that all groups have, since it is their baseline, stands for itself once. */
-static size_t read_times(const json_t *rows, ls_rank_by by, ls_ranked *out)
+static size_t read_times(const json_t *rows, ls_rank_by by, ranked_case *out)
 {
     size_t count = 0;
+    json_auto_t *seen = json_object();
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        bool again = false;
-        for (size_t k = 0; k < count && by == LS_RANK_SPEEDUP; k++)
-            again = again || ls_row_same_case(out[k].row, row, LS_BUT_TRAINED, false);
-        if (again || !ls_row_is_timed(row))
+        if (!ls_row_is_timed(row))
             continue;
-        out[count] = (ls_ranked){.row = row, .noisy = ls_row_is_noisy(row)};
+        char *key = by == LS_RANK_SPEEDUP ? ls_row_identity(row, LS_BUT_TRAINED, 0) : NULL;
+        const bool again = key && json_object_get(seen, key);
+        if (key)
+            json_object_set_new_nocheck(seen, key, json_true());
+        free(key);
+        if (again)
+            continue;
+        out[count] = (ranked_case){
+            .row = row, .noisy = ls_row_is_noisy(row), .equal = ls_row_is_candidate(row)};
         out[count].known = ls_rank_rate(row, by, &out[count].rate);
         count++;
     }
@@ -51,7 +65,7 @@ static void write_name(const json_t *row, const json_t *fields, char name[NAME_S
 }
 
 /* Prints cases after `before`, with commas between them; `fastest`: with their rate over it. */
-static void print_cases(FILE *stream, const char *before, const ls_ranked *cases, size_t count,
+static void print_cases(FILE *stream, const char *before, const ranked_case *cases, size_t count,
                         const json_t *fields, double fastest)
 {
     char name[NAME_SIZE];
@@ -63,7 +77,7 @@ static void print_cases(FILE *stream, const char *before, const ls_ranked *cases
     }
 }
 
-static size_t count_names(const ls_ranked *cases, size_t count, const json_t *fields)
+static size_t count_names(const ranked_case *cases, size_t count, const json_t *fields)
 {
     json_auto_t *names = json_object();
     char name[NAME_SIZE];
@@ -76,7 +90,7 @@ static size_t count_names(const ls_ranked *cases, size_t count, const json_t *fi
 
 /* Makes one of the repeats of each case, in place, by the median of their rates and the range of
  * all, as a report does. Returns how many are left. */
-static size_t fold(ls_ranked *cases, size_t count, const json_t *fields)
+static size_t fold(ranked_case *cases, size_t count, const json_t *fields)
 {
     json_auto_t *names = json_object(); /* of each case the rates of its rows */
     char name[NAME_SIZE];
@@ -115,7 +129,7 @@ static size_t fold(ls_ranked *cases, size_t count, const json_t *fields)
 /* Options in which these cases differ, without those that cases may differ in for no reason of
  * their own (`steps` that were trained where others were asked for, and what follows from other
  * options) where these distinguish no more cases than the options before. */
-static json_t *differing(const ls_ranked *cases, size_t count)
+static json_t *differing(const ranked_case *cases, size_t count)
 {
     json_auto_t *groups = json_array();
     json_t *differ = json_array();
@@ -161,12 +175,28 @@ static void print_environment(FILE *stream, const json_t *pool, const json_t *gr
                 ls_row_integer(row, LS_F_time_groups));
 }
 
-/* Prints cases [count], of which at least two are different, after "fastest". */
-static void print_ranking(FILE *stream, ls_ranked *cases, size_t count, const json_t *fields)
+/* Those with an interval first, of these those equal to `single`, of these the fastest. */
+static int by_rate(const void *a, const void *b)
 {
-    size_t others = 0;
-    const size_t ranked = ls_rank_sort(cases, count, &others), known = ranked + others,
-                 near = ls_rank_near(cases, ranked);
+    const ranked_case *x = a, *y = b;
+    if (x->known != y->known)
+        return y->known - x->known;
+    return x->equal != y->equal ? y->equal - x->equal
+                                : (x->rate.value < y->rate.value) - (x->rate.value > y->rate.value);
+}
+
+/* Prints cases [count], of which at least two are different, after "fastest". Those that are not
+ * meant to be equal to `single` are ranked only if all are such. */
+static void print_ranking(FILE *stream, ranked_case *cases, size_t count, const json_t *fields)
+{
+    size_t known = 0, ranked = 0, near = 1;
+    qsort(cases, count, sizeof *cases, by_rate);
+    for (size_t i = 0; i < count; i++) {
+        known += cases[i].known;
+        ranked += cases[i].known && cases[i].equal == cases[0].equal;
+    }
+    while (near < ranked && cases[near].rate.high >= cases[0].rate.low)
+        near++;
     if (known > 1)
         print_cases(stream, "", cases, 1, fields, 0);
     else
@@ -181,7 +211,7 @@ static void print_ranking(FILE *stream, ls_ranked *cases, size_t count, const js
     }
     if (known > 1)
         print_cases(stream, "; not meant to be equal to single, so not ranked: ", cases + ranked,
-                    others, fields, cases->rate.value);
+                    known - ranked, fields, cases->rate.value);
     print_cases(stream, "; without an interval, so not ranked: ", cases + known, count - known,
                 fields, 0);
 }
@@ -196,7 +226,7 @@ static char *rank_pool(const json_t *pool, const json_t *groups)
     };
     const json_t *rows = json_object_get(pool, "rows");
     const ls_rank_by by = (ls_rank_by)json_integer_value(json_object_get(pool, "by"));
-    ls_ranked *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
+    ranked_case *cases = calloc(json_array_size(rows) + 1, sizeof *cases);
     size_t count = cases ? read_times(rows, by, cases) : 0, size;
     char *text = NULL;
     if (count > 1) {

@@ -227,6 +227,29 @@ static void fields_are_joined(void **state)
     json_decref(rows);
 }
 
+/* The fields of uses of memory, and of parts of a step, stand in the order of their enums. */
+static void counted_fields_are_in_order(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"compute", "comm_exposed", "wait",
+                                        "copy",    "optimizer",    "harness"};
+    char path[96];
+    for (int use = 0; use < LS_MEMORY_USES; use++) {
+        snprintf(path, sizeof path, "memory.devices.%s", ls_memory_use_name((ls_memory_use)use));
+        assert_string_equal(ls_fields[LS_F_memory_devices_parameters + use].path, path);
+        snprintf(path, sizeof path, "memory.devices.formula.%s",
+                 ls_memory_use_name((ls_memory_use)use));
+        assert_string_equal(ls_fields[LS_F_memory_devices_formula_parameters + use].path, path);
+    }
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+        snprintf(path, sizeof path, "waterfall.%s_ms", parts[p]);
+        assert_string_equal(ls_fields[LS_F_waterfall_compute_ms + p].path, path);
+        snprintf(path, sizeof path, "gap.%s_gap_ms", parts[p]);
+        assert_string_equal(ls_fields[LS_F_gap_compute_gap_ms + p].path, path);
+    }
+    assert_int_equal(LS_F_noise_of_rank - LS_F_noise_others, 2); /* joined together */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +262,7 @@ int main(void)
         cmocka_unit_test(what_took_most_is_named),
         cmocka_unit_test(fields_are_joined),
         cmocka_unit_test(ranks_are_joined),
+        cmocka_unit_test(counted_fields_are_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

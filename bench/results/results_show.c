@@ -27,12 +27,12 @@ static void print_all(const json_t *row)
     json_t *value;
     json_object_foreach(fields, path, value)
     {
-        char shown[640], *text = ls_value_text(value);
+        char name[160], shown[640], *text = ls_value_text(value);
         const size_t length = strcspn(path, "."), inside = path[length] == '.' ? length + 1 : 0;
         if (inside && strncmp(path, group, inside) != 0) {
-            fputc('\n', ls_output());
-            ls_escape_put(ls_output(), path, length, LS_ESCAPE_LINE);
-            fputc('\n', ls_output());
+            snprintf(name, sizeof name, "%.*s", (int)length, path);
+            ls_escape_copy(shown, sizeof shown, name, LS_ESCAPE_LINE);
+            fprintf(ls_output(), "\n%s\n", shown);
             group = path;
         }
         ls_escape_copy(shown, sizeof shown, path + inside, LS_ESCAPE_LINE);

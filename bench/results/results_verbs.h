@@ -51,7 +51,6 @@ json_t *ls_results_flat(const json_t *row);
  * has no waterfall. Owned by the caller (free). */
 char *ls_results_bound(const json_t *row);
 
-/** Write an array of rows in formats of other programs. */
-ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows);
-ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows);
-ls_status ls_export_mlperf(FILE *stream, const json_t *rows);
+/** Writes the chosen rows (results_query.h) in the format of another program, by its name. Once for
+ * a connection. */
+ls_status ls_export(FILE *stream, ls_results *results, const char *form);

@@ -105,6 +105,7 @@ ls_status ls_results_list(ls_results_task *task)
     const bool table = strcmp(form, "table") == 0 || strcmp(form, "md") == 0;
     LS_TRY(table ? list_table(task, &count) : ls_results_write(task, ls_output(), &count));
     if (count == 0)
-        ls_log_stderr("results: %s: no rows%s", task->file, task->selection.all ? "" : " that fit");
+        ls_log_stderr("results: %s: no rows%s", task->file,
+                      task->selection.narrows ? " that fit" : "");
     return LS_OK;
 }

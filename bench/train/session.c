@@ -104,7 +104,9 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
         out->job.flip_replica = -1; /* only the candidate has planted faults */
         out->job.microbatches = 0;  /* to a judge, micro-batches are slices */
         out->job.place = NULL;
-        out->job.tensor = out->job.sequence = out->job.context = false;
+        out->job.mesh = (ls_mesh){0};
+        out->job.parameters = out->job.gradients = out->job.state = (ls_spread){0};
+        out->job.sequence = false;
         out->job.ps = (ls_ps_options){0};
         out->job.comm = NULL;
     }
@@ -457,9 +459,11 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     const ls_strategy *strategy = session->run->strategy;
     const ls_variables *variables = &session->job.model->graph->variables;
     const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
-    const bool grouped = session->job.windows && session->job.split_replicas > 1;
-    const bool parts = session->job.tensor || session->job.context || grouped;
-    const bool have = strategy->reduces && strategy->equivalent && !session->job.windows;
+    const ls_mesh *mesh = &session->job.mesh;
+    const int windows = session->job.parameters.windows;
+    const bool parts = mesh->rest == LS_SLICE || mesh->rest == LS_POSITION ||
+                       (windows && mesh->size[LS_GROUP] > 1);
+    const bool have = strategy->reduces && strategy->equivalent && !windows;
     *differs = 0;
     for (size_t i = 0; i < session->job.device_count && parts; i++)
         LS_TRY(compare_device(session, (int)i, first, other, differs));

@@ -326,9 +326,10 @@ static ls_status weigh(ls_results *results, const json_t *row, const char *said,
     value[strlen(value) - (value[strlen(value) - 1] == '.')] = 0;
     snprintf(where, sizeof where, "%s=%s", option, value);
     ls_status status = ls_row_key_find("row", option, strlen(option), &key);
-    if (!status)
+    const bool of_case = !status && strncmp(key.path, "case.", 5) == 0;
+    if (of_case)
         status = ls_selection_open(where, NULL, NULL, NULL, &selection);
-    if (status || strncmp(key.path, "case.", 5) != 0) { /* no field of a case, or no value of it */
+    if (status || !of_case) { /* no row has such a field, or such a value of it */
         ls_status_free(status);
         return LS_OK;
     }

@@ -18,6 +18,9 @@ lockstep_embed(reports/table.tex template_table)
 lockstep_embed(bench/results/bound.sql template_bound)
 lockstep_embed(reports/page.sql template_queries)
 lockstep_embed(reports/report.yaml template_plan)
+foreach(template frame lines bars)                          # how its pictures are drawn
+  lockstep_embed(reports/${template}.gp template_${template}_gp)
+endforeach()
 
 # Pictures of the report, which name their template: generated/template_pictures.h has PICTURE(name, text) of each.
 file(GLOB queries RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS reports/*.sql)

@@ -144,6 +144,9 @@ typedef struct ls_columns {
     bool compares;  /**< prints below the table what was compared */
 } ls_columns;
 
+/** The path of a column, from 0: of those of fields, then of the others. */
+const char *ls_columns_path(const ls_columns *columns, size_t number);
+
 /** What `verify` prints: how close each case came. */
 extern const ls_columns ls_verify_columns;
 

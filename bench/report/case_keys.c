@@ -145,49 +145,6 @@ ls_interval ls_report_ratio(ls_interval a, ls_interval b)
     return (ls_interval){a.value / b.value, 0, 0};
 }
 
-<<<<<<< Updated upstream
-static int by_pace(const void *a, const void *b)
-{
-    const ls_interval *x = a, *y = b;
-    return (x->value > y->value) - (x->value < y->value);
-}
-
-const json_t *ls_report_median(const json_t *rows, ls_interval *rate)
-{
-    const size_t count = json_array_size(rows);
-    const json_t *row = json_array_get(rows, 0);
-    ls_interval *all = count > 1 ? malloc(count * sizeof *all) : NULL; /* low: index of the row */
-    ls_interval out = ls_report_rate(row);
-    for (size_t i = 0; all && i < count; i++) {
-        const json_t *one = json_array_get(rows, i);
-        const double us = ls_report_number(one, "micro.time_us", 0);
-        all[i] = (ls_interval){us > 0 ? 1 / us : ls_report_rate(one).value, (double)i, 0};
-    }
-    if (all) {
-        qsort(all, count, sizeof *all, by_pace);
-        row = json_array_get(rows, (size_t)all[(count - 1) / 2].low);
-        const double middle = (all[(count - 1) / 2].value + all[count / 2].value) / 2;
-        out = (ls_interval){middle, all[0].value, all[count - 1].value};
-    }
-    free(all);
-    if (rate)
-        *rate = out;
-    return row;
-}
-
-bool ls_report_is_peer(const json_t *row)
-{
-    return json_object_get(row, "peer") != NULL;
-}
-
-const char *ls_report_strategy(const json_t *row)
-{
-    return ls_report_is_peer(row) ? ls_row_text(row, "peer", "what")
-                                  : ls_row_text(row, "case", "strategy");
-}
-
-=======
->>>>>>> Stashed changes
 int ls_report_strategy_index(const json_t *row)
 {
     const char *name = ls_row_string(row, LS_F_case_strategy);
@@ -236,14 +193,6 @@ json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, cons
     return out;
 }
 
-<<<<<<< Updated upstream
-const json_t *ls_case_row(const json_t *one, ls_interval *rate)
-{
-    return ls_report_median(json_object_get(one, "rows"), rate);
-}
-
-=======
->>>>>>> Stashed changes
 /* ---- Machines, and values as people read them ------------------------------------------------ */
 
 enum { MACHINE = LS_OF_CLASS | LS_OF_HOST };

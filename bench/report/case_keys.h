@@ -85,12 +85,6 @@ size_t ls_report_merged(const json_t *lists, const char *at, bool line, char *ou
 /** [{label, rows}] of {label: [rows]}, sorted by `order` (NULL: unsorted). */
 json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, const json_t *b));
 
-<<<<<<< Updated upstream
-/** The row that represents such a case, and its rate; see ls_report_median. */
-const json_t *ls_case_row(const json_t *one, ls_interval *rate);
-
-=======
->>>>>>> Stashed changes
 /** How many machines these rows are of. */
 size_t ls_figure_machines(const json_t *rows);
 

@@ -9,6 +9,7 @@
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
 #include "impl/mesh.h"
+#include "impl/ps/ps_options.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,22 +19,6 @@ enum { LS_JOB_REPLICAS = 4096 }; /* most replicas of a job */
 
 /** A full batch; an epoch's remainder batch. */
 typedef enum ls_batch_kind { LS_FULL, LS_TAIL, LS_BATCHES } ls_batch_kind;
-
-/** When servers apply gradients: those of a step together; each as it arrives; each as it arrives,
- * with no worker more than `staleness` steps ahead (stale synchronous parallel). */
-typedef enum ls_ps_mode { LS_PS_SYNC, LS_PS_ASYNC, LS_PS_SSP } ls_ps_mode;
-
-/** How parameter servers work (ps_layout.h). */
-typedef struct ls_ps_options {
-    int ranks; /**< workers and servers: threads of this process, or processes; 0: no servers */
-    ls_ps_mode mode;   /**< when gradients are applied */
-    int staleness;     /**< ssp: steps that a worker may be ahead of the slowest */
-    int backups;       /**< sync: backup workers; a step does not wait for so many gradients */
-    size_t log_events; /**< how many served requests each server keeps, for --ps-record */
-    int servers;       /**< number of servers: the first ranks */
-    bool colocate;     /**< servers are workers, too */
-    bool by_variable;  /**< shards are whole variables; else the same number of bytes each */
-} ls_ps_options;
 
 /** Borrowed by a run, which it must outlive. */
 typedef struct ls_job {
@@ -106,13 +91,6 @@ ls_mesh ls_job_mesh(const ls_job *job);
 
 /** Number of replicas of all ranks; with parameter servers, of workers. */
 int ls_job_replicas(const ls_job *job);
-
-/** Whether servers serve requests as they arrive (ps_serve.h), so that results depend on timing.
- * Otherwise gradients are summed in the order of the workers' numbers. */
-static inline bool ls_ps_by_arrival(const ls_ps_options *ps)
-{
-    return ps->mode != LS_PS_SYNC || ps->backups > 0;
-}
 
 /** Whether step number `step`, from 0, has an epoch's smaller, remainder batch. */
 bool ls_job_is_tail(const ls_job *job, uint64_t step);

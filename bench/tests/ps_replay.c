@@ -15,7 +15,7 @@
 #include "bench/case/workplace.h"
 #include "bench/cli/options.h"
 #include "common/base/grow.h"
-#include "impl/ps/ps_serve.h"
+#include "impl/arrival/serve.h"
 #include "impl/replicas.h"
 
 #include <jansson.h>

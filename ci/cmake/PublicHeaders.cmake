@@ -31,4 +31,5 @@ set(LOCKSTEP_PUBLIC_HEADERS
   common/nn/variables.h
   impl/job.h
   impl/mesh.h
+  impl/ps/ps_options.h
   impl/strategy.h)

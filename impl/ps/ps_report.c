@@ -5,7 +5,7 @@
 #include "impl/ps/ps_report.h"
 
 #include "impl/step/run.h"
-#include "impl/step/served.h"
+#include "impl/ps/served.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "common/base/grow.h"
 #include "impl/step/program/names.h"
 #include "impl/step/run.h"
-#include "impl/step/served.h"
+#include "impl/ps/served.h"
 
 #include <stdlib.h>
 

@@ -58,9 +58,10 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     const ls_variables *whole = whole_of(s);
     ls_range range;
     *out = (runs){0};
-    for (size_t i = 0; ls_shard_range(s, member, i, &range); i++)
+    const bool divided = s->plan->parts.count && !s->plan->context; /* else all have all */
+    for (size_t i = 0; !divided && ls_step_plan_owned(s->plan, member, i, &range); i++)
         LS_TRY(add_range(whole, range, out));
-    if (!s->plan->parts.count || s->plan->context) /* all have all */
+    if (!divided)
         return LS_OK;
     const ls_graph_part *part = &s->plan->parts.parts[ls_place_of(s, member)];
     for (size_t i = 0; i < part->graph->variables.count; i++) {
@@ -106,15 +107,12 @@ static void append_squares(ls_step *s, int member, ls_range range)
 /* What a member updates, range by range: as soon as a range's gradients are final. */
 static void append_all_squares(ls_step *s, int member)
 {
-    const bool served = s->plan->servers.servers;
     const int place = ls_step_plan_group(s->plan, ls_place_of(s, member));
     ls_range range;
-    for (size_t i = 0; ls_shard_range(s, member, i, &range); i++)
-        append_squares(s, member, range);
     for (int b = 0; place < s->plan->group_count && b < ls_buckets_of(s, place); b++)
         append_squares(s, member, ls_share(s, member, b));
-    if (!served && !s->plan->group_count)
-        append_squares(s, member, ls_owned(s, member));
+    for (size_t i = 0; !s->plan->group_count && ls_step_plan_owned(s->plan, member, i, &range); i++)
+        append_squares(s, member, range);
 }
 
 static void append_factor(ls_step *s, int member)
@@ -154,7 +152,7 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
     const ls_range members = s->plan->owners;
     const uint64_t together = partners(s, (int)members.first).count;
     ls_traffic sum = {0};
-    if (job->clip == 0 || ls_ps_by_arrival(&job->ps))
+    if (job->clip == 0 || job->own_mean)
         return sum;
     if (ls_step_plan_shares(s->plan))
         sum = ls_step_squares_traffic(s);

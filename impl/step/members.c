@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Replicas, servers and communicators of this process: opening, values, memory, closing; see
  * resources.h. */
-#include "impl/step/served.h"
+#include "impl/ps/served.h"
 
 #include "common/base/grow.h"
 

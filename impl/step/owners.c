@@ -21,31 +21,13 @@ static void count(void *context, size_t at, size_t element, size_t elements)
 
 /* ---- By the plan ----------------------------------------------------------------------------- */
 
-/* Range number i that a member owns, of its own elements, or a server's of the model's; false:
- * there are no more. */
-static bool owned_range(const ls_step_plan *plan, int member, size_t i, ls_range *out)
-{
-    const ls_ps_layout *servers = &plan->servers;
-    if (servers->servers)
-        return ls_ps_layout_range(servers, member - servers->workers, i, out);
-    const ls_graph_part *part = ls_step_plan_part(plan, member);
-    *out = (ls_range){0, part ? part->owned : plan->job->model->graph->variables.elements};
-    if (!ls_step_plan_shares(plan))
-        return i == 0;
-    if (i >= ls_step_planned_group(plan, plan->members[member].place)->buckets.count)
-        return false;
-    *out = ls_step_plan_bucket_share(plan, member, i);
-    return true;
-}
-
 /* Counts what a member owns; of what all places of a stage have, that of the first one. */
 static void count_owned(const ls_step_plan *plan, int member, unsigned char *times)
 {
-    const bool served = plan->servers.servers;
-    const ls_graph_part *part = served ? NULL : ls_step_plan_part(plan, member);
+    const ls_graph_part *part = ls_step_plan_part(plan, member);
     const bool again = plan->members[member].place % plan->mesh.size[LS_SLICE];
     ls_range range;
-    for (size_t i = 0; owned_range(plan, member, i, &range); i++) {
+    for (size_t i = 0; ls_step_plan_owned(plan, member, i, &range); i++) {
         if (!part) {
             count(times, 0, range.first, range.count);
             continue;
@@ -79,12 +61,12 @@ static ls_status judge_step(const ls_step_run *run, int member, unsigned char *t
 {
     const ls_step_plan *plan = &run->plan;
     const ls_step_program *p = &run->program[LS_FULL];
-    const ls_graph_part *part = plan->servers.servers ? NULL : ls_step_plan_part(plan, member);
+    const ls_graph_part *part = ls_step_plan_part(plan, member);
     const ls_variables *variables =
         part ? &part->graph->variables : &plan->job->model->graph->variables;
     ls_range range;
     memset(times, 1, variables->elements);
-    for (size_t i = 0; owned_range(plan, member, i, &range); i++)
+    for (size_t i = 0; ls_step_plan_owned(plan, member, i, &range); i++)
         memset(times + range.first, 0, range.count);
     for (size_t k = 0; k < p->task_count; k++)
         if (strcmp(p->tasks[k].verb, "update") == 0 &&
@@ -108,8 +90,9 @@ ls_status ls_steps_owners(const ls_run *run)
     for (size_t m = copy.first; m < copy.first + copy.count; m++)
         count_owned(plan, (int)m, times);
     ls_status status = judge(&plan->job->model->graph->variables, times, "is owned");
-    for (int m = 0; m < plan->total && !status && !ls_ps_by_arrival(&plan->job->ps); m++)
-        if (ls_step_plan_owns(plan, m) && me->resources.members[m].replica)
+    for (int m = 0; m < plan->total && !status; m++)
+        if (ls_step_plan_owns(plan, m) && plan->lanes.items[m].ends &&
+            me->resources.members[m].replica)
             status = judge_step(me, m, times);
     free(times);
     return status;

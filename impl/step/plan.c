@@ -104,6 +104,21 @@ const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
                                : NULL;
 }
 
+bool ls_step_plan_owned(const ls_step_plan *plan, int member, size_t i, ls_range *out)
+{
+    const ls_ps_layout *servers = &plan->servers;
+    if (servers->servers)
+        return ls_ps_layout_range(servers, member - servers->workers, i, out);
+    const ls_graph_part *part = ls_step_plan_part(plan, member);
+    *out = (ls_range){0, part ? part->owned : plan->job->model->graph->variables.elements};
+    if (!ls_step_plan_shares(plan))
+        return i == 0;
+    if (i >= ls_step_planned_group(plan, plan->members[member].place)->buckets.count)
+        return false;
+    *out = ls_step_plan_bucket_share(plan, member, i);
+    return true;
+}
+
 int ls_step_plan_training(const ls_step_plan *plan)
 {
     return plan->servers.servers ? plan->mesh.replicas : plan->total;

@@ -126,6 +126,10 @@ bool ls_step_plan_shares(const ls_step_plan *plan);
 bool ls_step_plan_owns(const ls_step_plan *plan, int member);
 ls_range ls_step_plan_copy(const ls_step_plan *plan, const ls_spread *spread, int member);
 
+/** Range number i that a member owns, of its own elements, or of the model's if it is a server;
+ * false: there are no more. */
+bool ls_step_plan_owned(const ls_step_plan *plan, int member, size_t i, ls_range *out);
+
 /** The number of the first set that has a place's buckets. */
 int ls_step_plan_group(const ls_step_plan *plan, int place);
 

@@ -3,28 +3,18 @@
  * Ends and losses of steps. All processes call this; an all-gather gives each the records of all.
  * Ends are relative to the process's latest mark, since clocks of hosts differ.
  *
- * A step ends when its last member ends it, and its loss is the sum of all parts. This differs if
- * servers do not wait for all workers. With backup workers, a step ends when the servers end it,
- * and its loss is that of the workers that took part. With asynchronous servers and n workers, a
- * step is n successive gradients.
+ * A step ends when its last member ends it, and its loss is the sum of all parts.
  */
 #include "common/base/grow.h"
 #include "impl/step/run.h"
-#include "impl/step/served.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* The numbers that a process sends for each record: its members' last end, in ns from the mark;
  * weight decay's parts of the loss, of its first replica; then, for each replica whose loss it
- * has: */
+ * has, the parts of that loss. */
 enum { END, DECAY, REPLICAS };
-enum {
-    OWN_END,
-    OWN_DECAY, /* weight decay's part, if servers do not wait for all workers */
-    TOOK,      /* whether the worker took part in the step */
-    LOSSES     /* the parts of its loss */
-};
 
 typedef struct reading {
     const ls_step_plan *plan;
@@ -40,12 +30,6 @@ typedef struct reading {
     double *mine, *all;      /* [count, width] sent, [processes, count, width] received */
     const double **each;     /* [replicas] parts of the current record's loss, in `all` */
 } reading;
-
-/** A gradient of a worker of asynchronous servers. */
-typedef struct gradient {
-    double end_ns, loss; /* as received */
-    int64_t rows;        /* its samples */
-} gradient;
 
 /* Losses of a replica: of the places' positions, if these are divided; else one. */
 static int losses_of(const ls_step_plan *plan)
@@ -73,7 +57,7 @@ static void lay_out(reading *r, size_t *used)
         size_t *its = &used[r->plan->members[loss_of(r->plan, d)].process];
         const size_t before = REPLICAS + r->decays - 1;
         r->at[d] = before + *its;
-        *its += LOSSES + ls_replicated_sums(r->job, d / losses_of(r->plan));
+        *its += ls_replicated_sums(r->job, d / losses_of(r->plan));
         r->width = before + *its > r->width ? before + *its : r->width;
     }
 }
@@ -86,17 +70,11 @@ static bool on_gpu(const ls_replica *replica)
 }
 
 /* Whether a member's ends are ends of steps. GPUs and processors have clocks that do not compare:
- * where a process has both, its GPUs' ends count. With backup workers, those of servers with
- * variables are: such a server records each update, one per step, while workers may be behind. */
+ * where a process has both, its GPUs' ends count. */
 static bool ends_steps(const reading *r, int index)
 {
     const ls_replica *replica = r->resources->members[index].replica;
-    const bool serves = ls_step_plan_owns(r->plan, index);
-    if (!replica || r->gpu != on_gpu(replica))
-        return false;
-    if (!ls_ps_by_arrival(&r->job->ps))
-        return true;
-    return r->job->ps.backups ? serves && replica->elements : !serves;
+    return replica && r->gpu == on_gpu(replica);
 }
 
 static ls_status read_mark(reading *r, int index)
@@ -114,13 +92,11 @@ static ls_status read_member(reading *r, int index)
     ls_replica *replica = r->resources->members[index].replica;
     const int d = index / (r->plan->mesh.places / losses_of(r->plan));
     const bool has_loss = d < all_losses(r->plan) && index == loss_of(r->plan, d);
-    const bool *took =
-        has_loss && r->resources->served ? r->resources->served->clients[index].took : NULL;
     const int from = r->plan->holder >= 0 ? r->plan->holder : 0;
     const bool first = index >= from && index < from + r->plan->mesh.places;
     /* Of split layers, every place has the rest of the variables. */
     const bool counts_rest = r->plan->members[index].place % r->plan->mesh.size[LS_SLICE] == 0;
-    const bool more = replica->more && (first || replica->sums > 1 || took);
+    const bool more = replica->more && (first || replica->sums > 1);
     double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
     uint64_t mark_ns;
     LS_TRY(ls_replica_records(replica, r->first, r->count, r->records, &mark_ns));
@@ -137,11 +113,8 @@ static ls_status read_member(reading *r, int index)
         if (!has_loss)
             continue;
         double *its = numbers + r->at[d];
-        its[OWN_END] = end_ns;
-        its[OWN_DECAY] = replica->decay ? further[replica->sums - 1] : 0;
-        its[TOOK] = !took || took[(r->first + k) % r->job->records];
-        its[LOSSES] = r->records[k].loss;
-        memcpy(its + LOSSES + 1, further, (replica->sums - 1) * sizeof *its);
+        its[0] = r->records[k].loss;
+        memcpy(its + 1, further, (replica->sums - 1) * sizeof *its);
     }
     return LS_OK;
 }
@@ -185,36 +158,9 @@ static double find_numbers(const reading *r, uint64_t k, double *decay)
     *decay = ls_replica_decay_sum(decays, r->decays);
     for (int d = 0; d < all_losses(r->plan); d++) {
         const int process = r->plan->members[loss_of(r->plan, d)].process;
-        r->each[d] = sent_by(r, process, k) + r->at[d] + LOSSES;
+        r->each[d] = sent_by(r, process, k) + r->at[d];
     }
     return end_ns;
-}
-
-static double number_of(const reading *r, int replica, int what)
-{
-    return r->each[replica][what - LOSSES];
-}
-
-static int64_t batch_at(const reading *r, uint64_t k)
-{
-    return ls_replicated_batch(r->job, ls_job_is_tail(r->job, r->first + k) ? LS_TAIL : LS_FULL);
-}
-
-/* The loss of the workers that took part. Weight decay's part is the same in all of them; the other
- * parts are scaled to the whole batch. */
-static double loss_of_taken(const reading *r, int64_t batch)
-{
-    double sum = 0, decay = 0;
-    int64_t samples = 0;
-    for (int w = 0; w < r->plan->mesh.replicas; w++) {
-        const int64_t rows = ls_slice_share(batch, w, r->plan->mesh.replicas);
-        if (!rows || number_of(r, w, TOOK) == 0)
-            continue;
-        sum += number_of(r, w, LOSSES);
-        decay = number_of(r, w, OWN_DECAY);
-        samples += rows;
-    }
-    return sum * (double)batch / (double)samples + decay;
 }
 
 /* The loss of all replicas; where places have parts of the positions, these are summed first. */
@@ -236,63 +182,11 @@ static double loss_of_all(const reading *r, int64_t batch)
 
 static void add_up(const reading *r, uint64_t k, ls_step_record *out)
 {
-    const int64_t batch = batch_at(r, k);
+    const bool tail = ls_job_is_tail(r->job, r->first + k);
+    const int64_t batch = ls_replicated_batch(r->job, tail ? LS_TAIL : LS_FULL);
     double decay;
     out->end_ns = r->mark_ns + (uint64_t)find_numbers(r, k, &decay);
-    if (r->job->ps.backups)
-        out->loss = loss_of_taken(r, batch);
-    else
-        out->loss = loss_of_all(r, batch) + decay;
-}
-
-static int ends_before(const void *a, const void *b)
-{
-    const gradient *x = a, *y = b;
-    return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
-}
-
-/* Lists the gradients of workers with samples; sets losses to weight decay's part. */
-static size_t list_gradients(const reading *r, gradient *out, ls_step_record *losses)
-{
-    size_t count = 0;
-    for (uint64_t k = 0; k < r->count; k++) {
-        double decay;
-        find_numbers(r, k, &decay);
-        losses[k].loss = number_of(r, 0, OWN_DECAY);
-        for (int w = 0; w < r->plan->mesh.replicas; w++) {
-            const int64_t rows = ls_slice_share(batch_at(r, k), w, r->plan->mesh.replicas);
-            if (rows)
-                out[count++] = (gradient){number_of(r, w, OWN_END), number_of(r, w, LOSSES), rows};
-        }
-    }
-    return count;
-}
-
-/* Asynchronous servers: gradients of all workers, in the order of their ends, are split into steps
- * of one gradient for each worker with samples. So fast workers fill the first steps, and slow ones
- * the last. A loss is the mean over the workers' slices. */
-static ls_status add_up_alone(const reading *r, ls_step_record *out)
-{
-    const int workers = r->plan->mesh.replicas;
-    gradient *all;
-    LS_TRY(ls_allocate("records", &all, r->count * (size_t)workers, sizeof *all));
-    qsort(all, list_gradients(r, all, out), sizeof *all, ends_before);
-    const gradient *next = all;
-    for (uint64_t k = 0; k < r->count; k++) {
-        const int64_t batch = batch_at(r, k), of_step = batch < workers ? batch : workers;
-        const gradient *end = next + of_step;
-        double sum = of_step == 1 ? next->loss : 0;
-        int64_t samples = 0;
-        for (; of_step > 1 && next < end; next++) {
-            sum += (double)next->rows * next->loss;
-            samples += next->rows;
-        }
-        next = end;
-        out[k].end_ns = r->mark_ns + (uint64_t)(end[-1].end_ns > 0 ? end[-1].end_ns : 0);
-        out[k].loss = (samples ? sum / (double)samples : sum) + out[k].loss;
-    }
-    free(all);
-    return LS_OK;
+    out->loss = loss_of_all(r, batch) + decay;
 }
 
 ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
@@ -319,11 +213,8 @@ ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_
                            : ls_fail_memory("records", numbers * processes * sizeof *r.mine);
     status = ls_comm_bring(job->comm, status, r.mine, numbers * sizeof *r.mine, r.all);
     *mark_ns = r.mark_ns;
-    if (!status && ls_ps_by_arrival(&job->ps) && !job->ps.backups)
-        status = add_up_alone(&r, out);
-    else
-        for (uint64_t k = 0; k < count && !status; k++)
-            add_up(&r, k, &out[k]);
+    for (uint64_t k = 0; k < count && !status; k++)
+        add_up(&r, k, &out[k]);
     free(r.records);
     free(r.at);
     free(r.mine);

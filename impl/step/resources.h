@@ -13,8 +13,7 @@ typedef struct ls_served ls_served;
 /** A member's end of a channel; all zero: it has none in this process. */
 typedef struct ls_end {
     ls_comm *comm;
-    ls_comm *control; /**< for small messages, if servers serve as requests arrive; else NULL */
-    void *scratch;    /**< of a group: for one all-reduce at a time */
+    void *scratch; /**< of a group: for one all-reduce at a time */
 } ls_end;
 
 /** The ends of a channel in this process. */

@@ -55,7 +55,8 @@ ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_ru
 {
     ls_step_run *me;
     LS_TRY(ls_allocate("strategy", &me, 1, sizeof *me));
-    me->base = (ls_run){&ls_run_of_steps, strategy, job};
+    me->functions = ls_strategy_serves(strategy) ? ls_arrival_functions(job) : ls_run_of_steps;
+    me->base = (ls_run){&me->functions, strategy, job};
     ls_status status = open_run(me);
     if (status)
         ls_steps_close(&me->base);

@@ -50,6 +50,7 @@ typedef struct ls_run_profile {
 
 typedef struct ls_step_run {
     ls_run base;
+    ls_run_functions functions; /**< those of `base` */
     ls_step_plan plan;
     ls_resources resources;
     ls_step_program program[LS_STEPS];
@@ -63,6 +64,8 @@ typedef struct ls_step_run {
 } ls_step_run;
 
 extern const ls_run_functions ls_run_of_steps; /**< run_facts.c */
+/** The functions of a run with parameter servers (impl/arrival/run.c). */
+ls_run_functions ls_arrival_functions(const ls_job *job);
 
 /** The run that a strategy was opened as. */
 static inline ls_step_run *ls_step_run_of(const ls_run *run)
@@ -83,6 +86,13 @@ ls_status ls_steps_times(const ls_run *run, size_t devices, const uint64_t *ends
 ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
                          ls_time_profile *out);
 ls_status ls_steps_evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *out);
+
+/** Sum of all processes' `mine`. All processes call it. */
+ls_status ls_steps_collect(const ls_job *job, ls_traffic mine, ls_traffic *sum);
+/** As ls_run_functions.traffic, but with the traffic of all steps, over all processes, that is due;
+ * NULL: by the strategy's formula. */
+ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *due, ls_traffic *sent,
+                           ls_traffic *formula);
 
 /** run_values.c: the variables, or their averages, of the whole model. All processes call it. */
 ls_status ls_steps_gather(ls_step_run *run, ls_values values, float *parameters);

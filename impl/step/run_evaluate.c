@@ -6,7 +6,6 @@
  */
 #include "common/base/grow.h"
 #include "impl/step/run.h"
-#include "impl/step/served.h"
 #include "impl/test_pass.h"
 
 #include <limits.h>
@@ -162,7 +161,7 @@ static ls_status gather(ls_step_run *me, float **out)
     const size_t elements = job->model->graph->variables.elements;
     LS_TRY(ls_comm_agree(job->comm, ls_allocate("step", out, elements, sizeof **out)));
     LS_TRY(ls_steps_gather(me, LS_AVERAGES, *out));
-    if (plan->strategy->equivalent || plan->servers.servers || !job->comm)
+    if (plan->strategy->equivalent || plan->parameters.on[LS_MEMBER] == LS_PLACED || !job->comm)
         return LS_OK;
     return ls_broadcast(job, 0, 0, job->comm->size - 1, *out, elements);
 }

@@ -3,7 +3,6 @@
 #include "common/base/grow.h"
 #include "impl/carried.h"
 #include "impl/step/run.h"
-#include "impl/step/served.h"
 
 #include <stdlib.h>
 
@@ -26,8 +25,6 @@ static ls_status load(ls_run *run, const float *parameters)
 {
     ls_step_run *me = ls_step_run_of(run);
     me->counts.at = run->job->start;
-    if (me->resources.served)
-        ls_served_load(&me->resources);
     return ls_resources_load(&me->resources, parameters);
 }
 
@@ -121,8 +118,7 @@ static ls_memory_formula memory(const ls_run *run, size_t index)
     return formula;
 }
 
-/* The sum over all processes. All processes call it. */
-static ls_status collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
+ls_status ls_steps_collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
 {
     const size_t n = (size_t)ls_job_processes(job);
     ls_traffic *all;
@@ -167,20 +163,14 @@ static ls_traffic formula_of(ls_step_run *me, int kind)
     return sum;
 }
 
-/* The traffic that all steps must have sent, by the strategy's formula; with backup workers, by the
- * served requests. */
-static ls_status find_due(ls_step_run *me, ls_traffic *due)
+/* The traffic that all steps must have sent, by the strategy's formula. */
+static ls_traffic find_due(ls_step_run *me)
 {
-    ls_traffic mine = {0};
-    *due = (ls_traffic){0};
+    ls_traffic due = {0};
     for (int kind = 0; kind < LS_KINDS; kind++)
         if (me->counts.enqueued[kind])
-            ls_traffic_add(due, formula_of(me, kind), me->counts.enqueued[kind]);
-    if (!me->plan.job->ps.backups)
-        return LS_OK;
-    for (int k = 0; k < me->plan.servers.servers; k++)
-        ls_traffic_add(&mine, me->resources.served->servers[k].serving.served, 1);
-    return collect(me->plan.job, mine, due);
+            ls_traffic_add(&due, formula_of(me, kind), me->counts.enqueued[kind]);
+    return due;
 }
 
 /* Mean over the steps, rounded away from 0, so that a difference in a single step shows. */
@@ -192,7 +182,8 @@ static uint64_t per_step(uint64_t all, uint64_t steps)
 
 /* *formula is that of a full step or, if steps differ, their mean. *sent is the formula plus the
  * mean difference between the traffic sent and the traffic due. */
-static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
+ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *known, ls_traffic *sent,
+                           ls_traffic *formula)
 {
     ls_step_run *me = ls_step_run_of(run);
     ls_traffic all, due;
@@ -210,16 +201,20 @@ static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formul
                        me->counts.enqueued[kind]);
         ls_traffic_add(&sum, me->lowered.called[kind], me->counts.enqueued[kind]);
     }
-    LS_TRY(collect(run->job, sum, &all));
-    LS_TRY(find_due(me, &due));
-    *formula =
-        run->job->period || run->job->ps.backups
-            ? (ls_traffic){per_step(due.bytes_sent, steps), per_step(due.messages_sent, steps)}
-            : formula_of(me, LS_FULL);
+    LS_TRY(ls_steps_collect(run->job, sum, &all));
+    due = known ? *known : find_due(me);
+    *formula = run->job->period || known ? (ls_traffic){per_step(due.bytes_sent, steps),
+                                                        per_step(due.messages_sent, steps)}
+                                         : formula_of(me, LS_FULL);
     sent->bytes_sent = formula->bytes_sent + per_step(all.bytes_sent - due.bytes_sent, steps);
     sent->messages_sent =
         formula->messages_sent + per_step(all.messages_sent - due.messages_sent, steps);
     return LS_OK;
+}
+
+static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
+{
+    return ls_steps_traffic(run, NULL, sent, formula);
 }
 
 /* ---- The norm of the gradient ---------------------------------------------------------------- */
@@ -236,7 +231,7 @@ static bool has_norm(const ls_step_run *me, int member)
 {
     const ls_job *job = me->plan.job;
     const bool tail = ls_job_is_tail(job, me->counts.at - 1);
-    if (!me->plan.strategy->updates_alone && !ls_ps_by_arrival(&job->ps))
+    if (!me->plan.strategy->updates_alone && !job->own_mean)
         return true;
     return ls_slice_count_sums(job, ls_replicated_batch(job, tail ? LS_TAIL : LS_FULL),
                                me->plan.members[member].replica, me->plan.mesh.replicas) > 0;
@@ -271,50 +266,8 @@ static ls_status norm(const ls_run *run, double *out)
 
 /* ---- State for a run that continues this one ------------------------------------------------- */
 
-/* The state for a run that continues this one: flat buffers, servers' state of their workers, and
- * counts. Not records, which have been read, nor memory that every step overwrites. */
-static ls_status keep_serving(ls_ps_serving *s, ls_carried *carried)
-{
-    LS_TRY(ls_carry_value(carried, s->clocks, (size_t)s->workers * sizeof *s->clocks));
-    LS_TRY(ls_carry_value(carried, &s->now, sizeof s->now));
-    LS_TRY(ls_carry_value(carried, &s->log.count, sizeof s->log.count));
-    LS_TRY(ls_carry_value(carried, &s->log.lost, sizeof s->log.lost));
-    LS_TRY(ls_carry_value(carried, s->log.events, s->log.count * sizeof *s->log.events));
-    return ls_carry_value(carried, &s->served, sizeof s->served);
-}
-
-/* Includes what the server's end has received so far. */
-static ls_status keep_received(ls_served_server *server, const ls_comm *end, ls_carried *carried)
-{
-    ls_received *before = &server->received, all = *before;
-    if (!carried->gives && !ls_comm_is_joint(end)) {
-        const ls_received now = ls_comm_received(end);
-        all.bytes += now.bytes;
-        all.copied += now.copied;
-    }
-    LS_TRY(ls_carry_value(carried, &all, sizeof all));
-    if (carried->gives)
-        *before = all;
-    return LS_OK;
-}
-
-static ls_status keep_served(ls_resources *r, ls_carried *carried)
-{
-    const ls_ps_layout *layout = &r->plan->servers;
-    ls_served *served = r->served;
-    for (int k = 0; k < layout->servers; k++) {
-        if (!served->servers[k].shard.replica)
-            continue;
-        LS_TRY(keep_serving(&served->servers[k].serving, carried));
-        LS_TRY(keep_received(&served->servers[k], r->ends[LS_MESSAGES].of[layout->workers + k].comm,
-                             carried));
-    }
-    for (int w = 0; w < layout->workers; w++)
-        LS_TRY(
-            ls_carry_value(carried, &served->clients[w].newest, sizeof served->clients[w].newest));
-    return LS_OK;
-}
-
+/* The state for a run that continues this one: flat buffers and counts. Not records, which have
+ * been read, nor memory that every step overwrites. */
 static ls_status keep(ls_run *run, ls_carried *carried)
 {
     ls_step_run *me = ls_step_run_of(run);
@@ -328,7 +281,7 @@ static ls_status keep(ls_run *run, ls_carried *carried)
     LS_TRY(ls_carry_value(carried, me->lowered.called, sizeof me->lowered.called));
     if (carried->gives)
         me->counts.before = counted;
-    return me->resources.served ? keep_served(&me->resources, carried) : LS_OK;
+    return LS_OK;
 }
 
 const ls_run_functions ls_run_of_steps = {

@@ -2,7 +2,6 @@
 /* The variables of a run; see run.h. */
 #include "common/base/grow.h"
 #include "impl/step/run.h"
-#include "impl/step/served.h"
 
 #include <stdlib.h>
 
@@ -72,13 +71,29 @@ static ls_status gather_shares(ls_step_run *me, ls_values values, float *out)
     return status;
 }
 
+/* What each owner has: sent from its process to all others. */
+static ls_status gather_owned(ls_step_run *me, ls_values values, float *out)
+{
+    const ls_step_plan *plan = &me->plan;
+    const ls_job *job = plan->job;
+    const int first = (int)plan->owners.first, count = (int)plan->owners.count;
+    ls_range range;
+    LS_TRY(
+        ls_comm_agree(job->comm, ls_resources_gather(&me->resources, first, count, values, out)));
+    for (int m = first; m < first + count; m++)
+        for (size_t i = 0; ls_step_plan_owned(plan, m, i, &range); i++)
+            LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1,
+                                out + range.first, range.count));
+    return LS_OK;
+}
+
 ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
 {
     const ls_step_plan *plan = &me->plan;
     const ls_spread *spread = values == LS_AVERAGES ? &plan->state : &plan->parameters;
     const ls_range copy = ls_step_plan_copy(plan, spread, ls_step_plan_own(plan));
-    if (me->resources.served)
-        return ls_served_gather(&me->resources, values, out);
+    if (spread->on[LS_MEMBER] == LS_PLACED && plan->job->comm)
+        return gather_owned(me, values, out);
     if (spread->on[LS_MEMBER] == LS_SHARE)
         return gather_shares(me, values, out);
     if (copy.count > plan->job->device_count)

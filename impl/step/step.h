@@ -32,7 +32,6 @@
 #include "common/comm/comm.h"
 #include "impl/job.h"
 #include "impl/pipeline_schedule.h"
-#include "impl/ps/ps_order.h"
 #include "impl/slice.h"
 
 typedef struct ls_step ls_step;
@@ -43,13 +42,6 @@ typedef struct ls_span {
     void *memory;
     size_t bytes;
 } ls_span;
-
-/** A range of one server whose gradients a worker sends as one message. */
-typedef struct ls_pushed {
-    ls_range range;
-    int server;
-    bool last; /**< the last one of that server */
-} ls_pushed;
 
 /* ---- Members, ranges and memory -------------------------------------------------------------- */
 
@@ -107,18 +99,6 @@ ls_span ls_parameters(const ls_step *step, int member, ls_range range);
 /** A replica's partial sum number `sum`. On a server, the buffer that receives sum number `sum`,
  * counted over all workers; the first is the gradient that the server updates by. */
 ls_span ls_gradient(ls_step *step, int member, size_t sum, ls_range range);
-
-/** How many parameter servers all processes have; the member that server k is. */
-int ls_servers(const ls_step *step);
-int ls_server(const ls_step *step, int k);
-
-/** Range number i of a server's shard, in the order of the flat buffer; false: there are no more.
- */
-bool ls_shard_range(const ls_step *step, int server, size_t i, ls_range *out);
-
-/** Range number i of the servers' ranges, split at bucket boundaries, in the order in which
- * backward makes them final; false: there are no more. */
-bool ls_pushed_range(const ls_step *step, size_t i, ls_pushed *out);
 
 /** Whether members are on different devices, so that what they exchange is traffic. */
 bool ls_apart(const ls_step *step, int a, int b);
@@ -221,10 +201,6 @@ void ls_message(ls_step *step, ls_span to, ls_span from, ls_arriving arriving);
  * tree. */
 void ls_add_up(ls_step *step, const int *members, int count);
 
-/** Adds a range of all sums that arrived at a server, up the tree of exact mode; in fast mode they
- * were added on arrival. */
-void ls_add_arrived(ls_step *step, int server, ls_range range);
-
 /** What the member updates of a bucket of its place: a share (ls_bucket_share), if it shares the
  * update with others (ls_job.state), else all. */
 ls_range ls_share(const ls_step *step, int member, int b);
@@ -251,21 +227,6 @@ int ls_bucket_ahead(const ls_step *step, int place, int b);
  * (ls_strategy.peers), summed in the order of their numbers. If the strategy has none: to the mean
  * of all replicas', summed bucket by bucket as ls_give sums gradients. */
 void ls_average(ls_step *step);
-
-/* ---- Servers that serve requests as they arrive ---------------------------------------------- */
-
-/** One operation that serves requests (ps_serve.h) until all steps enqueued by one call are done.
- * From here on, verbs append nothing for the server's side of messages. */
-void ls_serve(ls_step *step, int server);
-
-/** A worker's request to a server, before it receives or sends the shard's ranges. LS_PS_BYE is
- * sent once, after the last of the steps enqueued by one call. With backup workers, the server's
- * answer tells the worker, before it receives, whether it is late. */
-void ls_request(ls_step *step, int worker, int server, ls_ps_kind kind);
-
-/** What `part` describes of a worker is skipped in steps for which the worker is late, as with
- * backup workers it may be; without them `part` is simply described. */
-void ls_unless_late(ls_step *step, int worker, void (*part)(ls_step *step, int worker));
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 

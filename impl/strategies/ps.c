@@ -10,7 +10,7 @@
  * that do not wait for all workers: ps_arrival.c. Options: ps_options.c.
  */
 #include "impl/ps/ps_layout.h"
-#include "impl/step/step.h"
+#include "impl/ps/ps_step.h"
 #include "impl/strategies.h"
 
 static void pull(ls_step *s, int server)

@@ -16,7 +16,7 @@
  * waits for a worker that another one delays. A shard's gradient is pushed whole, once it is final;
  * with --clip once all are, since a worker scales them by the norm of its whole gradient.
  */
-#include "impl/step/step.h"
+#include "impl/arrival/arrival_step.h"
 #include "impl/strategies.h"
 
 static void pull(ls_step *s, int worker, int server)

@@ -8,7 +8,7 @@
  */
 #include "common/device/backend.h"
 #include "impl/step/run.h"
-#include "impl/step/step.h"
+#include "impl/arrival/arrival_step.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"
 

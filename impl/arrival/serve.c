@@ -29,7 +29,7 @@
  * one decision for all shards; asking before a push, which saves the bytes of dropped gradients,
  * but costs every worker a message.
  */
-#include "impl/ps/ps_serve.h"
+#include "impl/arrival/serve.h"
 
 #include "common/base/grow.h"
 #include "impl/slice.h"

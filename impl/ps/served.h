@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "impl/ps/ps_serve.h"
+#include "impl/arrival/serve.h"
 #include "impl/step/resources.h"
 
 /** A server; all zero: in another process. */
@@ -29,12 +29,7 @@ ls_status ls_served_open(ls_resources *resources);
 ls_status ls_served_open_server(ls_resources *resources, int member);
 void ls_served_close(ls_resources *resources);
 
-/** Opens a member's end of requests, if servers serve as requests arrive. The other one closes all
- * ends, before the members' queues are closed. */
-ls_status ls_served_open_requests(ls_resources *resources, int member);
+/** impl/arrival/run.c: opens the members' ends of requests, if servers serve as requests arrive.
+ * The other one closes all ends, before the members' queues are closed. */
+ls_status ls_served_open_requests(ls_resources *resources);
 void ls_served_close_requests(ls_resources *resources);
-
-/** Resets the state of servers, and of workers' ends of requests. */
-void ls_served_load(ls_resources *resources);
-/** Gathers the variables, or their averages, in all processes. All processes call it. */
-ls_status ls_served_gather(ls_resources *resources, ls_values values, float *parameters);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Workers' requests to servers that serve as requests arrive, and the answers; see ps_serve.h. */
+/* Workers' requests to servers that serve as requests arrive, and the answers; see serve.h. */
 #include "common/base/grow.h"
-#include "impl/ps/ps_serve.h"
+#include "impl/arrival/serve.h"
 
 typedef struct request_op {
     ls_op op;

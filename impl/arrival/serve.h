@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Servers that serve requests as they arrive (ls_ps_by_arrival): one operation each, which serves
- * all workers' requests in the order of arrival (ps_serve.c). Workers' requests: ps_request.c.
+ * all workers' requests in the order of arrival (serve.c). Workers' requests: request.c.
  */
 #pragma once
 

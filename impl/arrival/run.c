@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs with parameter servers: requests, and what differs from other runs; see arrival.h. */
+#include "impl/arrival/arrival.h"
+
+#include "common/base/grow.h"
+#include "impl/carried.h"
+#include "impl/ps/served.h"
+
+#include <stdlib.h>
+
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+static ls_status open_requests_of(ls_resources *r, int m, ls_comm *control)
+{
+    const ls_job *job = r->plan->job;
+    ls_served *served = r->served;
+    if (m < r->plan->servers.workers) {
+        ls_ps_client *client = &served->clients[m];
+        *client = (ls_ps_client){
+            .control = control, .job = job, .state = r->members[m].replica->state, .number = m};
+        return ls_allocate("step", &client->took, job->records, sizeof *client->took);
+    }
+    ls_served_server *server = &served->servers[m - r->plan->servers.workers];
+    ls_replica *replica = server->shard.replica;
+    float *spare = NULL;
+    if (job->ps.backups)
+        LS_TRY(ls_replica_take(replica, "arrivals", LS_MEMORY_COMMUNICATION,
+                               replica->elements * sizeof *spare, &spare));
+    server->serving = (ls_ps_serving){.job = job,
+                                      .shard = &server->shard,
+                                      .comm = r->ends[LS_MESSAGES].of[m].comm,
+                                      .control = control,
+                                      .spare = spare};
+    return ls_ps_serving_open(&server->serving);
+}
+
+ls_status ls_served_open_requests(ls_resources *r)
+{
+    enum { MOST = 2 * LS_JOB_REPLICAS };
+    const int *here = r->plan->here, count = r->plan->here_count;
+    const ls_comm_backend *backend = r->ends[LS_MESSAGES].comms[0]->backend;
+    ls_comm *controls[MOST] = {0};
+    if (!ls_ps_by_arrival(&r->plan->job->ps))
+        return LS_OK;
+    if (!backend->receive_any)
+        return ls_ps_refuse_arrival(backend->name);
+    LS_TRY(ls_connect(r, here, count, LS_UNCOUNTED, controls));
+    for (int i = 0; i < count; i++)
+        LS_TRY(open_requests_of(r, here[i], controls[i]));
+    return LS_OK;
+}
+
+void ls_served_close_requests(ls_resources *r)
+{
+    for (int k = 0; r->served && r->served->servers && k < r->plan->servers.servers; k++)
+        ls_ps_serving_close(&r->served->servers[k].serving);
+}
+
+/* ---- The run --------------------------------------------------------------------------------- */
+
+static ls_status load(ls_run *run, const float *parameters)
+{
+    const ls_ps_layout *layout = &ls_step_run_of(run)->plan.servers;
+    ls_served *served = ls_step_run_of(run)->resources.served;
+    for (int k = 0; k < layout->servers; k++)
+        ls_ps_serving_load(&served->servers[k].serving);
+    for (int w = 0; w < layout->workers; w++)
+        served->clients[w].newest = 0;
+    return ls_run_of_steps.load(run, parameters);
+}
+
+/* With backup workers the traffic due is that of the served requests. */
+static ls_status traffic_of_served(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    ls_traffic mine = {0}, due;
+    for (int k = 0; k < me->plan.servers.servers; k++)
+        ls_traffic_add(&mine, me->resources.served->servers[k].serving.served, 1);
+    LS_TRY(ls_steps_collect(run->job, mine, &due));
+    return ls_steps_traffic(run, &due, sent, formula);
+}
+
+/* A server's state of its workers. */
+static ls_status keep_serving(ls_ps_serving *s, ls_carried *carried)
+{
+    LS_TRY(ls_carry_value(carried, s->clocks, (size_t)s->workers * sizeof *s->clocks));
+    LS_TRY(ls_carry_value(carried, &s->now, sizeof s->now));
+    LS_TRY(ls_carry_value(carried, &s->log.count, sizeof s->log.count));
+    LS_TRY(ls_carry_value(carried, &s->log.lost, sizeof s->log.lost));
+    LS_TRY(ls_carry_value(carried, s->log.events, s->log.count * sizeof *s->log.events));
+    return ls_carry_value(carried, &s->served, sizeof s->served);
+}
+
+/* Includes what the server's end has received so far. */
+static ls_status keep_received(ls_served_server *server, const ls_comm *end, ls_carried *carried)
+{
+    ls_received *before = &server->received, all = *before;
+    if (!carried->gives && !ls_comm_is_joint(end)) {
+        const ls_received now = ls_comm_received(end);
+        all.bytes += now.bytes;
+        all.copied += now.copied;
+    }
+    LS_TRY(ls_carry_value(carried, &all, sizeof all));
+    if (carried->gives)
+        *before = all;
+    return LS_OK;
+}
+
+static ls_status keep_served(ls_resources *r, ls_carried *carried)
+{
+    const ls_ps_layout *layout = &r->plan->servers;
+    ls_served *served = r->served;
+    for (int k = 0; k < layout->servers; k++) {
+        if (!served->servers[k].shard.replica)
+            continue;
+        LS_TRY(keep_serving(&served->servers[k].serving, carried));
+        LS_TRY(keep_received(&served->servers[k], r->ends[LS_MESSAGES].of[layout->workers + k].comm,
+                             carried));
+    }
+    for (int w = 0; w < layout->workers; w++)
+        LS_TRY(
+            ls_carry_value(carried, &served->clients[w].newest, sizeof served->clients[w].newest));
+    return LS_OK;
+}
+
+static ls_status keep(ls_run *run, ls_carried *carried)
+{
+    LS_TRY(ls_run_of_steps.keep(run, carried));
+    return keep_served(&ls_step_run_of(run)->resources, carried);
+}
+
+ls_run_functions ls_arrival_functions(const ls_job *job)
+{
+    ls_run_functions functions = ls_run_of_steps;
+    functions.load = load;
+    functions.keep = keep;
+    if (ls_ps_by_arrival(&job->ps))
+        functions.records = ls_arrival_records;
+    if (job->ps.backups)
+        functions.traffic = traffic_of_served;
+    return functions;
+}

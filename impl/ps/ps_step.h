@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Verbs about parameter servers and their ranges; see step.h. */
+#pragma once
+
+#include "impl/step/step.h"
+
+/** A range of one server whose gradients a worker sends as one message. */
+typedef struct ls_pushed {
+    ls_range range;
+    int server;
+    bool last; /**< the last one of that server */
+} ls_pushed;
+
+/** How many parameter servers all processes have; the member that server k is. */
+int ls_servers(const ls_step *step);
+int ls_server(const ls_step *step, int k);
+
+/** Range number i of a server's shard, in the order of the flat buffer; false: there are no more.
+ */
+bool ls_shard_range(const ls_step *step, int server, size_t i, ls_range *out);
+
+/** Range number i of the servers' ranges, split at bucket boundaries, in the order in which
+ * backward makes them final; false: there are no more. */
+bool ls_pushed_range(const ls_step *step, size_t i, ls_pushed *out);
+
+/** Adds a range of all sums that arrived at a server, up the tree of exact mode; in fast mode they
+ * were added on arrival. */
+void ls_add_arrived(ls_step *step, int server, ls_range range);

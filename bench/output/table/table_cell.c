@@ -120,7 +120,7 @@ static void write_number(ls_cell kind, const json_t *value, char *cell)
 
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE])
 {
-    json_auto_t *value = NULL;
+    json_auto_t *value = ls_row_value(row, column->path);
     cell[0] = 0;
     if (column->cell == LS_CELL_GATE) {
         const bool failed = json_is_false(ls_row_get(row, LS_F_equivalence_pass));
@@ -129,7 +129,7 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
         write_half(row, cell);
     } else if (column->cell == LS_CELL_STATUS) {
         ls_status_write(row, NULL, cell);
-    } else if (json_is_number(value = ls_row_value(row, column->path))) {
+    } else if (json_is_number(value)) {
         write_number(column->cell, value, cell);
     } else if (column->cell == LS_CELL_OPTIMIZER && json_is_string(value)) {
         char shown[LS_CELL_SIZE];

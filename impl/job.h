@@ -8,6 +8,7 @@
 #include "common/device/device.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
+#include "impl/mesh.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,17 +45,14 @@ typedef struct ls_job {
     ls_declared_values options; /**< values of the strategy's own options (strategy.h) */
     bool backward_held;         /**< backward runs on the variable device */
     int microbatches;           /**< micro-batches of a replica's slice; 0: it is not split */
-    const int
-        *place;  /**< [nodes] rank in the replica of each node's device; NULL: it has one device */
-    int stages;  /**< with `tensor`: ranges of nodes that a replica is divided into; 0: 1 */
-    bool tensor; /**< layers are split over each replica's devices (graph_split.h) */
-    bool sequence;      /**< and positions, in blocks */
-    bool context;       /**< positions are divided over each replica's devices (graph_context.h) */
-    int split_replicas; /**< D: number of replicas, each of the next M devices of all ranks; where
-                             each device has a replica (no `place`, not `tensor` nor `context`), of
-                             groups of these, if replicas share the update; 0: 1 */
-    ls_ps_options ps;   /**< parameter servers */
-    ls_comm *comm;      /**< whose ranks are the processes; NULL: there is one */
+    const int *place;           /**< [nodes] stage of each node; NULL if there is one */
+    ls_mesh mesh;               /**< devices of all ranks; with servers, workers */
+    ls_spread parameters;       /**< how they are spread between steps */
+    ls_spread gradients;        /**< how their sums are spread */
+    ls_spread state;            /**< how the optimizer's state is spread */
+    bool sequence;    /**< with slices: positions, too, are divided over them, in blocks */
+    ls_ps_options ps; /**< parameter servers */
+    ls_comm *comm;    /**< whose ranks are the processes; NULL: there is one */
     const ls_comm_backend *transport; /**< between devices; NULL: ls_comm_backend_auto */
     uint64_t timeout_ns;              /**< longest wait without progress of another rank */
     int64_t batch;                    /**< global batch size */
@@ -78,11 +76,8 @@ typedef struct ls_job {
     const ls_allreduce *allreduce; /**< the algorithm; exact mode: canonical */
     size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: a single one */
     bool overlap;        /**< all-reduces have a queue of their own */
-    int gradient_windows; /**< a device holds whole gradients of so many buckets, and of all others
-                               its shares (windows.h); 0: all whole */
-    int windows;          /**< the same of parameters */
-    bool windows_given;   /**< false: both rise to what one node needs */
-    ls_math math;         /**< arithmetic of products */
+    bool windows_given;  /**< false: windows rise to what one node needs */
+    ls_math math;        /**< arithmetic of products */
     const ls_kernel_table *table; /**< of all operations; NULL: the device's own */
     bool capture;                 /**< replay captured programs */
     int flip_replica; /**< injected fault: a bit of this replica's gradient is flipped; -1: none */
@@ -106,6 +101,9 @@ int ls_job_processes(const ls_job *job);
 /** This process's number. */
 int ls_job_process(const ls_job *job);
 
+/** The mesh of its devices; with parameter servers, of workers. */
+ls_mesh ls_job_mesh(const ls_job *job);
+
 /** Number of replicas of all ranks; with parameter servers, of workers. */
 int ls_job_replicas(const ls_job *job);
 
@@ -119,14 +117,17 @@ static inline bool ls_ps_by_arrival(const ls_ps_options *ps)
 /** Whether step number `step`, from 0, has an epoch's smaller, remainder batch. */
 bool ls_job_is_tail(const ls_job *job, uint64_t step);
 
-/** M: number of devices of one replica. */
+/** Number of devices of one replica. */
 int ls_job_places(const ls_job *job);
 
-/** Stages of a replica: all its places or, if layers are split, groups of these. */
+/** Stages of a replica. */
 int ls_job_stages(const ls_job *job);
 
-/** Places of a stage. */
-int ls_job_across(const ls_job *job);
+/** Whether layers are split over each replica's devices, if it has several. */
+static inline bool ls_job_slices(const ls_job *job)
+{
+    return job->mesh.rest == LS_SLICE;
+}
 
 /** Slices of split layers (graph_split.h); 1: none is split. */
 int ls_job_splits(const ls_job *job);

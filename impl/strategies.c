@@ -52,17 +52,6 @@ static const ls_strategy *inner_of(const ls_strategy *strategy, const ls_declare
     return strategy->inner ? strategy->inner(values) : strategy;
 }
 
-bool ls_strategy_divides(const ls_strategy *strategy, const ls_declared_values *values)
-{
-    return inner_of(strategy, values)->variables == LS_VARIABLES_PLACED;
-}
-
-bool ls_strategy_shares(const ls_strategy *strategy, const ls_declared_values *values)
-{
-    const ls_strategy *outer = strategy->outer ? strategy->outer(values) : strategy;
-    return inner_of(strategy, values)->shares || outer->shares;
-}
-
 bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values)
 {
     return inner_of(strategy, values)->syncs_statistics;
@@ -127,6 +116,9 @@ static ls_status check_ranks(const ls_outline *o)
 
 void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
 {
+    static const ls_axis divided[LS_VARIABLES_SERVED + 1] = {
+        [LS_VARIABLES_PLACED] = LS_STAGE, [LS_VARIABLES_SPLIT] = LS_SLICE};
+    job->mesh.rest = divided[inner_of(strategy, &job->options)->variables];
     if (strategy->period)
         job->period = (int)ls_declared_number(&job->options, strategy->period);
     if (strategy->resolve)
@@ -138,9 +130,8 @@ int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
     const int64_t devices = (int64_t)o->devices * o->ranks;
     if (ls_strategy_serves(strategy))
         return devices <= INT32_MAX ? ls_ps_workers(&o->job->ps, (int)devices) : devices;
-    if (ls_strategy_divides(strategy, &o->job->options) || o->job->tensor || o->job->context)
-        return o->job->split_replicas > 1 ? o->job->split_replicas : 1;
-    return devices;
+    const int members = o->job->mesh.size[LS_MEMBER];
+    return o->job->mesh.rest == LS_MEMBER ? devices : members > 1 ? members : 1;
 }
 
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
@@ -152,7 +143,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        "adds up no gradients, so --reduce exact does not concern it; use "
                        "--reduce fast");
     bool canonical = strcmp(o->allreduce, "canonical") == 0;
-    const bool sums = strategy->reduces || o->job->tensor;
+    const bool sums = strategy->reduces || ls_job_slices(o->job);
     if (sums && o->job->exact && !canonical && strcmp(o->allreduce, "auto") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "%s does not sum canonically; --reduce exact implies canonical, so leave "
@@ -165,8 +156,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads other devices' memory, which --link does not share; use "
                        "ring, tree, halving-doubling, flat or auto");
-    if (sums || strategy->peers || ls_strategy_divides(strategy, &o->job->options) ||
-        ls_strategy_serves(strategy))
+    if (sums || strategy->peers || o->job->mesh.rest == LS_STAGE || ls_strategy_serves(strategy))
         LS_TRY(check_ranks(o));
     const int64_t replicas = ls_outline_replicas(strategy, o), batch = o->job->batch;
     const int64_t shards = ls_job_shards(o->job, batch);
@@ -212,37 +202,45 @@ int ls_job_process(const ls_job *job)
     return job->comm ? job->comm->rank : 0;
 }
 
+ls_mesh ls_mesh_of(ls_mesh mesh, int devices)
+{
+    int others = 1;
+    for (int a = 0; a < LS_AXES; a++) {
+        mesh.size[a] = mesh.size[a] > 1 ? mesh.size[a] : 1;
+        others *= a == (int)mesh.rest ? 1 : mesh.size[a];
+    }
+    mesh.size[mesh.rest] = devices / others;
+    mesh.replicas = mesh.size[LS_GROUP] * mesh.size[LS_MEMBER];
+    mesh.places = mesh.size[LS_STAGE] * mesh.size[LS_SLICE] * mesh.size[LS_POSITION];
+    return mesh;
+}
+
+ls_mesh ls_job_mesh(const ls_job *job)
+{
+    const int devices = (int)job->device_count * ls_job_processes(job);
+    return ls_mesh_of(job->mesh, job->ps.ranks ? ls_ps_workers(&job->ps, devices) : devices);
+}
+
 int ls_job_replicas(const ls_job *job)
 {
-    if (job->place || job->tensor || job->context)
-        return job->split_replicas > 1 ? job->split_replicas : 1;
-    const int devices = (int)job->device_count * ls_job_processes(job);
-    return job->ps.ranks ? ls_ps_workers(&job->ps, devices) : devices;
+    return ls_job_mesh(job).replicas;
 }
 
 int ls_job_places(const ls_job *job)
 {
-    if (job->ps.ranks)
-        return 1;
-    return (int)job->device_count * ls_job_processes(job) / ls_job_replicas(job);
+    return ls_job_mesh(job).places;
 }
 
 int ls_job_stages(const ls_job *job)
 {
-    const int stages = job->stages > 1 ? job->stages : 1;
-    return job->tensor ? stages : ls_job_places(job);
-}
-
-int ls_job_across(const ls_job *job)
-{
-    return ls_job_places(job) / ls_job_stages(job);
+    return ls_job_mesh(job).size[LS_STAGE];
 }
 
 int ls_job_splits(const ls_job *job)
 {
     if (job->exact)
         return job->micro_splits > 1 ? job->micro_splits : 1;
-    return job->tensor ? ls_job_across(job) : 1;
+    return ls_job_mesh(job).size[LS_SLICE];
 }
 
 int ls_job_member(const ls_job *job, size_t index)
@@ -252,10 +250,9 @@ int ls_job_member(const ls_job *job, size_t index)
 
 int ls_job_parts(const ls_job *job)
 {
-    const int each = job->context            ? ls_job_places(job)
-                     : job->microbatches > 1 ? job->microbatches
-                                             : 1;
-    return ls_job_replicas(job) * each;
+    const ls_mesh mesh = ls_job_mesh(job);
+    const int pieces = job->microbatches > 1 ? job->microbatches : 1;
+    return mesh.replicas * mesh.size[LS_POSITION] * pieces;
 }
 
 uint64_t ls_job_steps_per_epoch(const ls_job *job)

@@ -151,7 +151,7 @@ typedef enum ls_variables_at {
     LS_VARIABLES_PLACED, /**< divided over several devices, as the model's nodes are: job->place is
                               set */
     LS_VARIABLES_SPLIT,  /**< layers are split over several devices, which share the rest:
-                            job->tensor  is set */
+                            the rest of job->mesh is LS_SLICE */
     LS_VARIABLES_SERVED  /**< on parameter servers: job->ps is set; in one process,
                               job->variable_device, too */
 } ls_variables_at;
@@ -170,9 +170,8 @@ struct ls_strategy {
                              a period, ends in ls_average. The gate replays that */
     bool reduces;       /**< reduces gradients by all-reduces, in buckets */
     bool shares;        /**< with `reduces`: each replica updates its share of every bucket, and has
-                             optimizer state and averages of no more (ls_bucket_share); the replicas
-                             of each group, if the job has groups (ls_job.split_replicas); where
-                             these are divided, those at the same place of all */
+                             optimizer state and averages of no more (ls_bucket_share); `resolve`
+                             sets ls_job.state */
     /** The replicas whose parameters replica `replica` of `count` averages with its own
      * (ls_average): writes their numbers, ascending, to `out` [count]; returns how many. NULL: all
      * replicas average, or none. */
@@ -181,12 +180,9 @@ struct ls_strategy {
     bool slices;               /**< takes split layers in exact mode (--micro-splits) */
     bool syncs_statistics;     /**< its replicas can sum batch statistics in a step (--sync-bn) */
     bool replicated;           /**< has several replicas, so a full batch needs a sample for each */
-    /** The strategy inside each of its replicas, with these values, whose `variables`, `shares` and
+    /** The strategy inside each of its replicas, with these values, whose `variables` and
      * `syncs_statistics` it has. NULL: there is none. */
     const ls_strategy *(*inner)(const ls_declared_values *values);
-    /** The strategy between its replicas, if it divides them, whose `shares` it has, too. NULL: it
-     * has its own. */
-    const ls_strategy *(*outer)(const ls_declared_values *values);
     /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
     /** The option of ls_job.period, which ls_strategy_resolve sets. NULL: the strategy has no
@@ -210,12 +206,6 @@ struct ls_strategy {
      * parameters, where replicas update alone and all average. NULL: nothing is summed. */
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 };
-
-/** With these values of its options, whether it divides the model over devices by nodes. */
-bool ls_strategy_divides(const ls_strategy *strategy, const ls_declared_values *values);
-
-/** Whether its replicas share the update. */
-bool ls_strategy_shares(const ls_strategy *strategy, const ls_declared_values *values);
 
 /** Whether its replicas can sum batch statistics. */
 bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values);

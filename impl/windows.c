@@ -3,7 +3,7 @@
 #include "impl/windows.h"
 
 #include "common/base/grow.h"
-#include "common/nn/graph_split.h"
+#include "impl/divide.h"
 
 #include <stdlib.h>
 
@@ -178,16 +178,12 @@ static ls_status need_of(const ls_job *job, const ls_graph_part *part, int *leas
 
 ls_status ls_windows_check(const ls_job *job)
 {
-    ls_graph_part split = {0};
-    ls_graph_parts parts = {0};
-    ls_status status = LS_OK;
+    ls_graph_part split;
+    ls_graph_parts parts;
     int least = 1;
     if (!job->windows_given)
         return LS_OK;
-    if (ls_job_splits(job) > 1 || job->tensor)
-        status = ls_graph_split(job->model->graph, ls_job_splits(job), job->sequence, NULL, &split);
-    if (!status && job->tensor)
-        status = ls_graph_split_places(&split, NULL, 1, ls_job_across(job), &parts);
+    ls_status status = ls_divide(job, &split, &parts);
     for (int p = 0; p < parts.count && !status; p++)
         status = need_of(job, &parts.parts[p], &least);
     if (!status && !parts.count)
@@ -195,7 +191,7 @@ ls_status ls_windows_check(const ls_job *job)
     ls_graph_parts_close(&parts);
     ls_graph_part_close(&split);
     LS_TRY(status);
-    return job->windows >= least
+    return job->parameters.windows >= least
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "option", "--zero-windows",
                          "one layer of the model needs %d buckets at once; give at least %d "

@@ -95,8 +95,10 @@ bool ls_case_reduces(const ls_case *one)
 
 bool ls_case_has_buckets(const ls_case *one)
 {
+    ls_job job = {.options = one->own};
+    ls_strategy_resolve(one->strategy, &job, one->ranks);
     return one->strategy->reduces &&
-           (one->reduce == LS_REDUCE_FAST || ls_strategy_shares(one->strategy, &one->own));
+           (one->reduce == LS_REDUCE_FAST || job.state.on[LS_MEMBER] == LS_SHARE);
 }
 
 bool ls_case_has_links(const ls_case *one)
@@ -210,9 +212,9 @@ ls_status ls_plan_check_slices(const ls_plan_of_case *plan)
     const ls_job *job = &plan->job;
     const ls_graph *graph = plan->model->graph;
     const int splits = ls_job_splits(job);
-    if (job->context)
+    if (job->mesh.rest == LS_POSITION)
         return ls_context_check(graph, ls_job_places(job));
-    return splits > 1 || job->tensor
+    return splits > 1 || ls_job_slices(job)
                ? ls_graph_split_check(graph, splits, job->exact ? "--micro-splits" : "--devices")
                : LS_OK;
 }

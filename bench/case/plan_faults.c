@@ -47,8 +47,7 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
     if (workplace->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "delays timed steps, and verify times none; use lockstep run");
-    if (!plan->strategy->replicated || ls_strategy_divides(plan->strategy, &job->options) ||
-        job->tensor || job->context || plan->all_devices == 1 ||
+    if (!plan->strategy->replicated || job->mesh.rest != LS_MEMBER || plan->all_devices == 1 ||
         plan->devices->kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "delays one of several replicas on CPU devices, and this case has none; use "
@@ -74,10 +73,10 @@ static bool has_gradient(const ls_plan_of_case *plan, int device)
 {
     const ls_job *job = &plan->job;
     const ls_graph *graph = job->model->graph;
+    const int stage = device % ls_job_places(job) / ls_job_mesh(job).size[LS_SLICE];
     bool has = !job->place;
     for (int n = 0; n < graph->count && !has; n++)
-        has = graph->nodes[n].variable_count &&
-              job->place[n] == device % ls_job_places(job) / ls_job_across(job);
+        has = graph->nodes[n].variable_count && job->place[n] == stage;
     return has;
 }
 

@@ -94,12 +94,11 @@ ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_cas
     ls_job *job = &plan->job;
     ls_wires wires;
     const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
-    const bool shares = job->sequence || ls_strategy_shares(plan->strategy, &job->options);
-    const bool replicas = !job->tensor || plan->strategy->reduces; /* sum, not places */
+    const ls_mesh mesh = ls_job_mesh(job);
+    const bool shares = job->sequence || job->state.on[LS_MEMBER] == LS_SHARE;
+    const bool replicas = !ls_job_slices(job) || plan->strategy->reduces; /* sum, not places */
     const ls_comm like = {.backend = job->transport,
-                          .size = job->context ? ls_job_parts(job)
-                                  : replicas   ? ls_job_replicas(job)
-                                               : ls_job_places(job),
+                          .size = replicas ? mesh.size[LS_POSITION] * mesh.replicas : mesh.places,
                           .linked = linked,
                           .shared = !linked &&
                                     ls_comm_shares(plan->devices, (int)plan->device_count) &&
@@ -108,10 +107,10 @@ ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_cas
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->overlap = like.size > 1 && replicas &&
                    (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
-    job->bucket_bytes = job->exact && !shares                   ? SIZE_MAX
-                        : c->bucket_bytes >= 0                  ? (size_t)c->bucket_bytes
-                        : job->overlap || job->gradient_windows ? eighth
-                                                                : SIZE_MAX;
+    job->bucket_bytes = job->exact && !shares                    ? SIZE_MAX
+                        : c->bucket_bytes >= 0                   ? (size_t)c->bucket_bytes
+                        : job->overlap || job->gradients.windows ? eighth
+                                                                 : SIZE_MAX;
     LS_TRY(ls_windows_check(job));
     if (workplace->wires)
         LS_TRY(lay_out(workplace->wires, workplace->devices_per_host, plan));

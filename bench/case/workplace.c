@@ -286,8 +286,7 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
 static ls_status take_places(ls_plan_of_case *plan)
 {
     const size_t nodes = (size_t)plan->model->graph->count;
-    if (!ls_strategy_divides(plan->strategy, &plan->job.options) &&
-        !(plan->job.tensor && plan->job.stages > 1))
+    if (plan->job.mesh.rest != LS_STAGE && plan->job.mesh.size[LS_STAGE] < 2)
         return LS_OK;
     LS_TRY(ls_allocate("placement", &plan->place, nodes, sizeof *plan->place));
     plan->job.place = plan->place;
@@ -310,7 +309,7 @@ static ls_status divide_model(ls_plan_of_case *plan)
                        places);
     LS_TRY(*text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
                  : ls_places_balance(graph, places, plan->place));
-    if (plan->job.tensor)
+    if (ls_job_slices(&plan->job))
         ls_graph_split_stages(graph, plan->place);
     return ls_places_check(graph, plan->place, places);
 }
@@ -319,13 +318,12 @@ void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_placement here = placement_of(workplace), *placement = &here;
     const ls_graph *graph = plan->model->graph;
+    const int slices = ls_job_mesh(&plan->job).size[LS_SLICE], places = ls_job_places(&plan->job);
     for (size_t d = 0; d < plan->device_count; d++) {
         const ls_device_name *holder =
             ls_plan_has_variable_device(plan) ? &plan->variable_device : &plan->devices[d];
         for (int n = 0; n < graph->count; n++) {
-            if (plan->place &&
-                plan->place[n] != ls_job_member(&plan->job, d) % ls_job_places(&plan->job) /
-                                      (plan->job.tensor ? ls_job_across(&plan->job) : 1))
+            if (plan->place && plan->place[n] != ls_job_member(&plan->job, d) % places / slices)
                 continue;
             const ls_node *node = &graph->nodes[n];
             char name[64];

@@ -36,12 +36,12 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
     if (!place)
         return ls_fail_memory("placement", (size_t)graph->count * sizeof *place);
     ls_status status = ls_places_balance(graph, places, place);
-    if (!status && job->tensor)
+    if (!status && ls_job_slices(job))
         ls_graph_split_stages(graph, place);
     if (!status)
         status = ls_places_check(graph, place, (int)places);
     free(place);
-    if (!job->tensor || ls_status_code(status) != LS_CODE_USAGE)
+    if (!ls_job_slices(job) || ls_status_code(status) != LS_CODE_USAGE)
         return status;
     ls_status_free(status);
     return ls_fail(LS_CODE_USAGE, "option", "--hybrid-stages",
@@ -70,18 +70,18 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
                        "times the number of devices overflows; give a smaller batch");
     LS_TRY(ls_strategy_check(strategy, &outline));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
-    const int64_t places = devices / replicas, stages = job.stages > 1 ? job.stages : 1;
-    const int64_t splits = job.exact ? job.micro_splits : job.tensor ? places / stages : 1;
+    const ls_mesh mesh = ls_mesh_of(job.mesh, (int)devices);
+    const int64_t splits = job.exact ? job.micro_splits : mesh.size[LS_SLICE];
     if (job.sequence)
         LS_TRY(ls_graph_split_check_sequence(model->graph, splits));
-    if (job.context)
-        LS_TRY(ls_context_check(model->graph, places));
-    if (splits > 1 || job.tensor)
+    if (mesh.rest == LS_POSITION)
+        LS_TRY(ls_context_check(model->graph, mesh.size[LS_POSITION]));
+    if (splits > 1 || ls_job_slices(&job))
         LS_TRY(
             ls_graph_split_check(model->graph, splits, job.exact ? "--micro-splits" : "--devices"));
-    if (!ls_strategy_divides(strategy, &job.options) && !(job.tensor && stages > 1))
+    if (mesh.rest != LS_STAGE && mesh.size[LS_STAGE] == 1)
         return LS_OK;
-    return check_division(&job, model, job.tensor ? stages : places);
+    return check_division(&job, model, mesh.size[LS_STAGE]);
 }
 
 ls_status ls_case_check(const ls_case *one, const ls_request *request)

@@ -88,11 +88,10 @@ static ls_status read_fail_on(const char *list, ls_regress_task *task)
     return LS_OK;
 }
 
-static ls_status read_own(const ls_option_set *set, ls_regress_task *task, ls_row_filter **where)
+static ls_status read_own(const ls_option_set *set, ls_regress_task *task)
 {
     const char *threshold = ls_option_set_text(set, "threshold", "3%");
     const char *max_time = ls_option_set_text(set, "max-time", NULL);
-    const char *keys = ls_option_set_text(set, "where", NULL);
     if (!read_percent(threshold, &task->threshold))
         return ls_fail(LS_CODE_USAGE, "--threshold", threshold,
                        "is not valid; a share as 3%%, above 0 and below 100%%");
@@ -100,10 +99,8 @@ static ls_status read_own(const ls_option_set *set, ls_regress_task *task, ls_ro
         return ls_fail(LS_CODE_USAGE, "--max-time", max_time,
                        "is not valid; a time of 1s or more: 60s, 10min");
     LS_TRY(read_fail_on(ls_option_set_text(set, "fail-on", NULL), task));
-    if (keys) {
-        LS_TRY(ls_row_filter_open(keys, where));
-        task->where = *where;
-    }
+    LS_TRY(
+        ls_selection_open(ls_option_set_text(set, "where", NULL), NULL, NULL, NULL, &task->where));
     task->instructions = ls_option_set_yes(set, "instructions");
     task->results = ls_option_set_text(set, "results", LS_RESULTS_DEFAULT);
     if (strcmp(task->results, "none") == 0)
@@ -282,12 +279,12 @@ static ls_status check_formats(request *r)
     return LS_OK;
 }
 
-static ls_status read_request(request *r, ls_row_filter **where)
+static ls_status read_request(request *r)
 {
     r->formats = ls_option_set_text(r->set, "format", "table");
     r->out = ls_option_set_text(r->set, "out", NULL);
     LS_TRY(check_formats(r));
-    LS_TRY(read_own(r->set, r->task, where));
+    LS_TRY(read_own(r->set, r->task));
     if (r->task->undecided && !*report_of(r)) /* which counts */
         return ls_fail(LS_CODE_USAGE, "--fail-on", "undecided",
                        "needs the report of the comparison before; --format json --out FILE, where "
@@ -301,14 +298,13 @@ static ls_status read_request(request *r, ls_row_filter **where)
 ls_status ls_command_regress(int argc, char **argv, int *exit_status)
 {
     ls_option_set set;
-    ls_row_filter *where = NULL;
     ls_regress_task task = {.seed = ls_clock_ns()};
     request r = {.set = &set, .task = &task};
     ls_status status = ls_option_set_open(LS_FOR_REGRESS | LS_FOR_RUN, &set);
     if (!status)
         status = ls_option_set_read(&set, argc, argv, 2);
     if (!status)
-        status = read_request(&r, &where);
+        status = read_request(&r);
     ls_interrupt_install();
     if (!status)
         status = perform(&r);
@@ -319,7 +315,7 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status)
     for (size_t i = 0; i < task.option_count; i++)
         free(task.options[i]);
     free(task.options);
-    ls_row_filter_close(where);
+    ls_selection_close(&task.where);
     ls_option_set_close(&set);
     return status;
 }

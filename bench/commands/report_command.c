@@ -45,12 +45,7 @@ static ls_status choose_rows(report_task *task)
     size_t fit = 0;
     LS_TRY(ls_results_ask(task->results, "SELECT count(*) FROM rows", &read));
     LS_TRY(ls_selection_choose(&task->selection, task->results, &fit));
-    if (!task->selection.predictions) /* places have no gaps */
-        LS_TRY(ls_results_execute(
-            task->results,
-            "CREATE TEMP TABLE kept AS SELECT number FROM s WHERE NOT is_predicted ORDER BY place;"
-            "DELETE FROM chosen;"
-            "INSERT INTO chosen (number) SELECT number FROM kept ORDER BY rowid"));
+    LS_TRY(ls_selection_unmix(&task->selection, task->results));
     LS_TRY(ls_results_ask(task->results, "SELECT count(*) FROM chosen", &kept));
     task->read = (size_t)read;
     task->left_out = task->read - (size_t)kept;

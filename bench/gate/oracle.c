@@ -128,7 +128,7 @@ static ls_status open_parts(oracle *me)
                                         .rows = job->batch,
                                         .sums = 1,
                                         .part = me->split.graph ? &me->split : NULL};
-    if (me->its_job->context) {
+    if (me->its_job->mesh.rest == LS_POSITION) {
         LS_TRY(ls_oracle_places_open(ls_job_places(me->its_job), job, &me->places));
         me->replica = ls_oracle_place(me->places, 0);
     } else {

@@ -231,7 +231,7 @@ ls_status ls_selection_open(const char *where, const char *since, const char *la
 {
     sqlite3_str *conditions = sqlite3_str_new(NULL);
     char key[160];
-    *out = (ls_selection){.all = !where && !since};
+    *out = (ls_selection){.narrows = where || since};
     ls_status status = where ? read_where(where, conditions, &out->predictions) : LS_OK;
     if (!status)
         status = read_options(since, last, sort, conditions, key);
@@ -254,7 +254,8 @@ void ls_selection_close(ls_selection *selection)
 ls_status ls_selection_choose(const ls_selection *selection, ls_results *results, size_t *count)
 {
     int64_t rows = 0;
-    char *sql = sqlite3_mprintf("INSERT INTO chosen (number) %s", selection->sql);
+    char *sql = sqlite3_mprintf("INSERT INTO chosen (number) %s",
+                                selection->sql ? selection->sql : "SELECT number FROM v");
     ls_status status = ls_results_execute(results, "DELETE FROM chosen");
     if (!status)
         status = sql ? ls_results_execute(results, sql) : ls_fail_memory("selection", 1);
@@ -271,4 +272,53 @@ ls_status ls_selection_each(const ls_selection *selection, ls_results *results, 
     size_t chosen;
     LS_TRY(ls_selection_choose(selection, results, count ? count : &chosen));
     return ls_results_chosen(results, "row", visit, context);
+}
+
+ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results)
+{
+    return selection->predictions
+               ? LS_OK
+               : ls_results_execute(
+                     results,
+                     "CREATE TEMP TABLE kept AS SELECT number FROM s WHERE NOT is_predicted"
+                     " ORDER BY place; DELETE FROM chosen; INSERT INTO chosen (number)"
+                     " SELECT number FROM kept ORDER BY rowid; DROP TABLE temp.kept");
+}
+
+typedef struct taken_rows {
+    const json_t *from;
+    json_t *out;
+} taken_rows;
+
+static ls_status take(void *context, int64_t number, const json_t *row)
+{
+    const taken_rows *taken = context;
+    (void)row;
+    json_array_append(taken->out, json_array_get(taken->from, (size_t)number - 1));
+    return LS_OK;
+}
+
+ls_status ls_selection_of(const ls_selection *selection, const json_t *rows, json_t *out)
+{
+    ls_results *results;
+    size_t count;
+    LS_TRY(ls_results_memory(&results));
+    ls_status status = ls_results_begin(results);
+    for (size_t i = 0; i < json_array_size(rows) && !status; i++) {
+        json_auto_t *named = json_copy(json_array_get(rows, i));
+        json_object_set_new(named, "id", json_sprintf("%zu", i)); /* unique, as rowids are */
+        status = ls_results_put(results, named, NULL);
+    }
+    status = ls_results_end(results, status);
+    if (!status)
+        status = ls_selection_choose(selection, results, &count);
+    if (!status)
+        status = ls_selection_unmix(selection, results);
+    if (!status) /* in the order of the array */
+        status = ls_results_execute(
+            results, "DELETE FROM rows WHERE rowid NOT IN (SELECT number FROM chosen)");
+    if (!status)
+        status = ls_results_each(results, take, &(taken_rows){rows, out});
+    ls_results_close(results);
+    return status;
 }

@@ -23,9 +23,10 @@
 
 #include <time.h>
 
+/** All zero: all rows. */
 typedef struct ls_selection {
-    char *sql; /**< SELECT number FROM v .., in order; owned */
-    bool all;  /**< neither --where nor --since */
+    char *sql;    /**< SELECT number FROM v .., in order; owned */
+    bool narrows; /**< --where or --since is given */
     bool
         predictions; /**< a condition speaks of them (a field of the group `prediction`, or
                           result.warnings), so that predicted rows may stand beside measured ones */
@@ -43,6 +44,14 @@ ls_status ls_selection_choose(const ls_selection *selection, ls_results *results
 /** Chooses, and visits the whole rows; *count, which may be NULL, is their number. */
 ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_row_visit visit,
                             void *context, size_t *count);
+
+/** Leaves predicted rows out of `chosen`, unless a condition speaks of them. Places
+ * have no gaps. */
+ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results);
+
+/** Chooses, and unmixes, among the rows of an array, which need no id: appends them to `out`, in
+ * the order of the array. */
+ls_status ls_selection_of(const ls_selection *selection, const json_t *rows, json_t *out);
 
 /** "2d", "12h", "30min", "1w" before `now`, or a date, with or without a time (UTC), as the
  *  timestamp that rows are compared with: "2026-11-20T00:00:00Z". */

@@ -96,14 +96,14 @@ static ls_status add_case(ls_regress *regress, ls_regress_case **out)
 ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side,
                          const json_t *rows)
 {
+    json_auto_t *meant = json_array();
     json_t *row;
     size_t index;
-    json_array_foreach(rows, index, row)
+    LS_TRY(ls_selection_of(&task->where, rows, meant));
+    json_array_foreach(meant, index, row)
     {
-        bool meant;
         const double time = ls_regress_time(row);
-        LS_TRY(ls_row_filter_holds(task->where, row, &meant));
-        if (!meant || !ls_row_group(row, LS_G_case) || !ls_row_filter_mixes(task->where, row))
+        if (!ls_row_group(row, LS_G_case))
             continue;
         ls_regress_case *one = ls_regress_find(regress, task, row);
         if (!one)
@@ -206,7 +206,7 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
     if (count == 0)
         return ls_fail(LS_CODE_MISSING, "regress", task->side[LS_NEW],
                        "there is no case to compare: no row has a time%s",
-                       task->where ? ", or none of these fits --where" : "");
+                       task->where.narrows ? ", or none of these fits --where" : "");
     for (size_t i = 0; i < count; i++) {
         ls_regress_judge_case(task, &regress->cases[i]);
         regress->cases[i].decided |= regress->cases[i].error != NULL;

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "bench/output/format_parts.h"
-#include "bench/output/row_filter.h"
+#include "bench/output/selection.h"
 #include "bench/output/row_keys.h"
 #include "bench/regress/child.h"
 #include "bench/regress/ratio_test.h"
@@ -33,7 +33,7 @@ typedef struct ls_regress_task {
     const char *side[LS_SIDES]; /**< paths */
     double threshold;           /**< 0.03 */
     uint64_t max_ns;            /**< time for turns; 0: a minute per case, at most ten */
-    const ls_row_filter *where; /**< NULL: all cases */
+    ls_selection where;
     ls_fail_key fail_on[LS_FAIL_ON_MOST];
     size_t fail_count;
     int64_t undecided; /**< how many undecided comparisons in a row fail; 0: none do */
@@ -60,18 +60,18 @@ typedef struct ls_log_list {
 typedef struct ls_regress_case {
     json_t *rows[LS_SIDES]; /**< of each side: an array */
     ls_log_list logs[LS_SIDES];
-    double sum[LS_SIDES];   /**< of the logarithms in the present pair of blocks .. */
-    size_t times[LS_SIDES]; /**< .. and how many these are */
-    bool seen;              /**< in the present block */
-    bool decided;           /**< there is a verdict */
+    double sum[LS_SIDES];   /**< of logarithms of times in this pair of blocks */
+    size_t times[LS_SIDES]; /**< how many `sum` has */
+    bool seen;              /**< this block has a row of the case */
+    bool decided;           /**< there is a verdict, or none is possible */
     double slowed;          /**< see ls_regress_task */
-    double seconds;         /**< of its turns, until the verdict */
+    double seconds;         /**< of its turns, until the verdict; 0 for results files */
     char *name;
     ls_ratio_result result;
     json_t *worse;       /**< [{key, base, new}] that make the comparison fail */
     json_t *differences; /**< the same, of keys that are only reported */
-    int64_t undecided; /**< the how manieth comparison in a row that cannot tell; 0: not counted */
-    char *error;       /**< why it cannot be compared; NULL: it can */
+    int64_t undecided;   /**< comparisons in a row that could not tell; 0: not counted */
+    char *error;         /**< why it cannot be compared; NULL if it can */
 } ls_regress_case;
 
 /** A comparison. Zero-filled it is empty. */

@@ -91,7 +91,7 @@ static void put_training(const ls_row_facts *f, json_t *row)
         ls_row_put_int(row, LS_F_case_eval_samples, c->eval_samples);
     if (job->exact)
         ls_put_case_micro_shards(row, job->micro_shards);
-    if (job->tensor || ls_case_has_slices(c))
+    if (ls_job_slices(job) || ls_case_has_slices(c))
         ls_put_case_micro_splits(row, ls_job_splits(job));
 }
 
@@ -157,7 +157,7 @@ void ls_row_put_case(const ls_row_facts *f, json_t *row)
     }
     if (plan->strategy->reduces || ls_strategy_splits(plan->strategy))
         ls_put_case_allreduce(row, job->allreduce->name);
-    if (plan->place && !job->tensor)
+    if (plan->place && !ls_job_slices(job))
         put_placement(plan, row);
     ls_put_case_comm(row, job->transport->name);
     ls_put_case_memory(row, *c->memory_text ? c->memory_text : gpu ? "all" : "growth");

@@ -72,18 +72,20 @@ judge_cell() { # judge_cell FOLDER FAULT VICTIM NAME
 for ((turn = 0; turn < REPEATS; turn++)); do
     running=0
     number=0
+    pids=()
     while IFS=: read -r name victims options; do
         [ -n "$name" ] || continue
         for fault in $(faults_of "$name"); do
             for victim in $victims; do
                 run_cell "$work/cell$number" $fault $victim $options &
+                pids+=($!)
                 number=$((number + 1))
                 running=$((running + 1))
                 [ "$running" -lt $at_once ] || { wait -n; running=$((running - 1)); }
             done
         done
     done <<<"$cells"
-    wait
+    wait "${pids[@]}" # not for the judge of an earlier turn, too, which has no end
     number=0
     while IFS=: read -r name victims options; do
         [ -n "$name" ] || continue

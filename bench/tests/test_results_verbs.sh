@@ -324,7 +324,7 @@ if command -v gnuplot >/dev/null; then
         expect "$name is drawn, and the table is printed" [ "$code" -eq 0 -a -s $name -a -s out ]
     done
     expect "a level is named by its first commit" grep -q '5555555 +20.1%' trend.svg
-    expect "it says what it shows" grep -q '<title>time.step_ms.median moves 1 time in 10 commits' trend.svg
+    expect "it says what it shows" grep -q '>time.step_ms.median moves 1 time in 10 commits<' trend.svg
     draw nowhere/trend.svg
     expect "a folder that is not there: status 3" [ "$code" -eq 3 ]
 else

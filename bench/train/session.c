@@ -84,15 +84,6 @@ static ls_status link_devices(ls_session *session)
     return LS_OK;
 }
 
-/* Changes a GPU's job into one that CPU devices can open. */
-static ls_status be_counted(ls_job *job)
-{
-    job->math = LS_MATH_FLOAT32;
-    job->convolution = LS_CONVOLUTION_AUTO;
-    job->transport = ls_comm_backend_auto(job->comm, LS_DEVICE_CPU);
-    return job->allreduce->formula ? LS_OK : ls_allreduce_find("direct", &job->allreduce);
-}
-
 /* `limits`: memory limits of the devices if it fails; may be NULL. */
 static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               const opening *how, ls_need *limits, ls_session *out)
@@ -104,13 +95,21 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
         out->job.flip_replica = -1; /* only the candidate has planted faults */
         out->job.microbatches = 0;  /* to a judge, micro-batches are slices */
         out->job.place = NULL;
-        out->job.tensor = out->job.sequence = out->job.context = false;
+        out->job.mesh = (ls_mesh){0};
+        out->job.parameters = out->job.gradients = out->job.state = (ls_spread){0};
+        out->job.sequence = false;
         out->job.ps = (ls_ps_options){0};
         out->job.comm = NULL;
     }
     out->job.delay_ns = how->delay_ns;
-    if (!status && how->counted && plan->devices->kind == LS_DEVICE_GPU)
-        status = be_counted(&out->job);
+    if (!status && how->counted && plan->devices->kind == LS_DEVICE_GPU) {
+        /* what CPU devices can open, too */
+        out->job.math = LS_MATH_FLOAT32;
+        out->job.convolution = LS_CONVOLUTION_AUTO;
+        out->job.transport = ls_comm_backend_auto(out->job.comm, LS_DEVICE_CPU);
+        if (!out->job.allreduce->formula)
+            status = ls_allreduce_find("direct", &out->job.allreduce);
+    }
     if (!status && !how->judge)
         status = link_devices(out);
     if (!status)
@@ -457,9 +456,11 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     const ls_strategy *strategy = session->run->strategy;
     const ls_variables *variables = &session->job.model->graph->variables;
     const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
-    const bool grouped = session->job.windows && session->job.split_replicas > 1;
-    const bool parts = session->job.tensor || session->job.context || grouped;
-    const bool have = strategy->reduces && strategy->equivalent && !session->job.windows;
+    const ls_mesh *mesh = &session->job.mesh;
+    const int windows = session->job.parameters.windows;
+    const bool parts = mesh->rest == LS_SLICE || mesh->rest == LS_POSITION ||
+                       (windows && mesh->size[LS_GROUP] > 1);
+    const bool have = strategy->reduces && strategy->equivalent && !windows;
     *differs = 0;
     for (size_t i = 0; i < session->job.device_count && parts; i++)
         LS_TRY(compare_device(session, (int)i, first, other, differs));

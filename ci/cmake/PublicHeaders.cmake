@@ -30,4 +30,5 @@ set(LOCKSTEP_PUBLIC_HEADERS
   common/nn/places.h
   common/nn/variables.h
   impl/job.h
+  impl/mesh.h
   impl/strategy.h)

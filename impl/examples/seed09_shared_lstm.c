@@ -32,6 +32,7 @@ static ls_status train_both(ls_job *job, example_outcome *divided, example_outco
 {
     LS_TRY(example_train(job, "model-parallel", STEPS, divided));
     job->device_count = 1;
+    job->mesh.rest = LS_MEMBER;
     LS_TRY(example_train(job, "single", STEPS, whole));
     printf("loss %.6f, after %d steps %.6f; on one device %.6f\n", divided->first, STEPS,
            divided->last, whole->last);
@@ -55,6 +56,7 @@ static ls_status show(example *e)
     }
     job.batch = BATCH;
     job.place = places;
+    job.mesh.rest = LS_STAGE;
     if (!status)
         status = train_both(&job, &divided, &whole);
     free(divided.parameters);

@@ -69,7 +69,7 @@ static ls_status compare(ls_job *job)
     ls_job alone = *job;
     alone.device_count = 1;
     job->place = place;
-    job->split_replicas = INSTANCES;
+    job->mesh = (ls_mesh){{[LS_MEMBER] = INSTANCES}, .rest = LS_STAGE};
     LS_TRY(train_with("hybrid", job, hybrid));
     LS_TRY(train_with("single", &alone, single));
     LS_TRY(example_expect(!memcmp(values[0], values[1], bytes), "the bits of the other instance"));

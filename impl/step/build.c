@@ -52,9 +52,6 @@ ls_status ls_build_evaluation(ls_resources *r, int replica, int piece, ls_step_p
         if (!ls_layer_predicts(r->plan->parts.whole->nodes[n].layer))
             continue;
         ls_forward_node(&s, replica, piece, n);
-        ls_step_sum_places(&s, replica, piece, n, false);
-        if (r->plan->context)
-            ls_all_to_all(&s, replica, piece, n, false);
     }
     return program->status;
 }

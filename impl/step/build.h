@@ -64,7 +64,7 @@ void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span
 void ls_step_cross(ls_step *step, int replica, int piece, int node, bool backward);
 /** Whether a sum over places completes the node's pass. */
 bool ls_step_is_summed(const ls_step *step, int node, bool backward);
-/** ls_sum_outputs, or ls_sum_input_gradients, if layers are split. */
+/** Appends that sum, and the rest of the node's pass, if layers are split. */
 void ls_step_sum_places(ls_step *step, int replica, int piece, int node, bool backward);
 /** Appends the ends of all members' steps, behind all that `build` describes. */
 void ls_step_append_ends(ls_step *step);

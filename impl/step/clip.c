@@ -58,14 +58,14 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     const ls_variables *whole = whole_of(s);
     ls_range range;
     *out = (runs){0};
-    for (size_t i = 0; s->plan->servers.servers && ls_shard_range(s, member, i, &range); i++)
+    for (size_t i = 0; ls_shard_range(s, member, i, &range); i++)
         LS_TRY(add_range(whole, range, out));
     if (!s->plan->parts.count || s->plan->context) /* all have all */
         return LS_OK;
     const ls_graph_part *part = &s->plan->parts.parts[ls_place_of(s, member)];
     for (size_t i = 0; i < part->graph->variables.count; i++) {
         const ls_variable *v = &part->graph->variables.items[i];
-        if (s->plan->job->tensor && !ls_graph_slice(part->graph, i) &&
+        if (ls_job_slices(s->plan->job) && !ls_graph_slice(part->graph, i) &&
             !(ls_stages(s) > 1 && ls_place_of(s, member) % s->plan->parts.across == 0))
             continue;
         if (v->offset < part->owned)
@@ -74,12 +74,14 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     return LS_OK;
 }
 
-/* The members that have the variables together with this one: [*first, *first + the result). */
-static int partners(const ls_step *s, int member, int *first)
+/* The members that send each other sums: those that have all together, once the members of a set
+ * have told each other theirs. */
+static ls_range partners(const ls_step *s, int member)
 {
-    const ls_step_plan *plan = s->plan;
-    *first = plan->servers.servers ? ls_server(s, 0) : member - ls_place_of(s, member);
-    return plan->servers.servers ? ls_servers(s) : plan->places;
+    ls_spread squares = s->plan->state;
+    if (squares.on[LS_MEMBER] == LS_SHARE)
+        squares.on[LS_MEMBER] = LS_WHOLE;
+    return ls_step_plan_copy(s->plan, &squares, member);
 }
 
 /* ---- Sums, factor ---------------------------------------------------------------------------- */
@@ -104,13 +106,13 @@ static void append_squares(ls_step *s, int member, ls_range range)
 /* What a member updates, range by range: as soon as a range's gradients are final. */
 static void append_all_squares(ls_step *s, int member)
 {
-    const bool served = s->plan->servers.servers, shares = s->plan->sharing;
+    const bool served = s->plan->servers.servers;
     const int place = ls_step_plan_group(s->plan, ls_place_of(s, member));
     ls_range range;
-    for (size_t i = 0; served && ls_shard_range(s, member, i, &range); i++)
+    for (size_t i = 0; ls_shard_range(s, member, i, &range); i++)
         append_squares(s, member, range);
     for (int b = 0; place < s->plan->group_count && b < ls_buckets_of(s, place); b++)
-        append_squares(s, member, shares ? ls_share(s, member, b) : ls_bucket(s, place, b));
+        append_squares(s, member, ls_share(s, member, b));
     if (!served && !s->plan->group_count)
         append_squares(s, member, ls_owned(s, member));
 }
@@ -135,50 +137,37 @@ static ls_span squares_at(const ls_step *s, int member, ls_range blocks)
 /* Sends a member's sums to all that have the other variables. */
 static void send_sums(ls_step *s, int member)
 {
-    int first;
-    const int count = partners(s, member, &first);
+    const ls_range all = partners(s, member);
     runs own;
     ls_step_fail(s, find_runs(s, member, &own));
-    for (int to = first; to < first + count; to++)
+    for (int to = (int)all.first; to < (int)(all.first + all.count); to++)
         for (size_t i = 0; to != member && i < own.count && !s->program->status; i++)
             ls_message(s, squares_at(s, to, own.items[i]), squares_at(s, member, own.items[i]),
                        LS_REPLACE);
     free(own.items);
 }
 
-/* The members that send their sums to others: all places, or all servers. */
-static ls_range senders(const ls_step *s)
-{
-    const ls_step_plan *plan = s->plan;
-    const int first = plan->servers.servers ? ls_server(s, 0) : 0;
-    const int count = plan->servers.servers ? ls_servers(s) : plan->replicas * plan->places;
-    const bool exchange = plan->servers.servers > 1 || (plan->places > 1 && !plan->context);
-    return (ls_range){(size_t)first, exchange ? (size_t)count : 0};
-}
-
 /* Each sum goes to all others that have a part of the same variables; messages: a run each. */
 ls_traffic ls_step_clip_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
-    const ls_range members = senders(s);
+    const ls_range members = s->plan->owners;
+    const uint64_t together = partners(s, (int)members.first).count;
     ls_traffic sum = {0};
     if (job->clip == 0 || ls_ps_by_arrival(&job->ps))
         return sum;
-    if (s->plan->sharing)
+    if (ls_step_plan_shares(s->plan))
         sum = ls_step_squares_traffic(s);
-    const uint64_t groups = s->plan->servers.servers ? 1 : (uint64_t)s->plan->replicas;
-    const uint64_t others = members.count ? members.count / groups - 1 : 0;
-    /* How many blocks' sums are sent. */
     const ls_variables *whole = whole_of(s);
-    size_t blocks = ls_blocks_before(whole, whole->elements);
-    for (size_t v = 0; v < whole->count && s->plan->job->tensor && ls_stages(s) == 1; v++)
+    size_t blocks = ls_blocks_before(whole, whole->elements); /* whose sums are sent */
+    for (size_t v = 0; v < whole->count && ls_job_slices(job) && ls_stages(s) == 1; v++)
         if (!ls_graph_slice(s->plan->split.graph, v))
             blocks -= (size_t)ls_square_blocks((int64_t)whole->items[v].count);
-    sum.bytes_sent += groups * others * blocks * sizeof(double);
+    sum.bytes_sent += members.count / together * (together - 1) * blocks * sizeof(double);
     for (size_t m = members.first; m < members.first + members.count; m++) {
         runs own;
         ls_status_free(find_runs(s, (int)m, &own));
-        sum.messages_sent += others * own.count;
+        sum.messages_sent += (together - 1) * own.count;
         free(own.items);
     }
     return sum;
@@ -189,15 +178,16 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
 void ls_clip_gradients(ls_step *s)
 {
     const int total = s->plan->total;
-    const ls_range members = senders(s);
+    const ls_range members = s->plan->owners;
     if (ls_step_job(s)->clip == 0)
         return;
     for (int m = 0; m < total; m++)
         if (can_clip(s, m))
             append_all_squares(s, m);
-    if (s->plan->sharing)
+    const bool shares = ls_step_plan_shares(s->plan);
+    if (shares)
         ls_step_gather_squares(s);
-    for (int m = 0; m < total && s->plan->sharing; m++)
+    for (int m = 0; m < total && shares; m++)
         if (can_clip(s, m)) {
             /* what members told each other goes to where it is in the whole model */
             ls_op_list ops = {0};

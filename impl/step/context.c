@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Replicas whose places have parts of the positions (graph_context.h): what passes between these.
- * In one process a part is copied by the place that has it; between processes it is a message
- * (message.c).
- */
+/* What passes between places that have parts of the positions (graph_context.h). */
 #include "impl/step/build.h"
 
 #include <string.h>
-
-void ls_all_to_all(ls_step *s, int replica, int piece, int n, bool backward)
-{
-    if (ls_step_can(s, s->plan->context, "ls_all_to_all",
-                    "has no parts of sequences: the job's positions are not divided "
-                    "(ls_job.context)"))
-        ls_step_cross(s, replica, piece, n, backward);
-}
 
 /* Two all-to-alls forward, and as many backward, for each attention; each is c (c - 1) messages of
  * a piece. */

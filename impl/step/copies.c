@@ -18,7 +18,7 @@ static bool can_copy(ls_step *s, ls_span to, ls_span from)
     if (!reads || !writes)
         ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", name,
                                 "copies between members of two processes; ls_message and "
-                                "ls_all_reduce go between processes"));
+                                "ls_give go between processes"));
     else if (to.bytes != from.bytes || (to.bytes && (!to.memory || !from.memory)))
         ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", name,
                                 "copies a span of %zu bytes to one of %zu%s; both must be in "

@@ -44,7 +44,7 @@ ls_range ls_bucket(const ls_step *s, int place, int b)
 /* Which of several groups of replicas that share the update a member is in; of one, none. */
 static ls_rank_group set_of(const ls_step_plan *plan, int member)
 {
-    return plan->sharing < plan->replicas && plan->sharing
+    return plan->mesh.size[LS_GROUP] > 1
                ? (ls_rank_group){ls_step_plan_set(plan, member), ls_step_plan_sets(plan)}
                : (ls_rank_group){0};
 }
@@ -55,7 +55,7 @@ static ls_status take_scratch(ls_resources *r, const ls_planned_group *g, int me
     const ls_job *job = r->plan->job;
     const ls_comm *comm = end->comm;
     /* its all-reduces are of shares, between groups of replicas */
-    const bool between = r->plan->sharing && g - r->plan->groups >= ls_step_plan_sets(r->plan);
+    const bool between = g - r->plan->groups >= ls_step_plan_sets(r->plan);
     const ls_rank_group set = between ? (ls_rank_group){0} : set_of(r->plan, member);
     size_t most = 0;
     for (int batch_kind = 0; batch_kind < LS_BATCHES && job->allreduce->scratch; batch_kind++) {
@@ -273,60 +273,55 @@ void ls_step_reduce_parameters(ls_step *s, int b)
                  &s->plan->groups->buckets.extents[b]);
 }
 
-void ls_all_reduce(ls_step *s, int place, int b)
-{
-    reduce(s, "ls_all_reduce", place, LS_HALVES, b);
-}
-
-/* ---- Its halves ------------------------------------------------------------------------------ */
-
 ls_range ls_share(const ls_step *s, int member, int b)
 {
-    const ls_buckets *buckets = &ls_step_planned_group(s->plan, ls_place_of(s, member))->buckets;
-    return ls_bucket_share(buckets, (size_t)b, ls_step_plan_share(s->plan, member),
-                           s->plan->sharing);
+    return ls_step_plan_shares(s->plan) ? ls_step_plan_bucket_share(s->plan, member, (size_t)b)
+                                        : ls_bucket(s, ls_place_of(s, member), b);
 }
 
-/* Numbers of the groups of a place's members that share the update, from .first on; none after a
- * failure, or if the verb cannot act. */
-static ls_range sets_of(ls_step *s, const char *verb, int place)
+/* Appends the all-reduces of a bucket's shares, of a group with the same share. */
+static void reduce_share(ls_step *s, int group, int b)
 {
-    const bool divided = s->plan->parts.count;
-    if (!ls_step_can(s, s->plan->sharing, verb,
-                     "finds no shares: the strategy does not declare .shares"))
-        return (ls_range){0, 0};
-    return (ls_range){(size_t)place, divided ? 1 : (size_t)ls_step_plan_sets(s->plan)};
-}
-
-void ls_reduce_scatter(ls_step *s, int place, int b)
-{
-    const ls_range sets = sets_of(s, "ls_reduce_scatter", place);
-    for (size_t set = sets.first; set < sets.first + sets.count; set++)
-        reduce(s, "ls_reduce_scatter", (int)set, LS_REDUCE_SCATTER, b);
-}
-
-void ls_reduce_shares(ls_step *s, int b)
-{
-    const int sets = (int)sets_of(s, "ls_reduce_shares", 0).count;
-    for (int k = sets; sets && k < s->plan->group_count; k++) {
-        const ls_planned_group *g = &s->plan->groups[k];
-        const int call = g->buckets.items[b].count ? call_of(s, k) : -1;
-        for (int i = 0; i < g->count && g->buckets.items[b].count && !s->program->status; i++) {
-            const int member = g->members[i];
-            const ls_end *end = &s->resources->ends[LS_GROUPS + k].of[member];
-            ls_op_list ops = {0};
-            const ls_status status = build_share(s, end, member, b, &ops);
-            append_ops(s, k, member, LS_HALVES, g->buckets.items[b], &ops, call, status);
-        }
+    const ls_planned_group *g = &s->plan->groups[group];
+    const int call = g->buckets.items[b].count ? call_of(s, group) : -1;
+    for (int i = 0; i < g->count && g->buckets.items[b].count && !s->program->status; i++) {
+        const int member = g->members[i];
+        const ls_end *end = &s->resources->ends[LS_GROUPS + group].of[member];
+        ls_op_list ops = {0};
+        const ls_status status = build_share(s, end, member, b, &ops);
+        append_ops(s, group, member, LS_HALVES, g->buckets.items[b], &ops, call, status);
     }
 }
 
-void ls_all_gather(ls_step *s, int place, int b)
+void ls_give(ls_step *s, int place, int b)
 {
-    const ls_range sets = sets_of(s, "ls_all_gather", place);
-    for (size_t set = sets.first; set < sets.first + sets.count; set++)
-        append_parts(s, (int)set, LS_ALL_GATHER, ls_bucket(s, place, b), PARAMETERS,
+    const ls_half half = ls_step_plan_shares(s->plan) ? LS_REDUCE_SCATTER : LS_HALVES;
+    const int sets = ls_step_plan_sets(s->plan), each = ls_step_plan_parts(s->plan);
+    for (int set = ls_step_plan_group(s->plan, place); set < sets; set += each)
+        reduce(s, "ls_give", set, half, b);
+    for (int k = sets; k < s->plan->group_count; k++)
+        reduce_share(s, k, b);
+}
+
+/* Appends the all-gathers of a bucket's parameters. */
+static void gather(ls_step *s, int place, int b)
+{
+    const int sets = ls_step_plan_sets(s->plan), each = ls_step_plan_parts(s->plan);
+    for (int set = ls_step_plan_group(s->plan, place); set < sets; set += each)
+        append_parts(s, set, LS_ALL_GATHER, ls_bucket(s, place, b), PARAMETERS,
                      &s->plan->groups[set].buckets.extents[b]);
+}
+
+void ls_need(ls_step *s, int place, int b)
+{
+    if (b >= 0 && s->plan->parameters.on[LS_MEMBER] == LS_SHARE)
+        gather(s, place, b);
+}
+
+void ls_settle(ls_step *s, int place, int b)
+{
+    if (ls_step_plan_shares(s->plan) && s->plan->parameters.on[LS_MEMBER] == LS_WHOLE)
+        gather(s, place, b);
 }
 
 /* ---- Sums of squares ------------------------------------------------------------------------- */
@@ -347,7 +342,8 @@ void ls_step_gather_squares(ls_step *s)
         for (size_t b = 0; b < g->buckets.count; b++) {
             const ls_extent extent = squares_of(&g->buckets, b);
             /* What members with the same buckets have: the blocks are theirs. */
-            const ls_graph_part *part = ls_step_plan_part(s->plan, s->plan->parts.count ? set : 0);
+            const ls_graph_part *part =
+                ls_step_plan_part(s->plan, set % ls_step_plan_parts(s->plan));
             const size_t first = ls_blocks_before(part ? &part->graph->variables
                                                        : &ls_step_job(s)->model->graph->variables,
                                                   g->buckets.items[b].first);
@@ -359,30 +355,15 @@ void ls_step_gather_squares(ls_step *s)
 
 ls_traffic ls_step_squares_traffic(const ls_step *s)
 {
+    const int members = s->plan->mesh.size[LS_MEMBER];
     ls_traffic sum = {0};
     for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
         const ls_buckets *buckets = &s->plan->groups[set].buckets;
         for (size_t b = 0; b < buckets->count; b++)
             ls_traffic_add(&sum,
-                           ls_step_job(s)->allreduce->half_formula(LS_ALL_GATHER, s->plan->sharing,
-                                                                   squares_of(buckets, b),
-                                                                   ls_shards(s)),
+                           ls_step_job(s)->allreduce->half_formula(
+                               LS_ALL_GATHER, members, squares_of(buckets, b), ls_shards(s)),
                            1);
-    }
-    return sum;
-}
-
-ls_traffic ls_reduced_traffic(const ls_step *s)
-{
-    const ls_job *job = ls_step_job(s);
-    const int each = s->plan->context ? ls_members(s) : ls_replicas(s);
-    ls_traffic sum = {0};
-    for (int k = 0; k < s->plan->group_count; k++) {
-        const ls_planned_group *g = &s->plan->groups[k];
-        for (size_t b = 0; b < g->buckets.count; b++)
-            ls_traffic_add(
-                &sum, job->allreduce->formula(each, g->buckets.extents[b], ls_shards(s), g->layout),
-                1);
     }
     return sum;
 }
@@ -393,48 +374,39 @@ int ls_bucket_ahead(const ls_step *s, int place, int b)
     return windows->buckets ? ls_windows_ahead(windows, b) : -1;
 }
 
-/* Of the all-reduces of shares between groups. */
-static ls_traffic between_traffic(const ls_step *s)
+/* Of a bucket's reduce-scatter in a set, and of its all-gathers: two if others take its window
+ * before the backward pass. */
+static ls_traffic halves_traffic(const ls_step *s, int set, int b)
 {
-    const int sets = ls_step_plan_sets(s->plan);
-    ls_traffic sum = {0};
-    for (int k = sets; k < s->plan->group_count; k++) {
-        const ls_buckets *shares = &s->plan->groups[k].buckets;
-        for (size_t b = 0; b < shares->count; b++)
-            if (shares->items[b].count)
-                ls_traffic_add(&sum,
-                               ls_step_job(s)->allreduce->formula(sets, shares->extents[b],
-                                                                  ls_shards(s), NULL),
-                               1);
-    }
+    const ls_job *job = ls_step_job(s);
+    const ls_planned_group *g = &s->plan->groups[set];
+    const ls_extent extent = g->buckets.extents[b];
+    const int members = s->plan->mesh.size[LS_MEMBER];
+    const ls_rank_group of = {set / ls_step_plan_parts(s->plan), s->plan->mesh.size[LS_GROUP]};
+    ls_traffic sum = job->exact
+                         ? ls_canonical_scatter_formula(of, members, extent, ls_shards(s))
+                         : job->allreduce->half_formula(LS_REDUCE_SCATTER, members, extent, 0);
+    ls_traffic_add(&sum, job->allreduce->half_formula(LS_ALL_GATHER, members, extent, ls_shards(s)),
+                   g->windows.buckets && ls_windows_twice(&g->windows, b) ? 2 : 1);
     return sum;
 }
 
-ls_traffic ls_halves_traffic(const ls_step *s)
+ls_traffic ls_reduced_traffic(const ls_step *s)
 {
-    const ls_allreduce *algorithm = ls_step_job(s)->allreduce;
-    ls_traffic sum = between_traffic(s);
-    for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
-        const ls_windows *windows = &s->plan->groups[set].windows;
-        const ls_buckets *buckets = &s->plan->groups[set].buckets;
-        for (int b = 0; b < (int)buckets->count; b++) {
-            const ls_extent extent = buckets->extents[b];
-            const bool twice = windows->buckets && ls_windows_twice(windows, b);
-            const ls_job *job = ls_step_job(s);
-            const ls_rank_group of = s->plan->parts.count
-                                         ? (ls_rank_group){0, 1}
-                                         : (ls_rank_group){set, ls_step_plan_sets(s->plan)};
-            ls_traffic_add(
-                &sum,
-                job->exact
-                    ? ls_canonical_scatter_formula(of, s->plan->sharing, extent, ls_shards(s))
-                    : job->allreduce->half_formula(LS_REDUCE_SCATTER, s->plan->sharing, extent, 0),
-                1);
-            ls_traffic_add(
-                &sum,
-                algorithm->half_formula(LS_ALL_GATHER, s->plan->sharing, extent, ls_shards(s)),
-                twice ? 2 : 1);
-        }
+    const int *size = s->plan->mesh.size, sets = ls_step_plan_sets(s->plan);
+    const bool shares = ls_step_plan_shares(s->plan);
+    ls_traffic sum = {0};
+    for (int k = 0; k < s->plan->group_count; k++) {
+        const ls_planned_group *g = &s->plan->groups[k];
+        const int ranks = k < sets ? size[LS_MEMBER] * size[LS_POSITION] : size[LS_GROUP];
+        for (int b = 0; b < (int)g->buckets.count; b++)
+            if (shares && k < sets)
+                ls_traffic_add(&sum, halves_traffic(s, k, b), 1);
+            else if (k < sets || g->buckets.items[b].count)
+                ls_traffic_add(&sum,
+                               ls_step_job(s)->allreduce->formula(ranks, g->buckets.extents[b],
+                                                                  ls_shards(s), g->layout),
+                               1);
     }
     return sum;
 }

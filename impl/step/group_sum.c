@@ -89,7 +89,7 @@ static ls_status sum_share(const ls_job *job, share_sum p, ls_range share)
 {
     ls_sum_order between = {0};
     ls_status status =
-        job->allreduce->oracle(job->split_replicas, ls_elements(share.count), NULL, &between);
+        job->allreduce->oracle(job->mesh.size[LS_GROUP], ls_elements(share.count), NULL, &between);
     p.above = between.sums;
     for (size_t i = 0; i < between.count && !status; i++) {
         ls_order_step step = between.steps[i];
@@ -108,7 +108,7 @@ static ls_status sum_share(const ls_job *job, share_sum p, ls_range share)
 
 static ls_status sum_shares(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
-    const int size = count / job->split_replicas;
+    const int size = count / job->mesh.size[LS_GROUP];
     ls_buckets buckets;
     LS_TRY(ls_step_plan_buckets(job, NULL, &buckets));
     ls_status status = LS_OK;
@@ -204,20 +204,13 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
 
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
-    ls_graph_parts parts = {0};
-    ls_graph_part split = {0};
-    ls_status status = LS_OK;
-    if (!job->place && !job->tensor && !job->context && job->split_replicas > 1)
+    ls_graph_parts parts;
+    ls_graph_part split;
+    if (job->mesh.size[LS_GROUP] > 1)
         return sum_shares(job, has, count, out);
-    if (!job->place && !job->tensor)
-        return sum_group(job, NULL, 0, has, count, out);
-    if (job->tensor)
-        status = ls_graph_split(job->model->graph, ls_job_splits(job), job->sequence, NULL, &split);
-    if (!status)
-        status = job->tensor ? ls_graph_split_places(&split, job->place, ls_job_stages(job),
-                                                     ls_job_across(job), &parts)
-                             : ls_graph_parts_open(job->model->graph, job->place,
-                                                   ls_job_places(job), &parts);
+    ls_status status = ls_divide(job, &split, &parts);
+    if (!status && !parts.count)
+        status = sum_group(job, NULL, 0, has, count, out);
     for (int p = 0; p < parts.count && !status; p++)
         status = sum_place(job, &parts, p, has, out);
     ls_graph_parts_close(&parts);

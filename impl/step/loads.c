@@ -44,12 +44,14 @@ int ls_loads_half(const ls_graph *whole, int n, bool backward)
 /* Over the places of each stage, once for each micro-batch. */
 static ls_status add_activations(const ls_job *job, const ls_graph *whole, ls_loads *loads)
 {
-    const int across = ls_job_across(job), pieces = job->microbatches > 0 ? job->microbatches : 1;
-    const int64_t parts = (int64_t)ls_job_replicas(job) * pieces;
+    const ls_mesh mesh = ls_job_mesh(job);
+    const int across = mesh.size[LS_SLICE], replicas = mesh.replicas;
+    const int pieces = job->microbatches > 0 ? job->microbatches : 1;
+    const int64_t parts = (int64_t)replicas * pieces;
     const size_t rows = (size_t)((job->batch + parts - 1) / parts);
     ls_sum_load load = {.ranks = across,
                         .stride = 1,
-                        .groups = ls_job_replicas(job) * ls_job_stages(job),
+                        .groups = replicas * mesh.size[LS_STAGE],
                         .group_stride = across,
                         .times = pieces};
     for (int n = 0; n < whole->count; n++) {
@@ -77,60 +79,48 @@ static ls_status add_split(const ls_job *job, ls_loads *loads)
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
-/* One bucket, of which each place of a divided model has a part: between replicas that share the
- * update, or not. */
-static ls_status add_bucket(const ls_job *job, int sharing, size_t count, ls_loads *loads)
+/* One bucket, of which each stage and slice has a part: between replicas that share the update, or
+ * not; then, of shares, between groups. */
+static ls_status add_bucket(const ls_job *job, const ls_mesh *mesh, size_t count, ls_loads *loads)
 {
-    const bool divided = job->place || job->tensor;
-    const int replicas = ls_job_replicas(job), places = ls_job_places(job);
-    ls_sum_load load = {.ranks = replicas,
-                        .stride = places,
-                        .groups = places,
-                        .group_stride = 1,
+    const int members = mesh->size[LS_MEMBER], groups = mesh->size[LS_GROUP];
+    const int parts = mesh->size[LS_STAGE] * mesh->size[LS_SLICE];
+    ls_sum_load load = {.ranks = members * mesh->size[LS_POSITION],
+                        .stride = parts,
+                        .groups = groups * parts,
+                        .group_stride = groups > 1 ? members : 1,
                         .layout = ls_step_plan_layout(job, 0, loads->hosts, &loads->own_layout),
-                        .extent = ls_elements(count / (size_t)places),
+                        .extent = ls_elements(count / (size_t)parts),
                         .times = 1};
-    if (job->context) {
-        load.ranks = replicas * places;
-        load.stride = load.groups = 1;
-        load.extent = ls_elements(count);
-    }
-    if (!sharing)
+    if (job->state.on[LS_MEMBER] != LS_SHARE)
         return add(loads, &load);
-    if (!divided) {
-        load.ranks = load.group_stride = sharing;
-        load.groups = replicas / sharing;
-    }
     for (int half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++) {
         load.half = (ls_half)half;
         LS_TRY(add(loads, &load));
     }
-    if (load.groups == 1 || divided)
+    if (groups == 1)
         return LS_OK;
-    return add(loads, &(ls_sum_load){.ranks = replicas / sharing,
-                                     .stride = sharing,
-                                     .groups = sharing,
+    return add(loads, &(ls_sum_load){.ranks = groups,
+                                     .stride = members,
+                                     .groups = members,
                                      .group_stride = 1,
-                                     .extent = ls_elements(count / (size_t)sharing),
+                                     .extent = ls_elements(count / (size_t)members),
                                      .times = 1});
 }
 
-static ls_status add_gradients(const ls_strategy *strategy, const ls_job *job, ls_loads *loads)
+static ls_status add_gradients(const ls_job *job, ls_loads *loads)
 {
-    const bool divided = job->place || job->tensor;
-    const size_t places = divided ? (size_t)ls_job_places(job) : 1, bytes = job->bucket_bytes;
+    const ls_mesh mesh = ls_job_mesh(job);
+    const size_t parts = (size_t)(mesh.size[LS_STAGE] * mesh.size[LS_SLICE]);
+    const size_t bytes = job->bucket_bytes;
     const ls_graph *graph = job->model->graph;
-    const int replicas = ls_job_replicas(job);
-    const int sharing = !ls_strategy_shares(strategy, &job->options) ? 0
-                        : divided || !job->split_replicas            ? replicas
-                                                          : replicas / job->split_replicas;
     ls_buckets buckets;
     LS_TRY(ls_allocate("step", &loads->hosts, LS_JOB_REPLICAS, sizeof *loads->hosts));
     ls_status status =
         ls_buckets_open(graph, graph->variables.elements,
-                        bytes < SIZE_MAX / places ? bytes * places : SIZE_MAX, false, &buckets);
+                        bytes < SIZE_MAX / parts ? bytes * parts : SIZE_MAX, false, &buckets);
     for (size_t b = 0; b < buckets.count && !status; b++)
-        status = add_bucket(job, sharing, buckets.items[b].count, loads);
+        status = add_bucket(job, &mesh, buckets.items[b].count, loads);
     ls_buckets_close(&buckets);
     return status;
 }
@@ -140,9 +130,9 @@ ls_status ls_loads_open(const ls_strategy *strategy, const ls_job *job, ls_loads
     *out = (ls_loads){0};
     if (job->exact)
         return LS_OK;
-    if (job->tensor)
+    if (ls_job_slices(job))
         LS_TRY(add_split(job, out));
-    return strategy->reduces ? add_gradients(strategy, job, out) : LS_OK;
+    return strategy->reduces ? add_gradients(job, out) : LS_OK;
 }
 
 void ls_loads_close(ls_loads *loads)

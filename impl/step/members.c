@@ -35,13 +35,12 @@ static ls_status open_member(ls_resources *r, int index)
         .rows = d >= 0 ? job->batch : 0,
         .sums = d >= 0 ? ls_replicated_sums(job, d) : 1,
         .part = ls_step_plan_part(plan, index),
-        .shares = {.buckets = plan->sharing ? &group->buckets : NULL,
-                   .share = plan->sharing ? ls_step_plan_share(plan, index) : 0,
-                   .count = plan->sharing},
-        .windows = plan->sharing && group->windows.buckets ? &group->windows : NULL,
-        .gradient_windows =
-            plan->sharing && group->gradient_windows.buckets ? &group->gradient_windows : NULL,
-        .no_optimizer = r->served || (plan->holder >= 0 && plan->holder != index),
+        .shares = {.buckets = ls_step_plan_shares(plan) ? &group->buckets : NULL,
+                   .share = ls_step_plan_share(plan, index),
+                   .count = plan->mesh.size[LS_MEMBER]},
+        .windows = group->windows.buckets ? &group->windows : NULL,
+        .gradient_windows = group->gradient_windows.buckets ? &group->gradient_windows : NULL,
+        .no_optimizer = !ls_step_plan_owns(plan, index),
         .decay_loss = decay_loss_of(plan, d),
         .variables_of = shadow ? r->members[plan->holder].replica : NULL};
     LS_TRY(ls_replica_open(&options, &m->replica));

@@ -162,7 +162,7 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
     if (!ls_step_can(
             s, ls_step_plan_has_end(s->plan, member), "ls_message",
             "sends a message between members of two processes, which only servers, members "
-            "of one divided replica and replicas with peers can; use ls_all_reduce"))
+            "of one divided replica and replicas with peers can; use ls_give"))
         return;
     const ls_status status =
         ls_comm_exchange(s->resources->ends[LS_MESSAGES].of[member].comm, exchange, &op);

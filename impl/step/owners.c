@@ -21,14 +21,6 @@ static void count(void *context, size_t at, size_t element, size_t elements)
 
 /* ---- By the plan ----------------------------------------------------------------------------- */
 
-/* Whether the member owns variables. */
-static bool owns(const ls_step_plan *plan, int member)
-{
-    const ls_ps_layout *servers = &plan->servers;
-    return servers->servers ? member >= servers->workers
-                            : plan->holder < 0 || plan->holder == member;
-}
-
 /* Range number i that a member owns, of its own elements, or a server's of the model's; false:
  * there are no more. */
 static bool owned_range(const ls_step_plan *plan, int member, size_t i, ls_range *out)
@@ -38,12 +30,11 @@ static bool owned_range(const ls_step_plan *plan, int member, size_t i, ls_range
         return ls_ps_layout_range(servers, member - servers->workers, i, out);
     const ls_graph_part *part = ls_step_plan_part(plan, member);
     *out = (ls_range){0, part ? part->owned : plan->job->model->graph->variables.elements};
-    if (!plan->sharing)
+    if (!ls_step_plan_shares(plan))
         return i == 0;
-    const ls_buckets *buckets = &ls_step_planned_group(plan, plan->members[member].place)->buckets;
-    if (i >= buckets->count)
+    if (i >= ls_step_planned_group(plan, plan->members[member].place)->buckets.count)
         return false;
-    *out = ls_bucket_share(buckets, i, ls_step_plan_share(plan, member), plan->sharing);
+    *out = ls_step_plan_bucket_share(plan, member, i);
     return true;
 }
 
@@ -52,7 +43,7 @@ static void count_owned(const ls_step_plan *plan, int member, unsigned char *tim
 {
     const bool served = plan->servers.servers;
     const ls_graph_part *part = served ? NULL : ls_step_plan_part(plan, member);
-    const bool again = plan->parts.count && plan->members[member].place % plan->parts.across;
+    const bool again = plan->members[member].place % plan->mesh.size[LS_SLICE];
     ls_range range;
     for (size_t i = 0; owned_range(plan, member, i, &range); i++) {
         if (!part) {
@@ -67,18 +58,6 @@ static void count_owned(const ls_step_plan *plan, int member, unsigned char *tim
                                    count, times);
         }
     }
-}
-
-/* Whether a member has a part in the copy of the model that member `first` has a part in. */
-static bool is_beside(const ls_step_plan *plan, int member, int first)
-{
-    if (plan->servers.servers)
-        return true;
-    if (plan->context) /* each has all */
-        return member == first;
-    if (!plan->sharing)
-        return member / plan->places == first / plan->places;
-    return plan->parts.count || ls_step_plan_set(plan, member) == ls_step_plan_set(plan, first);
 }
 
 /* The first element that is not there once. */
@@ -125,15 +104,12 @@ ls_status ls_steps_owners(const ls_run *run)
             most = plan->parts.parts[p].graph->variables.elements;
     LS_TRY(ls_allocate("owners", &times, most + 1, 1));
     /* Of the copy of the model that the first owner has a part in: all copies are divided alike. */
-    int first = 0;
-    while (!owns(plan, first))
-        first++;
-    for (int m = first; m < plan->total; m++)
-        if (owns(plan, m) && is_beside(plan, m, first))
-            count_owned(plan, m, times);
+    const ls_range copy = ls_step_plan_copy(plan, &plan->state, (int)plan->owners.first);
+    for (size_t m = copy.first; m < copy.first + copy.count; m++)
+        count_owned(plan, (int)m, times);
     ls_status status = judge(&plan->job->model->graph->variables, times, "is owned");
     for (int m = 0; m < plan->total && !status && !ls_ps_by_arrival(&plan->job->ps); m++)
-        if (owns(plan, m) && me->resources.members[m].replica)
+        if (ls_step_plan_owns(plan, m) && me->resources.members[m].replica)
             status = judge_step(me, m, times);
     free(times);
     return status;

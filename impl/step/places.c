@@ -62,7 +62,7 @@ int ls_places(const ls_step *s)
 
 int ls_stages(const ls_step *s)
 {
-    return parts_of(s)->count / parts_of(s)->across;
+    return s->plan->mesh.size[LS_STAGE];
 }
 
 int ls_nodes(const ls_step *s)
@@ -171,8 +171,7 @@ static void add_shared(ls_step *s, int replica, int piece, size_t copy)
 static bool can_divide(ls_step *s, const char *verb)
 {
     return ls_step_can(s, parts_of(s)->count, verb,
-                       "has no places: the strategy's variables are neither LS_VARIABLES_PLACED "
-                       "nor LS_VARIABLES_SPLIT");
+                       "has no places: the job's mesh has no stages, slices or positions");
 }
 
 void ls_share_values(ls_step *s, int replica)
@@ -203,7 +202,7 @@ static void gather(ls_step *s, int member, int piece)
 static void predict(ls_step *s, int member, int piece, int node)
 {
     const ls_op_list *lists[LS_NET_LISTS];
-    const bool apart = parts_of(s)->count && s->plan->job->tensor &&
+    const bool apart = ls_job_slices(s->plan->job) &&
                        !ls_step_replica(s, member)->graph->nodes[node].layer->predict;
     ls_net_node_lists(net_of(s, member, piece), node, apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT,
                       lists);
@@ -234,8 +233,9 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
     for (int p = 0; p < ls_places(s); p++)
         if (ls_graph_parts_have(parts_of(s), p, n))
             forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
-    if (!ls_step_is_summed(s, n, false) && !s->plan->context)
+    if (!ls_step_is_summed(s, n, false))
         ls_step_cross(s, replica, piece, n, false);
+    ls_step_sum_places(s, replica, piece, n, false);
 }
 
 /* Of gradients. */
@@ -290,6 +290,9 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
                 1U << LS_ACT_LOSS |
                     (ls_step_by_node(s, member_at(s->plan, replica, p)) ? 0 : additions),
                 -1);
+    if (s->plan->context)
+        ls_step_cross(s, replica, piece, n, true);
+    ls_step_sum_places(s, replica, piece, n, true);
 }
 
 int ls_bucket_node(const ls_step *s, int place, int b)
@@ -327,14 +330,13 @@ void ls_gather_for_node(ls_step *s, int place, int n, bool backward)
         return;
     const int buckets = ls_buckets_of(s, place);
     for (int b = need_before(s, place, n); !backward && b-- > need_before(s, place, n + 1);) {
-        ls_all_gather(s, place, b);
+        ls_need(s, place, b);
         for (int r = 0; r < ls_replicas(s); r++)
             ls_step_bucket_decay(s, member_at(s->plan, r, place), b);
     }
     for (int b = 0; b < buckets && backward; b++)
-        if (n + 1 == (b ? ls_bucket_node(s, place, b - 1) : ls_nodes(s)) &&
-            ls_bucket_ahead(s, place, b) >= 0)
-            ls_all_gather(s, place, ls_bucket_ahead(s, place, b));
+        if (n + 1 == (b ? ls_bucket_node(s, place, b - 1) : ls_nodes(s)))
+            ls_need(s, place, ls_bucket_ahead(s, place, b));
 }
 
 /* ---- Stages ---------------------------------------------------------------------------------- */
@@ -349,13 +351,6 @@ static int begin_of(const ls_step *s, int replica, int microbatch)
 static int stage_of(const ls_step *s, int n)
 {
     return parts_of(s)->place[n] / parts_of(s)->across;
-}
-
-/* A node's pass and, if layers are split, the sum over its stage's places. */
-static void forward_and_sum(ls_step *s, int replica, int piece, int n)
-{
-    ls_forward_node(s, replica, piece, n);
-    ls_step_sum_places(s, replica, piece, n, false);
 }
 
 /* Whether there are stages that take micro-batches. */
@@ -375,7 +370,7 @@ void ls_forward_stage(ls_step *s, int replica, int stage, int microbatch)
     for (int p = begin_of(s, replica, microbatch); p < last; p++)
         for (int n = 0; n < loss; n++)
             if (stage_of(s, n) == stage)
-                forward_and_sum(s, replica, p, n);
+                ls_forward_node(s, replica, p, n);
     s->program->microbatch = 0;
 }
 
@@ -387,12 +382,10 @@ void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
     s->program->microbatch = microbatch + 1;
     for (int p = begin_of(s, replica, microbatch); p < last; p++) {
         if (stage_of(s, loss) == stage)
-            forward_and_sum(s, replica, p, loss);
+            ls_forward_node(s, replica, p, loss);
         for (int n = loss; n >= 0; n--)
-            if (stage_of(s, n) == stage) {
+            if (stage_of(s, n) == stage)
                 ls_backward_node(s, replica, p, n);
-                ls_step_sum_places(s, replica, p, n, true);
-            }
     }
     s->program->microbatch = 0;
 }

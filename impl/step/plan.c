@@ -45,24 +45,56 @@ bool ls_step_plan_has_end(const ls_step_plan *plan, int member)
     return plan->lanes.channels[LS_MESSAGES].lane[member] >= 0;
 }
 
+bool ls_step_plan_shares(const ls_step_plan *plan)
+{
+    return plan->state.on[LS_MEMBER] == LS_SHARE;
+}
+
+bool ls_step_plan_owns(const ls_step_plan *plan, int member)
+{
+    return (size_t)member - plan->owners.first < plan->owners.count;
+}
+
+ls_range ls_step_plan_copy(const ls_step_plan *plan, const ls_spread *spread, int member)
+{
+    int size = 1;
+    for (int a = 0; a < LS_AXES; a++)
+        size *= spread->on[a] == LS_WHOLE ? 1 : plan->mesh.size[a];
+    return spread->on[LS_MEMBER] == LS_PLACED
+               ? plan->owners
+               : (ls_range){(size_t)(member / size * size), (size_t)size};
+}
+
+int ls_step_plan_parts(const ls_step_plan *plan)
+{
+    return plan->mesh.size[LS_STAGE] * plan->mesh.size[LS_SLICE];
+}
+
 int ls_step_plan_sets(const ls_step_plan *plan)
 {
-    return plan->replicas * plan->places / plan->sharing;
+    return plan->mesh.size[LS_GROUP] * ls_step_plan_parts(plan);
 }
 
 int ls_step_plan_set(const ls_step_plan *plan, int member)
 {
-    return plan->parts.count ? member % plan->places : member / plan->sharing;
+    const int group = member / plan->places / plan->mesh.size[LS_MEMBER];
+    return group * ls_step_plan_parts(plan) + ls_step_plan_group(plan, member % plan->places);
 }
 
 int ls_step_plan_share(const ls_step_plan *plan, int member)
 {
-    return plan->parts.count ? member / plan->places : member % plan->sharing;
+    return member / plan->places % plan->mesh.size[LS_MEMBER];
 }
 
 const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int place)
 {
-    return &plan->groups[plan->parts.count ? ls_step_plan_group(plan, place) : 0];
+    return &plan->groups[ls_step_plan_group(plan, place)];
+}
+
+ls_range ls_step_plan_bucket_share(const ls_step_plan *plan, int member, size_t b)
+{
+    return ls_bucket_share(&ls_step_planned_group(plan, plan->members[member].place)->buckets, b,
+                           ls_step_plan_share(plan, member), plan->mesh.size[LS_MEMBER]);
 }
 
 const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
@@ -79,12 +111,12 @@ int ls_step_plan_training(const ls_step_plan *plan)
 
 int ls_step_plan_group(const ls_step_plan *plan, int place)
 {
-    return plan->context ? 0 : place;
+    return place / plan->mesh.size[LS_POSITION];
 }
 
 int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage)
 {
-    return LS_GROUPS + plan->group_count + replica * ls_job_stages(plan->job) + stage;
+    return LS_GROUPS + plan->group_count + replica * plan->mesh.size[LS_STAGE] + stage;
 }
 
 int ls_step_plan_own(const ls_step_plan *plan)
@@ -166,14 +198,22 @@ static void plan_member(ls_step_plan *plan, int index)
         m->slots = slots_of(job, replica, m->place / plan->parts.across);
 }
 
-/* Cuts the model where its nodes are on different places. */
-static ls_status place_nodes(ls_step_plan *plan)
+/* Sets where buffers are: with servers, or a holder, these have all variables. */
+static void plan_spreads(ls_step_plan *plan)
 {
     const ls_job *job = plan->job;
-    plan->loss_place = job->place[job->model->graph->count - 1];
-    return plan->split.graph
-               ? ls_graph_split_cut(&plan->split, job->place, plan->places, &plan->parts)
-               : ls_graph_parts_open(job->model->graph, job->place, plan->places, &plan->parts);
+    const int servers = plan->servers.servers, replicas = plan->replicas * plan->places;
+    ls_spread *const all[] = {&plan->parameters, &plan->state};
+    plan->parameters = job->parameters;
+    plan->state = job->state;
+    for (int i = 0; i < 2; i++) {
+        all[i]->on[LS_STAGE] = all[i]->on[LS_SLICE] = LS_PLACED;
+        if (servers || plan->holder >= 0)
+            all[i]->on[LS_MEMBER] = LS_PLACED;
+    }
+    plan->owners = servers             ? (ls_range){(size_t)plan->servers.workers, (size_t)servers}
+                   : plan->holder >= 0 ? (ls_range){(size_t)plan->holder, 1}
+                                       : (ls_range){0, (size_t)replicas};
 }
 
 static ls_status plan_members(ls_step_plan *plan)
@@ -181,27 +221,22 @@ static ls_status plan_members(ls_step_plan *plan)
     const ls_job *job = plan->job;
     const size_t devices = job->device_count;
     plan->holder = find_holder(plan);
-    plan->places = ls_job_places(job);
-    plan->replicas = ls_job_replicas(job);
+    plan->mesh = ls_job_mesh(job);
+    plan->places = plan->mesh.places;
+    plan->replicas = plan->mesh.replicas;
     plan->total = plan->replicas * plan->places + (plan->holder == (int)devices);
     if (ls_strategy_serves(plan->strategy)) {
         LS_TRY(ls_ps_layout_open(job, &plan->servers));
         plan->total = plan->servers.workers + plan->servers.servers;
     }
-    if (ls_job_splits(job) > 1 || job->tensor)
-        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(job), job->sequence, NULL,
-                              &plan->split));
-    if (ls_strategy_divides(plan->strategy, &job->options))
-        LS_TRY(place_nodes(plan));
-    if (job->tensor)
-        LS_TRY(ls_graph_split_places(&plan->split, job->place, ls_job_stages(job),
-                                     ls_job_across(job), &plan->parts));
-    if (job->context)
+    plan_spreads(plan);
+    LS_TRY(ls_divide(job, &plan->split, &plan->parts));
+    if (job->place && plan->parts.count)
+        plan->loss_place = job->place[job->model->graph->count - 1] * plan->parts.across;
+    if (plan->mesh.rest == LS_POSITION)
         LS_TRY(ls_context_open(job->model->graph, plan->places, &plan->context, &plan->parts));
     if (plan->parts.border_count)
         LS_TRY(ls_graph_parts_index(&plan->parts));
-    if (job->tensor && job->place)
-        plan->loss_place = job->place[job->model->graph->count - 1] * plan->parts.across;
     plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
     LS_TRY(ls_allocate("step", &plan->here, (size_t)plan->total, sizeof *plan->here));
@@ -245,8 +280,9 @@ ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_
 const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
                                      ls_layout *own_layout)
 {
-    const int places = ls_job_places(job);
-    if (!job->layout || job->context)
+    const ls_mesh mesh = ls_job_mesh(job);
+    const int places = mesh.places;
+    if (!job->layout || mesh.size[LS_POSITION] > 1)
         return job->layout;
     const int here = ls_job_replicas(job) * places / job->layout->processes; /* devices of one */
     if (places <= here)
@@ -268,48 +304,40 @@ static ls_status take_group(const ls_step_plan *plan, int first, int end, int st
     return LS_OK;
 }
 
-static ls_status plan_places(ls_step_plan *plan)
+/* Opens the buckets of a set, whose first member is `member`, and windows in which they are. */
+static ls_status plan_buckets(const ls_step_plan *plan, int member, ls_planned_group *g)
 {
     const ls_job *job = plan->job;
-    const int all = plan->replicas * plan->places, groups = plan->context ? 1 : plan->places;
-    for (int place = 0; place < groups; place++) {
-        ls_planned_group *g = &plan->groups[plan->group_count++];
-        LS_TRY(ls_step_plan_buckets(job, ls_step_plan_part(plan, place), &g->buckets));
-        LS_TRY(take_group(plan, place, all, groups, g));
-        LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
-        g->layout = ls_step_plan_layout(job, place, g->hosts, &g->own_layout);
-    }
-    return LS_OK;
+    const ls_graph_part *part = ls_step_plan_part(plan, member);
+    const ls_graph *graph = part ? part->graph : job->model->graph;
+    const int windows = job->parameters.windows, gradients = job->gradients.windows;
+    LS_TRY(ls_step_plan_buckets(job, part, &g->buckets));
+    if (windows)
+        LS_TRY(ls_windows_open(graph, &g->buckets, windows, true, &g->windows));
+    return gradients ? ls_windows_open(graph, &g->buckets, gradients, false, &g->gradient_windows)
+                     : LS_OK;
 }
 
-/* Those of replicas have buckets, of which those between them, one for each share, have shares. */
-static ls_status plan_sets(ls_step_plan *plan)
+static ls_status plan_groups(ls_step_plan *plan)
 {
-    const int size = plan->sharing, sets = ls_step_plan_sets(plan);
-    for (int set = 0; set < sets; set++) {
+    const int parts = ls_step_plan_parts(plan), size = plan->mesh.size[LS_MEMBER];
+    const int all = size * plan->places; /* members of a group of replicas */
+    for (int set = 0; set < ls_step_plan_sets(plan); set++) {
         ls_planned_group *g = &plan->groups[plan->group_count++];
-        LS_TRY(ls_step_plan_buckets(plan->job, ls_step_plan_part(plan, 0), &g->buckets));
-        LS_TRY(take_group(plan, set * size, (set + 1) * size, 1, g));
+        const int before = set / parts * all, first = before + set % parts;
+        LS_TRY(plan_buckets(plan, first, g));
+        LS_TRY(take_group(plan, first, before + all, parts, g));
+        if (ls_step_plan_shares(plan))
+            continue; /* halves of all-reduces do not depend on hosts */
+        LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
+        g->layout = ls_step_plan_layout(plan->job, set % parts, g->hosts, &g->own_layout);
     }
-    for (int q = 0; q < size && sets > 1; q++) {
+    for (int q = 0; q < size && plan->mesh.size[LS_GROUP] > 1; q++) {
         ls_planned_group *g = &plan->groups[plan->group_count++];
         LS_TRY(ls_buckets_share(&plan->groups->buckets, q, size, &g->buckets));
         LS_TRY(take_group(plan, q, plan->replicas, size, g));
     }
     return LS_OK;
-}
-
-/* Of the members, from number `member` on, that share an update. */
-static ls_status plan_windows(const ls_step_plan *plan, int member, ls_planned_group *g)
-{
-    const ls_job *job = plan->job;
-    const ls_graph_part *part = ls_step_plan_part(plan, member);
-    const ls_graph *graph = part ? part->graph : job->model->graph;
-    if (job->windows)
-        LS_TRY(ls_windows_open(graph, &g->buckets, job->windows, true, &g->windows));
-    return job->gradient_windows ? ls_windows_open(graph, &g->buckets, job->gradient_windows, false,
-                                                   &g->gradient_windows)
-                                 : LS_OK;
 }
 
 /* ---- Lanes and channels ---------------------------------------------------------------------- */
@@ -328,7 +356,7 @@ static ls_status plan_lanes(ls_step_plan *plan)
     ls_lanes *lanes = &plan->lanes;
     const ls_job *job = plan->job;
     const size_t most = 4 * (size_t)plan->all; /* and of groups, two at most, and transfers */
-    const int sums = plan->job->tensor ? plan->replicas * ls_job_stages(plan->job) : 0;
+    const int sums = ls_job_slices(job) ? plan->replicas * plan->mesh.size[LS_STAGE] : 0;
     const int channels = LS_GROUPS + plan->group_count + sums;
     const bool served = plan->servers.servers;
     const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->replicas : plan->total;
@@ -355,9 +383,9 @@ static ls_status plan_lanes(ls_step_plan *plan)
     for (int g = 0; g < plan->group_count; g++)
         for (int i = 0; i < plan->groups[g].count; i++)
             add_end(plan, LS_GROUPS + g, plan->groups[g].members[i],
-                    !job->overlap                                   ? NULL
-                    : plan->sharing && g >= ls_step_plan_sets(plan) ? "between groups"
-                                                                    : "communication");
+                    !job->overlap                  ? NULL
+                    : g >= ls_step_plan_sets(plan) ? "between groups"
+                                                   : "communication");
     for (int m = 0; m < plan->total && sums; m++)
         if (plan->members[m].device >= 0)
             add_end(plan,
@@ -376,14 +404,8 @@ ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_s
     LS_TRY(check_peers(plan));
     /* of N replicas, D groups of M and M between them: at most N + 1 */
     LS_TRY(ls_allocate("step", &plan->groups, (size_t)plan->total + 1, sizeof *plan->groups));
-    if (ls_strategy_shares(strategy, &job->options))
-        plan->sharing = plan->parts.count || !job->split_replicas
-                            ? plan->replicas
-                            : plan->replicas / job->split_replicas;
     if (strategy->reduces)
-        LS_TRY(plan->sharing && !plan->parts.count ? plan_sets(plan) : plan_places(plan));
-    for (int set = 0; plan->sharing && set < ls_step_plan_sets(plan); set++)
-        LS_TRY(plan_windows(plan, plan->parts.count ? set : 0, &plan->groups[set]));
+        LS_TRY(plan_groups(plan));
     return plan_lanes(plan);
 }
 

@@ -10,6 +10,7 @@
 #include "common/nn/graph_context.h"
 #include "common/nn/graph_split.h"
 #include "impl/buckets.h"
+#include "impl/divide.h"
 #include "impl/ps/ps_layout.h"
 #include "impl/replicas.h"
 
@@ -49,9 +50,9 @@ typedef struct ls_lanes {
 
 enum { LS_MESSAGES, LS_GROUPS }; /* numbers of the channel of messages, of the first group's */
 
-/** A group: members that reduce gradients bucket by bucket: those at the same place of all
- * replicas, who may share the update; or, if replicas that are not divided share it, those of a
- * group of replicas, or those with the same share. */
+/** A group: members that reduce gradients bucket by bucket. Those of a *set* differ only in axes
+ * LS_MEMBER and LS_POSITION of the mesh, and may share the update; then those that differ only in
+ * LS_GROUP reduce their share. */
 typedef struct ls_planned_group {
     ls_buckets buckets;
     ls_windows windows;          /**< of parameters, in which all members have them; buckets NULL:
@@ -71,25 +72,23 @@ typedef struct ls_step_plan {
     ls_graph *context;    /**< the model of all places together, if these have parts of the
                                positions (graph_context.h); else NULL */
     ls_graph_part split;  /**< the model with layers split into slices; graph NULL: none is */
-    ls_ps_layout servers; /**< all zero: there are no servers */
-    int holder;           /**< the member that owns the variables of all: a replica, or one more on
-                               the variable device; -1: replicas or servers own them */
-    int replicas;         /**< of all processes; with servers, workers */
-    int places;           /**< members of each replica, consecutive */
-    int loss_place;       /**< the place that has the loss */
-    int total;            /**< members: replicas x places, then servers, or an additional holder */
-    int all;              /**< `total`, then, if backward is held, a shadow of each replica */
+    ls_mesh mesh;
+    ls_spread parameters, state; /**< the job's, and placed where the model is divided */
+    ls_ps_layout servers;        /**< all zero: there are no servers */
+    ls_range owners;             /**< members with variables that are updated */
+    int holder;     /**< the member that owns the variables of all: a replica, or one more on
+                         the variable device; -1: replicas or servers own them */
+    int replicas;   /**< of all processes; with servers, workers */
+    int places;     /**< members of each replica, consecutive */
+    int loss_place; /**< the place that has the loss */
+    int total;      /**< members: replicas x places, then servers, or an additional holder */
+    int all;        /**< `total`, then, if backward is held, a shadow of each replica */
     ls_planned_member *members; /**< [all] */
     int *here;                  /**< [here_count] this process's of `total`, by rank */
     int here_count;
-    ls_planned_group *groups; /**< [group_count] by place, or one of all members, if places have
-                                   parts of the positions; with shares, those of replicas, then, if
-                                   they are several, those between them; none if nothing is
+    ls_planned_group *groups; /**< [group_count] sets, then groups of shares; none if nothing is
                                    reduced */
     int group_count;
-    int sharing; /**< members that share an update: those at the same place of all replicas or, of
-                      replicas that are not divided, consecutive ones; 0: each updates all that it
-                      has */
     ls_lanes lanes;
 } ls_step_plan;
 
@@ -121,7 +120,15 @@ int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out);
 /** Number of members except shadows and servers; how busy servers are is in their report. */
 int ls_step_plan_training(const ls_step_plan *plan);
 
-/** The number of the group that has a place's buckets. */
+/** Whether the members of a set share the update. */
+bool ls_step_plan_shares(const ls_step_plan *plan);
+
+/** Whether a member updates variables; the consecutive members that have a buffer
+ * once, together with this one or for it: axes on which each has it whole are the outer ones. */
+bool ls_step_plan_owns(const ls_step_plan *plan, int member);
+ls_range ls_step_plan_copy(const ls_step_plan *plan, const ls_spread *spread, int member);
+
+/** The number of the first set that has a place's buckets. */
 int ls_step_plan_group(const ls_step_plan *plan, int place);
 
 /** The channel between the places of a stage of a replica. */
@@ -130,11 +137,15 @@ int ls_step_plan_places(const ls_step_plan *plan, int replica, int stage);
 /** The first member of this process. */
 int ls_step_plan_own(const ls_step_plan *plan);
 
-/** With shares: how many groups of members share an update; which one a member is in, and its
- * number there. */
+/** How many sets there are, and of each group of replicas; which one a member is in, and the number
+ * of its share there. */
 int ls_step_plan_sets(const ls_step_plan *plan);
+int ls_step_plan_parts(const ls_step_plan *plan);
 int ls_step_plan_set(const ls_step_plan *plan, int member);
 int ls_step_plan_share(const ls_step_plan *plan, int member);
+
+/** Share of a member in a bucket of its place. */
+ls_range ls_step_plan_bucket_share(const ls_step_plan *plan, int member, size_t bucket);
 
 /** The first group of a place's members. */
 const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int place);

@@ -50,7 +50,7 @@ typedef struct gradient {
 /* Losses of a replica: of the places' positions, if these are divided; else one. */
 static int losses_of(const ls_step_plan *plan)
 {
-    return plan->context ? plan->places : 1;
+    return plan->mesh.size[LS_POSITION];
 }
 
 /* How many losses all replicas have; the members that record number d. */
@@ -61,7 +61,7 @@ static int all_losses(const ls_step_plan *plan)
 
 static int loss_of(const ls_step_plan *plan, int d)
 {
-    return plan->context ? d : d * plan->places + plan->loss_place;
+    return d * (plan->places / losses_of(plan)) + plan->loss_place;
 }
 
 /* Sets `at` and `width`; used [processes] must be zero. */
@@ -91,7 +91,7 @@ static bool on_gpu(const ls_replica *replica)
 static bool ends_steps(const reading *r, int index)
 {
     const ls_replica *replica = r->resources->members[index].replica;
-    const bool serves = r->plan->servers.servers && index >= r->plan->replicas;
+    const bool serves = ls_step_plan_owns(r->plan, index);
     if (!replica || r->gpu != on_gpu(replica))
         return false;
     if (!ls_ps_by_arrival(&r->job->ps))
@@ -119,8 +119,7 @@ static ls_status read_member(reading *r, int index)
     const int from = r->plan->holder >= 0 ? r->plan->holder : 0;
     const bool first = index >= from && index < from + r->plan->places;
     /* Of split layers, every place has the rest of the variables. */
-    const bool counts_rest =
-        !r->job->tensor || r->plan->members[index].place % r->plan->parts.across == 0;
+    const bool counts_rest = r->plan->members[index].place % r->plan->mesh.size[LS_SLICE] == 0;
     const bool more = replica->more && (first || replica->sums > 1 || took);
     double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
     uint64_t mark_ns;

@@ -147,10 +147,10 @@ static void close(evaluation *e)
  * all. */
 static bool is_lent(const ls_step_plan *plan)
 {
-    const bool windows = plan->groups->windows.buckets;
     const bool differ = !plan->strategy->equivalent && plan->replicas > 1;
-    return !windows && (plan->servers.servers || plan->holder >= 0 || differ ||
-                        (plan->sharing && plan->job->average != 0));
+    const bool averages = ls_step_plan_shares(plan) && plan->job->average != 0;
+    return plan->parameters.on[LS_MEMBER] == LS_PLACED ||
+           (plan->parameters.on[LS_MEMBER] == LS_WHOLE && (differ || averages));
 }
 
 /* The averages of all variables, or these if there are none, in new memory, which the caller frees,
@@ -220,7 +220,7 @@ static ls_status lend_all(evaluation *e, float *values)
 static ls_status lend(evaluation *e)
 {
     const ls_step_plan *plan = &e->run->plan;
-    const bool windows = plan->groups->windows.buckets;
+    const bool windows = plan->parameters.windows;
     float *values = NULL;
     if (!windows && !is_lent(plan))
         return LS_OK;
@@ -313,7 +313,7 @@ static void abandon(void *context)
     ls_comm *const *comms = me->resources.ends[LS_MESSAGES].comms;
     for (int i = 0; comms[i]; i++)
         comms[i]->backend->abandon(comms[i]);
-    if (me->plan.job->tensor)
+    if (ls_job_slices(me->plan.job))
         ls_resources_abandon(&me->resources);
 }
 

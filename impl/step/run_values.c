@@ -39,9 +39,7 @@ static ls_status broadcast_share(const ls_step_plan *plan, int m, size_t b, floa
 {
     const ls_job *job = plan->job;
     const ls_graph_part *part = ls_step_plan_part(plan, m);
-    const ls_range share =
-        ls_bucket_share(&ls_step_planned_group(plan, plan->members[m].place)->buckets, b,
-                        ls_step_plan_share(plan, m), plan->sharing);
+    const ls_range share = ls_step_plan_bucket_share(plan, m, b);
     if (!share.count)
         return LS_OK;
     ls_graph_part_copy(part, share, packed, out, true);
@@ -57,7 +55,7 @@ static ls_status gather_shares(ls_step_run *me, ls_values values, float *out)
 {
     const ls_step_plan *plan = &me->plan;
     const ls_job *job = plan->job;
-    const int count = plan->sharing * plan->places;
+    const int count = (int)ls_step_plan_copy(plan, &plan->state, 0).count;
     float *packed;
     LS_TRY(ls_comm_agree(job->comm, ls_resources_gather(&me->resources, 0, count, values, out)));
     LS_TRY(
@@ -76,15 +74,13 @@ static ls_status gather_shares(ls_step_run *me, ls_values values, float *out)
 ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
 {
     const ls_step_plan *plan = &me->plan;
-    const int own = ls_step_plan_own(plan), places = plan->places;
+    const ls_spread *spread = values == LS_AVERAGES ? &plan->state : &plan->parameters;
+    const ls_range copy = ls_step_plan_copy(plan, spread, ls_step_plan_own(plan));
     if (me->resources.served)
         return ls_served_gather(&me->resources, values, out);
-    if (plan->context) /* each place has all */
-        return ls_resources_gather(&me->resources, own, 1, values, out);
-    if (plan->groups->windows.buckets || (values == LS_AVERAGES && plan->sharing))
+    if (spread->on[LS_MEMBER] == LS_SHARE)
         return gather_shares(me, values, out);
-    if (plan->parts.count && ls_step_plan_is_shared(plan))
+    if (copy.count > plan->job->device_count)
         return gather_places(me, out);
-    return ls_resources_gather(
-        &me->resources, plan->holder >= 0 ? plan->holder : own - own % places, places, values, out);
+    return ls_resources_gather(&me->resources, (int)copy.first, (int)copy.count, values, out);
 }

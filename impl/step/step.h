@@ -172,6 +172,11 @@ void ls_update(ls_step *step, int member, ls_range range);
  * comes back from these. Gradients of variables that several places use go to the owner, which adds
  * them in the order of the nodes. Behind its place's first node follow the additions that the piece
  * makes possible.
+ *
+ * If layers are split (graph_split.h), what all places have of a sum is all-reduced between the
+ * halves of a join's forward pass and of a fork's backward pass. If places have parts of the
+ * positions (graph_context.h), what a node deals or has collected goes to or from other places: of
+ * an exchange's c nodes on each of c places, these are an all-to-all.
  */
 void ls_forward_node(ls_step *step, int replica, int piece, int node);
 void ls_backward_node(ls_step *step, int replica, int piece, int node);
@@ -182,18 +187,6 @@ int ls_bucket_node(const ls_step *step, int place, int b);
 /** Where parameters are in windows, the all-gathers of what a node's pass on a place is the first
  * to need, and weight decay's part of the loss of these; nothing where they are whole. */
 void ls_gather_for_node(ls_step *step, int place, int node, bool backward);
-
-/** Of a replica whose layers are split (graph_split.h), between the halves of a join's forward pass
- * and of a fork's backward pass: the all-reduce of what all places have of the sum; nothing for
- * other nodes. */
-void ls_sum_outputs(ls_step *step, int replica, int piece, int node);
-void ls_sum_input_gradients(ls_step *step, int replica, int piece, int node);
-
-/** Of a replica whose places have parts of the positions (graph_context.h), behind a node's pass:
- * if the node deals a part to another place, that is sent there, or, backward, what a node has
- * collected from other places is sent back; of an exchange's c nodes on each of c places, these are
- * an all-to-all. Nothing for other nodes. */
-void ls_all_to_all(ls_step *step, int replica, int piece, int node, bool backward);
 
 /** A stage's pass over a micro-batch: the nodes of that place, over all its pieces. The loss is
  * part of the backward pass, which ends with the additions that it makes possible. */
@@ -228,24 +221,23 @@ void ls_add_up(ls_step *step, const int *members, int count);
  * were added on arrival. */
 void ls_add_arrived(ls_step *step, int server, ls_range range);
 
-/** All-reduce of a bucket of a place, over the replicas of all processes, by the job's algorithm.
- */
-void ls_all_reduce(ls_step *step, int place, int b);
-
-/** The member's share of a bucket (ls_bucket_share), which it updates if the replicas of its group
- * share the update (ls_strategy.shares). */
+/** What the member updates of a bucket of its place: a share (ls_bucket_share), if it shares the
+ * update with others (ls_job.state), else all. */
 ls_range ls_share(const ls_step *step, int member, int b);
 
-/** The halves of an all-reduce of a bucket of a place, in each group that shares the update. After
- * the first, a member has the sum of its share of the bucket's gradients, and the rest of them is
- * undefined; the second gives all members the parameters of all shares. Where they are held in
- * windows (windows.h), the first begins in the bucket's window, and the second ends there. */
-void ls_reduce_scatter(ls_step *step, int place, int b);
-void ls_all_gather(ls_step *step, int place, int b);
+/** Sums a bucket of a place's gradients over the replicas, and positions, of all processes, by the
+ * job's algorithm: an all-reduce. If members share the update: a reduce-scatter, after which each
+ * has the sum of its share and the rest is undefined; behind it, between groups of replicas,
+ * all-reduces of shares. Gradients in windows (windows.h) are summed there. */
+void ls_give(ls_step *step, int place, int b);
 
-/** All-reduces of a bucket's shares between groups of replicas, right behind the reduce-scatter;
- * nothing if there is one group. */
-void ls_reduce_shares(ls_step *step, int b);
+/** If parameters are in shares between steps: an all-gather of a bucket into its window, before its
+ * use; nothing if they are whole, or if `b` is -1. */
+void ls_need(ls_step *step, int place, int b);
+
+/** Behind the updates of a bucket's shares: an all-gather, if parameters are whole between steps.
+ */
+void ls_settle(ls_step *step, int place, int b);
 
 /** The bucket to gather again before the backward pass of bucket `b`, because of windows; -1: none.
  */
@@ -253,7 +245,7 @@ int ls_bucket_ahead(const ls_step *step, int place, int b);
 
 /** Sets every replica's parameters, at once, to the mean of its own and its peers' before
  * (ls_strategy.peers), summed in the order of their numbers. If the strategy has none: to the mean
- * of all replicas', summed bucket by bucket as ls_all_reduce sums gradients. */
+ * of all replicas', summed bucket by bucket as ls_give sums gradients. */
 void ls_average(ls_step *step);
 
 /* ---- Servers that serve requests as they arrive ---------------------------------------------- */
@@ -278,13 +270,9 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
 
 /* ---- Traffic by closed forms ----------------------------------------------------------------- */
 
-/** Of the all-reduces of all buckets of all places. */
+/** Of ls_give of all buckets of all places; if members share the update, also of the all-gathers.
+ */
 ls_traffic ls_reduced_traffic(const ls_step *step);
-
-/** Of a reduce-scatter and an all-gather of all buckets in all groups of replicas, of a second
- * all-gather of those whose windows others take before the backward pass, and of the all-reduces of
- * shares between groups. */
-ls_traffic ls_halves_traffic(const ls_step *step);
 
 /** Of the sums between places, in all replicas. */
 ls_traffic ls_sums_traffic(const ls_step *step);

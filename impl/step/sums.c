@@ -123,12 +123,11 @@ static ls_status open_ends(ls_resources *r, const ls_ends *ends, const int *memb
 ls_status ls_sums_open(ls_resources *r)
 {
     const ls_step_plan *plan = r->plan;
-    const int t = plan->parts.across,
-              stages = t > 1 ? plan->replicas * ls_job_stages(plan->job) : 0;
+    const int t = plan->mesh.size[LS_SLICE], each = plan->mesh.size[LS_STAGE];
+    const int stages = t > 1 ? plan->replicas * each : 0;
     int members[LS_JOB_REPLICAS];
-    for (int i = 0; i < stages && plan->job->tensor; i++) {
-        const ls_ends *ends = &r->ends[ls_step_plan_places(r->plan, i / ls_job_stages(plan->job),
-                                                           i % ls_job_stages(plan->job))];
+    for (int i = 0; i < stages; i++) {
+        const ls_ends *ends = &r->ends[ls_step_plan_places(plan, i / each, i % each)];
         int count = 0;
         for (int m = i * t; m < (i + 1) * t; m++)
             if (plan->members[m].device >= 0)
@@ -326,8 +325,10 @@ static void sum_places(ls_step *s, int replica, int piece, int n, sum_kind kind)
     }
 }
 
-static void sum(ls_step *s, int replica, int piece, int n, bool backward)
+void ls_step_sum_places(ls_step *s, int replica, int piece, int n, bool backward)
 {
+    if (!ls_job_slices(s->plan->job))
+        return;
     const ls_step_plan *plan = s->plan;
     const int t = plan->parts.across, stage = plan->parts.place[n] / t;
     const bool loss = is_gathered(plan, n), sums = ls_step_is_summed(s, n, backward);
@@ -345,30 +346,6 @@ static void sum(ls_step *s, int replica, int piece, int n, bool backward)
     }
     if (sums)
         ls_step_cross(s, replica, piece, n, backward);
-}
-
-static bool can_sum(ls_step *s, const char *verb)
-{
-    return ls_step_can(s, s->plan->job->tensor, verb,
-                       "has no slices: the strategy's variables are not LS_VARIABLES_SPLIT");
-}
-
-void ls_sum_outputs(ls_step *s, int replica, int piece, int n)
-{
-    if (can_sum(s, "ls_sum_outputs"))
-        sum(s, replica, piece, n, false);
-}
-
-void ls_sum_input_gradients(ls_step *s, int replica, int piece, int n)
-{
-    if (can_sum(s, "ls_sum_input_gradients"))
-        sum(s, replica, piece, n, true);
-}
-
-void ls_step_sum_places(ls_step *s, int replica, int piece, int n, bool backward)
-{
-    if (s->plan->job->tensor)
-        sum(s, replica, piece, n, backward);
 }
 
 /* ---- Traffic --------------------------------------------------------------------------------- */

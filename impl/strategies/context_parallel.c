@@ -22,26 +22,12 @@
 
 #include <string.h>
 
-static void passes(ls_step *s, int replica)
-{
-    for (int p = 0; p < ls_pieces(s, replica); p++) {
-        for (int n = 0; n < ls_nodes(s); n++) {
-            ls_forward_node(s, replica, p, n);
-            ls_all_to_all(s, replica, p, n, false);
-        }
-        for (int n = ls_nodes(s); n-- > 0;) {
-            ls_backward_node(s, replica, p, n);
-            ls_all_to_all(s, replica, p, n, true);
-        }
-    }
-}
-
 static void build(ls_step *s)
 {
     for (int r = 0; r < ls_replicas(s); r++)
-        passes(s, r);
+        ls_strategy_model_parallel.passes(s, r);
     for (int b = 0; b < ls_buckets_of(s, 0); b++)
-        ls_all_reduce(s, 0, b);
+        ls_give(s, 0, b);
     ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         for (int b = 0; b < ls_buckets_of(s, 0); b++)
@@ -58,7 +44,7 @@ static ls_traffic formula(const ls_step *s)
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->context = true;
+    job->mesh.rest = LS_POSITION;
 }
 
 static ls_status check(const ls_outline *o)

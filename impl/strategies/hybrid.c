@@ -72,8 +72,7 @@ static void build(ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     const ls_strategy *within = inner_of(&job->options);
-    const bool shares = between(&job->options)->shares;
-    const bool by_node = shares && job->gradient_windows;
+    const bool by_node = job->gradients.windows;
     if (!within->passes) {
         within->build(s);
         return;
@@ -84,14 +83,14 @@ static void build(ls_step *s)
         within->passes(s, r);
     for (int place = 0; place < ls_places(s) && !by_node; place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
-            (shares ? ls_reduce_scatter : ls_all_reduce)(s, place, b);
+            ls_give(s, place, b);
     ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
-            ls_update(s, m, shares ? ls_share(s, m, b) : ls_bucket(s, ls_place_of(s, m), b));
-    for (int place = 0; place < ls_places(s) && shares && !job->windows; place++)
+            ls_update(s, m, ls_share(s, m, b));
+    for (int place = 0; place < ls_places(s); place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
-            ls_all_gather(s, place, b);
+            ls_settle(s, place, b);
     for (int r = 0; r < ls_replicas(s); r++)
         ls_share_values(s, r);
 }
@@ -102,7 +101,7 @@ static ls_traffic formula(const ls_step *s)
     const ls_strategy *within = inner_of(values);
     ls_traffic sum = within->formula(s);
     if (within->passes)
-        ls_traffic_add(&sum, between(values)->formula(s), 1);
+        ls_traffic_add(&sum, ls_reduced_traffic(s), 1);
     return sum;
 }
 
@@ -121,13 +120,14 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
 static void resolve(ls_job *job, int ranks)
 {
     const ls_strategy *within = inner_of(&job->options);
-    job->split_replicas = (int)ls_declared_number(&job->options, &copies);
     if (within->resolve)
         within->resolve(job, ranks);
+    job->mesh.size[ls_mesh_outer(&job->mesh)] = (int)ls_declared_number(&job->options, &copies);
     if (between(&job->options)->shares)
         ls_strategy_zero.resolve(job, ranks);
-    job->stages = job->tensor ? (int)ls_declared_number(&job->options, &stages) : 0;
-    if (job->stages > 1)
+    if (ls_job_slices(job))
+        job->mesh.size[LS_STAGE] = (int)ls_declared_number(&job->options, &stages);
+    if (job->mesh.size[LS_STAGE] > 1)
         ls_strategy_pipeline.resolve(job, ranks);
 }
 
@@ -146,7 +146,9 @@ static ls_status check(const ls_outline *o)
 {
     const ls_strategy *within = inner_of(&o->job->options);
     const bool divided = within->passes;
-    const int64_t devices = (int64_t)o->devices * o->ranks, replicas = o->job->split_replicas;
+    const int64_t devices = (int64_t)o->devices * o->ranks;
+    const int64_t replicas = ls_declared_number(&o->job->options, &copies);
+    const int parts = o->job->mesh.size[LS_STAGE];
     char divisors[256];
     list_divisors(devices, divisors, sizeof divisors);
     if (devices % replicas)
@@ -166,12 +168,12 @@ static ls_status check(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library sums whole models, and hybrid's replicas are divided; use direct, "
                        "ring, tree, halving-doubling, flat or auto");
-    if (o->job->stages > 1 && places % o->job->stages)
+    if (parts > 1 && places % parts)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-stages",
                        "%d stages cannot share a replica's %lld devices evenly; use a divisor of "
                        "these",
-                       o->job->stages, (long long)places);
-    if (o->job->stages > 1)
+                       parts, (long long)places);
+    if (parts > 1)
         LS_TRY(ls_strategy_pipeline.check(o));
     if (between(&o->job->options)->shares)
         LS_TRY(ls_zero_check_between(o));
@@ -188,7 +190,6 @@ const ls_strategy ls_strategy_hybrid = {
     .options = (const ls_declared_option *const[]){&copies, &inner, &outer, &stages,
                                                    INNER_STRATEGIES(OPTIONS) NULL},
     .inner = inner_of,
-    .outer = between,
     .has = has,
     .resolve = resolve,
     .check = check,

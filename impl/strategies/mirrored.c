@@ -18,7 +18,7 @@ static void build(ls_step *s)
     for (int b = 0; b < buckets; b++) {
         for (int r = 0; r < n; r++)
             ls_backward(s, r, ls_bucket(s, 0, b));
-        ls_all_reduce(s, 0, b);
+        ls_give(s, 0, b);
     }
     ls_clip_gradients(s);
     for (int r = 0; r < n; r++)

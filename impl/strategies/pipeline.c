@@ -60,14 +60,14 @@ static void resolve(ls_job *job, int ranks)
 static ls_status check(const ls_outline *o)
 {
     const ls_job *job = o->job;
-    const int replicas = job->split_replicas ? job->split_replicas : 1;
+    const int declared = job->mesh.size[LS_MEMBER], replicas = declared ? declared : 1;
     const int64_t most = (job->exact ? ls_job_shards(job, job->batch) : job->batch) / replicas;
     if (job->microbatches <= most || most < 1) /* ls_strategy_check refuses empty replicas */
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
                    "%d micro-batches are more than the %lld %s of a %s; at most %lld work",
                    job->microbatches, (long long)most, job->exact ? "shards" : "samples",
-                   job->split_replicas ? "replica" : "batch", (long long)most);
+                   declared ? "replica" : "batch", (long long)most);
 }
 
 const ls_strategy ls_strategy_pipeline = {

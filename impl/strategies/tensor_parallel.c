@@ -27,33 +27,19 @@ const ls_declared_option ls_option_tensor_parallel_sequence = {
 
 static void passes(ls_step *s, int replica)
 {
-    if (ls_stages(s) > 1) { /* of hybrid: the same sums, in the passes of stages */
-        ls_strategy_pipeline.passes(s, replica);
-        return;
-    }
-    for (int p = 0; p < ls_pieces(s, replica); p++) {
-        for (int n = 0; n < ls_nodes(s); n++) {
-            ls_forward_node(s, replica, p, n);
-            ls_sum_outputs(s, replica, p, n);
-        }
-        for (int n = ls_nodes(s); n-- > 0;) {
-            ls_backward_node(s, replica, p, n);
-            ls_sum_input_gradients(s, replica, p, n);
-        }
-    }
+    const bool staged = ls_stages(s) > 1; /* of hybrid */
+    (staged ? ls_strategy_pipeline : ls_strategy_model_parallel).passes(s, replica);
 }
 
-/* A node's pass over all pieces of all replicas, and the sums over places that complete it; behind
- * the gathers of what it is the first to need. */
+/* A node's pass over all pieces of all replicas, behind the gathers of what it is the first to
+ * need. */
 static void pass_node(ls_step *s, int node, bool backward)
 {
     for (int place = 0; place < ls_places(s); place++)
         ls_gather_for_node(s, place, node, backward);
     for (int r = 0; r < ls_replicas(s); r++) {
-        for (int p = 0; p < ls_pieces(s, r); p++) {
+        for (int p = 0; p < ls_pieces(s, r); p++)
             (backward ? ls_backward_node : ls_forward_node)(s, r, p, node);
-            (backward ? ls_sum_input_gradients : ls_sum_outputs)(s, r, p, node);
-        }
     }
 }
 
@@ -66,7 +52,7 @@ void ls_split_passes_by_node(ls_step *s)
         for (int place = 0; place < ls_places(s); place++)
             for (int b = 0; b < ls_buckets_of(s, place); b++)
                 if (ls_bucket_node(s, place, b) == n)
-                    ls_reduce_scatter(s, place, b);
+                    ls_give(s, place, b);
     }
 }
 
@@ -89,7 +75,6 @@ static ls_traffic formula(const ls_step *s)
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->tensor = true;
     job->sequence = ls_declared_number(&job->options, &ls_option_tensor_parallel_sequence);
 }
 
@@ -101,7 +86,7 @@ static ls_status check_sequence(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
                        "norms' gradients are sums over blocks of positions, one a device, so exact "
                        "mode's tree would depend on the devices; use --reduce fast");
-    if (o->job->stages > 1)
+    if (o->job->mesh.size[LS_STAGE] > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
                        "stages pass on whole sequences; use --hybrid-stages 1");
     if (strcmp(o->allreduce, "auto") == 0)
@@ -112,10 +97,8 @@ static ls_status check_sequence(const ls_outline *o)
 
 static ls_status check(const ls_outline *o)
 {
-    const int64_t replicas = o->job->split_replicas > 1 ? o->job->split_replicas : 1;
-    const int64_t places = (int64_t)o->devices * o->ranks / replicas /
-                           (o->job->stages > 1 ? o->job->stages : 1),
-                  splits = o->job->micro_splits;
+    const int64_t splits = o->job->micro_splits;
+    const int places = ls_mesh_of(o->job->mesh, (int)o->devices * o->ranks).size[LS_SLICE];
     if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "tensor-parallel sums activations in an order of its own, not a library's, "
@@ -125,9 +108,9 @@ static ls_status check(const ls_outline *o)
         LS_TRY(check_sequence(o));
     if (o->job->exact && splits < places)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-splits",
-                       "is missing, or fewer than the %lld devices that share a layer; use "
-                       "--micro-splits %lld, or fewer devices",
-                       (long long)places, (long long)places);
+                       "is missing, or fewer than the %d devices that share a layer; use "
+                       "--micro-splits %d, or fewer devices",
+                       places, places);
     return LS_OK;
 }
 

@@ -41,27 +41,22 @@ static int64_t stage_of(const ls_declared_values *values)
 static void build(ls_step *s)
 {
     const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0: not divided */
-    const bool gathers = stage_of(&ls_step_job(s)->options) == 3;
     for (int b = buckets; b-- > 0;) {
-        if (gathers)
-            ls_all_gather(s, 0, b);
+        ls_need(s, 0, b);
         for (int r = 0; r < n; r++)
             ls_forward_bucket(s, r, b);
     }
     for (int b = 0; b < buckets; b++) {
-        if (ls_bucket_ahead(s, 0, b) >= 0)
-            ls_all_gather(s, 0, ls_bucket_ahead(s, 0, b));
+        ls_need(s, 0, ls_bucket_ahead(s, 0, b));
         for (int r = 0; r < n; r++)
             ls_backward(s, r, ls_bucket(s, 0, b));
-        ls_reduce_scatter(s, 0, b);
-        ls_reduce_shares(s, b);
+        ls_give(s, 0, b);
     }
     ls_clip_gradients(s);
     for (int b = 0; b < buckets; b++) {
         for (int r = 0; r < n; r++)
             ls_update(s, r, ls_share(s, r, b));
-        if (!gathers)
-            ls_all_gather(s, 0, b);
+        ls_settle(s, 0, b);
     }
 }
 
@@ -79,10 +74,12 @@ static void resolve(ls_job *job, int ranks)
     const int64_t number = stage_of(&job->options);
     const int count = (int)ls_declared_number(&job->options, &ls_option_zero_windows);
     (void)ranks;
+    const bool again = ls_declared_number(&job->options, &ls_option_zero_reshard);
+    job->state.on[LS_MEMBER] = LS_SHARE;
     if (number > 1)
-        job->gradient_windows = number == 3 ? count : WINDOWS;
+        job->gradients = (ls_spread){{[LS_MEMBER] = LS_SHARE}, number == 3 ? count : WINDOWS};
     if (number == 3)
-        job->windows = ls_declared_number(&job->options, &ls_option_zero_reshard) ? count : ALL;
+        job->parameters = (ls_spread){{[LS_MEMBER] = LS_SHARE}, again ? count : ALL};
     for (int i = 0; i < LS_DECLARED_MOST; i++)
         job->windows_given |= job->options.items[i].option == &ls_option_zero_windows;
 }
@@ -110,7 +107,7 @@ ls_status ls_zero_check_between(const ls_outline *o)
             "%lld sums a bucket as soon as its gradients are final; with blocks of positions "
             "norms' gradients are final later; use 1, or --tensor-parallel-sequence no",
             (long long)stage);
-    if (stage > 1 && (!job->tensor || job->stages > 1))
+    if (stage > 1 && (!ls_job_slices(job) || job->mesh.size[LS_STAGE] > 1))
         return ls_fail(LS_CODE_USAGE, "option", "--zero-stage",
                        "%lld holds few layers whole at once, while the micro-batches of a "
                        "replica's stages pass all layers, one after the other; use 1, or "
@@ -134,6 +131,6 @@ const ls_strategy ls_strategy_zero = {
     .resolve = resolve,
     .check = check,
     .build = build,
-    .formula = ls_halves_traffic,
+    .formula = ls_reduced_traffic,
     .sum = ls_sum_by_algorithm,
 };

@@ -121,7 +121,7 @@ static void build_shadow(ls_step *s)
 static void build_buckets(ls_step *s)
 {
     for (int b = 0; b < ls_buckets_of(s, 0); b++)
-        ls_all_reduce(s, 0, b);
+        ls_give(s, 0, b);
 }
 
 static void build_node(ls_step *s)

@@ -67,7 +67,6 @@ static int close_site(void **state)
 /* Returns the parameters after some steps; the caller frees them. */
 static float *train(const site *s, const ls_strategy *strategy, int devices, bool exact, int splits)
 {
-    static const ls_declared_values none;
     const size_t elements = s->model->graph->variables.elements;
     float *values = calloc(elements, sizeof *values);
     int place[NODES];
@@ -76,20 +75,19 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
                   .data = s->data,
                   .devices = s->device,
                   .device_count = (size_t)devices,
-                  .place = ls_strategy_divides(strategy, &none) ? place : NULL,
-                  .microbatches = strategy == &ls_strategy_pipeline ? 4 : 0,
+                  .place = strategy->variables == LS_VARIABLES_PLACED ? place : NULL,
                   .batch = s->batch,
                   .seed = 1,
                   .shuffle = true,
                   .flip_replica = -1,
                   .schedule = {.initial = 0.01},
                   .exact = exact,
-                  .tensor = ls_strategy_splits(strategy),
                   .micro_shards = 4,
                   .micro_splits = splits,
                   .table = emulated_table(),
                   .capture = true,
                   .records = 8};
+    ls_strategy_resolve(strategy, &job, 1);
     must(ls_places_balance(s->model->graph, devices, place));
     must(ls_optimizer_parse("adam", &job.optimizer));
     must(ls_allreduce_find("canonical", &job.allreduce));

@@ -208,6 +208,7 @@ static void open_all(fixture *f, const ls_schedule *s)
                       .devices = f->devices,
                       .device_count = (size_t)s->stages,
                       .place = f->place,
+                      .mesh.rest = LS_STAGE,
                       .microbatches = s->microbatches,
                       .batch = 4 * MICROBATCHES,
                       .seed = 1,

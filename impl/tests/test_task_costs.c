@@ -127,12 +127,12 @@ static ls_step_run *open_case(const fixture *f, const struct strategy_case *c, i
         job->variable_device = f->device[0];
     if (ls_strategy_serves(strategy))
         job->variable_device = f->device[DEVICES - 1];
-    if (ls_strategy_divides(strategy, &job->options)) {
+    ls_strategy_resolve(strategy, job, 1);
+    if (job->mesh.rest == LS_STAGE) {
         const int places = strcmp(c->name, "hybrid") ? c->devices : 2;
         must(ls_places_balance(job->model->graph, places, place));
         job->place = place;
     }
-    ls_strategy_resolve(strategy, job, 1);
     must(ls_strategy_open(strategy, job, &run));
     return ls_step_run_of(run);
 }

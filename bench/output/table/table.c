@@ -413,7 +413,8 @@ static void print_averages(const ls_writer *writer)
     {
         const char *kernel = ls_row_string(row, LS_F_micro_kernel);
         name = *kernel ? kernel : ls_row_string(row, LS_F_micro_op);
-        if (!is_placed(row, "out of place") && !is_placed(row, "in place"))
+        if (!ls_row_has(row, LS_F_micro_busbw_gbs) ||
+            (!is_placed(row, "out of place") && !is_placed(row, "in place")))
             continue;
         if (!json_object_get(rates, name))
             json_object_set_new(rates, name, json_array());

@@ -122,6 +122,27 @@ static void unequal_are_not_ranked(void **state)
                            "towers; not meant to be equal to single, so not ranked: "
                            "independent (2.00 times as fast)\n"));
     free(text);
+    json_t *alike[] = {made_row("independent", 2, 2.0, 0.01, "ok"),
+                       made_row("mirrored", 2, 2.0, 0.01, "ok")};
+    text = table_of(alike, 2, 200, 2, NULL, false);
+    assert_non_null(strstr(text, "\nfastest: mirrored; not meant to be equal to single, so not "
+                                 "ranked: independent (1.00 times as fast)\n"));
+    free(text);
+}
+
+/* Repeats are one case: the median of their rates, the range of all, noisy if one of them is. */
+static void repeats_are_one_case(void **state)
+{
+    (void)state;
+    static const double ms[] = {4.0, 1.0, 1.25, 2.0};
+    json_t *rows[4];
+    for (size_t i = 0; i < 4; i++)
+        rows[i] = made_row(i ? "towers" : "single", 1, ms[i], 0.01, "ok");
+    json_object_set_new(json_object_get(rows[2], "result"), "warnings", json_pack("[s]", "noisy"));
+    char *text = table_of(rows, 4, 200, 4, NULL, false);
+    assert_non_null(strstr(text, "\nfastest: towers (noisy), 3.20 times as fast as the next ("));
+    assert_non_null(strstr(text, "), single\n"));
+    free(text);
 }
 
 /* One step has no interval: of width 0 in older rows, absent in others. Such rows are not ranked.
@@ -173,6 +194,7 @@ int main(void)
         cmocka_unit_test(environments_rank_apart),
         cmocka_unit_test(groups_rank_apart),
         cmocka_unit_test(unequal_are_not_ranked),
+        cmocka_unit_test(repeats_are_one_case),
         cmocka_unit_test(one_step_is_not_ranked),
         cmocka_unit_test(uneven_steps_rank_by_the_mean),
     };

@@ -409,10 +409,22 @@ static void predictions(void **state)
                  {"strategy=mirrored", false},
                  {"prediction.engine=ports", true},
                  {"result.warnings~predicted", true}};
+    json_auto_t *rows = json_loads(/* the order stays, whatever their times; no ids are needed */
+                                   "[{\"timestamp\":\"2\",\"case\":{\"strategy\":\"mirrored\"}},"
+                                   " {\"timestamp\":\"3\",\"case\":{\"strategy\":\"mirrored\"},"
+                                   "  "
+                                   "\"prediction\":{\"engine\":\"ports\"},\"result\":{\"warnings\":"
+                                   "[\"predicted\"]}},"
+                                   " {\"timestamp\":\"1\",\"case\":{\"strategy\":\"mirrored\"}}]",
+                                   0, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ls_selection selection;
+        json_auto_t *taken = json_array();
         assert_null(ls_selection_open(cases[i].where, NULL, NULL, NULL, &selection));
         assert_int_equal(selection.predictions, cases[i].mixes);
+        assert_null(ls_selection_of(&selection, rows, taken));
+        assert_int_equal(json_array_size(taken), cases[i].mixes ? 1 : 2);
+        assert_ptr_equal(json_array_get(taken, 0), json_array_get(rows, cases[i].mixes));
         ls_selection_close(&selection);
     }
 }

@@ -242,6 +242,28 @@ static void swept_options_stay(void **state)
     free(text);
 }
 
+/* Where one row's steps are not alike, all rows of a table have the rate of all steps, also where
+ * nothing is ranked; rows of older versions, which lack it, keep theirs. */
+static void a_table_has_one_rate(void **state)
+{
+    (void)state;
+    static const ls_field_column listed[] = {{LS_F_time_samples_per_s, 9, 0, NULL}};
+    static const ls_columns columns = {.field = listed, .fields = 1};
+    for (int known = 0; known < 2; known++) {
+        json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
+                          made_row("ps", 1, 1.0, 0.01, "ok")};
+        json_object_set_new(json_object_get(rows[1], "case"), "ps_mode", json_string("async"));
+        for (int i = 0; i < 2 && known; i++)
+            json_object_set_new(json_object_get(rows[i], "time"), "samples_per_s_mean",
+                                json_real(100e3 + i));
+        char *text = table_of(rows, 2, 100, 2, &columns, false);
+        assert_non_null(strstr(text, known ? "\nstrategy mean samples/s\nsingle           100000\n"
+                                             "ps               100001\n"
+                                           : "\nstrategy samples/s\nsingle      128000\n"));
+        free(text);
+    }
+}
+
 static void table_colours(void **state)
 {
     (void)state;
@@ -329,6 +351,7 @@ int main(void)
         cmocka_unit_test(table_lacks),
         cmocka_unit_test(long_values_still_differ),
         cmocka_unit_test(swept_options_stay),
+        cmocka_unit_test(a_table_has_one_rate),
         cmocka_unit_test(table_colours),
         cmocka_unit_test(table_compares),
         cmocka_unit_test(columns_are_chosen),

@@ -138,10 +138,11 @@ static ls_status rate_at(ls_advising *a, size_t number, int64_t devices, double 
     snprintf(one.config.devices, sizeof one.config.devices, "%lld", (long long)devices);
     ls_case_job(&one.config, &job);
     const bool fixed = ls_option_set_has(a->workplace->request->given, "hybrid-replicas");
-    if (job.split_replicas && !fixed) {
-        if (job.split_replicas * devices % a->devices)
+    const int copies = job.mesh.size[ls_mesh_outer(&job.mesh)];
+    if (copies && !fixed) {
+        if (copies * devices % a->devices)
             return LS_OK;
-        snprintf(text, sizeof text, "%lld", (long long)(job.split_replicas * devices / a->devices));
+        snprintf(text, sizeof text, "%lld", (long long)(copies * devices / a->devices));
         LS_TRY(ls_advising_set(&one.config, "hybrid-replicas", text));
     }
     LS_TRY(ls_advising_predict(a, &one, &predicted, &refused));

@@ -108,10 +108,11 @@ static bool can_share(const ls_advising *a, const ls_case *one, size_t axis, con
         return true;
     ls_case_job(one, &job);
     if (stages) {
-        among /= job.split_replicas;
-        if (job.split_replicas == 1 && number == 1)
+        const int copies = job.mesh.size[ls_mesh_outer(&job.mesh)];
+        among /= copies;
+        if (copies == 1 && number == 1)
             return false;
-    } else if (number == 1 && !job.tensor) {
+    } else if (number == 1 && !ls_job_slices(&job)) {
         return false;
     }
     return number < among && among % number == 0;
@@ -122,8 +123,9 @@ static int64_t samples_of(const ls_advising *a, const ls_case *one)
 {
     ls_job job = {0};
     ls_case_job(one, &job);
-    const bool shared = one->scaling == LS_SCALING_STRONG && job.split_replicas > 1;
-    const int64_t samples = shared ? a->out->batch / job.split_replicas : a->out->batch;
+    const int copies = job.mesh.size[ls_mesh_outer(&job.mesh)];
+    const bool shared = one->scaling == LS_SCALING_STRONG && copies > 1;
+    const int64_t samples = shared ? a->out->batch / copies : a->out->batch;
     return samples > 1 ? samples : 1;
 }
 
@@ -156,8 +158,9 @@ static int first_of(const ls_advising *a, const ls_case *one, size_t axis)
     if (strcmp(axes[axis].option, "pipeline-microbatches") != 0)
         return 0;
     ls_case_job(one, &job);
-    const int64_t places = a->devices / (job.split_replicas > 1 ? job.split_replicas : 1);
-    const int64_t stages = job.stages > 1 ? job.stages : places;
+    const int64_t stages = job.mesh.size[LS_STAGE] > 1
+                               ? job.mesh.size[LS_STAGE]
+                               : ls_mesh_of(job.mesh, (int)a->devices).size[job.mesh.rest];
     while (text_of(a, one, axis, value + 1, text) &&
            ls_parse_integer(axes[axis].values[value], 1, INT32_MAX, &number) &&
            (number < 2 * stages || samples_of(a, one) / number > LARGE))

@@ -181,7 +181,7 @@ void ls_tracing_for(const ls_tracing *w, int lane, const ls_item *item, ls_trace
 {
     const ls_step_plan *plan = &w->run->plan;
     const ls_planned_member *own = &plan->members[plan->lanes.items[lane].member];
-    const int across = plan->parts.count ? plan->parts.across : 1;
+    const int across = plan->mesh.size[LS_SLICE];
     const bool staged = plan->parts.count > across && own->place >= 0;
     slice->stage = staged ? own->place / across : -1;
     slice->microbatch = item ? item->task->microbatch - 1 : -1;

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Division of a model; see divide.h. */
+#include "impl/divide.h"
+
+ls_status ls_divide(const ls_job *job, ls_graph_part *split, ls_graph_parts *parts)
+{
+    const ls_mesh mesh = ls_job_mesh(job);
+    const ls_graph *graph = job->model->graph;
+    const int stages = mesh.size[LS_STAGE], slices = ls_job_splits(job);
+    *split = (ls_graph_part){0};
+    *parts = (ls_graph_parts){0};
+    if (slices > 1 || mesh.rest == LS_SLICE)
+        LS_TRY(ls_graph_split(graph, slices, job->sequence, NULL, split));
+    if (mesh.rest == LS_SLICE)
+        return ls_graph_split_places(split, job->place, stages, mesh.size[LS_SLICE], parts);
+    if (mesh.rest != LS_STAGE)
+        return LS_OK;
+    return split->graph ? ls_graph_split_cut(split, job->place, stages, parts)
+                        : ls_graph_parts_open(graph, job->place, stages, parts);
+}

@@ -8,7 +8,7 @@
 -- one: yes
 -- median: yes
 -- log: x
--- template: points
+-- template: lines
 -- place: 50
 WITH
     named AS (

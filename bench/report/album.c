@@ -6,7 +6,7 @@
 #include "bench/output/row_same.h"
 #include "bench/output/row_shares.h"
 #include "bench/report/case_keys.h"
-#include "bench/report/draw_look.h"
+#include "bench/report/draw.h"
 #include "bench/report/text.h"
 #include "common/base/numbers.h"
 #include "common/device/link.h"
@@ -167,14 +167,25 @@ static const char merged_sql[] =
     " count(*) OVER (PARTITION BY series, x) AS n, min(id) OVER (PARTITION BY series) AS first"
     " FROM point) GROUP BY first, x ORDER BY first, x";
 
+/* Whether two names of series differ in nothing but that the rows of one were predicted. */
+static bool is_same_but_predicted(const char *a, const char *b)
+{
+    static const char mark[] = " (predicted)";
+    const char *rest_a = strstr(a, mark), *rest_b = strstr(b, mark);
+    const size_t of_a = rest_a ? (size_t)(rest_a - a) : strlen(a);
+    const size_t of_b = rest_b ? (size_t)(rest_b - b) : strlen(b);
+    const size_t head = of_a < of_b ? of_a : of_b;
+    return strncmp(a, b, head) == 0 && strcmp(rest_a ? rest_a + strlen(mark) : a + head,
+                                              rest_b ? rest_b + strlen(mark) : b + head) == 0;
+}
+
 /* Adds an empty series. Those of one colour are told by marks and dashes, a predicted one from what
  * was measured of the same by a hollow mark. */
 static json_t *add_series(const ls_album *all, json_t *list, const char *name, int64_t number,
                           bool parts)
 {
-    static const char predicted[] = " (predicted)";
     const json_t *row = number ? json_array_get(all->rows, (size_t)number - 1) : NULL;
-    const bool is_predicted = strstr(name, predicted);
+    const bool is_predicted = strstr(name, " (predicted)");
     const int style = !row                            ? LS_STYLE_IDEAL
                       : parts                         ? (int)json_array_size(list)
                       : ls_report_is_peer(row)        ? LS_STYLE_PEER
@@ -183,11 +194,13 @@ static json_t *add_series(const ls_album *all, json_t *list, const char *name, i
     int variant = 0;
     for (size_t i = 0; i < json_array_size(list) && !parts; i++) {
         const json_t *one = json_array_get(list, i);
-        const int its = (int)json_integer_value(json_object_get(one, "style"));
-        const bool like = its == style || (style >= 0 && !ls_look_is_own(style) && its >= 0 &&
-                                           !ls_look_is_own(its));
-        const char *other = ls_text_of(one, "name");
-        variant += like && !(!is_predicted && strstr(other, predicted));
+        const json_int_t its = json_integer_value(json_object_get(one, "style"));
+        const json_int_t of_it = json_integer_value(json_object_get(one, "variant"));
+        const bool same = is_same_but_predicted(name, ls_text_of(one, "name"));
+        if (its == style || (its >= LS_STYLES_OWN && style >= LS_STYLES_OWN))
+            variant = (int)of_it + (same ? 0 : 1);
+        if (same)
+            break;
     }
     json_array_append_new(list, json_pack("{s:s,s:i,s:i,s:b,s:[]}", "name", name, "style", style,
                                           "variant", variant, "predicted", is_predicted, "points"));

@@ -4,6 +4,7 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/output/row_same.h"
+#include "bench/rows/row.h"
 #include "bench/report/text.h"
 #include "impl/strategy.h"
 #include "common/base/escape.h"
@@ -12,14 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-double ls_report_number(const json_t *row, const char *path, double fallback)
-{
-    json_t *value = ls_row_value(row, path);
-    const double number = json_is_number(value) ? json_number_value(value) : fallback;
-    json_decref(value);
-    return number;
-}
 
 char *ls_report_text(const json_t *row, const char *path, char *out, size_t size)
 {
@@ -36,20 +29,20 @@ char *ls_report_text(const json_t *row, const char *path, char *out, size_t size
 
 char *ls_report_machine(const json_t *row, char *out, size_t size)
 {
-    const char *isa = ls_row_text(row, "provenance", "isa"), *name;
-    const char *loops = ls_row_text(row, "provenance", "loops_isa");
-    const char *library = ls_row_text(row, "provenance", "library_isa");
-    const char *gpu = ls_row_text(row, "provenance", "gpu");
-    const char *host = ls_row_text(row, "provenance", "host");
+    const char *isa = ls_row_string(row, LS_F_provenance_isa), *name;
+    const char *loops = ls_row_string(row, LS_F_provenance_loops_isa);
+    const char *library = ls_row_string(row, LS_F_provenance_library_isa);
+    const char *gpu = ls_row_string(row, LS_F_provenance_gpu);
+    const char *host = ls_row_string(row, LS_F_provenance_host);
     json_t *value;
     *out = 0;
-    ls_text_add(out, size, "%s%s%s", ls_row_text(row, "provenance", "cpu"), *isa ? " (" : "", isa);
+    ls_text_add(out, size, "%s%s%s", ls_row_string(row, LS_F_provenance_cpu), *isa ? " (" : "",
+                isa);
     if (*isa)
         ls_text_add(out, size, "%s%s%s%s)", *loops ? ", loops " : "", loops,
                     *library ? ", library " : "", library);
     ls_text_add(out, size, "%s%s%s%s", *gpu ? ", " : "", gpu, *host ? ", host " : "", host);
-    json_object_foreach(json_object_get(json_object_get(row, "provenance"), "environment"), name,
-                        value)
+    json_object_foreach(ls_row_get(row, LS_F_provenance_environment), name, value)
     {
         const char *text = json_string_value(value);
         ls_text_add(out, size, ", %s=%s", name, text ? text : "");
@@ -59,31 +52,64 @@ char *ls_report_machine(const json_t *row, char *out, size_t size)
 
 char *ls_report_commit(const json_t *row, int width, char out[64])
 {
-    const char *commit = ls_row_text(row, "provenance", "commit");
-    const bool dirty = json_is_true(json_object_get(json_object_get(row, "provenance"), "dirty"));
+    const char *commit = ls_row_string(row, LS_F_provenance_commit);
     const size_t most = 64 - sizeof "+changes", size = (size_t)width + 1;
     ls_escape_copy(out, size < most ? size : most, *commit ? commit : "unknown", LS_ESCAPE_LINE);
-    return ls_text_add(out, 64, "%s", dirty ? "+changes" : "");
+    return ls_text_add(out, 64, "%s", ls_row_true(row, LS_F_provenance_dirty) ? "+changes" : "");
 }
 
 double ls_report_devices(const json_t *row)
 {
-    const json_t *group = json_object_get(row, "case");
-    const json_t *batches = json_object_get(group, "batch_per_device");
-    double count = 0;
-    for (size_t i = 0; i < json_array_size(batches); i++)
-        count += json_number_value(json_array_get(batches, i)) > 0;
+    double count = 0, sum = 0;
+    for (size_t i = 0; i < ls_row_count(row, LS_F_case_batch_per_device); i++)
+        count += ls_row_real_at(row, LS_F_case_batch_per_device, i) > 0;
     if (count == 0)
-        count = (double)json_array_size(json_object_get(group, "devices"));
-    if (ls_report_is_peer(row)) { /* one device with two threads uses two cores */
-        const json_t *cores =
-            json_object_get(json_object_get(row, "provenance"), "cores_per_device");
-        double sum = 0;
-        for (size_t i = 0; i < json_array_size(cores); i++)
-            sum += json_number_value(json_array_get(cores, i));
-        count = sum > count ? sum : count;
+        count = (double)ls_row_count(row, LS_F_case_devices);
+    for (size_t i = 0; i < ls_row_count(row, LS_F_provenance_cores_per_device); i++)
+        sum += ls_row_real_at(row, LS_F_provenance_cores_per_device, i);
+    return ls_report_is_peer(row) && sum > count ? sum : count; /* of which two threads use two */
+}
+
+/* What repeats are ordered by: greater is faster. */
+static double pace_of(const json_t *row)
+{
+    const double us = ls_row_real(row, LS_F_micro_time_us);
+    return us > 0 ? 1 / us : ls_report_rate(row).value;
+}
+
+const json_t *ls_report_median(const json_t *rows)
+{
+    const json_t *row = NULL, *one, *other;
+    size_t i, k;
+    json_array_foreach((json_t *)(size_t)rows, i, one)
+    {
+        size_t slower = 0;
+        json_array_foreach((json_t *)(size_t)rows, k, other)
+        {
+            slower += pace_of(other) < pace_of(one) || (k < i && pace_of(other) <= pace_of(one));
+        }
+        if (slower == (json_array_size(rows) - 1) / 2)
+            row = one;
     }
-    return count;
+    return row;
+}
+
+bool ls_report_is_peer(const json_t *row)
+{
+    return ls_row_group(row, LS_G_peer);
+}
+
+const char *ls_report_strategy(const json_t *row)
+{
+    return ls_row_string(row, ls_report_is_peer(row) ? LS_F_peer_what : LS_F_case_strategy);
+}
+
+bool ls_report_is_ok(const json_t *row, const void *unused)
+{
+    (void)unused;
+    const char *status = ls_row_string(row, LS_F_result_status);
+    return ls_row_real(row, LS_F_micro_wrong) <= 0 &&
+           (strcmp(status, "ok") == 0 || (ls_row_group(row, LS_G_micro) && !*status));
 }
 
 double ls_report_shared_devices(const json_t *rows)
@@ -119,63 +145,14 @@ ls_interval ls_report_ratio(ls_interval a, ls_interval b)
     return (ls_interval){a.value / b.value, 0, 0};
 }
 
-static int by_pace(const void *a, const void *b)
-{
-    const ls_interval *x = a, *y = b;
-    return (x->value > y->value) - (x->value < y->value);
-}
-
-const json_t *ls_report_median(const json_t *rows, ls_interval *rate)
-{
-    const size_t count = json_array_size(rows);
-    const json_t *row = json_array_get(rows, 0);
-    ls_interval *all = count > 1 ? malloc(count * sizeof *all) : NULL; /* low: index of the row */
-    ls_interval out = ls_report_rate(row);
-    for (size_t i = 0; all && i < count; i++) {
-        const json_t *one = json_array_get(rows, i);
-        const double us = ls_report_number(one, "micro.time_us", 0);
-        all[i] = (ls_interval){us > 0 ? 1 / us : ls_report_rate(one).value, (double)i, 0};
-    }
-    if (all) {
-        qsort(all, count, sizeof *all, by_pace);
-        row = json_array_get(rows, (size_t)all[(count - 1) / 2].low);
-        const double middle = (all[(count - 1) / 2].value + all[count / 2].value) / 2;
-        out = (ls_interval){middle, all[0].value, all[count - 1].value};
-    }
-    free(all);
-    if (rate)
-        *rate = out;
-    return row;
-}
-
-bool ls_report_is_peer(const json_t *row)
-{
-    return json_object_get(row, "peer") != NULL;
-}
-
-const char *ls_report_strategy(const json_t *row)
-{
-    return ls_report_is_peer(row) ? ls_row_text(row, "peer", "what")
-                                  : ls_row_text(row, "case", "strategy");
-}
-
 int ls_report_strategy_index(const json_t *row)
 {
-    const char *name = ls_row_text(row, "case", "strategy");
+    const char *name = ls_row_string(row, LS_F_case_strategy);
     const size_t count = ls_registry_count(&ls_strategies);
     size_t index = 0;
     while (index < count && strcmp(ls_registry_name(&ls_strategies, index), name) != 0)
         index++;
     return (int)index;
-}
-
-bool ls_report_is_ok(const json_t *row, const void *unused)
-{
-    (void)unused;
-    const bool micro = json_object_get(row, "micro");
-    const char *status = ls_row_text(row, "result", "status");
-    return ls_report_number(row, "micro.wrong", 0) <= 0 &&
-           (strcmp(status, "ok") == 0 || (micro && !*status));
 }
 
 void ls_report_collect(json_t *lists, const char *name, json_t *row)
@@ -214,11 +191,6 @@ json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, cons
         json_array_insert_new(out, at, one);
     }
     return out;
-}
-
-const json_t *ls_case_row(const json_t *one, ls_interval *rate)
-{
-    return ls_report_median(json_object_get(one, "rows"), rate);
 }
 
 /* ---- Machines, and values as people read them ------------------------------------------------ */
@@ -261,8 +233,8 @@ json_t *ls_figure_groups(const json_t *rows, const char *const *paths, const cha
             snprintf(key, sizeof key, "%zu", ls_row_machine(known, row, MACHINE));
         for (size_t p = 0; paths[p]; p++)
             ls_text_add(key, sizeof key, "|%s", ls_report_text(row, paths[p], part, sizeof part));
-        ls_report_text(row, "case.model_digest", part, sizeof part); /* a file's other text */
-        ls_text_add(key, sizeof key, "|%s", part);
+        ls_text_add(key, sizeof key, "|%s", /* a file's other text */
+                    ls_row_string(row, LS_F_case_model_digest));
         ls_report_collect(groups, key, row);
     }
     return groups;

@@ -10,8 +10,6 @@
 
 enum { LS_KEY_SIZE = 1024, LS_LABEL_SIZE = 300 };
 
-/** The number at a path; `fallback` where there is none. */
-double ls_report_number(const json_t *row, const char *path, double fallback);
 /** The text at a path (any value; of a commit as below), in `out`; returns it. */
 char *ls_report_text(const json_t *row, const char *path, char *out, size_t size);
 
@@ -45,11 +43,9 @@ ls_interval ls_report_rate(const json_t *row);
 /** a / b, with an interval if both have one; otherwise low and high are 0. */
 ls_interval ls_report_ratio(ls_interval a, ls_interval b);
 
-/** The row that represents repeats of a case: the one with the median rate (the slower of the
- * middle two, since a row has to be chosen; for micro rows, by time). `rate`, unless NULL: the
- * median itself (between the middle two), with the range of all as its interval, or for a single
- * row its own. Borrowed. */
-const json_t *ls_report_median(const json_t *rows, ls_interval *rate);
+/** Of repeats of a case the one with the median rate (the slower of the middle two; of micro rows,
+ * by time). Borrowed. */
+const json_t *ls_report_median(const json_t *rows);
 
 /** The strategy, or a peer's program. */
 const char *ls_report_strategy(const json_t *row);
@@ -68,10 +64,8 @@ bool ls_report_is_ok(const json_t *row, const void *unused);
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against);
 
 /** "ps async staleness=2": the strategy and what differs, without general options that have their
- * most frequent value, or without all of these (`own_only`). `out` has LS_LABEL_SIZE. */
-char *ls_report_variant(const json_t *row, const json_t *differences, bool own_only, char *out);
-
-/** The same; then " on 2" if `devices`; then ", VALUE" of `against`, unless that is NULL. */
+ * most frequent value; then " on 2" if `devices`; then ", VALUE" of `against`, unless that is NULL.
+ * `out` has LS_LABEL_SIZE. */
 char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
                       const char *against, char *out);
 
@@ -90,9 +84,6 @@ size_t ls_report_merged(const json_t *lists, const char *at, bool line, char *ou
 
 /** [{label, rows}] of {label: [rows]}, sorted by `order` (NULL: unsorted). */
 json_t *ls_report_sorted(const json_t *lists, int (*order)(const json_t *a, const json_t *b));
-
-/** The row that represents such a case, and its rate; see ls_report_median. */
-const json_t *ls_case_row(const json_t *one, ls_interval *rate);
 
 /** How many machines these rows are of. */
 size_t ls_figure_machines(const json_t *rows);

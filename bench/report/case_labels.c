@@ -233,7 +233,7 @@ static size_t own_length(const char *strategy, const char *name)
 /* Adds the options that differ: first values that explain themselves ("async" of ps_mode), then
  * those that need their name. */
 static void add_options(const json_t *row, const json_t *names, const char *strategy, bool words,
-                        bool own_only, char *out)
+                        char *out)
 {
     const char *name;
     json_t *common;
@@ -246,8 +246,7 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
         const bool word = text && says && strspn(text, "0123456789.-") < strlen(text);
         const bool alone = word || strcmp(name, "inject") == 0 ||
                            strcmp(name, "link") == 0; /* delay=1:5ms contains its name */
-        if (text && *text && word == words &&
-            (own || !(own_only || ls_value_equal(value, common))) &&
+        if (text && *text && word == words && (own || !ls_value_equal(value, common)) &&
             !(own && strcmp(text, "0") == 0))
             ls_text_add(out, LS_LABEL_SIZE, " %s%s%s", alone ? "" : name + own, alone ? "" : "=",
                         text);
@@ -255,23 +254,17 @@ static void add_options(const json_t *row, const json_t *names, const char *stra
     }
 }
 
-char *ls_report_variant(const json_t *row, const json_t *differences, bool own_only, char *out)
-{
-    const char *strategy = ls_report_strategy(row);
-    const json_t *names = json_object_get(differences, strategy);
-    *out = 0;
-    ls_text_add(out, LS_LABEL_SIZE, "%s%s", strategy,
-                ls_row_is_predicted(row) ? " (predicted)" : "");
-    add_options(row, names, strategy, true, own_only, out);
-    add_options(row, names, strategy, false, own_only, out);
-    return out;
-}
-
 char *ls_report_label(const json_t *row, const json_t *differences, bool devices,
                       const char *against, char *out)
 {
+    const char *strategy = ls_report_strategy(row);
+    const json_t *names = json_object_get(differences, strategy);
     char value[128];
-    ls_report_variant(row, differences, false, out);
+    *out = 0;
+    ls_text_add(out, LS_LABEL_SIZE, "%s%s", strategy,
+                ls_row_is_predicted(row) ? " (predicted)" : "");
+    add_options(row, names, strategy, true, out);
+    add_options(row, names, strategy, false, out);
     if (devices)
         ls_text_add(out, LS_LABEL_SIZE, " on %g", ls_report_devices(row));
     if (against)

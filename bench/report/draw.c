@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drawing; see draw.h: runs gnuplot in the folder, without the user's settings; adds to its SVG a
- * description, named colours, unique ids, and colours for dark pages. */
+/* Drawing; see draw.h: runs gnuplot in the folder, without the user's settings. */
 #include "bench/report/draw.h"
 
 #include "bench/output/format_parts.h"
@@ -8,6 +7,7 @@
 #include "common/base/escape.h"
 #include "common/base/whole_file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -101,26 +101,6 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
     return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors);
 }
 
-/* The same with texts in letters that this machine's fonts have, as gnuplot draws a box over the
- * picture in place of a missing one. Who looks at SVG has fonts of their own. A new reference. */
-static json_t *in_common_letters(const json_t *value)
-{
-    json_t *out = json_deep_copy(value), *member;
-    const char *name;
-    size_t i;
-    if (json_is_string(value)) {
-        char *shown = ls_text_shown(json_string_value(value), LS_ESCAPE_FONT);
-        json_string_set(out, shown ? shown : "");
-        free(shown);
-    }
-    json_array_foreach(out, i, member) json_array_set_new(out, i, in_common_letters(member));
-    json_object_foreach(out, name, member)
-    {
-        json_object_set_new(out, name, in_common_letters(member));
-    }
-    return out;
-}
-
 static bool is_complete(const char *path, const char *end)
 {
     char last[64];
@@ -156,12 +136,8 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
     if (json_array_size(figures) == 0)
         return LS_OK;
     FILE *script = tmpfile(), *errors = tmpfile();
-    for (size_t i = 0; script && i < json_array_size(figures); i++) {
-        const json_t *one = json_array_get(figures, i);
-        json_t *figure = kind == LS_PICTURE_SVG ? json_deep_copy(one) : in_common_letters(one);
-        ls_draw_script(script, figure, kind);
-        json_decref(figure);
-    }
+    for (size_t i = 0; script && i < json_array_size(figures); i++)
+        ls_draw_script(script, json_array_get(figures, i), kind);
     ls_status status = script && errors ? run(script, errors, folder)
                                         : ls_fail(LS_CODE_MISSING, "report", "temporary file",
                                                   "cannot be made: %s; TMPDIR names a folder "
@@ -197,8 +173,6 @@ static ls_status draw_apart(json_t *figure, const char *folder, ls_picture kind,
     char *drawn = NULL;
     json_object_set_new(figure, "name", json_string("picture"));
     ls_status status = ls_draw(figures, folder, kind);
-    if (!status && kind == LS_PICTURE_SVG)
-        status = ls_draw_dress(figure, folder);
     if (asprintf(&drawn, "%s/picture%s", folder, endings[kind].name) < 0) {
         drawn = NULL;
         status = ls_status_first(status, ls_fail_memory("--out", strlen(path)));
@@ -236,34 +210,6 @@ ls_status ls_draw_file(json_t *figure, const char *path)
     return status;
 }
 
-json_t *ls_figure_points(const json_t *figure)
-{
-    json_t *out = json_array(), *all = json_object_get(figure, "series");
-    for (size_t s = 0; s < json_array_size(all); s++)
-        json_array_extend(out, json_object_get(json_array_get(all, s), "points"));
-    return out;
-}
-
-/* ---- SVG ------------------------------------------------------------------------------------ */
-
-void ls_draw_dark_style(FILE *stream)
-{
-    static const char *const pairs[][2] = {
-        {"#ffffff", "#14171c"}, {"#222222", "#e8e8e8"}, {"black", "#e8e8e8"},
-        {"#555555", "#b4b8be"}, {"#767676", "#9a9fa6"}, {"#dddddd", "#363b43"},
-        {"#4d4d4d", "#d2d2d2"}, {"#d55e00", "#ff8f4a"}, {"#0072b2", "#5aa9e6"},
-        {"#7b3294", "#bd8bd6"}, {"#009e73", "#3ccba0"}, {"#882255", "#d7709a"},
-        {"#c8c8c8", "#6a7078"}, {"#56b4e9", "#b5dff7"},
-    };
-    fputs("@media screen and (prefers-color-scheme:dark){.ls{color:#e8e8e8}", stream);
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        fprintf(
-            stream,
-            ".ls [stroke=\"%s\"]{stroke:%s}.ls [fill=\"%s\"]{fill:%s}.ls [color=\"%s\"]{color:%s}",
-            pairs[i][0], pairs[i][1], pairs[i][0], pairs[i][1], pairs[i][0], pairs[i][1]);
-    fputc('}', stream);
-}
-
 char *ls_draw_read(const char *path)
 {
     char *text = NULL;
@@ -278,178 +224,33 @@ char *ls_draw_read(const char *path)
     return text;
 }
 
-/* Edits of gnuplot's output: ids become unique to this figure; defaults, and what is repeated, are
- * removed. */
-static const struct {
-    const char *these, *to; /* up to the end of `to`, unless NULL */
-    const char *instead;    /* %s: the figure's name */
-} edits[] = {
-    {" id='", NULL, " id='%s-"},
-    {"href='#", NULL, "href='#%s-"},
-    {" id=\"gnuplot", "\"", ""},
-    {"<filter", "</filter>\n", ""},
-    {"<title>", "</title>", ""},
-    {".00\"", NULL, "\""},
-    {">\n", NULL, ">"},
-    {" fill=\"none\"", NULL, ""},
-    {" stroke-linecap=\"butt\" stroke-linejoin=\"miter\"", NULL, ""},
-    {" stroke-width=\"1.00\"", NULL, ""},
-    {" font-family=\"sans-serif\"", NULL, ""},
-    {"  text-anchor=\"start\"", NULL, ""},
-    {" class=\"gridline\" ", NULL, ""},
-    {"#FFFFFF", NULL, "#ffffff"}, /* behind marks: becomes dark, too */
-    {" color=\"black\" stroke=\"currentColor\"", NULL, ""},
-    {"\t", NULL, ""},
-    {" L", NULL, " "}, /* lines follow a path's first point without a letter, too */
-    {"\nL", NULL, " "},
-    {"  '", NULL, "'"},
-    {"  ", NULL, " "},
-};
-
-/* Length of an empty group, or 0. */
-static size_t length_empty(const char *c)
-{
-    const char *end = c + strcspn(c, ">") + 1;
-    if (strncmp(c, "<g ", 3) != 0)
-        return 0;
-    end += strspn(end, "\n\t");
-    end += strncmp(end, "<text></text>\n", 14) == 0 ? 14 : 0;
-    end += strspn(end, "\t");
-    return strncmp(end, "</g>\n", 5) == 0 ? (size_t)(end + 5 - c) : 0;
-}
-
-/* Whether the drawing refers to a mark, or to one that is made of it. */
-static bool is_used(const char *mark, const char *drawn)
-{
-    const char *drawing = strstr(drawn, "</defs>");
-    char reference[32], other[24];
-    snprintf(reference, sizeof reference, "'#%s'", mark);
-    for (const char *at = drawn; (at = strstr(at, reference)) != NULL; at++) {
-        const char *id = at < drawing ? strstr(at, " id='") : NULL;
-        if (!id || sscanf(id, " id='%20[A-Za-z0-9]", other) != 1 || is_used(other, drawn))
-            return true;
-    }
-    return false;
-}
-
-/* Length of a line that defines a mark that is not used, or 0. */
-static size_t length_unused(const char *c, const char *drawn)
-{
-    char mark[24];
-    const size_t line = strcspn(c, "\n");
-    const char *id = *c == '<' ? memmem(c, line, " id='gp", 7) : NULL;
-    if (!id || sscanf(id, " id='%20[A-Za-z0-9]", mark) != 1 || is_used(mark, drawn))
-        return 0;
-    return line + (c[line] == '\n');
-}
-
-/* Writes the text up to its tag's end as gnuplot has escaped it, which leaves "]]>" in it; returns
- * what follows. It is no drawing, even if it says "#FFFFFF". */
-static const char *put_svg_text(FILE *stream, const char *c)
-{
-    for (; *c && *c != '<'; c++)
-        if (*c == '>')
-            fputs("&gt;", stream);
-        else
-            fputc(*c, stream);
-    return c;
-}
-
-/* With colours as #rrggbb. */
-static void put_body(FILE *stream, const char *c, const char *name)
-{
-    const size_t count = sizeof edits / sizeof *edits;
-    const char *all = c;
-    while (*c) {
-        int red, green, blue, used = 0;
-        size_t i = 0;
-        while (i < count && strncmp(c, edits[i].these, strlen(edits[i].these)) != 0)
-            i++;
-        if (i < count) {
-            c += strlen(edits[i].these);
-            const char *end = edits[i].to ? strstr(c, edits[i].to) : NULL;
-            c = end ? end + strlen(edits[i].to) : c;
-            fprintf(stream, edits[i].instead, name);
-        } else if (strncmp(c, "<text>", 6) == 0) {
-            fputs("<text>", stream);
-            c = put_svg_text(stream, c + 6);
-        } else if (length_empty(c) > 0) {
-            c += length_empty(c);
-        } else if (length_unused(c, all) > 0) {
-            c += length_unused(c, all);
-        } else if (*c == 'r' && sscanf(c, "rgb(%d,%d,%d)%n", &red, &green, &blue, &used) == 3 &&
-                   used) {
-            fprintf(stream, "#%02x%02x%02x", red & 255, green & 255, blue & 255);
-            c += used;
-        } else {
-            fputc(*c++, stream);
-        }
-    }
-}
-
-/* Writes the `svg` element, for a page or for a separate file. */
-static void put_svg(FILE *stream, const json_t *figure, const char *drawn, bool page)
-{
-    const char *body = strstr(drawn, "<defs>"), *box = strstr(drawn, "viewBox=\""),
-               *by = strstr(drawn, "GNUPLOT ");
-    int width, height;
-    if (!body || !by || !box || sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) != 2)
-        return;
-    fprintf(stream,
-            "<svg class=\"ls\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-            "xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
-            "font-family=\"sans-serif\" role=\"img\" aria-label=\"",
-            width * 5 / 4, height * 5 / 4, width, height);
-    ls_markup(stream, ls_text_of(figure, "alt"), 600);
-    fputs("\">\n<title>", stream);
-    ls_markup(stream, ls_text_of(figure, "title"), 300);
-    fputs("</title>\n", stream);
-    if (!page) {
-        fprintf(stream, "<!-- gnuplot %.*s -->\n<desc>",
-                (int)strspn(by + 8, "0123456789. abcdehlptv"), by + 8);
-        ls_markup(stream, ls_text_of(figure, "caption"), 600);
-        fputs("</desc>\n<style>", stream);
-        ls_draw_dark_style(stream);
-        fputs("</style>\n", stream);
-    }
-    fprintf(stream,
-            "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n"
-            "<g fill=\"none\" color=\"black\" stroke=\"currentColor\">\n",
-            width, height);
-    put_body(stream, body, ls_text_of(figure, "name"));
-}
-
-/* An SVG as gnuplot drew it, and its figure. */
-typedef struct dressed {
-    const json_t *figure;
-    const char *drawn;
-} dressed;
-
-static ls_status put_file(FILE *stream, void *context)
-{
-    const dressed *one = context;
-    fputs("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n", stream);
-    put_svg(stream, one->figure, one->drawn, false);
-    return LS_OK;
-}
-
-ls_status ls_draw_dress(json_t *figure, const char *folder)
+ls_status ls_draw_embed(json_t *figure, const char *folder)
 {
     char *path, *text = NULL;
     size_t size;
+    int width = 0, height = 0;
     if (asprintf(&path, "%s/%s.svg", folder, ls_text_of(figure, "name")) < 0)
         return ls_fail_memory("report", strlen(folder));
     char *drawn = ls_draw_read(path);
-    FILE *stream = drawn ? open_memstream(&text, &size) : NULL;
-    ls_status status = stream ? ls_whole_file("report", path, put_file, &(dressed){figure, drawn})
-                              : ls_fail_memory("report", 0);
+    const char *box = drawn ? strstr(drawn, "viewBox=\"") : NULL;
+    FILE *stream = box && sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) == 2
+                       ? open_memstream(&text, &size)
+                       : NULL;
     if (stream) {
-        put_svg(stream, figure, drawn, true);
+        fputs("<img alt=\"", stream);
+        ls_markup(stream, ls_text_of(figure, "alt"), 600);
+        fprintf(stream, "\" width=%d height=%d src=\"data:image/svg+xml,", width, height);
+        for (const char *c = drawn; *c; c++)
+            if (!isspace((unsigned char)*c))
+                fprintf(stream, strchr("\"#%&", *c) ? "%%%02X" : "%c", (unsigned char)*c);
+            else if (!isspace((unsigned char)c[1]) && c[1] != '<')
+                fputc(' ', stream);
+        fputs("\">", stream);
         fclose(stream);
         json_object_set_new(figure, "svg", json_string(text));
     }
     free(text);
     free(drawn);
     free(path);
-    return status;
+    return stream ? LS_OK : ls_fail_memory("report", 0);
 }

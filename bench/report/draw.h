@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drawing: pictures (pictures.h) to files by gnuplot, and as text for a page. */
+/* Drawing: pictures (pictures.h) to files by gnuplot, with the templates reports/NAME.gp. */
 #pragma once
 
 #include "common/base/status.h"
@@ -9,6 +9,9 @@
 
 typedef enum ls_picture { LS_PICTURE_SVG, LS_PICTURE_PNG, LS_PICTURE_PDF } ls_picture;
 
+/** Styles of series other than a strategy's, which is its index in the registry. */
+enum { LS_STYLE_PEER = -1, LS_STYLE_IDEAL = -2, LS_STYLE_NEUTRAL = 1000, LS_STYLES_OWN = 9 };
+
 /** Draws all figures, if any, in the folder. LS_CODE_MISSING where there is no gnuplot, or a
  * picture is not complete. */
 ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind);
@@ -16,18 +19,12 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind);
 /** Draws one figure to a file (whole_file.h) with the ending .svg, .png or .pdf. Sets its name. */
 ls_status ls_draw_file(json_t *figure, const char *path);
 
-/** Writes gnuplot's text of one figure; its file is NAME.svg, NAME.png or NAME.pdf. */
+/** Writes gnuplot's text of one figure; its file is NAME.svg, NAME.png or NAME.pdf. In PNG and PDF,
+ * letters that usual fonts lack are written as numbers. */
 void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
 
-/** Makes gnuplot's SVG in the folder self-describing, with dark colours; for a page, it becomes the
- * figure's `svg`. LS_CODE_MISSING where that cannot be written. */
-ls_status ls_draw_dress(json_t *figure, const char *folder);
+/** Sets the figure's `svg` to an element of a page that shows its SVG in the folder. */
+ls_status ls_draw_embed(json_t *figure, const char *folder);
 
 /** A file's text (free), up to a zero byte; NULL where there is no file. */
 char *ls_draw_read(const char *path);
-
-/** Writes the CSS for dark pages. */
-void ls_draw_dark_style(FILE *stream);
-
-/** The points of all series: a new array. */
-json_t *ls_figure_points(const json_t *figure);

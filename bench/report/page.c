@@ -4,7 +4,6 @@
 
 #include "bench/output/format_parts.h"
 #include "bench/report/case_keys.h"
-#include "bench/report/draw.h"
 #include "bench/report/text.h"
 #include "build_info.h"
 #include "bench/statistics/verdict.h"
@@ -316,8 +315,7 @@ ls_status ls_page_values(ls_page *page, json_t *figures, json_t *out)
     json_auto_t *differences = ls_report_differences(page->rows, ls_fields[LS_F_case_model].path,
                                                      ls_fields[LS_F_case_batch_global].path);
     json_t *figure;
-    char *dark = NULL;
-    size_t size, i;
+    size_t i;
     page->differences = differences;
     LS_TRY(ls_page_tell(page));
     LS_TRY(add_queries(page, out));
@@ -327,13 +325,6 @@ ls_status ls_page_values(ls_page *page, json_t *figures, json_t *out)
         json_object_set_new(out, "pictures", json_true());
     json_object_set_new(out, "count", json_sprintf("%zu", json_array_size(page->rows)));
     json_object_set(out, "left_out", page->left_out);
-    FILE *stream = open_memstream(&dark, &size);
-    if (stream) {
-        ls_draw_dark_style(stream);
-        fclose(stream);
-        json_object_set_new(out, "dark", json_string(dark));
-    }
-    free(dark);
     if (page->options->url)
         json_object_set_new(out, "url", json_string(page->options->url));
     if (page->options->against)

@@ -5,7 +5,7 @@
 #include "bench/output/format_parts.h"
 #include "bench/report/album.h"
 #include "bench/report/case_keys.h"
-#include "bench/report/draw_look.h"
+#include "bench/report/draw.h"
 #include "bench/report/text.h"
 
 #include "template_pictures.h"
@@ -63,7 +63,8 @@ static bool is_ours(const json_t *series)
 /* Orders strategies as their registry does, then peers. */
 static int by_strategy(const json_t *a, const json_t *b)
 {
-    const json_t *x = ls_case_row(a, NULL), *y = ls_case_row(b, NULL);
+    const json_t *x = json_array_get(json_object_get(a, "rows"), 0);
+    const json_t *y = json_array_get(json_object_get(b, "rows"), 0);
     const int peers = ls_report_is_peer(x) - ls_report_is_peer(y);
     const int order = ls_report_strategy_index(x) - ls_report_strategy_index(y);
     return peers   ? peers
@@ -114,7 +115,7 @@ static ls_status choose(const ls_album *all, const char *name, const char *sql, 
         repeats += median ? json_array_size(same) - 1 : 0;
         if (categories)
             json_array_append_new(categories, json_string(label));
-        row = median ? ls_case_row(one, NULL) : NULL;
+        row = median ? ls_report_median(same) : NULL;
         for (k = 0; k < (row ? 1 : json_array_size(same)); k++, place++) {
             char text[32];
             snprintf(text, sizeof text, "%zu",

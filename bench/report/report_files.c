@@ -87,7 +87,7 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
     if (drawn)
         json_array_append_new(left_out, json_sprintf("all pictures: %s", ls_status_text(drawn)));
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)
-        drawn = ls_draw_dress(json_array_get(figures, i), options->out);
+        drawn = ls_draw_embed(json_array_get(figures, i), options->out);
     json_t *values = json_object();
     ls_status status =
         ls_page_values(&(ls_page){results, rows, left_out, options, NULL}, figures, values);

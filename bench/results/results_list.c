@@ -5,18 +5,18 @@
 
 #include <string.h>
 
-static const ls_column listed[] = {
-    {"id", "id", 29, false, LS_CELL_TEXT, 0},
-    {"time", "timestamp", 20, false, LS_CELL_TEXT, 9},
-    {"label", "label", 12, false, LS_CELL_TEXT, 2},
-    {"op", "micro.op", 16, false, LS_CELL_TEXT, 0},
-    {"shape", "micro.shape", 26, false, LS_CELL_TEXT, 0},
-    {"size", "micro.size_bytes", 11, true, LS_CELL_TEXT, 0},
-    {"time us", "micro.time_us", 9, true, LS_CELL_FIGURE, 0},
-    {"step ms", "time.step_ms.median", 7, true, LS_CELL_FIGURE, 0},
-    {"±", "time.step_ms", 5, true, LS_CELL_HALF, 3},
-    {"samples/s", "time.samples_per_s", 9, true, LS_CELL_FIGURE, 4},
-    {"status", "result", LS_WIDTH_ANY, false, LS_CELL_STATUS, 0},
+static const ls_field_column listed[] = {
+    {LS_F_id, 29, 0, NULL},
+    {LS_F_timestamp, 20, 9, NULL},
+    {LS_F_label, 12, 2, NULL},
+    {LS_F_micro_op, 16, 0, NULL},
+    {LS_F_micro_shape, 26, 0, NULL},
+    {LS_F_micro_size_bytes, 11, 0, NULL},
+    {LS_F_micro_time_us, 9, 0, NULL},
+    {LS_F_time_step_ms_median, 7, 0, NULL},
+    {LS_F_time_step_ms_ci95, 5, 3, NULL},
+    {LS_F_time_samples_per_s, 9, 4, NULL},
+    {LS_F_result_status, LS_WIDTH_ANY, 0, NULL},
 };
 
 enum { RANKED_MOST = 256 };
@@ -51,9 +51,10 @@ static char *needed_part(const ls_columns *columns)
         bool needed = strchr(name, '.'); /* goes, or stays, with the group around it */
         for (size_t k = 0; k < sizeof always / sizeof *always; k++)
             needed |= strcmp(name, always[k]) == 0;
-        for (size_t k = 0; k < columns->count; k++)
-            needed |= strncmp(columns->column[k].path, name, length) == 0 &&
-                      columns->column[k].path[length] == '.';
+        for (size_t k = 0; k < columns->fields + columns->count; k++) {
+            const char *path = ls_columns_path(columns, k);
+            needed |= strncmp(path, name, length) == 0 && path[length] == '.';
+        }
         if (!needed)
             sqlite3_str_appendf(sql, ", '$.%s'", name);
     }
@@ -86,7 +87,7 @@ static ls_status list_table(ls_results_task *task, size_t *count)
 {
     json_auto_t *rows = json_array(), *cases = json_object();
     listed_rows all = {rows, cases};
-    ls_columns columns = {.column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
+    ls_columns columns = {.field = listed, .fields = sizeof listed / sizeof *listed, .leading = 3};
     LS_TRY(ls_selection_choose(&task->selection, task->results, count));
     LS_TRY(is_one_command(task->results, *count, &columns.ranks));
     const ls_columns *shown = ls_results_columns(task, &columns);

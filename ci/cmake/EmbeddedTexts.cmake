@@ -16,8 +16,13 @@ lockstep_embed(reports/page.markdown template_markdown)
 lockstep_embed(reports/report.bib template_citation)
 lockstep_embed(reports/table.tex template_table)
 lockstep_embed(bench/results/bound.sql template_bound)
+lockstep_embed(bench/results/exports.sql template_exports)
+lockstep_embed(bench/results/trend.sql template_trend)
 lockstep_embed(reports/page.sql template_queries)
 lockstep_embed(reports/report.yaml template_plan)
+foreach(template frame lines bars)                          # how its pictures are drawn
+  lockstep_embed(reports/${template}.gp template_${template}_gp)
+endforeach()
 
 # Pictures of the report, which name their template: generated/template_pictures.h has PICTURE(name, text) of each.
 file(GLOB queries RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS reports/*.sql)

@@ -44,32 +44,36 @@ static bool fill(const ls_table *table, ls_table_column *column)
     return column->cell;
 }
 
-/* The plan's column with that number, its title in `title` if it has none of its own. */
-static ls_column given_column(const ls_table_plan *plan, size_t number, char title[64])
+const char *ls_columns_path(const ls_columns *columns, size_t number)
 {
-    const ls_columns *all = plan->columns;
-    const ls_field_column *by_field = number < all->fields ? &all->field[number] : NULL;
-    const ls_column *by_path = by_field ? NULL : &all->column[number - all->fields];
-    const char *path = by_field ? ls_fields[by_field->of].path : by_path->path;
-    const bool mean =
-        plan->mean && !all->alone && strcmp(path, ls_fields[LS_F_time_samples_per_s].path) == 0;
-    if (by_path && !mean)
-        return *by_path;
-    ls_column column =
-        ls_column_of(mean ? ls_fields[LS_F_time_samples_per_s_mean].path : path, title);
-    column.width = by_field ? by_field->width : by_path->width;
-    column.drop = by_field ? by_field->drop : by_path->drop;
-    if (by_field && by_field->title)
-        column.title = by_field->title;
-    return column;
+    return number < columns->fields ? ls_fields[columns->field[number].of].path
+                                    : columns->column[number - columns->fields].path;
 }
 
 static bool is_given(const ls_columns *columns, const char *path)
 {
-    for (size_t i = 0; i < columns->count; i++)
-        if (strcmp(columns->column[i].path, path) == 0)
+    for (size_t i = 0; i < columns->fields + columns->count; i++)
+        if (strcmp(ls_columns_path(columns, i), path) == 0)
             return true;
     return false;
+}
+
+/* The plan's column with that number, its title in `title` if it has none of its own. */
+static ls_column given_column(const ls_table_plan *plan, size_t number, char title[64])
+{
+    const ls_columns *all = plan->columns;
+    if (number >= all->fields)
+        return all->column[number - all->fields];
+    const ls_field_column *given = &all->field[number];
+    const ls_field_number of = plan->mean && given->of == LS_F_time_samples_per_s
+                                   ? LS_F_time_samples_per_s_mean
+                                   : given->of;
+    ls_column column = ls_column_of(ls_fields[of].path, title);
+    column.width = given->width;
+    column.drop = given->drop;
+    if (given->title)
+        column.title = given->title;
+    return column;
 }
 
 /* Adds the columns of options that the plan does not give. */

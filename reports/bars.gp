@@ -1,0 +1,21 @@
+# A case a line: stacked bars from low to high of each series, or a mark with its range and second marks; see frame.gp.
+WIDEST = 4
+do for [i = 1:C] { if (strlen(CASES[i]) > WIDEST) { WIDEST = strlen(CASES[i]) } }
+set lmargin at screen LETTERS * (0.04 + 0.016 * WIDEST)
+set rmargin at screen 0.96
+set xrange [0:1.04 * MOST * SCALE]
+set yrange [(C > 2 ? C : 2) - 0.4:-0.6]
+set xtics autofreq
+set grid xtics lt 1 lc rgb '#dddddd' lw 1
+unset ytics
+do for [i = 1:C] { set label CASES[i] at graph -0.01,first i-1 right font ',11' tc rgb '#222222' }
+set label X.SCALED at screen 0.98,up(BOTTOM + 32) right font ',11' tc rgb '#555555'
+set style fill solid 1 border lc rgb '#ffffff'
+if (STACKED) {
+    plot for [i = 1:S] $points index i-1 using (($4+$5)/2*SCALE):2:($4*SCALE):($5*SCALE):($2-0.4):($2+0.4) \
+        with boxxyerror fc rgb COLOURS[i] title NAMES[i]
+} else {
+    plot $points index 0 using ($3*SCALE):2:($4*SCALE):($5*SCALE) with xerrorbars pt 7 ps 0.9 lw 2 lc rgb '#4d4d4d' \
+             title NAMES[1], \
+         for [i = 2:S] $points index i-1 using ($3*SCALE):2 with points pt 1 ps 0.9 lw 1 lc rgb '#4d4d4d' title NAMES[i]
+}

@@ -1,0 +1,54 @@
+# What all pictures have, narrow enough for a phone or a printed column: the terminal, texts, margins and legend.
+# Before it, bench/report/draw.c sets
+#   KIND svg, png or pdf; NAME; LETTERS: how much larger letters are than usual
+#   TITLE, SUB, FOOT: texts in lines, and how many: TITLE_LINES, ..; X, Y: labels of the axes; UNIT: of y
+#   LOG_X, LOG_Y: 1 if an axis is to be logarithmic
+#   S series: NAMES, COLOURS, MARKS, DASHES, LENGTHS (points) of each; LONGEST: characters of a name
+#   C cases of bars and ranges: CASES; $points: series, x, y, low, high; two empty lines end a series
+reset
+set encoding utf8
+stats $points using 2:4 name 'LOW' nooutput
+stats $points using 3:5 name 'HIGH' nooutput
+LEAST = LOW_min_y
+MOST = HIGH_max_y > 0 ? HIGH_max_y : 1
+BYTES = UNIT eq 'bytes'
+RATE = UNIT eq 'samples/s'
+SCALE = BYTES && MOST >= 1048576 ? 1 / 1048576. : BYTES && MOST >= 1024 ? 1 / 1024. : \
+        RATE && MOST >= 1e6 ? 1e-6 : RATE && MOST >= 1e4 ? 1e-3 : UNIT eq '%' ? 100. : 1.
+SCALED = BYTES ? (MOST >= 1048576 ? ', MiB' : MOST >= 1024 ? ', KiB' : ', bytes') : \
+         RATE && MOST >= 1e4 ? (MOST >= 1e6 ? ', millions' : ', thousands') : ''
+
+WIDTH = 440
+COLUMNS = LONGEST * LETTERS > 26 ? 1 : LONGEST * LETTERS > 13 ? 2 : 3
+ROWS = (S + COLUMNS - 1) / COLUMNS
+HEAD = 17 + 19 * TITLE_LINES + 15 * SUB_LINES - 2
+TOP = HEAD + 13 * ROWS + 26
+GRAPH = C ? 20 * (C > 2 ? C : 2) : 230
+BOTTOM = TOP + GRAPH
+HEIGHT = BOTTOM + 44 + 14 * FOOT_LINES
+up(pixels) = 1 - 1. * pixels / HEIGHT
+
+if (KIND eq 'svg') {
+    set terminal svg size WIDTH,HEIGHT font 'sans-serif,12' noenhanced background '#ffffff'
+}
+if (KIND eq 'png') {
+    set terminal pngcairo size 2*WIDTH,2*HEIGHT font 'Arial,12' fontscale 1.5 lw 2 ps 4 noenhanced background '#ffffff'
+}
+if (KIND eq 'pdf') {
+    # a printed column; points are 1.2 printed ones
+    CM = 8.6 / WIDTH
+    set terminal pdfcairo size 8.6cm,(HEIGHT*CM*LETTERS)cm font 'Arial,12' fontscale 0.43*LETTERS lw 0.7 ps 1.1 \
+        noenhanced background '#ffffff'
+}
+eval sprintf("set output '%s.%s'", NAME, KIND)
+set border 3 lc rgb '#767676'
+set tics nomirror font ',11' textcolor rgb '#222222' scale 0.5
+unset mxtics
+unset mytics
+set label TITLE at screen 0.02,up(17) left font ',15' tc rgb '#222222'
+set label SUB at screen 0.02,up(17 + 19 * TITLE_LINES) left font ',11' tc rgb '#555555'
+set label FOOT at screen 0.02,up(BOTTOM + 50) left font ',10' tc rgb '#555555'
+set tmargin at screen up(TOP)
+set bmargin at screen up(BOTTOM)
+set key at screen 0.015,up(HEAD) left top vertical maxrows ROWS Left reverse samplen 2 width 1 font ',11' \
+    textcolor rgb '#222222'

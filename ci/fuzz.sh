@@ -71,7 +71,7 @@ fuzz rows 300 bench/tests/fuzz_rows.c bench/rows/{fields,row}.c bench/output/{,t
     bench/report/{album,case_keys,case_labels,draw,draw_script,finding,pictures}.c \
     bench/report/page.c \
     bench/report/{template,text}.c \
-    bench/results/{export_formats,results_bound}.c bench/row/row_noise.c bench/statistics/{statistics,verdict}.c \
+    bench/results/results_{bound,export}.c bench/row/row_noise.c bench/statistics/{statistics,verdict}.c \
     bench/train/{interrupt,trial/noise}.c common/device/machine_limits.c \
     common/base/{clock,declared,digest,escape,grow,log,numbers,philox,registry,status,whole_file}.c common/device/link.c \
     common/nn/optimizer.c

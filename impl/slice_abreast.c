@@ -265,13 +265,6 @@ static ls_status build_rest(const plan *p, int n, bool backward)
     return LS_OK;
 }
 
-static ls_status build_forward(const plan *p, int n)
-{
-    for (int piece = 0; piece < p->s->piece_count; piece++)
-        LS_TRY(ls_slice_act_node(p->s, LS_ACT_FORWARD, piece, n, LS_NET_FORWARD_HALF));
-    return build_rest(p, n, false);
-}
-
 /* The last act belongs to a node's pass over a piece. */
 static void belongs(ls_slice *s, int piece, int node)
 {
@@ -344,8 +337,11 @@ ls_status ls_slice_build_abreast(ls_slice *s, int64_t rows)
     if (s->options.synced)
         LS_TRY(ls_replica_take(s->options.replica, NULL, LS_MEMORY_COMMUNICATION,
                                p.all * most * sizeof *s->gathered, &s->gathered));
-    for (int n = 0; n < graph->count; n++)
-        LS_TRY(build_forward(&p, n));
+    for (int n = 0; n < graph->count; n++) {
+        for (int piece = 0; piece < s->piece_count; piece++)
+            LS_TRY(ls_slice_act_node(s, LS_ACT_FORWARD, piece, n, LS_NET_FORWARD_HALF));
+        LS_TRY(build_rest(&p, n, false));
+    }
     for (size_t k = 0; k < p.count; k++)
         LS_TRY(add_losses(&p, p.sums[k].first, p.sums[k].last));
     for (int n = graph->count; n-- > 0;)

@@ -138,14 +138,6 @@ static ls_status begin(const ls_tester *tester)
     return LS_OK;
 }
 
-/* Gathers a batch from sample `position` on. */
-static ls_status feed(ls_replica *r, uint64_t position)
-{
-    const ls_step_state state = {.position = position};
-    LS_TRY(ls_queue_write(r->queue, r->test_state, &state, sizeof state));
-    return ls_op_list_enqueue(&r->test_feed, r->queue);
-}
-
 /* Adds the hash of a batch's outputs and of where they are, piece by piece; a sum does not depend
  * on the order. */
 static ls_status hash_outputs(ls_replica *r, uint64_t position, uint64_t rows)
@@ -208,8 +200,12 @@ static ls_status run_batch(const ls_test_pass *pass, const ls_evaluating *how)
 {
     for (int t = 0; t < pass->count; t++) {
         const ls_tester *tester = &pass->testers[t];
-        for (int p = 0; p < tester->count && tester->at < tester->end; p++)
-            LS_TRY(feed(tester->parts[p].replica, tester->at));
+        const ls_step_state state = {.position = tester->at};
+        for (int p = 0; p < tester->count && tester->at < tester->end; p++) {
+            ls_replica *r = tester->parts[p].replica;
+            LS_TRY(ls_queue_write(r->queue, r->test_state, &state, sizeof state));
+            LS_TRY(ls_op_list_enqueue(&r->test_feed, r->queue)); /* gathers the batch */
+        }
     }
     for (int t = 0; t < pass->count && pass->predict; t++)
         if (pass->testers[t].at < pass->testers[t].end)

@@ -61,20 +61,17 @@ static void json_close(ls_writer *writer)
 
 /* ---- CSV ------------------------------------------------------------------------------------ */
 
-static bool is_foreign(const char *path)
-{
-    const ls_field *field = ls_field_find(path);
-    return field && ls_field_group_of(field, LS_GROUP_FOREIGN);
-}
-
 /* Prints the chosen columns, or all; without a row the header. */
 static void csv_line(const ls_writer *writer, const json_t *row)
 {
     const char *const *path = ls_row_paths();
     const bool alone = writer->columns && writer->columns->alone;
     const ls_column *chosen = alone ? writer->columns->column : NULL;
-    for (size_t i = 0; chosen ? i < writer->columns->count : path[i] && !is_foreign(path[i]); i++) {
+    for (size_t i = 0; chosen ? i < writer->columns->count : path[i] != NULL; i++) {
         const char *key = chosen ? chosen[i].path : path[i];
+        const ls_field *field = ls_field_find(key);
+        if (!chosen && field && ls_field_group_of(field, LS_GROUP_FOREIGN))
+            break; /* the last ones */
         json_auto_t *value = row ? ls_row_value(row, key) : json_string(key);
         char *text = value ? ls_value_text(value) : NULL;
         const char *quote = text && strpbrk(text, ",\"\n") ? "\"" : "";

@@ -40,7 +40,7 @@ bool ls_row_is_bad(const json_t *row);   /**< its status is neither ok nor absen
 bool ls_row_is_timed(const json_t *row); /**< it is not bad, and has a rate */
 bool ls_row_warns(const json_t *row, const char *warning);
 bool ls_row_is_noisy(const json_t *row);     /**< it has that warning */
-bool ls_row_is_predicted(const json_t *row); /**< not measured; brief rows say so, too */
+bool ls_row_is_predicted(const json_t *row); /**< not measured */
 
 /** The strategy of a row, or of its group `case`; NULL where this program has none of the name. */
 const ls_strategy *ls_row_strategy(const json_t *row);

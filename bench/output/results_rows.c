@@ -176,59 +176,59 @@ ls_status ls_results_collect(void *array, int64_t number, const json_t *row)
     return LS_OK;
 }
 
-/* The first two rows of a statement of (row, whole), or the first one if it is `whole`. */
-static ls_status take(ls_results *results, sqlite3_stmt *statement, json_t **out, bool *several)
+/* "last~2": how many before the last. */
+static ls_status read_last(const char *name, int64_t *out)
 {
-    int code = sqlite3_step(statement);
-    ls_status status = code == SQLITE_ROW ? parse_row(results, statement, 0, out) : LS_OK;
-    if (*out && !sqlite3_column_int(statement, 1))
-        *several = (code = sqlite3_step(statement)) == SQLITE_ROW;
-    return ls_status_first(status, finish(results, statement, code));
-}
-
-/* "last~2": the third from the end. */
-static ls_status find_last(ls_results *results, const char *name, json_t **out)
-{
-    int64_t before = 0, rows = 0;
-    bool several = false;
-    sqlite3_stmt *statement;
-    if (name[4] && (name[4] != '~' || !ls_parse_integer(name + 5, 0, 1000000000, &before)))
-        return ls_fail(LS_CODE_USAGE, "row", name,
-                       "is not an id; give an id, last, or last~N for the row N before the last");
-    LS_TRY(ls_results_prepare(results,
-                              "SELECT row, 1 FROM main.rows ORDER BY timestamp DESC, rowid DESC"
-                              " LIMIT 1 OFFSET ?",
-                              &statement));
-    sqlite3_bind_int64(statement, 1, before);
-    LS_TRY(take(results, statement, out, &several));
-    if (*out)
+    *out = 0;
+    if (!name[4] || (name[4] == '~' && ls_parse_integer(name + 5, 0, 1000000000, out)))
         return LS_OK;
-    LS_TRY(ls_results_ask(results, "SELECT count(*) FROM main.rows", &rows));
-    return ls_fail(LS_CODE_MISSING, "row", name,
-                   "there are %lld rows; lockstep results list shows them", (long long)rows);
+    return ls_fail(LS_CODE_USAGE, "row", name,
+                   "is not an id; give an id, last, or last~N for the row N before the last");
 }
 
-ls_status ls_results_find(ls_results *results, const char *id, json_t **out)
+/* Neither is there one, nor are there several. */
+static ls_status refuse_name(ls_results *results, const char *name, bool by_time, bool several)
 {
-    bool several = false;
+    int64_t rows;
+    LS_TRY(ls_results_ask(results, "SELECT count(*) FROM main.rows", &rows));
+    if (by_time)
+        return ls_fail(LS_CODE_MISSING, "row", name,
+                       "there are %lld rows; lockstep results list shows them", (long long)rows);
+    if (several)
+        return ls_fail(LS_CODE_USAGE, "row", name,
+                       "several ids in %s begin so; give more characters", results->path);
+    return ls_fail(LS_CODE_MISSING, "row", name, "not in %s; lockstep results list shows the ids",
+                   results->path);
+}
+
+ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
+{
+    const bool by_time = strncmp(name, "last", 4) == 0;
+    int64_t before = 0;
+    bool found = false, several = false;
     sqlite3_stmt *statement;
     *out = NULL;
-    if (strncmp(id, "last", 4) == 0)
-        return find_last(results, id, out);
-    if (!*id)
+    if (!*name)
         return ls_fail(LS_CODE_USAGE, "row", "''", "an empty id; lockstep results list shows ids");
-    LS_TRY(ls_results_prepare(results,
-                              "SELECT row, id = ?1 AS whole FROM main.rows"
-                              " WHERE substr(id, 1, length(?1)) = ?1 ORDER BY whole DESC LIMIT 2",
-                              &statement));
-    sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
-    ls_status status = take(results, statement, out, &several);
-    if (!status && !*out)
-        status = ls_fail(LS_CODE_MISSING, "row", id,
-                         "not in %s; lockstep results list shows the ids", results->path);
-    else if (!status && several)
-        status = ls_fail(LS_CODE_USAGE, "row", id,
-                         "several ids in %s begin so; give more characters", results->path);
+    if (by_time)
+        LS_TRY(read_last(name, &before));
+    LS_TRY(ls_results_prepare(
+        results,
+        by_time ? "SELECT row, 1 FROM main.rows ORDER BY timestamp DESC, rowid DESC"
+                  " LIMIT 1 OFFSET ?2"
+                : "SELECT row, id = ?1 AS whole FROM main.rows"
+                  " WHERE substr(id, 1, length(?1)) = ?1 ORDER BY whole DESC LIMIT 2 OFFSET ?2",
+        &statement));
+    sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 2, before);
+    ls_status status = ls_results_step(results, statement, &found);
+    if (!status && found)
+        status = parse_row(results, statement, 0, out);
+    if (!status && found && !sqlite3_column_int(statement, 1))
+        status = ls_results_step(results, statement, &several);
+    sqlite3_finalize(statement);
+    if (!status && (!found || several))
+        status = refuse_name(results, name, by_time, several);
     if (status) {
         json_decref(*out);
         *out = NULL;

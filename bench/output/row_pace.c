@@ -2,22 +2,23 @@
 /* How fast a row is: the rate and the time of its median step or, where steps are not alike, of the
  * mean one; see format_parts.h. */
 #include "bench/output/format_parts.h"
+#include "bench/rows/row.h"
 #include "impl/strategy.h"
 
 #include <string.h>
 
 /* An interval of width 0 is of one sample, as older rows have it: none. */
-static bool read_interval(const json_t *value, const json_t *ci95, ls_interval *out)
+static bool read_interval(const json_t *row, ls_field_number value, ls_field_number ci95,
+                          ls_interval *out)
 {
-    *out = (ls_interval){json_number_value(value), json_number_value(json_array_get(ci95, 0)),
-                         json_number_value(json_array_get(ci95, 1))};
+    *out = (ls_interval){ls_row_real(row, value), ls_row_real_at(row, ci95, 0),
+                         ls_row_real_at(row, ci95, 1)};
     return out->value > 0 && out->low > 0 && out->low < out->high;
 }
 
 bool ls_row_step(const json_t *row, ls_interval *out)
 {
-    const json_t *step = json_object_get(json_object_get(row, "time"), "step_ms");
-    return read_interval(json_object_get(step, "median"), json_object_get(step, "ci95"), out);
+    return read_interval(row, LS_F_time_step_ms_median, LS_F_time_step_ms_ci95, out);
 }
 
 /* Older rows have no `period`, but the option that it follows from. */
@@ -41,11 +42,11 @@ bool ls_case_is_uneven(const json_t *group)
 
 bool ls_row_is_uneven(const json_t *row)
 {
-    const double batch = ls_row_number(row, "case.batch_global"),
-                 trained = ls_row_number(row, "time.samples_per_s_mean") *
-                           ls_row_number(row, "time.step_ms.mean") * 1e-3;
-    return strcmp(ls_row_text(row, "time", "samples_per_s_of"), "mean") == 0 ||
-           ls_case_is_uneven(json_object_get(row, "case")) ||
+    const double batch = ls_row_real(row, LS_F_case_batch_global),
+                 trained = ls_row_real(row, LS_F_time_samples_per_s_mean) *
+                           ls_row_real(row, LS_F_time_step_ms_mean) * 1e-3;
+    return strcmp(ls_row_string(row, LS_F_time_samples_per_s_of), "mean") == 0 ||
+           ls_case_is_uneven(ls_row_group(row, LS_G_case)) ||
            (trained > 0 && trained < batch * (1 - 1e-6));
 }
 
@@ -53,7 +54,7 @@ bool ls_rows_are_uneven(const json_t *rows)
 {
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        if (ls_row_number(row, "time.samples_per_s") > 0 && !ls_row_is_bad(row) &&
+        if (ls_row_real(row, LS_F_time_samples_per_s) > 0 && !ls_row_is_bad(row) &&
             ls_row_is_uneven(row))
             return true;
     }
@@ -62,12 +63,11 @@ bool ls_rows_are_uneven(const json_t *rows)
 
 bool ls_row_rate(const json_t *row, bool mean, ls_interval *out)
 {
-    const json_t *time = json_object_get(row, "time");
-    const double rate = json_number_value(json_object_get(time, "samples_per_s"));
+    const double rate = ls_row_real(row, LS_F_time_samples_per_s);
     ls_interval step;
     if (mean)
-        return read_interval(json_object_get(time, "samples_per_s_mean"),
-                             json_object_get(time, "samples_per_s_mean_ci95"), out);
+        return read_interval(row, LS_F_time_samples_per_s_mean, LS_F_time_samples_per_s_mean_ci95,
+                             out);
     *out = (ls_interval){rate, 0, 0};
     if (!(rate > 0 && ls_row_step(row, &step)))
         return false;
@@ -82,7 +82,7 @@ bool ls_row_pace(const json_t *row, ls_interval *out)
     if (!ls_row_is_uneven(row))
         return ls_row_step(row, out);
     const bool known = ls_row_rate(row, true, &rate);
-    const double mean = ls_row_number(row, "time.step_ms.mean");
+    const double mean = ls_row_real(row, LS_F_time_step_ms_mean);
     *out = (ls_interval){mean, 0, 0};
     if (known) {
         out->low = mean * rate.value / rate.high;

@@ -5,18 +5,18 @@
 #include "bench/output/format_parts.h"
 #include "bench/output/row_same.h"
 #include "bench/output/value_order.h"
+#include "bench/rows/row.h"
 
 /* 0: not known, as of `verify`, which measures nothing. */
 static double held_by(const json_t *row)
 {
-    json_auto_t *peak = ls_row_value(row, "memory.devices.peak");
-    return json_number_value(peak);
+    return ls_row_real(ls_row_fullest(row), LS_F_memory_devices_peak);
 }
 
 /* Not of split replicas, whose split saves and costs, too. */
 bool ls_row_has_shares(const json_t *row)
 {
-    const json_t *its = json_object_get(row, "case");
+    const json_t *its = ls_row_group(row, LS_G_case);
     return json_object_get(its, "zero_stage") && !json_object_get(its, "hybrid_outer") &&
            held_by(row) > 0;
 }
@@ -40,11 +40,6 @@ bool ls_row_is_beside(const json_t *row, const json_t *whole)
            ls_row_same_but(row, whole, free_to_differ, true);
 }
 
-static const json_t *buckets_of(const json_t *row)
-{
-    return json_object_get(json_object_get(row, "case"), "bucket_bytes");
-}
-
 const json_t *ls_row_beside(const json_t *row, const json_t *rows)
 {
     const json_t *best = NULL;
@@ -54,7 +49,8 @@ const json_t *ls_row_beside(const json_t *row, const json_t *rows)
         ls_interval step;
         ls_row_pace(one, &step);
         const int fit =
-            2 * (step.value > 0) + (ls_value_equal(buckets_of(row), buckets_of(one)) ? 1 : 0);
+            2 * (step.value > 0) + ls_value_equal(ls_row_get(row, LS_F_case_bucket_bytes),
+                                                  ls_row_get(one, LS_F_case_bucket_bytes));
         if (fit < most || !ls_row_is_beside(row, one))
             continue;
         best = one;
@@ -67,10 +63,10 @@ ls_saving ls_row_saving(const json_t *row, const json_t *whole)
 {
     ls_interval mine, its;
     const bool known = ls_row_pace(row, &mine), its_known = ls_row_pace(whole, &its);
-    const double sent = ls_row_number(whole, "traffic.bytes_sent");
+    const double sent = ls_row_real(whole, LS_F_traffic_bytes_sent);
     ls_saving out = {.held = held_by(row), .whole_held = held_by(whole)};
     if (sent > 0)
-        out.sent = ls_row_number(row, "traffic.bytes_sent") / sent;
+        out.sent = ls_row_real(row, LS_F_traffic_bytes_sent) / sent;
     if (known && its_known)
         out.step = ls_statistics_ratio(mine, its);
     else if (its.value > 0)

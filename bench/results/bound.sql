@@ -1,12 +1,12 @@
 -- What limits a step, in lines: the cause, the evidence, the option most worth trying. Each rule says how many ms of
--- the mean step its cause explains. The cause that explains most is reported (the first among equals) if it is at least a
--- fourth of the step; otherwise the largest part of the step. Parts of the waterfall are means over the devices. So if
--- one device works while the n - 1 others wait for it, that explains n times its part, at most the waiting time. Less
--- than a fifth of a device's peak is low utilization; 32 samples are few, since products gain little from more, and so
--- are 64 KiB of a message.
+-- the mean step its cause explains. The cause that explains most is reported (the first among equals) if it is at
+-- least a fourth of the step; otherwise the largest part of the step. Parts of the waterfall are means over the
+-- devices. So if one device works while the n - 1 others wait for it, that explains n times its part, at most the
+-- waiting time. Less than a fifth of a device's peak is low utilization; 32 samples are few, since products gain
+-- little from more, and so are 64 KiB of a message.
 --   Parameters: :holder, one device has the variables, and :replicated, of the row's strategy; :link_ms, the longest
--- that links of --link can take, messages in sequence; :period, steps from one average of the parameters to the next, and
--- :period_option, which sets it. NULL: no such link, period, option.
+-- that links of --link can take, messages in sequence; :period, steps from one average of the parameters to the next,
+-- and :period_option, which sets it. NULL: no such link, period, option.
 WITH
 -- The row's fields; 0 where it lacks them. Times in ms of the mean step.
 fields AS (

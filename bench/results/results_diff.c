@@ -44,6 +44,13 @@ static void flatten(json_t *value, const char *path, json_t *out)
     }
 }
 
+json_t *ls_results_flat(const json_t *row)
+{
+    json_t *out = json_object();
+    flatten((json_t *)(size_t)row, "", out);
+    return out;
+}
+
 /* Whether a difference in this key tells something by itself: what is asked for, where it ran, and
  * what came out; not how it came about, nor what follows from another key. A key that this program
  * does not know is a declared option, or of a newer program: it is shown. */
@@ -53,50 +60,36 @@ static bool matters(const char *key)
     return !field || field->shown & LS_SHOWN_DIFF;
 }
 
-/* Keeps the keys that matter, with their figures rounded; returns how many others there were. */
-static size_t shorten(json_t *rows)
+/* What a table shows of a side: figures rounded, options as they were given. */
+static json_t *side(const char *key, json_t *value, bool rounded)
 {
-    static const char *const sides[] = {"a", "b"};
-    size_t left = 0;
-    for (size_t i = json_array_size(rows); i-- > 0;) {
-        json_t *row = json_array_get(rows, i);
-        const char *key = json_string_value(json_object_get(row, "key"));
-        if (!matters(key)) {
-            json_array_remove(rows, i);
-            left++;
-            continue;
-        }
-        for (size_t s = 0; s < 2; s++) {
-            const json_t *value = json_object_get(row, sides[s]);
-            if (json_is_real(value) && strncmp(key, "case.", 5) != 0)
-                json_object_set_new(row, sides[s], json_sprintf("%.4g", json_real_value(value)));
-        }
-    }
-    return left;
+    return rounded && json_is_real(value) && strncmp(key, "case.", 5) != 0
+               ? json_sprintf("%.4g", json_real_value(value))
+               : json_incref(value);
 }
 
 /* Appends {key, a, b} for each key in which they differ: in the order of A, then keys that only B
- * has. */
-static void compare(json_t *a, json_t *b, json_t *out)
+ * has. With `brief` only those that matter; returns how many others there are. */
+static size_t compare(const json_t *a, const json_t *b, bool brief, json_t *out)
 {
-    json_t *mine = json_object(), *other = json_object(), *value;
+    json_auto_t *mine = ls_results_flat(a), *other = ls_results_flat(b), *all = json_copy(mine);
+    json_t *unused;
     const char *key;
-    flatten(a, "", mine);
-    flatten(b, "", other);
-    json_object_foreach(mine, key, value)
+    size_t left = 0;
+    json_object_update_missing(all, other);
+    json_object_foreach(all, key, unused)
     {
-        json_t *theirs = json_object_get(other, key);
-        if (!ls_value_equal(value, theirs))
-            json_array_append_new(out,
-                                  json_pack("{s:s,s:O,s:O*}", "key", key, "a", value, "b", theirs));
+        json_t *x = json_object_get(mine, key), *y = json_object_get(other, key);
+        (void)unused;
+        if (ls_value_equal(x, y))
+            continue;
+        if (brief && !matters(key))
+            left++;
+        else
+            json_array_append_new(out, json_pack("{s:s,s:o*,s:o*}", "key", key, "a",
+                                                 side(key, x, brief), "b", side(key, y, brief)));
     }
-    json_object_foreach(other, key, value)
-    {
-        if (!json_object_get(mine, key))
-            json_array_append_new(out, json_pack("{s:s,s:O}", "key", key, "b", value));
-    }
-    json_decref(mine);
-    json_decref(other);
+    return left;
 }
 
 /* ---- Ratio ---------------------------------------------------------------------------------- */
@@ -118,42 +111,33 @@ static bool read_time(const json_t *row, bool mean, ls_interval *out)
     return known;
 }
 
-/* {key: "ratio", of, a, b, ratio, ci95}; NULL if a row has no time. */
-static json_t *compute_ratio(const json_t *a, const json_t *b)
+/* Of the times of A and B, or of their samples. */
+typedef struct pair {
+    ls_interval a, b, ratio;
+    bool by_sample, known; /* known: both have an interval */
+} pair;
+
+static pair compare_times(const json_t *a, const json_t *b)
 {
-    ls_interval x, y;
-    const bool mean = ls_row_is_uneven(a) || ls_row_is_uneven(b);
-    const bool of_a = read_time(a, mean, &x), of_b = read_time(b, mean, &y);
-    if (!(x.value > 0 && y.value > 0))
-        return NULL;
-    json_t *out = json_pack("{s:s,s:f,s:f,s:f}", "key", "ratio", "a", x.value, "b", y.value,
-                            "ratio", y.value / x.value);
-    if (mean)
-        json_object_set_new(out, "of", json_string("sample"));
-    const ls_interval ratio = ls_statistics_ratio(y, x);
-    if (of_a && of_b)
-        json_object_set_new(out, "ci95", json_pack("[f,f]", ratio.low, ratio.high));
-    return out;
+    pair p = {.by_sample = ls_row_is_uneven(a) || ls_row_is_uneven(b)};
+    const bool of_a = read_time(a, p.by_sample, &p.a), of_b = read_time(b, p.by_sample, &p.b);
+    p.known = of_a && of_b;
+    p.ratio = ls_statistics_ratio(p.b, p.a);
+    return p;
 }
 
-static void tell_ratio(const json_t *ratio)
+static void tell_ratio(const pair *p)
 {
-    if (!ratio) {
+    if (!(p->ratio.value > 0 && p->a.value > 0)) {
         fputs("no ratio of times: not both rows have timed steps\n", ls_output());
         return;
     }
-    const json_t *ci95 = json_object_get(ratio, "ci95");
-    const double low = json_number_value(json_array_get(ci95, 0));
-    const double high = json_number_value(json_array_get(ci95, 1));
     fprintf(ls_output(), "B / A, %s: %.4g / %.4g ms = %.4g",
-            json_object_get(ratio, "of") ? "time of a sample, for steps are not alike"
-                                         : "median step",
-            json_number_value(json_object_get(ratio, "b")),
-            json_number_value(json_object_get(ratio, "a")),
-            json_number_value(json_object_get(ratio, "ratio")));
-    if (ci95)
-        fprintf(ls_output(), ", 95%% interval %.4g to %.4g: %s\n", low, high,
-                ls_verdict_name(ls_verdict_of_pair((ls_interval){1, low, high})));
+            p->by_sample ? "time of a sample, for steps are not alike" : "median step", p->b.value,
+            p->a.value, p->ratio.value);
+    if (p->known)
+        fprintf(ls_output(), ", 95%% interval %.4g to %.4g: %s\n", p->ratio.low, p->ratio.high,
+                ls_verdict_name(ls_verdict_of_pair(p->ratio)));
     else
         fputs(" (no interval: not both rows have one): cannot tell\n", ls_output());
 }
@@ -190,8 +174,7 @@ static void tell_others(const json_t *a, const json_t *b)
 
 /* ---- Output --------------------------------------------------------------------------------- */
 
-/* Writes the keys, and in a document for people what follows from them. *for_people: it is one. */
-static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio, bool *for_people)
+ls_status ls_results_diff(ls_results_task *task)
 {
     static const ls_column column[] = {{"key", "key", 43, false, LS_CELL_TEXT, 0},
                                        {"A", "a", 24, false, LS_CELL_TEXT, 0},
@@ -199,38 +182,27 @@ static ls_status write_rows(ls_results_task *task, json_t *rows, json_t *ratio, 
                                        {"ratio", "ratio", 0, true, LS_CELL_FIGURE, 0},
                                        {"ci95", "ci95", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0}};
     const char *name = task->form ? task->form->name : "table";
-    *for_people = strcmp(name, "table") == 0 || strcmp(name, "md") == 0;
-    const ls_columns columns = {.column = column, .count = *for_people ? 3 : 5, .alone = true};
-    if (!*for_people && ratio)
-        json_array_append(rows, ratio);
-    const size_t left = *for_people && !ls_option_set_yes(task->set, "all") ? shorten(rows) : 0;
+    const bool for_people = strcmp(name, "table") == 0 || strcmp(name, "md") == 0;
+    const ls_columns columns = {.column = column, .count = for_people ? 3 : 5, .alone = true};
+    json_auto_t *a = NULL, *b = NULL, *rows = json_array();
+    LS_TRY(ls_results_find(task->results, task->set->operands[1], &a));
+    LS_TRY(ls_results_find(task->results, task->set->operands[2], &b));
+    const size_t left = compare(a, b, for_people && !ls_option_set_yes(task->set, "all"), rows);
+    const pair times = compare_times(a, b);
+    if (!for_people && times.a.value > 0 && times.b.value > 0)
+        json_array_append_new(
+            rows,
+            json_pack("{s:s,s:f,s:f,s:f,s:s*,s:o*}", "key", "ratio", "a", times.a.value, "b",
+                      times.b.value, "ratio", times.ratio.value, "of",
+                      times.by_sample ? "sample" : NULL, "ci95",
+                      times.known ? json_pack("[f,f]", times.ratio.low, times.ratio.high) : NULL));
     LS_TRY(ls_rows_write(task->form, &columns, rows, ls_output()));
     if (left > 0)
         fprintf(ls_output(), "%zu more keys differ; --all shows them\n", left);
-    if (*for_people) {
+    if (for_people) {
         fputc('\n', ls_output());
-        tell_ratio(ratio);
+        tell_ratio(&times);
+        tell_others(a, b);
     }
     return LS_OK;
-}
-
-ls_status ls_results_diff(ls_results_task *task)
-{
-    json_t *a = NULL, *b = NULL;
-    ls_status status = ls_results_find(task->results, task->set->operands[1], &a);
-    if (!status)
-        status = ls_results_find(task->results, task->set->operands[2], &b);
-    if (!status) {
-        json_t *rows = json_array(), *ratio = compute_ratio(a, b);
-        compare(a, b, rows);
-        bool for_people;
-        status = write_rows(task, rows, ratio, &for_people);
-        if (!status && for_people)
-            tell_others(a, b);
-        json_decref(rows);
-        json_decref(ratio);
-        json_decref(b);
-    }
-    json_decref(a);
-    return status;
 }

@@ -1,43 +1,136 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `results export`: rows in other programs' formats, to standard output or a file. The writer has
- * our own formats; the others are in export_formats.c.
+ * our own formats; the others are views of exports.sql, whose rows become JSON objects.
  */
-#include "common/base/whole_file.h"
+#include "bench/output/row_same.h"
 #include "bench/results/results_verbs.h"
+#include "common/base/whole_file.h"
+#include "template_exports.h"
 
 #include <string.h>
 
-typedef struct export_form {
-    const char *name;
-    /* Writes an array of rows; NULL: the writer's format of this name. */
-    ls_status (*write)(FILE *stream, const json_t *rows);
-} export_form;
+/* Our own formats first. */
+static const char *const forms[] = {"jsonl",  "csv", "md", "google-benchmark", "benchmark-action",
+                                    "mlperf", NULL};
+enum { OWN = 3 };
 
-static const export_form forms[] = {
-    {"jsonl", NULL},
-    {"csv", NULL},
-    {"md", NULL},
-    {"google-benchmark", ls_export_google_benchmark},
-    {"benchmark-action", ls_export_benchmark_action},
-    {"mlperf", ls_export_mlperf},
-};
-
-static ls_status find_form(const ls_option_set *set, const export_form **out)
+static ls_status find_form(const ls_option_set *set, size_t *out)
 {
     static const char valid[] = "jsonl, csv, md, google-benchmark, benchmark-action, mlperf";
     const char *name = ls_option_set_text(set, "to", NULL);
     if (!name)
         return ls_fail(LS_CODE_USAGE, "results", "export",
                        "the format is missing; --to NAME, one of %s", valid);
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (strcmp(forms[i].name, name) == 0) {
-            *out = &forms[i];
+    for (*out = 0; forms[*out]; ++*out)
+        if (strcmp(forms[*out], name) == 0)
             return LS_OK;
-        }
-    }
     return ls_fail(LS_CODE_USAGE, "--to", name, "no such format; valid are: %s", valid);
 }
+
+/* ---- Formats of other programs -------------------------------------------------------------- */
+
+/* The columns of a result's row by their names. */
+static json_t *object_of(sqlite3_stmt *statement)
+{
+    static const char as_json[] = ":json";
+    json_t *out = json_object();
+    for (int i = 0; i < sqlite3_column_count(statement); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
+        char *end = strstr(name, as_json);
+        const int type = sqlite3_column_type(statement, i);
+        json_t *value = type == SQLITE_NULL ? NULL
+                        : end ? json_loads(ls_results_text(statement, i), JSON_DECODE_ANY, NULL)
+                        : type == SQLITE_INTEGER ? json_integer(sqlite3_column_int64(statement, i))
+                        : type == SQLITE_FLOAT   ? json_real(sqlite3_column_double(statement, i))
+                                                 : json_string(ls_results_text(statement, i));
+        if (end)
+            *end = 0;
+        if (value)
+            json_object_set_new(out, name, value);
+    }
+    return out;
+}
+
+/* Appends an object for each row of a view. */
+static ls_status read_view(ls_results *results, const char *view, json_t *out)
+{
+    char sql[64];
+    sqlite3_stmt *statement;
+    bool more = true;
+    snprintf(sql, sizeof sql, "SELECT * FROM \"%s\"", view);
+    LS_TRY(ls_results_prepare(results, sql, &statement));
+    ls_status status = LS_OK;
+    while (!(status = ls_results_step(results, statement, &more)) && more)
+        json_array_append_new(out, object_of(statement));
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* Says in what else rows of one name differ, which other programs take for repeats of one case. */
+static ls_status tell_mixed(ls_results *results)
+{
+    json_auto_t *alike = json_array(), *paths = json_object();
+    char *name = NULL;
+    sqlite3_stmt *statement;
+    bool more = true;
+    LS_TRY(ls_results_prepare(results, "SELECT name, row FROM named ORDER BY first, place",
+                              &statement));
+    ls_status status = LS_OK;
+    while (more && !(status = ls_results_step(results, statement, &more))) {
+        if (!more || !name || strcmp(name, ls_results_text(statement, 0)) != 0) {
+            ls_rows_differ(alike, LS_BUT_BLOCKS, LS_OF_MACHINE, paths);
+            json_array_clear(alike);
+            free(name);
+            name = more ? strdup(ls_results_text(statement, 0)) : NULL;
+        }
+        if (more)
+            json_array_append_new(alike, json_loads(ls_results_text(statement, 1), 0, NULL));
+    }
+    free(name);
+    sqlite3_finalize(statement);
+    char *differ = json_object_size(paths) > 0 ? ls_paths_text(paths) : NULL;
+    if (differ)
+        ls_log_stderr("results: export: rows of one name differ in %s; --where chooses rows of one",
+                      differ);
+    free(differ);
+    return status;
+}
+
+ls_status ls_export(FILE *stream, ls_results *results, const char *form)
+{
+    json_auto_t *objects = json_array(), *contexts = json_array();
+    const bool lines = strcmp(form, "mlperf") == 0, google = strcmp(form, "google-benchmark") == 0;
+    json_t *one;
+    size_t index;
+    LS_TRY(ls_results_execute(results, ls_template_exports));
+    if (!lines)
+        LS_TRY(tell_mixed(results));
+    LS_TRY(read_view(results, form, objects));
+    if (google)
+        LS_TRY(read_view(results, "google-benchmark context", contexts));
+    json_array_foreach(objects, index, one)
+    {
+        if (!lines)
+            break;
+        fputs(":::MLLOG ", stream);
+        ls_json_print(stream, one, -1);
+        fputc('\n', stream);
+    }
+    if (!lines) {
+        json_auto_t *context = json_incref(json_array_get(contexts, 0));
+        json_auto_t *whole = google ? json_pack("{s:o,s:O}", "context",
+                                                context ? json_incref(context) : json_object(),
+                                                "benchmarks", objects)
+                                    : json_incref(objects);
+        ls_json_print(stream, whole, 2);
+        fputc('\n', stream);
+    }
+    return ls_output_flush(stream, NULL);
+}
+
+/* ---- The verb ------------------------------------------------------------------------------- */
 
 static ls_status write_row(void *context, int64_t number, const json_t *row)
 {
@@ -61,27 +154,22 @@ ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *co
 static ls_status write_rows(FILE *stream, void *context)
 {
     ls_results_task *task = context;
-    const export_form *form = NULL;
+    size_t form, count;
     LS_TRY(find_form(task->set, &form));
-    if (form->write) {
-        json_t *rows = json_array();
-        ls_status status =
-            ls_selection_each(&task->selection, task->results, ls_results_collect, rows, NULL);
-        if (!status)
-            status = form->write(stream, rows);
-        json_decref(rows);
-        return status;
+    if (form >= OWN) {
+        LS_TRY(ls_selection_choose(&task->selection, task->results, &count));
+        return ls_export(stream, task->results, forms[form]);
     }
-    LS_TRY(ls_format_find(form->name, &task->form));
+    LS_TRY(ls_format_find(forms[form], &task->form));
     return ls_results_write(task, stream, NULL);
 }
 
 ls_status ls_results_check_export(const ls_option_set *set)
 {
-    const export_form *form = NULL;
+    size_t form;
     LS_TRY(find_form(set, &form));
-    if (form->write && ls_option_set_has(set, "columns"))
-        return ls_fail(LS_CODE_USAGE, "--columns", form->name,
+    if (form >= OWN && ls_option_set_has(set, "columns"))
+        return ls_fail(LS_CODE_USAGE, "--columns", forms[form],
                        "a format of fixed fields; leave it out, or --to jsonl, csv, md");
     return LS_OK;
 }

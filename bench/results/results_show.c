@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `results show`: what limits a row's step, then the figures that tell most, 45 lines at most; with
- * --all then all fields, group by group, one per line; or in a format. A nested
- * group, and each of several devices, gets a heading.
+ * --all then all fields, group by group, one per line; or in a format.
  */
 #include "bench/output/row_same.h"
 #include "bench/output/row_shares.h"
 #include "bench/output/table/table_parts.h"
 #include "bench/results/results_verbs.h"
+#include "bench/rows/row.h"
 
 #include "common/base/escape.h"
 #include "common/base/numbers.h"
@@ -17,87 +17,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIELD = 24 };
+enum { FIELD = 24, NAME = 10, WIDTH = 80, WRAPPED = 4, COMMAND_MOST = 3 * 68, NOTES_MOST = 3 };
 
-static void print_members(const json_t *group, const char *before);
-
-/* A name, which a foreign row may have any of, and its value. */
-static void print_line(const char *before, int width, const char *name, const json_t *value)
-{
-    char shown[640], *text = ls_value_text(value);
-    ls_escape_copy(shown, sizeof shown, name, LS_ESCAPE_LINE);
-    fprintf(ls_output(), "%s%-*s ", before, width, shown);
-    ls_escape_put(ls_output(), text, SIZE_MAX, LS_ESCAPE_LINE);
-    fputc('\n', ls_output());
-    free(text);
-}
-
-static void print_field(const char *before, const char *name, const json_t *value)
-{
-    char path[160];
-    snprintf(path, sizeof path, "%s%s", before, name);
-    if (json_is_object(value)) {
-        strncat(path, ".", sizeof path - strlen(path) - 1);
-        print_members(value, path);
-        return;
-    }
-    if (json_is_object(json_array_get(value, 0))) {
-        for (size_t i = 0; i < json_array_size(value); i++) {
-            char part[192];
-            snprintf(part, sizeof part, "%s %zu: ", path, i);
-            print_members(json_array_get(value, i), part);
-        }
-        return;
-    }
-    print_line("  ", FIELD, path, value);
-}
-
-static void print_members(const json_t *group, const char *before)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)(size_t)group, name, value) print_field(before, name, value);
-}
-
+/* All fields, with a heading for each group. */
 static void print_all(const json_t *row)
 {
-    const char *name;
+    json_auto_t *fields = ls_results_flat(row);
+    const char *path, *group = "";
     json_t *value;
-    json_object_foreach((json_t *)(size_t)row, name, value)
+    json_object_foreach(fields, path, value)
     {
-        if (json_is_object(value)) {
-            fputc('\n', ls_output());
-            ls_escape_put(ls_output(), name, SIZE_MAX, LS_ESCAPE_LINE);
-            fputc('\n', ls_output());
-            print_members(value, "");
-        } else if (json_is_object(json_array_get(value, 0))) {
-            fputc('\n', ls_output());
-            print_field("", name, value);
-        } else {
-            print_line("", FIELD + 2, name, value);
+        char name[160], shown[640], *text = ls_value_text(value);
+        const size_t length = strcspn(path, "."), inside = path[length] == '.' ? length + 1 : 0;
+        if (inside && strncmp(path, group, inside) != 0) {
+            snprintf(name, sizeof name, "%.*s", (int)length, path);
+            ls_escape_copy(shown, sizeof shown, name, LS_ESCAPE_LINE);
+            fprintf(ls_output(), "\n%s\n", shown);
+            group = path;
         }
+        ls_escape_copy(shown, sizeof shown, path + inside, LS_ESCAPE_LINE);
+        fprintf(ls_output(), "%s%-*s ", inside ? "  " : "", inside ? FIELD : FIELD + 2, shown);
+        ls_escape_put(ls_output(), text, SIZE_MAX, LS_ESCAPE_LINE);
+        fputc('\n', ls_output());
+        free(text);
     }
 }
 
 /* ---- The figures that tell most -------------------------------------------------------------- */
 
-enum { NAME = 10, WIDTH = 80, WRAPPED = 4, COMMAND_MOST = 3 * 68, NOTES_MOST = 3 };
-
-/* A part of a line: what stands before a figure and after it. */
-typedef struct part {
-    const char *before, *path;
-    ls_cell cell;
-    const char *after;
-} part;
-
-typedef struct line {
-    const char *name;
-    part parts[7];
-    void (*more)(const json_t *row); /* printed behind it; may be NULL */
-} line;
-
 /* Prints a line's text after its name, wrapped; nothing where it has none. */
-static void print_named(const char *name, char *text)
+static void print_named(const char *name, const char *text)
 {
     if (*text) {
         fprintf(ls_output(), "%-*s", NAME, name);
@@ -105,28 +54,13 @@ static void print_named(const char *name, char *text)
     }
 }
 
-static void print_figures(const json_t *row, const line *of)
-{
-    char text[LS_CELL_SIZE * 7] = "", cell[LS_CELL_SIZE];
-    for (size_t i = 0; i < sizeof of->parts / sizeof *of->parts && of->parts[i].path; i++) {
-        const part *one = &of->parts[i];
-        const ls_column column = {.path = one->path, .cell = one->cell};
-        const size_t used = strlen(text);
-        ls_cell_write(&column, row, cell);
-        if (*cell)
-            snprintf(text + used, sizeof text - used, "%s%s%s%s", used ? ", " : "", one->before,
-                     cell, one->after);
-    }
-    print_named(of->name, text);
-}
-
 /* The idle share, and what it comes from. */
 static void print_pipeline(const json_t *row)
 {
-    const double idle = ls_row_number(row, "pipeline.bubble");
-    const double equal = ls_row_number(row, "pipeline.bubble_equal");
-    const double formula = ls_row_number(row, "pipeline.bubble_formula");
-    const double slowest = ls_row_number(row, "pipeline.slowest_stage");
+    const double idle = ls_row_real(row, LS_F_pipeline_bubble);
+    const double equal = ls_row_real(row, LS_F_pipeline_bubble_equal);
+    const double formula = ls_row_real(row, LS_F_pipeline_bubble_formula);
+    const double slowest = ls_row_real(row, LS_F_pipeline_slowest_stage);
     char text[256] = "";
     if (equal > 0)
         snprintf(text, sizeof text, "idle %.0f%%: %.0f%% with equal stages", 100 * idle,
@@ -147,38 +81,32 @@ static void print_pipeline(const json_t *row)
 /* What is missing from the memory of a model that is only sizes and times. */
 static void print_memory_bound(const json_t *row)
 {
-    char text[] = "not counted: what a layer needs inside, which a profile does not say";
-    const char *durations = ls_row_text(row, "prediction", "durations");
-    if (durations && strcmp(durations, "profile") == 0)
-        print_named("", text);
+    if (strcmp(ls_row_string(row, LS_F_prediction_durations), "profile") == 0)
+        print_named("", "not counted: what a layer needs inside, which a profile does not say");
 }
 
-static void print_command(const json_t *row)
+/* Below the label: the command, and the options of the case: "model mlp:784-128-10, ..". */
+static void print_options(const json_t *row)
 {
-    const char *command = json_string_value(json_object_get(row, "command"));
-    char *shown = command ? ls_text_shown(command, LS_ESCAPE_LINE) : NULL;
-    if (shown) {
-        ls_text_shorten(shown, COMMAND_MOST);
-        print_named("command", shown);
-    }
-    free(shown);
-}
-
-/* The options of the case: "model mlp:784-128-10, strategy mirrored, .." */
-static void print_case(const json_t *row)
-{
-    json_t *group = json_object_get(row, "case");
+    json_t *group = ls_row_group(row, LS_G_case);
     json_auto_t *groups = group ? json_pack("[O]", group) : json_array();
     json_auto_t *fields = ls_case_fields(groups);
-    char *text = NULL;
-    size_t size;
+    char *text = ls_text_shown(ls_row_string(row, LS_F_command), LS_ESCAPE_LINE);
+    size_t size, index;
+    json_t *field;
+    if (text) {
+        ls_text_shorten(text, COMMAND_MOST);
+        print_named("command", text);
+    }
+    free(text);
+    text = NULL;
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return;
-    for (size_t i = 0; i < json_array_size(fields); i++) {
+    json_array_foreach(fields, index, field)
+    {
         char title[64], path[80], cell[LS_CELL_SIZE];
-        const ls_column column =
-            ls_case_column(json_string_value(json_array_get(fields, i)), title, path);
+        const ls_column column = ls_case_column(json_string_value(field), title, path);
         ls_cell_write(&column, row, cell);
         if (*cell)
             fprintf(stream, "%s%s %s", ftell(stream) > 0 ? ", " : "", title, cell);
@@ -188,111 +116,110 @@ static void print_case(const json_t *row)
     free(text);
 }
 
-/* Below the label: command and case. */
-static void print_options(const json_t *row)
-{
-    print_command(row);
-    print_case(row);
-}
+/* A figure of the sheet, or a function that prints lines. */
+typedef struct part {
+    const char *line; /* the name of the line that begins here; NULL: on the same line */
+    const char *before, *after;
+    ls_field_number field;
+    ls_cell cell; /* LS_CELL_TEXT: as in every table */
+    void (*print)(const json_t *row);
+} part;
 
-static const line lines[] = {
-    {"row", {{"", "id", LS_CELL_TEXT, ""}, {"of ", "timestamp", LS_CELL_TEXT, ""}}, NULL},
-    {"label", {{"", "label", LS_CELL_TEXT, ""}}, print_options},
-    {"status", {{"", "result", LS_CELL_STATUS, ""}}, NULL},
-    {"step",
-     {{"median ", "time.step_ms.median", LS_CELL_FIGURE, " ms"},
-      {"\xc2\xb1 ", "time.step_ms", LS_CELL_HALF, ""},
-      {"mean ", "time.step_ms.mean", LS_CELL_FIGURE, " ms"},
-      {"p90 ", "time.step_ms.p90", LS_CELL_FIGURE, " ms"},
-      {"p99 ", "time.step_ms.p99", LS_CELL_FIGURE, " ms"},
-      {"", "time.step_ms.n", LS_CELL_TEXT, " steps"},
-      {"", "time.blocks", LS_CELL_TEXT, " blocks"}},
-     NULL},
-    {"rate",
-     {{"", "time.samples_per_s", LS_CELL_FIGURE, " samples/s"},
-      {"all trained / time ", "time.samples_per_s_mean", LS_CELL_FIGURE, ""},
-      {"speed-up ", "time.speedup", LS_CELL_RATIO, ""},
-      {"efficiency ", "time.efficiency", LS_CELL_WHOLE, ""},
-      {"of the roof ", "time.mfu", LS_CELL_WHOLE, ""}},
-     NULL},
-    {"mean step",
-     {{"compute ", "waterfall.compute_ms", LS_CELL_FIGURE, " ms"},
-      {"communication ", "waterfall.comm_exposed_ms", LS_CELL_FIGURE, " ms"},
-      {"copies ", "waterfall.copy_ms", LS_CELL_FIGURE, " ms"},
-      {"waiting ", "waterfall.wait_ms", LS_CELL_FIGURE, " ms"},
-      {"optimizer ", "waterfall.optimizer_ms", LS_CELL_FIGURE, " ms"},
-      {"harness ", "waterfall.harness_ms", LS_CELL_FIGURE, " ms"}},
-     NULL},
-    {.name = "pipeline", .more = print_pipeline},
-    {"lead",
-     {{"most ", "lead.max", LS_CELL_TEXT, " steps"},
-      {"staleness ", "staleness.mean", LS_CELL_FIGURE, " updates"}},
-     NULL},
-    {"training",
-     {{"first loss ", "train.loss_first", LS_CELL_FIGURE, ""},
-      {"last loss ", "train.loss_last", LS_CELL_FIGURE, ""},
-      {"accuracy ", "train.accuracy", LS_CELL_SHARE, ""},
-      {"of ", "train.evaluated", LS_CELL_TEXT, " test samples"}},
-     NULL},
-    {"equal",
-     {{"", "equivalence.grade", LS_CELL_TEXT, ""},
-      {"", "equivalence.oracle", LS_CELL_TEXT, ""},
-      {"digest ", "equivalence.digest", LS_CELL_TEXT, ""}},
-     NULL},
-    {"traffic",
-     {{"", "traffic.bytes_sent", LS_CELL_BYTES, " sent a step"},
-      {"", "traffic.messages_sent", LS_CELL_TEXT, " messages"},
-      {"averages every ", "case.period", LS_CELL_TEXT, " steps"}},
-     NULL},
-    {"memory",
-     {{"fullest device ", "memory.devices.peak", LS_CELL_BYTES, ""},
-      {"process ", "memory.rss_peak", LS_CELL_BYTES, ""}},
-     NULL},
-    {"of which",
-     {{"parameters ", "memory.devices.parameters", LS_CELL_BYTES, ""},
-      {"gradients ", "memory.devices.gradients", LS_CELL_BYTES, ""},
-      {"optimizer ", "memory.devices.optimizer", LS_CELL_BYTES, ""},
-      {"activations ", "memory.devices.activations", LS_CELL_BYTES, ""},
-      {"communication ", "memory.devices.communication", LS_CELL_BYTES, ""},
-      {"workspace ", "memory.devices.workspace", LS_CELL_BYTES, ""}},
-     print_memory_bound},
-    {"operation",
-     {{"", "micro.op", LS_CELL_TEXT, ""},
-      {"", "micro.shape", LS_CELL_TEXT, ""},
-      {"", "micro.size_bytes", LS_CELL_BYTES, ""},
-      {"", "micro.time_us", LS_CELL_FIGURE, " us"},
-      {"bus ", "micro.busbw_gbs", LS_CELL_FIGURE, " GB/s"},
-      {"", "micro.gflops", LS_CELL_FIGURE, " GFLOP/s"},
-      {"", "micro.kernel", LS_CELL_TEXT, ""}},
-     NULL},
-    {"machine",
-     {{"", "provenance.host", LS_CELL_TEXT, ""},
-      {"", "provenance.cpu", LS_CELL_TEXT, ""},
-      {"", "provenance.gpu", LS_CELL_TEXT, ""},
-      {"", "provenance.loops_isa", LS_CELL_TEXT, ""},
-      {"", "provenance.cores_per_device", LS_CELL_TEXT, " cores a device"},
-      {"others used ", "noise.others", LS_CELL_FIGURE, " cores"}},
-     NULL},
-    {"source",
-     {{"commit ", "provenance.commit", LS_CELL_TEXT, ""},
-      {"changed ", "provenance.dirty", LS_CELL_TEXT, ""},
-      {"", "provenance.compiler", LS_CELL_TEXT, ""}},
-     NULL},
+static const part sheet[] = {
+    {"row", "", "", .field = LS_F_id},
+    {NULL, "of ", "", .field = LS_F_timestamp},
+    {"label", "", "", .field = LS_F_label},
+    {.line = "", .print = print_options},
+    {"status", "", "", .field = LS_F_result_status},
+    {"step", "median ", " ms", .field = LS_F_time_step_ms_median},
+    {NULL, "\xc2\xb1 ", "", .field = LS_F_time_step_ms_ci95},
+    {NULL, "mean ", " ms", .field = LS_F_time_step_ms_mean},
+    {NULL, "p90 ", " ms", .field = LS_F_time_step_ms_p90},
+    {NULL, "p99 ", " ms", .field = LS_F_time_step_ms_p99},
+    {NULL, "", " steps", .field = LS_F_time_step_ms_n},
+    {NULL, "", " blocks", .field = LS_F_time_blocks},
+    {"rate", "", " samples/s", .field = LS_F_time_samples_per_s},
+    {NULL, "all trained / time ", "", .field = LS_F_time_samples_per_s_mean},
+    {NULL, "speed-up ", "", .field = LS_F_time_speedup},
+    {NULL, "efficiency ", "", .field = LS_F_time_efficiency},
+    {NULL, "of the roof ", "", .field = LS_F_time_mfu},
+    {"mean step", "compute ", " ms", .field = LS_F_waterfall_compute_ms},
+    {NULL, "communication ", " ms", .field = LS_F_waterfall_comm_exposed_ms},
+    {NULL, "copies ", " ms", .field = LS_F_waterfall_copy_ms},
+    {NULL, "waiting ", " ms", .field = LS_F_waterfall_wait_ms},
+    {NULL, "optimizer ", " ms", .field = LS_F_waterfall_optimizer_ms},
+    {NULL, "harness ", " ms", .field = LS_F_waterfall_harness_ms},
+    {.line = "", .print = print_pipeline},
+    {"lead", "most ", " steps", .field = LS_F_lead_max},
+    {NULL, "staleness ", " updates", .field = LS_F_staleness_mean},
+    {"training", "first loss ", "", .field = LS_F_train_loss_first},
+    {NULL, "last loss ", "", .field = LS_F_train_loss_last},
+    {NULL, "accuracy ", "", .field = LS_F_train_accuracy},
+    {NULL, "of ", " test samples", .field = LS_F_train_evaluated},
+    {"equal", "", "", .field = LS_F_equivalence_grade, .cell = LS_CELL_VALUE},
+    {NULL, "", "", .field = LS_F_equivalence_oracle},
+    {NULL, "digest ", "", .field = LS_F_equivalence_digest},
+    {"traffic", "", " sent a step", .field = LS_F_traffic_bytes_sent},
+    {NULL, "", " messages", .field = LS_F_traffic_messages_sent},
+    {NULL, "averages every ", " steps", .field = LS_F_case_period},
+    {"memory", "fullest device ", "", .field = LS_F_memory_devices_peak},
+    {NULL, "process ", "", .field = LS_F_memory_rss_peak},
+    {"of which", "parameters ", "", .field = LS_F_memory_devices_parameters},
+    {NULL, "gradients ", "", .field = LS_F_memory_devices_gradients},
+    {NULL, "optimizer ", "", .field = LS_F_memory_devices_optimizer},
+    {NULL, "activations ", "", .field = LS_F_memory_devices_activations},
+    {NULL, "communication ", "", .field = LS_F_memory_devices_communication},
+    {NULL, "workspace ", "", .field = LS_F_memory_devices_workspace},
+    {.line = "", .print = print_memory_bound},
+    {"operation", "", "", .field = LS_F_micro_op},
+    {NULL, "", "", .field = LS_F_micro_shape},
+    {NULL, "", "", .field = LS_F_micro_size_bytes, .cell = LS_CELL_BYTES},
+    {NULL, "", " us", .field = LS_F_micro_time_us},
+    {NULL, "bus ", " GB/s", .field = LS_F_micro_busbw_gbs},
+    {NULL, "", " GFLOP/s", .field = LS_F_micro_gflops},
+    {NULL, "", "", .field = LS_F_micro_kernel},
+    {"machine", "", "", .field = LS_F_provenance_host},
+    {NULL, "", "", .field = LS_F_provenance_cpu},
+    {NULL, "", "", .field = LS_F_provenance_gpu},
+    {NULL, "", "", .field = LS_F_provenance_loops_isa},
+    {NULL, "", " cores a device", .field = LS_F_provenance_cores_per_device},
+    {NULL, "others used ", " cores", .field = LS_F_noise_others},
+    {"source", "commit ", "", .field = LS_F_provenance_commit},
+    {NULL, "changed ", "", .field = LS_F_provenance_dirty},
+    {NULL, "", "", .field = LS_F_provenance_compiler},
 };
+
+static void print_sheet(const json_t *row)
+{
+    const size_t count = sizeof sheet / sizeof *sheet;
+    for (size_t i = 0, end; i < count; i = end) {
+        char text[LS_CELL_SIZE * 7] = "", cell[LS_CELL_SIZE], title[64];
+        for (end = i; end == i || (end < count && !sheet[end].line); end++) {
+            const part *one = &sheet[end];
+            const size_t used = strlen(text);
+            if (one->print) {
+                one->print(row);
+                continue;
+            }
+            ls_column column = ls_column_of(ls_fields[one->field].path, title);
+            column.cell = one->cell ? one->cell : column.cell;
+            ls_cell_write(&column, row, cell);
+            if (*cell)
+                snprintf(text + used, sizeof text - used, "%s%s%s%s", used ? ", " : "", one->before,
+                         cell, one->after);
+        }
+        print_named(sheet[i].line, text);
+    }
+}
 
 /* Why it is not ok, and what is odd: noise comes before what is made of it. */
 static void print_notes(const json_t *row)
 {
-    const json_t *notes = json_object_get(json_object_get(row, "result"), "notes");
     char *reason = ls_row_reason(row);
-    if (reason)
-        print_named("reason", reason);
+    print_named("reason", reason ? reason : "");
     free(reason);
-    for (size_t i = 0; i < json_array_size(notes) && i < NOTES_MOST; i++) {
-        char text[512];
-        snprintf(text, sizeof text, "%s", json_string_value(json_array_get(notes, i)));
-        print_named(i ? "" : "note", text);
-    }
+    for (size_t i = 0; i < ls_row_count(row, LS_F_result_notes) && i < NOTES_MOST; i++)
+        print_named(i ? "" : "note", ls_row_string_at(row, LS_F_result_notes, i));
 }
 
 /* ---- Shares ---------------------------------------------------------------------------------- */
@@ -317,8 +244,7 @@ static void print_beside(const json_t *row, const json_t *whole)
     char text[400] = "", held[32], its_held[32], id[64];
     const ls_saving its = ls_row_saving(row, whole);
     const double less = its.whole_held > 0 ? 1 - its.held / its.whole_held : 0;
-    const char *known = json_string_value(json_object_get(whole, "id"));
-    ls_escape_copy(id, sizeof id, known ? known : "", LS_ESCAPE_LINE);
+    ls_escape_copy(id, sizeof id, ls_row_string(whole, LS_F_id), LS_ESCAPE_LINE);
     size_t used =
         (size_t)snprintf(text, sizeof text, "fullest device %s, of mirrored %s: %.0f%% %s",
                          ls_format_bytes(its.held, held), ls_format_bytes(its.whole_held, its_held),
@@ -339,12 +265,11 @@ static void print_beside(const json_t *row, const json_t *whole)
 /* What a row with shares saves and costs beside `mirrored`. */
 static ls_status print_saving(ls_results *results, const json_t *row)
 {
-    char none[] = "no row of mirrored beside it; --strategy mirrored,zero runs both";
     json_auto_t *rows = json_array();
     beside context = {row, rows};
     ls_selection selection;
     char where[64];
-    snprintf(where, sizeof where, "case.strategy=%s", ls_whole_strategy()->name);
+    snprintf(where, sizeof where, "strategy=%s", ls_whole_strategy()->name);
     ls_status status = ls_selection_open(where, NULL, NULL, NULL, &selection);
     if (!status)
         status = ls_selection_each(&selection, results, keep_beside, &context, NULL);
@@ -353,82 +278,70 @@ static ls_status print_saving(ls_results *results, const json_t *row)
     if (ls_row_beside(row, rows))
         print_beside(row, ls_row_beside(row, rows));
     else
-        print_named("shares", none);
+        print_named("shares", "no row of mirrored beside it; --strategy mirrored,zero runs both");
     return LS_OK;
 }
 
 /* ---- What limits the step -------------------------------------------------------------------- */
 
-/* An option with a value that is tried first, and what these rows say of it. */
+/* An option that is tried next, and what rows that have its value say of it. */
 typedef struct tried {
     const json_t *row;
-    char field[64], value[48]; /* of the case */
-    double longer;             /* step per sample over the row's, of the latest row that has it */
+    const char *field; /* of the case */
+    double longer;     /* step per sample over the row's, of the latest row; 0: not slower */
     char id[64];
 } tried;
-
-/* Reads "Try --ps-servers 2: each has half". */
-static bool read_tried(const char *said, tried *out)
-{
-    char option[48];
-    if (sscanf(said, "Try --%47[a-z-] %47[^ :,]", option, out->value) != 2)
-        return false;
-    char *end = out->value + strlen(out->value) - 1;
-    if (*end == '.')
-        *end = 0;
-    ls_declared_field(option, out->field);
-    if (strcmp(option, "batch") == 0)
-        strcpy(out->field, "batch_global");
-    if (strcmp(out->value, "yes") == 0 || strcmp(out->value, "no") == 0)
-        strcpy(out->value, *out->value == 'y' ? "true" : "false");
-    return json_object_get(json_object_get(out->row, "case"), out->field);
-}
 
 static ls_status look_at_tried(void *context, int64_t number, const json_t *row)
 {
     tried *t = context;
     ls_interval mine, its;
-    const json_t *value = json_object_get(json_object_get(row, "case"), t->field);
-    char *text = value ? ls_value_text(value) : NULL;
-    const bool has = text && strcmp(text, t->value) == 0;
     const bool batch = strcmp(t->field, "batch_global") == 0;
     const char *const fields[] = {t->field, batch ? "batch_per_device" : NULL, NULL};
     (void)number;
-    free(text);
-    if (!has || !ls_row_same_but(t->row, row, fields, false))
+    if (!ls_row_same_but(t->row, row, fields, false))
         return LS_OK;
     const bool known = ls_row_pace(t->row, &mine), its_known = ls_row_pace(row, &its);
     const double batches =
-        ls_row_number(row, "case.batch_global") / ls_row_number(t->row, "case.batch_global");
+        ls_row_real(row, LS_F_case_batch_global) / ls_row_real(t->row, LS_F_case_batch_global);
     if (!(mine.value > 0 && its.value > 0 && batches > 0))
         return LS_OK;
     const ls_interval ratio = ls_statistics_ratio(its, mine);
-    const char *id = json_string_value(json_object_get(row, "id"));
     const bool slower = known && its_known ? ratio.low > batches : its.value / mine.value > batches;
     t->longer = slower ? its.value / mine.value / batches : 0;
-    ls_escape_copy(t->id, sizeof t->id, id ? id : "", LS_ESCAPE_LINE);
+    ls_escape_copy(t->id, sizeof t->id, ls_row_string(row, LS_F_id), LS_ESCAPE_LINE);
     return LS_OK;
 }
 
-/* Does not suggest what these rows show to be slower. */
+/* Does not suggest what these rows show to be slower: of "Try --ps-servers 2: each has half" they
+ * are those with ps-servers=2. */
 static ls_status weigh(ls_results *results, const json_t *row, const char *said, char text[256])
 {
-    tried t = {.row = row};
+    char option[48], value[48], where[100];
+    ls_row_key key;
     ls_selection selection;
     *text = 0;
-    if (!read_tried(said, &t))
+    if (sscanf(said, "Try --%47[a-z-] %47[^ :,]", option, value) != 2)
         return LS_OK;
-    ls_status status = ls_selection_open(NULL, NULL, NULL, NULL, &selection);
-    if (!status)
-        status = ls_selection_each(&selection, results, look_at_tried, &t, NULL);
+    value[strlen(value) - (value[strlen(value) - 1] == '.')] = 0;
+    snprintf(where, sizeof where, "%s=%s", option, value);
+    ls_status status = ls_row_key_find("row", option, strlen(option), &key);
+    const bool of_case = !status && strncmp(key.path, "case.", 5) == 0;
+    if (of_case)
+        status = ls_selection_open(where, NULL, NULL, NULL, &selection);
+    if (status || !of_case) { /* no row has such a field, or such a value of it */
+        ls_status_free(status);
+        return LS_OK;
+    }
+    tried t = {.row = row, .field = key.path + 5};
+    status = ls_selection_each(&selection, results, look_at_tried, &t, NULL);
     ls_selection_close(&selection);
-    LS_TRY(status);
     if (t.longer > 0)
         snprintf(text, 256,
                  "Not %.*s, which was the next to try: it took %.2f times as long a "
                  "sample in row %s.",
                  (int)strcspn(said + 4, ":."), said + 4, t.longer, t.id);
-    return LS_OK;
+    return status;
 }
 
 /* Line by line, each wrapped below its first word. */
@@ -457,11 +370,7 @@ static ls_status print_text(ls_results *results, const json_t *row, bool all)
         print_all(row);
         return LS_OK;
     }
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        print_figures(row, &lines[i]);
-        if (lines[i].more)
-            lines[i].more(row);
-    }
+    print_sheet(row);
     if (ls_row_has_shares(row))
         LS_TRY(print_saving(results, row));
     fputs("--all shows every field.\n", ls_output());

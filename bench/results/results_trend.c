@@ -6,13 +6,14 @@
  * build of modified sources counts as a separate commit. Rows without the figure, or without a
  * commit, are skipped.
  */
-#include "bench/results/results_verbs.h"
 #include "bench/output/row_same.h"
+#include "bench/results/results_verbs.h"
+#include "bench/rows/row.h"
 #include "bench/statistics/level_changes.h"
-#include "bench/statistics/statistics.h"
 #include "common/base/escape.h"
 #include "common/base/grow.h"
 #include "common/base/log.h"
+#include "template_trend.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +22,16 @@ enum { SURROUNDINGS = LS_OF_BUILD | LS_OF_SYSTEM }; /* may change with a commit 
 
 typedef struct trend {
     ls_row_key key;
-    json_t *cases;  /* {case: {machines, series: [number]}} */
-    json_t *series; /* [{first, name, commits, by_name, differ}], in order of time; commits:
-                     * [{commit, dirty, timestamp, values}], by_name: the same, by name; first:
-                     * a row, with what others know of their machine; differ: {path: true}:
-                     * surroundings in which its rows differ */
+    ls_results *results;
+    sqlite3_stmt *insert; /* into the table `trend`: number, series, value */
+    json_t *cases;        /* {case: {machines, series: [number]}} */
+    json_t *series;       /* [{first, differ, name, commits}]; first: a row, with what others know
+                           * of their machine; differ: {path: true}: surroundings in which its rows
+                           * differ; commits: [{commit, dirty, timestamp, n, median, low, high}] */
 } trend;
 
-/* The series of a row, which may be new; borrowed. NULL: out of memory. */
-static json_t *series_of(trend *t, const json_t *row)
+/* The number of the row's series, which may be new; -1: out of memory. */
+static int64_t series_of(trend *t, const json_t *row)
 {
     char *name = ls_row_identity(row, LS_BUT_BLOCKS, 0);
     json_t *one = name ? json_object_get(t->cases, name) : NULL;
@@ -39,98 +41,98 @@ static json_t *series_of(trend *t, const json_t *row)
     }
     free(name);
     if (!one)
-        return NULL;
-    json_t *numbers = json_object_get(one, "series"), *first;
+        return -1;
+    json_t *numbers = json_object_get(one, "series");
     const size_t machine = ls_row_machine(json_object_get(one, "machines"), row, LS_OF_MACHINE);
     if (machine == json_array_size(numbers)) {
         json_array_append_new(numbers, json_integer((json_int_t)json_array_size(t->series)));
-        first = json_copy((json_t *)(size_t)row);
-        json_object_set_new(first, "provenance", json_copy(json_object_get(row, "provenance")));
-        json_array_append_new(t->series, json_pack("{s:o,s:[],s:{},s:{}}", "first", first,
-                                                   "commits", "by_name", "differ"));
+        json_array_append_new(t->series, json_pack("{s:o,s:{},s:[]}", "first", json_deep_copy(row),
+                                                   "differ", "commits"));
     }
-    one = json_array_get(t->series, (size_t)json_integer_value(json_array_get(numbers, machine)));
-    first = json_object_get(one, "first");
-    json_object_update_missing(json_object_get(first, "provenance"),
-                               json_object_get(row, "provenance"));
-    return one;
-}
-
-/* The commit of the row in its series. */
-static json_t *commit_of(json_t *series, const json_t *row, const char *commit)
-{
-    const bool dirty = json_is_true(json_object_get(json_object_get(row, "provenance"), "dirty"));
-    json_t *by_name = json_object_get(series, "by_name");
-    char name[128];
-    snprintf(name, sizeof name, "%s%s", commit, dirty ? "+" : "");
-    json_t *one = json_object_get(by_name, name);
-    if (!one) {
-        one =
-            json_pack("{s:s,s:o*,s:O*,s:[]}", "commit", commit, "dirty", dirty ? json_true() : NULL,
-                      "timestamp", json_object_get(row, "timestamp"), "values");
-        json_array_append(json_object_get(series, "commits"), one);
-        json_object_set_new(by_name, name, one);
-    }
-    return one;
+    return json_integer_value(json_array_get(numbers, machine));
 }
 
 static ls_status add_row(void *context, int64_t number, const json_t *row)
 {
     trend *t = context;
-    (void)number;
-    const char *commit =
-        json_string_value(json_object_get(json_object_get(row, "provenance"), "commit"));
+    bool more;
     json_auto_t *value = ls_row_value(row, t->key.path);
     if (value && !json_is_number(value))
         return ls_fail(LS_CODE_USAGE, "trend", t->key.path,
                        "is not a number, so it has no trend; use a number such as "
                        "time.step_ms.median or time.samples_per_s");
-    if (!value || !commit)
+    if (!value || !json_is_string(ls_row_get(row, LS_F_provenance_commit)))
         return LS_OK;
-    json_t *series = series_of(t, row);
-    if (!series)
+    const int64_t series = series_of(t, row);
+    if (series < 0)
         return ls_fail_memory("trend", 0);
-    json_auto_t *pair = json_pack("[O,O]", json_object_get(series, "first"), row);
-    json_auto_t *differ = json_object();
+    const json_t *one = json_array_get(t->series, (size_t)series);
+    json_t *first = json_object_get(one, "first");
+    json_object_update_missing(ls_row_group(first, LS_G_provenance),
+                               ls_row_group(row, LS_G_provenance));
+    json_auto_t *pair = json_pack("[O,O]", first, row), *differ = json_object();
     ls_rows_differ(pair, LS_BUT_BLOCKS, SURROUNDINGS, differ);
-    json_object_update(json_object_get(series, "differ"), differ);
-    json_array_append(json_object_get(commit_of(series, row, commit), "values"), value);
-    return LS_OK;
+    json_object_update(json_object_get(one, "differ"), differ);
+    sqlite3_bind_int64(t->insert, 1, number);
+    sqlite3_bind_int64(t->insert, 2, series);
+    sqlite3_bind_double(t->insert, 3, json_number_value(value));
+    ls_status status = ls_results_step(t->results, t->insert, &more);
+    sqlite3_reset(t->insert);
+    return status;
 }
 
-/* Replaces the values of a commit by their count and median. */
-static ls_status summarise(json_t *one, double *median)
+/* Reads the rows, and gives the series their commits. */
+static ls_status collect(trend *t, const ls_selection *selection)
 {
-    const json_t *values = json_object_get(one, "values");
-    const size_t n = json_array_size(values);
-    double *samples;
-    LS_TRY(ls_allocate("trend", &samples, n, sizeof *samples));
-    for (size_t i = 0; i < n; i++)
-        samples[i] = json_number_value(json_array_get(values, i));
-    *median = ls_statistics_median(samples, n);
-    json_object_set_new(one, "low", json_real(samples[0]));
-    json_object_set_new(one, "high", json_real(samples[n - 1]));
-    free(samples);
-    json_object_del(one, "values");
-    json_object_set_new(one, "n", json_integer((json_int_t)n));
-    json_object_set_new(one, "median", json_real(*median));
-    return LS_OK;
+    static const char table[] =
+        "CREATE TEMP TABLE trend (number INTEGER PRIMARY KEY, series, value)";
+    sqlite3_stmt *commits = NULL;
+    bool more = true;
+    LS_TRY(ls_results_execute(t->results, table));
+    LS_TRY(ls_results_prepare(t->results, "INSERT INTO trend VALUES (?1, ?2, ?3)", &t->insert));
+    ls_status status = ls_selection_each(selection, t->results, add_row, t, NULL);
+    sqlite3_finalize(t->insert);
+    if (!status)
+        status = ls_results_prepare(t->results, ls_template_trend, &commits);
+    while (!status && !(status = ls_results_step(t->results, commits, &more)) && more) {
+        const json_t *one = json_array_get(t->series, (size_t)sqlite3_column_int64(commits, 0));
+        const double below = sqlite3_column_double(commits, 7);
+        json_array_append_new(
+            json_object_get(one, "commits"),
+            json_pack("{s:s,s:o*,s:s*,s:I,s:f,s:f,s:f}", "commit", ls_results_text(commits, 1),
+                      "dirty", sqlite3_column_int(commits, 2) ? json_true() : NULL, "timestamp",
+                      (const char *)sqlite3_column_text(commits, 3), "n",
+                      (json_int_t)sqlite3_column_int64(commits, 4), "low",
+                      sqlite3_column_double(commits, 5), "high", sqlite3_column_double(commits, 6),
+                      "median", below + 0.5 * (sqlite3_column_double(commits, 8) - below)));
+    }
+    sqlite3_finalize(commits);
+    return status;
 }
 
 /* Marks each commit at which a level begins, with the change. */
-static ls_status mark_changes(json_t *commits, const double *medians)
+static ls_status mark_changes(json_t *commits)
 {
     const size_t n = json_array_size(commits);
-    bool *changes;
-    LS_TRY(ls_allocate("trend", &changes, n, sizeof *changes));
-    ls_status status = ls_level_changes(medians, n, changes);
-    double before = 0;
+    double *medians, before = 0;
+    bool *changes = calloc(n + 1, sizeof *changes);
+    json_t *one;
+    size_t index;
+    ls_status status =
+        changes ? ls_allocate("trend", &medians, n, sizeof *medians) : ls_fail_memory("trend", n);
+    if (status) {
+        free(changes);
+        return status;
+    }
+    json_array_foreach(commits, index, one) medians[index] =
+        json_real_value(json_object_get(one, "median"));
+    status = ls_level_changes(medians, n, changes);
     for (size_t begin = 0, end; begin < n && !status; begin = end) {
         double sum = 0;
         for (end = begin; end == begin || (end < n && !changes[end]); end++)
             sum += medians[end];
         const double level = sum / (double)(end - begin);
-        json_t *one = json_array_get(commits, begin);
+        one = json_array_get(commits, begin);
         char text[64];
         if (begin > 0) {
             snprintf(text, sizeof text, "%+.1f%%", 100.0 * (level / before - 1.0));
@@ -139,6 +141,7 @@ static ls_status mark_changes(json_t *commits, const double *medians)
         }
         before = level;
     }
+    free(medians);
     free(changes);
     return status;
 }
@@ -178,24 +181,6 @@ static ls_status name_series(const trend *t)
     return LS_OK;
 }
 
-/* All commits of all series; with several, each has the name of its series. */
-static json_t *commits_of(const trend *t)
-{
-    json_t *out = json_array(), *series, *one;
-    const bool several = json_array_size(t->series) > 1;
-    size_t index, i;
-    json_array_foreach(t->series, index, series)
-    {
-        json_array_foreach(json_object_get(series, "commits"), i, one)
-        {
-            if (several)
-                json_object_set(one, "series", json_object_get(series, "name"));
-            json_array_append(out, one);
-        }
-    }
-    return out;
-}
-
 /* Says what changed in a series besides the commit. */
 static void tell_surroundings(const trend *t)
 {
@@ -231,7 +216,18 @@ static ls_status print(ls_results_task *task, const trend *t)
     const bool several = json_array_size(t->series) > 1;
     const ls_columns columns = {
         .column = column + !several, .count = count - !several, .alone = true};
-    json_auto_t *commits = commits_of(t);
+    json_auto_t *commits = json_array();
+    json_t *series, *one;
+    size_t index, i;
+    json_array_foreach(t->series, index, series)
+    {
+        json_array_foreach(json_object_get(series, "commits"), i, one)
+        {
+            if (several)
+                json_object_set(one, "series", json_object_get(series, "name"));
+            json_array_append(commits, one);
+        }
+    }
     return ls_rows_write(task->form, &columns, commits, ls_output());
 }
 
@@ -242,7 +238,7 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
     const json_t *series = json_array_get(t->series, 0);
     const json_t *row = json_object_get(series, "first"), *commits;
     commits = json_object_get(series, "commits");
-    const bool micro = json_object_get(row, "micro");
+    const bool micro = ls_row_group(row, LS_G_micro);
     const size_t n = json_array_size(commits);
     json_t *all = json_array(), *points = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -269,28 +265,12 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
         json_sprintf("%s moves %zu time%s in %zu commits", t->key.path, changes,
                      changes == 1 ? "" : "s", n),
         "sub",
-        json_sprintf(
-            "%s %s", micro ? ls_row_text(row, "micro", "op") : ls_row_text(row, "case", "model"),
-            micro ? ls_row_text(row, "micro", "shape") : ls_row_text(row, "case", "strategy")),
+        json_sprintf("%s %s", ls_row_string(row, micro ? LS_F_micro_op : LS_F_case_model),
+                     ls_row_string(row, micro ? LS_F_micro_shape : LS_F_case_strategy)),
         "x", "commits, by their first rows", "y", y, "unit", "", "caption",
         json_sprintf("%s by commit; a bar is the range of its rows, a colour a level", t->key.path),
         "alt", json_sprintf("%s by commit, %zu levels", t->key.path, changes + 1), "series", all);
     return figure ? task->draw(figure, path) : ls_fail_memory("picture", 0);
-}
-
-static ls_status analyse_series(json_t *series)
-{
-    json_t *commits = json_object_get(series, "commits");
-    const size_t n = json_array_size(commits);
-    double *medians;
-    LS_TRY(ls_allocate("trend", &medians, n, sizeof *medians));
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < n && !status; i++)
-        status = summarise(json_array_get(commits, i), &medians[i]);
-    if (!status)
-        status = mark_changes(commits, medians);
-    free(medians);
-    return status;
 }
 
 static ls_status analyse(ls_results_task *task, const trend *t)
@@ -299,7 +279,7 @@ static ls_status analyse(ls_results_task *task, const trend *t)
     const char *path = ls_option_set_text(task->set, "out", NULL);
     LS_TRY(name_series(t));
     for (size_t i = 0; i < count; i++)
-        LS_TRY(analyse_series(json_array_get(t->series, i)));
+        LS_TRY(mark_changes(json_object_get(json_array_get(t->series, i), "commits")));
     if (count == 0)
         ls_log_stderr("results: %s: no rows that fit and have %s", task->file, t->key.path);
     if (path && count > 1)
@@ -314,11 +294,11 @@ static ls_status analyse(ls_results_task *task, const trend *t)
 
 ls_status ls_results_trend(ls_results_task *task)
 {
-    trend t = {.cases = json_object(), .series = json_array()};
+    trend t = {.results = task->results, .cases = json_object(), .series = json_array()};
     const char *name = task->set->operands[1];
     ls_status status = ls_row_key_find("trend", name, strlen(name), &t.key);
     if (!status)
-        status = ls_selection_each(&task->selection, task->results, add_row, &t, NULL);
+        status = collect(&t, &task->selection);
     if (!status)
         status = analyse(task, &t);
     json_decref(t.cases);

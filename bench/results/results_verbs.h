@@ -44,11 +44,12 @@ static inline const ls_columns *ls_results_columns(const ls_results_task *task,
  */
 ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count);
 
+/** {"memory.devices.0.peak": value} of all that a row has, in its order; a new object. */
+json_t *ls_results_flat(const json_t *row);
+
 /** Describes what limits the row's step: at most three lines, each with its newline; "" if the row
  * has no waterfall. Owned by the caller (free). */
 char *ls_results_bound(const json_t *row);
 
-/** Write an array of rows in formats of other programs. */
-ls_status ls_export_google_benchmark(FILE *stream, const json_t *rows);
-ls_status ls_export_benchmark_action(FILE *stream, const json_t *rows);
-ls_status ls_export_mlperf(FILE *stream, const json_t *rows);
+/** Writes the chosen rows (results_query.h) in the format of another program, by its name. */
+ls_status ls_export(FILE *stream, ls_results *results, const char *form);

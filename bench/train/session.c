@@ -84,15 +84,6 @@ static ls_status link_devices(ls_session *session)
     return LS_OK;
 }
 
-/* Changes a GPU's job into one that CPU devices can open. */
-static ls_status be_counted(ls_job *job)
-{
-    job->math = LS_MATH_FLOAT32;
-    job->convolution = LS_CONVOLUTION_AUTO;
-    job->transport = ls_comm_backend_auto(job->comm, LS_DEVICE_CPU);
-    return job->allreduce->formula ? LS_OK : ls_allreduce_find("direct", &job->allreduce);
-}
-
 /* `limits`: memory limits of the devices if it fails; may be NULL. */
 static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               const opening *how, ls_need *limits, ls_session *out)
@@ -111,8 +102,14 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
         out->job.comm = NULL;
     }
     out->job.delay_ns = how->delay_ns;
-    if (!status && how->counted && plan->devices->kind == LS_DEVICE_GPU)
-        status = be_counted(&out->job);
+    if (!status && how->counted && plan->devices->kind == LS_DEVICE_GPU) {
+        /* what CPU devices can open, too */
+        out->job.math = LS_MATH_FLOAT32;
+        out->job.convolution = LS_CONVOLUTION_AUTO;
+        out->job.transport = ls_comm_backend_auto(out->job.comm, LS_DEVICE_CPU);
+        if (!out->job.allreduce->formula)
+            status = ls_allreduce_find("direct", &out->job.allreduce);
+    }
     if (!status && !how->judge)
         status = link_devices(out);
     if (!status)

@@ -16,6 +16,8 @@ lockstep_embed(reports/page.markdown template_markdown)
 lockstep_embed(reports/report.bib template_citation)
 lockstep_embed(reports/table.tex template_table)
 lockstep_embed(bench/results/bound.sql template_bound)
+lockstep_embed(bench/results/exports.sql template_exports)
+lockstep_embed(bench/results/trend.sql template_trend)
 lockstep_embed(reports/page.sql template_queries)
 lockstep_embed(reports/report.yaml template_plan)
 foreach(template frame lines bars)                          # how its pictures are drawn

@@ -219,19 +219,14 @@ static ls_status cut(ls_pool *pool, block *found, size_t bytes)
     return LS_OK;
 }
 
-static size_t largest_free(const ls_pool *pool)
-{
-    size_t most = 0;
-    for (const block *b = pool->free_blocks; b; b = b->free_after)
-        most = larger(most, b->bytes);
-    return most;
-}
-
 /* `reason`: why the system refused, freed here; NULL if the policy did. */
 static ls_status fail_full(const ls_pool *pool, ls_memory_use use, size_t bytes, ls_status reason)
 {
     const ls_memory_ledger *ledger = &pool->ledger;
     char why[256] = "";
+    size_t largest_free = 0;
+    for (const block *b = pool->free_blocks; b; b = b->free_after)
+        largest_free = larger(largest_free, b->bytes);
     if (reason)
         snprintf(why, sizeof why, " and the system has no memory left (%s)",
                  ls_status_text(reason));
@@ -240,8 +235,8 @@ static ls_status fail_full(const ls_pool *pool, ls_memory_use use, size_t bytes,
                    "%zu bytes for %s do not fit: %zu in use, %zu reserved (largest free piece "
                    "%zu) of %zu that --memory %s allows%s; a smaller batch or model, more devices "
                    "or another --memory may fit",
-                   bytes, ls_memory_use_name(use), in_use(ledger), ledger->reserved,
-                   largest_free(pool), ledger->limit, pool->policy, why);
+                   bytes, ls_memory_use_name(use), in_use(ledger), ledger->reserved, largest_free,
+                   ledger->limit, pool->policy, why);
 }
 
 static ls_status allocate_locked(ls_pool *pool, ls_memory_use use, size_t bytes, void **out)

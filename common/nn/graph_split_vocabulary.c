@@ -91,13 +91,6 @@ static ls_status append_head(ls_split_builder *b)
     return LS_OK;
 }
 
-static ls_status append_loss(ls_split_builder *b)
-{
-    const int n = b->has.loss;
-    return ls_split_append_meeting(b, &ls_layer_split_loss, n, &b->whole->nodes[n].shape, b->logits,
-                                   b->splits, &b->part->local[n]);
-}
-
 bool ls_split_is_vocabulary(const ls_split_builder *b, int n)
 {
     return b->splits_vocabulary && (n == b->has.embedding || n == b->has.head || n == b->has.loss);
@@ -105,7 +98,10 @@ bool ls_split_is_vocabulary(const ls_split_builder *b, int n)
 
 ls_status ls_split_append_vocabulary(ls_split_builder *b, int n)
 {
-    return n == b->has.embedding ? append_embedding(b)
-           : n == b->has.head    ? append_head(b)
-                                 : append_loss(b);
+    if (n == b->has.embedding)
+        return append_embedding(b);
+    if (n == b->has.head)
+        return append_head(b);
+    return ls_split_append_meeting(b, &ls_layer_split_loss, n, &b->whole->nodes[n].shape, b->logits,
+                                   b->splits, &b->part->local[n]);
 }

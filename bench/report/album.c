@@ -25,11 +25,10 @@ const char *ls_picture_said(const char *sql, const char *what, char out[LS_HEAD]
     return out;
 }
 
-static const char tables_sql[] =
+static const char facts_sql[] =
     "CREATE TEMP TABLE facts (number INTEGER PRIMARY KEY, trainers REAL, machine INTEGER,"
     " delay REAL, bandwidth REAL, latency REAL, held_over REAL, step_over REAL, step_over_low REAL,"
     " step_over_high REAL, against TEXT, name TEXT);"
-    "CREATE TEMP VIEW r AS SELECT * FROM s JOIN temp.facts USING (number);"
     "CREATE TEMP TABLE point (id INTEGER PRIMARY KEY, number INTEGER, series TEXT, x REAL, y REAL,"
     " low REAL, high REAL);"
     "CREATE TEMP TABLE used (number INTEGER PRIMARY KEY);";
@@ -113,7 +112,7 @@ ls_status ls_album_fill(const ls_album *all)
     LS_TRY(ls_results_prepare(all->db, "INSERT INTO main.rows(rowid, id, row) VALUES (?1, ?1, ?2)",
                               &rows));
     ls_status status = LS_OK;
-    for (const char *sql = tables_sql; *sql && !status; sql = strchr(sql, ';') + 1)
+    for (const char *sql = facts_sql; *sql && !status; sql = strchr(sql, ';') + 1)
         status = ls_album_run(all, sql, 0, NULL);
     if (!status)
         status = ls_results_prepare(
@@ -141,6 +140,43 @@ ls_status ls_album_fill(const ls_album *all)
 }
 
 /* ---- Points --------------------------------------------------------------------------------- */
+
+/* Views and their long rows are read once: all that queries name as "group.field" becomes a table.
+ */
+ls_status ls_album_read(const ls_album *all, const char *queries)
+{
+    static const char derived[] = "number, rate, rate_low, rate_high, pace, pace_low, pace_high, "
+                                  "is_candidate, \"case.model_digest\"";
+    char *text = NULL;
+    size_t size;
+    json_auto_t *known = json_pack("{s:b}", "case.model_digest", 1);
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return ls_fail_memory("report", 0);
+    fprintf(stream, "CREATE TEMP TABLE read AS SELECT %s", derived);
+    for (const char *at = queries; (at = strchr(at, '"'));) {
+        char name[80] = "";
+        const size_t length = strcspn(++at, "\"");
+        ls_text_add(name, sizeof name, "%.*s", (int)length, at);
+        at += length + 1;
+        if (!json_object_get(known, name))
+            fprintf(stream, ", \"%s\"", name);
+        json_object_set_new(known, name, json_true());
+    }
+    fputs(" FROM v", stream);
+    fclose(stream);
+    ls_status status = ls_album_run(all, text, 0, NULL);
+    free(text);
+    if (!status)
+        status =
+            ls_album_run(all, "CREATE UNIQUE INDEX temp.read_number ON read (number)", 0, NULL);
+    if (!status)
+        status = ls_album_run(all,
+                              "CREATE TEMP VIEW r AS SELECT * FROM temp.chosen"
+                              " JOIN temp.facts USING (number) JOIN temp.read USING (number)",
+                              0, NULL);
+    return status;
+}
 
 ls_status ls_album_points(const ls_album *all, const char *sql)
 {

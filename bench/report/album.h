@@ -19,8 +19,11 @@ typedef struct ls_album {
 /** What the picture's head says of it; "" if nothing. */
 const char *ls_picture_said(const char *sql, const char *what, char out[LS_HEAD]);
 
-/** Fills the database with the rows, and what the view `r` has besides. */
+/** Fills the database with the rows and facts of them. */
 ls_status ls_album_fill(const ls_album *all);
+
+/** Reads the fields that these texts of queries name. */
+ls_status ls_album_read(const ls_album *all, const char *queries);
 
 /** Runs one statement with a number and a text. */
 ls_status ls_album_run(const ls_album *all, const char *sql, int64_t number, const char *text);

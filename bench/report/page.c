@@ -148,7 +148,8 @@ static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
         snprintf(text, sizeof text, "%06x", (unsigned)hash_of(of->rows));
     else if (strcmp(what, "version") == 0)
         snprintf(text, sizeof text, "%s", LS_VERSION);
-    else if (strcmp(what, "bound") == 0 && of->options->explain)
+    else if (strcmp(what, "bound") == 0 && of->options->explain &&
+             ls_row_group(row, LS_G_waterfall))
         bound = of->options->explain(row);
     sqlite3_result_text(context, bound ? bound : text, -1, SQLITE_TRANSIENT);
     free(bound);

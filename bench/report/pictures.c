@@ -24,6 +24,21 @@ static const struct {
 #undef PICTURE
 };
 
+/* Of all pictures. */
+static ls_status read_fields(const ls_album *all)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    for (size_t i = 0; stream && i < sizeof pictures / sizeof *pictures; i++)
+        fputs(pictures[i].sql, stream);
+    if (!stream || fclose(stream) != 0)
+        return ls_fail_memory("report", 0);
+    ls_status status = ls_album_read(all, text);
+    free(text);
+    return status;
+}
+
 static bool says(const char *sql, const char *what, const char *word)
 {
     char text[LS_HEAD];
@@ -404,6 +419,8 @@ ls_status ls_pictures(const json_t *rows, const char *against, json_t *left_out,
     ls_status status = ls_results_memory(&all.db);
     if (!status)
         status = ls_album_fill(&all);
+    if (!status)
+        status = read_fields(&all);
     for (size_t i = 0; i < sizeof pictures / sizeof *pictures && !status; i++)
         status = make_all(&all, pictures[i].name, pictures[i].sql);
     if (!status)

@@ -6,14 +6,15 @@
  *     number   of the row that a point is of; NULL: of none, as of an ideal line
  *     part     the name of the point's series; NULL: that of the row's case
  *     x, y, low, high
- * The query reads `r`: rows in their order (place), with all that `v` has and
+ * The query reads `r`: rows in their order (place), with the fields of `v` that it names in double
+ * quotes, their rate and pace with bounds, is_candidate, and
  *     trainers                            how many devices train
  *     delay, bandwidth, latency           of the fault, ms; of the link, MB/s and us
  *     held_over, step_over, .._low, .._high   over those of the row of mirrored beside it
  * first of all rows, then of each picture's: those that have points, and agree in `by`.
  * The head:
  *     title, y, x, unit, caption, wanted  (an option list that would make the picture)
- *     template  lines, points; bars and ranges, whose x is `place`
+ *     template  lines; bars and ranges, whose x is `place`
  *     by        columns: a picture each of the rows that agree in them; and in the machine
  *     each      a column whose values make pictures of their own names: NAME-VALUE
  *     at        the path of x, if it is an option

@@ -4,7 +4,7 @@
 -- Rows with timed steps. A name is the case as one word, "mlp:784-128-10/synthetic/mirrored/cpu:0+cpu:1/ranks:1/..".
 -- Other programs keep the names, so they have the same parts for ever; and no label, so rows before and after a
 -- change have the same name.
-CREATE TEMP VIEW named AS
+CREATE TEMP VIEW IF NOT EXISTS named AS
 SELECT *, min(place) OVER (PARTITION BY name) AS first FROM (
   SELECT place, row, id, label, timestamp, pace, pace_low, pace_high, rate, "time.step_ms.n" AS steps,
   "provenance.host" AS host, "provenance.build_type" AS build_type, "provenance.cores_allowed" AS cores,
@@ -20,7 +20,7 @@ FROM s WHERE "time.step_ms.median" + 0.0 > 0);
 -- What `--benchmark_out` of google-benchmark writes, for its tools/compare.py: an entry per row, whose time is the
 -- median step (the mean one if steps are not alike); rows of one case are repetitions of one name. A row has no
 -- processor time.
-CREATE TEMP VIEW "google-benchmark" AS
+CREATE TEMP VIEW IF NOT EXISTS "google-benchmark" AS
 SELECT name, name AS run_name, 'iteration' AS run_type, CAST(ifnull(steps, 0) AS INTEGER) AS iterations,
   1e6 * ifnull(pace, 0) AS real_time, 1e6 * ifnull(pace, 0) AS cpu_time, 'ns' AS time_unit, 1 AS threads,
   rate AS items_per_second, id, label, dense_rank() OVER (ORDER BY first) - 1 AS family_index,
@@ -28,7 +28,7 @@ SELECT name, name AS run_name, 'iteration' AS run_type, CAST(ifnull(steps, 0) AS
   count(*) OVER (PARTITION BY name) AS repetitions
 FROM named ORDER BY place;
 
-CREATE TEMP VIEW "google-benchmark context" AS
+CREATE TEMP VIEW IF NOT EXISTS "google-benchmark context" AS
 SELECT timestamp AS date, host AS host_name, 'lockstep' AS executable, cores AS num_cpus,
   'false' AS "cpu_scaling_enabled:json", '[]' AS "caches:json", '[]' AS "load_avg:json",
   iif(ifnull(lower(build_type), 'debug') = 'debug', 'debug', 'release') AS library_build_type,
@@ -36,7 +36,7 @@ SELECT timestamp AS date, host AS host_name, 'lockstep' AS executable, cores AS 
 FROM named ORDER BY place LIMIT 1;
 
 -- `customSmallerIsBetter` of github-action-benchmark.
-CREATE TEMP VIEW "benchmark-action" AS
+CREATE TEMP VIEW IF NOT EXISTS "benchmark-action" AS
 SELECT name, 'ms/step' AS unit, ifnull(pace, 0.0) AS value,
   printf('id: %s%scommit: %s', ifnull(id, 'unknown'), char(10), ifnull(nullif(commit_id, ''), 'unknown'))
     || ifnull(char(10) || 'label: ' || label, '') AS extra,
@@ -45,7 +45,7 @@ FROM named ORDER BY place;
 
 -- Lines of MLPerf's logging library (mllog), with the keys that a row can provide. Times are the end of the row and
 -- the training time that it counts. Leaves out what only a submitter knows (submission_org and the like).
-CREATE TEMP VIEW mlperf AS
+CREATE TEMP VIEW IF NOT EXISTS mlperf AS
 SELECT 'lockstep' AS namespace, end_ms - iif(event.key <= 6, trained_ms, 0) AS time_ms, value->>0 AS event_type,
   value->>1 AS "key", value->2 AS "value:json", value->3 AS "metadata:json"
 FROM (SELECT place, row, rate, "case.model" AS model, "case.optimizer" AS optimizer, "result.status" AS status,

@@ -51,6 +51,5 @@ json_t *ls_results_flat(const json_t *row);
  * has no waterfall. Owned by the caller (free). */
 char *ls_results_bound(const json_t *row);
 
-/** Writes the chosen rows (results_query.h) in the format of another program, by its name. Once for
- * a connection. */
+/** Writes the chosen rows (results_query.h) in the format of another program, by its name. */
 ls_status ls_export(FILE *stream, ls_results *results, const char *form);

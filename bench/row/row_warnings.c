@@ -73,11 +73,10 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
 
 /* ---- Warnings ------------------------------------------------------------------------------- */
 
-/* The interval of a time: such a figure, compared with another, says little. Median and mean rate,
- * one over the other: one of them does not describe the speed. */
-static const double widest = 0.1, most_skewed = 1.1;
-/* A shorter run does not show the noise. */
-static const double least_s = 1;
+/* From which width of its interval, over the figure, a comparison with another says little; from
+ * which ratio of median and mean rate one of them does not describe the speed; and how long a run
+ * must be to show its noise. */
+static const double widest = 0.1, most_skewed = 1.1, least_s = 1;
 
 void ls_row_warn(json_t *row)
 {

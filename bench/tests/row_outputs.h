@@ -296,12 +296,11 @@ static inline void check_exports(const json_t *rows)
     size_t timed = 0;
     for (size_t i = 0; i < json_array_size(rows); i++)
         timed += ls_row_real(json_array_get(rows, i), LS_F_time_step_ms_median) > 0;
+    ls_results *results = choose_rows(rows);
     for (size_t i = 0; i < 3; i++) {
         written out;
-        ls_results *results = choose_rows(rows);
         begin(&out);
         const char *text = end(&out, ls_export(out.stream, results, exports[i]));
-        ls_results_close(results);
         check_shown("export", text, false);
         json_t *all = i < 2 ? json_loads(text, 0, NULL) : NULL;
         const json_t *list = i == 0 ? json_object_get(all, "benchmarks") : all;
@@ -315,6 +314,7 @@ static inline void check_exports(const json_t *rows)
         }
         free(out.text);
     }
+    ls_results_close(results);
 }
 
 /* A case of each kind, with texts of the rows where regress puts them. */

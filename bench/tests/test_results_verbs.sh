@@ -312,6 +312,18 @@ lockstep_ok results trend median --where strategy=mirrored --results made.db --f
 rows "trend is by commit, in order of time" "[x['commit'][0] for x in rows] == list('0123456789')"
 rows "a change where it is" "[i for i, x in enumerate(rows) if x.get('change')] == [5]"
 rows "by how much" "rows[5]['by'] == '+20.1%' and rows[5]['median'] == 12 * 1.004 and r['n'] == 1"
+lockstep_ok results export --to jsonl --where strategy=mirrored --last 4 --out four.jsonl --results made.db
+python3 - <<'P' >one.jsonl
+import json
+for line, median in zip(open("four.jsonl"), (4.0, 1.0, 3.0, 2.5)):
+    row = json.loads(line)
+    row["time"]["step_ms"]["median"] = median
+    row["provenance"]["commit"] = "e" * 40
+    print(json.dumps(row))
+P
+lockstep_ok results import one.jsonl --results four.db
+lockstep_ok results trend median --results four.db --format jsonl
+rows "the median of a commit's rows" "len(rows) == 1 and rows[0]['n'] == 4 and rows[0]['median'] == 2.75"
 lockstep_ok results trend time.step_ms.median --where strategy=single --results made.db --format jsonl
 rows "no change where there is none" "len(rows) == 9 and not any(x.get('change') for x in rows)"
 lockstep_ok results trend median --where strategy=mirrored --results made.db
@@ -461,6 +473,8 @@ for one, row in zip(report["benchmarks"], timed):
     scale = {"ns": 1e6, "us": 1e3, "ms": 1, "s": 1e-3}[one["time_unit"]]
     assert abs(one["real_time"] / scale - row["time"]["step_ms"]["median"]) < 1e-9
     assert one["run_type"] == "iteration" and one["iterations"] == 50 and one["cpu_time"] > 0
+    alike = [x for x in report["benchmarks"] if x["name"] == one["name"]]
+    assert one["repetitions"] == len(alike) and one["repetition_index"] == alike.index(one)
     assert one["name"] == one["run_name"] and row["case"]["strategy"] in one["name"]
 action = json.load(open("made.benchmark-action"))
 assert [one["value"] for one in action] == [r["time"]["step_ms"]["median"] for r in timed]

@@ -31,9 +31,6 @@ extern const ls_declared_option ls_option_tensor_parallel_sequence; /* tensor_pa
 /** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy.sum (strategies.c). */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 
-/** The `build` of `ps` if servers serve requests as they arrive (ps_arrival.c). */
-void ls_ps_arrival_build(ls_step *step);
-
 /** The `check` of `zero` between divided replicas, whose pieces must all pass a node before any
  * passes the next one in stages 2 and 3 (zero.c). */
 ls_status ls_zero_check_between(const ls_outline *outline);
@@ -41,9 +38,3 @@ ls_status ls_zero_check_between(const ls_outline *outline);
 /** The passes of all replicas of split layers, node by node, where few layers are whole at once
  * (windows.h): all-gathers before a node's pass, reduce-scatters behind it (tensor_parallel.c). */
 void ls_split_passes_by_node(ls_step *step);
-
-/** The options of `ps`, and the entries of its ls_strategy that read them (ps_options.c). */
-extern const ls_declared_option *const ls_ps_declared[];
-bool ls_ps_has(const ls_declared_values *values, int ranks, const ls_declared_option *option);
-void ls_ps_resolve(ls_job *job, int ranks);
-ls_status ls_ps_check(const ls_outline *outline);

@@ -5,7 +5,7 @@
 #include "impl/ps/ps_order.h"
 #include "impl/ps/ps_step.h"
 
-/** One operation that serves requests (ps_serve.h) until all steps enqueued by one call are done.
+/** One operation that serves requests (serve.h) until all steps enqueued by one call are done.
  * From here on, verbs append nothing for the server's side of messages. */
 void ls_serve(ls_step *step, int server);
 

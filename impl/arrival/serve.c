@@ -12,7 +12,7 @@
  * ssp: a pull waits while its worker is more than K steps ahead of the slowest; so no applied
  * gradient is more than K steps ahead. Each server checks this on its own.
  *
- * Backup workers (ps_arrival.c):
+ * Backup workers (../strategies/ps_arrival.c):
  *
  *     pull k    requests the variables of step k. A server answers after update k - 1; after
  *               update k, it answers that the worker is late

@@ -17,6 +17,8 @@ typedef struct ls_served_server {
     ls_received received;  /**< counted by earlier runs that this one continues */
 } ls_served_server;
 
+struct ls_step;
+
 struct ls_served {
     const ls_ps_layout *layout; /**< the plan's */
     ls_ps_client *clients;      /**< [workers] */
@@ -33,3 +35,6 @@ void ls_served_close(ls_resources *resources);
  * The other one closes all ends, before the members' queues are closed. */
 ls_status ls_served_open_requests(ls_resources *resources);
 void ls_served_close_requests(ls_resources *resources);
+
+/** ps_verbs.c: a server's buffer for sum number `sum`, counted over all workers. */
+void *ls_served_sum(struct ls_step *step, int server, size_t sum);

@@ -34,8 +34,6 @@ ls_member *ls_step_member(const ls_step *step, int member);
 ls_replica *ls_step_replica(const ls_step *step, int member);
 /** Index, in the member's buffers, of the first element of a range of the model's flat buffers. */
 size_t ls_step_offset(const ls_step *step, int member, ls_range range);
-/** impl/ps: a server's buffer for sum number `sum`, counted over all workers. */
-void *ls_served_sum(ls_step *step, int server, size_t sum);
 
 /** Appends weight decay's part of the loss that is a bucket's in a window, if the member has it. */
 void ls_step_bucket_decay(ls_step *step, int member, int b);

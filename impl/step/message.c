@@ -38,12 +38,12 @@ bool ls_apart(const ls_step *s, int a, int b)
     return x->process != y->process || x->device != y->device;
 }
 
-/* Appends one end; none in another process, or of a server that serves requests as they arrive. */
+/* Appends one end; none in another process, or from the channel's `arrivals` on. */
 static void append_end(ls_step *s, const char *verb, int member, int peer,
                        const ls_exchange *exchange, int call)
 {
     const ls_channel *channel = &s->plan->lanes.channels[LS_MESSAGES];
-    const bool served = s->plan->servers.servers;
+    const bool served = s->resources->served;
     ls_op *op = NULL;
     if (s->program->status || !ls_step_replica(s, member) || member >= channel->arrivals)
         return;
@@ -87,7 +87,7 @@ void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
     const ls_planned_member *members = s->plan->members;
     const ls_comm *first = s->resources->ends[LS_MESSAGES].comms[0];
     const bool here = ls_step_replica(s, to.member) && ls_step_replica(s, from.member);
-    const bool served = s->plan->servers.servers;
+    const bool served = s->resources->served;
     const bool inside = served && !ls_apart(s, to.member, from.member);
     if (!served && here) {
         copy_message(s, to, from, arriving);

@@ -19,7 +19,7 @@ typedef struct ls_planned_member {
     int process;
     int device;  /**< number in the job's devices; device_count: the variable device; -1: it is in
                       another process */
-    int replica; /**< whose slice of the batch it computes; -1: a holder or server without one */
+    int replica; /**< whose slice of the batch it computes; -1: it computes none */
     int place;   /**< its rank in that replica */
     int rank;    /**< in the channel of messages */
     int slots;   /**< pieces in flight at once (slice.h); 0: one */
@@ -72,12 +72,12 @@ typedef struct ls_step_plan {
     ls_graph *context;    /**< the model of all places together, if these have parts of the
                                positions (graph_context.h); else NULL */
     ls_graph_part split;  /**< the model with layers split into slices; graph NULL: none is */
-    ls_mesh mesh; /**< of members; with servers, of workers. A replica's places are consecutive */
+    ls_mesh mesh;         /**< a replica's places are consecutive members */
     ls_spread parameters, state; /**< the job's, and placed where the model is divided */
     ls_ps_layout servers;        /**< all zero: there are no servers */
     ls_range owners;             /**< members with variables that are updated */
     int holder;     /**< the member that owns the variables of all: a replica, or one more on
-                         the variable device; -1: replicas or servers own them */
+                         the variable device; -1: there is none */
     int loss_place; /**< the place that has the loss */
     int total;      /**< members: replicas x places, then servers, or an additional holder */
     int all;        /**< `total`, then, if backward is held, a shadow of each replica */
@@ -115,7 +115,7 @@ bool ls_step_plan_has_end(const ls_step_plan *plan, int member);
  * [LS_JOB_REPLICAS]. Returns how many. */
 int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out);
 
-/** Number of members except shadows and servers; how busy servers are is in their report. */
+/** Number of members that train: all but shadows and servers. */
 int ls_step_plan_training(const ls_step_plan *plan);
 
 /** Whether the members of a set share the update. */

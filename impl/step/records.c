@@ -17,19 +17,106 @@
 enum { END, DECAY, REPLICAS };
 
 typedef struct reading {
+    ls_reading base;
     const ls_step_plan *plan;
-    const ls_resources *resources;
     const ls_job *job;
-    uint64_t first, count;   /* of records */
-    size_t decays;           /* weight decay's parts (ls_replica.decay_parts) */
-    size_t width;            /* most numbers that a process sends for a record */
-    size_t *at;              /* [replicas] index of the replica's numbers */
-    bool gpu;                /* some member of this process is on a GPU */
-    uint64_t mark_ns;        /* latest mark of this process */
-    ls_step_record *records; /* [count] of the current member */
-    double *mine, *all;      /* [count, width] sent, [processes, count, width] received */
-    const double **each;     /* [replicas] parts of the current record's loss, in `all` */
+    size_t decays;       /* weight decay's parts (ls_replica.decay_parts) */
+    size_t *at;          /* [replicas] index of the replica's numbers */
+    const double **each; /* [replicas] parts of the current record's loss, as received */
 } reading;
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static ls_replica *replica_of(const ls_reading *r, int member)
+{
+    return r->run->resources.members[member].replica;
+}
+
+static bool on_gpu(const ls_replica *replica)
+{
+    return ls_device_describe(replica->device)->name.kind == LS_DEVICE_GPU;
+}
+
+/* GPUs and processors have clocks that do not compare: where a process has both, its GPUs' ends
+ * count. */
+static bool ends_steps(const ls_reading *r, int member)
+{
+    const ls_replica *replica = replica_of(r, member);
+    return replica && r->gpu == on_gpu(replica) && (!r->ends || r->ends(r->run, member));
+}
+
+static ls_status read_mark(ls_reading *r, int member)
+{
+    uint64_t mark_ns;
+    LS_TRY(ls_replica_records(replica_of(r, member), r->first, 0, NULL, &mark_ns));
+    r->mark_ns = mark_ns > r->mark_ns ? mark_ns : r->mark_ns;
+    return LS_OK;
+}
+
+static ls_status read_records(ls_reading *r, int member)
+{
+    uint64_t mark_ns;
+    LS_TRY(ls_replica_records(replica_of(r, member), r->first, r->count, r->records, &mark_ns));
+    for (uint64_t k = 0; k < r->count; k++) {
+        double *numbers = r->mine + k * r->width;
+        const double end_ns = (double)(int64_t)(r->records[k].end_ns - r->mark_ns);
+        if (ends_steps(r, member) && end_ns > numbers[END])
+            numbers[END] = end_ns;
+        LS_TRY(r->read(r, member, k, end_ns, numbers));
+    }
+    return LS_OK;
+}
+
+static ls_status read_here(ls_reading *r)
+{
+    const int total = r->run->plan.total;
+    for (int m = 0; m < total; m++)
+        r->gpu |= replica_of(r, m) && on_gpu(replica_of(r, m));
+    for (int m = 0; m < total; m++)
+        if (ends_steps(r, m))
+            LS_TRY(read_mark(r, m));
+    const bool marked = r->mark_ns != 0; /* false: no member's ends are ends of steps */
+    for (int m = 0; m < total && !marked; m++)
+        if (replica_of(r, m))
+            LS_TRY(read_mark(r, m));
+    for (int m = 0; m < total; m++)
+        if (replica_of(r, m))
+            LS_TRY(read_records(r, m));
+    return LS_OK;
+}
+
+ls_status ls_reading_open(ls_reading *r)
+{
+    const ls_job *job = r->run->plan.job;
+    const size_t numbers = r->count * r->width, all = numbers * (size_t)ls_job_processes(job);
+    r->records = calloc(r->count + 1, sizeof *r->records);
+    r->mine = calloc(numbers + 1, sizeof *r->mine);
+    r->all = calloc(all + 1, sizeof *r->all);
+    const ls_status status = r->records && r->mine && r->all
+                                 ? read_here(r)
+                                 : ls_fail_memory("records", all * sizeof *r->mine);
+    return ls_comm_bring(job->comm, status, r->mine, numbers * sizeof *r->mine, r->all);
+}
+
+void ls_reading_close(ls_reading *r)
+{
+    free(r->records);
+    free(r->mine);
+    free(r->all);
+}
+
+const double *ls_reading_of(const ls_reading *r, int process, uint64_t k)
+{
+    return r->all + ((uint64_t)process * r->count + k) * r->width;
+}
+
+int64_t ls_reading_batch(const ls_reading *r, uint64_t k)
+{
+    const ls_job *job = r->run->plan.job;
+    return ls_replicated_batch(job, ls_job_is_tail(job, r->first + k) ? LS_TAIL : LS_FULL);
+}
+
+/* ---- Losses ---------------------------------------------------------------------------------- */
 
 /* Losses of a replica: of the places' positions, if these are divided; else one. */
 static int losses_of(const ls_step_plan *plan)
@@ -52,96 +139,39 @@ static int loss_of(const ls_step_plan *plan, int d)
 static void lay_out(reading *r, size_t *used)
 {
     r->decays = r->plan->split.graph ? (size_t)r->plan->split.graph->slices.splits + 1 : 1;
-    r->width = REPLICAS + r->decays - 1;
+    r->base.width = REPLICAS + r->decays - 1;
     for (int d = 0; d < all_losses(r->plan); d++) {
         size_t *its = &used[r->plan->members[loss_of(r->plan, d)].process];
         const size_t before = REPLICAS + r->decays - 1;
         r->at[d] = before + *its;
         *its += ls_replicated_sums(r->job, d / losses_of(r->plan));
-        r->width = before + *its > r->width ? before + *its : r->width;
+        r->base.width = before + *its > r->base.width ? before + *its : r->base.width;
     }
 }
 
-/* ---- This process's records ------------------------------------------------------------------ */
-
-static bool on_gpu(const ls_replica *replica)
+/* Weight decay's part comes from members that update: it is summed over the places of the first
+ * replica. */
+static ls_status read_losses(ls_reading *base, int m, uint64_t k, double end_ns, double *numbers)
 {
-    return ls_device_describe(replica->device)->name.kind == LS_DEVICE_GPU;
-}
-
-/* Whether a member's ends are ends of steps. GPUs and processors have clocks that do not compare:
- * where a process has both, its GPUs' ends count. */
-static bool ends_steps(const reading *r, int index)
-{
-    const ls_replica *replica = r->resources->members[index].replica;
-    return replica && r->gpu == on_gpu(replica);
-}
-
-static ls_status read_mark(reading *r, int index)
-{
-    uint64_t mark_ns;
-    LS_TRY(ls_replica_records(r->resources->members[index].replica, r->first, 0, NULL, &mark_ns));
-    r->mark_ns = mark_ns > r->mark_ns ? mark_ns : r->mark_ns;
-    return LS_OK;
-}
-
-/* Reads a member's records into `mine`. Weight decay's part comes from members that update: it is
- * summed over the places of the first replica. */
-static ls_status read_member(reading *r, int index)
-{
-    ls_replica *replica = r->resources->members[index].replica;
-    const int d = index / (r->plan->mesh.places / losses_of(r->plan));
-    const bool has_loss = d < all_losses(r->plan) && index == loss_of(r->plan, d);
+    const reading *r = (const reading *)base;
+    ls_replica *replica = replica_of(base, m);
+    const int d = m / (r->plan->mesh.places / losses_of(r->plan));
     const int from = r->plan->holder >= 0 ? r->plan->holder : 0;
-    const bool first = index >= from && index < from + r->plan->mesh.places;
+    const bool first = m >= from && m < from + r->plan->mesh.places;
     /* Of split layers, every place has the rest of the variables. */
-    const bool counts_rest = r->plan->members[index].place % r->plan->mesh.size[LS_SLICE] == 0;
-    const bool more = replica->more && (first || replica->sums > 1);
+    const bool counts_rest = r->plan->members[m].place % r->plan->mesh.size[LS_SLICE] == 0;
     double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
-    uint64_t mark_ns;
-    LS_TRY(ls_replica_records(replica, r->first, r->count, r->records, &mark_ns));
-    for (uint64_t k = 0; k < r->count; k++) {
-        double *numbers = r->mine + k * r->width;
-        const double end_ns = (double)(int64_t)(r->records[k].end_ns - r->mark_ns);
-        if (more)
-            LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
-        if (ends_steps(r, index) && end_ns > numbers[END])
-            numbers[END] = end_ns;
-        for (size_t i = 0; i < r->decays && first && replica->decay; i++)
-            if (i + 1 < r->decays || counts_rest)
-                numbers[DECAY + i] += further[replica->sums - 1 + i];
-        if (!has_loss)
-            continue;
-        double *its = numbers + r->at[d];
-        its[0] = r->records[k].loss;
-        memcpy(its + 1, further, (replica->sums - 1) * sizeof *its);
+    (void)end_ns;
+    if (replica->more && (first || replica->sums > 1))
+        LS_TRY(ls_replica_more_losses(replica, base->first + k, further));
+    for (size_t i = 0; i < r->decays && first && replica->decay; i++)
+        if (i + 1 < r->decays || counts_rest)
+            numbers[DECAY + i] += further[replica->sums - 1 + i];
+    if (d < all_losses(r->plan) && m == loss_of(r->plan, d)) {
+        numbers[r->at[d]] = base->records[k].loss;
+        memcpy(numbers + r->at[d] + 1, further, (replica->sums - 1) * sizeof *numbers);
     }
     return LS_OK;
-}
-
-static ls_status read_here(reading *r)
-{
-    for (int i = 0; i < r->plan->total; i++)
-        r->gpu |= r->resources->members[i].replica && on_gpu(r->resources->members[i].replica);
-    for (int i = 0; i < r->plan->total; i++)
-        if (ends_steps(r, i))
-            LS_TRY(read_mark(r, i));
-    const bool marked = r->mark_ns != 0; /* false: this process has only workers */
-    for (int i = 0; i < r->plan->total && !marked; i++)
-        if (r->resources->members[i].replica)
-            LS_TRY(read_mark(r, i));
-    for (int i = 0; i < r->plan->total; i++)
-        if (r->resources->members[i].replica)
-            LS_TRY(read_member(r, i));
-    return LS_OK;
-}
-
-/* ---- All processes' records ------------------------------------------------------------------ */
-
-/* The numbers that a process sent for record k. */
-static const double *sent_by(const reading *r, int process, uint64_t k)
-{
-    return r->all + ((uint64_t)process * r->count + k) * r->width;
 }
 
 /* Finds the numbers of each replica for record k. Returns the latest end of all processes; *decay:
@@ -150,7 +180,7 @@ static double find_numbers(const reading *r, uint64_t k, double *decay)
 {
     double end_ns = 0, decays[LS_REPLICA_LOSSES] = {0};
     for (int p = 0; p < ls_job_processes(r->job); p++) {
-        const double *numbers = sent_by(r, p, k);
+        const double *numbers = ls_reading_of(&r->base, p, k);
         end_ns = numbers[END] > end_ns ? numbers[END] : end_ns;
         for (size_t i = 0; i < r->decays; i++)
             decays[i] += numbers[DECAY + i];
@@ -158,7 +188,7 @@ static double find_numbers(const reading *r, uint64_t k, double *decay)
     *decay = ls_replica_decay_sum(decays, r->decays);
     for (int d = 0; d < all_losses(r->plan); d++) {
         const int process = r->plan->members[loss_of(r->plan, d)].process;
-        r->each[d] = sent_by(r, process, k) + r->at[d];
+        r->each[d] = ls_reading_of(&r->base, process, k) + r->at[d];
     }
     return end_ns;
 }
@@ -182,43 +212,34 @@ static double loss_of_all(const reading *r, int64_t batch)
 
 static void add_up(const reading *r, uint64_t k, ls_step_record *out)
 {
-    const bool tail = ls_job_is_tail(r->job, r->first + k);
-    const int64_t batch = ls_replicated_batch(r->job, tail ? LS_TAIL : LS_FULL);
+    const int64_t batch = ls_reading_batch(&r->base, k);
     double decay;
-    out->end_ns = r->mark_ns + (uint64_t)find_numbers(r, k, &decay);
+    out->end_ns = r->base.mark_ns + (uint64_t)find_numbers(r, k, &decay);
     out->loss = loss_of_all(r, batch) + decay;
 }
 
 ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                            uint64_t *mark_ns)
 {
-    const ls_job *job = run->job;
     const ls_step_plan *plan = &ls_step_run_of(run)->plan;
-    const size_t replicas = (size_t)all_losses(plan), processes = (size_t)ls_job_processes(job);
-    reading r = {.plan = plan,
-                 .resources = &ls_step_run_of(run)->resources,
-                 .job = job,
-                 .first = first,
-                 .count = count,
-                 .records = calloc(count + 1, sizeof *r.records),
-                 .at = calloc(replicas + processes, sizeof *r.at),
-                 .each = calloc(replicas, sizeof *r.each)};
-    if (r.at)
+    const size_t replicas = (size_t)all_losses(plan),
+                 processes = (size_t)ls_job_processes(run->job);
+    reading r = {
+        .base = {.run = ls_step_run_of(run), .first = first, .count = count, .read = read_losses},
+        .plan = plan,
+        .job = run->job};
+    ls_status status = ls_allocate("records", &r.at, replicas + processes, sizeof *r.at);
+    status = ls_status_first(status, ls_allocate("records", &r.each, replicas, sizeof *r.each));
+    status = ls_comm_agree(run->job->comm, status);
+    if (!status) {
         lay_out(&r, r.at + replicas);
-    const size_t numbers = count * r.width;
-    r.mine = calloc(numbers + 1, sizeof *r.mine);
-    r.all = calloc(numbers * processes + 1, sizeof *r.all);
-    ls_status status = r.records && r.at && r.each && r.mine && r.all
-                           ? read_here(&r)
-                           : ls_fail_memory("records", numbers * processes * sizeof *r.mine);
-    status = ls_comm_bring(job->comm, status, r.mine, numbers * sizeof *r.mine, r.all);
-    *mark_ns = r.mark_ns;
+        status = ls_reading_open(&r.base);
+    }
+    *mark_ns = r.base.mark_ns;
     for (uint64_t k = 0; k < count && !status; k++)
         add_up(&r, k, &out[k]);
-    free(r.records);
+    ls_reading_close(&r.base);
     free(r.at);
-    free(r.mine);
-    free(r.all);
     free(r.each);
     return status;
 }

@@ -74,8 +74,8 @@ ls_status ls_strategy_open(const ls_strategy *strategy, const ls_job *job, ls_ru
 enum { REPLAYS_AHEAD = 128 };
 
 /*
- * If servers serve as requests arrive, steps are not turns (ls_device_turn): a worker may wait for
- * another one's step, so a full queue of one must not block others.
+ * Where tasks run before or after steps, steps are not turns (ls_device_turn): a member may wait
+ * for another one's step, so a full queue of one must not block others.
  */
 static ls_status enqueue_times(ls_step_run *me, int kind, uint64_t times)
 {

@@ -87,6 +87,30 @@ ls_status ls_steps_parts(const ls_run *run, size_t devices, uint64_t mark_ns, ui
                          ls_time_profile *out);
 ls_status ls_steps_evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *out);
 
+/** Records of steps, read by all processes for all (records.c). A process sends `width` numbers for
+ * each: its members' last end, in ns from its mark, then others. */
+typedef struct ls_reading {
+    const ls_step_run *run;
+    uint64_t first, count; /**< of records */
+    size_t width;
+    /** Whether a member's ends are ends of steps. NULL: all are. */
+    bool (*ends)(const ls_step_run *run, int member);
+    /** Sets a member's numbers for record k, which ended `end_ns` behind the mark. */
+    ls_status (*read)(struct ls_reading *reading, int member, uint64_t k, double end_ns,
+                      double *numbers);
+    bool gpu;                /**< some member of this process is on a GPU */
+    uint64_t mark_ns;        /**< latest mark of this process */
+    ls_step_record *records; /**< [count] of the current member */
+    double *mine, *all;      /**< [count, width] sent, [processes, count, width] received */
+} ls_reading;
+
+/** The caller sets what is before `gpu`; all else is zero. Close it also on failure. */
+ls_status ls_reading_open(ls_reading *reading);
+void ls_reading_close(ls_reading *reading);
+/** The numbers that a process sent for record k; the batch of its step. */
+const double *ls_reading_of(const ls_reading *reading, int process, uint64_t k);
+int64_t ls_reading_batch(const ls_reading *reading, uint64_t k);
+
 /** Sum of all processes' `mine`. All processes call it. */
 ls_status ls_steps_collect(const ls_job *job, ls_traffic mine, ls_traffic *sum);
 /** As ls_run_functions.traffic, but with the traffic of all steps, over all processes, that is due;

@@ -96,8 +96,7 @@ size_t ls_sums(const ls_step *step, int replica);
 
 ls_span ls_parameters(const ls_step *step, int member, ls_range range);
 
-/** A replica's partial sum number `sum`. On a server, the buffer that receives sum number `sum`,
- * counted over all workers; the first is the gradient that the server updates by. */
+/** A replica's partial sum number `sum`. For servers, see ps_step.h. */
 ls_span ls_gradient(ls_step *step, int member, size_t sum, ls_range range);
 
 /** Whether members are on different devices, so that what they exchange is traffic. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of `ps`, and the jobs that it refuses. */
 #include "impl/ps/ps_layout.h"
+#include "impl/ps/ps_step.h"
 #include "impl/strategies.h"
 
 #include <string.h>

@@ -58,7 +58,7 @@ static void run(play *p, const ls_task *task)
     p->next[task->lane] = p->then[t];
 }
 
-/* NULL: the task is not of a server that serves requests as they arrive. */
+/* NULL: the task's peer serves no requests. */
 static owed *owed_of(const play *p, const ls_task *task)
 {
     const ls_channel *c = task->end.peer < 0 ? NULL : channel_of(p, task);
@@ -79,7 +79,7 @@ static bool is_owed(const play *p, const ls_task *task)
     return false;
 }
 
-/* Runs a worker's task with a server that serves requests as they arrive. */
+/* Runs a worker's task with a peer that serves requests. */
 static bool serve(play *p, const ls_task *task, owed *o)
 {
     const ls_task_end *end = &task->end;

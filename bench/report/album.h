@@ -3,7 +3,7 @@
  * them. */
 #pragma once
 
-#include "bench/output/results_query.h"
+#include "bench/output/results_db.h"
 
 enum { LS_HEAD = 600 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pictures: each is a file reports/NAME.sql, with the template of gnuplot that it names. Its head
- * are comments, "-- name: text"; what follows is one query in SQL (results_query.h), whose rows are
+ * are comments, "-- name: text"; what follows is one query in SQL (results_db.h), whose rows are
  * points:
  *     number   of the row that a point is of; NULL: of none, as of an ideal line
  *     part     the name of the point's series; NULL: that of the row's case

@@ -13,8 +13,8 @@ CREATE TEMP TABLE found AS SELECT pool, title, min(place) AS first, max(place) F
     CASE WHEN n > 1 THEN max(rate) ELSE rate_high END AS rate_high,
   median(pace) AS pace, median("time.speedup") AS speedup, median("time.efficiency") AS efficiency,
   CAST(row_text(min(place), 'devices') AS REAL) AS cores
-FROM (SELECT *, row_number() OVER (PARTITION BY pool, title ORDER BY rate) AS i, count(*) OVER (PARTITION BY pool,
-  title) AS n
+FROM (SELECT told.*, is_noisy, is_candidate, rate, rate_low, rate_high, pace, "time.speedup", "time.efficiency",
+  row_number() OVER (PARTITION BY pool, title ORDER BY rate) AS i, count(*) OVER (PARTITION BY pool, title) AS n
   FROM s JOIN told USING (place) WHERE pool != 'pair') GROUP BY pool, title;
 
 -- ranked: of each pool the fastest first; of those whose figure has an interval, candidates before others

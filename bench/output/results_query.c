@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions in SQL; see results_query.h. */
-#include "bench/output/results_query.h"
+/* Questions in SQL; see results_db.h. */
+#include "bench/output/results_db.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_same.h"
 #include "common/base/numbers.h"
@@ -166,6 +166,20 @@ ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt 
 {
     const int code = sqlite3_prepare_v2(results->db, sql, -1, out, NULL);
     return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+}
+
+ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **out)
+{
+    ls_status status = LS_OK;
+    if (results->kept_sql != sql) {
+        sqlite3_finalize(results->kept);
+        results->kept = NULL;
+        status = ls_results_prepare(results, sql, &results->kept);
+        results->kept_sql = status ? NULL : sql;
+    }
+    *out = results->kept;
+    sqlite3_clear_bindings(results->kept);
+    return status;
 }
 
 ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more)

@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "bench/output/results_query.h"
+#include "bench/output/results_db.h"
 #include "common/base/status.h"
 
 #include <jansson.h>
@@ -27,11 +27,12 @@ typedef struct ls_report_options {
     double letters;      /**< printed points of their letters; 0: 6.2 */
     const char *url;     /**< where the report or the project is, for BibTeX; NULL: nowhere */
     const json_t *notes; /**< texts: what was not read, and why */
-    /** Describes what limits a row's step (free), or returns NULL. NULL: not used. */
-    char *(*explain)(const json_t *row);
+    /** Describes what limits the step of the row with this number (free), or returns NULL. NULL:
+     * not used. */
+    char *(*explain)(ls_results *results, int64_t number, const json_t *row);
 } ls_report_options;
 
-/** Borrows the rows (an array, oldest first), which are chosen in `results` (results_query.h).
+/** Borrows the rows (an array, oldest first), which are chosen in `results` (results_db.h).
  * LS_CODE_MISSING if the folder cannot be written, or gnuplot is missing: page, tables and data are
  * written nevertheless. */
 ls_status ls_report_write(ls_results *results, const json_t *rows,

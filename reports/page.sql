@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- What the page shows of the rows chosen (view s, see bench/output/results_query.h): a query for each list of
+-- What the page shows of the rows chosen (view s, see bench/output/results_db.h): a query for each list of
 -- page.html, page.markdown and report.bib. A column NAME[] is JSON. Functions of bench/report/page.c: row_text(place,
 -- what), bound_text(place, number), row_between(place, place), figure_text(value, unit), interval_text(value, low,
 -- high), ratio_text(a, low, high, b, low, high, what), median(x).

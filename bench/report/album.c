@@ -2,7 +2,7 @@
 /* Rows of pictures, and their points; see album.h and pictures.h. */
 #include "bench/report/album.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/output/row_shares.h"
 #include "bench/report/case_keys.h"

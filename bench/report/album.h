@@ -3,7 +3,7 @@
  * that queries make of them. */
 #pragma once
 
-#include "bench/output/results_query.h"
+#include "bench/output/results_db.h"
 
 enum { LS_HEAD = 600 };
 

@@ -2,7 +2,7 @@
 /* Case keys; see case_keys.h. */
 #include "bench/report/case_keys.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/rows/row.h"
 #include "bench/report/text.h"

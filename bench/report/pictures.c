@@ -2,7 +2,7 @@
 /* Pictures: the points and texts of each; see pictures.h. */
 #include "bench/report/pictures.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/report/album.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/draw.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_keys.h"
 #include "bench/regress/regress.h"
 #include "bench/report/draw.h"

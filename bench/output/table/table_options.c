@@ -14,7 +14,7 @@ unsigned ls_case_shown(const char *name)
     char path[80];
     snprintf(path, sizeof path, "case.%s", name);
     const ls_field *field = ls_field_find(path);
-    const ls_declared_option *option = field ? NULL : ls_row_declared(name);
+    const ls_declared_option *option = field ? NULL : ls_row_declared(path);
     return field ? field->shown : option && option->follows ? LS_SHOWN_LAST : 0;
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Fuzzes each of the file readers, and what is made of rows (reports, tables, exports): ci/fuzz.sh [SECONDS] (default
-# FUZZ_SECONDS, or 60). Builds common/data/tests/fuzz_*.c and bench/tests/fuzz_*.c with clang, libFuzzer and the
-# address and undefined-behaviour sanitizers into build/fuzz, and runs each from the corpus in the tree, if it has one,
-# which does not change: new inputs go to build/fuzz/found-NAME, an input that crashes to build/fuzz/crash-*. Exit
-# status: 0 none crashed, 1 one did, 77 there is no clang with libFuzzer. Libraries are searched in LOCKSTEP_DEPS and
-# in the system.
+# Fuzzes each of the file readers, and what is made of rows (reports, tables, exports): ci/fuzz.sh [SECONDS [TARGET]]
+# (default FUZZ_SECONDS, or 60; all of idx, safetensors, models, rows). Builds common/data/tests/fuzz_*.c and
+# bench/tests/fuzz_*.c with clang, libFuzzer and the address and undefined-behaviour sanitizers into build/fuzz, and runs
+# each from the corpus in the tree, if it has one, which does not change: new inputs go to build/fuzz/found-NAME, an
+# input that crashes to build/fuzz/crash-*. Exit status: 0 none crashed, 1 one did, 77 there is no clang with libFuzzer.
+# Libraries are searched in LOCKSTEP_DEPS and in the system.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,9 +14,14 @@ if ! [[ $seconds =~ ^[1-9][0-9]{0,5}$ ]]; then
     echo "fuzz.sh: '$seconds' is not a number of seconds; a whole number from 1 works" >&2
     exit 2
 fi
+only=${2:-}
+if ! [[ $only =~ ^(|idx|safetensors|models|rows)$ ]]; then
+    echo "fuzz.sh: '$only' is no target; idx, safetensors, models or rows" >&2
+    exit 2
+fi
 out=build/fuzz
 mkdir -p "$out"
-flags=(-std=gnu17 -D_GNU_SOURCE -g -O1 -I. -fsanitize=fuzzer,address,undefined
+flags=(-std=gnu17 -D_GNU_SOURCE -g -O1 -I. "-I$out/headers/generated" -fsanitize=fuzzer,address,undefined
        -fno-sanitize-recover=all)
 if [[ -n ${LOCKSTEP_DEPS:-} ]]; then
     flags+=("-I$LOCKSTEP_DEPS/usr/include")
@@ -30,6 +35,14 @@ if ! clang -fsanitize=fuzzer,address -x c - -o "$out/probe" <<< "$probe" 2> "$ou
     exit 77
 fi
 
+# The headers that CMake writes.
+mkdir -p "$out/headers/generated"
+printf '%s\n' 'cmake_minimum_required(VERSION 3.22)' 'project(headers NONE)' "set(CMAKE_CURRENT_SOURCE_DIR [[$PWD]])" \
+    "include([[$PWD/ci/cmake/EmbeddedTexts.cmake]])" > "$out/headers/CMakeLists.txt"
+cmake -S "$out/headers" -B "$out/headers" > "$out/headers.log"
+cmake -DSOURCE=. "-DOUT=$out/headers/generated/build_info.h" -DVERSION=0 -DTYPE=fuzz -DCOMPILER=clang -DFLAGS= \
+    -P ci/cmake/WriteBuildInfo.cmake
+
 cached=(env)
 ! command -v ccache >/dev/null || cached=(ccache)
 
@@ -37,6 +50,7 @@ cached=(env)
 failed=0
 fuzz() {
     local name=$1 longest=$2 objects=() source
+    [ "$name" = "${only:-$name}" ] || return 0
     shift 2
     for source; do
         objects+=("$out/$name-${source//\//-}.o")

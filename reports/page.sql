@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- What the page shows of the rows chosen (view s, see bench/output/results_query.h): a query for each list of
 -- page.html, page.markdown and report.bib. A column NAME[] is JSON. Functions of bench/report/page.c: row_text(place,
--- what), row_between(place, place), figure_text(value, unit), interval_text(value, low, high), ratio_text(a, low,
--- high, b,
--- low, high, what), median(x).
+-- what), bound_text(place, number), row_between(place, place), figure_text(value, unit), interval_text(value, low,
+-- high), ratio_text(a, low, high, b, low, high, what), median(x).
 
 -- found: the cases of told (ls_page_tell), each with the row that represents its repeats
 CREATE TEMP TABLE found AS SELECT pool, title, min(place) AS first, max(place) FILTER (WHERE i = (n + 1) / 2) AS place,
@@ -178,7 +177,7 @@ SELECT CASE WHEN "micro.op" IS NULL THEN row_text(place, 'label') ELSE "micro.op
     UNION ALL SELECT 'communication', "memory.devices.communication"
     UNION ALL SELECT 'workspace', "memory.devices.workspace") WHERE value > 0) AS held,
   (SELECT '[' || replace(replace(json_quote(said), '\\', '\u005c'), '\n', '","') || ']'
-    FROM (SELECT rtrim(row_text(place, 'bound'), char(10)) AS said) WHERE said != '') AS "bound[]",
+    FROM (SELECT rtrim(bound_text(place, number), char(10)) AS said) WHERE said != '') AS "bound[]",
   "result.reason" AS reason, (SELECT number FROM machine WHERE name = row_text(place, 'machine')) AS machine,
   row_text(place, 'commit') AS "commit", id,
   CASE WHEN length(command) > most THEN substr(command, 1, most) || '…' ELSE command END AS command

@@ -98,10 +98,10 @@ static const char *differs_of(const ls_platform *platform)
 static json_t *break_of(const ls_advice *advice, const ls_break_even *b)
 {
     json_t *one = json_object();
-    ls_put_text(one, "axis", b->axis);
+    json_object_set_new(one, "axis", ls_text_value(b->axis));
     if (isfinite(b->value)) {
-        ls_put_real(one, "value", b->value);
-        ls_put_text(one, "second_leads", b->below ? "below" : "above");
+        json_object_set_new(one, "value", json_real(b->value));
+        json_object_set_new(one, "second_leads", json_string(b->below ? "below" : "above"));
     }
     json_object_set_new(one, "with",
                         b->with < advice->count ? json_integer((json_int_t)b->with) : json_null());
@@ -125,7 +125,7 @@ static json_t *advised_json(const ls_advised *one)
                             "compute", one->shares.compute, "network", one->shares.network, "idle",
                             one->shares.idle, "options", one->options, "played", one->played);
     if (!one->config.strategy->equivalent)
-        ls_put_text(out, "grade", "none");
+        json_object_set_new(out, "grade", json_string("none"));
     return out;
 }
 
@@ -147,23 +147,23 @@ static json_t *advice_json(const ls_advice *advice, size_t memory_limit,
     if (advice->second)
         json_object_set_new(all, "break_even_with", json_integer((json_int_t)advice->second));
     json_object_set_new(all, "searched", json_integer((json_int_t)advice->tried));
-    ls_put_text(all, "status",
-                advice->interrupted ? "interrupted"
-                : advice->cut       ? "out of time"
-                                    : "ok");
+    json_object_set_new(all, "status",
+                        json_string(advice->interrupted ? "interrupted"
+                                    : advice->cut       ? "out of time"
+                                                        : "ok"));
     json_object_set_new(all, "batch", json_integer((json_int_t)advice->batch));
     if (words->guess)
         json_object_set_new(all, "warnings", json_pack("[s]", "guessed"));
     else if (*words->noise)
         json_object_set_new(all, "warnings", json_pack("[s]", "noisy"));
     if (advice->alone_per_s > 0)
-        ls_put_real(all, "one_device_samples_per_s", advice->alone_per_s);
-    ls_put_text(all, "check", words->line);
+        json_object_set_new(all, "one_device_samples_per_s", json_real(advice->alone_per_s));
+    json_object_set_new(all, "check", ls_text_value(words->line));
     if (words->line && *words->differs)
-        ls_put_text(all, "check_differs", words->differs);
+        json_object_set_new(all, "check_differs", ls_text_value(words->differs));
     ls_advice_usual(advice, memory_limit, usual, sizeof usual);
     if (*usual)
-        ls_put_text(all, "usual", usual);
+        json_object_set_new(all, "usual", ls_text_value(usual));
     put_regret(all, "regret", &advice->here);
     put_regret(all, "regret_published", &advice->published);
     return all;

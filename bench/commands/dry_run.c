@@ -28,9 +28,10 @@ static json_t *devices_of(const ls_forecast_case *c)
     for (size_t i = 0; i < c->estimate.need.count; i++) {
         const ls_need_device *need = &c->estimate.need.devices[i];
         json_t *device = json_object();
-        ls_put_text(device, "device", need->name);
+        json_object_set_new(device, "device", ls_text_value(need->name));
         for (ls_memory_use use = 0; use < LS_MEMORY_USES; use++)
-            ls_put_integer(device, ls_memory_use_name(use), need->formula.bytes[use]);
+            json_object_set_new(device, ls_memory_use_name(use),
+                                json_integer((json_int_t)need->formula.bytes[use]));
         json_array_append_new(devices, device);
     }
     return devices;
@@ -43,13 +44,14 @@ static json_t *estimate_of(const ls_forecast *forecast, size_t index)
     json_object_set_new(group, "process",
                         ls_memory_group(&forecast->process, &forecast->memory[index]));
     if (c->error) {
-        ls_put_text(group, "error", ls_status_text(c->error));
+        json_object_set_new(group, "error", ls_text_value(ls_status_text(c->error)));
         return group;
     }
-    ls_put_real(group, "seconds", c->estimate.seconds);
-    ls_put_real(group, "step_ms", c->estimate.step_s * 1e3);
-    ls_put_integer(group, "memory_bytes", c->estimate.memory);
-    ls_put_integer(group, "memory_bytes_most", c->estimate.memory_most);
+    json_object_set_new(group, "seconds", json_real(c->estimate.seconds));
+    json_object_set_new(group, "step_ms", json_real(c->estimate.step_s * 1e3));
+    json_object_set_new(group, "memory_bytes", json_integer((json_int_t)c->estimate.memory));
+    json_object_set_new(group, "memory_bytes_most",
+                        json_integer((json_int_t)c->estimate.memory_most));
     json_object_set_new(group, "memory_devices", devices_of(c));
     return group;
 }
@@ -59,7 +61,7 @@ static json_t *row_of(const ls_forecast *forecast, size_t index)
     const ls_forecast_case *c = &forecast->cases[index];
     const ls_row_facts facts = {.workplace = &forecast->workplace, .plan = &c->plan};
     json_t *row = json_object();
-    ls_put_integer(row, "number", index + 1);
+    json_object_set_new(row, "number", json_integer((json_int_t)(index + 1)));
     ls_row_put_case(&facts, row);
     if (c->baseline)
         json_object_set_new(row, "baseline", json_true());

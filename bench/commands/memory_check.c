@@ -251,9 +251,9 @@ json_t *ls_memory_group(const ls_memory_sum *sum, const ls_memory_case *one)
     json_t *group = json_object();
     parts_of(sum, one, parts);
     for (size_t i = 0; i < PARTS; i++)
-        ls_put_integer(group, parts[i].name, parts[i].bytes);
-    ls_put_integer(group, "peak", one->peak);
-    ls_put_integer(group, "limit", sum->limit);
+        json_object_set_new(group, parts[i].name, json_integer((json_int_t)parts[i].bytes));
+    json_object_set_new(group, "peak", json_integer((json_int_t)one->peak));
+    json_object_set_new(group, "limit", json_integer((json_int_t)sum->limit));
     return group;
 }
 

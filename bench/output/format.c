@@ -69,8 +69,7 @@ static void csv_line(const ls_writer *writer, const json_t *row)
     const ls_column *chosen = alone ? writer->columns->column : NULL;
     for (size_t i = 0; chosen ? i < writer->columns->count : path[i] != NULL; i++) {
         const char *key = chosen ? chosen[i].path : path[i];
-        const ls_field *field = ls_field_find(key);
-        if (!chosen && field && ls_field_group_of(field, LS_GROUP_FOREIGN))
+        if (!chosen && ls_field_group_of(key, LS_GROUP_FOREIGN))
             break; /* the last ones */
         json_auto_t *value = row ? ls_row_value(row, key) : json_string(key);
         char *text = value ? ls_value_text(value) : NULL;

@@ -18,20 +18,11 @@
 /* ---- Values (format_values.c) --------------------------------------------------------------- */
 
 /**
- * The value at "time.step_ms.median", a new reference; NULL if it is absent or null. A path through
- * an array gives the array of its elements' values.
+ * The value at a path that is not known before a user names it ("time.step_ms.median"), a new
+ * reference; NULL if it is absent or null. A path through `memory.devices` gives the value of the
+ * fullest device (by peak), through another list of objects the list of its elements' values.
  */
-json_t *ls_row_find(const json_t *row, const char *path);
-
-/** As ls_row_find, but a path through `memory.devices` gives the value of the fullest device (by
- * peak). */
 json_t *ls_row_value(const json_t *row, const char *path);
-
-/** The number at a path; 0 if it is absent. */
-double ls_row_number(const json_t *row, const char *path);
-
-/** The text of a field of a group; "" where there is none. Borrowed. */
-const char *ls_row_text(const json_t *row, const char *group, const char *field);
 
 /** Why a row is not ok, owned by the caller (free); NULL where nothing says so. */
 char *ls_row_reason(const json_t *row);
@@ -78,11 +69,6 @@ bool ls_row_pace(const json_t *row, ls_interval *out);
 /** An optimizer's text without values that it has by default: "adam", "adam:beta1=0.8"; as it is
  * where no optimizer has the name. */
 char *ls_optimizer_shown(const char *text, char *out, size_t size);
-
-/** Set a member, unless the value does not apply: NaN, an infinity, NULL. */
-void ls_put_real(json_t *object, const char *name, double value);
-void ls_put_text(json_t *object, const char *name, const char *text);
-void ls_put_integer(json_t *object, const char *name, uint64_t value);
 
 /** The shortest decimal that reads back as the same double, always with a point or an exponent. */
 char *ls_real_text(double value, char text[32]);

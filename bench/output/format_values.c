@@ -13,35 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The elements' values at the path, without elements that lack it. */
-static json_t *find_in_elements(const json_t *array, const char *path)
-{
-    json_t *found = json_array(), *element;
-    size_t index;
-    json_array_foreach(array, index, element)
-    {
-        json_t *value = ls_row_find(element, path);
-        if (value)
-            json_array_append_new(found, value);
-    }
-    if (json_array_size(found) > 0)
-        return found;
-    json_decref(found);
-    return NULL;
-}
-
-json_t *ls_row_find(const json_t *row, const char *path)
+/* As ls_row_value, of a row or of an element of a list. */
+static json_t *find(const json_t *object, const char *path)
 {
     char name[64];
-    const size_t length = strcspn(path, "."), kept = length < 63 ? length : 63;
-    if (json_is_array(row))
-        return find_in_elements(row, path);
-    memcpy(name, path, kept);
-    name[kept] = 0;
-    json_t *member = json_object_get(row, name);
+    const size_t length = strcspn(path, ".");
+    snprintf(name, sizeof name, "%.*s", (int)length, path);
+    if (json_is_array(object)) {
+        json_t *found = json_array(), *element;
+        size_t index;
+        json_array_foreach(object, index, element)
+        {
+            json_array_append_new(found, find(element, path)); /* nothing of NULL */
+        }
+        if (json_array_size(found) > 0)
+            return found;
+        json_decref(found);
+        return NULL;
+    }
+    json_t *member = json_object_get(object, name);
     if (!member || json_is_null(member))
         return NULL;
-    return path[length] ? ls_row_find(member, path + length + 1) : json_incref(member);
+    return path[length] ? find(member, path + length + 1) : json_incref(member);
 }
 
 json_t *ls_row_value(const json_t *row, const char *path)
@@ -49,20 +42,8 @@ json_t *ls_row_value(const json_t *row, const char *path)
     const char *group = ls_field_groups[LS_G_memory_devices].path;
     const size_t length = strlen(group);
     if (strncmp(path, group, length) == 0 && path[length] == '.')
-        return ls_row_find(ls_row_fullest(row), path + length + 1);
-    return ls_row_find(row, path);
-}
-
-double ls_row_number(const json_t *row, const char *path)
-{
-    json_auto_t *value = ls_row_find(row, path);
-    return json_number_value(value);
-}
-
-const char *ls_row_text(const json_t *row, const char *group, const char *field)
-{
-    const char *text = json_string_value(json_object_get(json_object_get(row, group), field));
-    return text ? text : "";
+        return find(ls_row_fullest(row), path + length + 1);
+    return find(row, path);
 }
 
 char *ls_optimizer_shown(const char *text, char *out, size_t size)
@@ -140,28 +121,6 @@ bool ls_row_is_candidate(const json_t *row)
 {
     const ls_strategy *strategy = ls_row_strategy(row);
     return !ls_row_group(row, LS_G_peer) && (!strategy || strategy->equivalent);
-}
-
-void ls_put_real(json_t *object, const char *name, double value)
-{
-    if (isfinite(value))
-        json_object_set_new(object, name, json_real(value));
-}
-
-void ls_put_text(json_t *object, const char *name, const char *text)
-{
-    char *shown = NULL;
-    json_t *value = text ? json_string(text) : NULL;
-    if (text && !value && (shown = ls_text_shown(text, LS_ESCAPE_LINE))) /* it is not UTF-8 */
-        value = json_string(shown);
-    if (value)
-        json_object_set_new(object, name, value);
-    free(shown);
-}
-
-void ls_put_integer(json_t *object, const char *name, uint64_t value)
-{
-    json_object_set_new(object, name, json_integer((json_int_t)value));
 }
 
 char *ls_real_text(double value, char text[32])

@@ -267,6 +267,7 @@ void ls_results_close(ls_results *results)
 {
     if (!results)
         return;
+    sqlite3_finalize(results->kept);
     sqlite3_close(results->db);
     json_decref(results->parsed);
     free(results->parsed_text);

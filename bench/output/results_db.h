@@ -62,6 +62,9 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
 /** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
 ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);
 
+/** The same, kept for as long as this very text is asked for: the caller resets it. */
+ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **out);
+
 /** The next row of its result; *more is false after the last. */
 ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more);
 

@@ -12,6 +12,8 @@ struct ls_results {
     char *path;        /* as the user wrote it */
     char *parsed_text; /* the last row that a function of SQL parsed, and its text; NULL: none */
     json_t *parsed;
+    sqlite3_stmt *kept; /* the last one that was to be kept, and its text */
+    const char *kept_sql;
 };
 
 /** "<why>; --results FILE names another" */

@@ -168,6 +168,20 @@ ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt 
     return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
 }
 
+ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **out)
+{
+    ls_status status = LS_OK;
+    if (results->kept_sql != sql) {
+        sqlite3_finalize(results->kept);
+        results->kept = NULL;
+        status = ls_results_prepare(results, sql, &results->kept);
+        results->kept_sql = status ? NULL : sql;
+    }
+    *out = results->kept;
+    sqlite3_clear_bindings(results->kept);
+    return status;
+}
+
 ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more)
 {
     const int code = sqlite3_step(statement);

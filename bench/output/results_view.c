@@ -19,19 +19,6 @@
 /* Begins the text of our view. A user's own object of that name is left alone. */
 #define MARK "CREATE VIEW v AS /* lockstep */ "
 
-/* The list of objects that a field is in; NULL: none. */
-static const ls_field_group *list_of(const char *path)
-{
-    for (size_t i = 0; i < ls_field_group_count; i++) {
-        const ls_field_group *group = &ls_field_groups[i];
-        const size_t length = strlen(group->path);
-        if (group->flags & LS_GROUP_EACH && strncmp(path, group->path, length) == 0 &&
-            path[length] == '.')
-            return group;
-    }
-    return NULL;
-}
-
 /* The value of a JSON text as SQL has it. */
 static void put_value(FILE *sql, const char *json, const char *path, const ls_field *field)
 {
@@ -51,7 +38,7 @@ static void put_value(FILE *sql, const char *json, const char *path, const ls_fi
 static void put_column(FILE *sql, const char *path)
 {
     const ls_field *field = ls_field_find(path);
-    const ls_field_group *list = list_of(path);
+    const ls_field_group *list = ls_field_group_of(path, LS_GROUP_EACH);
     const char *inside = list ? path + strlen(list->path) + 1 : NULL;
     if (!list) {
         put_value(sql, "row", path, field);

@@ -70,8 +70,8 @@ static void make_paths(void)
 {
     for (size_t i = 0; i < LS_FIELDS; i++) {
         add_path(ls_fields[i].path);
-        if (ls_field_group_of(&ls_fields[i], LS_GROUP_DECLARED) &&
-            !ls_field_group_of(&ls_fields[i + 1], LS_GROUP_DECLARED))
+        if (ls_field_group_of(ls_fields[i].path, LS_GROUP_DECLARED) &&
+            !ls_field_group_of(ls_fields[i + 1].path, LS_GROUP_DECLARED))
             add_declared();
     }
 }
@@ -145,13 +145,6 @@ static bool ends_in(const char *path, const char *name)
            strcmp(path + length - end, name) == 0;
 }
 
-/* Whether the field is named by its whole path only. */
-static bool is_by_path(const char *path)
-{
-    const ls_field *field = ls_field_find(path);
-    return field && ls_field_group_of(field, LS_GROUP_BY_PATH);
-}
-
 /* Whether an unknown name might mean this path. */
 static bool is_near(const char *path, const char *name)
 {
@@ -169,7 +162,7 @@ ls_status ls_row_key_find(const char *option, const char *name, size_t length, l
     name_path(text);
     for (const char *const *path = ls_row_paths(); *path; path++) {
         const bool whole = strcmp(*path, text) == 0;
-        if (whole || (ends_in(*path, text) && !is_by_path(*path))) {
+        if (whole || (ends_in(*path, text) && !ls_field_group_of(*path, LS_GROUP_BY_PATH))) {
             found.path = *path;
             ending = whole ? 0 : ending;
             list(ending_list, &ending, *path);

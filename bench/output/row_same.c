@@ -45,7 +45,7 @@ static json_t *facts_of(const json_t *row, unsigned of)
         const unsigned is = group ? group->identifies : ls_fields[i].identifies;
         if (!(is & of & LS_OF_ANY))
             continue;
-        json_t *value = ls_row_find(row, path);
+        json_t *value = ls_row_value(row, path);
         if (!value && is & LS_OR_ABSENT && !peer)
             value = json_null();
         if (value)

@@ -2,26 +2,24 @@
 /* Rows file; see rows_file.h. */
 #include "bench/output/rows_file.h"
 
+#include "bench/rows/row.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { ROW_SCHEMA = 1 };
-
 /* Why the line is not a row; NULL: it is one. */
 static const char *why_no_row(const json_t *row)
 {
-    const char *id = json_string_value(json_object_get(row, "id"));
-    const json_t *schema = json_object_get(row, "schema");
     if (!json_is_object(row))
         return "is not a JSON object";
-    if (!id || !*id)
+    if (!*ls_row_string(row, LS_F_id))
         return "has no id, so it is no row";
-    if (!json_is_string(json_object_get(row, "timestamp")))
+    if (!json_is_string(ls_row_get(row, LS_F_timestamp)))
         return "has no timestamp, so it is no row";
-    if (!json_is_integer(schema) || json_integer_value(schema) != ROW_SCHEMA)
+    if (ls_row_integer(row, LS_F_schema) != LS_ROW_SCHEMA)
         return "is a row of another schema";
     return NULL;
 }

@@ -29,8 +29,8 @@ static ls_status refuse(const char *part, const char *why)
 /* Of a list of objects the value is the list of all elements' values, or that of the fullest. */
 static bool is_list(const ls_field *field)
 {
-    return field->type >= LS_TYPE_TEXTS ||
-           (ls_field_group_of(field, LS_GROUP_EACH) && !ls_field_group_of(field, LS_GROUP_FULLEST));
+    return field->type >= LS_TYPE_TEXTS || (ls_field_group_of(field->path, LS_GROUP_EACH) &&
+                                            !ls_field_group_of(field->path, LS_GROUP_FULLEST));
 }
 
 /* Whether the field has a number, in each row that has it. */

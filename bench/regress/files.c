@@ -36,7 +36,7 @@ static ls_status check_class(const char *base_path, const json_t *base, const ch
         base && fresh ? ls_row_other_machine(base, fresh, LS_OF_CLASS | LS_OF_SHARE) : NULL;
     if (!path)
         return LS_OK;
-    json_auto_t *before = ls_row_find(base, path), *after = ls_row_find(fresh, path);
+    json_auto_t *before = ls_row_value(base, path), *after = ls_row_value(fresh, path);
     char *a = ls_value_text(before), *b = ls_value_text(after);
     ls_status status =
         ls_fail(LS_CODE_MISSING, "regress", base_path,

@@ -22,15 +22,31 @@
 /* No field of a row: the sum of what formulas say of the devices' memory. */
 static const char memory_formula[] = "memory.formula";
 
-/* A new reference; NULL: the row lacks it. Of memory.devices each device's value. */
+/* Each device's value; NULL: none has one. */
+static json_t *values_of_devices(const json_t *row, ls_field_number field)
+{
+    json_auto_t *values = json_array();
+    json_t *device;
+    size_t index;
+    json_array_foreach(ls_row_group(row, LS_G_memory_devices), index, device)
+    {
+        json_array_append(values, ls_row_get(device, field)); /* nothing of NULL */
+    }
+    return json_array_size(values) > 0 ? json_incref(values) : NULL;
+}
+
+/* A new reference; NULL: the row lacks it. */
 static json_t *value_of(const json_t *row, const char *path)
 {
+    const ls_field *field = ls_field_find(path);
     json_int_t sum = 0;
     json_t *device, *value;
     size_t index, count = 0;
     const char *name;
+    if (field && ls_field_group_of(path, LS_GROUP_FULLEST))
+        return values_of_devices(row, (ls_field_number)(field - ls_fields));
     if (strcmp(path, memory_formula) != 0)
-        return ls_row_find(row, path);
+        return ls_row_value(row, path);
     json_array_foreach(ls_row_group(row, LS_G_memory_devices), index, device)
     {
         json_object_foreach(ls_row_group(device, LS_G_memory_devices_formula), name, value)

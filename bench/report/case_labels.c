@@ -194,7 +194,7 @@ json_t *ls_report_differences(const json_t *rows, const char *at, const char *ag
         ls_text_add(key, sizeof key, "%s|%g|%s", ls_report_strategy(row), ls_report_devices(row),
                     at ? ls_report_text(row, at, place, sizeof place) : "");
         ls_report_collect(lists, key, row);
-        ls_text_add(key, sizeof key, "|%s", ls_row_text(row, "case", "reduce"));
+        ls_text_add(key, sizeof key, "|%s", ls_row_string(row, LS_F_case_reduce));
         ls_report_collect(lists, key, row);
         ls_report_collect(found_at, place, row);
     }

@@ -126,7 +126,7 @@ static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
     const ls_page *of = sqlite3_user_data(context);
     const json_t *row = json_array_get(of->rows, (size_t)sqlite3_value_int64(value[0]) - 1);
     const char *what = (const char *)sqlite3_value_text(value[1]);
-    char text[LS_MACHINE_SIZE] = "", *bound = NULL;
+    char text[LS_MACHINE_SIZE] = "";
     (void)count;
     if (strcmp(what, "label") == 0)
         ls_report_label(row, of->differences, false, NULL, text);
@@ -148,11 +148,19 @@ static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
         snprintf(text, sizeof text, "%06x", (unsigned)hash_of(of->rows));
     else if (strcmp(what, "version") == 0)
         snprintf(text, sizeof text, "%s", LS_VERSION);
-    else if (strcmp(what, "bound") == 0 && of->options->explain &&
-             ls_row_group(row, LS_G_waterfall))
-        bound = of->options->explain(row);
-    sqlite3_result_text(context, bound ? bound : text, -1, SQLITE_TRANSIENT);
-    free(bound);
+    sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+/* bound_text(place, number): what limits its step, in lines. */
+static void bound_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const ls_page *of = sqlite3_user_data(context);
+    const json_t *row = json_array_get(of->rows, (size_t)sqlite3_value_int64(value[0]) - 1);
+    (void)count;
+    if (of->options->explain && ls_row_group(row, LS_G_waterfall))
+        sqlite3_result_text(context,
+                            of->options->explain(of->results, sqlite3_value_int64(value[1]), row),
+                            -1, free);
 }
 
 /* figure_text(value, unit): as figures have it; "plain": four digits that the page can sort by;
@@ -282,11 +290,9 @@ static ls_status add_queries(const ls_page *page, json_t *out)
         const char *name;
         int arguments;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
-    } functions[] = {{"row_text", 2, row_text},
-                     {"row_between", 2, row_between},
-                     {"figure_text", 2, figure_text},
-                     {"interval_text", 3, interval_text},
-                     {"ratio_text", 7, ratio_text}};
+    } functions[] = {{"row_text", 2, row_text},           {"bound_text", 2, bound_text},
+                     {"row_between", 2, row_between},     {"figure_text", 2, figure_text},
+                     {"interval_text", 3, interval_text}, {"ratio_text", 7, ratio_text}};
     ls_results *results = page->results;
     sqlite3_stmt *statement;
     LS_TRY(ls_results_prepare(results, "SELECT 1", &statement));

@@ -27,8 +27,9 @@ typedef struct ls_report_options {
     double letters;      /**< printed points of their letters; 0: 6.2 */
     const char *url;     /**< where the report or the project is, for BibTeX; NULL: nowhere */
     const json_t *notes; /**< texts: what was not read, and why */
-    /** Describes what limits a row's step (free), or returns NULL. NULL: not used. */
-    char *(*explain)(const json_t *row);
+    /** Describes what limits the step of the row with this number (free), or returns NULL. NULL:
+     * not used. */
+    char *(*explain)(ls_results *results, int64_t number, const json_t *row);
 } ls_report_options;
 
 /** Borrows the rows (an array, oldest first), which are chosen in `results` (results_query.h).

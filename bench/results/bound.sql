@@ -4,7 +4,7 @@
 -- devices. So if one device works while the n - 1 others wait for it, that explains n times its part, at most the
 -- waiting time. Less than a fifth of a device's peak is low utilization; 32 samples are few, since products gain
 -- little from more, and so are 64 KiB of a message.
---   Parameters: :holder, one device has the variables, and :replicated, of the row's strategy; :link_ms, the longest
+--   Parameters: :number of the row; :holder, one device has the variables, and :replicated, of the row's strategy; :link_ms, the longest
 -- that links of --link can take, messages in sequence; :period, steps from one average of the parameters to the next,
 -- and :period_option, which sets it. NULL: no such link, period, option.
 WITH
@@ -58,7 +58,7 @@ fields AS (
     -- what others took while the row was timed
     (SELECT substr(value, 8, instr(value || ';', ';') - 8) FROM json_each(row, '$.result.notes')
      WHERE value LIKE 'noisy: %' ORDER BY key LIMIT 1) AS noise
-  FROM v LIMIT 1),
+  FROM v WHERE number = :number LIMIT 1),
 seen AS (
   SELECT *,
     compute + exposed + wait + copied + optimizer + harness AS step,

@@ -2,7 +2,7 @@
 /* What limits a row's step: the rules are bound.sql; this gives them what no row says. */
 #include "bench/output/results_query.h"
 #include "bench/results/results_verbs.h"
-#include "bench/rows/put.h"
+#include "bench/rows/row.h"
 #include "common/device/link.h"
 #include "template_bound.h"
 
@@ -36,40 +36,31 @@ static void set_parameters(sqlite3_stmt *statement, const json_t *row)
                           strategy->period->name, -1, SQLITE_STATIC);
 }
 
-static ls_status write_lines(ls_results *results, const json_t *row, FILE *stream)
+static ls_status write_lines(ls_results *results, int64_t number, const json_t *row, FILE *stream)
 {
-    sqlite3_stmt *statement = NULL;
+    sqlite3_stmt *statement;
     bool more = false;
-    json_auto_t *named = json_copy((json_t *)(size_t)row); /* others may lack an id */
-    ls_put_id(named, "row");
-    ls_status status = ls_results_put(results, named, NULL);
-    if (!status)
-        status = ls_results_prepare(results, ls_template_bound, &statement);
-    if (!status)
-        set_parameters(statement, row);
-    if (!status)
-        status = ls_results_step(results, statement, &more);
+    LS_TRY(ls_results_keep(results, ls_template_bound, &statement));
+    sqlite3_bind_int64(statement, sqlite3_bind_parameter_index(statement, ":number"), number);
+    set_parameters(statement, row);
+    ls_status status = ls_results_step(results, statement, &more);
     for (int i = 0; more && i < sqlite3_column_count(statement); i++)
         if (sqlite3_column_type(statement, i) != SQLITE_NULL) {
             ls_escape_put(stream, ls_results_text(statement, i), SIZE_MAX, LS_ESCAPE_LINE);
             fputc('\n', stream);
         }
-    sqlite3_finalize(statement);
+    sqlite3_reset(statement);
     return status;
 }
 
-char *ls_results_bound(const json_t *row)
+char *ls_results_bound(ls_results *results, int64_t number, const json_t *row)
 {
-    ls_results *results = NULL;
     char *text = NULL;
     size_t size;
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return NULL;
-    ls_status status = ls_results_memory(&results);
-    if (!status)
-        status = write_lines(results, row, stream);
-    ls_results_close(results);
+    ls_status status = write_lines(results, number, row, stream);
     fclose(stream);
     if (status) { /* no memory */
         free(text);

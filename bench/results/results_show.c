@@ -347,9 +347,14 @@ static ls_status weigh(ls_results *results, const json_t *row, const char *said,
 /* Line by line, each wrapped below its first word. */
 static ls_status print_bound(ls_results *results, const json_t *row)
 {
-    char *bound = ls_results_bound(row), *rest = bound, *one, other[256];
+    char *sql =
+        sqlite3_mprintf("SELECT rowid FROM main.rows WHERE id = %Q", ls_row_string(row, LS_F_id));
+    int64_t number;
+    ls_status status = sql ? ls_results_ask(results, sql, &number) : ls_fail_memory("row", 0);
+    char *bound = status ? NULL : ls_results_bound(results, number, row), *rest = bound, *one,
+         other[256];
     const bool any = bound && *bound;
-    ls_status status = LS_OK;
+    sqlite3_free(sql);
     while (any && !status && (one = strtok_r(rest, "\n", &rest))) {
         status = weigh(results, row, one, other);
         one = *other ? other : one;

@@ -167,7 +167,7 @@ static ls_status name_series(const trend *t)
             return ls_fail_memory("trend", 0);
         json_object_foreach(paths, path, unused)
         {
-            json_auto_t *value = ls_row_find(json_object_get(series, "first"), path);
+            json_auto_t *value = ls_row_value(json_object_get(series, "first"), path);
             (void)unused;
             fprintf(stream, "%s%s ", ftell(stream) ? ", " : "",
                     strcmp(path, "peer.what") == 0 ? "peer" : strrchr(path, '.') + 1);

@@ -47,9 +47,10 @@ ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *co
 /** {"memory.devices.0.peak": value} of all that a row has, in its order; a new object. */
 json_t *ls_results_flat(const json_t *row);
 
-/** Describes what limits the row's step: at most three lines, each with its newline; "" if the row
- * has no waterfall. Owned by the caller (free). */
-char *ls_results_bound(const json_t *row);
+/** Describes what limits the step of the row with this number in `results`: at most three lines,
+ * each with its newline; "" if the row has no waterfall. Owned by the caller (free); NULL: it
+ * failed. */
+char *ls_results_bound(ls_results *results, int64_t number, const json_t *row);
 
 /** Writes the chosen rows (results_query.h) in the format of another program, by its name. */
 ls_status ls_export(FILE *stream, ls_results *results, const char *form);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Row: the figures of a case as one JSON object, schema 1. A field that does not apply is absent.
+/* Row: the figures of a case as one JSON object (bench/rows/row.h). A field that does not apply is
+ * absent.
  */
 #pragma once
 
@@ -7,8 +8,6 @@
 #include "bench/train/trial/trial.h"
 
 #include <jansson.h>
-
-enum { LS_ROW_SCHEMA = 1 };
 
 /** What a row is made of; borrowed. `trial` is NULL where the case never trained. */
 typedef struct ls_row_facts {

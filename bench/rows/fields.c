@@ -128,16 +128,15 @@ const ls_field *ls_field_of_key(const char *key)
     return field;
 }
 
-bool ls_field_group_of(const ls_field *field, unsigned flag)
+const ls_field_group *ls_field_group_of(const char *path, unsigned flag)
 {
     for (size_t i = 0; i < ls_field_group_count; i++) {
-        const size_t length = strlen(ls_field_groups[i].path);
-        if (ls_field_groups[i].flags & flag &&
-            strncmp(field->path, ls_field_groups[i].path, length) == 0 &&
-            field->path[length] == '.')
-            return true;
+        const ls_field_group *group = &ls_field_groups[i];
+        const size_t length = strlen(group->path);
+        if (group->flags & flag && strncmp(path, group->path, length) == 0 && path[length] == '.')
+            return group;
     }
-    return false;
+    return NULL;
 }
 
 const ls_field_group *ls_field_group_find(const char *path)

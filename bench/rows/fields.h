@@ -136,8 +136,8 @@ const ls_field *ls_field_find(const char *path);
  * "provenance.environment.OMP_NUM_THREADS"); NULL if none. */
 const ls_field *ls_field_of_key(const char *key);
 
-/** Whether the field is in a group that has the flag (LS_GROUP_..). */
-bool ls_field_group_of(const ls_field *field, unsigned flag);
+/** The group around a path that has the flag (LS_GROUP_..); NULL: none. */
+const ls_field_group *ls_field_group_of(const char *path, unsigned flag);
 
 /** The group of a path; NULL if it is none. */
 const ls_field_group *ls_field_group_find(const char *path);

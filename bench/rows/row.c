@@ -23,24 +23,11 @@ typedef struct path_names {
 static path_names of_field[LS_FIELDS], of_group[LS_FIELD_GROUPS];
 static once_flag cut_once = ONCE_FLAG_INIT;
 
-/* The longest list of objects that the path is in; "" where it is in none. */
-static const char *list_around(const char *path)
-{
-    const char *found = "";
-    for (size_t i = 0; i < ls_field_group_count; i++) {
-        const ls_field_group *group = &ls_field_groups[i];
-        const size_t length = strlen(group->path);
-        if (group->flags & LS_GROUP_EACH && strncmp(path, group->path, length) == 0 &&
-            path[length] == '.')
-            found = group->path;
-    }
-    return found;
-}
-
 static void cut(const char *path, path_names *out)
 {
-    const size_t list = strlen(list_around(path));
-    for (const char *part = path + list + (list > 0); part; part = strchr(part, '.')) {
+    const ls_field_group *list = ls_field_group_of(path, LS_GROUP_EACH);
+    for (const char *part = list ? path + strlen(list->path) + 1 : path; part;
+         part = strchr(part, '.')) {
         part += *part == '.';
         const size_t length = strcspn(part, ".");
         if (out->count == NAMES_MOST || length >= NAME_SIZE)

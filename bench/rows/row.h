@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { LS_ROW_SCHEMA = 1 };
+
 /** A number for each group: LS_G_memory_devices. */
 typedef enum ls_group_number {
 #define G1(a, ...)       LS_G_##a,

@@ -435,6 +435,11 @@ static inline void check_report(const json_t *rows, const char *against, const c
     ls_results *results = rows_in_memory(rows);
     ls_page page = {results, rows, left_out, &options, NULL};
     REQUIRE("values", "", !ls_page_values(&page, figures, values));
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        char *bound = ls_results_bound(results, (int64_t)i + 1, json_array_get(rows, i));
+        check_shown("bound", bound, false);
+        free(bound);
+    }
     ls_results_close(results);
     for (size_t i = 0; i < LS_PAGE_TEMPLATES; i++) {
         const ls_page_template *one = &ls_page_templates[i];
@@ -460,10 +465,5 @@ static inline void check_outputs(const uint8_t *data, size_t size, const char *f
     check_exports(rows);
     check_verdicts(rows);
     check_report(rows, size % 2 ? "label" : NULL, folder);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        char *bound = ls_results_bound(json_array_get(rows, i));
-        check_shown("bound", bound, false);
-        free(bound);
-    }
     json_decref(rows);
 }

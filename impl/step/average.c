@@ -12,7 +12,7 @@ ls_status ls_inboxes_open(ls_resources *r)
 {
     const ls_step_plan *plan = r->plan;
     int peers[LS_JOB_REPLICAS];
-    for (int d = 0; d < plan->replicas && plan->strategy->peers; d++) {
+    for (int d = 0; d < plan->mesh.replicas && plan->strategy->peers; d++) {
         ls_member *m = &r->members[d];
         const int count = ls_step_plan_peers(plan, d, peers);
         if (m->replica && count)

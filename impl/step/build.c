@@ -89,12 +89,12 @@ bool ls_ends_period(const ls_step *s)
 
 int ls_replicas(const ls_step *s)
 {
-    return s->plan->replicas;
+    return s->plan->mesh.replicas;
 }
 
 int ls_members(const ls_step *s)
 {
-    return s->plan->replicas * s->plan->places;
+    return s->plan->mesh.replicas * s->plan->mesh.places;
 }
 
 int ls_place_of(const ls_step *s, int member)
@@ -125,7 +125,7 @@ size_t ls_sums(const ls_step *s, int replica)
 {
     const ls_job *job = ls_step_job(s);
     return ls_slice_count_sums(job, ls_replicated_batch(job, s->batch_kind), replica,
-                               s->plan->replicas);
+                               s->plan->mesh.replicas);
 }
 
 ls_range ls_all(const ls_step *s)

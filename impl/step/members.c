@@ -52,7 +52,7 @@ static ls_status open_statistics(ls_resources *r)
 {
     const ls_job *job = r->plan->job;
     const int devices = (int)job->device_count, first = ls_job_member(job, 0);
-    if (!ls_replicated_syncs(job) || r->plan->replicas == 1)
+    if (!ls_replicated_syncs(job) || r->plan->mesh.replicas == 1)
         return LS_OK;
     LS_TRY(ls_comm_agree(job->comm, ls_allocate("replicas", &r->statistics_comms, job->device_count,
                                                 sizeof(ls_comm *))));
@@ -68,7 +68,7 @@ static ls_status open_members(ls_resources *r)
     const ls_step_plan *plan = r->plan;
     LS_TRY(open_statistics(r));
     for (int i = 0; i < plan->here_count; i++)
-        LS_TRY(r->served && plan->here[i] >= plan->replicas
+        LS_TRY(r->served && plan->here[i] >= plan->mesh.replicas
                    ? ls_served_open_server(r, plan->here[i])
                    : open_member(r, plan->here[i]));
     for (int m = plan->total; m < plan->all; m++)

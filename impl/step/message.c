@@ -86,7 +86,7 @@ ls_span ls_gradient(ls_step *s, int member, size_t sum, ls_range range)
     const ls_replica *r = ls_step_replica(s, member);
     ls_span span = {member, NULL, range.count * sizeof(float)};
     float *memory = NULL;
-    if (r && s->plan->servers.servers && member >= s->plan->replicas)
+    if (r && s->plan->servers.servers && member >= s->plan->mesh.replicas)
         memory = arrival(s, member, sum);
     else if (r)
         memory = ls_slice_gradients(ls_step_member(s, member)->slice[s->batch_kind], sum);

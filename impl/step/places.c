@@ -20,7 +20,7 @@ static const ls_graph_parts *parts_of(const ls_step *s)
 /* The replica's member at a place. */
 static int member_at(const ls_step_plan *plan, int replica, int place)
 {
-    return replica * plan->places + place;
+    return replica * plan->mesh.places + place;
 }
 
 static size_t real_bytes(const ls_resources *r)
@@ -34,7 +34,7 @@ static size_t real_bytes(const ls_resources *r)
 static ls_status take_memory(ls_resources *r)
 {
     const ls_graph_parts *parts = &r->plan->parts;
-    const size_t copies = parts->copy_count, all = (size_t)r->plan->replicas * copies;
+    const size_t copies = parts->copy_count, all = (size_t)r->plan->mesh.replicas * copies;
     LS_TRY(ls_allocate("placement", &r->arrived, all, sizeof(void *)));
     for (size_t i = 0; i < all; i++) {
         const ls_variable_copy *c = &parts->copies[i % copies];
@@ -268,7 +268,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
         if (ls_graph_parts_have(parts_of(s), p, n) &&
             ls_step_replica(s, member_at(s->plan, replica, p)))
             backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
-    if (!ls_step_is_summed(s, n, true) && !s->plan->context)
+    if (!ls_step_is_summed(s, n, true))
         ls_step_cross(s, replica, piece, n, true);
     for (size_t i = 0; i < parts->copy_count; i++)
         if (parts->copies[i].node == n) {
@@ -290,8 +290,6 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
                 1U << LS_ACT_LOSS |
                     (ls_step_by_node(s, member_at(s->plan, replica, p)) ? 0 : additions),
                 -1);
-    if (s->plan->context)
-        ls_step_cross(s, replica, piece, n, true);
     ls_step_sum_places(s, replica, piece, n, true);
 }
 
@@ -388,6 +386,18 @@ void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
                 ls_backward_node(s, replica, p, n);
     }
     s->program->microbatch = 0;
+}
+
+/* ---- One divided replica ----------------------------------------------------------------------
+ */
+
+void ls_build_divided(ls_step *s)
+{
+    s->plan->strategy->passes(s, 0);
+    ls_clip_gradients(s);
+    for (int m = 0; m < ls_members(s); m++)
+        ls_update(s, m, ls_owned(s, m));
+    ls_share_values(s, 0);
 }
 
 /* ---- Traffic ---------------------------------------------------------------------- */

@@ -26,7 +26,7 @@ bool ls_step_plan_is_on(const ls_step_plan *plan, int member, size_t index)
 
 bool ls_step_plan_is_shared(const ls_step_plan *plan)
 {
-    return plan->servers.servers || plan->places > (int)plan->job->device_count;
+    return plan->servers.servers || plan->mesh.places > (int)plan->job->device_count;
 }
 
 bool ls_step_plan_has_ends(const ls_step_plan *plan)
@@ -37,7 +37,7 @@ bool ls_step_plan_has_ends(const ls_step_plan *plan)
 
 int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out)
 {
-    return plan->strategy->peers ? plan->strategy->peers(replica, plan->replicas, out) : 0;
+    return plan->strategy->peers ? plan->strategy->peers(replica, plan->mesh.replicas, out) : 0;
 }
 
 bool ls_step_plan_has_end(const ls_step_plan *plan, int member)
@@ -77,13 +77,13 @@ int ls_step_plan_sets(const ls_step_plan *plan)
 
 int ls_step_plan_set(const ls_step_plan *plan, int member)
 {
-    const int group = member / plan->places / plan->mesh.size[LS_MEMBER];
-    return group * ls_step_plan_parts(plan) + ls_step_plan_group(plan, member % plan->places);
+    const int group = member / plan->mesh.places / plan->mesh.size[LS_MEMBER];
+    return group * ls_step_plan_parts(plan) + ls_step_plan_group(plan, member % plan->mesh.places);
 }
 
 int ls_step_plan_share(const ls_step_plan *plan, int member)
 {
-    return member / plan->places % plan->mesh.size[LS_MEMBER];
+    return member / plan->mesh.places % plan->mesh.size[LS_MEMBER];
 }
 
 const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int place)
@@ -106,7 +106,7 @@ const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
 
 int ls_step_plan_training(const ls_step_plan *plan)
 {
-    return plan->servers.servers ? plan->replicas : plan->total;
+    return plan->servers.servers ? plan->mesh.replicas : plan->total;
 }
 
 int ls_step_plan_group(const ls_step_plan *plan, int place)
@@ -179,11 +179,11 @@ static void plan_member(ls_step_plan *plan, int index)
 {
     const ls_job *job = plan->job;
     const bool shadow = index >= plan->total;
-    const int number = shadow ? index - plan->total : index, replica = number / plan->places;
+    const int number = shadow ? index - plan->total : index, replica = number / plan->mesh.places;
     ls_planned_member *m = &plan->members[index];
     *m = (ls_planned_member){.device = -1,
-                             .replica = replica < plan->replicas ? replica : -1,
-                             .place = number % plan->places};
+                             .replica = replica < plan->mesh.replicas ? replica : -1,
+                             .place = number % plan->mesh.places};
     if (plan->servers.servers) {
         const ls_ps_seat seat = ls_ps_seat_of(job, &plan->servers, number);
         m->process = job->comm ? seat.process : 0;
@@ -202,7 +202,7 @@ static void plan_member(ls_step_plan *plan, int index)
 static void plan_spreads(ls_step_plan *plan)
 {
     const ls_job *job = plan->job;
-    const int servers = plan->servers.servers, replicas = plan->replicas * plan->places;
+    const int servers = plan->servers.servers, replicas = plan->mesh.replicas * plan->mesh.places;
     ls_spread *const all[] = {&plan->parameters, &plan->state};
     plan->parameters = job->parameters;
     plan->state = job->state;
@@ -222,9 +222,7 @@ static ls_status plan_members(ls_step_plan *plan)
     const size_t devices = job->device_count;
     plan->holder = find_holder(plan);
     plan->mesh = ls_job_mesh(job);
-    plan->places = plan->mesh.places;
-    plan->replicas = plan->mesh.replicas;
-    plan->total = plan->replicas * plan->places + (plan->holder == (int)devices);
+    plan->total = plan->mesh.replicas * plan->mesh.places + (plan->holder == (int)devices);
     if (ls_strategy_serves(plan->strategy)) {
         LS_TRY(ls_ps_layout_open(job, &plan->servers));
         plan->total = plan->servers.workers + plan->servers.servers;
@@ -234,7 +232,7 @@ static ls_status plan_members(ls_step_plan *plan)
     if (job->place && plan->parts.count)
         plan->loss_place = job->place[job->model->graph->count - 1] * plan->parts.across;
     if (plan->mesh.rest == LS_POSITION)
-        LS_TRY(ls_context_open(job->model->graph, plan->places, &plan->context, &plan->parts));
+        LS_TRY(ls_context_open(job->model->graph, plan->mesh.places, &plan->context, &plan->parts));
     if (plan->parts.border_count)
         LS_TRY(ls_graph_parts_index(&plan->parts));
     plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);
@@ -250,18 +248,37 @@ static ls_status plan_members(ls_step_plan *plan)
     return LS_OK;
 }
 
+/* Refuses a spread whose copies are not consecutive members; see ls_step_plan_copy. */
+static ls_status check_spread(const ls_step_plan *plan, const ls_spread *spread, const char *what)
+{
+    static const ls_axis outer_first[] = {LS_GROUP, LS_MEMBER, LS_STAGE, LS_SLICE, LS_POSITION};
+    bool divided = false;
+    for (int i = 0; i < LS_AXES; i++) {
+        const ls_axis axis = outer_first[i];
+        if (plan->mesh.size[axis] == 1)
+            continue;
+        if (divided && spread->on[axis] == LS_WHOLE)
+            return ls_fail(LS_CODE_USAGE, "strategy", plan->strategy->name,
+                           "divides %s along an axis of the mesh, and has them whole along one "
+                           "inside it; divide the inner axis, too",
+                           what);
+        divided |= spread->on[axis] != LS_WHOLE;
+    }
+    return LS_OK;
+}
+
 /* Refuses peers that are not other replicas, in ascending order. */
 static ls_status check_peers(const ls_step_plan *plan)
 {
     int peers[LS_JOB_REPLICAS];
-    for (int r = 0; r < plan->replicas; r++) {
+    for (int r = 0; r < plan->mesh.replicas; r++) {
         const int count = ls_step_plan_peers(plan, r, peers);
         for (int i = 0, last = -1; i < count; last = peers[i++])
-            if (peers[i] <= last || peers[i] == r || peers[i] >= plan->replicas)
+            if (peers[i] <= last || peers[i] == r || peers[i] >= plan->mesh.replicas)
                 return ls_fail(LS_CODE_USAGE, "strategy", plan->strategy->name,
                                ".peers gives replica %d of %d the peer %d, and peers must be other "
                                "replicas' numbers in ascending order",
-                               r, plan->replicas, peers[i]);
+                               r, plan->mesh.replicas, peers[i]);
     }
     return LS_OK;
 }
@@ -321,7 +338,7 @@ static ls_status plan_buckets(const ls_step_plan *plan, int member, ls_planned_g
 static ls_status plan_groups(ls_step_plan *plan)
 {
     const int parts = ls_step_plan_parts(plan), size = plan->mesh.size[LS_MEMBER];
-    const int all = size * plan->places; /* members of a group of replicas */
+    const int all = size * plan->mesh.places; /* members of a group of replicas */
     for (int set = 0; set < ls_step_plan_sets(plan); set++) {
         ls_planned_group *g = &plan->groups[plan->group_count++];
         const int before = set / parts * all, first = before + set % parts;
@@ -335,7 +352,7 @@ static ls_status plan_groups(ls_step_plan *plan)
     for (int q = 0; q < size && plan->mesh.size[LS_GROUP] > 1; q++) {
         ls_planned_group *g = &plan->groups[plan->group_count++];
         LS_TRY(ls_buckets_share(&plan->groups->buckets, q, size, &g->buckets));
-        LS_TRY(take_group(plan, q, plan->replicas, size, g));
+        LS_TRY(take_group(plan, q, plan->mesh.replicas, size, g));
     }
     return LS_OK;
 }
@@ -356,10 +373,10 @@ static ls_status plan_lanes(ls_step_plan *plan)
     ls_lanes *lanes = &plan->lanes;
     const ls_job *job = plan->job;
     const size_t most = 4 * (size_t)plan->all; /* and of groups, two at most, and transfers */
-    const int sums = ls_job_slices(job) ? plan->replicas * plan->mesh.size[LS_STAGE] : 0;
+    const int sums = ls_job_slices(job) ? plan->mesh.replicas * plan->mesh.size[LS_STAGE] : 0;
     const int channels = LS_GROUPS + plan->group_count + sums;
     const bool served = plan->servers.servers;
-    const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->replicas : plan->total;
+    const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->mesh.replicas : plan->total;
     LS_TRY(ls_allocate("step", &lanes->items, most, sizeof *lanes->items));
     LS_TRY(ls_allocate("step", &lanes->channels, (size_t)channels, sizeof *lanes->channels));
     for (int m = 0; m < plan->all; m++)
@@ -374,7 +391,7 @@ static ls_status plan_lanes(ls_step_plan *plan)
             c->lane[m] = -1;
     }
     for (int i = 0; i < plan->here_count && ls_step_plan_has_ends(plan); i++) {
-        const bool worker = plan->here[i] < plan->replicas;
+        const bool worker = plan->here[i] < plan->mesh.replicas;
         add_end(plan, LS_MESSAGES, plan->here[i],
                 !served                  ? "transfer"
                 : job->overlap && worker ? "communication"
@@ -402,6 +419,8 @@ ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_s
     *plan = (ls_step_plan){.job = job, .strategy = strategy};
     LS_TRY(plan_members(plan));
     LS_TRY(check_peers(plan));
+    LS_TRY(check_spread(plan, &plan->parameters, "parameters"));
+    LS_TRY(check_spread(plan, &plan->state, "optimizer state"));
     /* of N replicas, D groups of M and M between them: at most N + 1 */
     LS_TRY(ls_allocate("step", &plan->groups, (size_t)plan->total + 1, sizeof *plan->groups));
     if (strategy->reduces)

@@ -72,14 +72,12 @@ typedef struct ls_step_plan {
     ls_graph *context;    /**< the model of all places together, if these have parts of the
                                positions (graph_context.h); else NULL */
     ls_graph_part split;  /**< the model with layers split into slices; graph NULL: none is */
-    ls_mesh mesh;
+    ls_mesh mesh; /**< of members; with servers, of workers. A replica's places are consecutive */
     ls_spread parameters, state; /**< the job's, and placed where the model is divided */
     ls_ps_layout servers;        /**< all zero: there are no servers */
     ls_range owners;             /**< members with variables that are updated */
     int holder;     /**< the member that owns the variables of all: a replica, or one more on
                          the variable device; -1: replicas or servers own them */
-    int replicas;   /**< of all processes; with servers, workers */
-    int places;     /**< members of each replica, consecutive */
     int loss_place; /**< the place that has the loss */
     int total;      /**< members: replicas x places, then servers, or an additional holder */
     int all;        /**< `total`, then, if backward is held, a shadow of each replica */

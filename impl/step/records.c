@@ -56,12 +56,12 @@ static int losses_of(const ls_step_plan *plan)
 /* How many losses all replicas have; the members that record number d. */
 static int all_losses(const ls_step_plan *plan)
 {
-    return plan->replicas * losses_of(plan);
+    return plan->mesh.replicas * losses_of(plan);
 }
 
 static int loss_of(const ls_step_plan *plan, int d)
 {
-    return d * (plan->places / losses_of(plan)) + plan->loss_place;
+    return d * (plan->mesh.places / losses_of(plan)) + plan->loss_place;
 }
 
 /* Sets `at` and `width`; used [processes] must be zero. */
@@ -112,12 +112,12 @@ static ls_status read_mark(reading *r, int index)
 static ls_status read_member(reading *r, int index)
 {
     ls_replica *replica = r->resources->members[index].replica;
-    const int d = index / (r->plan->places / losses_of(r->plan));
+    const int d = index / (r->plan->mesh.places / losses_of(r->plan));
     const bool has_loss = d < all_losses(r->plan) && index == loss_of(r->plan, d);
     const bool *took =
         has_loss && r->resources->served ? r->resources->served->clients[index].took : NULL;
     const int from = r->plan->holder >= 0 ? r->plan->holder : 0;
-    const bool first = index >= from && index < from + r->plan->places;
+    const bool first = index >= from && index < from + r->plan->mesh.places;
     /* Of split layers, every place has the rest of the variables. */
     const bool counts_rest = r->plan->members[index].place % r->plan->mesh.size[LS_SLICE] == 0;
     const bool more = replica->more && (first || replica->sums > 1 || took);
@@ -206,8 +206,8 @@ static double loss_of_taken(const reading *r, int64_t batch)
 {
     double sum = 0, decay = 0;
     int64_t samples = 0;
-    for (int w = 0; w < r->plan->replicas; w++) {
-        const int64_t rows = ls_slice_share(batch, w, r->plan->replicas);
+    for (int w = 0; w < r->plan->mesh.replicas; w++) {
+        const int64_t rows = ls_slice_share(batch, w, r->plan->mesh.replicas);
         if (!rows || number_of(r, w, TOOK) == 0)
             continue;
         sum += number_of(r, w, LOSSES);
@@ -259,8 +259,8 @@ static size_t list_gradients(const reading *r, gradient *out, ls_step_record *lo
         double decay;
         find_numbers(r, k, &decay);
         losses[k].loss = number_of(r, 0, OWN_DECAY);
-        for (int w = 0; w < r->plan->replicas; w++) {
-            const int64_t rows = ls_slice_share(batch_at(r, k), w, r->plan->replicas);
+        for (int w = 0; w < r->plan->mesh.replicas; w++) {
+            const int64_t rows = ls_slice_share(batch_at(r, k), w, r->plan->mesh.replicas);
             if (rows)
                 out[count++] = (gradient){number_of(r, w, OWN_END), number_of(r, w, LOSSES), rows};
         }
@@ -273,7 +273,7 @@ static size_t list_gradients(const reading *r, gradient *out, ls_step_record *lo
  * the last. A loss is the mean over the workers' slices. */
 static ls_status add_up_alone(const reading *r, ls_step_record *out)
 {
-    const int workers = r->plan->replicas;
+    const int workers = r->plan->mesh.replicas;
     gradient *all;
     LS_TRY(ls_allocate("records", &all, r->count * (size_t)workers, sizeof *all));
     qsort(all, list_gradients(r, all, out), sizeof *all, ends_before);

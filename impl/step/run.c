@@ -232,7 +232,7 @@ void ls_steps_close(ls_run *run)
     ls_lowered_close(me);
     for (int kind = 0; kind < LS_STEPS; kind++)
         ls_step_program_close(&me->program[kind]);
-    for (int r = 0; me->evaluations && r < me->plan.replicas; r++)
+    for (int r = 0; me->evaluations && r < me->plan.mesh.replicas; r++)
         ls_step_program_close(&me->evaluations[r]);
     free(me->evaluations);
     for (int l = 0; me->queues && l < me->plan.lanes.count; l++) {

@@ -53,8 +53,8 @@ typedef struct ls_step_run {
     ls_step_plan plan;
     ls_resources resources;
     ls_step_program program[LS_STEPS];
-    ls_step_program *evaluations; /**< [plan.replicas] forward passes, if divided; made when first
-                                       used (run_evaluate.c), or NULL */
+    ls_step_program *evaluations; /**< [plan.mesh.replicas] forward passes, if divided; made when
+                                     first used (run_evaluate.c), or NULL */
     ls_components components;
     ls_lane_queue *queues; /**< [plan.lanes.count] */
     ls_lowered lowered;

@@ -49,7 +49,7 @@ static const ls_slice *slice_of(const ls_step_run *me, int member)
 static void add_tester(evaluation *e, int replica)
 {
     const ls_step_run *me = e->run;
-    const int places = me->plan.places;
+    const int places = me->plan.mesh.places;
     tester *t = &e->testers[e->count];
     *t = (tester){.replica = replica, .first = e->part_count};
     for (int m = replica * places; m < (replica + 1) * places; m++) {
@@ -73,7 +73,7 @@ static void add_tester(evaluation *e, int replica)
 static ls_status exchange(evaluation *e, ls_status mine, uint64_t *said)
 {
     const ls_step_plan *plan = &e->run->plan;
-    const size_t each = (size_t)plan->replicas + 1, n = (size_t)ls_job_processes(plan->job);
+    const size_t each = (size_t)plan->mesh.replicas + 1, n = (size_t)ls_job_processes(plan->job);
     uint64_t *all = NULL;
     for (int i = 0; i < e->count && !mine; i++) {
         said[0] =
@@ -94,13 +94,13 @@ static ls_status deal(evaluation *e, ls_status mine)
     const ls_step_plan *plan = &e->run->plan;
     const uint64_t samples = ls_test_samples(plan->job, e->how);
     uint64_t *said = NULL;
-    mine =
-        ls_status_first(mine, ls_allocate("step", &said, (size_t)plan->replicas + 1, sizeof *said));
+    mine = ls_status_first(
+        mine, ls_allocate("step", &said, (size_t)plan->mesh.replicas + 1, sizeof *said));
     ls_status status = exchange(e, mine, said);
     int count = 0;
-    for (int r = 0; r < plan->replicas && !status; r++)
+    for (int r = 0; r < plan->mesh.replicas && !status; r++)
         count += said[1 + r] > 0;
-    for (int r = 0, at = 0, own = 0; r < plan->replicas && !status; r++) {
+    for (int r = 0, at = 0, own = 0; r < plan->mesh.replicas && !status; r++) {
         if (own < e->count && e->testers[own].replica == r)
             ls_test_share(samples, said[0], at, count, &e->shares[own++]);
         at += said[1 + r] > 0;
@@ -113,13 +113,13 @@ static ls_status deal(evaluation *e, ls_status mine)
 static ls_status open(evaluation *e)
 {
     const ls_step_plan *plan = &e->run->plan;
-    const size_t members = (size_t)plan->replicas * (size_t)plan->places;
-    LS_TRY(ls_allocate("step", &e->testers, (size_t)plan->replicas, sizeof *e->testers));
-    LS_TRY(ls_allocate("step", &e->shares, (size_t)plan->replicas, sizeof *e->shares));
+    const size_t members = (size_t)plan->mesh.replicas * (size_t)plan->mesh.places;
+    LS_TRY(ls_allocate("step", &e->testers, (size_t)plan->mesh.replicas, sizeof *e->testers));
+    LS_TRY(ls_allocate("step", &e->shares, (size_t)plan->mesh.replicas, sizeof *e->shares));
     LS_TRY(ls_allocate("step", &e->parts, members, sizeof *e->parts));
     LS_TRY(ls_allocate("step", &e->visits, members, sizeof *e->visits));
-    LS_TRY(ls_allocate("step", &e->places, (size_t)plan->places, sizeof *e->places));
-    for (int r = 0; r < plan->replicas; r++)
+    LS_TRY(ls_allocate("step", &e->places, (size_t)plan->mesh.places, sizeof *e->places));
+    for (int r = 0; r < plan->mesh.replicas; r++)
         add_tester(e, r);
     for (int i = 0; i < e->count; i++) {
         e->shares[i].parts = &e->parts[e->testers[i].first];
@@ -132,7 +132,7 @@ static void close(evaluation *e)
 {
     for (int i = 0; i < e->count; i++)
         free(e->testers[i].kept);
-    for (int p = 0; e->places && p < e->run->plan.places; p++)
+    for (int p = 0; e->places && p < e->run->plan.mesh.places; p++)
         free(e->places[p]);
     free(e->testers);
     free(e->shares);
@@ -147,7 +147,7 @@ static void close(evaluation *e)
  * all. */
 static bool is_lent(const ls_step_plan *plan)
 {
-    const bool differ = !plan->strategy->equivalent && plan->replicas > 1;
+    const bool differ = !plan->strategy->equivalent && plan->mesh.replicas > 1;
     const bool averages = ls_step_plan_shares(plan) && plan->job->average != 0;
     return plan->parameters.on[LS_MEMBER] == LS_PLACED ||
            (plan->parameters.on[LS_MEMBER] == LS_WHOLE && (differ || averages));
@@ -191,7 +191,7 @@ static ls_status fill_places(evaluation *e, float *values)
 {
     for (int p = 0; p < e->part_count; p++) {
         const ls_replica *r = e->parts[p].replica;
-        float **place = &e->places[e->visits[p].member % e->run->plan.places];
+        float **place = &e->places[e->visits[p].member % e->run->plan.mesh.places];
         if (*place)
             continue;
         LS_TRY(ls_allocate("step", place, r->elements, sizeof **place));
@@ -248,7 +248,7 @@ static ls_status fill_windows(evaluation *e, int part, int node)
 {
     visit *v = &e->visits[part];
     const ls_replica *r = e->parts[part].replica;
-    const float *values = e->places[v->member % e->run->plan.places];
+    const float *values = e->places[v->member % e->run->plan.mesh.places];
     const ls_windows *windows = r->windows;
     if (!values)
         return LS_OK;
@@ -283,7 +283,7 @@ static ls_status fill_before(void *context, const ls_task *task)
 static ls_status build(ls_step_run *me, const tester *t)
 {
     if (!me->evaluations)
-        LS_TRY(ls_allocate("step", &me->evaluations, (size_t)me->plan.replicas,
+        LS_TRY(ls_allocate("step", &me->evaluations, (size_t)me->plan.mesh.replicas,
                            sizeof *me->evaluations));
     ls_step_program *p = &me->evaluations[t->replica];
     if (p->task_count)

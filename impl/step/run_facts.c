@@ -19,7 +19,7 @@ static ls_replica *replica_of(const ls_run *run, int member)
 static int first_of(const ls_run *run, int index)
 {
     const ls_step_plan *plan = &ls_step_run_of(run)->plan;
-    return (ls_step_plan_own(plan) / plan->places + index) * plan->places;
+    return (ls_step_plan_own(plan) / plan->mesh.places + index) * plan->mesh.places;
 }
 
 static ls_status load(ls_run *run, const float *parameters)
@@ -39,8 +39,8 @@ static ls_status gather(ls_run *run, float *parameters)
 static ls_status gather_replica(ls_run *run, int index, float *parameters)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    return ls_resources_gather(&me->resources, first_of(run, index), me->plan.places, LS_VALUES,
-                               parameters);
+    return ls_resources_gather(&me->resources, first_of(run, index), me->plan.mesh.places,
+                               LS_VALUES, parameters);
 }
 
 static ls_status gather_device(ls_run *run, int index, float *parameters)
@@ -162,7 +162,7 @@ static ls_traffic formula_of(ls_step_run *me, int kind)
     if (me->resources.statistics_comms)
         ls_traffic_add(&sum,
                        ls_slice_statistics_formula(job, ls_replicated_batch(job, kind % LS_BATCHES),
-                                                   me->plan.replicas),
+                                                   me->plan.mesh.replicas),
                        1);
     return sum;
 }
@@ -239,7 +239,7 @@ static bool has_norm(const ls_step_run *me, int member)
     if (!me->plan.strategy->updates_alone && !ls_ps_by_arrival(&job->ps))
         return true;
     return ls_slice_count_sums(job, ls_replicated_batch(job, tail ? LS_TAIL : LS_FULL),
-                               me->plan.members[member].replica, me->plan.replicas) > 0;
+                               me->plan.members[member].replica, me->plan.mesh.replicas) > 0;
 }
 
 /* Of the first member, over all processes, that has one. */

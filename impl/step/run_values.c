@@ -12,22 +12,23 @@ static ls_status gather_places(ls_step_run *me, float *parameters)
 {
     const ls_step_plan *plan = &me->plan;
     const ls_job *job = plan->job;
-    const int own = ls_step_plan_own(plan), first = own - own % plan->places;
+    const int own = ls_step_plan_own(plan), first = own - own % plan->mesh.places;
     const ls_planned_member *members = &plan->members[first];
-    LS_TRY(ls_comm_agree(job->comm, ls_resources_gather(&me->resources, first, plan->places,
+    LS_TRY(ls_comm_agree(job->comm, ls_resources_gather(&me->resources, first, plan->mesh.places,
                                                         LS_VALUES, parameters)));
-    for (int p = 0; p < plan->places; p++) {
+    for (int p = 0; p < plan->mesh.places; p++) {
         const ls_graph_part *part = &plan->parts.parts[p];
         for (size_t v = 0; v < part->graph->variables.count; v++) {
             const ls_variable *its = &part->graph->variables.items[v];
             const ls_slab whole = {.rows = 1, .ranges = 1, .width = its->count};
             const ls_slab *slab = part->slabs ? &part->slabs[v] : &whole;
             for (size_t i = 0; i < slab->rows * slab->ranges && its->offset < part->owned; i++)
-                LS_TRY(ls_broadcast(
-                    job, members[p].process, members[0].process, members[plan->places - 1].process,
-                    parameters + part->whole[v] + i / slab->ranges * slab->row_stride +
-                        i % slab->ranges * slab->range_stride,
-                    slab->width));
+                LS_TRY(ls_broadcast(job, members[p].process, members[0].process,
+                                    members[plan->mesh.places - 1].process,
+                                    parameters + part->whole[v] +
+                                        i / slab->ranges * slab->row_stride +
+                                        i % slab->ranges * slab->range_stride,
+                                    slab->width));
         }
     }
     return LS_OK;

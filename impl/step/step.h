@@ -199,6 +199,10 @@ ls_schedule ls_schedule_of(const ls_step *step, int replica);
 /** Sends updated variables that several places use from the owner to the other places. */
 void ls_share_values(ls_step *step, int replica);
 
+/** `build` of a strategy with one divided replica: its `passes`, then each member updates what it
+ * owns, and sends that to the others that use it. */
+void ls_build_divided(ls_step *step);
+
 /* ---- Between members ------------------------------------------------------------------------- */
 
 /** A copy within a process, run by the receiving member (fetch) or by the sending one (send);

@@ -94,7 +94,7 @@ static ls_status take_scratch(ls_resources *r, int member, ls_end *end)
     for (int b = 0; b < LS_BATCHES; b++) {
         const ls_slice_options slice = {.batch = ls_replicated_batch(job, b),
                                         .number = r->plan->members[member].replica,
-                                        .count = r->plan->replicas,
+                                        .count = r->plan->mesh.replicas,
                                         .pieces = job->microbatches};
         const int64_t rows = slice.batch ? ls_slice_rows(job, &slice) : 0;
         for (int n = 0; n < r->plan->parts.whole->count && rows; n++) {
@@ -124,7 +124,7 @@ ls_status ls_sums_open(ls_resources *r)
 {
     const ls_step_plan *plan = r->plan;
     const int t = plan->mesh.size[LS_SLICE], each = plan->mesh.size[LS_STAGE];
-    const int stages = t > 1 ? plan->replicas * each : 0;
+    const int stages = t > 1 ? plan->mesh.replicas * each : 0;
     int members[LS_JOB_REPLICAS];
     for (int i = 0; i < stages; i++) {
         const ls_ends *ends = &r->ends[ls_step_plan_places(plan, i / each, i % each)];
@@ -148,7 +148,7 @@ typedef struct addend {
 
 static addend addend_at(const ls_step *s, int replica, int place, int piece, int n)
 {
-    const int member = replica * s->plan->places + place;
+    const int member = replica * s->plan->mesh.places + place;
     addend a = {.member = member, .node = s->plan->parts.parts[place].local[n]};
     if (ls_step_replica(s, member))
         a.net = ls_slice_piece_net(ls_step_member(s, member)->slice[s->batch_kind], piece);
@@ -391,7 +391,7 @@ ls_traffic ls_sums_traffic(const ls_step *s)
     const ls_job *job = ls_step_job(s);
     const int64_t batch = ls_replicated_batch(job, s->batch_kind);
     const int64_t m = job->microbatches > 1 ? job->microbatches : 1;
-    const int64_t pieces = job->exact ? ls_job_shards(job, batch) : s->plan->replicas * m;
+    const int64_t pieces = job->exact ? ls_job_shards(job, batch) : s->plan->mesh.replicas * m;
     ls_traffic sum = {0};
     for (int64_t i = 0; i < pieces; i++) {
         const int64_t rows = ls_slice_share(batch, i, pieces);

@@ -18,15 +18,6 @@ static void passes(ls_step *s, int replica)
     }
 }
 
-static void build(ls_step *s)
-{
-    passes(s, 0);
-    ls_clip_gradients(s);
-    for (int m = 0; m < ls_members(s); m++)
-        ls_update(s, m, ls_owned(s, m));
-    ls_share_values(s, 0);
-}
-
 const ls_declared_option ls_option_model_parallel_place = {
     .name = "model-parallel-place",
     .placeholder = "NODE=DEVICE,..",
@@ -47,7 +38,7 @@ const ls_strategy ls_strategy_model_parallel = {
     .variables = LS_VARIABLES_PLACED,
     .slices = true,
     .options = (const ls_declared_option *const[]){&ls_option_model_parallel_place, NULL},
-    .build = build,
+    .build = ls_build_divided,
     .passes = passes,
     .formula = ls_border_traffic,
     .sum = ls_sum_in_order,

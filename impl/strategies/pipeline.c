@@ -28,15 +28,6 @@ static void passes(ls_step *s, int replica)
     }
 }
 
-static void build(ls_step *s)
-{
-    passes(s, 0);
-    ls_clip_gradients(s);
-    for (int m = 0; m < ls_members(s); m++)
-        ls_update(s, m, ls_owned(s, m));
-    ls_share_values(s, 0);
-}
-
 const ls_declared_option ls_option_pipeline_microbatches = {
     "pipeline-microbatches", "M", "4", "micro-batches", "parts of a batch", .low = 1, .high = 1024};
 
@@ -80,7 +71,7 @@ const ls_strategy ls_strategy_pipeline = {
                                                    &ls_option_pipeline_schedule, NULL},
     .resolve = resolve,
     .check = check,
-    .build = build,
+    .build = ls_build_divided,
     .passes = passes,
     .formula = ls_border_traffic,
     .sum = ls_sum_in_order,

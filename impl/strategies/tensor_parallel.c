@@ -56,14 +56,6 @@ void ls_split_passes_by_node(ls_step *s)
     }
 }
 
-static void build(ls_step *s)
-{
-    passes(s, 0);
-    ls_clip_gradients(s);
-    for (int m = 0; m < ls_members(s); m++)
-        ls_update(s, m, ls_owned(s, m));
-}
-
 /* Of sums, and of what crosses from stage to stage. */
 static ls_traffic formula(const ls_step *s)
 {
@@ -123,7 +115,7 @@ const ls_strategy ls_strategy_tensor_parallel = {
     .options = (const ls_declared_option *const[]){&ls_option_tensor_parallel_sequence, NULL},
     .resolve = resolve,
     .check = check,
-    .build = build,
+    .build = ls_build_divided,
     .passes = passes,
     .formula = formula,
     .sum = ls_sum_in_order,

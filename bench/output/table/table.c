@@ -156,7 +156,7 @@ static void print_shared(const ls_writer *writer, const json_t *shared, FILE *st
         const ls_column column =
             ls_case_column(json_string_value(json_array_get(shared, i)), title, path);
         for (size_t r = 0; r < json_array_size(writer->kept) && !*cell; r++) {
-            json_auto_t *value = ls_row_find(json_array_get(writer->kept, r), path);
+            json_auto_t *value = ls_row_value(json_array_get(writer->kept, r), path);
             if (value) /* in the first row that has it */
                 ls_cell_write(&column, json_array_get(writer->kept, r), cell);
         }

@@ -51,8 +51,8 @@ static ls_status refuse(ls_advising *a, ls_advised *one, ls_code code, const cha
     }
     if (!one->facts) {
         one->facts = json_object();
-        ls_put_text(one->facts, "strategy", one->config.strategy->name);
-        ls_put_text(one->facts, "options", one->options);
+        json_object_set_new(one->facts, "strategy", json_string(one->config.strategy->name));
+        json_object_set_new(one->facts, "options", ls_text_value(one->options));
     }
     return append(&a->out->refused, &a->out->refused_count, one);
 }
@@ -282,7 +282,7 @@ static void generalize(ls_advice *advice)
             continue;
         *one->options = 0;
         if (json_object_get(one->facts, "options"))
-            ls_put_text(one->facts, "options", "");
+            json_object_set_new(one->facts, "options", json_string(""));
     }
 }
 

@@ -147,8 +147,8 @@ static void check_words(const char *noise, const char *expected)
     json_t *row = json_pack("{s{}s{sf}}", "result", "time", "timed_s", 10.0);
     json_object_set_new(row, "noise", json_loads(noise, 0, NULL));
     ls_row_warn(row);
-    json_t *notes = ls_row_find(row, "result.notes"),
-           *warnings = ls_row_find(row, "result.warnings");
+    json_t *notes = ls_row_get(row, LS_F_result_notes),
+           *warnings = ls_row_get(row, LS_F_result_warnings);
     const char *note = json_string_value(json_array_get(notes, 0));
     if (strcmp(note ? note : "", expected) != 0)
         fail_msg("%s: %s", noise, note);
@@ -156,8 +156,6 @@ static void check_words(const char *noise, const char *expected)
     for (size_t i = 0; i < json_array_size(warnings); i++)
         warned |= strcmp(json_string_value(json_array_get(warnings, i)), "noisy") == 0;
     assert_int_equal(warned, *expected != 0);
-    json_decref(notes);
-    json_decref(warnings);
     json_decref(row);
 }
 

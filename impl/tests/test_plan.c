@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* A plan refuses a spread whose copies are not consecutive members (ls_step_plan_copy). */
+#include "impl/step/plan.h"
+#include "impl/strategies.h"
+#include "impl/tests/devices_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+enum { DEVICES = 4 };
+
+static int setup(void **state)
+{
+    static fixture f;
+    open_fixture(&f, DEVICES, "mlp:6-5-3", "synthetic:12000");
+    f.job.batch = 8;
+    f.job.mesh.size[LS_GROUP] = 2; /* of two replicas each */
+    *state = &f;
+    return 0;
+}
+
+static void outer_axis_whole(void **state)
+{
+    ls_step_plan plan;
+    ls_job job = ((fixture *)*state)->job;
+    job.state.on[LS_MEMBER] = LS_SHARE;
+    must(ls_step_plan_open(&ls_strategy_zero, &job, &plan));
+    const ls_range copy = ls_step_plan_copy(&plan, &plan.state, 3);
+    assert_int_equal(copy.first, 2);
+    assert_int_equal(copy.count, 2);
+    ls_step_plan_close(&plan);
+}
+
+static void inner_axis_whole(void **state)
+{
+    ls_step_plan plan;
+    ls_job job = ((fixture *)*state)->job;
+    job.state.on[LS_GROUP] = LS_SHARE;
+    ls_status status = ls_step_plan_open(&ls_strategy_zero, &job, &plan);
+    assert_non_null(status);
+    assert_non_null(strstr(ls_status_text(status), "optimizer state"));
+    ls_status_free(status);
+    ls_step_plan_close(&plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(outer_axis_whole),
+                                       cmocka_unit_test(inner_axis_whole)};
+    return cmocka_run_group_tests(tests, setup, close_fixture);
+}

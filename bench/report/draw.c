@@ -115,29 +115,38 @@ static bool is_complete(const char *path, const char *end)
 
 void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn)
 {
-    static const char defaults[] =
-        " stroke-width=\"1.00\" stroke-linecap=\"butt\" stroke-linejoin=\"miter\"";
+#define DEFAULTS " stroke-width=\"1.00\" stroke-linecap=\"butt\" stroke-linejoin=\"miter\""
+    static const char *const without[] = {
+        "<g fill=\"none\" color=\"black\" stroke=\"currentColor\"" DEFAULTS ">\n</g>\n", DEFAULTS,
+        " class=\"gridline\"", " font-family=\"sans-serif\"", "\t"};
     const char *box = strstr(drawn, "viewBox=\""), *c = strstr(drawn, "<desc>");
     int width, height;
-    if (!box || !c || sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) != 2)
+    if (!box || !c || sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) != 2) {
+        fputs(drawn, stream); /* another gnuplot's */
         return;
+    }
     fprintf(stream,
             "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<svg width=\"%d\" height=\"%d\" "
             "viewBox=\"0 0 %d %d\" xmlns=\"http://www.w3.org/2000/svg\" "
-            "xmlns:xlink=\"http://www.w3.org/1999/xlink\" role=\"img\">\n<title>",
+            "xmlns:xlink=\"http://www.w3.org/1999/xlink\" role=\"img\" "
+            "font-family=\"sans-serif\">\n<title>",
             width * 5 / 4, height * 5 / 4, width, height);
     ls_markup(stream, ls_text_of(figure, "alt"), 600);
     fputs("</title>\n<style>@media screen and (prefers-color-scheme:dark)"
           "{svg{filter:invert(.9) hue-rotate(180deg)}}</style>\n",
           stream);
-    for (; *c; c++)
-        if (strncmp(c, "]]>", 3) == 0) { /* in a text, which must not have it */
+    for (size_t i; *c;) {
+        for (i = 0; i < 5 && strncmp(c, without[i], strlen(without[i])) != 0;)
+            i++;
+        if (i < 5)
+            c += strlen(without[i]);
+        else if (strncmp(c, "]]>", 3) != 0) /* which no text may have */
+            fputc(*c++, stream);
+        else {
             fputs("]]&gt;", stream);
-            c += 2;
-        } else if (strncmp(c, defaults, sizeof defaults - 1) == 0)
-            c += sizeof defaults - 2;
-        else if (*c != '\t')
-            fputc(*c, stream);
+            c += 3;
+        }
+    }
 }
 
 /* A drawing of gnuplot's, and its figure. */
@@ -156,8 +165,8 @@ static ls_status put_dressed(FILE *stream, void *context)
 static ls_status dress(const json_t *figure, const char *path)
 {
     drawing one = {figure, ls_draw_read(path)};
-    ls_status status = one.text ? ls_whole_file("report", path, put_dressed, &one)
-                                : ls_fail_memory("report", 0);
+    ls_status status =
+        one.text ? ls_whole_file("report", path, put_dressed, &one) : ls_fail_memory("report", 0);
     free(one.text);
     return status;
 }

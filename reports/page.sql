@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- What the page shows of the rows chosen (view s, see bench/output/results_query.h): a query for each list of
+-- What the page shows of the rows chosen (view s, see bench/output/results_db.h): a query for each list of
 -- page.html, page.markdown and report.bib. A column NAME[] is JSON. Functions of bench/report/page.c: row_text(place,
 -- what), bound_text(place, number), row_between(place, place), figure_text(value, unit), interval_text(value, low,
 -- high), ratio_text(a, low, high, b, low, high, what), median(x).
@@ -13,8 +13,8 @@ CREATE TEMP TABLE found AS SELECT pool, title, min(place) AS first, max(place) F
     CASE WHEN n > 1 THEN max(rate) ELSE rate_high END AS rate_high,
   median(pace) AS pace, median("time.speedup") AS speedup, median("time.efficiency") AS efficiency,
   CAST(row_text(min(place), 'devices') AS REAL) AS cores
-FROM (SELECT *, row_number() OVER (PARTITION BY pool, title ORDER BY rate) AS i, count(*) OVER (PARTITION BY pool,
-  title) AS n
+FROM (SELECT told.*, is_noisy, is_candidate, rate, rate_low, rate_high, pace, "time.speedup", "time.efficiency",
+  row_number() OVER (PARTITION BY pool, title ORDER BY rate) AS i, count(*) OVER (PARTITION BY pool, title) AS n
   FROM s JOIN told USING (place) WHERE pool != 'pair') GROUP BY pool, title;
 
 -- ranked: of each pool the fastest first; of those whose figure has an interval, candidates before others

@@ -2,7 +2,7 @@
 /* Option help: the lines of `--help`, and the refusal of an unknown name with the nearest known
  * one, both from the option table; what commands that play steps lack of `run`. */
 #include "bench/cli/option_table.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 
 #include <string.h>
 

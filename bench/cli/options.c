@@ -8,7 +8,7 @@
 #include "bench/cli/cases.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/option_values.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "common/base/grow.h"
 #include "impl/strategies.h"
 

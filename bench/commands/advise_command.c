@@ -7,7 +7,7 @@
 #include "bench/cli/options.h"
 #include "bench/predict/advise/advise_text.h"
 #include "bench/commands/command.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/results_db.h"
 #include "bench/output/standard_output.h"
 #include "bench/train/interrupt.h"

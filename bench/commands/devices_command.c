@@ -8,7 +8,7 @@
 #include "bench/case/workplace.h"
 #include "bench/cli/option_set.h"
 #include "bench/commands/command.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/standard_output.h"
 #include "bench/train/world.h"
 #include "common/base/numbers.h"

@@ -8,7 +8,7 @@
 
 #include "bench/case/case_facts.h"
 #include "bench/gate/reference.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/train/world.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"

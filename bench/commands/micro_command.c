@@ -10,7 +10,7 @@
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/micro/micro.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/standard_output.h"
 #include "bench/progress/progress.h"
 #include "bench/row/provenance.h"

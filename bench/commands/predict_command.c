@@ -5,7 +5,7 @@
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
 #include "bench/output/standard_output.h"

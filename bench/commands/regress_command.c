@@ -80,7 +80,7 @@ static ls_status read_fail_on(const char *list, ls_regress_task *task)
         if (task->fail_count == LS_FAIL_ON_MOST)
             return ls_fail(LS_CODE_USAGE, "--fail-on", one, "has more than %d keys; give fewer",
                            LS_FAIL_ON_MOST);
-        LS_TRY(ls_row_key_find("--fail-on", one, name, &key->key));
+        LS_TRY(ls_row_key_find("--fail-on", one, name, &key->path));
         if (one[name] && !read_percent(one + name + 1, &key->tolerance))
             return ls_fail(LS_CODE_USAGE, "--fail-on", one,
                            "'%s' is not valid; KEY, or KEY=5%% to allow 5%%", one + name + 1);

@@ -107,16 +107,13 @@ static ls_status perform(const ls_option_set *set, report_task *task)
                                  .bare = ls_option_set_yes(set, "bare"),
                                  .notes = task->notes,
                                  .explain = ls_results_bound};
-    ls_row_key key;
     LS_TRY(read_letters(set, &options.letters));
     LS_TRY(read_url(set, &options.url));
     if (!options.out)
         return ls_fail(LS_CODE_USAGE, "report", "command line",
                        "the folder to write is missing; --out DIR");
-    if (against) {
-        LS_TRY(ls_row_key_find("--against", against, strlen(against), &key));
-        options.against = key.path;
-    }
+    if (against)
+        LS_TRY(ls_row_key_find("--against", against, strlen(against), &options.against));
     LS_TRY(ls_selection_open(where, NULL, NULL, NULL, &task->selection));
     LS_TRY(ls_results_memory(&task->results));
     LS_TRY(read_files(set, task));

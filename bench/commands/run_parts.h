@@ -8,7 +8,7 @@
 #pragma once
 
 #include "bench/gate/gate.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/results_db.h"
 #include "bench/output/row_columns.h"
 #include "bench/progress/progress.h"

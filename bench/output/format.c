@@ -9,7 +9,7 @@
  * Texts read back the same: none gets an apostrophe before '=' or '+' as protection from
  * spreadsheets, which are to import columns of unknown origin as text.
  */
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_keys.h"
 #include "bench/output/standard_output.h"
 

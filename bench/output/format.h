@@ -1,16 +1,104 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Formats: rows of figures as a table, JSON lines, JSON, CSV or Markdown, on one stream.
+ * Formats: rows of figures as a table, JSON lines, JSON, CSV or Markdown, on one stream; values of
+ * a row as text, for the formats and for callers with columns of their own.
  *
  * A row is a JSON object (jansson) with the groups and fields of the row's schema; a format reads
  * only that object, so rows from a run and rows from a results file look the same.
  */
 #pragma once
 
+#include "bench/rows/row.h"
+#include "bench/statistics/statistics.h"
+#include "common/base/escape.h"
 #include "common/base/status.h"
+#include "impl/strategy.h"
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+
+/* ---- Values (format_values.c) --------------------------------------------------------------- */
+
+/**
+ * The value at a path that is not known before a user names it ("time.step_ms.median"), a new
+ * reference; NULL if it is absent or null. A path through `memory.devices` gives the value of the
+ * fullest device (by peak), through another list of objects the list of its elements' values.
+ */
+json_t *ls_row_value(const json_t *row, const char *path);
+
+/** Why a row is not ok, owned by the caller (free); NULL where nothing says so. */
+char *ls_row_reason(const json_t *row);
+
+bool ls_row_is_bad(const json_t *row);   /**< its status is neither ok nor absent */
+bool ls_row_is_timed(const json_t *row); /**< it is not bad, and has a rate */
+bool ls_row_warns(const json_t *row, const char *warning);
+bool ls_row_is_noisy(const json_t *row);     /**< it has that warning */
+bool ls_row_is_predicted(const json_t *row); /**< not measured */
+
+/** The strategy of a row, or of its group `case`; NULL where this program has none of the name. */
+const ls_strategy *ls_row_strategy(const json_t *row);
+const ls_strategy *ls_case_strategy(const json_t *group);
+
+/** Whether the row is ours, and its strategy is meant to compute what `single` does. A strategy
+ * that this program does not know counts as such. */
+bool ls_row_is_candidate(const json_t *row);
+
+/** The row's median step with ci95, in ms. False where there is no time, or no interval: then the
+ * value alone is set, 0 without time. */
+bool ls_row_step(const json_t *row, ls_interval *out);
+
+/** Steps from one average of the parameters to the next, from the group `case`; 0 if the strategy
+ * has no period. */
+double ls_case_period(const json_t *group);
+
+/** Whether the row's steps are not alike, so that its rate is compared by the mean (ls_sample_ms).
+ * Also in rows of versions that did not say so in time.samples_per_s_of. */
+bool ls_row_is_uneven(const json_t *row);
+
+/** The same, from the group `case` of a row to come. */
+bool ls_case_is_uneven(const json_t *group);
+
+/** Whether a row that has a time is uneven: then all are compared by their mean rate. */
+bool ls_rows_are_uneven(const json_t *rows);
+
+/** Samples per second of the median step, or of all samples over the time, with the interval;
+ * else as ls_row_step. Only two rates of the median step compare, or two over the time. */
+bool ls_row_rate(const json_t *row, bool mean, ls_interval *out);
+
+/** The median step or, if steps are not alike, the mean one, in ms; as ls_row_step. */
+bool ls_row_pace(const json_t *row, ls_interval *out);
+
+/** An optimizer's text without values that it has by default: "adam", "adam:beta1=0.8"; as it is
+ * where no optimizer has the name. */
+char *ls_optimizer_shown(const char *text, char *out, size_t size);
+
+/** The shortest decimal that reads back as the same double, always with a point or an exponent. */
+char *ls_real_text(double value, char text[32]);
+
+/**
+ * Writes a value without structure: numbers and true, false as in JSON, text as it is, nothing for
+ * NULL, null and an object. An array is joined by '+' (its reals have none in their exponents),
+ * arrays inside an array by ','.
+ */
+void ls_value_print(FILE *stream, const json_t *value);
+
+/** The same as text owned by the caller (free); NULL without memory. */
+char *ls_value_text(const json_t *value);
+
+/** The same as an option has it: yes and no in place of true and false. */
+char *ls_option_text(const json_t *value);
+
+/** JSON, members in the order of the row; `indent` spaces a level, or negative: on one line. */
+void ls_json_print(FILE *stream, const json_t *value, int indent);
+
+/** Prints a text, as a terminal may have it, in lines of `width`, broken at blanks. The first line
+ * continues at column `at`; all lines that begin at column 0 are indented by `indent` blanks. */
+void ls_text_wrap(FILE *stream, const char *text, int at, int indent, int width);
+
+/* ---- Formats -------------------------------------------------------------------------------- */
 
 typedef struct ls_format ls_format; /**< an entry of the table of formats */
 typedef struct ls_writer ls_writer; /**< a format at work on a stream */
@@ -43,3 +131,89 @@ ls_status ls_writer_flush(ls_writer *writer);
 /** Flushes, and ends the output (closes a JSON array, names the fastest). Takes NULL.
  */
 ls_status ls_writer_close(ls_writer *writer);
+
+/* ---- Columns and writers, inside --------------------------------------------------------------
+ */
+
+/** For ls_column.drop; ALWAYS: only documents have it. */
+enum { LS_DROP_NEVER = -1, LS_DROP_ALWAYS = 99 };
+
+enum { LS_WIDTH_ANY = 160 }; /**< no limit for a text */
+
+typedef struct ls_column {
+    const char *title;
+    const char *path;
+    int width;  /**< characters: fixed if rows are printed one by one, else the most */
+    bool right; /**< numbers stand to the right */
+    ls_cell cell;
+    int drop; /**< order of dropping if lines are too long, the highest first; 0: only if it is
+                   empty */
+} ls_column;
+
+/** A column of a field, with the heading and the cell that its line of fields.def says. */
+typedef struct ls_field_column {
+    ls_field_number of;
+    int width, drop;   /**< as in ls_column */
+    const char *title; /**< NULL: the heading */
+} ls_field_column;
+
+/** The columns of fields come first, then those of paths. */
+typedef struct ls_columns {
+    const ls_field_column *field;
+    size_t fields;
+    const ls_column *column;
+    size_t count;   /**< of `column` */
+    size_t leading; /**< how many stand before the options' columns */
+    bool alone;     /**< no columns of options: only these, in every format */
+    bool fixed;     /**< as wide as they say, since rows are printed as they come */
+    bool ranks;     /**< the fastest case is named below the table */
+    bool compares;  /**< prints below the table what was compared */
+} ls_columns;
+
+/** The path of a column, from 0: of those of fields, then of the others. */
+const char *ls_columns_path(const ls_columns *columns, size_t number);
+
+/** What `verify` prints: how close each case came. */
+extern const ls_columns ls_verify_columns;
+
+struct ls_format {
+    const char *name;
+    bool markdown;
+    void (*row)(ls_writer *writer, const json_t *row);
+    void (*flush)(ls_writer *writer); /**< prints rows that were kept; may be NULL */
+    void (*close)(ls_writer *writer); /**< may be NULL */
+};
+
+struct ls_writer {
+    const ls_format *format;
+    FILE *stream;
+    const char *results;       /**< file that has the rows, too; NULL: none */
+    const ls_columns *columns; /**< for table and md; NULL: those of the row's kind */
+    bool deferred;             /**< rows are flushed at the end, not one by one */
+    size_t rows;
+    int width;                /**< characters of a line of the table */
+    bool colour;              /**< failures are red */
+    json_t *cases;            /**< groups `case` of all rows that will come; NULL: not known */
+    json_t *swept;            /**< {field: true} of those asked to differ; NULL: not known */
+    json_t *kept;             /**< rows to be printed at the next flush; NULL: none yet */
+    json_t *ended;            /**< rows that have been printed, for the lines below them */
+    json_t *dropped;          /**< {title: true} of columns that found no room; NULL: none */
+    char *head;               /**< text that stood above the last rows; NULL: none yet */
+    const ls_columns *headed; /**< the columns below `head` */
+    int widths[64];           /**< and how wide they are; 0: not shown */
+};
+
+/** Uses these columns (borrowed) in table and md; if they are `alone`, only these fields in every
+ * format. Before the first row. */
+void ls_writer_set_columns(ls_writer *writer, const ls_columns *columns);
+
+/** All rows exist already: they are only flushed when the writer is closed. */
+void ls_writer_hold(ls_writer *writer);
+
+/** Writes all rows (an array) in these columns; without a format, as a table. */
+ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, const json_t *rows,
+                        FILE *stream);
+
+void ls_table_row(ls_writer *writer, const json_t *row);
+void ls_table_flush(ls_writer *writer);
+void ls_table_close(ls_writer *writer);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of a row as text; see format_parts.h. JSON is written here, since jansson's 17 digits show
+ * Values of a row as text; see format.h. JSON is written here, since jansson's 17 digits show
  * 0.1 as 0.10000000000000001; the shortest of 15, 16 or 17 digits that reads back equal is as
  * exact. Assumes the locale "C", as in a program that does not call setlocale.
  */
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 
 #include "common/base/escape.h"
 #include "common/nn/optimizer.h"

@@ -12,11 +12,11 @@
 #include "common/base/status.h"
 
 #include <jansson.h>
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef struct ls_results ls_results;
-typedef struct sqlite3_stmt sqlite3_stmt;
 
 /** The default file that `run` writes and `results` reads. */
 #define LS_RESULTS_DEFAULT "results/lockstep.db"
@@ -39,6 +39,7 @@ ls_status ls_results_end(ls_results *results, ls_status status);
 /** Adds a row, in a transaction. Its id (text) must be new or, if `known` is given, the row is
  * passed over, and that set. */
 ls_status ls_results_put(ls_results *results, const json_t *row, bool *known);
+
 /** Gives the row of this id another label, or with "" none; in a transaction. */
 ls_status ls_results_relabel(ls_results *results, const char *id, const char *label);
 
@@ -56,7 +57,27 @@ ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context
  * it, by time). Owned by the caller (json_decref). */
 ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
 
-/* ---- Statements of SQL; what they may name: results_query.h -----------------------------------
+/* ---- Statements of SQL ---------------------------------------------------------------------- */
+
+/**
+ * Questions to rows in SQL. Each connection, to a results file or to rows in memory, has
+ * - the view `v`: `number` (the rowid), `row` (its JSON text), a column for each field, named by
+ *   its path ("time.step_ms.median"; see results_view.c for the types), and what follows from
+ *   several fields:
+ *     devices                      how many
+ *     pace, pace_low, pace_high    ms, as ls_row_pace; bounds are NULL where there is no interval
+ *     rate, rate_low, rate_high    samples per second of the same
+ *     uneven, is_bad, is_predicted, is_noisy, is_candidate   0 or 1
+ * - the table `chosen` (place, number), empty at first: rows in an order; and the view `s`: of
+ * these rows `place` and all that `v` has
+ * - number_text(x): a number as its shortest text that reads back; a text is itself
+ *   list_text(x): a JSON list or map joined by '+', as in CSV; anything else as number_text
+ *   optimizer_shown(x): without values that are the optimizer's defaults
+ *   bytes_text(x): "1.5 MiB"
+ *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
+ *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)
+ *   the collation NUMBERED: "cpu:2" before "cpu:10"
+ * A column that a statement does not use costs nothing.
  */
 
 /** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
@@ -70,6 +91,11 @@ ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *mo
 
 /** Performs statements that have no result. */
 ls_status ls_results_execute(ls_results *results, const char *sql);
+
+/** Visits the rows in `chosen`, in order, without a lock on the file meanwhile; `row`: "row", or an
+ * expression of SQL for the JSON text of a part of it. */
+ls_status ls_results_chosen(ls_results *results, const char *row, ls_row_visit visit,
+                            void *context);
 
 /** *out: the first number of a statement's result; 0 where it has none. */
 ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out);

@@ -22,13 +22,13 @@ ls_status ls_results_refuse(const char *path, const char *why);
 /** The failure of an SQLite code. Reset or finalize the failed statement first. */
 ls_status ls_results_refuse_sqlite(const ls_results *results, int code);
 
-/** Adds the functions and views of results_query.h to the connection. */
+/** Adds the functions and views of results_db.h to the connection. */
 ls_status ls_results_make_ready(ls_results *results);
 
 /* ---- The view `v` (results_view.c) ---------------------------------------------------------- */
 
 /** Its text, owned by the caller (free); NULL: out of memory. `own`: that of this connection, with
- * what results_query.h adds; else that of the file. */
+ * what results_db.h says; else that of the file. */
 char *ls_results_view_sql(bool own);
 
 /** Makes the file's, or replaces an older one of ours, not what a user has of that name; in a

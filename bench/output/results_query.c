@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions in SQL; see results_query.h. */
-#include "bench/output/results_query.h"
+/* Questions in SQL; see results_db.h. */
+#include "bench/output/results_db.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_same.h"
 #include "common/base/numbers.h"

@@ -6,7 +6,7 @@
  * blocks no writer.
  */
 #include "bench/output/results_db_parts.h"
-#include "bench/output/results_query.h"
+#include "bench/output/results_db.h"
 #include "bench/rows/row.h"
 #include "common/base/numbers.h"
 

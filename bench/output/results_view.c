@@ -58,7 +58,7 @@ static void put_column(FILE *sql, const char *path)
     fprintf(sql, " AS \"%s\"", path);
 }
 
-/* What follows from several fields; see results_query.h. */
+/* What follows from several fields; see results_db.h. */
 static const char *const derived[] = {"pace",         "pace_low",  "pace_high",   "rate",
                                       "rate_low",     "rate_high", "uneven",      "is_bad",
                                       "is_predicted", "is_noisy",  "is_candidate"};

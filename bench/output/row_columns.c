@@ -25,16 +25,16 @@ ls_status ls_chosen_read(const char *keys, ls_chosen *out)
     *out = (ls_chosen){.columns = {.column = out->column, .alone = true}};
     for (const char *key = keys; key; count++) {
         const size_t length = strcspn(key, ",");
-        ls_row_key key_found;
+        const char *path;
         if (count == LS_CHOSEN_MOST)
             return ls_fail(LS_CODE_USAGE, "--columns", NULL, "more than %d keys; give fewer",
                            LS_CHOSEN_MOST);
-        LS_TRY(ls_row_key_find("--columns", key, length, &key_found));
+        LS_TRY(ls_row_key_find("--columns", key, length, &path));
         snprintf(out->title[count], sizeof out->title[count], "%.*s", (int)length, key);
         out->column[count] = (ls_column){.title = out->title[count],
-                                         .path = key_found.path,
+                                         .path = path,
                                          .width = LS_WIDTH_ANY,
-                                         .cell = cell_of(key_found.path),
+                                         .cell = cell_of(path),
                                          .drop = LS_DROP_NEVER};
         key = key[length] ? key + length + 1 : NULL;
     }

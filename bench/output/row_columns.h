@@ -2,7 +2,7 @@
 /* Columns, as `--columns KEY,..` names them. */
 #pragma once
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_keys.h"
 
 enum { LS_CHOSEN_MOST = 64 };

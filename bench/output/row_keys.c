@@ -20,56 +20,44 @@ enum { LISTED = 8, LIST_SIZE = 512, PATH_SIZE = 96, PATHS_MOST = 511 };
 
 /* ---- Paths ---------------------------------------------------------------------------------- */
 
-/* All paths: created before the first lookup, and never changed. */
+/* All paths, and of declared options the option: created before the first lookup, and never
+ * changed.
+ */
 static const char *paths[PATHS_MOST + 1];
+static const ls_declared_option *declared[PATHS_MOST];
 static size_t path_count;
 static once_flag paths_made = ONCE_FLAG_INIT;
 
-static void add_path(const char *path)
+static void add_path(const char *path, const ls_declared_option *option)
 {
-    if (path_count == PATHS_MOST || !(paths[path_count++] = strdup(path)))
+    for (size_t i = 0; i < path_count; i++)
+        if (strcmp(paths[i], path) == 0)
+            return; /* several strategies may share an option */
+    if (path_count == PATHS_MOST || !(paths[path_count] = strdup(path)))
         abort();
+    declared[path_count++] = option;
 }
 
-static const ls_registry *const owners[] = {&ls_strategies, &ls_model_families, &ls_data_sources};
-
-enum { OWNERS = sizeof owners / sizeof *owners };
-
-/* Adds the options that are declared, each once: several strategies may share one. */
+/* Adds the options that are declared. */
 static void add_declared(void)
 {
-    for (size_t i = 0; i < OWNERS; i++)
+    static const ls_registry *const owners[] = {&ls_strategies, &ls_model_families,
+                                                &ls_data_sources};
+    for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
         for (const void *const *entry = owners[i]->entries; *entry; entry++) {
             const ls_declared_option *const *option = ((const ls_declared_owner *)*entry)->options;
             for (; option && *option; option++) {
-                char path[80], field[64];
-                size_t same = 0;
+                char path[PATH_SIZE], field[64];
                 snprintf(path, sizeof path, "case.%s", ls_declared_field((*option)->name, field));
-                while (same < path_count && strcmp(paths[same], path) != 0)
-                    same++;
-                if (same == path_count)
-                    add_path(path);
+                add_path(path, *option);
             }
         }
-}
-
-const ls_declared_option *ls_row_declared(const char *name)
-{
-    for (size_t i = 0; i < OWNERS; i++)
-        for (const void *const *entry = owners[i]->entries; *entry; entry++) {
-            const ls_declared_option *const *option = ((const ls_declared_owner *)*entry)->options;
-            char field[64];
-            for (; option && *option; option++)
-                if (strcmp(ls_declared_field((*option)->name, field), name) == 0)
-                    return *option;
-        }
-    return NULL;
 }
 
 static void make_paths(void)
 {
     for (size_t i = 0; i < LS_FIELDS; i++) {
-        add_path(ls_fields[i].path);
+        add_path(ls_fields[i].path, NULL);
         if (ls_field_group_of(ls_fields[i].path, LS_GROUP_DECLARED) &&
             !ls_field_group_of(ls_fields[i + 1].path, LS_GROUP_DECLARED))
             add_declared();
@@ -80,6 +68,14 @@ const char *const *ls_row_paths(void)
 {
     call_once(&paths_made, make_paths);
     return paths;
+}
+
+const ls_declared_option *ls_row_declared(const char *path)
+{
+    for (size_t i = 0; ls_row_paths()[i]; i++)
+        if (strcmp(paths[i], path) == 0)
+            return declared[i];
+    return NULL;
 }
 
 /* ---- Keys ----------------------------------------------------------------------------------- */
@@ -153,17 +149,17 @@ static bool is_near(const char *path, const char *name)
     return *name && ((*mine && strstr(path, mine)) || (start >= 3 && start + 3 >= strlen(mine)));
 }
 
-ls_status ls_row_key_find(const char *option, const char *name, size_t length, ls_row_key *out)
+ls_status ls_row_key_find(const char *option, const char *name, size_t length, const char **out)
 {
     char text[PATH_SIZE], ending_list[LIST_SIZE] = "", near_list[LIST_SIZE] = "";
     size_t ending = 0, near_ones = 0;
-    ls_row_key found = {NULL};
+    const char *found = NULL;
     snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text), name);
     name_path(text);
     for (const char *const *path = ls_row_paths(); *path; path++) {
         const bool whole = strcmp(*path, text) == 0;
         if (whole || (ends_in(*path, text) && !ls_field_group_of(*path, LS_GROUP_BY_PATH))) {
-            found.path = *path;
+            found = *path;
             ending = whole ? 0 : ending;
             list(ending_list, &ending, *path);
             if (whole)

@@ -14,17 +14,14 @@
 
 #include <stddef.h>
 
-typedef struct ls_row_key {
-    const char *path; /**< one of ls_row_paths */
-} ls_row_key;
-
 /** The paths of all fields that a row may have, in the order of CSV, NULL-terminated: last those
  * of rows of other programs, which CSV does not have (LS_GROUP_FOREIGN). */
 const char *const *ls_row_paths(void);
 
-/** The option of a strategy, a model or a data source that is this field of `case`; NULL: none. */
-const ls_declared_option *ls_row_declared(const char *name);
+/** The option of a strategy, a model or a data source that is the field at this path; NULL: none.
+ */
+const ls_declared_option *ls_row_declared(const char *path);
 
-/** Finds the field. LS_CODE_USAGE, with the option and a list of candidates, if the name is unknown
- * or ambiguous. The name has `length` characters. */
-ls_status ls_row_key_find(const char *option, const char *name, size_t length, ls_row_key *out);
+/** Finds the field, one of ls_row_paths. LS_CODE_USAGE, with the option and a list of candidates,
+ * if the name is unknown or ambiguous. The name has `length` characters. */
+ls_status ls_row_key_find(const char *option, const char *name, size_t length, const char **out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How fast a row is: the rate and the time of its median step or, where steps are not alike, of the
- * mean one; see format_parts.h. */
-#include "bench/output/format_parts.h"
+ * mean one; see format.h. */
+#include "bench/output/format.h"
 #include "bench/rows/row.h"
 #include "impl/strategy.h"
 

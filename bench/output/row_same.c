@@ -2,7 +2,7 @@
 /* Same; see row_same.h. What identifies a case or a machine is said in bench/rows/fields.def. */
 #include "bench/output/row_same.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/value_order.h"
 #include "bench/rows/row.h"
 

@@ -2,7 +2,7 @@
 /* What shares save and cost; see row_shares.h. */
 #include "bench/output/row_shares.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/output/value_order.h"
 #include "bench/rows/row.h"

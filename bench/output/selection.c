@@ -39,7 +39,7 @@ static bool is_number(const char *path)
     const ls_field *field = ls_field_find(path);
     if (field)
         return (field->type == LS_TYPE_INT || field->type == LS_TYPE_REAL) && !is_list(field);
-    const ls_declared_option *option = ls_row_declared(path + strlen("case."));
+    const ls_declared_option *option = ls_row_declared(path);
     return option && (option->type == LS_DECLARED_NUMBER || option->type == LS_DECLARED_REAL);
 }
 
@@ -113,16 +113,15 @@ static ls_status read_condition(const char *part, sqlite3_str *sql, bool *predic
         return refuse(part, "is not a condition");
     const char *sign = operators[i].text, *value = rest + strlen(sign);
     double real;
-    ls_row_key key;
+    const char *key;
     LS_TRY(ls_row_key_find("--where", part, length, &key));
     if (!*value && strcmp(sign, "=") != 0 && strcmp(sign, "!=") != 0)
         return refuse(part, "a value is missing");
-    if (*value && *sign != '~' && is_number(key.path) && !ls_parse_real(value, &real))
-        return ls_fail(LS_CODE_USAGE, "--where", key.path,
-                       "is a number, and '%s' is not; give a number", value);
-    *predictions |=
-        strncmp(key.path, "prediction", 10) == 0 || strcmp(key.path, "result.warnings") == 0;
-    put_condition(sql, key.path, i, value);
+    if (*value && *sign != '~' && is_number(key) && !ls_parse_real(value, &real))
+        return ls_fail(LS_CODE_USAGE, "--where", key, "is a number, and '%s' is not; give a number",
+                       value);
+    *predictions |= strncmp(key, "prediction", 10) == 0 || strcmp(key, "result.warnings") == 0;
+    put_condition(sql, key, i, value);
     return LS_OK;
 }
 
@@ -204,7 +203,7 @@ static ls_status read_options(const char *since, const char *last, const char *s
 {
     char stamp[21], x[128];
     int64_t count = -1; /* all */
-    ls_row_key key;
+    const char *key;
     if (since) {
         LS_TRY(ls_since_read(since, time(NULL), stamp));
         sqlite3_str_appendf(sql, " AND timestamp >= %Q", stamp);
@@ -218,7 +217,7 @@ static ls_status read_options(const char *since, const char *last, const char *s
     if (sort) {
         const bool down = *sort == '-';
         LS_TRY(ls_row_key_find("--sort", sort + down, strlen(sort + down), &key));
-        column(key.path, x);
+        column(key, x);
         snprintf(order, 160, ", %s AS key", x);
         sqlite3_str_appendf(sql, "key IS NULL, key %s, ", down ? "DESC" : "");
     }

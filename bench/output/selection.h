@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Selection: which rows are meant, and their order: `--where`, `--since`, `--last` and `--sort`, as
- * one statement of SQL on the view `v` (results_query.h).
+ * one statement of SQL on the view `v` (results_db.h).
  *
  * `--where` is a list of conditions, KEY OPERATOR VALUE, all of which have to hold; in a value a
  * comma is written \, and a backslash before a comma or a backslash \\ (ls_list_cut). Numbers are
@@ -18,7 +18,7 @@
  */
 #pragma once
 
-#include "bench/output/results_query.h"
+#include "bench/output/results_db.h"
 #include "bench/output/row_keys.h"
 
 #include <time.h>

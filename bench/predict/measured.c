@@ -6,7 +6,7 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/option_values.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/rows/row.h"
 #include "common/base/grow.h"
 

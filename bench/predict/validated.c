@@ -2,7 +2,7 @@
 /* Validated rows; see validated.h. */
 #include "bench/predict/validated.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/rows/put.h"
 #include "bench/statistics/statistics.h"

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/selection.h"
 #include "bench/output/row_keys.h"
 #include "bench/regress/child.h"
@@ -24,7 +24,7 @@ enum { LS_FAIL_ON_MOST = 32 };
 
 /** A key of --fail-on. */
 typedef struct ls_fail_key {
-    ls_row_key key;
+    const char *path;
     double tolerance; /**< 0.05: worse by up to 5% does not count */
 } ls_fail_key;
 

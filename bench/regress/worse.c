@@ -157,10 +157,9 @@ static bool is_intended(const json_t *base_row, const char *path)
     for (next += sizeof head - 1; *next == ' ' || *next == ',';) {
         next += strspn(next, " ,");
         const size_t length = strcspn(next, " ,:");
-        ls_row_key key = {""};
+        const char *key = "";
         ls_status_free(ls_row_key_find("label", next, length, &key));
-        if ((length == strlen(path) && strncmp(next, path, length) == 0) ||
-            strcmp(key.path, path) == 0)
+        if ((length == strlen(path) && strncmp(next, path, length) == 0) || strcmp(key, path) == 0)
             return true;
         next += length;
     }
@@ -210,7 +209,7 @@ static void compare_figures(const ls_regress_task *task, ls_regress_case *one)
         compare_key(one, ls_fields[failing[i]].path, true, 0);
     compare_key(one, memory_formula, true, 0);
     for (size_t i = 0; i < task->fail_count; i++)
-        compare_key(one, task->fail_on[i].key.path, true, task->fail_on[i].tolerance);
+        compare_key(one, task->fail_on[i].path, true, task->fail_on[i].tolerance);
     for (size_t i = 0; i < sizeof reported / sizeof *reported; i++)
         compare_key(one, ls_fields[reported[i]].path, false, 0);
 }
@@ -272,14 +271,14 @@ ls_status ls_regress_check_keys(const ls_regress_task *task, const ls_regress *r
     for (size_t k = 0; k < task->fail_count; k++) {
         bool found = false, any_ok = false;
         for (size_t i = 0; i < LS_SIDES * regress->count && !found; i++) {
-            json_auto_t *values = values_of(regress->cases[i / LS_SIDES].rows[i % LS_SIDES],
-                                            task->fail_on[k].key.path);
+            json_auto_t *values =
+                values_of(regress->cases[i / LS_SIDES].rows[i % LS_SIDES], task->fail_on[k].path);
             any_ok |= json_array_size(values) > 0;
             found = first_known(values);
         }
         if (!found && any_ok)
             return ls_fail(
-                LS_CODE_USAGE, "--fail-on", task->fail_on[k].key.path,
+                LS_CODE_USAGE, "--fail-on", task->fail_on[k].path,
                 "is in no row of either side, so it compares nothing; name a key that a row has");
     }
     return LS_OK;

@@ -2,7 +2,7 @@
 /* Rows of pictures, and their points; see album.h and pictures.h. */
 #include "bench/report/album.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/output/row_shares.h"
 #include "bench/report/case_keys.h"
@@ -26,6 +26,7 @@ const char *ls_picture_said(const char *sql, const char *what, char out[LS_HEAD]
 }
 
 static const char facts_sql[] =
+    "CREATE TEMP TABLE picked (place INTEGER PRIMARY KEY, number INTEGER);"
     "CREATE TEMP TABLE facts (number INTEGER PRIMARY KEY, trainers REAL, machine INTEGER,"
     " delay REAL, bandwidth REAL, latency REAL, held_over REAL, step_over REAL, step_over_low REAL,"
     " step_over_high REAL, against TEXT, name TEXT);"
@@ -91,26 +92,13 @@ static void bind_facts(sqlite3_stmt *statement, const json_t *row, const json_t 
 
 enum { MACHINE = LS_OF_CLASS | LS_OF_HOST };
 
-static ls_status insert_row(const ls_album *all, sqlite3_stmt *statement, const json_t *row)
-{
-    bool more;
-    char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    if (!text)
-        return ls_fail_memory("report", 0);
-    sqlite3_bind_text(statement, 2, text, -1, free);
-    LS_TRY(ls_results_step(all->db, statement, &more));
-    sqlite3_reset(statement);
-    return LS_OK;
-}
-
 ls_status ls_album_fill(const ls_album *all)
 {
     json_auto_t *known = json_array();
-    sqlite3_stmt *rows, *facts;
-    const bool together = ls_report_machine_each(all->rows, all->against);
+    json_auto_t *ok = ls_report_those(all->rows, ls_report_is_ok, NULL);
+    sqlite3_stmt *facts;
+    const bool together = ls_report_machine_each(ok, all->against);
     bool more;
-    LS_TRY(ls_results_prepare(all->db, "INSERT INTO main.rows(rowid, id, row) VALUES (?1, ?1, ?2)",
-                              &rows));
     ls_status status = LS_OK;
     for (const char *sql = facts_sql; *sql && !status; sql = strchr(sql, ';') + 1)
         status = ls_album_run(all, sql, 0, NULL);
@@ -121,32 +109,39 @@ ls_status ls_album_fill(const ls_album *all)
     for (size_t i = 0; i < json_array_size(all->rows) && !status; i++) {
         const json_t *row = json_array_get(all->rows, i);
         char value[LS_KEY_SIZE] = "", text[LS_KEY_SIZE];
+        if (!ls_report_is_ok(row, NULL))
+            continue;
         if (all->against)
             snprintf(value, sizeof value, ", %s",
                      ls_report_text(row, all->against, text, sizeof text - 2));
-        sqlite3_bind_int64(rows, 1, (int64_t)i + 1);
         sqlite3_bind_int64(facts, 1, (int64_t)i + 1);
         sqlite3_bind_int64(facts, 3, together ? 0 : (int64_t)ls_row_machine(known, row, MACHINE));
-        bind_facts(facts, row, all->rows);
+        bind_facts(facts, row, ok);
         sqlite3_bind_text(facts, 11, value, -1, SQLITE_TRANSIENT);
-        status = insert_row(all, rows, row);
-        if (!status)
-            status = ls_results_step(all->db, facts, &more);
+        status = ls_results_step(all->db, facts, &more);
         sqlite3_reset(facts);
     }
-    sqlite3_finalize(rows);
     sqlite3_finalize(facts);
     return status;
 }
 
 /* ---- Points --------------------------------------------------------------------------------- */
 
-/* Views and their long rows are read once: all that queries name as "group.field" becomes a table.
- */
+/* Views and their long rows are read once: all that queries name as "group.field" becomes a table,
+ * and `s` a view of that. */
 ls_status ls_album_read(const ls_album *all, const char *queries)
 {
-    static const char derived[] = "number, rate, rate_low, rate_high, pace, pace_low, pace_high, "
-                                  "is_candidate, \"case.model_digest\"";
+    static const char derived[] =
+        "place AS at, number AS of, rate, rate_low, rate_high, pace, pace_low, pace_high, uneven, "
+        "is_bad, is_predicted, is_noisy, is_candidate, \"case.model_digest\", id, timestamp, "
+        "label, "
+        "command";
+    static const char *const views[] = {
+        "CREATE UNIQUE INDEX temp.read_at ON read (at)", "DROP VIEW temp.s",
+        "CREATE TEMP VIEW s AS SELECT at AS place, of AS number, *,"
+        " (SELECT row FROM main.rows WHERE rowid = of) AS row FROM temp.read",
+        "CREATE TEMP VIEW r AS SELECT * FROM temp.picked JOIN temp.facts USING (number)"
+        " JOIN temp.read ON at = number"};
     char *text = NULL;
     size_t size;
     json_auto_t *known = json_pack("{s:b}", "case.model_digest", 1);
@@ -159,22 +154,16 @@ ls_status ls_album_read(const ls_album *all, const char *queries)
         const size_t length = strcspn(++at, "\"");
         ls_text_add(name, sizeof name, "%.*s", (int)length, at);
         at += length + 1;
-        if (!json_object_get(known, name))
+        if (strchr(name, '.') && !json_object_get(known, name))
             fprintf(stream, ", \"%s\"", name);
         json_object_set_new(known, name, json_true());
     }
-    fputs(" FROM v", stream);
+    fputs(" FROM s ORDER BY place", stream);
     fclose(stream);
     ls_status status = ls_album_run(all, text, 0, NULL);
     free(text);
-    if (!status)
-        status =
-            ls_album_run(all, "CREATE UNIQUE INDEX temp.read_number ON read (number)", 0, NULL);
-    if (!status)
-        status = ls_album_run(all,
-                              "CREATE TEMP VIEW r AS SELECT * FROM temp.chosen"
-                              " JOIN temp.facts USING (number) JOIN temp.read USING (number)",
-                              0, NULL);
+    for (size_t i = 0; i < sizeof views / sizeof *views && !status; i++)
+        status = ls_album_run(all, views[i], 0, NULL);
     return status;
 }
 
@@ -274,8 +263,8 @@ ls_status ls_album_groups(const ls_album *all, const char *sql, json_t **out)
     char each[LS_HEAD], by[LS_HEAD], *text;
     sqlite3_stmt *statement;
     bool more;
-    LS_TRY(ls_album_run(all, "DELETE FROM chosen", 0, NULL));
-    LS_TRY(ls_album_run(all, "INSERT INTO chosen(place, number) SELECT number, number FROM facts",
+    LS_TRY(ls_album_run(all, "DELETE FROM picked", 0, NULL));
+    LS_TRY(ls_album_run(all, "INSERT INTO picked(place, number) SELECT number, number FROM facts",
                         0, NULL));
     LS_TRY(ls_album_points(all, sql));
     ls_picture_said(sql, "each", each);

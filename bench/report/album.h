@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows that pictures are made of, in a database in memory, and the points that queries make of
- * them. */
+/* The rows that pictures are made of, those that are ok, in the report's database, and the points
+ * that queries make of them. */
 #pragma once
 
-#include "bench/output/results_query.h"
+#include "bench/output/results_db.h"
 
 enum { LS_HEAD = 600 };
 
 typedef struct ls_album {
     ls_results *db;
-    json_t *rows; /**< that are ok; number n of the database is element n - 1 */
+    const json_t *rows; /**< number n of pictures is element n - 1 */
     const char *against;
     json_t *figures;
     json_t *reasons; /**< {what is missing: {name: true}} */
@@ -19,10 +19,10 @@ typedef struct ls_album {
 /** What the picture's head says of it; "" if nothing. */
 const char *ls_picture_said(const char *sql, const char *what, char out[LS_HEAD]);
 
-/** Fills the database with the rows and facts of them. */
+/** Adds facts of the rows to the database. */
 ls_status ls_album_fill(const ls_album *all);
 
-/** Reads the fields that these texts of queries name. */
+/** Reads the fields that these texts of queries name, which are all that `s` has from then on. */
 ls_status ls_album_read(const ls_album *all, const char *queries);
 
 /** Runs one statement with a number and a text. */

@@ -2,7 +2,7 @@
 /* Case keys; see case_keys.h. */
 #include "bench/report/case_keys.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/rows/row.h"
 #include "bench/report/text.h"
@@ -79,18 +79,19 @@ static double pace_of(const json_t *row)
 
 const json_t *ls_report_median(const json_t *rows)
 {
-    const json_t *row = NULL, *one, *other;
-    size_t i, k;
-    json_array_foreach((json_t *)(size_t)rows, i, one)
-    {
+    const json_t *row = NULL;
+    const size_t count = json_array_size(rows);
+    double *pace = calloc(count + 1, sizeof *pace);
+    for (size_t i = 0; i < count && pace; i++)
+        pace[i] = pace_of(json_array_get(rows, i));
+    for (size_t i = 0; i < count && pace && !row; i++) {
         size_t slower = 0;
-        json_array_foreach((json_t *)(size_t)rows, k, other)
-        {
-            slower += pace_of(other) < pace_of(one) || (k < i && pace_of(other) <= pace_of(one));
-        }
-        if (slower == (json_array_size(rows) - 1) / 2)
-            row = one;
+        for (size_t k = 0; k < count; k++)
+            slower += pace[k] < pace[i] || (k < i && pace[k] <= pace[i]);
+        if (slower == (count - 1) / 2)
+            row = json_array_get(rows, i);
     }
+    free(pace);
     return row;
 }
 

@@ -6,7 +6,7 @@
  */
 #include "bench/report/case_keys.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/output/table/table_parts.h"
 #include "bench/output/value_order.h"

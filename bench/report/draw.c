@@ -2,7 +2,7 @@
 /* Drawing; see draw.h: runs gnuplot in the folder, without the user's settings. */
 #include "bench/report/draw.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/report/text.h"
 #include "common/base/escape.h"
 #include "common/base/whole_file.h"

@@ -3,7 +3,7 @@
  * What C alone can say of rows for the queries of reports/page.sql: which rows stand beside each
  * other, and the names of their cases there. The queries rank and compare them.
  */
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/output/table/ranking.h"
 #include "bench/report/case_keys.h"

@@ -2,7 +2,7 @@
 /* What the templates of a report's files show: see page.h. */
 #include "bench/report/page.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/text.h"
 #include "build_info.h"

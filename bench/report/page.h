@@ -22,7 +22,7 @@ extern const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES];
 
 /** What a report is made of; borrowed. */
 typedef struct ls_page {
-    ls_results *results; /**< in memory, with the rows chosen (results_query.h) */
+    ls_results *results; /**< in memory, with the rows chosen (results_db.h) */
     const json_t *rows;  /**< the same, oldest first */
     json_t *left_out;    /**< texts: why things are missing; the page has them, too */
     const ls_report_options *options;

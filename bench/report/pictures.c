@@ -2,13 +2,14 @@
 /* Pictures: the points and texts of each; see pictures.h. */
 #include "bench/report/pictures.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/report/album.h"
 #include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
 #include "bench/report/text.h"
 
 #include "template_pictures.h"
+#include "template_queries.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ static const struct {
 #undef PICTURE
 };
 
-/* Of all pictures. */
+/* Of all pictures, and of the page. */
 static ls_status read_fields(const ls_album *all)
 {
     char *text = NULL;
@@ -32,6 +33,8 @@ static ls_status read_fields(const ls_album *all)
     FILE *stream = open_memstream(&text, &size);
     for (size_t i = 0; stream && i < sizeof pictures / sizeof *pictures; i++)
         fputs(pictures[i].sql, stream);
+    if (stream)
+        fputs(ls_template_queries, stream);
     if (!stream || fclose(stream) != 0)
         return ls_fail_memory("report", 0);
     ls_status status = ls_album_read(all, text);
@@ -119,7 +122,7 @@ static ls_status choose(const ls_album *all, const char *name, const char *sql, 
     json_auto_t *cases = ls_report_sorted(found, categories && !*by ? by_strategy : NULL);
     json_t *one;
     size_t i, k, place = 0, repeats = 0, beyond = 0;
-    LS_TRY(ls_album_run(all, "DELETE FROM chosen", 0, NULL));
+    LS_TRY(ls_album_run(all, "DELETE FROM picked", 0, NULL));
     json_array_foreach(cases, i, one)
     {
         const json_t *same = json_object_get(one, "rows"), *row;
@@ -145,7 +148,7 @@ static ls_status choose(const ls_album *all, const char *name, const char *sql, 
             snprintf(text, sizeof text, "%zu",
                      median ? place : (size_t)number_of(all, json_array_get(same, k)));
             LS_TRY(ls_album_run(
-                all, "INSERT INTO chosen(place, number) VALUES (CAST(?2 AS INTEGER), ?1)",
+                all, "INSERT INTO picked(place, number) VALUES (CAST(?2 AS INTEGER), ?1)",
                 number_of(all, row ? row : json_array_get(same, k)), text));
         }
     }
@@ -373,7 +376,9 @@ static ls_status make_all(const ls_album *all, const char *kind, const char *sql
         }
         LS_TRY(make(all, name, sql, rows, each, &made));
     }
-    const size_t without = json_array_size(all->rows) - with;
+    int64_t count;
+    LS_TRY(ls_results_ask(all->db, "SELECT count(*) FROM facts", &count));
+    const size_t without = (size_t)count - with;
     if (json_array_size(groups) > 0 && without > 0)
         note(all->reasons, kind, "rows without its numbers: %zu", without);
     if (others)
@@ -403,47 +408,43 @@ static void tell(const json_t *reasons, json_t *left_out)
     }
 }
 
-static ls_status count_unused(const ls_album *all, size_t bad, json_t *left_out)
+static ls_status count_unused(const ls_album *all, json_t *left_out)
 {
-    sqlite3_stmt *statement;
-    bool more;
-    LS_TRY(ls_results_prepare(all->db, "SELECT (SELECT count(*) FROM facts) - count(*) FROM used",
-                              &statement));
-    ls_status status = ls_results_step(all->db, statement, &more);
-    const int unused = status ? 0 : sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
+    int64_t ok, used;
+    LS_TRY(ls_results_ask(all->db, "SELECT count(*) FROM facts", &ok));
+    LS_TRY(ls_results_ask(all->db, "SELECT count(*) FROM used", &used));
+    const size_t bad = json_array_size(all->rows) - (size_t)ok;
     if (bad > 0)
         json_array_append_new(left_out, json_sprintf("rows that failed a check, could not run or "
                                                      "were interrupted: %zu; they are in the table",
                                                      bad));
     tell(all->reasons, left_out);
     tell(all->missing, left_out);
-    if (unused > 0)
+    if (ok > used)
         json_array_append_new(
-            left_out, json_sprintf("rows that fit no picture: %d; they are in the table", unused));
-    return status;
+            left_out,
+            json_sprintf("rows that fit no picture: %d; they are in the table", (int)(ok - used)));
+    return LS_OK;
 }
 
-ls_status ls_pictures(const json_t *rows, const char *against, json_t *left_out, json_t **out)
+ls_status ls_pictures(ls_results *results, const json_t *rows, const char *against,
+                      json_t *left_out, json_t **out)
 {
-    ls_album all = {.rows = ls_report_those(rows, ls_report_is_ok, NULL),
+    ls_album all = {.db = results,
+                    .rows = rows,
                     .against = against,
                     .figures = json_array(),
                     .reasons = json_object(),
                     .missing = json_object()};
-    ls_status status = ls_results_memory(&all.db);
-    if (!status)
-        status = ls_album_fill(&all);
+    ls_status status = ls_album_fill(&all);
     if (!status)
         status = read_fields(&all);
     for (size_t i = 0; i < sizeof pictures / sizeof *pictures && !status; i++)
         status = make_all(&all, pictures[i].name, pictures[i].sql);
     if (!status)
-        status = count_unused(&all, json_array_size(rows) - json_array_size(all.rows), left_out);
-    ls_results_close(all.db);
+        status = count_unused(&all, left_out);
     json_decref(all.missing);
     json_decref(all.reasons);
-    json_decref(all.rows);
     *out = all.figures;
     return status;
 }

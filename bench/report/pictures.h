@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pictures: each is a file reports/NAME.sql, with the template of gnuplot that it names. Its head
- * are comments, "-- name: text"; what follows is one query in SQL (results_query.h), whose rows are
+ * are comments, "-- name: text"; what follows is one query in SQL (results_db.h), whose rows are
  * points:
  *     number   of the row that a point is of; NULL: of none, as of an ideal line
  *     part     the name of the point's series; NULL: that of the row's case
@@ -26,15 +26,19 @@
  */
 #pragma once
 
+#include "bench/output/results_db.h"
 #include "common/base/status.h"
 
 #include <jansson.h>
 
 /** All pictures of the rows that are ok, an array, by place: objects of
  *   name, title, sub (of what), foot (machine, commit, day), caption, alt, x, y, unit, kind (the
- *   template), log_x, log_y, categories (names of bars and ranges), styles (of these), series:
- * [{name, style, variant, points: [[x, y, low, high], ..]}]; x of bars and ranges is the index of a
- * category; style is a strategy's index in its registry or one of draw.h Why there are no others,
- * and no rows, is added to `left_out`, an array of texts. `against` is the path of a key, or NULL.
- */
-ls_status ls_pictures(const json_t *rows, const char *against, json_t *left_out, json_t **out);
+ *   template), log_x, log_y, categories (names of bars and ranges), styles (of categories),
+ *   series: [{name, style, variant, points: [[x, y, low, high], ..]}]; x of bars and ranges is the
+ *   index of a category; style is a strategy's index in its registry or one of draw.h
+ *
+ * Why there are no others, and no rows, is added to `left_out`, an array of texts. `against` is the
+ * path of a key, or NULL. `rows` are those chosen in `results` (results_db.h), whose view `s`
+ * has only fields that reports name from then on. */
+ls_status ls_pictures(ls_results *results, const json_t *rows, const char *against,
+                      json_t *left_out, json_t **out);

@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "bench/output/results_query.h"
+#include "bench/output/results_db.h"
 #include "common/base/status.h"
 
 #include <jansson.h>
@@ -32,7 +32,7 @@ typedef struct ls_report_options {
     char *(*explain)(ls_results *results, int64_t number, const json_t *row);
 } ls_report_options;
 
-/** Borrows the rows (an array, oldest first), which are chosen in `results` (results_query.h).
+/** Borrows the rows (an array, oldest first), which are chosen in `results` (results_db.h).
  * LS_CODE_MISSING if the folder cannot be written, or gnuplot is missing: page, tables and data are
  * written nevertheless. */
 ls_status ls_report_write(ls_results *results, const json_t *rows,

@@ -81,7 +81,7 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
     clear_folder(options->out);
     json_t *left_out = json_copy((json_t *)(size_t)options->notes);
     json_t *figures = NULL;
-    ls_status drawn = ls_pictures(rows, options->against, left_out, &figures);
+    ls_status drawn = ls_pictures(results, rows, options->against, left_out, &figures);
     if (!drawn)
         drawn = ls_draw(figures, options->out, LS_PICTURE_SVG);
     if (drawn)

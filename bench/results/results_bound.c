@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What limits a row's step: the rules are bound.sql; this gives them what no row says. */
-#include "bench/output/results_query.h"
+#include "bench/output/results_db.h"
 #include "bench/results/results_verbs.h"
 #include "bench/rows/row.h"
 #include "common/device/link.h"

@@ -318,7 +318,7 @@ static ls_status look_at_tried(void *context, int64_t number, const json_t *row)
 static ls_status weigh(ls_results *results, const json_t *row, const char *said, char text[256])
 {
     char option[48], value[48], where[100];
-    ls_row_key key;
+    const char *key;
     ls_selection selection;
     *text = 0;
     if (sscanf(said, "Try --%47[a-z-] %47[^ :,]", option, value) != 2)
@@ -326,14 +326,14 @@ static ls_status weigh(ls_results *results, const json_t *row, const char *said,
     value[strlen(value) - (value[strlen(value) - 1] == '.')] = 0;
     snprintf(where, sizeof where, "%s=%s", option, value);
     ls_status status = ls_row_key_find("row", option, strlen(option), &key);
-    const bool of_case = !status && strncmp(key.path, "case.", 5) == 0;
+    const bool of_case = !status && strncmp(key, "case.", 5) == 0;
     if (of_case)
         status = ls_selection_open(where, NULL, NULL, NULL, &selection);
     if (status || !of_case) { /* no row has such a field, or such a value of it */
         ls_status_free(status);
         return LS_OK;
     }
-    tried t = {.row = row, .field = key.path + 5};
+    tried t = {.row = row, .field = key + 5};
     status = ls_selection_each(&selection, results, look_at_tried, &t, NULL);
     ls_selection_close(&selection);
     if (t.longer > 0)

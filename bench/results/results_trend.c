@@ -21,7 +21,7 @@
 enum { SURROUNDINGS = LS_OF_BUILD | LS_OF_SYSTEM }; /* may change with a commit */
 
 typedef struct trend {
-    ls_row_key key;
+    const char *path; /* of the figure */
     ls_results *results;
     sqlite3_stmt *insert; /* into the table `trend`: number, series, value */
     json_t *cases;        /* {case: {machines, series: [number]}} */
@@ -56,9 +56,9 @@ static ls_status add_row(void *context, int64_t number, const json_t *row)
 {
     trend *t = context;
     bool more;
-    json_auto_t *value = ls_row_value(row, t->key.path);
+    json_auto_t *value = ls_row_value(row, t->path);
     if (value && !json_is_number(value))
-        return ls_fail(LS_CODE_USAGE, "trend", t->key.path,
+        return ls_fail(LS_CODE_USAGE, "trend", t->path,
                        "is not a number, so it has no trend; use a number such as "
                        "time.step_ms.median or time.samples_per_s");
     if (!value || !json_is_string(ls_row_get(row, LS_F_provenance_commit)))
@@ -259,17 +259,17 @@ static ls_status draw(const ls_results_task *task, const trend *t, const char *p
                                         json_object_get(one, "low"), json_object_get(one, "high")));
     }
     const size_t changes = json_array_size(all) - (n > 0);
-    snprintf(y, sizeof y, "%s, median of a commit", t->key.path);
+    snprintf(y, sizeof y, "%s, median of a commit", t->path);
     json_auto_t *figure = json_pack(
         "{s:s,s:o,s:o,s:s,s:s,s:s,s:o,s:o,s:o}", "kind", "lines", "title",
-        json_sprintf("%s moves %zu time%s in %zu commits", t->key.path, changes,
+        json_sprintf("%s moves %zu time%s in %zu commits", t->path, changes,
                      changes == 1 ? "" : "s", n),
         "sub",
         json_sprintf("%s %s", ls_row_string(row, micro ? LS_F_micro_op : LS_F_case_model),
                      ls_row_string(row, micro ? LS_F_micro_shape : LS_F_case_strategy)),
         "x", "commits, by their first rows", "y", y, "unit", "", "caption",
-        json_sprintf("%s by commit; a bar is the range of its rows, a colour a level", t->key.path),
-        "alt", json_sprintf("%s by commit, %zu levels", t->key.path, changes + 1), "series", all);
+        json_sprintf("%s by commit; a bar is the range of its rows, a colour a level", t->path),
+        "alt", json_sprintf("%s by commit, %zu levels", t->path, changes + 1), "series", all);
     return figure ? task->draw(figure, path) : ls_fail_memory("picture", 0);
 }
 
@@ -281,7 +281,7 @@ static ls_status analyse(ls_results_task *task, const trend *t)
     for (size_t i = 0; i < count; i++)
         LS_TRY(mark_changes(json_object_get(json_array_get(t->series, i), "commits")));
     if (count == 0)
-        ls_log_stderr("results: %s: no rows that fit and have %s", task->file, t->key.path);
+        ls_log_stderr("results: %s: no rows that fit and have %s", task->file, t->path);
     if (path && count > 1)
         return ls_fail(LS_CODE_USAGE, "--out", path,
                        "a picture shows one series, and the rows make %zu; leave --out out to list "
@@ -296,7 +296,7 @@ ls_status ls_results_trend(ls_results_task *task)
 {
     trend t = {.results = task->results, .cases = json_object(), .series = json_array()};
     const char *name = task->set->operands[1];
-    ls_status status = ls_row_key_find("trend", name, strlen(name), &t.key);
+    ls_status status = ls_row_key_find("trend", name, strlen(name), &t.path);
     if (!status)
         status = collect(&t, &task->selection);
     if (!status)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/cli/option_set.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_columns.h"
 #include "bench/output/selection.h"
 #include "bench/output/standard_output.h"
@@ -52,5 +52,5 @@ json_t *ls_results_flat(const json_t *row);
  * failed. */
 char *ls_results_bound(ls_results *results, int64_t number, const json_t *row);
 
-/** Writes the chosen rows (results_query.h) in the format of another program, by its name. */
+/** Writes the chosen rows (results_db.h) in the format of another program, by its name. */
 ls_status ls_export(FILE *stream, ls_results *results, const char *form);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A row's group `noise`: what others took of the case's cores while it was timed; and in
  * words. */
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/row/row.h"
 #include "bench/row/row_noise.h"
 #include "bench/rows/put.h"

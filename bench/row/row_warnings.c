@@ -4,7 +4,7 @@
  * with its word. Notes describe this process, except that on noise, which is added, like the
  * warnings, when the rows of all ranks are joined.
  */
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/row/findings.h"
 #include "bench/row/row.h"
 #include "bench/row/row_noise.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/output/row_keys.h"
 #include "bench/regress/regress.h"
 #include "bench/report/draw.h"
@@ -421,7 +421,8 @@ static inline void check_report(const json_t *rows, const char *against, const c
     const ls_report_options options = {
         .out = folder, .against = against, .notes = left_out, .explain = ls_results_bound};
     json_t *figures = NULL;
-    REQUIRE("pictures", "", ls_pictures(rows, against, left_out, &figures) == LS_OK);
+    ls_results *results = rows_in_memory(rows);
+    REQUIRE("pictures", "", ls_pictures(results, rows, against, left_out, &figures) == LS_OK);
     written out;
     for (size_t i = 0; i < json_array_size(figures); i++) {
         json_t *figure = json_array_get(figures, i);
@@ -432,7 +433,6 @@ static inline void check_report(const json_t *rows, const char *against, const c
         free(out.text);
     }
     json_t *values = json_object();
-    ls_results *results = rows_in_memory(rows);
     ls_page page = {results, rows, left_out, &options, NULL};
     REQUIRE("values", "", !ls_page_values(&page, figures, values));
     for (size_t i = 0; i < json_array_size(rows); i++) {

@@ -2,7 +2,7 @@
 /* Which rows may be compared, and by what; see ranking.h. */
 #include "bench/output/table/ranking.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

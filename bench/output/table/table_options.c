@@ -14,7 +14,7 @@ unsigned ls_case_shown(const char *name)
     char path[80];
     snprintf(path, sizeof path, "case.%s", name);
     const ls_field *field = ls_field_find(path);
-    const ls_declared_option *option = field ? NULL : ls_row_declared(name);
+    const ls_declared_option *option = field ? NULL : ls_row_declared(path);
     return field ? field->shown : option && option->follows ? LS_SHOWN_LAST : 0;
 }
 
@@ -76,11 +76,20 @@ static bool differs_within(const json_t *groups, const char *field, const char *
 
 bool ls_case_differs(const json_t *groups, const char *field)
 {
-    static const char *const none[] = {NULL}, *const model[] = {"model", NULL};
+    static const char *const model[] = {"model", NULL};
     static const char *const keys[] = {"model", "data", "strategy", "reduce", NULL};
     if (strcmp(field, "model_digest") == 0) /* only of one file two texts are a difference */
         return differs_within(groups, field, model, false);
-    return differs_within(groups, field, none, false) || differs_within(groups, field, keys, true);
+    const json_t *first = NULL;
+    bool lacks = false;
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *value = json_object_get(json_array_get(groups, i), field);
+        if (value && first && !ls_value_equal(first, value))
+            return true;
+        first = first ? first : value;
+        lacks |= !value;
+    }
+    return first && lacks && differs_within(groups, field, keys, true);
 }
 
 /* "batch" of batch_global, "ps-mode" of ps_mode, "step ms" of time.step_ms.median. */

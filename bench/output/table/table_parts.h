@@ -2,7 +2,7 @@
 /* Parts of the table: cells, options that differ, columns that fit, and the lines below. */
 #pragma once
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 
 enum { LS_CELL_SIZE = 160 }; /**< bytes of a cell */
 

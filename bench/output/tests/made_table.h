@@ -2,7 +2,7 @@
 /* Made tables: rows of `run`, and what a table prints of them; with cmocka. */
 #pragma once
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * with quotes, commas, bars and line ends, reals that need 17 digits, more devices than fit a
  * column, nested arrays, and a field that no schema names. No tolerance.
  */
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

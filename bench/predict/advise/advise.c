@@ -7,7 +7,7 @@
 #include "bench/cli/cases.h"
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/row/row.h"
 #include "bench/rows/row.h"
 #include "bench/train/interrupt.h"

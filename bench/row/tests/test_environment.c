@@ -3,7 +3,7 @@
  * overrides. No tolerance: texts are compared. */
 #include "bench/row/environment.h"
 
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "common/base/tests/must.h"
 #include "common/kernel/kernel.h"
 

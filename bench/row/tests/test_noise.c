@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Noise of a case: texts of the system, what follows from counters of its cores, over ranks, and in
  * words. Exact, but for sums of decimal fractions: 1e-9. */
-#include "bench/output/format_parts.h"
+#include "bench/output/format.h"
 #include "bench/row/row.h"
 #include "common/base/tests/must.h"
 

@@ -7,7 +7,6 @@
 #include "bench/commands/command.h"
 
 #include "bench/case/workplace.h"
-#include "bench/output/format.h"
 #include "bench/output/results_db.h"
 #include "bench/output/row_same.h"
 #include "bench/progress/progress.h"

@@ -9,7 +9,6 @@
 #include "common/base/escape.h"
 #include "common/nn/optimizer.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

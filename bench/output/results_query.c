@@ -84,6 +84,15 @@ static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
                                            count > 2 ? (unsigned)sqlite3_value_int(value[2]) : 0));
 }
 
+static const struct {
+    const char *name;
+    bool (*holds)(const json_t *row);
+} switches[] = {{"uneven", ls_row_is_uneven},
+                {"is_bad", ls_row_is_bad},
+                {"is_predicted", ls_row_is_predicted},
+                {"is_noisy", ls_row_is_noisy},
+                {"is_candidate", ls_row_is_candidate}};
+
 /* What follows from several fields; the second argument says which. */
 static void derived(sqlite3_context *context, int count, sqlite3_value **value)
 {
@@ -102,16 +111,10 @@ static void derived(sqlite3_context *context, int count, sqlite3_value **value)
                                                               : figure.high;
         if (name[4] ? known : figure.value > 0)
             sqlite3_result_double(context, number);
-    } else if (strcmp(name, "uneven") == 0)
-        sqlite3_result_int(context, ls_row_is_uneven(row));
-    else if (strcmp(name, "is_bad") == 0)
-        sqlite3_result_int(context, ls_row_is_bad(row));
-    else if (strcmp(name, "is_predicted") == 0)
-        sqlite3_result_int(context, ls_row_is_predicted(row));
-    else if (strcmp(name, "is_noisy") == 0)
-        sqlite3_result_int(context, ls_row_is_noisy(row));
-    else
-        sqlite3_result_int(context, ls_row_is_candidate(row));
+    }
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (strcmp(name, switches[i].name) == 0)
+            sqlite3_result_int(context, switches[i].holds(row));
 }
 
 static int natural(void *context, int a_size, const void *a, int b_size, const void *b)

@@ -6,9 +6,6 @@
 #include "bench/output/value_order.h"
 #include "bench/rows/row.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* What of the row counts for a case, by path: of the group `micro`, what it was asked for, since
  * the rest was measured. With LS_BUT_TRAINED the steps that were asked for are `steps`. */
 static json_t *case_of(const json_t *row, unsigned but)

@@ -6,7 +6,6 @@
 #include "bench/row/environment.h"
 #include "bench/row/set_aside.h"
 #include "bench/rows/put.h"
-#include "bench/statistics/statistics.h"
 #include "build_info.h"
 #include "common/base/digest.h"
 #include "common/comm/processes.h"
@@ -16,7 +15,6 @@
 #include <libfyaml.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

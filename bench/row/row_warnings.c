@@ -8,9 +8,7 @@
 #include "bench/row/findings.h"
 #include "bench/row/row.h"
 #include "bench/row/row_noise.h"
-#include "bench/rows/put.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

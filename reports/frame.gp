@@ -51,4 +51,4 @@ set label FOOT at screen 0.02,up(BOTTOM + 50) left font ',10' tc rgb '#555555'
 set tmargin at screen up(TOP)
 set bmargin at screen up(BOTTOM)
 set key at screen 0.015,up(HEAD) left top vertical maxrows ROWS Left reverse samplen 2 width 1 \
-    spacing 0.85 font ',11' textcolor rgb '#222222'
+    spacing (KIND eq 'svg' ? 0.85 : 1.08) font ',11' textcolor rgb '#222222'

@@ -8,14 +8,16 @@ set yrange [(C > 2 ? C : 2) - 0.4:-0.6]
 set xtics autofreq
 set grid xtics lt 1 lc rgb '#dddddd' lw 1
 unset ytics
-do for [i = 1:C] { set label CASES[i] at graph -0.01,first i-1 right font ',11' tc rgb '#222222' }
+do for [i = 1:C] { set label CASES[i] at graph -0.025,first i-1 right font ',11' tc rgb '#222222' }
 set label X.SCALED at screen 0.98,up(BOTTOM + 32) right font ',11' tc rgb '#555555'
 set style fill solid 1 border lc rgb '#ffffff'
 if (STACKED) {
     plot for [i = 1:S] $points index i-1 using (($4+$5)/2*SCALE):2:($4*SCALE):($5*SCALE):($2-0.4):($2+0.4) \
         with boxxyerror fc rgb COLOURS[i] title NAMES[i]
 } else {
-    plot $points index 0 using ($3*SCALE):2:($4*SCALE):($5*SCALE) with xerrorbars pt 7 ps 0.9 lw 2 lc rgb '#4d4d4d' \
-             title NAMES[1], \
-         for [i = 2:S] $points index i-1 using ($3*SCALE):2 with points pt 1 ps 0.9 lw 1 lc rgb '#4d4d4d' title NAMES[i]
+    plot $points index 0 using ($3*SCALE):2:($4*SCALE):($5*SCALE):(CASE_COLOURS[int($2)+1]) \
+             with xerrorbars pt 7 ps 0.9 lw 2 lc rgb variable notitle, \
+         for [i = 2:S] $points index i-1 using ($3*SCALE):2:(CASE_COLOURS[int($2)+1]) \
+             with points pt 1 ps 0.9 lw 1 lc rgb variable notitle, \
+         for [i = 1:S] NaN with points pt (i == 1 ? 7 : 1) ps 0.9 lc rgb '#4d4d4d' title NAMES[i]
 }

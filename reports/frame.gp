@@ -4,7 +4,7 @@
 #   TITLE, SUB, FOOT: texts in lines, and how many: TITLE_LINES, ..; X, Y: labels of the axes; UNIT: of y
 #   LOG_X, LOG_Y: 1 if an axis is to be logarithmic
 #   S series: NAMES, COLOURS, MARKS, DASHES, LENGTHS (points) of each; LONGEST: characters of a name
-#   C cases of bars and ranges: CASES; $points: series, x, y, low, high; two empty lines end a series
+#   C cases of bars and ranges: CASES, CASE_COLOURS; $points: series, x, y, low, high; two empty lines end a series
 reset
 set encoding utf8
 stats $points using 2:4 name 'LOW' nooutput
@@ -22,10 +22,10 @@ WIDTH = 440
 COLUMNS = LONGEST * LETTERS > 26 ? 1 : LONGEST * LETTERS > 13 ? 2 : 3
 ROWS = (S + COLUMNS - 1) / COLUMNS
 HEAD = 17 + 19 * TITLE_LINES + 15 * SUB_LINES - 2
-TOP = HEAD + 13 * ROWS + 26
+TOP = HEAD + 14 * ROWS + 28
 GRAPH = C ? 20 * (C > 2 ? C : 2) : 230
 BOTTOM = TOP + GRAPH
-HEIGHT = BOTTOM + 44 + 14 * FOOT_LINES
+HEIGHT = BOTTOM + 42 + 16 * FOOT_LINES
 up(pixels) = 1 - 1. * pixels / HEIGHT
 
 if (KIND eq 'svg') {
@@ -50,5 +50,5 @@ set label SUB at screen 0.02,up(17 + 19 * TITLE_LINES) left font ',11' tc rgb '#
 set label FOOT at screen 0.02,up(BOTTOM + 50) left font ',10' tc rgb '#555555'
 set tmargin at screen up(TOP)
 set bmargin at screen up(BOTTOM)
-set key at screen 0.015,up(HEAD) left top vertical maxrows ROWS Left reverse samplen 2 width 1 font ',11' \
-    textcolor rgb '#222222'
+set key at screen 0.015,up(HEAD) left top vertical maxrows ROWS Left reverse samplen 2 width 1 \
+    spacing (KIND eq 'svg' ? 0.85 : 1.08) font ',11' textcolor rgb '#222222'

@@ -52,9 +52,10 @@ if (LOG_Y && MOST < 100 * LEAST) {
     }
 }
 
-# The first series is drawn last, over the others.
+# The first series is drawn last, over the others; a hollow mark is larger, and seen around a filled one.
+size(i) = MARKS[i] % 2 ? 0.85 : 1.25
 plot for [i = S:1:-1] $points index i-1 using 2:($3*SCALE) with lines lw 2 lc rgb COLOURS[i] dt DASHES[i] notitle, \
      for [i = S:1:-1] $points index i-1 every (LENGTHS[i] > 24 ? LENGTHS[i] / 6 : 1) \
          using (MARKS[i] ? $2 : NaN):($3*SCALE):($4*SCALE):($5*SCALE) \
-         with yerrorbars pt MARKS[i] ps 0.9 lw 1 lc rgb COLOURS[i] notitle, \
+         with yerrorbars pt MARKS[i] ps size(i) lw 1 lc rgb COLOURS[i] notitle, \
      for [i = 1:S] NaN with linespoints lw 2 dt DASHES[i] pt MARKS[i] ps 0.9 lc rgb COLOURS[i] title NAMES[i]

@@ -113,8 +113,66 @@ static bool is_complete(const char *path, const char *end)
     return memmem(last, length, end, strlen(end));
 }
 
-/* gnuplot's status is 0 even if the disk is full. */
-static ls_status check_pictures(const json_t *figures, const char *folder, ls_picture kind)
+void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn)
+{
+#define DEFAULTS " stroke-width=\"1.00\" stroke-linecap=\"butt\" stroke-linejoin=\"miter\""
+    static const char *const without[] = {
+        "<g fill=\"none\" color=\"black\" stroke=\"currentColor\"" DEFAULTS ">\n</g>\n", DEFAULTS,
+        " class=\"gridline\"", " font-family=\"sans-serif\"", "\t"};
+    const char *box = strstr(drawn, "viewBox=\""), *c = strstr(drawn, "<desc>");
+    int width, height;
+    if (!box || !c || sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) != 2) {
+        fputs(drawn, stream); /* another gnuplot's */
+        return;
+    }
+    fprintf(stream,
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<svg width=\"%d\" height=\"%d\" "
+            "viewBox=\"0 0 %d %d\" xmlns=\"http://www.w3.org/2000/svg\" "
+            "xmlns:xlink=\"http://www.w3.org/1999/xlink\" role=\"img\" "
+            "font-family=\"sans-serif\">\n<title>",
+            width * 5 / 4, height * 5 / 4, width, height);
+    ls_markup(stream, ls_text_of(figure, "alt"), 600);
+    fputs("</title>\n<style>@media screen and (prefers-color-scheme:dark)"
+          "{svg{filter:invert(.9) hue-rotate(180deg)}}</style>\n",
+          stream);
+    for (size_t i; *c;) {
+        for (i = 0; i < 5 && strncmp(c, without[i], strlen(without[i])) != 0;)
+            i++;
+        if (i < 5)
+            c += strlen(without[i]);
+        else if (strncmp(c, "]]>", 3) != 0) /* which no text may have */
+            fputc(*c++, stream);
+        else {
+            fputs("]]&gt;", stream);
+            c += 3;
+        }
+    }
+}
+
+/* A drawing of gnuplot's, and its figure. */
+typedef struct drawing {
+    const json_t *figure;
+    char *text;
+} drawing;
+
+static ls_status put_dressed(FILE *stream, void *context)
+{
+    const drawing *one = context;
+    ls_draw_dress(stream, one->figure, one->text);
+    return LS_OK;
+}
+
+static ls_status dress(const json_t *figure, const char *path)
+{
+    drawing one = {figure, ls_draw_read(path)};
+    ls_status status =
+        one.text ? ls_whole_file("report", path, put_dressed, &one) : ls_fail_memory("report", 0);
+    free(one.text);
+    return status;
+}
+
+/* gnuplot's status is 0 even if the disk is full. Dresses SVG. */
+static ls_status finish_pictures(const json_t *figures, const char *folder, ls_picture kind)
 {
     for (size_t i = 0; i < json_array_size(figures); i++) {
         const char *name = ls_text_of(json_array_get(figures, i), "name");
@@ -122,7 +180,10 @@ static ls_status check_pictures(const json_t *figures, const char *folder, ls_pi
         if (asprintf(&path, "%s/%s%s", folder, name, endings[kind].name) < 0)
             return ls_fail_memory("report", strlen(folder));
         const bool complete = is_complete(path, endings[kind].file);
+        ls_status status =
+            complete && kind == LS_PICTURE_SVG ? dress(json_array_get(figures, i), path) : LS_OK;
         free(path);
+        LS_TRY(status);
         if (!complete)
             return ls_fail(LS_CODE_MISSING, "report", folder,
                            "gnuplot did not complete %s%s; a folder with room works", name,
@@ -144,7 +205,7 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind)
                                                   "with room",
                                                   strerror(errno));
     if (!status)
-        status = check_pictures(figures, folder, kind);
+        status = finish_pictures(figures, folder, kind);
     if (script)
         fclose(script);
     if (errors)

@@ -23,6 +23,9 @@ ls_status ls_draw_file(json_t *figure, const char *path);
  * letters that usual fonts lack are written as numbers. */
 void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
 
+/** Writes gnuplot's SVG of the figure with its name and size, and colours for dark pages. */
+void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn);
+
 /** Sets the figure's `svg` to an element of a page that shows its SVG in the folder. */
 ls_status ls_draw_embed(json_t *figure, const char *folder);
 

@@ -33,8 +33,6 @@ static void put_text(const script *to, const char *text, size_t width)
 {
     char *shown = to->kind == LS_PICTURE_SVG ? strdup(text) : ls_text_shown(text, LS_ESCAPE_FONT);
     const char *rest = shown ? shown : "";
-    for (char *end = shown; end && (end = strstr(end, "]]>"));) /* ends a text of XML */
-        end[2] = ')';
     for (; *rest == '\'' && width > 0; rest++, width--)
         fputs("\"'\".", to->stream);
     fputc('\'', to->stream);
@@ -70,26 +68,30 @@ static void put_lines(const script *to, const char *name, const char *text, size
     fprintf(to->stream, "\n%s_LINES = %zu\n", name, lines);
 }
 
-/* Colours that colour-blind readers tell apart. Colour and shape stand for the strategy, other
- * shapes and dashes for its variant; what is predicted is hollow. */
-static void put_look(FILE *stream, size_t i, const json_t *series, bool stacked)
+/* Colours that colour-blind readers tell apart: a strategy has its own in all pictures. */
+static const char *colour_of(json_int_t style)
 {
     static const char *const colours[STYLES] = {"#4d4d4d", "#7b3294", "#d55e00",
                                                 "#0072b2", "#882255", "#cc79a7",
                                                 "#e69f00", "#56b4e9", "#009e73"};
+    return style < 0 ? "#767676" : style < STYLES ? colours[style] : "#222222";
+}
+
+/* Colour and shape stand for the strategy, other shapes and dashes for its variant; what is
+ * predicted, or a peer's, is hollow. */
+static void put_look(FILE *stream, size_t i, const json_t *series, bool stacked)
+{
     /* Dark and light alternate, so that neighbours also differ in grey print. */
     static const char *const parts[] = {"#0072b2", "#56b4e9", "#d55e00",
                                         "#c8c8c8", "#cc79a7", "#4d4d4d"};
     static const int shapes[SHAPES] = {7, 5, 9, 11, 13, 15}; /* filled; hollow ones of 1 less */
     const json_int_t style = json_integer_value(json_object_get(series, "style"));
     const json_int_t variant = json_integer_value(json_object_get(series, "variant"));
-    const bool hollow = json_is_true(json_object_get(series, "predicted"));
-    const char *colour = stacked          ? parts[style % 6]
-                         : style < 0      ? "#767676"
-                         : style < STYLES ? colours[style]
-                                          : "#222222";
+    const bool predicted = json_is_true(json_object_get(series, "predicted"));
+    const bool hollow = predicted || style == LS_STYLE_PEER;
+    const char *colour = stacked ? parts[style % 6] : colour_of(style);
     const int shape = shapes[((style < 0 ? 0 : style) + variant) % SHAPES] - hollow;
-    const int dash = style == LS_STYLE_IDEAL || hollow ? 2 : (int)(variant % DASHES) + 1;
+    const int dash = style == LS_STYLE_IDEAL || predicted ? 2 : (int)(variant % DASHES) + 1;
     fprintf(stream, "COLOURS[%zu] = '%s'\nMARKS[%zu] = %d\nDASHES[%zu] = %d\n", i + 1, colour,
             i + 1, style == LS_STYLE_IDEAL ? 0 : shape, i + 1, dash);
 }
@@ -135,6 +137,7 @@ void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind)
     const double size = json_number_value(json_object_get(figure, "letters"));
     const bool bare = json_is_true(json_object_get(figure, "bare"));
     const json_t *cases = json_object_get(figure, "categories");
+    const json_t *styles = json_object_get(figure, "styles");
     const bool stacked = strcmp(ls_text_of(figure, "kind"), "bars") == 0;
     const script to = {stream, kind, size > 0 ? size / 6.2 : 1};
     fprintf(stream,
@@ -148,11 +151,13 @@ void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind)
     put_lines(&to, "X", ls_text_of(figure, "x"), 60, 1);
     put_lines(&to, "Y", ls_text_of(figure, "y"), 60, 1);
     put_lines(&to, "UNIT", ls_text_of(figure, "unit"), 60, 1);
-    fprintf(stream, "C = %zu\narray CASES[C + 1]\n", json_array_size(cases));
+    fprintf(stream, "C = %zu\narray CASES[C + 1]\narray CASE_COLOURS[C + 1]\n",
+            json_array_size(cases));
     for (size_t i = 0; i < json_array_size(cases); i++) {
         fprintf(stream, "CASES[%zu] = ", i + 1);
         put_name(&to, json_string_value(json_array_get(cases, i)), CASE_WIDTH);
-        fputc('\n', stream);
+        fprintf(stream, "\nCASE_COLOURS[%zu] = 0x%s\n", i + 1,
+                colour_of(json_integer_value(json_array_get(styles, i))) + 1);
     }
     put_series(&to, json_object_get(figure, "series"), stacked);
     fputs(ls_template_frame_gp, stream);

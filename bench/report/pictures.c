@@ -90,6 +90,14 @@ static int by_strategy(const json_t *a, const json_t *b)
                    : strverscmp(ls_text_of(a, "label"), ls_text_of(b, "label")); /* 2 before 16 */
 }
 
+/* A row's style in bars and ranges: that of its series in lines. */
+static int style_of(const json_t *row)
+{
+    return ls_report_is_peer(row)          ? LS_STYLE_PEER
+           : ls_row_group(row, LS_G_micro) ? LS_STYLE_NEUTRAL
+                                           : ls_report_strategy_index(row);
+}
+
 /* The number of a row in the database. */
 static int64_t number_of(const ls_album *all, const json_t *row)
 {
@@ -99,8 +107,8 @@ static int64_t number_of(const ls_album *all, const json_t *row)
     return (int64_t)i + 1;
 }
 
-/* Names the rows and chooses them, or of each case the median one; which `categories` then names.
- */
+/* Names the rows and chooses them, or of each case the median one; `categories` then has the name
+ * and the style of each. */
 static ls_status choose(const ls_album *all, const char *name, const char *sql, const json_t *rows,
                         json_t *categories)
 {
@@ -132,7 +140,8 @@ static ls_status choose(const ls_album *all, const char *name, const char *sql, 
         }
         repeats += median ? json_array_size(same) - 1 : 0;
         if (categories)
-            json_array_append_new(categories, json_string(label));
+            json_array_append_new(categories, json_pack("{s:s,s:i}", "name", label, "style",
+                                                        style_of(json_array_get(same, 0))));
         row = median ? ls_report_median(same) : NULL;
         for (k = 0; k < (row ? 1 : json_array_size(same)); k++, place++) {
             char text[32];
@@ -223,7 +232,8 @@ static void describe_rows(const json_t *rows, const char *each, char *out, size_
     if (devices > 0)
         ls_text_add(out, size, "%s%g device%s", *out ? ", " : "", devices, devices > 1 ? "s" : "");
     if (*each)
-        ls_text_add(out, size, "%s%s scaling", *out ? ", " : "", each);
+        ls_text_add(out, size, "%s%s scaling%s", *out ? ", " : "", each,
+                    strcmp(each, "weak") == 0 ? " (the batch grows with the devices)" : "");
 }
 
 static void describe_origin(const json_t *rows, char *out, size_t size)
@@ -280,8 +290,13 @@ static void add_figure(const ls_album *all, const char *name, const char *sql, c
         wide || says(sql, "log", "x"), "log_y",
         (wide && strcmp(unit, "%") != 0) || says(sql, "log", "y"), "place", place, "series",
         series);
-    if (categories)
-        json_object_set(figure, "categories", categories);
+    for (size_t i = 0; i < json_array_size(categories); i++) {
+        const json_t *one = json_array_get(categories, i);
+        if (i == 0)
+            json_object_update_new(figure, json_pack("{s:[],s:[]}", "categories", "styles"));
+        json_array_append(json_object_get(figure, "categories"), json_object_get(one, "name"));
+        json_array_append(json_object_get(figure, "styles"), json_object_get(one, "style"));
+    }
     size_t before = json_array_size(all->figures);
     while (before > 0 && json_number_value(json_object_get(json_array_get(all->figures, before - 1),
                                                            "place")) > place)

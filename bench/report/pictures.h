@@ -33,9 +33,10 @@
 
 /** All pictures of the rows that are ok, an array, by place: objects of
  *   name, title, sub (of what), foot (machine, commit, day), caption, alt, x, y, unit, kind (the
- *   template), log_x, log_y, categories (names of bars and ranges), series: [{name, style, variant,
- *   points: [[x, y, low, high], ..]}]; x of bars and ranges is the index of a category; style is a
- *   strategy's index in its registry or one of draw.h
+ *   template), log_x, log_y, categories (names of bars and ranges), styles (of categories),
+ *   series: [{name, style, variant, points: [[x, y, low, high], ..]}]; x of bars and ranges is the
+ *   index of a category; style is a strategy's index in its registry or one of draw.h
+ *
  * Why there are no others, and no rows, is added to `left_out`, an array of texts. `against` is the
  * path of a key, or NULL. `rows` are those chosen in `results` (results_db.h), whose view `s`
  * has only fields that reports name from then on. */

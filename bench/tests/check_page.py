@@ -21,17 +21,34 @@ CONTRAST = """(() => {
   const lum = c => { const v = c.slice(0, 3).map(x => { x /= 255;
       return x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4 });
     return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2] };
-  const base = lum(parse(getComputedStyle(document.body).backgroundColor));
+  const inverted = getComputedStyle(document.documentElement).filter.includes('invert(0.9)'); // a picture's greys
+  const seen = c => parse(c).map(v => inverted ? 229.5 - 0.8 * v : v);
+  const base = lum(seen(document.body ? getComputedStyle(document.body).backgroundColor : 'rgb(255,255,255)'));
   const bad = [];
-  for (const e of document.querySelectorAll('h1,h2,p,td,th,th button,summary,a,figcaption,pre,label')) {
+  for (const e of document.querySelectorAll('h1,h2,p,td,th,th button,summary,a,figcaption,pre,label,text')) {
     if (!e.textContent.trim() || !e.getClientRects().length) continue;
     const style = getComputedStyle(e);
-    const ink = lum(parse(style.color));
+    const ink = lum(seen(e.closest('svg') ? style.fill : style.color));
     const ratio = (Math.max(ink, base) + 0.05) / (Math.min(ink, base) + 0.05);
     if (ratio < 4.5) bad.push(e.tagName + ' ' + ratio.toFixed(2) + ' ' + e.textContent.slice(0, 30));
   }
   return bad.slice(0, 5);
 })()"""
+
+# Texts of a picture that leave it, or overlap.
+CROWDED = """(() => {
+  const bad = [], all = document.documentElement.getBoundingClientRect();
+  const texts = [...document.querySelectorAll('text')].map(e =>
+      [e.getBoundingClientRect(), e.textContent.trim()]).filter(t => t[1]);
+  texts.forEach(([a, text], i) => {
+    if (a.left < all.left || a.right > all.right || a.bottom > all.bottom) bad.push(text + ' is cut');
+    for (const [b, other] of texts.slice(i + 1))
+      if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
+          Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > a.height / 3) bad.push(text + ' on ' + other);
+  });
+  return bad.slice(0, 5);
+})()"""
+
 
 class Browser:
     """Chromium and its messages."""
@@ -163,12 +180,31 @@ def check(browser, address):
     return wrong
 
 
+def check_pictures(browser, folder):
+    """The errors found in each SVG there, as texts."""
+    wrong = []
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith(".svg"):
+            continue
+        browser.events.clear()
+        browser.call("Page.navigate", url=f"file://{folder}/{name}")
+        browser.wait("Page.loadEventFired")
+        for scheme in ("light", "dark"):
+            browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+            turned = browser.value("getComputedStyle(document.documentElement).filter !== 'none'")
+            found = [("contrast", browser.value(CONTRAST)), ("crowded", browser.value(CROWDED)),
+                     ("colours", [] if turned == (scheme == "dark") else ["as in the other scheme"])]
+            wrong += [f"{name}, {scheme}: {what}: {errors}" for what, errors in found if errors != []]
+    return wrong
+
+
 def main(program, page):
     """Returns the exit status."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Browser(program, profile)
         try:
             wrong = check(browser, "file://" + os.path.realpath(page))
+            wrong += check_pictures(browser, os.path.dirname(os.path.realpath(page)))
         finally:
             browser.process.terminate()
             browser.process.wait()

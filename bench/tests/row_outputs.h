@@ -364,6 +364,24 @@ static inline void check_verdicts(const json_t *rows)
     ls_regress_close(&regress);
 }
 
+/* gnuplot's SVG of these texts, of which it escapes two characters. */
+static inline void draw_as_gnuplot(FILE *stream, const json_t *figure)
+{
+    const json_t *names = json_object_get(figure, "categories");
+    fputs("<svg viewBox=\"0 0 440 300\"><desc>Produced by GNUPLOT 5.4 </desc>\n", stream);
+    for (size_t i = 0; i <= json_array_size(names); i++) {
+        const char *text =
+            i ? json_string_value(json_array_get(names, i - 1)) : ls_text_of(figure, "title");
+        char line[4 * TEXT_MOST + 256];
+        ls_escape_copy(line, sizeof line, text, LS_ESCAPE_LINE);
+        fputs("<text>", stream);
+        for (const char *c = line; *c; c++)
+            fputs(*c == '<' ? "&lt;" : *c == '&' ? "&amp;" : (char[]){*c, 0}, stream);
+        fputs("</text>\n", stream);
+    }
+    fputs("</svg>\n", stream);
+}
+
 static inline void check_picture(const json_t *figure)
 {
     written out;
@@ -372,6 +390,14 @@ static inline void check_picture(const json_t *figure)
     check_shown("script", end(&out, LS_OK), false);
     check_script(out.text);
     free(out.text);
+    written drawn;
+    begin(&drawn);
+    draw_as_gnuplot(drawn.stream, figure);
+    begin(&out);
+    ls_draw_dress(out.stream, figure, end(&drawn, LS_OK));
+    check_xml("svg", end(&out, LS_OK));
+    free(out.text);
+    free(drawn.text);
 }
 
 /* The rows, all chosen. */

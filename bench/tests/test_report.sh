@@ -218,10 +218,12 @@ if [ -n "$gnuplot" ]; then
     for ending in svg png pdf; do
         expect "a $ending" test -s "page/throughput-strong.$ending"
     done
-    expect "its title is what is shown" grep -q ">Samples per second by devices<" page/throughput-strong.svg
+    expect "its title is what is shown" grep -q "<title>Samples per second by devices (" page/throughput-strong.svg
     expect "svg is XML" python3 -c 'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
     expect "ticks have their unit" grep -q '>samples/s, thousands<' page/throughput-strong.svg
-    expect "it turns dark" grep -q "figure img{filter:invert" page/index.html
+    expect "a strategy has its colour in each picture" eval 'for picture in throughput-strong step-times; do
+        grep -q "rgb(  0, 114, 178)" "page/$picture.svg"; done'
+    expect "it turns dark" grep -q "prefers-color-scheme:dark" page/throughput-strong.svg
 fi
 
 expect "a phone's table has its heads in each cell" page '"data-h=\"samples/s\">25,600" in page'
@@ -397,7 +399,7 @@ expect "the failed row is in no picture, and that is said" page '"rows that fail
     'import glob, xml.dom.minidom as d; [d.parse(f) for f in glob.glob("page/*.svg")]'
 
 # Labels appear as they were typed, whatever the environment has for gnuplot: texts of ticks are formats there, and its
-# SVG would leave "]]>" in texts.
+# gnuplot leaves "]]>" in texts of SVG.
 python3 - <<'EOF'
 import json
 first = json.loads(open("scaling.jsonl").readline())
@@ -414,7 +416,7 @@ if command -v gnuplot >/dev/null; then
     expect "labels are drawn as they are" python3 - <<'EOF'
 import xml.dom.minidom as d
 texts = [t.firstChild.data for t in d.parse("page/waterfall.svg").getElementsByTagName("text") if t.firstChild]
-for label in ("batch 50%", "100% a", "%s%n", "a]])b <b>&", "#FFFFFF rgb(1,2,3)", "'q' ~ `t` {b}^_", "\u65e5",
+for label in ("batch 50%", "100% a", "%s%n", "a]]>b <b>&", "#FFFFFF rgb(1,2,3)", "'q' ~ `t` {b}^_", "\u65e5",
               r"\x1b[31m\u009b\u202e\n"):
     assert "single, " + label in texts, (label, texts)
 EOF
@@ -452,7 +454,7 @@ expect "a tree that had changed is told" page 'page.count("+changes, row") == 1'
 expect "all-reduces are cases of their own" grep -q '^"mirrored allreduce=tree",2,' page/throughput-strong.csv
 expect "roofs of layers" grep -q '^"roof","dense2 forward",0.5,' page/roofs.csv
 [ -z "$gnuplot" ] || expect "in no strategy's colour" test -z \
-    "$(grep -v style page/roofs.svg | grep -E '#(0072b2|d55e00|7b3294|009e73)')"
+    "$(grep -E 'rgb\( *(0, 114, 178|213,  94,   0|123,  50, 148|0, 158, 115)\)' page/roofs.svg)"
 expect "not of a layer that was wrong" test -z "$(grep dense3 page/roofs.csv)"
 expect "what is compared is samples, not steps of a worker" grep -q '^| ps on 2 | 1 | 25,600 ([^|]*) | 9 | 1 ' page/report.md
 # An older row, whose rate was said of the median step although steps are not alike.

@@ -11,7 +11,7 @@ for picture in "$SOURCE_DIR"/results/*.svg; do
     expect "${picture##*/} is drawn" grep -q '<title>..*</title>' "$work/pictures/${picture##*/}"
     expect "${picture##*/} has the same title" cmp -s <(grep -m 1 -o '<title>.*</title>' "$picture") \
         <(grep -m 1 -o '<title>.*</title>' "$work/pictures/${picture##*/}")
-    if [ "$(grep -m 1 '<!-- gnuplot' "$picture")" = "$(grep -m 1 '<!-- gnuplot' "$work/pictures/${picture##*/}")" ]; then
+    if [ "$(grep -m 1 '<desc>' "$picture")" = "$(grep -m 1 '<desc>' "$work/pictures/${picture##*/}")" ]; then
         expect "${picture##*/} is the same" cmp "$picture" "$work/pictures/${picture##*/}"
     fi
     expect "${picture##*/} is shown" grep -q "${picture##*/}" "$SOURCE_DIR/README.md" "$SOURCE_DIR/results/README.md"

@@ -17,6 +17,7 @@ static void free_cells(ls_table_column *column, size_t rows)
     for (size_t r = 0; column->cell && r < rows; r++)
         free(column->cell[r]);
     free(column->cell);
+    free(column->hash);
 }
 
 /* Fills the cells of all rows. False: out of memory. */
@@ -24,10 +25,11 @@ static bool fill(const ls_table *table, ls_table_column *column)
 {
     char cell[LS_CELL_SIZE];
     column->cell = calloc(table->rows + 1, sizeof *column->cell);
+    column->hash = calloc(table->rows + 1, sizeof *column->hash);
     column->width = ls_text_width(column->is.title);
     column->shown = false;
     bool numbers = column->option || column->is.cell == LS_CELL_VALUE;
-    for (size_t r = 0; column->cell && r < table->rows; r++) {
+    for (size_t r = 0; column->cell && column->hash && r < table->rows; r++) {
         const json_t *row = json_array_get(table->of, r);
         if (column->is.cell == LS_CELL_STATUS)
             ls_status_write(row, table->shared, cell);
@@ -35,13 +37,14 @@ static bool fill(const ls_table *table, ls_table_column *column)
             ls_cell_write(&column->is, row, cell);
         if (!(column->cell[r] = strdup(cell)))
             return false;
+        column->hash[r] = ls_hash64(cell, strlen(cell));
         const int width = ls_text_width(cell);
         column->width = width > column->width ? width : column->width;
         column->shown |= width > 0;
         numbers = numbers && strspn(cell, "0123456789.e+-") == strlen(cell);
     }
     column->is.right |= numbers;
-    return column->cell;
+    return column->cell && column->hash;
 }
 
 const char *ls_columns_path(const ls_columns *columns, size_t number)
@@ -178,12 +181,12 @@ static size_t count_names(const ls_table *table, const ls_table_column *without)
 {
     uint64_t *names = calloc(table->rows + 1, sizeof *names);
     size_t count = 0;
-    for (size_t r = 0; names && r < table->rows; r++)
-        for (size_t c = 0; c < table->count; c++) {
-            const ls_table_column *column = &table->column[c];
+    for (size_t c = 0; c < table->count; c++) {
+        const ls_table_column *column = &table->column[c];
+        for (size_t r = 0; names && r < table->rows; r++)
             if (column->option && column->shown && column != without)
-                names[r] = 31 * names[r] + ls_hash64(column->cell[r], strlen(column->cell[r]));
-        }
+                names[r] = 31 * names[r] + column->hash[r];
+    }
     if (names)
         qsort(names, table->rows, sizeof *names, compare_names);
     for (size_t r = 0; names && r < table->rows; r++)
@@ -248,8 +251,10 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
     const int most = width > title ? width : title;
     if (column->width <= most || column->is.right)
         return;
-    for (size_t r = 0; r < table->rows; r++)
+    for (size_t r = 0; r < table->rows; r++) {
         (column->option ? ls_text_squeeze : ls_text_shorten)(column->cell[r], most);
+        column->hash[r] = ls_hash64(column->cell[r], strlen(column->cell[r]));
+    }
     column->width = most;
 }
 

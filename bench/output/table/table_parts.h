@@ -60,6 +60,7 @@ typedef struct ls_table_column {
     ls_column is;
     char title[64], path[80]; /**< where `is` does not have texts of its own */
     char **cell;              /**< [rows] */
+    uint64_t *hash;           /**< [rows], of each cell: options that tell rows apart are sought */
     int width;                /**< of the widest, title included */
     bool option;
     bool swept; /**< an option that was given several values */

@@ -4,6 +4,9 @@
 -- unit: ms
 -- caption: A point is the fastest case of a layout: what its fullest device holds, and its step. Three numbers, of hybrid: replicas x stages x places of a stage. Those on the line are beaten by none in both.
 -- wanted: --strategy mirrored,zero,pipeline,tensor-parallel,hybrid --devices 4
+-- of: is_candidate AND coalesce("case.ps_mode", 'sync') = 'sync' AND trainers > 1 AND pace > 0 AND "memory.devices.peak" > 0
+-- without: several devices, a time and memory
+-- passed: cases of a layout whose fastest is shown, or beyond 12 layouts
 -- by: "case.model", "case.data", "case.batch_global", "case.devices", "case.ranks", "case.link", "prediction.platform"
 -- one: yes
 -- median: yes
@@ -36,12 +39,6 @@ WITH
                 )
             END || iif("case.zero_stage" > 0, ' stage ' || "case.zero_stage", '') || against AS layout
         FROM r
-        WHERE
-            is_candidate
-            AND coalesce("case.ps_mode", 'sync') = 'sync'
-            AND trainers > 1
-            AND pace > 0
-            AND "memory.devices.peak" > 0
     ),
     layouts AS (
         SELECT *

@@ -51,11 +51,19 @@ FROM pools JOIN (SELECT ranked.*, row_text(place, 'gate') AS gate, "equivalence.
 -- lines
 SELECT * FROM line ORDER BY rowid;
 
+-- told_alike: numbers of devices of which the same is told, first those where something can be told
+CREATE TEMP TABLE told_alike AS SELECT word, max(n) > 1 OR max(size) > 1 AS several,
+  group_concat(CASE WHEN i = 1 THEN '' WHEN i = n THEN ' and ' ELSE ', ' END || printf('%g', size), '') AS sizes
+FROM (SELECT *, row_number() OVER (PARTITION BY word ORDER BY size) AS i, count(*) OVER (PARTITION BY word) AS n
+  FROM (SELECT DISTINCT word, size FROM line) ORDER BY word, size)
+GROUP BY word ORDER BY word IN ('too close to tell', 'the machine was too busy to tell'), max(size) DESC,
+  (SELECT min(rowid) FROM line WHERE line.word = word);
+
 -- finding_of
-CREATE TEMP TABLE finding AS SELECT group_concat(CASE number WHEN 1 THEN 'Fastest on ' || devices ELSE
-  printf('; on %g', size) END || ': ' || word, '')
+CREATE TEMP TABLE finding AS SELECT group_concat(CASE number WHEN 1 THEN 'Fastest on ' || sizes || ' device' ||
+  iif(several, 's', '') ELSE '; on ' || sizes END || ': ' || word, '')
     AS headline, "where"
-FROM (SELECT *, rowid AS number FROM line ORDER BY rowid), (SELECT printf('%s, %s batch %g, %s scaling, on %s',
+FROM (SELECT *, rowid AS number FROM told_alike ORDER BY rowid), (SELECT printf('%s, %s batch %g, %s scaling, on %s',
   "case.model",
   CASE "case.scaling" WHEN 'weak' THEN 'a device''s' ELSE 'global' END,
   CASE "case.scaling" WHEN 'weak' THEN "case.batch_global" / cores ELSE "case.batch_global" END, "case.scaling",

@@ -258,9 +258,9 @@ ls_status ls_album_groups(const ls_album *all, const char *sql, json_t **out)
         "SELECT json_group_array(json_array(each, json(numbers))) FROM (SELECT each,"
         " json_group_array(number) AS numbers FROM (SELECT number, %s AS each,"
         " json_array(machine, \"case.model_digest\", %s) AS key FROM r"
-        " WHERE number IN (SELECT number FROM point) ORDER BY place) WHERE each IS NOT NULL"
+        " WHERE %s ORDER BY place) WHERE each IS NOT NULL"
         " GROUP BY each, key ORDER BY each, count(*) DESC, min(number))";
-    char each[LS_HEAD], by[LS_HEAD], *text;
+    char each[LS_HEAD], by[LS_HEAD], of[LS_HEAD], *text;
     sqlite3_stmt *statement;
     bool more;
     LS_TRY(ls_album_run(all, "DELETE FROM picked", 0, NULL));
@@ -268,7 +268,9 @@ ls_status ls_album_groups(const ls_album *all, const char *sql, json_t **out)
                         0, NULL));
     LS_TRY(ls_album_points(all, sql));
     ls_picture_said(sql, "each", each);
-    if (asprintf(&text, format, *each ? each : "''", ls_picture_said(sql, "by", by)) < 0)
+    ls_picture_said(sql, "of", of);
+    if (asprintf(&text, format, *each ? each : "''", ls_picture_said(sql, "by", by),
+                 *of ? of : "number IN (SELECT number FROM point)") < 0)
         return ls_fail_memory("report", strlen(sql));
     ls_status status = ls_results_prepare(all->db, text, &statement);
     free(text);
@@ -278,4 +280,62 @@ ls_status ls_album_groups(const ls_album *all, const char *sql, json_t **out)
         *out = json_loads(ls_results_text(statement, 0), 0, NULL);
     sqlite3_finalize(statement);
     return status;
+}
+
+/* ---- Headings ------------------------------------------------------------------------------- */
+
+/* Whether a text "a, b, c" has this part. */
+static bool has_part(const char *text, const char *part, size_t length)
+{
+    for (const char *at = text; at; at = strstr(at, ", "), at = at ? at + 2 : NULL)
+        if (strncmp(at, part, length) == 0 && (!at[length] || strncmp(at + length, ", ", 2) == 0))
+            return true;
+    return false;
+}
+
+/* Adds the parts of a figure's text that not all figures of its title have. */
+static void add_own_parts(const json_t *figures, const json_t *figure, const char *what, char *out,
+                          size_t size)
+{
+    for (const char *part = ls_text_of(figure, what); *part;) {
+        const char *end = strstr(part, ", ");
+        const size_t length = end ? (size_t)(end - part) : strlen(part);
+        bool differs = false;
+        for (size_t i = 0; i < json_array_size(figures); i++) {
+            const json_t *other = json_array_get(figures, i);
+            differs |= strcmp(ls_text_of(other, "title"), ls_text_of(figure, "title")) == 0 &&
+                       !has_part(ls_text_of(other, what), part, length);
+        }
+        if (differs)
+            ls_text_add(out, size, "%s%.*s", *out ? ", " : "", (int)length, part);
+        part += length + (end ? 2 : 0);
+    }
+}
+
+void ls_album_headings(const ls_album *all)
+{
+    json_t *figures = all->figures, *figure;
+    size_t i;
+    json_array_foreach(figures, i, figure)
+    {
+        const char *title = ls_text_of(figure, "title"), *sub = ls_text_of(figure, "sub");
+        char own[1100] = "", origin[600] = "";
+        size_t same = 0;
+        for (size_t k = 0; k < json_array_size(figures); k++) {
+            const json_t *other = json_array_get(figures, k);
+            same += strcmp(ls_text_of(other, "title"), title) == 0 &&
+                    strcmp(ls_text_of(other, "sub"), sub) == 0;
+        }
+        add_own_parts(figures, figure, "sub", own, sizeof own);
+        if (same > 1)
+            add_own_parts(figures, figure, "foot", origin, sizeof origin);
+        if (*origin)
+            ls_text_add(own, sizeof own, "%s%s", *own ? ", " : "", origin);
+        json_object_set_new(figure, "heading",
+                            json_sprintf("%s%s%s", title, *own ? ": " : "", own));
+        json_object_set_new(figure, "alt",
+                            json_sprintf("%s (%s%s%s), %zu series", title, sub, *origin ? ", " : "",
+                                         origin,
+                                         json_array_size(json_object_get(figure, "series"))));
+    }
 }

@@ -35,5 +35,10 @@ ls_status ls_album_points(const ls_album *all, const char *sql);
  * a style of its own. */
 ls_status ls_album_series(const ls_album *all, bool parts, json_t *list);
 
-/** [[each, [number, ..]], ..] of the rows that have points: groups by `each`, the largest first. */
+/** [[each, [number, ..]], ..] of the rows that are the picture's: groups by `each`, the largest
+ * first. */
 ls_status ls_album_groups(const ls_album *all, const char *sql, json_t **out);
+
+/** Adds heading and alt to the figures: those of one title are told apart by what their rows have
+ * in common or, where that is the same, by where they come from. */
+void ls_album_headings(const ls_album *all);

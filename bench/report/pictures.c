@@ -282,14 +282,13 @@ static void add_figure(const ls_album *all, const char *name, const char *sql, c
     ls_picture_said(sql, "unit", unit);
     ls_picture_said(sql, "template", kind);
     place = strtod(ls_picture_said(sql, "place", text), NULL);
-    json_t *figure = json_pack(
-        "{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:b,s:b,s:f,s:O}", "name", name, "title", title,
-        "sub", sub, "foot", foot, "caption", caption, "kind", categories ? kind : "lines", "x",
-        categories ? y : x, "y", categories ? "" : y, "unit", unit, "alt",
-        json_sprintf("%s (%s), %zu series", title, sub, json_array_size(series)), "log_x",
-        wide || says(sql, "log", "x"), "log_y",
-        (wide && strcmp(unit, "%") != 0) || says(sql, "log", "y"), "place", place, "series",
-        series);
+    json_t *figure =
+        json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:b,s:f,s:O}", "name", name, "title",
+                  title, "sub", sub, "foot", foot, "caption", caption, "kind",
+                  categories ? kind : "lines", "x", categories ? y : x, "y", categories ? "" : y,
+                  "unit", unit, "log_x", wide || says(sql, "log", "x"), "log_y",
+                  (wide && strcmp(unit, "%") != 0) || says(sql, "log", "y"), "place", place,
+                  "series", series);
     for (size_t i = 0; i < json_array_size(categories); i++) {
         const json_t *one = json_array_get(categories, i);
         if (i == 0)
@@ -309,7 +308,7 @@ static ls_status make(const ls_album *all, const char *name, const char *sql, co
                       const char *each, size_t *made)
 {
     const bool bars = says(sql, "template", "bars") || says(sql, "template", "ranges");
-    char own[80], sub[512], wanted[LS_HEAD];
+    char own[80], sub[512], wanted[LS_HEAD], passed[LS_HEAD];
     json_auto_t *series = json_array(), *categories = bars ? json_array() : NULL;
     size_t longest = 0;
     double highest = 0;
@@ -332,7 +331,19 @@ static ls_status make(const ls_album *all, const char *name, const char *sql, co
             highest = fmax(highest, is_ours(one) ? at(one, p, 1) : 0);
     }
     ls_picture_said(sql, "wanted", wanted);
-    if (!(highest > 0))
+    if (*ls_picture_said(sql, "passed", passed)) {
+        int64_t count;
+        LS_TRY(ls_results_ask(all->db,
+                              "SELECT count(*) FROM picked WHERE number NOT IN (SELECT number FROM "
+                              "point WHERE number NOT NULL)",
+                              &count));
+        if (count > 0)
+            note(reasons, own, "%s: %d", passed, (int)count);
+    }
+    if (!(highest > 0) && *passed)
+        note(all->reasons, own, "rows of %s, too few or too alike (wanted: %s): %zu", sub, wanted,
+             json_array_size(rows));
+    else if (!(highest > 0))
         note(all->reasons, own, "rows of %s, which have 0: %zu", sub, json_array_size(rows));
     else if (longest < 2 && says(sql, "template", "lines") && !says(sql, "one", "yes"))
         note(all->reasons, own, "rows of %s, with one place only (wanted: %s): %zu", sub, wanted,
@@ -353,7 +364,8 @@ static ls_status make_all(const ls_album *all, const char *kind, const char *sql
     json_auto_t *groups = NULL;
     json_t *group, *number;
     size_t i, k, made = 0, others = 0, more = 0, with = 0;
-    char name[80] = "", wanted[LS_HEAD], last[32] = "?";
+    char name[80] = "", wanted[LS_HEAD], lacked[LS_HEAD], last[32] = "?";
+    ls_picture_said(sql, "without", lacked);
     LS_TRY(ls_album_groups(all, sql, &groups));
     json_array_foreach(groups, i, group)
     {
@@ -380,7 +392,7 @@ static ls_status make_all(const ls_album *all, const char *kind, const char *sql
     LS_TRY(ls_results_ask(all->db, "SELECT count(*) FROM facts", &count));
     const size_t without = (size_t)count - with;
     if (json_array_size(groups) > 0 && without > 0)
-        note(all->reasons, kind, "rows without its numbers: %zu", without);
+        note(all->reasons, kind, "rows without %s: %zu", *lacked ? lacked : "its numbers", without);
     if (others)
         note(all->reasons, kind,
              "rows of %zu smaller groups (model, batch, machine; --where chooses): %zu", more,
@@ -443,6 +455,7 @@ ls_status ls_pictures(ls_results *results, const json_t *rows, const char *again
         status = make_all(&all, pictures[i].name, pictures[i].sql);
     if (!status)
         status = count_unused(&all, left_out);
+    ls_album_headings(&all);
     json_decref(all.missing);
     json_decref(all.reasons);
     *out = all.figures;

@@ -11,11 +11,15 @@
  *     trainers                            how many devices train
  *     delay, bandwidth, latency           of the fault, ms; of the link, MB/s and us
  *     held_over, step_over, .._low, .._high   over those of the row of mirrored beside it
- * first of all rows, then of each picture's: those that have points, and agree in `by`.
+ * first of all rows, then of each picture's: those that have points (or hold `of`), and agree in
+ * `by`.
  * The head:
  *     title, y, x, unit, caption, wanted  (an option list that would make the picture)
  *     template  lines; bars and ranges, whose x is `place`
  *     by        columns: a picture each of the rows that agree in them; and in the machine
+ *     of        a condition: its rows, where a row's point depends on other rows; else points tell
+ *     without   what rows lack that have no point, or do not hold `of`
+ *     passed    what the chosen rows are that have no point
  *     each      a column whose values make pictures of their own names: NAME-VALUE
  *     at        the path of x, if it is an option
  *     series    the column that names series; none: the case does
@@ -32,7 +36,8 @@
 #include <jansson.h>
 
 /** All pictures of the rows that are ok, an array, by place: objects of
- *   name, title, sub (of what), foot (machine, commit, day), caption, alt, x, y, unit, kind (the
+ *   name, title, heading (title, and what sets it apart from pictures of the same title), sub (of
+ *   what), foot (machine, commit, day), caption, alt, x, y, unit, kind (the
  *   template), log_x, log_y, categories (names of bars and ranges), styles (of categories),
  *   series: [{name, style, variant, points: [[x, y, low, high], ..]}]; x of bars and ranges is the
  *   index of a category; style is a strategy's index in its registry or one of draw.h

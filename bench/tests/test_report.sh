@@ -78,6 +78,8 @@ elif kind == "repeats": # the newest one is fast by chance
 elif kind == "noise": # inside each other's intervals
     rows = [row(n, name, devices, ms / devices) for n, (name, devices, ms) in enumerate(
         (("mirrored", 1, 5.0), ("mirrored", 2, 5.0), ("towers", 1, 5.0), ("towers", 2, 5.02)))]
+elif kind == "close": # as noise, but for one device
+    rows = [row(1, "single", 1, 8.0)] + [row(10 * n + k, name, n, 8.0 / n) for n in (2, 4, 8) for k, name in enumerate(("mirrored", "towers"))]
 elif kind == "groups": # the largest groups have one place
     rows = [row(4 * batch + n, "mirrored", 2, 5.0, batch_global=batch) for batch in (1, 2, 3) for n in range(4)]
     rows += [row(20 + devices, "mirrored", devices, 5.0, batch_global=9) for devices in (1, 2)]
@@ -140,6 +142,13 @@ elif kind == "layouts": # of 4 devices; two cases of the pipeline; and servers, 
     rows += [row(20 + n, name, 2, ms, batch_global=8, link=f"latency={us}us,bandwidth={mb}MB/s") for n, (name, ms, us, mb) in
              enumerate((("mirrored", 9.0, 1, 10), ("mirrored", 3.0, 1, 100), ("towers", 8.0, 1, 10), ("towers", 4.0, 1, 100),
                         ("towers", 7.0, 5, 100)))]
+elif kind == "layouts again": # repeats, on 4 devices and on 2; the pipeline in two ways
+    rows = [row(1, "single", 1, 9.0)] + [row(100 * d + 10 * k + n, name, d, ms, **more) for d in (4, 2) for k, (name, more, all) in enumerate((
+        ("mirrored", {}, (1.0, 3.0, 2.0)), ("zero", {}, (3.0, 4.0)), ("ps", {}, (7.0, 6.0)),
+        ("pipeline", {"pipeline_microbatches": 2}, (8.0,)), ("pipeline", {"pipeline_microbatches": 4}, (9.0,)))) for n, ms in enumerate(all)]
+    for each in rows:
+        held = {"mirrored": 900, "zero": 400, "ps": 1000, "pipeline": 500}
+        each["memory"] = {"devices": [{"device": "cpu:0", "peak": held.get(each["case"]["strategy"], 100)}]}
 elif kind == "many":
     rows = [row(n, ("single", "mirrored", "towers", "independent", "local-sgd")[n % 5], (1, 2, 4, 8)[n // 5 % 4],
                 2.0 + n % 7, seed=n, model=("mlp", "poly", "cnn")[n // 20 % 3], batch_global=(64, 128)[n // 60 % 2])
@@ -194,11 +203,22 @@ report() {
     makes "$@" --out page
 }
 
+# told_apart: "yes" if no two pictures have the same heading or the same text in their place
+told_apart() {
+    python3 - <<'EOF'
+import re
+text, page = (open(f"page/{name}", encoding="utf-8").read() for name in ("report.md", "index.html"))
+found = [re.findall(r"^## (.+)", text, re.M), re.findall(r"^!\[(.*)\]\(", text, re.M), re.findall(r"<img alt=\"([^\"]*)", page)]
+found.append(re.findall(r"<h3>([^<]*)", page) + re.findall(r"<figure[^>]*><div [^>]*aria-label=\"([^\"]*)", page))
+print("yes" if found[3] and all(len(each) == len(set(each)) for each in found) else found)
+EOF
+}
+
 make_rows scaling.jsonl scaling
 report --results scaling.jsonl
 [ -z "$gnuplot" ] || expect "the file to open is named" grep -qx "page/index.html" out
 expect "the fastest that is proven, by how much, on what" page \
-    '"<h1>Fastest on 4 devices: mirrored; on 2: mirrored; on 1: single (the only case)</h1>" in " ".join(page.split())
+    '"<h1>Fastest on 2 and 4 devices: mirrored; on 1: single (the only case)</h1>" in " ".join(page.split())
      and "<li>4 devices: mirrored is the fastest: 25,600 samples/s, 2.00 (1.97 to 2.03) times towers" in " ".join(page.split())
      and "<li>2 devices: mirrored is the fastest: 12,800 samples/s, 1.20" in " ".join(page.split())
      and "<li>1 device: single is the only case: 8,000 samples/s" in page and "Proven equal to single: yes, grade bounded over 10" in page and "Abacus, host here" in page'
@@ -254,6 +274,10 @@ expect "nothing is told of a strategy that is no candidate but its speed" grep -
     '[-] 2 devices: independent is the only case: 32,000 samples/s. Proven .*' page/report.md
 make_rows noise.jsonl noise
 report --results noise.jsonl
+make_rows close.jsonl close
+report --results close.jsonl
+expect "numbers of devices of which the same is told are joined, those of which nothing can be told last" grep -qx \
+    '# Fastest on 1 device: single (the only case); on 2, 4 and 8: too close to tell' page/report.md
 make_rows groups.jsonl groups
 report --results groups.jsonl
 expect "groups that make no picture take none's place" grep -q '^"mirrored",2,12800' page/throughput-strong.csv
@@ -306,6 +330,7 @@ expect "rows that failed are said to" page '"<h1>All rows here failed a check" i
 make_rows machines.jsonl machines
 report --results machines.jsonl
 expect "machines are apart" test -s page/throughput-strong-2.csv
+expect "as headings say" [ "$(grep -c '^## Samples per second by devices: .*host t\?here' page/report.md)/$(told_apart)" = 2/yes ]
 makes --results machines.jsonl --against provenance.host --out together
 expect "and side by side where asked" grep -q '^"mirrored, there",4,' together/throughput-strong.csv
 [ -z "$gnuplot" ] || expect "which the picture says" grep -Eq ">several machines, commit.+c0ffee," together/throughput-strong.svg
@@ -313,7 +338,7 @@ expect "with the ratio of times" grep -q "0.5 (0.493.*to.*0.507)" together/index
 expect "in report.md, too" grep -q "^|  | here | 1 | [0-9.]* | 0.5 (0.493 to 0.507) | faster |" together/report.md
 sed '1s/"status": "ok"/"status": "ok", "warnings": ["predicted"]/' scaling.jsonl >mixed-in.jsonl
 report --results mixed-in.jsonl
-expect "a predicted row is not mixed in" grep -qx '# Fastest on 4 devices: mirrored; on 2: mirrored' page/report.md
+expect "a predicted row is not mixed in" grep -qx '# Fastest on 2 and 4 devices: mirrored' page/report.md
 # A case without a partner, and what sets it apart from the nearest of another value.
 python3 - <<'EOF'
 import json
@@ -544,6 +569,7 @@ fi
 make_rows many.jsonl many
 report --results many.jsonl
 expect "1,000 rows are many pictures" page 'page.count("<figure id=") >= 20'
+expect "and each says of what" [ "$(told_apart)/$(grep -c '^## Samples per second by devices: .*global batch' page/report.md)" = yes/3 ]
 expect "1,000 rows are less than 3 MB" test "$(stat -c %s page/index.html)" -lt 3000000
 
 : >empty.jsonl
@@ -612,6 +638,16 @@ assert {name: points[0] for name, points in series.items()} == {
     "pipeline": ("600", "6"), "2 x 1 x 2 tensor-parallel": ("650", "8"), "2 x 1 x 2 context-parallel": ("900", "9.5"),
     "2 groups zero stage 1": ("300", "9")}, series
 EOF
+make_rows repeated.jsonl "layouts again"
+report --results repeated.jsonl
+for picture in layouts layouts-2; do
+    expect "$picture: the median of repeats counts, of two the slower" [ "$(cut -d, -f 1-3 page/$picture.csv | sed 1d | paste -sd' ')" = \
+        '"mirrored",900,2 "zero",400,4 "ps",1000,7 "pipeline",500,8 "not beaten in both",400,4 "not beaten in both",900,2' ]
+done
+expect "each number of devices is named" [ "$(grep -c '^## Time of a step and memory.*: [24] devices$' page/report.md)" -eq 2 ]
+expect "complete rows are not called incomplete" grep -q '^- layouts: rows without several devices, a time and memory: 1$' page/report.md
+expect "but left out by the true reasons" [ "$(grep -cE '^- layouts, layouts-2: (cases of a layout whose fastest is shown.*: 1|rows of cases whose median.*: 4)$' \
+    page/report.md)" -eq 2 ]
 expect "a placement that follows is not said" eval '! grep -q fc1= layouts/report.md'
 expect "yes and no have their option's name" grep -q '^| zero stage=3 reshard=yes on 4 ' layouts/report.md
 expect "late: one picture" [ -s layouts/lead.csv -a -s layouts/staleness.csv -a ! -e layouts/lead-2.csv ]

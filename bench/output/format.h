@@ -135,8 +135,9 @@ ls_status ls_writer_close(ls_writer *writer);
 /* ---- Columns and writers, inside --------------------------------------------------------------
  */
 
-/** For ls_column.drop; ALWAYS: only documents have it. */
-enum { LS_DROP_NEVER = -1, LS_DROP_ALWAYS = 99 };
+/** For ls_column.drop; FIRST: another column says it, so it goes before any option; ALWAYS: only
+ * documents have it. */
+enum { LS_DROP_NEVER = -1, LS_DROP_FIRST = 10, LS_DROP_ALWAYS = 99 };
 
 enum { LS_WIDTH_ANY = 160 }; /**< no limit for a text */
 

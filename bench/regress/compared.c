@@ -183,7 +183,9 @@ static ls_status name_cases(ls_regress *regress)
         char label[LS_LABEL_SIZE];
         const json_t *row = json_array_get(rows, i);
         ls_report_label(row, differences, sizes, NULL, label);
-        if (asprintf(&regress->cases[i].name, "%s %s", ls_row_string(row, LS_F_case_model), label) <
+        const char *model = ls_row_string(row, LS_F_case_model);
+        const char *rest = label + strspn(label, " "); /* a row may lack either */
+        if (asprintf(&regress->cases[i].name, "%s%s%s", model, *model && *rest ? " " : "", rest) <
             0)
             return ls_fail_memory("names of cases", 0);
     }

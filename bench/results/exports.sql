@@ -9,9 +9,9 @@ SELECT *, min(place) OVER (PARTITION BY name) AS first FROM (
   SELECT place, row, id, label, timestamp, pace, pace_low, pace_high, rate, "time.step_ms.n" AS steps,
   "provenance.host" AS host, "provenance.build_type" AS build_type, "provenance.cores_allowed" AS cores,
   "provenance.commit" AS commit_id, "provenance.cpu" AS cpu,
-  ifnull("case.model", '') || ifnull('/' || "case.data", '') || ifnull('/' || "case.strategy", '')
+  ifnull("case.model", '') || ifnull('/' || "case.data", '') || ifnull('/' || list_text("case.strategy"), '')
     || ifnull('/' || list_text("case.devices"), '') || ifnull('/ranks:' || "case.ranks", '')
-    || ifnull('/batch:' || "case.batch_global", '') || ifnull('/' || "case.optimizer", '')
+    || ifnull('/batch:' || "case.batch_global", '') || ifnull('/' || list_text("case.optimizer"), '')
     || ifnull('/' || "case.reduce", '') || ifnull('/' || "case.allreduce", '')
     || ifnull('/bucket:' || "case.bucket_bytes", '') || ifnull('/' || "case.comm", '')
     || ifnull('/link:' || "case.link", '') AS name

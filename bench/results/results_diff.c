@@ -135,11 +135,14 @@ static void tell_ratio(const pair *p)
     fprintf(ls_output(), "B / A, %s: %.4g / %.4g ms = %.4g",
             p->by_sample ? "time of a sample, for steps are not alike" : "median step", p->b.value,
             p->a.value, p->ratio.value);
-    if (p->known)
-        fprintf(ls_output(), ", 95%% interval %.4g to %.4g: %s\n", p->ratio.low, p->ratio.high,
-                ls_verdict_name(ls_verdict_of_pair(p->ratio)));
-    else
-        fputs(" (no interval: not both rows have one): cannot tell\n", ls_output());
+    if (!p->known) {
+        fputs(" (no interval: not both rows have one)\n", ls_output());
+        return;
+    }
+    const ls_verdict verdict = ls_verdict_of_pair(p->ratio);
+    const bool differ = verdict == LS_VERDICT_FASTER || verdict == LS_VERDICT_SLOWER;
+    fprintf(ls_output(), ", 95%% interval %.4g to %.4g: %s%s\n", p->ratio.low, p->ratio.high,
+            differ ? "B is " : "", ls_verdict_name(verdict));
 }
 
 /* "not one case: strategy, devices; not one machine: host" */

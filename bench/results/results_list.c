@@ -7,7 +7,7 @@
 
 static const ls_field_column listed[] = {
     {LS_F_id, 29, 0, NULL},
-    {LS_F_timestamp, 20, 9, NULL},
+    {LS_F_timestamp, 20, LS_DROP_FIRST, NULL}, /* the id begins with it */
     {LS_F_label, 12, 2, NULL},
     {LS_F_micro_op, 16, 0, NULL},
     {LS_F_micro_shape, 26, 0, NULL},

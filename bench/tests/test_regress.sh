@@ -255,6 +255,8 @@ make f_cores 'r["provenance"]["cores_allowed"] = 99'
 make f_schema 'r["schema"] = 2'
 make f_other 'r["case"]["batch_global"] += 1'
 make f_none 'del r["time"]'
+make f_noname 'del r["case"]["strategy"]; r["case"]["batch_global"] += 1'
+make f_unnamed 'del r["case"]["model"]; r["case"]["batch_global"] += 1'
 make f_bytes 'r["traffic"]["bytes_sent"] += 4'
 make f_both 'r["traffic"]["bytes_sent"] += 4; r["traffic"]["messages_sent"] += 1'
 make f_intended 'r["label"] = "intended traffic.messages_sent, traffic.bytes_sent: larger buckets"'
@@ -325,6 +327,8 @@ done <<'END'
 3|another class of machine: cores_allowed|f.jsonl f_cores.jsonl
 3|a row of another schema|f.jsonl f_schema.jsonl
 3|is missing in f.jsonl|f.jsonl f_other.jsonl
+3|^lockstep: regress: poly: is missing in f.jsonl|f.jsonl f_noname.jsonl
+3|^lockstep: regress: mirrored[^:]*: is missing in f.jsonl|f.jsonl f_unnamed.jsonl
 3|nothing was measured|f.jsonl f_none.jsonl
 3|No such file|f.jsonl no.jsonl
 2|is a program and|f.jsonl ./base

@@ -156,6 +156,8 @@ lr>0.3|n1 n3
 lr=1e-3|n2
 lr=1|n3
 END
+COLUMNS=100 lockstep_ok results list --results numbers.db
+expect "what the id says goes before an option" eval 'grep -qE "^id .* lr +seed " out && grep -q "^no room for: time" out'
 lockstep_ok results list --results numbers.db --format jsonl --sort -case.seed
 rows "sorted exactly" "[x['id'] for x in rows] == ['n3', 'n2', 'n1', 'n0']"
 lockstep_ok results diff n0 n1 --results numbers.db
@@ -242,8 +244,10 @@ expect "diff has no key that is the same" [ "$(grep -c '^case.model' out || true
 expect "of those that matter, the others are counted" eval '! grep -q "^id " out && grep -qE "^[0-9]+ more keys differ; --all" out'
 lockstep_ok results diff "$first" last --results made.db --all
 expect "--all shows them" eval 'grep -q "^id " out && ! grep -q "more keys differ" out'
-expect "diff has the ratio" grep -q 'B / A, median step: 15 / 10 ms = 1.5' out
+expect "diff has the ratio" grep -q 'B / A, median step: 15 / 10 ms = 1.5.*: B is slower$' out
 expect "and says that it is not of one case" grep -qx 'not one case: case.strategy, case.devices' out
+lockstep_ok results diff last "$first" --results made.db
+expect "and which is faster" grep -q ': B is faster$' out
 lockstep_ok results diff last~19 last --results made.db --format jsonl
 rows "the interval of the ratio" "(lambda x: x['key'] == 'ratio' and abs(x['ratio'] - 1.5) < 1e-12 and
     abs(math.log(x['ratio'] / x['ci95'][0]) - math.hypot(math.log(1 / 0.99), math.log(1.02))) < 1e-9
@@ -281,6 +285,7 @@ for one in (a, b):
     one["time"]["step_ms"].update(ci95=[one["time"]["step_ms"]["median"]] * 2, n=1)
 del b["time"]["step_ms"]["ci95"]
 a["provenance"]["later"], b["provenance"]["later"] = 1, 2 # of a newer program
+b["case"]["optimizer"] = [{"a": None}] # of another program
 for name, one, other in (("parameters", 1, 2), ("variable_device_asked", "gpu:0", "gpu:1")):
     a["case"][name], b["case"][name] = one, other # which follow from options
 tail["time"].update(samples_per_s=3e3, samples_per_s_mean=3e3, samples_per_s_of="mean",
@@ -294,8 +299,9 @@ lockstep_ok results import one.jsonl --results one.db
 lockstep_ok results diff last~1 last --results one.db
 expect "a key that this program does not know is shown" grep -qE '^provenance.later +1 +2' out
 expect "what follows from options is not" eval '! grep -qE "^case\.(parameters|variable_device)" out'
-expect "one step is neither slower nor faster" grep -q '= 1.5 (no interval: not both rows have one): cannot tell$' out
+expect "one step is neither slower nor faster" grep -q '= 1.5 (no interval: not both rows have one)$' out
 lockstep_ok results export --to benchmark-action --results one.db
+expect "a list in a name is its text" [ "$(grep -c '"name": ".*/a=/fast' out)" -eq 1 ]
 expect "nor has it a range" [ "$(grep -c range out)" -eq 0 ]
 lockstep regress base.jsonl new.jsonl --format json
 expect "nor does one decide" eval '[ "$code" -eq 4 ] && grep -q "\"verdict\": \"cannot tell\"" out'
@@ -436,6 +442,9 @@ lockstep_ok results export --to csv --results mixed.db
 expect "csv has them" [ "$(python3 -c 'import csv; print(*{r["micro.op"] + r["provenance.host"]
     for r in csv.DictReader(open("out"))})')" = "allreduce$(uname -n)" ]
 lockstep_ok results import real.jsonl --results mixed.db
+lockstep_ok results list --format md --results mixed.db
+expect "a document has a table for each kind" [ "$(grep -c '^|---' out)" -eq 2 ]
+expect "with the columns of that kind" grep -qxF '| id | time | op | shape | size | time us | status | reason |' out
 lockstep_ok regress mixed.db real.db
 expect "beside cases they are passed over" grep -q '^same: 1 case: 1 pass' out
 lockstep_ok results export --to google-benchmark --results mixed.db

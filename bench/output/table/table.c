@@ -392,7 +392,9 @@ void ls_table_row(ls_writer *writer, const json_t *row)
                               json_pack("{s:O}", "micro", ls_row_group(row, LS_G_micro)));
         return;
     }
-    if (last && (micro || is_micro(last)) && !writer->columns)
+    const bool apart = markdown && writer->columns && !writer->columns->alone &&
+                       is_micro(row) != is_micro(last); /* a table for each kind */
+    if (last && (apart || micro || (is_micro(last) && !writer->columns)))
         ls_table_flush(writer);
     if (micro)
         json_array_append_new(writer->kept, json_deep_copy(row));

@@ -209,8 +209,8 @@ static bool is_empty(const ls_table *table, const ls_table_column *column)
     return true;
 }
 
-/* The column to hide next: an empty one, an option that distinguishes no rows (`all`: any option),
- * or one whose `drop` exceeds `kept`; NULL: none. */
+/* The column to hide next: an empty one, one that another says, an option that distinguishes no
+ * rows (`all`: any option), or one whose `drop` exceeds `kept`; NULL: none. */
 static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
 {
     ls_table_column *least = NULL, *telling = NULL, *option = NULL, *same = NULL;
@@ -232,7 +232,9 @@ static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
             same = count_names(table, column) == names ? column : same;
         }
     }
-    return same ? same : least || !all ? least : option ? option : telling;
+    if (same && !(least && least->is.drop >= LS_DROP_FIRST))
+        return same;
+    return least || !all ? least : option ? option : telling;
 }
 
 void ls_table_leave_out(ls_table *table, int width, int kept, bool all)

@@ -93,17 +93,17 @@ int ls_table_width(const ls_table *table);
 /** Takes the warnings that all rows have out of their status, into `shared`. */
 void ls_table_share_warnings(ls_table *table);
 
-/** Hides columns until the others fit: empty ones, options that distinguish no cases, those whose
- * `drop` is above `kept`; with `all` the other options, too. */
+/** Hides columns until the others fit: empty ones, those that another says, options that
+ * distinguish no cases, those whose `drop` is above `kept`; with `all` the other options, too. */
 void ls_table_leave_out(ls_table *table, int width, int kept, bool all);
 
 /**
  * Makes it fit `width`, in this order: truncates texts to their columns' width, those of options to
- * a third of the line; drops empty columns, then options that distinguish no two cases beyond the
- * others (not the model, the strategy, the devices, the batch, and what was swept), the last first;
- * drops columns by `drop`, down to the third; truncates the last one's texts (the status); drops
- * the other columns by `drop`; truncates other texts; drops options, the last first, those named
- * above after the others; finally truncates theirs.
+ * a third of the line; drops empty columns, what another one says (LS_DROP_FIRST), then options
+ * that distinguish no two cases beyond the others (not the model, the strategy, the devices, the
+ * batch, and what was swept), the last first; drops columns by `drop`, down to the third; truncates
+ * the last one's texts (the status); drops the other columns by `drop`; truncates other texts;
+ * drops options, the last first, those named above after the others; finally truncates theirs.
  */
 void ls_table_fit(ls_table *table, int width);
 

@@ -367,9 +367,9 @@ makes --results verdicts.jsonl --against label --out verdicts
 expect "a ratio of times has its verdict" [ "$(sed -n 's/^|  | \([b-e]\) .*| \([a-z ]*\) |$/\1 \2/p' verdicts/report.md | paste -sd,)" = \
     "b same,c slower,d cannot tell,e cannot tell" ]
 lockstep_ok results import verdicts.jsonl --results verdicts.db
-for verdict in "b same" "c slower" "d cannot tell" "e cannot tell"; do
+for verdict in "b : same" "c : B is slower" "d : cannot tell" "e (no interval: not both rows have one)"; do
     lockstep_ok results diff a "${verdict%% *}" --results verdicts.db
-    expect "results diff has the report's verdict: $verdict" grep -q "^B / A, .*: ${verdict#* }\$" out
+    expect "results diff has the report's verdict: $verdict" grep -q "^B / A, .* = [0-9.]*.*${verdict#* }\$" out
 done
 makes --results verdicts.jsonl --where 'label~d' --against label --out verdicts
 expect "a noisy case is said to be" grep -q '^# Fastest on 1 device: single (d) (noisy)' verdicts/report.md

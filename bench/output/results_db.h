@@ -83,7 +83,8 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
 /** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
 ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);
 
-/** The same, kept for as long as this very text is asked for: the caller resets it. */
+/** A statement that stays prepared until another text is asked for: the caller resets it, and never
+ * finalizes it. Texts are told apart by address. */
 ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **out);
 
 /** The next row of its result; *more is false after the last. */

@@ -181,7 +181,8 @@ ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **o
         results->kept_sql = status ? NULL : sql;
     }
     *out = results->kept;
-    sqlite3_clear_bindings(results->kept);
+    if (!status)
+        sqlite3_clear_bindings(results->kept);
     return status;
 }
 

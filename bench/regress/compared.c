@@ -154,7 +154,7 @@ void ls_regress_close(ls_regress *regress)
 }
 
 /* Gives a case of BASE the first case of NEW that is left and agrees in the common fields, and
- * leaves that one empty. */
+ * leaves that case of NEW empty. */
 static void join(ls_regress *regress, const ls_regress_task *task, ls_regress_case *base)
 {
     for (size_t i = 0; i < regress->count && json_array_size(base->rows[LS_NEW]) == 0; i++) {

@@ -104,7 +104,7 @@ static size_t fold(ranked_case *cases, size_t count, const json_t *fields)
             at++;
         if (at == json_object_size(names)) {
             json_object_set_new_nocheck(names, name, json_array());
-            cases[at] = cases[i]; /* at <= i, and that one is folded already */
+            cases[at] = cases[i]; /* at <= i, and cases[at] is folded already */
         }
         cases[at].noisy |= cases[i].noisy;
         json_array_append_new(json_object_get(names, name), json_real(cases[i].rate.value));

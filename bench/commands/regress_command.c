@@ -180,6 +180,8 @@ typedef struct request {
     char path[1024];           /* OUT, or of several OUT.md, OUT.json */
     const ls_format *form;     /* for calibrate */
     ls_regress regress;
+    json_t *document;    /* of the comparison; NULL: none yet */
+    int exit_status;     /* .. and its exit status */
     json_t *calibration; /* NULL: something else was asked for */
 } request;
 
@@ -199,7 +201,7 @@ static ls_status write_format(FILE *stream, void *context)
     const request *r = context;
     if (r->calibration)
         return ls_rows_write(r->form, &ls_calibration_columns, r->calibration, stream);
-    return ls_verdict_write(r->format, r->task, &r->regress, stream);
+    return ls_verdict_write(r->format, r->document, stream);
 }
 
 /* What takes hours is complete before a file is opened. */
@@ -218,6 +220,21 @@ static const char *report_of(request *r)
         if (strcmp(r->format, "json") == 0)
             return r->path;
     return "";
+}
+
+/* One line for all cases that cannot be compared; the report has the others' reasons. */
+static void tell_error(const ls_regress *regress)
+{
+    const ls_regress_case *first = NULL;
+    char more[64] = "";
+    size_t n = 0;
+    for (size_t i = regress->count; i-- > 0; n += regress->cases[i].error != NULL)
+        first = regress->cases[i].error ? &regress->cases[i] : first;
+    if (n > 1)
+        snprintf(more, sizeof more, "; %zu more case%s cannot be compared", n - 1,
+                 n > 2 ? "s" : "");
+    if (first)
+        ls_log_stderr("regress: %s: %s%s", first->name, first->error, more);
 }
 
 static ls_status perform(request *r)
@@ -244,11 +261,9 @@ static ls_status perform(request *r)
         LS_TRY(ls_regress_compare(r->task, &r->regress));
         if (r->task->undecided)
             LS_TRY(ls_regress_count_undecided(report_of(r), r->task->undecided, &r->regress));
+        LS_TRY(ls_regress_document(r->task, &r->regress, &r->document, &r->exit_status));
         LS_TRY(write_formats(r));
-        for (size_t i = 0; i < r->regress.count; i++)
-            if (r->regress.cases[i].error)
-                ls_log_stderr("regress: %s: %s", r->regress.cases[i].name,
-                              r->regress.cases[i].error);
+        tell_error(&r->regress);
         return LS_OK;
     }
     if (!ls_parse_integer(calibrate, 1, 100000, &n))
@@ -272,7 +287,7 @@ static ls_status check_formats(request *r)
     if (ls_option_set_text(r->set, "calibrate", NULL))
         return ls_format_find(r->formats, &r->form);
     for (const char *next = r->formats; next_format(r, &next);)
-        LS_TRY(ls_verdict_write(r->format, NULL, NULL, NULL));
+        LS_TRY(ls_verdict_check(r->format));
     if (strchr(r->formats, ',') && !r->out)
         return ls_fail(LS_CODE_USAGE, "--format", r->formats,
                        "several formats go to files; --out NAME writes NAME.FORMAT");
@@ -308,9 +323,10 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status)
     ls_interrupt_install();
     if (!status)
         status = perform(&r);
-    if (!status && !r.calibration)
-        *exit_status = ls_regress_exit(&r.regress);
+    if (!status)
+        *exit_status = r.exit_status;
     ls_regress_close(&r.regress);
+    json_decref(r.document);
     json_decref(r.calibration);
     for (size_t i = 0; i < task.option_count; i++)
         free(task.options[i]);

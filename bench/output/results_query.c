@@ -68,6 +68,57 @@ static void optimizer_shown(sqlite3_context *context, int count, sqlite3_value *
                             SQLITE_TRANSIENT);
 }
 
+/* The value that a JSON text has, as ls_value_text. */
+static void value_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const char *text = (const char *)sqlite3_value_text(*value);
+    json_auto_t *all = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    (void)count;
+    if (all)
+        give_text(context, ls_value_text(all));
+}
+
+/* A real as C rounds it, in the form "%.*g" or "%.*f"; SQLite's own printf rounds ties away from 0.
+ */
+static void give_real(sqlite3_context *context, sqlite3_value **value, char form)
+{
+    char text[400];
+    const double real = sqlite3_value_double(value[0]);
+    const int digits = sqlite3_value_int(value[1]);
+    if (sqlite3_value_type(value[0]) == SQLITE_NULL)
+        return;
+    snprintf(text, sizeof text, form == 'g' ? "%.*g" : "%.*f", digits, real);
+    sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+static void digits(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    (void)count;
+    give_real(context, value, 'g');
+}
+
+static void decimals(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    (void)count;
+    give_real(context, value, 'f');
+}
+
+static void escaped(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    static const char *const names[] = {
+        [LS_ESCAPE_LINE] = "line",
+        [LS_ESCAPE_MARKUP] = "markup",
+        [LS_ESCAPE_MARKDOWN] = "markdown",
+        [LS_ESCAPE_GITHUB] = "github",
+    };
+    const char *text = (const char *)sqlite3_value_text(value[0]);
+    const char *as = (const char *)sqlite3_value_text(value[1]);
+    (void)count;
+    for (size_t i = 0; text && as && i < sizeof names / sizeof *names; i++)
+        if (names[i] && strcmp(names[i], as) == 0)
+            give_text(context, ls_text_shown(text, (ls_escape)i));
+}
+
 static void bytes_text(sqlite3_context *context, int count, sqlite3_value **value)
 {
     char text[32];
@@ -143,6 +194,10 @@ ls_status ls_results_make_ready(ls_results *results)
                      {"list_text", 1, list_text},
                      {"optimizer_shown", 1, optimizer_shown},
                      {"bytes_text", 1, bytes_text},
+                     {"value_text", 1, value_text},
+                     {"digits", 2, digits},
+                     {"decimals", 2, decimals},
+                     {"escaped", 2, escaped},
                      {"case_key", 2, case_key},
                      {"case_key", 3, case_key},
                      {"row_derived", 2, derived}};

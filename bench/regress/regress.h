@@ -90,13 +90,16 @@ void ls_regress_close(ls_regress *regress);
  * time in a row is worse. LS_CODE_MISSING for a report that is damaged. */
 ls_status ls_regress_count_undecided(const char *path, int64_t most, ls_regress *regress);
 
-/** The exit status: 0 not slower, 1 slower or worse, 4 cannot tell, 3 a case could not run. */
-int ls_regress_exit(const ls_regress *regress);
+/** The comparison as one JSON document, owned by the caller, and its exit status: 0 not slower, 1
+ * slower or worse, 4 cannot tell, 3 a case could not run. */
+ls_status ls_regress_document(const ls_regress_task *task, const ls_regress *regress,
+                              json_t **document, int *exit_status);
 
-/** "table", "json", "md", "junit", "github"; LS_CODE_USAGE for another. Without a stream only the
- * name is checked. */
-ls_status ls_verdict_write(const char *format, const ls_regress_task *task,
-                           const ls_regress *regress, FILE *stream);
+/** LS_CODE_USAGE for a format other than "table", "json", "md", "junit", "github". */
+ls_status ls_verdict_check(const char *format);
+
+/** Writes the document in a format. */
+ls_status ls_verdict_write(const char *format, const json_t *document, FILE *stream);
 
 /** Columns of ls_regress_calibrate's rows. */
 extern const ls_columns ls_calibration_columns;

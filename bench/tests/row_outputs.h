@@ -342,11 +342,14 @@ static inline void check_verdicts(const json_t *rows)
                                         ls_row_get(row, LS_F_label), "reason", label));
         one->error = i % 4 == 2 ? strdup(label) : NULL;
     }
+    json_auto_t *document = NULL;
+    int exit_status;
+    REQUIRE("verdict", "", !ls_regress_document(&task, &regress, &document, &exit_status));
     for (size_t i = 0; i < 5; i++) {
         written out;
         size_t lines = 0;
         begin(&out);
-        const char *text = end(&out, ls_verdict_write(names[i], &task, &regress, out.stream));
+        const char *text = end(&out, ls_verdict_write(names[i], document, out.stream));
         check_shown(names[i], text, false);
         if (i == 1)
             check_markdown(names[i], text);

@@ -327,8 +327,8 @@ done <<'END'
 3|another class of machine: cores_allowed|f.jsonl f_cores.jsonl
 3|a row of another schema|f.jsonl f_schema.jsonl
 3|is missing in f.jsonl|f.jsonl f_other.jsonl
-3|^lockstep: regress: poly: is missing in f.jsonl|f.jsonl f_noname.jsonl
-3|^lockstep: regress: mirrored[^:]*: is missing in f.jsonl|f.jsonl f_unnamed.jsonl
+3|^poly  *error|f.jsonl f_noname.jsonl
+3|^mirrored.* error|f.jsonl f_unnamed.jsonl
 3|nothing was measured|f.jsonl f_none.jsonl
 3|No such file|f.jsonl no.jsonl
 2|is a program and|f.jsonl ./base
@@ -348,6 +348,8 @@ done <<'END'
 2|is an option of: results|f.jsonl f.jsonl --since 2d
 2|not a number of comparisons|--calibrate 0 ./base
 END
+lockstep regress f.jsonl f_other.jsonl
+expect "two cases that cannot be compared: one line" one_line 'is missing in f_other.jsonl; 1 more case cannot be compared'
 
 lockstep regress f_pair.jsonl f_two.jsonl --format json
 document "what hides it, and how many runs would tell" "c['noise'].startswith('others had core 1 for 40%') and

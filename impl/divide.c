@@ -10,11 +10,12 @@ ls_status ls_divide(const ls_job *job, ls_graph_part *split, ls_graph_parts *par
     *split = (ls_graph_part){0};
     *parts = (ls_graph_parts){0};
     if (slices > 1 || mesh.rest == LS_SLICE)
-        LS_TRY(ls_graph_split(graph, slices, job->sequence, NULL, split));
+        LS_TRY(ls_graph_split(graph, slices, job->division.sequence, NULL, split));
     if (mesh.rest == LS_SLICE)
-        return ls_graph_split_places(split, job->place, stages, mesh.size[LS_SLICE], parts);
+        return ls_graph_split_places(split, job->division.place, stages, mesh.size[LS_SLICE],
+                                     parts);
     if (mesh.rest != LS_STAGE)
         return LS_OK;
-    return split->graph ? ls_graph_split_cut(split, job->place, stages, parts)
-                        : ls_graph_parts_open(graph, job->place, stages, parts);
+    return split->graph ? ls_graph_split_cut(split, job->division.place, stages, parts)
+                        : ls_graph_parts_open(graph, job->division.place, stages, parts);
 }

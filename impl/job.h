@@ -20,6 +20,78 @@ enum { LS_JOB_REPLICAS = 4096 }; /* most replicas of a job */
 /** A full batch; an epoch's remainder batch. */
 typedef enum ls_batch_kind { LS_FULL, LS_TAIL, LS_BATCHES } ls_batch_kind;
 
+/** Which samples of the training set the steps have. */
+typedef struct ls_job_sampling {
+    bool epochs;  /**< an epoch's last batch is the remainder, and may be smaller */
+    bool shuffle; /**< false: samples are in the order of the data set */
+    bool augment; /**< training images are cropped at random and flipped; else in the center */
+} ls_job_sampling;
+
+/** How a replica is divided, besides the job's mesh and spreads. */
+typedef struct ls_job_division {
+    const int *place;   /**< [nodes] stage of each node; NULL if there is one */
+    int microbatches;   /**< micro-batches of a replica's slice; 0: it is not split */
+    bool backward_held; /**< backward runs on the variable device */
+    bool sequence;      /**< with slices: positions, too, are divided over them, in blocks */
+    bool windows_given; /**< false: windows rise to what one node needs */
+} ls_job_division;
+
+/** Exact mode: the batch is split into shards, whose gradients are summed in a fixed tree. */
+typedef struct ls_job_exact {
+    bool on;        /**< false: fast mode */
+    int64_t shards; /**< S; a batch of B samples is split into min(S, B) */
+    int splits;     /**< slices of split layers; 0: 1 */
+} ls_job_exact;
+
+/** How variables follow from a gradient. */
+typedef struct ls_job_update {
+    ls_optimizer optimizer;    /**< with its values */
+    ls_rate_schedule schedule; /**< of the learning rate */
+    double clip;               /**< the norm to which gradients are scaled down; 0: they are not */
+    double average; /**< decay of the parameters' moving averages, which are evaluated in their
+                         place (kernel.h, moving_average); 0: no averages */
+    bool own_mean;  /**< a replica's gradient is the mean over its own samples, as it is applied
+                         alone; else its part of the mean over the global batch */
+    int period;     /**< steps of a period, whose last one differs (ls_ends_period); 0: all steps
+                         are alike */
+} ls_job_update;
+
+/** The processes that train together. */
+typedef struct ls_job_ranks {
+    ls_comm *comm;                 /**< whose ranks are the processes; NULL: there is one */
+    uint64_t timeout_ns;           /**< longest wait without progress of another rank */
+    const ls_layout *layout;       /**< hosts and processes of the replicas; NULL: all are in
+                                        this process */
+    const ls_processes *processes; /**< notified of progress, for ranks that wait for this one; may
+                                        be NULL */
+} ls_job_ranks;
+
+/** What devices send each other in a step. */
+typedef struct ls_job_exchange {
+    const ls_comm_backend *transport; /**< between devices; NULL: ls_comm_backend_auto */
+    const ls_allreduce *allreduce;    /**< the algorithm; exact mode: canonical */
+    size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: a single one */
+    bool overlap;        /**< all-reduces have a queue of their own */
+    bool sync_statistics; /**< batch statistics are of the global batch */
+} ls_job_exchange;
+
+/** Which implementations compute. */
+typedef struct ls_job_kernels {
+    ls_math math;                 /**< arithmetic of products */
+    ls_convolution convolution;   /**< algorithm, on GPUs */
+    const ls_kernel_table *table; /**< of all operations; NULL: the device's own */
+    bool capture;                 /**< replay captured programs */
+} ls_job_kernels;
+
+/** Injected faults, for tests of what must notice them. */
+typedef struct ls_job_faults {
+    int flip_replica;   /**< a bit of this replica's gradient is flipped; -1: none */
+    uint64_t flip_step; /**< in this step */
+    uint64_t delay_ns;  /**< delay of each step of some replicas; 0: none */
+    int delay_replica;  /**< the first delayed one */
+    int delay_count;    /**< number of delayed ones */
+} ls_job_faults;
+
 /** Borrowed by a run, which it must outlive. */
 typedef struct ls_job {
     const ls_model *model;      /**< to train */
@@ -28,56 +100,23 @@ typedef struct ls_job {
     size_t device_count;        /**< see devices */
     ls_device *variable_device; /**< where `towers` has its variables: one of devices, or another */
     ls_declared_values options; /**< values of the strategy's own options (strategy.h) */
-    bool backward_held;         /**< backward runs on the variable device */
-    int microbatches;           /**< micro-batches of a replica's slice; 0: it is not split */
-    const int *place;           /**< [nodes] stage of each node; NULL if there is one */
     ls_mesh mesh;               /**< devices of all ranks; with servers, workers */
     ls_spread parameters;       /**< how they are spread between steps */
     ls_spread gradients;        /**< how their sums are spread */
     ls_spread state;            /**< how the optimizer's state is spread */
-    bool sequence;    /**< with slices: positions, too, are divided over them, in blocks */
-    ls_ps_options ps; /**< parameter servers */
-    ls_comm *comm;    /**< whose ranks are the processes; NULL: there is one */
-    const ls_comm_backend *transport; /**< between devices; NULL: ls_comm_backend_auto */
-    uint64_t timeout_ns;              /**< longest wait without progress of another rank */
-    int64_t batch;                    /**< global batch size */
-    bool epochs;   /**< an epoch's last batch is the remainder, and may be smaller */
-    uint64_t seed; /**< of initial values and of the samples' order */
-    bool shuffle;  /**< false: samples are in the order of the data set */
-    bool augment;  /**< training images are cropped at random and flipped; else in the center */
-    ls_optimizer optimizer; /**< with its values */
-    bool own_mean;  /**< a replica's gradient is the mean over its own samples, as it is applied
-                         alone; else its part of the mean over the global batch */
-    int period;     /**< steps of a period, whose last one differs (ls_ends_period); 0: all steps
-                         are alike */
-    double average; /**< decay of the parameters' moving averages, which are evaluated in their
-                         place (kernel.h, moving_average); 0: no averages */
-    double clip;    /**< the norm to which gradients are scaled down; 0: they are not */
-    ls_rate_schedule schedule;     /**< of the learning rate */
-    bool sync_statistics;          /**< batch statistics are of the global batch */
-    bool exact;                    /**< fixed micro-shards, reduced in a fixed binary tree */
-    int64_t micro_shards;          /**< S; a batch of B samples is split into min(S, B) */
-    int micro_splits;              /**< exact: slices of split layers; 0: 1 */
-    const ls_allreduce *allreduce; /**< the algorithm; exact mode: canonical */
-    size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: a single one */
-    bool overlap;        /**< all-reduces have a queue of their own */
-    bool windows_given;  /**< false: windows rise to what one node needs */
-    ls_math math;        /**< arithmetic of products */
-    const ls_kernel_table *table; /**< of all operations; NULL: the device's own */
-    bool capture;                 /**< replay captured programs */
-    int flip_replica; /**< injected fault: a bit of this replica's gradient is flipped; -1: none */
-    uint64_t flip_step; /**< in this step */
-    uint64_t delay_ns;  /**< injected delay of each step of some replicas; 0: none */
-    int delay_replica;  /**< the first delayed one */
-    int delay_count;    /**< number of delayed ones */
-    uint64_t records;   /**< capacity of the ring of step records */
-    uint64_t start;     /**< number of the first step after parameters are loaded: usually 0 */
-    ls_convolution convolution; /**< algorithm, on GPUs */
-
-    const ls_layout *layout;       /**< hosts and processes of the replicas; NULL: all are in
-                                        this process */
-    const ls_processes *processes; /**< notified of progress, for ranks that wait for this one; may
-                                        be NULL */
+    ls_job_division division;   /**< how a replica is divided */
+    ls_ps_options ps;           /**< parameter servers */
+    ls_job_ranks ranks;         /**< processes */
+    int64_t batch;              /**< global batch size */
+    uint64_t seed;              /**< of initial values and of the samples' order */
+    ls_job_sampling sampling;   /**< which samples a step has */
+    ls_job_exact exact;         /**< fixed order of sums */
+    ls_job_update update;       /**< optimizer, with what surrounds it */
+    ls_job_exchange exchange;   /**< between devices */
+    ls_job_kernels kernels;     /**< which implementations compute */
+    ls_job_faults faults;       /**< injected */
+    uint64_t records;           /**< capacity of the ring of step records */
+    uint64_t start; /**< number of the first step after parameters are loaded: usually 0 */
 } ls_job;
 
 /** How many processes train the job. */
@@ -127,7 +166,7 @@ uint64_t ls_job_samples(const ls_job *job, uint64_t steps);
 /** S' = min(S, B): number of shards that exact mode splits a batch of B samples into. */
 static inline int64_t ls_job_shards(const ls_job *job, int64_t batch)
 {
-    return job->micro_shards < batch ? job->micro_shards : batch;
+    return job->exact.shards < batch ? job->exact.shards : batch;
 }
 
 /** Size of an epoch's remainder batch; 0 if all batches are full. */

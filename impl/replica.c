@@ -75,7 +75,7 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         take_windows(r, "gradient window", r->gradient_windows, r->gradients, &r->gradient_window));
     for (int i = 0; i < r->slots; i++)
         LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, true, &r->slot[i]));
-    if (r->job->average != 0 && r->updates)
+    if (r->job->update.average != 0 && r->updates)
         LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, true, &r->average));
     LS_TRY(ls_replica_take_clip(r));
     if (r->own_variables)
@@ -111,8 +111,9 @@ static ls_status share_split(ls_replica *r, const ls_split *split,
 static ls_status open_parts(ls_replica *r, int64_t rows)
 {
     LS_TRY(ls_queue_open(r->device, "compute", &r->queue));
-    LS_TRY(ls_kernels_open_table(r->job->table, r->device, r->job->math, &r->kernels));
-    r->kernels->convolution = r->job->convolution;
+    LS_TRY(
+        ls_kernels_open_table(r->job->kernels.table, r->device, r->job->kernels.math, &r->kernels));
+    r->kernels->convolution = r->job->kernels.convolution;
     LS_TRY(take_buffers(r, (size_t)rows));
     LS_TRY(share_split(r, &r->job->data->train, r->train));
     LS_TRY(share_split(r, &r->job->data->test, r->test));
@@ -139,7 +140,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->device = options->device;
     replica->number = options->number;
     replica->sums = options->sums;
-    replica->slots = options->no_optimizer ? 0 : job->optimizer.rule->slots;
+    replica->slots = options->no_optimizer ? 0 : job->update.optimizer.rule->slots;
     replica->own_variables = !options->variables_of;
     replica->updates = !options->no_optimizer && replica->own_variables;
     if (options->variables_of) {
@@ -201,7 +202,7 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
 {
     const ls_finish_step_args args = {.state = r->state,
                                       .batch = (uint64_t)batch,
-                                      .schedule = r->job->schedule,
+                                      .schedule = r->job->update.schedule,
                                       .loss = r->loss,
                                       .records = r->records,
                                       .capacity = r->job->records,

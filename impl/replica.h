@@ -6,7 +6,7 @@
  *     feed       gathers a slice of the batch into a net's inputs
  *     (net)      forward, backward
  *     squares    sums of the gradient's squares, block by block, with weight decay; from these
- *                the gradient's norm, and the factor by which an update scales it (job.clip)
+ *                the gradient's norm, and the factor by which an update scales it (job.update.clip)
  *     update     weight decay and the optimizer's pass, over a range of the flat buffers
  *     finish     records the step and advances the argument block
  *
@@ -136,7 +136,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out);
 ls_status ls_replica_take(ls_replica *replica, const char *what, ls_memory_use use, size_t bytes,
                           void *out);
 
-/** Allocates what it needs to find its gradient's norm, if it does (job.clip). */
+/** Allocates what it needs to find its gradient's norm, if it does (job.update.clip). */
 ls_status ls_replica_take_clip(ls_replica *replica);
 
 /** Takes NULL. Close its nets and operations first. */
@@ -163,11 +163,11 @@ ls_status ls_replica_place_squares(ls_replica *replica, ls_op_list *ops);
 /** Appends what follows from all blocks' sums: the norm and the factor. */
 ls_status ls_replica_clip(ls_replica *replica, ls_op_list *ops);
 
-/** Both, of all its gradients; nothing if job.clip is 0. */
+/** Both, of all its gradients; nothing if job.update.clip is 0. */
 ls_status ls_replica_clip_all(ls_replica *replica, ls_decay_left decay, ls_op_list *ops);
 
-/** Appends, over a range of the flat buffers, weight decay (with job.clip, the gradient includes
- * it), the optimizer's pass, and the steps of moving statistics and averages. */
+/** Appends, over a range of the flat buffers, weight decay (with job.update.clip, the gradient
+ * includes it), the optimizer's pass, and the steps of moving statistics and averages. */
 ls_status ls_replica_update(ls_replica *replica, ls_range range, ls_decay_left decay,
                             ls_op_list *ops);
 

@@ -15,7 +15,7 @@
  * worker, whose gradient is applied alone. */
 static bool clips(const ls_replica *r)
 {
-    return r->job->clip > 0 && r->updates != ls_ps_by_arrival(&r->job->ps);
+    return r->job->update.clip > 0 && r->updates != ls_ps_by_arrival(&r->job->ps);
 }
 
 /* Of the whole model: of its slices, if layers are split. */
@@ -151,7 +151,7 @@ ls_status ls_replica_clip(ls_replica *r, ls_op_list *ops)
 {
     const ls_clip_factor_args args = {.count = (int64_t)count_blocks(whole_of(r)),
                                       .sums = r->squares,
-                                      .most = r->job->clip,
+                                      .most = r->job->update.clip,
                                       .clip = r->clip};
     ls_op *op;
     LS_TRY(r->kernels->table->clip_factor(r->kernels, &args, &op));

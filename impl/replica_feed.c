@@ -134,9 +134,9 @@ ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list
                                 .shared = r->train,
                                 .order = {.samples = r->job->data->train.samples,
                                           .seed = r->job->seed,
-                                          .shuffle = r->job->shuffle},
+                                          .shuffle = r->job->sampling.shuffle},
                                 .state = r->state,
-                                .augment = r->job->augment};
+                                .augment = r->job->sampling.augment};
     const size_t before = ops->count;
     LS_TRY(append_feed(r, &source, net, first, ops));
     for (size_t i = before; i < ops->count; i++) /* its time counts as gathering */

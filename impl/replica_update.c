@@ -50,7 +50,7 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
                              range_list *out)
 {
     const ls_variables *variables = &r->graph->variables;
-    const bool shrink = r->job->optimizer.rule->kind == LS_OPTIMIZER_ADAMW;
+    const bool shrink = r->job->update.optimizer.rule->kind == LS_OPTIMIZER_ADAMW;
     out->count = 0;
     LS_TRY(ls_allocate("update", &out->items, variables->count, sizeof *out->items));
     for (size_t i = 0; i < variables->count; i++) {
@@ -86,7 +86,7 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
                                ls_op_list *ops)
 {
     const size_t first = range.first, count = range.count;
-    const ls_optimizer *o = &r->job->optimizer;
+    const ls_optimizer *o = &r->job->update.optimizer;
     range_list ranges;
     LS_TRY(find_ranges(r, first, count, decay, &ranges));
     const ls_optimizer_args args = {
@@ -119,7 +119,7 @@ static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_
 {
     const size_t first = r->windows ? state : range.first;
     const ls_moving_average_args args = {.count = (int64_t)range.count,
-                                         .decay = r->job->average,
+                                         .decay = r->job->update.average,
                                          .state = r->state,
                                          .value = element_at(r, r->parameters, first),
                                          .average = element_at(r, r->average, state)};
@@ -134,7 +134,8 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
 {
     size_t state;
     LS_TRY(ls_replica_find(r, range, &state));
-    LS_TRY(append_update(r, range, state, decay == LS_DECAY_TO_ADD && r->job->clip == 0, ops));
+    LS_TRY(
+        append_update(r, range, state, decay == LS_DECAY_TO_ADD && r->job->update.clip == 0, ops));
     return r->average ? append_average(r, range, state, ops) : LS_OK;
 }
 
@@ -301,7 +302,7 @@ ls_status ls_replica_set(ls_replica *r, const float *parameters)
 
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
 {
-    const ls_rate_schedule *rate = &r->job->schedule;
+    const ls_rate_schedule *rate = &r->job->update.schedule;
     const double power = rate->period ? ls_power(rate->factor, r->job->start / rate->period) : 1;
     const ls_step_state start = (ls_step_state){.step = r->job->start,
                                                 .position = ls_job_samples(r->job, r->job->start),

@@ -4,7 +4,7 @@
 
 bool ls_replicated_syncs(const ls_job *job)
 {
-    return job->sync_statistics && (job->exact || ls_job_replicas(job) > 1);
+    return job->exchange.sync_statistics && (job->exact.on || ls_job_replicas(job) > 1);
 }
 
 int64_t ls_replicated_batch(const ls_job *job, int batch_kind)
@@ -23,7 +23,7 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, int slots, ls
                                         .batch = ls_replicated_batch(job, b),
                                         .number = number,
                                         .count = ls_job_replicas(job),
-                                        .pieces = job->microbatches,
+                                        .pieces = job->division.microbatches,
                                         .slots = slots,
                                         .synced = ls_replicated_syncs(job),
                                         .comm = m->statistics_comm};
@@ -56,9 +56,9 @@ size_t ls_replicated_sums(const ls_job *job, int number)
 int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
 {
     const int64_t batch = ls_replicated_batch(job, batch_kind), n = ls_job_replicas(job);
-    if (job->exact)
+    if (job->exact.on)
         return (int)ls_slice_share(ls_job_shards(job, batch), d, n);
-    const int64_t m = job->microbatches > 1 ? job->microbatches : 1;
+    const int64_t m = job->division.microbatches > 1 ? job->division.microbatches : 1;
     int pieces = 0;
     for (int64_t i = d * m; i < (d + 1) * m; i++)
         pieces += ls_slice_share(batch, i, n * m) > 0;
@@ -68,9 +68,9 @@ int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)
 {
     const int pieces = ls_replicated_pieces(job, d, batch_kind);
-    return (ls_schedule){.stages = ls_job_stages(job),
-                         .microbatches = job->microbatches < pieces ? job->microbatches : pieces,
-                         .one_f_one_b =
-                             ls_declared_number(&job->options, &ls_option_pipeline_schedule) ==
-                             LS_SCHEDULE_1F1B};
+    return (ls_schedule){
+        .stages = ls_job_stages(job),
+        .microbatches = job->division.microbatches < pieces ? job->division.microbatches : pieces,
+        .one_f_one_b =
+            ls_declared_number(&job->options, &ls_option_pipeline_schedule) == LS_SCHEDULE_1F1B};
 }

@@ -19,7 +19,7 @@ static int64_t find_pieces(const ls_job *job, const ls_slice_options *o, int64_t
                            int64_t *last)
 {
     const int64_t each = o->pieces > 1 ? o->pieces : 1;
-    const int64_t all = job->exact ? ls_job_shards(job, o->batch) : o->count * each;
+    const int64_t all = job->exact.on ? ls_job_shards(job, o->batch) : o->count * each;
     *first = ls_slice_begin(all, o->number, o->count);
     *last = ls_slice_begin(all, o->number + 1, o->count);
     return all;
@@ -70,7 +70,7 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
 static uint64_t divisor_of(const ls_slice *s)
 {
     const ls_slice_options *o = &s->options;
-    if (o->replica->job->own_mean)
+    if (o->replica->job->update.own_mean)
         return (uint64_t)ls_slice_share(o->batch, o->number, o->count);
     return (uint64_t)o->batch;
 }
@@ -256,7 +256,7 @@ static ls_status build(ls_slice *s)
     /* Opens the largest net of each slot first: the smaller ones share its memory. */
     for (int slot = 0; slot < slots(o); slot++)
         LS_TRY(ls_slice_need_net(s, 0, rows, slot, &net));
-    if (!job->exact)
+    if (!job->exact.on)
         return build_fast(s);
     ls_subtree nodes[LS_SUBTREES];
     size_t count = ls_canonical_subtrees(o->number, o->count, s->pieces, nodes);
@@ -270,16 +270,17 @@ static ls_status build_delay(ls_slice *s)
     const ls_job *job = s->options.replica->job;
     const int number = s->options.replica->number;
     ls_op *op = NULL;
-    if (!job->delay_ns || number < job->delay_replica ||
-        number >= job->delay_replica + job->delay_count)
+    if (!job->faults.delay_ns || number < job->faults.delay_replica ||
+        number >= job->faults.delay_replica + job->faults.delay_count)
         return LS_OK;
-    const ls_status status = ls_delay_open(job->delay_ns, &op);
+    const ls_status status = ls_delay_open(job->faults.delay_ns, &op);
     return act_op(s, LS_ACT_DELAY, status, op);
 }
 
 static bool is_flipped(const ls_slice *s)
 {
-    return s->options.replica->job->flip_replica == s->options.replica->number && s->piece_count;
+    return s->options.replica->job->faults.flip_replica == s->options.replica->number &&
+           s->piece_count;
 }
 
 ls_status ls_slice_fault(ls_slice *s, ls_range range)
@@ -289,7 +290,7 @@ ls_status ls_slice_fault(ls_slice *s, ls_range range)
     const ls_flip_bit_args args = {.count = (int64_t)range.count,
                                    .data = (float *)r->gradient_window + first,
                                    .state = r->state,
-                                   .step = r->job->flip_step};
+                                   .step = r->job->faults.flip_step};
     ls_op *op = NULL;
     if (!is_flipped(s))
         return LS_OK;
@@ -370,7 +371,7 @@ int64_t ls_slice_first_rows(const ls_slice *s)
 
 int ls_slice_test_piece(const ls_slice *s)
 {
-    const bool exact = s->options.replica->job->exact;
+    const bool exact = s->options.replica->job->exact.on;
     for (int p = 0; p < s->piece_count; p++)
         if (!exact || ls_net_rows(s->work[p]) == ls_slice_first_rows(s))
             return p;

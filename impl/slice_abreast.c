@@ -80,7 +80,7 @@ static ls_status make_plan(ls_slice *s, plan *p)
     if (o->apart && o->pieces > LS_SUBTREES)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "has an oracle for %d replicas at most; use fewer", (int)LS_SUBTREES);
-    if (job->exact) {
+    if (job->exact.on) {
         p->count = ls_canonical_subtrees(o->number, o->count, s->pieces, p->sums);
     } else {
         for (int64_t piece = s->first; piece < s->last; piece++)

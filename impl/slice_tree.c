@@ -17,7 +17,7 @@ int64_t ls_slice_share(int64_t total, int64_t d, int64_t n)
 size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count)
 {
     ls_subtree nodes[LS_SUBTREES];
-    if (!job->exact)
+    if (!job->exact.on)
         return ls_slice_share(batch, number, count) > 0;
     return ls_canonical_subtrees(number, count, ls_job_shards(job, batch), nodes);
 }
@@ -58,7 +58,7 @@ ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum
         leaves += ls_slice_count_sums(job, batch, d, count);
     tree_builder b = {.shards = ls_job_shards(job, batch), .replicas = count};
     LS_TRY(ls_allocate("slice", &b.sums, leaves, sizeof *b.sums));
-    if (job->exact) {
+    if (job->exact.on) {
         tree_below(&b, 0, b.shards);
     } else {
         for (size_t i = 1; i < leaves; i++)
@@ -82,7 +82,7 @@ static double loss_below(const double *const *parts, size_t *taken, int64_t lo, 
 
 double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count)
 {
-    if (job->exact) {
+    if (job->exact.on) {
         size_t taken[LS_JOB_REPLICAS] = {0};
         const int64_t shards = ls_job_shards(job, batch);
         return loss_below(parts, taken, 0, shards, (const int64_t[]){shards, count});
@@ -93,7 +93,7 @@ double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *
         if (!ls_slice_count_sums(job, batch, d, count))
             continue;
         double part = parts[d][0];
-        if (job->own_mean)
+        if (job->update.own_mean)
             part *= (double)ls_slice_share(batch, d, count) / (double)batch;
         loss = first ? part : loss + part;
         first = false;

@@ -86,7 +86,7 @@ static ls_status check_ranks(const ls_outline *o)
     const bool mpi = strcmp(o->comm, "mpi") == 0 && o->ranks > 1;
     const bool library = strcmp(o->allreduce, "library") == 0;
     if (strcmp(o->comm, "nccl") == 0 &&
-        (o->job->exact || !(library || strcmp(o->allreduce, "auto") == 0)))
+        (o->job->exact.on || !(library || strcmp(o->allreduce, "auto") == 0)))
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
                        "nccl sums in an order of its own; use --reduce fast with --allreduce "
                        "library or auto, or --comm auto");
@@ -120,7 +120,7 @@ void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
         [LS_VARIABLES_PLACED] = LS_STAGE, [LS_VARIABLES_SPLIT] = LS_SLICE};
     job->mesh.rest = divided[inner_of(strategy, &job->options)->variables];
     if (strategy->period)
-        job->period = (int)ls_declared_number(&job->options, strategy->period);
+        job->update.period = (int)ls_declared_number(&job->options, strategy->period);
     if (strategy->resolve)
         strategy->resolve(job, ranks);
 }
@@ -138,18 +138,18 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
 {
     if (strategy->check)
         LS_TRY(strategy->check(o));
-    if (strategy->updates_alone && o->job->exact)
+    if (strategy->updates_alone && o->job->exact.on)
         return ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
                        "adds up no gradients, so --reduce exact does not concern it; use "
                        "--reduce fast");
     bool canonical = strcmp(o->allreduce, "canonical") == 0;
     const bool sums = strategy->reduces || ls_job_slices(o->job);
-    if (sums && o->job->exact && !canonical && strcmp(o->allreduce, "auto") != 0)
+    if (sums && o->job->exact.on && !canonical && strcmp(o->allreduce, "auto") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "%s does not sum canonically; --reduce exact implies canonical, so leave "
                        "it out",
                        o->allreduce);
-    if (sums && !o->job->exact && canonical)
+    if (sums && !o->job->exact.on && canonical)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "canonical is for --reduce exact only; name another algorithm or auto");
     if (sums && o->linked && strcmp(o->allreduce, "direct") == 0)
@@ -170,7 +170,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
                        "%lld samples are fewer than the %lld replicas; use a batch of at least "
                        "%lld, or fewer devices",
                        (long long)batch, (long long)replicas, (long long)replicas);
-    if (o->job->exact && shards < replicas)
+    if (o->job->exact.on && shards < replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
                        "%lld shards are fewer than the %lld replicas; use --micro-shards %lld, or "
                        "fewer devices",
@@ -194,12 +194,12 @@ ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_
 
 int ls_job_processes(const ls_job *job)
 {
-    return job->comm ? job->comm->size : 1;
+    return job->ranks.comm ? job->ranks.comm->size : 1;
 }
 
 int ls_job_process(const ls_job *job)
 {
-    return job->comm ? job->comm->rank : 0;
+    return job->ranks.comm ? job->ranks.comm->rank : 0;
 }
 
 ls_mesh ls_mesh_of(ls_mesh mesh, int devices)
@@ -238,8 +238,8 @@ int ls_job_stages(const ls_job *job)
 
 int ls_job_splits(const ls_job *job)
 {
-    if (job->exact)
-        return job->micro_splits > 1 ? job->micro_splits : 1;
+    if (job->exact.on)
+        return job->exact.splits > 1 ? job->exact.splits : 1;
     return ls_job_mesh(job).size[LS_SLICE];
 }
 
@@ -251,7 +251,7 @@ int ls_job_member(const ls_job *job, size_t index)
 int ls_job_parts(const ls_job *job)
 {
     const ls_mesh mesh = ls_job_mesh(job);
-    const int pieces = job->microbatches > 1 ? job->microbatches : 1;
+    const int pieces = job->division.microbatches > 1 ? job->division.microbatches : 1;
     return mesh.replicas * mesh.size[LS_POSITION] * pieces;
 }
 
@@ -263,7 +263,7 @@ uint64_t ls_job_steps_per_epoch(const ls_job *job)
 
 uint64_t ls_job_samples(const ls_job *job, uint64_t steps)
 {
-    if (!job->epochs)
+    if (!job->sampling.epochs)
         return steps * (uint64_t)job->batch;
     const uint64_t per_epoch = ls_job_steps_per_epoch(job);
     return steps / per_epoch * job->data->train.samples + steps % per_epoch * (uint64_t)job->batch;
@@ -271,7 +271,7 @@ uint64_t ls_job_samples(const ls_job *job, uint64_t steps)
 
 int64_t ls_job_tail(const ls_job *job)
 {
-    return job->epochs ? (int64_t)(job->data->train.samples % (uint64_t)job->batch) : 0;
+    return job->sampling.epochs ? (int64_t)(job->data->train.samples % (uint64_t)job->batch) : 0;
 }
 
 bool ls_job_is_tail(const ls_job *job, uint64_t step)

@@ -120,8 +120,8 @@ struct ls_run_functions {
      * all processes; 0 if only a library knows. All processes call it. After sync, and after a full
      * step. NULL: nothing is sent. */
     ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
-    /** The norm of the latest step's gradient (job.clip); where replicas have one each, that of the
-     * first with samples in the step. All processes call it. After sync. */
+    /** The norm of the latest step's gradient (job.update.clip); where replicas have one each, that
+     * of the first with samples in the step. All processes call it. After sync. */
     ls_status (*norm)(const ls_run *run, double *out);
     /** Copies the latest step's gradient to the host, float32 [elements]. After sync. */
     ls_status (*gradient)(ls_run *run, float *gradient);
@@ -148,8 +148,8 @@ typedef struct ls_outline {
 typedef enum ls_variables_at {
     LS_VARIABLES_EACH,   /**< a copy with each replica */
     LS_VARIABLES_HELD,   /**< on one device: job->variable_device is set */
-    LS_VARIABLES_PLACED, /**< divided over several devices, as the model's nodes are: job->place is
-                              set */
+    LS_VARIABLES_PLACED, /**< divided over several devices, as the model's nodes are:
+                            job->division.place is set */
     LS_VARIABLES_SPLIT,  /**< layers are split over several devices, which share the rest:
                             the rest of job->mesh is LS_SLICE */
     LS_VARIABLES_SERVED  /**< on parameter servers: job->ps is set; in one process,
@@ -166,8 +166,8 @@ struct ls_strategy {
     bool equivalent;    /**< computes what `single` computes; if not, its row says so */
     bool updates_alone; /**< not equivalent: each replica updates its own variables by its own
                              gradient, if it has samples, and exchanges at most parameters: with
-                             .reduces or .peers, each step, or with ls_job.period the last one of
-                             a period, ends in ls_average. The gate replays that */
+                             .reduces or .peers, each step, or with ls_job_update.period the last
+                           one of a period, ends in ls_average. The gate replays that */
     bool reduces;       /**< reduces gradients by all-reduces, in buckets */
     bool shares;        /**< with `reduces`: each replica updates its share of every bucket, and has
                              optimizer state and averages of no more (ls_bucket_share); `resolve`
@@ -185,8 +185,8 @@ struct ls_strategy {
     const ls_strategy *(*inner)(const ls_declared_values *values);
     /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
-    /** The option of ls_job.period, which ls_strategy_resolve sets. NULL: the strategy has no
-     * period, or `resolve` sets it. */
+    /** The option of ls_job_update.period, which ls_strategy_resolve sets. NULL: the strategy has
+     * no period, or `resolve` sets it. */
     const ls_declared_option *period;
     /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL: none do. */
     void (*resolve)(ls_job *job, int ranks);

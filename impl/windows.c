@@ -167,7 +167,7 @@ static ls_status need_of(const ls_job *job, const ls_graph_part *part, int *leas
     ls_buckets buckets = {0};
     ls_windows windows = {0};
     ls_status status = ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
-                                       job->bucket_bytes, false, &buckets);
+                                       job->exchange.bucket_bytes, false, &buckets);
     if (!status)
         status = ls_windows_open(graph, &buckets, 1, true, &windows);
     *least = windows.count > *least ? windows.count : *least;
@@ -181,7 +181,7 @@ ls_status ls_windows_check(const ls_job *job)
     ls_graph_part split;
     ls_graph_parts parts;
     int least = 1;
-    if (!job->windows_given)
+    if (!job->division.windows_given)
         return LS_OK;
     ls_status status = ls_divide(job, &split, &parts);
     for (int p = 0; p < parts.count && !status; p++)

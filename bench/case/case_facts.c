@@ -161,18 +161,18 @@ void ls_case_job(const ls_case *c, ls_job *job)
 {
     job->options = c->own;
     job->seed = c->seed;
-    job->shuffle = c->shuffle;
-    job->augment = ls_declared_number(&c->own, &ls_option_augment);
-    job->sync_statistics = ls_declared_number(&c->own, &ls_option_sync_bn);
-    job->exact = c->reduce == LS_REDUCE_EXACT;
-    job->micro_shards = c->micro_shards;
-    job->micro_splits = (int)c->micro_splits;
-    job->clip = c->clip;
-    job->math = c->math;
-    job->convolution = c->convolution;
-    job->capture = c->capture;
-    job->flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.target : -1;
-    job->flip_step = (uint64_t)c->fault.step;
+    job->sampling.shuffle = c->shuffle;
+    job->sampling.augment = ls_declared_number(&c->own, &ls_option_augment);
+    job->exchange.sync_statistics = ls_declared_number(&c->own, &ls_option_sync_bn);
+    job->exact.on = c->reduce == LS_REDUCE_EXACT;
+    job->exact.shards = c->micro_shards;
+    job->exact.splits = (int)c->micro_splits;
+    job->update.clip = c->clip;
+    job->kernels.math = c->math;
+    job->kernels.convolution = c->convolution;
+    job->kernels.capture = c->capture;
+    job->faults.flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.target : -1;
+    job->faults.flip_step = (uint64_t)c->fault.step;
     ls_strategy_resolve(c->strategy, job, c->ranks);
 }
 
@@ -204,7 +204,7 @@ bool ls_plan_can_hang(const ls_plan_of_case *plan)
     bool cpus = plan->variable_device.kind == LS_DEVICE_CPU || !ls_plan_has_variable_device(plan);
     for (size_t i = 0; i < plan->device_count; i++)
         cpus &= plan->devices[i].kind == LS_DEVICE_CPU;
-    return cpus && plan->all_devices > 1 && !plan->job.comm;
+    return cpus && plan->all_devices > 1 && !plan->job.ranks.comm;
 }
 
 ls_status ls_plan_check_slices(const ls_plan_of_case *plan)
@@ -215,7 +215,7 @@ ls_status ls_plan_check_slices(const ls_plan_of_case *plan)
     if (job->mesh.rest == LS_POSITION)
         return ls_context_check(graph, ls_job_places(job));
     return splits > 1 || ls_job_slices(job)
-               ? ls_graph_split_check(graph, splits, job->exact ? "--micro-splits" : "--devices")
+               ? ls_graph_split_check(graph, splits, job->exact.on ? "--micro-splits" : "--devices")
                : LS_OK;
 }
 
@@ -244,7 +244,7 @@ uint64_t ls_plan_evaluated(const ls_plan_of_case *plan, uint64_t steps)
         samples = all;
     else if (c->eval_samples != LS_EVAL_AUTO)
         samples = asked;
-    else if (!plan->job.epochs)
+    else if (!plan->job.sampling.epochs)
         samples = trained > least ? trained : least;
     return samples < all ? samples : all;
 }

@@ -56,11 +56,11 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s; name one of these, numbered from 0", ranks,
                        c->ranks > 1 ? "ranks" : "devices");
-    job->delay_count = plan->all_devices / ranks;
-    job->delay_replica = rank * job->delay_count;
+    job->faults.delay_count = plan->all_devices / ranks;
+    job->faults.delay_replica = rank * job->faults.delay_count;
     if (serves && c->ranks > 1 && !job->ps.colocate)
-        job->delay_replica -= job->ps.servers;
-    if (job->delay_replica < 0)
+        job->faults.delay_replica -= job->ps.servers;
+    if (job->faults.delay_replica < 0)
         return ls_fail(
             LS_CODE_USAGE, "option", where,
             "rank %d is a server, and only a worker can be delayed; give a rank from %d to %d",
@@ -74,9 +74,9 @@ static bool has_gradient(const ls_plan_of_case *plan, int device)
     const ls_job *job = &plan->job;
     const ls_graph *graph = job->model->graph;
     const int stage = device % ls_job_places(job) / ls_job_mesh(job).size[LS_SLICE];
-    bool has = !job->place;
+    bool has = !job->division.place;
     for (int n = 0; n < graph->count && !has; n++)
-        has = graph->nodes[n].variable_count && job->place[n] == stage;
+        has = graph->nodes[n].variable_count && job->division.place[n] == stage;
     return has;
 }
 

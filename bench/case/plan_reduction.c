@@ -37,7 +37,7 @@ static ls_status lay_out(const ls_wires *wires, int each, ls_plan_of_case *plan)
     for (int i = 0; i < devices; i++)
         host[i] = ls_plan_number(plan, (size_t)i) / each;
     *plan->layout = (ls_layout){.processes = devices, .host = host};
-    plan->job.layout = plan->layout;
+    plan->job.ranks.layout = plan->layout;
     return LS_OK;
 }
 
@@ -52,20 +52,20 @@ static bool find_wires(const ls_workplace *workplace, const ls_plan_of_case *pla
     }
     if (*plan->config->link_text)
         ls_status_free(ls_link_parse(plan->config->link_text, &link)); /* checked as an option */
-    return ls_wires_between(&link, plan->job.comm ? workplace->request->processes->hosts : 1,
+    return ls_wires_between(&link, plan->job.ranks.comm ? workplace->request->processes->hosts : 1,
                             wires);
 }
 
 ls_status ls_plan_choose_allreduce(const ls_wires *wires, ls_plan_of_case *plan)
 {
     ls_loads loads;
-    const ls_comm_network network = {*wires, plan->job.layout, plan->all_devices};
-    if (strcmp(plan->config->allreduce, "auto") != 0 || !plan->job.allreduce->time)
+    const ls_comm_network network = {*wires, plan->job.ranks.layout, plan->all_devices};
+    if (strcmp(plan->config->allreduce, "auto") != 0 || !plan->job.exchange.allreduce->time)
         return LS_OK;
     ls_status status = ls_loads_open(plan->strategy, &plan->job, &loads);
     if (!status)
-        status = ls_allreduce_fastest(&network, loads.items, loads.count, plan->job.allreduce,
-                                      &plan->job.allreduce);
+        status = ls_allreduce_fastest(&network, loads.items, loads.count,
+                                      plan->job.exchange.allreduce, &plan->job.exchange.allreduce);
     ls_loads_close(&loads);
     return status;
 }
@@ -95,30 +95,31 @@ ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_cas
     ls_wires wires;
     const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
     const ls_mesh mesh = ls_job_mesh(job);
-    const bool shares = job->sequence || job->state.on[LS_MEMBER] == LS_SHARE;
+    const bool shares = job->division.sequence || job->state.on[LS_MEMBER] == LS_SHARE;
     const bool replicas = !ls_job_slices(job) || plan->strategy->reduces; /* sum, not places */
-    const ls_comm like = {.backend = job->transport,
+    const ls_comm like = {.backend = job->exchange.transport,
                           .size = replicas ? mesh.size[LS_POSITION] * mesh.replicas : mesh.places,
                           .linked = linked,
-                          .shared = !linked &&
-                                    ls_comm_shares(plan->devices, (int)plan->device_count) &&
-                                    (!job->comm || workplace->request->processes->hosts == 1)};
+                          .shared =
+                              !linked && ls_comm_shares(plan->devices, (int)plan->device_count) &&
+                              (!job->ranks.comm || workplace->request->processes->hosts == 1)};
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
-    job->overlap = like.size > 1 && replicas &&
-                   (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
-    job->bucket_bytes = job->exact && !shares                    ? SIZE_MAX
-                        : c->bucket_bytes >= 0                   ? (size_t)c->bucket_bytes
-                        : job->overlap || job->gradients.windows ? eighth
-                                                                 : SIZE_MAX;
+    job->exchange.overlap = like.size > 1 && replicas &&
+                            (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
+    job->exchange.bucket_bytes = job->exact.on && !shares ? SIZE_MAX
+                                 : c->bucket_bytes >= 0   ? (size_t)c->bucket_bytes
+                                 : job->exchange.overlap || job->gradients.windows ? eighth
+                                                                                   : SIZE_MAX;
     LS_TRY(ls_windows_check(job));
     if (workplace->wires)
         LS_TRY(lay_out(workplace->wires, workplace->devices_per_host, plan));
-    if (job->exact)
-        return ls_allreduce_find("canonical", &job->allreduce);
+    if (job->exact.on)
+        return ls_allreduce_find("canonical", &job->exchange.allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
-        return ls_allreduce_find(c->allreduce, &job->allreduce);
-    job->allreduce = shares ? ls_allreduce_auto_halves(&like)
-                            : ls_allreduce_auto(&like, replicas ? gradients : summed_bytes(plan));
+        return ls_allreduce_find(c->allreduce, &job->exchange.allreduce);
+    job->exchange.allreduce =
+        shares ? ls_allreduce_auto_halves(&like)
+               : ls_allreduce_auto(&like, replicas ? gradients : summed_bytes(plan));
     return find_wires(workplace, plan, &wires) ? ls_plan_choose_allreduce(&wires, plan) : LS_OK;
 }

@@ -16,7 +16,7 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
                                int64_t devices)
 {
     const char *name = strategy->name;
-    if (!strategy->replicated && job->microbatches > 1)
+    if (!strategy->replicated && job->division.microbatches > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "%s divides the batch into micro-batches, and none has the statistics of "
                        "the whole batch; use --pipeline-microbatches 1 or --sync-bn no",
@@ -26,11 +26,11 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
                        "%s cannot sum the replicas' batch statistics within a step; use single, "
                        "towers or mirrored",
                        name);
-    if (job->backward_held && parts)
+    if (job->division.backward_held && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "batch statistics are summed on the devices that compute the gradients; use "
                        "--colocate-gradients yes");
-    if (!job->capture && devices > 1)
+    if (!job->kernels.capture && devices > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "replicas exchange statistics within a step, which works only in a captured "
                        "program; use --capture yes");
@@ -40,10 +40,10 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
 ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const ls_model *model,
                            int64_t replicas, int64_t devices)
 {
-    const bool exact = job->exact, pieces = job->microbatches > 1;
+    const bool exact = job->exact.on, pieces = job->division.microbatches > 1;
     if (!has_statistics(model))
         return LS_OK;
-    if (job->sync_statistics)
+    if (job->exchange.sync_statistics)
         return check_meeting(job, strategy, exact || replicas > 1 || pieces, devices);
     if (!exact)
         return LS_OK;
@@ -55,8 +55,8 @@ ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const
 
 ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan)
 {
-    if (has_statistics(plan->model) && plan->job.sync_statistics && plan->all_devices > 1 &&
-        plan->devices[0].kind == LS_DEVICE_GPU)
+    if (has_statistics(plan->model) && plan->job.exchange.sync_statistics &&
+        plan->all_devices > 1 && plan->devices[0].kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "this version sums batch statistics on CPU devices only; use --sync-bn no, "
                        "or CPU devices");
@@ -65,6 +65,6 @@ ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan)
 
 bool ls_sync_bn_is_own(const ls_plan_of_case *plan)
 {
-    return has_statistics(plan->model) && !plan->job.sync_statistics &&
+    return has_statistics(plan->model) && !plan->job.exchange.sync_statistics &&
            ls_job_parts(&plan->job) > 1;
 }

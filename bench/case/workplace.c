@@ -145,10 +145,10 @@ static ls_status size_steps(ls_plan_of_case *plan)
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "%lld samples are too many; at most %d",
                        (long long)global, INT32_MAX);
     job->batch = global;
-    job->epochs = c->epochs > 0;
+    job->sampling.epochs = c->epochs > 0;
     plan->warmup = c->warmup;
     plan->timed = c->steps;
-    if (!job->epochs)
+    if (!job->sampling.epochs)
         return LS_OK;
     int64_t total;
     if (__builtin_mul_overflow((int64_t)ls_job_steps_per_epoch(job), c->epochs, &total))
@@ -184,14 +184,14 @@ static void prefer_nccl(ls_plan_of_case *plan, const ls_outline *outline)
 {
     ls_outline with = *outline;
     with.comm = "nccl";
-    if (!plan->config->comm_auto || !plan->job.comm || !plan->strategy->reduces ||
+    if (!plan->config->comm_auto || !plan->job.ranks.comm || !plan->strategy->reduces ||
         plan->devices->kind != LS_DEVICE_GPU)
         return;
     ls_status refused = ls_strategy_check(plan->strategy, &with);
     const ls_comm_backend *found =
         refused ? NULL : ls_comm_backend_of_gpus(plan->devices, (int)plan->device_count);
     ls_status_free(refused);
-    plan->job.transport = found ? found : plan->job.transport;
+    plan->job.exchange.transport = found ? found : plan->job.exchange.transport;
 }
 
 /* Chooses the communicator of the devices: the processes' own, or one of this process. */
@@ -200,7 +200,7 @@ static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outli
     const ls_case *c = plan->config;
     ls_job *job = &plan->job;
     char text[2][32];
-    job->transport = ls_comm_backend_auto(job->comm, plan->devices->kind);
+    job->exchange.transport = ls_comm_backend_auto(job->ranks.comm, plan->devices->kind);
     for (size_t i = 1; i < plan->device_count && plan->strategy->equivalent; i++)
         if (plan->devices[i].kind != plan->devices->kind)
             return ls_fail(
@@ -210,11 +210,12 @@ static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outli
                 ls_device_name_text(plan->devices, text[0]),
                 ls_device_name_text(&plan->devices[i], text[1]));
     if (strcmp(c->comm, "device") == 0 || strcmp(c->comm, "nccl") == 0)
-        LS_TRY(ls_comm_backend_find(c->comm, &job->transport));
+        LS_TRY(ls_comm_backend_find(c->comm, &job->exchange.transport));
     else
         prefer_nccl(plan, outline);
-    return job->transport->check ? job->transport->check(plan->devices, (int)plan->device_count)
-                                 : LS_OK;
+    return job->exchange.transport->check
+               ? job->exchange.transport->check(plan->devices, (int)plan->device_count)
+               : LS_OK;
 }
 
 /* TF32 needs GPUs for all devices, including the one that updates. */
@@ -275,7 +276,7 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
     if (plan->variable_device.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
                        "towers on CPU devices cannot read a GPU's memory; name a CPU device");
-    if (plan->job.backward_held)
+    if (plan->job.division.backward_held)
         return ls_fail(LS_CODE_USAGE, "option --colocate-gradients", "no",
                        "a CPU device cannot run a GPU's backward pass; use yes, or a GPU as "
                        "--variable-device");
@@ -289,7 +290,7 @@ static ls_status take_places(ls_plan_of_case *plan)
     if (plan->job.mesh.rest != LS_STAGE && plan->job.mesh.size[LS_STAGE] < 2)
         return LS_OK;
     LS_TRY(ls_allocate("placement", &plan->place, nodes, sizeof *plan->place));
-    plan->job.place = plan->place;
+    plan->job.division.place = plan->place;
     return LS_OK;
 }
 
@@ -368,13 +369,14 @@ static ls_job job_of(const ls_workplace *workplace, const ls_plan_of_case *plan)
     ls_job job = {
         .model = plan->model,
         .device_count = plan->device_count,
-        .comm = c->ranks > 1 ? processes->comm : NULL,
-        .processes = processes,
-        .timeout_ns = workplace->request->timeout_ns,
-        .layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
-        .schedule = {.initial = c->learning_rate > 0 ? c->learning_rate : family->default_rate,
-                     .factor = 0.1},
-        .average = family->average,
+        .ranks.comm = c->ranks > 1 ? processes->comm : NULL,
+        .ranks.processes = processes,
+        .ranks.timeout_ns = workplace->request->timeout_ns,
+        .ranks.layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
+        .update.schedule = {.initial =
+                                c->learning_rate > 0 ? c->learning_rate : family->default_rate,
+                            .factor = 0.1},
+        .update.average = family->average,
     };
     ls_case_job(c, &job);
     return job;
@@ -393,18 +395,18 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     ls_job *job = &plan->job;
     *job = job_of(workplace, plan);
     LS_TRY(place_variables(workplace, plan));
-    job->capture &= !ls_plan_mixes_kinds(plan);
+    job->kernels.capture &= !ls_plan_mixes_kinds(plan);
     plan->oversubscribed =
         ls_machine_oversubscribed(workplace->machine, plan->devices, plan->device_count);
     const ls_model_family *family = plan->model->family;
     LS_TRY(ls_optimizer_parse(*c->optimizer ? c->optimizer : family->default_optimizer,
-                              &job->optimizer));
+                              &job->update.optimizer));
     LS_TRY(
         find_data(workplace, *c->data ? c->data : family->default_data, plan->model, &plan->data));
     job->data = plan->data;
     LS_TRY(take_places(plan));
     LS_TRY(size_steps(plan));
-    job->schedule.period = (uint64_t)family->rate_epochs * ls_job_steps_per_epoch(job);
+    job->update.schedule.period = (uint64_t)family->rate_epochs * ls_job_steps_per_epoch(job);
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
     if (workplace->request->ps_record) /* room for a pull and a push of each worker per step */

@@ -14,8 +14,8 @@ void ls_workplace_close(ls_workplace *workplace);
  * one large product. Meanwhile other processes wait longer, by some timeouts at most. */
 void ls_workplace_busy(ls_workplace *workplace, bool begins);
 
-/** Resolves a case. Every refusal before training is made here. job.comm is set if all processes of
- * the command run the case together; otherwise only rank 0 runs it. */
+/** Resolves a case. Every refusal before training is made here. job.ranks.comm is set if all
+ * processes of the command run the case together; otherwise only rank 0 runs it. */
 ls_status ls_plan_open(ls_workplace *workplace, const ls_case *config, ls_plan_of_case *out);
 void ls_plan_close(ls_plan_of_case *plan);
 

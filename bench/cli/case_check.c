@@ -71,14 +71,14 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
     LS_TRY(ls_strategy_check(strategy, &outline));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
     const ls_mesh mesh = ls_mesh_of(job.mesh, (int)devices);
-    const int64_t splits = job.exact ? job.micro_splits : mesh.size[LS_SLICE];
-    if (job.sequence)
+    const int64_t splits = job.exact.on ? job.exact.splits : mesh.size[LS_SLICE];
+    if (job.division.sequence)
         LS_TRY(ls_graph_split_check_sequence(model->graph, splits));
     if (mesh.rest == LS_POSITION)
         LS_TRY(ls_context_check(model->graph, mesh.size[LS_POSITION]));
     if (splits > 1 || ls_job_slices(&job))
-        LS_TRY(
-            ls_graph_split_check(model->graph, splits, job.exact ? "--micro-splits" : "--devices"));
+        LS_TRY(ls_graph_split_check(model->graph, splits,
+                                    job.exact.on ? "--micro-splits" : "--devices"));
     if (mesh.rest != LS_STAGE && mesh.size[LS_STAGE] == 1)
         return LS_OK;
     return check_division(&job, model, mesh.size[LS_STAGE]);

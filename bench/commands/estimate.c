@@ -42,7 +42,7 @@ static ls_status sample_time(const ls_workplace *workplace, ls_session *session,
     const ls_plan_of_case *plan = session->plan;
     const uint64_t tests = plan->data->test.samples;
     const ls_job *job = &plan->job;
-    const int64_t pieces = job->exact ? ls_job_shards(job, job->batch) : ls_job_replicas(job);
+    const int64_t pieces = job->exact.on ? ls_job_shards(job, job->batch) : ls_job_replicas(job);
     const uint64_t rows = (uint64_t)(job->batch / pieces); /* of one replica */
     ls_evaluation evaluation;
     if (!tests) {
@@ -75,7 +75,7 @@ static double devices_at_once(const ls_workplace *workplace, const ls_plan_of_ca
 static double width(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
-    const double stages = ls_job_stages(job), pieces = job->microbatches;
+    const double stages = ls_job_stages(job), pieces = job->division.microbatches;
     const double busy = pieces > 0 ? stages * pieces / (stages + pieces - 1) : 1;
     return devices_at_once(workplace, plan, ls_job_replicas(job) * busy);
 }
@@ -90,7 +90,7 @@ static ls_status step_time(ls_session *session, double *out)
     count = (uint64_t)(timed_ns / (double)(ls_clock_ns() - begin + 1));
     count = count < 1 ? 1 : count < most ? count : most;
     bool stop = false;
-    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &count, &stop));
+    LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &count, &stop));
     begin = ls_clock_ns();
     LS_TRY(ls_session_steps(session, count));
     *out = seconds(begin) / (double)count;
@@ -109,9 +109,9 @@ static double beside(const ls_plan_of_case *plan, double step_s)
 {
     const double most = plan->timed < LS_PROFILED_MOST ? (double)plan->timed : LS_PROFILED_MOST;
     const double chunk = fmax(1, fmin(step_s > 0 ? chunk_s / step_s : most, most));
-    const double rounds = plan->job.microbatches > 0 ? LS_PROFILE_ROUNDS : 1;
+    const double rounds = plan->job.division.microbatches > 0 ? LS_PROFILE_ROUNDS : 1;
     const double profiled = rounds * chunk < most ? rounds * chunk : most;
-    return profiled + (plan->job.exact ? EXACT_BLOCKS * chunk : 0);
+    return profiled + (plan->job.exact.on ? EXACT_BLOCKS * chunk : 0);
 }
 
 /* Seconds to reopen devices, and with --until-precision of the fewest blocks to add: enough for an
@@ -140,7 +140,8 @@ void ls_estimate_phases(const ls_workplace *workplace, const ls_plan_of_case *pl
     const double steps = (double)(plan->warmup + plan->timed),
                  asked = (double)plan->config->gate_steps;
     const double compared = asked < 0 || asked > steps ? steps : asked;
-    const double judges = (plan->job.exact || ls_job_parts(&plan->job) == 1 ? 1 : 2) - costs->known;
+    const double judges =
+        (plan->job.exact.on || ls_job_parts(&plan->job) == 1 ? 1 : 2) - costs->known;
     memset(seconds, 0, LS_PHASES * sizeof *seconds);
     if (workplace->request->trace) { /* the trace needs as long as the run itself */
         seconds[LS_PHASE_OPENING] = costs->open_s;
@@ -196,7 +197,7 @@ static ls_status look(const ls_workplace *workplace, ls_session *session, bool s
         out->memory += bytes;
         out->memory_most = bytes > out->memory_most ? bytes : out->memory_most;
     }
-    LS_TRY(ls_need_join(plan->job.comm, &out->need));
+    LS_TRY(ls_need_join(plan->job.ranks.comm, &out->need));
     LS_TRY(sample_time(workplace, session, &sample_s));
     out->step_s = sample_s * (double)plan->job.batch / width(workplace, plan);
     if (steps)

@@ -40,7 +40,7 @@ static ls_status take_turns(ls_session *const sessions[2], uint64_t count, ls_st
 ls_status ls_exact_cost(ls_workplace *workplace, ls_session *session, uint64_t at_once, double *out)
 {
     ls_case fast = *session->plan->config;
-    ls_comm *comm = session->job.comm;
+    ls_comm *comm = session->job.ranks.comm;
     ls_plan_of_case plan;
     ls_session other;
     ls_step_times times;

@@ -74,9 +74,10 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
                                : LS_OK;
         return LS_OK;
     }
-    if (c->plan.job.comm || rank == 0) /* otherwise only rank 0 has the case */
-        c->error = ls_world_agree(c->plan.job.comm, ls_estimate_case(&forecast->workplace, &c->plan,
-                                                                     steps, &c->estimate));
+    if (c->plan.job.ranks.comm || rank == 0) /* otherwise only rank 0 has the case */
+        c->error =
+            ls_world_agree(c->plan.job.ranks.comm,
+                           ls_estimate_case(&forecast->workplace, &c->plan, steps, &c->estimate));
     if (c->error) { /* it takes no time */
         const double looked_s = c->estimate.looked_s;
         ls_need_free(&c->estimate.need);

@@ -162,7 +162,7 @@ static ls_status refuse_group(const ls_memory_sum *sum, size_t needed, size_t ca
 static void count_case(const ls_workplace *workplace, ls_memory_case *one)
 {
     const ls_processes *processes = workplace->request->processes;
-    const bool here = one->plan->job.comm || processes->rank == 0;
+    const bool here = one->plan->job.ranks.comm || processes->rank == 0;
     one->footprint = (ls_footprint){0};
     one->error = ls_world_agree(
         processes->comm, here ? ls_footprint_count(workplace, one->plan, &one->footprint) : LS_OK);

@@ -44,7 +44,7 @@ static void print_texts(const ls_plan_of_case *plan, bool quiet, char **texts, i
 
 static ls_status print_session(const ls_session *session, bool quiet)
 {
-    ls_comm *comm = session->job.comm;
+    ls_comm *comm = session->job.ranks.comm;
     const int ranks = comm ? comm->size : 1;
     char *own = NULL, **texts = calloc((size_t)ranks, sizeof *texts);
     ls_status status = texts ? list_own(session, &own) : ls_fail_memory("listing", sizeof *texts);
@@ -69,7 +69,7 @@ static ls_status open_to_list(ls_workplace *workplace, ls_plan_of_case *plan, ls
 {
     if (plan->devices->kind != LS_DEVICE_GPU)
         return ls_session_open_counted(workplace, plan, out);
-    LS_TRY(ls_world_agree(plan->job.comm, ls_plan_draw(workplace, plan)));
+    LS_TRY(ls_world_agree(plan->job.ranks.comm, ls_plan_draw(workplace, plan)));
     return ls_session_open(workplace, plan, out);
 }
 

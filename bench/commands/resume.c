@@ -55,7 +55,7 @@ static ls_status is_known(ls_workplace *workplace, const ls_case *one, known_row
     const bool planned = !status; /* on all ranks */
     if (planned)
         status = ls_row_build(&(ls_row_facts){.workplace = workplace, .plan = &plan}, &row);
-    if (planned && plan.job.comm)
+    if (planned && plan.job.ranks.comm)
         status = ls_status_first(status, ls_row_join(processes, row));
     char *key = status ? NULL : ls_row_identity(row, known->but, COMPARED);
     const json_int_t count = key ? json_integer_value(json_object_get(known->counts, key)) : 0;

@@ -31,7 +31,7 @@ void ls_run_raise_code(command_run *run, ls_code code)
 
 bool ls_run_is_of_other_rank(const command_run *run, const case_run *c)
 {
-    return !c->plan.job.comm && run->processes->rank > 0;
+    return !c->plan.job.ranks.comm && run->processes->rank > 0;
 }
 
 bool ls_run_is_left(const command_run *run)
@@ -41,7 +41,7 @@ bool ls_run_is_left(const command_run *run)
 
 void ls_run_agree(command_run *run, case_run *c, ls_status status)
 {
-    c->error = ls_world_agree(c->plan.job.comm, status);
+    c->error = ls_world_agree(c->plan.job.ranks.comm, status);
     if (c->error && ls_processes_lost(run->processes) && !*run->lost)
         snprintf(run->lost, sizeof run->lost, "%s", ls_status_text(c->error));
     if (ls_status_is_final(c->error) && !*run->over)
@@ -104,11 +104,11 @@ static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
     if (ls_session_leads(&c->trial.session)) {
         ls_workplace_busy(&run->workplace, true);
         ls_status_free(ls_harness_cost(device, &facts->harness_ns));
-        ls_status_free(ls_roof_get(run->workplace.machine, device, c->plan.job.math,
+        ls_status_free(ls_roof_get(run->workplace.machine, device, c->plan.job.kernels.math,
                                    ls_row_reached(facts), &facts->roof_flops));
         ls_workplace_busy(&run->workplace, false);
     }
-    if (c->plan.job.exact)
+    if (c->plan.job.exact.on)
         ls_status_free(
             ls_exact_cost(&run->workplace, &c->trial.session, c->trial.chunk, &facts->exact_cost));
 }
@@ -145,7 +145,7 @@ static ls_status make_row(command_run *run, case_run *c, bool unfinished)
                     "the harness takes %.0f ns of a step (a clock reading and a record)",
                     facts.harness_ns);
     ls_status built = ls_row_build(&facts, &row);
-    if (c->plan.job.comm) /* if ranks have lost each other, rank 0's part is kept */
+    if (c->plan.job.ranks.comm) /* if ranks have lost each other, rank 0's part is kept */
         ls_status_free(ls_row_join(run->processes, built ? NULL : row));
     LS_TRY(built);
     ls_row_warn(row);
@@ -203,7 +203,8 @@ static bool same_bits(double a, double b)
 static void compare_digests(case_run *c)
 {
     const ls_job *job = &c->plan.job;
-    const bool repeats = !c->plan.strategy->reduces || job->exact || job->allreduce->oracle;
+    const bool repeats =
+        !c->plan.strategy->reduces || job->exact.on || job->exchange.allreduce->oracle;
     const char *differs = NULL;
     const bool longer = c->trial.timed.done > (uint64_t)c->plan.timed; /* --until-precision */
     if (c->trial.interrupted || c->verdict.failed || longer || !c->gate.compared || !c->gate.steps)
@@ -229,7 +230,7 @@ static ls_status compare_ranks(case_run *c)
     const char *digest = c->trial.checked.digest;
     if (!c->plan.strategy->equivalent)
         return LS_OK;
-    LS_TRY(ls_world_differs(c->plan.job.comm, ls_hash64(digest, strlen(digest)), &other));
+    LS_TRY(ls_world_differs(c->plan.job.ranks.comm, ls_hash64(digest, strlen(digest)), &other));
     if (other >= 0)
         ls_verdict_fail(&c->verdict,
                         "the parameters of rank %d differ from rank 0's after the last step",
@@ -306,7 +307,7 @@ void ls_run_end(command_run *run, case_run *c)
         compare_digests(c);
         uint64_t failed = c->verdict.failed; /* rank 0 has the reference's */
         bool stop = false;
-        ls_run_agree(run, c, ls_world_turn(c->plan.job.comm, LS_OK, &failed, &stop));
+        ls_run_agree(run, c, ls_world_turn(c->plan.job.ranks.comm, LS_OK, &failed, &stop));
         c->verdict.failed = failed;
     }
     if (!ls_run_is_of_other_rank(run, c))

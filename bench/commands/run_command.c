@@ -78,7 +78,7 @@ static bool is_last(command_run *run, case_run *c, int64_t block, uint64_t until
     bool more = block + 1 < request->blocks && !ls_trial_stopped(&c->trial);
     if (block + 1 >= request->blocks && request->precision > 0 && !c->error)
         ls_run_agree(run, c,
-                     ls_timed_wants_more(&c->trial.timed, c->plan.job.comm,
+                     ls_timed_wants_more(&c->trial.timed, c->plan.job.ranks.comm,
                                          ls_trial_stopped(&c->trial), request->precision,
                                          ls_clock_ns() >= until_ns, &more));
     c->measured = c->error || !more;

@@ -57,7 +57,7 @@ static void say_idle(const ls_log *log, const ls_session *session, const ls_whol
 {
     const ls_trace *t = &whole->trace;
     const double all = (double)(whole->end_ns - whole->begin_ns);
-    const double p = ls_job_stages(&session->job), m = session->job.microbatches;
+    const double p = ls_job_stages(&session->job), m = session->job.division.microbatches;
     char text[512] = "";
     for (size_t l = 0; l < t->lane_count && ls_plan_is_pipeline(session->plan); l++) {
         uint64_t waited_ns = 0;
@@ -102,7 +102,7 @@ static ls_status stop_here(const ls_session *session, bool stop)
 {
     uint64_t number = 0;
     stop |= ls_interrupted();
-    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &number, &stop));
+    LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &number, &stop));
     return stop ? ls_fail(LS_CODE_INTERRUPTED, "trace", "interrupted", "nothing was written")
                 : LS_OK;
 }
@@ -125,7 +125,7 @@ static ls_status trace_trial(const ls_workplace *workplace, ls_trial *trial)
     if (!status && ls_session_leads(session))
         status = write_trace(workplace, session, &whole, untraced_ms);
     ls_whole_trace_close(&whole);
-    return ls_world_agree(session->job.comm, status);
+    return ls_world_agree(session->job.ranks.comm, status);
 }
 
 ls_status ls_trace_case(const ls_workplace *workplace, const ls_plan_of_case *plan)
@@ -136,7 +136,7 @@ ls_status ls_trace_case(const ls_workplace *workplace, const ls_plan_of_case *pl
                        "a CUDA graph does not give the times of its operations; use CPU devices "
                        "(--devices cpu:0), or kernel_times (ci/gpu.md)");
     ls_progress_enter(workplace->progress, 0, LS_PHASE_OPENING);
-    LS_TRY(ls_world_agree(plan->job.comm, ls_trial_open(workplace, plan, &trial)));
+    LS_TRY(ls_world_agree(plan->job.ranks.comm, ls_trial_open(workplace, plan, &trial)));
     ls_status status = trace_trial(workplace, &trial);
     ls_trial_close(&trial);
     return status;

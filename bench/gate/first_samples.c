@@ -50,7 +50,7 @@ static ls_status pick(const ls_array *from, const uint32_t *numbers, size_t coun
 static ls_status pick_all(const ls_job *job, size_t count, bool lifts, ls_first_samples *out)
 {
     const ls_split *from = &job->data->train;
-    const ls_sample_order order = {from->samples, job->seed, job->shuffle};
+    const ls_sample_order order = {from->samples, job->seed, job->sampling.shuffle};
     ls_order_epoch epoch = {.epoch = UINT64_MAX};
     uint32_t *numbers;
     LS_TRY(ls_allocate("gate", &numbers, count, sizeof *numbers));
@@ -98,7 +98,7 @@ ls_plan_of_case ls_first_samples_plan(const ls_plan_of_case *plan, const ls_firs
     ls_plan_of_case one = *plan;
     one.initial = samples->initial;
     one.job.data = &samples->data;
-    one.job.epochs = one.job.shuffle = one.job.augment = false;
+    one.job.sampling.epochs = one.job.sampling.shuffle = one.job.sampling.augment = false;
     return one;
 }
 
@@ -122,11 +122,11 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     ls_plan_of_case one = *plan;
     ls_session session;
     double loss;
-    const bool oracle = slices && !plan->job.exact;
-    one.job.exact = slices && plan->job.exact;
+    const bool oracle = slices && !plan->job.exact.on;
+    one.job.exact.on = slices && plan->job.exact.on;
     LS_TRY(oracle ? ls_session_open_one(workplace, &one, ls_gate_open_oracle, &session)
                   : ls_session_open_single(workplace, &one, &session));
-    if (oracle && plan->strategy->reduces && !plan->job.allreduce->oracle)
+    if (oracle && plan->strategy->reduces && !plan->job.exchange.allreduce->oracle)
         ls_oracle_widely(session.run); /* only a library knows the order */
     ls_status status = ls_session_one_step(&session, gradient, &loss);
     if (!status && !oracle)
@@ -143,13 +143,13 @@ ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_ca
 {
     const ls_variables *variables = &plan->model->graph->variables;
     const int64_t there = (int64_t)plan->job.data->train.samples, batch = plan->job.batch;
-    const int64_t count = plan->job.epochs && there < batch ? there : batch;
+    const int64_t count = plan->job.sampling.epochs && there < batch ? there : batch;
     ls_first_samples samples;
     float *summed = NULL, *whole = NULL;
     ls_status status = ls_first_samples_open(plan, (size_t)count, true, &samples);
     ls_plan_of_case one = ls_first_samples_plan(plan, &samples);
     one.job.batch = count;
-    one.job.augment = plan->job.augment;
+    one.job.sampling.augment = plan->job.sampling.augment;
     if (!status && !samples.lifted) { /* the comparison would be the same */
         ls_first_samples_close(&samples);
         return LS_OK;

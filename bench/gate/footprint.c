@@ -64,13 +64,14 @@ static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case
     const bool tail = ls_job_tail(job) && ls_job_steps_per_epoch(job) > steps;
     const uint64_t kept = alone ? 1 : arrival ? 0 : steps;
     out->kept = kept ? ls_reference_bytes(workplace, bytes / sizeof(float), kept) : 0;
-    out->gate.copies += bytes * (1 + (size_t)job->exact + tail); /* of the reference: gradients */
+    out->gate.copies +=
+        bytes * (1 + (size_t)job->exact.on + tail); /* of the reference: gradients */
     if (alone) { /* its replay keeps the optimizer state of each replica of all processes */
         out->gate.copies +=
             (size_t)plan->all_devices * out->need.devices[0].formula.bytes[LS_MEMORY_OPTIMIZER];
         return add_judge(workplace, plan, ls_gate_open_replay, &out->gate);
     }
-    if (!arrival && parts && !job->exact)
+    if (!arrival && parts && !job->exact.on)
         LS_TRY(add_judge(workplace, plan, ls_gate_open_oracle, &out->gate));
     return add_judge(workplace, plan, NULL, &out->gate);
 }
@@ -78,7 +79,7 @@ static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case
 static ls_status count_gate(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             ls_footprint *out)
 {
-    const ls_comm *comm = plan->job.comm;
+    const ls_comm *comm = plan->job.ranks.comm;
     const size_t bytes = parameter_bytes(plan), several = plan->all_devices > 1;
     const uint64_t steps = compared_steps(plan);
     out->gate = (ls_footprint_phase){0};
@@ -112,14 +113,15 @@ static void count_training(const ls_workplace *workplace, const ls_plan_of_case 
     const ls_request *request = workplace->request;
     const size_t bytes = parameter_bytes(plan), several = plan->all_devices > 1;
     const size_t carried = carried_bytes(workplace, plan, &out->need);
-    const size_t ended = bytes * (several + (plan->job.average != 0 ? 2 : 0)); /* to compare, .. */
+    const size_t ended =
+        bytes * (several + (plan->job.update.average != 0 ? 2 : 0)); /* to compare, .. */
     const size_t steps = (size_t)plan->timed + (size_t)plan->job.records;
     out->training = (ls_footprint_phase){.sessions = host_devices(plan, &out->need)};
     if (request->verify)
         return;
     out->training.copies = out->need.host + bytes + (carried > ended ? carried : ended) +
                            (steps < SIZE_MAX / step_bytes ? steps * step_bytes : 0);
-    if (plan->job.exact) /* beside the same case in fast mode: exact_cost.c */
+    if (plan->job.exact.on) /* beside the same case in fast mode: exact_cost.c */
         out->training.sessions *= 2;
 }
 
@@ -132,7 +134,7 @@ static size_t with_fragments(size_t copies)
 ls_status ls_footprint_count(const ls_workplace *workplace, const ls_plan_of_case *plan,
                              ls_footprint *out)
 {
-    ls_comm *comm = plan->job.comm;
+    ls_comm *comm = plan->job.ranks.comm;
     *out = (ls_footprint){0};
     LS_TRY(ls_session_need(workplace, plan, &out->need));
     count_training(workplace, plan, out);

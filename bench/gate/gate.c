@@ -69,7 +69,7 @@ static ls_status open_judges(ls_workplace *workplace, uint64_t steps, comparison
     if (!c->judges)
         return LS_OK;
     LS_TRY(ls_reference_get(workplace, plan, steps, &c->single));
-    if (plan->job.exact || (ls_job_parts(&plan->job) == 1 && ls_job_splits(&plan->job) == 1))
+    if (plan->job.exact.on || (ls_job_parts(&plan->job) == 1 && ls_job_splits(&plan->job) == 1))
         return LS_OK;
     LS_TRY(ls_session_open_one(workplace, plan, ls_gate_open_oracle, &c->run[ORACLE]));
     c->here[ORACLE] = true;
@@ -97,16 +97,16 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
     *c = (comparison){.workplace = workplace,
                       .plan = plan,
                       .variables = &plan->model->graph->variables,
-                      .comm = job->comm,
-                      .judges = !job->comm || job->comm->rank == 0,
-                      .library = plan->strategy->reduces && !job->exact && plan->all_devices > 1 &&
-                                 !job->allreduce->oracle};
+                      .comm = job->ranks.comm,
+                      .judges = !job->ranks.comm || job->ranks.comm->rank == 0,
+                      .library = plan->strategy->reduces && !job->exact.on &&
+                                 plan->all_devices > 1 && !job->exchange.allreduce->oracle};
     for (int i = 0; i < SIDES; i++) /* compared if no step runs */
         c->values[i] = plan->initial;
     ls_status status = take_memory(c);
     if (!status)
         status = open_judges(workplace, steps, c);
-    LS_TRY(ls_world_agree(job->comm, status));
+    LS_TRY(ls_world_agree(job->ranks.comm, status));
     LS_TRY(ls_session_open(workplace, plan, &c->run[CANDIDATE]));
     ls_session_heed(workplace, &c->run[CANDIDATE]);
     c->here[CANDIDATE] = true;
@@ -295,7 +295,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     }
     if (c->library)
         judge_library(c, step, gate);
-    if (step == 0 && (c->here[ORACLE] || c->plan->job.exact) && !ls_sync_bn_is_own(c->plan))
+    if (step == 0 && (c->here[ORACLE] || c->plan->job.exact.on) && !ls_sync_bn_is_own(c->plan))
         LS_TRY(judge_first_step(c, gate));
     return LS_OK;
 }
@@ -362,7 +362,7 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
 static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
-    gate->bound = plan->job.exact ? 0 : gradient_bound;
+    gate->bound = plan->job.exact.on ? 0 : gradient_bound;
     gate->kernels = ls_step_kernels(c->run[CANDIDATE].run);
     const ls_gate_sides sides = {.workplace = c->workplace,
                                  .candidate = &c->run[CANDIDATE],
@@ -395,7 +395,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
 static ls_status run_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
                                 uint64_t steps, ls_gate *out)
 {
-    out->grade = plan->job.exact ? "exact" : "bounded";
+    out->grade = plan->job.exact.on ? "exact" : "bounded";
     out->compared = true;
     snprintf(out->oracle, sizeof out->oracle, "same bits");
     comparison c;

@@ -89,9 +89,9 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
     *c = (comparison){.workplace = workplace,
                       .plan = plan,
                       .variables = &plan->model->graph->variables,
-                      .comm = job->comm,
-                      .judges = !job->comm || job->comm->rank == 0,
-                      .library = plan->strategy->reduces && !job->allreduce->oracle,
+                      .comm = job->ranks.comm,
+                      .judges = !job->ranks.comm || job->ranks.comm->rank == 0,
+                      .library = plan->strategy->reduces && !job->exchange.allreduce->oracle,
                       .here = (int)plan->device_count,
                       .replicas = plan->all_devices};
     ls_status status = take_memory(c);
@@ -173,7 +173,7 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     const size_t bytes = c->variables->elements * sizeof *c->its;
-    const uint64_t period = (uint64_t)c->plan->job.period;
+    const uint64_t period = (uint64_t)c->plan->job.update.period;
     const bool given = c->library && (!period || step % period == period - 1);
     double loss;
     ls_run *run = c->judge.run;
@@ -259,7 +259,7 @@ static ls_status compare_kinds(comparison *c, uint64_t steps, ls_gate *gate)
     const ls_job *job = &c->plan->job;
     const uint64_t all = (uint64_t)(c->plan->warmup + c->plan->timed);
     const uint64_t epoch = ls_job_tail(job) ? ls_job_steps_per_epoch(job) : 0;
-    const uint64_t period = (uint64_t)job->period;
+    const uint64_t period = (uint64_t)job->update.period;
     uint64_t first[3] = {epoch, period, 0}; /* numbers, from 1; 0: there is none */
     if (epoch && period) {
         first[2] = epoch / common_divisor(epoch, period) * period;
@@ -328,10 +328,10 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
 static ls_status are_alike(const ls_plan_of_case *plan, bool *out)
 {
     uint8_t kinds[LS_JOB_REPLICAS], mine = (uint8_t)plan->devices[0].kind;
-    const int size = plan->job.comm ? plan->job.comm->size : 1;
+    const int size = plan->job.ranks.comm ? plan->job.ranks.comm->size : 1;
     for (size_t i = 1; i < plan->device_count; i++)
         mine = plan->devices[i].kind == plan->devices[0].kind ? mine : UINT8_MAX;
-    LS_TRY(ls_comm_bring(plan->job.comm, LS_OK, &mine, sizeof mine, kinds));
+    LS_TRY(ls_comm_bring(plan->job.ranks.comm, LS_OK, &mine, sizeof mine, kinds));
     *out = mine != UINT8_MAX;
     for (int r = 0; r < size; r++)
         *out = *out && kinds[r] == mine;

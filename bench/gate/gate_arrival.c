@@ -36,8 +36,8 @@ static ls_status judge_losses(ls_session *session, ls_gate *gate)
     const uint64_t count = steps < kept ? steps : kept;
     ls_step_record *records;
     uint64_t mark_ns;
-    LS_TRY(
-        ls_world_agree(session->job.comm, ls_allocate("gate", &records, count, sizeof *records)));
+    LS_TRY(ls_world_agree(session->job.ranks.comm,
+                          ls_allocate("gate", &records, count, sizeof *records)));
     ls_status status = count ? ls_session_records(session, count, records, &mark_ns) : LS_OK;
     for (uint64_t i = 0; i < count && !status && !*gate->diverged; i++)
         ls_loss_diverged(records[i].loss, steps - count + i, gate->diverged);
@@ -62,7 +62,8 @@ static ls_status judge(const ls_workplace *workplace, ls_session *session, uint6
     LS_TRY(judge_losses(session, gate));
     if (!*gate->diverged)
         ls_values_diverged(variables, values, gate->steps, gate->diverged);
-    return ls_world_agree(session->job.comm, ls_gate_keep(workplace, session->plan, values, gate));
+    return ls_world_agree(session->job.ranks.comm,
+                          ls_gate_keep(workplace, session->plan, values, gate));
 }
 
 ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
@@ -76,7 +77,7 @@ ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, 
     const size_t elements = plan->model->graph->variables.elements;
     float *values = calloc(elements + 1, sizeof *values);
     ls_status status = values ? LS_OK : ls_fail_memory("gate", elements * sizeof *values);
-    status = ls_world_agree(plan->job.comm, status);
+    status = ls_world_agree(plan->job.ranks.comm, status);
     if (!status)
         status = ls_session_open(workplace, plan, &session);
     const bool open = !status;
@@ -87,7 +88,7 @@ ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, 
     if (!status && gate->pass)
         status = judge(workplace, &session, steps, values, gate);
     if (!status)
-        status = ls_gate_agree(plan->job.comm, gate);
+        status = ls_gate_agree(plan->job.ranks.comm, gate);
     if (open)
         ls_session_close(&session);
     free(values);

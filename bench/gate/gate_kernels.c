@@ -26,7 +26,7 @@
  * units in each of two layers the gradient changed by 3e-2 on an H100. */
 static double bound_of(const ls_plan_of_case *plan)
 {
-    return plan->job.math == LS_MATH_TF32 ? 1e-1 : 2e-2;
+    return plan->job.kernels.math == LS_MATH_TF32 ? 1e-1 : 2e-2;
 }
 /* Operations that plain C computes in under half a second on a slow core. One sample of a deep
  * model may exceed it. */
@@ -56,11 +56,11 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     double loss;
     if (table && plan->devices->kind != LS_DEVICE_CPU)
         one.devices = &cpu;
-    one.job.math = table ? LS_MATH_FLOAT32 : plan->job.math;
-    one.job.table = table;
+    one.job.kernels.math = table ? LS_MATH_FLOAT32 : plan->job.kernels.math;
+    one.job.kernels.table = table;
     one.job.batch = rows;
-    one.job.exact = one.job.sync_statistics = false;
-    one.job.capture = true;
+    one.job.exact.on = one.job.exchange.sync_statistics = false;
+    one.job.kernels.capture = true;
     LS_TRY(ls_session_open_single(workplace, &one, &session));
     ls_status status = ls_session_one_step(&session, gradient, &loss);
     if (!status)
@@ -91,7 +91,7 @@ static int64_t rows_of(const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
     const int64_t samples = (int64_t)job->data->train.samples, parts = ls_job_parts(job);
-    const int64_t batch = job->epochs && samples < job->batch ? samples : job->batch;
+    const int64_t batch = job->sampling.epochs && samples < job->batch ? samples : job->batch;
     const bool apart = ls_sync_bn_is_own(plan) || ls_ps_by_arrival(&job->ps);
     return apart && batch > parts ? batch / parts : batch;
 }
@@ -198,7 +198,7 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
 
 ls_status ls_gate_kernels(ls_workplace *workplace, const ls_plan_of_case *plan, ls_gate *gate)
 {
-    ls_comm *comm = plan->job.comm;
+    ls_comm *comm = plan->job.ranks.comm;
     ls_status status = LS_OK;
     if (!gate->pass || *gate->diverged)
         return LS_OK;

@@ -18,7 +18,7 @@ ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64
     while (session->step < steps) {
         uint64_t left = steps - session->step;
         gate->interrupted = ls_interrupted();
-        LS_TRY(ls_world_turn(session->job.comm, LS_OK, &left, &gate->interrupted));
+        LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &left, &gate->interrupted));
         if (gate->interrupted)
             return LS_OK;
         LS_TRY(ls_session_steps(session, left < most ? left : most));
@@ -37,8 +37,8 @@ static ls_status agree_on(const ls_session *candidate, ls_status status, ls_gate
         ls_status_free(status);
         status = LS_OK;
     }
-    LS_TRY(ls_world_agree(candidate->job.comm, status));
-    return ls_gate_agree(candidate->job.comm, gate);
+    LS_TRY(ls_world_agree(candidate->job.ranks.comm, status));
+    return ls_gate_agree(candidate->job.ranks.comm, gate);
 }
 
 /* Checks the tasks before any of them runs. */
@@ -96,5 +96,5 @@ ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
     gate->interrupted = mine.stopped;
     const ls_status status =
         !mine.stopped && (sides->reference || sides->oracle) ? judge(sides, &mine, gate) : LS_OK;
-    return ls_world_turn(candidate->job.comm, status, &number, &gate->interrupted);
+    return ls_world_turn(candidate->job.ranks.comm, status, &number, &gate->interrupted);
 }

@@ -65,7 +65,7 @@ static ls_status open_slices(oracle *me, int batch_kind)
     LS_TRY(ls_allocate("oracle", &me->slices[batch_kind], (size_t)me->count, sizeof(ls_slice *)));
     if (!ls_replicated_batch(job, batch_kind))
         return LS_OK;
-    if (job->sync_statistics)
+    if (job->exchange.sync_statistics)
         return open_synced(me, batch_kind);
     /* Slices differ by at most one row, and no slice is larger than the last. */
     const int each = places_of(me), slices = me->count / each;
@@ -91,10 +91,10 @@ static ls_status open_order(oracle *me, int batch_kind)
     LS_TRY(ls_allocate("oracle", &me->has[batch_kind], (size_t)me->count,
                        sizeof *me->has[batch_kind]));
     for (int d = 0; d < me->count && batch; d++)
-        me->has[batch_kind][d] = job->sync_statistics
+        me->has[batch_kind][d] = job->exchange.sync_statistics
                                      ? ls_slice_count_sums(job, batch, d, me->count) > 0
                                      : ls_slice_sums(me->slices[batch_kind][d]) > 0;
-    if (!batch || (me->of->reduces && !me->its_job->allreduce->oracle))
+    if (!batch || (me->of->reduces && !me->its_job->exchange.allreduce->oracle))
         return LS_OK;
     LS_TRY(me->of->sum(me->its_job, me->has[batch_kind], me->count, &me->order[batch_kind]));
     LS_TRY(ls_sum_order_sort(&me->order[batch_kind]));
@@ -121,8 +121,9 @@ static ls_status open_parts(oracle *me)
 {
     const ls_job *job = me->base.job;
     if (ls_job_splits(me->its_job) > 1)
-        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(me->its_job), me->its_job->sequence,
-                              me->its_job->allreduce, &me->split));
+        LS_TRY(ls_graph_split(job->model->graph, ls_job_splits(me->its_job),
+                              me->its_job->division.sequence, me->its_job->exchange.allreduce,
+                              &me->split));
     const ls_replica_options options = {.job = job,
                                         .device = job->devices[0],
                                         .rows = job->batch,
@@ -175,7 +176,7 @@ static double sum_losses(const oracle *me, int batch_kind)
 static ls_status run_slice(oracle *me, int batch_kind, int d)
 {
     ls_replica *r = me->replica;
-    const ls_slice *all = r->job->sync_statistics ? me->slices[batch_kind][0] : NULL;
+    const ls_slice *all = r->job->exchange.sync_statistics ? me->slices[batch_kind][0] : NULL;
     const void *gradients = r->gradients;
     const double *its_loss = r->loss;
     size_t before = 0;
@@ -283,7 +284,7 @@ static ls_status take_gradient(oracle *me, int batch_kind)
 static ls_status one_step(oracle *me, int batch_kind)
 {
     ls_replica *r = me->replica;
-    if (r->job->sync_statistics)
+    if (r->job->exchange.sync_statistics)
         LS_TRY(ls_slice_enqueue(me->slices[batch_kind][0]));
     LS_TRY(take_gradient(me, batch_kind));
     const double loss = sum_losses(me, batch_kind);
@@ -333,8 +334,8 @@ static ls_net *test_net(const oracle *me, int d, int replicas)
 {
     ls_slice *const *slices = me->slices[LS_FULL];
     const int part = d * (me->count / replicas);
-    return me->base.job->sync_statistics ? ls_slice_piece_net(slices[0], part)
-                                         : ls_slice_piece_net(slices[part], 0);
+    return me->base.job->exchange.sync_statistics ? ls_slice_piece_net(slices[0], part)
+                                                  : ls_slice_piece_net(slices[part], 0);
 }
 
 /* Each replica's part of the samples, by its net. */

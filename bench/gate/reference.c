@@ -89,7 +89,7 @@ static ls_status step_whole(const ls_workplace *workplace, const ls_plan_of_case
 {
     ls_plan_of_case fast = *plan;
     ls_session session;
-    fast.job.exact = false;
+    fast.job.exact.on = false;
     LS_TRY(ls_allocate("reference", &r->whole, r->elements, sizeof *r->whole));
     LS_TRY(ls_session_open_single(workplace, &fast, &session));
     ls_status status = ls_session_one_step(&session, r->whole, &r->whole_loss);
@@ -109,7 +109,7 @@ static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *pla
     r->gradient = calloc(r->elements + 1, sizeof *r->gradient);
     if (!r->values || !r->loss || !r->gradient)
         return ls_fail_memory("reference", bytes);
-    if (plan->job.exact && r->steps)
+    if (plan->job.exact.on && r->steps)
         LS_TRY(step_whole(workplace, plan, r));
     LS_TRY(ls_session_open_single(workplace, plan, &r->session));
     r->here = true;

@@ -86,7 +86,7 @@ static ls_status open_mean(replay *me)
     LS_TRY(open_quotient(me, me->count, &me->means[0]));
     for (int d = 0; d < me->count; d++)
         has[d] = true; /* parameters, also of a replica whose slice is empty */
-    if (!me->its_job->allreduce->oracle)
+    if (!me->its_job->exchange.allreduce->oracle)
         return LS_OK;
     LS_TRY(me->of->sum(me->its_job, has, me->count, &me->order));
     LS_TRY(ls_sum_order_sort(&me->order));
@@ -236,7 +236,7 @@ static ls_status finish(replay *me, int batch_kind, int d)
 
 static ls_status one_step(replay *me, int batch_kind)
 {
-    const uint64_t period = (uint64_t)me->base.job->period;
+    const uint64_t period = (uint64_t)me->base.job->update.period;
     const bool averages = !period || me->at % period == period - 1;
     for (int d = 0; d < me->count; d++)
         LS_TRY(train(me, batch_kind, d));

@@ -32,9 +32,9 @@ static ls_status time_gather(ls_micro *m, ls_data *data, ls_micro_figure *figure
                         .device_count = 1,
                         .batch = m->batch,
                         .seed = 1,
-                        .shuffle = true,
-                        .flip_replica = -1,
-                        .optimizer = m->optimizer,
+                        .sampling.shuffle = true,
+                        .faults.flip_replica = -1,
+                        .update.optimizer = m->optimizer,
                         .records = 1};
     ls_replica *replica;
     ls_net *net;

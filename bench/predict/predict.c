@@ -134,7 +134,7 @@ static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
                        "of servers that serve requests as they arrive cannot be predicted: their "
                        "order is no part of the step; use sync, without backup workers");
-    if (plan->job.sync_statistics)
+    if (plan->job.exchange.sync_statistics)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "has sums inside a pass, which are not played; leave it out");
     if (plan->config->fault.kind && !plan->config->fault.delay_ns)
@@ -171,7 +171,7 @@ static ls_status take_library(const ls_predictor *p, const ls_case *given, ls_pl
                        "library's messages are NCCL's own, and only its estimate of their time is "
                        "known; use --collectives formula with a flat or two-level --platform, or "
                        "ring");
-    return ls_allreduce_find("library", &plan->job.allreduce);
+    return ls_allreduce_find("library", &plan->job.exchange.allreduce);
 }
 
 /* A case as it is played: the platform is its link, and the data are synthetic. */
@@ -197,7 +197,7 @@ static ls_status make_played(const ls_predictor *predictor, const ls_case *given
 /* Whole periods. */
 static void round_steps(ls_plan_of_case *plan)
 {
-    const int64_t period = (int64_t)plan->job.period;
+    const int64_t period = (int64_t)plan->job.update.period;
     if (!period)
         return;
     plan->warmup = (plan->warmup + period - 1) / period * period;
@@ -271,16 +271,16 @@ static ls_status open_virtual(const ls_machine *machine, const ls_plan_of_case *
         LS_TRY(open_device(v, &plan->variable_device, (int)v->count));
         v->job.variable_device = v->devices[v->count - 1];
     }
-    if (!plan->job.allreduce->formula)
-        LS_TRY(ls_allreduce_find("ring", &v->job.allreduce));
-    v->algorithm = v->job.allreduce;
+    if (!plan->job.exchange.allreduce->formula)
+        LS_TRY(ls_allreduce_find("ring", &v->job.exchange.allreduce));
+    v->algorithm = v->job.exchange.allreduce;
     v->described = ls_virtual_allreduce(v->algorithm);
-    v->job.allreduce = &v->described;
+    v->job.exchange.allreduce = &v->described;
     v->job.devices = v->devices;
     v->job.device_count = plan->device_count;
-    v->job.transport = &ls_comm_virtual;
-    v->job.capture = false;
-    v->job.delay_ns = plan->config->fault.delay_ns;
+    v->job.exchange.transport = &ls_comm_virtual;
+    v->job.kernels.capture = false;
+    v->job.faults.delay_ns = plan->config->fault.delay_ns;
     return ls_device_call(v->like, open_strategy, v);
 }
 

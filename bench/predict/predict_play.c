@@ -183,7 +183,7 @@ static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
 {
     return (ls_unroll){.run = ls_step_run_of(run->run),
                        .algorithm = run->algorithm,
-                       .by_nccl = !plan->job.allreduce->formula,
+                       .by_nccl = !plan->job.exchange.allreduce->formula,
                        .durations = ls_predictor_durations(p, plan),
                        .platform = platform,
                        .devices_per_host = p->devices_per_host,
@@ -214,8 +214,8 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
             ls_formulas_move(&unrolled->formulas, &unrolled->graph, platform, p->devices_per_host));
     LS_TRY(ls_engine_play(ports ? LS_ENGINE_PORTS : p->engine, &play, room->end_ns));
     take_steps(unrolled, room->end_ns, warmup, steps, room->ends, room->sorted);
-    *out = plan->job.period > 1 ? mean_of(room->sorted, steps)
-                                : ls_statistics_median(room->sorted, steps);
+    *out = plan->job.update.period > 1 ? mean_of(room->sorted, steps)
+                                       : ls_statistics_median(room->sorted, steps);
     return LS_OK;
 }
 
@@ -264,7 +264,7 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_played_run *run, ls_predicted *out)
 {
     /* the mean of the counted steps, which are whole periods */
-    const int64_t period = (int64_t)plan->job.period;
+    const int64_t period = (int64_t)plan->job.update.period;
     ls_traffic sum = {0};
     for (int64_t s = plan->warmup; s < plan->warmup + plan->timed; s++) {
         const bool last = period && s % period == period - 1;

@@ -39,7 +39,7 @@ static ls_status put_time(json_t *row, const ls_plan_of_case *plan, const ls_pre
     ls_statistics_compute(sorted, count, &s);
     free(sorted);
     const double batch_s = (double)plan->job.batch * 1e3;
-    const bool mean = plan->job.period > 1;
+    const bool mean = plan->job.update.period > 1;
     ls_put_time_step_ms_mean(row, s.mean);
     ls_put_time_step_ms_median(row, s.median);
     ls_put_time_step_ms_p10(row, s.p10);
@@ -79,7 +79,7 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
 {
     const ls_prediction_request *request = predictor->request;
     const bool is_profile = ls_profile_is(plan->config->model);
-    const double *figures = plan->job.period > 1 ? p->mean_ms : p->median_ms;
+    const double *figures = plan->job.update.period > 1 ? p->mean_ms : p->median_ms;
     double ci95[2];
     char guess[96];
     ls_put_prediction_engine(row, ls_engine_words[predictor->engine]);
@@ -134,7 +134,7 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
         if (ls_plan_is_pipeline(plan) && all_ms > 0)
             ls_row_put_pipeline(row, &plan->job, &(ls_bubble){1 - p->busy_ms / all_ms, NAN, NAN});
     }
-    if (!error && plan->job.allreduce->formula && /* else only the library knows it */
+    if (!error && plan->job.exchange.allreduce->formula && /* else only the library knows it */
         (p->sent.messages_sent || p->formula.messages_sent))
         ls_row_put_traffic(row, &p->sent, &p->formula);
     put_memory(row, plan, p);

@@ -344,7 +344,7 @@ static ls_status add_ops(unroller *u, const ls_step_program *p, const ls_task *t
         else if (op->use < LS_TIME_COMMUNICATION || !(w->ns > 0))
             w->use = (int)op->use;
         if (!comm)
-            w->ns += op->use == LS_TIME_DELAY ? (double)u->what->run->base.job->delay_ns
+            w->ns += op->use == LS_TIME_DELAY ? (double)u->what->run->base.job->faults.delay_ns
                                               : ls_duration_of(u->what->durations, op);
     }
     return LS_OK;
@@ -418,7 +418,7 @@ static ls_status add_task(unroller *u, const ls_step_program *p, const ls_task *
 static ls_status add_step(unroller *u)
 {
     const ls_step_run *run = u->what->run;
-    const uint64_t period = (uint64_t)run->base.job->period;
+    const uint64_t period = (uint64_t)run->base.job->update.period;
     const bool last = period && u->step % period == period - 1;
     const ls_step_program *p = &run->program[last ? LS_FULL + LS_LAST : LS_FULL];
     ls_status status = ls_allocate("predict", &u->done, p->task_count + 1, sizeof *u->done);

@@ -211,8 +211,9 @@ static void put_device_loads(const ls_row_facts *f, json_t *row)
             continue;
         json_t *one = ls_row_make(row, LS_G_device_load);
         ls_put_device_load_device(one, ls_device_describe(session->devices[i])->text);
-        ls_put_device_load_rank(
-            one, session->job.comm ? (size_t)f->workplace->request->processes->rank : i / each);
+        ls_put_device_load_rank(one, session->job.ranks.comm
+                                         ? (size_t)f->workplace->request->processes->rank
+                                         : i / each);
         ls_put_device_load_busy_ms(one, load->busy_ms);
         ls_put_device_load_waiting_ms(one, load->wait_ms);
         ls_put_device_load_gathering_ms(one, load->gather_ms);
@@ -221,7 +222,7 @@ static void put_device_loads(const ls_row_facts *f, json_t *row)
 
 void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble)
 {
-    const double p = (double)ls_job_stages(job), m = job->microbatches;
+    const double p = (double)ls_job_stages(job), m = job->division.microbatches;
     if (!isfinite(bubble->measured))
         return;
     ls_put_pipeline_bubble(row, bubble->measured);
@@ -238,7 +239,7 @@ static void put_train(const ls_row_facts *f, json_t *row)
     if (f->trial->session.step) {
         ls_put_train_loss_first(row, learned->loss_first);
         ls_put_train_loss_last(row, learned->loss_last);
-        if (f->plan->job.clip > 0)
+        if (f->plan->job.update.clip > 0)
             ls_put_train_gradient_norm(row, learned->gradient_norm);
     }
     if (learned->losses_kept)
@@ -409,7 +410,7 @@ static void put_provenance(const ls_row_facts *f, json_t *row)
     const ls_machine *machine = f->workplace->machine;
     const ls_machine_info *info = ls_machine_describe(machine);
     ls_provenance_put(row, info, plan->oversubscribed,
-                      plan->job.comm ? f->workplace->request->processes->version : NULL);
+                      plan->job.ranks.comm ? f->workplace->request->processes->version : NULL);
     json_auto_t *kernels = f->trial  ? ls_step_kernels(f->trial->session.run)
                            : f->gate ? json_incref(f->gate->kernels)
                                      : NULL;

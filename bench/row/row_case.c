@@ -22,8 +22,8 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
     if (d < 0) /* a server */
         return 0;
     int64_t first = d, last = d + 1, parts = n;
-    if (job->exact) { /* whole shards */
-        parts = job->micro_shards < job->batch ? job->micro_shards : job->batch;
+    if (job->exact.on) { /* whole shards */
+        parts = job->exact.shards < job->batch ? job->exact.shards : job->batch;
         first = ls_slice_begin(parts, d, n);
         last = ls_slice_begin(parts, d + 1, n);
     }
@@ -71,26 +71,26 @@ static void put_training(const ls_row_facts *f, json_t *row)
         ls_put_case_steps_asked(row, plan->timed);
     if (request->precision > 0)
         ls_put_case_until_precision(row, request->precision);
-    if (job->epochs)
+    if (job->sampling.epochs)
         ls_put_case_epochs(row, c->epochs);
     ls_put_case_warmup(row, plan->warmup);
-    if (job->period)
-        ls_put_case_period(row, job->period);
+    if (job->update.period)
+        ls_put_case_period(row, job->update.period);
     if (!request->verify)
         ls_put_case_blocks(row, request->blocks);
     ls_put_case_seed(row, c->seed);
     ls_put_case_shuffle(row, c->shuffle);
-    ls_put_case_optimizer(row, ls_optimizer_text(&job->optimizer, text, sizeof text));
-    if (job->clip > 0)
-        ls_put_case_clip(row, job->clip);
-    ls_put_case_lr(row, job->schedule.initial);
+    ls_put_case_optimizer(row, ls_optimizer_text(&job->update.optimizer, text, sizeof text));
+    if (job->update.clip > 0)
+        ls_put_case_clip(row, job->update.clip);
+    ls_put_case_lr(row, job->update.schedule.initial);
     ls_put_case_reduce(row, ls_reduce_words[c->reduce]);
     if (c->eval_samples == LS_EVAL_ALL)
         ls_put_case_eval_samples(row, "all");
     else if (c->eval_samples != LS_EVAL_AUTO) /* the field is a text or a number */
         ls_row_put_int(row, LS_F_case_eval_samples, c->eval_samples);
-    if (job->exact)
-        ls_put_case_micro_shards(row, job->micro_shards);
+    if (job->exact.on)
+        ls_put_case_micro_shards(row, job->exact.shards);
     if (ls_job_slices(job) || ls_case_has_slices(c))
         ls_put_case_micro_splits(row, ls_job_splits(job));
 }
@@ -147,19 +147,20 @@ void ls_row_put_case(const ls_row_facts *f, json_t *row)
         ls_row_append(row, LS_F_case_batch_per_device, json_integer(slice_of(plan, (int64_t)i)));
     }
     ls_put_case_ranks(row, c->ranks);
-    ls_put_case_hosts(row, job->comm ? f->workplace->request->processes->hosts : 1);
+    ls_put_case_hosts(row, job->ranks.comm ? f->workplace->request->processes->hosts : 1);
     ls_put_case_batch_global(row, job->batch);
     put_training(f, row);
     if (plan->strategy->reduces) {
         const size_t all = plan->model->graph->variables.elements * sizeof(float);
-        ls_put_case_bucket_bytes(row, job->bucket_bytes == SIZE_MAX ? all : job->bucket_bytes);
-        ls_put_case_overlap(row, job->overlap);
+        ls_put_case_bucket_bytes(
+            row, job->exchange.bucket_bytes == SIZE_MAX ? all : job->exchange.bucket_bytes);
+        ls_put_case_overlap(row, job->exchange.overlap);
     }
     if (plan->strategy->reduces || ls_strategy_splits(plan->strategy))
-        ls_put_case_allreduce(row, job->allreduce->name);
+        ls_put_case_allreduce(row, job->exchange.allreduce->name);
     if (plan->place && !ls_job_slices(job))
         put_placement(plan, row);
-    ls_put_case_comm(row, job->transport->name);
+    ls_put_case_comm(row, job->exchange.transport->name);
     ls_put_case_memory(row, *c->memory_text ? c->memory_text : gpu ? "all" : "growth");
     if (*c->link_text)
         ls_put_case_link(row, c->link_text);
@@ -169,7 +170,7 @@ void ls_row_put_case(const ls_row_facts *f, json_t *row)
         ls_put_case_math(row, ls_math_words[c->math]);
     if (gpu && ls_case_convolves(c))
         ls_put_case_convolution(row, ls_convolution_words[c->convolution]);
-    ls_put_case_capture(row, job->capture);
+    ls_put_case_capture(row, job->kernels.capture);
     ls_put_case_parameters(row, plan->model->graph->variables.elements);
 }
 

@@ -24,7 +24,7 @@ static const double least_s = 0.1;
  * wait while this one trains alone. */
 static bool is_beside_ranks(const ls_row_facts *f)
 {
-    return !f->plan->job.comm && f->workplace->request->processes->parts > 1;
+    return !f->plan->job.ranks.comm && f->workplace->request->processes->parts > 1;
 }
 
 void ls_row_put_noise(const ls_row_facts *f, json_t *row)

@@ -62,7 +62,7 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
         note(row,
              "partial: the %llu steps that count are not whole periods of %d, so that they "
              "have too few or too many averages; use a multiple for --steps",
-             (unsigned long long)ls_timed_counted(timed), f->plan->job.period);
+             (unsigned long long)ls_timed_counted(timed), f->plan->job.update.period);
     if (timed->imprecise)
         note(row, "imprecise: --max-time or the budget was over before ci95 was as narrow as "
                   "asked, over 20 blocks");

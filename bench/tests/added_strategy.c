@@ -39,8 +39,8 @@ static void build(ls_step *s)
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->own_mean = true;
-    job->period = (int)(1 / ls_declared_real(&job->options, &often));
+    job->update.own_mean = true;
+    job->update.period = (int)(1 / ls_declared_real(&job->options, &often));
 }
 
 static ls_traffic formula(const ls_step *s)

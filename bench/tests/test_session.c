@@ -305,7 +305,7 @@ static void so_is_one_whose_step_a_signal_ends(void **state)
     const uint64_t begin_ns = ls_clock_ns();
     ls_status status = ls_session_steps(&session, 1);
     assert_int_equal(ls_status_code(status), LS_CODE_INTERRUPTED);
-    assert_true(ls_clock_ns() - begin_ns < f->plan.job.timeout_ns);
+    assert_true(ls_clock_ns() - begin_ns < f->plan.job.ranks.timeout_ns);
     ls_status_free(status);
     ls_session_close(&session);
     assert_true(*f->workplace.left);

@@ -164,7 +164,7 @@ static ls_status receive_all(ls_whole_trace *whole, ls_comm *comm, const uint64_
 
 static ls_status bring(ls_session *session, ls_status mine, ls_trace *own, ls_whole_trace *whole)
 {
-    ls_comm *comm = session->job.comm;
+    ls_comm *comm = session->job.ranks.comm;
     array arrays[ARRAYS];
     uint64_t count[ARRAYS], lost = own->lost;
     uint64_t *counts = calloc((size_t)whole->ranks * ARRAYS, sizeof *counts);
@@ -213,7 +213,7 @@ static void join_clocks(ls_clock_offset *first, const ls_clock_offset *second, i
 
 ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trace *out)
 {
-    ls_comm *comm = session->job.comm;
+    ls_comm *comm = session->job.ranks.comm;
     const size_t ranks = comm ? (size_t)comm->size : 1;
     const bool synchronous = !ls_ps_by_arrival(&session->job.ps);
     uint64_t all = synchronous ? steps + 2 : steps;

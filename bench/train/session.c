@@ -92,29 +92,29 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     ls_status status = open_devices(workplace, plan, how, out);
     if (how->judge) {
         /* one device, the whole model */
-        out->job.flip_replica = -1; /* only the candidate has planted faults */
-        out->job.microbatches = 0;  /* to a judge, micro-batches are slices */
-        out->job.place = NULL;
+        out->job.faults.flip_replica = -1;  /* only the candidate has planted faults */
+        out->job.division.microbatches = 0; /* to a judge, micro-batches are slices */
+        out->job.division.place = NULL;
         out->job.mesh = (ls_mesh){0};
         out->job.parameters = out->job.gradients = out->job.state = (ls_spread){0};
-        out->job.sequence = false;
+        out->job.division.sequence = false;
         out->job.ps = (ls_ps_options){0};
-        out->job.comm = NULL;
+        out->job.ranks.comm = NULL;
     }
-    out->job.delay_ns = how->delay_ns;
+    out->job.faults.delay_ns = how->delay_ns;
     if (!status && how->counted && plan->devices->kind == LS_DEVICE_GPU) {
         /* what CPU devices can open, too */
-        out->job.math = LS_MATH_FLOAT32;
-        out->job.convolution = LS_CONVOLUTION_AUTO;
-        out->job.transport = ls_comm_backend_auto(out->job.comm, LS_DEVICE_CPU);
-        if (!out->job.allreduce->formula)
-            status = ls_allreduce_find("direct", &out->job.allreduce);
+        out->job.kernels.math = LS_MATH_FLOAT32;
+        out->job.kernels.convolution = LS_CONVOLUTION_AUTO;
+        out->job.exchange.transport = ls_comm_backend_auto(out->job.ranks.comm, LS_DEVICE_CPU);
+        if (!out->job.exchange.allreduce->formula)
+            status = ls_allreduce_find("direct", &out->job.exchange.allreduce);
     }
     if (!status && !how->judge)
         status = link_devices(out);
     if (!status)
         status = ls_session_watch(out);
-    status = ls_world_agree(out->job.comm, status); /* from here on ranks communicate */
+    status = ls_world_agree(out->job.ranks.comm, status); /* from here on ranks communicate */
     if (!status) {
         *out->lent = out->job;
         status = how->judge ? how->judge(plan, out->lent, &out->run)
@@ -124,7 +124,7 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
         ls_need_of(out, limits);
     if (!status && !how->counted)
         status = out->run->functions->load(out->run, plan->initial);
-    status = ls_world_agree(out->job.comm, status);
+    status = ls_world_agree(out->job.ranks.comm, status);
     out->setup_ns = ls_clock_ns() - begin_ns;
     if (status)
         ls_session_close(out);
@@ -172,7 +172,7 @@ ls_status ls_session_open_counted(const ls_workplace *workplace, const ls_plan_o
 static ls_status tell_need(const ls_workplace *workplace, const ls_plan_of_case *plan,
                            ls_session_opener judge, ls_need *need, ls_status status)
 {
-    ls_comm *comm = judge ? NULL : plan->job.comm;
+    ls_comm *comm = judge ? NULL : plan->job.ranks.comm;
     ls_code worst = need->full ? LS_CODE_MISSING : LS_CODE_OK;
     ls_need counted = {0};
     ls_status told = comm ? ls_comm_worst(comm, worst, &worst) : LS_OK;
@@ -239,12 +239,12 @@ ls_status ls_session_open_single(const ls_workplace *workplace, const ls_plan_of
 
 bool ls_plan_is_pipeline(const ls_plan_of_case *plan)
 {
-    return plan->job.microbatches > 0 && !plan->strategy->replicated;
+    return plan->job.division.microbatches > 0 && !plan->strategy->replicated;
 }
 
 bool ls_session_leads(const ls_session *session)
 {
-    return !session->job.comm || session->job.comm->rank == 0;
+    return !session->job.ranks.comm || session->job.ranks.comm->rank == 0;
 }
 
 void ls_session_heed(const ls_workplace *workplace, ls_session *session)
@@ -263,7 +263,7 @@ static bool has_lost(const ls_session *session)
 
 void ls_session_close(ls_session *session)
 {
-    ls_processes_step(session->job.processes, 0, 0, false);
+    ls_processes_step(session->job.ranks.processes, 0, 0, false);
     if (session->run && !has_lost(session)) /* part of a step may be enqueued */
         ls_status_free(session->run->functions->sync(session->run));
     if (has_lost(session)) { /* threads that hang still use all of it */
@@ -302,10 +302,10 @@ bool ls_session_moved(const ls_session *session)
 ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
 {
     const ls_plan_of_case *plan = session->plan;
-    const uint64_t step = session->step, delay_ns = session->job.delay_ns;
+    const uint64_t step = session->step, delay_ns = session->job.faults.delay_ns;
     const uint64_t setup_ns = session->setup_ns;
     const bool moved = ls_session_moved(session);
-    ls_comm *comm = session->job.comm;
+    ls_comm *comm = session->job.ranks.comm;
     ls_carried carried = {0};
     ls_status status = ls_world_agree(comm, session->run->functions->keep(session->run, &carried));
     if (!status) {
@@ -331,7 +331,7 @@ enum { TIMED_PUTS = 64 };
 
 void ls_session_announce(ls_session *session, uint64_t count)
 {
-    ls_processes_step(session->job.processes, session->step, count,
+    ls_processes_step(session->job.ranks.processes, session->step, count,
                       (!ls_job_tail(&session->job) || count == 1) && !session->job.ps.backups);
     session->latest_first = session->step;
     session->latest_count = count;
@@ -367,13 +367,14 @@ ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record
                              uint64_t *mark_ns)
 {
     return ls_world_agree(
-        session->job.comm,
+        session->job.ranks.comm,
         session->run->functions->records(session->run, session->step - count, count, out, mark_ns));
 }
 
 ls_status ls_session_gather(ls_session *session, float *values)
 {
-    return ls_world_agree(session->job.comm, session->run->functions->gather(session->run, values));
+    return ls_world_agree(session->job.ranks.comm,
+                          session->run->functions->gather(session->run, values));
 }
 
 /* An evaluation, whose processes take turns about every turn_ns: often enough that a signal ends it
@@ -414,7 +415,7 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t samples, bool output
                               ls_evaluation *out)
 {
     ls_run *run = session->run;
-    turns t = {.comm = session->job.comm, .batches = 1, .next = 1};
+    turns t = {.comm = session->job.ranks.comm, .batches = 1, .next = 1};
     const ls_evaluating how = {.samples = samples,
                                .outputs = outputs,
                                .turn = take_turn,

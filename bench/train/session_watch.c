@@ -23,7 +23,7 @@ ls_status ls_session_watch(ls_session *session)
     const bool several = ls_plan_can_hang(session->plan) && session->device_count > 1;
     if (!several && !has_gpu(session))
         return LS_OK;
-    LS_TRY(ls_watch_open(session->job.timeout_ns, &session->watch));
+    LS_TRY(ls_watch_open(session->job.ranks.timeout_ns, &session->watch));
     for (size_t i = 0; i < session->device_count; i++)
         ls_device_watch(session->devices[i], session->watch);
     return LS_OK;
@@ -39,7 +39,7 @@ static int devices_per_rank(const ls_plan_of_case *plan)
 static void name_step(const ls_session *session, const ls_activity *at, char text[64])
 {
     const unsigned long long first = session->latest_first, count = session->latest_count;
-    const bool counted = session->job.capture && session->job.ps.mode == LS_PS_SYNC;
+    const bool counted = session->job.kernels.capture && session->job.ps.mode == LS_PS_SYNC;
     *text = 0;
     if (count == 1 || (counted && at->replays < count))
         snprintf(text, 64, ", step %llu", first + (count == 1 ? 0 : at->replays));

@@ -38,7 +38,7 @@ ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_s
         out->after = ls_memory_in_use_by(session);
     if (!status && profiled)
         status = run->functions->profile(run, 0);
-    LS_TRY(ls_world_agree(session->job.comm, status));
+    LS_TRY(ls_world_agree(session->job.ranks.comm, status));
     if (!out)
         return LS_OK;
     LS_TRY(ls_session_records(session, count, out->records, &out->mark_ns));

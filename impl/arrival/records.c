@@ -30,7 +30,7 @@ typedef struct gradient {
 /* Where a process sends a worker's numbers: several processes have a worker each. */
 static size_t at(const ls_reading *r, int worker)
 {
-    return WORKERS + (r->run->plan.job->comm ? 0 : (size_t)worker * NUMBERS);
+    return WORKERS + (r->run->plan.job->ranks.comm ? 0 : (size_t)worker * NUMBERS);
 }
 
 /* Workers' ends are ends of steps; with backup workers those of servers with variables, which
@@ -140,7 +140,8 @@ ls_status ls_arrival_records(ls_run *run, uint64_t first, uint64_t count, ls_ste
 {
     const ls_job *job = run->job;
     const ls_step_run *me = ls_step_run_of(run);
-    const size_t workers = job->comm ? 1 : (size_t)me->plan.servers.workers; /* of a process */
+    const size_t workers =
+        job->ranks.comm ? 1 : (size_t)me->plan.servers.workers; /* of a process */
     ls_reading r = {.run = me,
                     .first = first,
                     .count = count,

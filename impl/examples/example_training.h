@@ -23,15 +23,15 @@ static inline ls_status example_job(const example *e, const char *model, const c
                     .device_count = devices,
                     .batch = family->default_batch,
                     .seed = 1,
-                    .shuffle = true,
-                    .schedule = {.initial = family->default_rate},
-                    .bucket_bytes = SIZE_MAX,
-                    .micro_shards = 16,
-                    .capture = true,
-                    .flip_replica = -1,
+                    .sampling.shuffle = true,
+                    .update.schedule = {.initial = family->default_rate},
+                    .exchange.bucket_bytes = SIZE_MAX,
+                    .exact.shards = 16,
+                    .kernels.capture = true,
+                    .faults.flip_replica = -1,
                     .records = 4096};
-    LS_TRY(ls_allreduce_find("ring", &out->allreduce));
-    return ls_optimizer_parse(family->default_optimizer, &out->optimizer);
+    LS_TRY(ls_allreduce_find("ring", &out->exchange.allreduce));
+    return ls_optimizer_parse(family->default_optimizer, &out->update.optimizer);
 }
 
 /** Results of a run. */
@@ -42,13 +42,14 @@ typedef struct example_outcome {
     float *parameters;  /**< [elements] owned by the caller (free) */
 } example_outcome;
 
-/** Trains from the initial values: `steps` full steps, or so many epochs if job->epochs. */
+/** Trains from the initial values: `steps` full steps, or so many epochs if job->sampling.epochs.
+ */
 static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome *out)
 {
     const ls_job *job = run->job;
     const ls_variables *variables = &job->model->graph->variables;
-    const uint64_t each = job->epochs ? ls_job_steps_per_epoch(job) : steps;
-    const bool tail = job->epochs && ls_job_tail(job) > 0;
+    const uint64_t each = job->sampling.epochs ? ls_job_steps_per_epoch(job) : steps;
+    const bool tail = job->sampling.epochs && ls_job_tail(job) > 0;
     ls_step_record record;
     ls_run_info info;
     uint64_t mark;
@@ -57,13 +58,13 @@ static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome
         return ls_fail_memory("example", variables->elements * sizeof *out->parameters);
     ls_variables_initialize(variables, job->seed, out->parameters);
     LS_TRY(run->functions->load(run, out->parameters));
-    for (uint64_t epoch = 0; epoch < (job->epochs ? steps : 1); epoch++) {
+    for (uint64_t epoch = 0; epoch < (job->sampling.epochs ? steps : 1); epoch++) {
         LS_TRY(run->functions->step(run, LS_FULL, each - tail));
         if (tail)
             LS_TRY(run->functions->step(run, LS_TAIL, 1));
         LS_TRY(run->functions->sync(run));
     }
-    const uint64_t all = job->epochs ? steps * each : steps;
+    const uint64_t all = job->sampling.epochs ? steps * each : steps;
     LS_TRY(run->functions->records(run, 0, 1, &record, &mark));
     out->first = record.loss;
     LS_TRY(run->functions->records(run, all - 1, 1, &record, &mark));

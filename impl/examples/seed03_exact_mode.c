@@ -50,14 +50,15 @@ static ls_status show(example *e)
                   .variable_device = e->device[0],
                   .batch = 100,
                   .seed = 1,
-                  .shuffle = true,
-                  .schedule = {.initial = 0.1},
-                  .exact = true,
-                  .micro_shards = 16,
-                  .capture = true,
-                  .flip_replica = -1,
+                  .sampling.shuffle = true,
+                  .update.schedule = {.initial = 0.1},
+                  .exact.on = true,
+                  .exact.shards = 16,
+                  .kernels.capture = true,
+                  .faults.flip_replica = -1,
                   .records = STEPS};
-    ls_status status = ls_optimizer_parse("adam:beta1=0.9,beta2=0.999,eps=1e-8", &job.optimizer);
+    ls_status status =
+        ls_optimizer_parse("adam:beta1=0.9,beta2=0.999,eps=1e-8", &job.update.optimizer);
     if (!status)
         status = run_strategy(&job, "single", 1, one);
     if (!status)

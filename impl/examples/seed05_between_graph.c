@@ -85,18 +85,18 @@ static ls_status show_variable(ls_job *job)
 static ls_status show_bits(ls_job *job)
 {
     size_t nodes;
-    job->exact = true;
+    job->exact.on = true;
     for (size_t n = 1; n <= 2; n++) {
         job->device_count = n;
         LS_TRY(train(job, values[n - 1], &nodes));
     }
     LS_TRY(example_expect(!memcmp(values[0], values[1], sizeof values[0]),
                           "the bits of one worker, in exact mode"));
-    job->exact = false;
+    job->exact.on = false;
     job->device_count = 1;
     LS_TRY(train(job, values[0], &nodes));
     job->ps.mode = LS_PS_ASYNC;
-    job->own_mean = true;
+    job->update.own_mean = true;
     LS_TRY(train(job, values[1], &nodes));
     puts("2 workers in exact mode, and 1 asynchronous: the bits of 1 synchronous");
     return example_expect(!memcmp(values[0], values[1], sizeof values[0]),
@@ -117,16 +117,16 @@ static ls_status show(example *e)
                   .ps = {.ranks = 1, .servers = 1},
                   .batch = 96,
                   .seed = 1,
-                  .shuffle = true,
-                  .schedule = {.initial = 0.001},
-                  .micro_shards = 16,
-                  .bucket_bytes = SIZE_MAX,
-                  .capture = true,
-                  .flip_replica = -1,
+                  .sampling.shuffle = true,
+                  .update.schedule = {.initial = 0.001},
+                  .exact.shards = 16,
+                  .exchange.bucket_bytes = SIZE_MAX,
+                  .kernels.capture = true,
+                  .faults.flip_replica = -1,
                   .records = STEPS + 1};
     ls_variables_initialize(&model->graph->variables, 1, initial);
     if (!status)
-        status = ls_optimizer_parse("adam", &job.optimizer);
+        status = ls_optimizer_parse("adam", &job.update.optimizer);
     if (!status)
         status = show_programs(&job);
     if (!status)

@@ -53,8 +53,8 @@ static ls_status open_and_train(ls_job *job)
     const ls_strategy *mirrored;
     ls_run *run;
     LS_TRY(ls_strategy_find("mirrored", &mirrored));
-    LS_TRY(ls_allreduce_find("ring", &job->allreduce));
-    LS_TRY(ls_optimizer_parse("adam", &job->optimizer));
+    LS_TRY(ls_allreduce_find("ring", &job->exchange.allreduce));
+    LS_TRY(ls_optimizer_parse("adam", &job->update.optimizer));
     LS_TRY(ls_strategy_open(mirrored, job, &run));
     ls_status status = train(run, job);
     run->functions->close(run);
@@ -73,11 +73,11 @@ static ls_status show(example *e)
                   .device_count = 2,
                   .batch = 256,
                   .seed = 1,
-                  .shuffle = true,
-                  .schedule = {.initial = 0.001},
-                  .bucket_bytes = SIZE_MAX,
-                  .capture = true,
-                  .flip_replica = -1,
+                  .sampling.shuffle = true,
+                  .update.schedule = {.initial = 0.001},
+                  .exchange.bucket_bytes = SIZE_MAX,
+                  .kernels.capture = true,
+                  .faults.flip_replica = -1,
                   .records = STEPS};
     if (!status)
         status = open_and_train(&job);

@@ -43,7 +43,7 @@ static ls_status show(example *e)
     ls_job job;
     ls_run *run = NULL;
     ls_status status = example_job(e, "cnn", "fashion-mnist", DEVICES, &model, &data, &job);
-    job.epochs = true;
+    job.sampling.epochs = true;
     if (!status)
         status = ls_strategy_find("mirrored", &mirrored);
     if (!status)

@@ -55,7 +55,7 @@ static ls_status show(example *e)
         status = places ? place(model, places) : ls_fail_memory("example", sizeof *places);
     }
     job.batch = BATCH;
-    job.place = places;
+    job.division.place = places;
     job.mesh.rest = LS_STAGE;
     if (!status)
         status = train_both(&job, &divided, &whole);

@@ -63,12 +63,12 @@ static ls_status compare(ls_job *job)
     const size_t bytes = job->model->graph->variables.elements * sizeof(float);
     int place[NODES] = {0};
     double hybrid[2], single[2];
-    LS_TRY(ls_allreduce_find("canonical", &job->allreduce));
-    LS_TRY(ls_optimizer_parse("rmsprop", &job->optimizer));
+    LS_TRY(ls_allreduce_find("canonical", &job->exchange.allreduce));
+    LS_TRY(ls_optimizer_parse("rmsprop", &job->update.optimizer));
     LS_TRY(place_nodes(job->model->graph, place));
     ls_job alone = *job;
     alone.device_count = 1;
-    job->place = place;
+    job->division.place = place;
     job->mesh = (ls_mesh){{[LS_MEMBER] = INSTANCES}, .rest = LS_STAGE};
     LS_TRY(train_with("hybrid", job, hybrid));
     LS_TRY(train_with("single", &alone, single));
@@ -90,13 +90,13 @@ static ls_status show(example *e)
                   .device_count = INSTANCES * DEVICES,
                   .batch = 64,
                   .seed = 1,
-                  .shuffle = true,
-                  .schedule = {.initial = 0.001},
-                  .exact = true,
-                  .micro_shards = 16,
-                  .bucket_bytes = SIZE_MAX,
-                  .capture = true,
-                  .flip_replica = -1,
+                  .sampling.shuffle = true,
+                  .update.schedule = {.initial = 0.001},
+                  .exact.on = true,
+                  .exact.shards = 16,
+                  .exchange.bucket_bytes = SIZE_MAX,
+                  .kernels.capture = true,
+                  .faults.flip_replica = -1,
                   .records = STEPS};
     if (!status)
         status = compare(&job);

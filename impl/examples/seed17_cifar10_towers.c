@@ -37,7 +37,7 @@ static ls_status show(example *e)
     ls_status status = example_job(e, "cifar10", "synthetic:16", TOWERS, &model, &data, &job);
     job.variable_device = e->device[TOWERS];
     job.batch = BATCH;
-    job.exact = true;
+    job.exact.on = true;
     if (!status)
         status = train_all(&job, outcome);
     for (int i = 0; i < 3; i++)

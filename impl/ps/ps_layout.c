@@ -15,7 +15,7 @@ int ls_ps_workers(const ls_ps_options *o, int all_devices)
 
 int ls_ps_worker_on(const ls_job *job, int index)
 {
-    const int rank = job->comm ? job->comm->rank : index;
+    const int rank = job->ranks.comm ? job->ranks.comm->rank : index;
     if (job->ps.ranks == 1 || job->ps.colocate)
         return rank;
     return rank < job->ps.servers ? -1 : rank - job->ps.servers;
@@ -37,14 +37,14 @@ ls_ps_seat ls_ps_seat_of(const ls_job *job, const ls_ps_layout *l, int member)
     const bool serves = member >= l->workers, all_work = job->ps.ranks == 1 || job->ps.colocate;
     /* in one process, the number of the member's device */
     const int host = serves ? member - l->workers : member + (all_work ? 0 : l->servers);
-    ls_ps_seat seat = {.process = job->comm ? host : 0};
+    ls_ps_seat seat = {.process = job->ranks.comm ? host : 0};
     if (serves) /* workers of earlier ranks precede it */
         seat.rank = job->ps.colocate ? 2 * host : host;
     else
         seat.rank = member + (host < l->servers ? host + 1 : l->servers);
     if (seat.process == ls_job_process(job)) /* a worker may be on the variable device, too */
         seat.device = serves && job->ps.ranks == 1 ? job->variable_device
-                                                   : job->devices[job->comm ? 0 : host];
+                                                   : job->devices[job->ranks.comm ? 0 : host];
     return seat;
 }
 
@@ -76,7 +76,7 @@ static ls_status shard_by_bytes(const ls_job *job, ls_ps_layout *l)
     const ls_graph *graph = job->model->graph;
     ls_buckets all;
     const ls_status status =
-        ls_buckets_open(graph, graph->variables.elements, SIZE_MAX, job->clip > 0, &all);
+        ls_buckets_open(graph, graph->variables.elements, SIZE_MAX, job->update.clip > 0, &all);
     for (int s = 0; s < l->servers && !status && all.count; s++) {
         const ls_range range = ls_bucket_share(&all, 0, s, l->servers);
         add_range(l, s, range.first, range.count);
@@ -120,7 +120,8 @@ static ls_status cut_by_buckets(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;
     ls_buckets buckets;
-    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->bucket_bytes, false, &buckets));
+    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->exchange.bucket_bytes, false,
+                           &buckets));
     ls_status status =
         ls_allocate("ps", &l->pushed, l->range_count * buckets.count, sizeof *l->pushed);
     for (size_t i = 0; i < l->range_count * buckets.count && !status; i++) {

@@ -29,7 +29,7 @@ static void join(ls_ps_report *sum, const ls_ps_report *more)
 ls_status ls_ps_report_collect(const ls_run *run, ls_ps_report *out)
 {
     const ls_served *me = ls_step_run_of(run)->resources.served;
-    ls_comm *comm = run->job->comm;
+    ls_comm *comm = run->job->ranks.comm;
     const size_t processes = (size_t)ls_job_processes(run->job);
     ls_ps_report mine = {0}, *all;
     ls_status status = ls_allocate("ps", &all, processes, sizeof *all);
@@ -163,7 +163,7 @@ static ls_status write_record(const ls_served *me, ls_comm *comm, const log_size
 ls_status ls_ps_record(const ls_run *run, const char *path, ls_status *unsaved)
 {
     const ls_served *me = ls_step_run_of(run)->resources.served;
-    ls_comm *comm = run->job->comm;
+    ls_comm *comm = run->job->ranks.comm;
     const size_t n = (size_t)me->layout->servers, processes = (size_t)ls_job_processes(run->job);
     log_size *mine;
     record r = {0};

@@ -89,7 +89,7 @@ void ls_add_arrived(ls_step *s, int server, ls_range range)
         return;
     const int workers = layout_of(s)->workers;
     size_t count = 0;
-    if (s->program->status || !ls_step_job(s)->exact || !ls_step_replica(s, server))
+    if (s->program->status || !ls_step_job(s)->exact.on || !ls_step_replica(s, server))
         return;
     for (int w = 0; w < workers; w++)
         count += ls_sums(s, w);

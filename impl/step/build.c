@@ -36,7 +36,7 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_S
     s.before = &programs[LS_BEFORE];
     s.after = &programs[LS_AFTER];
     if (!ls_replicated_batch(r->plan->job, s.batch_kind) ||
-        (kind >= LS_LAST && !r->plan->job->period))
+        (kind >= LS_LAST && !r->plan->job->update.period))
         return LS_OK;
     LS_TRY(ls_allocate("step", &s.appended, (size_t)r->plan->all, sizeof *s.appended));
     r->plan->strategy->build(&s);
@@ -84,7 +84,7 @@ const ls_job *ls_step_job(const ls_step *s)
 
 bool ls_ends_period(const ls_step *s)
 {
-    return s->kind >= LS_LAST || !ls_step_job(s)->period;
+    return s->kind >= LS_LAST || !ls_step_job(s)->update.period;
 }
 
 int ls_replicas(const ls_step *s)
@@ -118,7 +118,7 @@ int ls_shadow(ls_step *s, int replica)
 int64_t ls_shards(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
-    return job->exact ? ls_job_shards(job, ls_replicated_batch(job, s->batch_kind)) : 0;
+    return job->exact.on ? ls_job_shards(job, ls_replicated_batch(job, s->batch_kind)) : 0;
 }
 
 size_t ls_sums(const ls_step *s, int replica)

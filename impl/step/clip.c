@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The norm of the gradient over all variables, each once, and what follows from it (job.clip); see
- * ls_clip_gradients. A block's sum of squares is computed where its variables are updated, and has
- * the same bits everywhere, as has the sum over all blocks (square_sums, clip_factor of kernel.h).
- * So only sums of blocks are sent: 8 bytes for up to 1,024 elements.
+ * The norm of the gradient over all variables, each once, and what follows from it
+ * (job.update.clip); see ls_clip_gradients. A block's sum of squares is computed where its
+ * variables are updated, and has the same bits everywhere, as has the sum over all blocks
+ * (square_sums, clip_factor of kernel.h). So only sums of blocks are sent: 8 bytes for up to 1,024
+ * elements.
  */
 #include "common/base/grow.h"
 #include "impl/step/build.h"
@@ -152,7 +153,7 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
     const ls_range members = s->plan->owners;
     const uint64_t together = partners(s, (int)members.first).count;
     ls_traffic sum = {0};
-    if (job->clip == 0 || job->own_mean)
+    if (job->update.clip == 0 || job->update.own_mean)
         return sum;
     if (ls_step_plan_shares(s->plan))
         sum = ls_step_squares_traffic(s);
@@ -177,7 +178,7 @@ void ls_clip_gradients(ls_step *s)
 {
     const int total = s->plan->total;
     const ls_range members = s->plan->owners;
-    if (ls_step_job(s)->clip == 0)
+    if (ls_step_job(s)->update.clip == 0)
         return;
     for (int m = 0; m < total; m++)
         if (can_clip(s, m))

@@ -58,14 +58,16 @@ static ls_status take_scratch(ls_resources *r, const ls_planned_group *g, int me
     const bool between = g - r->plan->groups >= ls_step_plan_sets(r->plan);
     const ls_rank_group set = between ? (ls_rank_group){0} : set_of(r->plan, member);
     size_t most = 0;
-    for (int batch_kind = 0; batch_kind < LS_BATCHES && job->allreduce->scratch; batch_kind++) {
+    for (int batch_kind = 0; batch_kind < LS_BATCHES && job->exchange.allreduce->scratch;
+         batch_kind++) {
         const int64_t batch = ls_replicated_batch(job, batch_kind);
-        const int64_t shards = job->exact && batch ? ls_job_shards(job, batch) : 0;
+        const int64_t shards = job->exact.on && batch ? ls_job_shards(job, batch) : 0;
         for (size_t b = 0; b < g->buckets.count && batch; b++) {
             const ls_extent extent = g->buckets.extents[b];
             const size_t need =
-                set.groups ? ls_canonical_scratch(set, comm->rank, comm->size, extent, shards)
-                           : job->allreduce->scratch(comm->rank, comm->size, extent, shards);
+                set.groups
+                    ? ls_canonical_scratch(set, comm->rank, comm->size, extent, shards)
+                    : job->exchange.allreduce->scratch(comm->rank, comm->size, extent, shards);
             most = need > most ? need : most;
         }
     }
@@ -76,7 +78,7 @@ static ls_status take_scratch(ls_resources *r, const ls_planned_group *g, int me
 
 static ls_status open_ends(ls_resources *r, const ls_planned_group *g, const ls_ends *ends)
 {
-    const ls_allreduce *algorithm = r->plan->job->allreduce;
+    const ls_allreduce *algorithm = r->plan->job->exchange.allreduce;
     if (algorithm->check && g->count)
         LS_TRY(algorithm->check(ends->comms[0]));
     for (int i = 0; i < g->count; i++) {
@@ -96,7 +98,7 @@ ls_status ls_groups_open(ls_resources *r)
         if (!g->buckets.count)
             continue;
         LS_TRY(ls_connect(r, g->members, g->count, LS_COUNTED, ends->comms));
-        LS_TRY(ls_comm_agree(r->plan->job->comm, open_ends(r, g, ends)));
+        LS_TRY(ls_comm_agree(r->plan->job->ranks.comm, open_ends(r, g, ends)));
     }
     return LS_OK;
 }
@@ -147,7 +149,7 @@ static ls_allreduce_args args_of(ls_step *s, const ls_end *end, int member, ls_h
     float *data = whole_at(r, what, range);
     ls_allreduce_args args = {
         .data = data, .count = range.count, .cut = cut, .scratch = end->scratch};
-    if (ls_step_job(s)->exact && half != LS_ALL_GATHER) {
+    if (ls_step_job(s)->exact.on && half != LS_ALL_GATHER) {
         args.shards = ls_shards(s);
         args.sums = sums;
         args.sum_count = ls_slice_sums(slice);
@@ -168,10 +170,10 @@ static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, 
     float *sums[LS_REPLICA_LOSSES];
     const ls_allreduce_args args = args_of(s, end, member, half, what, range, cut, sums);
     if (half == LS_HALVES)
-        return job->allreduce->build(end->comm, &args, ops);
+        return job->exchange.allreduce->build(end->comm, &args, ops);
     if (half == LS_ALL_GATHER && what == PARAMETERS && r->windows)
         LS_TRY(copy_share(r, PARAMETERS, range, ops));
-    LS_TRY(job->allreduce->half(end->comm, half, &args, ops));
+    LS_TRY(job->exchange.allreduce->half(end->comm, half, &args, ops));
     return half == LS_REDUCE_SCATTER && r->gradient_windows && !args.of.groups
                ? copy_share(r, GRADIENTS, range, ops)
                : LS_OK;
@@ -192,14 +194,14 @@ static ls_status build_share(ls_step *s, const ls_end *end, int member, int b, l
         LS_TRY(ls_replica_find(r, share, &at));
     ls_allreduce_args args = {
         .data = (float *)r->gradients + at, .count = share.count, .scratch = end->scratch};
-    if (job->exact) {
+    if (job->exact.on) {
         const ls_allreduce_args whole = args_of(s, inside, member, LS_REDUCE_SCATTER, GRADIENTS,
                                                 bucket, &s->plan->groups->buckets.extents[b], sums);
         args.shards = whole.shards;
         args.sums = finished;
         LS_TRY(ls_canonical_sums(inside->comm, &whole, finished, &args.sum_count));
     }
-    return job->allreduce->build(end->comm, &args, ops);
+    return job->exchange.allreduce->build(end->comm, &args, ops);
 }
 
 /* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */
@@ -261,7 +263,7 @@ static void reduce(ls_step *s, const char *verb, int group, ls_half half, int b)
         return;
     const ls_range range = g->buckets.items[b];
     for (int i = 0; i < g->count; i++)
-        if (!ls_step_job(s)->exact &&
+        if (!ls_step_job(s)->exact.on &&
             !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
             append_zeros(s, g->members[i], range);
     append_parts(s, group, half, range, GRADIENTS, &g->buckets.extents[b]);
@@ -361,7 +363,7 @@ ls_traffic ls_step_squares_traffic(const ls_step *s)
         const ls_buckets *buckets = &s->plan->groups[set].buckets;
         for (size_t b = 0; b < buckets->count; b++)
             ls_traffic_add(&sum,
-                           ls_step_job(s)->allreduce->half_formula(
+                           ls_step_job(s)->exchange.allreduce->half_formula(
                                LS_ALL_GATHER, members, squares_of(buckets, b), ls_shards(s)),
                            1);
     }
@@ -383,11 +385,12 @@ static ls_traffic halves_traffic(const ls_step *s, int set, int b)
     const ls_extent extent = g->buckets.extents[b];
     const int members = s->plan->mesh.size[LS_MEMBER];
     const ls_rank_group of = {set / ls_step_plan_parts(s->plan), s->plan->mesh.size[LS_GROUP]};
-    ls_traffic sum = job->exact
-                         ? ls_canonical_scatter_formula(of, members, extent, ls_shards(s))
-                         : job->allreduce->half_formula(LS_REDUCE_SCATTER, members, extent, 0);
-    ls_traffic_add(&sum, job->allreduce->half_formula(LS_ALL_GATHER, members, extent, ls_shards(s)),
-                   g->windows.buckets && ls_windows_twice(&g->windows, b) ? 2 : 1);
+    ls_traffic sum = job->exact.on ? ls_canonical_scatter_formula(of, members, extent, ls_shards(s))
+                                   : job->exchange.allreduce->half_formula(LS_REDUCE_SCATTER,
+                                                                           members, extent, 0);
+    ls_traffic_add(
+        &sum, job->exchange.allreduce->half_formula(LS_ALL_GATHER, members, extent, ls_shards(s)),
+        g->windows.buckets && ls_windows_twice(&g->windows, b) ? 2 : 1);
     return sum;
 }
 
@@ -404,8 +407,8 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
                 ls_traffic_add(&sum, halves_traffic(s, k, b), 1);
             else if (k < sets || g->buckets.items[b].count)
                 ls_traffic_add(&sum,
-                               ls_step_job(s)->allreduce->formula(ranks, g->buckets.extents[b],
-                                                                  ls_shards(s), g->layout),
+                               ls_step_job(s)->exchange.allreduce->formula(
+                                   ranks, g->buckets.extents[b], ls_shards(s), g->layout),
                                1);
     }
     return sum;

@@ -11,7 +11,7 @@ static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bo
                             const ls_range *bucket, ls_extent extent, ls_sum_order *out)
 {
     ls_sum_order steps = {0};
-    ls_status status = job->allreduce->oracle(count, extent, layout, &steps);
+    ls_status status = job->exchange.allreduce->oracle(count, extent, layout, &steps);
     for (size_t i = 0; i < steps.count && !status; i++) {
         ls_order_step step = steps.steps[i];
         step.first += bucket->first;
@@ -88,8 +88,8 @@ static ls_status add_set(const share_sum *p, const ls_order_step *step)
 static ls_status sum_share(const ls_job *job, share_sum p, ls_range share)
 {
     ls_sum_order between = {0};
-    ls_status status =
-        job->allreduce->oracle(job->mesh.size[LS_GROUP], ls_elements(share.count), NULL, &between);
+    ls_status status = job->exchange.allreduce->oracle(job->mesh.size[LS_GROUP],
+                                                       ls_elements(share.count), NULL, &between);
     p.above = between.sums;
     for (size_t i = 0; i < between.count && !status; i++) {
         ls_order_step step = between.steps[i];
@@ -114,7 +114,7 @@ static ls_status sum_shares(const ls_job *job, const bool *has, int count, ls_su
     ls_status status = LS_OK;
     for (size_t b = 0; b < buckets.count && !status; b++) {
         ls_sum_order inside = {0};
-        status = job->allreduce->oracle(size, buckets.extents[b], NULL, &inside);
+        status = job->exchange.allreduce->oracle(size, buckets.extents[b], NULL, &inside);
         const share_sum p = {&inside, buckets.items[b], has, size, 0, out};
         for (int q = 0; q < size && !status; q++) {
             ls_range share = ls_bucket_share(&buckets, b, q, size);

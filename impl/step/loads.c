@@ -46,7 +46,7 @@ static ls_status add_activations(const ls_job *job, const ls_graph *whole, ls_lo
 {
     const ls_mesh mesh = ls_job_mesh(job);
     const int across = mesh.size[LS_SLICE], replicas = mesh.replicas;
-    const int pieces = job->microbatches > 0 ? job->microbatches : 1;
+    const int pieces = job->division.microbatches > 0 ? job->division.microbatches : 1;
     const int64_t parts = (int64_t)replicas * pieces;
     const size_t rows = (size_t)((job->batch + parts - 1) / parts);
     ls_sum_load load = {.ranks = across,
@@ -70,7 +70,7 @@ static ls_status add_split(const ls_job *job, ls_loads *loads)
 {
     ls_graph_part split = {0};
     ls_status status =
-        ls_graph_split(job->model->graph, ls_job_splits(job), job->sequence, NULL, &split);
+        ls_graph_split(job->model->graph, ls_job_splits(job), job->division.sequence, NULL, &split);
     if (!status)
         status = add_activations(job, split.graph, loads);
     ls_graph_part_close(&split);
@@ -112,7 +112,7 @@ static ls_status add_gradients(const ls_job *job, ls_loads *loads)
 {
     const ls_mesh mesh = ls_job_mesh(job);
     const size_t parts = (size_t)(mesh.size[LS_STAGE] * mesh.size[LS_SLICE]);
-    const size_t bytes = job->bucket_bytes;
+    const size_t bytes = job->exchange.bucket_bytes;
     const ls_graph *graph = job->model->graph;
     ls_buckets buckets;
     LS_TRY(ls_allocate("step", &loads->hosts, LS_JOB_REPLICAS, sizeof *loads->hosts));
@@ -128,7 +128,7 @@ static ls_status add_gradients(const ls_job *job, ls_loads *loads)
 ls_status ls_loads_open(const ls_strategy *strategy, const ls_job *job, ls_loads *out)
 {
     *out = (ls_loads){0};
-    if (job->exact)
+    if (job->exact.on)
         return LS_OK;
     if (ls_job_slices(job))
         LS_TRY(add_split(job, out));

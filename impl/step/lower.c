@@ -221,7 +221,7 @@ ls_status ls_lower(ls_step_run *run)
     LS_TRY(ls_allocate("step", &l->captured, components, sizeof *l->captured));
     for (int kind = 0; kind < LS_KINDS; kind++)
         LS_TRY(open_events(run, kind));
-    for (int kind = 0; kind < LS_KINDS && run->plan.job->capture; kind++)
+    for (int kind = 0; kind < LS_KINDS && run->plan.job->kernels.capture; kind++)
         for (int c = 0; c < run->components.count; c++)
             if (run->components.items[c].has[kind])
                 LS_TRY(capture(run, kind, c));

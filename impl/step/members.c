@@ -54,10 +54,10 @@ static ls_status open_statistics(ls_resources *r)
     const int devices = (int)job->device_count, first = ls_job_member(job, 0);
     if (!ls_replicated_syncs(job) || r->plan->mesh.replicas == 1)
         return LS_OK;
-    LS_TRY(ls_comm_agree(job->comm, ls_allocate("replicas", &r->statistics_comms, job->device_count,
-                                                sizeof(ls_comm *))));
-    LS_TRY(ls_comm_open(ls_comm_backend_auto(job->comm, LS_DEVICE_CPU), job->comm, job->devices,
-                        devices, r->statistics_comms));
+    LS_TRY(ls_comm_agree(job->ranks.comm, ls_allocate("replicas", &r->statistics_comms,
+                                                      job->device_count, sizeof(ls_comm *))));
+    LS_TRY(ls_comm_open(ls_comm_backend_auto(job->ranks.comm, LS_DEVICE_CPU), job->ranks.comm,
+                        job->devices, devices, r->statistics_comms));
     for (int i = 0; i < devices; i++)
         r->members[first + i].statistics_comm = r->statistics_comms[i];
     return LS_OK;
@@ -90,9 +90,9 @@ ls_status ls_connect(ls_resources *r, const int *members, int count, ls_counting
         status = ls_grow("step", &r->connections, r->connection_count + (size_t)i,
                          sizeof *r->connections);
     }
-    status = ls_comm_agree(job->comm, status);
+    status = ls_comm_agree(job->ranks.comm, status);
     if (!status)
-        status = ls_comm_open(job->transport, job->comm, devices, count, comms);
+        status = ls_comm_open(job->exchange.transport, job->ranks.comm, devices, count, comms);
     for (int i = 0; i < count && !status; i++)
         r->connections[r->connection_count++] =
             (ls_connection){comms[i], members[i], r->communicators, counting == LS_COUNTED};
@@ -138,7 +138,7 @@ static ls_status prepare(ls_resources *r)
 
 ls_status ls_resources_open(const ls_step_plan *plan, ls_resources *r)
 {
-    ls_comm *all = plan->job->comm;
+    ls_comm *all = plan->job->ranks.comm;
     *r = (ls_resources){.plan = plan};
     LS_TRY(ls_comm_agree(all, prepare(r)));
     LS_TRY(ls_comm_agree(all, open_members(r)));
@@ -215,7 +215,7 @@ ls_status ls_broadcast(const ls_job *job, int from, int first, int last, float *
                        size_t count)
 {
     enum { TAG = 0x7073 };
-    ls_comm *comm = job->comm;
+    ls_comm *comm = job->ranks.comm;
     if (comm->rank != from)
         return comm->backend->receive(comm, from, TAG, values, count * sizeof *values);
     for (int to = first; to <= last; to++)

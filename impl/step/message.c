@@ -29,7 +29,8 @@ static ls_status open_ends(ls_resources *r)
 
 ls_status ls_ends_open(ls_resources *r)
 {
-    return ls_step_plan_has_ends(r->plan) ? ls_comm_agree(r->plan->job->comm, open_ends(r)) : LS_OK;
+    return ls_step_plan_has_ends(r->plan) ? ls_comm_agree(r->plan->job->ranks.comm, open_ends(r))
+                                          : LS_OK;
 }
 
 bool ls_apart(const ls_step *s, int a, int b)

@@ -50,7 +50,7 @@ static ls_status take_memory(ls_resources *r)
 
 ls_status ls_places_open(ls_resources *r)
 {
-    return r->plan->parts.count ? ls_comm_agree(r->plan->job->comm, take_memory(r)) : LS_OK;
+    return r->plan->parts.count ? ls_comm_agree(r->plan->job->ranks.comm, take_memory(r)) : LS_OK;
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */
@@ -355,7 +355,7 @@ static int stage_of(const ls_step *s, int n)
 static bool can_stage(ls_step *s, const char *verb)
 {
     return can_divide(s, verb) &&
-           ls_step_can(s, ls_step_job(s)->microbatches > 0, verb,
+           ls_step_can(s, ls_step_job(s)->division.microbatches > 0, verb,
                        "has no micro-batches: the strategy declares no option for their number");
 }
 

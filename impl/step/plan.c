@@ -184,7 +184,7 @@ static int number_of(const ls_job *job, const ls_device *device)
 static void seat_in_order(const ls_job *job, int number, ls_planned_member *m)
 {
     const int index = number - ls_job_member(job, 0), devices = (int)job->device_count;
-    m->process = job->comm ? number / devices : 0;
+    m->process = job->ranks.comm ? number / devices : 0;
     m->rank = number;
     if (m->process == ls_job_process(job))
         m->device = index < devices ? index : number_of(job, job->variable_device);
@@ -201,7 +201,7 @@ static void plan_member(ls_step_plan *plan, int index)
                              .place = number % plan->mesh.places};
     if (plan->servers.servers) {
         const ls_ps_seat seat = ls_ps_seat_of(job, &plan->servers, number);
-        m->process = job->comm ? seat.process : 0;
+        m->process = job->ranks.comm ? seat.process : 0;
         m->rank = seat.rank;
         m->device = m->process == ls_job_process(job) ? number_of(job, seat.device) : -1;
     } else {
@@ -209,7 +209,7 @@ static void plan_member(ls_step_plan *plan, int index)
     }
     if (shadow) /* of each replica but the holder */
         m->device = number == plan->holder ? -1 : number_of(job, job->variable_device);
-    if (plan->parts.count && job->microbatches > 0)
+    if (plan->parts.count && job->division.microbatches > 0)
         m->slots = slots_of(job, replica, m->place / plan->parts.across);
 }
 
@@ -244,13 +244,13 @@ static ls_status plan_members(ls_step_plan *plan)
     }
     plan_spreads(plan);
     LS_TRY(ls_divide(job, &plan->split, &plan->parts));
-    if (job->place && plan->parts.count)
-        plan->loss_place = job->place[job->model->graph->count - 1] * plan->parts.across;
+    if (job->division.place && plan->parts.count)
+        plan->loss_place = job->division.place[job->model->graph->count - 1] * plan->parts.across;
     if (plan->mesh.rest == LS_POSITION)
         LS_TRY(ls_context_open(job->model->graph, plan->mesh.places, &plan->context, &plan->parts));
     if (plan->parts.border_count)
         LS_TRY(ls_graph_parts_index(&plan->parts));
-    plan->all = plan->total + (plan->holder >= 0 && job->backward_held ? (int)devices : 0);
+    plan->all = plan->total + (plan->holder >= 0 && job->division.backward_held ? (int)devices : 0);
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
     LS_TRY(ls_allocate("step", &plan->here, (size_t)plan->total, sizeof *plan->here));
     for (int m = 0; m < plan->all; m++)
@@ -303,8 +303,8 @@ static ls_status check_peers(const ls_step_plan *plan)
 ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_buckets *out)
 {
     const ls_graph *graph = part ? part->graph : job->model->graph;
-    return ls_buckets_open(graph, part ? part->owned : graph->variables.elements, job->bucket_bytes,
-                           job->clip > 0, out);
+    return ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
+                           job->exchange.bucket_bytes, job->update.clip > 0, out);
 }
 
 /* If a replica has q processes with c devices each, place m of replica d is in process d q + m /
@@ -314,13 +314,14 @@ const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
 {
     const ls_mesh mesh = ls_job_mesh(job);
     const int places = mesh.places;
-    if (!job->layout || mesh.size[LS_POSITION] > 1)
-        return job->layout;
-    const int here = ls_job_replicas(job) * places / job->layout->processes; /* devices of one */
+    if (!job->ranks.layout || mesh.size[LS_POSITION] > 1)
+        return job->ranks.layout;
+    const int here =
+        ls_job_replicas(job) * places / job->ranks.layout->processes; /* devices of one */
     if (places <= here)
-        return job->layout;
+        return job->ranks.layout;
     for (int d = 0; d < ls_job_replicas(job); d++)
-        hosts[d] = job->layout->host[d * (places / here) + place / here];
+        hosts[d] = job->ranks.layout->host[d * (places / here) + place / here];
     *own_layout = (ls_layout){.processes = ls_job_replicas(job), .host = hosts};
     return own_layout;
 }
@@ -408,14 +409,14 @@ static ls_status plan_lanes(ls_step_plan *plan)
     for (int i = 0; i < plan->here_count && ls_step_plan_has_ends(plan); i++) {
         const bool worker = plan->here[i] < plan->mesh.replicas;
         add_end(plan, LS_MESSAGES, plan->here[i],
-                !served                  ? "transfer"
-                : job->overlap && worker ? "communication"
-                                         : NULL);
+                !served                           ? "transfer"
+                : job->exchange.overlap && worker ? "communication"
+                                                  : NULL);
     }
     for (int g = 0; g < plan->group_count; g++)
         for (int i = 0; i < plan->groups[g].count; i++)
             add_end(plan, LS_GROUPS + g, plan->groups[g].members[i],
-                    !job->overlap                  ? NULL
+                    !job->exchange.overlap         ? NULL
                     : g >= ls_step_plan_sets(plan) ? "between groups"
                                                    : "communication");
     for (int m = 0; m < plan->total && sums; m++)

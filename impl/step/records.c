@@ -95,7 +95,7 @@ ls_status ls_reading_open(ls_reading *r)
     const ls_status status = r->records && r->mine && r->all
                                  ? read_here(r)
                                  : ls_fail_memory("records", all * sizeof *r->mine);
-    return ls_comm_bring(job->comm, status, r->mine, numbers * sizeof *r->mine, r->all);
+    return ls_comm_bring(job->ranks.comm, status, r->mine, numbers * sizeof *r->mine, r->all);
 }
 
 void ls_reading_close(ls_reading *r)
@@ -230,7 +230,7 @@ ls_status ls_steps_records(ls_run *run, uint64_t first, uint64_t count, ls_step_
         .job = run->job};
     ls_status status = ls_allocate("records", &r.at, replicas + processes, sizeof *r.at);
     status = ls_status_first(status, ls_allocate("records", &r.each, replicas, sizeof *r.each));
-    status = ls_comm_agree(run->job->comm, status);
+    status = ls_comm_agree(run->job->ranks.comm, status);
     if (!status) {
         lay_out(&r, r.at + replicas);
         status = ls_reading_open(&r.base);

@@ -38,13 +38,13 @@ static ls_status build_programs(ls_step_run *me)
 static ls_status open_run(ls_step_run *me)
 {
     const ls_job *job = me->base.job;
-    LS_TRY(ls_comm_agree(job->comm, ls_step_plan_open(me->base.strategy, job, &me->plan)));
+    LS_TRY(ls_comm_agree(job->ranks.comm, ls_step_plan_open(me->base.strategy, job, &me->plan)));
     for (int kind = 0; kind < LS_STEPS; kind++)
         me->program[kind].lanes = &me->plan.lanes;
     LS_TRY(ls_resources_open(&me->plan, &me->resources));
-    LS_TRY(ls_comm_agree(job->comm, open_queues(me)));
-    LS_TRY(ls_comm_agree(job->comm, build_programs(me)));
-    LS_TRY(ls_comm_agree(job->comm, ls_steps_check_spans(me, me->program, LS_STEPS)));
+    LS_TRY(ls_comm_agree(job->ranks.comm, open_queues(me)));
+    LS_TRY(ls_comm_agree(job->ranks.comm, build_programs(me)));
+    LS_TRY(ls_comm_agree(job->ranks.comm, ls_steps_check_spans(me, me->program, LS_STEPS)));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
     LS_TRY(ls_step_programs_order(me->program, &me->components));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_waits(me)));
@@ -84,10 +84,10 @@ static ls_status enqueue_times(ls_step_run *me, int kind, uint64_t times)
     ls_steps_profile_note(me, &me->program[kind], times);
     me->counts.enqueued[kind] += times;
     me->counts.at += times;
-    for (int c = 0; c < me->components.count && job->capture; c++)
+    for (int c = 0; c < me->components.count && job->kernels.capture; c++)
         if (me->lowered.captured[c][kind])
             LS_TRY(ls_program_launch(me->lowered.captured[c][kind], times));
-    for (; times && !job->capture; times--) {
+    for (; times && !job->kernels.capture; times--) {
         if (turns) {
             /* before a step that is enqueued operation by operation */
             for (size_t i = 0; i < job->device_count; i++)
@@ -119,7 +119,7 @@ static ls_status wait_for_library(ls_step_run *me, bool *waits)
             *waits = true;
             status = ls_status_first(status, comm->backend->wait(comm, me->queues[member].queue,
                                                                  me->queues[lanes[member]].queue,
-                                                                 me->plan.job->timeout_ns));
+                                                                 me->plan.job->ranks.timeout_ns));
         }
     }
     return status;
@@ -140,7 +140,7 @@ static ls_status enqueue_alike(ls_step_run *me, int kind, uint64_t times)
 /* Enqueues steps; the last step of a period has a kind of its own. */
 static ls_status enqueue_all(ls_step_run *me, int batch_kind, uint64_t times)
 {
-    const uint64_t period = (uint64_t)me->plan.job->period;
+    const uint64_t period = (uint64_t)me->plan.job->update.period;
     if (!period)
         return enqueue_alike(me, batch_kind, times);
     while (times) {

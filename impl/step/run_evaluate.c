@@ -80,7 +80,7 @@ static ls_status exchange(evaluation *e, ls_status mine, uint64_t *said)
         said[1 + e->testers[i].replica] = 1;
     }
     mine = ls_status_first(mine, ls_allocate("step", &all, n * each, sizeof *all));
-    ls_status status = ls_comm_bring(plan->job->comm, mine, said, each * sizeof *said, all);
+    ls_status status = ls_comm_bring(plan->job->ranks.comm, mine, said, each * sizeof *said, all);
     for (size_t i = 0; i < n * each && !status; i++)
         said[i % each] = all[i] > said[i % each] ? all[i] : said[i % each];
     free(all);
@@ -147,7 +147,7 @@ static void close(evaluation *e)
 static bool is_lent(const ls_step_plan *plan)
 {
     const bool differ = !plan->strategy->equivalent && plan->mesh.replicas > 1;
-    const bool averages = ls_step_plan_shares(plan) && plan->job->average != 0;
+    const bool averages = ls_step_plan_shares(plan) && plan->job->update.average != 0;
     return plan->parameters.on[LS_MEMBER] == LS_PLACED ||
            (plan->parameters.on[LS_MEMBER] == LS_WHOLE && (differ || averages));
 }
@@ -159,11 +159,12 @@ static ls_status gather(ls_step_run *me, float **out)
     const ls_step_plan *plan = &me->plan;
     const ls_job *job = plan->job;
     const size_t elements = job->model->graph->variables.elements;
-    LS_TRY(ls_comm_agree(job->comm, ls_allocate("step", out, elements, sizeof **out)));
+    LS_TRY(ls_comm_agree(job->ranks.comm, ls_allocate("step", out, elements, sizeof **out)));
     LS_TRY(ls_steps_gather(me, LS_AVERAGES, *out));
-    if (plan->strategy->equivalent || plan->parameters.on[LS_MEMBER] == LS_PLACED || !job->comm)
+    if (plan->strategy->equivalent || plan->parameters.on[LS_MEMBER] == LS_PLACED ||
+        !job->ranks.comm)
         return LS_OK;
-    return ls_broadcast(job, 0, 0, job->comm->size - 1, *out, elements);
+    return ls_broadcast(job, 0, 0, job->ranks.comm->size - 1, *out, elements);
 }
 
 /* Reads what a tester has into new memory; `back`: writes it, and frees it. */
@@ -224,9 +225,9 @@ static ls_status lend(evaluation *e)
     if (!windows && !is_lent(plan))
         return LS_OK;
     ls_status status = gather(e->run, &values);
-    status = ls_comm_agree(plan->job->comm, status    ? status
-                                            : windows ? fill_places(e, values)
-                                                      : lend_all(e, values));
+    status = ls_comm_agree(plan->job->ranks.comm, status    ? status
+                                                  : windows ? fill_places(e, values)
+                                                            : lend_all(e, values));
     free(values);
     return status;
 }
@@ -356,7 +357,7 @@ static ls_status add_up(const ls_job *job, ls_status mine, ls_evaluation *out)
     const size_t n = (size_t)ls_job_processes(job);
     ls_evaluation *all = NULL;
     mine = ls_status_first(mine, ls_allocate("accuracy", &all, n, sizeof *all));
-    ls_status status = ls_comm_bring(job->comm, mine, out, sizeof *out, all);
+    ls_status status = ls_comm_bring(job->ranks.comm, mine, out, sizeof *out, all);
     *out = (ls_evaluation){.accuracy = -1};
     for (size_t p = 0; p < n && !status; p++)
         ls_evaluation_add(&all[p], out);

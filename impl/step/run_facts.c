@@ -66,7 +66,7 @@ static ls_program_info describe_replica(const ls_run *run, int index)
     const ls_step_run *me = ls_step_run_of(run);
     const int lane = first_of(run, index); /* a member's number is its lane's */
     const ls_program *program =
-        run->job->capture ? me->lowered.captured[me->components.of[lane]][LS_FULL] : NULL;
+        run->job->kernels.capture ? me->lowered.captured[me->components.of[lane]][LS_FULL] : NULL;
     return program ? ls_program_describe(program) : (ls_program_info){0};
 }
 
@@ -123,7 +123,7 @@ ls_status ls_steps_collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
     const size_t n = (size_t)ls_job_processes(job);
     ls_traffic *all;
     ls_status status = ls_allocate("traffic", &all, n, sizeof *all);
-    status = ls_comm_bring(job->comm, status, &mine, sizeof mine, all);
+    status = ls_comm_bring(job->ranks.comm, status, &mine, sizeof mine, all);
     *sum = (ls_traffic){0};
     for (size_t p = 0; p < n && !status; p++)
         ls_traffic_add(sum, all[p], 1);
@@ -190,7 +190,7 @@ ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *known, ls_traffi
     uint64_t steps = 0;
     *sent = *formula = (ls_traffic){0};
     if (me->plan.group_count &&
-        !run->job->allreduce->formula) /* only the library knows its traffic */
+        !run->job->exchange.allreduce->formula) /* only the library knows its traffic */
         return LS_OK;
     for (int kind = 0; kind < LS_KINDS; kind++)
         steps += me->counts.enqueued[kind];
@@ -203,9 +203,9 @@ ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *known, ls_traffi
     }
     LS_TRY(ls_steps_collect(run->job, sum, &all));
     due = known ? *known : find_due(me);
-    *formula = run->job->period || known ? (ls_traffic){per_step(due.bytes_sent, steps),
-                                                        per_step(due.messages_sent, steps)}
-                                         : formula_of(me, LS_FULL);
+    *formula = run->job->update.period || known ? (ls_traffic){per_step(due.bytes_sent, steps),
+                                                               per_step(due.messages_sent, steps)}
+                                                : formula_of(me, LS_FULL);
     sent->bytes_sent = formula->bytes_sent + per_step(all.bytes_sent - due.bytes_sent, steps);
     sent->messages_sent =
         formula->messages_sent + per_step(all.messages_sent - due.messages_sent, steps);
@@ -231,7 +231,7 @@ static bool has_norm(const ls_step_run *me, int member)
 {
     const ls_job *job = me->plan.job;
     const bool tail = ls_job_is_tail(job, me->counts.at - 1);
-    if (!me->plan.strategy->updates_alone && !job->own_mean)
+    if (!me->plan.strategy->updates_alone && !job->update.own_mean)
         return true;
     return ls_slice_count_sums(job, ls_replicated_batch(job, tail ? LS_TAIL : LS_FULL),
                                me->plan.members[member].replica, me->plan.mesh.replicas) > 0;
@@ -253,7 +253,7 @@ static ls_status norm(const ls_run *run, double *out)
         status = ls_queue_read(r->queue, &clip, r->clip, sizeof clip);
         mine = (norm_of){clip.norm, m};
     }
-    status = ls_comm_bring(job->comm, status, &mine, sizeof mine, all);
+    status = ls_comm_bring(job->ranks.comm, status, &mine, sizeof mine, all);
     for (size_t p = 0, first = n; p < n && !status; p++) {
         if (all[p].member < 0 || (first < n && all[first].member < all[p].member))
             continue;

@@ -13,8 +13,9 @@ static ls_status gather_places(ls_step_run *me, float *parameters)
     const ls_job *job = plan->job;
     const int own = ls_step_plan_own(plan), first = own - own % plan->mesh.places;
     const ls_planned_member *members = &plan->members[first];
-    LS_TRY(ls_comm_agree(job->comm, ls_resources_gather(&me->resources, first, plan->mesh.places,
-                                                        LS_VALUES, parameters)));
+    LS_TRY(
+        ls_comm_agree(job->ranks.comm, ls_resources_gather(&me->resources, first, plan->mesh.places,
+                                                           LS_VALUES, parameters)));
     for (int p = 0; p < plan->mesh.places; p++) {
         const ls_graph_part *part = &plan->parts.parts[p];
         for (size_t v = 0; v < part->graph->variables.count; v++) {
@@ -43,8 +44,8 @@ static ls_status broadcast_share(const ls_step_plan *plan, int m, size_t b, floa
     if (!share.count)
         return LS_OK;
     ls_graph_part_copy(part, share, packed, out, true);
-    LS_TRY(
-        ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1, packed, share.count));
+    LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->ranks.comm->size - 1, packed,
+                        share.count));
     ls_graph_part_copy(part, share, packed, out, false);
     return LS_OK;
 }
@@ -57,12 +58,13 @@ static ls_status gather_shares(ls_step_run *me, ls_values values, float *out)
     const ls_job *job = plan->job;
     const int count = (int)ls_step_plan_copy(plan, &plan->state, 0).count;
     float *packed;
-    LS_TRY(ls_comm_agree(job->comm, ls_resources_gather(&me->resources, 0, count, values, out)));
     LS_TRY(
-        ls_comm_agree(job->comm, ls_allocate("step", &packed, job->model->graph->variables.elements,
-                                             sizeof *packed)));
+        ls_comm_agree(job->ranks.comm, ls_resources_gather(&me->resources, 0, count, values, out)));
+    LS_TRY(ls_comm_agree(
+        job->ranks.comm,
+        ls_allocate("step", &packed, job->model->graph->variables.elements, sizeof *packed)));
     ls_status status = LS_OK;
-    for (int m = 0; m < count && job->comm; m++) {
+    for (int m = 0; m < count && job->ranks.comm; m++) {
         const size_t buckets = ls_step_planned_group(plan, plan->members[m].place)->buckets.count;
         for (size_t b = 0; b < buckets && !status; b++)
             status = broadcast_share(plan, m, b, packed, out);
@@ -78,11 +80,11 @@ static ls_status gather_owned(ls_step_run *me, ls_values values, float *out)
     const ls_job *job = plan->job;
     const int first = (int)plan->owners.first, count = (int)plan->owners.count;
     ls_range range;
-    LS_TRY(
-        ls_comm_agree(job->comm, ls_resources_gather(&me->resources, first, count, values, out)));
+    LS_TRY(ls_comm_agree(job->ranks.comm,
+                         ls_resources_gather(&me->resources, first, count, values, out)));
     for (int m = first; m < first + count; m++)
         for (size_t i = 0; ls_step_plan_owned(plan, m, i, &range); i++)
-            LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->comm->size - 1,
+            LS_TRY(ls_broadcast(job, plan->members[m].process, 0, job->ranks.comm->size - 1,
                                 out + range.first, range.count));
     return LS_OK;
 }
@@ -92,7 +94,7 @@ ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
     const ls_step_plan *plan = &me->plan;
     const ls_spread *spread = values == LS_AVERAGES ? &plan->state : &plan->parameters;
     const ls_range copy = ls_step_plan_copy(plan, spread, ls_step_plan_own(plan));
-    if (spread->on[LS_MEMBER] == LS_PLACED && plan->job->comm)
+    if (spread->on[LS_MEMBER] == LS_PLACED && plan->job->ranks.comm)
         return gather_owned(me, values, out);
     if (spread->on[LS_MEMBER] == LS_SHARE)
         return gather_shares(me, values, out);

@@ -5,8 +5,8 @@
  * A strategy's `build` describes it by the verbs below. It is called when a run is opened, once for
  * each kind of step that can occur: of the full batch and, if an epoch has one, of its smaller
  * remainder batch (ls_shards, ls_sums, ls_pieces answer for it); with a period of steps
- * (ls_job.period), of each size once for steps within a period and once for the last step of one
- * (ls_ends_period). Behind what it describes, every member's step is ended (time and loss are
+ * (ls_job_update.period), of each size once for steps within a period and once for the last step of
+ * one (ls_ends_period). Behind what it describes, every member's step is ended (time and loss are
  * recorded, its position in the data advances) without a verb. Each verb appends *tasks*:
  * operations on one queue (a *lane*), with the memory that they read and write. No strategy says
  * what waits for what: of two tasks on different lanes with conflicting accesses, the later one
@@ -47,7 +47,7 @@ typedef struct ls_span {
 
 const ls_job *ls_step_job(const ls_step *step);
 
-/** Whether the step is the last of a period of steps (ls_job.period). */
+/** Whether the step is the last of a period of steps (ls_job_update.period). */
 bool ls_ends_period(const ls_step *step);
 
 /** Replicas of all processes; with parameter servers, workers. Replica r is member r, unless the
@@ -69,9 +69,9 @@ int ls_nodes(const ls_step *step);
  * each replica has its own. */
 int ls_holder(const ls_step *step);
 
-/** Of a replica whose backward pass runs on the holder's device (ls_job.backward_held): the member
- * on that device that runs it. It has the replica's slice, its own memory, and the holder's
- * variables. */
+/** Of a replica whose backward pass runs on the holder's device (ls_job_division.backward_held):
+ * the member on that device that runs it. It has the replica's slice, its own memory, and the
+ * holder's variables. */
 int ls_shadow(ls_step *step, int replica);
 
 /** All elements; and the i-th of n equal ranges, which may be empty. */
@@ -129,10 +129,10 @@ void ls_backward_piece(ls_step *step, int member, int piece);
 bool ls_kept(const ls_step *step, int member, int piece, size_t index, ls_span *out);
 
 /**
- * With job.clip, what scales gradients in the updates that follow: every member that updates sums
- * the squares of its variables' gradients, block by block; members with a part of the variables
- * (places of a replica, servers, replicas that share the update) send each other their sums; each
- * finds the norm from all. Weight decay becomes part of the gradients. Nothing without.
+ * With job.update.clip, what scales gradients in the updates that follow: every member that updates
+ * sums the squares of its variables' gradients, block by block; members with a part of the
+ * variables (places of a replica, servers, replicas that share the update) send each other their
+ * sums; each finds the norm from all. Weight decay becomes part of the gradients. Nothing without.
  */
 void ls_clip_gradients(ls_step *step);
 

@@ -16,7 +16,7 @@
 /* Leaves of the tree; 0: fast mode. */
 static int64_t leaves(const ls_job *job)
 {
-    return job->exact ? ls_job_splits(job) : 0;
+    return job->exact.on ? ls_job_splits(job) : 0;
 }
 
 /* What the places do between the halves of a node's pass (loads.h). */
@@ -75,7 +75,7 @@ static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
 /* Elements of scratch for a node's sums; with blocks of positions their memory comes first. */
 static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls_end *end)
 {
-    const ls_allreduce *algorithm = plan->job->allreduce;
+    const ls_allreduce *algorithm = plan->job->exchange.allreduce;
     const int forward = half_at(plan, n, false), backward = half_at(plan, n, true);
     if (forward == LS_NO_SUM && backward == LS_NO_SUM)
         return 0;
@@ -95,7 +95,7 @@ static ls_status take_scratch(ls_resources *r, int member, ls_end *end)
         const ls_slice_options slice = {.batch = ls_replicated_batch(job, b),
                                         .number = r->plan->members[member].replica,
                                         .count = r->plan->mesh.replicas,
-                                        .pieces = job->microbatches};
+                                        .pieces = job->division.microbatches};
         const int64_t rows = slice.batch ? ls_slice_rows(job, &slice) : 0;
         for (int n = 0; n < r->plan->parts.whole->count && rows; n++) {
             const size_t need = scratch_of(r->plan, n, rows, end);
@@ -109,7 +109,7 @@ static ls_status take_scratch(ls_resources *r, int member, ls_end *end)
 
 static ls_status open_ends(ls_resources *r, const ls_ends *ends, const int *members, int count)
 {
-    const ls_allreduce *algorithm = r->plan->job->allreduce;
+    const ls_allreduce *algorithm = r->plan->job->exchange.allreduce;
     if (algorithm->check && count)
         LS_TRY(algorithm->check(ends->comms[0]));
     for (int i = 0; i < count; i++) {
@@ -133,7 +133,7 @@ ls_status ls_sums_open(ls_resources *r)
             if (plan->members[m].device >= 0)
                 members[count++] = m;
         LS_TRY(ls_connect(r, members, count, LS_COUNTED, ends->comms));
-        LS_TRY(ls_comm_agree(plan->job->comm, open_ends(r, ends, members, count)));
+        LS_TRY(ls_comm_agree(plan->job->ranks.comm, open_ends(r, ends, members, count)));
     }
     return LS_OK;
 }
@@ -170,9 +170,9 @@ static ls_status build_sum(const ls_step *s, const addend *a, const ls_end *end,
         .count = (size_t)(ls_net_rows(a->net) * ls_shape_elements(&graph->nodes[a->node].shape)),
         .scratch = end->scratch,
         .shards = leaves(job),
-        .sums = job->exact ? sums : NULL,
-        .sum_count = job->exact ? (size_t)count : 0};
-    return job->allreduce->build(end->comm, &args, ops);
+        .sums = job->exact.on ? sums : NULL,
+        .sum_count = job->exact.on ? (size_t)count : 0};
+    return job->exchange.allreduce->build(end->comm, &args, ops);
 }
 
 /* A place's block of positions of all samples, between a node's samples and memory of blocks;
@@ -213,7 +213,7 @@ static ls_status build_half(const ls_step *s, int n, ls_half half, const addend 
     for (int j = 0; j < s->plan->parts.across; j++)
         if (half == LS_REDUCE_SCATTER || j == own)
             LS_TRY(copy_block(a, kernels, end->comm, j, &args, data, false, ops));
-    LS_TRY(ls_step_job(s)->allreduce->half(end->comm, half, &args, ops));
+    LS_TRY(ls_step_job(s)->exchange.allreduce->half(end->comm, half, &args, ops));
     for (int j = 0; j < s->plan->parts.across; j++)
         if ((half == LS_REDUCE_SCATTER) == (j == own))
             LS_TRY(copy_block(a, kernels, end->comm, j, &args, data, true, ops));
@@ -372,9 +372,10 @@ static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows)
         const int half = half_at(plan, n, backward);
         const ls_extent extent = half == LS_NO_SUM ? ls_elements(0) : extent_of(plan, n, rows);
         if (half == LS_HALVES)
-            ls_traffic_add(&sum, job->allreduce->formula(t, extent, leaves(job), NULL), 1);
+            ls_traffic_add(&sum, job->exchange.allreduce->formula(t, extent, leaves(job), NULL), 1);
         else if (half != LS_NO_SUM)
-            ls_traffic_add(&sum, job->allreduce->half_formula((ls_half)half, t, extent, 0), 1);
+            ls_traffic_add(&sum, job->exchange.allreduce->half_formula((ls_half)half, t, extent, 0),
+                           1);
     }
     if (is_shared(plan, n))
         ls_traffic_add(&sum, shared_traffic(plan, n), 1);
@@ -390,8 +391,8 @@ ls_traffic ls_sums_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     const int64_t batch = ls_replicated_batch(job, s->batch_kind);
-    const int64_t m = job->microbatches > 1 ? job->microbatches : 1;
-    const int64_t pieces = job->exact ? ls_job_shards(job, batch) : s->plan->mesh.replicas * m;
+    const int64_t m = job->division.microbatches > 1 ? job->division.microbatches : 1;
+    const int64_t pieces = job->exact.on ? ls_job_shards(job, batch) : s->plan->mesh.replicas * m;
     ls_traffic sum = {0};
     for (int64_t i = 0; i < pieces; i++) {
         const int64_t rows = ls_slice_share(batch, i, pieces);

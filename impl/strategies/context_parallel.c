@@ -49,7 +49,7 @@ static void resolve(ls_job *job, int ranks)
 
 static ls_status check(const ls_outline *o)
 {
-    if (o->job->exact)
+    if (o->job->exact.on)
         return ls_fail(LS_CODE_USAGE, "option", "--reduce",
                        "exact sums samples in a fixed tree, and context-parallel's gradients are "
                        "sums over positions, too; use --reduce fast");

@@ -38,7 +38,7 @@ static void build(ls_step *s)
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->own_mean = true;
+    job->update.own_mean = true;
 }
 
 /* Each replica's parameters to each of its neighbours. */

@@ -32,7 +32,7 @@ static const ls_declared_option every = {"local-sgd-every",
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->own_mean = true;
+    job->update.own_mean = true;
 }
 
 /* An all-reduce of the parameters once a period. */

@@ -43,7 +43,8 @@ const ls_declared_option ls_option_pipeline_schedule = {
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->microbatches = (int)ls_declared_number(&job->options, &ls_option_pipeline_microbatches);
+    job->division.microbatches =
+        (int)ls_declared_number(&job->options, &ls_option_pipeline_microbatches);
 }
 
 /* Refuses more micro-batches than samples (exact: shards) of the batch, or in `hybrid` of a
@@ -52,13 +53,15 @@ static ls_status check(const ls_outline *o)
 {
     const ls_job *job = o->job;
     const int declared = job->mesh.size[LS_MEMBER], replicas = declared ? declared : 1;
-    const int64_t most = (job->exact ? ls_job_shards(job, job->batch) : job->batch) / replicas;
-    if (job->microbatches <= most || most < 1) /* ls_strategy_check refuses empty replicas */
+    const int64_t most = (job->exact.on ? ls_job_shards(job, job->batch) : job->batch) / replicas;
+    if (job->division.microbatches <= most ||
+        most < 1) /* ls_strategy_check refuses empty replicas */
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
                    "%d micro-batches are more than the %lld %s of a %s; at most %lld work",
-                   job->microbatches, (long long)most, job->exact ? "shards" : "samples",
-                   declared ? "replica" : "batch", (long long)most);
+                   job->division.microbatches, (long long)most,
+                   job->exact.on ? "shards" : "samples", declared ? "replica" : "batch",
+                   (long long)most);
 }
 
 const ls_strategy ls_strategy_pipeline = {

@@ -24,7 +24,7 @@ static void pull(ls_step *s, int server)
 /* Each worker pushes its sums; in exact mode, each sum has a buffer on the server. */
 static void push(ls_step *s, const ls_pushed *p)
 {
-    const bool exact = ls_step_job(s)->exact;
+    const bool exact = ls_step_job(s)->exact.on;
     size_t arrived = 0;
     for (int w = 0; w < ls_replicas(s); w++)
         for (size_t sum = 0; sum < ls_sums(s, w); sum++, arrived++)
@@ -36,7 +36,7 @@ static void push(ls_step *s, const ls_pushed *p)
 /* A range is updated as soon as its gradients have arrived; with --clip, when all have. */
 static void build_sync(ls_step *s)
 {
-    const bool clips = ls_step_job(s)->clip > 0;
+    const bool clips = ls_step_job(s)->update.clip > 0;
     ls_pushed part;
     for (int k = 0; k < ls_servers(s); k++)
         pull(s, ls_server(s, k));

@@ -44,7 +44,7 @@ static void push(ls_step *s, int worker, int server)
 
 static void train(ls_step *s, int worker)
 {
-    const bool clips = ls_step_job(s)->clip > 0;
+    const bool clips = ls_step_job(s)->update.clip > 0;
     ls_pushed part;
     for (int k = 0; k < ls_servers(s); k++)
         pull(s, worker, ls_server(s, k));

@@ -80,13 +80,13 @@ void ls_ps_resolve(ls_job *job, int ranks)
                               .servers = (int)ls_declared_number(v, &servers),
                               .colocate = ls_declared_number(v, &colocate),
                               .by_variable = ls_declared_number(v, &shard)};
-    job->own_mean = job->ps.mode != LS_PS_SYNC; /* gradients are applied one by one */
+    job->update.own_mean = job->ps.mode != LS_PS_SYNC; /* gradients are applied one by one */
 }
 
 /* Refuses wrong numbers of ranks and servers; in one process, the only server is a device. */
 ls_status ls_ps_check(const ls_outline *o)
 {
-    const bool device = strcmp(o->comm, "device") == 0, exact = o->job->exact;
+    const bool device = strcmp(o->comm, "device") == 0, exact = o->job->exact.on;
     const ls_ps_options *ps = &o->job->ps;
     const int workers = ls_ps_workers(ps, (int)o->devices * o->ranks);
     if (device && ls_ps_by_arrival(ps))
@@ -108,7 +108,7 @@ ls_status ls_ps_check(const ls_outline *o)
         return ls_fail(
             LS_CODE_USAGE, "option", "--ps-backup-workers",
             "leaves gradients out, and the exact sum needs all; use --reduce fast, or 0");
-    if (o->job->clip > 0 && ps->backups)
+    if (o->job->update.clip > 0 && ps->backups)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
                        "each server leaves out gradients on its own, and --clip needs one norm of "
                        "all; use --clip none, or 0");

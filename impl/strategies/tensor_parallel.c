@@ -67,14 +67,14 @@ static ls_traffic formula(const ls_step *s)
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->sequence = ls_declared_number(&job->options, &ls_option_tensor_parallel_sequence);
+    job->division.sequence = ls_declared_number(&job->options, &ls_option_tensor_parallel_sequence);
 }
 
 /* Whether positions can be divided, too. */
 static ls_status check_sequence(const ls_outline *o)
 {
     const ls_allreduce *algorithm;
-    if (o->job->exact)
+    if (o->job->exact.on)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
                        "norms' gradients are sums over blocks of positions, one a device, so exact "
                        "mode's tree would depend on the devices; use --reduce fast");
@@ -89,16 +89,16 @@ static ls_status check_sequence(const ls_outline *o)
 
 static ls_status check(const ls_outline *o)
 {
-    const int64_t splits = o->job->micro_splits;
+    const int64_t splits = o->job->exact.splits;
     const int places = ls_mesh_of(o->job->mesh, (int)o->devices * o->ranks).size[LS_SLICE];
     if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "tensor-parallel sums activations in an order of its own, not a library's, "
                        "whose error would grow from layer to layer; use direct, ring, tree, "
                        "halving-doubling, flat or auto");
-    if (o->job->sequence)
+    if (o->job->division.sequence)
         LS_TRY(check_sequence(o));
-    if (o->job->exact && splits < places)
+    if (o->job->exact.on && splits < places)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-splits",
                        "is missing, or fewer than the %d devices that share a layer; use "
                        "--micro-splits %d, or fewer devices",

@@ -31,7 +31,7 @@ static bool is_staged(const ls_step *s)
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->backward_held = !ls_declared_number(&job->options, &colocated);
+    job->division.backward_held = !ls_declared_number(&job->options, &colocated);
 }
 
 static int ranges(const ls_step *s)
@@ -64,7 +64,7 @@ static void go_apart(ls_step *s, int tower)
 static void build(ls_step *s)
 {
     const int n = ls_replicas(s), holder = ls_holder(s);
-    const bool ahead = is_staged(s), apart = ls_step_job(s)->backward_held;
+    const bool ahead = is_staged(s), apart = ls_step_job(s)->division.backward_held;
     int from[LS_JOB_REPLICAS]; /* the members with the gradients */
     for (int t = 0; t < n; t++) {
         from[t] = apart && t != holder ? ls_shadow(s, t) : t;
@@ -108,9 +108,9 @@ static ls_traffic formula(const ls_step *s)
         if (t == ls_holder(s))
             continue;
         ls_traffic_add(&sum, (ls_traffic){flat, fetches}, 1);
-        if (!job->backward_held)
+        if (!job->division.backward_held)
             ls_traffic_add(&sum, (ls_traffic){flat, 1}, ls_sums(s, t));
-        for (int p = 0; job->backward_held && p < ls_pieces(s, t); p++)
+        for (int p = 0; job->division.backward_held && p < ls_pieces(s, t); p++)
             for (size_t k = 0; ls_kept(s, t, p, k, &kept); k++)
                 ls_traffic_add(&sum, (ls_traffic){kept.bytes, 1}, 1);
     }

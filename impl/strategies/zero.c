@@ -81,7 +81,7 @@ static void resolve(ls_job *job, int ranks)
     if (number == 3)
         job->parameters = (ls_spread){{[LS_MEMBER] = LS_SHARE}, again ? count : ALL};
     for (int i = 0; i < LS_DECLARED_MOST; i++)
-        job->windows_given |= job->options.items[i].option == &ls_option_zero_windows;
+        job->division.windows_given |= job->options.items[i].option == &ls_option_zero_windows;
 }
 
 static ls_status check(const ls_outline *o)
@@ -101,7 +101,7 @@ ls_status ls_zero_check_between(const ls_outline *o)
 {
     const ls_job *job = o->job;
     const int64_t stage = stage_of(&job->options);
-    if (stage > 1 && job->sequence)
+    if (stage > 1 && job->division.sequence)
         return ls_fail(
             LS_CODE_USAGE, "option", "--zero-stage",
             "%lld sums a bucket as soon as its gradients are final; with blocks of positions "

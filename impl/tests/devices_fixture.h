@@ -34,11 +34,11 @@ static inline void open_fixture(fixture *f, int devices, const char *model, cons
                       .devices = f->device,
                       .device_count = (size_t)devices,
                       .seed = 1,
-                      .schedule = {.initial = 1},
-                      .capture = true,
-                      .flip_replica = -1};
-    must(ls_optimizer_parse("sgd", &f->job.optimizer));
-    must(ls_allreduce_find("ring", &f->job.allreduce));
+                      .update.schedule = {.initial = 1},
+                      .kernels.capture = true,
+                      .faults.flip_replica = -1};
+    must(ls_optimizer_parse("sgd", &f->job.update.optimizer));
+    must(ls_allreduce_find("ring", &f->job.exchange.allreduce));
 }
 
 static inline int close_fixture(void **state)

@@ -20,8 +20,8 @@ static ls_traffic formula(const ls_step *s)
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
-    job->own_mean = true;
-    job->period = 4;
+    job->update.own_mean = true;
+    job->update.period = 4;
 }
 
 const ls_strategy ls_strategy_spaced = {

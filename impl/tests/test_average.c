@@ -27,9 +27,9 @@ static int setup(void **state)
     assert_int_equal(f.model->graph->variables.elements, PARAMETERS);
     f.job.variable_device = f.device[1];
     f.job.batch = 10;
-    f.job.shuffle = true;
-    f.job.average = 0.9999;
-    f.job.bucket_bytes = 64;
+    f.job.sampling.shuffle = true;
+    f.job.update.average = 0.9999;
+    f.job.exchange.bucket_bytes = 64;
     f.job.ps = (ls_ps_options){.ranks = 1, .servers = 1};
     f.job.records = STEPS;
     *state = &f;
@@ -50,7 +50,7 @@ static ls_evaluation evaluation_of(const ls_job *like, const float *parameters)
     ls_job job = *like;
     ls_run *run;
     ls_evaluation found;
-    job.average = 0;
+    job.update.average = 0;
     job.device_count = 1;
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     must(run->functions->load(run, parameters));

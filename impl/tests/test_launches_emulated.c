@@ -70,15 +70,15 @@ static uint64_t count_nodes(const char *model_name, ls_convolution convolution)
                   .devices = &device,
                   .device_count = 1,
                   .batch = model->family->default_batch,
-                  .shuffle = true,
-                  .flip_replica = -1,
-                  .schedule = {.initial = model->family->default_rate, .factor = 0.1},
-                  .average = model->family->average,
-                  .table = emulated_table(),
-                  .capture = true,
-                  .convolution = convolution,
+                  .sampling.shuffle = true,
+                  .faults.flip_replica = -1,
+                  .update.schedule = {.initial = model->family->default_rate, .factor = 0.1},
+                  .update.average = model->family->average,
+                  .kernels.table = emulated_table(),
+                  .kernels.capture = true,
+                  .kernels.convolution = convolution,
                   .records = 8};
-    must(ls_optimizer_parse(model->family->default_optimizer, &job.optimizer));
+    must(ls_optimizer_parse(model->family->default_optimizer, &job.update.optimizer));
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
     must(run->functions->load(run, values));

@@ -36,7 +36,7 @@ static void check(const ls_job *job, const char *name, const char *comm, int dri
     ls_job own = *job;
     ls_run *run;
     must(ls_strategy_find(name, &strategy));
-    must(ls_comm_backend_find(comm, &own.transport));
+    must(ls_comm_backend_find(comm, &own.exchange.transport));
     must(ls_strategy_open(strategy, &own, &run));
     must(run->functions->mark(run));
     must(run->functions->step(run, LS_FULL, STEPS));
@@ -71,17 +71,17 @@ static void drivers_alone_are_marked(void **state)
                   .variable_device = device[1],
                   .batch = 12,
                   .seed = 1,
-                  .schedule = {.initial = 0.1},
-                  .bucket_bytes = SIZE_MAX,
-                  .capture = true,
-                  .flip_replica = -1,
+                  .update.schedule = {.initial = 0.1},
+                  .exchange.bucket_bytes = SIZE_MAX,
+                  .kernels.capture = true,
+                  .faults.flip_replica = -1,
                   .records = STEPS};
-    must(ls_optimizer_parse("sgd", &job.optimizer));
-    must(ls_allreduce_find("ring", &job.allreduce));
+    must(ls_optimizer_parse("sgd", &job.update.optimizer));
+    must(ls_allreduce_find("ring", &job.exchange.allreduce));
     check(&job, "mirrored", "device", DEVICES - 1);
     check(&job, "mirrored", "thread", -1);
     check(&job, "towers", "thread", 1);
-    job.capture = false;
+    job.kernels.capture = false;
     check(&job, "mirrored", "device", DEVICES - 1);
     ls_data_close(data);
     ls_model_close(model);

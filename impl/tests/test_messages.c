@@ -230,7 +230,7 @@ static void check_between(fixture *f, void (*build)(ls_step *), const char *word
     must(ls_comm_open(backend, NULL, f->device, 2, comms));
     for (int p = 0; p < 2; p++) {
         processes[p] = (process){.job = f->job, .strategy = &strategy};
-        processes[p].job.comm = comms[p];
+        processes[p].job.ranks.comm = comms[p];
         processes[p].job.devices = &f->device[p];
         processes[p].job.device_count = 1;
         assert_int_equal(pthread_create(&processes[p].thread, NULL, process_thread, &processes[p]),
@@ -266,7 +266,7 @@ static void who_waits_for_a_lost_device_is_woken(void **state)
     ls_job job = f->job;
     ls_run *run;
     job.device_count = 2;
-    job.bucket_bytes = SIZE_MAX;
+    job.exchange.bucket_bytes = SIZE_MAX;
     must(ls_strategy_open(&ls_strategy_mirrored, &job, &run));
     const ls_step_run *steps = ls_step_run_of(run);
     assert_int_equal(steps->components.count, 2); /* a program each */

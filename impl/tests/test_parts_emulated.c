@@ -75,22 +75,22 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
                   .data = s->data,
                   .devices = s->device,
                   .device_count = (size_t)devices,
-                  .place = strategy->variables == LS_VARIABLES_PLACED ? place : NULL,
+                  .division.place = strategy->variables == LS_VARIABLES_PLACED ? place : NULL,
                   .batch = s->batch,
                   .seed = 1,
-                  .shuffle = true,
-                  .flip_replica = -1,
-                  .schedule = {.initial = 0.01},
-                  .exact = exact,
-                  .micro_shards = 4,
-                  .micro_splits = splits,
-                  .table = emulated_table(),
-                  .capture = true,
+                  .sampling.shuffle = true,
+                  .faults.flip_replica = -1,
+                  .update.schedule = {.initial = 0.01},
+                  .exact.on = exact,
+                  .exact.shards = 4,
+                  .exact.splits = splits,
+                  .kernels.table = emulated_table(),
+                  .kernels.capture = true,
                   .records = 8};
     ls_strategy_resolve(strategy, &job, 1);
     must(ls_places_balance(s->model->graph, devices, place));
-    must(ls_optimizer_parse("adam", &job.optimizer));
-    must(ls_allreduce_find("canonical", &job.allreduce));
+    must(ls_optimizer_parse("adam", &job.update.optimizer));
+    must(ls_allreduce_find("canonical", &job.exchange.allreduce));
     must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&s->model->graph->variables, 1, values);
     must(run->functions->load(run, values));

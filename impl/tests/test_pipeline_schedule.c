@@ -207,19 +207,19 @@ static void open_all(fixture *f, const ls_schedule *s)
                       .data = f->data,
                       .devices = f->devices,
                       .device_count = (size_t)s->stages,
-                      .place = f->place,
+                      .division.place = f->place,
                       .mesh.rest = LS_STAGE,
-                      .microbatches = s->microbatches,
+                      .division.microbatches = s->microbatches,
                       .batch = 4 * MICROBATCHES,
                       .seed = 1,
-                      .shuffle = true,
-                      .flip_replica = -1,
-                      .schedule = {.initial = 0.1},
-                      .capture = true,
+                      .sampling.shuffle = true,
+                      .faults.flip_replica = -1,
+                      .update.schedule = {.initial = 0.1},
+                      .kernels.capture = true,
                       .records = 4};
     must(ls_declared_set(&f->job.options, &ls_option_pipeline_schedule,
                          s->one_f_one_b ? "1f1b" : "gpipe"));
-    must(ls_optimizer_parse("sgd", &f->job.optimizer));
+    must(ls_optimizer_parse("sgd", &f->job.update.optimizer));
 }
 
 static void close_all(fixture *f)

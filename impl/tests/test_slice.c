@@ -41,14 +41,14 @@ static void open_all(fixture *f, bool exact, int64_t shards, int64_t batch)
                       .device_count = 1,
                       .batch = batch,
                       .seed = 5,
-                      .shuffle = true,
-                      .flip_replica = -1,
-                      .schedule = {.initial = 0.1},
-                      .exact = exact,
-                      .micro_shards = shards,
-                      .capture = true,
+                      .sampling.shuffle = true,
+                      .faults.flip_replica = -1,
+                      .update.schedule = {.initial = 0.1},
+                      .exact.on = exact,
+                      .exact.shards = shards,
+                      .kernels.capture = true,
                       .records = 16};
-    must(ls_optimizer_parse("sgd", &f->job.optimizer));
+    must(ls_optimizer_parse("sgd", &f->job.update.optimizer));
     const ls_replica_options options = {
         .job = &f->job, .device = f->device, .rows = batch, .sums = LS_REPLICA_LOSSES};
     must(ls_replica_open(&options, &f->replica));

@@ -124,11 +124,12 @@ static counts count_steps(ls_run *run, uint64_t steps)
     atomic_store(&own_calls, 0);
     atomic_store(&library_calls, 0);
     atomic_store(&counting, 1);
-    if (run->job->capture) /* otherwise the host, which enqueues every operation, sometimes waits */
+    if (run->job->kernels
+            .capture) /* otherwise the host, which enqueues every operation, sometimes waits */
         (void)getppid();
     ls_status put = run->functions->step(run, LS_FULL, steps);
     ls_status done = run->functions->sync(run);
-    if (run->job->capture)
+    if (run->job->kernels.capture)
         (void)getppid();
     atomic_store(&counting, 0);
     must(put);
@@ -155,14 +156,14 @@ static void check(const char *model_name, const char *data_name, bool exact, boo
                   .device_count = 1,
                   .batch = model->family->default_batch,
                   .seed = 1,
-                  .shuffle = true,
-                  .flip_replica = -1,
-                  .schedule = {.initial = 0.001},
-                  .exact = exact,
-                  .micro_shards = capture ? 4 : 64,
-                  .capture = capture,
+                  .sampling.shuffle = true,
+                  .faults.flip_replica = -1,
+                  .update.schedule = {.initial = 0.001},
+                  .exact.on = exact,
+                  .exact.shards = capture ? 4 : 64,
+                  .kernels.capture = capture,
                   .records = 64};
-    must(ls_optimizer_parse(model->family->default_optimizer, &job.optimizer));
+    must(ls_optimizer_parse(model->family->default_optimizer, &job.update.optimizer));
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
     ls_variables_initialize(&model->graph->variables, 1, values);
@@ -377,13 +378,13 @@ static void programs_that_wait_for_each_other_end(void **state)
                   .device_count = 2,
                   .batch = 10,
                   .seed = 1,
-                  .flip_replica = -1,
-                  .schedule = {.initial = 0.001},
-                  .bucket_bytes = SIZE_MAX,
-                  .capture = true,
+                  .faults.flip_replica = -1,
+                  .update.schedule = {.initial = 0.001},
+                  .exchange.bucket_bytes = SIZE_MAX,
+                  .kernels.capture = true,
                   .records = 64};
-    must(ls_optimizer_parse("sgd", &job.optimizer));
-    must(ls_allreduce_find("ring", &job.allreduce));
+    must(ls_optimizer_parse("sgd", &job.update.optimizer));
+    must(ls_allreduce_find("ring", &job.exchange.allreduce));
     must(ls_strategy_open(&ls_strategy_mirrored, &job, &run));
     const ls_step_run *steps = ls_step_run_of(run);
     assert_int_equal(steps->components.count, 2);

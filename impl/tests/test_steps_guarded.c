@@ -288,8 +288,8 @@ static void check_served(const ls_job *job, size_t *left_out, size_t *seen)
     ls_job apart = *job;
     apart.device_count = DEVICES - 1; /* the last one is the server */
     apart.variable_device = job->devices[DEVICES - 1];
-    apart.overlap = true;
-    apart.bucket_bytes = 0;
+    apart.exchange.overlap = true;
+    apart.exchange.bucket_bytes = 0;
     check(job, "ps", NULL, NULL); /* including a worker on the server's device */
     check(&apart, "ps", left_out, seen);
 }
@@ -303,10 +303,10 @@ static void check_divided(const ls_job *job, size_t *left_out, size_t *seen)
     must(ls_places_balance(job->model->graph, 2, half));
     must(ls_places_balance(job->model->graph, 3, place));
     all.device_count = 3;
-    all.place = place;
-    halves.place = half;
-    halves.overlap = true;
-    halves.bucket_bytes = 0;
+    all.division.place = place;
+    halves.division.place = half;
+    halves.exchange.overlap = true;
+    halves.exchange.bucket_bytes = 0;
     check(&all, "model-parallel", left_out, seen);
     check(&all, "pipeline", left_out, seen);
     check(&halves, "hybrid", left_out, seen);
@@ -324,13 +324,13 @@ static void check_divided(const ls_job *job, size_t *left_out, size_t *seen)
 static void check_split(const ls_job *job, size_t *left_out, size_t *seen)
 {
     ls_job split = *job;
-    split.micro_splits = DEVICES + 1;
+    split.exact.splits = DEVICES + 1;
     check(&split, "tensor-parallel", left_out, seen);
     set(&split, "hybrid", "hybrid-inner", "tensor-parallel");
     set(&split, "hybrid", "hybrid-outer", "zero");
     set(&split, "hybrid", "zero-stage", "3");
-    split.overlap = true;
-    split.bucket_bytes = 0;
+    split.exchange.overlap = true;
+    split.exchange.bucket_bytes = 0;
     check(&split, "hybrid", NULL, NULL);
 }
 
@@ -342,7 +342,7 @@ static void check_shared(const ls_job *job, const fixture *f)
     shares.model = f->shared;
     shares.data = f->data_of_shared;
     shares.device_count = 2;
-    shares.place = place;
+    shares.division.place = place;
     assert_true(f->shared->graph->count <= NODES);
     must(ls_places_balance(f->shared->graph, 2, place));
     check(&shares, "model-parallel", NULL, NULL);
@@ -362,9 +362,9 @@ static void check_strategies(const ls_job *job, const fixture *f)
     ls_job one = *job, apart = *job, overlapped = *job;
     one.device_count = 1;
     set(&apart, "towers", "towers-staged", "yes");
-    apart.backward_held = true;
-    overlapped.overlap = true;
-    overlapped.bucket_bytes = 0;
+    apart.division.backward_held = true;
+    overlapped.exchange.overlap = true;
+    overlapped.exchange.bucket_bytes = 0;
     check(&one, "single", NULL, NULL);
     check(job, "mirrored", NULL, NULL);
     check(&overlapped, "mirrored", NULL, NULL);
@@ -383,7 +383,7 @@ static void check_strategies(const ls_job *job, const fixture *f)
     check_divided(job, NULL, NULL);
     check_split(job, NULL, NULL);
     check_shared(job, f);
-    if (job->exact)
+    if (job->exact.on)
         return;
     check_context(job, f);
     check(job, "independent", NULL, NULL);
@@ -400,13 +400,13 @@ static void tasks_touch_what_they_say(void **state)
     static const char *const algorithms[] = {"ring", "direct", "tree", "flat", "halving-doubling"};
     ls_job job = f->job;
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
-        must(ls_allreduce_find(algorithms[i], &job.allreduce));
+        must(ls_allreduce_find(algorithms[i], &job.exchange.allreduce));
         check(&job, "mirrored", NULL, NULL);
     }
     check_strategies(&job, f);
-    job.exact = true;
-    job.micro_shards = 5;
-    must(ls_allreduce_find("canonical", &job.allreduce));
+    job.exact.on = true;
+    job.exact.shards = 5;
+    must(ls_allreduce_find("canonical", &job.exchange.allreduce));
     check_strategies(&job, f);
 }
 
@@ -446,15 +446,15 @@ static int open_all(void **state)
                      .device_count = DEVICES,
                      .variable_device = f.device[1],
                      .batch = 20,
-                     .epochs = true,
+                     .sampling.epochs = true,
                      .seed = 1,
-                     .schedule = {.initial = 0.1},
-                     .bucket_bytes = SIZE_MAX,
-                     .flip_replica = -1,
-                     .delay_replica = -1,
+                     .update.schedule = {.initial = 0.1},
+                     .exchange.bucket_bytes = SIZE_MAX,
+                     .faults.flip_replica = -1,
+                     .faults.delay_replica = -1,
                      .records = 4};
-    must(ls_optimizer_parse("adam", &f.job.optimizer));
-    must(ls_allreduce_find("ring", &f.job.allreduce));
+    must(ls_optimizer_parse("adam", &f.job.update.optimizer));
+    must(ls_allreduce_find("ring", &f.job.exchange.allreduce));
     *state = &f;
     return 0;
 }

@@ -113,16 +113,16 @@ static ls_step_run *open_case(const fixture *f, const struct strategy_case *c, i
     ls_run *run;
     *job = f->job;
     job->device_count = (size_t)c->devices;
-    job->exact = c->exact;
-    job->micro_shards = BATCH;
-    job->bucket_bytes = 64; /* several buckets */
+    job->exact.on = c->exact;
+    job->exact.shards = BATCH;
+    job->exchange.bucket_bytes = 64; /* several buckets */
     must(ls_strategy_find(c->name, &strategy));
     for (int i = 0; c->option[i][0]; i++)
         must(ls_declared_set(&job->options, ls_strategy_option(strategy, c->option[i][0]),
                              c->option[i][1]));
     assert_true(job->model->graph->count <= NODES);
     if (c->allreduce)
-        must(ls_allreduce_find(c->allreduce, &job->allreduce));
+        must(ls_allreduce_find(c->allreduce, &job->exchange.allreduce));
     if (strategy->variables == LS_VARIABLES_HELD)
         job->variable_device = f->device[0];
     if (ls_strategy_serves(strategy))
@@ -131,7 +131,7 @@ static ls_step_run *open_case(const fixture *f, const struct strategy_case *c, i
     if (job->mesh.rest == LS_STAGE) {
         const int places = strcmp(c->name, "hybrid") ? c->devices : 2;
         must(ls_places_balance(job->model->graph, places, place));
-        job->place = place;
+        job->division.place = place;
     }
     must(ls_strategy_open(strategy, job, &run));
     return ls_step_run_of(run);
@@ -157,7 +157,7 @@ static void tasks_have_what_a_step_costs(void **state)
         int place[NODES];
         ls_job job;
         ls_step_run *run = open_case(f, c, place, &job);
-        const int kind = job.period ? LS_LAST : LS_FULL; /* in which replicas average */
+        const int kind = job.update.period ? LS_LAST : LS_FULL; /* in which replicas average */
         const costs sum = costs_of(run, kind);
         const double model = flops_of(run, f->model->graph);
         const ls_traffic formula = ls_build_formula(&run->resources, kind);

@@ -84,19 +84,19 @@ static void the_host_orders_towers(void **state)
                       .devices = f->device,
                       .device_count = TOWERS,
                       .variable_device = f->device[TOWERS],
-                      .backward_held = way & 2,
+                      .division.backward_held = way & 2,
                       .batch = 64,
                       .seed = 1,
-                      .shuffle = true,
-                      .flip_replica = -1,
-                      .schedule = {.initial = 0.001},
-                      .exact = way & 4,
-                      .micro_shards = 16,
-                      .capture = true,
+                      .sampling.shuffle = true,
+                      .faults.flip_replica = -1,
+                      .update.schedule = {.initial = 0.001},
+                      .exact.on = way & 4,
+                      .exact.shards = 16,
+                      .kernels.capture = true,
                       .records = 64};
         must(ls_declared_set(&job.options, ls_strategy_option(&ls_strategy_towers, "towers-staged"),
                              way & 1 ? "yes" : "no"));
-        must(ls_optimizer_parse("adam", &job.optimizer));
+        must(ls_optimizer_parse("adam", &job.update.optimizer));
         float *expected = train(f, &job);
         f->device[TOWERS]->backend = &elsewhere;
         ls_run *run;
@@ -104,7 +104,7 @@ static void the_host_orders_towers(void **state)
         assert_int_equal(ls_status_code(status), LS_CODE_USAGE); /* they cannot be captured */
         assert_non_null(strstr(ls_status_text(status), "--capture no"));
         ls_status_free(status);
-        job.capture = false;
+        job.kernels.capture = false;
         float *got = train(f, &job);
         f->device[TOWERS]->backend = own;
         assert_memory_equal(expected, got, f->model->graph->variables.elements * sizeof *expected);

@@ -114,7 +114,7 @@ static ls_status take_round(rank *r)
     uint64_t mark_ns;
     float value;
     session.job =
-        (ls_job){.comm = r->comm, .data = &data, .device_count = 1, .batch = 1, .records = 1};
+        (ls_job){.ranks.comm = r->comm, .data = &data, .device_count = 1, .batch = 1, .records = 1};
     r->found.accuracy = -1;
     LS_TRY(ls_session_steps(&session, 1));
     LS_TRY(ls_session_records(&session, 1, &record, &mark_ns));

@@ -22,14 +22,15 @@ static const ls_device_name cpu = {.kind = LS_DEVICE_CPU};
 
 static ls_plan_of_case plan_of(const ls_case *config)
 {
-    return (ls_plan_of_case){.config = config,
-                             .strategy = &alone,
-                             .devices = (ls_device_name *)&cpu,
-                             .device_count = 1,
-                             .all_devices = 1,
-                             .warmup = WARMUP,
-                             .timed = 6,
-                             .job = {.data = &data, .batch = BATCH, .epochs = true, .records = 8}};
+    return (ls_plan_of_case){
+        .config = config,
+        .strategy = &alone,
+        .devices = (ls_device_name *)&cpu,
+        .device_count = 1,
+        .all_devices = 1,
+        .warmup = WARMUP,
+        .timed = 6,
+        .job = {.data = &data, .batch = BATCH, .sampling.epochs = true, .records = 8}};
 }
 
 /* Steps [first, first + count) with these times; the loss of step s is 10 - s. */
@@ -142,8 +143,8 @@ static void whole_periods_count(void **state)
     const ls_case config = {0};
     ls_plan_of_case plan = plan_of(&config);
     const ls_request request = {.blocks = 5};
-    plan.job.epochs = false;
-    plan.job.period = 4;
+    plan.job.sampling.epochs = false;
+    plan.job.update.period = 4;
     ls_timed timed = ls_timed_begin(&plan, &request);
     made_up_steps m;
     ls_sample_ms each;

@@ -113,7 +113,7 @@ static void tell(const fixture *f, char *out, size_t size)
                           .device_count = 1,
                           .latest_first = FIRST,
                           .latest_count = MANY,
-                          .job.capture = true};
+                          .job.kernels.capture = true};
     ls_case one = {.ranks = 1};
     ls_plan_of_case plan = {.config = &one, .all_devices = 1, .device_count = 1};
     FILE *file = tmpfile();

@@ -40,7 +40,8 @@ void ls_account_skip(ls_accounts *a)
 
 ls_status ls_account_begin(const ls_session *session, uint64_t steps)
 {
-    return ls_world_agree(session->job.comm, session->run->functions->profile(session->run, steps));
+    return ls_world_agree(session->job.ranks.comm,
+                          session->run->functions->profile(session->run, steps));
 }
 
 static ls_status make_room(ls_accounts *a)
@@ -56,7 +57,7 @@ ls_status ls_account_add(ls_accounts *a, const ls_session *session, const ls_ste
     if (!status)
         status = session->run->functions->parts(session->run, a->devices, steps->mark_ns, end_ns,
                                                 a->parts + a->count * a->devices);
-    LS_TRY(ls_world_agree(session->job.comm, status));
+    LS_TRY(ls_world_agree(session->job.ranks.comm, status));
     a->calls[a->count++] = (ls_account){steps->count, (double)(end_ns - steps->mark_ns) * 1e-6};
     return LS_OK;
 }

@@ -64,7 +64,7 @@ static ls_status check_replicas(ls_session *session, const float *parameters, ls
     if (!status && *differs)
         ls_verdict_fail(verdict, "after %llu steps: %.220s", (unsigned long long)session->step,
                         differs);
-    return ls_world_agree(session->job.comm, status);
+    return ls_world_agree(session->job.ranks.comm, status);
 }
 
 /* Full steps must have sent what the formula says; without a full step nothing is checked. */
@@ -105,7 +105,7 @@ static ls_status share_failure(ls_comm *comm, ls_verdict *verdict)
 ls_status ls_check_trained(ls_session *session, ls_verdict *verdict, ls_checked *out)
 {
     const ls_variables *variables = &session->plan->model->graph->variables;
-    ls_comm *comm = session->job.comm;
+    ls_comm *comm = session->job.ranks.comm;
     LS_TRY(ls_session_gather(session, out->parameters));
     LS_TRY(check_replicas(session, out->parameters, verdict));
     if (!verdict->failed)

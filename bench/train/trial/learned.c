@@ -70,7 +70,7 @@ void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_ti
 ls_status ls_learned_norm(ls_learned *learned, const ls_session *session)
 {
     const ls_run *run = session->run;
-    return session->job.clip > 0 && session->step
+    return session->job.update.clip > 0 && session->step
                ? run->functions->norm(run, &learned->gradient_norm)
                : LS_OK;
 }

@@ -85,15 +85,15 @@ static ls_status take_round(rounds *r)
         r->ends_ns[k + 1] = r->times->records[k].end_ns;
     const ls_status status =
         session->run->functions->times(session->run, r->here, r->ends_ns, r->steps, r->mine);
-    return ls_comm_bring(session->job.comm, status, r->mine, r->steps * r->here * sizeof *r->mine,
-                         r->all);
+    return ls_comm_bring(session->job.ranks.comm, status, r->mine,
+                         r->steps * r->here * sizeof *r->mine, r->all);
 }
 
 /* The first step of a round has its devices' waking up in it, and counts only if it is alone. */
 static ls_status take_rounds(rounds *r, uint64_t count, ls_bubble *out)
 {
     const ls_job *job = &r->session->job;
-    const ls_schedule schedule = {(int)(r->processes * r->here), job->microbatches,
+    const ls_schedule schedule = {(int)(r->processes * r->here), job->division.microbatches,
                                   ls_declared_number(&job->options, &ls_option_pipeline_schedule) ==
                                       LS_SCHEDULE_1F1B};
     const ls_time_profile *kept = r->kept;
@@ -106,13 +106,13 @@ static ls_status take_rounds(rounds *r, uint64_t count, ls_bubble *out)
         }
     }
     const size_t steps = (size_t)(r->kept - kept) / (r->processes * r->here);
-    return ls_world_agree(job->comm, ls_bubble_median(&schedule, kept, steps, out));
+    return ls_world_agree(job->ranks.comm, ls_bubble_median(&schedule, kept, steps, out));
 }
 
 static ls_status profile_rounds(ls_session *session, uint64_t count, uint64_t steps,
                                 ls_step_times *times, ls_bubble *out)
 {
-    const ls_comm *comm = session->job.comm;
+    const ls_comm *comm = session->job.ranks.comm;
     rounds r = {.session = session,
                 .times = times,
                 .here = session->device_count,
@@ -123,7 +123,7 @@ static ls_status profile_rounds(ls_session *session, uint64_t count, uint64_t st
     if (!status)
         status = ls_allocate("profile", &r.mine, each + (count + 1) * r.processes * each,
                              sizeof *r.mine);
-    status = ls_world_agree(session->job.comm, status);
+    status = ls_world_agree(session->job.ranks.comm, status);
     r.all = r.mine + each;
     r.kept = r.all + r.processes * each;
     if (!status)
@@ -156,7 +156,7 @@ ls_status ls_profile_take(const ls_timed *timed, uint64_t at_once, ls_session *s
     const uint64_t all = least(timed->done, LS_PROFILED_MOST);
     uint64_t chunk = least(at_once, session->job.records);
     bool stop = false;
-    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &chunk, &stop)); /* as rank 0 has it */
+    LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &chunk, &stop)); /* as rank 0 has it */
     const uint64_t steps = least(all, chunk);
     if (!accounts->steps) {
         LS_TRY(ls_account_begin(session, steps));
@@ -166,7 +166,7 @@ ls_status ls_profile_take(const ls_timed *timed, uint64_t at_once, ls_session *s
     } else {
         out->accounted = accounts->steps;
     }
-    LS_TRY(bring_parts(session->job.comm, ls_timed_mean_ms(timed), accounts, out));
+    LS_TRY(bring_parts(session->job.ranks.comm, ls_timed_mean_ms(timed), accounts, out));
     if (ls_plan_is_pipeline(session->plan))
         return profile_rounds(session, least(all / steps, LS_PROFILE_ROUNDS), steps, times,
                               &out->bubble);

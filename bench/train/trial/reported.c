@@ -20,9 +20,9 @@ ls_status ls_report_memory(const ls_session *session, ls_reported *out)
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         out->rss_peak = (size_t)usage.ru_maxrss * 1024;
-    LS_TRY(
-        ls_world_agree(session->job.comm, ls_allocate("trial", &out->ledgers, session->device_count,
-                                                      sizeof *out->ledgers)));
+    LS_TRY(ls_world_agree(
+        session->job.ranks.comm,
+        ls_allocate("trial", &out->ledgers, session->device_count, sizeof *out->ledgers)));
     for (size_t i = 0; i < session->device_count; i++)
         out->ledgers[i] = ls_device_ledger(session->devices[i]);
     return LS_OK;
@@ -48,7 +48,7 @@ ls_status ls_report_servers(const ls_session *session, const char *record, ls_re
     if (!ls_strategy_serves(session->plan->strategy))
         return LS_OK;
     LS_TRY(ls_ps_report_collect(run, &out->ended));
-    LS_TRY(ls_world_agree(session->job.comm, list_servers(run, out)));
+    LS_TRY(ls_world_agree(session->job.ranks.comm, list_servers(run, out)));
     return record ? ls_ps_record(run, record, &out->unsaved) : LS_OK;
 }
 

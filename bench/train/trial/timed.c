@@ -83,8 +83,8 @@ ls_status ls_timed_unsteady(const ls_timed *timed, uint64_t steps, size_t *out)
     if (count != steps || ls_ps_by_arrival(&timed->plan->job.ps))
         return LS_OK;
     LS_TRY(ls_steady_from(ls_timed_block_ms(timed), count, out));
-    if (timed->plan->job.period > 1)
-        *out = beyond_periods((size_t)timed->plan->job.period, count, *out);
+    if (timed->plan->job.update.period > 1)
+        *out = beyond_periods((size_t)timed->plan->job.update.period, count, *out);
     return LS_OK;
 }
 
@@ -114,7 +114,7 @@ uint64_t ls_timed_counted(const ls_timed *timed)
 
 bool ls_timed_is_whole(const ls_timed *timed)
 {
-    const uint64_t period = (uint64_t)timed->plan->job.period;
+    const uint64_t period = (uint64_t)timed->plan->job.update.period;
     return period < 2 || ls_timed_counted(timed) % period == 0;
 }
 
@@ -141,7 +141,7 @@ static bool is_even(const ls_timed *timed)
 {
     const ls_job *job = &timed->plan->job;
     const bool alone = ls_strategy_serves(timed->plan->strategy) && job->ps.mode != LS_PS_SYNC;
-    return !alone && job->period < 2 &&
+    return !alone && job->update.period < 2 &&
            ls_timed_trained(timed) == ls_timed_counted(timed) * (uint64_t)job->batch;
 }
 
@@ -172,7 +172,7 @@ ls_status ls_timed_sample_ms(const ls_timed *timed, ls_sample_ms *out)
     out->median = s.median / (double)timed->plan->job.batch;
     for (size_t i = 0; i < 2; i++)
         out->ci95[i] = ci95[i] / (double)timed->plan->job.batch;
-    out->mean = ls_timed_counted(timed) < (uint64_t)timed->plan->job.period
+    out->mean = ls_timed_counted(timed) < (uint64_t)timed->plan->job.update.period
                     ? NAN
                     : (timed->ms - timed->discarded_ms) / (double)ls_timed_trained(timed);
     out->even = is_even(timed);

@@ -109,7 +109,7 @@ static void adapt_chunk(ls_trial *trial)
     const ls_step_times *latest = &trial->latest;
     const bool alone = ls_ps_by_arrival(&job->ps);
     const double most = (double)trial->chunk * (alone && latest->count > 1 ? 256 : 4);
-    const double all_ms = alone ? (double)job->timeout_ns * 1e-6 / 4 : chunk_ms;
+    const double all_ms = alone ? (double)job->ranks.timeout_ns * 1e-6 / 4 : chunk_ms;
     double chunk = fitting(all_ms, latest->mean_ms, most);
     if (alone) {
         ls_statistics_sort(latest->ms, latest->count);
@@ -176,7 +176,7 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
         const bool wanted = timed && ls_account_wanted(&trial->accounts, &trial->session, waterfall,
                                                        trial->latest.mean_ms);
         uint64_t answer = 2 * next_chunk(trial, steps) + wanted;
-        LS_TRY(ls_world_turn(trial->session.job.comm, LS_OK, &answer, &interrupted));
+        LS_TRY(ls_world_turn(trial->session.job.ranks.comm, LS_OK, &answer, &interrupted));
         trial->interrupted = interrupted;
         if (interrupted)
             break;
@@ -199,7 +199,7 @@ ls_status ls_trial_warm_up(ls_trial *trial)
  * that each has its share of averages. */
 static int64_t steps_before(const ls_plan_of_case *plan, int64_t index, int64_t blocks)
 {
-    const int64_t steps = plan->timed * index / blocks, period = plan->job.period;
+    const int64_t steps = plan->timed * index / blocks, period = plan->job.update.period;
     const bool longer = period > 1 && plan->timed / blocks >= period;
     return longer && index < blocks ? steps / period * period : steps;
 }
@@ -218,10 +218,10 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
         const double most = 1e6,
                      fits = fitting(LS_ADDED_BLOCK_MS, ls_timed_mean_ms(&trial->timed), most);
         const uint64_t steps = like > (uint64_t)fits ? like : (uint64_t)fits + 1;
-        const uint64_t period = (uint64_t)trial->session.plan->job.period;
+        const uint64_t period = (uint64_t)trial->session.plan->job.update.period;
         count = period > 1 ? (steps + period - 1) / period * period : steps;
-        LS_TRY(ls_world_turn(session->job.comm, LS_OK, &count, &stop));
-        LS_TRY(ls_world_agree(session->job.comm, expect(trial, count)));
+        LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &count, &stop));
+        LS_TRY(ls_world_agree(session->job.ranks.comm, expect(trial, count)));
     }
     const uint64_t first_step = session->step;
     if (index && count && !ls_trial_stopped(trial)) {
@@ -249,7 +249,7 @@ static ls_status confirm_growth(ls_session *session, ls_growth *growth)
 {
     bool grew = growth->calls && growth->heap_most > 0;
     uint64_t each = growth->calls ? growth->steps / growth->calls : 0;
-    LS_TRY(ls_world_turn(session->job.comm, LS_OK, &each, &grew));
+    LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &each, &grew));
     if (!grew || growth->steps < LS_GROWTH_STEPS)
         return LS_OK;
     if (growth->steps < 2 * HEAP_CACHES)

@@ -11,8 +11,8 @@
 
 #include <stdio.h>
 
-/** Kinds of steps: LS_FULL or LS_TAIL, plus LS_LAST for the last step of a period (ls_job.period).
- * Then the tasks before, and after, all steps that one call enqueues. */
+/** Kinds of steps: LS_FULL or LS_TAIL, plus LS_LAST for the last step of a period
+ * (ls_job_update.period). Then the tasks before, and after, all steps that one call enqueues. */
 enum { LS_LAST = LS_BATCHES, LS_KINDS = 2 * LS_BATCHES };
 enum { LS_BEFORE = LS_KINDS, LS_AFTER, LS_STEPS };
 

@@ -8,13 +8,14 @@
 #include "bench/case/workplace.h"
 #include "bench/cli/option_set.h"
 #include "bench/commands/command.h"
-#include "bench/output/format.h"
+#include "bench/output/document.h"
 #include "bench/output/standard_output.h"
 #include "bench/train/world.h"
 #include "common/base/numbers.h"
 #include "common/kernel/kernel.h"
 #include "common/device/machine.h"
 #include "common/device/machine_gpus.h"
+#include "template_devices.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -22,74 +23,7 @@
 
 enum { CORES_MOST = 64, SPECS_MOST = 1024 };
 
-/* ---- Table --------------------------------------------------------------------------------- */
-
-static json_int_t core_at(const json_t *cores, size_t index)
-{
-    return json_integer_value(json_array_get(cores, index));
-}
-
-/* "cpu:0", and "0-3,8" for a device with cores, otherwise "". */
-static const char *name_device(json_t *device, char *text, size_t size)
-{
-    const char *name = "";
-    const json_t *cores = NULL;
-    size_t used = 0;
-    json_unpack(device, "{s:s,s?o}", "name", &name, "cores", &cores);
-    *text = 0;
-    for (size_t i = 0, last; i < json_array_size(cores) && used < size; i = last + 1) {
-        for (last = i; core_at(cores, last + 1) == core_at(cores, last) + 1;)
-            last++;
-        used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? "," : "",
-                                 (long long)core_at(cores, i));
-        if (last > i && used < size)
-            used += (size_t)snprintf(text + used, size - used, "-%lld",
-                                     (long long)core_at(cores, last));
-    }
-    return name;
-}
-
-static void print_machine(const ls_machine_info *info)
-{
-    char bytes[32];
-    fprintf(ls_output(), "host      %s (%s, %s)\n", info->host, info->kernel, info->arch);
-    const char *library = ls_kernel_library_isa();
-    fprintf(ls_output(), "cpu       %s; vectors: %s\n", info->cpu, info->isa);
-    fprintf(ls_output(), "uses      loops %s, oneDNN %s\n", ls_kernel_loops_isa(),
-            *library ? library : "what it finds");
-    fprintf(ls_output(), "cores     %d, %d of them for this process\n", info->cores_total,
-            info->cores_allowed);
-    fprintf(ls_output(), "numa      %d node%s\n", info->numa_nodes,
-            info->numa_nodes == 1 ? "" : "s");
-    for (int i = 0; i < info->cache_count; i++)
-        fprintf(ls_output(), "cache     L%d: %d of %s\n", info->caches[i].level,
-                info->caches[i].count, ls_format_bytes((double)info->caches[i].bytes, bytes));
-    fprintf(ls_output(), "memory    %s\n", ls_format_bytes((double)info->memory_total, bytes));
-    if (info->driver[0])
-        fprintf(ls_output(), "gpu       %s; driver: %s\n", info->gpu, info->driver);
-    else
-        fprintf(ls_output(), "gpu       %s\n", info->gpu);
-}
-
-static void print_limits(const ls_machine_info *info)
-{
-    char bytes[32];
-    const char *separator = "limits    ";
-    if (info->cpu_quota > 0) {
-        fprintf(ls_output(), "%sCPU quota of %.2f cores", separator, info->cpu_quota);
-        separator = "; ";
-    }
-    if (info->cores_allowed < info->cores_total) {
-        fprintf(ls_output(), "%s%d of %d cores", separator, info->cores_allowed, info->cores_total);
-        separator = "; ";
-    }
-    if (info->memory_limit < info->memory_total) {
-        fprintf(ls_output(), "%smemory %s", separator,
-                ls_format_bytes((double)info->memory_limit, bytes));
-        separator = "; ";
-    }
-    fprintf(ls_output(), "%s\n", separator[0] == ';' ? "" : "limits    none");
-}
+/* ---- JSON ---------------------------------------------------------------------------------- */
 
 /* Name of GPU `number`, or of the logical GPU if they are split. */
 static ls_device_name gpu_at(const ls_machine *machine, int number)
@@ -98,100 +32,6 @@ static ls_device_name gpu_at(const ls_machine *machine, int number)
     return (ls_device_name){
         .kind = LS_DEVICE_GPU, .index = number / parts, .logical = parts > 1 ? number % parts : -1};
 }
-
-/* A GPU's capacity is only known once it is opened: its share of the memory then free. */
-static void print_gpus(const ls_machine *machine)
-{
-    const int parts = ls_machine_logical_gpus(machine);
-    for (int i = 0; i < ls_machine_count(machine, LS_DEVICE_GPU); i++) {
-        const ls_device_name name = gpu_at(machine, i);
-        const ls_gpu *gpu = ls_machine_gpu(machine, name.index);
-        char text[32], bytes[32];
-        fprintf(ls_output(), "%-10s %12s  %s, %d multiprocessors, sm_%d%d, pci %s%s\n",
-                ls_device_name_text(&name, text),
-                ls_format_bytes((double)gpu->memory / parts, bytes), gpu->name,
-                gpu->multiprocessors, gpu->major, gpu->minor, gpu->pci,
-                parts > 1 ? ", shared" : "");
-    }
-}
-
-static void print_devices(const ls_machine *machine, const json_t *devices)
-{
-    const int count = ls_machine_count(machine, LS_DEVICE_CPU);
-    char bytes[32], cores[512], list[256];
-    ls_format_bytes((double)ls_machine_cpu_capacity(machine), bytes);
-    fprintf(ls_output(), "\n%-10s %12s  %s\n", "device", "capacity", "cores");
-    for (int i = 0; i < count; i++) {
-        const char *name = name_device(json_array_get(devices, (size_t)i), cores, sizeof cores);
-        fprintf(ls_output(), "%-10s %12s  %s\n", name, bytes, cores);
-    }
-    print_gpus(machine);
-    fprintf(ls_output(), "names: %s\n", ls_machine_list(machine, list, sizeof list));
-    if ((int64_t)count * ls_machine_cores_per_device(machine) >
-        ls_machine_describe(machine)->cores_allowed)
-        fputs("oversubscribed: some of these devices share cores\n", ls_output());
-}
-
-static void print_resolutions(const json_t *resolved)
-{
-    size_t r, d;
-    json_t *one, *device;
-    char cores[512];
-    json_array_foreach(resolved, r, one)
-    {
-        const char *spec, *error = NULL;
-        json_t *devices = NULL;
-        int crowded = false;
-        json_unpack(one, "{s:s,s?s,s?o,s?b}", "spec", &spec, "error", &error, "devices", &devices,
-                    "oversubscribed", &crowded);
-        fprintf(ls_output(), "%s%s ->", r ? "" : "\n", spec);
-        json_array_foreach(devices, d, device)
-        {
-            fprintf(ls_output(), " %s", name_device(device, cores, sizeof cores));
-            if (*cores)
-                fprintf(ls_output(), " (cores %s)", cores);
-        }
-        if (error)
-            fprintf(ls_output(), " %s", error);
-        fprintf(ls_output(), "%s\n", crowded ? "; oversubscribed" : "");
-    }
-}
-
-/* "0,2" for a rank's list, or `none` if it is empty; owned by the caller. */
-static char *list_text(const json_t *list, const char *none)
-{
-    char *text = json_array_size(list) ? ls_value_text(list) : strdup(none);
-    for (char *c = text; c && *c; c++)
-        *c = *c == '+' ? ',' : *c;
-    return text;
-}
-
-/* A line for each rank that a launcher started: its host, its own cores and their NUMA nodes, and
- * its visible GPUs. */
-static void print_ranks(const json_t *ranks)
-{
-    size_t r;
-    json_t *rank;
-    if (json_array_size(ranks))
-        fprintf(ls_output(), "\n%-6s %-20s %-16s %-6s %s\n", "rank", "host", "cores", "numa",
-                "gpus");
-    json_array_foreach(ranks, r, rank)
-    {
-        const char *host = "";
-        json_t *lists[3] = {NULL};
-        json_unpack(rank, "{s:s,s:o,s:o,s:o}", "host", &host, "cores", &lists[0], "numa", &lists[1],
-                    "gpus", &lists[2]);
-        char *cores = list_text(lists[0], "none");
-        char *nodes = list_text(lists[1], "?");
-        char *gpus = list_text(lists[2], "none");
-        fprintf(ls_output(), "%-6zu %-20s %-16s %-6s %s\n", r, host, cores, nodes, gpus);
-        free(cores);
-        free(nodes);
-        free(gpus);
-    }
-}
-
-/* ---- JSON ---------------------------------------------------------------------------------- */
 
 static json_t *json_of_machine(const ls_machine_info *info)
 {
@@ -297,6 +137,26 @@ static json_t *json_of_rank(const ls_machine *machine, int number)
                      gpus);
 }
 
+/* What only the text has. A GPU's capacity is known once it is opened: its share of the memory
+ * then free. */
+static json_t *json_of_text(const ls_machine *machine)
+{
+    char list[256];
+    const int count = ls_machine_count(machine, LS_DEVICE_CPU);
+    json_t *sm = json_array();
+    for (int i = 0; i < count + ls_machine_count(machine, LS_DEVICE_GPU); i++) {
+        const int index = i < count ? -1 : gpu_at(machine, i - count).index;
+        const ls_gpu *gpu = index < 0 ? NULL : ls_machine_gpu(machine, index);
+        json_array_append_new(sm,
+                              gpu ? json_sprintf("sm_%d%d", gpu->major, gpu->minor) : json_null());
+    }
+    return json_pack("{s:s,s:s,s:i,s:o,s:s,s:b}", "loops", ls_kernel_loops_isa(), "library",
+                     ls_kernel_library_isa(), "parts", ls_machine_logical_gpus(machine), "sm", sm,
+                     "names", ls_machine_list(machine, list, sizeof list), "crowded",
+                     (int64_t)count * ls_machine_cores_per_device(machine) >
+                         ls_machine_describe(machine)->cores_allowed);
+}
+
 static ls_status show(const ls_option_set *set, const ls_machine *machine,
                       const ls_processes *processes, bool json)
 {
@@ -319,11 +179,8 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine,
         json_dumpf(all, ls_output(), JSON_INDENT(2));
         fputc('\n', ls_output());
     } else if (!status) {
-        print_machine(ls_machine_describe(machine));
-        print_limits(ls_machine_describe(machine));
-        print_devices(machine, devices);
-        print_resolutions(resolved);
-        print_ranks(ranks);
+        json_object_set_new(all, "also", json_of_text(machine));
+        status = ls_document_write(ls_template_devices, all, "table", NULL, ls_output());
     }
     return ls_status_first(status, missing);
 }

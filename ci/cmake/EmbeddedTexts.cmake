@@ -15,6 +15,7 @@ lockstep_embed(reports/page.html template_page)             # files of `lockstep
 lockstep_embed(reports/page.markdown template_markdown)
 lockstep_embed(reports/report.bib template_citation)
 lockstep_embed(reports/table.tex template_table)
+lockstep_embed(bench/commands/devices.sql template_devices)
 lockstep_embed(bench/regress/verdict.sql template_verdict)
 lockstep_embed(bench/results/bound.sql template_bound)
 lockstep_embed(bench/results/exports.sql template_exports)

@@ -92,6 +92,14 @@ typedef struct ls_job_faults {
     int delay_count;    /**< number of delayed ones */
 } ls_job_faults;
 
+/** Gradient accumulation: a replica computes its slice as pieces, one after the other. */
+typedef struct ls_accumulation {
+    int pieces;   /**< 0: 1 */
+    bool each;    /**< gradients are exchanged in each piece's backward pass; else in the last's */
+    bool breadth; /**< with `each`: all pieces pass a node before any passes the next one, so that
+                       there is one exchange after all */
+} ls_accumulation;
+
 /** Borrowed by a run, which it must outlive. */
 typedef struct ls_job {
     const ls_model *model;      /**< to train */
@@ -105,17 +113,18 @@ typedef struct ls_job {
     ls_spread gradients;        /**< how their sums are spread */
     ls_spread state;            /**< how the optimizer's state is spread */
     ls_job_division division;   /**< how a replica is divided */
-    ls_ps_options ps;           /**< parameter servers */
-    ls_job_ranks ranks;         /**< processes */
-    int64_t batch;              /**< global batch size */
-    uint64_t seed;              /**< of initial values and of the samples' order */
-    ls_job_sampling sampling;   /**< which samples a step has */
-    ls_job_exact exact;         /**< fixed order of sums */
-    ls_job_update update;       /**< optimizer, with what surrounds it */
-    ls_job_exchange exchange;   /**< between devices */
-    ls_job_kernels kernels;     /**< which implementations compute */
-    ls_job_faults faults;       /**< injected */
-    uint64_t records;           /**< capacity of the ring of step records */
+    ls_accumulation accumulation; /**< of a replica's slice, where there are no micro-batches */
+    ls_ps_options ps;             /**< parameter servers */
+    ls_job_ranks ranks;           /**< processes */
+    int64_t batch;                /**< global batch size */
+    uint64_t seed;                /**< of initial values and of the samples' order */
+    ls_job_sampling sampling;     /**< which samples a step has */
+    ls_job_exact exact;           /**< fixed order of sums */
+    ls_job_update update;         /**< optimizer, with what surrounds it */
+    ls_job_exchange exchange;     /**< between devices */
+    ls_job_kernels kernels;       /**< which implementations compute */
+    ls_job_faults faults;         /**< injected */
+    uint64_t records;             /**< capacity of the ring of step records */
     uint64_t start; /**< number of the first step after parameters are loaded: usually 0 */
 } ls_job;
 
@@ -152,6 +161,9 @@ int ls_job_splits(const ls_job *job);
 /** Number of devices[index] among the devices of all processes. Without servers, number d M + m is
  * device m of replica d. */
 int ls_job_member(const ls_job *job, size_t index);
+
+/** Pieces of a replica's slice in fast mode: its micro-batches, or those of accumulation. */
+int ls_job_pieces(const ls_job *job);
 
 /** Number of gradients that fast mode sums in a step: of the replicas' slices, of all
  * micro-batches, or of the places' positions of all slices. */

@@ -23,7 +23,7 @@ ls_status ls_replicated_open_slices(const ls_job *job, int number, int slots, ls
                                         .batch = ls_replicated_batch(job, b),
                                         .number = number,
                                         .count = ls_job_replicas(job),
-                                        .pieces = job->division.microbatches,
+                                        .pieces = ls_job_pieces(job),
                                         .slots = slots,
                                         .synced = ls_replicated_syncs(job),
                                         .comm = m->statistics_comm};
@@ -58,7 +58,7 @@ int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
     const int64_t batch = ls_replicated_batch(job, batch_kind), n = ls_job_replicas(job);
     if (job->exact.on)
         return (int)ls_slice_share(ls_job_shards(job, batch), d, n);
-    const int64_t m = job->division.microbatches > 1 ? job->division.microbatches : 1;
+    const int64_t m = ls_job_pieces(job);
     int pieces = 0;
     for (int64_t i = d * m; i < (d + 1) * m; i++)
         pieces += ls_slice_share(batch, i, n * m) > 0;

@@ -70,6 +70,8 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
 static uint64_t divisor_of(const ls_slice *s)
 {
     const ls_slice_options *o = &s->options;
+    if (o->divisor)
+        return (uint64_t)o->divisor;
     if (o->replica->job->update.own_mean)
         return (uint64_t)ls_slice_share(o->batch, o->number, o->count);
     return (uint64_t)o->batch;
@@ -172,14 +174,22 @@ static ls_status build_pass(ls_slice *s, int piece, int node, bool backward)
                              backward ? LS_NET_BACKWARD_REST : LS_NET_FORWARD_REST);
 }
 
-/* Feeds the next piece and runs its passes; pieces use the slots in turn. */
-static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
+/* Feeds the next piece and runs its forward pass; pieces use the slots in turn. */
+static ls_status build_forward(ls_slice *s, int64_t piece, size_t index)
 {
     const int nodes = s->options.replica->graph->count, p = s->piece_count;
     LS_TRY(ls_slice_feed(s, piece, index, p % slots(&s->options)));
     for (int n = 0; n < nodes; n++)
         LS_TRY(build_pass(s, p, n, false));
-    for (int n = nodes; n-- > 0;)
+    return LS_OK;
+}
+
+/* The same, and its backward pass. */
+static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
+{
+    const int p = s->piece_count;
+    LS_TRY(build_forward(s, piece, index));
+    for (int n = s->options.replica->graph->count; n-- > 0;)
         LS_TRY(build_pass(s, p, n, true));
     return LS_OK;
 }
@@ -228,12 +238,42 @@ static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
     return build_sum(s, index, index + 1);
 }
 
-/* Sums micro-batches in order. A tail batch may leave some of them empty. */
+static bool is_flipped(const ls_slice *s)
+{
+    return s->options.replica->job->faults.flip_replica == s->options.replica->number &&
+           s->piece_count;
+}
+
+/* The last piece, whose gradients are added node by node, so that each is final early. */
+static ls_status build_last(ls_slice *s, int64_t piece)
+{
+    const int p = s->piece_count;
+    LS_TRY(build_forward(s, piece, 1));
+    LS_TRY(ls_slice_add_loss(s, 0, 1));
+    for (int n = s->options.replica->graph->count; n-- > 0;) {
+        ls_range final;
+        LS_TRY(build_pass(s, p, n, true));
+        if (!ls_net_node_final(s->work[p], n, &final.first, &final.count))
+            continue;
+        LS_TRY(ls_slice_add(s, 0, 1, final));
+        s->acts[s->act_count - 1].final = final;
+    }
+    return LS_OK;
+}
+
+/* Sums pieces in order. A tail batch may leave some of them empty. */
 static ls_status build_fast(ls_slice *s)
 {
-    for (int64_t piece = s->first; piece < s->last; piece++) {
+    int64_t last = s->last - 1;
+    while (!ls_slice_piece_rows(s, last))
+        last--;
+    for (int64_t piece = s->first; piece <= last; piece++) {
         if (!ls_slice_piece_rows(s, piece))
             continue;
+        if (piece == last && s->sums && !s->options.replica->part && !is_flipped(s)) {
+            s->by_node = true;
+            return build_last(s, piece);
+        }
         LS_TRY(build_next(s, piece, s->sums ? 1 : 0));
         if (s->sums)
             LS_TRY(build_sum(s, 0, 1));
@@ -277,12 +317,6 @@ static ls_status build_delay(ls_slice *s)
     return act_op(s, LS_ACT_DELAY, status, op);
 }
 
-static bool is_flipped(const ls_slice *s)
-{
-    return s->options.replica->job->faults.flip_replica == s->options.replica->number &&
-           s->piece_count;
-}
-
 ls_status ls_slice_fault(ls_slice *s, ls_range range)
 {
     ls_replica *r = s->options.replica;
@@ -298,20 +332,21 @@ ls_status ls_slice_fault(ls_slice *s, ls_range range)
     return act_op(s, LS_ACT_FAULT, status, op);
 }
 
-/* Ends the list of acts. If the slice is one piece without an injected fault, or has windows,
- * gradients are final node by node; otherwise, after the last act. */
+/* Ends the list of acts. If the slice is one piece without an injected fault, has windows, or adds
+ * its last piece's node by node, gradients are final node by node; otherwise, after the last act.
+ */
 static void end_acts(ls_slice *s)
 {
     const ls_replica *r = s->options.replica;
-    const bool by_node = s->piece_count == 1 && !is_flipped(s) && !ls_slice_abreast(s);
+    const bool single = s->piece_count == 1 && !is_flipped(s) && !ls_slice_abreast(s);
     for (size_t i = 0; i < s->act_count; i++) {
         ls_act *act = &s->acts[i];
         if (act->own.count)
             act->lists[0] = &act->own;
-        if (by_node && act->kind == LS_ACT_BACKWARD)
+        if (single && act->kind == LS_ACT_BACKWARD)
             ls_net_node_final(s->work[0], act->node, &act->final.first, &act->final.count);
     }
-    if (s->sums && !by_node && !r->gradient_windows)
+    if (s->sums && !single && !s->by_node && !r->gradient_windows)
         s->acts[s->act_count - 1].final = (ls_range){0, r->elements};
 }
 

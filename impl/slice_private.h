@@ -29,6 +29,7 @@ struct ls_slice {
     ls_net **work; /* [piece_count] each piece's net, in the order of execution */
     int piece_count;
     size_t sums;
+    bool by_node; /* the last piece's gradients are added node by node */
     ls_act *acts;
     size_t act_count;
     double *gathered; /* synced: all replicas' sums of statistics */

@@ -80,6 +80,17 @@ const ls_declared_option ls_option_variable_device = {
     .check = check_device_name,
 };
 
+const ls_declared_option ls_option_accumulation_exchange = {
+    .name = "gradient-accumulation-exchange",
+    .placeholder = "auto|last|each",
+    .fallback = "auto",
+    .unit = "",
+    .help = "of gradients: in the last piece's backward pass, or in each; auto: last, but each "
+            "where no device holds whole gradients (zero stages 2 and 3)",
+    .type = LS_DECLARED_WORD,
+    .words = (const char *const[]){"auto", "last", "each", NULL},
+};
+
 /* Refuses all-reduces that the ranks' communicator cannot run. */
 static ls_status check_ranks(const ls_outline *o)
 {
@@ -123,6 +134,11 @@ void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
         job->update.period = (int)ls_declared_number(&job->options, strategy->period);
     if (strategy->resolve)
         strategy->resolve(job, ranks);
+    const int64_t exchange = ls_declared_number(&job->options, &ls_option_accumulation_exchange);
+    job->accumulation.each =
+        exchange == LS_EXCHANGE_EACH || (exchange == LS_EXCHANGE_AUTO && job->gradients.windows);
+    job->accumulation.breadth =
+        ls_declared_number(&job->options, &ls_option_zero_accumulation) && job->gradients.windows;
 }
 
 int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
@@ -134,8 +150,41 @@ int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
     return o->job->mesh.rest == LS_MEMBER ? devices : members > 1 ? members : 1;
 }
 
+/* Refuses pieces that the strategy has no order for, or of which a full batch leaves some empty. */
+static ls_status check_accumulation(const ls_strategy *strategy, const ls_outline *o)
+{
+    const ls_job *job = o->job;
+    const int64_t pieces = job->accumulation.pieces, replicas = ls_outline_replicas(strategy, o);
+    const int64_t most = job->exact.on ? ls_job_shards(job, job->batch) : job->batch;
+    if (pieces < 2)
+        return LS_OK;
+    if (job->division.microbatches)
+        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
+                       "a pipeline's micro-batches are its pieces; use --pipeline-microbatches "
+                       "%lld",
+                       (long long)pieces);
+    if (job->gradients.windows && !job->accumulation.each)
+        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-exchange",
+                       "last needs the whole gradient, which is stage 1; use each, or "
+                       "--zero-stage 1");
+    if (most < pieces * replicas)
+        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
+                       "%lld pieces of %lld %s are more than the batch's %lld %s; use at most "
+                       "%lld, or %s",
+                       (long long)pieces, (long long)replicas,
+                       replicas > 1 ? "replicas" : "replica", (long long)most,
+                       job->exact.on ? "shards" : "samples",
+                       (long long)(most / replicas > 1 ? most / replicas : 1),
+                       job->exact.on ? "more --micro-shards" : "a larger --batch");
+    if (job->accumulation.each)
+        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-exchange",
+                       "each is not possible in this version; use last, with zero stage 1");
+    return LS_OK;
+}
+
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
 {
+    LS_TRY(check_accumulation(strategy, o));
     if (strategy->check)
         LS_TRY(strategy->check(o));
     if (strategy->updates_alone && o->job->exact.on)
@@ -178,16 +227,33 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
     return LS_OK;
 }
 
+/* Sum 0 has the replicas before; those behind the first one sum their pieces in sum 1. */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
-    ls_order_step step = {.begins = true, .count = job->model->graph->variables.elements};
-    for (int d = 0; d < count; d++) {
-        if (!has[d])
-            continue;
-        step.visit = (size_t)d;
-        step.input = d;
-        LS_TRY(ls_sum_order_add(out, &step));
-        step.begins = false;
+    const int replicas = count < ls_job_parts(job) ? count : ls_job_replicas(job);
+    const int pieces = count / replicas;
+    const size_t elements = job->model->graph->variables.elements;
+    bool any = false;
+    for (int d = 0; d < replicas; d++) {
+        ls_order_step step = {.begins = true, .into = any && pieces > 1, .count = elements};
+        bool some = false;
+        if (any && pieces == 1)
+            step.begins = false;
+        for (int i = d * pieces; i < (d + 1) * pieces; i++) {
+            if (!has[i])
+                continue;
+            step.visit = (size_t)i;
+            step.input = i;
+            LS_TRY(ls_sum_order_add(out, &step));
+            step.begins = false;
+            some = true;
+        }
+        step.input = LS_SUM_OTHER;
+        step.from = step.into;
+        step.into = 0;
+        if (some && step.from)
+            LS_TRY(ls_sum_order_add(out, &step));
+        any |= some;
     }
     return LS_OK;
 }
@@ -248,11 +314,17 @@ int ls_job_member(const ls_job *job, size_t index)
     return ls_job_process(job) * (int)job->device_count + (int)index;
 }
 
+int ls_job_pieces(const ls_job *job)
+{
+    const int pieces =
+        job->division.microbatches ? job->division.microbatches : job->accumulation.pieces;
+    return pieces > 1 ? pieces : 1;
+}
+
 int ls_job_parts(const ls_job *job)
 {
     const ls_mesh mesh = ls_job_mesh(job);
-    const int pieces = job->division.microbatches > 1 ? job->division.microbatches : 1;
-    return mesh.replicas * mesh.size[LS_POSITION] * pieces;
+    return mesh.replicas * mesh.size[LS_POSITION] * ls_job_pieces(job);
 }
 
 uint64_t ls_job_steps_per_epoch(const ls_job *job)

@@ -19,8 +19,12 @@ extern const ls_strategy ls_strategy_hybrid;
 extern const ls_strategy ls_strategy_ps;
 
 /** Options that several strategies share. */
-extern const ls_declared_option ls_option_variable_device;       /* strategies.c */
-extern const ls_declared_option ls_option_model_parallel_place;  /* model_parallel.c */
+extern const ls_declared_option ls_option_variable_device;      /* strategies.c */
+extern const ls_declared_option ls_option_model_parallel_place; /* model_parallel.c */
+/** Number of a value of ls_option_accumulation_exchange. */
+enum { LS_EXCHANGE_AUTO, LS_EXCHANGE_LAST, LS_EXCHANGE_EACH };
+extern const ls_declared_option ls_option_accumulation_exchange; /* strategies.c */
+extern const ls_declared_option ls_option_zero_accumulation;     /* zero.c */
 extern const ls_declared_option ls_option_pipeline_microbatches; /* pipeline.c */
 extern const ls_declared_option ls_option_zero_stage;            /* zero.c */
 extern const ls_declared_option ls_option_zero_reshard;          /* zero.c */

@@ -16,6 +16,11 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
                                int64_t devices)
 {
     const char *name = strategy->name;
+    if (job->accumulation.pieces > 1)
+        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
+                       "pieces of a batch are computed one after the other, and none has the "
+                       "statistics of the whole batch; use --gradient-accumulation-steps 1 or "
+                       "--sync-bn no");
     if (!strategy->replicated && job->division.microbatches > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "%s divides the batch into micro-batches, and none has the statistics of "
@@ -40,7 +45,7 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
 ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const ls_model *model,
                            int64_t replicas, int64_t devices)
 {
-    const bool exact = job->exact.on, pieces = job->division.microbatches > 1;
+    const bool exact = job->exact.on, pieces = ls_job_pieces(job) > 1;
     if (!has_statistics(model))
         return LS_OK;
     if (job->exchange.sync_statistics)

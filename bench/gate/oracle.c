@@ -150,7 +150,15 @@ static ls_status open_parts(oracle *me)
 
 /* ---- The step ------------------------------------------------------------------------------- */
 
-/* Sums each replica's parts in order, then the replicas. */
+/* Adds to a sum, unless it has no part yet. */
+static void add_loss(double part, double *sum, bool *any)
+{
+    *sum = *any ? *sum + part : part;
+    *any = true;
+}
+
+/* Sums each replica's pieces in order, those of each of its places apart; then these places; then
+ * the replicas. */
 static double sum_losses(const oracle *me, int batch_kind)
 {
     const int replicas = ls_job_replicas(me->its_job), each = me->count / replicas;
@@ -159,15 +167,17 @@ static double sum_losses(const oracle *me, int batch_kind)
     for (int d = 0; d < replicas; d++) {
         double mine = 0;
         bool some = false;
-        for (int i = d * each; i < (d + 1) * each; i++) {
-            if (!me->has[batch_kind][i])
-                continue;
-            mine = some ? mine + me->losses[i] : me->losses[i];
-            some = true;
+        for (int j = 0; j < places_of(me); j++) {
+            double sum = 0;
+            bool has = false;
+            for (int i = d * each + j; i < (d + 1) * each; i += places_of(me))
+                if (me->has[batch_kind][i])
+                    add_loss(me->losses[i], &sum, &has);
+            if (has)
+                add_loss(sum, &mine, &some);
         }
         if (some)
-            all = any ? all + mine : mine;
-        any |= some;
+            add_loss(mine, &all, &any);
     }
     return all;
 }
@@ -353,10 +363,10 @@ static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *
         const ls_test_pass pass = {
             .testers = &tester, .count = 1, .rounds = ls_test_rounds(samples, rows, replicas)};
         ls_test_share(samples, rows, d, replicas, &tester);
-        LS_TRY(me->places
-                   ? ls_oracle_places_evaluate(me->places, &me->slices[LS_FULL][d * places_of(me)],
-                                               &pass, how, &part)
-                   : ls_test_pass_run(&pass, how, &part));
+        LS_TRY(me->places ? ls_oracle_places_evaluate(
+                                me->places, &me->slices[LS_FULL][d * (me->count / replicas)], &pass,
+                                how, &part)
+                          : ls_test_pass_run(&pass, how, &part));
         ls_evaluation_add(&part, out);
     }
     return LS_OK;

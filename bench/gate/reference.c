@@ -49,6 +49,7 @@ ls_case ls_reference_case(const ls_case *c)
     memset(single.link_text, 0, sizeof single.link_text);
     memset(&single.link, 0, sizeof single.link);
     single.bucket_bytes = -1;
+    single.accumulation = 1;
     single.ranks = 1;
     if (strcmp(c->comm, "mpi") != 0) { /* one device needs no communicator */
         memset(single.comm, 0, sizeof single.comm);

@@ -16,16 +16,18 @@ typedef struct replay {
     ls_run base;
     const ls_strategy *of;
     const ls_job *its_job;
-    int count; /* n: number of replicas */
+    int count;  /* n: number of replicas */
+    int pieces; /* of each replica's slice */
     size_t elements;
     ls_replica *replica;
-    ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory */
+    ls_slice **slices[LS_BATCHES]; /* [n, pieces]; the largest one owns the memory */
     ls_op_list update, finish[LS_BATCHES];
     ls_op_list *means;    /* [n] by the number of replicas in each mean */
     ls_carried *states;   /* [n] */
     float *values;        /* [n, elements] parameters after the latest step */
     float *mixed;         /* [n, elements] means over replicas and their peers; NULL: no peers */
     double *losses;       /* [n] of the latest step's slices */
+    float *gradient;      /* [2, elements] of the pieces so far, and of one */
     const double **parts; /* [n] into `losses` */
     ls_sum_order order;   /* of the mean's sum; unset if only a library knows it */
     float **sums;         /* [order.sums, elements] */
@@ -42,18 +44,27 @@ static float *values_of(const replay *me, int d)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
+/* By what a piece of replica d divides its sums; pieces of an empty slice are not computed. */
+static int64_t divisor_of(const replay *me, int64_t batch, int d)
+{
+    return me->base.job->update.own_mean ? (d + 1) * batch / me->count - d * batch / me->count
+                                         : batch;
+}
+
 static ls_status open_slices(replay *me, int batch_kind)
 {
     const int64_t batch = ls_replicated_batch(me->base.job, batch_kind);
-    LS_TRY(ls_allocate("replay", &me->slices[batch_kind], (size_t)me->count, sizeof(ls_slice *)));
-    /* Slices differ by at most one row, and no slice is larger than the last. */
-    for (int d = me->count; d-- > 0 && batch;) {
+    const int all = me->count * me->pieces;
+    LS_TRY(ls_allocate("replay", &me->slices[batch_kind], (size_t)all, sizeof(ls_slice *)));
+    /* Pieces differ by at most one row, and none is larger than the last. */
+    for (int i = all; i-- > 0 && batch;) {
         const ls_slice_options options = {.replica = me->replica,
                                           .batch = batch,
-                                          .number = d,
-                                          .count = me->count,
-                                          .memory_of = me->slices[LS_FULL][me->count - 1]};
-        LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][d]));
+                                          .number = i,
+                                          .count = all,
+                                          .divisor = divisor_of(me, batch, i / me->pieces),
+                                          .memory_of = me->slices[LS_FULL][all - 1]};
+        LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][i]));
     }
     return batch ? ls_replica_finish(me->replica, batch, &me->finish[batch_kind]) : LS_OK;
 }
@@ -109,6 +120,7 @@ static ls_status open_parts(replay *me)
     LS_TRY(ls_allocate("replay", &me->states, n, sizeof *me->states));
     LS_TRY(ls_allocate("replay", &me->values, n * me->elements + 1, sizeof *me->values));
     LS_TRY(ls_allocate("replay", &me->losses, n, sizeof *me->losses));
+    LS_TRY(ls_allocate("replay", &me->gradient, 2 * me->elements + 1, sizeof *me->gradient));
     LS_TRY(ls_allocate("replay", &me->parts, n, sizeof *me->parts));
     LS_TRY(ls_allocate("replay", &me->wide, me->elements + 1, sizeof *me->wide));
     for (size_t d = 0; d < n; d++)
@@ -137,16 +149,49 @@ static ls_status give_back(replay *me, int d)
     return ls_replica_gather(me->replica, LS_VALUES, values_of(me, d));
 }
 
+/* On a thread of the device: adds a piece's gradient to those before it. */
+static ls_status add_piece(void *context)
+{
+    const replay *me = context;
+    const ls_order_step step = {.count = me->elements};
+    ls_order_step_take(&step, me->gradient + me->elements, (float *const[]){me->gradient});
+    return LS_OK;
+}
+
+/* A piece's gradient, in the device's buffer, becomes that of all pieces so far. */
+static ls_status accumulate(replay *me, bool first)
+{
+    ls_replica *r = me->replica;
+    const size_t bytes = me->elements * sizeof *me->gradient;
+    float *piece = me->gradient + (first ? 0 : me->elements);
+    LS_TRY(ls_queue_read(r->queue, piece, r->gradients, bytes));
+    return first ? LS_OK : ls_device_call(r->device, add_piece, me);
+}
+
 /* A replica without samples does not update. */
 static ls_status train(replay *me, int batch_kind, int d)
 {
     ls_replica *r = me->replica;
+    bool any = false;
     me->losses[d] = 0;
-    if (!ls_slice_sums(me->slices[batch_kind][d]))
+    for (int i = d * me->pieces; i < (d + 1) * me->pieces; i++) {
+        double loss;
+        if (!ls_slice_sums(me->slices[batch_kind][i]))
+            continue;
+        if (!any)
+            LS_TRY(take(me, d));
+        LS_TRY(ls_slice_enqueue(me->slices[batch_kind][i]));
+        LS_TRY(ls_queue_read(r->queue, &loss, r->loss, sizeof loss));
+        me->losses[d] = any ? me->losses[d] + loss : loss;
+        if (me->pieces > 1)
+            LS_TRY(accumulate(me, !any));
+        any = true;
+    }
+    if (!any)
         return LS_OK;
-    LS_TRY(take(me, d));
-    LS_TRY(ls_slice_enqueue(me->slices[batch_kind][d]));
-    LS_TRY(ls_queue_read(r->queue, &me->losses[d], r->loss, sizeof me->losses[d]));
+    if (me->pieces > 1)
+        LS_TRY(ls_queue_write(r->queue, r->gradients, me->gradient,
+                              me->elements * sizeof *me->gradient));
     LS_TRY(ls_op_list_enqueue(&me->update, r->queue));
     return give_back(me, d);
 }
@@ -315,7 +360,8 @@ static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *
     for (int d = 0; d < me->count && !out->stopped; d++) {
         ls_evaluation part;
         ls_tester tester = {
-            .parts = &(ls_tested){me->replica, ls_slice_piece_net(me->slices[LS_FULL][d], 0), true},
+            .parts = &(ls_tested){me->replica,
+                                  ls_slice_piece_net(me->slices[LS_FULL][d * me->pieces], 0), true},
             .count = 1};
         const ls_test_pass pass = {
             .testers = &tester, .count = 1, .rounds = ls_test_rounds(samples, rows, me->count)};
@@ -334,7 +380,8 @@ static void close_run(ls_run *run)
         ls_op_list_clear(&me->means[d]);
     for (int b = LS_BATCHES; b-- > 0;) {
         ls_op_list_clear(&me->finish[b]);
-        for (int d = 0; me->slices[b] && d < me->count; d++) /* the owner of the memory last */
+        for (int d = 0; me->slices[b] && d < me->count * me->pieces;
+             d++) /* the owner of the memory last */
             ls_slice_close(me->slices[b][d]);
         free(me->slices[b]);
     }
@@ -350,6 +397,7 @@ static void close_run(ls_run *run)
     free(me->mixed);
     free(me->values);
     free(me->losses);
+    free(me->gradient);
     free(me->parts);
     free(me->wide);
     free(me);
@@ -375,7 +423,8 @@ ls_status ls_replay_open(const ls_strategy *strategy, const ls_job *of, const ls
     *me = (replay){.base = {&replay_run, strategy, job},
                    .of = strategy,
                    .its_job = of,
-                   .count = ls_job_replicas(of)};
+                   .count = ls_job_replicas(of),
+                   .pieces = ls_job_pieces(of)};
     ls_status status = open_parts(me);
     if (status)
         close_run(&me->base);

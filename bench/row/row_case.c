@@ -81,6 +81,8 @@ static void put_training(const ls_row_facts *f, json_t *row)
     ls_put_case_seed(row, c->seed);
     ls_put_case_shuffle(row, c->shuffle);
     ls_put_case_optimizer(row, ls_optimizer_text(&job->update.optimizer, text, sizeof text));
+    if (job->accumulation.pieces > 1)
+        ls_put_case_gradient_accumulation_steps(row, job->accumulation.pieces);
     if (job->update.clip > 0)
         ls_put_case_clip(row, job->update.clip);
     ls_put_case_lr(row, job->update.schedule.initial);
@@ -96,13 +98,18 @@ static void put_training(const ls_row_facts *f, json_t *row)
 }
 
 /* Options declared by strategies, models and data: --ps-mode becomes the field ps_mode. */
-static void put_own(const ls_case *config, json_t *row)
+static void put_own(const ls_case *config, const ls_accumulation *accumulation, json_t *row)
 {
     const ls_declared_option *own[LS_DECLARED_HAD];
     const size_t count = ls_case_own(config, own);
     json_t *group = ls_row_make(row, LS_G_case);
     for (size_t i = 0; i < count; i++) {
-        const int64_t number = ls_declared_number(&config->own, own[i]);
+        int64_t number = ls_declared_number(&config->own, own[i]);
+        if (own[i] == &ls_option_accumulation_exchange)
+            number = accumulation->each ? LS_EXCHANGE_EACH : LS_EXCHANGE_LAST;
+        if (accumulation->pieces < 2 &&
+            (own[i] == &ls_option_accumulation_exchange || own[i] == &ls_option_zero_accumulation))
+            continue;
         char name[64];
         ls_declared_field(own[i]->name, name);
         json_t *value = own[i]->type == LS_DECLARED_NUMBER ? json_integer(number)
@@ -131,7 +138,7 @@ void ls_row_put_case(const ls_row_facts *f, json_t *row)
         ls_put_case_model_text(row, ls_graph_file_text(plan->model));
     }
     ls_put_case_data(row, *c->data ? c->data : plan->model->family->default_data);
-    put_own(c, row);
+    put_own(c, &job->accumulation, row);
     ls_put_case_strategy(row, plan->strategy->name);
     if (plan->soft_placed)
         ls_put_case_devices_asked(row, c->devices);

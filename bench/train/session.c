@@ -93,7 +93,8 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     if (how->judge) {
         /* one device, the whole model */
         out->job.faults.flip_replica = -1;  /* only the candidate has planted faults */
-        out->job.division.microbatches = 0; /* to a judge, micro-batches are slices */
+        out->job.division.microbatches = 0; /* to a judge, micro-batches and pieces are slices */
+        out->job.accumulation = (ls_accumulation){0};
         out->job.division.place = NULL;
         out->job.mesh = (ls_mesh){0};
         out->job.parameters = out->job.gradients = out->job.state = (ls_spread){0};

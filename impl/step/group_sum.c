@@ -202,15 +202,74 @@ static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int p
     return status;
 }
 
+/* ---- Pieces of whole replicas ---------------------------------------------------------------- */
+
+/* Part `piece` of unit `u`: of a replica or, where places have parts of the positions, of one of
+ * its `places`. */
+static int part_of(int u, int piece, int pieces, int places)
+{
+    return (u / places * pieces + piece) * places + u % places;
+}
+
+/* Appends an order over units as one over their pieces: each unit's input is their sum, in order,
+ * in sum `above`. */
+static ls_status add_pieces(const ls_sum_order *units, const bool *has, int pieces, int places,
+                            int above, ls_sum_order *out)
+{
+    for (size_t i = 0; i < units->count; i++) {
+        ls_order_step fold = units->steps[i], each = fold;
+        fold.visit = (fold.visit + 1) * (size_t)pieces - 1;
+        each.into = above;
+        each.begins = true;
+        for (int p = 0; p < pieces && fold.input >= 0; p++) {
+            each.input = part_of(fold.input, p, pieces, places);
+            each.visit = units->steps[i].visit * (size_t)pieces + (size_t)p;
+            if (!has[each.input])
+                continue;
+            LS_TRY(ls_sum_order_add(out, &each));
+            each.begins = false;
+        }
+        if (fold.input >= 0) {
+            fold.input = LS_SUM_OTHER;
+            fold.from = above;
+        }
+        LS_TRY(ls_sum_order_add(out, &fold));
+    }
+    return LS_OK;
+}
+
+/* The sum over whole replicas, or over places that have parts of the positions. */
+static ls_status sum_units(const ls_job *job, const bool *has, int count, ls_sum_order *out)
+{
+    return job->mesh.size[LS_GROUP] > 1 ? sum_shares(job, has, count, out)
+                                        : sum_group(job, NULL, 0, has, count, out);
+}
+
+static ls_status sum_whole(const ls_job *job, const bool *has, int count, ls_sum_order *out)
+{
+    const int pieces = count < ls_job_parts(job) ? 1 : ls_job_pieces(job);
+    const int units = count / pieces, places = ls_job_mesh(job).size[LS_POSITION];
+    bool any[LS_JOB_REPLICAS] = {false};
+    if (pieces == 1)
+        return sum_units(job, has, count, out);
+    for (int u = 0; u < units; u++)
+        for (int p = 0; p < pieces; p++)
+            any[u] |= has[part_of(u, p, pieces, places)];
+    ls_sum_order order = {0};
+    ls_status status = sum_units(job, any, units, &order);
+    if (!status)
+        status = add_pieces(&order, has, pieces, places, order.sums, out);
+    ls_sum_order_close(&order);
+    return status;
+}
+
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
     ls_graph_parts parts;
     ls_graph_part split;
-    if (job->mesh.size[LS_GROUP] > 1)
-        return sum_shares(job, has, count, out);
     ls_status status = ls_divide(job, &split, &parts);
     if (!status && !parts.count)
-        status = sum_group(job, NULL, 0, has, count, out);
+        status = sum_whole(job, has, count, out);
     for (int p = 0; p < parts.count && !status; p++)
         status = sum_place(job, &parts, p, has, out);
     ls_graph_parts_close(&parts);

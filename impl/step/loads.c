@@ -46,7 +46,7 @@ static ls_status add_activations(const ls_job *job, const ls_graph *whole, ls_lo
 {
     const ls_mesh mesh = ls_job_mesh(job);
     const int across = mesh.size[LS_SLICE], replicas = mesh.replicas;
-    const int pieces = job->division.microbatches > 0 ? job->division.microbatches : 1;
+    const int pieces = ls_job_pieces(job);
     const int64_t parts = (int64_t)replicas * pieces;
     const size_t rows = (size_t)((job->batch + parts - 1) / parts);
     ls_sum_load load = {.ranks = across,

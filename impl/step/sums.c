@@ -95,7 +95,7 @@ static ls_status take_scratch(ls_resources *r, int member, ls_end *end)
         const ls_slice_options slice = {.batch = ls_replicated_batch(job, b),
                                         .number = r->plan->members[member].replica,
                                         .count = r->plan->mesh.replicas,
-                                        .pieces = job->division.microbatches};
+                                        .pieces = ls_job_pieces(job)};
         const int64_t rows = slice.batch ? ls_slice_rows(job, &slice) : 0;
         for (int n = 0; n < r->plan->parts.whole->count && rows; n++) {
             const size_t need = scratch_of(r->plan, n, rows, end);
@@ -391,7 +391,7 @@ ls_traffic ls_sums_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     const int64_t batch = ls_replicated_batch(job, s->batch_kind);
-    const int64_t m = job->division.microbatches > 1 ? job->division.microbatches : 1;
+    const int64_t m = ls_job_pieces(job);
     const int64_t pieces = job->exact.on ? ls_job_shards(job, batch) : s->plan->mesh.replicas * m;
     ls_traffic sum = {0};
     for (int64_t i = 0; i < pieces; i++) {

@@ -30,7 +30,8 @@
 #define INNER_STRATEGIES(X)                                                                        \
     X("model-parallel", model_parallel, &ls_option_model_parallel_place)                           \
     X("pipeline", pipeline, &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)        \
-    X("zero", zero, &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows)       \
+    X("zero", zero, &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows,       \
+      &ls_option_zero_accumulation)                                                                \
     X("tensor-parallel", tensor_parallel, &ls_option_tensor_parallel_sequence)                     \
     X("context-parallel", context_parallel)
 #define ENTRY(word, name, ...)   &ls_strategy_##name,
@@ -110,8 +111,8 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
     const ls_strategy *within = inner_of(values);
     const bool splits = ls_strategy_splits(within);
     const bool staged = splits && ls_declared_number(values, &stages) > 1;
-    return option == &copies || option == &inner || (splits && option == &stages) ||
-           (within->passes && option == &outer) ||
+    return option == &copies || option == &inner || option == &ls_option_accumulation_exchange ||
+           (splits && option == &stages) || (within->passes && option == &outer) ||
            (staged && ls_strategy_has(&ls_strategy_pipeline, values, ranks, option)) ||
            ls_strategy_has(between(values), values, ranks, option) ||
            ls_strategy_has(within, values, ranks, option);
@@ -188,6 +189,7 @@ const ls_strategy ls_strategy_hybrid = {
     .slices = true,
     .reduces = true,
     .options = (const ls_declared_option *const[]){&copies, &inner, &outer, &stages,
+                                                   &ls_option_accumulation_exchange,
                                                    INNER_STRATEGIES(OPTIONS) NULL},
     .inner = inner_of,
     .has = has,

@@ -34,6 +34,7 @@ const ls_strategy ls_strategy_mirrored = {
     .syncs_statistics = true,
     .replicated = true,
     .reduces = true,
+    .options = (const ls_declared_option *const[]){&ls_option_accumulation_exchange, NULL},
     .build = build,
     .formula = ls_reduced_traffic,
     .sum = ls_sum_by_algorithm,

@@ -31,6 +31,10 @@ const ls_declared_option ls_option_zero_reshard = {
 const ls_declared_option ls_option_zero_windows = {
     "zero-windows", "W", "2", "", "buckets held whole at once, or what a layer needs",
     .low = 1, .high = ALL, .when = "--zero-stage 3 --zero-reshard yes"};
+const ls_declared_option ls_option_zero_accumulation = {
+    "zero-accumulation", "depth|breadth", "depth", "", "pieces one after the other, or abreast",
+    .type = LS_DECLARED_WORD, .words = (const char *const[]){"depth", "breadth", NULL},
+    .when = "--zero-stage 2 or 3"};
 /* clang-format on */
 
 static int64_t stage_of(const ls_declared_values *values)
@@ -64,7 +68,9 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
 {
     const bool third = stage_of(values) == 3;
     (void)ranks;
-    return option == &ls_option_zero_stage || (third && option == &ls_option_zero_reshard) ||
+    return option == &ls_option_zero_stage || option == &ls_option_accumulation_exchange ||
+           (stage_of(values) > 1 && option == &ls_option_zero_accumulation) ||
+           (third && option == &ls_option_zero_reshard) ||
            (third && option == &ls_option_zero_windows &&
             ls_declared_number(values, &ls_option_zero_reshard));
 }
@@ -125,8 +131,10 @@ const ls_strategy ls_strategy_zero = {
     .replicated = true,
     .reduces = true,
     .shares = true,
-    .options = (const ls_declared_option *const[]){&ls_option_zero_stage, &ls_option_zero_reshard,
-                                                   &ls_option_zero_windows, NULL},
+    .options =
+        (const ls_declared_option *const[]){&ls_option_zero_stage, &ls_option_zero_reshard,
+                                            &ls_option_zero_windows, &ls_option_zero_accumulation,
+                                            &ls_option_accumulation_exchange, NULL},
     .has = has,
     .resolve = resolve,
     .check = check,

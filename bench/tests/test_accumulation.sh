@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Gradient accumulation: digests of all strategies by pieces and exchange, in exact mode those of single; in fast mode
+# the oracle's bits, and relations between strategies whose orders agree; activations of one piece; bytes by formulas
+# that are written here; refusals. An epoch's last batch leaves pieces, and a replica, empty.
+. "$SOURCE_DIR/bench/tests/lib.sh"
+small="--model mlp:20-16-10 --data synthetic:109 --batch 36 --epochs 2 --warmup 0 --blocks 1 --waterfall no
+    --eval-samples 32 --results none --format jsonl --verbose"
+gpt="--model gpt:2-2-16-16-40 --data synthetic:40 --batch 16 --steps 3 --warmup 0 --blocks 1 --waterfall no
+    --eval-samples 16 --results none --format jsonl --verbose"
+P=506 # parameters of mlp:20-16-10
+
+# table WHAT ARGS..: runs the cases; all are ok with the same bits as their judge.
+table() {
+    lockstep_ok run "${@:2}"
+    rows "$1: ok, same bits" "all(r['result']['status'] == 'ok' and (r['equivalence']['oracle'] == 'same bits' or
+        r['case'].get('ps_mode') == 'async') for r in rows) or [(r['case'], r['result'], r['equivalence']) for r in rows]"
+    rows "$1: bytes and messages as by formula" "all(r['traffic'][k + '_sent'] == r['traffic'][k + '_formula']
+        for r in rows if 'traffic' in r for k in ('bytes', 'messages'))"
+    rows "$1: memory as by formula" "all(d[k] == v for r in rows for d in r['memory']['devices']
+        for k, v in d['formula'].items())"
+}
+# reference ARGS..: keeps the digest of single in exact mode.
+reference() {
+    lockstep_ok run "$@" --strategy single --reduce exact
+    single=$(python3 -c "import json; print(json.loads(open('out').readline())['equivalence']['digest'])")
+}
+
+reference $small
+for devices in "single --devices 1" "towers,mirrored,zero,ps --devices 3" "model-parallel --devices 2"; do
+    table "exact $devices" $small --reduce exact --gradient-accumulation-steps 2,5 --strategy $devices
+    rows "exact $devices: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+done
+table "exact, ranks" $small --reduce exact --gradient-accumulation-steps 3 --strategy mirrored,zero --ranks 3
+rows "exact, ranks: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+
+table "single" $small --strategy single --gradient-accumulation-steps 1,3
+rows "single: activations of a third of the batch, gradients at most twice" "[(d['activations'], d['gradients'] // 4)
+    for r in rows for d in r['memory']['devices']] == [(36 * 292, $P), (12 * 292, 2 * $P)]"
+keep pieces
+table "towers" $small --strategy towers,mirrored --devices 3
+rows "single in A pieces has the bits of towers on A devices" "rows[0]['equivalence']['digest'] ==
+    old('pieces')[1]['equivalence']['digest']"
+table "replicated" $small --strategy towers,mirrored,zero,ps --devices 3 --gradient-accumulation-steps 4
+rows "replicated: one order, one digest" "len({r['equivalence']['digest'] for r in rows}) == 1"
+table "full batches" --model mlp:20-16-10 --data synthetic:108 --batch 36 --steps 2 --warmup 0 --blocks 1 --waterfall no \
+    --eval-samples 0 --results none --format jsonl --verbose --strategy towers,mirrored,zero --devices 3 \
+    --gradient-accumulation-steps 4
+rows "full batches: bytes of A = 1" "[r['traffic']['bytes_sent'] for r in rows] == [4 * 4 * $P] * 3"
+table "alone" $small --strategy local-sgd,gossip,independent --devices 3 --gradient-accumulation-steps 4
+table "ps async" $small --strategy ps --ps-mode async --devices 3 --gradient-accumulation-steps 4
+table "split" $small --strategy tensor-parallel,model-parallel --devices 2 --gradient-accumulation-steps 4
+table "hybrid" $small --strategy hybrid --hybrid-inner zero,model-parallel,tensor-parallel --devices 4 \
+    --gradient-accumulation-steps 4
+table "positions" $gpt --strategy context-parallel --devices 2 --gradient-accumulation-steps 4
+table "positions of replicas" $gpt --strategy hybrid --hybrid-inner context-parallel --devices 4 \
+    --gradient-accumulation-steps 3
+
+# refused WORDS ARGS..
+refused() {
+    lockstep run $small "${@:2}"
+    expect "status 2" [ "$code" = 2 ]
+    expect "says: $1" one_line "$1"
+}
+refused "--pipeline-microbatches 4" --strategy pipeline --devices 2 --gradient-accumulation-steps 4
+refused "--pipeline-microbatches 4" --strategy hybrid --hybrid-inner pipeline --devices 4 \
+    --gradient-accumulation-steps 4
+refused "at most 12" --strategy mirrored --devices 3 --gradient-accumulation-steps 13
+refused "at most 5" --strategy mirrored --devices 3 --reduce exact --gradient-accumulation-steps 6
+refused "last needs the whole gradient, which is stage 1" --strategy zero --zero-stage 2 --devices 3 \
+    --gradient-accumulation-steps 2 --gradient-accumulation-exchange last
+refused "mirrored, zero or hybrid" --strategy towers --gradient-accumulation-exchange each
+lockstep run --model resnet:8 --data synthetic:32 --batch 8 --sync-bn yes --gradient-accumulation-steps 2 --results none
+expect "status 2" [ "$code" = 2 ]
+expect "statistics of the whole batch" one_line "--gradient-accumulation-steps 1"
+finish

@@ -13,10 +13,10 @@
 #include <string.h>
 
 static const ls_column column[] = {
-    {"case", "number", 4, true, LS_CELL_TEXT, 0},
-    {"seconds", "estimate.seconds", 7, true, LS_CELL_RATIO, 0},
-    {"memory", "estimate.memory_bytes", 9, true, LS_CELL_BYTES, 0},
-    {"process", "estimate.process.peak", 9, true, LS_CELL_BYTES, 0},
+    LS_PATH_COLUMN("case", "number", 4, true, LS_CELL_TEXT, 0),
+    LS_PATH_COLUMN("seconds", "estimate.seconds", 7, true, LS_CELL_RATIO, 0),
+    LS_PATH_COLUMN("memory", "estimate.memory_bytes", 9, true, LS_CELL_BYTES, 0),
+    LS_PATH_COLUMN("process", "estimate.process.peak", 9, true, LS_CELL_BYTES, 0),
 };
 static const ls_columns columns = {
     .column = column, .count = sizeof column / sizeof *column, .leading = 1};
@@ -95,15 +95,14 @@ static void print_names(const ls_forecast *forecast, size_t first, size_t last, 
 {
     static const char *const fields[] = {"model", "strategy", "devices"};
     json_auto_t *names = json_object();
-    char line[1024], title[64], path[80], cell[LS_CELL_SIZE];
+    char line[1024], title[LS_TITLE_SIZE], cell[LS_CELL_SIZE];
     snprintf(line, sizeof line, last > first ? "cases %zu to %zu" : "case %zu", first + 1,
              last + 1);
     for (size_t i = first; i <= last; i++) {
         json_auto_t *row = row_of(forecast, i);
         char name[3 * LS_CELL_SIZE + 4] = "";
         for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
-            const ls_column one = ls_case_column(fields[f], title, path);
-            ls_cell_write(&one, row, cell);
+            ls_option_write(fields[f], row, title, cell);
             snprintf(name + strlen(name), sizeof name - strlen(name), " %s", cell);
         }
         const size_t used = strlen(line), known = json_object_size(names);

@@ -161,14 +161,6 @@ void ls_writer_set_columns(ls_writer *writer, const ls_columns *columns)
     writer->columns = columns;
 }
 
-void ls_writer_expect(ls_writer *writer, json_t *cases, json_t *swept)
-{
-    json_decref(writer->cases);
-    json_decref(writer->swept);
-    writer->cases = cases;
-    writer->swept = swept;
-}
-
 void ls_writer_hold(ls_writer *writer)
 {
     writer->deferred = true;
@@ -211,7 +203,7 @@ ls_status ls_writer_close(ls_writer *writer)
     if (writer->format->close)
         writer->format->close(writer);
     status = ls_status_first(status, flush(writer));
-    json_decref(writer->cases);
+    json_decref(writer->options);
     json_decref(writer->swept);
     json_decref(writer->kept);
     json_decref(writer->ended);

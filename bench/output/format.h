@@ -142,37 +142,40 @@ enum { LS_DROP_NEVER = -1, LS_DROP_FIRST = 10, LS_DROP_ALWAYS = 99 };
 enum { LS_WIDTH_ANY = 160 }; /**< no limit for a text */
 
 typedef struct ls_column {
-    const char *title;
-    const char *path;
-    int width;  /**< characters: fixed if rows are printed one by one, else the most */
-    bool right; /**< numbers stand to the right */
+    const char *title; /**< NULL: the field's heading */
+    const char *path;  /**< NULL: a column of the field `of`, with its cell */
+    int width;         /**< characters: fixed if rows are printed one by one, else the most */
+    bool right;        /**< numbers stand to the right */
     ls_cell cell;
-    int drop; /**< order of dropping if lines are too long, the highest first; 0: only if it is
-                   empty */
+    int drop;           /**< order of dropping if lines are too long, the highest first; 0: only if
+                             it is empty */
+    ls_field_number of; /**< where there is no path */
 } ls_column;
 
-/** A column of a field, with the heading and the cell that its line of fields.def says. */
-typedef struct ls_field_column {
-    ls_field_number of;
-    int width, drop;   /**< as in ls_column */
-    const char *title; /**< NULL: the heading */
-} ls_field_column;
+/** The column of a field of fields.def. */
+#define LS_COLUMN(field, most, order)                                                              \
+    {                                                                                              \
+        .of = LS_F_##field, .width = (most), .drop = (order)                                       \
+    }
 
-/** The columns of fields come first, then those of paths. */
+/** The column of a path, in rows that have no such field. */
+#define LS_PATH_COLUMN(title, path, most, right, cell, order)                                      \
+    {                                                                                              \
+        title, path, most, right, cell, order, LS_F_schema                                         \
+    }
+
 typedef struct ls_columns {
-    const ls_field_column *field;
-    size_t fields;
     const ls_column *column;
     size_t count;   /**< of `column` */
     size_t leading; /**< how many stand before the options' columns */
+    size_t fixed;   /**< not 0: all are as wide as they say, since rows are printed as they come,
+                         and so many stay although they are empty */
     bool alone;     /**< no columns of options: only these, in every format */
-    bool fixed;     /**< as wide as they say, since rows are printed as they come */
     bool ranks;     /**< the fastest case is named below the table */
     bool compares;  /**< prints below the table what was compared */
 } ls_columns;
 
-/** The path of a column, from 0: of those of fields, then of the others. */
-const char *ls_columns_path(const ls_columns *columns, size_t number);
+const char *ls_column_path(const ls_column *column);
 
 /** What `verify` prints: how close each case came. */
 extern const ls_columns ls_verify_columns;
@@ -192,14 +195,15 @@ struct ls_writer {
     const ls_columns *columns; /**< for table and md; NULL: those of the row's kind */
     bool deferred;             /**< rows are flushed at the end, not one by one */
     size_t rows;
-    int width;                /**< characters of a line of the table */
-    bool colour;              /**< failures are red */
-    json_t *cases;            /**< groups `case` of all rows that will come; NULL: not known */
-    json_t *swept;            /**< {field: true} of those asked to differ; NULL: not known */
-    json_t *kept;             /**< rows to be printed at the next flush; NULL: none yet */
-    json_t *ended;            /**< rows that have been printed, for the lines below them */
-    json_t *dropped;          /**< {title: true} of columns that found no room; NULL: none */
-    char *head;               /**< text that stood above the last rows; NULL: none yet */
+    int width;       /**< characters of a line of the table */
+    bool colour;     /**< failures are red */
+    json_t *options; /**< of the cases that will come, and of those printed (table_parts.h) */
+    bool uneven;     /**< the steps of one of them are not alike */
+    json_t *swept;   /**< {field: true} of those asked to differ; NULL: not known */
+    json_t *kept;    /**< rows to be printed at the next flush; NULL: none yet */
+    json_t *ended;   /**< rows that have been printed, for the lines below them */
+    json_t *dropped; /**< {title: true} of columns that found no room; NULL: none */
+    char *head;      /**< text that stood above the last rows; NULL: none yet */
     const ls_columns *headed; /**< the columns below `head` */
     int widths[64];           /**< and how wide they are; 0: not shown */
 };

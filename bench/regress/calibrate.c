@@ -14,14 +14,14 @@ static const double slowed[] = {0, 0.01, 0.02, 0.03, 0.05, 0.10};
 enum { SLOWED = sizeof slowed / sizeof *slowed };
 
 static const ls_column column[] = {
-    {"slower by %", "slowed_percent", LS_WIDTH_ANY, true, LS_CELL_VALUE, 0},
-    {"comparisons", "comparisons", LS_WIDTH_ANY, true, LS_CELL_TEXT, 0},
-    {"median ratio", "ratio", LS_WIDTH_ANY, true, LS_CELL_FIGURE, 1},
-    {"slower", "slower", 0, true, LS_CELL_TEXT, 0},
-    {"same", "same", 0, true, LS_CELL_TEXT, 0},
-    {"faster", "faster", 0, true, LS_CELL_TEXT, 0},
-    {"cannot tell", "cannot tell", LS_WIDTH_ANY, true, LS_CELL_TEXT, 0},
-    {"s each", "seconds_each", 0, true, LS_CELL_FIGURE, 0}};
+    LS_PATH_COLUMN("slower by %", "slowed_percent", LS_WIDTH_ANY, true, LS_CELL_VALUE, 0),
+    LS_PATH_COLUMN("comparisons", "comparisons", LS_WIDTH_ANY, true, LS_CELL_TEXT, 0),
+    LS_PATH_COLUMN("median ratio", "ratio", LS_WIDTH_ANY, true, LS_CELL_FIGURE, 1),
+    LS_PATH_COLUMN("slower", "slower", 0, true, LS_CELL_TEXT, 0),
+    LS_PATH_COLUMN("same", "same", 0, true, LS_CELL_TEXT, 0),
+    LS_PATH_COLUMN("faster", "faster", 0, true, LS_CELL_TEXT, 0),
+    LS_PATH_COLUMN("cannot tell", "cannot tell", LS_WIDTH_ANY, true, LS_CELL_TEXT, 0),
+    LS_PATH_COLUMN("s each", "seconds_each", 0, true, LS_CELL_FIGURE, 0)};
 
 const ls_columns ls_calibration_columns = {
     .column = column, .count = sizeof column / sizeof *column, .alone = true};

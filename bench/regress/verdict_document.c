@@ -79,13 +79,13 @@ ls_status ls_verdict_check(const char *format)
 ls_status ls_verdict_write(const char *format, const json_t *document, FILE *stream)
 {
     static const ls_column column[] = {
-        {"case", "name", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
-        {"verdict", "verdict", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
-        {"new/base", "ratio", 0, true, LS_CELL_TEXT, 0},
-        {"95% interval", "interval", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
-        {"blocks", "blocks", 0, true, LS_CELL_TEXT, 2},
-        {"base ms", "base_ms", 0, true, LS_CELL_FIGURE, 3},
-        {"new ms", "new_ms", 0, true, LS_CELL_FIGURE, 3}};
+        LS_PATH_COLUMN("case", "name", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("verdict", "verdict", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("new/base", "ratio", 0, true, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("95% interval", "interval", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("blocks", "blocks", 0, true, LS_CELL_TEXT, 2),
+        LS_PATH_COLUMN("base ms", "base_ms", 0, true, LS_CELL_FIGURE, 3),
+        LS_PATH_COLUMN("new ms", "new_ms", 0, true, LS_CELL_FIGURE, 3)};
     const ls_columns columns = {
         .column = column, .count = sizeof column / sizeof *column, .alone = true};
     if (strcmp(format, "json") != 0)

@@ -134,14 +134,14 @@ static bool says_nothing(const json_t *rows, const json_t *members, const char *
  * what tells more rows apart. If `reduce` differs, the rest follows. */
 static void note_differences(const json_t *rows, const char *against, json_t *out)
 {
-    json_t *groups = ls_case_groups(rows), *fields = ls_case_fields(groups);
+    json_t *options = ls_options_of(rows), *fields = ls_options_names(options);
     json_auto_t *found = json_object();
-    const bool mixed = ls_case_differs(groups, "reduce");
+    const bool mixed = ls_options_differ(options, "reduce");
     json_array_append_new(fields, json_string("hosts"));
     for (size_t i = 0; i < json_array_size(fields); i++) {
         const char *name = json_string_value(json_array_get(fields, i));
         if (mixed ? strcmp(name, "reduce") == 0
-                  : !is_repeat(name, against) && (ls_case_differs(groups, name) ||
+                  : !is_repeat(name, against) && (ls_options_differ(options, name) ||
                                                   (is_in(optional, name) && differs(rows, name))))
             json_object_set_new(found, name, json_null());
     }
@@ -149,26 +149,27 @@ static void note_differences(const json_t *rows, const char *against, json_t *ou
         json_object_set_new(found, cores_of, json_null());
     for (size_t i = json_array_size(fields); i-- > 0;) {
         const char *name = json_string_value(json_array_get(fields, i));
-        if (ls_case_follows(name) && json_object_get(found, name) &&
+        if (ls_option_follows(name) && json_object_get(found, name) &&
             says_nothing(rows, found, name))
             json_object_del(found, name);
     }
     json_object_update(out, found);
     json_decref(fields);
-    json_decref(groups);
+    json_decref(options);
 }
 
 /* Notes options of the work in which any rows do, for all strategies in `out`. */
 static void note_work(const json_t *rows, const char *against, json_t *out)
 {
-    json_t *groups = ls_case_groups(rows), *fields = ls_case_fields(groups), *members;
+    json_t *options = ls_options_of(rows), *fields = ls_options_names(options), *members;
     const char *strategy;
     json_array_append_new(fields, json_string(cores_of));
     for (size_t i = 0; i < json_array_size(fields); i++) {
         const char *name = json_string_value(json_array_get(fields, i));
         if (is_repeat(name, against) || is_in(divided, name) ||
-            !(is_in(optional, name) || strcmp(name, cores_of) == 0 ? differs(rows, name)
-                                                                   : ls_case_differs(groups, name)))
+            !(is_in(optional, name) || strcmp(name, cores_of) == 0
+                  ? differs(rows, name)
+                  : ls_options_differ(options, name)))
             continue;
         json_object_foreach(out, strategy, members)
         {
@@ -177,7 +178,7 @@ static void note_work(const json_t *rows, const char *against, json_t *out)
         }
     }
     json_decref(fields);
-    json_decref(groups);
+    json_decref(options);
 }
 
 json_t *ls_report_differences(const json_t *rows, const char *at, const char *against)

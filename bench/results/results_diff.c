@@ -179,11 +179,12 @@ static void tell_others(const json_t *a, const json_t *b)
 
 ls_status ls_results_diff(ls_results_task *task)
 {
-    static const ls_column column[] = {{"key", "key", 43, false, LS_CELL_TEXT, 0},
-                                       {"A", "a", 24, false, LS_CELL_TEXT, 0},
-                                       {"B", "b", 24, false, LS_CELL_TEXT, 0},
-                                       {"ratio", "ratio", 0, true, LS_CELL_FIGURE, 0},
-                                       {"ci95", "ci95", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0}};
+    static const ls_column column[] = {
+        LS_PATH_COLUMN("key", "key", 43, false, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("A", "a", 24, false, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("B", "b", 24, false, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("ratio", "ratio", 0, true, LS_CELL_FIGURE, 0),
+        LS_PATH_COLUMN("ci95", "ci95", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0)};
     const char *name = task->form ? task->form->name : "table";
     const bool for_people = strcmp(name, "table") == 0 || strcmp(name, "md") == 0;
     const ls_columns columns = {.column = column, .count = for_people ? 3 : 5, .alone = true};

@@ -5,18 +5,18 @@
 
 #include <string.h>
 
-static const ls_field_column listed[] = {
-    {LS_F_id, 29, 0, NULL},
-    {LS_F_timestamp, 20, LS_DROP_FIRST, NULL}, /* the id begins with it */
-    {LS_F_label, 12, 2, NULL},
-    {LS_F_micro_op, 16, 0, NULL},
-    {LS_F_micro_shape, 26, 0, NULL},
-    {LS_F_micro_size_bytes, 11, 0, NULL},
-    {LS_F_micro_time_us, 9, 0, NULL},
-    {LS_F_time_step_ms_median, 7, 0, NULL},
-    {LS_F_time_step_ms_ci95, 5, 3, NULL},
-    {LS_F_time_samples_per_s, 9, 4, NULL},
-    {LS_F_result_status, LS_WIDTH_ANY, 0, NULL},
+static const ls_column listed[] = {
+    LS_COLUMN(id, 29, 0),
+    LS_COLUMN(timestamp, 20, LS_DROP_FIRST), /* the id begins with it */
+    LS_COLUMN(label, 12, 2),
+    LS_COLUMN(micro_op, 16, 0),
+    LS_COLUMN(micro_shape, 26, 0),
+    LS_COLUMN(micro_size_bytes, 11, 0),
+    LS_COLUMN(micro_time_us, 9, 0),
+    LS_COLUMN(time_step_ms_median, 7, 0),
+    LS_COLUMN(time_step_ms_ci95, 5, 3),
+    LS_COLUMN(time_samples_per_s, 9, 4),
+    LS_COLUMN(result_status, LS_WIDTH_ANY, 0),
 };
 
 enum { RANKED_MOST = 256 };
@@ -51,8 +51,8 @@ static char *needed_part(const ls_columns *columns)
         bool needed = strchr(name, '.'); /* goes, or stays, with the group around it */
         for (size_t k = 0; k < sizeof always / sizeof *always; k++)
             needed |= strcmp(name, always[k]) == 0;
-        for (size_t k = 0; k < columns->fields + columns->count; k++) {
-            const char *path = ls_columns_path(columns, k);
+        for (size_t k = 0; k < columns->count; k++) {
+            const char *path = ls_column_path(&columns->column[k]);
             needed |= strncmp(path, name, length) == 0 && path[length] == '.';
         }
         if (!needed)
@@ -87,7 +87,7 @@ static ls_status list_table(ls_results_task *task, size_t *count)
 {
     json_auto_t *rows = json_array(), *cases = json_object();
     listed_rows all = {rows, cases};
-    ls_columns columns = {.field = listed, .fields = sizeof listed / sizeof *listed, .leading = 3};
+    ls_columns columns = {.column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
     LS_TRY(ls_selection_choose(&task->selection, task->results, count));
     LS_TRY(is_one_command(task->results, *count, &columns.ranks));
     const ls_columns *shown = ls_results_columns(task, &columns);

@@ -88,9 +88,9 @@ static void print_memory_bound(const json_t *row)
 /* Below the label: the command, and the options of the case: "model mlp:784-128-10, ..". */
 static void print_options(const json_t *row)
 {
-    json_t *group = ls_row_group(row, LS_G_case);
-    json_auto_t *groups = group ? json_pack("[O]", group) : json_array();
-    json_auto_t *fields = ls_case_fields(groups);
+    json_auto_t *options = ls_options_new();
+    ls_options_add(options, row, "");
+    json_auto_t *fields = ls_options_names(options);
     char *text = ls_text_shown(ls_row_string(row, LS_F_command), LS_ESCAPE_LINE);
     size_t size, index;
     json_t *field;
@@ -105,9 +105,8 @@ static void print_options(const json_t *row)
         return;
     json_array_foreach(fields, index, field)
     {
-        char title[64], path[80], cell[LS_CELL_SIZE];
-        const ls_column column = ls_case_column(json_string_value(field), title, path);
-        ls_cell_write(&column, row, cell);
+        char title[LS_TITLE_SIZE], cell[LS_CELL_SIZE];
+        ls_option_write(json_string_value(field), row, title, cell);
         if (*cell)
             fprintf(stream, "%s%s %s", ftell(stream) > 0 ? ", " : "", title, cell);
     }

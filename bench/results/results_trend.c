@@ -204,14 +204,15 @@ static void tell_surroundings(const trend *t)
 static ls_status print(ls_results_task *task, const trend *t)
 {
     static const ls_column column[] = {
-        {"series", "series", 40, false, LS_CELL_TEXT, 0},
-        {"commit", "commit", 14, false, LS_CELL_TEXT, 0}, /* 12 of 40 digits identify it */
-        {"dirty", "dirty", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
-        {"first row", "timestamp", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
-        {"n", "n", 0, true, LS_CELL_TEXT, 0},
-        {"median", "median", 0, true, LS_CELL_FIGURE, 0},
-        {"change", "change", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0},
-        {"by", "by", 0, true, LS_CELL_TEXT, 0}};
+        LS_PATH_COLUMN("series", "series", 40, false, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("commit", "commit", 14, false, LS_CELL_TEXT,
+                       0), /* 12 of 40 digits identify it */
+        LS_PATH_COLUMN("dirty", "dirty", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("first row", "timestamp", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("n", "n", 0, true, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("median", "median", 0, true, LS_CELL_FIGURE, 0),
+        LS_PATH_COLUMN("change", "change", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0),
+        LS_PATH_COLUMN("by", "by", 0, true, LS_CELL_TEXT, 0)};
     const size_t count = sizeof column / sizeof *column;
     const bool several = json_array_size(t->series) > 1;
     const ls_columns columns = {

@@ -16,77 +16,75 @@
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-static const ls_field_column run_fields[] = {
-    {LS_F_time_step_ms_median, 7, 0, NULL},
-    {LS_F_time_step_ms_ci95, 5, 2, NULL},
-    {LS_F_time_samples_per_s, 9, 5, NULL},
-    {LS_F_time_speedup, 8, 1, NULL}, /* of those who asked for a baseline */
-    {LS_F_time_efficiency, 4, 3, NULL},
-    {LS_F_time_group, 5, 6, NULL}, /* the lines below say it */
-    {LS_F_pipeline_bubble, 4, 3, NULL},
-    {LS_F_pipeline_bubble_equal, 8, 4, NULL},
-    {LS_F_lead_max, 8, 3, NULL},
-    {LS_F_staleness_mean, 10, 3, NULL},
-    {LS_F_train_loss_last, 7, 9, NULL},
-    {LS_F_train_accuracy, 8, 8, NULL},
-    {LS_F_equivalence_grade, 7, 7, NULL},
-    {LS_F_result_status, LS_WIDTH_ANY, 0, NULL},
+static const ls_column run_column[] = {
+    LS_COLUMN(time_step_ms_median, 7, 0),
+    LS_COLUMN(time_step_ms_ci95, 5, 2),
+    LS_COLUMN(time_samples_per_s, 9, 5),
+    LS_COLUMN(time_speedup, 8, 1), /* of those who asked for a baseline */
+    LS_COLUMN(time_efficiency, 4, 3),
+    LS_COLUMN(time_group, 5, 6), /* the lines below say it */
+    LS_COLUMN(pipeline_bubble, 4, 3),
+    LS_COLUMN(pipeline_bubble_equal, 8, 4),
+    LS_COLUMN(lead_max, 8, 3),
+    LS_COLUMN(staleness_mean, 10, 3),
+    LS_COLUMN(train_loss_last, 7, 9),
+    LS_COLUMN(train_accuracy, 8, 8),
+    LS_COLUMN(equivalence_grade, 7, 7),
+    LS_COLUMN(result_status, LS_WIDTH_ANY, 0),
 };
 
-static const ls_field_column verify_fields[] = {
-    {LS_F_equivalence_steps, 8, 3, NULL},   {LS_F_equivalence_gradient_rel, 9, 4, NULL},
-    {LS_F_equivalence_max_rel, 9, 5, NULL}, {LS_F_equivalence_max_ulp, 7, 6, NULL},
-    {LS_F_equivalence_grade, 7, 0, NULL},   {LS_F_result_status, LS_WIDTH_ANY, 0, NULL},
+static const ls_column verify_column[] = {
+    LS_COLUMN(equivalence_steps, 8, 3),   LS_COLUMN(equivalence_gradient_rel, 9, 4),
+    LS_COLUMN(equivalence_max_rel, 9, 5), LS_COLUMN(equivalence_max_ulp, 7, 6),
+    LS_COLUMN(equivalence_grade, 7, 0),   LS_COLUMN(result_status, LS_WIDTH_ANY, 0),
 };
 
-static const ls_field_column micro_fields[] = {
-    {LS_F_micro_op, 9, 0, NULL},
-    {LS_F_micro_shape, 24, 0, NULL},
-    {LS_F_micro_size_bytes, 10, 4, NULL},
-    {LS_F_micro_count, 10, 6, NULL},
-    {LS_F_micro_type, 6, LS_DROP_ALWAYS, NULL},
-    {LS_F_micro_redop, 5, LS_DROP_ALWAYS, NULL},
-    {LS_F_micro_ranks, 5, LS_DROP_ALWAYS, NULL},
-    {LS_F_micro_time_us, 8, 0, NULL},
-    {LS_F_micro_algbw_gbs, 10, 3, NULL},
-    {LS_F_micro_busbw_gbs, 10, LS_DROP_ALWAYS, NULL},
-    {LS_F_micro_gflops, 7, 0, NULL},
-    {LS_F_micro_roof_share, 6, 0, NULL},
-    {LS_F_micro_host_us, 8, 2, NULL},
-    {LS_F_micro_wrong, 5, 0, NULL},
-    {LS_F_micro_kernel, 16, 5, NULL},
+static const ls_column micro_column[] = {
+    LS_COLUMN(micro_op, 9, 0),
+    LS_COLUMN(micro_shape, 24, 0),
+    LS_COLUMN(micro_size_bytes, 10, 4),
+    LS_COLUMN(micro_count, 10, 6),
+    LS_COLUMN(micro_type, 6, LS_DROP_ALWAYS),
+    LS_COLUMN(micro_redop, 5, LS_DROP_ALWAYS),
+    LS_COLUMN(micro_ranks, 5, LS_DROP_ALWAYS),
+    LS_COLUMN(micro_time_us, 8, 0),
+    LS_COLUMN(micro_algbw_gbs, 10, 3),
+    LS_COLUMN(micro_busbw_gbs, 10, LS_DROP_ALWAYS),
+    LS_COLUMN(micro_gflops, 7, 0),
+    LS_COLUMN(micro_roof_share, 6, 0),
+    LS_COLUMN(micro_host_us, 8, 2),
+    LS_COLUMN(micro_wrong, 5, 0),
+    LS_COLUMN(micro_kernel, 16, 5),
 };
 
 /* Of a collective; "placed" is the group `micro` of its second placement. */
-static const ls_field_column placed_fields[] = {
-    {LS_F_micro_size_bytes, 8, 0, NULL},   {LS_F_micro_count, 9, 4, NULL},
-    {LS_F_micro_type, 5, 6, NULL},         {LS_F_micro_redop, 5, 5, NULL},
-    {LS_F_micro_ranks, 5, 7, NULL},        {LS_F_micro_kernel, 13, 1, NULL},
-    {LS_F_micro_time_us, 8, 0, NULL},      {LS_F_micro_algbw_gbs, 6, 0, "algbw"},
-    {LS_F_micro_busbw_gbs, 6, 0, "busbw"}, {LS_F_micro_wrong, 5, 0, NULL},
-};
 static const ls_column placed_column[] = {
-    {"time us", "placed.time_us", 8, true, LS_CELL_FIGURE, 0},
-    {"algbw", "placed.algbw_gbs", 6, true, LS_CELL_FIGURE, 0},
-    {"busbw", "placed.busbw_gbs", 6, true, LS_CELL_FIGURE, 0},
-    {"wrong", "placed.wrong", 5, true, LS_CELL_TEXT, 0},
+    LS_COLUMN(micro_size_bytes, 8, 0),
+    LS_COLUMN(micro_count, 9, 4),
+    LS_COLUMN(micro_type, 5, 6),
+    LS_COLUMN(micro_redop, 5, 5),
+    LS_COLUMN(micro_ranks, 5, 7),
+    LS_COLUMN(micro_kernel, 13, 1),
+    LS_COLUMN(micro_time_us, 8, 0),
+    {.of = LS_F_micro_algbw_gbs, .width = 6, .title = "algbw"},
+    {.of = LS_F_micro_busbw_gbs, .width = 6, .title = "busbw"},
+    LS_COLUMN(micro_wrong, 5, 0),
+    LS_PATH_COLUMN("time us", "placed.time_us", 8, true, LS_CELL_FIGURE, 0),
+    LS_PATH_COLUMN("algbw", "placed.algbw_gbs", 6, true, LS_CELL_FIGURE, 0),
+    LS_PATH_COLUMN("busbw", "placed.busbw_gbs", 6, true, LS_CELL_FIGURE, 0),
+    LS_PATH_COLUMN("wrong", "placed.wrong", 5, true, LS_CELL_TEXT, 0),
 };
+enum { FIRST_PLACED = 10 };
 
-static const ls_columns run_columns = {
-    .field = run_fields, .fields = COUNT(run_fields), .ranks = true};
-const ls_columns ls_verify_columns = {
-    .field = verify_fields, .fields = COUNT(verify_fields), .compares = true};
-static const ls_columns micro_columns = {
-    .field = micro_fields, .fields = COUNT(micro_fields), .fixed = true};
-static const ls_columns placed_columns = {.field = placed_fields,
-                                          .fields = COUNT(placed_fields),
-                                          .column = placed_column,
-                                          .count = COUNT(placed_column),
-                                          .fixed = true};
+static const ls_columns run_columns = {run_column, COUNT(run_column), .ranks = true};
+const ls_columns ls_verify_columns = {verify_column, COUNT(verify_column), .compares = true};
+static const ls_columns micro_columns = {micro_column, COUNT(micro_column),
+                                         .fixed = COUNT(micro_column)};
+static const ls_columns placed_columns = {placed_column, COUNT(placed_column),
+                                          .fixed = FIRST_PLACED};
 
 /* Those of Markdown, whose lines have no width: all of them, in each table. */
-static const ls_columns micro_all = {
-    .field = micro_fields, .fields = COUNT(micro_fields), .alone = true};
+static const ls_columns micro_all = {micro_column, COUNT(micro_column), .alone = true};
 
 static bool is_micro(const json_t *row)
 {
@@ -108,19 +106,36 @@ static const ls_columns *columns_of(const ls_writer *writer)
     return is_placed(row, "out of place") ? &placed_columns : &micro_columns;
 }
 
+static void add_options(ls_writer *writer, const json_t *row, const char *among)
+{
+    if (!writer->options)
+        writer->options = ls_options_new();
+    ls_options_add(writer->options, row, among);
+}
+
+void ls_writer_expect(ls_writer *writer, json_t *cases, json_t *swept)
+{
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        json_auto_t *row = json_object();
+        json_object_set(row, ls_field_groups[LS_G_case].path, json_array_get(cases, i));
+        add_options(writer, row, "expected");
+        writer->uneven |= ls_case_is_uneven(json_array_get(cases, i));
+    }
+    json_decref(cases);
+    json_decref(writer->swept);
+    writer->swept = swept;
+}
+
 /* Where the steps of one case are not alike, all cases show the rate of all timed steps, by which
  * they are ranked; where they are not, only if a row has it, unlike older ones. */
 static bool shows_mean(const ls_writer *writer)
 {
-    bool uneven = ls_rows_are_uneven(writer->ended) || ls_rows_are_uneven(writer->kept);
     bool timed = false, known = false;
-    for (size_t i = 0; i < json_array_size(writer->cases); i++)
-        uneven |= ls_case_is_uneven(json_array_get(writer->cases, i));
-    for (size_t i = 0; i < json_array_size(writer->kept) && uneven; i++) {
+    for (size_t i = 0; i < json_array_size(writer->kept) && writer->uneven; i++) {
         timed |= ls_row_is_timed(json_array_get(writer->kept, i));
         known |= ls_row_has(json_array_get(writer->kept, i), LS_F_time_samples_per_s_mean);
     }
-    return uneven && (known || !timed || columns_of(writer)->ranks);
+    return writer->uneven && (known || !timed || columns_of(writer)->ranks);
 }
 
 /* ---- Options that are shared ----------------------------------------------------------------- */
@@ -131,19 +146,14 @@ enum { SHARED_LINES = 2 };
  * share. A document has no lines above its table: there the most telling get columns, too. */
 static void part_options(const ls_writer *writer, json_t *columns, json_t *shared)
 {
-    json_auto_t *before = ls_case_groups(writer->ended), *now = ls_case_groups(writer->kept);
-    json_auto_t *all = json_array();
-    json_array_extend(before, now);
-    json_array_extend(all, before);
-    json_array_extend(all, writer->cases);
-    json_auto_t *fields = ls_case_fields(all);
-    for (size_t i = 0; i < json_array_size(fields); i++) {
-        json_t *field = json_array_get(fields, i);
-        const char *name = json_string_value(field);
-        const bool telling = ls_case_shown(name) & LS_SHOWN_KEPT || strcmp(name, "steps") == 0;
-        const bool differs = ls_case_differs(before, name) || ls_case_differs(writer->cases, name);
-        const bool has = differs || (telling && writer->format->markdown);
-        json_array_append(has ? columns : shared, field);
+    json_auto_t *names = ls_options_names(writer->options);
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        json_t *one = json_array_get(names, i);
+        const char *name = json_string_value(one);
+        const bool telling = ls_option_is_telling(name) || strcmp(name, "steps") == 0;
+        const bool has =
+            ls_options_differ(writer->options, name) || (telling && writer->format->markdown);
+        json_array_append(has ? columns : shared, one);
     }
 }
 
@@ -152,17 +162,16 @@ static void print_shared(const ls_writer *writer, const json_t *shared, FILE *st
 {
     int at = 0, lines = 1;
     for (size_t i = 0; i < json_array_size(shared); i++) {
-        char title[64], path[80], cell[LS_CELL_SIZE] = "";
-        const ls_column column =
-            ls_case_column(json_string_value(json_array_get(shared, i)), title, path);
-        for (size_t r = 0; r < json_array_size(writer->kept) && !*cell; r++) {
-            json_auto_t *value = ls_row_value(json_array_get(writer->kept, r), path);
-            if (value) /* in the first row that has it */
-                ls_cell_write(&column, json_array_get(writer->kept, r), cell);
-        }
+        char title[LS_TITLE_SIZE], cell[LS_CELL_SIZE] = "";
+        const char *name = json_string_value(json_array_get(shared, i));
+        for (size_t r = 0; r < json_array_size(writer->kept) && !*cell; r++)
+            if (json_object_get(ls_row_group(json_array_get(writer->kept, r), LS_G_case), name))
+                ls_option_write(name, json_array_get(writer->kept, r), title, cell);
+        if (!*cell)
+            continue;
         const int width = ls_text_width(title) + 1 + ls_text_width(cell);
         const bool begins = at && at + 2 + width + 1 > writer->width; /* including both commas */
-        if (!*cell || width + 1 > writer->width || (begins && lines == SHARED_LINES))
+        if (width + 1 > writer->width || (begins && lines == SHARED_LINES))
             continue;
         fprintf(stream, "%s%s %s", at == 0 ? "" : begins ? ",\n" : ", ", title, cell);
         at = (at == 0 || begins ? 0 : at + 2) + width;
@@ -231,7 +240,7 @@ static void print_head(ls_writer *writer, const ls_table *table, const json_t *s
     if (writer->headed == &placed_columns) {
         int width[2] = {-1, 0};
         for (size_t c = 0; c < table->count; c++)
-            width[c >= COUNT(placed_fields)] += writer->widths[c] ? writer->widths[c] + 1 : 0;
+            width[c >= FIRST_PLACED] += writer->widths[c] ? writer->widths[c] + 1 : 0;
         fprintf(stream, "%*s%*s\n", width[0], "out of place, GB/s", width[1],
                 width[1] ? "in place, GB/s" : "");
     }
@@ -244,27 +253,6 @@ static void print_head(ls_writer *writer, const ls_table *table, const json_t *s
         fprintf(writer->stream, "%s%s", writer->head ? "\n" : "", head);
     free(writer->head);
     writer->head = head;
-}
-
-/* Columns keep the width that they had below the same header; those of `micro` are as wide as
- * their list says, and the first row decides which are there. */
-static void keep_widths(ls_writer *writer, ls_table *table, const ls_columns *columns)
-{
-    const bool again = columns->fixed && writer->headed == columns;
-    const size_t most = sizeof writer->widths / sizeof *writer->widths;
-    for (size_t c = 0; c < table->count && c < most; c++) {
-        ls_table_column *column = &table->column[c];
-        const int now = column->width, room = writer->width - ls_table_width(table);
-        const int least = column->is.right || columns->fixed ? column->is.width : 0;
-        int wanted = writer->widths[c] > now ? writer->widths[c] : now;
-        wanted = wanted > least || column->option ? wanted : least;
-        if (again)
-            column->shown = writer->widths[c] > 0;
-        if (column->shown && (wanted - now <= room || columns->fixed))
-            column->width = wanted;
-        writer->widths[c] = column->shown ? column->width : 0;
-    }
-    writer->headed = columns;
 }
 
 static void note_dropped(ls_writer *writer, const ls_table *table)
@@ -292,29 +280,38 @@ static void print_names(const ls_writer *writer, const char *before, const json_
 
 /* ---- Tables --------------------------------------------------------------------------------- */
 
-/* Makes it fit the line; the first rows of `micro` decide. */
+/* Makes it fit the line. Columns keep the width that they had below the same header; those of
+ * `micro` are as wide as their list says, and the first row decides which are there. */
 static void lay_out(ls_writer *writer, ls_table *table, const ls_columns *columns)
 {
-    const bool over = ls_table_width(table) > writer->width;
-    if (columns->fixed) {
-        for (size_t c = 0; c < table->count; c++) {
-            ls_table_column *column = &table->column[c];
-            column->width = column->is.width;
-            column->shown |= c < columns->fields;
-            column->shown &= column->is.drop != LS_DROP_ALWAYS;
-            if (!column->is.right)
-                ls_text_shorten(*column->cell, column->width);
-        }
-        if (writer->headed != columns)
-            ls_table_leave_out(table, writer->width, 0, false);
-    } else {
-        if (over)
-            ls_table_share_warnings(table);
-        ls_table_fit(table, writer->width);
-    }
-    if (writer->headed != columns)
+    const bool again = writer->headed == columns, fixed = columns->fixed;
+    if (!again)
         memset(writer->widths, 0, sizeof writer->widths);
-    keep_widths(writer, table, columns);
+    writer->headed = columns;
+    if (!fixed && ls_table_width(table) > writer->width)
+        ls_table_share_warnings(table);
+    for (size_t c = 0; fixed && c < table->count; c++) {
+        ls_table_column *column = &table->column[c];
+        column->width = column->is.width;
+        column->shown = again ? writer->widths[c] : column->shown || c < columns->fixed;
+        column->shown &= column->is.drop != LS_DROP_ALWAYS;
+        if (!column->is.right)
+            ls_text_shorten(*column->cell, column->width);
+    }
+    if (!fixed)
+        ls_table_fit(table, writer->width);
+    else if (!again)
+        ls_table_hide(table, writer->width, 0);
+    for (size_t c = 0; c < table->count && c < COUNT(writer->widths); c++) {
+        ls_table_column *column = &table->column[c];
+        const int now = column->width, room = writer->width - ls_table_width(table);
+        const int least = column->is.right && !column->option ? column->is.width : 0;
+        int wanted = writer->widths[c] > now ? writer->widths[c] : now;
+        wanted = wanted > least ? wanted : least;
+        if (column->shown && (wanted - now <= room || fixed))
+            column->width = wanted;
+        writer->widths[c] = column->shown ? column->width : 0;
+    }
 }
 
 /* After printing rows, keeps only the groups needed by the lines below the table. */
@@ -344,6 +341,9 @@ void ls_table_flush(ls_writer *writer)
     const bool markdown = writer->format->markdown;
     const ls_columns *columns = columns_of(writer);
     json_auto_t *options = json_array(), *shared = json_array();
+    for (size_t i = 0; i < json_array_size(writer->kept); i++)
+        add_options(writer, json_array_get(writer->kept, i), "printed");
+    writer->uneven |= ls_rows_are_uneven(writer->kept);
     part_options(writer, options, shared);
     const ls_table_plan plan = {.columns = columns,
                                 .options = options,

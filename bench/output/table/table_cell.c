@@ -143,6 +143,36 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
         write_devices(value, column->width, cell);
 }
 
+/* "batch" of batch_global, "ps-mode" of ps_mode, "step ms" of time.step_ms.median. */
+ls_column ls_column_of(const char *path, char title[LS_TITLE_SIZE])
+{
+    const ls_field *field = ls_field_find(path);
+    const ls_cell cell = field ? field->cell : LS_CELL_TEXT;
+    const char *heading = field ? field->heading : NULL, *last = strrchr(path, '.');
+    const size_t length = heading ? strcspn(heading, "|") : LS_TITLE_SIZE - 1;
+    char text[LS_TITLE_SIZE];
+    snprintf(text, sizeof text, "%.*s", (int)length, heading ? heading : last ? last + 1 : path);
+    ls_escape_copy(title, LS_TITLE_SIZE, text, LS_ESCAPE_LINE);
+    for (char *c = title; *c && !heading; c++)
+        if (*c == '_')
+            *c = '-';
+    return (ls_column){.title = title,
+                       .path = path,
+                       .width = cell == LS_CELL_DEVICES ? 20 : LS_WIDTH_ANY,
+                       .right = field && (field->type == LS_TYPE_INT ||
+                                          field->type == LS_TYPE_REAL || cell == LS_CELL_HALF),
+                       .cell = cell};
+}
+
+void ls_option_write(const char *name, const json_t *row, char title[LS_TITLE_SIZE],
+                     char cell[LS_CELL_SIZE])
+{
+    char path[80];
+    snprintf(path, sizeof path, "case.%s", name);
+    const ls_column column = ls_column_of(path, title);
+    ls_cell_write(&column, row, cell);
+}
+
 /* ---- Texts ---------------------------------------------------------------------------------- */
 
 int ls_text_width(const char *text)

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which columns a table has, and which of them fit into a line; see table_parts.h. */
+/*
+ * Which columns a table has, and which of them fit into a line.
+ *   A column has a rank: the highest goes first, of equal options the last. Empty columns go before
+ * all; then what another column says (LS_DROP_FIRST), options that distinguish no two cases beyond
+ * the others, figures by their `drop`, the other options, and at last the model, the strategy, the
+ * devices, the batch, and what was swept. Between these steps texts are truncated (`steps`).
+ */
 #include "bench/output/table/table_parts.h"
 
 #include "common/base/digest.h"
@@ -7,8 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first FIGURES columns stay while texts can be truncated. */
-enum { SHORTEST_TEXT = 8, FIGURES = 3 };
+enum { SHORTEST_TEXT = 8 };
+
+/* Ranks; those of figures are their `drop`. */
+enum { STAYS = -9, TELLING_OPTION = -2, OPTION = -1, SAYS_NOTHING = 9, EMPTY = 1000 };
+
+/* What is done in turn: columns above the rank go; then texts are truncated. */
+static const struct {
+    int rank;
+    bool last_only, options; /* which texts: only the last column's; those of options, too */
+} steps[] = {{3, true, false}, {0, false, false}, {STAYS, false, true}};
 
 /* ---- Columns -------------------------------------------------------------------------------- */
 
@@ -47,36 +61,38 @@ static bool fill(const ls_table *table, ls_table_column *column)
     return column->cell && column->hash;
 }
 
-const char *ls_columns_path(const ls_columns *columns, size_t number)
+/* Adds a column: that one, or of a field (its width, drop and title, if given, are that one's), or
+ * of an option. */
+static bool add(ls_table *table, const ls_column *given, const char *path, const char *option)
 {
-    return number < columns->fields ? ls_fields[columns->field[number].of].path
-                                    : columns->column[number - columns->fields].path;
+    ls_table_column *column = &table->column[table->count++];
+    snprintf(column->path, sizeof column->path, "%s%s", option ? "case." : "",
+             option ? option : path);
+    column->is = given && given->path ? *given : ls_column_of(column->path, column->title);
+    if (given && !given->path) {
+        column->is.width = given->width;
+        column->is.drop = given->drop;
+        column->is.title = given->title ? given->title : column->title;
+    }
+    column->option = option;
+    column->is.right &= !option; /* rows of other programs may have texts: the cells decide */
+    return fill(table, column);
 }
 
-static bool is_given(const ls_columns *columns, const char *path)
+const char *ls_column_path(const ls_column *column)
 {
-    for (size_t i = 0; i < columns->fields + columns->count; i++)
-        if (strcmp(ls_columns_path(columns, i), path) == 0)
+    return column->path ? column->path : ls_fields[column->of].path;
+}
+
+static bool is_given(const ls_columns *columns, const char *group, const char *name)
+{
+    const size_t length = strlen(group);
+    for (size_t i = 0; i < columns->count; i++) {
+        const char *path = ls_column_path(&columns->column[i]);
+        if (strncmp(path, group, length) == 0 && strcmp(path + length, name) == 0)
             return true;
+    }
     return false;
-}
-
-/* The plan's column with that number, its title in `title` if it has none of its own. */
-static ls_column given_column(const ls_table_plan *plan, size_t number, char title[64])
-{
-    const ls_columns *all = plan->columns;
-    if (number >= all->fields)
-        return all->column[number - all->fields];
-    const ls_field_column *given = &all->field[number];
-    const ls_field_number of = plan->mean && given->of == LS_F_time_samples_per_s
-                                   ? LS_F_time_samples_per_s_mean
-                                   : given->of;
-    ls_column column = ls_column_of(ls_fields[of].path, title);
-    column.width = given->width;
-    column.drop = given->drop;
-    if (given->title)
-        column.title = given->title;
-    return column;
 }
 
 /* Adds the columns of options that the plan does not give. */
@@ -84,15 +100,12 @@ static bool add_options(ls_table *table, const ls_table_plan *plan)
 {
     bool ok = true;
     for (size_t o = 0; ok && o < json_array_size(plan->options); o++) {
-        ls_table_column *column = &table->column[table->count];
-        const char *field = json_string_value(json_array_get(plan->options, o));
-        column->is = ls_case_column(field, column->title, column->path);
-        if (is_given(plan->columns, column->path))
+        const char *name = json_string_value(json_array_get(plan->options, o));
+        if (is_given(plan->columns, "case.", name))
             continue;
-        column->option = true;
-        column->swept = json_object_get(plan->swept, field);
-        table->count++;
-        ok = fill(table, column);
+        ok = add(table, NULL, NULL, name);
+        table->column[table->count - 1].telling =
+            ls_option_is_telling(name) || json_object_get(plan->swept, name);
     }
     return ok;
 }
@@ -101,27 +114,24 @@ ls_table *ls_table_make(const ls_table_plan *plan, const json_t *rows)
 {
     const ls_columns *given = plan->columns;
     const char *label = ls_fields[LS_F_label].path;
-    const size_t count = given->fields + given->count;
+    const size_t most = given->count + json_array_size(plan->options) + 1;
     ls_table *table = calloc(1, sizeof *table);
-    bool ok = table;
+    bool ok = table && (table->column = calloc(most, sizeof *table->column));
     if (ok) {
-        *table = (ls_table){.rows = json_array_size(rows), .of = rows};
-        ok = (table->column =
-                  calloc(count + json_array_size(plan->options) + 1, sizeof *table->column));
+        table->rows = json_array_size(rows);
+        table->of = rows;
+        ok = !plan->label || given->alone || is_given(given, "", label) ||
+             add(table, NULL, label, NULL);
     }
-    if (ok && plan->label && !given->alone && !is_given(given, label)) {
-        table->column[0].is = ls_column_of(label, table->column[0].title);
-        ok = fill(table, &table->column[table->count++]);
-    }
-    for (size_t i = 0; ok && i <= count; i++) {
-        if (i == given->leading && !given->alone)
+    for (size_t i = 0; ok && i <= given->count; i++) {
+        if (i == given->leading && !given->alone && !given->fixed)
             ok = add_options(table, plan);
-        if (!ok || i == count)
+        if (!ok || i == given->count)
             continue;
-        ls_table_column *column = &table->column[table->count++];
-        column->is = given_column(plan, i, column->title);
-        ok = fill(table, column);
-        column->shown |= given->alone;
+        const ls_column *one = &given->column[i];
+        const bool mean = plan->mean && one->of == LS_F_time_samples_per_s;
+        ok = add(table, one, ls_fields[mean ? LS_F_time_samples_per_s_mean : one->of].path, NULL);
+        table->column[table->count - 1].shown |= given->alone;
     }
     if (ok)
         return table;
@@ -181,11 +191,10 @@ static size_t count_names(const ls_table *table, const ls_table_column *without)
 {
     uint64_t *names = calloc(table->rows + 1, sizeof *names);
     size_t count = 0;
-    for (size_t c = 0; c < table->count; c++) {
+    for (size_t c = 0; names && c < table->count; c++) {
         const ls_table_column *column = &table->column[c];
-        for (size_t r = 0; names && r < table->rows; r++)
-            if (column->option && column->shown && column != without)
-                names[r] = 31 * names[r] + column->hash[r];
+        for (size_t r = 0; column->option && column->shown && r < table->rows; r++)
+            names[r] = 31 * names[r] + (column == without ? 0 : column->hash[r]);
     }
     if (names)
         qsort(names, table->rows, sizeof *names, compare_names);
@@ -193,12 +202,6 @@ static size_t count_names(const ls_table *table, const ls_table_column *without)
         count += r == 0 || names[r] != names[r - 1];
     free(names);
     return count;
-}
-
-static bool is_telling(const ls_table_column *column)
-{
-    const ls_field *field = ls_field_find(column->is.path);
-    return column->swept || (field && field->shown & LS_SHOWN_KEPT);
 }
 
 static bool is_empty(const ls_table *table, const ls_table_column *column)
@@ -209,39 +212,35 @@ static bool is_empty(const ls_table *table, const ls_table_column *column)
     return true;
 }
 
-/* The column to hide next: an empty one, one that another says, an option that distinguishes no
- * rows (`all`: any option), or one whose `drop` exceeds `kept`; NULL: none. */
-static ls_table_column *least_telling(const ls_table *table, int kept, bool all)
+static int rank_of(const ls_table *table, const ls_table_column *column, size_t names)
 {
-    ls_table_column *least = NULL, *telling = NULL, *option = NULL, *same = NULL;
-    size_t names = 0;
-    for (size_t c = 0; c < table->count; c++) { /* of equal ones the last */
-        ls_table_column *column = &table->column[c];
-        if (!column->shown)
-            continue;
-        if (column->is.drop != LS_DROP_NEVER && is_empty(table, column))
-            return column;
-        if (!column->option) {
-            if (column->is.drop > (least ? least->is.drop : kept))
-                least = column;
-        } else if (is_telling(column)) {
-            telling = column;
-        } else {
-            option = column;
-            names = names ? names : count_names(table, NULL);
-            same = count_names(table, column) == names ? column : same;
-        }
-    }
-    if (same && !(least && least->is.drop >= LS_DROP_FIRST))
-        return same;
-    return least || !all ? least : option ? option : telling;
+    if (column->is.drop != LS_DROP_NEVER && is_empty(table, column))
+        return EMPTY;
+    if (!column->option)
+        return column->is.drop > 0 ? column->is.drop : STAYS;
+    if (column->telling)
+        return TELLING_OPTION;
+    return count_names(table, column) == names ? SAYS_NOTHING : OPTION;
 }
 
-void ls_table_leave_out(ls_table *table, int width, int kept, bool all)
+void ls_table_hide(ls_table *table, int width, int above)
 {
-    ls_table_column *least;
-    while (ls_table_width(table) > width && (least = least_telling(table, kept, all)))
-        least->shown = false;
+    while (ls_table_width(table) > width) {
+        const size_t names = count_names(table, NULL);
+        ls_table_column *highest = NULL;
+        int most = above;
+        for (size_t c = 0; c < table->count && most < EMPTY; c++) {
+            ls_table_column *column = &table->column[c];
+            const int rank = column->shown ? rank_of(table, column, names) : above;
+            if (rank > most || (rank == most && rank > above && column->option)) {
+                highest = column;
+                most = rank;
+            }
+        }
+        if (!highest)
+            return;
+        highest->shown = false;
+    }
 }
 
 /* Truncates the texts of a column; figures stay whole. */
@@ -258,17 +257,8 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
     column->width = most;
 }
 
-/* Truncates texts from the last column back to `first`, until all fits; `options`: theirs, too. */
-static void cut_texts(ls_table *table, int width, size_t first, bool options)
-{
-    for (size_t c = table->count; c-- > first;) {
-        const int over = ls_table_width(table) - width;
-        const int now = table->column[c].width - over;
-        if (over > 0 && table->column[c].shown && (options || !table->column[c].option))
-            narrow(table, &table->column[c], now > SHORTEST_TEXT ? now : SHORTEST_TEXT);
-    }
-}
-
+/* Texts have the width of their column, those of options at most a third of the line; then the
+ * steps follow. In each the last texts are truncated first. */
 void ls_table_fit(ls_table *table, int width)
 {
     for (size_t c = 0; c < table->count; c++)
@@ -277,10 +267,16 @@ void ls_table_fit(ls_table *table, int width)
     for (size_t c = 0; c < table->count && ls_table_width(table) > width; c++)
         if (table->column[c].option)
             narrow(table, &table->column[c], width / 3);
-    ls_table_leave_out(table, width, FIGURES, false);
-    cut_texts(table, width, table->count ? table->count - 1 : 0, false);
-    ls_table_leave_out(table, width, 0, false);
-    cut_texts(table, width, 0, false);
-    ls_table_leave_out(table, width, 0, true);
-    cut_texts(table, width, 0, true);
+    for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
+        ls_table_hide(table, width, steps[s].rank);
+        for (size_t c = table->count; c-- > 0;) {
+            const int over = ls_table_width(table) - width;
+            const int now = table->column[c].width - over;
+            if (over > 0 && table->column[c].shown &&
+                (steps[s].options || !table->column[c].option))
+                narrow(table, &table->column[c], now > SHORTEST_TEXT ? now : SHORTEST_TEXT);
+            if (steps[s].last_only)
+                break;
+        }
+    }
 }

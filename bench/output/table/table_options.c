@@ -1,137 +1,127 @@
 /* SPDX-License-Identifier: MIT */
-/* Which options cases share and in which they differ; see table_parts.h. */
+/*
+ * Which options cases have, and in which they differ; see table_parts.h. Of each option the first
+ * value is kept, and how many cases of each kind have one: so a case is looked at once, however
+ * many follow.
+ */
 #include "bench/output/table/table_parts.h"
 
 #include "bench/output/row_keys.h"
 #include "bench/output/value_order.h"
-#include "common/base/escape.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-unsigned ls_case_shown(const char *name)
+/* LS_SHOWN_..; an option without a place comes before those that follow from others. */
+static unsigned shown_of(const char *name)
 {
     char path[80];
     snprintf(path, sizeof path, "case.%s", name);
     const ls_field *field = ls_field_find(path);
     const ls_declared_option *option = field ? NULL : ls_row_declared(path);
-    return field ? field->shown : option && option->follows ? LS_SHOWN_LAST : 0;
+    const unsigned shown = field ? field->shown : option && option->follows ? LS_SHOWN_LAST : 0;
+    return shown & LS_SHOWN_AT ? shown : shown | (LS_SHOWN_LAST - 1);
 }
 
-bool ls_case_follows(const char *field)
+bool ls_option_follows(const char *name)
 {
-    return ls_case_shown(field) & LS_SHOWN_LAST;
+    return shown_of(name) & LS_SHOWN_LAST;
 }
 
-/* 1, 2, ..; an option without a place comes before those that follow from others. */
-static unsigned place_of(const char *name)
+bool ls_option_is_telling(const char *name)
 {
-    const unsigned place = ls_case_shown(name) & LS_SHOWN_AT;
-    return place ? place : LS_SHOWN_LAST - 1;
+    return shown_of(name) & LS_SHOWN_KEPT;
 }
 
-json_t *ls_case_fields(const json_t *groups)
+/* What `options` consists of, each an object: */
+enum {
+    CASES,    /* {kind: how many} */
+    FIRST,    /* {option: {among: its first value}} */
+    HAVING,   /* {option: {kind: how many have it}} */
+    DIFFERING /* {option: true} */
+};
+
+static void count(json_t *counts, const char *kind)
 {
-    json_t *list = json_array(), *value;
-    json_auto_t *all = json_object();
-    const char *name;
-    for (size_t i = 0; i < json_array_size(groups); i++)
-        json_object_update_missing(all, json_array_get(groups, i));
-    json_object_foreach(all, name, value)
+    const json_int_t before = json_integer_value(json_object_get(counts, kind));
+    json_object_set_new_nocheck(counts, kind, json_integer(before + 1));
+}
+
+/* The member of the part's object of that option, made if it is missing. */
+static json_t *part_of(json_t *options, int part, const char *name)
+{
+    json_t *all = json_array_get(options, (size_t)part);
+    if (!json_object_get(all, name))
+        json_object_set_new_nocheck(all, name, json_object());
+    return json_object_get(all, name);
+}
+
+json_t *ls_options_new(void)
+{
+    return json_pack("[{},{},{},{}]");
+}
+
+void ls_options_add(json_t *options, const json_t *row, const char *among)
+{
+    const char *model = ls_row_string(row, LS_F_case_model), *name;
+    json_t *value;
+    char file[512], kind[1024];
+    snprintf(file, sizeof file, "%s\n%s", among, model);
+    snprintf(kind, sizeof kind, "%s\n%s\n%s\n%s", file, ls_row_string(row, LS_F_case_data),
+             ls_row_string(row, LS_F_case_strategy), ls_row_string(row, LS_F_case_reduce));
+    count(json_array_get(options, CASES), kind);
+    json_object_foreach(ls_row_group(row, LS_G_case), name, value)
     {
-        size_t at = json_array_size(list);
-        while (at > 0 && place_of(json_string_value(json_array_get(list, at - 1))) > place_of(name))
-            at--;
-        if (!(ls_case_shown(name) & LS_SHOWN_DERIVED))
-            json_array_insert_new(list, at, json_string(name));
+        /* only of one file two digests are a difference */
+        const bool digest = strcmp(name, "model_digest") == 0;
+        json_t *first = part_of(options, FIRST, name), *having = part_of(options, HAVING, name);
+        const json_t *before = json_object_get(first, digest ? file : among);
+        if (!before)
+            json_object_set(first, digest ? file : among, value);
+        else if (!ls_value_equal(before, value))
+            part_of(options, DIFFERING, name);
+        if (!digest)
+            count(having, kind);
     }
-    return list;
 }
 
-/* Whether two groups that are equal in the fields `key` (NULL-terminated) have different values;
- * `lacking`: or only one of them has a value. */
-static bool differs_within(const json_t *groups, const char *field, const char *const *key,
-                           bool lacking)
+json_t *ls_options_of(const json_t *rows)
 {
-    json_auto_t *seen = json_object();
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        const json_t *group = json_array_get(groups, i);
-        json_t *now = json_object_get(group, field);
-        char text[512] = "";
-        for (size_t k = 0; key[k]; k++) {
-            const char *value = json_string_value(json_object_get(group, key[k]));
-            const size_t used = strlen(text);
-            snprintf(text + used, sizeof text - used, "%s\n", value ? value : "");
-        }
-        json_t *was = json_object_get(seen, text);
-        if (!was)
-            json_object_set_new_nocheck(seen, text, now ? json_incref(now) : json_null());
-        else if (json_is_null(was) != !now ? lacking : now && !ls_value_equal(was, now))
+    json_t *options = ls_options_new();
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        ls_options_add(options, json_array_get(rows, i), "");
+    return options;
+}
+
+bool ls_options_differ(const json_t *options, const char *name)
+{
+    const char *kind;
+    json_t *having;
+    if (json_object_get(json_array_get(options, DIFFERING), name))
+        return true;
+    json_object_foreach(json_object_get(json_array_get(options, HAVING), name), kind, having)
+    {
+        const json_t *all = json_object_get(json_array_get(options, CASES), kind);
+        if (json_integer_value(having) < json_integer_value(all))
             return true;
-        else if (json_is_null(was) && now)
-            json_object_set_nocheck(seen, text, now);
     }
     return false;
 }
 
-bool ls_case_differs(const json_t *groups, const char *field)
+json_t *ls_options_names(const json_t *options)
 {
-    static const char *const model[] = {"model", NULL};
-    static const char *const keys[] = {"model", "data", "strategy", "reduce", NULL};
-    if (strcmp(field, "model_digest") == 0) /* only of one file two texts are a difference */
-        return differs_within(groups, field, model, false);
-    const json_t *first = NULL;
-    bool lacks = false;
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        const json_t *value = json_object_get(json_array_get(groups, i), field);
-        if (value && first && !ls_value_equal(first, value))
-            return true;
-        first = first ? first : value;
-        lacks |= !value;
+    json_t *names = json_array(), *unused;
+    const char *name;
+    json_object_foreach(json_array_get(options, HAVING), name, unused)
+    {
+        const unsigned shown = shown_of(name);
+        size_t at = json_array_size(names);
+        (void)unused;
+        while (at > 0 && (shown_of(json_string_value(json_array_get(names, at - 1))) &
+                          LS_SHOWN_AT) > (shown & LS_SHOWN_AT))
+            at--;
+        if (!(shown & LS_SHOWN_DERIVED))
+            json_array_insert_new(names, at, json_string(name));
     }
-    return first && lacks && differs_within(groups, field, keys, true);
-}
-
-/* "batch" of batch_global, "ps-mode" of ps_mode, "step ms" of time.step_ms.median. */
-ls_column ls_column_of(const char *path, char title[64])
-{
-    const ls_field *field = ls_field_find(path);
-    const ls_cell cell = field ? field->cell : LS_CELL_TEXT;
-    const char *heading = field ? field->heading : NULL, *last = strrchr(path, '.');
-    const size_t length = heading ? strcspn(heading, "|") : 63;
-    char text[64];
-    snprintf(text, sizeof text, "%.*s", (int)length, heading ? heading : last ? last + 1 : path);
-    ls_escape_copy(title, 64, text, LS_ESCAPE_LINE);
-    for (char *c = title; *c && !heading; c++)
-        if (*c == '_')
-            *c = '-';
-    return (ls_column){.title = title,
-                       .path = path,
-                       .width = cell == LS_CELL_DEVICES ? 20 : LS_WIDTH_ANY,
-                       .right = field && (field->type == LS_TYPE_INT ||
-                                          field->type == LS_TYPE_REAL || cell == LS_CELL_HALF),
-                       .cell = cell};
-}
-
-ls_column ls_case_column(const char *field, char title[64], char path[80])
-{
-    snprintf(path, 80, "case.%s", field);
-    ls_column column = ls_column_of(path, title);
-    column.right = false; /* rows of other programs may have texts: the cells decide */
-    return column;
-}
-
-json_t *ls_case_groups(const json_t *rows)
-{
-    json_t *groups = json_array();
-    json_auto_t *seen = json_object();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *group = ls_row_group(json_array_get(rows, i), LS_G_case);
-        char *text = group ? json_dumps(group, JSON_COMPACT) : NULL;
-        if (text && json_object_set_new_nocheck(seen, text, json_true()) == 0 &&
-            json_object_size(seen) > json_array_size(groups))
-            json_array_append(groups, group);
-        free(text);
-    }
-    return groups;
+    return names;
 }

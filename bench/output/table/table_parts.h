@@ -4,12 +4,19 @@
 
 #include "bench/output/format.h"
 
-enum { LS_CELL_SIZE = 160 }; /**< bytes of a cell */
+enum { LS_CELL_SIZE = 160, LS_TITLE_SIZE = 64 }; /**< bytes of a cell, and of its heading */
 
 /* ---- Cells (table_cell.c) ------------------------------------------------------------------- */
 
+/** The field at the path as a column, as the table of fields has it; the title is in `title`. */
+ls_column ls_column_of(const char *path, char title[LS_TITLE_SIZE]);
+
 /** Writes the column's cell of a row, as a line of a terminal may have it (escape.h). */
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE]);
+
+/** Writes the heading and the cell of an option, a field of `case`. */
+void ls_option_write(const char *name, const json_t *row, char title[LS_TITLE_SIZE],
+                     char cell[LS_CELL_SIZE]);
 
 /** Writes the status and the warnings, without the members of `shared` (may be NULL). */
 void ls_status_write(const json_t *row, const json_t *shared, char cell[LS_CELL_SIZE]);
@@ -29,41 +36,41 @@ void ls_text_squeeze(char *text, int width);
  * each device, say), which are no options.
  */
 
-/** Names of the fields that are options, the most telling ones first: a new array. */
-json_t *ls_case_fields(const json_t *groups);
+/** Options of cases, to be added: a new reference. */
+json_t *ls_options_new(void);
 
-/** LS_SHOWN_..; options that strategies declare have no place of their own. */
-unsigned ls_case_shown(const char *field);
+/** Adds those of a row, which differ only from those of rows added with an equal `among`. */
+void ls_options_add(json_t *options, const json_t *row, const char *among);
 
-/** Whether the option by default follows from others, so that rows differ in it for no reason of
- * their own. */
-bool ls_case_follows(const char *field);
+/** Those of rows. */
+json_t *ls_options_of(const json_t *rows);
+
+/** Names of the options, the most telling ones first: a new array. */
+json_t *ls_options_names(const json_t *options);
 
 /**
  * Whether cases differ in an option: two have different values, or of two with the same model,
  * data, strategy and reduce only one has it. (That another strategy lacks it is no difference.)
  */
-bool ls_case_differs(const json_t *groups, const char *field);
+bool ls_options_differ(const json_t *options, const char *name);
 
-/** The field at the path as a column, as the table of fields has it; the title is in `title`. */
-ls_column ls_column_of(const char *path, char title[64]);
+/** Whether the option by default follows from others, so that rows differ in it for no reason of
+ * their own. */
+bool ls_option_follows(const char *name);
 
-/** The same for an option, with title and path in the caller's memory. */
-ls_column ls_case_column(const char *field, char title[64], char path[80]);
-
-/** The different groups `case` of rows, a new array. */
-json_t *ls_case_groups(const json_t *rows);
+/** Whether its column is the last to be dropped. */
+bool ls_option_is_telling(const char *name);
 
 /* ---- Layout (table_layout.c) ---------------------------------------------------------------- */
 
 typedef struct ls_table_column {
     ls_column is;
-    char title[64], path[80]; /**< where `is` does not have texts of its own */
-    char **cell;              /**< [rows] */
-    uint64_t *hash;           /**< [rows], of each cell: options that tell rows apart are sought */
-    int width;                /**< of the widest, title included */
+    char title[LS_TITLE_SIZE], path[80]; /**< where `is` does not have texts of its own */
+    char **cell;                         /**< [rows] */
+    uint64_t *hash; /**< [rows], of each cell: options that tell rows apart are sought */
+    int width;      /**< of the widest, title included */
     bool option;
-    bool swept; /**< an option that was given several values */
+    bool telling; /**< an option that is dropped last: as its field says, or as it was swept */
     bool shown;
 } ls_table_column;
 
@@ -93,18 +100,11 @@ int ls_table_width(const ls_table *table);
 /** Takes the warnings that all rows have out of their status, into `shared`. */
 void ls_table_share_warnings(ls_table *table);
 
-/** Hides columns until the others fit: empty ones, those that another says, options that
- * distinguish no cases, those whose `drop` is above `kept`; with `all` the other options, too. */
-void ls_table_leave_out(ls_table *table, int width, int kept, bool all);
+/** Hides columns above the rank (table_layout.c; 0: figures that have a `drop`), the highest first,
+ * while a line is wider than `width`. */
+void ls_table_hide(ls_table *table, int width, int above);
 
-/**
- * Makes it fit `width`, in this order: truncates texts to their columns' width, those of options to
- * a third of the line; drops empty columns, what another one says (LS_DROP_FIRST), then options
- * that distinguish no two cases beyond the others (not the model, the strategy, the devices, the
- * batch, and what was swept), the last first; drops columns by `drop`, down to the third; truncates
- * the last one's texts (the status); drops the other columns by `drop`; truncates other texts;
- * drops options, the last first, those named above after the others; finally truncates theirs.
- */
+/** Hides columns and truncates texts until a line fits `width`: see table_layout.c. */
 void ls_table_fit(ls_table *table, int width);
 
 /* ---- Below the table (table_words.c) -------------------------------------------------------- */

@@ -52,10 +52,8 @@ static void write_name(const json_t *row, const json_t *fields, char name[NAME_S
 {
     name[0] = 0;
     for (size_t i = 0; i < json_array_size(fields); i++) {
-        char title[64], path[80], cell[LS_CELL_SIZE];
-        const ls_column column =
-            ls_case_column(json_string_value(json_array_get(fields, i)), title, path);
-        ls_cell_write(&column, row, cell);
+        char title[LS_TITLE_SIZE], cell[LS_CELL_SIZE];
+        ls_option_write(json_string_value(json_array_get(fields, i)), row, title, cell);
         const bool plain = strcmp(title, "strategy") == 0 || strcmp(title, "devices") == 0;
         const size_t used = strlen(name);
         if (*cell && strcmp(title, "model") != 0 && strcmp(title, "data") != 0)
@@ -131,19 +129,19 @@ static size_t fold(ranked_case *cases, size_t count, const json_t *fields)
  * options) where these distinguish no more cases than the options before. */
 static json_t *differing(const ranked_case *cases, size_t count)
 {
-    json_auto_t *groups = json_array();
+    json_auto_t *options = ls_options_new();
     json_t *differ = json_array();
     bool asked = false;
     for (size_t i = 0; i < count; i++) {
-        json_array_append(groups, ls_row_group(cases[i].row, LS_G_case));
+        ls_options_add(options, cases[i].row, "");
         asked |= ls_row_has(cases[i].row, LS_F_case_steps_asked);
     }
-    json_auto_t *fields = ls_case_fields(groups);
+    json_auto_t *fields = ls_options_names(options);
     for (size_t i = 0; i < json_array_size(fields); i++) {
         const char *name = json_string_value(json_array_get(fields, i));
-        if (!ls_case_differs(groups, name))
+        if (!ls_options_differ(options, name))
             continue;
-        const bool outcome = ls_case_follows(name) || (asked && strcmp(name, "steps") == 0);
+        const bool outcome = ls_option_follows(name) || (asked && strcmp(name, "steps") == 0);
         const size_t before = outcome ? count_names(cases, count, differ) : 0;
         json_array_append(differ, json_array_get(fields, i));
         if (outcome && count_names(cases, count, differ) == before)
@@ -154,17 +152,16 @@ static json_t *differing(const ranked_case *cases, size_t count)
 
 /* Names the environment of a pool by what differs between all, and its group if it is of one: " of
  * mlp, batch 256, 2 cpu, group 2 of 3". */
-static void print_environment(FILE *stream, const json_t *pool, const json_t *groups)
+static void print_environment(FILE *stream, const json_t *pool, const json_t *options)
 {
     const json_t *row = json_array_get(json_object_get(pool, "rows"), 0);
     const json_int_t group = json_integer_value(json_object_get(pool, "group"));
     const char *before = " of ";
     for (size_t i = 0; ls_rank_environment[i]; i++) {
-        char title[64], path[80], cell[LS_CELL_SIZE];
-        const ls_column column = ls_case_column(ls_rank_environment[i], title, path);
-        if (!ls_case_differs(groups, ls_rank_environment[i]))
+        char title[LS_TITLE_SIZE], cell[LS_CELL_SIZE];
+        if (!ls_options_differ(options, ls_rank_environment[i]))
             continue;
-        ls_cell_write(&column, row, cell);
+        ls_option_write(ls_rank_environment[i], row, title, cell);
         const bool named = strcmp(title, "batch") == 0 || strcmp(title, "link") == 0;
         fprintf(stream, "%s%s%s%s", before, named ? title : "", named ? " " : "",
                 *cell ? cell : "none");
@@ -217,7 +214,7 @@ static void print_ranking(FILE *stream, ranked_case *cases, size_t count, const 
 }
 
 /* The line of a pool, owned by the caller (free); NULL where fewer than two have a time. */
-static char *rank_pool(const json_t *pool, const json_t *groups)
+static char *rank_pool(const json_t *pool, const json_t *options)
 {
     static const char *const by_words[] = {
         [LS_RANK_MEDIAN] = ": ",
@@ -235,7 +232,7 @@ static char *rank_pool(const json_t *pool, const json_t *groups)
         FILE *stream = count > 1 ? open_memstream(&text, &size) : NULL; /* 1: timed twice */
         if (stream) {
             fputs("fastest", stream);
-            print_environment(stream, pool, groups);
+            print_environment(stream, pool, options);
             fputs(by_words[by], stream);
             print_ranking(stream, cases, count, fields);
             fclose(stream);
@@ -247,12 +244,12 @@ static char *rank_pool(const json_t *pool, const json_t *groups)
 
 json_t *ls_rank_lines(const json_t *rows)
 {
-    json_auto_t *pools = ls_rank_pools(rows), *groups = ls_case_groups(rows);
+    json_auto_t *pools = ls_rank_pools(rows), *options = ls_options_of(rows);
     json_t *lines = json_array();
     bool apart = false, mean = false;
     for (size_t i = 0; i < json_array_size(pools); i++) {
         const json_t *pool = json_array_get(pools, i);
-        char *text = rank_pool(pool, groups);
+        char *text = rank_pool(pool, options);
         apart |= json_is_true(json_object_get(pool, "apart"));
         mean |= json_integer_value(json_object_get(pool, "by")) == LS_RANK_MEAN;
         if (text)

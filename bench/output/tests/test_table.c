@@ -247,8 +247,8 @@ static void swept_options_stay(void **state)
 static void a_table_has_one_rate(void **state)
 {
     (void)state;
-    static const ls_field_column listed[] = {{LS_F_time_samples_per_s, 9, 0, NULL}};
-    static const ls_columns columns = {.field = listed, .fields = 1};
+    static const ls_column listed[] = {LS_COLUMN(time_samples_per_s, 9, 0)};
+    static const ls_columns columns = {.column = listed, .count = 1};
     for (int known = 0; known < 2; known++) {
         json_t *rows[] = {made_row("single", 1, 2.0, 0.01, "ok"),
                           made_row("ps", 1, 1.0, 0.01, "ok")};

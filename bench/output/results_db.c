@@ -6,34 +6,40 @@
  *   what exists is complete.
  *   Journal: a rollback journal. A write-ahead log needs memory shared by all users of the file,
  *   which two hosts on a network file system lack. A file in that mode is converted when next
- * written. Schemas: 1 is the table `rows`. Files of schema 2 and 3 also had a table `briefs`, of
- * fields that lists show. They are read as they are, and lose it in one transaction when they are
- * next opened for writing. New: a view for questions in SQL (results_view.c). Rows: results_rows.c.
+ *   written.
+ *   Schemas: 1 is the table `rows`. Files of schema 2 and 3 also had a table `briefs`. They are
+ *   read as they are, and lose it in one transaction when they are next opened for writing.
+ * Rows in and out: results_rows.c.
  */
-#include "bench/output/results_db_parts.h"
+#include "bench/output/results_db.h"
 
+#include "bench/output/results_db_parts.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
     APPLICATION_ID = 0x4c6b7374, /* "Lkst" */
     SCHEMA = 1,
     SCHEMA_LAST = 3, /* that is read */
-    BUSY_TIMEOUT_MS = 30000,
-    TRY_MS = 5
+    PATIENCE_S = 30  /* with another program's lock */
 };
 
 static const char rows_sql[] =
     "CREATE TABLE rows (id TEXT PRIMARY KEY NOT NULL, timestamp TEXT, status TEXT, model TEXT,"
     " strategy TEXT, label TEXT, row TEXT NOT NULL)";
+
+/* ---- Refusals ------------------------------------------------------------------------------- */
+
 ls_status ls_results_refuse(const char *path, const char *why)
 {
     return ls_fail(LS_CODE_MISSING, "results", path, "%s; --results FILE names another", why);
@@ -51,24 +57,43 @@ static ls_status check_locks(const char *path)
     close(file);
     if (error == 0 || error == EAGAIN || error == EACCES || error == EINTR)
         return LS_OK;
-    return ls_fail(LS_CODE_MISSING, "results", path,
-                   "this folder has no file locks (%s), and without them two programs would spoil "
-                   "the file; --results FILE names one in another folder, or none",
-                   strerror(error));
+    return ls_fail(
+        LS_CODE_MISSING, "results", path,
+        "this folder has no file locks (%s), and without them two programs would corrupt "
+        "the file; --results FILE names one in another folder, or none",
+        strerror(error));
 }
 
-/* The failed statement must be reset or finalized before. */
-ls_status ls_results_refuse_sqlite(const ls_results *results, int code)
+/* Whether a write failed because of the limit on the size of files, and not of a full disk. */
+static bool is_limited(const ls_results *results, struct rlimit *limit)
+{
+    const int code = sqlite3_extended_errcode(results->db);
+    struct statvfs disk;
+    return getrlimit(RLIMIT_FSIZE, limit) == 0 && limit->rlim_cur != RLIM_INFINITY &&
+           (code == SQLITE_IOERR_WRITE ||
+            (code == SQLITE_FULL && statvfs(results->path, &disk) == 0 && disk.f_bavail > 0));
+}
+
+/* The failure of an SQLite code. The failed statement must be reset or finalized before. */
+static ls_status refuse_code(const ls_results *results, int code)
 {
     const char *text = results->db ? sqlite3_errmsg(results->db) : sqlite3_errstr(code);
     int system_error = results->db ? sqlite3_system_errno(results->db) : 0;
+    struct rlimit limit;
     if (!results->db || sqlite3_get_autocommit(results->db))
         LS_TRY(check_locks(results->path));
+    if (results->db && is_limited(results, &limit))
+        return ls_fail(LS_CODE_MISSING, "results", results->path,
+                       "cannot be written: a file may have at most %llu bytes here (ulimit -f); "
+                       "raise the limit, or --results FILE names another",
+                       (unsigned long long)limit.rlim_cur);
     switch (code & 0xff) {
     case SQLITE_FULL:
         return ls_results_refuse(results->path, "cannot be written: the disk is full");
     case SQLITE_BUSY:
-        return ls_results_refuse(results->path, "is locked by another program");
+        return ls_fail(LS_CODE_MISSING, "results", results->path,
+                       "is locked by another program (waited %d s); --results FILE names another",
+                       PATIENCE_S);
     case SQLITE_CORRUPT:
         return ls_results_refuse(results->path, "is damaged");
     case SQLITE_NOTADB:
@@ -86,28 +111,131 @@ ls_status ls_results_refuse_sqlite(const ls_results *results, int code)
     }
 }
 
+/* ---- Statements ----------------------------------------------------------------------------- */
+
+ls_status ls_results_plain(ls_results *results, const char *sql, sqlite3_stmt **out)
+{
+    const int code = sqlite3_prepare_v2(results->db, sql, -1, out, NULL);
+    return code == SQLITE_OK ? LS_OK : refuse_code(results, code);
+}
+
+ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more)
+{
+    const int code = sqlite3_step(statement);
+    *more = code == SQLITE_ROW;
+    if (code == SQLITE_ROW || code == SQLITE_DONE)
+        return LS_OK;
+    sqlite3_reset(statement); /* before the file's locks are looked at */
+    return refuse_code(results, code);
+}
+
+ls_status ls_results_perform(ls_results *results, const char *sql)
+{
+    const int code = sqlite3_exec(results->db, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? LS_OK : refuse_code(results, code);
+}
+
+static ls_status ask(ls_results *results, const char *sql, int64_t *out)
+{
+    sqlite3_stmt *statement;
+    bool more;
+    LS_TRY(ls_results_plain(results, sql, &statement));
+    ls_status status = ls_results_step(results, statement, &more);
+    *out = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* At the first question: a view with a column for each field takes a while to make. */
+static ls_status make_ready(ls_results *results)
+{
+    if (!results->ready && ls_results_attach(results->db) != SQLITE_OK)
+        return refuse_code(results, sqlite3_errcode(results->db));
+    results->ready = true;
+    return LS_OK;
+}
+
+ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out)
+{
+    LS_TRY(make_ready(results));
+    return ls_results_plain(results, sql, out);
+}
+
+ls_status ls_results_execute(ls_results *results, const char *sql)
+{
+    LS_TRY(make_ready(results));
+    return ls_results_perform(results, sql);
+}
+
+ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out)
+{
+    LS_TRY(make_ready(results));
+    return ask(results, sql, out);
+}
+
+ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **out)
+{
+    ls_status status = LS_OK;
+    if (results->kept_sql != sql) {
+        sqlite3_finalize(results->kept);
+        results->kept = NULL;
+        status = ls_results_prepare(results, sql, &results->kept);
+        results->kept_sql = status ? NULL : sql;
+    }
+    *out = results->kept;
+    if (!status)
+        sqlite3_clear_bindings(results->kept);
+    return status;
+}
+
+const char *ls_results_text(sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    return text ? text : "";
+}
+
+/* ---- Opening -------------------------------------------------------------------------------- */
+
 /* The file's folder must exist; that of the default is created. */
 static ls_status check_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
+    char folder[PATH_MAX];
     if (!slash || slash == path)
         return LS_OK;
-    char *folder = strndup(path, (size_t)(slash - path));
-    if (!folder)
-        return ls_fail_memory(path, strlen(path));
-    ls_status status = LS_OK;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
     if (strcmp(path, LS_RESULTS_DEFAULT) == 0) {
         if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-            status = ls_fail(LS_CODE_MISSING, "results", path,
-                             "its folder cannot be made: %s; --results FILE names another",
-                             strerror(errno));
+            return ls_fail(LS_CODE_MISSING, "results", path,
+                           "its folder cannot be made: %s; --results FILE names another",
+                           strerror(errno));
     } else if (access(folder, F_OK) != 0) {
-        status = ls_fail(LS_CODE_MISSING, "results", path,
-                         "its folder %s: %s; make it, or --results FILE names another", folder,
-                         strerror(errno));
+        return ls_fail(LS_CODE_MISSING, "results", path,
+                       "its folder %s: %s; make it, or --results FILE names another", folder,
+                       strerror(errno));
     }
-    free(folder);
-    return status;
+    return LS_OK;
+}
+
+/* Refuses a file of another program by its first bytes: SQLite would roll back what a journal
+ * beside it holds. A file whose pages are in a write-ahead log may not have its id yet. */
+static ls_status check_start(const char *path, bool empty)
+{
+    uint8_t start[100] = {0};
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) /* SQLite reports it */
+        return LS_OK;
+    const ssize_t size = read(file, start, sizeof start);
+    close(file);
+    if (empty && size > 0) /* as in /proc */
+        return ls_results_refuse(path, "is not an SQLite database, so not one of lockstep");
+    const uint32_t id = (uint32_t)start[68] << 24 | (uint32_t)start[69] << 16 |
+                        (uint32_t)start[70] << 8 | start[71];
+    const bool logged = start[18] == 2;
+    return size == sizeof start && memcmp(start, "SQLite format 3", 16) == 0 &&
+                   id != APPLICATION_ID && (id != 0 || !logged)
+               ? ls_results_refuse(path, "is a database of another program")
+               : LS_OK;
 }
 
 /* Refuses what SQLite should not open; *fresh: there is no file yet. */
@@ -131,9 +259,30 @@ static ls_status examine(const char *path, bool create, bool *fresh)
     if (!S_ISREG(facts.st_mode))
         return ls_results_refuse(path, "is not a regular file");
     *fresh = facts.st_size == 0;
+    LS_TRY(check_start(path, *fresh));
     if (*fresh && !create)
         return ls_results_refuse(path, "is empty: it holds no database");
     return LS_OK;
+}
+
+/* Makes the file's view, or replaces an older one of ours, not what a user has of that name. */
+static ls_status renew_view(ls_results *results)
+{
+    char *view = ls_results_view_text(false);
+    char *sql = view ? sqlite3_mprintf("SELECT count(*) FROM main.sqlite_master"
+                                       " WHERE name = 'v' COLLATE NOCASE AND type != 'trigger'"
+                                       " AND (type != 'view' OR sql NOT LIKE '%s%%' OR sql = %Q)",
+                                       LS_RESULTS_VIEW_MARK, view)
+                     : NULL;
+    int64_t stays = 1;
+    ls_status status = sql ? ask(results, sql, &stays) : ls_fail_memory("view of the results", 1);
+    if (!status && !stays)
+        status = ls_results_perform(results, "DROP VIEW IF EXISTS main.v");
+    if (!status && !stays)
+        status = ls_results_perform(results, view);
+    sqlite3_free(sql);
+    free(view);
+    return status;
 }
 
 /* Creates the table and what goes with it, if the file is empty; drops what older versions added;
@@ -144,27 +293,38 @@ static ls_status bring_up_to_date(ls_results *results)
     int64_t objects, schema;
     snprintf(sql, sizeof sql, "%s; PRAGMA application_id = %d; PRAGMA user_version = %d", rows_sql,
              APPLICATION_ID, SCHEMA);
-    LS_TRY(ls_results_ask(results, "SELECT count(*) FROM main.sqlite_master", &objects));
+    LS_TRY(ask(results, "SELECT count(*) FROM main.sqlite_master", &objects));
     if (objects == 0)
-        LS_TRY(ls_results_execute(results, sql));
-    LS_TRY(ls_results_ask(results, "PRAGMA user_version", &schema));
+        LS_TRY(ls_results_perform(results, sql));
+    LS_TRY(ask(results, "PRAGMA user_version", &schema));
     if (schema > SCHEMA)
-        LS_TRY(ls_results_execute(results,
+        LS_TRY(ls_results_perform(results,
                                   "DROP TABLE IF EXISTS main.briefs; PRAGMA user_version = 1"));
-    return ls_results_renew_view(results);
+    return renew_view(results);
+}
+
+/* SQLite asks whether to wait on for another program's lock. */
+static int wait_for_lock(void *context, int waits)
+{
+    ls_results *results = context;
+    if (waits == 0 && !results->opening)
+        results->wait_end = ls_clock_ns() + PATIENCE_S * UINT64_C(1000000000);
+    if (ls_clock_ns() >= results->wait_end)
+        return 0;
+    ls_clock_sleep(UINT64_C(5000000));
+    return 1;
 }
 
 /* A file of an older version is in WAL mode. Converting it needs exclusive access, for which SQLite
  * does not always wait: so retry. */
 static ls_status enter_rollback(ls_results *results)
 {
-    const uint64_t end = ls_clock_ns() + BUSY_TIMEOUT_MS * UINT64_C(1000000);
     int code;
     while ((code = sqlite3_exec(results->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL)) ==
                SQLITE_BUSY &&
-           ls_clock_ns() < end)
-        ls_clock_sleep(TRY_MS * UINT64_C(1000000));
-    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
+           wait_for_lock(results, 1))
+        continue;
+    return code == SQLITE_OK ? LS_OK : refuse_code(results, code);
 }
 
 /* The file must be ours, with our table, not a view of that name, and no triggers. */
@@ -177,16 +337,16 @@ static ls_status verify(ls_results *results)
              " AND sum(name = 'briefs' AND type != 'table') = 0 FROM sqlite_master",
              rows_sql);
     int64_t id, ours, schema;
-    LS_TRY(ls_results_ask(results, "PRAGMA application_id", &id));
+    LS_TRY(ask(results, "PRAGMA application_id", &id));
     if (id != APPLICATION_ID)
         return ls_results_refuse(results->path, "is a database of another program");
-    LS_TRY(ls_results_ask(results, "PRAGMA user_version", &schema));
+    LS_TRY(ask(results, "PRAGMA user_version", &schema));
     if (schema < 1 || schema > SCHEMA_LAST)
         return ls_fail(LS_CODE_MISSING, "results", results->path,
                        "has schema %lld, this lockstep knows %d; use the lockstep that wrote it, "
                        "or another file",
                        (long long)schema, SCHEMA_LAST);
-    LS_TRY(ls_results_ask(results, sql, &ours));
+    LS_TRY(ask(results, sql, &ours));
     return ours ? LS_OK
                 : ls_results_refuse(results->path, "is damaged: tables of its schema are missing");
 }
@@ -195,9 +355,9 @@ static ls_status verify(ls_results *results)
 static ls_status prepare_writing(ls_results *results)
 {
     if (sqlite3_db_readonly(results->db, "main") == 1)
-        return ls_results_refuse_sqlite(results, SQLITE_READONLY);
+        return refuse_code(results, SQLITE_READONLY);
     LS_TRY(enter_rollback(results));
-    LS_TRY(ls_results_execute(results, "PRAGMA synchronous = EXTRA"));
+    LS_TRY(ls_results_perform(results, "PRAGMA synchronous = EXTRA"));
     LS_TRY(ls_results_begin(results));
     return ls_results_end(results, bring_up_to_date(results));
 }
@@ -213,18 +373,36 @@ static ls_status connect(ls_results *results, bool create, bool fresh)
     int code = sqlite3_open_v2(name, &results->db, flags, NULL);
     sqlite3_free(name);
     if (code != SQLITE_OK)
-        return ls_results_refuse_sqlite(results, code);
+        return refuse_code(results, code);
     sqlite3_extended_result_codes(results->db, 0);
-    sqlite3_busy_timeout(results->db, BUSY_TIMEOUT_MS);
+    sqlite3_busy_handler(results->db, wait_for_lock, results);
     ls_status status = check_locks(results->path);
     if (status && made)
         unlink(results->path);
     LS_TRY(status);
     if (!fresh)
         LS_TRY(verify(results));
-    if (create)
-        LS_TRY(prepare_writing(results));
-    return ls_results_make_ready(results);
+    return create ? prepare_writing(results) : LS_OK;
+}
+
+/* Without a file; `path` names it in messages. */
+static ls_status new_results(const char *path, ls_results **out)
+{
+    LS_TRY(ls_allocate("results", out, 1, sizeof **out));
+    (*out)->path = strdup(path);
+    return (*out)->path ? LS_OK : ls_fail_memory("results", strlen(path));
+}
+
+static ls_status finish_opening(ls_results *results, ls_status status, ls_results **out)
+{
+    if (!status) /* not within a transaction */
+        status = ls_results_perform(results, "PRAGMA temp_store = MEMORY");
+    results->opening = false;
+    if (status)
+        ls_results_close(results);
+    else
+        *out = results;
+    return status;
 }
 
 ls_status ls_results_open(const char *path, bool create, ls_results **out)
@@ -232,35 +410,20 @@ ls_status ls_results_open(const char *path, bool create, ls_results **out)
     bool fresh;
     ls_results *results;
     LS_TRY(examine(path, create, &fresh));
-    LS_TRY(ls_allocate("results", &results, 1, sizeof *results));
-    results->path = strdup(path);
-    ls_status status =
-        results->path ? connect(results, create, fresh) : ls_fail_memory("results", strlen(path));
-    if (status) {
-        ls_results_close(results);
-        return status;
-    }
-    *out = results;
-    return LS_OK;
+    LS_TRY(new_results(path, &results));
+    results->opening = true;
+    results->wait_end = ls_clock_ns() + PATIENCE_S * UINT64_C(1000000000);
+    return finish_opening(results, connect(results, create, fresh), out);
 }
 
 ls_status ls_results_memory(ls_results **out)
 {
     ls_results *results;
-    LS_TRY(ls_allocate("results", &results, 1, sizeof *results));
-    results->path = strdup("rows in memory");
-    ls_status status = LS_OK;
-    if (!results->path || sqlite3_open(":memory:", &results->db) != SQLITE_OK)
-        status = ls_fail_memory("rows in memory", 1);
-    if (!status)
-        status = ls_results_execute(results, rows_sql);
-    if (!status)
-        status = ls_results_make_ready(results);
-    if (status)
-        ls_results_close(results);
-    else
-        *out = results;
-    return status;
+    LS_TRY(new_results("rows in memory", &results));
+    ls_status status = sqlite3_open(":memory:", &results->db) == SQLITE_OK
+                           ? ls_results_perform(results, rows_sql)
+                           : ls_fail_memory("rows in memory", 1);
+    return finish_opening(results, status, out);
 }
 
 void ls_results_close(ls_results *results)
@@ -269,8 +432,6 @@ void ls_results_close(ls_results *results)
         return;
     sqlite3_finalize(results->kept);
     sqlite3_close(results->db);
-    json_decref(results->parsed);
-    free(results->parsed_text);
     free(results->path);
     free(results);
 }

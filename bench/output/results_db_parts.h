@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of the results database: the open file, for results_db.c, which opens it, and
- * results_rows.c. */
+/* Parts of the results database: what its files share: the connection in
+ * results_db.c, rows in results_rows.c, the view in results_view.c, functions in results_query.c.
+ */
 #pragma once
 
 #include "bench/output/results_db.h"
 
-#include <sqlite3.h>
-
 struct ls_results {
     sqlite3 *db;
-    char *path;        /* as the user wrote it */
-    char *parsed_text; /* the last row that a function of SQL parsed, and its text; NULL: none */
-    json_t *parsed;
+    char *path;         /* as the user wrote it */
+    bool opening;       /* all waiting for locks while opening counts together */
+    uint64_t wait_end;  /* when waiting for a lock ends (ls_clock_ns) */
+    bool ready;         /* the connection has the view `v`, and what goes with it */
     sqlite3_stmt *kept; /* the last one that was to be kept, and its text */
     const char *kept_sql;
 };
@@ -19,18 +19,25 @@ struct ls_results {
 /** "<why>; --results FILE names another" */
 ls_status ls_results_refuse(const char *path, const char *why);
 
-/** The failure of an SQLite code. Reset or finalize the failed statement first. */
-ls_status ls_results_refuse_sqlite(const ls_results *results, int code);
+/** As ls_results_prepare and ls_results_execute, for statements on the table `rows` alone: they do
+ * without the view, which takes a while to make. */
+ls_status ls_results_plain(ls_results *results, const char *sql, sqlite3_stmt **out);
+ls_status ls_results_perform(ls_results *results, const char *sql);
 
-/** Adds the functions and views of results_db.h to the connection. */
-ls_status ls_results_make_ready(ls_results *results);
+/** What follows from several fields of a row: a column of the connection's view. */
+typedef struct ls_derived {
+    const char *name;
+    bool (*holds)(const json_t *row); /* NULL: a figure */
+} ls_derived;
 
-/* ---- The view `v` (results_view.c) ---------------------------------------------------------- */
+extern const ls_derived ls_results_derived[];
 
-/** Its text, owned by the caller (free); NULL: out of memory. `own`: that of this connection, with
- * what results_db.h says; else that of the file. */
-char *ls_results_view_sql(bool own);
+/** Adds the functions and views of results_db.h to the connection; an SQLite code. */
+int ls_results_attach(sqlite3 *db);
 
-/** Makes the file's, or replaces an older one of ours, not what a user has of that name; in a
- * transaction. */
-ls_status ls_results_renew_view(ls_results *results);
+/** Begins the text of a view of ours. A user's own object of that name is left alone. */
+#define LS_RESULTS_VIEW_MARK "CREATE VIEW v AS /* lockstep */ "
+
+/** The text of the view `v`, owned by the caller (free); NULL: out of memory. `own`: that of this
+ * connection, with what results_db.h says; else that of the file. */
+char *ls_results_view_text(bool own);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions in SQL; see results_db.h. */
+/* Functions of SQL, and what else a connection has for questions; see results_db.h. */
 #include "bench/output/results_db.h"
 
 #include "bench/output/format.h"
@@ -12,18 +12,32 @@
 
 /* ---- Functions ------------------------------------------------------------------------------ */
 
-/* The row of a JSON text, borrowed: the last one is kept, since a statement asks several times. */
+/* The last row that a function parsed: a statement asks several times. */
+typedef struct parsed {
+    char *text;
+    json_t *row;
+} parsed;
+
+static void free_parsed(void *context)
+{
+    parsed *last = context;
+    json_decref(last->row);
+    free(last->text);
+    free(last);
+}
+
+/* The row of a JSON text, borrowed. */
 static const json_t *parsed_row(sqlite3_context *context, sqlite3_value *value)
 {
-    ls_results *results = sqlite3_user_data(context);
+    parsed *last = sqlite3_user_data(context);
     const char *text = (const char *)sqlite3_value_text(value);
-    if (text && (!results->parsed_text || strcmp(text, results->parsed_text) != 0)) {
-        free(results->parsed_text);
-        json_decref(results->parsed);
-        results->parsed_text = strdup(text);
-        results->parsed = json_loads(text, 0, NULL);
+    if (text && (!last->text || strcmp(text, last->text) != 0)) {
+        free(last->text);
+        json_decref(last->row);
+        last->text = strdup(text);
+        last->row = json_loads(text, 0, NULL);
     }
-    return text ? results->parsed : NULL;
+    return text ? last->row : NULL;
 }
 
 static void give_text(sqlite3_context *context, char *text)
@@ -135,37 +149,26 @@ static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
                                            count > 2 ? (unsigned)sqlite3_value_int(value[2]) : 0));
 }
 
-static const struct {
-    const char *name;
-    bool (*holds)(const json_t *row);
-} switches[] = {{"uneven", ls_row_is_uneven},
-                {"is_bad", ls_row_is_bad},
-                {"is_predicted", ls_row_is_predicted},
-                {"is_noisy", ls_row_is_noisy},
-                {"is_candidate", ls_row_is_candidate}};
-
-/* What follows from several fields; the second argument says which. */
-static void derived(sqlite3_context *context, int count, sqlite3_value **value)
+/* What follows from several fields: the second argument is a place in ls_results_derived. */
+static void row_derived(sqlite3_context *context, int count, sqlite3_value **value)
 {
     const json_t *row = parsed_row(context, value[0]);
-    const char *name = (const char *)sqlite3_value_text(value[1]);
-    ls_interval figure = {0, 0, 0};
+    const size_t which = (size_t)sqlite3_value_int(value[1]);
+    const char *name = ls_results_derived[which].name, *bound = name + 4;
+    ls_interval figure;
     (void)count;
-    if (!row || !name)
+    if (!row)
         return;
-    const bool pace = strncmp(name, "pace", 4) == 0, rate = strncmp(name, "rate", 4) == 0;
-    if (pace || rate) {
-        const bool known =
-            pace ? ls_row_pace(row, &figure) : ls_row_rate(row, ls_row_is_uneven(row), &figure);
-        const double number = !name[4]                        ? figure.value
-                              : strcmp(name + 4, "_low") == 0 ? figure.low
-                                                              : figure.high;
-        if (name[4] ? known : figure.value > 0)
-            sqlite3_result_double(context, number);
+    if (ls_results_derived[which].holds) {
+        sqlite3_result_int(context, ls_results_derived[which].holds(row));
+        return;
     }
-    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
-        if (strcmp(name, switches[i].name) == 0)
-            sqlite3_result_int(context, switches[i].holds(row));
+    const bool known =
+        *name == 'p' ? ls_row_pace(row, &figure) : ls_row_rate(row, ls_row_is_uneven(row), &figure);
+    if (*bound ? known : figure.value > 0)
+        sqlite3_result_double(context, !*bound                      ? figure.value
+                                       : strcmp(bound, "_low") == 0 ? figure.low
+                                                                    : figure.high);
 }
 
 static int natural(void *context, int a_size, const void *a, int b_size, const void *b)
@@ -178,13 +181,14 @@ static int natural(void *context, int a_size, const void *a, int b_size, const v
     return order;
 }
 
-/* ---- Views ---------------------------------------------------------------------------------- */
+/* ---- Connections ---------------------------------------------------------------------------- */
 
 static const char selection_sql[] =
-    "CREATE TEMP TABLE chosen (place INTEGER PRIMARY KEY, number INTEGER);"
-    "CREATE TEMP VIEW s AS SELECT chosen.place, v.* FROM temp.chosen JOIN temp.v USING (number)";
+    "CREATE TEMP TABLE IF NOT EXISTS chosen (place INTEGER PRIMARY KEY, number INTEGER);"
+    "CREATE TEMP VIEW IF NOT EXISTS s AS SELECT chosen.place, v.* FROM temp.chosen"
+    " JOIN temp.v USING (number)";
 
-ls_status ls_results_make_ready(ls_results *results)
+int ls_results_attach(sqlite3 *db)
 {
     static const struct {
         const char *name;
@@ -200,76 +204,24 @@ ls_status ls_results_make_ready(ls_results *results)
                      {"escaped", 2, escaped},
                      {"case_key", 2, case_key},
                      {"case_key", 3, case_key},
-                     {"row_derived", 2, derived}};
-    int code = sqlite3_create_collation(results->db, "NUMBERED", SQLITE_UTF8, NULL, natural);
-    for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
-        code = sqlite3_create_function(results->db, functions[i].name, functions[i].arguments,
-                                       SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
-                                       results, functions[i].call, NULL, NULL);
-    char *view = ls_results_view_sql(true);
-    ls_status status = code == SQLITE_OK && view ? LS_OK : ls_fail_memory("results", 1);
-    if (!status)
-        status = ls_results_execute(results, "PRAGMA temp_store = MEMORY");
-    if (!status)
-        status = ls_results_execute(results, view);
-    if (!status)
-        status = ls_results_execute(results, selection_sql);
-    free(view);
-    return status;
-}
-
-/* ---- Statements ----------------------------------------------------------------------------- */
-
-ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out)
-{
-    const int code = sqlite3_prepare_v2(results->db, sql, -1, out, NULL);
-    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
-}
-
-ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **out)
-{
-    ls_status status = LS_OK;
-    if (results->kept_sql != sql) {
-        sqlite3_finalize(results->kept);
-        results->kept = NULL;
-        status = ls_results_prepare(results, sql, &results->kept);
-        results->kept_sql = status ? NULL : sql;
+                     {"row_derived", 2, row_derived}};
+    const size_t count = sizeof functions / sizeof *functions;
+    parsed *last = calloc(1, sizeof *last); /* of all functions; goes with the last one */
+    char *view = ls_results_view_text(true);
+    int code = last && view ? SQLITE_OK : SQLITE_NOMEM;
+    if (code == SQLITE_OK)
+        code = sqlite3_create_collation(db, "NUMBERED", SQLITE_UTF8, NULL, natural);
+    for (size_t i = 0; i < count && last; i++) {
+        const int made = sqlite3_create_function_v2(
+            db, functions[i].name, functions[i].arguments,
+            SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, last, functions[i].call, NULL,
+            NULL, i + 1 == count ? free_parsed : NULL);
+        code = code == SQLITE_OK ? made : code;
     }
-    *out = results->kept;
-    if (!status)
-        sqlite3_clear_bindings(results->kept);
-    return status;
-}
-
-ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more)
-{
-    const int code = sqlite3_step(statement);
-    *more = code == SQLITE_ROW;
-    if (code == SQLITE_ROW || code == SQLITE_DONE)
-        return LS_OK;
-    sqlite3_reset(statement); /* before the file's locks are looked at */
-    return ls_results_refuse_sqlite(results, code);
-}
-
-ls_status ls_results_execute(ls_results *results, const char *sql)
-{
-    const int code = sqlite3_exec(results->db, sql, NULL, NULL, NULL);
-    return code == SQLITE_OK ? LS_OK : ls_results_refuse_sqlite(results, code);
-}
-
-ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out)
-{
-    sqlite3_stmt *statement;
-    bool more;
-    LS_TRY(ls_results_prepare(results, sql, &statement));
-    ls_status status = ls_results_step(results, statement, &more);
-    *out = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return status;
-}
-
-const char *ls_results_text(sqlite3_stmt *statement, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(statement, column);
-    return text ? text : "";
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(db, view, NULL, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(db, selection_sql, NULL, NULL, NULL);
+    free(view);
+    return code;
 }

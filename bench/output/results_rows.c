@@ -6,11 +6,9 @@
  * blocks no writer.
  */
 #include "bench/output/results_db_parts.h"
-#include "bench/output/results_db.h"
 #include "bench/rows/row.h"
 #include "common/base/numbers.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,24 +18,31 @@ enum { READ_AT_ONCE = 256 };
 
 ls_status ls_results_begin(ls_results *results)
 {
-    return ls_results_execute(results, "BEGIN IMMEDIATE");
+    return ls_results_perform(results, "BEGIN IMMEDIATE");
 }
 
 ls_status ls_results_end(ls_results *results, ls_status status)
 {
     if (!status)
-        status = ls_results_execute(results, "COMMIT");
-    if (status && !sqlite3_get_autocommit(results->db))
-        ls_status_free(ls_results_execute(results, "ROLLBACK"));
+        status = ls_results_perform(results, "COMMIT");
+    if (status && !sqlite3_get_autocommit(results->db)) {
+        ls_status_free(ls_results_perform(results, "ROLLBACK"));
+        results->ready = false; /* the view may have been made in the transaction */
+    }
     return status;
 }
 
-/* Finishes a statement after its last step. */
-static ls_status finish(const ls_results *results, sqlite3_stmt *statement, int code)
+/* Performs a statement with two texts. */
+static ls_status write_texts(ls_results *results, const char *sql, const char *a, const char *b)
 {
+    sqlite3_stmt *statement;
+    bool more;
+    LS_TRY(ls_results_plain(results, sql, &statement));
+    sqlite3_bind_text(statement, 1, a, -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, b, -1, SQLITE_STATIC);
+    ls_status status = ls_results_step(results, statement, &more);
     sqlite3_finalize(statement);
-    return code == SQLITE_ROW || code == SQLITE_DONE ? LS_OK
-                                                     : ls_results_refuse_sqlite(results, code);
+    return status;
 }
 
 ls_status ls_results_put(ls_results *results, const json_t *row, bool *known)
@@ -46,18 +51,11 @@ ls_status ls_results_put(ls_results *results, const json_t *row, bool *known)
         "INSERT INTO rows SELECT json_extract(row, '$.id'), json_extract(row, '$.timestamp'),"
         " json_extract(row, '$.result.status'), json_extract(row, '$.case.model'),"
         " json_extract(row, '$.case.strategy'), json_extract(row, '$.label'), row"
-        " FROM (SELECT ?1 AS row) WHERE NOT (?2 AND EXISTS"
-        " (SELECT 1 FROM rows WHERE id = json_extract(?1, '$.id')))";
-    sqlite3_stmt *statement;
+        " FROM (SELECT ?1 AS row) WHERE ?2 IS NULL OR NOT EXISTS"
+        " (SELECT 1 FROM rows WHERE id = json_extract(?1, '$.id'))";
     char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    if (!text)
-        return ls_fail_memory("row for the results", 0);
-    ls_status status = ls_results_prepare(results, sql, &statement);
-    if (!status) {
-        sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
-        sqlite3_bind_int(statement, 2, known != NULL);
-        status = finish(results, statement, sqlite3_step(statement));
-    }
+    ls_status status = text ? write_texts(results, sql, text, known ? "pass over" : NULL)
+                            : ls_fail_memory("row for the results", 0);
     if (known)
         *known = sqlite3_changes(results->db) == 0;
     free(text);
@@ -75,16 +73,11 @@ ls_status ls_results_append(ls_results *results, const json_t *row)
 
 ls_status ls_results_relabel(ls_results *results, const char *id, const char *label)
 {
-    sqlite3_stmt *statement;
-    LS_TRY(ls_results_prepare(results,
-                              "UPDATE rows SET label = ?2, row = CASE WHEN ?2 IS NULL"
-                              " THEN json_remove(row, '$.label')"
-                              " ELSE json_set(row, '$.label', ?2) END WHERE id = ?1",
-                              &statement));
-    sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
-    if (*label)
-        sqlite3_bind_text(statement, 2, label, -1, SQLITE_STATIC);
-    return finish(results, statement, sqlite3_step(statement));
+    return write_texts(results,
+                       "UPDATE rows SET label = ?2, row = CASE WHEN ?2 IS NULL"
+                       " THEN json_remove(row, '$.label') ELSE json_set(row, '$.label', ?2) END"
+                       " WHERE id = ?1",
+                       id, *label ? label : NULL);
 }
 
 /* ---- Rows out ------------------------------------------------------------------------------- */
@@ -92,81 +85,62 @@ ls_status ls_results_relabel(ls_results *results, const char *id, const char *la
 static ls_status parse_row(const ls_results *results, sqlite3_stmt *statement, int column,
                            json_t **out)
 {
-    const char *text = (const char *)sqlite3_column_text(statement, column);
-    *out = text ? json_loads(text, 0, NULL) : NULL;
+    *out = json_loads(ls_results_text(statement, column), 0, NULL);
     return *out ? LS_OK
                 : ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
 }
 
-/* Some rows, and their numbers. */
-typedef struct row_page {
-    json_t *row[READ_AT_ONCE];
-    int64_t number[READ_AT_ONCE];
-    size_t count;
-} row_page;
-
-/* Reads some rows after the place `last`, and moves it. Places that do not increase mean a damaged
- * file. */
-static ls_status read_page(ls_results *results, const char *sql, int64_t *last, row_page *page)
+/* Visits the rows (place, number, row) that the statement gives after a place, and finalizes it.
+ * Places that do not increase mean a damaged file. */
+static ls_status visit_rows(ls_results *results, sqlite3_stmt *statement, ls_row_visit visit,
+                            void *context)
 {
-    sqlite3_stmt *statement;
-    int code = SQLITE_DONE;
-    page->count = 0;
-    LS_TRY(ls_results_prepare(results, sql, &statement));
-    sqlite3_bind_int64(statement, 1, *last);
-    sqlite3_bind_int(statement, 2, READ_AT_ONCE);
+    int64_t last = INT64_MIN, number[READ_AT_ONCE];
+    bool more = true;
     ls_status status = LS_OK;
-    while (!status && page->count < READ_AT_ONCE &&
-           (code = sqlite3_step(statement)) == SQLITE_ROW) {
-        const int64_t place = sqlite3_column_int64(statement, 0);
-        if (place <= *last)
-            status = ls_results_refuse(results->path, "is damaged: its rows are out of order");
-        else
-            status = parse_row(results, statement, 2, &page->row[page->count]);
-        page->number[page->count] = sqlite3_column_int64(statement, 1);
-        page->count += !status;
-        *last = place;
-    }
-    return ls_status_first(status, finish(results, statement, code));
-}
-
-/* Visits the rows (place, number, row) that the statement gives after a place. */
-static ls_status visit_rows(ls_results *results, const char *sql, ls_row_visit visit, void *context)
-{
-    row_page *page = malloc(sizeof *page);
-    if (!page)
-        return ls_fail_memory("rows", sizeof *page);
-    int64_t last = INT64_MIN;
-    ls_status status = LS_OK;
-    do {
-        status = read_page(results, sql, &last, page);
-        for (size_t i = 0; i < page->count; i++) {
-            if (!status)
-                status = visit(context, page->number[i], page->row[i]);
-            json_decref(page->row[i]);
+    while (more && !status) {
+        json_auto_t *rows = json_array();
+        sqlite3_bind_int64(statement, 1, last);
+        for (size_t i = 0; i < READ_AT_ONCE && !status; i++) {
+            json_t *row;
+            status = ls_results_step(results, statement, &more);
+            if (status || !more)
+                break;
+            const int64_t place = sqlite3_column_int64(statement, 0);
+            if (place <= last)
+                status = ls_results_refuse(results->path, "is damaged: its rows are out of order");
+            else if (!(status = parse_row(results, statement, 2, &row)))
+                json_array_append_new(rows, row);
+            number[i] = sqlite3_column_int64(statement, 1);
+            last = place;
         }
-    } while (!status && page->count == READ_AT_ONCE);
-    free(page);
+        sqlite3_reset(statement); /* no lock while rows are shown */
+        for (size_t i = 0; i < json_array_size(rows) && !status; i++)
+            status = visit(context, number[i], json_array_get(rows, i));
+    }
+    sqlite3_finalize(statement);
     return status;
 }
 
 ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context)
 {
-    return visit_rows(results,
-                      "SELECT rowid, rowid, row FROM main.rows WHERE rowid > ? ORDER BY rowid"
-                      " LIMIT ?",
-                      visit, context);
+    sqlite3_stmt *statement;
+    LS_TRY(ls_results_plain(
+        results, "SELECT rowid, rowid, row FROM main.rows WHERE rowid > ? ORDER BY rowid",
+        &statement));
+    return visit_rows(results, statement, visit, context);
 }
 
 ls_status ls_results_chosen(ls_results *results, const char *row, ls_row_visit visit, void *context)
 {
+    sqlite3_stmt *statement = NULL;
     char *sql = sqlite3_mprintf("SELECT place, number, %s FROM chosen JOIN main.rows"
-                                " ON rows.rowid = number WHERE place > ? ORDER BY place LIMIT ?",
+                                " ON rows.rowid = number WHERE place > ? ORDER BY place",
                                 row);
     ls_status status =
-        sql ? visit_rows(results, sql, visit, context) : ls_fail_memory("rows", strlen(row));
+        sql ? ls_results_prepare(results, sql, &statement) : ls_fail_memory("rows", strlen(row));
     sqlite3_free(sql);
-    return status;
+    return status ? status : visit_rows(results, statement, visit, context);
 }
 
 ls_status ls_results_collect(void *array, int64_t number, const json_t *row)
@@ -212,7 +186,7 @@ ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
         return ls_fail(LS_CODE_USAGE, "row", "''", "an empty id; lockstep results list shows ids");
     if (by_time)
         LS_TRY(read_last(name, &before));
-    LS_TRY(ls_results_prepare(
+    LS_TRY(ls_results_plain(
         results,
         by_time ? "SELECT row, 1 FROM main.rows ORDER BY timestamp DESC, rowid DESC"
                   " LIMIT 1 OFFSET ?2"

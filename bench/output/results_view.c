@@ -8,6 +8,7 @@
  * of another list of objects, the list of its elements' values. Elements that are no objects, which
  * a row made elsewhere may have, are left out: SQLite would end the whole query at them.
  */
+#include "bench/output/format.h"
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_keys.h"
 #include "bench/rows/fields.h"
@@ -15,9 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Begins the text of our view. A user's own object of that name is left alone. */
-#define MARK "CREATE VIEW v AS /* lockstep */ "
 
 /* The value of a JSON text as SQL has it. */
 static void put_value(FILE *sql, const char *json, const char *path, const ls_field *field)
@@ -59,54 +57,38 @@ static void put_column(FILE *sql, const char *path)
 }
 
 /* What follows from several fields; see results_db.h. */
-static const char *const derived[] = {"pace",         "pace_low",  "pace_high",   "rate",
-                                      "rate_low",     "rate_high", "uneven",      "is_bad",
-                                      "is_predicted", "is_noisy",  "is_candidate"};
+const ls_derived ls_results_derived[] = {{"pace", NULL},
+                                         {"pace_low", NULL},
+                                         {"pace_high", NULL},
+                                         {"rate", NULL},
+                                         {"rate_low", NULL},
+                                         {"rate_high", NULL},
+                                         {"uneven", ls_row_is_uneven},
+                                         {"is_bad", ls_row_is_bad},
+                                         {"is_predicted", ls_row_is_predicted},
+                                         {"is_noisy", ls_row_is_noisy},
+                                         {"is_candidate", ls_row_is_candidate}};
 
-char *ls_results_view_sql(bool own)
+char *ls_results_view_text(bool own)
 {
     char *text = NULL;
     size_t size;
     FILE *sql = open_memstream(&text, &size);
     if (!sql)
         return NULL;
-    fputs(own ? "CREATE TEMP VIEW v AS SELECT rowid AS number, row,"
+    fputs(own ? "CREATE TEMP VIEW IF NOT EXISTS v AS SELECT rowid AS number, row,"
                 " json_array_length(row,'$.case.devices') AS devices"
-              : MARK "SELECT rowid AS number",
+              : LS_RESULTS_VIEW_MARK "SELECT rowid AS number",
           sql);
     for (const char *const *path = ls_row_paths(); *path; path++) {
         fputs(",\n", sql);
         put_column(sql, *path);
     }
-    for (size_t i = 0; own && i < sizeof derived / sizeof *derived; i++)
-        fprintf(sql, ", row_derived(row, '%s') AS %s", derived[i], derived[i]);
+    for (size_t i = 0; own && i < sizeof ls_results_derived / sizeof *ls_results_derived; i++)
+        fprintf(sql, ", row_derived(row, %zu) AS %s", i, ls_results_derived[i].name);
     fputs(own ? " FROM main.rows" : " FROM rows", sql);
     if (fclose(sql) == 0)
         return text;
     free(text);
     return NULL;
-}
-
-ls_status ls_results_renew_view(ls_results *results)
-{
-    static const char sql[] = "SELECT type = 'view' AND sql LIKE ?1 || '%', sql = ?2"
-                              " FROM main.sqlite_master"
-                              " WHERE name = 'v' COLLATE NOCASE AND type != 'trigger'";
-    sqlite3_stmt *statement = NULL;
-    bool found = false;
-    char *view = ls_results_view_sql(false);
-    ls_status status = view ? ls_results_prepare(results, sql, &statement)
-                            : ls_fail_memory("view of the results", 1);
-    sqlite3_bind_text(statement, 1, MARK, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 2, view, -1, SQLITE_STATIC);
-    if (!status)
-        status = ls_results_step(results, statement, &found);
-    const bool ours = sqlite3_column_int(statement, 0), same = sqlite3_column_int(statement, 1);
-    sqlite3_finalize(statement);
-    if (!status && found && ours && !same)
-        status = ls_results_execute(results, "DROP VIEW main.v");
-    if (!status && (!found || (ours && !same)))
-        status = ls_results_execute(results, view);
-    free(view);
-    return status;
 }

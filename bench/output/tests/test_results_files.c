@@ -72,6 +72,32 @@ static void foreign_files_are_left_alone(void **state)
     assert_left_alone(path, "not an SQLite database");
 }
 
+/* A killed program leaves a journal beside its database, which SQLite would roll back. */
+static void a_foreign_journal_is_left_alone(void **state)
+{
+    (void)state;
+    static const char fill[] =
+        "CREATE TABLE rows (id TEXT); PRAGMA cache_size = 2; BEGIN; WITH RECURSIVE n (i) AS"
+        " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)"
+        " INSERT INTO rows SELECT hex(randomblob(100)) FROM n";
+    static uint8_t before[FILE_SIZE], after[FILE_SIZE];
+    char path[PATH_SIZE], journal[PATH_SIZE], command[4 * PATH_SIZE];
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(in_folder("theirs.db", path), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, fill, NULL, NULL, NULL), SQLITE_OK);
+    snprintf(command, sizeof command,
+             "cd '%s' && cp theirs.db killed.db && cp theirs.db-journal "
+             "killed.db-journal",
+             folder);
+    assert_int_equal(system(command), 0);
+    sqlite3_close(db);
+    const size_t size = read_whole(in_folder("killed.db", path), before);
+    assert_open_refused(path, "another program");
+    assert_int_equal(read_whole(path, after), size);
+    assert_memory_equal(before, after, size);
+    assert_int_equal(access(in_folder("killed.db-journal", journal), F_OK), 0);
+}
+
 static void newer_and_damaged_files_are_left_alone(void **state)
 {
     (void)state;
@@ -262,6 +288,7 @@ static void places_that_hold_no_file_are_refused(void **state)
     ls_results *results;
     assert_open_refused(folder, "is a folder");
     assert_open_refused("/dev/full", "not a regular file");
+    assert_open_refused("/proc/version", "not an SQLite database"); /* has a text, but no size */
     close(open(in_folder("plain", path), O_CREAT | O_WRONLY, 0666));
     assert_open_refused(in_folder("plain/rows.db", path), "Not a directory");
     assert_refused(ls_results_open(in_folder("missing.db", path), false, &results), LS_CODE_MISSING,
@@ -294,7 +321,8 @@ static void a_full_disk_is_reported(void **state)
             status = ls_results_append(results, row);
             json_decref(row);
         }
-        bool refused = status && strstr(ls_status_text(status), path);
+        bool refused = status && strstr(ls_status_text(status), path) &&
+                       strstr(ls_status_text(status), "65536 bytes here (ulimit -f)");
         _exit(refused && ls_status_code(status) == LS_CODE_MISSING ? 0 : 1);
     }
     int how;
@@ -310,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_file_becomes_one),
         cmocka_unit_test(foreign_files_are_left_alone),
+        cmocka_unit_test(a_foreign_journal_is_left_alone),
         cmocka_unit_test(newer_and_damaged_files_are_left_alone),
         cmocka_unit_test(an_older_file_is_brought_up_to_date),
         cmocka_unit_test(the_view_has_the_fields),

@@ -35,6 +35,22 @@ static const char *answer(ls_results *results, const char *sql)
     return text;
 }
 
+/* The view is made at the first question, even within a transaction, and again after it is undone.
+ */
+static void the_view_outlives_a_transaction(void **state)
+{
+    (void)state;
+    ls_results *results;
+    assert_ok(ls_results_memory(&results));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ls_results_begin(results));
+        assert_string_equal(answer(results, "SELECT count(number) FROM v"), "0");
+        ls_status_free(ls_results_end(results, ls_fail(LS_CODE_CHECK, "test", NULL, "undone")));
+        assert_string_equal(answer(results, "SELECT count(number) FROM s"), "0");
+    }
+    ls_results_close(results);
+}
+
 static void rows_in_memory_answer(void **state)
 {
     (void)state;
@@ -99,6 +115,7 @@ static void cases_have_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_view_outlives_a_transaction),
         cmocka_unit_test(rows_in_memory_answer),
         cmocka_unit_test(functions_write_values_as_csv_does),
         cmocka_unit_test(cases_have_keys),

@@ -15,7 +15,7 @@ static const ls_column listed[] = {
     LS_COLUMN(micro_time_us, 9, 0),
     LS_COLUMN(time_step_ms_median, 7, 0),
     LS_COLUMN(time_step_ms_ci95, 5, 3),
-    LS_COLUMN(time_samples_per_s, 9, 4),
+    LS_COLUMN(time_samples_per_s, 9, 5),
     LS_COLUMN(result_status, LS_WIDTH_ANY, 0),
 };
 

@@ -2,9 +2,11 @@
 /*
  * Which columns a table has, and which of them fit into a line.
  *   A column has a rank: the highest goes first, of equal options the last. Empty columns go before
- * all; then what another column says (LS_DROP_FIRST), options that distinguish no two cases beyond
- * the others, figures by their `drop`, the other options, and at last the model, the strategy, the
- * devices, the batch, and what was swept. Between these steps texts are truncated (`steps`).
+ * all; then what another column says (LS_DROP_FIRST), and options that follow from others or have
+ * one value here. An option that tells cases apart which another option tells apart, too, goes
+ * after the rate (`drop` 5); one that alone tells two cases apart after all figures; the model, the
+ * strategy, the devices, the batch, and what was swept at last. Between these steps texts are
+ * truncated (`steps`).
  */
 #include "bench/output/table/table_parts.h"
 
@@ -16,7 +18,14 @@
 enum { SHORTEST_TEXT = 8 };
 
 /* Ranks; those of figures are their `drop`. */
-enum { STAYS = -9, TELLING_OPTION = -2, OPTION = -1, SAYS_NOTHING = 9, EMPTY = 1000 };
+enum {
+    STAYS = -9,
+    TELLING_OPTION = -2,
+    OPTION = -1,
+    TOLD_TWICE = 4,
+    SAYS_NOTHING = 9,
+    EMPTY = 1000
+};
 
 /* What is done in turn: columns above the rank go; then texts are truncated. */
 static const struct {
@@ -204,23 +213,28 @@ static size_t count_names(const ls_table *table, const ls_table_column *without)
     return count;
 }
 
-static bool is_empty(const ls_table *table, const ls_table_column *column)
+/* Whether all rows have the cell of the first. */
+static bool is_constant(const ls_table *table, const ls_table_column *column)
 {
-    for (size_t r = 0; r < table->rows; r++)
-        if (*column->cell[r])
+    for (size_t r = 1; r < table->rows; r++)
+        if (strcmp(column->cell[r], column->cell[0]) != 0)
             return false;
     return true;
 }
 
 static int rank_of(const ls_table *table, const ls_table_column *column, size_t names)
 {
-    if (column->is.drop != LS_DROP_NEVER && is_empty(table, column))
+    const bool constant = is_constant(table, column);
+    if (column->is.drop != LS_DROP_NEVER && constant && !*column->cell[0])
         return EMPTY;
     if (!column->option)
         return column->is.drop > 0 ? column->is.drop : STAYS;
     if (column->telling)
         return TELLING_OPTION;
-    return count_names(table, column) == names ? SAYS_NOTHING : OPTION;
+    if (count_names(table, column) < names)
+        return OPTION;
+    const bool follows = ls_option_follows(strchr(column->path, '.') + 1);
+    return constant || follows ? SAYS_NOTHING : TOLD_TWICE;
 }
 
 void ls_table_hide(ls_table *table, int width, int above)

@@ -242,6 +242,24 @@ static void swept_options_stay(void **state)
     free(text);
 }
 
+/* An option that tells cases apart goes after the rate, even beside another that tells them apart,
+ * too; one that follows from others goes before it. */
+static void options_stay_longer_than_the_rate(void **state)
+{
+    (void)state;
+    json_t *rows[2];
+    for (int i = 0; i < 2; i++) {
+        rows[i] = made_row("mirrored", 2, 2.0, 0.01, "ok");
+        json_object_update_new(json_object_get(rows[i], "case"),
+                               json_pack("{s:s,s:f,s:i}", "optimizer", i ? "adam" : "sgd", "lr",
+                                         i ? 0.001 : 0.1, "bucket_bytes", i));
+    }
+    char *text = table_of(rows, 2, 40, 2, NULL, false);
+    if (!strstr(text, "\noptimizer    lr step ms     ± status\n"))
+        fail_msg("%s", text);
+    free(text);
+}
+
 /* Where one row's steps are not alike, all rows of a table have the rate of all steps, also where
  * nothing is ranked; rows of older versions, which lack it, keep theirs. */
 static void a_table_has_one_rate(void **state)
@@ -351,6 +369,7 @@ int main(void)
         cmocka_unit_test(table_lacks),
         cmocka_unit_test(long_values_still_differ),
         cmocka_unit_test(swept_options_stay),
+        cmocka_unit_test(options_stay_longer_than_the_rate),
         cmocka_unit_test(a_table_has_one_rate),
         cmocka_unit_test(table_colours),
         cmocka_unit_test(table_compares),

@@ -5,15 +5,13 @@
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/cli/options.h"
-#include "bench/predict/advise/advise_text.h"
+#include "bench/predict/advise/advise_document.h"
 #include "bench/commands/command.h"
-#include "bench/output/format.h"
 #include "bench/output/results_db.h"
 #include "bench/output/standard_output.h"
 #include "bench/train/interrupt.h"
 #include "common/base/numbers.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,82 +91,6 @@ static const char *differs_of(const ls_platform *platform)
     return "";
 }
 
-/* ---- Output ---------------------------------------------------------------------------------- */
-
-static json_t *break_of(const ls_advice *advice, const ls_break_even *b)
-{
-    json_t *one = json_object();
-    json_object_set_new(one, "axis", ls_text_value(b->axis));
-    if (isfinite(b->value)) {
-        json_object_set_new(one, "value", json_real(b->value));
-        json_object_set_new(one, "second_leads", json_string(b->below ? "below" : "above"));
-    }
-    json_object_set_new(one, "with",
-                        b->with < advice->count ? json_integer((json_int_t)b->with) : json_null());
-    json_object_set_new(one, "tried", json_pack("[f,f]", b->low, b->high));
-    return one;
-}
-
-static void put_regret(json_t *all, const char *name, const ls_regret *regret)
-{
-    if (regret->sets)
-        json_object_set_new(all, name,
-                            json_pack("{s:f,s:f,s:I}", "mean", regret->mean, "worst", regret->worst,
-                                      "sets", (json_int_t)regret->sets));
-}
-
-static json_t *advised_json(const ls_advised *one)
-{
-    json_t *out = json_pack("{s:O,s:f,s:[f,f],s:I,s:s,s:{s:f,s:f,s:f},s:s,s:b}", "case", one->facts,
-                            "samples_per_s", one->samples_per_s, "ci95", one->ci95[0], one->ci95[1],
-                            "memory", (json_int_t)one->memory, "bound_by", one->bound_by, "shares",
-                            "compute", one->shares.compute, "network", one->shares.network, "idle",
-                            one->shares.idle, "options", one->options, "played", one->played);
-    if (!one->config.strategy->equivalent)
-        json_object_set_new(out, "grade", json_string("none"));
-    return out;
-}
-
-static json_t *advice_json(const ls_advice *advice, size_t memory_limit,
-                           const ls_advice_words *words)
-{
-    char usual[1024];
-    json_t *ranking = json_array(), *refused = json_array(), *breaks = json_array();
-    for (size_t i = 0; i < advice->count; i++)
-        json_array_append_new(ranking, advised_json(&advice->ranking[i]));
-    for (size_t i = 0; i < advice->refused_count; i++)
-        json_array_append_new(refused, json_pack("{s:O,s:s}", "case", advice->refused[i].facts,
-                                                 "reason", advice->refused[i].reason));
-    for (size_t i = 0; i < advice->break_count; i++)
-        json_array_append_new(breaks, break_of(advice, &advice->breaks[i]));
-    json_t *all =
-        json_pack("{s:o,s:o,s:I,s:o}", "ranking", ranking, "refused", refused, "cannot_tell",
-                  (json_int_t)(advice->tied > 1 ? advice->tied : 0), "break_even", breaks);
-    if (advice->second)
-        json_object_set_new(all, "break_even_with", json_integer((json_int_t)advice->second));
-    json_object_set_new(all, "searched", json_integer((json_int_t)advice->tried));
-    json_object_set_new(all, "status",
-                        json_string(advice->interrupted ? "interrupted"
-                                    : advice->cut       ? "out of time"
-                                                        : "ok"));
-    json_object_set_new(all, "batch", json_integer((json_int_t)advice->batch));
-    if (words->guess)
-        json_object_set_new(all, "warnings", json_pack("[s]", "guessed"));
-    else if (*words->noise)
-        json_object_set_new(all, "warnings", json_pack("[s]", "noisy"));
-    if (advice->alone_per_s > 0)
-        json_object_set_new(all, "one_device_samples_per_s", json_real(advice->alone_per_s));
-    json_object_set_new(all, "check", ls_text_value(words->line));
-    if (words->line && *words->differs)
-        json_object_set_new(all, "check_differs", ls_text_value(words->differs));
-    ls_advice_usual(advice, memory_limit, usual, sizeof usual);
-    if (*usual)
-        json_object_set_new(all, "usual", ls_text_value(usual));
-    put_regret(all, "regret", &advice->here);
-    put_regret(all, "regret_published", &advice->published);
-    return all;
-}
-
 /* ---- The command ----------------------------------------------------------------------------- */
 
 typedef struct asking {
@@ -214,14 +136,7 @@ static ls_status answer(const ls_request *request, asking *a, int *exit_status)
         .differs = differs_of(&a->predictor.platform),
         .profile = profile,
         .cores = ls_machine_describe(a->workplace.machine)->cores_allowed};
-    if (strcmp(request->format, "table") == 0) {
-        ls_advice_print(request, advice, a->predictor.memory_limit, &words, ls_output());
-    } else {
-        json_auto_t *all = advice_json(advice, a->predictor.memory_limit, &words);
-        json_dumpf(all, ls_output(),
-                   strcmp(request->format, "json") == 0 ? JSON_INDENT(1) : JSON_COMPACT);
-        fputc('\n', ls_output());
-    }
+    LS_TRY(ls_advice_write(request, advice, a->predictor.memory_limit, &words, ls_output()));
     *exit_status = advice->interrupted ? LS_CODE_INTERRUPTED : 0;
     return ls_advice_check(advice, &a->predictor);
 }

@@ -77,6 +77,7 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *   value_text(json): the value of a JSON text, as ls_value_text writes it
  *   digits(x, n), decimals(x, n): a real with n significant digits, or n decimals, as C rounds it
  *   escaped(x, as): a text for "line", "markup", "markdown" or "github" (escape.h)
+ *   wrapped(x, at, indent): lines of at most 79 bytes, of which the first begins at column `at`
  *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
  *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)
  *   the collation NUMBERED: "cpu:2" before "cpu:10"

@@ -133,6 +133,43 @@ static void escaped(sqlite3_context *context, int count, sqlite3_value **value)
             give_text(context, ls_text_shown(text, (ls_escape)i));
 }
 
+/* Words, in lines of at most 79 bytes; an option stays with its value. */
+static void print_words(FILE *out, int begin, int indent, const char *text)
+{
+    int column = begin;
+    for (bool first = true; *text; first = false) {
+        size_t length = strcspn(text, " ");
+        if (strncmp(text, "--", 2) == 0 && text[length] && strncmp(text + length + 1, "--", 2) != 0)
+            length += 1 + strcspn(text + length + 1, " ");
+        if (!first && column + 1 + (int)length > 79) {
+            fprintf(out, "\n%*s", indent, "");
+            column = indent;
+        } else if (!first) {
+            fputc(' ', out);
+            column++;
+        }
+        fprintf(out, "%.*s", (int)length, text);
+        column += (int)length;
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
+static void wrapped(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const char *text = (const char *)sqlite3_value_text(value[0]);
+    char *out = NULL;
+    size_t size;
+    FILE *stream = text ? open_memstream(&out, &size) : NULL;
+    (void)count;
+    if (!stream)
+        return;
+    print_words(stream, sqlite3_value_int(value[1]), sqlite3_value_int(value[2]), text);
+    fclose(stream);
+    give_text(context, out);
+}
+
 static void bytes_text(sqlite3_context *context, int count, sqlite3_value **value)
 {
     char text[32];
@@ -202,6 +239,7 @@ int ls_results_attach(sqlite3 *db)
                      {"digits", 2, digits},
                      {"decimals", 2, decimals},
                      {"escaped", 2, escaped},
+                     {"wrapped", 3, wrapped},
                      {"case_key", 2, case_key},
                      {"case_key", 3, case_key},
                      {"row_derived", 2, row_derived}};

@@ -11,7 +11,8 @@ outcomes (outcome, words, tag, kind) AS (VALUES
 -- "traffic.bytes_sent 100 -> 200, ..", of what makes the comparison fail, and of what is only reported.
 changes AS (
   SELECT key AS number, list, (
-    SELECT group_concat(printf('%s %s -> %s%s', value ->> 'key', ifnull(nullif(value_text(value -> 'base'), ''), 'none'),
+    SELECT group_concat(printf('%s %s -> %s%s', value ->> 'key',
+      ifnull(nullif(value_text(value -> 'base'), ''), 'none'),
       ifnull(nullif(value_text(value -> 'new'), ''), 'none'), ': ' || nullif(value ->> 'reason', '')), ', ')
     FROM json_each(one.value, '$.' || list)) AS text
   FROM json_each(:document, '$.cases') AS one, (SELECT 'worse' AS list UNION ALL SELECT 'differences')),
@@ -82,13 +83,13 @@ texts (format, part, number, text, row) AS (
       decimals(:document ->> '$.instructions.ratio', 4)), NULL FROM (VALUES ('table'), ('md'))
     WHERE json_type(:document, '$.instructions') = 'object'
   UNION ALL SELECT 'table', 5, 0, verdict || ': ' || summary || char(10), NULL FROM overall
-  UNION ALL SELECT 'junit', 0, 0, printf('<?xml version="1.0" encoding="UTF-8"?>' || char(10) || '<testsuites>' || char(10)
-      || '  <testsuite name="lockstep regress" tests="%d" failures="%d" errors="%d" skipped="%d" time="%s">' || char(10),
-      cases, (SELECT n FROM counts WHERE outcome = 1), (SELECT n FROM counts WHERE outcome = 2),
+  UNION ALL SELECT 'junit', 0, 0, printf('<?xml version="1.0" encoding="UTF-8"?>' || char(10) || '<testsuites>'
+      || char(10) || '  <testsuite name="lockstep regress" tests="%d" failures="%d" errors="%d" skipped="%d" time="%s">'
+      || char(10), cases, (SELECT n FROM counts WHERE outcome = 1), (SELECT n FROM counts WHERE outcome = 2),
       (SELECT n FROM counts WHERE outcome = 3), decimals(:document ->> 'seconds', 1)), NULL FROM overall
   UNION ALL SELECT 'junit', 1, number, printf('    <testcase classname="lockstep.regress" name="%s">' || char(10)
-      || iif(outcome, '      <%s message="%s"/>', '      <%s>%s</system-out>') || char(10) || '    </testcase>' || char(10),
-      escaped(name, 'markup'), tag, escaped(sentence, 'markup')), NULL FROM told
+      || iif(outcome, '      <%s message="%s"/>', '      <%s>%s</system-out>') || char(10) || '    </testcase>'
+      || char(10), escaped(name, 'markup'), tag, escaped(sentence, 'markup')), NULL FROM told
   UNION ALL SELECT 'junit', 2, 0, '  </testsuite>' || char(10) || '</testsuites>' || char(10), NULL
   UNION ALL SELECT 'github', 1, number, printf('::%s title=lockstep regress::%s: %s' || char(10), kind,
       escaped(name, 'github'), escaped(sentence, 'github')), NULL FROM told)

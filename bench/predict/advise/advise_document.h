@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An advice as text, of lines of at most 80 columns but for the command that checks it. */
+/* An advice as a JSON document, and as text of lines of at most 80 columns but for the command that
+ * checks it. */
 #pragma once
 
 #include "bench/case/case.h"
@@ -17,12 +18,9 @@ typedef struct ls_advice_words {
     int cores;           /**< of this machine */
 } ls_advice_words;
 
-/** What a user of Megatron-LM would try first, and what became of it; "": there is no such
- * combination. */
-void ls_advice_usual(const ls_advice *advice, size_t memory_limit, char *text, size_t size);
-
 /** The first ten of a ranking in which nothing was played yet (ls_advice_show). */
 void ls_advice_print_estimates(const ls_advice *advice, bool profile, FILE *out);
 
-void ls_advice_print(const ls_request *request, const ls_advice *advice, size_t memory_limit,
-                     const ls_advice_words *words, FILE *out);
+/** Writes it in the request's format: table, json or jsonl. */
+ls_status ls_advice_write(const ls_request *request, const ls_advice *advice, size_t memory_limit,
+                          const ls_advice_words *words, FILE *out);

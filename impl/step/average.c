@@ -52,10 +52,10 @@ static void average_all(ls_step *s)
                                  "averages all replicas by all-reduces: the strategy must declare "
                                  ".reduces, or .peers, and not divide the model");
     for (int b = 0; can && b < ls_buckets_of(s, 0); b++) {
-        const ls_planned_group *g = &s->plan->groups[0];
+        const ls_channel *c = &s->plan->lanes.channels[LS_GROUPS];
         ls_step_reduce_parameters(s, b);
-        for (int i = 0; i < g->count && !s->program->status; i++)
-            append_quotient(s, g->members[i], ls_bucket(s, 0, b), ls_replicas(s));
+        for (int i = 0; i < c->here_count && !s->program->status; i++)
+            append_quotient(s, c->here[i], ls_bucket(s, 0, b), ls_replicas(s));
     }
 }
 

@@ -17,6 +17,31 @@ struct ls_step {
                            already appended */
 };
 
+/** What a member brings to a call; `cut` NULL: `extent`. */
+typedef struct ls_brought {
+    ls_allreduce_args args;   /**< but `count` and `scratch` */
+    ls_extent extent;         /**< of its elements */
+    float *sums[LS_SUBTREES]; /**< memory for args.sums */
+    int node;                 /**< of the member's graph; -1: none */
+} ls_brought;
+
+/** A call: what all members of a channel do together, an all-reduce or a half of one. */
+typedef struct ls_call ls_call;
+struct ls_call {
+    const char *verb; /**< static text; NULL: the half's name */
+    int channel;
+    const ls_allreduce *algorithm;
+    ls_half half;
+    ls_range range; /**< of its tasks */
+    /** Sets what a member brings, and appends what comes before. */
+    ls_status (*bring)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
+                       ls_op_list *ops);
+    /** Appends what comes behind. NULL: nothing. */
+    ls_status (*take)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
+                      ls_op_list *ops);
+    const void *of; /**< for `bring` and `take` */
+};
+
 /** The program of evaluation has this kind; it is in no step. */
 enum { LS_EVALUATION = LS_STEPS };
 
@@ -34,6 +59,16 @@ ls_member *ls_step_member(const ls_step *step, int member);
 ls_replica *ls_step_replica(const ls_step *step, int member);
 /** Index, in the member's buffers, of the first element of a range of the model's flat buffers. */
 size_t ls_step_offset(const ls_step *step, int member, ls_range range);
+
+/** Appends a call: a task for each member of this process. */
+void ls_step_call(ls_step *step, const ls_call *call);
+/** A new ls_task.call, if a channel's members enqueue their tasks together; else -1. */
+int ls_step_joint(ls_step *step, int channel);
+
+/** Elements of scratch that calls of a group, or between places, need at an end. */
+size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *group, int member,
+                        const ls_comm *comm);
+size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end);
 
 /** Appends weight decay's part of the loss that is a bucket's in a window, if the member has it. */
 void ls_step_bucket_decay(ls_step *step, int member, int b);

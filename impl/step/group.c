@@ -4,14 +4,10 @@
  *
  * With overlap, a member's all-reduces have a lane of their own, so a bucket is reduced while
  * backward goes on. Otherwise they are on its compute lane, which is faster if one core does both
- * and memory is shared. If events order the communicator's queues (GPUs), one call enqueues the
- * operations of all members; otherwise each member waits for its peers on its own queue.
+ * and memory is shared.
  */
-#include "common/base/grow.h"
 #include "common/comm/comm_sums.h"
 #include "impl/step/build.h"
-
-#include <stdlib.h>
 
 /* ---- Buckets --------------------------------------------------------------------------------- */
 
@@ -39,7 +35,7 @@ ls_range ls_bucket(const ls_step *s, int place, int b)
     return buckets && (size_t)b < buckets->count ? buckets->items[b] : (ls_range){0, 0};
 }
 
-/* ---- Opening --------------------------------------------------------------------------------- */
+/* ---- Scratch --------------------------------------------------------------------------------- */
 
 /* Which of several groups of replicas that share the update a member is in; of one, none. */
 static ls_rank_group set_of(const ls_step_plan *plan, int member)
@@ -49,14 +45,13 @@ static ls_rank_group set_of(const ls_step_plan *plan, int member)
                : (ls_rank_group){0};
 }
 
-/* Allocates scratch for the largest all-reduce of this end; they run one after the other. */
-static ls_status take_scratch(ls_resources *r, const ls_planned_group *g, int member, ls_end *end)
+size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int member,
+                        const ls_comm *comm)
 {
-    const ls_job *job = r->plan->job;
-    const ls_comm *comm = end->comm;
+    const ls_job *job = plan->job;
     /* its all-reduces are of shares, between groups of replicas */
-    const bool between = g - r->plan->groups >= ls_step_plan_sets(r->plan);
-    const ls_rank_group set = between ? (ls_rank_group){0} : set_of(r->plan, member);
+    const bool between = g - plan->groups >= ls_step_plan_sets(plan);
+    const ls_rank_group set = between ? (ls_rank_group){0} : set_of(plan, member);
     size_t most = 0;
     for (int batch_kind = 0; batch_kind < LS_BATCHES && job->exchange.allreduce->scratch;
          batch_kind++) {
@@ -71,208 +66,153 @@ static ls_status take_scratch(ls_resources *r, const ls_planned_group *g, int me
             most = need > most ? need : most;
         }
     }
-    return most ? ls_replica_take(r->members[member].replica, "scratch", LS_MEMORY_COMMUNICATION,
-                                  most * sizeof(float), &end->scratch)
-                : LS_OK;
+    return most;
 }
 
-static ls_status open_ends(ls_resources *r, const ls_planned_group *g, const ls_ends *ends)
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+/* What a call is of. */
+typedef struct reduced {
+    enum { GRADIENTS, PARAMETERS, SQUARES } what;
+    int bucket;
+    ls_range range; /* of the flat buffer; of sums of squares, as floats */
+    ls_extent extent;
+} reduced;
+
+/* Where a member's range is when it is whole. */
+static float *whole_at(const ls_replica *r, const reduced *of)
 {
-    const ls_allreduce *algorithm = r->plan->job->exchange.allreduce;
-    if (algorithm->check && g->count)
-        LS_TRY(algorithm->check(ends->comms[0]));
-    for (int i = 0; i < g->count; i++) {
-        ls_end *end = &ends->of[g->members[i]];
-        end->comm = ends->comms[i];
-        end->comm->layout = g->layout;
-        LS_TRY(take_scratch(r, g, g->members[i], end));
-    }
-    return LS_OK;
-}
-
-ls_status ls_groups_open(ls_resources *r)
-{
-    for (int i = 0; i < r->plan->group_count; i++) {
-        const ls_planned_group *g = &r->plan->groups[i];
-        const ls_ends *ends = &r->ends[LS_GROUPS + i];
-        if (!g->buckets.count)
-            continue;
-        LS_TRY(ls_connect(r, g->members, g->count, LS_COUNTED, ends->comms));
-        LS_TRY(ls_comm_agree(r->plan->job->ranks.comm, open_ends(r, g, ends)));
-    }
-    return LS_OK;
-}
-
-/* ---- All-reduce ------------------------------------------------------------------------------ */
-
-/* What a collective is of. */
-typedef enum reduced { GRADIENTS, PARAMETERS, SQUARES } reduced;
-
-/* Where a bucket of a member's parameters, or gradients, is when it is whole; or a range of its
- * sums of squares, as floats. */
-static float *whole_at(const ls_replica *r, reduced what, ls_range range)
-{
-    if (what == SQUARES)
-        return (float *)r->own_squares + range.first;
-    if (what == PARAMETERS)
-        return (float *)r->window + ls_windows_at(r->windows, range.first);
-    return (float *)r->gradient_window + ls_windows_at(r->gradient_windows, range.first);
+    if (of->what == SQUARES)
+        return (float *)r->own_squares + of->range.first;
+    if (of->what == PARAMETERS)
+        return (float *)r->window + ls_windows_at(r->windows, of->range.first);
+    return (float *)r->gradient_window + ls_windows_at(r->gradient_windows, of->range.first);
 }
 
 /* Appends the copy of a member's share of a bucket: parameters from where they are kept into the
  * window, gradients from the window to where they are kept. */
-static ls_status copy_share(const ls_replica *r, reduced what, ls_range bucket, ls_op_list *ops)
+static ls_status copy_share(const ls_replica *r, const reduced *of, ls_op_list *ops)
 {
     const ls_shares *shares = &r->shares;
-    const size_t b = (size_t)ls_windows_unit(shares->buckets, bucket.first);
-    const ls_range share = ls_bucket_share(shares->buckets, b, shares->share, shares->count);
-    float *whole = whole_at(r, what, bucket) + (share.first - bucket.first);
+    const ls_range share =
+        ls_bucket_share(shares->buckets, (size_t)of->bucket, shares->share, shares->count);
+    float *whole = whole_at(r, of) + (share.first - of->range.first);
     ls_op *op;
     size_t at;
     if (!share.count)
         return LS_OK;
     LS_TRY(ls_replica_find(r, share, &at));
-    const ls_sum_step copy = what == PARAMETERS
+    const ls_sum_step copy = of->what == PARAMETERS
                                  ? (ls_sum_step){whole, (float *)r->parameters + at, NULL}
                                  : (ls_sum_step){(float *)r->gradients + at, whole, NULL};
     LS_TRY(ls_sums_make(r->device, "allreduce.copy", &copy, 1, share.count, &op));
     return ls_op_list_add(ops, op);
 }
 
-/* What a member brings to a collective of a range of what it has, which may be cut as `cut` says.
- * In exact mode its sums are in `sums` [LS_REPLICA_LOSSES]. */
-static ls_allreduce_args args_of(ls_step *s, const ls_end *end, int member, ls_half half,
-                                 reduced what, ls_range range, const ls_extent *cut, float **sums)
+/* In exact mode a member brings its finished subtrees. */
+static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
+    const reduced *of = c->of;
     const ls_replica *r = ls_step_replica(s, member);
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
-    float *data = whole_at(r, what, range);
-    ls_allreduce_args args = {
-        .data = data, .count = range.count, .cut = cut, .scratch = end->scratch};
-    if (ls_step_job(s)->exact.on && half != LS_ALL_GATHER) {
-        args.shards = ls_shards(s);
-        args.sums = sums;
-        args.sum_count = ls_slice_sums(slice);
-        args.of = set_of(s->plan, member);
+    b->args.data = whole_at(r, of);
+    b->args.cut = &of->extent;
+    if (ls_step_job(s)->exact.on && c->half != LS_ALL_GATHER) {
+        b->args.shards = ls_shards(s);
+        b->args.sums = b->sums;
+        b->args.sum_count = ls_slice_sums(slice);
+        b->args.of = set_of(s->plan, member);
     }
-    for (size_t k = 0; k < args.sum_count; k++)
-        sums[k] = (float *)ls_slice_gradients(slice, k) + (data - (float *)r->gradient_window);
-    return args;
+    for (size_t k = 0; k < b->args.sum_count; k++)
+        b->sums[k] =
+            (float *)ls_slice_gradients(slice, k) + (b->args.data - (float *)r->gradient_window);
+    return c->half == LS_ALL_GATHER && of->what == PARAMETERS && r->windows ? copy_share(r, of, ops)
+                                                                            : LS_OK;
 }
 
-/* Builds a member's all-reduce, or a half of it. In exact mode, what groups add up between them
- * (reduce_shares) is not in the gradient's share yet. */
-static ls_status build(ls_step *s, const ls_end *end, int member, ls_half half, reduced what,
-                       ls_range range, const ls_extent *cut, ls_op_list *ops)
+/* In exact mode, what groups add up between them (bring_share) is not in the gradient's share yet.
+ */
+static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
-    const ls_job *job = ls_step_job(s);
     const ls_replica *r = ls_step_replica(s, member);
-    float *sums[LS_REPLICA_LOSSES];
-    const ls_allreduce_args args = args_of(s, end, member, half, what, range, cut, sums);
-    if (half == LS_HALVES)
-        return job->exchange.allreduce->build(end->comm, &args, ops);
-    if (half == LS_ALL_GATHER && what == PARAMETERS && r->windows)
-        LS_TRY(copy_share(r, PARAMETERS, range, ops));
-    LS_TRY(job->exchange.allreduce->half(end->comm, half, &args, ops));
-    return half == LS_REDUCE_SCATTER && r->gradient_windows && !args.of.groups
-               ? copy_share(r, GRADIENTS, range, ops)
+    return c->half == LS_REDUCE_SCATTER && r->gradient_windows && !b->args.of.groups
+               ? copy_share(r, c->of, ops)
                : LS_OK;
 }
 
-/* Builds a member's all-reduce, between groups, of its share of bucket `b`, where that is kept. In
- * exact mode it brings its group's finished subtrees, which the reduce-scatter has left. */
-static ls_status build_share(ls_step *s, const ls_end *end, int member, int b, ls_op_list *ops)
+/* Of a member's share of a bucket, between groups, where that is kept. In exact mode it brings its
+ * group's finished subtrees, which the reduce-scatter has left. */
+static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brought *b,
+                             ls_op_list *ops)
 {
-    const ls_job *job = ls_step_job(s);
+    const reduced *of = c->of;
     const ls_replica *r = ls_step_replica(s, member);
-    const int set = ls_step_plan_set(s->plan, member);
-    const ls_end *inside = &s->resources->ends[LS_GROUPS + set].of[member];
-    const ls_range bucket = ls_bucket(s, 0, b), share = ls_share(s, member, b);
-    float *sums[LS_REPLICA_LOSSES], *finished[LS_SUBTREES];
-    size_t at = share.first;
-    if (share.count && r->gradient_windows)
-        LS_TRY(ls_replica_find(r, share, &at));
-    ls_allreduce_args args = {
-        .data = (float *)r->gradients + at, .count = share.count, .scratch = end->scratch};
-    if (job->exact.on) {
-        const ls_allreduce_args whole = args_of(s, inside, member, LS_REDUCE_SCATTER, GRADIENTS,
-                                                bucket, &s->plan->groups->buckets.extents[b], sums);
-        args.shards = whole.shards;
-        args.sums = finished;
-        LS_TRY(ls_canonical_sums(inside->comm, &whole, finished, &args.sum_count));
+    const int inside = LS_GROUPS + ls_step_plan_set(s->plan, member);
+    const ls_end *end = &s->resources->ends[inside].of[member];
+    size_t at = of->range.first;
+    if (of->range.count && r->gradient_windows)
+        LS_TRY(ls_replica_find(r, of->range, &at));
+    if (ls_step_job(s)->exact.on) {
+        const ls_buckets *buckets = &s->plan->groups->buckets;
+        const reduced bucket = {GRADIENTS, of->bucket, buckets->items[of->bucket],
+                                buckets->extents[of->bucket]};
+        const ls_call scatter = {.half = LS_REDUCE_SCATTER, .of = &bucket};
+        ls_brought whole = {.args.scratch = end->scratch};
+        LS_TRY(bring(s, &scatter, member, &whole, ops));
+        whole.args.count = bucket.extent.count;
+        LS_TRY(ls_canonical_sums(end->comm, &whole.args, b->sums, &b->args.sum_count));
+        b->args.shards = whole.args.shards;
+        b->args.sums = b->sums;
     }
-    return job->exchange.allreduce->build(end->comm, &args, ops);
+    b->args.data = (float *)r->gradients + at;
+    b->args.cut = &of->extent;
+    return LS_OK;
+}
+
+static void append(ls_step *s, int group, ls_half half, const reduced *of)
+{
+    ls_step_call(s, &(ls_call){.channel = LS_GROUPS + group,
+                               .algorithm = ls_step_job(s)->exchange.allreduce,
+                               .half = half,
+                               .range = of->what == SQUARES ? (ls_range){0} : of->range,
+                               .bring = group < ls_step_plan_sets(s->plan) ? bring : bring_share,
+                               .take = group < ls_step_plan_sets(s->plan) ? take : NULL,
+                               .of = of});
+}
+
+/* The same of a bucket of a group. */
+static void append_bucket(ls_step *s, int group, ls_half half, int what, int b)
+{
+    const ls_buckets *buckets = &s->plan->groups[group].buckets;
+    const reduced of = {what, b, buckets->items[b], buckets->extents[b]};
+    append(s, group, half, &of);
 }
 
 /* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */
 static void append_zeros(ls_step *s, int member, ls_range range)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    const ls_fill_args fill = {.count = (int64_t)range.count, .y = whole_at(r, GRADIENTS, range)};
+    const reduced of = {.what = GRADIENTS, .range = range};
+    const ls_fill_args fill = {.count = (int64_t)range.count, .y = whole_at(r, &of)};
     ls_op *op = NULL;
     ls_status status = r->kernels->table->fill(r->kernels, &fill, &op);
     ls_task_of_op(s->program, "zeros", member, range, op, status);
 }
 
-/* Appends the task of these operations, a member's part in a collective of group number `group`. */
-static void append_ops(ls_step *s, int group, int member, ls_half half, ls_range range,
-                       ls_op_list *ops, int call, ls_status status)
-{
-    static const char *const verbs[] = {[LS_HALVES] = "all-reduce",
-                                        [LS_REDUCE_SCATTER] = "reduce-scatter",
-                                        [LS_ALL_GATHER] = "all-gather"};
-    const int channel = LS_GROUPS + group, lane = s->plan->lanes.channels[channel].lane[member];
-    ls_task *task = ls_task_of(s->program, verbs[half], lane, range, ops, status);
-    if (!task)
-        return;
-    task->call = call;
-    task->end.channel = channel;
-    ls_task_count_messages(s->program, s->resources->ends[channel].of[member].comm->rank);
-}
-
-/* The call that enqueues a collective of all members of a group; -1: each enqueues its own. */
-static int call_of(ls_step *s, int group)
-{
-    const ls_planned_group *g = &s->plan->groups[group];
-    const ls_comm *first = s->resources->ends[LS_GROUPS + group].comms[0];
-    return g->count && ls_comm_is_joint(first) ? s->program->calls++ : -1;
-}
-
-/* Appends the all-reduce, or a half of it, of a range of what a group's members have. */
-static void append_parts(ls_step *s, int group, ls_half half, ls_range range, reduced what,
-                         const ls_extent *cut)
-{
-    const ls_planned_group *g = &s->plan->groups[group];
-    const int call = call_of(s, group);
-    for (int i = 0; i < g->count && !s->program->status; i++) {
-        const int member = g->members[i];
-        const ls_end *end = &s->resources->ends[LS_GROUPS + group].of[member];
-        ls_op_list ops = {0};
-        const ls_status status = build(s, end, member, half, what, range, cut, &ops);
-        append_ops(s, group, member, half, what == SQUARES ? (ls_range){0} : range, &ops, call,
-                   status);
-    }
-}
-
-/* Appends the sum of a bucket's gradients over a group: all of it to all, or their shares to the
+/* Appends the sum of a bucket's gradients over a set: all of it to all, or their shares to the
  * members. */
-static void reduce(ls_step *s, const char *verb, int group, ls_half half, int b)
+static void reduce(ls_step *s, int set, ls_half half, int b)
 {
-    const ls_planned_group *g = group_of(s, verb, group);
-    if (!g)
-        return;
-    const ls_range range = g->buckets.items[b];
-    for (int i = 0; i < g->count; i++)
-        if (!ls_step_job(s)->exact.on &&
-            !ls_slice_sums(ls_step_member(s, g->members[i])->slice[s->batch_kind]))
-            append_zeros(s, g->members[i], range);
-    append_parts(s, group, half, range, GRADIENTS, &g->buckets.extents[b]);
+    const ls_channel *c = &s->plan->lanes.channels[LS_GROUPS + set];
+    for (int i = 0; i < c->here_count && !ls_step_job(s)->exact.on; i++)
+        if (!ls_slice_sums(ls_step_member(s, c->here[i])->slice[s->batch_kind]))
+            append_zeros(s, c->here[i], s->plan->groups[set].buckets.items[b]);
+    append_bucket(s, set, half, GRADIENTS, b);
 }
 
 void ls_step_reduce_parameters(ls_step *s, int b)
 {
-    append_parts(s, 0, LS_HALVES, ls_bucket(s, 0, b), PARAMETERS,
-                 &s->plan->groups->buckets.extents[b]);
+    append_bucket(s, 0, LS_HALVES, PARAMETERS, b);
 }
 
 ls_range ls_share(const ls_step *s, int member, int b)
@@ -281,28 +221,17 @@ ls_range ls_share(const ls_step *s, int member, int b)
                                         : ls_bucket(s, ls_place_of(s, member), b);
 }
 
-/* Appends the all-reduces of a bucket's shares, of a group with the same share. */
-static void reduce_share(ls_step *s, int group, int b)
-{
-    const ls_planned_group *g = &s->plan->groups[group];
-    const int call = g->buckets.items[b].count ? call_of(s, group) : -1;
-    for (int i = 0; i < g->count && g->buckets.items[b].count && !s->program->status; i++) {
-        const int member = g->members[i];
-        const ls_end *end = &s->resources->ends[LS_GROUPS + group].of[member];
-        ls_op_list ops = {0};
-        const ls_status status = build_share(s, end, member, b, &ops);
-        append_ops(s, group, member, LS_HALVES, g->buckets.items[b], &ops, call, status);
-    }
-}
-
 void ls_give(ls_step *s, int place, int b)
 {
     const ls_half half = ls_step_plan_shares(s->plan) ? LS_REDUCE_SCATTER : LS_HALVES;
     const int sets = ls_step_plan_sets(s->plan), each = ls_step_plan_parts(s->plan);
+    if (!group_of(s, "ls_give", place))
+        return;
     for (int set = ls_step_plan_group(s->plan, place); set < sets; set += each)
-        reduce(s, "ls_give", set, half, b);
+        reduce(s, set, half, b);
     for (int k = sets; k < s->plan->group_count; k++)
-        reduce_share(s, k, b);
+        if (s->plan->groups[k].buckets.items[b].count)
+            append_bucket(s, k, LS_HALVES, GRADIENTS, b);
 }
 
 /* Appends the all-gathers of a bucket's parameters. */
@@ -310,8 +239,7 @@ static void gather(ls_step *s, int place, int b)
 {
     const int sets = ls_step_plan_sets(s->plan), each = ls_step_plan_parts(s->plan);
     for (int set = ls_step_plan_group(s->plan, place); set < sets; set += each)
-        append_parts(s, set, LS_ALL_GATHER, ls_bucket(s, place, b), PARAMETERS,
-                     &s->plan->groups[set].buckets.extents[b]);
+        append_bucket(s, set, LS_ALL_GATHER, PARAMETERS, b);
 }
 
 void ls_need(ls_step *s, int place, int b)
@@ -342,15 +270,15 @@ void ls_step_gather_squares(ls_step *s)
     for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
         const ls_planned_group *g = &s->plan->groups[set];
         for (size_t b = 0; b < g->buckets.count; b++) {
-            const ls_extent extent = squares_of(&g->buckets, b);
             /* What members with the same buckets have: the blocks are theirs. */
             const ls_graph_part *part =
                 ls_step_plan_part(s->plan, set % ls_step_plan_parts(s->plan));
             const size_t first = ls_blocks_before(part ? &part->graph->variables
                                                        : &ls_step_job(s)->model->graph->variables,
                                                   g->buckets.items[b].first);
-            append_parts(s, set, LS_ALL_GATHER, (ls_range){HALVES_OF_DOUBLE * first, extent.count},
-                         SQUARES, &extent);
+            const ls_extent extent = squares_of(&g->buckets, b);
+            const reduced of = {SQUARES, (int)b, {HALVES_OF_DOUBLE * first, extent.count}, extent};
+            append(s, set, LS_ALL_GATHER, &of);
         }
     }
 }

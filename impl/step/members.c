@@ -144,9 +144,7 @@ ls_status ls_resources_open(const ls_step_plan *plan, ls_resources *r)
     LS_TRY(ls_comm_agree(all, open_members(r)));
     LS_TRY(ls_comm_agree(all, ls_inboxes_open(r)));
     LS_TRY(ls_places_open(r));
-    LS_TRY(ls_ends_open(r));
-    LS_TRY(ls_sums_open(r));
-    return ls_groups_open(r);
+    return ls_channels_open(r);
 }
 
 void ls_resources_disconnect(ls_resources *r)

@@ -17,22 +17,6 @@ ls_span ls_gradient(ls_step *s, int member, size_t sum, ls_range range)
     return span;
 }
 
-static ls_status open_ends(ls_resources *r)
-{
-    const ls_ends *ends = &r->ends[LS_MESSAGES];
-    const int *here = r->plan->here, count = r->plan->here_count;
-    LS_TRY(ls_connect(r, here, count, r->served ? LS_COUNTED : LS_UNCOUNTED, ends->comms));
-    for (int i = 0; i < count; i++)
-        ends->of[here[i]].comm = ends->comms[i];
-    return r->served ? ls_served_open_requests(r) : LS_OK;
-}
-
-ls_status ls_ends_open(ls_resources *r)
-{
-    return ls_step_plan_has_ends(r->plan) ? ls_comm_agree(r->plan->job->ranks.comm, open_ends(r))
-                                          : LS_OK;
-}
-
 bool ls_apart(const ls_step *s, int a, int b)
 {
     const ls_planned_member *x = &s->plan->members[a], *y = &s->plan->members[b];
@@ -86,7 +70,6 @@ static void copy_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriv
 void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
 {
     const ls_planned_member *members = s->plan->members;
-    const ls_comm *first = s->resources->ends[LS_MESSAGES].comms[0];
     const bool here = ls_step_replica(s, to.member) && ls_step_replica(s, from.member);
     const bool served = s->resources->served;
     const bool inside = served && !ls_apart(s, to.member, from.member);
@@ -94,7 +77,7 @@ void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
         copy_message(s, to, from, arriving);
         return;
     }
-    const int call = first && ls_comm_is_joint(first) ? s->program->calls++ : -1;
+    const int call = ls_step_joint(s, LS_MESSAGES);
     const ls_exchange send = {.to = members[to.member].rank,
                               .send = from.memory,
                               .send_count = from.bytes / sizeof(float),

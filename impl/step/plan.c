@@ -326,17 +326,6 @@ const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
     return own_layout;
 }
 
-/* Of members `first`, `first` + `stride` and so on, before `end`, those of this process. */
-static ls_status take_group(const ls_step_plan *plan, int first, int end, int stride,
-                            ls_planned_group *g)
-{
-    LS_TRY(ls_allocate("step", &g->members, plan->job->device_count + 1, sizeof *g->members));
-    for (int m = first; m < end && g->buckets.count; m += stride)
-        if (plan->members[m].device >= 0)
-            g->members[g->count++] = m;
-    return LS_OK;
-}
-
 /* Opens the buckets of a set, whose first member is `member`, and windows in which they are. */
 static ls_status plan_buckets(const ls_step_plan *plan, int member, ls_planned_group *g)
 {
@@ -359,7 +348,9 @@ static ls_status plan_groups(ls_step_plan *plan)
         ls_planned_group *g = &plan->groups[plan->group_count++];
         const int before = set / parts * all, first = before + set % parts;
         LS_TRY(plan_buckets(plan, first, g));
-        LS_TRY(take_group(plan, first, before + all, parts, g));
+        g->first = first;
+        g->end = before + all;
+        g->stride = parts;
         if (ls_step_plan_shares(plan))
             continue; /* halves of all-reduces do not depend on hosts */
         LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
@@ -368,20 +359,29 @@ static ls_status plan_groups(ls_step_plan *plan)
     for (int q = 0; q < size && plan->mesh.size[LS_GROUP] > 1; q++) {
         ls_planned_group *g = &plan->groups[plan->group_count++];
         LS_TRY(ls_buckets_share(&plan->groups->buckets, q, size, &g->buckets));
-        LS_TRY(take_group(plan, q, plan->mesh.replicas, size, g));
+        g->first = q;
+        g->end = plan->mesh.replicas;
+        g->stride = size;
     }
     return LS_OK;
 }
 
 /* ---- Lanes and channels ---------------------------------------------------------------------- */
 
-/* Gives a member an end of a channel: on a lane of its own, or on its compute lane. */
-static void add_end(ls_step_plan *plan, int channel, int member, const char *own)
+/* Gives a member of this process an end of a channel: on a lane of its own, or on its compute lane.
+ */
+static ls_status add_end(ls_step_plan *plan, int channel, int member, const char *own)
 {
     ls_lanes *lanes = &plan->lanes;
-    lanes->channels[channel].lane[member] = own ? lanes->count : member;
+    ls_channel *c = &lanes->channels[channel];
+    if (plan->members[member].device < 0)
+        return LS_OK;
+    LS_TRY(ls_grow("step", &c->here, (size_t)c->here_count, sizeof *c->here));
+    c->here[c->here_count++] = member;
+    c->lane[member] = own ? lanes->count : member;
     if (own)
         lanes->items[lanes->count++] = (ls_lane){.member = member, .name = own};
+    return LS_OK;
 }
 
 static ls_status plan_lanes(ls_step_plan *plan)
@@ -389,7 +389,8 @@ static ls_status plan_lanes(ls_step_plan *plan)
     ls_lanes *lanes = &plan->lanes;
     const ls_job *job = plan->job;
     const size_t most = 4 * (size_t)plan->all; /* and of groups, two at most, and transfers */
-    const int sums = ls_job_slices(job) ? plan->mesh.replicas * plan->mesh.size[LS_STAGE] : 0;
+    const int stages = plan->mesh.replicas * plan->mesh.size[LS_STAGE];
+    const int sums = plan->mesh.size[LS_SLICE] > 1 ? stages : 0;
     const int channels = LS_GROUPS + plan->group_count + sums;
     const bool served = plan->servers.servers;
     const int arrivals = served && ls_ps_by_arrival(&job->ps) ? plan->mesh.replicas : plan->total;
@@ -408,23 +409,24 @@ static ls_status plan_lanes(ls_step_plan *plan)
     }
     for (int i = 0; i < plan->here_count && ls_step_plan_has_ends(plan); i++) {
         const bool worker = plan->here[i] < plan->mesh.replicas;
-        add_end(plan, LS_MESSAGES, plan->here[i],
-                !served                           ? "transfer"
-                : job->exchange.overlap && worker ? "communication"
-                                                  : NULL);
+        LS_TRY(add_end(plan, LS_MESSAGES, plan->here[i],
+                       !served                           ? "transfer"
+                       : job->exchange.overlap && worker ? "communication"
+                                                         : NULL));
     }
-    for (int g = 0; g < plan->group_count; g++)
-        for (int i = 0; i < plan->groups[g].count; i++)
-            add_end(plan, LS_GROUPS + g, plan->groups[g].members[i],
-                    !job->exchange.overlap         ? NULL
-                    : g >= ls_step_plan_sets(plan) ? "between groups"
-                                                   : "communication");
+    for (int i = 0; i < plan->group_count; i++) {
+        const ls_planned_group *g = &plan->groups[i];
+        for (int m = g->first; m < g->end && g->buckets.count; m += g->stride)
+            LS_TRY(add_end(plan, LS_GROUPS + i, m,
+                           !job->exchange.overlap         ? NULL
+                           : i >= ls_step_plan_sets(plan) ? "between groups"
+                                                          : "communication"));
+    }
     for (int m = 0; m < plan->total && sums; m++)
-        if (plan->members[m].device >= 0)
-            add_end(plan,
-                    ls_step_plan_places(plan, plan->members[m].replica,
-                                        plan->members[m].place / plan->parts.across),
-                    m, NULL);
+        LS_TRY(add_end(plan,
+                       ls_step_plan_places(plan, plan->members[m].replica,
+                                           plan->members[m].place / plan->parts.across),
+                       m, NULL));
     return LS_OK;
 }
 
@@ -446,12 +448,13 @@ ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_s
 
 void ls_step_plan_close(ls_step_plan *plan)
 {
-    for (int c = 0; c < plan->lanes.channel_count; c++)
+    for (int c = 0; c < plan->lanes.channel_count; c++) {
         free(plan->lanes.channels[c].lane);
+        free(plan->lanes.channels[c].here);
+    }
     free(plan->lanes.channels);
     free(plan->lanes.items);
     for (int g = 0; g < plan->group_count; g++) {
-        free(plan->groups[g].members);
         free(plan->groups[g].hosts);
         ls_windows_close(&plan->groups[g].windows);
         ls_windows_close(&plan->groups[g].gradient_windows);

@@ -37,6 +37,8 @@ typedef struct ls_channel {
     int members;
     int *lane;    /**< [members] of the member's end; -1: none in this process */
     int arrivals; /**< from this member on, ends serve requests as they arrive; `members`: none */
+    int *here;    /**< [here_count] members that have an end in this process */
+    int here_count;
 } ls_channel;
 
 /** What tasks are on: the lanes and channels of this process. */
@@ -58,10 +60,9 @@ typedef struct ls_planned_group {
     ls_windows windows;          /**< of parameters, in which all members have them; buckets NULL:
                                       all are whole */
     ls_windows gradient_windows; /**< likewise of gradients */
-    int *members;                /**< [count] those of this process */
-    int count;
-    const ls_layout *layout; /**< hosts of the members; NULL: they are in this process */
-    ls_layout own_layout;    /**< *layout, if a replica has several processes */
+    int first, end, stride;      /**< members first, first + stride, and so on, before end */
+    const ls_layout *layout;     /**< hosts of the members; NULL: they are in this process */
+    ls_layout own_layout;        /**< *layout, if a replica has several processes */
     int *hosts;
 } ls_planned_group;
 

@@ -86,9 +86,7 @@ ls_status ls_resources_gather(const ls_resources *resources, int first, int coun
 ls_status ls_broadcast(const ls_job *job, int from, int first, int last, float *values,
                        size_t count);
 
-/* average.c, message.c, places.c, sums.c, group.c: parts of ls_resources_open. */
+/* average.c, places.c, call.c: parts of ls_resources_open. */
 ls_status ls_inboxes_open(ls_resources *resources);
-ls_status ls_ends_open(ls_resources *resources);
 ls_status ls_places_open(ls_resources *resources);
-ls_status ls_sums_open(ls_resources *resources);
-ls_status ls_groups_open(ls_resources *resources);
+ls_status ls_channels_open(ls_resources *resources);

@@ -106,20 +106,20 @@ static ls_status enqueue_times(ls_step_run *me, int kind, uint64_t times)
 static ls_status wait_for_library(ls_step_run *me, bool *waits)
 {
     ls_status status = LS_OK;
-    for (int g = 0; g < me->plan.group_count; g++) {
-        const ls_planned_group *group = &me->plan.groups[g];
-        const int *lanes = me->plan.lanes.channels[LS_GROUPS + g].lane;
-        for (int i = 0; i < group->count; i++) {
-            const int member = group->members[i];
-            ls_comm *comm = me->resources.ends[LS_GROUPS + g].of[member].comm;
+    for (int g = LS_GROUPS; g < LS_GROUPS + me->plan.group_count; g++) {
+        const ls_channel *c = &me->plan.lanes.channels[g];
+        for (int i = 0; i < c->here_count; i++) {
+            const int member = c->here[i];
+            ls_comm *comm = me->resources.ends[g].of[member].comm;
+            ls_queue *queue = me->queues[c->lane[member]].queue;
             if (!comm || !comm->backend->wait)
                 break;
-            if (!me->queues[lanes[member]].queue) /* opening failed before it */
+            if (!queue) /* opening failed before it */
                 continue;
             *waits = true;
-            status = ls_status_first(status, comm->backend->wait(comm, me->queues[member].queue,
-                                                                 me->queues[lanes[member]].queue,
-                                                                 me->plan.job->ranks.timeout_ns));
+            status =
+                ls_status_first(status, comm->backend->wait(comm, me->queues[member].queue, queue,
+                                                            me->plan.job->ranks.timeout_ns));
         }
     }
     return status;

@@ -46,18 +46,14 @@ static bool is_gathered(const ls_step_plan *plan, int n)
     return plan->parts.across > 1 && plan->parts.whole->nodes[n].layer == &ls_layer_split_loss;
 }
 
-/* Elements that each of `places` gives for so many samples, and where they begin. */
-static void gathered(const ls_step_plan *plan, int n, int64_t samples, size_t *offsets,
-                     size_t *counts)
+/* What a loss gathers of so many samples: what each slice gives. */
+static ls_extent gathered(const ls_step_plan *plan, int n, int64_t rows)
 {
     const ls_graph *whole = plan->parts.whole;
     const size_t splits = (size_t)whole->slices.splits;
     const size_t each =
-        (size_t)(samples * ls_shape_positions(&whole->nodes[n].shape)) * LS_SOFTMAX_PART;
-    for (int j = 0; j < plan->parts.across; j++) {
-        offsets[j] = ls_comm_share(splits, j, plan->parts.across) * each;
-        counts[j] = ls_comm_share(splits, j + 1, plan->parts.across) * each - offsets[j];
-    }
+        (size_t)(rows * ls_shape_positions(&whole->nodes[n].shape)) * LS_SOFTMAX_PART;
+    return (ls_extent){.count = splits * each, .blocks = splits};
 }
 
 /* Of a node's samples; with blocks of positions, of memory in which these are contiguous, cut
@@ -86,194 +82,130 @@ static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls
                 : 0);
 }
 
-/* Allocates scratch for the largest sum of this end; they run one after the other. */
-static ls_status take_scratch(ls_resources *r, int member, ls_end *end)
+size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end)
 {
-    const ls_job *job = r->plan->job;
+    const ls_job *job = plan->job;
     size_t most = 0;
     for (int b = 0; b < LS_BATCHES; b++) {
         const ls_slice_options slice = {.batch = ls_replicated_batch(job, b),
-                                        .number = r->plan->members[member].replica,
-                                        .count = r->plan->mesh.replicas,
+                                        .number = plan->members[member].replica,
+                                        .count = plan->mesh.replicas,
                                         .pieces = ls_job_pieces(job)};
         const int64_t rows = slice.batch ? ls_slice_rows(job, &slice) : 0;
-        for (int n = 0; n < r->plan->parts.whole->count && rows; n++) {
-            const size_t need = scratch_of(r->plan, n, rows, end);
+        for (int n = 0; n < plan->parts.whole->count && rows; n++) {
+            const size_t need = scratch_of(plan, n, rows, end);
             most = need > most ? need : most;
         }
     }
-    return most ? ls_replica_take(r->members[member].replica, "scratch", LS_MEMORY_COMMUNICATION,
-                                  most * sizeof(float), &end->scratch)
-                : LS_OK;
-}
-
-static ls_status open_ends(ls_resources *r, const ls_ends *ends, const int *members, int count)
-{
-    const ls_allreduce *algorithm = r->plan->job->exchange.allreduce;
-    if (algorithm->check && count)
-        LS_TRY(algorithm->check(ends->comms[0]));
-    for (int i = 0; i < count; i++) {
-        ends->of[members[i]].comm = ends->comms[i];
-        ends->comms[i]->layout = NULL; /* the order of summation does not depend on hosts */
-        LS_TRY(take_scratch(r, members[i], &ends->of[members[i]]));
-    }
-    return LS_OK;
-}
-
-ls_status ls_sums_open(ls_resources *r)
-{
-    const ls_step_plan *plan = r->plan;
-    const int t = plan->mesh.size[LS_SLICE], each = plan->mesh.size[LS_STAGE];
-    const int stages = t > 1 ? plan->mesh.replicas * each : 0;
-    int members[LS_JOB_REPLICAS];
-    for (int i = 0; i < stages; i++) {
-        const ls_ends *ends = &r->ends[ls_step_plan_places(plan, i / each, i % each)];
-        int count = 0;
-        for (int m = i * t; m < (i + 1) * t; m++)
-            if (plan->members[m].device >= 0)
-                members[count++] = m;
-        LS_TRY(ls_connect(r, members, count, LS_COUNTED, ends->comms));
-        LS_TRY(ls_comm_agree(plan->job->ranks.comm, open_ends(r, ends, members, count)));
-    }
-    return LS_OK;
+    return most;
 }
 
 /* ---- The verbs ------------------------------------------------------------------------------- */
 
-/* A member's part of a sum. */
+/* What a call is of. */
+typedef struct summed {
+    enum { OUTPUTS, GRADIENTS, LOSS, VARIABLES } what;
+    int piece, node; /* node: of the whole graph */
+} summed;
+
+/* A member's part of a node's pass. */
 typedef struct addend {
     int member, node; /* of the member's graph */
-    ls_net *net;
+    ls_net *net;      /* NULL: it is in another process */
 } addend;
 
-static addend addend_at(const ls_step *s, int replica, int place, int piece, int n)
+static addend addend_at(const ls_step *s, int member, int piece, int n)
 {
-    const int member = replica * s->plan->mesh.places + place;
-    addend a = {.member = member, .node = s->plan->parts.parts[place].local[n]};
+    addend a = {.member = member, .node = s->plan->parts.parts[ls_place_of(s, member)].local[n]};
     if (ls_step_replica(s, member))
         a.net = ls_slice_piece_net(ls_step_member(s, member)->slice[s->batch_kind], piece);
     return a;
 }
 
-/* Appends the operations of an all-reduce of a fork or join. */
-static ls_status build_sum(const ls_step *s, const addend *a, const ls_end *end, ls_op_list *ops)
+/* The node that has block j of what node n has the first block of. */
+static int find_block(const ls_step_plan *plan, int n, int j)
 {
-    const ls_job *job = ls_step_job(s);
-    void *parts[LS_LAYER_TREES];
-    float *sums[LS_LAYER_TREES];
-    const int count = ls_net_node_part_sums(a->net, a->node, parts);
-    const ls_graph *graph = ls_step_replica(s, a->member)->graph;
-    for (int k = 0; k < count; k++)
-        sums[k] = parts[k];
-    const ls_allreduce_args args = {
-        .data = sums[0],
-        .count = (size_t)(ls_net_rows(a->net) * ls_shape_elements(&graph->nodes[a->node].shape)),
-        .scratch = end->scratch,
-        .shards = leaves(job),
-        .sums = job->exact.on ? sums : NULL,
-        .sum_count = job->exact.on ? (size_t)count : 0};
-    return job->exchange.allreduce->build(end->comm, &args, ops);
+    const ls_graph *whole = plan->parts.whole;
+    for (int m = n + 1; m < whole->count && j; m++)
+        if (whole->nodes[m].shares == n && whole->nodes[m].block == j + 1)
+            return m;
+    return n;
 }
 
-/* A place's block of positions of all samples, between a node's samples and memory of blocks;
- * `back`: out of this memory. */
-static ls_status copy_block(const addend *a, ls_kernels *kernels, const ls_comm *comm, int j,
-                            const ls_allreduce_args *all, float *data, bool back, ls_op_list *ops)
+/* Appends copies of places' blocks of positions of all samples from a node's samples into memory of
+ * blocks, or `back`: what the half sends, or brings. */
+static ls_status copy_blocks(ls_step *s, const ls_call *c, const addend *a, const ls_brought *b,
+                             bool back, ls_op_list *ops)
 {
-    const int64_t rows = ls_net_rows(a->net), whole = (int64_t)all->count / rows;
-    const size_t first = ls_comm_cut(*all->cut, j, comm->size);
-    const int64_t width = (int64_t)(ls_comm_cut(*all->cut, j + 1, comm->size) - first) / rows;
-    float *in = data + (int64_t)first / rows, *out = all->data + first;
-    const ls_copy_columns_args args = {.rows = rows,
-                                       .width = width,
-                                       .x_pitch = back ? width : whole,
-                                       .y_pitch = back ? whole : width,
-                                       .x = back ? out : in,
-                                       .y = back ? in : out};
-    ls_op *op;
-    LS_TRY(ls_kernel_table_need(kernels->table, "copy_columns", "tensor-parallel-sequence"));
-    LS_TRY(kernels->table->copy_columns(kernels, &args, &op));
-    return ls_op_list_add(ops, op);
-}
-
-/* The same of half an all-reduce, by blocks of positions. */
-static ls_status build_half(const ls_step *s, int n, ls_half half, const addend *a,
-                            const ls_end *end, bool backward, ls_op_list *ops)
-{
+    const summed *of = c->of;
+    const ls_comm *comm = s->resources->ends[c->channel].of[a->member].comm;
     ls_kernels *kernels = ls_step_replica(s, a->member)->kernels;
-    const ls_extent blocks = extent_of(s->plan, n, ls_net_rows(a->net));
-    float *data =
-        backward ? ls_net_node_gradient(a->net, a->node) : ls_net_node_output(a->net, a->node);
-    float *memory = end->scratch;
-    const ls_allreduce_args args = {
-        .data = memory, .count = blocks.count, .cut = &blocks, .scratch = memory + blocks.count};
-    const int own = end->comm->rank;
-    if (!blocks.count)
-        return LS_OK;
-    for (int j = 0; j < s->plan->parts.across; j++)
-        if (half == LS_REDUCE_SCATTER || j == own)
-            LS_TRY(copy_block(a, kernels, end->comm, j, &args, data, false, ops));
-    LS_TRY(ls_step_job(s)->exchange.allreduce->half(end->comm, half, &args, ops));
-    for (int j = 0; j < s->plan->parts.across; j++)
-        if ((half == LS_REDUCE_SCATTER) == (j == own))
-            LS_TRY(copy_block(a, kernels, end->comm, j, &args, data, true, ops));
+    const int64_t rows = ls_net_rows(a->net), whole = (int64_t)b->extent.count / (rows ? rows : 1);
+    const bool scatters = c->half == LS_REDUCE_SCATTER;
+    float *data = of->what == GRADIENTS ? ls_net_node_gradient(a->net, a->node)
+                                        : ls_net_node_output(a->net, a->node);
+    for (int j = 0; j < comm->size && rows; j++) {
+        const bool own = j == comm->rank;
+        const size_t first = ls_comm_cut(b->extent, j, comm->size);
+        const int64_t width = (int64_t)(ls_comm_cut(b->extent, j + 1, comm->size) - first) / rows;
+        float *in = data + (int64_t)first / rows, *out = b->args.data + first;
+        const ls_copy_columns_args args = {.rows = rows,
+                                           .width = width,
+                                           .x_pitch = back ? width : whole,
+                                           .y_pitch = back ? whole : width,
+                                           .x = back ? out : in,
+                                           .y = back ? in : out};
+        ls_op *op;
+        if (back ? scatters != own : !scatters && !own)
+            continue;
+        LS_TRY(ls_kernel_table_need(kernels->table, "copy_columns", "tensor-parallel-sequence"));
+        LS_TRY(kernels->table->copy_columns(kernels, &args, &op));
+        LS_TRY(ls_op_list_add(ops, op));
+    }
     return LS_OK;
 }
 
-/* The same of what a loss gathers. */
-static ls_status build_gather(const ls_step *s, int n, const addend *a, const ls_end *end,
-                              ls_op_list *ops)
+static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
-    size_t offsets[LS_JOB_REPLICAS], counts[LS_JOB_REPLICAS];
-    gathered(s->plan, n, ls_net_rows(a->net), offsets, counts);
-    return ls_allgather_build(end->comm, ls_net_loss_parts(a->net), offsets, counts, ops);
+    const summed *of = c->of;
+    const int place = ls_place_of(s, member);
+    const ls_graph *graph = ls_step_replica(s, member)->graph;
+    const addend a = addend_at(s, member, of->piece,
+                               of->what == VARIABLES
+                                   ? find_block(s->plan, of->node, place % s->plan->parts.across)
+                                   : of->node);
+    const int64_t rows = ls_net_rows(a.net);
+    void *parts[LS_LAYER_TREES];
+    b->node = a.node;
+    if (of->what == LOSS) {
+        b->extent = gathered(s->plan, of->node, rows);
+        b->args.data = ls_net_loss_parts(a.net);
+    } else if (of->what == VARIABLES) {
+        b->extent = ls_elements(count_shared(graph, a.node));
+        b->args.data = ls_net_site(a.net, a.node).variable_gradient[0];
+    } else if (c->half == LS_HALVES) {
+        const int count = ls_net_node_part_sums(a.net, a.node, parts);
+        for (int k = 0; k < count; k++)
+            b->sums[k] = parts[k];
+        b->extent = ls_elements((size_t)(rows * ls_shape_elements(&graph->nodes[a.node].shape)));
+        b->args.data = b->sums[0];
+        b->args.shards = leaves(ls_step_job(s));
+        b->args.sums = b->args.shards ? b->sums : NULL;
+        b->args.sum_count = b->args.shards ? (size_t)count : 0;
+    } else { /* in memory of blocks, which comes before the scratch */
+        b->extent = extent_of(s->plan, of->node, rows);
+        b->args.data = b->args.scratch;
+        b->args.scratch += b->extent.count;
+        return copy_blocks(s, c, &a, b, false, ops);
+    }
+    return LS_OK;
 }
 
-/* The same of the gradients of variables that blocks share. */
-static ls_status build_shared(const addend *a, const ls_graph *graph, const ls_end *end,
-                              ls_op_list *ops)
+static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
-    const ls_layer_site site = ls_net_site(a->net, a->node);
-    const ls_allreduce_args args = {.data = site.variable_gradient[0],
-                                    .count = count_shared(graph, a->node)};
-    const ls_allreduce *flat;
-    LS_TRY(ls_allreduce_find("flat", &flat));
-    return flat->build(end->comm, &args, ops);
-}
-
-/* What a sum is of. */
-typedef enum sum_kind { OUTPUTS, GRADIENTS, LOSS, VARIABLES } sum_kind;
-
-static const char *const verbs[] = {[OUTPUTS] = "sum outputs",
-                                    [GRADIENTS] = "sum gradients",
-                                    [LOSS] = "gather loss",
-                                    [VARIABLES] = "sum variables"};
-
-static void append_sum(ls_step *s, sum_kind kind, int n, const addend *a, int channel, int call)
-{
-    const ls_end *end = &s->resources->ends[channel].of[a->member];
-    const int half =
-        kind == OUTPUTS || kind == GRADIENTS ? half_at(s->plan, n, kind == GRADIENTS) : LS_NO_SUM;
-    const char *verb = half == LS_REDUCE_SCATTER ? "reduce-scatter"
-                       : half == LS_ALL_GATHER   ? "all-gather"
-                                                 : verbs[kind];
-    ls_op_list ops = {0};
-    ls_status status = LS_OK;
-    if (kind == LOSS)
-        status = build_gather(s, n, a, end, &ops);
-    else if (kind == VARIABLES)
-        status = build_shared(a, ls_step_replica(s, a->member)->graph, end, &ops);
-    else if (half == LS_HALVES)
-        status = build_sum(s, a, end, &ops);
-    else
-        status = build_half(s, n, (ls_half)half, a, end, kind == GRADIENTS, &ops);
-    ls_task *task = ls_task_of(s->program, verb, a->member, ls_no_range, &ops, status);
-    if (!task)
-        return;
-    task->node = a->node;
-    task->call = call;
-    task->end.channel = channel;
-    ls_task_count_messages(s->program, end->comm->rank);
+    const summed *of = c->of;
+    const addend a = addend_at(s, member, of->piece, of->node);
+    return copy_blocks(s, c, &a, b, true, ops);
 }
 
 /* Appends the second half of the node's pass. */
@@ -300,47 +232,50 @@ bool ls_step_is_summed(const ls_step *s, int n, bool backward)
     return half_at(s->plan, n, backward) != LS_NO_SUM || (!backward && is_gathered(s->plan, n));
 }
 
-/* The node that has block j of what node n has the first block of. */
-static int find_block(const ls_step_plan *plan, int n, int j)
-{
-    const ls_graph *whole = plan->parts.whole;
-    for (int m = n + 1; m < whole->count && j; m++)
-        if (whole->nodes[m].shares == n && whole->nodes[m].block == j + 1)
-            return m;
-    return n;
-}
-
 /* Appends a sum on all places. */
-static void sum_places(ls_step *s, int replica, int piece, int n, sum_kind kind)
+static void sum_places(ls_step *s, int channel, const summed *of)
 {
-    const int t = s->plan->parts.across, stage = s->plan->parts.place[n] / t;
-    const int channel = ls_step_plan_places(s->plan, replica, stage);
-    const ls_comm *first = s->resources->ends[channel].comms[0];
-    const int call = first && ls_comm_is_joint(first) ? s->program->calls++ : -1;
-    for (int p = stage * t; p < (stage + 1) * t && !s->program->status; p++) {
-        const int its = kind == VARIABLES ? find_block(s->plan, n, p % t) : n;
-        const addend a = addend_at(s, replica, p, piece, its);
-        if (a.net)
-            append_sum(s, kind, n, &a, channel, call);
-    }
+    static const char *const verbs[] = {[OUTPUTS] = "sum outputs",
+                                        [GRADIENTS] = "sum gradients",
+                                        [LOSS] = "gather loss",
+                                        [VARIABLES] = "sum variables"};
+    const bool split = of->what == OUTPUTS || of->what == GRADIENTS;
+    const int half = split              ? half_at(s->plan, of->node, of->what == GRADIENTS)
+                     : of->what == LOSS ? LS_ALL_GATHER
+                                        : LS_HALVES;
+    const bool blocks = split && half != LS_HALVES;
+    ls_call call = {.verb = blocks ? NULL : verbs[of->what],
+                    .channel = channel,
+                    .algorithm = ls_step_job(s)->exchange.allreduce,
+                    .half = (ls_half)half,
+                    .bring = bring,
+                    .take = blocks ? take : NULL,
+                    .of = of};
+    if (!split)
+        ls_step_fail(s, ls_allreduce_find(of->what == LOSS ? "ring" : "flat", &call.algorithm));
+    ls_step_call(s, &call);
 }
 
 void ls_step_sum_places(ls_step *s, int replica, int piece, int n, bool backward)
 {
-    if (!ls_job_slices(s->plan->job))
-        return;
     const ls_step_plan *plan = s->plan;
+    if (!ls_job_slices(plan->job))
+        return;
     const int t = plan->parts.across, stage = plan->parts.place[n] / t;
+    const int first = replica * plan->mesh.places + stage * t;
+    const int channel = t > 1 ? ls_step_plan_places(plan, replica, stage) : LS_MESSAGES;
     const bool loss = is_gathered(plan, n), sums = ls_step_is_summed(s, n, backward);
     const bool fork = t > 1 && plan->parts.whole->nodes[n].layer == &ls_layer_fork;
+    summed of = {VARIABLES, piece, n};
     if (backward && is_shared(plan, n))
-        sum_places(s, replica, piece, n, VARIABLES);
+        sum_places(s, channel, &of);
     if (!sums && !(fork && backward)) /* a fork's pass is in halves, with a sum or without */
         return;
+    of.what = loss ? LOSS : backward ? GRADIENTS : OUTPUTS;
     if (sums)
-        sum_places(s, replica, piece, n, loss ? LOSS : backward ? GRADIENTS : OUTPUTS);
-    for (int p = stage * t; p < (stage + 1) * t && !s->program->status; p++) {
-        const addend a = addend_at(s, replica, p, piece, n);
+        sum_places(s, channel, &of);
+    for (int m = first; m < first + t && !s->program->status; m++) {
+        const addend a = addend_at(s, m, piece, n);
         if (a.net && !(loss && s->kind == LS_EVALUATION))
             append_rest(s, backward ? "backward" : "forward", &a, piece, backward);
     }
@@ -350,13 +285,14 @@ void ls_step_sum_places(ls_step *s, int replica, int piece, int n, bool backward
 
 /* ---- Traffic --------------------------------------------------------------------------------- */
 
-static ls_traffic shared_traffic(const ls_step_plan *plan, int n)
+/* Of an algorithm that does not depend on the job's. */
+static ls_traffic fixed_traffic(const char *name, ls_half half, int ranks, ls_extent extent)
 {
-    const ls_extent all = ls_elements(count_shared(plan->parts.whole, n));
-    const ls_allreduce *flat;
-    ls_status status = ls_allreduce_find("flat", &flat);
+    const ls_allreduce *a;
+    ls_status status = ls_allreduce_find(name, &a);
     if (!status)
-        return flat->formula(plan->parts.across, all, 0, NULL);
+        return half == LS_HALVES ? a->formula(ranks, extent, 0, NULL)
+                                 : a->half_formula(half, ranks, extent, 0);
     ls_status_free(status);
     return (ls_traffic){0};
 }
@@ -366,7 +302,6 @@ static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows)
 {
     const ls_job *job = plan->job;
     const int t = plan->parts.across;
-    size_t offsets[LS_JOB_REPLICAS], counts[LS_JOB_REPLICAS];
     ls_traffic sum = {0};
     for (int backward = 0; backward < 2; backward++) {
         const int half = half_at(plan, n, backward);
@@ -378,11 +313,12 @@ static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows)
                            1);
     }
     if (is_shared(plan, n))
-        ls_traffic_add(&sum, shared_traffic(plan, n), 1);
-    if (is_gathered(plan, n)) {
-        gathered(plan, n, rows, offsets, counts);
-        ls_traffic_add(&sum, ls_allgather_formula(t, counts), 1);
-    }
+        ls_traffic_add(
+            &sum,
+            fixed_traffic("flat", LS_HALVES, t, ls_elements(count_shared(plan->parts.whole, n))),
+            1);
+    if (is_gathered(plan, n))
+        ls_traffic_add(&sum, fixed_traffic("ring", LS_ALL_GATHER, t, gathered(plan, n, rows)), 1);
     return sum;
 }
 

@@ -46,8 +46,8 @@ static inline void open_lanes(text_program *t, int arrivals, bool ends)
         t->lane[l] = (ls_lane){.member = l, .name = "compute", .ends = ends};
         t->message_lane[l] = t->group_lane[l] = l;
     }
-    t->channel[LS_MESSAGES] = (ls_channel){LANES, t->message_lane, arrivals};
-    t->channel[LS_GROUPS] = (ls_channel){LANES, t->group_lane, LANES};
+    t->channel[LS_MESSAGES] = (ls_channel){LANES, t->message_lane, arrivals, NULL, 0};
+    t->channel[LS_GROUPS] = (ls_channel){LANES, t->group_lane, LANES, NULL, 0};
     t->lanes = (ls_lanes){t->lane, LANES, t->channel, 2};
     for (int kind = 0; kind < LS_STEPS; kind++)
         t->program[kind].lanes = &t->lanes;

@@ -111,16 +111,12 @@ size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int cou
  */
 double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count);
 
-/** sums[left] = sums[left] + sums[right]; the sums of all replicas are numbered in order. */
-typedef struct ls_tree_sum {
-    size_t left, right;
-} ls_tree_sum;
-
 /**
  * The additions that reduce all replicas' sums to one gradient, the result of the last one. In fast
- * mode ((s0 + s1) + s2) + ...; in exact mode the rest of the tree. Owned by the caller (free).
+ * mode ((s0 + s1) + s2) + ...; in exact mode the rest of the tree. The sums of all replicas are
+ * numbered in order. Owned by the caller (free).
  */
-ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_tree_sum **out,
+ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_addition **out,
                         size_t *out_count);
 
 /** Adds this slice's memory besides the replica's buffers to the formula of its device. */

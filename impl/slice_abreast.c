@@ -207,13 +207,13 @@ static ls_status append_rest(const meeting *m)
 {
     const plan *p = m->plan;
     const ls_slice_options *o = &p->s->options;
-    ls_tree_sum *sums;
+    ls_addition *sums;
     size_t count;
     LS_TRY(ls_slice_tree(o->replica->job, o->batch, p->replicas, &sums, &count));
     ls_status status = LS_OK;
     for (size_t i = 0; i < count && !status; i++) {
-        double *left = gathered(m, sums[i].left);
-        const double *const parts[2] = {left, gathered(m, sums[i].right)};
+        double *left = gathered(m, sums[i].into);
+        const double *const parts[2] = {left, gathered(m, sums[i].from)};
         status = append_add(p, parts, left, m->count, m->ops);
     }
     free(sums);

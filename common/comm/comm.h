@@ -294,6 +294,25 @@ enum { LS_SUBTREES = 128 }; /**< more than a rank can have: two per level of the
 /** Where sum(lo, hi) of the tree is cut: lo + the largest power of two below hi - lo. */
 int64_t ls_canonical_middle(int64_t lo, int64_t hi);
 
+/** An addend: the sum of a node of the tree, and the caller's number of where it is. */
+typedef struct ls_term {
+    ls_subtree node;
+    size_t at;
+} ls_term;
+
+/** An addition: `into` becomes the sum of both; `into` is the left one. */
+typedef struct ls_addition {
+    size_t into, from;
+} ls_addition;
+
+/**
+ * Exact mode, as one function: adds two children of the tree over `leaves` leaves into their parent
+ * wherever both are there. The terms ascend, without gaps inside what they have to sum. Appends at
+ * most `count` - 1 additions to `out`, of which there are *out_count. Returns how many terms are
+ * left: in place, each where its leftmost part was.
+ */
+size_t ls_fold(ls_term *terms, size_t count, int64_t leaves, ls_addition *out, size_t *out_count);
+
 /**
  * The finished subtrees of a rank that holds shards floor(rank S / ranks) to floor((rank + 1) S /
  * ranks) - 1, from left to right: the nodes of the tree whose shards are all its own, and whose

@@ -90,14 +90,14 @@ static ls_span bring(ls_step *s, int member, size_t index, bool only)
     return here;
 }
 
-static ls_status make_sums(const ls_replica *r, const ls_span *parts, const ls_tree_sum *sums,
+static ls_status make_sums(const ls_replica *r, const ls_span *parts, const ls_addition *sums,
                            size_t count, void *out, ls_op_list *ops)
 {
     for (size_t i = 0; i < count; i++) {
-        const ls_span *left = &parts[sums[i].left];
+        const ls_span *left = &parts[sums[i].into];
         const ls_add_args args = {.count = (int64_t)(left->bytes / r->kernels->table->real_bytes),
                                   .a = left->memory,
-                                  .b = parts[sums[i].right].memory,
+                                  .b = parts[sums[i].from].memory,
                                   .y = i + 1 == count ? out : left->memory};
         ls_op *op;
         LS_TRY(r->kernels->table->add(r->kernels, &args, &op));
@@ -111,7 +111,7 @@ void ls_step_sum(ls_step *s, int member, ls_range range, const ls_span *parts, i
 {
     const ls_job *job = ls_step_job(s);
     ls_op_list ops = {0};
-    ls_tree_sum *sums = NULL;
+    ls_addition *sums = NULL;
     size_t count = 0;
     if (s->program->status)
         return;

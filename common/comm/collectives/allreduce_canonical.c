@@ -30,6 +30,28 @@ int64_t ls_canonical_middle(int64_t lo, int64_t hi)
     return lo + half;
 }
 
+/* The left child has a power of two of leaves, and begins at a multiple of twice as many. */
+static bool are_children(ls_subtree left, ls_subtree right, int64_t leaves)
+{
+    const int64_t size = left.last - left.first, end = left.first + 2 * size;
+    return left.last == right.first && !(size & (size - 1)) && left.first % (2 * size) == 0 &&
+           right.last == (end < leaves ? end : leaves);
+}
+
+size_t ls_fold(ls_term *terms, size_t count, int64_t leaves, ls_addition *out, size_t *out_count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        terms[kept++] = terms[i];
+        for (; kept > 1 && are_children(terms[kept - 2].node, terms[kept - 1].node, leaves);
+             kept--) {
+            terms[kept - 2].node.last = terms[kept - 1].node.last;
+            out[(*out_count)++] = (ls_addition){terms[kept - 2].at, terms[kept - 1].at};
+        }
+    }
+    return kept;
+}
+
 static size_t find_finished(ls_subtree node, ls_subtree own, ls_subtree *out, size_t count)
 {
     if (node.last <= own.first || own.last <= node.first)
@@ -52,41 +74,22 @@ size_t ls_canonical_subtrees(int rank, int ranks, int64_t shards, ls_subtree out
 
 /* ---- Adding up the rest of the tree --------------------------------------------------------- */
 
-/* This rank's slice of a finished subtree. */
-typedef struct leaf {
-    ls_subtree node;
-    float *data;
-} leaf;
-
-/* The additions for a rank's slice, computed in the leaves' memory; the result is then moved to its
- * position. */
+/* The additions for a rank's slice, computed in the memory of what is added; the result is then
+ * moved to its position. */
 typedef struct tree_plan {
-    leaf *leaves;
-    ls_sum_step *steps;
-    size_t leaf_count, step_count;
-    float *sums[LS_SUBTREES]; /* [sum_count] where the group's are */
-    size_t sum_count;
+    float **leaves; /* [leaf_count] this rank's slice of each finished subtree, in order */
+    ls_term *terms; /* [term_count] of leaves, what is left after the additions: the group's */
+    ls_addition *added;
+    ls_sum_step *steps; /* [step_count] */
+    size_t leaf_count, term_count, step_count;
 } tree_plan;
 
 static void free_plan(tree_plan *t)
 {
     free(t->leaves);
+    free(t->terms);
+    free(t->added);
     free(t->steps);
-}
-
-/* Plans sum(node), computed in its leftmost leaf; leaves are in order, *next is the next one. */
-static float *plan_node(tree_plan *t, ls_subtree node, size_t *next)
-{
-    const leaf *l = &t->leaves[*next];
-    if (l->node.first == node.first && l->node.last == node.last) {
-        (*next)++;
-        return l->data;
-    }
-    int64_t mid = ls_canonical_middle(node.first, node.last);
-    float *to = plan_node(t, (ls_subtree){node.first, mid}, next);
-    const float *from = plan_node(t, (ls_subtree){mid, node.last}, next);
-    t->steps[t->step_count++] = (ls_sum_step){to, to, from};
-    return to;
 }
 
 /* ---- Collecting a rank's slice of all subtrees ---------------------------------------------- */
@@ -109,29 +112,34 @@ static size_t count_trees(ls_rank_group group, int ranks_before, int ranks, int6
 }
 
 /* Locates this rank's slice of each subtree: in its own sums, or for other ranks' subtrees
- * consecutively in the scratch. Plans the sums of the group's subtrees, and where each is; of all
- * ranks it is one, moved to the data. Frees nothing on failure. */
+ * consecutively in the scratch. Plans the sums of the group's subtrees; of all ranks it is one,
+ * moved to the data. Frees nothing on failure. */
 static ls_status plan_tree(const ls_comm *comm, const ls_allreduce_args *a, tree_plan *t)
 {
     ls_subtree nodes[LS_SUBTREES];
     const ls_range slice = ls_comm_parts(ls_comm_extent(a), comm->rank, 1, comm->size);
-    const int groups = a->of.groups ? a->of.groups : 1;
-    size_t all = count_trees(a->of, comm->size, comm->size, a->shards), scratch_used = 0, next = 0;
-    LS_TRY(ls_allocate("canonical", &t->leaves, all, sizeof *t->leaves));
+    const size_t all = count_trees(a->of, comm->size, comm->size, a->shards);
+    size_t scratch_used = 0;
+    LS_TRY(ls_allocate("canonical", &t->leaves, all, sizeof(float *)));
+    LS_TRY(ls_allocate("canonical", &t->terms, all, sizeof *t->terms));
+    LS_TRY(ls_allocate("canonical", &t->added, all, sizeof *t->added));
     /* one less than leaves, and the final copy */
     LS_TRY(ls_allocate("canonical", &t->steps, all, sizeof *t->steps));
     for (int r = 0; r < comm->size; r++) {
         size_t count = find_trees(a->of, r, comm->size, a->shards, nodes);
-        for (size_t k = 0; k < count; k++)
-            t->leaves[t->leaf_count++] =
-                (leaf){nodes[k], r == comm->rank ? a->sums[k] + slice.first
-                                                 : a->scratch + scratch_used++ * slice.count};
+        for (size_t k = 0; k < count; k++, t->leaf_count++) {
+            t->terms[t->leaf_count] = (ls_term){nodes[k], t->leaf_count};
+            t->leaves[t->leaf_count] = r == comm->rank ? a->sums[k] + slice.first
+                                                       : a->scratch + scratch_used++ * slice.count;
+        }
     }
-    t->sum_count = ls_canonical_subtrees(a->of.group, groups, a->shards, nodes);
-    for (size_t k = 0; k < t->sum_count; k++)
-        t->sums[k] = plan_node(t, nodes[k], &next);
-    if (groups == 1 && t->sums[0] != a->data + slice.first)
-        t->steps[t->step_count++] = (ls_sum_step){a->data + slice.first, t->sums[0], NULL};
+    t->term_count = ls_fold(t->terms, t->leaf_count, a->shards, t->added, &t->step_count);
+    for (size_t i = 0; i < t->step_count; i++) {
+        float *into = t->leaves[t->added[i].into];
+        t->steps[i] = (ls_sum_step){into, into, t->leaves[t->added[i].from]};
+    }
+    if (a->of.groups < 2 && t->leaves[0] != a->data + slice.first)
+        t->steps[t->step_count++] = (ls_sum_step){a->data + slice.first, t->leaves[0], NULL};
     return LS_OK;
 }
 
@@ -153,7 +161,7 @@ static ls_status put_round(ls_comm *comm, const ls_allreduce_args *a, int to, in
         }
         if (k < in) {
             e.from = from;
-            e.receive = tree->leaves[first + k].data;
+            e.receive = tree->leaves[first + k];
             e.receive_count = mine.count;
         }
         LS_TRY(ls_comm_add_exchange(comm, ops, &e));
@@ -219,9 +227,9 @@ ls_status ls_canonical_sums(const ls_comm *comm, const ls_allreduce_args *args,
 {
     tree_plan tree = {0};
     ls_status status = plan_tree(comm, args, &tree);
-    for (size_t k = 0; k < tree.sum_count; k++)
-        out[k] = tree.sums[k];
-    *count = tree.sum_count;
+    for (size_t k = 0; k < tree.term_count; k++)
+        out[k] = tree.leaves[tree.terms[k].at];
+    *count = tree.term_count;
     free_plan(&tree);
     return status;
 }

@@ -139,6 +139,41 @@ static void subtrees_are_finished(void **state)
     assert_int_equal(ls_canonical_subtrees(0, 1, 5, nodes), 1);
 }
 
+/* The additions of terms, and what is left of them, in words. */
+static void terms_are_folded(void **state)
+{
+    static const struct {
+        size_t count;
+        int64_t begin[10]; /* [count + 1] each term's first shard, and where the last one ends */
+        int64_t shards;
+        const char *steps;
+    } cases[] = {
+        {4, {0, 1, 2, 3, 4}, 4, "0+1 2+3 0+2 (0,4)"},
+        {5, {0, 1, 2, 3, 4, 5}, 5, "0+1 2+3 0+2 0+4 (0,5)"},
+        {3, {2, 3, 4, 5}, 5, "0+1 (2,4)(4,5)"},
+        {6, {1, 2, 3, 4, 5, 6, 7}, 12, "1+2 3+4 (1,2)(2,4)(4,6)(6,7)"},
+        {4, {0, 2, 4, 6, 7}, 12, "0+1 (0,4)(4,6)(6,7)"}, /* three ranks of five, of twelve shards */
+        {3, {8, 9, 10, 12}, 12, "0+1 0+2 (8,12)"},
+        {8, {0, 2, 4, 6, 7, 8, 9, 10, 12}, 12, "0+1 3+4 2+3 0+2 5+6 5+7 0+5 (0,12)"}, /* all */
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        char text[128] = "";
+        ls_term terms[10];
+        ls_addition added[10];
+        size_t sums = 0, used = 0;
+        for (size_t i = 0; i < cases[c].count; i++)
+            terms[i] = (ls_term){{cases[c].begin[i], cases[c].begin[i + 1]}, i};
+        const size_t left = ls_fold(terms, cases[c].count, cases[c].shards, added, &sums);
+        for (size_t i = 0; i < sums; i++)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%zu+%zu ", added[i].into,
+                                     added[i].from);
+        for (size_t i = 0; i < left; i++)
+            used += (size_t)snprintf(text + used, sizeof text - used, "(%d,%d)",
+                                     (int)terms[i].node.first, (int)terms[i].node.last);
+        assert_string_equal(text, cases[c].steps);
+    }
+}
+
 static void wrong_sums_are_refused(void **state)
 {
     fixture *f = *state;
@@ -160,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_ranks_give_the_bits_of_the_tree),
         cmocka_unit_test(subtrees_are_finished),
+        cmocka_unit_test(terms_are_folded),
         cmocka_unit_test(wrong_sums_are_refused),
     };
     const struct CMUnitTest again[] = {

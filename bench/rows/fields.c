@@ -7,65 +7,29 @@
 #include <string.h>
 #include <threads.h>
 
-/* Names as the tables write them. */
-enum {
-    TEXT = LS_TYPE_TEXT,
-    INT = LS_TYPE_INT,
-    REAL = LS_TYPE_REAL,
-    BOOL = LS_TYPE_BOOL,
-    TEXTS = LS_TYPE_TEXTS,
-    INTS = LS_TYPE_INTS,
-    REALS = LS_TYPE_REALS,
-    INT_LISTS = LS_TYPE_INT_LISTS,
-    MAP = LS_TYPE_MAP,
-};
-enum {
-    OPTIMIZER = LS_CELL_OPTIMIZER,
-    OR_NONE = LS_CELL_OR_NONE,
-    DEVICES = LS_CELL_DEVICES,
-    FIGURE = LS_CELL_FIGURE,
-    RATIO = LS_CELL_RATIO,
-    PERCENT = LS_CELL_PERCENT,
-    WHOLE = LS_CELL_WHOLE,
-    SHARE = LS_CELL_SHARE,
-    BYTES = LS_CELL_BYTES,
-    HALF = LS_CELL_HALF,
-    GATE = LS_CELL_GATE,
-    STATUS = LS_CELL_STATUS,
-};
-enum {
-    CASE = LS_IS_CASE,
-    BUT_BLOCKS = LS_BUT_BLOCKS,
-    BUT_STEPS = LS_BUT_STEPS,
-    BUT_REPEATS = LS_BUT_REPEATS,
-    OF_CLASS = LS_OF_CLASS,
-    OF_SHARE = LS_OF_SHARE,
-    OF_HOST = LS_OF_HOST,
-    OF_SETUP = LS_OF_SETUP,
-    OF_COMMIT = LS_OF_COMMIT,
-    OF_BUILD = LS_OF_BUILD,
-    OF_SYSTEM = LS_OF_SYSTEM,
-    OF_LABEL = LS_OF_LABEL,
-    OR_ABSENT = LS_OR_ABSENT,
-};
+/* Names as the tables write them; F1 to F4 complete a type's. */
+enum { OPTIMIZER = LS_CELL_OPTIMIZER, OR_NONE = LS_CELL_OR_NONE, DEVICES = LS_CELL_DEVICES };
+enum { FIGURE = LS_CELL_FIGURE, RATIO = LS_CELL_RATIO, PERCENT = LS_CELL_PERCENT };
+enum { WHOLE = LS_CELL_WHOLE, SHARE = LS_CELL_SHARE, BYTES = LS_CELL_BYTES };
+enum { HALF = LS_CELL_HALF, GATE = LS_CELL_GATE, STATUS = LS_CELL_STATUS };
+enum { CASE = LS_IS_CASE, BUT_BLOCKS = LS_BUT_BLOCKS, BUT_STEPS = LS_BUT_STEPS };
+enum { BUT_REPEATS = LS_BUT_REPEATS, OR_ABSENT = LS_OR_ABSENT, OF_CLASS = LS_OF_CLASS };
+enum { OF_SHARE = LS_OF_SHARE, OF_HOST = LS_OF_HOST, OF_SETUP = LS_OF_SETUP };
+enum { OF_COMMIT = LS_OF_COMMIT, OF_BUILD = LS_OF_BUILD, OF_SYSTEM = LS_OF_SYSTEM };
+enum { OF_LABEL = LS_OF_LABEL, LESS = LS_WORSE_LESS };
 enum { CONCAT = LS_JOIN_CONCAT, MAX = LS_JOIN_MAX, SUM = LS_JOIN_SUM, NAMED = LS_JOIN_NAMED };
-enum { LESS = LS_WORSE_LESS };
 enum { DIFF = LS_SHOWN_DIFF, DERIVED = LS_SHOWN_DERIVED, KEPT = LS_SHOWN_KEPT };
+enum { EACH = LS_GROUP_EACH, FULLEST = LS_GROUP_FULLEST, DECLARED = LS_GROUP_DECLARED };
+enum { BY_PATH = LS_GROUP_BY_PATH, FOREIGN = LS_GROUP_FOREIGN };
 #define AT(place)   (place)
 #define LAST(place) (LS_SHOWN_LAST | (place))
-enum {
-    EACH = LS_GROUP_EACH,
-    FULLEST = LS_GROUP_FULLEST,
-    DECLARED = LS_GROUP_DECLARED,
-    BY_PATH = LS_GROUP_BY_PATH,
-    FOREIGN = LS_GROUP_FOREIGN,
-};
 
 const ls_field ls_fields[LS_FIELDS] = {
-#define F1(a, kind, ...)          {.path = #a, .type = kind, __VA_ARGS__},
-#define F2(a, b, kind, ...)       {.path = #a "." #b, .type = kind, __VA_ARGS__},
-#define F3(a, b, c, kind, ...)    {.path = #a "." #b "." #c, .type = kind, __VA_ARGS__},
-#define F4(a, b, c, d, kind, ...) {.path = #a "." #b "." #c "." #d, .type = kind, __VA_ARGS__},
+#define F1(a, kind, ...)       {.path = #a, .type = LS_TYPE_##kind, __VA_ARGS__},
+#define F2(a, b, kind, ...)    {.path = #a "." #b, .type = LS_TYPE_##kind, __VA_ARGS__},
+#define F3(a, b, c, kind, ...) {.path = #a "." #b "." #c, .type = LS_TYPE_##kind, __VA_ARGS__},
+#define F4(a, b, c, d, kind, ...)                                                                  \
+    {.path = #a "." #b "." #c "." #d, .type = LS_TYPE_##kind, __VA_ARGS__},
 #include "bench/rows/fields.def"
 };
 

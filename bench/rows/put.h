@@ -11,36 +11,26 @@
 /** Takes signed and unsigned integers of all sizes without a cast, and no real. */
 __extension__ typedef __int128 ls_any_integer;
 
-#define LS_C_TEXT      const char *
-#define LS_C_INT       ls_any_integer
-#define LS_C_REAL      double
-#define LS_C_BOOL      bool
-#define LS_C_TEXTS     json_t *
-#define LS_C_INTS      json_t *
-#define LS_C_REALS     json_t *
-#define LS_C_INT_LISTS json_t *
-#define LS_C_MAP       json_t *
-
-#define LS_PUT_TEXT                   ls_row_put_text
-#define LS_PUT_INT(row, field, value) ls_row_put_int(row, field, (int64_t)(value))
-#define LS_PUT_REAL                   ls_row_put_real
-#define LS_PUT_BOOL                   ls_row_put_bool
-#define LS_PUT_TEXTS                  ls_row_put_value
-#define LS_PUT_INTS                   ls_row_put_value
-#define LS_PUT_REALS                  ls_row_put_value
-#define LS_PUT_INT_LISTS              ls_row_put_value
-#define LS_PUT_MAP                    ls_row_put_value
-
-#define LS_SETTER(name, type)                                                                      \
-    static inline void ls_put_##name(json_t *row, LS_C_##type value)                               \
+#define LS_SETTER(name, type, put, cast)                                                           \
+    static inline void ls_put_##name(json_t *row, type value)                                      \
     {                                                                                              \
-        LS_PUT_##type(row, LS_F_##name, value);                                                    \
+        put(row, LS_F_##name, cast value);                                                         \
     }
 
-#define F1(a, type, ...)          LS_SETTER(a, type)
-#define F2(a, b, type, ...)       LS_SETTER(a##_##b, type)
-#define F3(a, b, c, type, ...)    LS_SETTER(a##_##b##_##c, type)
-#define F4(a, b, c, d, type, ...) LS_SETTER(a##_##b##_##c##_##d, type)
+#define LS_SET_TEXT(name)      LS_SETTER(name, const char *, ls_row_put_text, )
+#define LS_SET_INT(name)       LS_SETTER(name, ls_any_integer, ls_row_put_int, (int64_t))
+#define LS_SET_REAL(name)      LS_SETTER(name, double, ls_row_put_real, )
+#define LS_SET_BOOL(name)      LS_SETTER(name, bool, ls_row_put_bool, )
+#define LS_SET_TEXTS(name)     LS_SETTER(name, json_t *, ls_row_put_value, )
+#define LS_SET_INTS(name)      LS_SET_TEXTS(name)
+#define LS_SET_REALS(name)     LS_SET_TEXTS(name)
+#define LS_SET_INT_LISTS(name) LS_SET_TEXTS(name)
+#define LS_SET_MAP(name)       LS_SET_TEXTS(name)
+
+#define F1(a, type, ...)          LS_SET_##type(a)
+#define F2(a, b, type, ...)       LS_SET_##type(a##_##b)
+#define F3(a, b, c, type, ...)    LS_SET_##type(a##_##b##_##c)
+#define F4(a, b, c, d, type, ...) LS_SET_##type(a##_##b##_##c##_##d)
 #include "bench/rows/fields.def"
 
 #undef LS_SETTER

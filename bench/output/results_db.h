@@ -94,6 +94,11 @@ ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **o
 /** The next row of its result; *more is false after the last. */
 ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more);
 
+/** Appends an object for each row of its result, and finalizes the statement: a column is a member,
+ * "name:json" one whose JSON text it has; NULL leaves it out. Equal objects
+ * are one, which must not change. */
+ls_status ls_results_objects(ls_results *results, sqlite3_stmt *statement, json_t *out);
+
 /** Performs statements that have no result. */
 ls_status ls_results_execute(ls_results *results, const char *sql);
 

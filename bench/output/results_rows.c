@@ -150,6 +150,53 @@ ls_status ls_results_collect(void *array, int64_t number, const json_t *row)
     return LS_OK;
 }
 
+/* The value of a column; NULL: none. Equal objects, as the cases of rows, are parsed once. */
+static json_t *value_at(sqlite3_stmt *statement, int column, bool is_json, json_t *known)
+{
+    const char *text = ls_results_text(statement, column);
+    json_t *value = json_object_get(known, text);
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_NULL:
+        return NULL;
+    case SQLITE_INTEGER:
+        return json_integer(sqlite3_column_int64(statement, column));
+    case SQLITE_FLOAT:
+        return json_real(sqlite3_column_double(statement, column));
+    default:
+        if (!is_json)
+            return json_string(text);
+    }
+    if (value)
+        return json_incref(value);
+    value = json_loads(text, JSON_DECODE_ANY, NULL);
+    if (json_is_object(value))
+        json_object_set(known, text, value);
+    return value;
+}
+
+ls_status ls_results_objects(ls_results *results, sqlite3_stmt *statement, json_t *out)
+{
+    json_auto_t *known = json_object();
+    bool more = true;
+    ls_status status = LS_OK;
+    while (!(status = ls_results_step(results, statement, &more)) && more) {
+        json_t *one = json_object();
+        for (int i = 0; i < sqlite3_column_count(statement); i++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
+            char *end = strstr(name, ":json");
+            json_t *value = value_at(statement, i, end, known);
+            if (end)
+                *end = 0;
+            if (value)
+                json_object_set_new(one, name, value);
+        }
+        json_array_append_new(out, one);
+    }
+    sqlite3_finalize(statement);
+    return status;
+}
+
 /* "last~2": how many before the last. */
 static ls_status read_last(const char *name, int64_t *out)
 {

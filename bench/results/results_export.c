@@ -30,42 +30,14 @@ static ls_status find_form(const ls_option_set *set, size_t *out)
 
 /* ---- Formats of other programs -------------------------------------------------------------- */
 
-/* The columns of a result's row by their names. */
-static json_t *object_of(sqlite3_stmt *statement)
-{
-    static const char as_json[] = ":json";
-    json_t *out = json_object();
-    for (int i = 0; i < sqlite3_column_count(statement); i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
-        char *end = strstr(name, as_json);
-        const int type = sqlite3_column_type(statement, i);
-        json_t *value = type == SQLITE_NULL ? NULL
-                        : end ? json_loads(ls_results_text(statement, i), JSON_DECODE_ANY, NULL)
-                        : type == SQLITE_INTEGER ? json_integer(sqlite3_column_int64(statement, i))
-                        : type == SQLITE_FLOAT   ? json_real(sqlite3_column_double(statement, i))
-                                                 : json_string(ls_results_text(statement, i));
-        if (end)
-            *end = 0;
-        if (value)
-            json_object_set_new(out, name, value);
-    }
-    return out;
-}
-
 /* Appends an object for each row of a view. */
 static ls_status read_view(ls_results *results, const char *view, json_t *out)
 {
     char sql[64];
     sqlite3_stmt *statement;
-    bool more = true;
     snprintf(sql, sizeof sql, "SELECT * FROM \"%s\"", view);
     LS_TRY(ls_results_prepare(results, sql, &statement));
-    ls_status status = LS_OK;
-    while (!(status = ls_results_step(results, statement, &more)) && more)
-        json_array_append_new(out, object_of(statement));
-    sqlite3_finalize(statement);
-    return status;
+    return ls_results_objects(results, statement, out);
 }
 
 /* Says in what else rows of one name differ, which other programs take for repeats of one case. */

@@ -38,65 +38,51 @@ static ls_status is_one_command(ls_results *results, size_t rows, bool *out)
     return LS_OK;
 }
 
-/* The row without the groups that these columns do not need, and its case as a text: parsing rows
- * takes most of the time. Owned by the caller (sqlite3_free). */
-static char *needed_part(const ls_columns *columns)
+/* Whether a table in these columns needs this member of rows. */
+static bool is_needed(const char *name, const ls_columns *columns)
 {
-    static const char *const always[] = {"case", "micro", "result", "peer"};
-    sqlite3_str *sql = sqlite3_str_new(NULL);
-    sqlite3_str_appendall(sql, "json_set(json_remove(row");
-    for (size_t i = 0; i < ls_field_group_count; i++) {
-        const char *name = ls_field_groups[i].path;
-        const size_t length = strlen(name);
-        bool needed = strchr(name, '.'); /* goes, or stays, with the group around it */
-        for (size_t k = 0; k < sizeof always / sizeof *always; k++)
-            needed |= strcmp(name, always[k]) == 0;
-        for (size_t k = 0; k < columns->count; k++) {
-            const char *path = ls_column_path(&columns->column[k]);
-            needed |= strncmp(path, name, length) == 0 && path[length] == '.';
-        }
-        if (!needed)
-            sqlite3_str_appendf(sql, ", '$.%s'", name);
+    static const char *const always[] = {"id", "label", "case", "micro", "result", "peer"};
+    const size_t length = strlen(name);
+    bool needed = columns->ranks;
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        needed |= strcmp(name, always[i]) == 0;
+    for (size_t i = 0; i < columns->count; i++) {
+        const char *path = ls_column_path(&columns->column[i]);
+        needed |= strncmp(path, name, length) == 0 && strchr(".", path[length]);
     }
-    sqlite3_str_appendall(sql, "), '$.case', (row->'$.case')||'')");
-    return sqlite3_str_finish(sql);
+    return needed && !strchr(name, '.'); /* a group goes, or stays, with the group around it */
 }
 
-typedef struct listed_rows {
-    json_t *rows;
-    json_t *cases; /* by their texts: many rows share one */
-} listed_rows;
-
-static ls_status collect(void *context, int64_t number, const json_t *row)
+/* Reads the members that are needed of the chosen rows: parsing them takes most of the time. */
+static ls_status read_rows(ls_results *results, const ls_columns *columns, json_t *rows)
 {
-    const listed_rows *all = context;
-    json_t *own = (json_t *)(size_t)row, *given = json_object_get(own, "case");
-    const char *text = json_string_value(given);
-    json_t *its = text ? json_object_get(all->cases, text) : NULL;
-    if (text && !its)
-        json_object_set_new(all->cases, text, its = json_loads(text, 0, NULL));
-    if (its)
-        json_object_set(own, "case", its);
-    else if (json_is_null(given)) /* a row of `micro` */
-        json_object_del(own, "case");
-    return ls_results_collect(all->rows, number, own);
+    sqlite3_str *text = sqlite3_str_new(NULL);
+    sqlite3_stmt *statement = NULL;
+    for (size_t i = 0; i < LS_FIELDS + ls_field_group_count; i++) {
+        const char *name = i < LS_FIELDS ? ls_fields[i].path : ls_field_groups[i - LS_FIELDS].path;
+        if (is_needed(name, columns))
+            sqlite3_str_appendf(text, "%s row->'$.%s' AS \"%s:json\"",
+                                sqlite3_str_length(text) ? "," : "SELECT", name, name);
+    }
+    sqlite3_str_appendall(text,
+                          " FROM chosen JOIN main.rows ON rows.rowid = number ORDER BY place");
+    char *sql = sqlite3_str_finish(text);
+    ls_status status =
+        sql ? ls_results_prepare(results, sql, &statement) : ls_fail_memory("rows", 0);
+    sqlite3_free(sql);
+    return status ? status : ls_results_objects(results, statement, rows);
 }
 
 /* As a table, for which all rows are read first. */
 static ls_status list_table(ls_results_task *task, size_t *count)
 {
-    json_auto_t *rows = json_array(), *cases = json_object();
-    listed_rows all = {rows, cases};
+    json_auto_t *rows = json_array();
     ls_columns columns = {.column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
     LS_TRY(ls_selection_choose(&task->selection, task->results, count));
     LS_TRY(is_one_command(task->results, *count, &columns.ranks));
     const ls_columns *shown = ls_results_columns(task, &columns);
-    char *part = columns.ranks ? NULL : needed_part(shown);
-    ls_status status = ls_results_chosen(task->results, part ? part : "row", collect, &all);
-    sqlite3_free(part);
-    if (!status && *count > 0)
-        status = ls_rows_write(task->form, shown, rows, ls_output());
-    return status;
+    LS_TRY(read_rows(task->results, shown, rows));
+    return *count > 0 ? ls_rows_write(task->form, shown, rows, ls_output()) : LS_OK;
 }
 
 ls_status ls_results_list(ls_results_task *task)

@@ -5,15 +5,17 @@
  * (bench/output/row_same.h) are a *series*; others are other series, with changes of their own. A
  * build of modified sources counts as a separate commit. Rows without the figure, or without a
  * commit, are skipped.
+ *   Which rows are of one machine is asked of the first row with each set of facts: what is unknown
+ * matches anything, so facts are compared one after the other, in the order of time.
  */
 #include "bench/output/row_same.h"
 #include "bench/results/results_verbs.h"
 #include "bench/rows/row.h"
 #include "bench/statistics/level_changes.h"
-#include "common/base/escape.h"
 #include "common/base/grow.h"
 #include "common/base/log.h"
 #include "template_trend.h"
+#include "template_trend_figure.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,128 +24,128 @@ enum { SURROUNDINGS = LS_OF_BUILD | LS_OF_SYSTEM }; /* may change with a commit 
 
 typedef struct trend {
     const char *path; /* of the figure */
-    ls_results *results;
-    sqlite3_stmt *insert; /* into the table `trend`: number, series, value */
-    json_t *cases;        /* {case: {machines, series: [number]}} */
-    json_t *series;       /* [{first, differ, name, commits}]; first: a row, with what others know
-                           * of their machine; differ: {path: true}: surroundings in which its rows
-                           * differ; commits: [{commit, dirty, timestamp, n, median, low, high}] */
+    json_t *cases;    /* {case: [machine]}: its facts, and the number of its series */
+    json_t *series;   /* [{first, differ, name}]; first: a row, with what others know of their
+                       * machine; differ: {path: true}: surroundings in which its rows differ */
+    json_t *numbers;  /* {row: series}, of the first row of each set of facts */
+    json_t *commits;  /* [{series, commit, dirty, timestamp, n, median, low, high}] */
 } trend;
 
-/* The number of the row's series, which may be new; -1: out of memory. */
-static int64_t series_of(trend *t, const json_t *row)
+/* The series of the rows with these facts, of which this is the first; NULL: out of memory. */
+static json_t *series_of(trend *t, const json_t *row)
 {
     char *name = ls_row_identity(row, LS_BUT_BLOCKS, 0);
-    json_t *one = name ? json_object_get(t->cases, name) : NULL;
-    if (name && !one) {
-        one = json_pack("{s:[],s:[]}", "machines", "series");
-        json_object_set_new(t->cases, name, one);
-    }
+    if (!name)
+        return NULL;
+    json_t *machines = json_object_get(t->cases, name);
+    if (!machines)
+        json_object_set_new(t->cases, name, machines = json_array());
     free(name);
-    if (!one)
-        return -1;
-    json_t *numbers = json_object_get(one, "series");
-    const size_t machine = ls_row_machine(json_object_get(one, "machines"), row, LS_OF_MACHINE);
-    if (machine == json_array_size(numbers)) {
-        json_array_append_new(numbers, json_integer((json_int_t)json_array_size(t->series)));
-        json_array_append_new(t->series, json_pack("{s:o,s:{},s:[]}", "first", json_deep_copy(row),
-                                                   "differ", "commits"));
+    json_t *machine = json_array_get(machines, ls_row_machine(machines, row, LS_OF_MACHINE));
+    if (!json_object_get(machine, "series")) {
+        json_object_set_new(machine, "series",
+                            json_integer((json_int_t)json_array_size(t->series)));
+        json_array_append_new(t->series,
+                              json_pack("{s:o,s:{}}", "first", json_deep_copy(row), "differ"));
     }
-    return json_integer_value(json_array_get(numbers, machine));
+    return json_object_get(machine, "series");
 }
 
-static ls_status add_row(void *context, int64_t number, const json_t *row)
+static ls_status add_facts(void *context, int64_t number, const json_t *row)
 {
     trend *t = context;
-    bool more;
-    json_auto_t *value = ls_row_value(row, t->path);
-    if (value && !json_is_number(value))
-        return ls_fail(LS_CODE_USAGE, "trend", t->path,
-                       "is not a number, so it has no trend; use a number such as "
-                       "time.step_ms.median or time.samples_per_s");
-    if (!value || !json_is_string(ls_row_get(row, LS_F_provenance_commit)))
-        return LS_OK;
-    const int64_t series = series_of(t, row);
-    if (series < 0)
+    char key[24];
+    json_t *series = series_of(t, row);
+    if (!series)
         return ls_fail_memory("trend", 0);
-    const json_t *one = json_array_get(t->series, (size_t)series);
+    const json_t *one = json_array_get(t->series, (size_t)json_integer_value(series));
     json_t *first = json_object_get(one, "first");
     json_object_update_missing(ls_row_group(first, LS_G_provenance),
                                ls_row_group(row, LS_G_provenance));
-    json_auto_t *pair = json_pack("[O,O]", first, row), *differ = json_object();
-    ls_rows_differ(pair, LS_BUT_BLOCKS, SURROUNDINGS, differ);
-    json_object_update(json_object_get(one, "differ"), differ);
-    sqlite3_bind_int64(t->insert, 1, number);
-    sqlite3_bind_int64(t->insert, 2, series);
-    sqlite3_bind_double(t->insert, 3, json_number_value(value));
-    ls_status status = ls_results_step(t->results, t->insert, &more);
-    sqlite3_reset(t->insert);
+    json_auto_t *pair = json_pack("[O,O]", first, row);
+    ls_rows_differ(pair, LS_BUT_BLOCKS, SURROUNDINGS, json_object_get(one, "differ"));
+    snprintf(key, sizeof key, "%lld", (long long)number);
+    json_object_set(t->numbers, key, series);
+    return LS_OK;
+}
+
+/* Makes the table `figures` of the rows that have the figure, and a commit. */
+static ls_status read_figures(ls_results *results, const char *path)
+{
+    int64_t texts;
+    char *sql = sqlite3_mprintf("SELECT count(*) FROM s WHERE typeof(\"%w\") = 'text'", path);
+    ls_status status = sql ? ls_results_ask(results, sql, &texts) : ls_fail_memory("trend", 0);
+    sqlite3_free(sql);
+    LS_TRY(status);
+    if (texts > 0)
+        return ls_fail(LS_CODE_USAGE, "trend", path,
+                       "is not a number, so it has no trend; use a number such as "
+                       "time.step_ms.median or time.samples_per_s");
+    sql = sqlite3_mprintf(
+        "CREATE TEMP TABLE figures AS SELECT number, place, timestamp, \"provenance.commit\" AS "
+        "name,"
+        " \"provenance.dirty\" IS 'true' AS dirty, \"%w\" + 0.0 AS value, first_value(number)"
+        " OVER (PARTITION BY case_key(row, %d, %d) ORDER BY place) AS first FROM s"
+        " WHERE value IS NOT NULL AND json_type(row, '$.provenance.commit') = 'text';"
+        "DELETE FROM chosen; INSERT INTO chosen (number) SELECT number FROM figures"
+        " WHERE number = first ORDER BY place",
+        path, LS_BUT_BLOCKS, LS_OF_MACHINE | SURROUNDINGS);
+    status = sql ? ls_results_execute(results, sql) : ls_fail_memory("trend", 0);
+    sqlite3_free(sql);
     return status;
 }
 
-/* Reads the rows, and gives the series their commits. */
-static ls_status collect(trend *t, const ls_selection *selection)
+static ls_status collect(trend *t, const ls_selection *selection, ls_results *results)
 {
-    static const char table[] =
-        "CREATE TEMP TABLE trend (number INTEGER PRIMARY KEY, series, value)";
-    sqlite3_stmt *commits = NULL;
-    bool more = true;
-    LS_TRY(ls_results_execute(t->results, table));
-    LS_TRY(ls_results_prepare(t->results, "INSERT INTO trend VALUES (?1, ?2, ?3)", &t->insert));
-    ls_status status = ls_selection_each(selection, t->results, add_row, t, NULL);
-    sqlite3_finalize(t->insert);
-    if (!status)
-        status = ls_results_prepare(t->results, ls_template_trend, &commits);
-    while (!status && !(status = ls_results_step(t->results, commits, &more)) && more) {
-        const json_t *one = json_array_get(t->series, (size_t)sqlite3_column_int64(commits, 0));
-        const double below = sqlite3_column_double(commits, 7);
-        json_array_append_new(
-            json_object_get(one, "commits"),
-            json_pack("{s:s,s:o*,s:s*,s:I,s:f,s:f,s:f}", "commit", ls_results_text(commits, 1),
-                      "dirty", sqlite3_column_int(commits, 2) ? json_true() : NULL, "timestamp",
-                      (const char *)sqlite3_column_text(commits, 3), "n",
-                      (json_int_t)sqlite3_column_int64(commits, 4), "low",
-                      sqlite3_column_double(commits, 5), "high", sqlite3_column_double(commits, 6),
-                      "median", below + 0.5 * (sqlite3_column_double(commits, 8) - below)));
-    }
-    sqlite3_finalize(commits);
-    return status;
+    sqlite3_stmt *commits;
+    size_t count;
+    LS_TRY(ls_selection_choose(selection, results, &count));
+    LS_TRY(read_figures(results, t->path));
+    LS_TRY(ls_results_chosen(results, "row", add_facts, t));
+    LS_TRY(ls_results_prepare(results, ls_template_trend, &commits));
+    char *numbers = json_dumps(t->numbers, JSON_COMPACT);
+    sqlite3_bind_text(commits, 1, numbers, -1, free);
+    return ls_results_objects(results, commits, t->commits);
 }
 
-/* Marks each commit at which a level begins, with the change. */
-static ls_status mark_changes(json_t *commits)
+/* Marks each commit at which a level begins, with the change; these are commits `begin` to `end`,
+ * of one series. */
+static ls_status mark_changes(const trend *t, size_t begin, size_t end)
 {
-    const size_t n = json_array_size(commits);
     double *medians, before = 0;
-    bool *changes = calloc(n + 1, sizeof *changes);
-    json_t *one;
-    size_t index;
-    ls_status status =
-        changes ? ls_allocate("trend", &medians, n, sizeof *medians) : ls_fail_memory("trend", n);
-    if (status) {
-        free(changes);
-        return status;
-    }
-    json_array_foreach(commits, index, one) medians[index] =
-        json_real_value(json_object_get(one, "median"));
-    status = ls_level_changes(medians, n, changes);
-    for (size_t begin = 0, end; begin < n && !status; begin = end) {
+    bool *changes = calloc(end - begin + 1, sizeof *changes);
+    ls_status status = ls_allocate("trend", &medians, end - begin, sizeof *medians);
+    if (!status && !changes)
+        status = ls_fail_memory("trend", end - begin);
+    for (size_t i = begin; i < end && !status; i++)
+        medians[i - begin] =
+            json_real_value(json_object_get(json_array_get(t->commits, i), "median"));
+    if (!status)
+        status = ls_level_changes(medians, end - begin, changes);
+    for (size_t i = 0, next; i < end - begin && !status; i = next) {
         double sum = 0;
-        for (end = begin; end == begin || (end < n && !changes[end]); end++)
-            sum += medians[end];
-        const double level = sum / (double)(end - begin);
-        one = json_array_get(commits, begin);
-        char text[64];
-        if (begin > 0) {
-            snprintf(text, sizeof text, "%+.1f%%", 100.0 * (level / before - 1.0));
+        for (next = i; next == i || (next < end - begin && !changes[next]); next++)
+            sum += medians[next];
+        const double level = sum / (double)(next - i);
+        if (i > 0) {
+            json_t *one = json_array_get(t->commits, begin + i);
             json_object_set_new(one, "change", json_true());
-            json_object_set_new(one, "by", json_string(before != 0 ? text : "from 0"));
+            json_object_set_new(one, "by",
+                                before != 0
+                                    ? json_sprintf("%+.1f%%", 100.0 * (level / before - 1.0))
+                                    : json_string("from 0"));
         }
         before = level;
     }
     free(medians);
     free(changes);
     return status;
+}
+/* The series of a commit; NULL after the last one. */
+static const json_t *series_at(const trend *t, const json_t *commit)
+{
+    const json_t *number = json_object_get(commit, "series");
+    return number ? json_array_get(t->series, (size_t)json_integer_value(number)) : NULL;
 }
 
 /* Names each series by what tells it from the others. */
@@ -205,73 +207,46 @@ static ls_status print(ls_results_task *task, const trend *t)
 {
     static const ls_column column[] = {
         LS_PATH_COLUMN("series", "series", 40, false, LS_CELL_TEXT, 0),
-        LS_PATH_COLUMN("commit", "commit", 14, false, LS_CELL_TEXT,
-                       0), /* 12 of 40 digits identify it */
+        LS_PATH_COLUMN("commit", "commit", 14, false, LS_CELL_TEXT, 0), /* 12 digits identify it */
         LS_PATH_COLUMN("dirty", "dirty", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0),
         LS_PATH_COLUMN("first row", "timestamp", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0),
         LS_PATH_COLUMN("n", "n", 0, true, LS_CELL_TEXT, 0),
         LS_PATH_COLUMN("median", "median", 0, true, LS_CELL_FIGURE, 0),
         LS_PATH_COLUMN("change", "change", LS_WIDTH_ANY, false, LS_CELL_TEXT, 0),
         LS_PATH_COLUMN("by", "by", 0, true, LS_CELL_TEXT, 0)};
-    const size_t count = sizeof column / sizeof *column;
     const bool several = json_array_size(t->series) > 1;
-    const ls_columns columns = {
-        .column = column + !several, .count = count - !several, .alone = true};
-    json_auto_t *commits = json_array();
-    json_t *series, *one;
-    size_t index, i;
-    json_array_foreach(t->series, index, series)
+    const ls_columns columns = {.column = column + !several,
+                                .count = sizeof column / sizeof *column - !several,
+                                .alone = true};
+    json_t *one;
+    size_t index;
+    json_array_foreach(t->commits, index, one)
     {
-        json_array_foreach(json_object_get(series, "commits"), i, one)
-        {
-            if (several)
-                json_object_set(one, "series", json_object_get(series, "name"));
-            json_array_append(commits, one);
-        }
+        json_object_set(one, "series", json_object_get(series_at(t, one), "name"));
     }
-    return ls_rows_write(task->form, &columns, commits, ls_output());
+    return ls_rows_write(task->form, &columns, t->commits, ls_output());
 }
 
-/* A line per level: the commit with which it begins, and its change. */
 static ls_status draw(const ls_results_task *task, const trend *t, const char *path)
 {
-    char y[128];
-    const json_t *series = json_array_get(t->series, 0);
-    const json_t *row = json_object_get(series, "first"), *commits;
-    commits = json_object_get(series, "commits");
+    const json_t *row = json_object_get(json_array_get(t->series, 0), "first");
     const bool micro = ls_row_group(row, LS_G_micro);
-    const size_t n = json_array_size(commits);
-    json_t *all = json_array(), *points = NULL;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *one = json_array_get(commits, i);
-        const char *by = json_string_value(json_object_get(one, "by"));
-        char commit[8];
-        ls_escape_copy(commit, sizeof commit, json_string_value(json_object_get(one, "commit")),
-                       LS_ESCAPE_LINE);
-        if (i == 0 || by) {
-            points = json_array();
-            json_array_append_new(
-                all, json_pack("{s:o,s:i,s:i,s:o}", "name",
-                               json_sprintf("%s%s%s", commit, by ? " " : "", by ? by : ""), "style",
-                               (int)(json_array_size(all) % 9), "variant", 0, "points", points));
-        }
-        json_array_append_new(points,
-                              json_pack("[i,O,O,O]", (int)i + 1, json_object_get(one, "median"),
-                                        json_object_get(one, "low"), json_object_get(one, "high")));
+    char *commits = json_dumps(t->commits, JSON_COMPACT | JSON_REAL_PRECISION(17)), what[200];
+    json_auto_t *figures = json_array();
+    sqlite3_stmt *statement;
+    snprintf(what, sizeof what, "%s %s",
+             ls_row_string(row, micro ? LS_F_micro_op : LS_F_case_model),
+             ls_row_string(row, micro ? LS_F_micro_shape : LS_F_case_strategy));
+    ls_status status = ls_results_prepare(task->results, ls_template_trend_figure, &statement);
+    if (!status) {
+        sqlite3_bind_text(statement, 1, commits, -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 2, t->path, -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 3, what, -1, SQLITE_STATIC);
+        status = ls_results_objects(task->results, statement, figures);
     }
-    const size_t changes = json_array_size(all) - (n > 0);
-    snprintf(y, sizeof y, "%s, median of a commit", t->path);
-    json_auto_t *figure = json_pack(
-        "{s:s,s:o,s:o,s:s,s:s,s:s,s:o,s:o,s:o}", "kind", "lines", "title",
-        json_sprintf("%s moves %zu time%s in %zu commits", t->path, changes,
-                     changes == 1 ? "" : "s", n),
-        "sub",
-        json_sprintf("%s %s", ls_row_string(row, micro ? LS_F_micro_op : LS_F_case_model),
-                     ls_row_string(row, micro ? LS_F_micro_shape : LS_F_case_strategy)),
-        "x", "commits, by their first rows", "y", y, "unit", "", "caption",
-        json_sprintf("%s by commit; a bar is the range of its rows, a colour a level", t->path),
-        "alt", json_sprintf("%s by commit, %zu levels", t->path, changes + 1), "series", all);
-    return figure ? task->draw(figure, path) : ls_fail_memory("picture", 0);
+    free(commits);
+    return status ? status
+                  : task->draw(json_object_get(json_array_get(figures, 0), "figure"), path);
 }
 
 static ls_status analyse(ls_results_task *task, const trend *t)
@@ -279,8 +254,12 @@ static ls_status analyse(ls_results_task *task, const trend *t)
     const size_t count = json_array_size(t->series);
     const char *path = ls_option_set_text(task->set, "out", NULL);
     LS_TRY(name_series(t));
-    for (size_t i = 0; i < count; i++)
-        LS_TRY(mark_changes(json_object_get(json_array_get(t->series, i), "commits")));
+    for (size_t begin = 0, end; begin < json_array_size(t->commits); begin = end) {
+        const json_t *series = series_at(t, json_array_get(t->commits, begin));
+        for (end = begin + 1; series_at(t, json_array_get(t->commits, end)) == series; end++)
+            continue;
+        LS_TRY(mark_changes(t, begin, end));
+    }
     if (count == 0)
         ls_log_stderr("results: %s: no rows that fit and have %s", task->file, t->path);
     if (path && count > 1)
@@ -295,14 +274,16 @@ static ls_status analyse(ls_results_task *task, const trend *t)
 
 ls_status ls_results_trend(ls_results_task *task)
 {
-    trend t = {.results = task->results, .cases = json_object(), .series = json_array()};
+    trend t = {NULL, json_object(), json_array(), json_object(), json_array()};
     const char *name = task->set->operands[1];
     ls_status status = ls_row_key_find("trend", name, strlen(name), &t.path);
     if (!status)
-        status = collect(&t, &task->selection);
+        status = collect(&t, &task->selection, task->results);
     if (!status)
         status = analyse(task, &t);
     json_decref(t.cases);
     json_decref(t.series);
+    json_decref(t.numbers);
+    json_decref(t.commits);
     return status;
 }

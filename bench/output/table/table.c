@@ -269,11 +269,20 @@ static void note_dropped(ls_writer *writer, const ls_table *table)
     }
 }
 
-/* Prints the members' names after `before`, unless there are none. */
-static void print_names(const ls_writer *writer, const char *before, const json_t *object)
+/* Prints the warnings that all rows have. */
+static void print_shared_warnings(const ls_writer *writer, const ls_table *table)
 {
-    char *text = json_object_size(object) ? ls_names_text(before, object) : NULL;
-    if (text)
+    char *text = NULL;
+    const char *name;
+    size_t size;
+    json_t *unused;
+    FILE *stream = json_object_size(table->shared) ? open_memstream(&text, &size) : NULL;
+    json_object_foreach(stream ? table->shared : NULL, name, unused)
+    {
+        (void)unused;
+        fprintf(stream, "%s%s", ftell(stream) ? ", " : "each of these: ", name);
+    }
+    if (stream && fclose(stream) == 0)
         ls_text_wrap(writer->stream, text, 0, 0, writer->width);
     free(text);
 }
@@ -357,7 +366,7 @@ void ls_table_flush(ls_writer *writer)
         print_head(writer, table, markdown ? NULL : shared);
         for (size_t i = 0; i < table->rows; i++)
             print_line(writer, table, json_array_get(writer->kept, i), i, writer->stream);
-        print_names(writer, "each of these: ", table->shared);
+        print_shared_warnings(writer, table);
         if (!markdown && !columns->fixed)
             note_dropped(writer, table);
     }
@@ -404,45 +413,11 @@ void ls_table_row(ls_writer *writer, const json_t *row)
         ls_table_flush(writer);
 }
 
-/* Prints the average bus bandwidth of collectives, by algorithm. */
-static void print_averages(const ls_writer *writer)
-{
-    json_auto_t *rates = json_object(), *names = json_object();
-    const char *name;
-    json_t *row, *all;
-    size_t index;
-    json_array_foreach(writer->ended, index, row)
-    {
-        const char *kernel = ls_row_string(row, LS_F_micro_kernel);
-        name = *kernel ? kernel : ls_row_string(row, LS_F_micro_op);
-        if (!ls_row_has(row, LS_F_micro_busbw_gbs) ||
-            (!is_placed(row, "out of place") && !is_placed(row, "in place")))
-            continue;
-        if (!json_object_get(rates, name))
-            json_object_set_new(rates, name, json_array());
-        json_array_append(json_object_get(rates, name), ls_row_get(row, LS_F_micro_busbw_gbs));
-    }
-    json_object_foreach(rates, name, all)
-    {
-        double sum = 0;
-        char text[LS_CELL_SIZE];
-        json_array_foreach(all, index, row) sum += json_number_value(row);
-        snprintf(text, sizeof text, "%s %.4g", name, sum / (double)json_array_size(all));
-        json_object_set_new(names, text, json_true());
-    }
-    print_names(writer, "average bus bandwidth, GB/s: ", names);
-}
-
 void ls_table_close(ls_writer *writer)
 {
     const ls_columns *columns = writer->columns ? writer->columns : &run_columns;
-    if (!writer->columns)
-        print_averages(writer);
-    print_names(writer, "no room for: ", writer->dropped);
-    json_auto_t *lines = columns->ranks      ? ls_rank_lines(writer->ended)
-                         : columns->compares ? ls_compared_lines(writer->ended)
-                                             : json_array();
-    for (size_t i = 0; i < json_array_size(lines); i++)
-        ls_text_wrap(writer->stream, json_string_value(json_array_get(lines, i)), 0, 0,
-                     writer->width);
+    const json_t *first = json_array_get(writer->ended, 0);
+    if (writer->dropped || is_micro(first) || (first && columns->compares) ||
+        json_array_size(writer->ended) > 1)
+        ls_table_print_below(writer, columns);
 }

@@ -109,12 +109,9 @@ void ls_table_fit(ls_table *table, int width);
 
 /* ---- Below the table (table_words.c) -------------------------------------------------------- */
 
-/** For each pool of rows with a time that may be compared (ranking.h) a line that names the fastest
- * and its ratio to the next, or those within the noise: a new array of texts. */
-json_t *ls_rank_lines(const json_t *rows);
-
-/** What each row was compared with, of `verify`: a new array of texts. */
-json_t *ls_compared_lines(const json_t *rows);
-
-/** The text, then the members' names with commas between them; owned by the caller (free). */
-char *ls_names_text(const char *before, const json_t *object);
+/**
+ * Prints the average bandwidth of `micro`'s collectives; what found no room; for each pool of rows
+ * that may be compared (ranking.h) the fastest and its ratio to the next, or those within the
+ * noise, if `columns` have `ranks`; what each row was compared with, if they have `compares`.
+ */
+void ls_table_print_below(const ls_writer *writer, const ls_columns *columns);

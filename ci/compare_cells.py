@@ -131,6 +131,7 @@ mpirun {{2|3}} {MLP} {TAIL} --strategy {{local-sgd --local-sgd-every 2|gossip}} 
 --model resnet:8 {ONCE} --sync-bn {{yes|no}} --strategy hybrid --devices 4 {EXACT} --save @
 --model resnet:8 {ONCE} --sync-bn yes --strategy mirrored --devices 2 {{--comm device|--capture no|--ranks 2|{CORES}}}
 --model cifar10 --data synthetic:20 --batch 6 --epochs 2 --warmup 0 --strategy {{single|towers --devices 2|mirrored --devices 2|ps --devices 2|hybrid --devices 4}} --augment {{yes|no}} --save @
+{MLP} {TAIL} --lr-schedule {{linear|cosine|wsd}} --lr-warmup-steps 2 --strategy {{single|mirrored --devices 2|ps --ranks 3}}
 {MLP} {TAIL} --optimizer {{sgd|momentum:0.9|adam|rmsprop}} --lr 0.01 --strategy {{single|towers --devices 3|mirrored --devices 3|ps --ranks 3|pipeline --devices 2|hybrid --devices 4}}
 
 # The training loop: blocks, targets, files, orders, scaling, no steps, no gate

@@ -6,7 +6,7 @@
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
 #include "common/nn/graph_split.h"
-#include "common/kernel/step_inline.h"
+#include "common/kernel/rate_inline.h"
 #include "impl/carried.h"
 #include "impl/replica.h"
 
@@ -302,12 +302,11 @@ ls_status ls_replica_set(ls_replica *r, const float *parameters)
 
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
 {
-    const ls_rate_schedule *rate = &r->job->update.schedule;
-    const double power = rate->period ? ls_power(rate->factor, r->job->start / rate->period) : 1;
-    const ls_step_state start = (ls_step_state){.step = r->job->start,
-                                                .position = ls_job_samples(r->job, r->job->start),
-                                                .record = r->job->start,
-                                                .learning_rate = rate->initial * power};
+    const ls_step_state start = {.step = r->job->start,
+                                 .position = ls_job_samples(r->job, r->job->start),
+                                 .record = r->job->start,
+                                 .learning_rate =
+                                     ls_rate_of_step(&r->job->update.schedule, r->job->start)};
     const size_t real = r->kernels->table->real_bytes;
     float *model = (float *)parameters;
     LS_TRY(r->windows ? move_shares(r, r->parameters, model, false) : ls_replica_set(r, model));

@@ -123,6 +123,9 @@ struct ls_run_functions {
     /** The norm of the latest step's gradient (job.update.clip); where replicas have one each, that
      * of the first with samples in the step. All processes call it. After sync. */
     ls_status (*norm)(const ls_run *run, double *out);
+    /** The least and the largest learning rate of the next update, over this process's members that
+     * update; infinity and 0 if none does. After sync. */
+    ls_status (*rates)(const ls_run *run, double range[2]);
     /** Copies the latest step's gradient to the host, float32 [elements]. After sync. */
     ls_status (*gradient)(ls_run *run, float *gradient);
     /** Saves all that the next step depends on, and the counters; or restores them into a run of

@@ -51,6 +51,11 @@ typedef struct ls_case {
     int64_t warmup;
     char optimizer[256];  /**< "adam:beta1=0.9"; "" : the model's */
     double learning_rate; /**< 0: the model's */
+    char lr_schedule[16]; /**< "cosine"; "": the model's */
+    int64_t lr_warmup;    /**< steps in which the learning rate rises */
+    int64_t lr_decay;     /**< steps after which it has fallen; 0: the run's */
+    double min_lr;        /**< to which it falls */
+    int64_t lr_wsd_decay; /**< steps in which schedule wsd falls; 0: follows from the others */
     double clip;          /**< the norm to which gradients are scaled down; 0: they are not */
     uint64_t seed;
     bool shuffle;

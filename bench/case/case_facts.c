@@ -72,6 +72,16 @@ size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED
     return count;
 }
 
+bool ls_case_lr_decays(const ls_case *one)
+{
+    return *one->lr_schedule && strcmp(one->lr_schedule, "constant") != 0;
+}
+
+bool ls_case_lr_is_wsd(const ls_case *one)
+{
+    return strcmp(one->lr_schedule, "wsd") == 0;
+}
+
 bool ls_case_is_exact(const ls_case *one)
 {
     return one->reduce == LS_REDUCE_EXACT;

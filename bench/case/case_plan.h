@@ -81,6 +81,10 @@ ls_status ls_plan_check_slices(const ls_plan_of_case *plan);
  * name has one below the number of devices; else `index`. */
 int ls_plan_number(const ls_plan_of_case *plan, size_t index);
 
+/** Sets the job's learning-rate schedule, once its batch and the plan's steps are known; or refuses
+ * it: LS_CODE_USAGE (plan_rate.c). */
+ls_status ls_plan_choose_rate(const ls_request *request, ls_plan_of_case *plan);
+
 /** Chooses the all-reduce, the buckets, and whether all-reduces overlap with backward, once the
  * job's transport is known (plan_reduction.c). */
 ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan);

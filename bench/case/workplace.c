@@ -373,9 +373,6 @@ static ls_job job_of(const ls_workplace *workplace, const ls_plan_of_case *plan)
         .ranks.processes = processes,
         .ranks.timeout_ns = workplace->request->timeout_ns,
         .ranks.layout = c->ranks > 1 && processes->comm ? &processes->layout : NULL,
-        .update.schedule = {.initial =
-                                c->learning_rate > 0 ? c->learning_rate : family->default_rate,
-                            .factor = 0.1},
         .update.average = family->average,
     };
     ls_case_job(c, &job);
@@ -406,7 +403,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     job->data = plan->data;
     LS_TRY(take_places(plan));
     LS_TRY(size_steps(plan));
-    job->update.schedule.period = (uint64_t)family->rate_epochs * ls_job_steps_per_epoch(job);
+    LS_TRY(ls_plan_choose_rate(workplace->request, plan));
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
     if (workplace->request->ps_record) /* room for a pull and a push of each worker per step */

@@ -71,6 +71,16 @@ ls_status ls_set_learning_rate(const ls_setting *setting)
     return LS_OK;
 }
 
+ls_status ls_set_min_lr(const ls_setting *setting)
+{
+    double value;
+    if (!ls_parse_real(setting->text, &value) || value < 0 || value > 1e6)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; a number from 0 to 1e6", setting->text);
+    setting->one->min_lr = value;
+    return LS_OK;
+}
+
 ls_status ls_set_clip(const ls_setting *setting)
 {
     double value = 0;

@@ -63,6 +63,22 @@ const char *ls_option_lacked(const ls_option *option, unsigned command)
     return NULL;
 }
 
+const ls_option *ls_option_find_in(const char *name, size_t length, unsigned command)
+{
+    size_t count;
+    const ls_option *options = ls_option_table(&count), *found = NULL;
+    for (size_t i = 0; i < count && !(found && found->commands & command); i++)
+        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0 &&
+            (!found || options[i].commands & command))
+            found = &options[i];
+    return found;
+}
+
+const ls_option *ls_option_find(const char *name, size_t length)
+{
+    return ls_option_find_in(name, length, 0);
+}
+
 bool ls_option_is_of(const ls_option *option, unsigned command)
 {
     return option->commands & command && !ls_option_lacked(option, command);

@@ -12,6 +12,7 @@
 #include "common/nn/graph_split.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
+#include "common/nn/rate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,8 @@ static bool slices(const ls_strategy *strategy)
 {
     return strategy->slices;
 }
+
+static const char lr_decays[] = "cases with --lr-schedule linear, cosine or wsd";
 
 static const ls_option general[] = {
     {"model", "NAME[:SIZES]", "mlp", "",
@@ -132,6 +135,24 @@ static const ls_option general[] = {
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_clip, IN_CASE(clip)},
     {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .group = LS_HELP_TRAINING,
      .set = ls_set_learning_rate, IN_CASE(learning_rate)},
+    {"lr-schedule", "NAME", "the model's", "",
+     "any in `lockstep list lr-schedules`; the model's is constant but for cifar10's", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_lr_schedule, .registry = &ls_rate_rules,
+     TEXT_IN_CASE(lr_schedule)},
+    {"lr-warmup-steps", "W", "0", "steps",
+     "step t, from 0, of the first W has the rate lr (t + 1) / W", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(lr_warmup), .low = 0, .high = MANY},
+    {"lr-decay-steps", "N", "all the run's steps", "steps",
+     "where the schedule ends, counted from the first step, untimed ones included", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(lr_decay), .low = 1, .high = MANY,
+     .applies = ls_case_lr_decays, .concerns = lr_decays},
+    {"min-lr", "RATE", "0", "", "learning rate at the schedule's end", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_min_lr, IN_CASE(min_lr), .applies = ls_case_lr_decays,
+     .concerns = lr_decays},
+    {"lr-wsd-decay-steps", "D", "a tenth of N", "steps",
+     "the last of the schedule's steps, in which the rate falls; at most N - W", RUN_VERIFY,
+     .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(lr_wsd_decay), .low = 1, .high = MANY,
+     .applies = ls_case_lr_is_wsd, .concerns = "cases with --lr-schedule wsd"},
     {"seed", "N", "1", "", "seed of the initial values and the order of samples", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(seed), .low = 0, .high = INT64_MAX},
     {"target", "accuracy=A|loss=L", "none", "",
@@ -433,22 +454,6 @@ const ls_option *ls_option_table(size_t *count)
     call_once(&table_made, make_table);
     *count = table_count;
     return table;
-}
-
-const ls_option *ls_option_find_in(const char *name, size_t length, unsigned command)
-{
-    size_t count;
-    const ls_option *options = ls_option_table(&count), *found = NULL;
-    for (size_t i = 0; i < count && !(found && found->commands & command); i++)
-        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0 &&
-            (!found || options[i].commands & command))
-            found = &options[i];
-    return found;
-}
-
-const ls_option *ls_option_find(const char *name, size_t length)
-{
-    return ls_option_find_in(name, length, 0);
 }
 
 /* ---- Which cases an option concerns --------------------------------------------------------- */

@@ -254,6 +254,11 @@ ls_status ls_set_allreduce(const ls_setting *setting)
     return set_named(setting, "all-reduce algorithm");
 }
 
+ls_status ls_set_lr_schedule(const ls_setting *setting)
+{
+    return set_named(setting, "learning-rate schedule");
+}
+
 ls_status ls_set_bucket(const ls_setting *setting)
 {
     size_t bytes;

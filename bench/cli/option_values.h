@@ -34,6 +34,8 @@ ls_status
 ls_set_eval_samples(const ls_setting *setting); /**< "auto", "all", a number: an int64_t */
 ls_status ls_set_epochs(const ls_setting *setting);
 ls_status ls_set_learning_rate(const ls_setting *setting);
+ls_status ls_set_lr_schedule(const ls_setting *setting);
+ls_status ls_set_min_lr(const ls_setting *setting);
 ls_status ls_set_clip(const ls_setting *setting);
 ls_status ls_set_target(const ls_setting *setting);
 ls_status ls_set_memory(const ls_setting *setting);

@@ -9,6 +9,7 @@
 #include "common/nn/layer.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
+#include "common/nn/rate.h"
 
 #include <string.h>
 
@@ -16,13 +17,10 @@ static const struct {
     const char *title;
     const ls_registry *registry;
 } sections[] = {
-    {"strategies", &ls_strategies},
-    {"models", &ls_model_families},
-    {"layers", &ls_layers},
-    {"data", &ls_data_sources},
-    {"allreduce", &ls_allreduces},
-    {"optimizers", &ls_optimizer_rules},
-    {"communicators", &ls_comm_backends},
+    {"strategies", &ls_strategies},   {"models", &ls_model_families},
+    {"layers", &ls_layers},           {"data", &ls_data_sources},
+    {"allreduce", &ls_allreduces},    {"optimizers", &ls_optimizer_rules},
+    {"lr-schedules", &ls_rate_rules}, {"communicators", &ls_comm_backends},
     {"kernels", &ls_kernel_tables},
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };

@@ -304,8 +304,10 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     uint64_t number = 0;
+    ls_status status = ls_gate_rate(&c->run[CANDIDATE], step, gate);
     LS_TRY(take_step(c, CANDIDATE));
-    ls_status status = c->judges ? judge_step(c, step, gate) : LS_OK;
+    if (!status && c->judges)
+        status = judge_step(c, step, gate);
     if (!status)
         status = compare_replicas(c, step, gate);
     gate->interrupted = ls_interrupted();

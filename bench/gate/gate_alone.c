@@ -199,11 +199,13 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     ls_step_record record;
     uint64_t mark_ns, number = 0;
+    ls_status status = ls_gate_rate(&c->candidate, step, gate);
     LS_TRY(ls_session_steps(&c->candidate, 1));
     LS_TRY(ls_session_records(&c->candidate, 1, &record, &mark_ns));
     c->loss = record.loss;
     LS_TRY(hash_replicas(c));
-    const ls_status status = c->judges ? judge_step(c, step, gate) : LS_OK;
+    if (!status && c->judges)
+        status = judge_step(c, step, gate);
     gate->interrupted = ls_interrupted();
     LS_TRY(ls_world_turn(c->comm, status, &number, &gate->interrupted));
     LS_TRY(ls_gate_agree(c->comm, gate));

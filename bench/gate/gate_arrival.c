@@ -60,6 +60,8 @@ static ls_status judge(const ls_workplace *workplace, ls_session *session, uint6
     if (steps)
         LS_TRY(ls_gate_traffic(session->run, gate));
     LS_TRY(judge_losses(session, gate));
+    if (!ls_job_tail(&session->job)) /* whose empty slices are pushed by nobody */
+        LS_TRY(ls_world_agree(session->job.ranks.comm, ls_gate_rate(session, session->step, gate)));
     if (!*gate->diverged)
         ls_values_diverged(variables, values, gate->steps, gate->diverged);
     return ls_world_agree(session->job.ranks.comm,

@@ -231,32 +231,6 @@ void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble
     ls_put_pipeline_slowest_stage(row, bubble->slowest);
 }
 
-/* What training reached. */
-static void put_train(const ls_row_facts *f, json_t *row)
-{
-    const ls_learned *learned = &f->trial->learned;
-    const ls_case *c = f->plan->config;
-    if (f->trial->session.step) {
-        ls_put_train_loss_first(row, learned->loss_first);
-        ls_put_train_loss_last(row, learned->loss_last);
-        if (f->plan->job.update.clip > 0)
-            ls_put_train_gradient_norm(row, learned->gradient_norm);
-    }
-    if (learned->losses_kept)
-        ls_put_train_losses(row, ls_reals(learned->losses, learned->losses_kept));
-    ls_put_train_accuracy(row, learned->accuracy);
-    if (learned->evaluated)
-        ls_put_train_evaluated(row, learned->evaluated);
-    if (learned->target_reached) {
-        ls_put_train_steps_to_target(row, learned->steps_to_target);
-        ls_put_train_seconds_to_target(row, learned->ms_to_target * 1e-3);
-    }
-    if (c->target_kind == LS_TARGET_LOSS)
-        ls_put_train_target_loss(row, c->target);
-    else if (c->target_kind != LS_TARGET_NONE)
-        ls_put_train_target_accuracy(row, c->target);
-}
-
 static void put_equivalence(const ls_row_facts *f, json_t *row)
 {
     const ls_gate *gate = f->gate;
@@ -462,7 +436,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
         (!f->gate || f->gate->pass) && !request->verify)
         put_times(f, &info, row);
     if (trial)
-        put_train(f, row);
+        ls_row_put_train(f, row);
     if (f->gate)
         put_equivalence(f, row);
     if (trial) {

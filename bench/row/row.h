@@ -41,7 +41,10 @@ ls_status ls_row_build(const ls_row_facts *facts, json_t **out);
 /** Sets the group `case`: what distinguishes the case from others. */
 void ls_row_put_case(const ls_row_facts *facts, json_t *row);
 
-/** That group alone; owned by the caller. */
+/** Sets the group `train`: what the trial's training reached (row_train.c). */
+void ls_row_put_train(const ls_row_facts *facts, json_t *row);
+
+/** The group `case` alone; owned by the caller. */
 json_t *ls_row_case(const ls_row_facts *facts);
 
 /** Sets the group of a pipeline: the idle share of the stages (bubble.h), measured, by the schedule

@@ -53,6 +53,22 @@ static void put_placement(const ls_plan_of_case *plan, json_t *row)
     free(text);
 }
 
+/* The learning rate, and its schedule where it is not the model's own. */
+static void put_rate(const ls_case *c, const ls_rate_schedule *s, json_t *row)
+{
+    ls_put_case_lr(row, s->initial);
+    if (*c->lr_schedule)
+        ls_put_case_lr_schedule(row, c->lr_schedule);
+    if (s->warmup)
+        ls_put_case_lr_warmup_steps(row, s->warmup);
+    if (s->kind == LS_RATE_CONSTANT)
+        return;
+    ls_put_case_lr_decay_steps(row, s->decay);
+    ls_put_case_min_lr(row, s->least);
+    if (s->kind == LS_RATE_WSD)
+        ls_put_case_lr_wsd_decay_steps(row, s->down);
+}
+
 /* Length of the training, optimizer and data. */
 static void put_training(const ls_row_facts *f, json_t *row)
 {
@@ -85,7 +101,7 @@ static void put_training(const ls_row_facts *f, json_t *row)
         ls_put_case_gradient_accumulation_steps(row, job->accumulation.pieces);
     if (job->update.clip > 0)
         ls_put_case_clip(row, job->update.clip);
-    ls_put_case_lr(row, job->update.schedule.initial);
+    put_rate(c, &job->update.schedule, row);
     ls_put_case_reduce(row, ls_reduce_words[c->reduce]);
     if (c->eval_samples == LS_EVAL_ALL)
         ls_put_case_eval_samples(row, "all");

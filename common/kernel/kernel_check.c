@@ -382,6 +382,7 @@ ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
     /* A run writes one record of the ring buffer. */
     work->bytes = (double)(sizeof *a->state + sizeof *a->records + (a->loss ? sizeof *a->loss : 0));
     LS_TRY(ls_check_value(work, "schedule.initial", a->schedule.initial));
+    LS_TRY(ls_check_value(work, "schedule.least", a->schedule.least));
     return ls_check_value(work, "schedule.factor", a->schedule.factor);
 }
 

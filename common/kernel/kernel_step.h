@@ -22,11 +22,25 @@ typedef struct ls_step_record {
     double loss;     /**< this replica's part of the mean over the global batch */
 } ls_step_record;
 
-/** How the learning rate changes: times `factor` every `period` steps; period 0: never. */
+/** Which curve the learning rate follows after its warm-up (rate_inline.h). */
+typedef enum ls_rate_kind {
+    LS_RATE_CONSTANT, /**< times `factor` every `period` steps; period 0: never */
+    LS_RATE_LINEAR,   /**< in a line from `initial` to `least` */
+    LS_RATE_COSINE,   /**< in half a cosine's turn */
+    LS_RATE_WSD       /**< `initial`, and in a line to `least` in the last `down` of them */
+} ls_rate_kind;
+
+/** How the learning rate changes: a function of the step's number alone. */
 typedef struct ls_rate_schedule {
-    double initial;  /**< the first learning rate */
-    double factor;   /**< of each change */
-    uint64_t period; /**< steps from one change to the next */
+    double initial;    /**< the highest learning rate */
+    double factor;     /**< see LS_RATE_CONSTANT */
+    uint64_t period;   /**< likewise */
+    ls_rate_kind kind; /**< see there */
+    double least;      /**< the last learning rate */
+    uint64_t warmup;   /**< first steps, over which it rises in a line to `initial` */
+    uint64_t decay;    /**< the step, above warmup, from which it is `least` */
+    uint64_t down;     /**< see LS_RATE_WSD; at least 1 */
+    uint64_t updates;  /**< updates that count as one step; 0: 1 */
 } ls_rate_schedule;
 
 /** A function that an operation applies to each of its outputs. */

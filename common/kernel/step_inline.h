@@ -11,19 +11,10 @@
 
 #include "common/base/device_fn.h"
 #include "common/kernel/kernel.h"
+#include "common/kernel/rate_inline.h"
 
 #include <math.h>
 #include <string.h>
-
-/** factor^exponent. */
-LS_DEVICE_FN double ls_power(double factor, uint64_t exponent)
-{
-    double result = 1;
-    for (; exponent; exponent >>= 1, factor *= factor)
-        if (exponent & 1)
-            result *= factor;
-    return result;
-}
 
 /** Moves the argument block to the next step: finish_step without its record. */
 LS_DEVICE_FN void ls_step_advance(ls_step_state *state, uint64_t batch,
@@ -32,9 +23,7 @@ LS_DEVICE_FN void ls_step_advance(ls_step_state *state, uint64_t batch,
     state->step++;
     state->record++;
     state->position += batch;
-    state->learning_rate = schedule->initial;
-    if (schedule->period)
-        state->learning_rate *= ls_power(schedule->factor, state->step / schedule->period);
+    state->learning_rate = ls_rate_of_step(schedule, state->step);
 }
 
 /** How much of a moving average stays in this step. */

@@ -4,6 +4,7 @@
 #include "impl/carried.h"
 #include "impl/step/run.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* NULL: the member is in another process. */
@@ -264,6 +265,23 @@ static ls_status norm(const ls_run *run, double *out)
     return status;
 }
 
+static ls_status rates(const ls_run *run, double range[2])
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    range[0] = INFINITY;
+    range[1] = 0;
+    for (int m = 0; m < me->plan.all; m++) {
+        const ls_replica *r = me->resources.members[m].replica;
+        ls_step_state state;
+        if (!r || !r->updates)
+            continue;
+        LS_TRY(ls_queue_read(r->queue, &state, r->state, sizeof state));
+        range[0] = fmin(range[0], state.learning_rate);
+        range[1] = fmax(range[1], state.learning_rate);
+    }
+    return LS_OK;
+}
+
 /* ---- State for a run that continues this one ------------------------------------------------- */
 
 /* The state for a run that continues this one: flat buffers and counts. Not records, which have
@@ -304,6 +322,7 @@ const ls_run_functions ls_run_of_steps = {
     .memory = memory,
     .traffic = traffic,
     .norm = norm,
+    .rates = rates,
     .gradient = gradient,
     .keep = keep,
     .close = ls_steps_close,

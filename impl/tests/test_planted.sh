@@ -202,6 +202,12 @@ norm_of_mean 0 --strategy mirrored --devices 2 --clip 0.01
 norm_of_mean 0 --strategy zero --devices 3 --clip 0.01 --reduce exact
 clip_late 0 --strategy mirrored --devices 2 --clip 0.01
 clip_late 0 --strategy towers --devices 3 --clip 0.01 --reduce exact
+lr_stepped_n_times 0 --strategy mirrored --devices 3 --lr-schedule cosine --lr-warmup-steps 3
+lr_stepped_n_times 0 --strategy pipeline --devices 2 --lr-schedule linear --reduce exact
+lr_stepped_n_times 0 --strategy ps --ranks 3 --lr-schedule linear
+lr_warmup_off_by_one 0 --strategy single --devices 1 --lr-warmup-steps 3
+lr_warmup_off_by_one 0 --strategy mirrored --devices 2 --lr-warmup-steps 3 --reduce exact
+lr_warmup_off_by_one 0 --strategy local-sgd --devices 2 --lr-warmup-steps 3
 TABLE
 # Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \
@@ -260,6 +266,7 @@ judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*,
           "alone": r"^step (\d+): .* alone in sequence", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ",
           "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
+          "learning rate": r"^step (\d+): the learning rate is ",
           "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)

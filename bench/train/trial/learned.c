@@ -60,6 +60,7 @@ void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_ti
         if (steps->first + i == 0)
             learned->loss_first = loss;
         learned->loss_last = loss;
+        learned->step_last = steps->first + i;
         learned->ms += steps->ms[i];
         look_at_loss(learned, config, steps->first + i, loss);
         if (timed && learned->losses)

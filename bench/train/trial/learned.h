@@ -7,6 +7,7 @@
 /** Written by the functions below that take it without const. */
 typedef struct ls_learned {
     double loss_first, loss_last;
+    uint64_t step_last;   /**< the last step's number, from 0 */
     double gradient_norm; /**< of the last step, with --clip; NaN: none */
     double *losses;       /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
     size_t losses_kept, room;

@@ -105,15 +105,17 @@ static void refuses_batches(ls_kernels *k)
             op, "gather: type");
     refused(t->gather(k, &(ls_gather_args){2, 3, LS_GATHER_FLOAT, data, NULL, data, 1}, &op), op,
             "indices");
+    refused(
+        t->finish_step(
+            k, &(ls_finish_step_args){&state, 1, {.initial = 0}, NULL, &record, 0, 0, NULL}, &op),
+        op, "capacity");
     refused(t->finish_step(
-                k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, &record, 0, 0, NULL}, &op),
-            op, "capacity");
-    refused(t->finish_step(k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, NULL, 1, 0, NULL},
-                           &op),
+                k, &(ls_finish_step_args){&state, 1, {.initial = 0}, NULL, NULL, 1, 0, NULL}, &op),
             op, "records");
     const uint64_t ring = UINT64_MAX / sizeof record + 2; /* its bytes overflow to few */
     refused(t->finish_step(
-                k, &(ls_finish_step_args){&state, 1, {0, 0, 0}, NULL, &record, ring, 0, NULL}, &op),
+                k, &(ls_finish_step_args){&state, 1, {.initial = 0}, NULL, &record, ring, 0, NULL},
+                &op),
             op, "more than memory can hold");
 }
 

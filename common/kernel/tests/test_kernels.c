@@ -387,7 +387,8 @@ static void test_finish_step(void **state)
     ls_step_state at = {.step = 9, .position = 100, .record = 7, .learning_rate = 0.5};
     ls_step_record records[4] = {{0}};
     double loss = 42;
-    ls_finish_step_args args = {&at, 32, {0.5, 0.1, 5}, &loss, records, 4, 0, NULL};
+    ls_finish_step_args args = {
+        &at, 32, {.initial = 0.5, .factor = 0.1, .period = 5}, &loss, records, 4, 0, NULL};
     apply_finish_step(f, f->cpu, &args);
     assert_int_equal(at.step, 10);
     assert_int_equal(at.position, 132);
@@ -397,6 +398,38 @@ static void test_finish_step(void **state)
     args.loss = NULL, args.schedule.period = 0;
     apply_finish_step(f, f->reference, &args);
     assert_true(at.learning_rate == 0.5 && records[0].loss == 0 && records[0].end_ns > 0);
+}
+
+/* Each curve at each of its steps, and the same bits from both tables. */
+static void test_rates(void **state)
+{
+    fixture *f = *state;
+    ls_step_record record;
+    const double pi = acos(-1), peak = 0.37, least = 0.011;
+    for (int kind = LS_RATE_LINEAR; kind <= LS_RATE_WSD; kind++) {
+        const ls_rate_schedule s = {.initial = peak,
+                                    .least = least,
+                                    .kind = (ls_rate_kind)kind,
+                                    .warmup = 7,
+                                    .decay = 1000,
+                                    .down = 90,
+                                    .updates = 3};
+        ls_step_state at = {0}, same = {0};
+        const ls_finish_step_args args = {&at, 1, s, NULL, &record, 1, 0, NULL},
+                                  again = {&same, 1, s, NULL, &record, 1, 0, NULL};
+        for (int step = 1; step < 3300; step++) {
+            const double t = step / 3, x = fmin(1, (t - 7) / 993);
+            const double right =
+                t < 7                    ? peak * (t + 1) / 7
+                : kind == LS_RATE_COSINE ? least + (peak - least) * (1 + cos(pi * x)) / 2
+                : kind == LS_RATE_LINEAR ? peak + (least - peak) * x
+                                         : peak + (least - peak) * fmin(1, fmax(0, (t - 910) / 90));
+            apply_finish_step(f, f->cpu, &args);
+            apply_finish_step(f, f->reference, &again);
+            assert_true(fabs(at.learning_rate - right) <= 1e-15 * peak);
+            assert_memory_equal(&at, &same, sizeof at);
+        }
+    }
 }
 
 static void test_stamp(void **state)
@@ -437,8 +470,10 @@ static int run_kernel_tests(void)
 {
     /* One test for each entry of the table: a new entry without a test does not compile. */
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
-    const struct CMUnitTest tests[] = {LS_KERNEL_CORE_ENTRIES(ENTRY_TEST) LS_KERNEL_JOINT_ENTRIES(
-        ENTRY_TEST) cmocka_unit_test(test_ranges)};
+    const struct CMUnitTest tests[] = {LS_KERNEL_CORE_ENTRIES(ENTRY_TEST)
+                                           LS_KERNEL_JOINT_ENTRIES(ENTRY_TEST)
+                                               cmocka_unit_test(test_ranges),
+                                       cmocka_unit_test(test_rates)};
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -30,7 +30,7 @@ static ls_status read_files(const ls_option_set *set, report_task *task)
     for (size_t i = 0; i < given->count || i == 0; i++) {
         const char *path = given->count ? given->values[i].text : LS_RESULTS_DEFAULT;
         bool unfinished = false;
-        LS_TRY(ls_results_load(task->results, "results", path, &unfinished));
+        LS_TRY(ls_results_load(task->results, "results", path, &unfinished, NULL));
         if (unfinished)
             json_array_append_new(
                 task->notes,

@@ -100,15 +100,28 @@ ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_
     return status;
 }
 
+typedef struct loading {
+    ls_results *into;
+    size_t added, there;
+} loading;
+
 static ls_status add(void *context, int64_t number, const json_t *row)
 {
+    loading *load = context;
     bool known;
     (void)number;
-    return ls_results_put(context, row, &known);
+    LS_TRY(ls_results_put(load->into, row, &known));
+    ++*(known ? &load->there : &load->added);
+    return LS_OK;
 }
 
-ls_status ls_results_load(ls_results *results, const char *what, const char *path, bool *unfinished)
+ls_status ls_results_load(ls_results *results, const char *what, const char *path, bool *unfinished,
+                          size_t counts[2])
 {
+    loading load = {.into = results};
     LS_TRY(ls_results_begin(results));
-    return ls_results_end(results, ls_rows_each(what, path, unfinished, add, results));
+    LS_TRY(ls_results_end(results, ls_rows_each(what, path, unfinished, add, &load)));
+    if (counts)
+        memcpy(counts, (size_t[]){load.added, load.there}, 2 * sizeof *counts);
+    return LS_OK;
 }

@@ -11,6 +11,7 @@
 #include "bench/output/value_order.h"
 #include "bench/statistics/verdict.h"
 #include "common/base/escape.h"
+#include "template_diff.h"
 
 #include <stdlib.h>
 #include <stdint.h>
@@ -18,37 +19,16 @@
 
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
-/* Adds {path: value} of all parts of the value, which is at the path. */
-static void flatten(json_t *value, const char *path, json_t *out)
+ls_status ls_results_fields(ls_results *results, const json_t *a, const json_t *b, json_t *out)
 {
-    const char *name;
-    json_t *member;
-    char *longer;
-    if (json_is_object(value)) {
-        json_object_foreach(value, name, member)
-        {
-            if (asprintf(&longer, "%s%s%s", path, *path ? "." : "", name) < 0)
-                continue;
-            flatten(member, longer, out);
-            free(longer);
-        }
-    } else if (json_is_object(json_array_get(value, 0))) {
-        for (size_t i = 0; i < json_array_size(value); i++) {
-            if (asprintf(&longer, "%s.%zu", path, i) < 0)
-                continue;
-            flatten(json_array_get(value, i), longer, out);
-            free(longer);
-        }
-    } else {
-        json_object_set(out, path, value);
-    }
-}
-
-json_t *ls_results_flat(const json_t *row)
-{
-    json_t *out = json_object();
-    flatten((json_t *)(size_t)row, "", out);
-    return out;
+    sqlite3_stmt *statement;
+    LS_TRY(ls_results_prepare(results, ls_template_diff, &statement));
+    sqlite3_bind_text(statement, 1, json_dumps(a, JSON_COMPACT | JSON_REAL_PRECISION(17)), -1,
+                      free);
+    if (b)
+        sqlite3_bind_text(statement, 2, json_dumps(b, JSON_COMPACT | JSON_REAL_PRECISION(17)), -1,
+                          free);
+    return ls_results_objects(results, statement, out);
 }
 
 /* Whether a difference in this key tells something by itself: what is asked for, where it ran, and
@@ -60,36 +40,40 @@ static bool matters(const char *key)
     return !field || field->shown & LS_SHOWN_DIFF;
 }
 
-/* What a table shows of a side: figures rounded, options as they were given. */
-static json_t *side(const char *key, json_t *value, bool rounded)
+/* In a table figures are rounded; options are as they were given. */
+static void round_value(json_t *one, const char *key, const char *side)
 {
-    return rounded && json_is_real(value) && strncmp(key, "case.", 5) != 0
-               ? json_sprintf("%.4g", json_real_value(value))
-               : json_incref(value);
+    const json_t *value = json_object_get(one, side);
+    if (json_is_real(value) && strncmp(key, "case.", 5) != 0)
+        json_object_set_new(one, side, json_sprintf("%.4g", json_real_value(value)));
 }
 
-/* Appends {key, a, b} for each key in which they differ: in the order of A, then keys that only B
- * has. With `brief` only those that matter; returns how many others there are. */
-static size_t compare(const json_t *a, const json_t *b, bool brief, json_t *out)
+/* Appends {key, a, b} for each key in which they differ. With `brief` only those that matter; *left
+ * is how many others there are. */
+static ls_status compare(ls_results *results, const json_t *a, const json_t *b, bool brief,
+                         json_t *out, size_t *left)
 {
-    json_auto_t *mine = ls_results_flat(a), *other = ls_results_flat(b), *all = json_copy(mine);
-    json_t *unused;
-    const char *key;
-    size_t left = 0;
-    json_object_update_missing(all, other);
-    json_object_foreach(all, key, unused)
+    json_auto_t *all = json_array();
+    json_t *one;
+    size_t index;
+    *left = 0;
+    LS_TRY(ls_results_fields(results, a, b, all));
+    json_array_foreach(all, index, one)
     {
-        json_t *x = json_object_get(mine, key), *y = json_object_get(other, key);
-        (void)unused;
-        if (ls_value_equal(x, y))
+        const char *key = json_string_value(json_object_get(one, "key"));
+        if (ls_value_equal(json_object_get(one, "a"), json_object_get(one, "b")))
             continue;
-        if (brief && !matters(key))
-            left++;
-        else
-            json_array_append_new(out, json_pack("{s:s,s:o*,s:o*}", "key", key, "a",
-                                                 side(key, x, brief), "b", side(key, y, brief)));
+        if (brief && !matters(key)) {
+            ++*left;
+            continue;
+        }
+        if (brief) {
+            round_value(one, key, "a");
+            round_value(one, key, "b");
+        }
+        json_array_append(out, one);
     }
-    return left;
+    return LS_OK;
 }
 
 /* ---- Ratio ---------------------------------------------------------------------------------- */
@@ -189,9 +173,11 @@ ls_status ls_results_diff(ls_results_task *task)
     const bool for_people = strcmp(name, "table") == 0 || strcmp(name, "md") == 0;
     const ls_columns columns = {.column = column, .count = for_people ? 3 : 5, .alone = true};
     json_auto_t *a = NULL, *b = NULL, *rows = json_array();
+    size_t left;
     LS_TRY(ls_results_find(task->results, task->set->operands[1], &a));
     LS_TRY(ls_results_find(task->results, task->set->operands[2], &b));
-    const size_t left = compare(a, b, for_people && !ls_option_set_yes(task->set, "all"), rows);
+    LS_TRY(compare(task->results, a, b, for_people && !ls_option_set_yes(task->set, "all"), rows,
+                   &left));
     const pair times = compare_times(a, b);
     if (!for_people && times.a.value > 0 && times.b.value > 0)
         json_array_append_new(

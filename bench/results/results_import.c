@@ -11,36 +11,15 @@
 
 #include <stdio.h>
 
-typedef struct import_task {
-    ls_results *into;
-    size_t added, there;
-} import_task;
-
-static ls_status take_row(void *context, int64_t number, const json_t *row)
-{
-    import_task *task = context;
-    bool there;
-    (void)number;
-    LS_TRY(ls_results_put(task->into, row, &there));
-    task->there += there;
-    task->added += !there;
-    return LS_OK;
-}
-
 ls_status ls_results_import(ls_results_task *task)
 {
     const char *path = task->set->operands[1];
-    import_task work = {.into = task->results};
+    size_t counts[2];
     if (ls_same_file(path, task->file))
         return ls_fail(LS_CODE_USAGE, "import", path, "is the file to import into; give another");
-    ls_status status = ls_results_begin(task->results);
-    if (!status) {
-        status = ls_rows_each("import", path, NULL, take_row, &work);
-        status = ls_results_end(task->results, status);
-    }
-    if (!status)
-        fprintf(ls_output(), "%zu rows imported, %zu were there already\n", work.added, work.there);
-    return status;
+    LS_TRY(ls_results_load(task->results, "import", path, NULL, counts));
+    fprintf(ls_output(), "%zu rows imported, %zu were there already\n", counts[0], counts[1]);
+    return LS_OK;
 }
 
 /* ---- Label ---------------------------------------------------------------------------------- */

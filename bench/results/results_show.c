@@ -20,14 +20,17 @@
 enum { FIELD = 24, NAME = 10, WIDTH = 80, WRAPPED = 4, COMMAND_MOST = 3 * 68, NOTES_MOST = 3 };
 
 /* All fields, with a heading for each group. */
-static void print_all(const json_t *row)
+static ls_status print_all(ls_results *results, const json_t *row)
 {
-    json_auto_t *fields = ls_results_flat(row);
-    const char *path, *group = "";
-    json_t *value;
-    json_object_foreach(fields, path, value)
+    json_auto_t *fields = json_array();
+    const char *group = "";
+    json_t *one;
+    size_t index;
+    LS_TRY(ls_results_fields(results, row, NULL, fields));
+    json_array_foreach(fields, index, one)
     {
-        char name[160], shown[640], *text = ls_value_text(value);
+        const char *path = json_string_value(json_object_get(one, "key"));
+        char name[160], shown[640], *text = ls_value_text(json_object_get(one, "a"));
         const size_t length = strcspn(path, "."), inside = path[length] == '.' ? length + 1 : 0;
         if (inside && strncmp(path, group, inside) != 0) {
             snprintf(name, sizeof name, "%.*s", (int)length, path);
@@ -41,6 +44,7 @@ static void print_all(const json_t *row)
         fputc('\n', ls_output());
         free(text);
     }
+    return LS_OK;
 }
 
 /* ---- The figures that tell most -------------------------------------------------------------- */
@@ -370,10 +374,8 @@ static ls_status print_text(ls_results *results, const json_t *row, bool all)
 {
     print_notes(row);
     LS_TRY(print_bound(results, row));
-    if (all) {
-        print_all(row);
-        return LS_OK;
-    }
+    if (all)
+        return print_all(results, row);
     print_sheet(row);
     if (ls_row_has_shares(row))
         LS_TRY(print_saving(results, row));

@@ -44,8 +44,9 @@ static inline const ls_columns *ls_results_columns(const ls_results_task *task,
  */
 ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count);
 
-/** {"memory.devices.0.peak": value} of all that a row has, in its order; a new object. */
-json_t *ls_results_flat(const json_t *row);
+/** Appends {key, a, b} for each field of two rows ("memory.devices.0.peak"), in the order of a row;
+ * `b` may be NULL. */
+ls_status ls_results_fields(ls_results *results, const json_t *a, const json_t *b, json_t *out);
 
 /** Describes what limits the step of the row with this number in `results`: at most three lines,
  * each with its newline; "" if the row has no waterfall. Owned by the caller (free); NULL: it

@@ -57,10 +57,10 @@ static void rows_in_memory_answer(void **state)
     ls_results *results;
     assert_ok(ls_results_memory(&results));
     assert_string_equal(answer(results, "SELECT count(*) FROM v"), "0");
-    assert_ok(ls_results_load(results, "test", rows_file, NULL));
+    assert_ok(ls_results_load(results, "test", rows_file, NULL, NULL));
     const int rows = atoi(answer(results, "SELECT count(*) FROM v"));
     assert_true(rows > 5);
-    assert_ok(ls_results_load(results, "test", rows_file, NULL)); /* all known */
+    assert_ok(ls_results_load(results, "test", rows_file, NULL, NULL)); /* all known */
     assert_int_equal(atoi(answer(results, "SELECT count(*) FROM v")), rows);
     assert_int_equal(atoi(answer(results, "SELECT count(*) FROM v WHERE is_bad OR is_predicted")),
                      0);

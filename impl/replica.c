@@ -34,11 +34,12 @@ ls_status ls_replica_take(ls_replica *r, const char *what, ls_memory_use use, si
 static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, bool shared,
                             void *out)
 {
-    const ls_replica_buffer array = {.what = what,
-                                     .use = use,
-                                     .element = shared && r->shares.buckets ? 0 : real_bytes(r),
-                                     .bytes = (shared ? r->stated : r->elements) * real_bytes(r),
-                                     .carried = use != LS_MEMORY_GRADIENTS};
+    const ls_replica_buffer array = {
+        .what = what,
+        .use = use,
+        .element = shared && r->updated.shares.buckets ? 0 : real_bytes(r),
+        .bytes = (shared ? r->updated.stated : r->elements) * real_bytes(r),
+        .carried = use != LS_MEMORY_GRADIENTS};
     return take(r, array, out);
 }
 
@@ -68,32 +69,36 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
 {
     const size_t records = r->job->records;
     if (r->own_variables)
-        LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->windows, &r->parameters));
-    LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->gradient_windows, &r->gradients));
-    LS_TRY(take_windows(r, "window", r->windows, r->parameters, &r->window));
-    LS_TRY(
-        take_windows(r, "gradient window", r->gradient_windows, r->gradients, &r->gradient_window));
-    for (int i = 0; i < r->slots; i++)
-        LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, true, &r->slot[i]));
+        LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->windows.parameters,
+                          &r->parameters));
+    LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->windows.gradients, &r->gradients));
+    LS_TRY(take_windows(r, "window", r->windows.parameters, r->parameters,
+                        &r->windows.whole_parameters));
+    LS_TRY(take_windows(r, "gradient window", r->windows.gradients, r->gradients,
+                        &r->windows.whole_gradients));
+    for (int i = 0; i < r->updated.slots; i++)
+        LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, true, &r->updated.slot[i]));
     if (r->job->update.average != 0 && r->updates)
-        LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, true, &r->average));
+        LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, true, &r->updated.average));
     LS_TRY(ls_replica_take_clip(r));
     if (r->own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
-    LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss, &r->loss));
-    if (r->more > r->sums - 1)
-        LS_TRY(take_carried(r, "loss", (2 + r->decay_parts) * sizeof *r->decay, &r->decay));
-    if (r->more)
-        LS_TRY(
-            take_small(r, "records", records * r->more * sizeof *r->more_losses, &r->more_losses));
-    LS_TRY(take_small(r, NULL, sizeof *r->mark_ns, &r->mark_ns));
-    LS_TRY(take_small(r, "records", records * sizeof *r->records, &r->records));
-    LS_TRY(take_small(r, "batch", rows * sizeof *r->indices, &r->indices));
+    LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss.parts, &r->loss.parts));
+    if (r->loss.more > r->loss.sums - 1)
+        LS_TRY(take_carried(r, "loss", (2 + r->loss.decay_parts) * sizeof *r->loss.decay,
+                            &r->loss.decay));
+    if (r->loss.more)
+        LS_TRY(take_small(r, "records", records * r->loss.more * sizeof *r->loss.more_losses,
+                          &r->loss.more_losses));
+    LS_TRY(take_small(r, NULL, sizeof *r->timing.mark_ns, &r->timing.mark_ns));
+    LS_TRY(take_small(r, "records", records * sizeof *r->timing.records, &r->timing.records));
+    LS_TRY(take_small(r, "batch", rows * sizeof *r->data.indices, &r->data.indices));
     if (r->graph->blocks.whole)
-        LS_TRY(take_small(r, "batch", rows * (size_t)r->graph->blocks.whole * sizeof *r->sequences,
-                          &r->sequences));
-    LS_TRY(take_small(r, NULL, sizeof *r->test_state, &r->test_state));
-    return take_small(r, NULL, sizeof *r->correct, &r->correct);
+        LS_TRY(take_small(r, "batch",
+                          rows * (size_t)r->graph->blocks.whole * sizeof *r->data.sequences,
+                          &r->data.sequences));
+    LS_TRY(take_small(r, NULL, sizeof *r->test.state, &r->test.state));
+    return take_small(r, NULL, sizeof *r->test.correct, &r->test.correct);
 }
 
 static ls_status share_split(ls_replica *r, const ls_split *split,
@@ -115,18 +120,19 @@ static ls_status open_parts(ls_replica *r, int64_t rows)
         ls_kernels_open_table(r->job->kernels.table, r->device, r->job->kernels.math, &r->kernels));
     r->kernels->convolution = r->job->kernels.convolution;
     LS_TRY(take_buffers(r, (size_t)rows));
-    LS_TRY(share_split(r, &r->job->data->train, r->train));
-    LS_TRY(share_split(r, &r->job->data->test, r->test));
-    if (r->decay && !r->windows)
-        LS_TRY(ls_replica_decay_loss(r, &r->decay_loss));
-    return r->kernels->table->stamp(r->kernels, &(ls_stamp_args){.time_ns = r->mark_ns}, &r->mark);
+    LS_TRY(share_split(r, &r->job->data->train, r->data.train));
+    LS_TRY(share_split(r, &r->job->data->test, r->data.test));
+    if (r->loss.decay && !r->windows.parameters)
+        LS_TRY(ls_replica_decay_loss(r, &r->loss.decay_loss));
+    return r->kernels->table->stamp(r->kernels, &(ls_stamp_args){.time_ns = r->timing.mark_ns},
+                                    &r->timing.mark);
 }
 
 static bool decays(const ls_replica *r)
 {
     const ls_variables *variables = &r->graph->variables;
     for (size_t i = 0; i < variables->count; i++)
-        if (variables->items[i].decay != 0 && variables->items[i].offset < r->owned)
+        if (variables->items[i].decay != 0 && variables->items[i].offset < r->updated.owned)
             return true;
     return false;
 }
@@ -139,8 +145,8 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->job = job;
     replica->device = options->device;
     replica->number = options->number;
-    replica->sums = options->sums;
-    replica->slots = options->no_optimizer ? 0 : job->update.optimizer.rule->slots;
+    replica->loss.sums = options->sums;
+    replica->updated.slots = options->no_optimizer ? 0 : job->update.optimizer.rule->slots;
     replica->own_variables = !options->variables_of;
     replica->updates = !options->no_optimizer && replica->own_variables;
     if (options->variables_of) {
@@ -150,23 +156,25 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->part = options->part;
     replica->graph = options->part ? options->part->graph : job->model->graph;
     replica->elements = replica->graph->variables.elements;
-    replica->owned = options->part ? options->part->owned : replica->elements;
-    replica->shares = options->shares;
-    replica->windows = options->windows;
-    replica->gradient_windows = options->gradient_windows;
+    replica->updated.owned = options->part ? options->part->owned : replica->elements;
+    replica->updated.shares = options->shares;
+    replica->windows.parameters = options->windows;
+    replica->windows.gradients = options->gradient_windows;
     size_t sum = 0;
-    for (size_t b = 0; replica->shares.buckets && b < replica->shares.buckets->count; b++)
-        sum += ls_bucket_share(replica->shares.buckets, b, replica->shares.share,
-                               replica->shares.count)
+    for (size_t b = 0;
+         replica->updated.shares.buckets && b < replica->updated.shares.buckets->count; b++)
+        sum += ls_bucket_share(replica->updated.shares.buckets, b, replica->updated.shares.share,
+                               replica->updated.shares.count)
                    .count;
-    replica->stated = replica->shares.buckets ? sum : replica->owned;
-    replica->more = replica->sums - 1;
-    replica->decay_parts =
+    replica->updated.stated = replica->updated.shares.buckets ? sum : replica->updated.owned;
+    replica->loss.more = replica->loss.sums - 1;
+    replica->loss.decay_parts =
         options->part && options->part->split ? (size_t)replica->graph->slices.splits + 1 : 1;
-    replica->decays = options->decay_loss;
+    replica->loss.decays = options->decay_loss;
     if (decays(replica) &&
-        (replica->decays == LS_DECAY_UPDATES ? replica->updates : replica->decays == LS_DECAY_HERE))
-        replica->more += replica->decay_parts;
+        (replica->loss.decays == LS_DECAY_UPDATES ? replica->updates
+                                                  : replica->loss.decays == LS_DECAY_HERE))
+        replica->loss.more += replica->loss.decay_parts;
     ls_status status = open_parts(replica, options->rows);
     if (status) {
         ls_replica_close(replica);
@@ -181,12 +189,12 @@ void ls_replica_close(ls_replica *r)
     if (!r)
         return;
     ls_queue_close(r->queue);
-    ls_op_list_clear(&r->decay_loss);
+    ls_op_list_clear(&r->loss.decay_loss);
     ls_replica_forget_test(r);
-    ls_op_free(r->mark);
+    ls_op_free(r->timing.mark);
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
-        ls_device_unshare(r->device, r->train[i]);
-        ls_device_unshare(r->device, r->test[i]);
+        ls_device_unshare(r->device, r->data.train[i]);
+        ls_device_unshare(r->device, r->data.test[i]);
     }
     for (size_t i = 0; i < r->buffer_count; i++)
         ls_device_release(r->device, r->buffers[i].memory);
@@ -203,23 +211,25 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
     const ls_finish_step_args args = {.state = r->state,
                                       .batch = (uint64_t)batch,
                                       .schedule = r->job->update.schedule,
-                                      .loss = r->loss,
-                                      .records = r->records,
+                                      .loss = r->loss.parts,
+                                      .records = r->timing.records,
                                       .capacity = r->job->records,
-                                      .more = r->more,
-                                      .more_losses = r->more_losses};
+                                      .more = r->loss.more,
+                                      .more_losses = r->loss.more_losses};
     ls_op *op;
     /* Last, since partial sums have used this memory. */
-    for (size_t i = 0; i < r->decay_parts && r->decay; i++) {
-        const ls_add_loss_args decay = {
-            .a = r->decay + (i ? 2 + i : 0), .b = r->decay + 1, .out = r->loss + r->sums + i};
+    for (size_t i = 0; i < r->loss.decay_parts && r->loss.decay; i++) {
+        const ls_add_loss_args decay = {.a = r->loss.decay + (i ? 2 + i : 0),
+                                        .b = r->loss.decay + 1,
+                                        .out = r->loss.parts + r->loss.sums + i};
         LS_TRY(r->kernels->table->add_loss(r->kernels, &decay, &op));
         LS_TRY(ls_op_list_add(ops, op));
     }
     LS_TRY(r->kernels->table->finish_step(r->kernels, &args, &op));
     op->use = LS_TIME_HARNESS;
     LS_TRY(ls_op_list_add(ops, op));
-    return r->decay && r->decays == LS_DECAY_UPDATES ? ls_replica_decay_loss(r, ops) : LS_OK;
+    return r->loss.decay && r->loss.decays == LS_DECAY_UPDATES ? ls_replica_decay_loss(r, ops)
+                                                               : LS_OK;
 }
 
 /* ---- Records -------------------------------------------------------------------------------- */
@@ -227,11 +237,11 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
 ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns)
 {
-    LS_TRY(ls_queue_read(r->queue, mark_ns, r->mark_ns, sizeof *mark_ns));
+    LS_TRY(ls_queue_read(r->queue, mark_ns, r->timing.mark_ns, sizeof *mark_ns));
     while (count) { /* a range may wrap around the ring's end */
         uint64_t slot = first % r->job->records;
         uint64_t run = r->job->records - slot < count ? r->job->records - slot : count;
-        LS_TRY(ls_queue_read(r->queue, out, r->records + slot, run * sizeof *out));
+        LS_TRY(ls_queue_read(r->queue, out, r->timing.records + slot, run * sizeof *out));
         first += run;
         out += run;
         count -= run;
@@ -241,6 +251,7 @@ ls_status ls_replica_records(ls_replica *r, uint64_t first, uint64_t count, ls_s
 
 ls_status ls_replica_more_losses(ls_replica *r, uint64_t index, double *out)
 {
-    return ls_queue_read(r->queue, out, r->more_losses + index % r->job->records * r->more,
-                         r->more * sizeof *out);
+    return ls_queue_read(r->queue, out,
+                         r->loss.more_losses + index % r->job->records * r->loss.more,
+                         r->loss.more * sizeof *out);
 }

@@ -56,60 +56,95 @@ typedef struct ls_replica_buffer {
     void *memory;
 } ls_replica_buffer;
 
+/** What a replica updates. */
+typedef struct ls_replica_updated {
+    size_t owned;     /**< the first ones of its elements, which it updates itself, */
+    ls_shares shares; /**< or, of these, its shares */
+    size_t stated;    /**< elements that it updates: owned, or those of its shares */
+    int slots;        /**< number of buffers of optimizer state */
+    void *slot[2];    /**< real [stated], as many as the optimizer has; others NULL */
+    void *average;    /**< real [stated]: moving averages, if it updates; else NULL */
+} ls_replica_updated;
+
+/** Where a replica with shares has whole buckets. */
+typedef struct ls_replica_windows {
+    const ls_windows *parameters; /**< NULL, or in which it has parameters of some buckets */
+    const ls_windows *gradients;  /**< likewise gradients */
+    void *whole_parameters;       /**< real, the windows; without these, all parameters */
+    void *whole_gradients;        /**< likewise */
+} ls_replica_windows;
+
+/** The gradient's norm. */
+typedef struct ls_replica_norm {
+    double *squares;     /**< [blocks of the whole model] sums of the gradient's squares; NULL:
+                              it clips no gradient */
+    double *own_squares; /**< [blocks of its part] the same in its own order, if a part's buckets
+                              are shared; else `squares` */
+    ls_clip *clip;       /**< [1] what follows from these; NULL: likewise */
+} ls_replica_norm;
+
+/** A replica's parts of a step's loss. */
+typedef struct ls_replica_loss {
+    double *parts;         /**< [LS_REPLICA_LOSSES]; one in fast mode */
+    size_t sums;           /**< most parts of a step's loss */
+    size_t more;           /**< parts recorded after the first: sums - 1, and weight decay's */
+    double *more_losses;   /**< [job->records, more]; NULL: none */
+    ls_decay_loss decays;  /**< where weight decay's part is computed */
+    size_t decay_parts;    /**< weight decay's, if any: 1; if layers are split, of each slice (0 of
+                                those elsewhere), then of the rest */
+    ls_op_list decay_loss; /**< sets decay[0]; empty if this replica does not compute it */
+    double *decay;         /**< [2 + decay_parts] weight decay's part of the loss, 0, that of a
+                                bucket in a window, and further parts, from [3] on; or NULL */
+} ls_replica_loss;
+
+/** When its steps ended. */
+typedef struct ls_replica_timing {
+    ls_step_record *records; /**< [job->records] */
+    uint64_t *mark_ns;       /**< [1] */
+    ls_op *mark;             /**< sets it */
+} ls_replica_timing;
+
+/** The data sets, and what gathers samples. */
+typedef struct ls_replica_data {
+    uint32_t *indices; /**< [rows] */
+    float *sequences;  /**< [rows, positions] an input, or the target, of which it has some
+                            positions; NULL: it has all */
+    const void *train[LS_REPLICA_ARRAYS];
+    const void *test[LS_REPLICA_ARRAYS];
+} ls_replica_data;
+
+/** Evaluation (test_pass.c). */
+typedef struct ls_replica_test {
+    ls_step_state *state; /**< its argument block */
+    uint64_t *correct;    /**< [1] */
+    const ls_net *net;    /**< for which the following were built, or NULL */
+    uint64_t end;         /**< the same: samples from this number on are not counted */
+    ls_op_list feed, count;
+    struct ls_test_outputs *outputs; /**< NULL: the model's output is on another place */
+} ls_replica_test;
+
 typedef struct ls_replica {
     const ls_job *job;
     ls_device *device;
     int number; /**< of the job's device for which it computes */
     ls_queue *queue;
     ls_kernels *kernels;
-    const ls_graph_part *part; /**< its part of the model; NULL: the whole */
-    const ls_graph *graph;     /**< the model's or the part's */
-    size_t elements;           /**< P: parameters of the graph */
-    size_t owned;              /**< the first ones, which it updates itself, */
-    ls_shares shares;          /**< or, of these, its shares */
-    size_t stated;             /**< elements that it updates: owned, or those of its shares */
-    void *parameters;          /**< real [P]; in windows [stated], its shares */
-    const ls_windows *windows; /**< NULL, or in which it has whole parameters of some buckets */
-    const ls_windows *gradient_windows; /**< likewise gradients */
-    void *window;                       /**< real, of `windows`; without these, `parameters` */
-    void *gradient_window;              /**< likewise */
-    ls_decay_loss decays;
-    bool own_variables;    /**< false: `variables_of` has its parameters and argument block */
-    bool updates;          /**< whether it updates variables */
-    void *gradients;       /**< real [P]; in windows [stated], the sums of its shares */
-    void *slot[2];         /**< real [stated], as many as the optimizer has; others NULL */
-    void *average;         /**< real [stated]: moving averages, if it updates; else NULL */
-    double *squares;       /**< [blocks of the whole model] sums of the gradient's squares; NULL:
-                                it clips no gradient */
-    double *own_squares;   /**< [blocks of its part] the same in its own order, if a part's buckets
-                                are shared; else `squares` */
-    ls_clip *clip;         /**< [1] what follows from these; NULL: likewise */
-    ls_step_state *state;  /**< argument block of training */
-    double *loss;          /**< [LS_REPLICA_LOSSES] parts of the loss; one in fast mode */
-    size_t sums;           /**< most parts of a step's loss */
-    size_t more;           /**< parts recorded after the first: sums - 1, and weight decay's */
-    size_t decay_parts;    /**< weight decay's, if any: 1; if layers are split, of each slice (0 of
-                                those elsewhere), then of the rest */
-    double *more_losses;   /**< [job->records, more]; NULL: none */
-    ls_op_list decay_loss; /**< sets decay[0]; empty if this replica does not compute it */
-    double *decay;         /**< [2 + decay_parts] weight decay's part of the loss, 0, that of a
-                                bucket in a window, and further parts, from [3] on; or NULL */
-    ls_step_record *records; /**< [job->records] */
-    uint64_t *mark_ns;       /**< [1] */
-    uint32_t *indices;       /**< [rows] */
-    float *sequences;        /**< [rows, positions] an input, or the target, of which it has some
-                                  positions; NULL: it has all */
-    const void *train[LS_REPLICA_ARRAYS];
-    const void *test[LS_REPLICA_ARRAYS];
-    ls_op *mark;
-    ls_step_state *test_state; /**< argument block of evaluation */
-    uint64_t *correct;         /**< [1] */
-    const ls_net *test_net;    /**< for which the following were built (test_pass.c), or NULL */
-    uint64_t test_end;         /**< the same: samples from this number on are not counted */
-    ls_op_list test_feed, test_count;
-    struct ls_test_outputs *test_outputs; /**< NULL: the model's output is on another place */
-    int slots;                            /**< number of buffers of optimizer state */
-    ls_replica_buffer *buffers;           /**< [buffer_count] all that it owns */
+    const ls_graph_part *part;  /**< its part of the model; NULL: the whole */
+    const ls_graph *graph;      /**< the model's or the part's */
+    size_t elements;            /**< P: parameters of the graph */
+    bool own_variables;         /**< false: `variables_of` has its parameters and argument block */
+    bool updates;               /**< whether it updates variables */
+    ls_replica_updated updated; /**< which, and the optimizer's state */
+    void *parameters;           /**< real [P]; in windows [stated], its shares */
+    void *gradients;            /**< real [P]; in windows [stated], the sums of its shares */
+    ls_replica_windows windows;
+    ls_replica_norm norm;
+    ls_step_state *state; /**< argument block of training */
+    ls_replica_loss loss;
+    ls_replica_timing timing;
+    ls_replica_data data;
+    ls_replica_test test;
+    ls_replica_buffer *buffers; /**< [buffer_count] all that it owns */
     size_t buffer_count;
 } ls_replica;
 
@@ -212,7 +247,7 @@ ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count
 /** Record `index`'s further parts of the loss, [more]. */
 ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *out);
 
-/** Weight decay's part of a loss from its parts (ls_replica.decay_parts). */
+/** Weight decay's part of a loss from its parts (ls_replica_loss.decay_parts). */
 double ls_replica_decay_sum(const double *parts, size_t count);
 
 /** Adds weight decay's part to `count` losses from record `first`; for a replica that updates. */

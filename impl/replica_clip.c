@@ -35,13 +35,13 @@ ls_status ls_replica_take_clip(ls_replica *r)
     if (!clips(r))
         return LS_OK;
     LS_TRY(ls_replica_take(r, "squares", LS_MEMORY_WORKSPACE,
-                           count_blocks(whole_of(r)) * sizeof *r->squares, &r->squares));
-    r->own_squares = r->squares;
-    if (r->shares.buckets && &r->graph->variables != whole_of(r))
+                           count_blocks(whole_of(r)) * sizeof *r->norm.squares, &r->norm.squares));
+    r->norm.own_squares = r->norm.squares;
+    if (r->updated.shares.buckets && &r->graph->variables != whole_of(r))
         LS_TRY(ls_replica_take(r, "squares", LS_MEMORY_WORKSPACE,
-                               count_blocks(&r->graph->variables) * sizeof *r->squares,
-                               &r->own_squares));
-    return ls_replica_take(r, "clip", LS_MEMORY_WORKSPACE, sizeof *r->clip, &r->clip);
+                               count_blocks(&r->graph->variables) * sizeof *r->norm.squares,
+                               &r->norm.own_squares));
+    return ls_replica_take(r, "clip", LS_MEMORY_WORKSPACE, sizeof *r->norm.clip, &r->norm.clip);
 }
 
 /* ---- Operations ------------------------------------------------------------------------------ */
@@ -76,7 +76,7 @@ static ls_status append_run(ls_replica *r, where at, const run_of *run, size_t b
                                       .weight = (char *)r->parameters + at.weight * real,
                                       .ranges = run->items,
                                       .range_count = run->count,
-                                      .sums = r->own_squares + block};
+                                      .sums = r->norm.own_squares + block};
     ls_op *op;
     LS_TRY(r->kernels->table->square_sums(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
@@ -93,7 +93,7 @@ static ls_status append_squares(ls_replica *r, ls_range range, ls_decay_left dec
         const ls_range both = ls_range_common((ls_range){v->offset, v->count}, range);
         if (!both.count)
             continue;
-        const size_t block = r->own_squares == r->squares
+        const size_t block = r->norm.own_squares == r->norm.squares
                                  ? ls_blocks_before(whole_of(r), whole_at(r, i, both.first))
                                  : ls_blocks_before(variables, both.first);
         if (run->count && block != next) {
@@ -121,7 +121,8 @@ ls_status ls_replica_square(ls_replica *r, ls_range range, ls_decay_left decay, 
     run_of run = {0};
     size_t share;
     LS_TRY(ls_replica_find(r, range, &share));
-    const where at = {r->gradient_windows ? share : range.first, r->windows ? share : range.first};
+    const where at = {r->windows.gradients ? share : range.first,
+                      r->windows.parameters ? share : range.first};
     LS_TRY(ls_allocate("update", &run.items, r->graph->variables.count, sizeof *run.items));
     const ls_status status = append_squares(r, range, decay, at, &run, ops);
     free(run.items);
@@ -131,15 +132,15 @@ ls_status ls_replica_square(ls_replica *r, ls_range range, ls_decay_left decay, 
 ls_status ls_replica_place_squares(ls_replica *r, ls_op_list *ops)
 {
     const ls_variables *variables = &r->graph->variables;
-    for (size_t i = 0; i < variables->count && r->own_squares != r->squares; i++) {
+    for (size_t i = 0; i < variables->count && r->norm.own_squares != r->norm.squares; i++) {
         const ls_variable *v = &variables->items[i];
         const size_t floats =
             (size_t)ls_square_blocks((int64_t)v->count) * sizeof(double) / sizeof(float);
         const ls_sum_step copy = {
-            (float *)(r->squares + ls_blocks_before(whole_of(r), whole_at(r, i, v->offset))),
-            (float *)(r->own_squares + ls_blocks_before(variables, v->offset)), NULL};
+            (float *)(r->norm.squares + ls_blocks_before(whole_of(r), whole_at(r, i, v->offset))),
+            (float *)(r->norm.own_squares + ls_blocks_before(variables, v->offset)), NULL};
         ls_op *op;
-        if (v->offset >= r->owned)
+        if (v->offset >= r->updated.owned)
             break;
         LS_TRY(ls_sums_make(r->device, "square_sums.copy", &copy, 1, floats, &op));
         LS_TRY(ls_op_list_add(ops, op));
@@ -150,9 +151,9 @@ ls_status ls_replica_place_squares(ls_replica *r, ls_op_list *ops)
 ls_status ls_replica_clip(ls_replica *r, ls_op_list *ops)
 {
     const ls_clip_factor_args args = {.count = (int64_t)count_blocks(whole_of(r)),
-                                      .sums = r->squares,
+                                      .sums = r->norm.squares,
                                       .most = r->job->update.clip,
-                                      .clip = r->clip};
+                                      .clip = r->norm.clip};
     ls_op *op;
     LS_TRY(r->kernels->table->clip_factor(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
@@ -161,7 +162,7 @@ ls_status ls_replica_clip(ls_replica *r, ls_op_list *ops)
 
 ls_status ls_replica_clip_all(ls_replica *r, ls_decay_left decay, ls_op_list *ops)
 {
-    if (!r->clip)
+    if (!r->norm.clip)
         return LS_OK;
     LS_TRY(ls_replica_square(r, (ls_range){0, r->elements}, decay, ops));
     return ls_replica_clip(r, ops);

@@ -31,7 +31,7 @@ static ls_status append_crops(ls_replica *r, const feed_source *source, const ls
                                         .out_side = r->job->model->need.shape[0][1],
                                         .source = source->shared[0],
                                         .samples = source->split->samples,
-                                        .indices = r->indices,
+                                        .indices = r->data.indices,
                                         .augment = source->augment,
                                         .seed = r->job->seed,
                                         .offset = first,
@@ -80,14 +80,14 @@ static ls_status append_blocks(ls_replica *r, const ls_gather_batch_args *batch,
     for (int i = 0; i < batch->count; i++) {
         float *out = batch->gather[i].out;
         one.gather[0] = batch->gather[i];
-        one.gather[0].out = r->sequences;
+        one.gather[0].out = r->data.sequences;
         LS_TRY(append_gathers(r, &one, ops));
         for (int b = 0; b < 2; b++) {
             const ls_copy_columns_args copy = {.rows = one.indices.rows,
                                                .width = blocks->count[b],
                                                .x_pitch = blocks->whole,
                                                .y_pitch = blocks->count[b],
-                                               .x = r->sequences + blocks->first[b],
+                                               .x = r->data.sequences + blocks->first[b],
                                                .y = out};
             ls_op *op;
             LS_TRY(table->copy_columns(r->kernels, &copy, &op));
@@ -105,7 +105,7 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
                                               .order = source->order,
                                               .offset = first,
                                               .state = source->state,
-                                              .indices = r->indices}};
+                                              .indices = r->data.indices}};
     const bool images = source->split->input[0].type == LS_ARRAY_IMAGE && ls_net_input(net, 0);
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++) {
         const ls_array *array = ls_replica_array(source->split, i);
@@ -117,12 +117,12 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
                                                        .type = gather_types[array->type],
                                                        .source = source->shared[i],
                                                        .samples = source->split->samples,
-                                                       .indices = r->indices,
+                                                       .indices = r->data.indices,
                                                        .out = out};
     }
     if (!batch.count && !images) /* a part of a model without inputs from the data */
         return LS_OK;
-    if (r->sequences)
+    if (r->data.sequences)
         return append_blocks(r, &batch, ops);
     LS_TRY(append_gathers(r, &batch, ops));
     return images ? append_crops(r, source, net, first, ops) : LS_OK;
@@ -131,7 +131,7 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
 ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list *ops)
 {
     const feed_source source = {.split = &r->job->data->train,
-                                .shared = r->train,
+                                .shared = r->data.train,
                                 .order = {.samples = r->job->data->train.samples,
                                           .seed = r->job->seed,
                                           .shuffle = r->job->sampling.shuffle},
@@ -148,8 +148,8 @@ ls_status ls_replica_feed_test(ls_replica *r, ls_net *net, ls_op_list *ops)
 {
     const ls_split *test = &r->job->data->test;
     const feed_source source = {.split = test,
-                                .shared = r->test,
+                                .shared = r->data.test,
                                 .order = {.samples = test->samples},
-                                .state = r->test_state};
+                                .state = r->test.state};
     return append_feed(r, &source, net, 0, ops);
 }

@@ -19,7 +19,7 @@ static void *element_at(const ls_replica *r, void *flat, size_t index)
 
 ls_status ls_replica_find(const ls_replica *r, ls_range range, size_t *out)
 {
-    const ls_shares *s = &r->shares;
+    const ls_shares *s = &r->updated.shares;
     *out = 0;
     for (size_t b = 0; s->buckets && b < s->buckets->count; b++) {
         const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
@@ -92,9 +92,10 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
     const ls_optimizer_args args = {
         .kind = o->rule->kind,
         .count = (int64_t)count,
-        .weight = element_at(r, r->parameters, r->windows ? state : first),
-        .gradient = element_at(r, r->gradients, r->gradient_windows ? state : first),
-        .slot = {element_at(r, r->slot[0], state), element_at(r, r->slot[1], state)},
+        .weight = element_at(r, r->parameters, r->windows.parameters ? state : first),
+        .gradient = element_at(r, r->gradients, r->windows.gradients ? state : first),
+        .slot = {element_at(r, r->updated.slot[0], state),
+                 element_at(r, r->updated.slot[1], state)},
         .mu = o->mu,
         .beta1 = o->beta1,
         .beta2 = o->beta2,
@@ -104,7 +105,7 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
         .state = r->state,
         .ranges = ranges.items,
         .range_count = ranges.count,
-        .clip = r->updates ? r->clip : NULL,
+        .clip = r->updates ? r->norm.clip : NULL,
     };
     ls_op *op;
     ls_status status = r->kernels->table->optimizer(r->kernels, &args, &op);
@@ -117,12 +118,12 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
 /* Appends the step of moving averages towards the updated parameters. */
 static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_op_list *ops)
 {
-    const size_t first = r->windows ? state : range.first;
+    const size_t first = r->windows.parameters ? state : range.first;
     const ls_moving_average_args args = {.count = (int64_t)range.count,
                                          .decay = r->job->update.average,
                                          .state = r->state,
                                          .value = element_at(r, r->parameters, first),
-                                         .average = element_at(r, r->average, state)};
+                                         .average = element_at(r, r->updated.average, state)};
     ls_op *op;
     LS_TRY(ls_kernel_table_need(r->kernels->table, "moving_average", "the model"));
     LS_TRY(r->kernels->table->moving_average(r->kernels, &args, &op));
@@ -136,7 +137,7 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
     LS_TRY(ls_replica_find(r, range, &state));
     LS_TRY(
         append_update(r, range, state, decay == LS_DECAY_TO_ADD && r->job->update.clip == 0, ops));
-    return r->average ? append_average(r, range, state, ops) : LS_OK;
+    return r->updated.average ? append_average(r, range, state, ops) : LS_OK;
 }
 
 /* ---- Weight decay's part of the loss -------------------------------------------------------- */
@@ -144,8 +145,8 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
 /* The number of the part to which variable v belongs. */
 static size_t part_of(const ls_replica *r, size_t v)
 {
-    const int slice = r->decay_parts > 1 ? ls_graph_slice(r->graph, v) : 0;
-    return slice ? (size_t)slice - 1 : r->decay_parts - 1;
+    const int slice = r->loss.decay_parts > 1 ? ls_graph_slice(r->graph, v) : 0;
+    return slice ? (size_t)slice - 1 : r->loss.decay_parts - 1;
 }
 
 /* Appends setting *loss to part number `part` of weight decay's part of the loss, of the variables
@@ -184,20 +185,21 @@ static ls_status append_decay_loss(ls_replica *r, ls_range range, const void *we
 
 ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
 {
-    for (size_t i = 0; i < r->decay_parts; i++)
-        LS_TRY(append_decay_loss(r, (ls_range){0, r->owned}, r->parameters, i,
-                                 r->decay + (i ? 2 + i : 0), ops));
+    for (size_t i = 0; i < r->loss.decay_parts; i++)
+        LS_TRY(append_decay_loss(r, (ls_range){0, r->updated.owned}, r->parameters, i,
+                                 r->loss.decay + (i ? 2 + i : 0), ops));
     return LS_OK;
 }
 
 ls_status ls_replica_decay(ls_replica *r, ls_range bucket, bool first, ls_op_list *ops)
 {
-    const char *weight = (const char *)r->window +
-                         ls_windows_at(r->windows, bucket.first) * r->kernels->table->real_bytes;
-    double *nothing = r->decay + 1, *part = r->decay + 2;
+    const char *weight =
+        (const char *)r->windows.whole_parameters +
+        ls_windows_at(r->windows.parameters, bucket.first) * r->kernels->table->real_bytes;
+    double *nothing = r->loss.decay + 1, *part = r->loss.decay + 2;
     ls_op *op;
-    for (size_t i = 0; i < r->decay_parts; i++) {
-        double *sum = r->decay + (i ? 2 + i : 0);
+    for (size_t i = 0; i < r->loss.decay_parts; i++) {
+        double *sum = r->loss.decay + (i ? 2 + i : 0);
         const ls_add_loss_args zero = {.a = nothing, .b = nothing, .out = sum},
                                add = {.a = sum, .b = part, .out = sum};
         if (first) {
@@ -230,12 +232,13 @@ double ls_replica_decay_sum(const double *parts, size_t count)
 ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
                                ls_step_record *records)
 {
-    for (uint64_t i = 0; i < count && r->decay; i++) {
+    for (uint64_t i = 0; i < count && r->loss.decay; i++) {
         const uint64_t slot = (first + i) % r->job->records;
         double parts[LS_REPLICA_LOSSES];
-        LS_TRY(ls_queue_read(r->queue, parts, r->more_losses + slot * r->more + r->sums - 1,
-                             r->decay_parts * sizeof *parts));
-        records[i].loss += ls_replica_decay_sum(parts, r->decay_parts);
+        LS_TRY(ls_queue_read(r->queue, parts,
+                             r->loss.more_losses + slot * r->loss.more + r->loss.sums - 1,
+                             r->loss.decay_parts * sizeof *parts));
+        records[i].loss += ls_replica_decay_sum(parts, r->loss.decay_parts);
     }
     return LS_OK;
 }
@@ -270,11 +273,11 @@ static ls_status move_first(const ls_replica *r, float *flat, size_t count, floa
 /* The same for a buffer of what it updates, which a replica with shares has of these. */
 static ls_status move_shares(const ls_replica *r, float *flat, float *model, bool out)
 {
-    if (!r->shares.buckets)
-        return move_first(r, flat, r->owned, model, out);
-    for (size_t b = 0; b < r->shares.buckets->count; b++) {
-        const ls_range share =
-            ls_bucket_share(r->shares.buckets, b, r->shares.share, r->shares.count);
+    if (!r->updated.shares.buckets)
+        return move_first(r, flat, r->updated.owned, model, out);
+    for (size_t b = 0; b < r->updated.shares.buckets->count; b++) {
+        const ls_range share = ls_bucket_share(r->updated.shares.buckets, b,
+                                               r->updated.shares.share, r->updated.shares.count);
         if (share.count)
             LS_TRY(move(r, flat, share, model, out));
         flat += share.count;
@@ -284,10 +287,10 @@ static ls_status move_shares(const ls_replica *r, float *flat, float *model, boo
 
 ls_status ls_replica_gather(ls_replica *r, ls_values values, float *parameters)
 {
-    if (values == LS_AVERAGES && r->average)
-        return move_shares(r, r->average, parameters, true);
-    return r->windows ? move_shares(r, r->parameters, parameters, true)
-                      : move_first(r, r->parameters, r->owned, parameters, true);
+    if (values == LS_AVERAGES && r->updated.average)
+        return move_shares(r, r->updated.average, parameters, true);
+    return r->windows.parameters ? move_shares(r, r->parameters, parameters, true)
+                                 : move_first(r, r->parameters, r->updated.owned, parameters, true);
 }
 
 ls_status ls_replica_gradient(ls_replica *r, float *gradient)
@@ -309,20 +312,21 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
                                      ls_rate_of_step(&r->job->update.schedule, r->job->start)};
     const size_t real = r->kernels->table->real_bytes;
     float *model = (float *)parameters;
-    LS_TRY(r->windows ? move_shares(r, r->parameters, model, false) : ls_replica_set(r, model));
+    LS_TRY(r->windows.parameters ? move_shares(r, r->parameters, model, false)
+                                 : ls_replica_set(r, model));
     void *zeros;
     ls_status status = ls_allocate("replica", &zeros, r->elements, real);
-    for (int i = 0; i < r->slots && !status; i++)
-        status = ls_queue_write(r->queue, r->slot[i], zeros, r->stated * real);
+    for (int i = 0; i < r->updated.slots && !status; i++)
+        status = ls_queue_write(r->queue, r->updated.slot[i], zeros, r->updated.stated * real);
     free(zeros);
     if (!status)
         status = ls_queue_write(r->queue, r->state, &start, sizeof start);
-    if (!status && r->average)
-        status = move_shares(r, r->average, model, false);
-    if (!status && r->decay)
-        status = ls_queue_write(r->queue, r->decay, (const double[2 + LS_REPLICA_LOSSES]){0},
-                                (2 + r->decay_parts) * sizeof *r->decay);
-    return status ? status : ls_op_list_enqueue(&r->decay_loss, r->queue);
+    if (!status && r->updated.average)
+        status = move_shares(r, r->updated.average, model, false);
+    if (!status && r->loss.decay)
+        status = ls_queue_write(r->queue, r->loss.decay, (const double[2 + LS_REPLICA_LOSSES]){0},
+                                (2 + r->loss.decay_parts) * sizeof *r->loss.decay);
+    return status ? status : ls_op_list_enqueue(&r->loss.decay_loss, r->queue);
 }
 
 ls_status ls_replica_keep(ls_replica *r, ls_carried *carried)

@@ -56,8 +56,8 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
                        "the tree that sums the shards has too many levels; give fewer shards");
     ls_slice_level *l = &s->levels[index];
-    *l = (ls_slice_level){.gradients = r->gradient_window, .loss = r->loss + index};
-    const ls_windows *windows = r->gradient_windows;
+    *l = (ls_slice_level){.gradients = r->windows.whole_gradients, .loss = r->loss.parts + index};
+    const ls_windows *windows = r->windows.gradients;
     if (index > 0)
         LS_TRY(ls_replica_take(
             r, "further sums", windows ? LS_MEMORY_COMMUNICATION : LS_MEMORY_GRADIENTS,
@@ -104,11 +104,11 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
         .kernels = r->kernels,
         .rows = rows,
         .divisor = divisor_of(s),
-        .parameters = r->window,
+        .parameters = r->windows.whole_parameters,
         .gradients = s->levels[index].gradients,
-        .parameter_at = r->windows ? r->windows->at : NULL,
-        .gradient_at = r->gradient_windows ? r->gradient_windows->at : NULL,
-        .loss = r->loss + (ls_slice_abreast(s) ? (size_t)slot : index),
+        .parameter_at = r->windows.parameters ? r->windows.parameters->at : NULL,
+        .gradient_at = r->windows.gradients ? r->windows.gradients->at : NULL,
+        .loss = r->loss.parts + (ls_slice_abreast(s) ? (size_t)slot : index),
         .memory_of = slot_net(s, slot),
         .synced = s->options.synced,
     };
@@ -198,7 +198,7 @@ ls_status ls_slice_add(ls_slice *s, size_t into, size_t from, ls_range range)
 {
     ls_replica *r = s->options.replica;
     const size_t first =
-        ls_windows_at(r->gradient_windows, range.first) * r->kernels->table->real_bytes;
+        ls_windows_at(r->windows.gradients, range.first) * r->kernels->table->real_bytes;
     char *left = (char *)s->levels[into].gradients + first;
     const ls_add_args add = {.count = (int64_t)range.count,
                              .a = left,
@@ -214,8 +214,8 @@ ls_status ls_slice_add(ls_slice *s, size_t into, size_t from, ls_range range)
 ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)
 {
     ls_replica *r = s->options.replica;
-    double *left = r->loss + into;
-    const ls_add_loss_args loss = {.a = left, .b = r->loss + from, .out = left};
+    double *left = r->loss.parts + into;
+    const ls_add_loss_args loss = {.a = left, .b = r->loss.parts + from, .out = left};
     ls_op *op = NULL;
     const ls_status status = r->kernels->table->add_loss(r->kernels, &loss, &op);
     return act_op(s, LS_ACT_LOSS, status, op);
@@ -320,9 +320,9 @@ static ls_status build_delay(ls_slice *s)
 ls_status ls_slice_fault(ls_slice *s, ls_range range)
 {
     ls_replica *r = s->options.replica;
-    const size_t first = ls_windows_at(r->gradient_windows, range.first);
+    const size_t first = ls_windows_at(r->windows.gradients, range.first);
     const ls_flip_bit_args args = {.count = (int64_t)range.count,
-                                   .data = (float *)r->gradient_window + first,
+                                   .data = (float *)r->windows.whole_gradients + first,
                                    .state = r->state,
                                    .step = r->job->faults.flip_step};
     ls_op *op = NULL;
@@ -346,7 +346,7 @@ static void end_acts(ls_slice *s)
         if (single && act->kind == LS_ACT_BACKWARD)
             ls_net_node_final(s->work[0], act->node, &act->final.first, &act->final.count);
     }
-    if (s->sums && !single && !s->by_node && !r->gradient_windows)
+    if (s->sums && !single && !s->by_node && !r->windows.gradients)
         s->acts[s->act_count - 1].final = (ls_range){0, r->elements};
 }
 
@@ -365,7 +365,7 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     ls_status status = build_delay(slice);
     if (!status)
         status = build(slice);
-    if (!status && !options->replica->gradient_windows)
+    if (!status && !options->replica->windows.gradients)
         status = ls_slice_fault(slice, (ls_range){0, options->replica->elements});
     if (status) {
         ls_slice_close(slice);

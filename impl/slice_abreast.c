@@ -276,7 +276,7 @@ static void belongs(ls_slice *s, int piece, int node)
 static ls_status add_gradients(const plan *p, int n, int behind, size_t into, size_t from)
 {
     ls_range left;
-    const ls_windows *windows = p->s->options.replica->gradient_windows;
+    const ls_windows *windows = p->s->options.replica->windows.gradients;
     if (!ls_net_node_final(p->s->work[0], n, &left.first, &left.count))
         return LS_OK;
     while (left.count) {
@@ -305,7 +305,7 @@ static ls_status build_tree(const plan *p, int n, int64_t lo, int64_t hi, size_t
 static ls_status end_node(const plan *p, int n)
 {
     ls_slice *s = p->s;
-    const ls_windows *windows = s->options.replica->gradient_windows;
+    const ls_windows *windows = s->options.replica->windows.gradients;
     ls_range final;
     if (!windows || !s->piece_count ||
         !ls_net_node_final(s->work[0], n, &final.first, &final.count))

@@ -43,7 +43,7 @@ ls_status ls_slice_need_level(ls_slice *slice, size_t index);
 /** Whether all pieces run a node before any runs the next one. */
 static inline bool ls_slice_abreast(const ls_slice *slice)
 {
-    return slice->options.synced || slice->options.replica->gradient_windows;
+    return slice->options.synced || slice->options.replica->windows.gradients;
 }
 
 /** Finds or opens a net for `rows` rows in a slot, with the gradients of level `index`, and that

@@ -43,7 +43,7 @@ static test_run run_of(const struct ls_test_outputs *o, uint64_t i)
 /* Appends counting the correct predictions of a run; of slices, of all. */
 static ls_status append_count(ls_replica *r, const ls_net *net, uint64_t i, int64_t classes)
 {
-    const struct ls_test_outputs *o = r->test_outputs;
+    const struct ls_test_outputs *o = r->test.outputs;
     const ls_kernel_table *table = r->kernels->table;
     const test_run run = run_of(o, i);
     const ls_count_correct_args whole = {.rows = (int64_t)o->rows * run.targets,
@@ -52,9 +52,9 @@ static ls_status append_count(ls_replica *r, const ls_net *net, uint64_t i, int6
                                          .logits = (const char *)o->device + run.at,
                                          .labels = (const int32_t *)ls_net_target(net) +
                                                    run.at / o->target_bytes,
-                                         .state = r->test_state,
-                                         .samples = r->test_end,
-                                         .correct = r->correct};
+                                         .state = r->test.state,
+                                         .samples = r->test.end,
+                                         .correct = r->test.correct};
     const ls_count_parts_args parts = {.rows = whole.rows,
                                        .slices = r->graph->slices.splits,
                                        .targets = whole.targets,
@@ -66,14 +66,14 @@ static ls_status append_count(ls_replica *r, const ls_net *net, uint64_t i, int6
     ls_op *op;
     LS_TRY(parts.parts ? table->count_parts(r->kernels, &parts, &op)
                        : table->count_correct(r->kernels, &whole, &op));
-    return ls_op_list_add(&r->test_count, op);
+    return ls_op_list_add(&r->test.count, op);
 }
 
 static ls_status build(const ls_tested *part)
 {
     ls_replica *r = part->replica;
     ls_net *net = part->net;
-    LS_TRY(ls_replica_feed_test(r, net, &r->test_feed));
+    LS_TRY(ls_replica_feed_test(r, net, &r->test.feed));
     if (!part->counts || !ls_net_target(net)) /* another place has the model's output */
         return LS_OK;
     const ls_graph *graph = r->graph->blocks.whole ? r->graph : r->job->model->graph;
@@ -81,8 +81,8 @@ static ls_status build(const ls_tested *part)
     const int64_t targets = ls_graph_targets(graph);
     const int64_t classes = ls_shape_elements(&loss->shape) / targets;
     const void *parts = ls_net_loss_parts(net);
-    LS_TRY(ls_allocate("replica", &r->test_outputs, 1, sizeof *r->test_outputs));
-    struct ls_test_outputs *o = r->test_outputs;
+    LS_TRY(ls_allocate("replica", &r->test.outputs, 1, sizeof *r->test.outputs));
+    struct ls_test_outputs *o = r->test.outputs;
     o->device = parts ? parts : ls_net_output(net);
     o->blocks = &r->graph->blocks;
     o->rows = (uint64_t)ls_net_rows(net);
@@ -96,20 +96,20 @@ static ls_status build(const ls_tested *part)
 
 void ls_replica_forget_test(ls_replica *r)
 {
-    ls_op_list_clear(&r->test_feed);
-    ls_op_list_clear(&r->test_count);
-    free(r->test_outputs);
-    r->test_outputs = NULL;
-    r->test_net = NULL;
+    ls_op_list_clear(&r->test.feed);
+    ls_op_list_clear(&r->test.count);
+    free(r->test.outputs);
+    r->test.outputs = NULL;
+    r->test.net = NULL;
 }
 
 /* Replaces the parameters by their moving averages, if it has all; `back`: restores them.
  * Meanwhile they are in the gradient buffer, which is not read between steps. */
 static ls_status exchange_averages(ls_replica *r, bool back)
 {
-    const size_t bytes = r->owned * r->kernels->table->real_bytes;
-    const void *from = back ? r->gradients : r->average;
-    if (!r->average || r->shares.buckets)
+    const size_t bytes = r->updated.owned * r->kernels->table->real_bytes;
+    const void *from = back ? r->gradients : r->updated.average;
+    if (!r->updated.average || r->updated.shares.buckets)
         return LS_OK;
     if (!back)
         LS_TRY(ls_queue_copy(r->queue, r->gradients, r->device, r->parameters, r->device, bytes));
@@ -125,15 +125,15 @@ static ls_status begin(const ls_tester *tester)
         ls_replica *r = tester->parts[p].replica;
         if (!tester->lent)
             LS_TRY(exchange_averages(r, false));
-        if (r->test_net != tester->parts[p].net || r->test_end != tester->end) {
+        if (r->test.net != tester->parts[p].net || r->test.end != tester->end) {
             ls_replica_forget_test(r);
-            r->test_end = tester->end;
+            r->test.end = tester->end;
             LS_TRY(build(&tester->parts[p]));
-            r->test_net = tester->parts[p].net;
+            r->test.net = tester->parts[p].net;
         }
-        if (r->test_outputs)
-            r->test_outputs->done = r->test_outputs->digest = 0;
-        LS_TRY(ls_queue_write(r->queue, r->correct, &(uint64_t){0}, sizeof *r->correct));
+        if (r->test.outputs)
+            r->test.outputs->done = r->test.outputs->digest = 0;
+        LS_TRY(ls_queue_write(r->queue, r->test.correct, &(uint64_t){0}, sizeof *r->test.correct));
     }
     return LS_OK;
 }
@@ -142,7 +142,7 @@ static ls_status begin(const ls_tester *tester)
  * on the order. */
 static ls_status hash_outputs(ls_replica *r, uint64_t position, uint64_t rows)
 {
-    struct ls_test_outputs *o = r->test_outputs;
+    struct ls_test_outputs *o = r->test.outputs;
     for (uint64_t i = 0; i < o->runs; i++) {
         const test_run run = run_of(o, i);
         const size_t bytes = rows * (size_t)run.targets * o->target_bytes;
@@ -160,11 +160,11 @@ static ls_status hash_outputs(ls_replica *r, uint64_t position, uint64_t rows)
 /* Counts a batch's correct predictions, if the net has the model's output. */
 static ls_status count_right(ls_replica *r, const ls_tester *tester, bool outputs)
 {
-    struct ls_test_outputs *o = r->test_outputs;
+    struct ls_test_outputs *o = r->test.outputs;
     if (!o)
         return LS_OK;
     const uint64_t left = tester->end - tester->at, rows = left < o->rows ? left : o->rows;
-    LS_TRY(ls_op_list_enqueue(&r->test_count, r->queue));
+    LS_TRY(ls_op_list_enqueue(&r->test.count, r->queue));
     if (outputs)
         LS_TRY(hash_outputs(r, tester->at, rows));
     o->done += rows;
@@ -203,8 +203,8 @@ static ls_status run_batch(const ls_test_pass *pass, const ls_evaluating *how)
         const ls_step_state state = {.position = tester->at};
         for (int p = 0; p < tester->count && tester->at < tester->end; p++) {
             ls_replica *r = tester->parts[p].replica;
-            LS_TRY(ls_queue_write(r->queue, r->test_state, &state, sizeof state));
-            LS_TRY(ls_op_list_enqueue(&r->test_feed, r->queue)); /* gathers the batch */
+            LS_TRY(ls_queue_write(r->queue, r->test.state, &state, sizeof state));
+            LS_TRY(ls_op_list_enqueue(&r->test.feed, r->queue)); /* gathers the batch */
         }
     }
     for (int t = 0; t < pass->count && pass->predict; t++)
@@ -278,9 +278,9 @@ static ls_status end(const ls_tester *tester, ls_evaluation *out)
 {
     for (int p = 0; p < tester->count; p++) {
         ls_replica *r = tester->parts[p].replica;
-        const struct ls_test_outputs *o = r->test_outputs;
+        const struct ls_test_outputs *o = r->test.outputs;
         uint64_t right;
-        LS_TRY(ls_queue_read(r->queue, &right, r->correct, sizeof right));
+        LS_TRY(ls_queue_read(r->queue, &right, r->test.correct, sizeof right));
         const ls_evaluation mine = {
             .right = right, .counted = o ? o->done * o->targets : 0, .outputs = o ? o->digest : 0};
         ls_evaluation_add(&mine, out);

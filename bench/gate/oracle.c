@@ -188,7 +188,7 @@ static ls_status run_slice(oracle *me, int batch_kind, int d)
     ls_replica *r = me->replica;
     const ls_slice *all = r->job->exchange.sync_statistics ? me->slices[batch_kind][0] : NULL;
     const void *gradients = r->gradients;
-    const double *its_loss = r->loss;
+    const double *its_loss = r->loss.parts;
     size_t before = 0;
     for (int i = 0; i < d; i++)
         before += me->has[batch_kind][i];
@@ -201,7 +201,7 @@ static ls_status run_slice(oracle *me, int batch_kind, int d)
             LS_TRY(ls_oracle_places_run(me->places, &me->slices[batch_kind][first]));
         me->computed = first;
         gradients = ls_oracle_place(me->places, d % each)->gradients;
-        its_loss = ls_oracle_place(me->places, d % each)->loss;
+        its_loss = ls_oracle_place(me->places, d % each)->loss.parts;
     } else {
         LS_TRY(ls_slice_enqueue(me->slices[batch_kind][d]));
     }
@@ -301,7 +301,7 @@ static ls_status one_step(oracle *me, int batch_kind)
     me->computed = -1;
     float *gradient = me->sums[0];
     LS_TRY(ls_queue_write(r->queue, r->gradients, gradient, r->elements * sizeof *gradient));
-    LS_TRY(ls_queue_write(r->queue, r->loss, &loss, sizeof loss));
+    LS_TRY(ls_queue_write(r->queue, r->loss.parts, &loss, sizeof loss));
     LS_TRY(ls_op_list_enqueue(me->given ? &me->apply : &me->update, r->queue));
     LS_TRY(ls_op_list_enqueue(&me->finish[batch_kind], r->queue));
     return ls_replica_gradient(r, gradient); /* including weight decay */

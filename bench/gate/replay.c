@@ -181,7 +181,7 @@ static ls_status train(replay *me, int batch_kind, int d)
         if (!any)
             LS_TRY(take(me, d));
         LS_TRY(ls_slice_enqueue(me->slices[batch_kind][i]));
-        LS_TRY(ls_queue_read(r->queue, &loss, r->loss, sizeof loss));
+        LS_TRY(ls_queue_read(r->queue, &loss, r->loss.parts, sizeof loss));
         me->losses[d] = any ? me->losses[d] + loss : loss;
         if (me->pieces > 1)
             LS_TRY(accumulate(me, !any));

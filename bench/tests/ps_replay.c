@@ -232,10 +232,9 @@ static uint64_t position_of(const ls_job *job, uint64_t step, int *batch_kind)
 static ls_status scale(replay *me, float *gradient)
 {
     const ls_replica *r = me->replica;
-    ls_clip clip;
-    if (!r->clip)
-        return LS_OK;
-    LS_TRY(ls_queue_read(r->queue, &clip, r->clip, sizeof clip));
+    ls_clip clip = {.factor = 1};
+    if (r->norm.clip)
+        LS_TRY(ls_queue_read(r->queue, &clip, r->norm.clip, sizeof clip));
     for (size_t i = 0; i < r->elements; i++)
         gradient[i] *= (float)clip.factor;
     return LS_OK;
@@ -251,12 +250,13 @@ static ls_status compute(replay *me, int worker)
     const size_t bytes = r->elements * sizeof(float);
     LS_TRY(ls_queue_write(r->queue, r->state, &state, sizeof state));
     LS_TRY(ls_queue_write(r->queue, r->parameters, c->parameters, bytes));
-    LS_TRY(ls_op_list_enqueue(&r->decay_loss, r->queue));
+    LS_TRY(ls_op_list_enqueue(&r->loss.decay_loss, r->queue));
     LS_TRY(ls_slice_enqueue(me->slices[batch_kind][worker]));
     LS_TRY(ls_op_list_enqueue(&me->clip, r->queue));
     c->computed = true;
-    LS_TRY(ls_queue_read(r->queue, &c->loss, r->loss, sizeof c->loss));
-    LS_TRY(!r->decay ? LS_OK : ls_queue_read(r->queue, &c->decay, r->decay, sizeof c->decay));
+    LS_TRY(ls_queue_read(r->queue, &c->loss, r->loss.parts, sizeof c->loss));
+    const double *decay = r->loss.decay;
+    LS_TRY(!decay ? LS_OK : ls_queue_read(r->queue, &c->decay, decay, sizeof c->decay));
     LS_TRY(ls_queue_read(r->queue, c->gradient, r->gradients, bytes));
     return scale(me, c->gradient);
 }

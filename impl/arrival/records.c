@@ -48,11 +48,11 @@ static ls_status read_worker(ls_reading *r, int m, uint64_t k, double end_ns, do
     double further[LS_REPLICA_LOSSES] = {0}, *its = numbers + at(r, m);
     if (m >= r->run->plan.servers.workers)
         return LS_OK;
-    if (replica->more)
+    if (replica->loss.more)
         LS_TRY(ls_replica_more_losses(replica, r->first + k, further));
     its[OWN_END] = end_ns;
     its[LOSS] = r->records[k].loss;
-    its[DECAY] = replica->decay ? further[replica->sums - 1] : 0;
+    its[DECAY] = replica->loss.decay ? further[replica->loss.sums - 1] : 0;
     its[TOOK] = r->run->resources.served->clients[m].took[(r->first + k) % replica->job->records];
     return LS_OK;
 }

@@ -136,7 +136,7 @@ ls_range ls_all(const ls_step *s)
 ls_range ls_owned(const ls_step *s, int member)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    return (ls_range){0, r ? r->owned : 0};
+    return (ls_range){0, r ? r->updated.owned : 0};
 }
 
 ls_range ls_part(const ls_step *s, int i, int n)

@@ -31,7 +31,7 @@ static void add_replica(naming *n, int member, const ls_replica *r)
             add(n, member, r->buffers[i].what, r->buffers[i].memory, r->buffers[i].bytes,
                 r->buffers[i].element);
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++)
-        add(n, -1, "data set", r->train[i],
+        add(n, -1, "data set", r->data.train[i],
             ls_array_bytes(i < LS_DATA_INPUTS ? &train->input[i] : &train->target, train->samples),
             0);
 }

@@ -91,7 +91,7 @@ static ls_range partners(const ls_step *s, int member)
 static bool can_clip(const ls_step *s, int member)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    return !s->program->status && r && r->clip;
+    return !s->program->status && r && r->norm.clip;
 }
 
 static void append_squares(ls_step *s, int member, ls_range range)
@@ -130,7 +130,8 @@ static void append_factor(ls_step *s, int member)
 static ls_span squares_at(const ls_step *s, int member, ls_range blocks)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    return (ls_span){member, r ? r->squares + blocks.first : NULL, blocks.count * sizeof(double)};
+    return (ls_span){member, r ? r->norm.squares + blocks.first : NULL,
+                     blocks.count * sizeof(double)};
 }
 
 /* Sends a member's sums to all that have the other variables. */
@@ -210,7 +211,7 @@ void ls_clip_alone(ls_step *s, int member)
         /* Appends the scaling of a member's gradients, which another one applies. */
         const ls_replica *r = ls_step_replica(s, member);
         const ls_scale_args args = {
-            .count = (int64_t)r->elements, .y = r->gradients, .clip = r->clip};
+            .count = (int64_t)r->elements, .y = r->gradients, .clip = r->norm.clip};
         ls_op *op = NULL;
         const ls_status status =
             s->program->status ? LS_OK : r->kernels->table->scale(r->kernels, &args, &op);

@@ -83,17 +83,19 @@ typedef struct reduced {
 static float *whole_at(const ls_replica *r, const reduced *of)
 {
     if (of->what == SQUARES)
-        return (float *)r->own_squares + of->range.first;
+        return (float *)r->norm.own_squares + of->range.first;
     if (of->what == PARAMETERS)
-        return (float *)r->window + ls_windows_at(r->windows, of->range.first);
-    return (float *)r->gradient_window + ls_windows_at(r->gradient_windows, of->range.first);
+        return (float *)r->windows.whole_parameters +
+               ls_windows_at(r->windows.parameters, of->range.first);
+    return (float *)r->windows.whole_gradients +
+           ls_windows_at(r->windows.gradients, of->range.first);
 }
 
 /* Appends the copy of a member's share of a bucket: parameters from where they are kept into the
  * window, gradients from the window to where they are kept. */
 static ls_status copy_share(const ls_replica *r, const reduced *of, ls_op_list *ops)
 {
-    const ls_shares *shares = &r->shares;
+    const ls_shares *shares = &r->updated.shares;
     const ls_range share =
         ls_bucket_share(shares->buckets, (size_t)of->bucket, shares->share, shares->count);
     float *whole = whole_at(r, of) + (share.first - of->range.first);
@@ -124,10 +126,11 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
         b->args.of = set_of(s->plan, member);
     }
     for (size_t k = 0; k < b->args.sum_count; k++)
-        b->sums[k] =
-            (float *)ls_slice_gradients(slice, k) + (b->args.data - (float *)r->gradient_window);
-    return c->half == LS_ALL_GATHER && of->what == PARAMETERS && r->windows ? copy_share(r, of, ops)
-                                                                            : LS_OK;
+        b->sums[k] = (float *)ls_slice_gradients(slice, k) +
+                     (b->args.data - (float *)r->windows.whole_gradients);
+    return c->half == LS_ALL_GATHER && of->what == PARAMETERS && r->windows.parameters
+               ? copy_share(r, of, ops)
+               : LS_OK;
 }
 
 /* In exact mode, what groups add up between them (bring_share) is not in the gradient's share yet.
@@ -135,7 +138,7 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
 static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    return c->half == LS_REDUCE_SCATTER && r->gradient_windows && !b->args.of.groups
+    return c->half == LS_REDUCE_SCATTER && r->windows.gradients && !b->args.of.groups
                ? copy_share(r, c->of, ops)
                : LS_OK;
 }
@@ -150,7 +153,7 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
     const int inside = LS_GROUPS + ls_step_plan_set(s->plan, member);
     const ls_end *end = &s->resources->ends[inside].of[member];
     size_t at = of->range.first;
-    if (of->range.count && r->gradient_windows)
+    if (of->range.count && r->windows.gradients)
         LS_TRY(ls_replica_find(r, of->range, &at));
     if (ls_step_job(s)->exact.on) {
         const ls_buckets *buckets = &s->plan->groups->buckets;

@@ -20,7 +20,7 @@ typedef struct reading {
     ls_reading base;
     const ls_step_plan *plan;
     const ls_job *job;
-    size_t decays;       /* weight decay's parts (ls_replica.decay_parts) */
+    size_t decays;       /* weight decay's parts (ls_replica_loss.decay_parts) */
     size_t *at;          /* [replicas] index of the replica's numbers */
     const double **each; /* [replicas] parts of the current record's loss, as received */
 } reading;
@@ -162,14 +162,14 @@ static ls_status read_losses(ls_reading *base, int m, uint64_t k, double end_ns,
     const bool counts_rest = r->plan->members[m].place % r->plan->mesh.size[LS_SLICE] == 0;
     double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
     (void)end_ns;
-    if (replica->more && (first || replica->sums > 1))
+    if (replica->loss.more && (first || replica->loss.sums > 1))
         LS_TRY(ls_replica_more_losses(replica, base->first + k, further));
-    for (size_t i = 0; i < r->decays && first && replica->decay; i++)
+    for (size_t i = 0; i < r->decays && first && replica->loss.decay; i++)
         if (i + 1 < r->decays || counts_rest)
-            numbers[DECAY + i] += further[replica->sums - 1 + i];
+            numbers[DECAY + i] += further[replica->loss.sums - 1 + i];
     if (d < all_losses(r->plan) && m == loss_of(r->plan, d)) {
         numbers[r->at[d]] = base->records[k].loss;
-        memcpy(numbers + r->at[d] + 1, further, (replica->sums - 1) * sizeof *numbers);
+        memcpy(numbers + r->at[d] + 1, further, (replica->loss.sums - 1) * sizeof *numbers);
     }
     return LS_OK;
 }

@@ -201,7 +201,7 @@ ls_status ls_steps_mark(ls_run *run)
         const int driver = me->components.items[c].driver;
         const ls_replica *r = me->resources.members[me->plan.lanes.items[driver].member].replica;
         if (me->queues[driver].queue)
-            LS_TRY(ls_queue_enqueue(me->queues[driver].queue, r->mark));
+            LS_TRY(ls_queue_enqueue(me->queues[driver].queue, r->timing.mark));
     }
     return LS_OK;
 }

@@ -249,7 +249,7 @@ static ls_status fill_windows(evaluation *e, int part, int node)
     visit *v = &e->visits[part];
     const ls_replica *r = e->parts[part].replica;
     const float *values = e->places[v->member % e->run->plan.mesh.places];
-    const ls_windows *windows = r->windows;
+    const ls_windows *windows = r->windows.parameters;
     if (!values)
         return LS_OK;
     if (node < v->node) /* another batch */
@@ -257,8 +257,9 @@ static ls_status fill_windows(evaluation *e, int part, int node)
     v->node = node;
     for (const int need = ls_windows_need(windows, node); v->bucket > need;) {
         const ls_range bucket = windows->buckets->items[--v->bucket];
-        LS_TRY(ls_queue_write(r->queue, (float *)r->window + ls_windows_at(windows, bucket.first),
-                              values + bucket.first, bucket.count * sizeof *values));
+        LS_TRY(ls_queue_write(
+            r->queue, (float *)r->windows.whole_parameters + ls_windows_at(windows, bucket.first),
+            values + bucket.first, bucket.count * sizeof *values));
     }
     return LS_OK;
 }

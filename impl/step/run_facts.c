@@ -54,11 +54,11 @@ static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_
     ls_replica *replica =
         replica_of(run, first_of(run, index) + ls_step_run_of(run)->plan.loss_place);
     uint64_t mark_ns;
-    if (replica->sums > 1)
+    if (replica->loss.sums > 1)
         return ls_fail(LS_CODE_USAGE, "records", run->strategy->name,
                        "a replica's loss has %zu parts, and can be read only if it has one; use "
                        "--reduce fast",
-                       replica->sums);
+                       replica->loss.sums);
     return ls_replica_records(replica, first, count, out, &mark_ns);
 }
 
@@ -74,7 +74,7 @@ static ls_program_info describe_replica(const ls_run *run, int index)
 static ls_status gradient(ls_run *run, float *out)
 {
     ls_replica *r = replica_of(run, ls_step_plan_own(&ls_step_run_of(run)->plan));
-    if (r->gradient_windows)
+    if (r->windows.gradients)
         return ls_fail(LS_CODE_USAGE, "gradient", run->strategy->name,
                        "has shares of it on each device; use a strategy that has it whole");
     return ls_replica_gradient(r, out);
@@ -249,9 +249,9 @@ static ls_status norm(const ls_run *run, double *out)
     for (int m = me->plan.total; m-- > 0 && !status;) {
         const ls_replica *r = me->resources.members[m].replica;
         ls_clip clip;
-        if (!r || !r->clip || !has_norm(me, m))
+        if (!r || !r->norm.clip || !has_norm(me, m))
             continue;
-        status = ls_queue_read(r->queue, &clip, r->clip, sizeof clip);
+        status = ls_queue_read(r->queue, &clip, r->norm.clip, sizeof clip);
         mine = (norm_of){clip.norm, m};
     }
     status = ls_comm_bring(job->ranks.comm, status, &mine, sizeof mine, all);

@@ -36,10 +36,10 @@ static void append_acts(ls_step *s, const char *verb, int member, size_t end, ls
 static void append_decay(ls_step *s, int member)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    if (!r || r->decays != LS_DECAY_HERE || !r->decay_loss.count)
+    if (!r || r->loss.decays != LS_DECAY_HERE || !r->loss.decay_loss.count)
         return;
     ls_task_begin(s->program, "decay", member, ls_no_range);
-    ls_task_add_ops(s->program, &r->decay_loss);
+    ls_task_add_ops(s->program, &r->loss.decay_loss);
     ls_task_finish(s->program);
 }
 
@@ -58,9 +58,9 @@ void ls_step_bucket_decay(ls_step *s, int member, int b)
     ls_replica *r = ls_step_replica(s, member);
     const ls_range bucket = ls_bucket(s, ls_place_of(s, member), b);
     ls_op_list ops = {0};
-    if (s->program->status || !r || !r->decay)
+    if (s->program->status || !r || !r->loss.decay)
         return;
-    const bool first = (size_t)b + 1 == r->windows->buckets->count;
+    const bool first = (size_t)b + 1 == r->windows.parameters->buckets->count;
     const ls_status status = ls_replica_decay(r, bucket, first, &ops);
     if (ops.count || status)
         ls_task_of(s->program, "decay", member, bucket, &ops, status);
@@ -72,7 +72,7 @@ void ls_forward_bucket(ls_step *s, int member, int b)
     const ls_replica *r = ls_step_replica(s, member);
     if (!r)
         return;
-    if (!r->windows) {
+    if (!r->windows.parameters) {
         ls_forward(s, member);
         return;
     }
@@ -80,7 +80,8 @@ void ls_forward_bucket(ls_step *s, int member, int b)
     const ls_act *acts = acts_of(s, member, &count);
     size_t end = s->appended[member];
     while (end < count && acts[end].kind != LS_ACT_BACKWARD &&
-           (acts[end].kind != LS_ACT_FORWARD || ls_windows_need(r->windows, acts[end].node) >= b))
+           (acts[end].kind != LS_ACT_FORWARD ||
+            ls_windows_need(r->windows.parameters, acts[end].node) >= b))
         end++;
     append_acts(s, "forward", member, end, ls_bucket(s, 0, b));
 }
@@ -99,7 +100,7 @@ void ls_backward(ls_step *s, int member, ls_range range)
 bool ls_step_by_node(const ls_step *s, int member)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    return r && r->gradient_windows;
+    return r && r->windows.gradients;
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */

@@ -99,8 +99,8 @@ static bool is_loss_of_none(const ls_step_run *run, const ls_task *task, const l
     const ls_replica *r = replica_of(run, task);
     return plan->parts.count && !plan->context &&
            plan->members[plan->lanes.items[task->lane].member].place != plan->loss_place &&
-           (const double *)a->memory >= r->loss &&
-           (const char *)a->memory + a->bytes <= (const char *)(r->loss + LS_REPLICA_LOSSES);
+           (const double *)a->memory >= r->loss.parts &&
+           (const char *)a->memory + a->bytes <= (const char *)(r->loss.parts + LS_REPLICA_LOSSES);
 }
 
 /* The node whose backward pass writes a part of its input's gradient; NULL: none. */

@@ -80,14 +80,14 @@ static float *piece_gradient(fixture *f, int64_t first, int64_t last, double *lo
                                     .divisor = (uint64_t)f->job.batch,
                                     .parameters = r->parameters,
                                     .gradients = r->gradients,
-                                    .loss = r->loss};
+                                    .loss = r->loss.parts};
     must(ls_net_open(&options, &net));
     must(ls_replica_feed(r, net, (uint64_t)first, &feed));
     must(ls_op_list_enqueue(&feed, r->queue));
     must(ls_net_forward(net, r->queue));
     must(ls_net_backward(net, r->queue));
     must(ls_queue_read(r->queue, gradient, r->gradients, r->elements * sizeof *gradient));
-    must(ls_queue_read(r->queue, loss, r->loss, sizeof *loss));
+    must(ls_queue_read(r->queue, loss, r->loss.parts, sizeof *loss));
     ls_op_list_clear(&feed);
     ls_net_close(net);
     return gradient;

@@ -30,7 +30,7 @@ static once_flag paths_made = ONCE_FLAG_INIT;
 
 static void add_path(const char *path, const ls_declared_option *option)
 {
-    for (size_t i = 0; i < path_count; i++)
+    for (size_t i = 0; option && i < path_count; i++)
         if (strcmp(paths[i], path) == 0)
             return; /* several strategies may share an option */
     if (path_count == PATHS_MOST || !(paths[path_count] = strdup(path)))

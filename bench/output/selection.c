@@ -284,40 +284,36 @@ ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results)
                      " SELECT number FROM kept ORDER BY rowid; DROP TABLE temp.kept");
 }
 
-typedef struct taken_rows {
-    const json_t *from;
-    json_t *out;
-} taken_rows;
-
-static ls_status take(void *context, int64_t number, const json_t *row)
+/* Adds the rows, numbered from 1. */
+static ls_status add_rows(ls_results *results, const json_t *rows)
 {
-    const taken_rows *taken = context;
-    (void)row;
-    json_array_append(taken->out, json_array_get(taken->from, (size_t)number - 1));
-    return LS_OK;
-}
-
-ls_status ls_selection_of(const ls_selection *selection, const json_t *rows, json_t *out)
-{
-    ls_results *results;
-    size_t count;
-    LS_TRY(ls_results_memory(&results));
-    ls_status status = ls_results_begin(results);
+    ls_status status = LS_OK;
     for (size_t i = 0; i < json_array_size(rows) && !status; i++) {
         json_auto_t *named = json_copy(json_array_get(rows, i));
         json_object_set_new(named, "id", json_sprintf("%zu", i)); /* unique, as rowids are */
         status = ls_results_put(results, named, NULL);
     }
-    status = ls_results_end(results, status);
+    return status;
+}
+
+ls_status ls_selection_of(const ls_selection *selection, const json_t *rows, json_t *out)
+{
+    ls_results *results;
+    sqlite3_stmt *chosen = NULL;
+    size_t count;
+    bool more = true;
+    LS_TRY(ls_results_memory(&results));
+    ls_status status = ls_results_begin(results);
+    status = ls_results_end(results, status ? status : add_rows(results, rows));
     if (!status)
         status = ls_selection_choose(selection, results, &count);
     if (!status)
         status = ls_selection_unmix(selection, results);
-    if (!status) /* in the order of the array */
-        status = ls_results_execute(
-            results, "DELETE FROM rows WHERE rowid NOT IN (SELECT number FROM chosen)");
     if (!status)
-        status = ls_results_each(results, take, &(taken_rows){rows, out});
+        status = ls_results_prepare(results, "SELECT number FROM chosen ORDER BY number", &chosen);
+    while (!status && !(status = ls_results_step(results, chosen, &more)) && more)
+        json_array_append(out, json_array_get(rows, (size_t)sqlite3_column_int64(chosen, 0) - 1));
+    sqlite3_finalize(chosen);
     ls_results_close(results);
     return status;
 }

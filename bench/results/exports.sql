@@ -17,6 +17,13 @@ SELECT *, min(place) OVER (PARTITION BY name) AS first FROM (
     || ifnull('/link:' || "case.link", '') AS name
 FROM s WHERE "time.step_ms.median" + 0.0 > 0);
 
+-- Of each name the rows that differ in their case (but in blocks: 1) or in what they say of the machine (112; see
+-- LS_BUT_ and LS_OF_ in bench/rows/fields.h).
+CREATE TEMP VIEW IF NOT EXISTS "named alike" AS
+SELECT json_group_array(json(row)) AS "rows:json" FROM (
+  SELECT name, first, row, min(place) AS place FROM named GROUP BY name, case_key(row, 1, 112) ORDER BY first, place)
+GROUP BY name ORDER BY first;
+
 -- What `--benchmark_out` of google-benchmark writes, for its tools/compare.py: an entry per row, whose time is the
 -- median step (the mean one if steps are not alike); rows of one case are repetitions of one name. A row has no
 -- processor time.

@@ -43,31 +43,20 @@ static ls_status read_view(ls_results *results, const char *view, json_t *out)
 /* Says in what else rows of one name differ, which other programs take for repeats of one case. */
 static ls_status tell_mixed(ls_results *results)
 {
-    json_auto_t *alike = json_array(), *paths = json_object();
-    char *name = NULL;
-    sqlite3_stmt *statement;
-    bool more = true;
-    LS_TRY(ls_results_prepare(results, "SELECT name, row FROM named ORDER BY first, place",
-                              &statement));
-    ls_status status = LS_OK;
-    while (more && !(status = ls_results_step(results, statement, &more))) {
-        if (!more || !name || strcmp(name, ls_results_text(statement, 0)) != 0) {
-            ls_rows_differ(alike, LS_BUT_BLOCKS, LS_OF_MACHINE, paths);
-            json_array_clear(alike);
-            free(name);
-            name = more ? strdup(ls_results_text(statement, 0)) : NULL;
-        }
-        if (more)
-            json_array_append_new(alike, json_loads(ls_results_text(statement, 1), 0, NULL));
+    json_auto_t *names = json_array(), *paths = json_object();
+    json_t *one;
+    size_t index;
+    LS_TRY(read_view(results, "named alike", names));
+    json_array_foreach(names, index, one)
+    {
+        ls_rows_differ(json_object_get(one, "rows"), LS_BUT_BLOCKS, LS_OF_MACHINE, paths);
     }
-    free(name);
-    sqlite3_finalize(statement);
     char *differ = json_object_size(paths) > 0 ? ls_paths_text(paths) : NULL;
     if (differ)
         ls_log_stderr("results: export: rows of one name differ in %s; --where chooses rows of one",
                       differ);
     free(differ);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_export(FILE *stream, ls_results *results, const char *form)

@@ -141,6 +141,7 @@ static ls_status mark_changes(const trend *t, size_t begin, size_t end)
     free(changes);
     return status;
 }
+
 /* The series of a commit; NULL after the last one. */
 static const json_t *series_at(const trend *t, const json_t *commit)
 {

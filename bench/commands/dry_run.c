@@ -150,7 +150,7 @@ static ls_status print_rows(const ls_request *request, const ls_forecast *foreca
     LS_TRY(ls_format_find(request->format, &format));
     LS_TRY(ls_writer_open(format, ls_output(), &writer));
     ls_writer_expect(writer, NULL, ls_request_swept(request));
-    ls_writer_set_columns(writer, &columns);
+    writer->columns = &columns;
     const int width = writer->width;
     ls_status status = LS_OK;
     for (size_t i = 0; i < forecast->count && !status; i++) {

@@ -180,7 +180,7 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *r
         LS_TRY(ls_results_open(request->results, true, &m->results));
     m->progress = ls_progress_open(stderr, m->processes->rank > 0 ? 0 : request->progress);
     LS_TRY(ls_writer_open(format, ls_output(), &m->writer));
-    ls_writer_kept_in(m->writer, m->results ? request->results : NULL);
+    m->writer->results = m->results ? request->results : NULL;
     return LS_OK;
 }
 

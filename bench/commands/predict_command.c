@@ -7,7 +7,7 @@
 #include "bench/commands/command.h"
 #include "bench/output/format.h"
 #include "bench/output/results_db.h"
-#include "bench/output/row_columns.h"
+#include "bench/output/row_keys.h"
 #include "bench/output/standard_output.h"
 #include "bench/output/table/table_parts.h"
 #include "bench/predict/measured.h"
@@ -274,7 +274,7 @@ static ls_status open_command(prediction *p)
     LS_TRY(open_plans(p));
     LS_TRY(check_files(request));
     LS_TRY(ls_writer_open(format, ls_output(), &p->writer));
-    ls_writer_kept_in(p->writer, p->results ? request->results : NULL);
+    p->writer->results = p->results ? request->results : NULL;
     json_t *groups = json_array();
     for (size_t i = 0; i < p->count; i++)
         json_array_append_new(
@@ -284,7 +284,7 @@ static ls_status open_command(prediction *p)
     if (strcmp(request->format, "table") == 0 && !request->prediction.validate)
         p->memory = open_memstream(&p->memory_text, &p->memory_size);
     if (p->chosen.columns.count)
-        ls_writer_set_columns(p->writer, &p->chosen.columns);
+        p->writer->columns = &p->chosen.columns;
     return LS_OK;
 }
 

@@ -281,13 +281,13 @@ static void set_columns(command_run *run)
     const ls_request *request = run->request;
     json_t *groups = json_array();
     if (request->verify)
-        ls_writer_set_columns(run->writer, &ls_verify_columns);
+        run->writer->columns = &ls_verify_columns;
     for (size_t i = 0; i < run->count; i++)
         json_array_append_new(groups, ls_row_case(&(ls_row_facts){.workplace = &run->workplace,
                                                                   .plan = &run->cases[i].plan}));
     ls_writer_expect(run->writer, groups, ls_request_swept(request));
     if (run->chosen.columns.count)
-        ls_writer_set_columns(run->writer, &run->chosen.columns);
+        run->writer->columns = &run->chosen.columns;
 }
 
 static ls_status keep_apart(const char *option, const char *path, const char *results)
@@ -341,7 +341,7 @@ static ls_status resolve_all(command_run *run)
         LS_TRY(keep_apart("option --ps-record", request->ps_record, request->results));
     }
     LS_TRY(ls_writer_open(format, ls_output(), &run->writer));
-    ls_writer_kept_in(run->writer, run->results ? request->results : NULL);
+    run->writer->results = run->results ? request->results : NULL;
     set_columns(run);
     return LS_OK;
 }

@@ -10,7 +10,7 @@
 #include "bench/gate/gate.h"
 #include "bench/output/format.h"
 #include "bench/output/results_db.h"
-#include "bench/output/row_columns.h"
+#include "bench/output/row_keys.h"
 #include "bench/progress/progress.h"
 #include "bench/row/row.h"
 #include "bench/train/waterfall.h"

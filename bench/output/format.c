@@ -156,21 +156,6 @@ ls_status ls_writer_open(const ls_format *format, FILE *stream, ls_writer **out)
     return LS_OK;
 }
 
-void ls_writer_set_columns(ls_writer *writer, const ls_columns *columns)
-{
-    writer->columns = columns;
-}
-
-void ls_writer_hold(ls_writer *writer)
-{
-    writer->deferred = true;
-}
-
-void ls_writer_kept_in(ls_writer *writer, const char *results)
-{
-    writer->results = results;
-}
-
 /* If the reader of standard output has gone, a results file still takes the rows. */
 static ls_status flush(const ls_writer *writer)
 {
@@ -218,10 +203,51 @@ ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, cons
 {
     ls_writer *writer;
     LS_TRY(ls_writer_open(format ? format : formats, stream, &writer));
-    ls_writer_hold(writer);
-    ls_writer_set_columns(writer, columns);
+    writer->deferred = true;
+    writer->columns = columns;
     ls_status status = LS_OK;
     for (size_t i = 0; i < json_array_size(rows) && !status; i++)
         status = ls_writer_row(writer, json_array_get(rows, i));
     return ls_status_first(status, ls_writer_close(writer));
+}
+
+/* ---- Columns ----------------------------------------------------------------------------------
+ */
+
+/* Devices and shares as in every table; other numbers with the digits that were asked for. */
+static ls_cell cell_of(const char *path)
+{
+    const ls_field *field = ls_field_find(path);
+    switch (field ? field->cell : LS_CELL_TEXT) {
+    case LS_CELL_DEVICES:
+    case LS_CELL_PERCENT:
+    case LS_CELL_WHOLE:
+    case LS_CELL_SHARE:
+        return field->cell;
+    default:
+        return LS_CELL_VALUE;
+    }
+}
+
+ls_status ls_chosen_read(const char *keys, ls_chosen *out)
+{
+    size_t count = 0;
+    *out = (ls_chosen){.columns = {.column = out->column, .alone = true}};
+    for (const char *key = keys; key; count++) {
+        const size_t length = strcspn(key, ",");
+        const char *path;
+        if (count == LS_CHOSEN_MOST)
+            return ls_fail(LS_CODE_USAGE, "--columns", NULL, "more than %d keys; give fewer",
+                           LS_CHOSEN_MOST);
+        LS_TRY(ls_row_key_find("--columns", key, length, &path));
+        snprintf(out->title[count], sizeof out->title[count], "%.*s", (int)length, key);
+        out->column[count] = (ls_column){.title = out->title[count],
+                                         .path = path,
+                                         .width = LS_WIDTH_ANY,
+                                         .cell = cell_of(path),
+                                         .drop = LS_DROP_NEVER};
+        key = key[length] ? key + length + 1 : NULL;
+    }
+    out->columns.count = count;
+    return LS_OK;
 }

@@ -91,6 +91,17 @@ char *ls_value_text(const json_t *value);
 /** The same as an option has it: yes and no in place of true and false. */
 char *ls_option_text(const json_t *value);
 
+/** Order of two numbers, as of strcmp: exactly, an integer with a real, too: 9007199254740993 is
+ * more than 9007199254740992, and 1 equals 1.0. */
+int ls_number_order(const json_t *a, const json_t *b);
+
+/** Whether two values are equal, lists and objects member by member; NULL equals only NULL. */
+bool ls_value_equal(const json_t *a, const json_t *b);
+
+/** The value with whole reals as integers, so that equal values have equal texts; a new reference.
+ */
+json_t *ls_value_alike(const json_t *value);
+
 /** JSON, members in the order of the row; `indent` spaces a level, or negative: on one line. */
 void ls_json_print(FILE *stream, const json_t *value, int indent);
 
@@ -116,9 +127,6 @@ ls_status ls_writer_open(const ls_format *format, FILE *stream, ls_writer **out)
  * the same columns for all; and the fields of it that were asked to differ, {field: true}, whose
  * columns a table drops last. Takes ownership of both. Before the first row. */
 void ls_writer_expect(ls_writer *writer, json_t *cases, json_t *swept);
-
-/** The rows are also in this results file (borrowed): said if the stream cannot be written. */
-void ls_writer_kept_in(ls_writer *writer, const char *results);
 
 /** Writes one row and flushes the stream; table and md keep a case's row until the next
  * ls_writer_flush, since its columns depend on the other rows. The row must not change afterwards.
@@ -180,6 +188,24 @@ const char *ls_column_path(const ls_column *column);
 /** What `verify` prints: how close each case came. */
 extern const ls_columns ls_verify_columns;
 
+/* ---- Columns that a user names ----------------------------------------------------------------
+ */
+
+enum { LS_CHOSEN_MOST = 64 };
+
+typedef struct ls_chosen {
+    ls_columns columns; /**< none: --columns was not given */
+    ls_column column[LS_CHOSEN_MOST];
+    char title[LS_CHOSEN_MOST][96]; /**< the keys as they were given */
+} ls_chosen;
+
+/** Reads the keys of --columns, "strategy,time.step_ms.median" (NULL: not given). `out` points into
+ * itself: do not move it. LS_CODE_USAGE as of ls_row_key_find. */
+ls_status ls_chosen_read(const char *keys, ls_chosen *out);
+
+/* ---- Writers, inside ---------------------------------------------------------------------------
+ */
+
 struct ls_format {
     const char *name;
     bool markdown;
@@ -191,8 +217,10 @@ struct ls_format {
 struct ls_writer {
     const ls_format *format;
     FILE *stream;
-    const char *results;       /**< file that has the rows, too; NULL: none */
-    const ls_columns *columns; /**< for table and md; NULL: those of the row's kind */
+    const char *results;       /**< file that has the rows, too, which is said if the stream cannot
+                                    be written; NULL: none. The caller sets these three. */
+    const ls_columns *columns; /**< for table and md; `alone`: in every format only these; NULL:
+                                  those of the row's kind */
     bool deferred;             /**< rows are flushed at the end, not one by one */
     size_t rows;
     int width;       /**< characters of a line of the table */
@@ -207,13 +235,6 @@ struct ls_writer {
     const ls_columns *headed; /**< the columns below `head` */
     int widths[64];           /**< and how wide they are; 0: not shown */
 };
-
-/** Uses these columns (borrowed) in table and md; if they are `alone`, only these fields in every
- * format. Before the first row. */
-void ls_writer_set_columns(ls_writer *writer, const ls_columns *columns);
-
-/** All rows exist already: they are only flushed when the writer is closed. */
-void ls_writer_hold(ls_writer *writer);
 
 /** Writes all rows (an array) in these columns; without a format, as a table. */
 ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, const json_t *rows,

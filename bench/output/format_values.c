@@ -9,6 +9,9 @@
 #include "common/base/escape.h"
 #include "common/nn/optimizer.h"
 
+#include <assert.h>
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,47 +137,39 @@ char *ls_real_text(double value, char text[32])
     return text;
 }
 
-/* Joined by '+' or, inside a list, by ','. An exponent of a list has no '+': "1e20". */
-static void print_joined(FILE *stream, const json_t *array, char between)
+/* `listed`: inside a list, which is joined by ',', and whose exponents have no '+': "1e20". */
+static void print_value(FILE *stream, const json_t *value, bool listed)
 {
     char text[32];
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        const json_t *element = json_array_get(array, i);
-        if (i > 0)
-            fputc(between, stream);
-        if (json_is_array(element))
-            print_joined(stream, element, ',');
-        else if (!json_is_real(element))
-            ls_value_print(stream, element);
-        for (const char *c = ls_real_text(json_real_value(element), text);
-             json_is_real(element) && *c; c++)
-            if (*c != '+')
-                fputc(*c, stream);
+    const char *name, *before = "";
+    json_t *member;
+    size_t i;
+    if (json_is_string(value))
+        fputs(json_string_value(value), stream);
+    else if (json_is_integer(value))
+        fprintf(stream, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_boolean(value))
+        fputs(json_is_true(value) ? "true" : "false", stream);
+    for (const char *c = json_is_real(value) ? ls_real_text(json_real_value(value), text) : ""; *c;
+         c++)
+        if (!listed || *c != '+')
+            fputc(*c, stream);
+    json_array_foreach(value, i, member)
+    {
+        fputs(i == 0 ? "" : listed ? "," : "+", stream);
+        print_value(stream, member, true);
+    }
+    json_object_foreach((json_t *)(size_t)value, name, member) /* a map is one field */
+    {
+        fprintf(stream, "%s%s=", before, name);
+        print_value(stream, member, false);
+        before = "+";
     }
 }
 
 void ls_value_print(FILE *stream, const json_t *value)
 {
-    char text[32];
-    const char *name, *before = "";
-    json_t *member;
-    if (json_is_array(value))
-        print_joined(stream, value, '+');
-    else if (json_is_string(value))
-        fputs(json_string_value(value), stream);
-    else if (json_is_integer(value))
-        fprintf(stream, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    else if (json_is_real(value))
-        fputs(ls_real_text(json_real_value(value), text), stream);
-    else if (json_is_boolean(value))
-        fputs(json_is_true(value) ? "true" : "false", stream);
-    else if (json_is_object(value)) /* a map is one field: NAME=value+NAME=value */
-        json_object_foreach((json_t *)(size_t)value, name, member)
-        {
-            fprintf(stream, "%s%s=", before, name);
-            ls_value_print(stream, member);
-            before = "+";
-        }
+    print_value(stream, value, false);
 }
 
 /* A memory stream costs some microseconds: only used for values without a faster way. */
@@ -203,8 +198,6 @@ char *ls_option_text(const json_t *value)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void print_json(FILE *stream, const json_t *value, int indent, int level);
-
 /* What a terminal would obey is escaped, also where JSON does not ask for it. */
 static void print_string(FILE *stream, const char *text)
 {
@@ -214,13 +207,21 @@ static void print_string(FILE *stream, const char *text)
 }
 
 /* Members and objects begin a line each; an array of plain values stays on one line. */
-static void print_members(FILE *stream, const json_t *value, int indent, int level)
+static void print_json(FILE *stream, const json_t *value, int indent, int level)
 {
+    json_t *group = (json_t *)(size_t)value;
+    void *member = json_object_iter(group); /* NULL: not an object, or empty */
     const bool object = json_is_object(value),
                lines = indent >= 0 && (object || json_is_object(json_array_get(value, 0)));
     const size_t count = object ? json_object_size(value) : json_array_size(value);
-    json_t *group = (json_t *)(size_t)value;
-    void *member = object ? json_object_iter(group) : NULL;
+    if (json_is_null(value))
+        fputs("null", stream);
+    else if (json_is_string(value))
+        print_string(stream, json_string_value(value));
+    else if (!object && !json_is_array(value))
+        ls_value_print(stream, value);
+    if (!object && !json_is_array(value))
+        return;
     fputc(object ? '{' : '[', stream);
     for (size_t i = 0; i < count; i++) {
         fputs(i == 0 ? "" : indent >= 0 && !lines ? ", " : ",", stream);
@@ -239,19 +240,52 @@ static void print_members(FILE *stream, const json_t *value, int indent, int lev
     fputc(object ? '}' : ']', stream);
 }
 
-static void print_json(FILE *stream, const json_t *value, int indent, int level)
-{
-    if (json_is_object(value) || json_is_array(value))
-        print_members(stream, value, indent, level);
-    else if (json_is_string(value))
-        print_string(stream, json_string_value(value));
-    else if (json_is_null(value))
-        fputs("null", stream);
-    else
-        ls_value_print(stream, value);
-}
-
 void ls_json_print(FILE *stream, const json_t *value, int indent)
 {
     print_json(stream, value, indent, 0);
+}
+
+/* ---- Order and equality --------------------------------------------------------------------- */
+
+static_assert(LDBL_MANT_DIG >= 64, "a long double has each integer and each double");
+
+static long double number_of(const json_t *value)
+{
+    return json_is_integer(value) ? (long double)json_integer_value(value) : json_real_value(value);
+}
+
+int ls_number_order(const json_t *a, const json_t *b)
+{
+    const long double x = number_of(a), y = number_of(b);
+    return (x > y) - (x < y);
+}
+
+json_t *ls_value_alike(const json_t *value)
+{
+    const double real = json_real_value(value);
+    json_t *out, *member;
+    const char *name;
+    size_t i;
+    if (json_is_real(value) && real >= -0x1p63 && real < 0x1p63 && real == trunc(real))
+        return json_integer((json_int_t)real);
+    out = json_copy((json_t *)(size_t)value);
+    json_array_foreach(value, i, member)
+    {
+        json_array_set_new(out, i, ls_value_alike(member));
+    }
+    json_object_foreach((json_t *)(size_t)value, name, member)
+    {
+        json_object_set_new_nocheck(out, name, ls_value_alike(member));
+    }
+    return out;
+}
+
+bool ls_value_equal(const json_t *a, const json_t *b)
+{
+    if (a == b || json_equal(a, b))
+        return true;
+    if (!a || !b)
+        return false;
+    json_auto_t *mine = ls_value_alike(a), *its = ls_value_alike(b);
+    return json_equal(mine, its);
 }

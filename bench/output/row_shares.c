@@ -4,7 +4,6 @@
 
 #include "bench/output/format.h"
 #include "bench/output/row_same.h"
-#include "bench/output/value_order.h"
 #include "bench/rows/row.h"
 
 /* 0: not known, as of `verify`, which measures nothing. */

@@ -7,7 +7,7 @@
  * If the label of a base row begins "intended KEY, KEY" (a baseline that was renewed with a
  * reason), a change of these keys is only reported.
  */
-#include "bench/output/value_order.h"
+#include "bench/output/format.h"
 #include "bench/regress/regress.h"
 #include "bench/rows/row.h"
 

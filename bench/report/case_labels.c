@@ -9,7 +9,6 @@
 #include "bench/output/format.h"
 #include "bench/output/row_same.h"
 #include "bench/output/table/table_parts.h"
-#include "bench/output/value_order.h"
 #include "bench/report/text.h"
 
 #include <stdlib.h>

@@ -8,7 +8,6 @@
  */
 #include "bench/results/results_verbs.h"
 #include "bench/output/row_same.h"
-#include "bench/output/value_order.h"
 #include "bench/statistics/verdict.h"
 #include "common/base/escape.h"
 #include "template_diff.h"

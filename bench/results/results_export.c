@@ -106,8 +106,8 @@ ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *co
     if (!form)
         LS_TRY(ls_format_find("table", &form));
     LS_TRY(ls_writer_open(form, stream, &writer));
-    ls_writer_hold(writer);
-    ls_writer_set_columns(writer, ls_results_columns(task, NULL));
+    writer->deferred = true;
+    writer->columns = ls_results_columns(task, NULL);
     ls_status status = ls_selection_each(&task->selection, task->results, write_row, writer, count);
     return ls_status_first(status, ls_writer_close(writer));
 }

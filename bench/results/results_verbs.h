@@ -4,7 +4,7 @@
 
 #include "bench/cli/option_set.h"
 #include "bench/output/format.h"
-#include "bench/output/row_columns.h"
+#include "bench/output/row_keys.h"
 #include "bench/output/selection.h"
 #include "bench/output/standard_output.h"
 

@@ -21,43 +21,34 @@ static char *environment_of(const json_t *row)
     return json_dumps(values, JSON_COMPACT);
 }
 
-static char *group_of(const json_t *row)
+/* Adds the row to those of that name. */
+static void collect(json_t *groups, const char *name, json_t *row)
 {
-    char *text;
-    return asprintf(&text, "%" PRId64, ls_row_integer(row, LS_F_time_group)) < 0 ? NULL : text;
-}
-
-/* The rows by what `name_of` (owned text) says of each: {name: [rows]}. */
-static json_t *grouped(const json_t *rows, char *(*name_of)(const json_t *row))
-{
-    json_t *out = json_object();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        char *name = name_of(json_array_get(rows, i));
-        if (name && !json_object_get(out, name))
-            json_object_set_new_nocheck(out, name, json_array());
-        if (name)
-            json_array_append(json_object_get(out, name), json_array_get(rows, i));
-        free(name);
-    }
-    return out;
+    if (!json_object_get(groups, name))
+        json_object_set_new_nocheck(groups, name, json_array());
+    json_array_append(json_object_get(groups, name), row);
 }
 
 /* Adds the rows of one environment: one pool if they took turns or each has a speed-up, else one
  * for each group. No speed-up compares rates of the mean, since its interval is not theirs. */
 static void add_environment(json_t *pools, json_t *rows, bool mean)
 {
-    json_auto_t *timed = json_array();
+    json_auto_t *timed = json_object(), *groups = json_object();
+    json_t *row;
     bool bridged = !mean;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i);
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
         ls_interval unused;
+        char name[32];
+        snprintf(name, sizeof name, "%" PRId64, ls_row_integer(row, LS_F_time_group));
+        collect(groups, name, row);
         if (!ls_row_is_timed(row))
             continue;
-        json_array_append(timed, row);
+        collect(timed, name, row);
         bridged = bridged && ls_rank_rate(row, LS_RANK_SPEEDUP, &unused);
     }
-    json_auto_t *of_timed = grouped(timed, group_of), *groups = grouped(rows, group_of);
-    const bool several = json_object_size(of_timed) > 1, apart = several && !bridged;
+    const bool several = json_object_size(timed) > 1, apart = several && !bridged;
     const ls_rank_by by = several && bridged ? LS_RANK_SPEEDUP
                           : mean             ? LS_RANK_MEAN
                                              : LS_RANK_MEDIAN;
@@ -77,9 +68,15 @@ static void add_environment(json_t *pools, json_t *rows, bool mean)
 json_t *ls_rank_pools(const json_t *rows)
 {
     const bool mean = ls_rows_are_uneven(rows);
-    json_auto_t *alike = grouped(rows, environment_of);
+    json_auto_t *alike = json_object();
     json_t *pools = json_array(), *some;
     const char *key;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        char *environment = environment_of(json_array_get(rows, i));
+        if (environment)
+            collect(alike, environment, json_array_get(rows, i));
+        free(environment);
+    }
     json_object_foreach(alike, key, some)
     {
         add_environment(pools, some, mean);

@@ -7,6 +7,7 @@
  * collective the two placements are two rows but one line, as in nccl-tests: the first one waits
  * for the second.
  */
+#include "bench/output/row_same.h"
 #include "bench/output/table/table_parts.h"
 
 #include "common/base/escape.h"
@@ -257,34 +258,22 @@ static void print_head(ls_writer *writer, const ls_table *table, const json_t *s
 
 static void note_dropped(ls_writer *writer, const ls_table *table)
 {
-    for (size_t c = 0; c < table->count; c++) {
-        const ls_table_column *column = &table->column[c];
-        bool empty = column->shown;
-        for (size_t r = 0; r < table->rows && !column->shown && (empty = !*column->cell[r]); r++)
-            ;
-        if (!empty && !writer->dropped)
-            writer->dropped = json_object();
-        if (!empty)
-            json_object_set_new(writer->dropped, column->is.title, json_true());
-    }
+    if (!writer->dropped)
+        writer->dropped = json_object();
+    for (size_t c = 0; c < table->count; c++)
+        if (!table->column[c].shown && !table->column[c].empty)
+            json_object_set_new(writer->dropped, table->column[c].is.title, json_true());
 }
 
 /* Prints the warnings that all rows have. */
 static void print_shared_warnings(const ls_writer *writer, const ls_table *table)
 {
-    char *text = NULL;
-    const char *name;
-    size_t size;
-    json_t *unused;
-    FILE *stream = json_object_size(table->shared) ? open_memstream(&text, &size) : NULL;
-    json_object_foreach(stream ? table->shared : NULL, name, unused)
-    {
-        (void)unused;
-        fprintf(stream, "%s%s", ftell(stream) ? ", " : "each of these: ", name);
-    }
-    if (stream && fclose(stream) == 0)
+    char *names = json_object_size(table->shared) ? ls_paths_text(table->shared) : NULL, *text;
+    if (names && asprintf(&text, "each of these: %s", names) >= 0) {
         ls_text_wrap(writer->stream, text, 0, 0, writer->width);
-    free(text);
+        free(text);
+    }
+    free(names);
 }
 
 /* ---- Tables --------------------------------------------------------------------------------- */
@@ -379,9 +368,7 @@ static bool is_second(const json_t *first, const json_t *row)
 {
     static const ls_field_number same[] = {LS_F_micro_op, LS_F_micro_kernel, LS_F_micro_size_bytes};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (ls_row_has(first, same[i]) != ls_row_has(row, same[i]) ||
-            (ls_row_has(first, same[i]) &&
-             !json_equal(ls_row_get(first, same[i]), ls_row_get(row, same[i]))))
+        if (!ls_value_equal(ls_row_get(first, same[i]), ls_row_get(row, same[i])))
             return false;
     return is_placed(first, "out of place") && is_placed(row, "in place");
 }
@@ -417,7 +404,7 @@ void ls_table_close(ls_writer *writer)
 {
     const ls_columns *columns = writer->columns ? writer->columns : &run_columns;
     const json_t *first = json_array_get(writer->ended, 0);
-    if (writer->dropped || is_micro(first) || (first && columns->compares) ||
+    if (json_object_size(writer->dropped) || is_micro(first) || (first && columns->compares) ||
         json_array_size(writer->ended) > 1)
         ls_table_print_below(writer, columns);
 }

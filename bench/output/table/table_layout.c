@@ -50,7 +50,7 @@ static bool fill(const ls_table *table, ls_table_column *column)
     column->cell = calloc(table->rows + 1, sizeof *column->cell);
     column->hash = calloc(table->rows + 1, sizeof *column->hash);
     column->width = ls_text_width(column->is.title);
-    column->shown = false;
+    column->empty = true;
     bool numbers = column->option || column->is.cell == LS_CELL_VALUE;
     for (size_t r = 0; column->cell && column->hash && r < table->rows; r++) {
         const json_t *row = json_array_get(table->of, r);
@@ -63,9 +63,10 @@ static bool fill(const ls_table *table, ls_table_column *column)
         column->hash[r] = ls_hash64(cell, strlen(cell));
         const int width = ls_text_width(cell);
         column->width = width > column->width ? width : column->width;
-        column->shown |= width > 0;
+        column->empty &= width == 0;
         numbers = numbers && strspn(cell, "0123456789.e+-") == strlen(cell);
     }
+    column->shown = !column->empty;
     column->is.right |= numbers;
     return column->cell && column->hash;
 }
@@ -224,8 +225,7 @@ static bool is_constant(const ls_table *table, const ls_table_column *column)
 
 static int rank_of(const ls_table *table, const ls_table_column *column, size_t names)
 {
-    const bool constant = is_constant(table, column);
-    if (column->is.drop != LS_DROP_NEVER && constant && !*column->cell[0])
+    if (column->is.drop != LS_DROP_NEVER && column->empty)
         return EMPTY;
     if (!column->option)
         return column->is.drop > 0 ? column->is.drop : STAYS;
@@ -234,7 +234,7 @@ static int rank_of(const ls_table *table, const ls_table_column *column, size_t 
     if (count_names(table, column) < names)
         return OPTION;
     const bool follows = ls_option_follows(strchr(column->path, '.') + 1);
-    return constant || follows ? SAYS_NOTHING : TOLD_TWICE;
+    return follows || is_constant(table, column) ? SAYS_NOTHING : TOLD_TWICE;
 }
 
 void ls_table_hide(ls_table *table, int width, int above)

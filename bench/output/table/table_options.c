@@ -7,7 +7,6 @@
 #include "bench/output/table/table_parts.h"
 
 #include "bench/output/row_keys.h"
-#include "bench/output/value_order.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -71,6 +71,7 @@ typedef struct ls_table_column {
     int width;      /**< of the widest, title included */
     bool option;
     bool telling; /**< an option that is dropped last: as its field says, or as it was swept */
+    bool empty;   /**< in all rows */
     bool shown;
 } ls_table_column;
 

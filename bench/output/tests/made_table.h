@@ -55,7 +55,7 @@ static char *table_of(json_t **rows, size_t count, int width, size_t group,
     writer->width = width;
     writer->colour = colour;
     if (columns)
-        ls_writer_set_columns(writer, columns);
+        writer->columns = columns;
     for (size_t i = 0; i < count; i++) {
         assert_null(ls_writer_row(writer, rows[i]));
         json_decref(rows[i]);

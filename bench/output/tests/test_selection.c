@@ -5,7 +5,6 @@
 #include "bench/output/row_same.h"
 #include "bench/output/row_shares.h"
 #include "bench/output/selection.h"
-#include "bench/output/value_order.h"
 #include "bench/statistics/level_changes.h"
 #include "common/base/philox.h"
 

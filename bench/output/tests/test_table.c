@@ -3,7 +3,7 @@
  * The table: the head above it, its columns, what is dropped if a line is too long, groups. Leaves
  * out how a cell is written (test_format.c), and who is fastest (test_ranks.c).
  */
-#include "bench/output/row_columns.h"
+#include "bench/output/row_keys.h"
 #include "bench/output/tests/made_table.h"
 
 static void assert_table(const char *text, const char *expected)

@@ -35,24 +35,51 @@ static ls_status write_result(ls_results *results, sqlite3_stmt *statement, cons
     }
 }
 
+/* An open query. */
+typedef struct query {
+    ls_results *results;
+    sqlite3_stmt *statement;
+    char *text; /* of the document */
+} query;
+
+static ls_status open_query(const char *sql, const json_t *document, const char *format, query *q)
+{
+    *q = (query){.text = json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(17))};
+    LS_TRY(q->text ? ls_results_memory(&q->results) : ls_fail_memory("document", 0));
+    LS_TRY(ls_results_prepare(q->results, sql, &q->statement));
+    sqlite3_bind_text(q->statement, sqlite3_bind_parameter_index(q->statement, ":document"),
+                      q->text, -1, SQLITE_STATIC);
+    sqlite3_bind_text(q->statement, sqlite3_bind_parameter_index(q->statement, ":format"), format,
+                      -1, SQLITE_STATIC);
+    return LS_OK;
+}
+
+static void close_query(query *q)
+{
+    sqlite3_finalize(q->statement);
+    ls_results_close(q->results);
+    free(q->text);
+}
+
 ls_status ls_document_write(const char *sql, const json_t *document, const char *format,
                             const ls_columns *columns, FILE *stream)
 {
-    ls_results *results = NULL;
-    sqlite3_stmt *statement = NULL;
-    char *text = json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    ls_status status = text ? ls_results_memory(&results) : ls_fail_memory("document", 0);
+    query q;
+    ls_status status = open_query(sql, document, format, &q);
     if (!status)
-        status = ls_results_prepare(results, sql, &statement);
-    if (!status) {
-        sqlite3_bind_text(statement, sqlite3_bind_parameter_index(statement, ":document"), text, -1,
-                          SQLITE_STATIC);
-        sqlite3_bind_text(statement, sqlite3_bind_parameter_index(statement, ":format"), format, -1,
-                          SQLITE_STATIC);
-        status = write_result(results, statement, format, columns, stream);
-    }
-    sqlite3_finalize(statement);
-    ls_results_close(results);
-    free(text);
+        status = write_result(q.results, q.statement, format, columns, stream);
+    close_query(&q);
+    return status;
+}
+
+ls_status ls_document_sort(const char *sql, const json_t *document, json_t *first, json_t *second)
+{
+    query q;
+    bool more = true;
+    ls_status status = open_query(sql, document, NULL, &q);
+    while (!status && !(status = ls_results_step(q.results, q.statement, &more)) && more)
+        json_array_append_new(sqlite3_column_int(q.statement, 0) ? second : first,
+                              json_loads(ls_results_text(q.statement, 1), 0, NULL));
+    close_query(&q);
     return status;
 }

@@ -16,3 +16,7 @@
  */
 ls_status ls_document_write(const char *sql, const json_t *document, const char *format,
                             const ls_columns *columns, FILE *stream);
+
+/** Sorts the rows of a query's result, a number and a JSON object each, into two arrays: those with
+ * the number 0 are appended to the first, others to the second. */
+ls_status ls_document_sort(const char *sql, const json_t *document, json_t *first, json_t *second);

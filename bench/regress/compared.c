@@ -210,7 +210,7 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress)
                        "there is no case to compare: no row has a time%s",
                        task->where.narrows ? ", or none of these fits --where" : "");
     for (size_t i = 0; i < count; i++) {
-        ls_regress_judge_case(task, &regress->cases[i]);
+        LS_TRY(ls_regress_judge_case(task, &regress->cases[i]));
         regress->cases[i].decided |= regress->cases[i].error != NULL;
     }
     return name_cases(regress);

@@ -155,7 +155,7 @@ ls_status ls_regress_judge(const ls_regress_task *task, ls_regress *regress);
 ls_status ls_regress_check_keys(const ls_regress_task *task, const ls_regress *regress);
 
 /** Finds why a case cannot be compared, or what is worse besides its time. */
-void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one);
+ls_status ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one);
 
 /** Instructions of both programs, counted by callgrind. */
 ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out);

@@ -167,7 +167,7 @@ static int64_t fit_steps(const ls_regress *regress)
 }
 
 /* A good row of a case has become bad, or is missing (NULL): judges it again, and its copies. */
-static void replace_row(turns *t, size_t at, int side, json_t *row)
+static ls_status replace_row(turns *t, size_t at, int side, json_t *row)
 {
     for (; at < t->regress->count; at += t->measured) {
         ls_regress_case *one = &t->regress->cases[at];
@@ -175,9 +175,10 @@ static void replace_row(turns *t, size_t at, int side, json_t *row)
             continue;
         json_array_clear(one->rows[side]);
         json_array_append(one->rows[side], row);
-        ls_regress_judge_case(t->task, one);
+        LS_TRY(ls_regress_judge_case(t->task, one));
         one->decided = true;
     }
+    return LS_OK;
 }
 
 static ls_status run_side(turns *t, int side)
@@ -197,13 +198,13 @@ static ls_status run_side(turns *t, int side)
             continue;
         one->seen = true;
         if (!ls_regress_is_ok(row))
-            replace_row(t, (size_t)(one - t->regress->cases), side, row);
+            LS_TRY(replace_row(t, (size_t)(one - t->regress->cases), side, row));
         one->sum[side] += time > 0 ? log(time) : 0;
         one->times[side] += time > 0;
     }
     for (size_t i = 0; i < t->measured; i++)
         if (!t->regress->cases[i].seen)
-            replace_row(t, i, side, NULL);
+            LS_TRY(replace_row(t, i, side, NULL));
     return LS_OK;
 }
 

@@ -2,148 +2,19 @@
 /*
  * Which figures besides time became worse: a gate that passed and now fails, more bytes, messages
  * or memory by formula, and the keys of --fail-on. Other differences are only reported. Which way
- * is worse is said in bench/rows/fields.def; of a text, any change is worse. Of several rows of a
- * side the worst number counts, and each text: a new row is worse if it is so than all base rows.
+ * is worse is said in bench/rows/fields.def; of a text, any change is worse. worse.sql compares.
  * If the label of a base row begins "intended KEY, KEY" (a baseline that was renewed with a
  * reason), a change of these keys is only reported.
  */
-#include "bench/output/format.h"
+#include "bench/output/document.h"
 #include "bench/regress/regress.h"
 #include "bench/rows/row.h"
+#include "template_worse.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- Values --------------------------------------------------------------------------------- */
-
-/* No field of a row: the sum of what formulas say of the devices' memory. */
-static const char memory_formula[] = "memory.formula";
-
-/* Each device's value; NULL: none has one. */
-static json_t *values_of_devices(const json_t *row, ls_field_number field)
-{
-    json_auto_t *values = json_array();
-    json_t *device;
-    size_t index;
-    json_array_foreach(ls_row_group(row, LS_G_memory_devices), index, device)
-    {
-        json_array_append(values, ls_row_get(device, field)); /* nothing of NULL */
-    }
-    return json_array_size(values) > 0 ? json_incref(values) : NULL;
-}
-
-/* A new reference; NULL: the row lacks it. */
-static json_t *value_of(const json_t *row, const char *path)
-{
-    const ls_field *field = ls_field_find(path);
-    json_int_t sum = 0;
-    json_t *device, *value;
-    size_t index, count = 0;
-    const char *name;
-    if (field && ls_field_group_of(path, LS_GROUP_FULLEST))
-        return values_of_devices(row, (ls_field_number)(field - ls_fields));
-    if (strcmp(path, memory_formula) != 0)
-        return ls_row_value(row, path);
-    json_array_foreach(ls_row_group(row, LS_G_memory_devices), index, device)
-    {
-        json_object_foreach(ls_row_group(device, LS_G_memory_devices_formula), name, value)
-        {
-            const bool part = strcmp(name, "peak") != 0 && json_is_integer(value);
-            sum += part ? json_integer_value(value) : 0;
-            count += part;
-        }
-    }
-    return count > 0 ? json_integer(sum) : NULL;
-}
-
-/* Whether the new value, or the value of any device, is worse by more than the tolerance. A
- * missing or new figure is. */
-static bool is_worse(const char *path, const json_t *base, const json_t *fresh, double tolerance)
-{
-    if (json_is_array(base) && json_array_size(base) == json_array_size(fresh)) {
-        bool any = false;
-        for (size_t i = 0; i < json_array_size(base); i++)
-            any |= is_worse(path, json_array_get(base, i), json_array_get(fresh, i), tolerance);
-        return any;
-    }
-    if (!json_is_number(base) || !json_is_number(fresh))
-        return !ls_value_equal(base, fresh);
-    const ls_field *field = ls_field_find(path);
-    const int sign = field && field->worse == LS_WORSE_LESS ? -1 : 1;
-    if (!(tolerance > 0))
-        return sign * ls_number_order(fresh, base) > 0;
-    const double x = json_number_value(base), y = json_number_value(fresh);
-    return sign * (y - x) > tolerance * fabs(x) + 1e-12 * fabs(x);
-}
-
-/* The worse of two numbers, or of two lists, element by element: a new reference; NULL: another
- * kind of value. */
-static json_t *worse_of(const char *path, json_t *a, json_t *b)
-{
-    if (json_is_number(a) && json_is_number(b))
-        return json_incref(is_worse(path, a, b, 0) ? b : a);
-    const size_t count = json_array_size(a);
-    bool known = json_is_array(a) && json_is_array(b) && count == json_array_size(b);
-    json_t *out = json_array();
-    for (size_t i = 0; i < count && known; i++)
-        known = json_array_append_new(
-                    out, worse_of(path, json_array_get(a, i), json_array_get(b, i))) == 0;
-    if (!known)
-        json_decref(out);
-    return known ? out : NULL;
-}
-
-/* The different values of rows that are ok, of numbers only the worst; null of a row without. */
-static json_t *values_of(const json_t *rows, const char *path)
-{
-    json_t *values = json_array(), *row;
-    size_t index;
-    json_array_foreach(rows, index, row)
-    {
-        json_auto_t *value = ls_regress_is_ok(row) ? value_of(row, path) : NULL;
-        bool known = !ls_regress_is_ok(row);
-        value = value ? value : json_null();
-        for (size_t i = 0; i < json_array_size(values) && !known; i++) {
-            json_t *other = json_array_get(values, i), *worst = worse_of(path, other, value);
-            known = worst || ls_value_equal(other, value);
-            if (worst)
-                json_array_set_new(values, i, worst);
-        }
-        if (!known)
-            json_array_append(values, value);
-    }
-    return values;
-}
-
-/* The first value that no value of the other list equals or, if `worse`, is as bad as; NULL: none.
- */
-static json_t *find_other(const char *path, const json_t *values, const json_t *others, bool worse,
-                          double tolerance)
-{
-    for (size_t i = 0; i < json_array_size(values); i++) {
-        json_t *value = json_array_get(values, i);
-        bool known = false;
-        for (size_t k = 0; k < json_array_size(others) && !known; k++) {
-            const json_t *other = json_array_get(others, k);
-            known = worse ? !is_worse(path, other, value, tolerance) : ls_value_equal(other, value);
-        }
-        if (!known)
-            return value;
-    }
-    return NULL;
-}
-
-/* NULL: no row has the figure. */
-static json_t *first_known(const json_t *values)
-{
-    size_t i = 0;
-    while (json_is_null(json_array_get(values, i)))
-        i++;
-    return json_array_get(values, i);
-}
 
 /* ---- Comparing ------------------------------------------------------------------------------ */
 
@@ -166,52 +37,35 @@ static bool is_intended(const json_t *base_row, const char *path)
     return false;
 }
 
-static bool is_noted(const json_t *list, const char *path)
+/* A key as worse.sql wants it. */
+static json_t *key_of(const ls_regress_case *one, const char *path, bool fails, double tolerance)
 {
-    const char *key = "";
-    bool found = false;
-    for (size_t i = 0; i < json_array_size(list) && !found; i++)
-        found = json_unpack(json_array_get(list, i), "{s:s}", "key", &key) == 0 &&
-                strcmp(key, path) == 0;
-    return found;
+    const ls_field *field = ls_field_find(path);
+    const ls_field_group *list = ls_field_group_of(path, LS_GROUP_EACH);
+    return json_pack("{s:s,s:b,s:f,s:b,s:s*}", "key", path, "fails",
+                     fails && !is_intended(ls_regress_row(one, LS_BASE), path), "tolerance",
+                     tolerance, "less", field && field->worse == LS_WORSE_LESS, "list",
+                     list ? list->path : NULL);
 }
 
-static void compare_key(ls_regress_case *one, const char *path, bool fails, double tolerance)
-{
-    json_auto_t *all = values_of(one->rows[LS_BASE], path);
-    json_auto_t *news = values_of(one->rows[LS_NEW], path);
-    json_t *base = first_known(all), *fresh = find_other(path, news, all, true, tolerance);
-    const bool worse = fresh;
-    if (!worse && !(fresh = find_other(path, news, all, false, 0))) {
-        fresh = json_array_get(news, 0);
-        base = find_other(path, all, news, false, 0);
-    }
-    base = json_is_null(base) ? NULL : base;
-    fresh = json_is_null(fresh) ? NULL : fresh;
-    /* an older program may not have the field yet: not worse */
-    const bool fail = fails && worse && (base || json_is_string(fresh)) &&
-                      !is_intended(ls_regress_row(one, LS_BASE), path);
-    if (is_noted(one->worse, path) || (!fail && is_noted(one->differences, path)))
-        return;
-    if (fail || worse || (base && fresh))
-        json_array_append_new(
-            fail ? one->worse : one->differences,
-            json_pack("{s:s,s:O*,s:O*}", "key", path, "base", base, "new", fresh));
-}
-
-static void compare_figures(const ls_regress_task *task, ls_regress_case *one)
+static ls_status compare_figures(const ls_regress_task *task, ls_regress_case *one)
 {
     static const ls_field_number failing[] = {LS_F_traffic_bytes_sent, LS_F_traffic_messages_sent};
     static const ls_field_number reported[] = {
         LS_F_program_nodes,   LS_F_program_bytes,     LS_F_memory_devices_peak, LS_F_train_accuracy,
         LS_F_train_evaluated, LS_F_equivalence_grade, LS_F_train_loss_last};
+    json_t *keys = json_array();
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
-        compare_key(one, ls_fields[failing[i]].path, true, 0);
-    compare_key(one, memory_formula, true, 0);
+        json_array_append_new(keys, key_of(one, ls_fields[failing[i]].path, true, 0));
+    json_array_append_new(keys, key_of(one, "memory.formula", true, 0)); /* no field of a row */
     for (size_t i = 0; i < task->fail_count; i++)
-        compare_key(one, task->fail_on[i].path, true, task->fail_on[i].tolerance);
+        json_array_append_new(keys,
+                              key_of(one, task->fail_on[i].path, true, task->fail_on[i].tolerance));
     for (size_t i = 0; i < sizeof reported / sizeof *reported; i++)
-        compare_key(one, ls_fields[reported[i]].path, false, 0);
+        json_array_append_new(keys, key_of(one, ls_fields[reported[i]].path, false, 0));
+    json_auto_t *document = json_pack("{s:o,s:O,s:O}", "keys", keys, "base", one->rows[LS_BASE],
+                                      "new", one->rows[LS_NEW]);
+    return ls_document_sort(ls_template_worse, document, one->differences, one->worse);
 }
 
 /* ---- Whether there is anything to compare --------------------------------------------------- */
@@ -232,7 +86,7 @@ bool ls_regress_failed(const json_t *row)
            strcmp(ls_row_string(row, LS_F_result_status), "failed") == 0;
 }
 
-void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one)
+ls_status ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one)
 {
     const char *status[LS_SIDES], *reason[LS_SIDES];
     bool failed[LS_SIDES];
@@ -247,14 +101,14 @@ void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one)
             set_error(one, "is missing in %s", task->side[side]);
     }
     if (one->error)
-        return;
+        return LS_OK;
     if (failed[LS_NEW] && !failed[LS_BASE]) {
         json_array_append_new(one->worse,
                               json_pack("{s:s,s:s,s:s,s:s}", "key",
                                         ls_fields[LS_F_result_status].path, "base", status[LS_BASE],
                                         "new", status[LS_NEW], "reason", reason[LS_NEW]));
         one->decided = true;
-        return;
+        return LS_OK;
     }
     for (int side = 0; side < LS_SIDES; side++) {
         if (strcmp(status[side], "ok") != 0)
@@ -262,8 +116,7 @@ void ls_regress_judge_case(const ls_regress_task *task, ls_regress_case *one)
         else if (one->logs[side].count == 0)
             set_error(one, "has no time in %s: nothing was measured", task->side[side]);
     }
-    if (!one->error)
-        compare_figures(task, one);
+    return one->error ? LS_OK : compare_figures(task, one);
 }
 
 ls_status ls_regress_check_keys(const ls_regress_task *task, const ls_regress *regress)
@@ -271,10 +124,14 @@ ls_status ls_regress_check_keys(const ls_regress_task *task, const ls_regress *r
     for (size_t k = 0; k < task->fail_count; k++) {
         bool found = false, any_ok = false;
         for (size_t i = 0; i < LS_SIDES * regress->count && !found; i++) {
-            json_auto_t *values =
-                values_of(regress->cases[i / LS_SIDES].rows[i % LS_SIDES], task->fail_on[k].path);
-            any_ok |= json_array_size(values) > 0;
-            found = first_known(values);
+            json_t *row;
+            size_t index;
+            json_array_foreach(regress->cases[i / LS_SIDES].rows[i % LS_SIDES], index, row)
+            {
+                json_auto_t *value = ls_row_value(row, task->fail_on[k].path);
+                any_ok |= ls_regress_is_ok(row);
+                found |= value && ls_regress_is_ok(row);
+            }
         }
         if (!found && any_ok)
             return ls_fail(

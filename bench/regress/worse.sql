@@ -1,0 +1,76 @@
+-- What is worse in the new rows of a case than in all its base rows, and what only differs, by key: in this order
+-- {key, base, new}, and whether it fails the comparison. :document has `base` and `new`, the rows of each side, and
+-- `keys`: {key, fails, tolerance, less: whether less is worse, list: the list of objects that has the field}. Only
+-- rows that are ok count; of a side's numbers, or lists of them, the worst counts, of other values each.
+WITH
+keys AS (
+  SELECT key AS k, value ->> 'key' AS field, value ->> 'fails' AS fails, value ->> 'tolerance' AS tolerance,
+    value ->> 'less' AS less, value ->> 'list' AS list FROM json_each(:document, '$.keys')),
+sides AS (
+  SELECT side, key AS r, value AS row
+  FROM (SELECT 'base' AS side UNION ALL SELECT 'new'), json_each(:document, '$.' || side)
+  WHERE value ->> '$.result.status' = 'ok'),
+-- Values as JSON: null where a row has none. memory.formula: the sum of what formulas say of the devices' memory.
+found AS (
+  SELECT k, side, r, ifnull(CASE
+    WHEN field = 'memory.formula' THEN (SELECT sum(value) || '' FROM json_tree(row, '$.memory.devices')
+      WHERE path GLOB '*.formula' AND key != 'peak' AND type = 'integer')
+    WHEN list IS NULL THEN row -> ('$.' || field)
+    ELSE (SELECT nullif(json_group_array(row -> (fullkey || substr(field, length(list) + 1))), '[]')
+      FROM json_each(row, '$.' || list) WHERE row ->> (fullkey || substr(field, length(list) + 1)) IS NOT NULL)
+    END, 'null') AS value
+  FROM keys, sides),
+leaves AS (
+  SELECT k, side, r, tree.fullkey AS at, tree.type IN ('integer', 'real') AS number, tree.type AS kind, tree.atom AS atom
+  FROM found, json_tree('[' || found.value || ']') AS tree WHERE tree.fullkey != '$'),
+-- Values of one shape differ in numbers alone.
+shapes AS (
+  SELECT k, side, r, group_concat(at || iif(number, '', ' ' || kind || ' ' || ifnull(atom, '')), char(31)) AS shape,
+    max(kind IN ('object', 'text', 'true', 'false', 'null') OR at GLOB '$[[]0][[]*][[]*') AS mixed
+  FROM (SELECT * FROM leaves ORDER BY k, side, r, at) GROUP BY k, side, r),
+worst AS (
+  SELECT k, side, shape, at, iif(less, min(atom), max(atom)) AS x
+  FROM leaves JOIN shapes USING (k, side, r) JOIN keys USING (k) WHERE number GROUP BY k, side, shape, at),
+figures AS (
+  SELECT k, side, shape, r AS first, nullif(CASE WHEN mixed THEN value
+      WHEN value GLOB '[[]*' THEN '[' || (SELECT ifnull(group_concat(number_text(x)), '') FROM (SELECT x FROM worst AS w
+        WHERE w.k = one.k AND w.side = one.side AND w.shape = one.shape ORDER BY length(at), at)) || ']'
+      ELSE (SELECT number_text(x) FROM worst AS w WHERE w.k = one.k AND w.side = one.side AND w.shape = one.shape)
+      END, 'null') AS value
+  FROM (SELECT k, side, shape, mixed, min(r) AS r FROM shapes GROUP BY k, side, shape) AS one JOIN found USING (k, side, r)),
+-- Each new figure and each base figure.
+pairs AS (
+  SELECT n.k AS k, n.first AS n, b.first AS b,
+    n.shape != b.shape OR EXISTS (SELECT 1 FROM worst AS y JOIN worst AS x USING (k, shape, at)
+      WHERE k = n.k AND shape = n.shape AND y.side = 'new' AND x.side = 'base' AND CASE
+        WHEN tolerance > 0 THEN iif(less, x.x - y.x, y.x - x.x) > (tolerance + 1e-12) * abs(x.x)
+        WHEN less THEN y.x < x.x ELSE y.x > x.x END) AS worse,
+    n.shape != b.shape OR EXISTS (SELECT 1 FROM worst AS y JOIN worst AS x USING (k, shape, at)
+      WHERE k = n.k AND shape = n.shape AND y.side = 'new' AND x.side = 'base' AND y.x != x.x) AS other
+  FROM figures AS n JOIN figures AS b ON b.k = n.k AND n.side = 'new' AND b.side = 'base' JOIN keys ON keys.k = n.k),
+-- The first figure that is worse than, or differs from, all of the other side; else the first ones.
+places AS (
+  SELECT k, field, fails,
+    (SELECT min(first) FROM figures AS f WHERE f.k = keys.k AND side = 'new'
+      AND NOT EXISTS (SELECT 1 FROM pairs WHERE pairs.k = keys.k AND n = first AND NOT worse)) AS worse,
+    (SELECT min(first) FROM figures AS f WHERE f.k = keys.k AND side = 'new'
+      AND NOT EXISTS (SELECT 1 FROM pairs WHERE pairs.k = keys.k AND n = first AND NOT other)) AS other,
+    (SELECT min(first) FROM figures AS f WHERE f.k = keys.k AND side = 'base'
+      AND NOT EXISTS (SELECT 1 FROM pairs WHERE pairs.k = keys.k AND b = first AND NOT other)) AS lost,
+    (SELECT min(first) FROM figures AS f WHERE f.k = keys.k AND side = 'new') AS new,
+    (SELECT min(first) FROM figures AS f WHERE f.k = keys.k AND side = 'base' AND value IS NOT NULL) AS base
+  FROM keys),
+changes AS (
+  SELECT k, field, fails, worse IS NOT NULL AS worse,
+    (SELECT value FROM figures AS f WHERE f.k = one.k AND side = 'base'
+      AND first = iif(worse IS NULL AND other IS NULL, lost, base)) AS base,
+    (SELECT value FROM figures AS f WHERE f.k = one.k AND side = 'new' AND first = coalesce(worse, other, new)) AS new
+  FROM places AS one),
+-- An older program may not have a field yet: that is not worse, unless it is a text.
+judged AS (
+  SELECT *, fails AND worse AND (base IS NOT NULL OR ifnull(new GLOB '"*', 0)) AS fail
+  FROM changes WHERE worse OR (base IS NOT NULL AND new IS NOT NULL))
+SELECT fail, '{"key":' || json_quote(field) || ifnull(',"base":' || base, '') || ifnull(',"new":' || new, '') || '}'
+FROM judged AS one
+WHERE NOT EXISTS (SELECT 1 FROM judged WHERE judged.field = one.field AND judged.k < one.k AND judged.fail >= one.fail)
+ORDER BY k;

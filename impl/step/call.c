@@ -61,11 +61,9 @@ ls_status ls_channels_open(ls_resources *r)
     const ls_lanes *lanes = &r->plan->lanes;
     for (int i = 0; i < lanes->channel_count; i++) {
         const ls_channel *c = &lanes->channels[i];
-        const bool counted = i != LS_MESSAGES || r->served;
         if (!is_used(r->plan, i))
             continue;
-        LS_TRY(ls_connect(r, c->here, c->here_count, counted ? LS_COUNTED : LS_UNCOUNTED,
-                          r->ends[i].comms));
+        LS_TRY(ls_connect(r, c->here, c->here_count, LS_COUNTED, r->ends[i].comms));
         LS_TRY(ls_comm_agree(r->plan->job->ranks.comm, open_ends(r, i)));
     }
     return LS_OK;

@@ -48,8 +48,7 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
     task->end = (ls_task_end){.channel = LS_MESSAGES,
                               .peer = peer,
                               .sent = exchange->send_count,
-                              .received = exchange->receive_count,
-                              .counted = !served};
+                              .received = exchange->receive_count};
 }
 
 /* A message within a process: a copy by the sender. What is to be added arrives in memory of its

@@ -55,7 +55,7 @@ void ls_resources_close(ls_resources *resources);
  * nothing if a device of this process hangs. */
 void ls_resources_abandon(const ls_resources *resources);
 
-/** Whether what a communicator sends is counted as the strategy's traffic. */
+/** Whether what a communicator sends is counted as the strategy's traffic, or is for control. */
 typedef enum ls_counting { LS_COUNTED, LS_UNCOUNTED } ls_counting;
 /** Opens a communicator between members [count] of this process, and of others, which all call it;
  * comms[i] is the end of members[i]. */

@@ -320,12 +320,12 @@ static void abandon(void *context)
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-/* What the places of split layers have sent. */
-static ls_traffic count_sums(const ls_step_run *me)
+/* What places have sent. */
+static ls_traffic count_ends(const ls_step_run *me)
 {
     const ls_step_plan *plan = &me->plan;
     ls_traffic sum = {0};
-    for (int c = LS_GROUPS + plan->group_count; c < plan->lanes.channel_count; c++)
+    for (int c = 0; c < plan->lanes.channel_count; c++)
         for (ls_comm *const *comm = me->resources.ends[c].comms; *comm; comm++)
             if (!ls_comm_is_joint(*comm))
                 ls_traffic_add(&sum, ls_comm_traffic(*comm), 1);
@@ -344,9 +344,9 @@ static ls_status run_pass(evaluation *e, ls_evaluation *out)
                                .prepare = divided ? NULL : prepare,
                                .abandon = divided ? abandon : NULL,
                                .context = e};
-    const ls_traffic before = divided ? count_sums(me) : (ls_traffic){0};
+    const ls_traffic before = divided ? count_ends(me) : (ls_traffic){0};
     const ls_status status = ls_test_pass_run(&pass, e->how, out);
-    const ls_traffic after = divided ? count_sums(me) : (ls_traffic){0};
+    const ls_traffic after = divided ? count_ends(me) : (ls_traffic){0};
     me->counts.before.bytes_sent -= after.bytes_sent - before.bytes_sent;
     me->counts.before.messages_sent -= after.messages_sent - before.messages_sent;
     return status;

@@ -164,52 +164,74 @@ static ls_traffic formula_of(ls_step_run *me, int kind)
     return sum;
 }
 
-/* The traffic that all steps must have sent, by the strategy's formula. */
-static ls_traffic find_due(ls_step_run *me)
+static bool is_equal(ls_traffic a, ls_traffic b)
 {
-    ls_traffic due = {0};
-    for (int kind = 0; kind < LS_KINDS; kind++)
-        if (me->counts.enqueued[kind])
-            ls_traffic_add(&due, formula_of(me, kind), me->counts.enqueued[kind]);
-    return due;
+    return a.bytes_sent == b.bytes_sent && a.messages_sent == b.messages_sent;
 }
 
-/* Mean over the steps, rounded away from 0, so that a difference in a single step shows. */
-static uint64_t per_step(uint64_t all, uint64_t steps)
+/* All steps' traffic as it was counted when it was sent, and as tasks and the formula have it; and
+ * that of one step: of a full batch or, if only in another kind these two differ, of that kind. */
+typedef struct tally {
+    uint64_t steps;
+    ls_traffic all, said, due, sent, formula;
+} tally;
+
+static ls_status count(ls_step_run *me, tally *out)
 {
-    const int64_t signed_all = (int64_t)all, n = (int64_t)steps;
-    return (uint64_t)((signed_all + (signed_all > 0 ? n - 1 : 1 - n)) / n);
+    ls_traffic mine = count_ends(me);
+    *out = (tally){0};
+    for (int kind = 0; kind < LS_KINDS; kind++) {
+        const uint64_t times = me->counts.enqueued[kind];
+        const ls_step_program *p = &me->program[kind];
+        ls_traffic sent;
+        if (!times && kind != LS_FULL)
+            continue;
+        LS_TRY(ls_steps_collect(me->base.job, ls_step_program_traffic(p), &sent));
+        const ls_traffic formula = formula_of(me, kind);
+        ls_traffic_add(&mine, ls_step_program_copied(p), times);
+        ls_traffic_add(&mine, me->lowered.called[kind], times);
+        ls_traffic_add(&out->said, sent, times);
+        ls_traffic_add(&out->due, formula, times);
+        out->steps += times;
+        if (kind == LS_FULL || (is_equal(out->sent, out->formula) && !is_equal(sent, formula))) {
+            out->sent = sent;
+            out->formula = formula;
+        }
+    }
+    return ls_steps_collect(me->base.job, mine, &out->all);
 }
 
-/* *formula is that of a full step or, if steps differ, their mean. *sent is the formula plus the
- * mean difference between the traffic sent and the traffic due. */
+/* The mean of a step, rounded to the side of `other` on which it is, so that a difference in a
+ * single step shows; up, if they are equal. */
+static uint64_t mean(uint64_t all, uint64_t other, uint64_t steps)
+{
+    return all < other ? all / steps : (all + steps - 1) / steps;
+}
+
+static ls_traffic mean_of(ls_traffic all, ls_traffic other, uint64_t steps)
+{
+    return (ls_traffic){mean(all.bytes_sent, other.bytes_sent, steps),
+                        mean(all.messages_sent, other.messages_sent, steps)};
+}
+
+/* Of a step or, if steps of a kind differ, their mean. */
 ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *known, ls_traffic *sent,
                            ls_traffic *formula)
 {
     ls_step_run *me = ls_step_run_of(run);
-    ls_traffic all, due;
-    uint64_t steps = 0;
+    tally c;
     *sent = *formula = (ls_traffic){0};
     if (me->plan.group_count &&
         !run->job->exchange.allreduce->formula) /* only the library knows its traffic */
         return LS_OK;
-    for (int kind = 0; kind < LS_KINDS; kind++)
-        steps += me->counts.enqueued[kind];
-    /* All traffic sent by this process. */
-    ls_traffic sum = count_ends(me);
-    for (int kind = 0; kind < LS_KINDS; kind++) {
-        ls_traffic_add(&sum, ls_step_program_traffic(&me->program[kind]),
-                       me->counts.enqueued[kind]);
-        ls_traffic_add(&sum, me->lowered.called[kind], me->counts.enqueued[kind]);
+    LS_TRY(count(me, &c));
+    *sent = c.sent;
+    *formula = c.formula;
+    if (c.steps && (known || run->job->update.period || !is_equal(c.all, c.said))) {
+        const ls_traffic due = known ? *known : c.due;
+        *sent = mean_of(c.all, due, c.steps);
+        *formula = mean_of(due, c.all, c.steps);
     }
-    LS_TRY(ls_steps_collect(run->job, sum, &all));
-    due = known ? *known : find_due(me);
-    *formula = run->job->update.period || known ? (ls_traffic){per_step(due.bytes_sent, steps),
-                                                               per_step(due.messages_sent, steps)}
-                                                : formula_of(me, LS_FULL);
-    sent->bytes_sent = formula->bytes_sent + per_step(all.bytes_sent - due.bytes_sent, steps);
-    sent->messages_sent =
-        formula->messages_sent + per_step(all.messages_sent - due.messages_sent, steps);
     return LS_OK;
 }
 

@@ -46,6 +46,8 @@ bucket_early 0 --strategy mirrored --devices 2
 bucket_early 0 --strategy mirrored --devices 3 --bucket-bytes 2KiB --allreduce halving-doubling
 slice_element 0 --strategy mirrored --devices 3 --allreduce direct
 ring_round 0 --strategy mirrored --devices 3 --allreduce ring
+sent_again 0 --strategy mirrored --devices 3 --allreduce ring
+sent_again 0 --strategy zero --devices 3 --reduce exact --data synthetic:1050 --epochs 1
 ring_round 0 --strategy mirrored --devices 4 --reduce exact
 meeting_left_out 20 --strategy mirrored --devices 3 --allreduce direct
 shared_once 0 --strategy mirrored --devices 2 --model tied --bucket-bytes 0

@@ -3,6 +3,7 @@
 #include "impl/step/program/program.h"
 
 #include "common/base/grow.h"
+#include "common/comm/comm.h"
 
 #include <stdlib.h>
 
@@ -148,15 +149,33 @@ void ls_step_program_close(ls_step_program *p)
 
 /* ---- Traffic --------------------------------------------------------------------------------- */
 
-ls_traffic ls_step_program_traffic(const ls_step_program *p)
+ls_traffic ls_step_program_copied(const ls_step_program *p)
 {
     ls_traffic sum = {.messages_sent = p->empty_copies};
+    for (size_t t = 0; t < p->task_count; t++)
+        if (p->tasks[t].copy.to && p->tasks[t].copy.apart)
+            ls_traffic_add(&sum, (ls_traffic){p->tasks[t].copy.bytes, 1}, 1);
+    return sum;
+}
+
+/* Whether a task's peer has no tasks. */
+static bool is_from_none(const ls_step_program *p, const ls_task *task)
+{
+    return task->end.channel >= 0 &&
+           task->end.peer >= p->lanes->channels[task->end.channel].arrivals;
+}
+
+ls_traffic ls_step_program_traffic(const ls_step_program *p)
+{
+    ls_traffic sum = ls_step_program_copied(p);
     for (size_t t = 0; t < p->task_count; t++) {
         const ls_task *task = &p->tasks[t];
-        if (task->copy.to && task->copy.apart)
-            ls_traffic_add(&sum, (ls_traffic){task->copy.bytes, 1}, 1);
-        if (task->end.counted && task->end.sent)
-            ls_traffic_add(&sum, (ls_traffic){task->end.sent * sizeof(float), 1}, 1);
+        for (size_t i = task->ops.first; i < task->ops.first + task->ops.count; i++)
+            for (size_t k = 0; k < p->ops[i]->message_count; k++) {
+                const ls_op_message *m = &p->ops[i]->messages[k];
+                if (m->from == ((const ls_comm *)m->channel)->rank || is_from_none(p, task))
+                    ls_traffic_add(&sum, (ls_traffic){m->bytes, 1}, 1);
+            }
     }
     return sum;
 }

@@ -40,7 +40,6 @@ typedef struct ls_task_end {
     size_t sent, received; /**< elements of its messages, or of those that a request announces; 0 if
                                 only a library knows */
     bool announces;        /**< a request that announces messages */
-    bool counted;          /**< what it sends is counted here, not by its communicator */
 } ls_task_end;
 
 /** A task: operations on one lane, or a copy. */
@@ -119,7 +118,10 @@ void ls_task_count_messages(ls_step_program *program, int rank);
 void ls_step_program_fail(ls_step_program *program, ls_status status);
 void ls_step_program_close(ls_step_program *program);
 
-/** What one run of its tasks sends, except what communicators count. */
+/** What one run of its tasks copies between devices; communicators do not count this. */
+ls_traffic ls_step_program_copied(const ls_step_program *program);
+/** What one run of its tasks sends: what they copy between devices, the messages of operations, and
+ * those that come from ends without tasks (ls_channel.arrivals). */
 ls_traffic ls_step_program_traffic(const ls_step_program *program);
 
 /* ---- order.c, match.c, race.c -----------------------------------------------------------------

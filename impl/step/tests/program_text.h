@@ -77,7 +77,7 @@ static inline void add_word(text_program *t, ls_step_program *p, ls_task *task, 
                       word[0] == 'w' ? LS_WRITES : LS_READS);
     } else if (word[0] == 'm' || word[0] == 'q') {
         need(sscanf(word + 2, "%d/%zu/%zu", &peer, &first, &last) == 3);
-        task->end = (ls_task_end){LS_MESSAGES, peer, first, last, word[0] == 'q', true};
+        task->end = (ls_task_end){LS_MESSAGES, peer, first, last, word[0] == 'q'};
     } else if (word[0] == 'g') {
         need(sscanf(word + 2, "%zu-%zu", &first, &last) == 2);
         task->end.channel = LS_GROUPS;

@@ -444,14 +444,25 @@ static void costs_and_traffic_are_sums(void **state)
     ls_step_program *p = &t.program[LS_FULL];
     assert_true(p->tasks[0].flops == 16 && p->tasks[0].bytes == 8 && p->tasks[0].ops.count == 2);
     assert_true(p->tasks[5].flops == 1 && p->tasks[5].bytes == 2 && p->tasks[5].ops.first == 2);
+    /* of the second operation one message is sent; the other is received, from an end with tasks */
+    ls_comm end = {.rank = 1};
+    ls_op_message messages[] = {{&end, 1, 0, 8}, {&end, 0, 1, 16}};
+    p->ops[1]->messages = messages;
+    p->ops[1]->message_count = 2;
     ls_traffic sum = ls_step_program_traffic(p);
-    assert_int_equal(sum.bytes_sent, 12 + 3 * sizeof(float));
+    assert_int_equal(sum.bytes_sent, 12 + 8);
     assert_int_equal(sum.messages_sent, 2);
     p->empty_copies = 4;
-    p->tasks[3].end.counted = false; /* its communicator counts it */
+    p->tasks[0].end =
+        (ls_task_end){.channel = LS_MESSAGES, .peer = t.channel[LS_MESSAGES].arrivals};
     sum = ls_step_program_traffic(p);
+    assert_int_equal(sum.bytes_sent, 12 + 8 + 16);
+    assert_int_equal(sum.messages_sent, 7);
+    sum = ls_step_program_copied(p);
     assert_int_equal(sum.bytes_sent, 12);
     assert_int_equal(sum.messages_sent, 5);
+    p->ops[1]->messages = NULL;
+    p->ops[1]->message_count = 0;
     close_text(&t);
 }
 

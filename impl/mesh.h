@@ -26,9 +26,10 @@ typedef struct ls_mesh {
 
 /** How a buffer is spread along an axis. */
 typedef enum ls_kind {
-    LS_WHOLE, /**< each has all of it */
-    LS_SHARE, /**< each has a share of every bucket (ls_bucket_share) */
-    LS_PLACED /**< each element is on one: where its node is, on a holder, or on a server */
+    LS_WHOLE,  /**< each has all of it */
+    LS_SHARE,  /**< each has a share of every bucket (ls_bucket_share) */
+    LS_PLACED, /**< each element is on one: where its node is, on a holder, or on a server */
+    LS_PARTIAL /**< each has an addend of all of it */
 } ls_kind;
 
 /** How a buffer is spread. */

@@ -45,7 +45,7 @@ static void resolve(ls_job *job, int ranks)
 
 static ls_traffic formula(const ls_step *s)
 {
-    return ls_ends_period(s) ? ls_reduced_traffic(s) : (ls_traffic){0};
+    return ls_ends_period(s) ? ls_moved_traffic(s) : (ls_traffic){0};
 }
 
 const ls_strategy strategy_added = {

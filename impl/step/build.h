@@ -90,6 +90,13 @@ void ls_step_reduce_parameters(ls_step *step, int b);
  * these move. */
 void ls_step_gather_squares(ls_step *step);
 ls_traffic ls_step_squares_traffic(const ls_step *step);
+/** Appends messages of updated variables that several places use, in all replicas. */
+void ls_step_share_values(ls_step *step);
+/** Closed forms of what moves in all replicas: at boundaries between places, with variables that
+ * several use; in sums between places; in all-to-alls. */
+ls_traffic ls_step_border_traffic(const ls_step *step);
+ls_traffic ls_step_sums_traffic(const ls_step *step);
+ls_traffic ls_step_all_to_all_traffic(const ls_step *step);
 /** What the exchange of sums of squares moves in one step (ls_clip_gradients). */
 ls_traffic ls_step_clip_traffic(const ls_step *step);
 /** Appends a copy on a lane; counted as traffic if devices differ. Refuses spans of two sizes, and

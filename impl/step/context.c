@@ -6,7 +6,7 @@
 
 /* Two all-to-alls forward, and as many backward, for each attention; each is c (c - 1) messages of
  * a piece. */
-ls_traffic ls_all_to_all_traffic(const ls_step *s)
+ls_traffic ls_step_all_to_all_traffic(const ls_step *s)
 {
     const ls_graph *graph = ls_step_job(s)->model->graph;
     const int c = ls_places(s), D = ls_replicas(s);

@@ -202,20 +202,38 @@ static void append_zeros(ls_step *s, int member, ls_range range)
     ls_task_of_op(s->program, "zeros", member, range, op, status);
 }
 
-/* Appends the sum of a bucket's gradients over a set: all of it to all, or their shares to the
- * members. */
-static void reduce(ls_step *s, int set, ls_half half, int b)
+/* Empty slices' gradients become 0. */
+static void fill_empty(ls_step *s, int set, int b)
 {
     const ls_channel *c = &s->plan->lanes.channels[LS_GROUPS + set];
     for (int i = 0; i < c->here_count && !ls_step_job(s)->exact.on; i++)
         if (!ls_slice_sums(ls_step_member(s, c->here[i])->slice[s->batch_kind]))
             append_zeros(s, c->here[i], s->plan->groups[set].buckets.items[b]);
-    append_bucket(s, set, half, GRADIENTS, b);
+}
+
+/* Moves a bucket of a place, in all sets that have it, from how members have it to how they need
+ * it. Where both agree it appends nothing. */
+static void move(ls_step *s, int place, int b, int what, ls_kind has, ls_kind needs)
+{
+    const int sets = ls_step_plan_sets(s->plan), each = ls_step_plan_parts(s->plan);
+    const int half = ls_step_plan_move(has, needs);
+    for (int set = ls_step_plan_group(s->plan, place); set < sets && half != LS_NO_SUM;
+         set += each) {
+        if (what == GRADIENTS)
+            fill_empty(s, set, b);
+        append_bucket(s, set, (ls_half)half, what, b);
+    }
+}
+
+/* How members have a buffer of which each would have all, or its share. */
+static ls_kind on_members(const ls_spread *spread)
+{
+    return spread->on[LS_MEMBER] == LS_SHARE ? LS_SHARE : LS_WHOLE;
 }
 
 void ls_step_reduce_parameters(ls_step *s, int b)
 {
-    append_bucket(s, 0, LS_HALVES, PARAMETERS, b);
+    move(s, 0, b, PARAMETERS, LS_PARTIAL, LS_WHOLE);
 }
 
 ls_range ls_share(const ls_step *s, int member, int b)
@@ -226,35 +244,27 @@ ls_range ls_share(const ls_step *s, int member, int b)
 
 void ls_give(ls_step *s, int place, int b)
 {
-    const ls_half half = ls_step_plan_shares(s->plan) ? LS_REDUCE_SCATTER : LS_HALVES;
-    const int sets = ls_step_plan_sets(s->plan), each = ls_step_plan_parts(s->plan);
     if (!group_of(s, "ls_give", place))
         return;
-    for (int set = ls_step_plan_group(s->plan, place); set < sets; set += each)
-        reduce(s, set, half, b);
-    for (int k = sets; k < s->plan->group_count; k++)
+    move(s, place, b, GRADIENTS, LS_PARTIAL, on_members(&s->plan->state));
+    for (int k = ls_step_plan_sets(s->plan); k < s->plan->group_count; k++)
         if (s->plan->groups[k].buckets.items[b].count)
             append_bucket(s, k, LS_HALVES, GRADIENTS, b);
 }
 
-/* Appends the all-gathers of a bucket's parameters. */
-static void gather(ls_step *s, int place, int b)
-{
-    const int sets = ls_step_plan_sets(s->plan), each = ls_step_plan_parts(s->plan);
-    for (int set = ls_step_plan_group(s->plan, place); set < sets; set += each)
-        append_bucket(s, set, LS_ALL_GATHER, PARAMETERS, b);
-}
-
 void ls_need(ls_step *s, int place, int b)
 {
-    if (b >= 0 && s->plan->parameters.on[LS_MEMBER] == LS_SHARE)
-        gather(s, place, b);
+    if (b >= 0)
+        move(s, place, b, PARAMETERS, on_members(&s->plan->parameters), LS_WHOLE);
 }
 
-void ls_settle(ls_step *s, int place, int b)
+void ls_settle(ls_step *s)
 {
-    if (ls_step_plan_shares(s->plan) && s->plan->parameters.on[LS_MEMBER] == LS_WHOLE)
-        gather(s, place, b);
+    const ls_kind has = on_members(&s->plan->state), needs = on_members(&s->plan->parameters);
+    for (int place = 0; place < ls_step_plan_parts(s->plan) && s->plan->group_count; place++)
+        for (int b = 0; b < ls_buckets_of(s, place); b++)
+            move(s, place, b, PARAMETERS, has, needs);
+    ls_step_share_values(s);
 }
 
 /* ---- Sums of squares ------------------------------------------------------------------------- */
@@ -325,7 +335,8 @@ static ls_traffic halves_traffic(const ls_step *s, int set, int b)
     return sum;
 }
 
-ls_traffic ls_reduced_traffic(const ls_step *s)
+/* Of all buckets. */
+static ls_traffic reduced_traffic(const ls_step *s)
 {
     const int *size = s->plan->mesh.size, sets = ls_step_plan_sets(s->plan);
     const bool shares = ls_step_plan_shares(s->plan);
@@ -342,5 +353,17 @@ ls_traffic ls_reduced_traffic(const ls_step *s)
                                    ranks, g->buckets.extents[b], ls_shards(s), g->layout),
                                1);
     }
+    return sum;
+}
+
+ls_traffic ls_moved_traffic(const ls_step *s)
+{
+    ls_traffic sum = reduced_traffic(s);
+    if (s->plan->context)
+        ls_traffic_add(&sum, ls_step_all_to_all_traffic(s), 1);
+    else if (s->plan->parts.count)
+        ls_traffic_add(&sum, ls_step_border_traffic(s), 1);
+    if (s->plan->parts.across > 1)
+        ls_traffic_add(&sum, ls_step_sums_traffic(s), 1);
     return sum;
 }

@@ -31,14 +31,24 @@ static ls_status add(ls_loads *loads, const ls_sum_load *load)
 
 int ls_loads_half(const ls_graph *whole, int n, bool backward)
 {
-    const ls_layer *layer = whole->nodes[n].layer;
-    const bool sequence = whole->slices.sequence;
-    if (layer == &ls_layer_gather)
-        return backward ? LS_REDUCE_SCATTER : LS_ALL_GATHER;
-    if (layer == &ls_layer_join && sequence)
-        return backward ? LS_ALL_GATHER : LS_REDUCE_SCATTER;
-    return !sequence && layer == (backward ? &ls_layer_fork : &ls_layer_join) ? LS_HALVES
-                                                                              : LS_NO_SUM;
+    /* how places have a layer's output, or backward its input's gradient, and how they need it */
+    static const struct {
+        const ls_layer *layer;
+        bool sequence, backward;
+        ls_kind has, needs;
+    } spreads[] = {
+        {&ls_layer_join, false, false, LS_PARTIAL, LS_WHOLE},
+        {&ls_layer_fork, false, true, LS_PARTIAL, LS_WHOLE},
+        {&ls_layer_join, true, false, LS_PARTIAL, LS_SHARE},
+        {&ls_layer_join, true, true, LS_SHARE, LS_WHOLE},
+        {&ls_layer_gather, true, false, LS_SHARE, LS_WHOLE},
+        {&ls_layer_gather, true, true, LS_PARTIAL, LS_SHARE},
+    };
+    for (size_t i = 0; i < sizeof spreads / sizeof *spreads; i++)
+        if (spreads[i].layer == whole->nodes[n].layer && spreads[i].backward == backward &&
+            spreads[i].sequence == whole->slices.sequence)
+            return ls_step_plan_move(spreads[i].has, spreads[i].needs);
+    return LS_NO_SUM;
 }
 
 /* Over the places of each stage, once for each micro-batch. */

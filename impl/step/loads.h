@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/comm/comm_network.h"
+#include "impl/step/plan.h"
 #include "impl/strategy.h"
 
 typedef struct ls_loads {
@@ -18,8 +19,6 @@ typedef struct ls_loads {
  * also on failure. */
 ls_status ls_loads_open(const ls_strategy *strategy, const ls_job *job, ls_loads *out);
 void ls_loads_close(ls_loads *loads);
-
-enum { LS_NO_SUM = -1 };
 
 /** What the places of split layers do between the halves of node n's pass: an all-reduce, a half of
  * one (ls_half), or nothing (LS_NO_SUM). `whole`: the graph with all slices. */

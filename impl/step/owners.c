@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who owns which elements: of all that update the same copy of the model together (a replica; its
- * places; those that share an update; all servers), exactly one owns each element, and updates it
- * once in a step. Two owners need not show in any value: they may compute the same bits.
+ * Who owns which elements, by what a step does, not by what its plan says: of each copy of the
+ * model (a replica's; that of its places; of those that share an update; of all servers), each
+ * element is updated exactly once in a step. Two owners need not show in any value: they may
+ * compute the same bits. Of servers that update as requests arrive, no task says what they update:
+ * the layout does.
  */
 #include "common/base/grow.h"
 #include "impl/step/run.h"
@@ -10,90 +12,140 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds 1 to how often each of some elements occurs (the context), up to 255. */
-static void count(void *context, size_t at, size_t element, size_t elements)
+/* Elements of a copy that are updated once; a copy is known by its first member. */
+typedef struct updated {
+    size_t copy, first, count;
+} updated;
+
+typedef struct updates {
+    updated *items; /* [count] */
+    size_t count;
+    size_t copy; /* of what is added next */
+    ls_status status;
+} updates;
+
+static void add(void *context, size_t at, size_t element, size_t elements)
 {
-    unsigned char *times = context;
+    updates *u = context;
     (void)at;
-    for (size_t i = element; i < element + elements; i++)
-        times[i] = times[i] < UINT8_MAX ? (unsigned char)(times[i] + 1) : UINT8_MAX;
+    if (!u->status && elements)
+        u->status = ls_grow("owners", &u->items, u->count, sizeof *u->items);
+    if (!u->status && elements)
+        u->items[u->count++] = (updated){u->copy, element, elements};
 }
 
-/* ---- By the plan ----------------------------------------------------------------------------- */
-
-/* Counts what a member owns; of what all places of a stage have, that of the first one. */
-static void count_owned(const ls_step_plan *plan, int member, unsigned char *times)
+/* Adds a range of a member's elements; what all places of a stage have is the first one's. */
+static void add_range(const ls_step_plan *plan, int member, ls_range range, updates *out)
 {
     const ls_graph_part *part = ls_step_plan_part(plan, member);
     const bool again = plan->members[member].place % plan->mesh.size[LS_SLICE];
-    ls_range range;
-    for (size_t i = 0; ls_step_plan_owned(plan, member, i, &range); i++) {
-        if (!part) {
-            count(times, 0, range.first, range.count);
-            continue;
-        }
-        for (size_t v = 0; v < part->graph->variables.count; v++) {
-            const ls_variable *its = &part->graph->variables.items[v];
-            if (!again || ls_graph_slice(part->graph, v))
-                ls_graph_part_each(part,
-                                   ls_range_common(range, (ls_range){its->offset, its->count}),
-                                   count, times);
-        }
+    if (!part || plan->servers.servers)
+        add(out, 0, range.first, range.count);
+    for (size_t v = 0; part && !plan->servers.servers && v < part->graph->variables.count; v++) {
+        const ls_variable *its = &part->graph->variables.items[v];
+        const ls_range both = ls_range_common(range, (ls_range){its->offset, its->count});
+        if (!again || ls_graph_slice(part->graph, v))
+            ls_graph_part_each(part, both, add, out);
     }
 }
 
-/* The first element that is not there once. */
-static ls_status judge(const ls_variables *variables, const unsigned char *times, const char *what)
-{
-    for (size_t i = 0; i < variables->elements; i++)
-        if (times[i] != 1) {
-            const ls_variable *v = ls_variables_holding(variables, i);
-            return ls_fail(LS_CODE_CHECK, "owner", NULL, "%s element %zu %s %d times, not once",
-                           v->name, i - v->offset, what, times[i]);
-        }
-    return LS_OK;
-}
-
-/* ---- By the step ----------------------------------------------------------------------------- */
-
-/* What a member owns is what its step updates. */
-static ls_status judge_step(const ls_step_run *run, int member, unsigned char *times)
+/* Adds what this process's members update. */
+static ls_status find_updates(const ls_step_run *run, updates *out)
 {
     const ls_step_plan *plan = &run->plan;
     const ls_step_program *p = &run->program[LS_FULL];
-    const ls_graph_part *part = ls_step_plan_part(plan, member);
-    const ls_variables *variables =
-        part ? &part->graph->variables : &plan->job->model->graph->variables;
-    ls_range range;
-    memset(times, 1, variables->elements);
-    for (size_t i = 0; ls_step_plan_owned(plan, member, i, &range); i++)
-        memset(times + range.first, 0, range.count);
-    for (size_t k = 0; k < p->task_count; k++)
-        if (strcmp(p->tasks[k].verb, "update") == 0 &&
-            p->lanes->items[p->tasks[k].lane].member == member)
-            count(times, 0, p->tasks[k].range.first, p->tasks[k].range.count);
-    return judge(variables, times, "is updated in a step");
+    const ls_ps_layout *servers = &plan->servers;
+    for (size_t k = 0; k < p->task_count; k++) {
+        const int member = p->lanes->items[p->tasks[k].lane].member;
+        out->copy = ls_step_plan_copy(plan, &plan->state, member).first;
+        if (strcmp(p->tasks[k].verb, "update") == 0)
+            add_range(plan, member, p->tasks[k].range, out);
+    }
+    out->copy = plan->owners.first;
+    for (size_t i = 0; i < servers->range_count; i++) {
+        const int member = servers->workers + servers->ranges[i].server;
+        if (run->resources.members[member].replica && !plan->lanes.items[member].ends)
+            add(out, 0, servers->ranges[i].first, servers->ranges[i].count);
+    }
+    return out->status;
+}
+
+/* Sets *all to those of all processes. */
+static ls_status collect(const ls_job *job, ls_status status, updates *mine, updates *all)
+{
+    const size_t n = (size_t)ls_job_processes(job);
+    size_t most = 0, *counts = NULL;
+    *all = (updates){0};
+    status = ls_status_first(status, ls_allocate("owners", &counts, n, sizeof *counts));
+    status = ls_comm_bring(job->ranks.comm, status, &mine->count, sizeof mine->count, counts);
+    for (size_t p = 0; p < n && !status; p++)
+        most = counts[p] > most ? counts[p] : most;
+    updated *padded = NULL, *each = NULL;
+    if (!status)
+        status = ls_allocate("owners", &padded, most + 1, sizeof *padded);
+    if (!status)
+        status = ls_allocate("owners", &each, n * (most + 1), sizeof *each);
+    if (!status && mine->count)
+        memcpy(padded, mine->items, mine->count * sizeof *padded);
+    status = ls_comm_bring(job->ranks.comm, status, padded, (most + 1) * sizeof *padded, each);
+    for (size_t i = 0; i < n * (most + 1) && !status; i++) {
+        all->copy = each[i].copy;
+        add(all, 0, each[i].first, each[i].count);
+        status = all->status;
+    }
+    free(padded);
+    free(each);
+    free(counts);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const updated *x = a, *y = b;
+    return x->copy != y->copy ? (x->copy > y->copy) - (x->copy < y->copy)
+                              : (x->first > y->first) - (x->first < y->first);
+}
+
+static ls_status refuse(const ls_variables *variables, size_t element, const char *how)
+{
+    const ls_variable *v = ls_variables_holding(variables, element);
+    return ls_fail(LS_CODE_CHECK, "owner", NULL, "%s element %zu is updated %s in a step", v->name,
+                   element - v->offset, how);
+}
+
+/* In order, the updates of a copy are all its elements. */
+static ls_status judge(const ls_step_plan *plan, const updates *u)
+{
+    const ls_variables *variables = &plan->job->model->graph->variables;
+    const size_t each = ls_step_plan_copy(plan, &plan->state, (int)plan->owners.first).count;
+    size_t i = 0;
+    for (size_t k = 0; k < plan->owners.count; k += each) {
+        size_t next = 0;
+        for (; i < u->count && u->items[i].copy == plan->owners.first + k; i++) {
+            if (u->items[i].first != next)
+                break;
+            next += u->items[i].count;
+        }
+        const bool more = i < u->count && u->items[i].copy == plan->owners.first + k;
+        if (more && u->items[i].first < next)
+            return refuse(variables, u->items[i].first, "twice");
+        if (next < variables->elements)
+            return refuse(variables, next, "0 times");
+    }
+    return LS_OK;
 }
 
 ls_status ls_steps_owners(const ls_run *run)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    const ls_step_plan *plan = &me->plan;
-    size_t most = plan->job->model->graph->variables.elements;
-    unsigned char *times;
-    for (int p = 0; p < plan->parts.count; p++)
-        if (plan->parts.parts[p].graph->variables.elements > most)
-            most = plan->parts.parts[p].graph->variables.elements;
-    LS_TRY(ls_allocate("owners", &times, most + 1, 1));
-    /* Of the copy of the model that the first owner has a part in: all copies are divided alike. */
-    const ls_range copy = ls_step_plan_copy(plan, &plan->state, (int)plan->owners.first);
-    for (size_t m = copy.first; m < copy.first + copy.count; m++)
-        count_owned(plan, (int)m, times);
-    ls_status status = judge(&plan->job->model->graph->variables, times, "is owned");
-    for (int m = 0; m < plan->total && !status; m++)
-        if (ls_step_plan_owns(plan, m) && plan->lanes.items[m].ends &&
-            me->resources.members[m].replica)
-            status = judge_step(me, m, times);
-    free(times);
+    updates mine = {0}, all;
+    const ls_status found = find_updates(me, &mine);
+    ls_status status = collect(run->job, found, &mine, &all);
+    if (!status && all.count)
+        qsort(all.items, all.count, sizeof *all.items, compare);
+    if (!status)
+        status = judge(&me->plan, &all);
+    free(mine.items);
+    free(all.items);
     return status;
 }

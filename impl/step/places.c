@@ -174,14 +174,14 @@ static bool can_divide(ls_step *s, const char *verb)
                        "has no places: the job's mesh has no stages, slices or positions");
 }
 
-void ls_share_values(ls_step *s, int replica)
+/* Updated values go from the owner of a variable to the other places that use it. */
+void ls_step_share_values(ls_step *s)
 {
-    if (!can_divide(s, "ls_share_values"))
-        return;
-    for (size_t i = 0; i < parts_of(s)->copy_count; i++) {
-        const ls_variable_copy *c = &parts_of(s)->copies[i];
-        const int owner = member_at(s->plan, replica, c->owner);
-        const int user = member_at(s->plan, replica, c->user);
+    const size_t copies = parts_of(s)->copy_count;
+    for (size_t i = 0; i < (size_t)ls_replicas(s) * copies; i++) {
+        const ls_variable_copy *c = &parts_of(s)->copies[i % copies];
+        const int owner = member_at(s->plan, (int)(i / copies), c->owner);
+        const int user = member_at(s->plan, (int)(i / copies), c->user);
         ls_message(s, elements(s, user, parameters_of(s, user), c->at_user, c->count),
                    elements(s, owner, parameters_of(s, owner), c->at_owner, c->count), LS_REPLACE);
     }
@@ -397,14 +397,14 @@ void ls_build_divided(ls_step *s)
     ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         ls_update(s, m, ls_owned(s, m));
-    ls_share_values(s, 0);
+    ls_settle(s);
 }
 
 /* ---- Traffic ---------------------------------------------------------------------- */
 
 /* Each output at a boundary, and its gradient, is sent once for all rows; gradients of copies are
  * sent once per piece, values once. */
-ls_traffic ls_border_traffic(const ls_step *s)
+ls_traffic ls_step_border_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     const ls_graph_parts *parts = &s->plan->parts;

@@ -119,6 +119,18 @@ bool ls_step_plan_owned(const ls_step_plan *plan, int member, size_t i, ls_range
     return true;
 }
 
+int ls_step_plan_move(ls_kind has, ls_kind needs)
+{
+    static const int moves[][LS_PARTIAL + 1] = {
+        /* needs        whole          share              placed     partial */
+        [LS_WHOLE] = {LS_NO_SUM, LS_NO_SUM, LS_NO_SUM, LS_NO_SUM},
+        [LS_SHARE] = {LS_ALL_GATHER, LS_NO_SUM, LS_NO_SUM, LS_NO_SUM},
+        [LS_PLACED] = {LS_NO_SUM, LS_NO_SUM, LS_NO_SUM, LS_NO_SUM},
+        [LS_PARTIAL] = {LS_HALVES, LS_REDUCE_SCATTER, LS_NO_SUM, LS_NO_SUM},
+    };
+    return moves[has][needs];
+}
+
 int ls_step_plan_training(const ls_step_plan *plan)
 {
     return plan->servers.servers ? plan->mesh.replicas : plan->total;

@@ -131,6 +131,11 @@ ls_range ls_step_plan_copy(const ls_step_plan *plan, const ls_spread *spread, in
  * false: there are no more. */
 bool ls_step_plan_owned(const ls_step_plan *plan, int member, size_t i, ls_range *out);
 
+enum { LS_NO_SUM = -1 };
+/** What members that have a buffer in one way do to have it in another: an all-reduce or a half of
+ * one (ls_half); LS_NO_SUM: nothing, or messages between two of them. */
+int ls_step_plan_move(ls_kind has, ls_kind needs);
+
 /** The number of the first set that has a place's buckets. */
 int ls_step_plan_group(const ls_step_plan *plan, int place);
 

@@ -133,8 +133,8 @@ ls_status ls_steps_list(const ls_run *run, FILE *out);
  * and no operation is twice in a step. LS_CODE_CHECK names the tasks and the memory. */
 ls_status ls_steps_check(const ls_run *run);
 
-/** owners.c: of each copy of the model, each element is owned by exactly one member, and those in
- * this process update what they own once in a step. LS_CODE_CHECK names the first element. */
+/** owners.c: of each copy of the model, a step updates each element exactly once, over all members.
+ * LS_CODE_CHECK names the first that it does not. All processes call it. */
 ls_status ls_steps_owners(const ls_run *run);
 
 /* lower.c: from tasks to queues, events and programs. */

@@ -175,9 +175,6 @@ void ls_backward_stage(ls_step *step, int replica, int stage, int microbatch);
 /** The order of the stages' passes. */
 ls_schedule ls_schedule_of(const ls_step *step, int replica);
 
-/** Sends updated variables that several places use from the owner to the other places. */
-void ls_share_values(ls_step *step, int replica);
-
 /** `build` of a strategy with one divided replica: its `passes`, then each member updates what it
  * owns, and sends that to the others that use it. */
 void ls_build_divided(ls_step *step);
@@ -214,9 +211,10 @@ void ls_give(ls_step *step, int place, int b);
  * use; nothing if they are whole, or if `b` is -1. */
 void ls_need(ls_step *step, int place, int b);
 
-/** Behind the updates of a bucket's shares: an all-gather, if parameters are whole between steps.
- */
-void ls_settle(ls_step *step, int place, int b);
+/** Behind all updates, brings variables to all members that have them between steps: all-gathers of
+ * what members updated in shares, and of variables that several places use, messages from the owner
+ * to the others. */
+void ls_settle(ls_step *step);
 
 /** The bucket to gather again before the backward pass of bucket `b`, because of windows; -1: none.
  */
@@ -234,15 +232,6 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
 
 /* ---- Traffic by closed forms ----------------------------------------------------------------- */
 
-/** Of ls_give of all buckets of all places; if members share the update, also of the all-gathers.
- */
-ls_traffic ls_reduced_traffic(const ls_step *step);
-
-/** Of the sums between places, in all replicas. */
-ls_traffic ls_sums_traffic(const ls_step *step);
-
-/** Of the all-to-alls, in all replicas. */
-ls_traffic ls_all_to_all_traffic(const ls_step *step);
-
-/** Of boundaries between places, and of variables that several places use, in all replicas. */
-ls_traffic ls_border_traffic(const ls_step *step);
+/** Of all that moves by the job's mesh and spreads: ls_give and ls_settle of all buckets, with what
+ * windows gather again; in divided replicas what crosses between places, and their sums. */
+ls_traffic ls_moved_traffic(const ls_step *step);

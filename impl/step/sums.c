@@ -323,7 +323,7 @@ static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows)
 }
 
 /* Each piece is summed once at each fork and join, and what its loss needs is gathered once. */
-ls_traffic ls_sums_traffic(const ls_step *s)
+ls_traffic ls_step_sums_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     const int64_t batch = ls_replicated_batch(job, s->batch_kind);

@@ -34,13 +34,6 @@ static void build(ls_step *s)
             ls_update(s, m, ls_bucket(s, 0, b));
 }
 
-static ls_traffic formula(const ls_step *s)
-{
-    ls_traffic sum = ls_all_to_all_traffic(s);
-    ls_traffic_add(&sum, ls_reduced_traffic(s), 1);
-    return sum;
-}
-
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
@@ -68,6 +61,6 @@ const ls_strategy ls_strategy_context_parallel = {
     .resolve = resolve,
     .check = check,
     .build = build,
-    .formula = formula,
+    .formula = ls_moved_traffic,
     .sum = ls_sum_by_algorithm,
 };

@@ -89,21 +89,7 @@ static void build(ls_step *s)
     for (int m = 0; m < ls_members(s); m++)
         for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
             ls_update(s, m, ls_share(s, m, b));
-    for (int place = 0; place < ls_places(s); place++)
-        for (int b = 0; b < ls_buckets_of(s, place); b++)
-            ls_settle(s, place, b);
-    for (int r = 0; r < ls_replicas(s); r++)
-        ls_share_values(s, r);
-}
-
-static ls_traffic formula(const ls_step *s)
-{
-    const ls_declared_values *values = &ls_step_job(s)->options;
-    const ls_strategy *within = inner_of(values);
-    ls_traffic sum = within->formula(s);
-    if (within->passes)
-        ls_traffic_add(&sum, ls_reduced_traffic(s), 1);
-    return sum;
+    ls_settle(s);
 }
 
 static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
@@ -196,6 +182,6 @@ const ls_strategy ls_strategy_hybrid = {
     .resolve = resolve,
     .check = check,
     .build = build,
-    .formula = formula,
+    .formula = ls_moved_traffic,
     .sum = ls_sum_by_algorithm,
 };

@@ -36,6 +36,6 @@ const ls_strategy ls_strategy_mirrored = {
     .reduces = true,
     .options = (const ls_declared_option *const[]){&ls_option_accumulation_exchange, NULL},
     .build = build,
-    .formula = ls_reduced_traffic,
+    .formula = ls_moved_traffic,
     .sum = ls_sum_by_algorithm,
 };

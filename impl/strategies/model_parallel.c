@@ -40,6 +40,6 @@ const ls_strategy ls_strategy_model_parallel = {
     .options = (const ls_declared_option *const[]){&ls_option_model_parallel_place, NULL},
     .build = ls_build_divided,
     .passes = passes,
-    .formula = ls_border_traffic,
+    .formula = ls_moved_traffic,
     .sum = ls_sum_in_order,
 };

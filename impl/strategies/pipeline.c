@@ -76,6 +76,6 @@ const ls_strategy ls_strategy_pipeline = {
     .check = check,
     .build = ls_build_divided,
     .passes = passes,
-    .formula = ls_border_traffic,
+    .formula = ls_moved_traffic,
     .sum = ls_sum_in_order,
 };

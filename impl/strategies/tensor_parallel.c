@@ -56,14 +56,6 @@ void ls_split_passes_by_node(ls_step *s)
     }
 }
 
-/* Of sums, and of what crosses from stage to stage. */
-static ls_traffic formula(const ls_step *s)
-{
-    ls_traffic sum = ls_sums_traffic(s);
-    ls_traffic_add(&sum, ls_border_traffic(s), 1);
-    return sum;
-}
-
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
@@ -117,6 +109,6 @@ const ls_strategy ls_strategy_tensor_parallel = {
     .check = check,
     .build = ls_build_divided,
     .passes = passes,
-    .formula = formula,
+    .formula = ls_moved_traffic,
     .sum = ls_sum_in_order,
 };

@@ -57,11 +57,10 @@ static void build(ls_step *s)
         ls_give(s, 0, b);
     }
     ls_clip_gradients(s);
-    for (int b = 0; b < buckets; b++) {
+    for (int b = 0; b < buckets; b++)
         for (int r = 0; r < n; r++)
             ls_update(s, r, ls_share(s, r, b));
-        ls_settle(s, 0, b);
-    }
+    ls_settle(s);
 }
 
 static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
@@ -139,6 +138,6 @@ const ls_strategy ls_strategy_zero = {
     .resolve = resolve,
     .check = check,
     .build = build,
-    .formula = ls_reduced_traffic,
+    .formula = ls_moved_traffic,
     .sum = ls_sum_by_algorithm,
 };

@@ -139,11 +139,6 @@ static void build_arrived(ls_step *s)
     ls_add_arrived(s, 0, ls_all(s));
 }
 
-static void build_shared(ls_step *s)
-{
-    ls_share_values(s, 0);
-}
-
 static void build_request(ls_step *s)
 {
     ls_request(s, 0, 1, LS_PS_PULL);
@@ -166,7 +161,6 @@ static void verbs_that_cannot_act_are_refused(void **state)
                  {build_buckets, "ls_buckets_of has no buckets"},
                  {ls_average, "ls_average averages all replicas by all-reduces"},
                  {build_node, "ls_forward_node has no places"},
-                 {build_shared, "ls_share_values has no places"},
                  {build_stage, "ls_backward_stage has no places"},
                  {build_arrived, "ls_add_arrived has no servers"},
                  {build_request, "ls_request has no server"},

@@ -9,7 +9,6 @@
 #include "bench/results/results_verbs.h"
 #include "bench/output/row_same.h"
 #include "bench/statistics/verdict.h"
-#include "common/base/escape.h"
 #include "template_diff.h"
 
 #include <stdlib.h>
@@ -131,31 +130,25 @@ static void tell_ratio(const pair *p)
 /* "not one case: strategy, devices; not one machine: host" */
 static void tell_others(const json_t *a, const json_t *b)
 {
-    json_auto_t *rows = json_pack("[O,O]", a, b), *paths = json_object();
+    json_auto_t *rows = json_pack("[O,O]", a, b), *cases = json_object(), *facts = json_object();
     const char *path;
     json_t *unused;
-    char *text = NULL;
-    size_t size, facts = 0, cases = 0;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        return;
-    ls_rows_differ(rows, LS_BUT_BLOCKS, LS_OF_MACHINE, paths);
-    json_object_foreach(paths, path, unused)
+    ls_rows_differ(rows, LS_BUT_BLOCKS, 0, cases);
+    ls_rows_differ(rows, LS_BUT_BLOCKS, LS_OF_MACHINE, facts);
+    json_object_foreach(cases, path, unused)
     {
         (void)unused;
-        const bool fact = ls_row_is_of(path, ~0U);
-        fprintf(stream, "%s%s",
-                !(facts + cases) ? "not one "
-                : fact && !facts ? "; not one "
-                                 : ", ",
-                fact ? (facts ? "" : "machine: ") : (cases ? "" : "case: "));
-        ls_escape_put(stream, path, SIZE_MAX, LS_ESCAPE_LINE);
-        facts += fact;
-        cases += !fact;
+        json_object_del(facts, path);
     }
-    if (fclose(stream) == 0 && *text)
+    char *of_case = ls_paths_text(cases), *machine = ls_paths_text(facts), *text = NULL;
+    if (of_case && machine &&
+        asprintf(&text, "%s%s%s%s%s", *of_case ? "not one case: " : "", of_case,
+                 *of_case && *machine ? "; " : "", *machine ? "not one machine: " : "",
+                 machine) > 0)
         ls_text_wrap(ls_output(), text, 0, 0, 80);
     free(text);
+    free(machine);
+    free(of_case);
 }
 
 /* ---- Output --------------------------------------------------------------------------------- */

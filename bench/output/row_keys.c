@@ -90,30 +90,21 @@ static void list(char text[LIST_SIZE], size_t *count, const char *path)
     (*count)++;
 }
 
-/* Length of the common prefix of two names. */
-static size_t common_start(const char *a, const char *b)
-{
-    size_t n = 0;
-    while (a[n] && a[n] == b[n])
-        n++;
-    return n;
-}
-
 static const char *last_part(const char *path)
 {
     const char *dot = strrchr(path, '.');
     return dot ? dot + 1 : path;
 }
 
+/* Whether the field has that heading, of "a|b". */
 static bool has_heading(const ls_field *field, const char *name)
 {
     const size_t wanted = strlen(name);
-    for (const char *one = field->heading; one; one = strchr(one, '|')) {
-        one += *one == '|';
-        if (strcspn(one, "|") == wanted && strncmp(one, name, wanted) == 0)
-            return true;
-    }
-    return false;
+    const char *at = field->heading;
+    for (; at && (strcspn(at, "|") != wanted || strncmp(at, name, wanted) != 0); at++)
+        if (!(at = strchr(at, '|')))
+            return false;
+    return at;
 }
 
 /* The name as a path: of a heading; of an option, which is a field of `case`; or as it is. */
@@ -141,12 +132,14 @@ static bool ends_in(const char *path, const char *name)
            strcmp(path + length - end, name) == 0;
 }
 
-/* Whether an unknown name might mean this path. */
+/* Whether an unknown name might mean this path: it has the name's last part, or begins like it. */
 static bool is_near(const char *path, const char *name)
 {
-    const char *mine = last_part(name);
-    const size_t start = common_start(last_part(path), mine);
-    return *name && ((*mine && strstr(path, mine)) || (start >= 3 && start + 3 >= strlen(mine)));
+    const char *wanted = last_part(name), *has = last_part(path);
+    size_t same = 0;
+    while (wanted[same] && wanted[same] == has[same])
+        same++;
+    return *wanted && (strstr(path, wanted) || (same >= 3 && same + 3 >= strlen(wanted)));
 }
 
 ls_status ls_row_key_find(const char *option, const char *name, size_t length, const char **out)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan refuses a spread whose copies are not consecutive members (ls_step_plan_copy). */
+/* A plan refuses a spread whose copies are not consecutive members (ls_step_plan_copy); its table
+ * of moves. */
 #include "impl/step/plan.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 enum { DEVICES = 4 };
@@ -49,9 +51,31 @@ static void inner_axis_whole(void **state)
     ls_step_plan_close(&plan);
 }
 
+/* Every pair of how members have a buffer and how they need it. */
+static void moves_follow_from_spreads(void **state)
+{
+    static const char kinds[] = {
+        [LS_WHOLE] = 'w', [LS_SHARE] = 's', [LS_PLACED] = 'p', [LS_PARTIAL] = '+'};
+    char text[128] = "";
+    size_t used = 0;
+    (void)state;
+    for (int has = LS_WHOLE; has <= LS_PARTIAL; has++)
+        for (int needs = LS_WHOLE; needs <= LS_PARTIAL; needs++) {
+            const int move = ls_step_plan_move((ls_kind)has, (ls_kind)needs);
+            if (move != LS_NO_SUM)
+                used += (size_t)snprintf(text + used, sizeof text - used, "%c%c %s, ", kinds[has],
+                                         kinds[needs],
+                                         move == LS_HALVES           ? "all-reduce"
+                                         : move == LS_REDUCE_SCATTER ? "reduce-scatter"
+                                                                     : "all-gather");
+        }
+    assert_string_equal(text, "sw all-gather, +w all-reduce, +s reduce-scatter, ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(outer_axis_whole),
-                                       cmocka_unit_test(inner_axis_whole)};
+                                       cmocka_unit_test(inner_axis_whole),
+                                       cmocka_unit_test(moves_follow_from_spreads)};
     return cmocka_run_group_tests(tests, setup, close_fixture);
 }

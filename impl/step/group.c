@@ -72,8 +72,10 @@ size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
 /* What a call is of. */
+typedef enum reduced_kind { GRADIENTS, PARAMETERS, SQUARES } reduced_kind;
+
 typedef struct reduced {
-    enum { GRADIENTS, PARAMETERS, SQUARES } what;
+    reduced_kind what;
     int bucket;
     ls_range range; /* of the flat buffer; of sums of squares, as floats */
     ls_extent extent;
@@ -184,7 +186,7 @@ static void append(ls_step *s, int group, ls_half half, const reduced *of)
 }
 
 /* The same of a bucket of a group. */
-static void append_bucket(ls_step *s, int group, ls_half half, int what, int b)
+static void append_bucket(ls_step *s, int group, ls_half half, reduced_kind what, int b)
 {
     const ls_buckets *buckets = &s->plan->groups[group].buckets;
     const reduced of = {what, b, buckets->items[b], buckets->extents[b]};
@@ -213,7 +215,7 @@ static void fill_empty(ls_step *s, int set, int b)
 
 /* Moves a bucket of a place, in all sets that have it, from how members have it to how they need
  * it. Where both agree it appends nothing. */
-static void move(ls_step *s, int place, int b, int what, ls_kind has, ls_kind needs)
+static void move(ls_step *s, int place, int b, reduced_kind what, ls_kind has, ls_kind needs)
 {
     const int sets = ls_step_plan_sets(s->plan), each = ls_step_plan_parts(s->plan);
     const int half = ls_step_plan_move(has, needs);

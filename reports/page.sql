@@ -1,8 +1,56 @@
 -- SPDX-License-Identifier: MIT
--- What the page shows of the rows chosen (view s, see bench/output/results_db.h): a query for each list of
--- page.html, page.markdown and report.bib. A column NAME[] is JSON. Functions of bench/report/page.c: row_text(place,
--- what), bound_text(place, number), row_between(place, place), figure_text(value, unit), interval_text(value, low,
--- high), ratio_text(a, low, high, b, low, high, what), median(x).
+-- What the page shows of the rows (view s: reports/rows.sql): a query for each list of page.html, page.markdown and
+-- report.bib. A column NAME[] is JSON. bench/report/report_functions.c has the functions.
+
+-- told: rows beside each other, with the case of each, and its figure to compare by: those of the model and batch (or
+-- batch of a device) with most strategies, by pools of rows that may be compared (ranking.h; "NUMBER|by what")
+CREATE TEMP TABLE told (place, pool, title, name, v, low, high);
+DELETE FROM asked;
+INSERT INTO asked
+WITH k AS (
+  SELECT at, strategy, is_candidate, json_array(apart, "case.model", "case.data", "case.scaling", "case.model_digest",
+    "case.batch_global" * 1.0 / iif("case.scaling" = 'weak', trainers, 1)) AS key
+  FROM read WHERE ok AND rate > 0)
+SELECT 0, at, NULL FROM k WHERE key = (SELECT key FROM k GROUP BY key
+  ORDER BY count(DISTINCT iif(is_candidate, strategy, NULL)) DESC, count(*) DESC, min(at) LIMIT 1);
+INSERT INTO naming VALUES ('{{against}}');
+INSERT INTO told
+SELECT p.value ->> 0, (p.value ->> 1) || '|' || (p.value ->> 2),
+  name || printf(' on %g', trainers) || against, name || iif(against = '', '', ' (' || substr(against, 3) || ')'),
+  p.value ->> 3, p.value ->> 4, p.value ->> 5
+FROM json_each(pools_of((SELECT json_group_array(number) FROM asked))) AS p
+  CROSS JOIN s ON place = p.value ->> 0 CROSS JOIN named ON named.number = place;
+DELETE FROM same;
+INSERT INTO same SELECT DISTINCT title, place FROM told;
+
+-- notes
+SELECT 'table of cases: rows of one case that differ in '
+  || (SELECT group_concat(path, ', ') FROM (SELECT path FROM differing GROUP BY path ORDER BY min(rank), path))
+  || ': ' || sum(size) AS text
+FROM (SELECT size FROM differing GROUP BY g) HAVING count(*) > 0;
+
+-- pair: for --against, a row of `told` for each row, with its case as title and its value as name
+DELETE FROM asked;
+INSERT INTO asked
+SELECT dense_rank() OVER (ORDER BY apart, "case.model", "case.batch_global", "case.model_digest"), at, NULL
+FROM read WHERE ok AND rate > 0 AND '{{against}}' != '';
+INSERT INTO naming VALUES ('{{against}}');
+INSERT INTO told
+SELECT place, 'pair', name || printf(' on %g (%s, global batch %.0f', trainers, "case.model", "case.batch_global")
+    || iif(several AND machines = 1, coalesce(', on ' || nullif(first_value(origin) OVER (PARTITION BY list ORDER BY place), ''),
+      ''), '') || ')', s.value, 0, 0, 0
+FROM named JOIN s ON place = named.number
+  JOIN (SELECT list, count(DISTINCT machine) AS machines FROM asked JOIN read ON at = number GROUP BY list) USING (list),
+  (SELECT count(DISTINCT machine) > 1 AS several FROM asked JOIN read ON at = number);
+DELETE FROM same;
+INSERT INTO same SELECT json_array(title, name), place FROM told WHERE pool = 'pair'
+  AND title IN (SELECT title FROM told WHERE pool = 'pair' GROUP BY title HAVING count(DISTINCT name) > 1);
+
+-- pair_notes
+SELECT 'side by side: rows of one case that differ in ' || group_concat(path, ', ') || ': ' || size AS text
+FROM (SELECT g ->> 0 AS title, path, (SELECT sum(size) FROM (SELECT size FROM differing AS o
+    WHERE o.g ->> 0 = d.g ->> 0 GROUP BY g)) AS size
+  FROM differing AS d GROUP BY title, path ORDER BY title, min(rank), path) GROUP BY title;
 
 -- found: the cases of told (ls_page_tell), each with the row that represents its repeats
 CREATE TEMP TABLE found AS SELECT pool, title, min(place) AS first, max(place) FILTER (WHERE i = (n + 1) / 2) AS place,
@@ -12,8 +60,8 @@ CREATE TEMP TABLE found AS SELECT pool, title, min(place) AS first, max(place) F
   CASE WHEN n > 1 THEN min(rate) ELSE rate_low END AS rate_low,
     CASE WHEN n > 1 THEN max(rate) ELSE rate_high END AS rate_high,
   median(pace) AS pace, median("time.speedup") AS speedup, median("time.efficiency") AS efficiency,
-  CAST(row_text(min(place), 'devices') AS REAL) AS cores
-FROM (SELECT told.*, is_noisy, is_candidate, rate, rate_low, rate_high, pace, "time.speedup", "time.efficiency",
+  max(trainers) AS cores
+FROM (SELECT told.*, trainers, is_noisy, is_candidate, rate, rate_low, rate_high, pace, "time.speedup", "time.efficiency",
   row_number() OVER (PARTITION BY pool, title ORDER BY rate) AS i, count(*) OVER (PARTITION BY pool, title) AS n
   FROM s JOIN told USING (place) WHERE pool != 'pair') GROUP BY pool, title;
 
@@ -43,7 +91,7 @@ SELECT b.size, printf('%g device%s', b.size, CASE WHEN b.size > 1 THEN 's' ELSE 
   CASE WHEN gate NOT IN ('bounded', 'exact') THEN gate END AS unproven, coalesce(steps, 0) AS steps,
   CASE WHEN compared < 2 THEN b.name || ' (the only case)' WHEN busy THEN 'the machine was too busy to tell'
     WHEN near > 1 THEN 'too close to tell' ELSE b.name END AS word
-FROM pools JOIN (SELECT ranked.*, row_text(place, 'gate') AS gate, "equivalence.steps" AS steps,
+FROM pools JOIN (SELECT ranked.*, gate, "equivalence.steps" AS steps,
     noisy AND coalesce("time.speedup" > cores, 0) AS busy FROM ranked JOIN s USING (place) WHERE i = 1) AS b USING
     (pool)
   LEFT JOIN ranked AS n ON n.pool = b.pool AND n.i = 2 ORDER BY b.size DESC, b.candidates DESC, b.first;
@@ -67,16 +115,15 @@ FROM (SELECT *, rowid AS number FROM told_alike ORDER BY rowid), (SELECT printf(
   "case.model",
   CASE "case.scaling" WHEN 'weak' THEN 'a device''s' ELSE 'global' END,
   CASE "case.scaling" WHEN 'weak' THEN "case.batch_global" / cores ELSE "case.batch_global" END, "case.scaling",
-  CASE WHEN (SELECT count(DISTINCT row_text(place, 'machine')) FROM found) > 1 THEN 'several machines' ELSE
-    coalesce(nullif(row_text(place, 'machine'), ''), 'a machine that the row does not name') END) AS "where"
+  CASE WHEN (SELECT count(DISTINCT origin) FROM found JOIN s USING (place)) > 1 THEN 'several machines' ELSE
+    coalesce(nullif(origin, ''), 'a machine that the row does not name') END) AS "where"
   FROM found JOIN s USING (place) LIMIT 1) HAVING count(*) > 0;
 
 -- finding
 SELECT "where" FROM finding;
 
 -- headline
-SELECT coalesce((SELECT headline FROM finding), CASE WHEN max(row_text(place,
-  'ok')) = 'ok' THEN 'No row here has a time'
+SELECT coalesce((SELECT headline FROM finding), CASE WHEN max(ok) THEN 'No row here has a time'
   ELSE 'All rows here failed a check, could not run or were interrupted' END) AS text FROM s;
 
 -- cases
@@ -85,8 +132,9 @@ SELECT i = 1 OR NULL AS best, title AS label, count, interval_text(rate, rate_lo
   CASE WHEN pace > 0 THEN printf('%.4g', pace) END AS step, CASE i WHEN 1 THEN '1' ELSE
     ratio_text(best_v, best_low, best_high, v, low, high, 'text') END AS over,
   CASE WHEN speedup >= 0 THEN printf('%.2f', speedup) END AS speedup, figure_text(efficiency, '%') AS efficiency,
-  iif(row_text(place, 'peer') = '', row_text(place, 'gate'), 'peer') AS equal
-FROM (SELECT *, first_value(v) OVER w AS best_v, first_value(high) OVER w AS best_high FROM ranked
+  iif(is_peer, 'peer', gate) AS equal
+FROM (SELECT ranked.*, is_peer, gate, first_value(v) OVER w AS best_v, first_value(high) OVER w AS best_high
+  FROM ranked JOIN s USING (place)
   WINDOW w AS (PARTITION BY pool ORDER BY i))
 ORDER BY size DESC, candidates DESC, (SELECT min(first) FROM ranked AS r WHERE r.pool = pool), i LIMIT 40;
 
@@ -123,22 +171,26 @@ SELECT 1 AS one FROM side WHERE sides > 1 LIMIT 1;
 -- lonely
 SELECT count(*) AS count FROM side WHERE sides = 1 HAVING count(*) > 0;
 
+-- between: fields in which cases without a partner differ from those of another value
+CREATE TEMP TABLE between_them AS SELECT a, b, group_concat(path, ', ') AS fields, count(*) AS n FROM (
+  SELECT p.first AS a, o.first AS b, path
+  FROM (SELECT first, value FROM side WHERE sides = 1 ORDER BY first LIMIT 20) AS p JOIN side AS o ON o.value != p.value
+    JOIN member ON member.number IN (p.first, o.first) JOIN option USING (path)
+  WHERE is_set_apart AND path != '{{against}}' GROUP BY p.first, o.first, path
+  HAVING min(member.value) IS NOT max(member.value) OR count(member.value) BETWEEN 1 AND count(*) - 1
+    OR (is_case AND count(*) = 1)
+  ORDER BY a, b, rank, path) GROUP BY a, b;
+
 -- unpaired
 SELECT title, value, (SELECT value FROM side AS o WHERE o.first = nearest) AS other,
-  coalesce(nullif(row_between(first, nearest), ''), 'nothing') AS fields
-FROM (SELECT p.*, (SELECT first FROM (SELECT o.first, row_between(p.first, o.first) AS fields FROM side AS o
-    WHERE o.value != p.value) ORDER BY length(fields) - length(replace(fields, ',', '')), first LIMIT 1) AS nearest
+  coalesce((SELECT fields FROM between_them WHERE a = first AND b = nearest), 'nothing') AS fields
+FROM (SELECT p.*, (SELECT o.first FROM side AS o LEFT JOIN between_them ON a = p.first AND b = o.first
+    WHERE o.value != p.value ORDER BY coalesce(n, 0), o.first LIMIT 1) AS nearest
   FROM side AS p WHERE sides = 1 ORDER BY first LIMIT 20);
 
 -- machine
 CREATE TEMP TABLE machine AS SELECT row_number() OVER (ORDER BY first) AS number, * FROM (
-  SELECT row_text(place, 'machine') AS name, min(place) AS first, max(place) AS newest FROM s
-  WHERE json_type(row, '$.provenance') = 'object' GROUP BY 1);
-
--- part
-CREATE TEMP TABLE part AS SELECT column1 AS class, column2 AS name, column3 AS key FROM (VALUES
-  (0, 'compute', 'compute_ms'), (1, 'optimizer', 'optimizer_ms'), (2, 'communication', 'comm_exposed_ms'),
-  (3, 'wait', 'wait_ms'), (4, 'copy', 'copy_ms'), (5, 'harness', 'harness_ms'));
+  SELECT origin AS name, min(place) AS first, max(place) AS newest FROM s WHERE has_origin GROUP BY 1);
 
 -- machines
 SELECT machine.number, coalesce(nullif(name, ''), 'not named') AS name, (
@@ -161,40 +213,40 @@ SELECT count(*) AS count, (SELECT count(*) FROM chosen) AS total,
   (SELECT group_concat(x, ', ') FROM (SELECT DISTINCT "prediction.platform" AS x FROM s)) AS platforms
 FROM s WHERE is_predicted HAVING count(*) > 0;
 
+-- names
+DELETE FROM asked;
+INSERT INTO asked SELECT 0, at, "case.model" FROM read;
+INSERT INTO naming VALUES ('case.batch_global');
+
 -- rows
-SELECT CASE WHEN "micro.op" IS NULL THEN row_text(place, 'label') ELSE "micro.op" || coalesce(' ' ||
+SELECT CASE WHEN "micro.op" IS NULL THEN name ELSE "micro.op" || coalesce(' ' ||
     CASE WHEN "micro.comm" IS NULL THEN "micro.shape" ELSE "micro.kernel" END, '') ||
     coalesce(' ' || figure_text(nullif("micro.size_bytes", 0), 'bytes'), '') END AS label,
-  "case.model" AS model, row_text(place, 'devices') AS devices, "case.batch_global" AS batch,
+  "case.model" AS model, iif(is_ours, printf('%g', trainers), NULL) AS devices, "case.batch_global" AS batch,
   figure_text(coalesce("micro.time_us" / 1e3, pace), 'plain') AS step,
   CASE WHEN pace_low > 0 THEN printf('%.1f%%', 50 * (pace_high - pace_low) / pace) END AS half,
   figure_text(rate, 'plain') AS rate, CASE WHEN "time.speedup" >= 0 THEN printf('%.2f', "time.speedup") END AS speedup,
   figure_text("time.efficiency", '%') AS efficiency,
-  CASE WHEN "micro.op" IS NULL THEN row_text(place, 'gate') END AS gate, "equivalence.pass" = 'false' OR NULL AS failed,
+  CASE WHEN "micro.op" IS NULL THEN gate END AS gate, "equivalence.pass" = 'false' OR NULL AS failed,
   "result.status" || coalesce(': ' || nullif(replace(list_text("result.warnings"), '+', ', '), ''), '') AS status,
   is_bad OR NULL AS bad, label AS tag, substr(timestamp, 1, 10) AS day,
-  (SELECT group_concat(name || ' ' || figure_text(value, ''), ', ')
-    FROM part JOIN json_each(row, '$.waterfall') USING (key) WHERE value > 0 AND type IN ('integer', 'real')) AS steps,
-  (SELECT json_group_array(json_object('class', class, 'share', printf('%.3g', 100 * value / total))) FROM (
-    SELECT class, value, sum(value) OVER () AS total FROM part JOIN json_each(row, '$.waterfall') USING (key)
-    WHERE value > 0 AND type IN ('integer', 'real')) WHERE value > 0.002 * total) AS "bars[]",
-  (SELECT group_concat(name || ' ' || figure_text(value, 'bytes'), ', ') FROM (
-    SELECT 'parameters' AS name, "memory.devices.parameters" AS value
-    UNION ALL SELECT 'gradients', "memory.devices.gradients" UNION ALL SELECT 'optimizer', "memory.devices.optimizer"
-    UNION ALL SELECT 'activations', "memory.devices.activations"
-    UNION ALL SELECT 'communication', "memory.devices.communication"
-    UNION ALL SELECT 'workspace', "memory.devices.workspace") WHERE value > 0) AS held,
-  (SELECT '[' || replace(replace(json_quote(said), '\\', '\u005c'), '\n', '","') || ']'
-    FROM (SELECT rtrim(bound_text(place, number), char(10)) AS said) WHERE said != '') AS "bound[]",
-  "result.reason" AS reason, (SELECT number FROM machine WHERE name = row_text(place, 'machine')) AS machine,
-  row_text(place, 'commit') AS "commit", id,
+  (SELECT group_concat(part || ' ' || figure_text(y, ''), ', ') FROM positive AS p WHERE p.number = place AND kind = 'time')
+    AS steps,
+  (SELECT json_group_array(json_object('class', k - 1, 'share', printf('%.3g', 100 * y / total))) FROM (
+    SELECT k, y, sum(y) OVER () AS total FROM positive AS p WHERE p.number = place AND kind = 'time')
+    WHERE y > 0.002 * total) AS "bars[]",
+  (SELECT group_concat(part || ' ' || figure_text(y, 'bytes'), ', ') FROM positive AS p
+    WHERE p.number = place AND kind = 'memory') AS held,
+  bound_of(place, s.number) AS "bound[]",
+  "result.reason" AS reason, (SELECT machine.number FROM machine WHERE machine.name = origin) AS machine,
+  "commit", id,
   CASE WHEN length(command) > most THEN substr(command, 1, most) || '…' ELSE command END AS command
-FROM s, (SELECT min(1500, 250000 / count(*)) AS most FROM chosen) ORDER BY place;
+FROM s JOIN named ON named.number = place, (SELECT min(1500, 250000 / count(*)) AS most FROM chosen) ORDER BY place;
 
 -- cite
 SELECT day, substr(day, 1, 4) AS year, "case.model" AS model, (SELECT count(*) FROM chosen) AS count,
-  row_text(place, 'machine') AS machine, row_text(place, 'whole commit') AS "commit",
-  day || '-' || row_text(place, 'hash') AS key, row_text(place, 'version') AS version
+  origin AS machine, whole_commit AS "commit",
+  day || '-' || report_fact('hash') AS key, report_fact('version') AS version
 FROM (SELECT *, CASE WHEN timestamp GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*' THEN substr(timestamp, 1, 10)
   ELSE '' END AS day FROM s) ORDER BY place DESC LIMIT 1;
 
@@ -202,8 +254,7 @@ FROM (SELECT *, CASE WHEN timestamp GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][
 CREATE TEMP TABLE plan_row AS SELECT place, "case.strategy" AS strategy, "case.blocks" AS blocks,
   "case.batch_global" AS batch, "case.batch_per_device" AS split, json_array("case.model", "case.data",
     "case.optimizer",
-  "case.seed", "case.steps") AS same, row_text(place, 'ok') = 'ok' AND row_text(place, 'peer') = ''
-    AND coalesce(json_type(row, '$.case') = 'object', 0) AS ours,
+  "case.seed", "case.steps") AS same, ok AND NOT is_peer AND is_ours AS ours,
   CASE WHEN coalesce("case.comm", '') IN ('', 'thread', 'device') THEN 1 ELSE max(coalesce("case.ranks", 1),
     1) END AS processes
 FROM s;

@@ -15,12 +15,12 @@ WITH
             "case.strategy" || ' stage ' || "case.zero_stage"
                 || coalesce(', ' || "case.hybrid_replicas" || ' groups', '') AS shown
         FROM r
-        WHERE step_over > 0
+        WHERE of_mirrored ->> 1 > 0
     )
-SELECT number, shown || ': memory', trainers, held_over, NULL, NULL
+SELECT number, shown || ': memory', trainers, of_mirrored ->> 0, NULL, NULL
 FROM named
 UNION ALL
-SELECT number, shown || ': step', trainers, step_over, step_over_low, step_over_high
+SELECT number, shown || ': step', trainers, of_mirrored ->> 1, of_mirrored ->> 2, of_mirrored ->> 3
 FROM named
 UNION ALL
 SELECT DISTINCT NULL, 'mirrored', trainers, 1, NULL, NULL

@@ -6,7 +6,7 @@
  */
 #include "bench/output/row_same.h"
 #include "bench/regress/regress.h"
-#include "bench/report/case_keys.h"
+#include "bench/report/report.h"
 #include "bench/rows/row.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
@@ -172,17 +172,14 @@ static void join(ls_regress *regress, const ls_regress_task *task, ls_regress_ca
 static ls_status name_cases(ls_regress *regress)
 {
     json_auto_t *rows = json_array();
-    bool sizes = false;
+    json_auto_t *names = NULL;
+    for (size_t i = 0; i < regress->count; i++)
+        json_array_append(rows, (json_t *)(size_t)ls_regress_either(&regress->cases[i]));
+    LS_TRY(ls_report_names(rows, &names));
     for (size_t i = 0; i < regress->count; i++) {
-        const json_t *row = ls_regress_either(&regress->cases[i]);
-        json_array_append(rows, (json_t *)(size_t)row);
-        sizes |= ls_report_devices(row) != ls_report_devices(json_array_get(rows, 0));
-    }
-    json_auto_t *differences = ls_report_differences(rows, ls_fields[LS_F_case_model].path, NULL);
-    for (size_t i = 0; i < regress->count; i++) {
-        char label[LS_LABEL_SIZE];
         const json_t *row = json_array_get(rows, i);
-        ls_report_label(row, differences, sizes, NULL, label);
+        const char *label = json_string_value(json_object_get(json_array_get(names, i), "name"));
+        label = label ? label : "";
         const char *model = ls_row_string(row, LS_F_case_model);
         const char *rest = label + strspn(label, " "); /* a row may lack either */
         if (asprintf(&regress->cases[i].name, "%s%s%s", model, *model && *rest ? " " : "", rest) <

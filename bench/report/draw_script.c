@@ -6,7 +6,6 @@
  * markup.
  */
 #include "bench/output/table/table_parts.h"
-#include "bench/report/case_keys.h"
 #include "bench/report/draw.h"
 #include "bench/report/text.h"
 #include "common/base/escape.h"
@@ -43,7 +42,7 @@ static void put_text(const script *to, const char *text, size_t width)
 
 static void put_name(const script *to, const char *name, size_t width)
 {
-    char text[LS_LABEL_SIZE + 64] = "";
+    char text[400] = "";
     ls_text_add(text, sizeof text, "%s", name);
     width = (size_t)((double)width / to->letters);
     ls_text_squeeze(text, (int)width); /* in its middle, for names often differ at their ends */
@@ -123,7 +122,7 @@ static void put_series(const script *to, const json_t *all, bool stacked)
         {
             fprintf(to->stream, "%zu", i + 1);
             for (size_t k = 0; k < 4; k++)
-                fprintf(to->stream, " %.17g", ls_figure_at(point, k));
+                fprintf(to->stream, " %.17g", json_number_value(json_array_get(point, k)));
             fputc('\n', to->stream);
         }
         fputs("\n\n", to->stream);
@@ -143,8 +142,8 @@ void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind)
     fprintf(stream,
             "KIND = '%s'\nNAME = '%s'\nLETTERS = %.4f\nSTACKED = %d\nLOG_X = %d\nLOG_Y = %d\n",
             kinds[kind], ls_text_of(figure, "name"), to.letters, stacked,
-            json_is_true(json_object_get(figure, "log_x")),
-            json_is_true(json_object_get(figure, "log_y")));
+            strcmp(ls_text_of(figure, "log_x"), "1") == 0,
+            strcmp(ls_text_of(figure, "log_y"), "1") == 0);
     put_lines(&to, "TITLE", bare ? "" : ls_text_of(figure, "title"), 50, 2);
     put_lines(&to, "SUB", bare ? "" : ls_text_of(figure, "sub"), 74, 2);
     put_lines(&to, "FOOT", bare ? "" : ls_text_of(figure, "foot"), 76, 3);

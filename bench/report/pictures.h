@@ -6,11 +6,13 @@
  *     number   of the row that a point is of; NULL: of none, as of an ideal line
  *     part     the name of the point's series; NULL: that of the row's case
  *     x, y, low, high
- * The query reads `r`: rows in their order (place), with the fields of `v` that it names in double
- * quotes, their rate and pace with bounds, is_candidate, and
- *     trainers                            how many devices train
- *     delay, bandwidth, latency           of the fault, ms; of the link, MB/s and us
- *     held_over, step_over, .._low, .._high   over those of the row of mirrored beside it
+ * The query reads `r`: rows in their order (place), with all that reports/rows.sql knows of them
+ * (table `read`), as the fields of `v` that it names in double quotes, rate and pace with bounds,
+ * is_candidate, and
+ *     trainers                      how many devices train
+ *     delay, bandwidth, latency     of the fault, ms; of the link, MB/s and us
+ *     of_mirrored                   list: memory, step, its low and high over those of the row of
+ *                                   mirrored beside it
  * first of all rows, then of each picture's: those that have points (or hold `of`), and agree in
  * `by`.
  * The head:
@@ -27,23 +29,23 @@
  *     one       a series of one point is enough
  *     median    of a case with several rows, the median one is shown
  *     place     on the page
+ * reports/pictures.sql does the rest.
  */
 #pragma once
 
-#include "bench/output/results_db.h"
-#include "common/base/status.h"
-
-#include <jansson.h>
+#include "bench/report/page.h"
 
 /** All pictures of the rows that are ok, an array, by place: objects of
  *   name, title, heading (title, and what sets it apart from pictures of the same title), sub (of
- *   what), foot (machine, commit, day), caption, alt, x, y, unit, kind (the
- *   template), log_x, log_y, categories (names of bars and ranges), styles (of categories),
+ *   what), foot (machine, commit, day), caption, alt, x, y, unit, kind (the template), log_x, log_y
+ *   ("1"), categories (names of bars and ranges), styles (of categories),
  *   series: [{name, style, variant, points: [[x, y, low, high], ..]}]; x of bars and ranges is the
- *   index of a category; style is a strategy's index in its registry or one of draw.h
+ *   index of a category; style is a strategy's index in its registry or one of draw.h;
+ *   heads, points: the same as a table, as far as the page has room
  *
- * Why there are no others, and no rows, is added to `left_out`, an array of texts. `against` is the
- * path of a key, or NULL. `rows` are those chosen in `results` (results_db.h), whose view `s`
- * has only fields that reports name from then on. */
-ls_status ls_pictures(ls_results *results, const json_t *rows, const char *against,
-                      json_t *left_out, json_t **out);
+ * Why there are no others, and no rows, is added to page->left_out. */
+ls_status ls_pictures(const ls_page *page, json_t **out);
+
+/** Visits the texts of SQL that make pictures. */
+void ls_pictures_each_text(void (*visit)(const char *text, json_t *known, json_t *out),
+                           json_t *known, json_t *out);

@@ -37,3 +37,7 @@ typedef struct ls_report_options {
  * written nevertheless. */
 ls_status ls_report_write(ls_results *results, const json_t *rows,
                           const ls_report_options *options);
+
+/** [{name}, ..]: names for these rows that tell their cases apart: "ps async staleness=2 on 4".
+ * Owned by the caller (json_decref). */
+ls_status ls_report_names(const json_t *rows, json_t **out);

@@ -80,17 +80,20 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
     LS_TRY(ls_folder_make("--out", options->out));
     clear_folder(options->out);
     json_t *left_out = json_copy((json_t *)(size_t)options->notes);
-    json_t *figures = NULL;
-    ls_status drawn = ls_pictures(results, rows, options->against, left_out, &figures);
-    if (!drawn)
+    json_t *figures = NULL, *values = json_object();
+    ls_page page = {results, rows, left_out, options, NULL};
+    ls_status status = ls_page_open(&page);
+    if (!status)
+        status = ls_pictures(&page, &figures);
+    ls_status drawn = LS_OK;
+    if (!status)
         drawn = ls_draw(figures, options->out, LS_PICTURE_SVG);
     if (drawn)
         json_array_append_new(left_out, json_sprintf("all pictures: %s", ls_status_text(drawn)));
     for (size_t i = 0; i < json_array_size(figures) && !drawn; i++)
         drawn = ls_draw_embed(json_array_get(figures, i), options->out);
-    json_t *values = json_object();
-    ls_status status =
-        ls_page_values(&(ls_page){results, rows, left_out, options, NULL}, figures, values);
+    if (!status)
+        status = ls_page_values(&page, figures, values);
     ls_report_plan(rows, values);
     if (!status)
         status = put_texts(rows, values, figures, options->out);
@@ -102,6 +105,7 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
             json_pack("{s:b,s:f}", "bare", (int)options->bare, "letters", options->letters));
     if (!status && !drawn)
         drawn = ls_draw(figures, options->out, LS_PICTURE_PDF);
+    ls_page_close(&page);
     json_decref(values);
     json_decref(figures);
     json_decref(left_out);

@@ -10,9 +10,9 @@
 #include "bench/cli/option_values.h"
 #include "bench/output/format.h"
 #include "bench/output/rows_file.h"
-#include "bench/report/case_keys.h"
 #include "bench/report/page.h"
 #include "bench/report/text.h"
+#include "bench/rows/row.h"
 
 #include <stdlib.h>
 #include <string.h>

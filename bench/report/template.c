@@ -94,3 +94,14 @@ void ls_template_fill(FILE *stream, const char *text, const json_t *values, ls_e
 {
     fill(stream, text, text + strlen(text), &(scope){values, NULL}, escape);
 }
+
+char *ls_template_text(const char *text, const json_t *values, ls_escape escape)
+{
+    char *out = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&out, &size);
+    if (!stream)
+        return NULL;
+    ls_template_fill(stream, text, values, escape);
+    return fclose(stream) == 0 ? out : NULL;
+}

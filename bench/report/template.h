@@ -20,3 +20,6 @@
 
 /** Writes the template with these values. */
 void ls_template_fill(FILE *stream, const char *text, const json_t *values, ls_escape escape);
+
+/** The same as text owned by the caller (free); NULL without memory. */
+char *ls_template_text(const char *text, const json_t *values, ls_escape escape);

@@ -425,7 +425,9 @@ static inline void check_report(const json_t *rows, const char *against, const c
         .out = folder, .against = against, .notes = left_out, .explain = ls_results_bound};
     json_t *figures = NULL;
     ls_results *results = rows_in_memory(rows);
-    REQUIRE("pictures", "", ls_pictures(results, rows, against, left_out, &figures) == LS_OK);
+    ls_page page = {results, rows, left_out, &options, NULL};
+    REQUIRE("rows", "", !ls_page_open(&page));
+    REQUIRE("pictures", "", !ls_pictures(&page, &figures));
     written out;
     for (size_t i = 0; i < json_array_size(figures); i++) {
         json_t *figure = json_array_get(figures, i);
@@ -436,13 +438,13 @@ static inline void check_report(const json_t *rows, const char *against, const c
         free(out.text);
     }
     json_t *values = json_object();
-    ls_page page = {results, rows, left_out, &options, NULL};
     REQUIRE("values", "", !ls_page_values(&page, figures, values));
     for (size_t i = 0; i < json_array_size(rows); i++) {
         char *bound = ls_results_bound(results, (int64_t)i + 1, json_array_get(rows, i));
         check_shown("bound", bound, false);
         free(bound);
     }
+    ls_page_close(&page);
     ls_results_close(results);
     for (size_t i = 0; i < LS_PAGE_TEMPLATES; i++) {
         const ls_page_template *one = &ls_page_templates[i];

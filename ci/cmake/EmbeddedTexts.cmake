@@ -25,6 +25,8 @@ lockstep_embed(bench/results/diff.sql template_diff)
 lockstep_embed(bench/results/trend_figure.sql template_trend_figure)
 lockstep_embed(bench/results/exports.sql template_exports)
 lockstep_embed(bench/results/trend.sql template_trend)
+lockstep_embed(reports/rows.sql template_rows)
+lockstep_embed(reports/pictures.sql template_pictures_sql)
 lockstep_embed(reports/page.sql template_queries)
 lockstep_embed(reports/report.yaml template_plan)
 foreach(template frame lines bars)                          # how its pictures are drawn

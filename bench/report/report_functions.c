@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/* What the statements of a report call that only C can say; see page.h. */
+#include "bench/output/format.h"
+#include "bench/output/row_keys.h"
+#include "bench/output/row_same.h"
+#include "bench/output/row_shares.h"
+#include "bench/output/table/ranking.h"
+#include "bench/output/table/table_parts.h"
+#include "bench/report/page.h"
+#include "bench/report/text.h"
+#include "bench/rows/row.h"
+#include "bench/statistics/verdict.h"
+#include "build_info.h"
+#include "common/base/digest.h"
+#include "common/base/grow.h"
+#include "common/base/numbers.h"
+#include "common/device/link.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *text_of(sqlite3_value *value)
+{
+    const char *text = (const char *)sqlite3_value_text(value);
+    return text ? text : "";
+}
+
+static const json_t *row_at(const ls_page *page, sqlite3_value *at)
+{
+    return json_array_get(page->rows, (size_t)sqlite3_value_int64(at) - 1);
+}
+
+/* ---- Of rows -------------------------------------------------------------------------------- */
+
+/* identity_of(at): the case and the machine; see row_same.h. */
+static void identity_of(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    (void)count;
+    sqlite3_result_text(
+        context, ls_row_identity(row_at(sqlite3_user_data(context), *value), 0, LS_OF_MACHINE), -1,
+        free);
+}
+
+/* machine_of(at): its number. */
+static void machine_of(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const ls_page *page = sqlite3_user_data(context);
+    (void)count;
+    sqlite3_result_int64(context, (int64_t)ls_row_machine(page->machines, row_at(page, *value),
+                                                          LS_OF_CLASS | LS_OF_HOST));
+}
+
+static void give_json(sqlite3_context *context, const json_t *value)
+{
+    sqlite3_result_text(context, json_dumps(value, JSON_REAL_PRECISION(17)), -1, free);
+}
+
+/* bound_of(at, of): what limits its step: a list of lines. */
+static void bound_of(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const ls_page *page = sqlite3_user_data(context);
+    const json_t *row = row_at(page, value[0]);
+    (void)count;
+    if (!page->options->explain || !ls_row_group(row, LS_G_waterfall))
+        return;
+    char *text = page->options->explain(page->results, sqlite3_value_int64(value[1]), row);
+    json_auto_t *lines = json_array();
+    for (char *at = text, *next; at && *at; at = next) {
+        const size_t length = strcspn(at, "\n");
+        next = at + length + (at[length] != 0);
+        json_array_append_new(lines, json_stringn(at, length));
+    }
+    give_json(context, lines);
+    free(text);
+}
+
+/* beside_mirrored(at): [memory, step, low, high] over those of the row of mirrored beside it. */
+static void beside_mirrored(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const ls_page *page = sqlite3_user_data(context);
+    const json_t *row = row_at(page, *value);
+    const json_t *beside = ls_row_has_shares(row) ? ls_row_beside(row, page->rows) : NULL;
+    (void)count;
+    if (!beside)
+        return;
+    const ls_saving over = ls_row_saving(row, beside);
+    json_auto_t *list = json_pack("[f,f,f,f]", over.held / over.whole_held, over.step.value,
+                                  over.step.low, over.step.high);
+    give_json(context, list);
+}
+
+/* pools_of(list of `at`): [[at, pool, by, value, low, high], ..]: which rows may be compared, and
+ * their figure to compare by, whose low is 0 without an interval; see ranking.h. */
+static void pools_of(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    static const char *const by_words[] = {[LS_RANK_MEDIAN] = "",
+                                           [LS_RANK_MEAN] = "samples trained / time",
+                                           [LS_RANK_SPEEDUP] =
+                                               "speed-up over single in each group's own turns"};
+    const ls_page *page = sqlite3_user_data(context);
+    json_auto_t *numbers = json_loads(text_of(*value), 0, NULL);
+    json_auto_t *rows = json_array(), *out = json_array();
+    json_t *number, *pool, *row;
+    size_t i, k;
+    (void)count;
+    json_array_foreach(numbers, i, number)
+    {
+        json_array_append(rows, json_array_get(page->rows, (size_t)json_integer_value(number) - 1));
+    }
+    json_auto_t *pools = ls_rank_pools(rows);
+    json_array_foreach(pools, i, pool)
+    {
+        const ls_rank_by by = (ls_rank_by)json_integer_value(json_object_get(pool, "by"));
+        json_array_foreach(json_object_get(pool, "rows"), k, row)
+        {
+            ls_interval figure;
+            size_t at = 0;
+            if (!ls_rank_rate(row, by, &figure))
+                figure.low = figure.high = 0;
+            while (json_array_get(rows, at) != row)
+                at++;
+            json_array_append_new(out, json_pack("[O,I,s,f,f,f]", json_array_get(numbers, at),
+                                                 (json_int_t)i, by_words[by], figure.value,
+                                                 figure.low, figure.high));
+        }
+    }
+    give_json(context, out);
+}
+
+/* report_fact(what): its "hash" of all rows, or the program's "version". */
+static void report_fact(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const ls_page *page = sqlite3_user_data(context);
+    uint64_t hash = 0;
+    char text[64];
+    const json_t *row;
+    size_t i;
+    (void)count;
+    json_array_foreach(page->rows, i, row)
+    {
+        const char *id = ls_row_string(row, LS_F_id);
+        hash = 31 * hash + ls_hash64(id, strlen(id));
+    }
+    snprintf(text, sizeof text, "%06x", (unsigned)(hash & 0xffffff));
+    sqlite3_result_text(context, strcmp(text_of(*value), "hash") == 0 ? text : LS_VERSION, -1,
+                        SQLITE_TRANSIENT);
+}
+
+/* ---- Of fields and texts -------------------------------------------------------------------- */
+
+/* field_fact(path, what): see bench/rows/fields.h. A member of `case` that is no field is an
+ * option of another version. */
+static void field_fact(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    static const struct {
+        const char *name;
+        unsigned identifies, shown;
+    } facts[] = {{"case", LS_IS_CASE, 0},
+                 {"blocks", LS_BUT_BLOCKS, 0},
+                 {"repeats", LS_BUT_REPEATS, 0},
+                 {"share", LS_OF_SHARE, 0},
+                 {"machine", LS_OF_MACHINE, 0},
+                 {"machine or label", LS_OF_CLASS | LS_OF_HOST | LS_OF_LABEL, 0},
+                 {"follows", 0, LS_SHOWN_LAST},
+                 {"derived", 0, LS_SHOWN_DERIVED}};
+    static const char group[] = "case.";
+    const char *path = text_of(value[0]), *what = text_of(value[1]);
+    const ls_field *field = ls_field_find(path);
+    const bool option = strstr(path, group) == path;
+    const unsigned shown = option ? ls_case_shown(path + strlen(group)) : 0;
+    (void)count;
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        const unsigned is = facts[i].identifies;
+        if (strcmp(what, facts[i].name) == 0)
+            sqlite3_result_int(context, !is                ? (shown & facts[i].shown) != 0
+                                        : field || !option ? ls_row_is_of(path, is) ||
+                                                                 (field && field->identifies & is)
+                                                           : is == LS_IS_CASE);
+    }
+    if (strcmp(what, "place") == 0)
+        sqlite3_result_int(context,
+                           (int)(shown & LS_SHOWN_AT ? shown & LS_SHOWN_AT : LS_SHOWN_LAST - 1));
+    else if (strcmp(what, "order") == 0) {
+        int order = 0;
+        for (const char *const *one = ls_row_paths(); *one && strcmp(*one, path) != 0; one++)
+            order++;
+        sqlite3_result_int(context, order);
+    }
+}
+
+/* strategy_place(name): its place in the registry, whose size if it has none. */
+static void strategy_place(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const size_t known = ls_registry_count(&ls_strategies);
+    size_t place = 0;
+    (void)count;
+    while (place < known && strcmp(ls_registry_name(&ls_strategies, place), text_of(*value)) != 0)
+        place++;
+    sqlite3_result_int64(context, (int64_t)place);
+}
+
+/* delay_ms(fault): 0 without a fault, negative of another one. */
+static void delay_ms(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const char *text = text_of(*value), *colon = strchr(text, ':');
+    uint64_t ns;
+    const bool delays =
+        strncmp(text, "delay=", 6) == 0 && colon && ls_parse_duration(colon + 1, &ns);
+    (void)count;
+    sqlite3_result_double(context, delays ? (double)ns * 1e-6 : *text ? -1 : 0);
+}
+
+/* link_fact(link, "MB/s" or "us"): NULL: it has none. */
+static void link_fact(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    static const char flat[] = "flat:";
+    const char *text = text_of(value[0]);
+    ls_link link = {0};
+    (void)count;
+    if (*text)
+        ls_status_free(ls_link_parse(
+            text + (strncmp(text, flat, strlen(flat)) == 0 ? strlen(flat) : 0), &link));
+    if (strcmp(text_of(value[1]), "us") == 0)
+        sqlite3_result_double(context, (double)link.latency_ns * 1e-3);
+    else if (link.bytes_per_s > 0)
+        sqlite3_result_double(context, link.bytes_per_s * 1e-6);
+}
+
+/* ---- Numbers as people read them ------------------------------------------------------------ */
+
+/* "1.2 ms", "83%", "571,445" */
+static char *shown(double value, const char *unit, char out[48])
+{
+    const bool share = strcmp(unit, "%") == 0, bytes = strcmp(unit, "bytes") == 0;
+    if (share)
+        snprintf(out, 48, "%.0f%%", 100 * value);
+    else if (bytes)
+        ls_format_bytes(value, out);
+    else if (fabs(value) >= 1e15)
+        snprintf(out, 48, "%.0f", value);
+    else if (fabs(value) >= 1000)
+        sqlite3_snprintf(48, out, "%,lld", llrint(value));
+    else
+        snprintf(out, 48, "%.3g", value);
+    if (*unit && !share && !bytes)
+        ls_text_add(out, 48, " %s", unit);
+    return out;
+}
+
+/* figure_text(value, unit); "plain": four digits that the page can sort by. Nothing for what is no
+ * number, and for 0 of these. */
+static void figure_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const char *unit = text_of(value[1]);
+    const double number = sqlite3_value_double(value[0]);
+    const bool plain = strcmp(unit, "plain") == 0;
+    char text[48];
+    (void)count;
+    if (sqlite3_value_numeric_type(value[0]) > SQLITE_FLOAT || (plain && !(number > 0)))
+        return;
+    if (plain)
+        snprintf(text, sizeof text, number >= 1000 && number < 1e10 ? "%.0f" : "%.4g", number);
+    else
+        shown(number, unit, text);
+    sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+/* "25,600 (25,347 to 25,859)"; without an interval, whose low is 0 then, "25,600". */
+static void give_interval(sqlite3_context *context, ls_interval of)
+{
+    char value[48], low[48], high[48], text[160];
+    if (!isfinite(of.value))
+        return;
+    shown(of.value, "", value);
+    if (of.low > 0)
+        snprintf(text, sizeof text, "%s (%s to %s)", value, shown(of.low, "", low),
+                 shown(of.high, "", high));
+    sqlite3_result_text(context, of.low > 0 ? text : value, -1, SQLITE_TRANSIENT);
+}
+
+static ls_interval read_interval(sqlite3_value **value)
+{
+    return (ls_interval){sqlite3_value_double(value[0]), sqlite3_value_double(value[1]),
+                         sqlite3_value_double(value[2])};
+}
+
+static void interval_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    (void)count;
+    give_interval(context, read_interval(value));
+}
+
+/* ratio_text(a, low, high, b, low, high, what): a / b, with an interval if both have one; "two
+ * digits", or as the "verdict". */
+static void ratio_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const ls_interval a = read_interval(value), b = read_interval(value + 3);
+    const ls_interval ratio =
+        a.low > 0 && b.low > 0 ? ls_statistics_ratio(a, b) : (ls_interval){a.value / b.value, 0, 0};
+    const char *what = text_of(value[6]);
+    char text[96];
+    (void)count;
+    if (strcmp(what, "verdict") == 0) {
+        sqlite3_result_text(context, ls_verdict_name(ls_verdict_of_pair(ratio)), -1, SQLITE_STATIC);
+    } else if (strcmp(what, "two digits") == 0) {
+        snprintf(text, sizeof text, "%.2f (%.2f to %.2f)", ratio.value, ratio.low, ratio.high);
+        sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+    } else {
+        give_interval(context, ratio);
+    }
+}
+
+/* The values of a group whose median is asked for. */
+typedef struct numbers {
+    double *items;
+    size_t count;
+} numbers;
+
+static void add_number(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    numbers *all = sqlite3_aggregate_context(context, sizeof *all);
+    (void)count;
+    if (!all || sqlite3_value_numeric_type(*value) > SQLITE_FLOAT)
+        return;
+    ls_status status = ls_grow("rows", &all->items, all->count, sizeof *all->items);
+    if (!status)
+        all->items[all->count++] = sqlite3_value_double(*value);
+    ls_status_free(status);
+}
+
+static void give_median(sqlite3_context *context)
+{
+    numbers *all = sqlite3_aggregate_context(context, 0);
+    if (all && all->count > 0)
+        sqlite3_result_double(context, ls_statistics_repeats(all->items, all->count).value);
+    if (all)
+        free(all->items);
+}
+
+void ls_page_add_functions(const ls_page *page, sqlite3 *db)
+{
+    static const struct {
+        const char *name;
+        int arguments;
+        void (*call)(sqlite3_context *, int, sqlite3_value **);
+    } functions[] = {
+        {"identity_of", 1, identity_of}, {"machine_of", 1, machine_of},
+        {"bound_of", 2, bound_of},       {"beside_mirrored", 1, beside_mirrored},
+        {"pools_of", 1, pools_of},       {"report_fact", 1, report_fact},
+        {"field_fact", 2, field_fact},   {"strategy_place", 1, strategy_place},
+        {"delay_ms", 1, delay_ms},       {"link_fact", 2, link_fact},
+        {"figure_text", 2, figure_text}, {"interval_text", 3, interval_text},
+        {"ratio_text", 7, ratio_text},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        sqlite3_create_function(db, functions[i].name, functions[i].arguments, SQLITE_UTF8,
+                                (void *)(size_t)page, functions[i].call, NULL, NULL);
+    sqlite3_create_function(db, "median", 1, SQLITE_UTF8, NULL, NULL, add_number, give_median);
+}

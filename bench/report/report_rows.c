@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* The rows of a report as tables, and names of their cases; see page.h and reports/rows.sql. */
+#include "bench/report/page.h"
+#include "bench/report/pictures.h"
+#include "bench/report/template.h"
+#include "bench/rows/row.h"
+
+#include "template_queries.h"
+#include "template_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Adds the rows of a statement as objects of texts; a column NAME[] is JSON. */
+static ls_status add_result(ls_results *results, sqlite3_stmt *statement, json_t *list)
+{
+    bool more;
+    LS_TRY(ls_results_step(results, statement, &more));
+    while (more) {
+        json_t *line = json_object();
+        for (int i = 0; i < sqlite3_column_count(statement); i++) {
+            char name[32];
+            const char *text = ls_results_text(statement, i);
+            const int length = snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
+            const bool is_json = name[length - 1] == ']';
+            name[is_json ? length - 2 : length] = 0;
+            if (*text)
+                json_object_set_new(line, name,
+                                    is_json ? json_loads(text, 0, NULL) : json_string(text));
+        }
+        json_array_append_new(list, line);
+        LS_TRY(ls_results_step(results, statement, &more));
+    }
+    return LS_OK;
+}
+
+static ls_status run_statements(ls_results *results, const char *sql, const char *name, json_t *out)
+{
+    sqlite3_stmt *statement;
+    bool more;
+    for (;; sql += strlen(sqlite3_sql(statement)), sqlite3_finalize(statement)) {
+        LS_TRY(ls_results_prepare(results, sql, &statement));
+        if (!statement)
+            return LS_OK;
+        ls_status status = LS_OK;
+        if (sqlite3_column_count(statement) == 0)
+            status = ls_results_step(results, statement, &more);
+        else if (json_object_set_new(out, name, json_array()) == 0)
+            status = add_result(results, statement, json_object_get(out, name));
+        if (status) {
+            sqlite3_finalize(statement);
+            return status;
+        }
+    }
+}
+
+ls_status ls_page_run(const ls_page *page, const char *text, const char *section,
+                      const json_t *values, json_t *out)
+{
+    static const char begin[] = "\n\n-- ";
+    ls_status status = LS_OK;
+    const char *at = strstr(text, begin);
+    while (at && !status) {
+        const char *end = strstr(at += strlen(begin), begin);
+        const size_t length = strcspn(at, ":\n");
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        if (!section || strcmp(name, section) == 0) {
+            char *raw =
+                strndup(strchr(at, '\n'), end ? (size_t)(end - strchr(at, '\n')) : SIZE_MAX);
+            char *sql = raw && values ? ls_template_text(raw, values, LS_ESCAPE_GNUPLOT) : raw;
+            status = sql ? run_statements(page->results, sql, name, out)
+                         : ls_fail_memory("report", strlen(text));
+            if (sql != raw)
+                free(sql);
+            free(raw);
+        }
+        at = end;
+    }
+    return status;
+}
+
+/* The paths that texts of queries name as "group.field": each once. */
+static void add_fields(const char *text, json_t *known, json_t *fields)
+{
+    for (const char *at = text; (at = strchr(at, '"'));) {
+        char name[80];
+        const size_t length = strspn(++at, "abcdefghijklmnopqrstuvwxyz0123456789_.");
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        if (at[length] == '"' && strchr(name, '.') && !json_object_get(known, name))
+            json_array_append_new(fields, json_string(name));
+        json_object_set_new(known, name, json_true());
+        at += length + (at[length] == '"');
+    }
+}
+
+ls_status ls_page_open(ls_page *page)
+{
+    sqlite3_stmt *statement;
+    json_auto_t *known = json_object(), *values = json_pack("{s:[]}", "fields");
+    json_t *fields = json_object_get(values, "fields");
+    if (page->options->against)
+        json_object_set_new(values, "against", json_string(page->options->against));
+    add_fields(ls_template_rows, known, fields);
+    add_fields(ls_template_queries, known, fields);
+    ls_pictures_each_text(add_fields, known, fields);
+    page->machines = json_array();
+    LS_TRY(ls_results_prepare(page->results, "SELECT 1", &statement));
+    ls_page_add_functions(page, sqlite3_db_handle(statement));
+    sqlite3_finalize(statement);
+    return ls_page_run(page, ls_template_rows, NULL, values, NULL);
+}
+
+void ls_page_close(ls_page *page)
+{
+    json_decref(page->machines);
+    page->machines = NULL;
+}
+
+static ls_status name_rows(ls_page *page, json_t *out)
+{
+    static const char sql[] =
+        "\n\n-- names\nINSERT INTO asked SELECT 0, at, \"case.model\" FROM read;"
+        "INSERT INTO naming VALUES (NULL);"
+        "SELECT name || iif(min(trainers) OVER () = max(trainers) OVER (), '',"
+        " printf(' on %g', trainers)) AS name FROM named JOIN read ON at = number ORDER BY at;";
+    LS_TRY(
+        ls_results_execute(page->results, "INSERT INTO chosen SELECT rowid, rowid FROM main.rows"));
+    LS_TRY(ls_page_open(page));
+    return ls_page_run(page, sql, NULL, NULL, out);
+}
+
+ls_status ls_report_names(const json_t *rows, json_t **out)
+{
+    static const ls_report_options none;
+    ls_page page = {.rows = rows, .options = &none};
+    json_auto_t *found = json_object();
+    json_t *row;
+    size_t i;
+    LS_TRY(ls_results_memory(&page.results));
+    ls_status status = LS_OK;
+    json_array_foreach((json_t *)(size_t)rows, i, row)
+    {
+        json_auto_t *copy = json_copy(row); /* ids are unique in a file */
+        char id[24];
+        snprintf(id, sizeof id, "%zu", i);
+        ls_row_put_text(copy, LS_F_id, id);
+        if (!status)
+            status = ls_results_put(page.results, copy, NULL);
+    }
+    if (!status)
+        status = name_rows(&page, found);
+    *out = json_incref(json_object_get(found, "names"));
+    ls_page_close(&page);
+    ls_results_close(page.results);
+    return status;
+}

@@ -8,14 +8,10 @@
 -- each: iif("case.scaling" IN ('strong', 'weak'), "case.scaling", NULL)
 -- template: lines
 -- place: 30
-WITH
-    p AS (
-        SELECT number, trainers, "time.efficiency" AS y, rate_low / rate AS low, rate_high / rate AS high
-        FROM r
-        WHERE "time.efficiency" >= 0
-    )
-SELECT number, NULL, trainers, y, y * low, y * high
-FROM p
+SELECT number, NULL, trainers, "time.efficiency", "time.efficiency" * below, "time.efficiency" * above
+FROM r
+WHERE "time.efficiency" >= 0
 UNION ALL
 SELECT DISTINCT NULL, 'ideal', trainers, 1, NULL, NULL
-FROM p
+FROM r
+WHERE "time.efficiency" >= 0

@@ -19,7 +19,7 @@ SCALED = BYTES ? (MOST >= 1048576 ? ', MiB' : MOST >= 1024 ? ', KiB' : ', bytes'
          RATE && MOST >= 1e4 ? (MOST >= 1e6 ? ', millions' : ', thousands') : ''
 
 WIDTH = 440
-COLUMNS = LONGEST * LETTERS > 26 ? 1 : LONGEST * LETTERS > 13 ? 2 : 3
+COLUMNS = LONGEST * LETTERS > 30 ? 1 : LONGEST * LETTERS > 13 ? 2 : 3
 ROWS = (S + COLUMNS - 1) / COLUMNS
 HEAD = 17 + 19 * TITLE_LINES + 15 * SUB_LINES - 2
 TOP = HEAD + 14 * ROWS + 28

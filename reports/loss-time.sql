@@ -8,11 +8,5 @@
 -- median: yes
 -- template: lines
 -- place: 190
-SELECT number, NULL, "time.step_ms.mean" / 1e3 * (coalesce("case.warmup", 0) + e.key), e.value, NULL, NULL
-FROM r, json_each("train.losses") AS e
-WHERE
-    e.type IN ('real', 'integer')
-    AND (
-        e.key % (json_array_length("train.losses") / 50 + 1) = 0
-        OR e.key + 1 = json_array_length("train.losses")
-    )
+SELECT number, NULL, "time.step_ms.mean" / 1e3 * (coalesce("case.warmup", 0) + step), loss, NULL, NULL
+FROM r JOIN losses USING (number)

@@ -26,10 +26,9 @@ SELECT at AS number, column1 AS k, column2 AS before, CASE column1 WHEN 1 THEN "
 FROM read, (VALUES (1, ''), (2, ''), (3, 'global batch '), (4, ''), (5, ''), (6, 'ranks '), (7, ''), (8, 'link '),
     (9, 'platform '), (10, ''));
 
--- groups: rows that have points (or hold `of`) and agree in `by` and the machine; and what each group is
+-- groups: rows that have points (or hold `of`) and agree in `by` and the machine
 DELETE FROM picked;
 DELETE FROM grouped;
-DELETE FROM about;
 DELETE FROM tried;
 INSERT INTO picked SELECT at, at FROM read WHERE ok;
 INSERT INTO grouped
@@ -49,6 +48,11 @@ FROM k JOIN (
     WHERE each IS NOT NULL
     GROUP BY each, key
 ) USING (each, key);
+
+-- cases: what each group is, the names of its rows, and which repeat of a case each is
+DELETE FROM about;
+DELETE FROM asked;
+DELETE FROM cased;
 INSERT INTO about
 SELECT g, each, '{{{name}}}' || iif(each = '', '', '-' || each), size, substr(coalesce(sub, '')
     || iif(each = '', '', iif(sub IS NULL, '', ', ') || each || ' scaling'
@@ -75,10 +79,6 @@ FROM
         )
         GROUP BY g
     ) USING (g);
-
--- cases: the rows' names in each group, and which repeat of a case each is
-DELETE FROM asked;
-DELETE FROM cased;
 INSERT INTO asked SELECT g, number, {{#at}}"{{{at}}}"{{/at}}{{^at}}NULL{{/at}} FROM grouped JOIN read ON at = number;
 {{^series}}INSERT INTO naming VALUES ('{{{against}}}');{{/series}}
 INSERT INTO cased
@@ -106,9 +106,9 @@ FROM
 
 -- next
 SELECT coalesce(min(g), 0) AS g
-FROM about
+FROM grouped
 WHERE g NOT IN (SELECT g FROM tried)
-    AND (SELECT count(*) FROM figure WHERE kind = '{{{name}}}' AND figure.each = about.each) < 3;
+    AND (SELECT count(*) FROM figure WHERE kind = '{{{name}}}' AND figure.each = grouped.each) < 3;
 
 -- make: the points of a group's rows (`median`: of one of each case), then its picture, if it shows anything
 INSERT INTO tried VALUES ({{g}});
@@ -268,13 +268,13 @@ FROM (
     FROM grouped, (SELECT count(*) AS all_ok FROM read WHERE ok)
     HAVING count(*) BETWEEN 1 AND all_ok - 1
     UNION ALL
-    SELECT 0, 'rows of ' || count(*) || ' smaller groups (model, batch, machine; --where chooses): ' || sum(size)
-    FROM about
+    SELECT 0, 'rows of ' || count(DISTINCT g) || ' smaller groups (model, batch, machine; --where chooses): ' || count(*)
+    FROM grouped
     WHERE g NOT IN (SELECT g FROM tried)
     HAVING count(*) > 0
     UNION ALL
     SELECT 1, 'no rows for it; wanted: {{wanted}}'
-    WHERE NOT EXISTS (SELECT 1 FROM about)
+    WHERE NOT EXISTS (SELECT 1 FROM grouped)
 );
 
 -- figures: those of one title are told apart by what their rows have in common or, where that is the same, by where they

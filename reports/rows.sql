@@ -60,6 +60,8 @@ SELECT
     coalesce(iif(is_peer, "peer.what", "case.strategy"), '') AS strategy,
     -- two threads of a peer's device use two cores
     iif(is_peer AND cores > devices, cores, devices) AS trainers,
+    rate_low / rate AS below,
+    rate_high / rate AS above,
     NOT is_peer AND devices > 1 AS lone,
     dense_rank() OVER (ORDER BY "case.model", "case.data", "case.strategy", "case.reduce") AS class,
     iif(is_peer, -1, iif(is_micro, 1000, strategy_place("case.strategy"))) AS style,
@@ -113,19 +115,41 @@ UPDATE read SET apart = machine
 WHERE NOT field_fact('{{{against}}}', 'machine or label')
     OR EXISTS (SELECT 1 FROM read WHERE ok GROUP BY value HAVING count(DISTINCT machine) > 1);
 
--- parts: of a step's time, and of the memory of the fullest device
-CREATE TEMP VIEW parts AS
-SELECT at AS number, column1 AS kind, column2 AS k, column3 AS part, CASE column1 || column2
-    WHEN 'time1' THEN "waterfall.compute_ms" WHEN 'time2' THEN "waterfall.optimizer_ms"
-    WHEN 'time3' THEN "waterfall.comm_exposed_ms" WHEN 'time4' THEN "waterfall.wait_ms"
-    WHEN 'time5' THEN "waterfall.copy_ms" WHEN 'time6' THEN "waterfall.harness_ms"
-    WHEN 'memory1' THEN "memory.devices.parameters" WHEN 'memory2' THEN "memory.devices.gradients"
-    WHEN 'memory3' THEN "memory.devices.optimizer" WHEN 'memory4' THEN "memory.devices.activations"
-    WHEN 'memory5' THEN "memory.devices.communication" ELSE "memory.devices.workspace" END AS y
-FROM read, (VALUES ('time', 1, 'compute'), ('time', 2, 'optimizer'), ('time', 3, 'communication'), ('time', 4, 'wait'),
-    ('time', 5, 'copy'), ('time', 6, 'harness'), ('memory', 1, 'parameters'), ('memory', 2, 'gradients'),
-    ('memory', 3, 'optimizer'), ('memory', 4, 'activations'), ('memory', 5, 'communication'), ('memory', 6, 'workspace'));
+-- parts: of a step's time, and of the memory of the fullest device; each begins at `low` above those before it
+CREATE TEMP TABLE parts AS
+SELECT number, kind, k, part, y, coalesce(y, 0) AS size,
+    total(y) OVER (PARTITION BY number, kind ORDER BY k ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW) AS low,
+    first_value(y) OVER (PARTITION BY number, kind ORDER BY k) >= 0 AS known
+FROM (
+    SELECT at AS number, column1 AS kind, column2 AS k, column3 AS part, CASE column1 || column2
+        WHEN 'time1' THEN "waterfall.compute_ms" WHEN 'time2' THEN "waterfall.optimizer_ms"
+        WHEN 'time3' THEN "waterfall.comm_exposed_ms" WHEN 'time4' THEN "waterfall.wait_ms"
+        WHEN 'time5' THEN "waterfall.copy_ms" WHEN 'time6' THEN "waterfall.harness_ms"
+        WHEN 'memory1' THEN "memory.devices.parameters" WHEN 'memory2' THEN "memory.devices.gradients"
+        WHEN 'memory3' THEN "memory.devices.optimizer" WHEN 'memory4' THEN "memory.devices.activations"
+        WHEN 'memory5' THEN "memory.devices.communication" ELSE "memory.devices.workspace" END AS y
+    FROM read, (VALUES ('time', 1, 'compute'), ('time', 2, 'optimizer'), ('time', 3, 'communication'),
+        ('time', 4, 'wait'), ('time', 5, 'copy'), ('time', 6, 'harness'), ('memory', 1, 'parameters'),
+        ('memory', 2, 'gradients'), ('memory', 3, 'optimizer'), ('memory', 4, 'activations'),
+        ('memory', 5, 'communication'), ('memory', 6, 'workspace'))
+);
+CREATE INDEX temp.parts_number ON parts (number, kind);
 CREATE TEMP VIEW positive AS SELECT * FROM parts WHERE y > 0 AND typeof(y) IN ('integer', 'real');
+
+-- losses: of some 50 batches of each row
+CREATE TEMP TABLE losses AS
+SELECT number, e.key AS step, e.value AS loss
+FROM (SELECT at AS number, "train.losses" AS list, json_array_length("train.losses") AS size FROM read),
+    json_each(list) AS e
+WHERE e.type IN ('real', 'integer') AND (e.key % (size / 50 + 1) = 0 OR e.key + 1 = size);
+CREATE INDEX temp.losses_number ON losses (number);
+
+-- lateness: the share of a row's gradients that were late by so many updates, or steps ahead of the slowest worker
+CREATE TEMP TABLE lateness AS
+SELECT number, kind, e.key AS late, 1.0 * e.value / sum(e.value) OVER (PARTITION BY number, kind) AS share
+FROM (SELECT at AS number, 'staleness' AS kind, "staleness.histogram" AS list FROM read
+        UNION ALL SELECT at, 'lead', "lead.histogram" FROM read),
+    json_each(list) AS e;
 
 -- members: what identifies the case and the machine of each row (row_same.h), without what all rows have alike; and
 -- the cores of a device where these are alike
@@ -279,7 +303,7 @@ UPDATE said SET common = (
     SELECT value
     FROM (
         SELECT
-            w.value, count(*) AS c, sum(count(*)) OVER () AS has, sum(sum(NOT is_peer)) OVER () AS ours,
+            w.value, count(*) AS c, sum(sum(NOT is_peer)) OVER () AS ours,
             (
                 SELECT json_array(count(*), total(NOT is_peer))
                 FROM beside AS b JOIN read ON at = b.number
@@ -322,3 +346,12 @@ SELECT number, list, substr(
     ), 1, 280)
 FROM asked JOIN read ON at = number;
 END;
+
+-- names: where only these are asked for
+{{#names}}
+INSERT INTO asked SELECT 0, at, "case.model" FROM read;
+INSERT INTO naming VALUES (NULL);
+SELECT name || iif(min(trainers) OVER () = max(trainers) OVER (), '', printf(' on %g', trainers)) AS name
+FROM named JOIN read ON at = number
+ORDER BY at;
+{{/names}}

@@ -8,15 +8,10 @@
 -- each: iif("case.scaling" IN ('strong', 'weak'), "case.scaling", NULL)
 -- template: lines
 -- place: 20
-WITH
-    p AS (
-        SELECT number, trainers, "time.speedup" AS y, rate_low / rate AS low, rate_high / rate AS high
-        FROM r
-        WHERE "time.speedup" >= 0
-    )
-SELECT number, NULL, trainers, y, y * low, y * high
-FROM p
+SELECT number, NULL, trainers, "time.speedup", "time.speedup" * below, "time.speedup" * above
+FROM r
+WHERE "time.speedup" >= 0
 UNION ALL
 SELECT DISTINCT NULL, 'ideal', trainers, trainers, NULL, NULL
-FROM p
-WHERE trainers <= 1.5 * (SELECT max(y) FROM p)
+FROM r
+WHERE "time.speedup" >= 0 AND trainers <= 1.5 * (SELECT max("time.speedup") FROM r)

@@ -8,11 +8,8 @@
 -- one: yes
 -- template: lines
 -- place: 160
-WITH
-    counted AS (
-        SELECT number, e.key AS late, e.value AS n, sum(e.value) OVER (PARTITION BY number) AS all_n
-        FROM r, json_each("staleness.histogram") AS e
-    )
-SELECT number, NULL, late, 1.0 * n / all_n, NULL, NULL
-FROM counted
-WHERE all_n > 0 AND EXISTS (SELECT 1 FROM counted WHERE late > 0 AND n > 0)
+SELECT number, NULL, late, share, NULL, NULL
+FROM r JOIN lateness USING (number)
+WHERE
+    kind = 'staleness'
+    AND EXISTS (SELECT 1 FROM r JOIN lateness USING (number) WHERE kind = 'staleness' AND late > 0 AND share > 0)

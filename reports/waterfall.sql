@@ -7,25 +7,7 @@
 -- median: yes
 -- template: bars
 -- place: 60
-WITH
-    parts AS (
-        SELECT number, place, 1 AS k, 'compute' AS part, "waterfall.compute_ms" AS y FROM r
-        UNION ALL
-        SELECT number, place, 2 AS k, 'optimizer' AS part, "waterfall.optimizer_ms" AS y FROM r
-        UNION ALL
-        SELECT number, place, 3 AS k, 'communication' AS part, "waterfall.comm_exposed_ms" AS y FROM r
-        UNION ALL
-        SELECT number, place, 4 AS k, 'wait' AS part, "waterfall.wait_ms" AS y FROM r
-        UNION ALL
-        SELECT number, place, 5 AS k, 'copy' AS part, "waterfall.copy_ms" AS y FROM r
-        UNION ALL
-        SELECT number, place, 6 AS k, 'harness' AS part, "waterfall.harness_ms" AS y FROM r
-    ),
-    stacked AS (
-        SELECT *, total(y) OVER (PARTITION BY number ORDER BY k ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW) AS low
-        FROM parts
-    )
-SELECT number, part, place, coalesce(y, 0), low, low + coalesce(y, 0)
-FROM stacked
-WHERE number IN (SELECT number FROM r WHERE "waterfall.compute_ms" >= 0)
+SELECT number, part, place, size, low, low + size
+FROM r JOIN parts USING (number)
+WHERE kind = 'time' AND known
 ORDER BY k, place

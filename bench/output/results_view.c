@@ -44,12 +44,12 @@ static void put_column(FILE *sql, const char *path)
         fputs("(SELECT ", sql);
         put_value(sql, "d.value", inside, field);
         fprintf(sql,
-                " FROM json_each(row,'$.%s') AS d WHERE d.type='object'"
+                " FROM json_each(row->'$.%s') AS d WHERE d.type='object'"
                 " ORDER BY json_extract(d.value,'$.peak') DESC,d.key LIMIT 1)",
                 list->path);
     } else {
         fprintf(sql,
-                "(SELECT '['||group_concat(d.value->'$.%s')||']' FROM json_each(row,'$.%s') AS d"
+                "(SELECT '['||group_concat(d.value->'$.%s')||']' FROM json_each(row->'$.%s') AS d"
                 " WHERE d.type='object')",
                 inside, list->path);
     }

@@ -17,7 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_WIDTH = 60, CASE_WIDTH = 40, STYLES = LS_STYLES_OWN, SHAPES = 6, DASHES = 4 };
+enum {
+    NAME_WIDTH = 60,
+    PAIR_WIDTH = 30,
+    FEW = 6,
+    CASE_WIDTH = 40,
+    STYLES = LS_STYLES_OWN,
+    SHAPES = 6,
+    DASHES = 4
+};
 
 /* A picture that is written. */
 typedef struct script {
@@ -40,13 +48,34 @@ static void put_text(const script *to, const char *text, size_t width)
     free(shown);
 }
 
+/* Cut in its middle, for names often differ at their ends. */
+static char *squeezed(const char *name, size_t width, char out[400])
+{
+    *out = 0;
+    ls_text_add(out, 400, "%s", name);
+    ls_text_squeeze(out, (int)width);
+    return out;
+}
+
 static void put_name(const script *to, const char *name, size_t width)
 {
-    char text[400] = "";
-    ls_text_add(text, sizeof text, "%s", name);
+    char text[400];
     width = (size_t)((double)width / to->letters);
-    ls_text_squeeze(text, (int)width); /* in its middle, for names often differ at their ends */
-    put_text(to, text, width);
+    put_text(to, squeezed(name, width, text), width);
+}
+
+/* How long names may be: those of many series are cut for a legend of two columns, if they still
+ * tell the series apart. */
+static size_t name_width(const script *to, const json_t *all)
+{
+    const size_t width = (size_t)(PAIR_WIDTH / to->letters);
+    char one[400], other[400];
+    for (size_t i = 0; i < json_array_size(all); i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(squeezed(ls_text_of(json_array_get(all, i), "name"), width, one),
+                       squeezed(ls_text_of(json_array_get(all, k), "name"), width, other)) == 0)
+                return NAME_WIDTH;
+    return json_array_size(all) > FEW ? PAIR_WIDTH : NAME_WIDTH;
 }
 
 /* Writes a text in at most `most` lines, and how many these are. */
@@ -84,9 +113,10 @@ static void put_look(FILE *stream, size_t i, const json_t *series, bool stacked)
     static const char *const parts[] = {"#0072b2", "#56b4e9", "#d55e00",
                                         "#c8c8c8", "#cc79a7", "#4d4d4d"};
     static const int shapes[SHAPES] = {7, 5, 9, 11, 13, 15}; /* filled; hollow ones of 1 less */
-    const json_int_t style = json_integer_value(json_object_get(series, "style"));
-    const json_int_t variant = json_integer_value(json_object_get(series, "variant"));
-    const bool predicted = json_is_true(json_object_get(series, "predicted"));
+    json_int_t style = LS_STYLE_NEUTRAL, variant = 0;
+    int predicted = 0;
+    json_unpack((json_t *)(size_t)series, "{s?I,s?I,s?b}", "style", &style, "variant", &variant,
+                "predicted", &predicted);
     const bool hollow = predicted || style == LS_STYLE_PEER;
     const char *colour = stacked ? parts[style % 6] : colour_of(style);
     const int shape = shapes[((style < 0 ? 0 : style) + variant) % SHAPES] - hollow;
@@ -95,11 +125,19 @@ static void put_look(FILE *stream, size_t i, const json_t *series, bool stacked)
             i + 1, style == LS_STYLE_IDEAL ? 0 : shape, i + 1, dash);
 }
 
+static json_t *points_of(json_t *series)
+{
+    json_t *points = NULL;
+    json_unpack(series, "{s:o}", "points", &points);
+    return points;
+}
+
 static void put_series(const script *to, const json_t *all, bool stacked)
 {
-    const json_t *series, *point;
+    json_t *series, *point;
     size_t i, p, longest = 0;
     const size_t count = json_array_size(all) ? json_array_size(all) : 1;
+    const size_t most = name_width(to, all);
     fprintf(to->stream,
             "S = %zu\narray NAMES[S]\narray COLOURS[S]\narray MARKS[S]\narray DASHES[S]\n"
             "array LENGTHS[S]\n",
@@ -107,10 +145,11 @@ static void put_series(const script *to, const json_t *all, bool stacked)
     json_array_foreach((json_t *)(size_t)all, i, series)
     {
         const char *name = ls_text_of(series, "name");
-        const size_t width = (size_t)ls_text_width(name);
+        size_t width = (size_t)ls_text_width(name);
+        width = width < most ? width : most;
         fprintf(to->stream, "LENGTHS[%zu] = %zu\nNAMES[%zu] = ", i + 1,
-                json_array_size(json_object_get(series, "points")), i + 1);
-        put_name(to, name, NAME_WIDTH);
+                json_array_size(points_of(series)), i + 1);
+        put_name(to, name, most);
         fputc('\n', to->stream);
         put_look(to->stream, i, series, stacked);
         longest = width > longest ? width : longest;
@@ -118,7 +157,7 @@ static void put_series(const script *to, const json_t *all, bool stacked)
     fprintf(to->stream, "LONGEST = %zu\n$points << EOD\n", longest);
     json_array_foreach((json_t *)(size_t)all, i, series)
     {
-        json_array_foreach(json_object_get(series, "points"), p, point)
+        json_array_foreach(points_of(series), p, point)
         {
             fprintf(to->stream, "%zu", i + 1);
             for (size_t k = 0; k < 4; k++)
@@ -133,11 +172,12 @@ static void put_series(const script *to, const json_t *all, bool stacked)
 void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind)
 {
     static const char *const kinds[] = {"svg", "png", "pdf"};
-    const double size = json_number_value(json_object_get(figure, "letters"));
-    const bool bare = json_is_true(json_object_get(figure, "bare"));
-    const json_t *cases = json_object_get(figure, "categories");
-    const json_t *styles = json_object_get(figure, "styles");
     const bool stacked = strcmp(ls_text_of(figure, "kind"), "bars") == 0;
+    const json_t *cases = NULL, *styles = NULL, *series = NULL;
+    double size = 0;
+    int bare = 0;
+    json_unpack((json_t *)(size_t)figure, "{s?F,s?b,s?o,s?o,s?o}", "letters", &size, "bare", &bare,
+                "categories", &cases, "styles", &styles, "series", &series);
     const script to = {stream, kind, size > 0 ? size / 6.2 : 1};
     fprintf(stream,
             "KIND = '%s'\nNAME = '%s'\nLETTERS = %.4f\nSTACKED = %d\nLOG_X = %d\nLOG_Y = %d\n",
@@ -158,7 +198,7 @@ void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind)
         fprintf(stream, "\nCASE_COLOURS[%zu] = 0x%s\n", i + 1,
                 colour_of(json_integer_value(json_array_get(styles, i))) + 1);
     }
-    put_series(&to, json_object_get(figure, "series"), stacked);
+    put_series(&to, series, stacked);
     fputs(ls_template_frame_gp, stream);
     fputs(cases ? ls_template_bars_gp : ls_template_lines_gp, stream);
 }

@@ -28,17 +28,22 @@ static void put_cell(FILE *stream, const char *text, const char *after)
 
 ls_status ls_page_csv(FILE *stream, void *figure)
 {
-    const json_t *names = json_object_get(figure, "categories"), *one, *point;
+    json_t *names = NULL, *heads, *series, *points, *one, *point;
     const char *caption = ls_text_of(figure, "caption");
     size_t i, p, k;
-    json_array_foreach(json_object_get(figure, "heads"), i, one)
+    if (json_unpack(figure, "{s?o,s:o,s:o}", "categories", &names, "heads", &heads, "series",
+                    &series) != 0)
+        return LS_OK;
+    json_array_foreach(heads, i, one)
     {
         put_cell(stream, json_string_value(one), ",");
     }
     fputs("\"caption\"\n", stream);
-    json_array_foreach(json_object_get(figure, "series"), i, one)
+    json_array_foreach(series, i, one)
     {
-        json_array_foreach(json_object_get(one, "points"), p, point)
+        if (json_unpack(one, "{s:o}", "points", &points) != 0)
+            continue;
+        json_array_foreach(points, p, point)
         {
             const double x = json_number_value(json_array_get(point, 0));
             put_cell(stream, ls_text_of(one, "name"), ",");
@@ -53,17 +58,24 @@ ls_status ls_page_csv(FILE *stream, void *figure)
     return LS_OK;
 }
 
+void ls_page_leave_out(const ls_page *page, json_t *found, const char *name)
+{
+    json_t *notes = NULL, *one;
+    size_t i;
+    json_unpack(found, "{s:o}", name, &notes);
+    json_array_foreach(notes, i, one)
+    {
+        json_array_append_new(page->left_out, json_string(ls_text_of(one, "text")));
+    }
+}
+
 ls_status ls_page_values(const ls_page *page, json_t *figures, json_t *out)
 {
-    static const char *const notes[] = {"notes", "pair_notes"};
-    const json_t *one;
-    size_t i, k;
     if (page->options->against)
         json_object_set_new(out, "against", json_string(page->options->against));
     LS_TRY(ls_page_run(page, ls_template_queries, NULL, out, out));
-    for (i = 0; i < sizeof notes / sizeof *notes; i++)
-        json_array_foreach(json_object_get(out, notes[i]), k, one)
-            json_array_append(page->left_out, json_object_get(one, "text"));
+    ls_page_leave_out(page, out, "notes");
+    ls_page_leave_out(page, out, "pair_notes");
     json_object_set(out, "figures", figures);
     if (json_array_size(figures) > 0)
         json_object_set_new(out, "pictures", json_true());

@@ -43,6 +43,9 @@ void ls_page_add_functions(const ls_page *page, sqlite3 *db);
 ls_status ls_page_run(const ls_page *page, const char *text, const char *section,
                       const json_t *values, json_t *out);
 
+/** Adds the texts of a result of ls_page_run to what is left out. */
+void ls_page_leave_out(const ls_page *page, json_t *found, const char *name);
+
 /** Adds what the templates show to `out`, an object: the results of reports/page.sql, and the
  * pictures (pictures.h), where `svg` is each one's drawing as the page has it, if there is one. */
 ls_status ls_page_values(const ls_page *page, json_t *figures, json_t *out);

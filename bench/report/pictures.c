@@ -19,12 +19,11 @@ static const struct {
 #undef PICTURE
 };
 
-void ls_pictures_each_text(void (*visit)(const char *text, json_t *known, json_t *out),
-                           json_t *known, json_t *out)
+void ls_pictures_each_text(void (*visit)(const char *text, json_t *out), json_t *out)
 {
-    visit(ls_template_pictures_sql, known, out);
+    visit(ls_template_pictures_sql, out);
     for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++)
-        visit(pictures[i].sql, known, out);
+        visit(pictures[i].sql, out);
 }
 
 /* What the head says, {what: text}; and what follows from that. */
@@ -50,9 +49,9 @@ static ls_status make_all(const ls_page *page, json_t *head)
     LS_TRY(ls_page_run(page, sql, "groups", head, NULL));
     for (bool first = true;; first = false) {
         json_auto_t *out = json_object();
+        const char *g = NULL;
         LS_TRY(ls_page_run(page, sql, "next", head, out));
-        const char *g = ls_text_of(json_array_get(json_object_get(out, "next"), 0), "g");
-        if (strcmp(g, "0") == 0)
+        if (json_unpack(out, "{s:[{s:s}]}", "next", "g", &g) != 0 || strcmp(g, "0") == 0)
             return ls_page_run(page, sql, "end", head, NULL);
         json_object_set_new(head, "g", json_string(g));
         if (first)
@@ -64,20 +63,14 @@ static ls_status make_all(const ls_page *page, json_t *head)
 ls_status ls_pictures(const ls_page *page, json_t **out)
 {
     json_auto_t *found = json_object();
-    json_t *one;
-    size_t i;
     *out = NULL;
     LS_TRY(ls_page_run(page, ls_template_pictures_sql, "begin", NULL, NULL));
-    for (i = 0; i < sizeof pictures / sizeof *pictures; i++) {
+    for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++) {
         json_auto_t *head = read_head(pictures[i].name, pictures[i].sql, page->options->against);
         LS_TRY(make_all(page, head));
     }
     LS_TRY(ls_page_run(page, ls_template_pictures_sql, "figures", NULL, found));
     LS_TRY(ls_page_run(page, ls_template_pictures_sql, "left_out", NULL, found));
-    json_array_foreach(json_object_get(found, "left_out"), i, one)
-    {
-        json_array_append(page->left_out, json_object_get(one, "text"));
-    }
-    *out = json_incref(json_object_get(found, "figures"));
-    return LS_OK;
+    ls_page_leave_out(page, found, "left_out");
+    return json_unpack(found, "{s:O}", "figures", out) == 0 ? LS_OK : ls_fail_memory("report", 0);
 }

@@ -47,5 +47,4 @@
 ls_status ls_pictures(const ls_page *page, json_t **out);
 
 /** Visits the texts of SQL that make pictures. */
-void ls_pictures_each_text(void (*visit)(const char *text, json_t *known, json_t *out),
-                           json_t *known, json_t *out);
+void ls_pictures_each_text(void (*visit)(const char *text, json_t *out), json_t *out);

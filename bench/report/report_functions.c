@@ -5,7 +5,6 @@
 #include "bench/output/row_same.h"
 #include "bench/output/row_shares.h"
 #include "bench/output/table/ranking.h"
-#include "bench/output/table/table_parts.h"
 #include "bench/report/page.h"
 #include "bench/report/text.h"
 #include "bench/rows/row.h"
@@ -101,7 +100,7 @@ static void pools_of(sqlite3_context *context, int count, sqlite3_value **value)
     const ls_page *page = sqlite3_user_data(context);
     json_auto_t *numbers = json_loads(text_of(*value), 0, NULL);
     json_auto_t *rows = json_array(), *out = json_array();
-    json_t *number, *pool, *row;
+    json_t *number, *pool, *some, *row;
     size_t i, k;
     (void)count;
     json_array_foreach(numbers, i, number)
@@ -111,12 +110,13 @@ static void pools_of(sqlite3_context *context, int count, sqlite3_value **value)
     json_auto_t *pools = ls_rank_pools(rows);
     json_array_foreach(pools, i, pool)
     {
-        const ls_rank_by by = (ls_rank_by)json_integer_value(json_object_get(pool, "by"));
-        json_array_foreach(json_object_get(pool, "rows"), k, row)
+        int by;
+        json_unpack(pool, "{s:i,s:o}", "by", &by, "rows", &some);
+        json_array_foreach(some, k, row)
         {
             ls_interval figure;
             size_t at = 0;
-            if (!ls_rank_rate(row, by, &figure))
+            if (!ls_rank_rate(row, (ls_rank_by)by, &figure))
                 figure.low = figure.high = 0;
             while (json_array_get(rows, at) != row)
                 at++;
@@ -168,7 +168,8 @@ static void field_fact(sqlite3_context *context, int count, sqlite3_value **valu
     const char *path = text_of(value[0]), *what = text_of(value[1]);
     const ls_field *field = ls_field_find(path);
     const bool option = strstr(path, group) == path;
-    const unsigned shown = option ? ls_case_shown(path + strlen(group)) : 0;
+    const ls_declared_option *declared = field ? NULL : ls_row_declared(path);
+    const unsigned shown = field ? field->shown : declared && declared->follows ? LS_SHOWN_LAST : 0;
     (void)count;
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         const unsigned is = facts[i].identifies;

@@ -98,11 +98,12 @@ static json_t *commands_of(const json_t *rows, const char *launcher)
 void ls_report_plan(const json_t *rows, json_t *out)
 {
     json_auto_t *lines = json_object(); /* {line: row}: distinct */
-    const json_t *one, *said = json_array_get(json_object_get(out, "repeat"), 0);
+    json_t *one, *said = NULL, *repeated = NULL;
     const char *line_of;
     size_t others = 0, i, size;
     json_t *cases = json_array(), *unused;
-    json_array_foreach(json_object_get(out, "repeated"), i, one)
+    json_unpack(out, "{s:[o],s:o}", "repeat", &said, "repeated", &repeated);
+    json_array_foreach(repeated, i, one)
     {
         const json_t *row = json_array_get(rows, strtoul(ls_text_of(one, "place"), NULL, 10) - 1);
         char *line = NULL;

@@ -12,9 +12,12 @@
 #include <string.h>
 
 /* Adds the rows of a statement as objects of texts; a column NAME[] is JSON. */
-static ls_status add_result(ls_results *results, sqlite3_stmt *statement, json_t *list)
+static ls_status add_result(ls_results *results, sqlite3_stmt *statement, const char *result,
+                            json_t *out)
 {
+    json_t *list = json_array();
     bool more;
+    json_object_set_new(out, result, list);
     LS_TRY(ls_results_step(results, statement, &more));
     while (more) {
         json_t *line = json_object();
@@ -45,8 +48,8 @@ static ls_status run_statements(ls_results *results, const char *sql, const char
         ls_status status = LS_OK;
         if (sqlite3_column_count(statement) == 0)
             status = ls_results_step(results, statement, &more);
-        else if (json_object_set_new(out, name, json_array()) == 0)
-            status = add_result(results, statement, json_object_get(out, name));
+        else
+            status = add_result(results, statement, name, out);
         if (status) {
             sqlite3_finalize(statement);
             return status;
@@ -80,54 +83,52 @@ ls_status ls_page_run(const ls_page *page, const char *text, const char *section
     return status;
 }
 
-/* The paths that texts of queries name as "group.field": each once. */
-static void add_fields(const char *text, json_t *known, json_t *fields)
+/* The paths that texts of queries name as "group.field", {path: path}. */
+static void add_fields(const char *text, json_t *fields)
 {
     for (const char *at = text; (at = strchr(at, '"'));) {
         char name[80];
         const size_t length = strspn(++at, "abcdefghijklmnopqrstuvwxyz0123456789_.");
         snprintf(name, sizeof name, "%.*s", (int)length, at);
-        if (at[length] == '"' && strchr(name, '.') && !json_object_get(known, name))
-            json_array_append_new(fields, json_string(name));
-        json_object_set_new(known, name, json_true());
+        if (at[length] == '"' && strchr(name, '.'))
+            json_object_set_new(fields, name, json_true());
         at += length + (at[length] == '"');
     }
 }
 
-ls_status ls_page_open(ls_page *page)
+/* Makes the tables; and, unless that is NULL, `names` for all rows. */
+static ls_status open_page(ls_page *page, json_t *names)
 {
     sqlite3_stmt *statement;
-    json_auto_t *known = json_object(), *values = json_pack("{s:[]}", "fields");
-    json_t *fields = json_object_get(values, "fields");
-    if (page->options->against)
-        json_object_set_new(values, "against", json_string(page->options->against));
-    add_fields(ls_template_rows, known, fields);
-    add_fields(ls_template_queries, known, fields);
-    ls_pictures_each_text(add_fields, known, fields);
+    json_auto_t *known = json_object();
+    json_t *fields = json_array(), *unused;
+    json_auto_t *values = json_pack("{s:o,s:s*,s:s*}", "fields", fields, "against",
+                                    page->options->against, "names", names ? "yes" : NULL);
+    const char *path;
+    add_fields(ls_template_rows, known);
+    add_fields(ls_template_queries, known);
+    ls_pictures_each_text(add_fields, known);
+    json_object_foreach(known, path, unused)
+    {
+        (void)unused;
+        json_array_append_new(fields, json_string(path));
+    }
     page->machines = json_array();
     LS_TRY(ls_results_prepare(page->results, "SELECT 1", &statement));
     ls_page_add_functions(page, sqlite3_db_handle(statement));
     sqlite3_finalize(statement);
-    return ls_page_run(page, ls_template_rows, NULL, values, NULL);
+    return ls_page_run(page, ls_template_rows, NULL, values, names);
+}
+
+ls_status ls_page_open(ls_page *page)
+{
+    return open_page(page, NULL);
 }
 
 void ls_page_close(ls_page *page)
 {
     json_decref(page->machines);
     page->machines = NULL;
-}
-
-static ls_status name_rows(ls_page *page, json_t *out)
-{
-    static const char sql[] =
-        "\n\n-- names\nINSERT INTO asked SELECT 0, at, \"case.model\" FROM read;"
-        "INSERT INTO naming VALUES (NULL);"
-        "SELECT name || iif(min(trainers) OVER () = max(trainers) OVER (), '',"
-        " printf(' on %g', trainers)) AS name FROM named JOIN read ON at = number ORDER BY at;";
-    LS_TRY(
-        ls_results_execute(page->results, "INSERT INTO chosen SELECT rowid, rowid FROM main.rows"));
-    LS_TRY(ls_page_open(page));
-    return ls_page_run(page, sql, NULL, NULL, out);
 }
 
 ls_status ls_report_names(const json_t *rows, json_t **out)
@@ -149,8 +150,12 @@ ls_status ls_report_names(const json_t *rows, json_t **out)
             status = ls_results_put(page.results, copy, NULL);
     }
     if (!status)
-        status = name_rows(&page, found);
-    *out = json_incref(json_object_get(found, "names"));
+        status = ls_results_execute(page.results,
+                                    "INSERT INTO chosen SELECT rowid, rowid FROM main.rows");
+    if (!status)
+        status = open_page(&page, found);
+    *out = NULL;
+    json_unpack(found, "{s:O}", "names", out);
     ls_page_close(&page);
     ls_results_close(page.results);
     return status;

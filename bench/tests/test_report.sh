@@ -344,7 +344,7 @@ python3 - <<'EOF'
 import json
 two, four = [json.loads(line) for line in open("scaling.jsonl")][1:3]
 with open("lonely.jsonl", "w") as stream:
-    for row, label, more in ((two, "a", {}), (two, "b", {"allreduce": "ring", "bucket_bytes": 64}),
+    for row, label, more in ((two, "a", {"bucket_bytes": 64}), (two, "b", {"allreduce": "ring", "bucket_bytes": 64}),
                              (two, "b", {"bucket_bytes": 64}), (four, "a", {}), (four, "b", {})):
         stream.write(json.dumps({**row, "id": label + str(more) + row["id"], "label": label, "case": {**row["case"], **more}}) + "\n")
 EOF

@@ -307,10 +307,24 @@ WITH
         WHERE (SELECT count(*) FROM figure AS b WHERE b.title = f.title AND b.sub = f.sub) > 1
     ),
     datum AS (
-        SELECT f.id, c.id AS c, p.id AS p, json_array(c.value ->> 'name', coalesce(
-            categories ->> CAST(p.value ->> 0 AS INTEGER), printf('%.6g', p.value ->> 0)), printf('%.6g', p.value ->> 1),
-            printf('%.6g', p.value ->> 2), printf('%.6g', p.value ->> 3)) AS cells
+        SELECT f.id, c.id AS c, p.id AS p, c.value ->> 'name' AS series,
+            categories ->> CAST(p.value ->> 0 AS INTEGER) AS of_case, p.value ->> 0 AS x, p.value ->> 1 AS y,
+            p.value ->> 2 AS low, p.value ->> 3 AS high,
+            row_number() OVER (PARTITION BY f.id ORDER BY c.id, p.id) AS i
         FROM figure AS f, json_each(curves) AS c, json_each(c.value, '$.points') AS p
+        ORDER BY f.id, c.id, p.id
+    ),
+    table_of AS (
+        SELECT
+            id,
+            json_group_array(json_array(series, coalesce(of_case, digits(x, 6)), digits(y, 6), digits(low, 6),
+                digits(high, 6))) FILTER (WHERE i <= 120) AS points,
+            max(i) AS size,
+            json_group_array(json_object('first', iif(i = 1, 'yes', ''), 'series', series, 'case', coalesce(of_case, ''),
+                'numbers', json(iif(of_case IS NULL, json_array(digits(x, 17), digits(y, 17), digits(low, 17), digits(high, 17)),
+                    json_array(digits(y, 17), digits(low, 17), digits(high, 17)))))) AS data
+        FROM datum
+        GROUP BY id
     )
 SELECT
     name, title, sub, foot, caption, template AS kind, x, y, unit, log_x, log_y,
@@ -320,10 +334,9 @@ SELECT
     curves AS "series[]", categories AS "categories[]", styles AS "styles[]",
     json_array('series', iif(categories IS NULL, x, 'case'), iif(categories IS NULL, y, x)
         || iif(unit = 'bytes', ', bytes', ''), 'low', 'high') AS "heads[]",
-    (SELECT json_group_array(json_object('cells', json(cells))) FROM (SELECT cells FROM datum AS d WHERE d.id = figure.id
-        ORDER BY c, p LIMIT 120)) AS "points[]",
-    (SELECT nullif(max(count(*) - 120, 0), 0) FROM datum AS d WHERE d.id = figure.id) AS more
+    points AS "points[]", data AS "data[]", nullif(max(size - 120, 0), 0) AS more
 FROM figure LEFT JOIN own ON own.id = figure.id AND own.what = 'sub' LEFT JOIN origin USING (id)
+    LEFT JOIN table_of USING (id)
 ORDER BY place, figure.id;
 
 -- left_out

@@ -2,9 +2,11 @@
 /* What the templates of a report's files show; see page.h. */
 #include "bench/report/page.h"
 
+#include "bench/report/template.h"
 #include "bench/report/text.h"
 
 #include "template_citation.h"
+#include "template_data.h"
 #include "template_markdown.h"
 #include "template_page.h"
 #include "template_plan.h"
@@ -19,42 +21,9 @@ const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES] = {
     {"table.tex", ls_template_table, LS_ESCAPE_BIBTEX},
 };
 
-static void put_cell(FILE *stream, const char *text, const char *after)
-{
-    fputs("\"", stream);
-    ls_escape_put(stream, text, SIZE_MAX, LS_ESCAPE_CSV);
-    fprintf(stream, "\"%s", after);
-}
-
 ls_status ls_page_csv(FILE *stream, void *figure)
 {
-    json_t *names = NULL, *heads, *series, *points, *one, *point;
-    const char *caption = ls_text_of(figure, "caption");
-    size_t i, p, k;
-    if (json_unpack(figure, "{s?o,s:o,s:o}", "categories", &names, "heads", &heads, "series",
-                    &series) != 0)
-        return LS_OK;
-    json_array_foreach(heads, i, one)
-    {
-        put_cell(stream, json_string_value(one), ",");
-    }
-    fputs("\"caption\"\n", stream);
-    json_array_foreach(series, i, one)
-    {
-        if (json_unpack(one, "{s:o}", "points", &points) != 0)
-            continue;
-        json_array_foreach(points, p, point)
-        {
-            const double x = json_number_value(json_array_get(point, 0));
-            put_cell(stream, ls_text_of(one, "name"), ",");
-            if (names)
-                put_cell(stream, json_string_value(json_array_get(names, (size_t)x)), ",");
-            for (k = names ? 1 : 0; k < 4; k++)
-                fprintf(stream, "%.17g,", json_number_value(json_array_get(point, k)));
-            put_cell(stream, caption, "\n");
-            caption = "";
-        }
-    }
+    ls_template_fill(stream, ls_template_data, figure, LS_ESCAPE_CSV);
     return LS_OK;
 }
 

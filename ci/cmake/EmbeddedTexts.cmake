@@ -14,6 +14,7 @@ lockstep_embed(reports/questions.json published_questions)  # which of these row
 lockstep_embed(reports/page.html template_page)             # files of `lockstep report`
 lockstep_embed(reports/page.markdown template_markdown)
 lockstep_embed(reports/report.bib template_citation)
+lockstep_embed(reports/data.csv template_data)
 lockstep_embed(reports/table.tex template_table)
 lockstep_embed(bench/commands/devices.sql template_devices)
 lockstep_embed(bench/predict/advise/advice.sql template_advice)

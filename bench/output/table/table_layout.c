@@ -214,12 +214,15 @@ static size_t count_names(const ls_table *table, const ls_table_column *without)
     return count;
 }
 
-/* Whether all rows have the cell of the first. */
-static bool is_constant(const ls_table *table, const ls_table_column *column)
+/* Whether all rows that have a value have the same. */
+static bool has_one_value(const ls_table *table, const ls_table_column *column)
 {
-    for (size_t r = 1; r < table->rows; r++)
-        if (strcmp(column->cell[r], column->cell[0]) != 0)
+    const char *value = "";
+    for (size_t r = 0; r < table->rows; r++) {
+        if (*value && *column->cell[r] && strcmp(column->cell[r], value) != 0)
             return false;
+        value = *value ? value : column->cell[r];
+    }
     return true;
 }
 
@@ -234,7 +237,7 @@ static int rank_of(const ls_table *table, const ls_table_column *column, size_t 
     if (count_names(table, column) < names)
         return OPTION;
     const bool follows = ls_option_follows(strchr(column->path, '.') + 1);
-    return follows || is_constant(table, column) ? SAYS_NOTHING : TOLD_TWICE;
+    return follows || has_one_value(table, column) ? SAYS_NOTHING : TOLD_TWICE;
 }
 
 void ls_table_hide(ls_table *table, int width, int above)

@@ -91,10 +91,6 @@ char *ls_value_text(const json_t *value);
 /** The same as an option has it: yes and no in place of true and false. */
 char *ls_option_text(const json_t *value);
 
-/** Order of two numbers, as of strcmp: exactly, an integer with a real, too: 9007199254740993 is
- * more than 9007199254740992, and 1 equals 1.0. */
-int ls_number_order(const json_t *a, const json_t *b);
-
 /** Whether two values are equal, lists and objects member by member; NULL equals only NULL. */
 bool ls_value_equal(const json_t *a, const json_t *b);
 

@@ -9,8 +9,6 @@
 #include "common/base/escape.h"
 #include "common/nn/optimizer.h"
 
-#include <assert.h>
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,20 +243,7 @@ void ls_json_print(FILE *stream, const json_t *value, int indent)
     print_json(stream, value, indent, 0);
 }
 
-/* ---- Order and equality --------------------------------------------------------------------- */
-
-static_assert(LDBL_MANT_DIG >= 64, "a long double has each integer and each double");
-
-static long double number_of(const json_t *value)
-{
-    return json_is_integer(value) ? (long double)json_integer_value(value) : json_real_value(value);
-}
-
-int ls_number_order(const json_t *a, const json_t *b)
-{
-    const long double x = number_of(a), y = number_of(b);
-    return (x > y) - (x < y);
-}
+/* ---- Equality ------------------------------------------------------------------------------- */
 
 json_t *ls_value_alike(const json_t *value)
 {

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 /** An axis of a mesh. */
 typedef enum ls_axis {
     LS_MEMBER,   /**< replicas of a group, which may share the update out */
@@ -31,6 +33,8 @@ typedef enum ls_kind {
     LS_PLACED, /**< each element is on one: where its node is, on a holder, or on a server */
     LS_PARTIAL /**< each has an addend of all of it */
 } ls_kind;
+
+enum { LS_ALL_WINDOWS = INT32_MAX }; /**< buckets stay whole until the step ends */
 
 /** How a buffer is spread. */
 typedef struct ls_spread {

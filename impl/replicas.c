@@ -45,7 +45,12 @@ size_t ls_replicated_sums(const ls_job *job, int number)
     size_t most = 1;
     for (int b = 0; b < LS_BATCHES; b++) {
         int64_t batch = ls_replicated_batch(job, b);
-        size_t sums = batch ? ls_slice_count_sums(job, batch, number, ls_job_replicas(job)) : 0;
+        const int exchanges = job->exact.on ? ls_slice_exchanges(job) : 1;
+        size_t sums = 0;
+        for (int e = 0; e < exchanges && batch; e++)
+            sums += ls_slice_count_sums(job, batch,
+                                        exchanges > 1 ? ls_slice_number(job, number, e) : number,
+                                        ls_job_replicas(job) * exchanges);
         most = sums > most ? sums : most;
     }
     return most;

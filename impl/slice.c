@@ -14,14 +14,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the number of pieces of the whole batch, of which the slice has [*first, *last). */
-static int64_t find_pieces(const ls_job *job, const ls_slice_options *o, int64_t *first,
-                           int64_t *last)
+/* Returns the number of pieces of the whole batch, of which an exchange of the slice's has [*first,
+ * *last). */
+static int64_t find_pieces(const ls_job *job, const ls_slice_options *o, int exchange,
+                           int64_t *first, int64_t *last)
 {
     const int64_t each = o->pieces > 1 ? o->pieces : 1;
+    const int exchanges = ls_slice_exchanges(job);
+    const int64_t count = (int64_t)o->count * exchanges;
     const int64_t all = job->exact.on ? ls_job_shards(job, o->batch) : o->count * each;
-    *first = ls_slice_begin(all, o->number, o->count);
-    *last = ls_slice_begin(all, o->number + 1, o->count);
+    const int64_t number = ls_slice_number(job, o->number, exchange);
+    if (!job->exact.on && exchanges > 1) {
+        *first = o->number * each + exchange;
+        *last = *first + 1;
+        return all;
+    }
+    *first = ls_slice_begin(all, number, count);
+    *last = ls_slice_begin(all, number + 1, count);
     return all;
 }
 
@@ -38,83 +47,14 @@ int64_t ls_slice_piece_rows(const ls_slice *s, int64_t piece)
 int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *o)
 {
     int64_t most = 0, piece, last;
-    const int64_t all = find_pieces(job, o, &piece, &last);
-    for (; piece < last; piece++)
-        most = ls_slice_share(o->batch, piece, all) > most ? ls_slice_share(o->batch, piece, all)
-                                                           : most;
-    return most;
-}
-
-/* ---- Buffers and nets ----------------------------------------------------------------------- */
-
-ls_status ls_slice_need_level(ls_slice *s, size_t index)
-{
-    ls_replica *r = s->options.replica;
-    if (index < s->level_count)
-        return LS_OK;
-    if (index >= LS_SLICE_LEVELS)
-        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
-                       "the tree that sums the shards has too many levels; give fewer shards");
-    ls_slice_level *l = &s->levels[index];
-    *l = (ls_slice_level){.gradients = r->windows.whole_gradients, .loss = r->loss.parts + index};
-    const ls_windows *windows = r->windows.gradients;
-    if (index > 0)
-        LS_TRY(ls_replica_take(
-            r, "further sums", windows ? LS_MEMORY_COMMUNICATION : LS_MEMORY_GRADIENTS,
-            (windows ? windows->elements : r->elements) * r->kernels->table->real_bytes,
-            &l->gradients));
-    s->level_count++;
-    return LS_OK;
-}
-
-static uint64_t divisor_of(const ls_slice *s)
-{
-    const ls_slice_options *o = &s->options;
-    if (o->divisor)
-        return (uint64_t)o->divisor;
-    if (o->replica->job->update.own_mean)
-        return (uint64_t)ls_slice_share(o->batch, o->number, o->count);
-    return (uint64_t)o->batch;
-}
-
-/* The first net of a slot, of this slice or of that whose memory it shares; NULL: none yet. */
-static ls_net *slot_net(const ls_slice *s, int slot)
-{
-    ls_net *borrowed = s->options.memory_of ? slot_net(s->options.memory_of, slot) : NULL;
-    for (size_t i = 0; i < s->net_count && !borrowed; i++)
-        if (s->nets[i].slot == slot)
-            return s->nets[i].net;
-    return borrowed;
-}
-
-ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, ls_net **out)
-{
-    LS_TRY(ls_slice_need_level(s, index));
-    for (size_t i = 0; i < s->net_count; i++) {
-        if (s->nets[i].level == index && s->nets[i].slot == slot &&
-            ls_net_rows(s->nets[i].net) == rows) {
-            *out = s->nets[i].net;
-            return LS_OK;
+    for (int e = 0; e < ls_slice_exchanges(job); e++) {
+        const int64_t all = find_pieces(job, o, e, &piece, &last);
+        for (; piece < last; piece++) {
+            const int64_t rows = ls_slice_share(o->batch, piece, all);
+            most = rows > most ? rows : most;
         }
     }
-    LS_TRY(ls_grow("slice", &s->nets, s->net_count, sizeof *s->nets));
-    ls_replica *r = s->options.replica;
-    const ls_net_options options = {
-        .graph = r->graph,
-        .kernels = r->kernels,
-        .rows = rows,
-        .divisor = divisor_of(s),
-        .parameters = r->windows.whole_parameters,
-        .gradients = s->levels[index].gradients,
-        .parameter_at = r->windows.parameters ? r->windows.parameters->at : NULL,
-        .gradient_at = r->windows.gradients ? r->windows.gradients->at : NULL,
-        .loss = r->loss.parts + (ls_slice_abreast(s) ? (size_t)slot : index),
-        .memory_of = slot_net(s, slot),
-        .synced = s->options.synced,
-    };
-    LS_TRY(ls_net_open(&options, out));
-    s->nets[s->net_count++] = (ls_slice_net_at){index, slot, !options.memory_of, *out};
-    return LS_OK;
+    return most;
 }
 
 /* ---- Acts ----------------------------------------------------------------------------------- */
@@ -214,8 +154,8 @@ ls_status ls_slice_add(ls_slice *s, size_t into, size_t from, ls_range range)
 ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)
 {
     ls_replica *r = s->options.replica;
-    double *left = r->loss.parts + into;
-    const ls_add_loss_args loss = {.a = left, .b = r->loss.parts + from, .out = left};
+    double *left = r->loss.parts + s->loss + into;
+    const ls_add_loss_args loss = {.a = left, .b = r->loss.parts + s->loss + from, .out = left};
     ls_op *op = NULL;
     const ls_status status = r->kernels->table->add_loss(r->kernels, &loss, &op);
     return act_op(s, LS_ACT_LOSS, status, op);
@@ -244,64 +184,120 @@ static bool is_flipped(const ls_slice *s)
            s->piece_count;
 }
 
-/* The last piece, whose gradients are added node by node, so that each is final early. */
-static ls_status build_last(ls_slice *s, int64_t piece)
+/* A piece whose gradients are final node by node: of an exchange alone (level 0 or 1), or the last
+ * one (1), whose gradients are added to the others' at once (`adds`). Its loss is added, too. */
+static ls_status build_by_node(ls_slice *s, int64_t piece, size_t level, bool adds)
 {
     const int p = s->piece_count;
-    LS_TRY(build_forward(s, piece, 1));
-    LS_TRY(ls_slice_add_loss(s, 0, 1));
+    LS_TRY(build_forward(s, piece, level));
+    if (adds || s->begun)
+        LS_TRY(ls_slice_add_loss(s, 0, 1));
     for (int n = s->options.replica->graph->count; n-- > 0;) {
         ls_range final;
         LS_TRY(build_pass(s, p, n, true));
         if (!ls_net_node_final(s->work[p], n, &final.first, &final.count))
             continue;
-        LS_TRY(ls_slice_add(s, 0, 1, final));
+        if (adds)
+            LS_TRY(ls_slice_add(s, 0, level, final));
         s->acts[s->act_count - 1].final = final;
     }
     return LS_OK;
 }
 
 /* Sums pieces in order. A tail batch may leave some of them empty. */
-static ls_status build_fast(ls_slice *s)
+static ls_status build_fast(ls_slice *s, ls_slice_exchange *x)
 {
+    const bool by_node = !s->options.replica->part && !is_flipped(s);
     int64_t last = s->last - 1;
-    while (!ls_slice_piece_rows(s, last))
+    while (last >= s->first && !ls_slice_piece_rows(s, last))
         last--;
+    x->by_node = x->number ? last >= s->first : by_node && last > s->first;
     for (int64_t piece = s->first; piece <= last; piece++) {
         if (!ls_slice_piece_rows(s, piece))
             continue;
-        if (piece == last && s->sums && !s->options.replica->part && !is_flipped(s)) {
-            s->by_node = true;
-            return build_last(s, piece);
+        if (x->number || (piece == last && x->sums && x->by_node)) {
+            x->sums = 1;
+            return build_by_node(s, piece, 1, !x->number);
         }
-        LS_TRY(build_next(s, piece, s->sums ? 1 : 0));
-        if (s->sums)
+        LS_TRY(build_next(s, piece, x->sums ? 1 : 0));
+        if (x->sums)
             LS_TRY(build_sum(s, 0, 1));
-        s->sums = 1;
+        x->sums = 1;
     }
+    x->by_node = false;
     return LS_OK;
+}
+
+static ls_status build_exact(ls_slice *s, ls_slice_exchange *x)
+{
+    ls_subtree nodes[LS_SUBTREES];
+    const ls_slice_options *o = &s->options;
+    const int exchanges = ls_slice_exchanges(o->replica->job);
+    const int number = ls_slice_number(o->replica->job, o->number, x->exchange);
+    const size_t count = ls_canonical_subtrees(number, o->count * exchanges, s->pieces, nodes);
+    for (; x->sums < count; x->sums++)
+        LS_TRY(build_tree(s, nodes[x->sums].first, nodes[x->sums].last, x->sums));
+    return LS_OK;
+}
+
+/* Builds the acts up to an exchange. */
+static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
+{
+    const ls_replica *r = s->options.replica;
+    const bool exact = r->job->exact.on;
+    const int before = s->piece_count;
+    find_pieces(r->job, &s->options, x->exchange, &s->first, &s->last);
+    s->piece = before;
+    LS_TRY(ls_slice_abreast(s) ? ls_slice_build_abreast(s, x, rows)
+           : exact             ? build_exact(s, x)
+                               : build_fast(s, x));
+    s->loss += exact ? x->sums : 0;
+    s->begun |= x->sums > 0;
+    if (!x->number && !r->windows.gradients)
+        LS_TRY(ls_slice_fault(s, (ls_range){0, r->elements}));
+    return LS_OK;
+}
+
+/* If an exchange is of one piece without an injected fault, has windows, or adds its last piece's
+ * node by node, gradients are final node by node; otherwise, after its last act. */
+static void end_exchange(ls_slice *s, const ls_slice_exchange *x)
+{
+    const ls_replica *r = s->options.replica;
+    const bool flipped = is_flipped(s) && !x->number;
+    const bool single = s->piece_count == s->piece + 1 && !flipped && !ls_slice_abreast(s);
+    for (size_t i = x->first; i < s->act_count && single; i++)
+        if (s->acts[i].kind == LS_ACT_BACKWARD)
+            ls_net_node_final(s->work[s->piece], s->acts[i].node, &s->acts[i].final.first,
+                              &s->acts[i].final.count);
+    if (x->sums && !single && !x->by_node && !r->windows.gradients)
+        s->acts[s->act_count - 1].final = (ls_range){0, r->elements};
 }
 
 static ls_status build(ls_slice *s)
 {
     const ls_slice_options *o = &s->options;
     const ls_job *job = o->replica->job;
+    const int exchanges = ls_slice_exchanges(job);
+    int number = 0;
     const int64_t rows = ls_slice_rows(job, o);
     ls_net *net;
-    if (ls_slice_abreast(s))
-        return ls_slice_build_abreast(s, rows);
     LS_TRY(ls_slice_need_level(s, 0));
-    if (!rows) /* a tail batch may have fewer samples than there are replicas */
-        return LS_OK;
-    /* Opens the largest net of each slot first: the smaller ones share its memory. */
-    for (int slot = 0; slot < slots(o); slot++)
+    if (exchanges > 1 && !job->exact.on && !o->replica->windows.gradients)
+        LS_TRY(ls_slice_need_level(s, 1)); /* also of a slice that has no samples for it */
+    /* Opens the largest net of each slot first: the smaller ones share its memory. A tail batch may
+     * have fewer samples than there are replicas. */
+    for (int slot = 0; slot < slots(o) && rows && !ls_slice_abreast(s); slot++)
         LS_TRY(ls_slice_need_net(s, 0, rows, slot, &net));
-    if (!job->exact.on)
-        return build_fast(s);
-    ls_subtree nodes[LS_SUBTREES];
-    size_t count = ls_canonical_subtrees(o->number, o->count, s->pieces, nodes);
-    for (; s->sums < count; s->sums++)
-        LS_TRY(build_tree(s, nodes[s->sums].first, nodes[s->sums].last, s->sums));
+    LS_TRY(ls_allocate("slice", &s->exchanges, (size_t)exchanges, sizeof *s->exchanges));
+    for (int e = 0; e < exchanges; e++) {
+        ls_slice_exchange *x = &s->exchanges[s->exchange_count++];
+        *x = (ls_slice_exchange){.exchange = e, .number = number, .first = e ? s->act_count : 0};
+        if (rows)
+            LS_TRY(build_exchange(s, x, rows));
+        x->end = s->act_count;
+        end_exchange(s, x);
+        number += ls_slice_has_exchange(job, o->batch, o->count, e);
+    }
     return LS_OK;
 }
 
@@ -332,24 +328,6 @@ ls_status ls_slice_fault(ls_slice *s, ls_range range)
     return act_op(s, LS_ACT_FAULT, status, op);
 }
 
-/* Ends the list of acts. If the slice is one piece without an injected fault, has windows, or adds
- * its last piece's node by node, gradients are final node by node; otherwise, after the last act.
- */
-static void end_acts(ls_slice *s)
-{
-    const ls_replica *r = s->options.replica;
-    const bool single = s->piece_count == 1 && !is_flipped(s) && !ls_slice_abreast(s);
-    for (size_t i = 0; i < s->act_count; i++) {
-        ls_act *act = &s->acts[i];
-        if (act->own.count)
-            act->lists[0] = &act->own;
-        if (single && act->kind == LS_ACT_BACKWARD)
-            ls_net_node_final(s->work[0], act->node, &act->final.first, &act->final.count);
-    }
-    if (s->sums && !single && !s->by_node && !r->windows.gradients)
-        s->acts[s->act_count - 1].final = (ls_range){0, r->elements};
-}
-
 /* ---- The interface -------------------------------------------------------------------------- */
 
 ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
@@ -357,7 +335,7 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     ls_slice *slice;
     LS_TRY(ls_allocate("slice", &slice, 1, sizeof *slice));
     slice->options = *options;
-    slice->pieces = find_pieces(options->replica->job, options, &slice->first, &slice->last);
+    slice->pieces = find_pieces(options->replica->job, options, 0, &slice->first, &slice->last);
     if (options->memory_of) { /* levels of the stack are shared, too */
         slice->level_count = options->memory_of->level_count;
         memcpy(slice->levels, options->memory_of->levels, sizeof slice->levels);
@@ -365,13 +343,13 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     ls_status status = build_delay(slice);
     if (!status)
         status = build(slice);
-    if (!status && !options->replica->windows.gradients)
-        status = ls_slice_fault(slice, (ls_range){0, options->replica->elements});
     if (status) {
         ls_slice_close(slice);
         return status;
     }
-    end_acts(slice);
+    for (size_t i = 0; i < slice->act_count; i++)
+        if (slice->acts[i].own.count)
+            slice->acts[i].lists[0] = &slice->acts[i].own;
     *out = slice;
     return LS_OK;
 }
@@ -384,6 +362,7 @@ void ls_slice_close(ls_slice *s)
         ls_op_list_clear(&s->acts[i].own);
     for (size_t i = s->net_count; i-- > 0;)
         ls_net_close(s->nets[i].net);
+    free(s->exchanges);
     free(s->acts);
     free(s->work);
     free(s->nets);
@@ -424,9 +403,15 @@ const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count)
     return slice->acts;
 }
 
-size_t ls_slice_sums(const ls_slice *slice)
+size_t ls_slice_sums(const ls_slice *slice, int exchange)
 {
-    return slice->sums;
+    return slice->exchanges[exchange].sums;
+}
+
+void ls_slice_exchange_acts(const ls_slice *slice, int exchange, size_t *first, size_t *end)
+{
+    *first = slice->exchanges[exchange].first;
+    *end = slice->exchanges[exchange].end;
 }
 
 void *ls_slice_gradients(const ls_slice *slice, size_t index)
@@ -437,22 +422,4 @@ void *ls_slice_gradients(const ls_slice *slice, size_t index)
 double *ls_slice_loss(const ls_slice *slice, size_t index)
 {
     return slice->levels[index].loss;
-}
-
-void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
-{
-    const ls_replica *r = s->options.replica;
-    const ls_graph *graph = r->graph;
-    size_t real = r->kernels->table->real_bytes;
-    for (size_t i = 0; i < s->act_count; i++)
-        formula->bytes[LS_MEMORY_WORKSPACE] += ls_op_list_workspace(&s->acts[i].own);
-    for (size_t i = 0; i < s->net_count; i++) {
-        const ls_slice_net_at *at = &s->nets[i];
-        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_workspace(at->net);
-        if (!at->own)
-            continue;
-        formula->bytes[LS_MEMORY_ACTIVATIONS] +=
-            ls_net_activation_bytes(graph, real, ls_net_rows(at->net));
-        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_shared_bytes(graph, real);
-    }
 }

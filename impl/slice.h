@@ -89,9 +89,23 @@ int ls_slice_test_piece(const ls_slice *slice);
 /** Rows of the batch's first piece. */
 int64_t ls_slice_first_rows(const ls_slice *slice);
 
-/** Number of sums of gradients that it results in: in fast mode 1 (an empty slice: 0), in exact
+/** Number of sums of gradients that an exchange has: in fast mode 1 (an empty slice: 0), in exact
  * mode one for each finished subtree, in order. */
-size_t ls_slice_sums(const ls_slice *slice);
+size_t ls_slice_sums(const ls_slice *slice, int exchange);
+
+/** The acts [*first, *end) up to an exchange of gradients. */
+void ls_slice_exchange_acts(const ls_slice *slice, int exchange, size_t *first, size_t *end);
+
+/** How many exchanges of gradients a slice has: one, or one for each piece. */
+int ls_slice_exchanges(const ls_job *job);
+
+/** Exact mode: whose shards replica d of n has for an exchange: those of part number .. of n times
+ * the exchanges. Shards are dealt to groups first, then to exchanges, then to members, so that a
+ * member that adds up has few sums. */
+int ls_slice_number(const ls_job *job, int d, int exchange);
+
+/** Whether any of `count` replicas has samples for an exchange: in a tail batch some have none. */
+bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exchange);
 
 /** Sum number `index`, real [P], and its part of the loss. Number 0 is the replica's own buffer. */
 void *ls_slice_gradients(const ls_slice *slice, size_t index);

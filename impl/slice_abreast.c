@@ -25,7 +25,26 @@ typedef struct plan {
     size_t count;                 /* of sums; sum k is at level k */
     int replicas;                 /* whose sums are gathered and added */
     size_t before, all;           /* sums of the replicas before this one, and of all */
+    bool chained;                 /* a sum is ((g0 + g1) + g2) + ..; else up the tree */
+    int base;                     /* number of its first piece among the slice's */
 } plan;
+
+/* Where sum(lo, hi) is cut. */
+static int64_t middle(const plan *p, int64_t lo, int64_t hi)
+{
+    return p->chained ? hi - 1 : ls_canonical_middle(lo, hi);
+}
+
+/* The piece of the batch: of a chain, whose pieces are counted without empty ones. */
+static int64_t piece_at(const plan *p, int64_t piece)
+{
+    int64_t at = p->s->first;
+    if (!p->chained)
+        return piece;
+    for (; piece || !ls_slice_piece_rows(p->s, at); at++)
+        piece -= ls_slice_piece_rows(p->s, at) > 0;
+    return at;
+}
 
 static bool starts_a_sum(const plan *p, int64_t piece, size_t *sum)
 {
@@ -55,7 +74,7 @@ static size_t level_of(const plan *p, int64_t piece)
         level++;
     int64_t lo = p->sums[level].first, hi = p->sums[level].last;
     while (hi - lo > 1) {
-        const int64_t mid = ls_canonical_middle(lo, hi);
+        const int64_t mid = middle(p, lo, hi);
         level += piece >= mid;
         *(piece < mid ? &hi : &lo) = mid;
     }
@@ -69,19 +88,28 @@ static int number_of(const plan *p, int64_t piece)
     size_t k = 0;
     for (; p->sums[k].last <= piece; k++)
         before += p->sums[k].last - p->sums[k].first;
-    return (int)(before + piece - p->sums[k].first);
+    return p->base + (int)(before + piece - p->sums[k].first);
 }
 
-static ls_status make_plan(ls_slice *s, plan *p)
+static ls_status make_plan(ls_slice *s, const ls_slice_exchange *x, plan *p)
 {
     const ls_slice_options *o = &s->options;
     const ls_job *job = o->replica->job;
-    *p = (plan){.s = s, .replicas = o->apart ? o->pieces : o->count};
+    const int exchanges = ls_slice_exchanges(job);
+    *p = (plan){.s = s,
+                .replicas = o->apart ? o->pieces : o->count,
+                .chained = !job->exact.on && ls_job_pieces(job) > 1,
+                .base = s->piece};
     if (o->apart && o->pieces > LS_SUBTREES)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "has an oracle for %d replicas at most; use fewer", (int)LS_SUBTREES);
     if (job->exact.on) {
-        p->count = ls_canonical_subtrees(o->number, o->count, s->pieces, p->sums);
+        p->count = ls_canonical_subtrees(ls_slice_number(job, o->number, x->exchange),
+                                         o->count * exchanges, s->pieces, p->sums);
+    } else if (p->chained) {
+        for (int64_t piece = s->first; piece < s->last; piece++)
+            p->sums[0].last += ls_slice_piece_rows(s, piece) > 0;
+        p->count = p->sums[0].last > 0;
     } else {
         for (int64_t piece = s->first; piece < s->last; piece++)
             if (ls_slice_piece_rows(s, piece))
@@ -102,7 +130,7 @@ static ls_status add_losses(const plan *p, int64_t lo, int64_t hi)
 {
     if (hi - lo == 1)
         return LS_OK;
-    const int64_t mid = ls_canonical_middle(lo, hi);
+    const int64_t mid = middle(p, lo, hi);
     LS_TRY(add_losses(p, lo, mid));
     LS_TRY(add_losses(p, mid, hi));
     return ls_slice_add_loss(p->s, slot_of(p, lo), slot_of(p, mid));
@@ -113,7 +141,7 @@ static ls_status build_pieces(const plan *p, int64_t rows)
     ls_slice *s = p->s;
     ls_net *net;
     const ls_subtree *last = p->sums + p->count;
-    const int pieces = p->count ? number_of(p, last[-1].last - 1) + 1 : 0;
+    const int pieces = p->count ? number_of(p, last[-1].last - 1) + 1 - p->base : 0;
     if (pieces > LS_REPLICA_LOSSES)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
                        "a device has %d shards in flight at once, of which there can be %d; give "
@@ -128,7 +156,8 @@ static ls_status build_pieces(const plan *p, int64_t rows)
         }
     for (const ls_subtree *sum = p->sums; sum < last; sum++)
         for (int64_t piece = sum->first; piece < sum->last; piece++)
-            LS_TRY(ls_slice_feed(s, piece, level_of(p, piece), (int)slot_of(p, piece)));
+            LS_TRY(
+                ls_slice_feed(s, piece_at(p, piece), level_of(p, piece), (int)slot_of(p, piece)));
     return LS_OK;
 }
 
@@ -259,7 +288,7 @@ static ls_status build_rest(const plan *p, int n, bool backward)
         LS_TRY(ls_slice_act(s, whole, 0, n, &meet));
         LS_TRY(build_meeting(p, n, backward, &meet->own));
     }
-    for (int piece = 0; piece < s->piece_count; piece++)
+    for (int piece = p->base; piece < s->piece_count; piece++)
         LS_TRY(ls_slice_act_node(s, split ? rest : whole, piece, n,
                                  backward ? LS_NET_BACKWARD_REST : LS_NET_FORWARD_REST));
     return LS_OK;
@@ -277,7 +306,7 @@ static ls_status add_gradients(const plan *p, int n, int behind, size_t into, si
 {
     ls_range left;
     const ls_windows *windows = p->s->options.replica->windows.gradients;
-    if (!ls_net_node_final(p->s->work[0], n, &left.first, &left.count))
+    if (!ls_net_node_final(p->s->work[p->base], n, &left.first, &left.count))
         return LS_OK;
     while (left.count) {
         const ls_range part = windows ? ls_windows_part(windows, left) : left;
@@ -294,7 +323,7 @@ static ls_status build_tree(const plan *p, int n, int64_t lo, int64_t hi, size_t
 {
     if (hi - lo == 1)
         return ls_slice_act_node(p->s, LS_ACT_BACKWARD, number_of(p, lo), n, LS_NET_BACKWARD_HALF);
-    const int64_t mid = ls_canonical_middle(lo, hi);
+    const int64_t mid = middle(p, lo, hi);
     LS_TRY(build_tree(p, n, lo, mid, level));
     LS_TRY(build_tree(p, n, mid, hi, level + 1));
     return add_gradients(p, n, number_of(p, hi - 1), level, level + 1);
@@ -302,35 +331,35 @@ static ls_status build_tree(const plan *p, int n, int64_t lo, int64_t hi, size_t
 
 /* With windows, a node's gradients are final after its last act. The injected fault is in the first
  * bucket that is whole. */
-static ls_status end_node(const plan *p, int n)
+static ls_status end_node(const plan *p, const ls_slice_exchange *x, int n)
 {
     ls_slice *s = p->s;
     const ls_windows *windows = s->options.replica->windows.gradients;
     ls_range final;
-    if (!windows || !s->piece_count ||
-        !ls_net_node_final(s->work[0], n, &final.first, &final.count))
+    if (!windows || !p->count ||
+        !ls_net_node_final(s->work[p->base], n, &final.first, &final.count))
         return LS_OK;
-    if (ls_range_common(final, (ls_range){windows->buckets->items[0].first, 1}).count)
+    if (!x->number && ls_range_common(final, (ls_range){windows->buckets->items[0].first, 1}).count)
         LS_TRY(ls_slice_fault(s, windows->buckets->items[0]));
     belongs(s, s->piece_count - 1, n);
     s->acts[s->act_count - 1].final = final;
     return LS_OK;
 }
 
-static ls_status build_backward(const plan *p, int n)
+static ls_status build_backward(const plan *p, const ls_slice_exchange *x, int n)
 {
     for (size_t k = 0; k < p->count; k++)
         LS_TRY(build_tree(p, n, p->sums[k].first, p->sums[k].last, k));
     LS_TRY(build_rest(p, n, true));
-    return end_node(p, n);
+    return end_node(p, x, n);
 }
 
-ls_status ls_slice_build_abreast(ls_slice *s, int64_t rows)
+ls_status ls_slice_build_abreast(ls_slice *s, ls_slice_exchange *x, int64_t rows)
 {
     const ls_graph *graph = s->options.replica->graph;
     plan p;
     size_t most = 0;
-    LS_TRY(make_plan(s, &p));
+    LS_TRY(make_plan(s, x, &p));
     LS_TRY(build_pieces(&p, rows));
     for (int n = 0; n < graph->count && s->options.synced; n++)
         most = sums_of_node(graph, n) > most ? sums_of_node(graph, n) : most;
@@ -338,15 +367,17 @@ ls_status ls_slice_build_abreast(ls_slice *s, int64_t rows)
         LS_TRY(ls_replica_take(s->options.replica, NULL, LS_MEMORY_COMMUNICATION,
                                p.all * most * sizeof *s->gathered, &s->gathered));
     for (int n = 0; n < graph->count; n++) {
-        for (int piece = 0; piece < s->piece_count; piece++)
+        for (int piece = p.base; piece < s->piece_count; piece++)
             LS_TRY(ls_slice_act_node(s, LS_ACT_FORWARD, piece, n, LS_NET_FORWARD_HALF));
         LS_TRY(build_rest(&p, n, false));
     }
     for (size_t k = 0; k < p.count; k++)
         LS_TRY(add_losses(&p, p.sums[k].first, p.sums[k].last));
+    if (ls_slice_accumulates(s) && s->begun && p.count)
+        LS_TRY(ls_slice_add_loss(s, 0, 1));
     for (int n = graph->count; n-- > 0;)
-        LS_TRY(build_backward(&p, n));
-    s->sums = p.count;
+        LS_TRY(build_backward(&p, x, n));
+    x->sums = p.count;
     return LS_OK;
 }
 

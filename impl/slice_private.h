@@ -14,22 +14,35 @@ typedef struct ls_slice_level {
 typedef struct ls_slice_net_at {
     size_t level;
     int slot;
+    size_t loss;
     bool own; /* false: it shares another net's memory */
     ls_net *net;
 } ls_slice_net_at;
 
+/* The pieces whose gradients are exchanged together: all of the slice, or some. */
+typedef struct ls_slice_exchange {
+    int exchange;      /* in the order of the slice's */
+    int number;        /* among those that have samples, on some replica */
+    size_t first, end; /* acts */
+    size_t sums;       /* that it results in */
+    bool by_node;      /* the last piece's gradients are final node by node */
+} ls_slice_exchange;
+
 struct ls_slice {
     ls_slice_options options;
     int64_t pieces;      /* of the whole batch: S', or n x m */
-    int64_t first, last; /* the slice's are [first, last) */
+    int64_t first, last; /* those of the exchange that is built are [first, last) */
+    int piece;           /* the first of them in `work` */
+    size_t loss;         /* the first loss of that exchange */
+    bool begun;          /* an earlier exchange has samples of this slice */
     ls_slice_level levels[LS_SLICE_LEVELS];
     size_t level_count; /* levels with buffers */
     ls_slice_net_at *nets;
     size_t net_count;
     ls_net **work; /* [piece_count] each piece's net, in the order of execution */
     int piece_count;
-    size_t sums;
-    bool by_node; /* the last piece's gradients are added node by node */
+    ls_slice_exchange *exchanges;
+    int exchange_count;
     ls_act *acts;
     size_t act_count;
     double *gathered; /* synced: all replicas' sums of statistics */
@@ -46,8 +59,15 @@ static inline bool ls_slice_abreast(const ls_slice *slice)
     return slice->options.synced || slice->options.replica->windows.gradients;
 }
 
+/** Whether losses of exchanges are added: in fast mode, where each is of one piece. */
+static inline bool ls_slice_accumulates(const ls_slice *slice)
+{
+    const ls_job *job = slice->options.replica->job;
+    return !job->exact.on && ls_slice_exchanges(job) > 1;
+}
+
 /** Finds or opens a net for `rows` rows in a slot, with the gradients of level `index`, and that
- * level's loss; of pieces abreast, loss number `slot`. */
+ * level's loss; of pieces abreast, loss number `slot`; behind the losses of earlier exchanges. */
 ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int slot, ls_net **out);
 
 /** Appends an act without operations, to be filled in. *out is valid until the next one. */
@@ -68,5 +88,5 @@ ls_status ls_slice_add_loss(ls_slice *slice, size_t into, size_t from);
 /** Appends the injected fault in a range of the first sum, if the replica has one. */
 ls_status ls_slice_fault(ls_slice *slice, ls_range range);
 
-/** Builds a slice whose pieces are abreast; its largest piece has `rows` rows. */
-ls_status ls_slice_build_abreast(ls_slice *slice, int64_t rows);
+/** Builds an exchange whose pieces are abreast; the slice's largest piece has `rows` rows. */
+ls_status ls_slice_build_abreast(ls_slice *slice, ls_slice_exchange *exchange, int64_t rows);

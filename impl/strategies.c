@@ -176,9 +176,11 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
                        job->exact.on ? "shards" : "samples",
                        (long long)(most / replicas > 1 ? most / replicas : 1),
                        job->exact.on ? "more --micro-shards" : "a larger --batch");
-    if (job->accumulation.each)
+    if (job->accumulation.each && !job->accumulation.breadth && job->mesh.rest != LS_MEMBER)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-exchange",
-                       "each is not possible in this version; use last, with zero stage 1");
+                       "each exchanges gradients of whole models, and these replicas are divided; "
+                       "use %s, or --hybrid-inner zero",
+                       job->gradients.windows ? "--zero-accumulation breadth" : "last");
     return LS_OK;
 }
 

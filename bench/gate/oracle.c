@@ -93,7 +93,7 @@ static ls_status open_order(oracle *me, int batch_kind)
     for (int d = 0; d < me->count && batch; d++)
         me->has[batch_kind][d] = job->exchange.sync_statistics
                                      ? ls_slice_count_sums(job, batch, d, me->count) > 0
-                                     : ls_slice_sums(me->slices[batch_kind][d]) > 0;
+                                     : ls_slice_sums(me->slices[batch_kind][d], 0) > 0;
     if (!batch || (me->of->reduces && !me->its_job->exchange.allreduce->oracle))
         return LS_OK;
     LS_TRY(me->of->sum(me->its_job, me->has[batch_kind], me->count, &me->order[batch_kind]));

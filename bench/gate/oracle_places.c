@@ -108,7 +108,7 @@ static bool is_input(const ls_oracle_places *me, int n)
 
 ls_status ls_oracle_places_run(ls_oracle_places *me, ls_slice *const *slices)
 {
-    if (!ls_slice_sums(slices[0]))
+    if (!ls_slice_sums(slices[0], 0))
         return LS_OK;
     for (int j = 0; j < me->parts.count; j++) {
         /* the places' inputs: the first acts of their slices */

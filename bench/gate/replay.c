@@ -176,7 +176,7 @@ static ls_status train(replay *me, int batch_kind, int d)
     me->losses[d] = 0;
     for (int i = d * me->pieces; i < (d + 1) * me->pieces; i++) {
         double loss;
-        if (!ls_slice_sums(me->slices[batch_kind][i]))
+        if (!ls_slice_sums(me->slices[batch_kind][i], 0))
             continue;
         if (!any)
             LS_TRY(take(me, d));

@@ -24,8 +24,16 @@ static int64_t slice_of(const ls_plan_of_case *plan, int64_t i)
     int64_t first = d, last = d + 1, parts = n;
     if (job->exact.on) { /* whole shards */
         parts = job->exact.shards < job->batch ? job->exact.shards : job->batch;
-        first = ls_slice_begin(parts, d, n);
-        last = ls_slice_begin(parts, d + 1, n);
+        const int exchanges = ls_slice_exchanges(job);
+        int64_t sum = 0;
+        for (int e = 0; e < exchanges; e++) {
+            const int64_t number = ls_slice_number(job, (int)d, e);
+            first = ls_slice_begin(parts, number, n * exchanges);
+            last = ls_slice_begin(parts, number + 1, n * exchanges);
+            sum +=
+                ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
+        }
+        return sum;
     }
     return ls_slice_begin(job->batch, last, parts) - ls_slice_begin(job->batch, first, parts);
 }

@@ -34,6 +34,17 @@ done
 table "exact, ranks" $small --reduce exact --gradient-accumulation-steps 3 --strategy mirrored,zero --ranks 3
 rows "exact, ranks: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 
+accumulate="--gradient-accumulation-exchange each --gradient-accumulation-steps"
+table "exact, each" $small --reduce exact $accumulate 5 --strategy mirrored,zero --devices 1,3
+rows "exact, each: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+for how in "zero --devices 3" "hybrid --hybrid-inner zero --devices 4"; do
+    table "exact shares $how" $small --reduce exact --bucket-bytes 0 --gradient-accumulation-steps 3 --strategy $how \
+        --zero-stage 2,3 --zero-accumulation depth,breadth
+    rows "exact shares $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+done
+table "exact, groups" $small --reduce exact $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 6
+rows "exact, groups: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+
 table "single" $small --strategy single --gradient-accumulation-steps 1,3
 rows "single: activations of a third of the batch, gradients at most twice" "[(d['activations'], d['gradients'] // 4)
     for r in rows for d in r['memory']['devices']] == [(36 * 292, $P), (12 * 292, 2 * $P)]"
@@ -47,6 +58,38 @@ table "full batches" --model mlp:20-16-10 --data synthetic:108 --batch 36 --step
     --eval-samples 0 --results none --format jsonl --verbose --strategy towers,mirrored,zero --devices 3 \
     --gradient-accumulation-steps 4
 rows "full batches: bytes of A = 1" "[r['traffic']['bytes_sent'] for r in rows] == [4 * 4 * $P] * 3"
+rows "full batches: row keys" "[(r['case']['gradient_accumulation_steps'],
+    r['case'].get('gradient_accumulation_exchange')) for r in rows] == [(4, None), (4, 'last'), (4, 'last')]"
+
+# Bytes of a step by the forms of the study, in a ring of 3 (of HSDP: 2 groups of 2): times 4 P.
+full="--model mlp:20-16-10 --data synthetic:108 --batch 36 --steps 2 --warmup 0 --blocks 1 --waterfall no --eval-samples 0
+    --results none --format jsonl --verbose --allreduce ring --gradient-accumulation-steps 4"
+while IFS='|' read -r form how; do
+    table "$how" $full $how
+    rows "$how: bytes" "[r['traffic']['bytes_sent'] for r in rows] == [4 * $P * n for n in $form]"
+    rows "$how: gradients" "all(d['gradients'] <= 2 * 4 * $P for r in rows for d in r['memory']['devices'])"
+    rows "$how: activations of a piece" "all(d['activations'] == d['formula']['activations'] and
+        d['activations'] in (292 * 3, 292 * 9, 292 * 12) for r in rows for d in r['memory']['devices'])"
+    keep "fast$((++kept))"
+done <<END
+[4, 4 * 4]|--strategy mirrored --devices 3 --gradient-accumulation-exchange auto,each
+[4, 5 * 2]|--strategy zero --devices 3 --gradient-accumulation-exchange last,each
+[5 * 2, 4]|--strategy zero --zero-stage 2 --devices 3 --zero-accumulation depth,breadth
+[16, 5 * 2]|--strategy zero --zero-stage 3 --devices 3 --zero-reshard yes,no
+[2 * 2 + 2, 5 * 2 + 2]|--strategy hybrid --hybrid-inner zero --devices 4 --gradient-accumulation-exchange last,each
+END
+rows "one order: each of mirrored, zero 1, 2, 3" "len({r['equivalence']['digest'] for r in (old('fast1')[1],
+    old('fast2')[1], old('fast3')[0], old('fast4')[0], old('fast4')[1])}) == 1"
+rows "one order: last, breadth" "len({r['equivalence']['digest'] for r in (old('fast1')[0], old('fast2')[0],
+    old('fast3')[1])}) == 1"
+table "exchanged on ranks" $full --strategy mirrored,zero --ranks 3 --gradient-accumulation-exchange each
+rows "ranks: digest of threads" "all(r['equivalence']['digest'] == old('fast1')[1]['equivalence']['digest'] for r in rows)"
+table "tails" $small --bucket-bytes 0 $accumulate 5 --strategy mirrored,zero --devices 3
+table "tails of shares" $small --bucket-bytes 0 --gradient-accumulation-steps 5 --strategy zero --zero-stage 2,3 \
+    --devices 3 --zero-accumulation depth,breadth
+table "groups" $small --bucket-bytes 0 $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 1,2,3
+table "shares of split layers" $small --gradient-accumulation-steps 3 --strategy hybrid --hybrid-inner tensor-parallel \
+    --hybrid-outer zero --zero-stage 1,2,3 --zero-accumulation breadth --devices 4
 table "alone" $small --strategy local-sgd,gossip,independent --devices 3 --gradient-accumulation-steps 4
 table "ps async" $small --strategy ps --ps-mode async --devices 3 --gradient-accumulation-steps 4
 table "split" $small --strategy tensor-parallel,model-parallel --devices 2 --gradient-accumulation-steps 4
@@ -69,6 +112,9 @@ refused "at most 12" --strategy mirrored --devices 3 --gradient-accumulation-ste
 refused "at most 5" --strategy mirrored --devices 3 --reduce exact --gradient-accumulation-steps 6
 refused "last needs the whole gradient, which is stage 1" --strategy zero --zero-stage 2 --devices 3 \
     --gradient-accumulation-steps 2 --gradient-accumulation-exchange last
+refused "use last" --strategy hybrid --hybrid-inner tensor-parallel --devices 4 $accumulate 2
+refused "use --zero-accumulation breadth" --strategy hybrid --hybrid-inner tensor-parallel --hybrid-outer zero \
+    --zero-stage 2 --devices 4 --gradient-accumulation-steps 2
 refused "mirrored, zero or hybrid" --strategy towers --gradient-accumulation-exchange each
 lockstep run --model resnet:8 --data synthetic:32 --batch 8 --sync-bn yes --gradient-accumulation-steps 2 --results none
 expect "status 2" [ "$code" = 2 ]

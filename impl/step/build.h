@@ -9,9 +9,11 @@
 struct ls_step {
     const ls_step_plan *plan;
     ls_resources *resources;
-    int kind;                        /**< as in program.h, or LS_EVALUATION */
-    int batch_kind;                  /**< LS_FULL or LS_TAIL */
-    ls_step_program *program;        /**< what verbs append to */
+    int kind;                 /**< as in program.h, or LS_EVALUATION */
+    int batch_kind;           /**< LS_FULL or LS_TAIL */
+    int exchange;             /**< of gradients, that the step has come to (ls_next_exchange) */
+    int exchanged;            /**< how many there were before */
+    ls_step_program *program; /**< what verbs append to */
     ls_step_program *before, *after; /**< the same, of tasks outside steps */
     size_t *appended; /**< [members] acts of its slice, or in a divided replica gathered pieces,
                            already appended */
@@ -48,6 +50,9 @@ enum { LS_EVALUATION = LS_STEPS };
 /** Of tasks that work on no range of elements. */
 static const ls_range ls_no_range = {0, 0};
 
+/** Whether no exchange of gradients follows the one that the step has come to. */
+bool ls_step_last_exchange(const ls_step *step);
+
 /** Keeps the first failure. */
 void ls_step_fail(ls_step *step, ls_status status);
 /** If the verb cannot act, LS_CODE_USAGE with why. Returns whether it can act and nothing failed.
@@ -68,6 +73,10 @@ int ls_step_joint(ls_step *step, int channel);
 /** Elements of scratch that calls of a group, or between places, need at an end. */
 size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *group, int member,
                         const ls_comm *comm);
+/** Slots that a group's exchanges need at a member (terms.h); elements of an end's shares of the
+ * first buckets, and so of a slot. */
+size_t ls_group_slots(const ls_step_plan *plan, const ls_planned_group *group, int member);
+size_t ls_group_share_before(const ls_planned_group *group, size_t buckets, const ls_comm *comm);
 size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end);
 
 /** Appends weight decay's part of the loss that is a bucket's in a window, if the member has it. */

@@ -31,6 +31,12 @@ static ls_status take_scratch(ls_resources *r, int channel, int member, ls_end *
     const ls_planned_group *g = group_of(r->plan, channel);
     const size_t most =
         g ? ls_group_scratch(r->plan, g, member, end->comm) : ls_sums_scratch(r->plan, member, end);
+    const size_t slots = g ? ls_group_slots(r->plan, g, member) : 0;
+    if (slots)
+        LS_TRY(ls_replica_take(
+            r->members[member].replica, "sums of shares", LS_MEMORY_COMMUNICATION,
+            slots * ls_group_share_before(g, g->buckets.count, end->comm) * sizeof(float),
+            &end->terms));
     return most ? ls_replica_take(r->members[member].replica, "scratch", LS_MEMORY_COMMUNICATION,
                                   most * sizeof(float), &end->scratch)
                 : LS_OK;

@@ -46,8 +46,10 @@ static ls_status sum_group(const ls_job *job, const ls_graph_part *part, int pla
 typedef struct share_sum {
     const ls_sum_order *inside; /* over a group's, of the whole bucket */
     ls_range bucket;
-    const bool *has; /* [replicas] */
+    const bool *has; /* [replicas, pieces] */
     int size;        /* replicas of a group */
+    int replicas;    /* of all groups */
+    int pieces;      /* exchanged one by one within the group */
     int above;       /* number of the first sum over a group's */
     ls_sum_order *out;
 } share_sum;
@@ -55,27 +57,52 @@ typedef struct share_sum {
 /* Visits for a group: an order visits no input more than twice. */
 static size_t visits_of(const share_sum *p)
 {
-    return 2 * (size_t)p->size;
+    return 2 * (size_t)p->size * (size_t)p->pieces;
+}
+
+/* Whether any replica has samples for a piece. */
+static bool has_piece(const share_sum *p, int replicas, int piece)
+{
+    for (int d = 0; d < replicas; d++)
+        if (p->has[d * p->pieces + piece])
+            return true;
+    return false;
 }
 
 /* Appends a step whose input is a group: the sum over its replicas, of the step's elements. */
 static ls_status add_set(const share_sum *p, const ls_order_step *step)
 {
     ls_order_step fold = *step;
-    for (size_t i = 0; i < p->inside->count; i++) {
-        ls_order_step each = p->inside->steps[i];
-        const ls_range both = ls_range_common((ls_range){each.first, each.count},
-                                              (ls_range){step->first, step->count});
-        each.first = p->bucket.first + both.first;
-        each.count = both.count;
-        each.visit += step->visit * visits_of(p);
-        each.into += p->above;
-        each.from += p->above;
-        if (each.input >= 0)
-            each.input += step->input * p->size;
-        if (each.input >= 0 && !p->has[each.input])
-            each.input = LS_SUM_ZEROS;
-        LS_TRY(ls_sum_order_add(p->out, &each));
+    bool begun = false;
+    for (int piece = 0; piece < p->pieces; piece++) {
+        if (!has_piece(p, p->replicas, piece))
+            continue;
+        const size_t before = step->visit * visits_of(p) + 2 * (size_t)(p->size * piece);
+        const int above = p->above + begun;
+        ls_order_step add = {.visit = before + 2 * (size_t)p->size - 1,
+                             .input = LS_SUM_OTHER,
+                             .from = above,
+                             .into = p->above,
+                             .first = p->bucket.first + step->first,
+                             .count = step->count};
+        for (size_t i = 0; i < p->inside->count; i++) {
+            ls_order_step each = p->inside->steps[i];
+            const ls_range both = ls_range_common((ls_range){each.first, each.count},
+                                                  (ls_range){step->first, step->count});
+            each.first = p->bucket.first + both.first;
+            each.count = both.count;
+            each.visit += before;
+            each.into += above;
+            each.from += above;
+            if (each.input >= 0)
+                each.input = (each.input + step->input * p->size) * p->pieces + piece;
+            if (each.input >= 0 && !p->has[each.input])
+                each.input = LS_SUM_ZEROS;
+            LS_TRY(ls_sum_order_add(p->out, &each));
+        }
+        if (begun)
+            LS_TRY(ls_sum_order_add(p->out, &add));
+        begun = true;
     }
     fold.first += p->bucket.first;
     fold.input = LS_SUM_OTHER;
@@ -106,16 +133,17 @@ static ls_status sum_share(const ls_job *job, share_sum p, ls_range share)
     return status;
 }
 
-static ls_status sum_shares(const ls_job *job, const bool *has, int count, ls_sum_order *out)
+static ls_status sum_shares(const ls_job *job, const bool *has, int count, int pieces,
+                            ls_sum_order *out)
 {
-    const int size = count / job->mesh.size[LS_GROUP];
+    const int size = count / pieces / job->mesh.size[LS_GROUP];
     ls_buckets buckets;
     LS_TRY(ls_step_plan_buckets(job, NULL, &buckets));
     ls_status status = LS_OK;
     for (size_t b = 0; b < buckets.count && !status; b++) {
         ls_sum_order inside = {0};
         status = job->exchange.allreduce->oracle(size, buckets.extents[b], NULL, &inside);
-        const share_sum p = {&inside, buckets.items[b], has, size, 0, out};
+        const share_sum p = {&inside, buckets.items[b], has, size, count / pieces, pieces, 0, out};
         for (int q = 0; q < size && !status; q++) {
             ls_range share = ls_bucket_share(&buckets, b, q, size);
             share.first -= buckets.items[b].first;
@@ -241,17 +269,59 @@ static ls_status add_pieces(const ls_sum_order *units, const bool *has, int piec
 /* The sum over whole replicas, or over places that have parts of the positions. */
 static ls_status sum_units(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
-    return job->mesh.size[LS_GROUP] > 1 ? sum_shares(job, has, count, out)
+    return job->mesh.size[LS_GROUP] > 1 ? sum_shares(job, has, count, 1, out)
                                         : sum_group(job, NULL, 0, has, count, out);
+}
+
+/* Pieces that are exchanged one by one: the units' sum of each, and these in order. */
+static ls_status sum_exchanges(const ls_job *job, const bool *has, int pieces, int count,
+                               ls_sum_order *out)
+{
+    const int places = ls_job_mesh(job).size[LS_POSITION], units = count / pieces;
+    const size_t elements = job->model->graph->variables.elements;
+    size_t visits = 0;
+    bool begun = false;
+    ls_status status = LS_OK;
+    for (int p = 0; p < pieces && !status; p++) {
+        bool its[LS_JOB_REPLICAS], any = false;
+        ls_sum_order order = {0};
+        size_t last = 0;
+        for (int u = 0; u < units; u++)
+            any |= its[u] = has[part_of(u, p, pieces, places)];
+        if (any)
+            status = sum_units(job, its, units, &order);
+        for (size_t i = 0; i < order.count && !status; i++) {
+            ls_order_step step = order.steps[i];
+            last = step.visit > last ? step.visit : last;
+            step.visit += visits;
+            step.input = step.input < 0 ? step.input : part_of(step.input, p, pieces, places);
+            step.into += begun; /* behind the sum of earlier pieces */
+            step.from += begun;
+            status = ls_sum_order_add(out, &step);
+        }
+        visits += last + 1;
+        if (begun && any && !status)
+            status = ls_sum_order_add(
+                out, &(ls_order_step){
+                         .visit = visits - 1, .input = LS_SUM_OTHER, .from = 1, .count = elements});
+        begun |= any;
+        ls_sum_order_close(&order);
+    }
+    return status;
 }
 
 static ls_status sum_whole(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
     const int pieces = count < ls_job_parts(job) ? 1 : ls_job_pieces(job);
     const int units = count / pieces, places = ls_job_mesh(job).size[LS_POSITION];
+    const ls_accumulation *a = &job->accumulation;
     bool any[LS_JOB_REPLICAS] = {false};
     if (pieces == 1)
         return sum_units(job, has, count, out);
+    if (a->each && !a->breadth && job->mesh.size[LS_GROUP] > 1)
+        return sum_shares(job, has, count, pieces, out);
+    if (a->each && !a->breadth)
+        return sum_exchanges(job, has, pieces, count, out);
     for (int u = 0; u < units; u++)
         for (int p = 0; p < pieces; p++)
             any[u] |= has[part_of(u, p, pieces, places)];

@@ -101,11 +101,13 @@ static ls_status add_bucket(const ls_job *job, const ls_mesh *mesh, size_t count
                         .group_stride = groups > 1 ? members : 1,
                         .layout = ls_step_plan_layout(job, 0, loads->hosts, &loads->own_layout),
                         .extent = ls_elements(count / (size_t)parts),
-                        .times = 1};
+                        .times = ls_slice_exchanges(job)};
     if (job->state.on[LS_MEMBER] != LS_SHARE)
         return add(loads, &load);
     for (int half = LS_REDUCE_SCATTER; half <= LS_ALL_GATHER; half++) {
         load.half = (ls_half)half;
+        if (half == LS_ALL_GATHER && job->parameters.on[LS_MEMBER] != LS_SHARE)
+            load.times = 1;
         LS_TRY(add(loads, &load));
     }
     if (groups == 1)

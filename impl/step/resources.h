@@ -14,6 +14,8 @@ typedef struct ls_served ls_served;
 typedef struct ls_end {
     ls_comm *comm;
     void *scratch; /**< of a group: for one all-reduce at a time */
+    void *terms; /**< likewise: sums of shares left over between exchanges (terms.h); NULL: none */
+    size_t slot; /**< elements of one of them */
 } ls_end;
 
 /** The ends of a channel in this process. */

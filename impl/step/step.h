@@ -104,6 +104,12 @@ bool ls_apart(const ls_step *step, int a, int b);
 
 /* ---- A replica's own work -------------------------------------------------------------------- */
 
+/** Goes on to exchange number `i` of gradients, from 0: the verbs that follow run the pieces of the
+ * slices before it, and ls_give adds what it sums to what earlier ones have. False: there are no
+ * more. Without accumulation, or if gradients are exchanged once, there is one, of all pieces; a
+ * step that does not say it has that one. */
+bool ls_next_exchange(ls_step *step, int i);
+
 /** Gathers the member's slice of the batch and runs its forward pass; if the slice has several
  * pieces (ls_pieces), that of the first. */
 void ls_forward(ls_step *step, int member);

@@ -11,6 +11,41 @@ static const ls_act *acts_of(const ls_step *s, int member, size_t *count)
     return slice ? ls_slice_acts(slice, count) : NULL;
 }
 
+/* The acts up to the exchange of gradients that the step has come to. */
+static const ls_act *acts_now(const ls_step *s, int member, size_t *first, size_t *end)
+{
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
+    size_t count;
+    *first = *end = 0;
+    if (slice)
+        ls_slice_exchange_acts(slice, s->exchange, first, end);
+    return acts_of(s, member, &count);
+}
+
+bool ls_next_exchange(ls_step *s, int i)
+{
+    const ls_job *job = ls_step_job(s);
+    const int all = ls_slice_exchanges(job), n = s->plan->mesh.replicas;
+    const int64_t batch = ls_replicated_batch(job, s->batch_kind);
+    int e = i ? s->exchange + 1 : 0;
+    while (e < all && !ls_slice_has_exchange(job, batch, n, e))
+        e++;
+    s->exchange = e < all ? e : 0;
+    s->exchanged = i;
+    return e < all;
+}
+
+bool ls_step_last_exchange(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    const int64_t batch = ls_replicated_batch(job, s->batch_kind);
+    int e = s->exchange + 1;
+    while (e < ls_slice_exchanges(job) &&
+           !ls_slice_has_exchange(job, batch, s->plan->mesh.replicas, e))
+        e++;
+    return e == ls_slice_exchanges(job);
+}
+
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
 static void add_act(ls_step *s, const ls_act *act)
@@ -45,9 +80,10 @@ static void append_decay(ls_step *s, int member)
 
 void ls_forward(ls_step *s, int member)
 {
-    size_t count, end = 0;
-    append_decay(s, member);
-    const ls_act *acts = acts_of(s, member, &count);
+    size_t count, end;
+    if (!s->exchanged)
+        append_decay(s, member);
+    const ls_act *acts = acts_now(s, member, &end, &count);
     while (end < count && acts[end].kind != LS_ACT_BACKWARD)
         end++;
     append_acts(s, "forward", member, end, ls_no_range);
@@ -58,7 +94,7 @@ void ls_step_bucket_decay(ls_step *s, int member, int b)
     ls_replica *r = ls_step_replica(s, member);
     const ls_range bucket = ls_bucket(s, ls_place_of(s, member), b);
     ls_op_list ops = {0};
-    if (s->program->status || !r || !r->loss.decay)
+    if (s->program->status || !r || !r->loss.decay || s->exchanged)
         return;
     const bool first = (size_t)b + 1 == r->windows.parameters->buckets->count;
     const ls_status status = ls_replica_decay(r, bucket, first, &ops);
@@ -77,8 +113,9 @@ void ls_forward_bucket(ls_step *s, int member, int b)
         return;
     }
     ls_step_bucket_decay(s, member, b);
-    const ls_act *acts = acts_of(s, member, &count);
-    size_t end = s->appended[member];
+    size_t end;
+    const ls_act *acts = acts_now(s, member, &end, &count);
+    end = s->appended[member] > end ? s->appended[member] : end;
     while (end < count && acts[end].kind != LS_ACT_BACKWARD &&
            (acts[end].kind != LS_ACT_FORWARD ||
             ls_windows_need(r->windows.parameters, acts[end].node) >= b))
@@ -88,10 +125,10 @@ void ls_forward_bucket(ls_step *s, int member, int b)
 
 void ls_backward(ls_step *s, int member, ls_range range)
 {
-    size_t count;
-    const ls_act *acts = acts_of(s, member, &count);
+    size_t count, end;
+    const ls_act *acts = acts_now(s, member, &end, &count);
     /* Number of acts until all of the range is final. */
-    size_t final = 0, end = 0;
+    size_t final = 0;
     while (end < count && final < range.count)
         final += ls_range_common(acts[end++].final, range).count;
     append_acts(s, "backward", member, end, range);

@@ -13,12 +13,14 @@
 static void build(ls_step *s)
 {
     const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0: not divided */
-    for (int r = 0; r < n; r++)
-        ls_forward(s, r);
-    for (int b = 0; b < buckets; b++) {
+    for (int e = 0; ls_next_exchange(s, e); e++) {
         for (int r = 0; r < n; r++)
-            ls_backward(s, r, ls_bucket(s, 0, b));
-        ls_give(s, 0, b);
+            ls_forward(s, r);
+        for (int b = 0; b < buckets; b++) {
+            for (int r = 0; r < n; r++)
+                ls_backward(s, r, ls_bucket(s, 0, b));
+            ls_give(s, 0, b);
+        }
     }
     ls_clip_gradients(s);
     for (int r = 0; r < n; r++)

@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-enum { WINDOWS = 2, ALL = INT32_MAX };
+enum { WINDOWS = 2, ALL = LS_ALL_WINDOWS };
 /* clang-format off */
 const ls_declared_option ls_option_zero_stage = {
     "zero-stage", "K", "1", "", "shares of: 1 state, 2 gradients, 3 parameters, too",
@@ -45,16 +45,18 @@ static int64_t stage_of(const ls_declared_values *values)
 static void build(ls_step *s)
 {
     const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0: not divided */
-    for (int b = buckets; b-- > 0;) {
-        ls_need(s, 0, b);
-        for (int r = 0; r < n; r++)
-            ls_forward_bucket(s, r, b);
-    }
-    for (int b = 0; b < buckets; b++) {
-        ls_need(s, 0, ls_bucket_ahead(s, 0, b));
-        for (int r = 0; r < n; r++)
-            ls_backward(s, r, ls_bucket(s, 0, b));
-        ls_give(s, 0, b);
+    for (int e = 0; ls_next_exchange(s, e); e++) {
+        for (int b = buckets; b-- > 0;) {
+            ls_need(s, 0, b);
+            for (int r = 0; r < n; r++)
+                ls_forward_bucket(s, r, b);
+        }
+        for (int b = 0; b < buckets; b++) {
+            ls_need(s, 0, ls_bucket_ahead(s, 0, b));
+            for (int r = 0; r < n; r++)
+                ls_backward(s, r, ls_bucket(s, 0, b));
+            ls_give(s, 0, b);
+        }
     }
     ls_clip_gradients(s);
     for (int b = 0; b < buckets; b++)

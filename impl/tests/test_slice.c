@@ -134,7 +134,7 @@ static void exact_is_the_tree(void **state)
         const ls_slice_options options = {
             .replica = f.replica, .batch = f.job.batch, .number = 0, .count = 1};
         must(ls_slice_open(&options, &slice));
-        assert_int_equal(ls_slice_sums(slice), 1);
+        assert_int_equal(ls_slice_sums(slice, 0), 1);
         must(ls_slice_enqueue(slice));
         must(ls_queue_sync(f.replica->queue));
         expect_sum(&f, slice, 0, expected, loss);
@@ -161,7 +161,7 @@ static void replicas_finish_subtrees(void **state)
         const ls_slice_options options = {
             .replica = f.replica, .batch = 50, .number = d, .count = 2};
         must(ls_slice_open(&options, &slice));
-        assert_int_equal(ls_slice_sums(slice), sums);
+        assert_int_equal(ls_slice_sums(slice, 0), sums);
         must(ls_slice_enqueue(slice));
         must(ls_queue_sync(f.replica->queue));
         for (size_t i = 0; i < sums; i++) {

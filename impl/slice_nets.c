@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* A slice's buffers and nets; see slice.c. */
+#include "impl/slice_private.h"
+
+#include "common/base/grow.h"
+
+ls_status ls_slice_need_level(ls_slice *s, size_t index)
+{
+    ls_replica *r = s->options.replica;
+    if (index < s->level_count)
+        return LS_OK;
+    if (index >= LS_SLICE_LEVELS)
+        return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
+                       "the tree that sums the shards has too many levels; give fewer shards");
+    ls_slice_level *l = &s->levels[index];
+    *l = (ls_slice_level){.gradients = r->windows.whole_gradients, .loss = r->loss.parts + index};
+    const ls_windows *windows = r->windows.gradients;
+    if (index > 0)
+        LS_TRY(ls_replica_take(
+            r, "further sums", windows ? LS_MEMORY_COMMUNICATION : LS_MEMORY_GRADIENTS,
+            (windows ? windows->elements : r->elements) * r->kernels->table->real_bytes,
+            &l->gradients));
+    s->level_count++;
+    return LS_OK;
+}
+
+static uint64_t divisor_of(const ls_slice *s)
+{
+    const ls_slice_options *o = &s->options;
+    if (o->divisor)
+        return (uint64_t)o->divisor;
+    if (o->replica->job->update.own_mean)
+        return (uint64_t)ls_slice_share(o->batch, o->number, o->count);
+    return (uint64_t)o->batch;
+}
+
+/* The first net of a slot, of this slice or of that whose memory it shares; NULL: none yet. */
+static ls_net *slot_net(const ls_slice *s, int slot)
+{
+    ls_net *borrowed = s->options.memory_of ? slot_net(s->options.memory_of, slot) : NULL;
+    for (size_t i = 0; i < s->net_count && !borrowed; i++)
+        if (s->nets[i].slot == slot)
+            return s->nets[i].net;
+    return borrowed;
+}
+
+ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, ls_net **out)
+{
+    const size_t loss =
+        ls_slice_accumulates(s) ? s->begun : s->loss + (ls_slice_abreast(s) ? (size_t)slot : index);
+    if (loss >= LS_REPLICA_LOSSES)
+        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
+                       "a device has more than %d parts of a loss; use fewer pieces",
+                       (int)LS_REPLICA_LOSSES);
+    LS_TRY(ls_slice_need_level(s, index));
+    for (size_t i = 0; i < s->net_count; i++) {
+        if (s->nets[i].level == index && s->nets[i].slot == slot && s->nets[i].loss == loss &&
+            ls_net_rows(s->nets[i].net) == rows) {
+            *out = s->nets[i].net;
+            return LS_OK;
+        }
+    }
+    LS_TRY(ls_grow("slice", &s->nets, s->net_count, sizeof *s->nets));
+    ls_replica *r = s->options.replica;
+    const ls_net_options options = {
+        .graph = r->graph,
+        .kernels = r->kernels,
+        .rows = rows,
+        .divisor = divisor_of(s),
+        .parameters = r->windows.whole_parameters,
+        .gradients = s->levels[index].gradients,
+        .parameter_at = r->windows.parameters ? r->windows.parameters->at : NULL,
+        .gradient_at = r->windows.gradients ? r->windows.gradients->at : NULL,
+        .loss = r->loss.parts + loss,
+        .memory_of = slot_net(s, slot),
+        .synced = s->options.synced,
+    };
+    LS_TRY(ls_net_open(&options, out));
+    s->nets[s->net_count++] = (ls_slice_net_at){index, slot, loss, !options.memory_of, *out};
+    return LS_OK;
+}
+
+void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
+{
+    const ls_replica *r = s->options.replica;
+    const ls_graph *graph = r->graph;
+    size_t real = r->kernels->table->real_bytes;
+    for (size_t i = 0; i < s->act_count; i++)
+        formula->bytes[LS_MEMORY_WORKSPACE] += ls_op_list_workspace(&s->acts[i].own);
+    for (size_t i = 0; i < s->net_count; i++) {
+        const ls_slice_net_at *at = &s->nets[i];
+        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_workspace(at->net);
+        if (!at->own)
+            continue;
+        formula->bytes[LS_MEMORY_ACTIVATIONS] +=
+            ls_net_activation_bytes(graph, real, ls_net_rows(at->net));
+        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_shared_bytes(graph, real);
+    }
+}

@@ -50,5 +50,8 @@ set label SUB at screen 0.02,up(17 + 19 * TITLE_LINES) left font ',11' tc rgb '#
 set label FOOT at screen 0.02,up(BOTTOM + 50) left font ',10' tc rgb '#555555'
 set tmargin at screen up(TOP)
 set bmargin at screen up(BOTTOM)
-set key at screen 0.015,up(HEAD) left top vertical maxrows ROWS Left reverse samplen 2 width 1 \
+# Two columns of long names share the width: gnuplot takes letters for wider than they are.
+LIMIT = (KIND eq 'svg' ? 23 : 26) / LETTERS
+set key at screen 0.015,up(HEAD) left top vertical maxrows ROWS Left reverse samplen 2 \
+    width (COLUMNS == 2 && LONGEST >= LIMIT ? LIMIT - LONGEST : 1) \
     spacing (KIND eq 'svg' ? 0.85 : 1.08) font ',11' textcolor rgb '#222222'

@@ -138,7 +138,13 @@ ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list
                                 .state = r->state,
                                 .augment = r->job->sampling.augment};
     const size_t before = ops->count;
+    const ls_set_first_args position = {r->state, first, ls_net_first(net)};
+    ls_op *op;
     LS_TRY(append_feed(r, &source, net, first, ops));
+    if (position.first) {
+        LS_TRY(r->kernels->table->set_first(r->kernels, &position, &op));
+        LS_TRY(ls_op_list_add(ops, op));
+    }
     for (size_t i = before; i < ops->count; i++) /* its time counts as gathering */
         ops->items[i]->use = LS_TIME_GATHER;
     return LS_OK;

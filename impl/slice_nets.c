@@ -73,6 +73,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
         .gradient_at = r->windows.gradients ? r->windows.gradients->at : NULL,
         .loss = r->loss.parts + loss,
         .memory_of = slot_net(s, slot),
+        .seed = r->job->seed,
         .synced = s->options.synced,
     };
     LS_TRY(ls_net_open(&options, out));

@@ -72,6 +72,12 @@ size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED
     return count;
 }
 
+double ls_case_dropout(const ls_case *one)
+{
+    return ls_case_has(one, &ls_option_dropout) ? ls_declared_real(&one->own, &ls_option_dropout)
+                                                : 0;
+}
+
 bool ls_case_lr_decays(const ls_case *one)
 {
     return *one->lr_schedule && strcmp(one->lr_schedule, "constant") != 0;

@@ -218,13 +218,14 @@ static ls_status read_file(const char *path, ls_model *model)
     return status;
 }
 
-ls_status ls_case_model_open(const char *text, const char *data, ls_model **out)
+ls_status ls_case_model_open(const char *text, const char *data, double dropout, ls_model **out)
 {
     ls_model *model;
     if (ls_graph_file_is(text))
         return ls_graph_file_open(text, out);
     if (!ls_profile_is(text))
-        return data ? ls_model_open_for(text, data, out) : ls_model_open(text, out);
+        return data ? ls_model_open_for(text, data, dropout, out)
+                    : ls_model_open_dropping(text, dropout, out);
     LS_TRY(ls_allocate("model", &model, 1, sizeof *model));
     model->family = &family;
     model->need = family.need;

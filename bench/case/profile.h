@@ -24,4 +24,4 @@ bool ls_profile_has(const ls_op *op);
 
 /** As ls_model_open_for, of profiles and graphs (graph_file.h), too. LS_CODE_MISSING where a file
  * cannot be read, and LS_CODE_USAGE where it is wrong, name file, line and column. */
-ls_status ls_case_model_open(const char *text, const char *data, ls_model **out);
+ls_status ls_case_model_open(const char *text, const char *data, double dropout, ls_model **out);

@@ -383,7 +383,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     const ls_processes *processes = workplace->request->processes;
-    LS_TRY(ls_case_model_open(c->model, c->data, &plan->model));
+    LS_TRY(ls_case_model_open(c->model, c->data, ls_case_dropout(c), &plan->model));
     plan->strategy = c->strategy;
     const ls_placement placement = placement_of(workplace);
     LS_TRY(place_devices(&placement, processes, plan));

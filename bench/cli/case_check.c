@@ -72,6 +72,10 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
     const ls_mesh mesh = ls_mesh_of(job.mesh, (int)devices);
     const int64_t splits = job.exact.on ? job.exact.splits : mesh.size[LS_SLICE];
+    if (model->dropout > 0 && (job.division.sequence || mesh.rest == LS_POSITION))
+        return ls_fail(LS_CODE_USAGE, "option", "--dropout",
+                       "is not available where positions are divided over devices; use "
+                       "tensor-parallel without --tensor-parallel-sequence, or another strategy");
     if (job.division.sequence)
         LS_TRY(ls_graph_split_check_sequence(model->graph, splits));
     if (mesh.rest == LS_POSITION)
@@ -90,7 +94,7 @@ ls_status ls_case_check(const ls_case *one, const ls_request *request)
     if (ls_profile_is(one->model) && !request->predict)
         return ls_fail(LS_CODE_USAGE, "option --model", one->model,
                        "is sizes and times, and computes nothing; predict and advise take it");
-    LS_TRY(ls_case_model_open(one->model, NULL, &model));
+    LS_TRY(ls_case_model_open(one->model, NULL, ls_case_dropout(one), &model));
     ls_status status = check_model_case(one, model, request);
     ls_model_close(model);
     return status;

@@ -207,7 +207,7 @@ ls_status ls_set_model(const ls_setting *setting)
         LS_TRY(ls_setting_array(setting));
     else
         LS_TRY(set_named(setting, "model"));
-    ls_status status = ls_case_model_open(setting->text, NULL, &model);
+    ls_status status = ls_case_model_open(setting->text, NULL, 0, &model);
     if (!status && setting->one)
         ls_case_note_model(setting->one, model);
     ls_model_close(model);

@@ -5,6 +5,7 @@
 #include "bench/case/case_facts.h"
 #include "bench/case/graph_file.h"
 #include "bench/rows/put.h"
+#include "common/nn/models.h"
 #include "impl/ps/ps_layout.h"
 #include "impl/slice.h"
 #include "impl/strategies.h"
@@ -134,6 +135,8 @@ static void put_own(const ls_case *config, const ls_accumulation *accumulation, 
         if (accumulation->pieces < 2 &&
             (own[i] == &ls_option_accumulation_exchange || own[i] == &ls_option_zero_accumulation))
             continue;
+        if (own[i] == &ls_option_dropout && !(ls_case_dropout(config) > 0))
+            continue; /* as in rows of before this option */
         char name[64];
         ls_declared_field(own[i]->name, name);
         json_t *value = own[i]->type == LS_DECLARED_NUMBER ? json_integer(number)

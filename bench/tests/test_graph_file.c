@@ -100,7 +100,7 @@ static void test_shipped(void **state)
         char text[512];
         ls_model *model;
         snprintf(text, sizeof text, "graph:" LS_SOURCE_DIR "/datasets/models/%s.yaml", pairs[i][0]);
-        must(ls_case_model_open(text, NULL, &model));
+        must(ls_case_model_open(text, NULL, 0, &model));
         assert_same(model, pairs[i][1]);
         assert_non_null(strstr(ls_graph_file_text(model), "layers:"));
         assert_true(ls_graph_file_digest(model));

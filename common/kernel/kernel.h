@@ -289,6 +289,14 @@ typedef struct ls_stamp_args {
     uint64_t *time_ns; /**< [1] */
 } ls_stamp_args;
 
+/** *first = state->position + offset: the position, in the endless sequence, of a piece's first
+ *  sample. */
+typedef struct ls_set_first_args {
+    const ls_step_state *state; /**< argument block of the step */
+    uint64_t offset;            /**< of the piece in the global batch */
+    uint64_t *first;            /**< [1] */
+} ls_set_first_args;
+
 /** A fault on purpose, to see checks work: in step `step`, bit 30 (of float32) of the largest
  *  element in absolute value (the first, among equals) is flipped. Other steps: nothing. */
 typedef struct ls_flip_bit_args {
@@ -330,6 +338,7 @@ typedef struct ls_kernels {
     X(clip_factor, ls_clip_factor_args)                                                            \
     X(finish_step, ls_finish_step_args)                                                            \
     X(stamp, ls_stamp_args)                                                                        \
+    X(set_first, ls_set_first_args)                                                                \
     X(flip_bit, ls_flip_bit_args)
 
 /** Entries that every table has, and that are its own. */

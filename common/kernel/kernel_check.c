@@ -386,6 +386,11 @@ ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
     return ls_check_value(work, "schedule.factor", a->schedule.factor);
 }
 
+ls_status ls_check_set_first(const ls_set_first_args *a, ls_work *work)
+{
+    return CHECK_TENSORS(OF_TYPE(state, 1, 1, 0), OF_TYPE(first, 1, 1, WRITTEN));
+}
+
 ls_status ls_check_stamp(const ls_stamp_args *a, ls_work *work)
 {
     return CHECK_TENSORS(OF_TYPE(time_ns, 1, 1, WRITTEN));

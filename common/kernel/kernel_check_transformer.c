@@ -140,6 +140,13 @@ ls_status ls_check_gelu_backward(const ls_gelu_backward_args *a, ls_work *work)
     return CHECK_TENSORS(READ(x, a->count, 1), READ(dy, a->count, 1), WRITE(dx, a->count, 1));
 }
 
+ls_status ls_check_dropout(const ls_dropout_args *a, ls_work *work)
+{
+    work->flops += 16.0 * (double)a->rows * (double)a->width;
+    return CHECK_TENSORS(OF_TYPE(first, 1, 1, 0), READ(x, a->rows, a->width),
+                         WRITE(y, a->rows, a->width));
+}
+
 /* *row: elements of a sample's y; *pairs: a query and a key at or before it, of all samples and
  * heads, times a head's width. */
 static ls_status check_attention(const ls_work *work, const ls_attention_shape *s, int64_t *row,

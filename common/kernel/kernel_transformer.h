@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "common/base/philox.h"
 #include "common/kernel/kernel_step.h"
 
 #include <stdbool.h>
@@ -170,6 +171,21 @@ typedef struct ls_attention_backward_args {
     void *dqkv;               /**< real [B,T,3C] */
 } ls_attention_backward_args;
 
+/**
+ * Inverted dropout, forward (y of x) and backward (dx of dy) alike: element e of row r stays, times
+ * `factor`, if bits(index) >= threshold, and is 0 else, with index = (*first + r) width + e: the
+ * element's number in the endless sequence of whole samples (philox.h).
+ */
+typedef struct ls_dropout_args {
+    int64_t rows, width;   /**< B, elements of a sample */
+    ls_random random;      /**< stream of the site */
+    const uint64_t *first; /**< [1] position of row 0 (set_first) */
+    uint32_t threshold;    /**< share that is dropped, times 2^32; 0: y = x factor */
+    float factor;          /**< 1 / (1 - share) */
+    const void *x;         /**< real [B,width] */
+    void *y;               /**< real [B,width]; may be x */
+} ls_dropout_args;
+
 /** Entries of this file. */
 #define LS_KERNEL_TRANSFORMER_ENTRIES(X)                                                           \
     X(embedding_forward, ls_embedding_forward_args)                                                \
@@ -183,5 +199,6 @@ typedef struct ls_attention_backward_args {
     X(layer_norm_backward, ls_layer_norm_backward_args)                                            \
     X(gelu_forward, ls_gelu_forward_args)                                                          \
     X(gelu_backward, ls_gelu_backward_args)                                                        \
+    X(dropout, ls_dropout_args)                                                                    \
     X(attention_forward, ls_attention_forward_args)                                                \
     X(attention_backward, ls_attention_backward_args)

@@ -36,6 +36,8 @@ typedef struct ls_layer_site {
     const ls_op_list *forward; /**< backward: the operations of the node's forward pass */
     void *kept;                /**< kept_bytes of memory from forward to backward; or NULL */
     double *loss;              /**< loss layers: [1] or NULL */
+    uint64_t seed;             /**< dropout: of the training run */
+    const uint64_t *first;     /**< dropout: position of the first row (ls_net_first) */
     void *target;              /**< loss layers: int32 [rows, positions] or real [rows, elements] */
     void *part[LS_NODE_INPUTS]; /**< fork, join: what the slices here give to their sum, in order,
                                      real [rows, elements]; the first becomes the sum */

@@ -29,6 +29,7 @@ static const void *const layers[] = {
     &ls_layer_layer_norm,
     &ls_layer_attention,
     &ls_layer_gelu,
+    &ls_layer_dropout,
     NULL,
 };
 const ls_registry ls_layers = {"layer", layers};

@@ -29,3 +29,4 @@ extern const ls_layer ls_layer_positions;
 extern const ls_layer ls_layer_layer_norm;
 extern const ls_layer ls_layer_attention;
 extern const ls_layer ls_layer_gelu;
+extern const ls_layer ls_layer_dropout;

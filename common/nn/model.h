@@ -21,6 +21,7 @@ typedef struct ls_model {
     char name[LS_MODEL_TEXT];      /**< with all sizes: "mlp:784-128-10"; "poly" */
     ls_graph *graph;               /**< owned */
     ls_data_need need;             /**< what it asks of its data */
+    double dropout;                /**< probability of each of its dropout layers; 0: it has none */
 } ls_model;
 
 /** A node of a model that is a chain: it takes the one before. */
@@ -67,9 +68,12 @@ extern const ls_registry ls_model_families; /**< of ls_model_family */
 /** LS_CODE_USAGE with the valid names, or forms of the sizes, if `text` is invalid. */
 ls_status ls_model_open(const char *text, ls_model **out);
 
+/** The same of a model with dropout layers, if `dropout` is not 0: gpt, mlp. */
+ls_status ls_model_open_dropping(const char *text, double dropout, ls_model **out);
+
 /** The same; sizes that `text` leaves open are those of the file that `data`, the text of --data,
  * names. */
-ls_status ls_model_open_for(const char *text, const char *data, ls_model **out);
+ls_status ls_model_open_for(const char *text, const char *data, double dropout, ls_model **out);
 
 /** Takes NULL. */
 void ls_model_close(ls_model *model);

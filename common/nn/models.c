@@ -33,6 +33,11 @@ int64_t ls_model_batch(const ls_model *model)
 
 ls_status ls_model_open(const char *text, ls_model **out)
 {
+    return ls_model_open_dropping(text, 0, out);
+}
+
+ls_status ls_model_open_dropping(const char *text, double dropout, ls_model **out)
+{
     const ls_model_family *family = ls_registry_find(&ls_model_families, text, strcspn(text, ":"));
     if (!family)
         return ls_registry_refuse(&ls_model_families, text);
@@ -40,6 +45,7 @@ ls_status ls_model_open(const char *text, ls_model **out)
     if (!model)
         return ls_fail_memory("model", sizeof *model);
     model->family = family;
+    model->dropout = dropout;
     const char *colon = strchr(text, ':');
     ls_status status = ls_graph_open(&model->graph);
     if (!status)
@@ -52,12 +58,12 @@ ls_status ls_model_open(const char *text, ls_model **out)
     return LS_OK;
 }
 
-ls_status ls_model_open_for(const char *text, const char *data, ls_model **out)
+ls_status ls_model_open_for(const char *text, const char *data, double dropout, ls_model **out)
 {
     int64_t shape[LS_DATA_RANK];
     char fitted[sizeof(((ls_model *)0)->name)];
     ls_model *model;
-    LS_TRY(ls_model_open(text, &model));
+    LS_TRY(ls_model_open_dropping(text, dropout, &model));
     *out = model;
     const char *sizes = strchr(text, ':');
     if (!model->family->fit || (sizes && strchr(sizes, '-')) ||
@@ -66,7 +72,7 @@ ls_status ls_model_open_for(const char *text, const char *data, ls_model **out)
     model->family->fit(model, shape, fitted, sizeof fitted);
     ls_model_close(model);
     *out = NULL;
-    return ls_model_open(fitted, out);
+    return ls_model_open_dropping(fitted, dropout, out);
 }
 
 void ls_model_close(ls_model *model)

@@ -5,6 +5,7 @@
  * order, once backward is done with the first use. Memory: net_memory.c.
  */
 #include "common/base/grow.h"
+#include "common/nn/layers.h"
 #include "common/nn/net_private.h"
 
 #include <stdlib.h>
@@ -85,6 +86,8 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         .kept = net->nodes[n].kept,
         .loss = o->loss,
         .target = net->target,
+        .seed = o->seed,
+        .first = ls_net_first(net),
     };
     for (int i = 0; i < node->input_count; i++) {
         site.input_node[i] = graph_node(net, node->inputs[i]);
@@ -99,6 +102,14 @@ ls_layer_site ls_net_site(ls_net *net, int n)
     list_parts(net, n, &site);
     aim_gradients(net, n, &site);
     return site;
+}
+
+uint64_t *ls_net_first(const ls_net *net)
+{
+    for (int n = 0; n < net->options.graph->count; n++)
+        if (graph_node(net, n)->layer == &ls_layer_dropout)
+            return net->nodes[n].kept;
+    return NULL;
 }
 
 static ls_status append_add(ls_net *net, void *sum, const void *part, int64_t count,

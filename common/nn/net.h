@@ -31,6 +31,7 @@ typedef struct ls_net_options {
     double *loss;               /**< [1], device memory, borrowed; NULL: not wanted */
     ls_net *memory_of;          /**< NULL, or a net with at least as many rows whose memory this one
                                      uses as well: they never run at the same time */
+    uint64_t seed;              /**< of what dropout layers drop */
     bool synced; /**< batch statistics are those of the whole batch, `divisor` rows: the caller
                       enqueues halves of nodes, and adds their sums up in between */
 } ls_net_options;
@@ -46,6 +47,10 @@ void ls_net_close(ls_net *net);
 void *ls_net_input(const ls_net *net, int index); /**< NULL: the graph has none of this number */
 /** Likewise the target: int32 [rows], or real as the output. NULL without a loss. */
 void *ls_net_target(const ls_net *net);
+
+/** Where dropout layers find the position, in the endless sequence, of the first row [1]: set it
+ * (set_first) before each forward pass. NULL: the graph has none. */
+uint64_t *ls_net_first(const ls_net *net);
 
 /** The model's output [rows, elements], valid after forward. */
 const void *ls_net_output(const ls_net *net);

@@ -50,6 +50,7 @@ typedef struct ls_layer_options {
     int64_t tokens;         /**< embedding: how many there are */
     int64_t first;          /**< embedding of a slice: its first token */
     int64_t all;            /**< the same: how many there are in all; 0: it has all */
+    double rate;            /**< dropout: probability of 0 */
     double deviation;       /**< dense, embedding, positions: weights begin normal, with this
                                  standard deviation; 0: as the layer's usually do */
     char name[LS_NODE_OPTION_NAME]; /**< of the node and of its variables: "wte"; "": layer and

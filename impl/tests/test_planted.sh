@@ -210,6 +210,8 @@ lr_stepped_n_times 0 --strategy ps --ranks 3 --lr-schedule linear
 lr_warmup_off_by_one 0 --strategy single --devices 1 --lr-warmup-steps 3
 lr_warmup_off_by_one 0 --strategy mirrored --devices 2 --lr-warmup-steps 3 --reduce exact
 lr_warmup_off_by_one 0 --strategy local-sgd --devices 2 --lr-warmup-steps 3
+mask_by_rank 0 --strategy mirrored --devices 2 --dropout 0.3
+mask_by_rank 0 --strategy zero --devices 3 --dropout 0.3 --reduce exact
 TABLE
 # Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \

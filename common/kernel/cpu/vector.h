@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "common/base/philox_inline.h"
 #include "common/kernel/crop_draw.h"
 #include "common/kernel/step_inline.h"
 
@@ -287,6 +288,8 @@ typedef struct ls_vector_loops {
     void (*gelu)(const float *x, float *y, int64_t count);
     /** dx = dy times the slope at x; dx may be dy. */
     void (*gelu_back)(const float *x, const float *dy, float *dx, int64_t count);
+    /** Elements first to last - 1 of all rows. */
+    void (*dropout)(const ls_dropout_args *dropout, int64_t first, int64_t last);
     /** Heads of all samples; memory of ls_vector_attention_memory. */
     void (*attention)(const ls_attention_forward_args *attention, int64_t first, int64_t last,
                       float *memory);

@@ -82,6 +82,7 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .layer_norm_back = layer_norm_back,
     .gelu = gelu,
     .gelu_back = gelu_back,
+    .dropout = dropout,
     .attention = attention,
     .attention_back = attention_back,
     .moving_average = moving_average,

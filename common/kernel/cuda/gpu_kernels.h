@@ -56,6 +56,7 @@ int ls_gpu_load_attention(void);
     X(add_loss, ls_add_loss_args)                                                                  \
     X(clip_factor, ls_clip_factor_args)                                                            \
     X(stamp, ls_stamp_args)                                                                        \
+    X(set_first, ls_set_first_args)                                                                \
     X(flip_bit, ls_flip_bit_args)                                                                  \
     X(max_pool_forward, ls_max_pool_forward_args)                                                  \
     X(max_pool_backward, ls_max_pool_backward_args)                                                \
@@ -78,6 +79,7 @@ int ls_gpu_load_attention(void);
     X(layer_norm_forward, ls_layer_norm_forward_args)                                              \
     X(gelu_forward, ls_gelu_forward_args)                                                          \
     X(gelu_backward, ls_gelu_backward_args)                                                        \
+    X(dropout, ls_dropout_args)                                                                    \
     X(attention_forward, ls_attention_forward_args)
 
 /* ls_gpu_relu_forward, ... */

@@ -220,6 +220,18 @@ static ls_status gelu_backward(const ls_gelu_backward_args *g)
     return LS_OK;
 }
 
+/* ---- Dropout -------------------------------------------------------------------------------- */
+
+static ls_status dropout(const ls_dropout_args *d)
+{
+    for (int64_t i = 0; i < d->rows * d->width; i++) {
+        const uint64_t index = *d->first * (uint64_t)d->width + (uint64_t)i;
+        const bool stays = ls_random_word(d->random, index) >= d->threshold;
+        ((real *)d->y)[i] = stays ? ((const real *)d->x)[i] * (real)d->factor : 0;
+    }
+    return LS_OK;
+}
+
 /* ---- Attention ------------------------------------------------------------------------------ */
 
 /* One head of one sample: q, k and v of position p are at p * 3C, and y and dy at p * C. */

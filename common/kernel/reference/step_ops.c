@@ -74,6 +74,12 @@ static ls_status stamp(const ls_stamp_args *s)
     return LS_OK;
 }
 
+static ls_status set_first(const ls_set_first_args *s)
+{
+    *s->first = s->state->position + s->offset;
+    return LS_OK;
+}
+
 static ls_status flip_bit(const ls_flip_bit_args *f)
 {
     int64_t largest = 0;

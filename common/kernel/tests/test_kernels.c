@@ -445,6 +445,18 @@ static void test_stamp(void **state)
     }
 }
 
+static void test_set_first(void **state)
+{
+    fixture *f = *state;
+    const ls_step_state at = {.position = UINT64_C(5000000000)};
+    ls_kernels *const both[] = {f->cpu, f->reference};
+    for (int k = 0; k < 2; k++) {
+        uint64_t first = 0;
+        apply_set_first(f, both[k], &(ls_set_first_args){&at, 7, &first});
+        assert_true(first == UINT64_C(5000000007));
+    }
+}
+
 static void test_flip_bit(void **state)
 {
     fixture *f = *state;

@@ -240,6 +240,32 @@ static void test_gelu_backward(void **state)
     check_gelu(*state, true);
 }
 
+/* Each element by its number, wherever rows and blocks of four begin; in place, too. */
+static void test_dropout(void **state)
+{
+    static const int64_t shapes[][2] = {{0, 3}, {3, 0}, {1, 1}, {5, 7}, {2, 1000}, {700, 3}};
+    fixture *f = *state;
+    const ls_random random = ls_random_stream(9, "dropout/drop");
+    for (int i = 0; i < 6; i++) {
+        const int64_t rows = shapes[i][0], width = shapes[i][1], count = rows * width;
+        const uint64_t first = UINT64_C(3000000001) + (uint64_t)i;
+        for (int k = 0; k < 3; k++) {
+            float *x = randoms(count, 1), *y = randoms(count, 1);
+            const ls_dropout_args args = {
+                rows,      width, random, &first, k == 2 ? 0 : 1u << 30, k == 2 ? 1 : 4.0f / 3,
+                k ? y : x, y};
+            apply_dropout(f, k ? f->cpu : f->reference, &args);
+            for (int64_t e = 0; e < count; e++) {
+                const uint32_t bits = ls_random_bits(random, first * (uint64_t)width + (uint64_t)e);
+                const float right = bits >= args.threshold ? x[e] * args.factor : 0;
+                same_bits("dropout", &y[e], &right, sizeof right);
+            }
+            same_bits("behind", y + count, x + count, sizeof *x);
+            free(x), free(y);
+        }
+    }
+}
+
 /* rows, steps, heads, width: one and several blocks of queries, odd sizes; the widest head whose
  * keys are copied into panels, and wider ones; one of several blocks of queries and of channels;
  * more keys than a block of a product is deep */

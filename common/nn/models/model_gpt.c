@@ -3,8 +3,9 @@
  * gpt:L-H-C[-T[-V]]: GPT-2's decoder (Radford et al. 2019) with L blocks, H heads, width C, T
  * positions and V tokens. A block: x += c_proj(attention(c_attn(ln_1(x)))), then
  * x += c_proj(gelu(c_fc(ln_2(x)))); after the last one ln_f, and the head, which is the token
- * embedding. No dropout. Variables have the names and layouts of Hugging Face's GPT-2; the
- * projections that end in a residual sum begin smaller, by sqrt(2L), as in GPT-2.
+ * embedding. Dropout, if any, as in GPT-2, but not of attention's probabilities. Variables have the
+ * names and layouts of Hugging Face's GPT-2; the projections that end in a residual sum begin
+ * smaller, by sqrt(2L), as in GPT-2.
  */
 #include "common/base/numbers.h"
 #include "common/nn/models.h"
@@ -15,6 +16,7 @@
 
 typedef struct sizes {
     int64_t L, H, C, T, V;
+    double dropout;
 } gpt_sizes;
 
 enum { SIZES = 5, LEAST = 3 };
@@ -46,7 +48,7 @@ static ls_status parse_sizes(const char *text, gpt_sizes *out)
         return ls_fail(LS_CODE_USAGE, "model", "gpt",
                        "%lld heads do not divide a width of %lld; give a number that does",
                        (long long)size[1], (long long)size[2]);
-    *out = (gpt_sizes){size[0], size[1], size[2], size[3], size[4]};
+    *out = (gpt_sizes){size[0], size[1], size[2], size[3], size[4], 0};
     return LS_OK;
 }
 
@@ -59,6 +61,14 @@ static ls_status append(ls_graph *graph, const char *layer, int block, const cha
     else if (name)
         snprintf(options.name, sizeof options.name, "%s", name);
     return ls_graph_add(graph, layer, (int[]){*x, -1}, -1, &options, x);
+}
+
+/* Adds a dropout layer, if the model has any. */
+static ls_status append_dropout(ls_graph *graph, const gpt_sizes *s, int block, const char *name,
+                                int *x)
+{
+    const ls_layer_options drop = {.rate = s->dropout};
+    return s->dropout > 0 ? append(graph, "dropout", block, name, drop, x) : LS_OK;
 }
 
 /* A dense layer of every position. */
@@ -77,12 +87,14 @@ static ls_status append_block(ls_graph *graph, const gpt_sizes *s, int n, int *x
     LS_TRY(append(graph, "dense", n, "attn.c_attn", projection(3 * s->C, deviation), &y));
     LS_TRY(append(graph, "attention", n, NULL, heads, &y));
     LS_TRY(append(graph, "dense", n, "attn.c_proj", projection(s->C, less), &y));
+    LS_TRY(append_dropout(graph, s, n, "attn.resid_dropout", &y));
     LS_TRY(ls_graph_add(graph, "add", (int[]){*x, y, -1}, -1, NULL, x));
     y = *x;
     LS_TRY(append(graph, "layer_norm", n, "ln_2", none, &y));
     LS_TRY(append(graph, "dense", n, "mlp.c_fc", projection(4 * s->C, deviation), &y));
     LS_TRY(append(graph, "gelu", n, NULL, none, &y));
     LS_TRY(append(graph, "dense", n, "mlp.c_proj", projection(s->C, less), &y));
+    LS_TRY(append_dropout(graph, s, n, "mlp.dropout", &y));
     return ls_graph_add(graph, "add", (int[]){*x, y, -1}, -1, NULL, x);
 }
 
@@ -90,6 +102,7 @@ static ls_status build(const char *text, ls_model *model)
 {
     gpt_sizes s = {0};
     LS_TRY(parse_sizes(text, &s));
+    s.dropout = model->dropout;
     snprintf(model->name, sizeof model->name, "gpt:%lld-%lld-%lld-%lld-%lld", (long long)s.L,
              (long long)s.H, (long long)s.C, (long long)s.T, (long long)s.V);
     model->need = (ls_data_need){.inputs = 1,
@@ -110,6 +123,7 @@ static ls_status build(const char *text, ls_model *model)
     LS_TRY(append(graph, "embedding", -1, "wte", tokens, &x));
     embedding = x;
     LS_TRY(append(graph, "positions", -1, "wpe", positions, &x));
+    LS_TRY(append_dropout(graph, &s, -1, "drop", &x));
     for (int n = 0; n < (int)s.L; n++)
         LS_TRY(append_block(graph, &s, n, &x));
     LS_TRY(append(graph, "layer_norm", -1, "ln_f", none, &x));
@@ -124,5 +138,6 @@ const ls_model_family ls_model_gpt = {
     .default_optimizer = "adamw",
     .default_rate = 0.0006,
     .default_batch = 16,
+    .options = (const ls_declared_option *const[]){&ls_option_dropout, NULL},
     .build = build,
 };

@@ -60,9 +60,27 @@ static ls_status build(const char *text, ls_model *model)
         LS_TRY(ls_graph_add(model->graph, "dense", (int[]){node, -1}, -1, &dense, &node));
         if (i + 1 < count)
             LS_TRY(ls_graph_add(model->graph, "relu", (int[]){node, -1}, -1, NULL, &node));
+        if (i + 1 < count && model->dropout > 0) {
+            ls_layer_options drop = {.rate = model->dropout};
+            snprintf(drop.name, sizeof drop.name, "dropout%d", i - 1);
+            LS_TRY(ls_graph_add(model->graph, "dropout", (int[]){node, -1}, -1, &drop, &node));
+        }
     }
     return ls_graph_add(model->graph, "softmax_cross_entropy", (int[]){node, -1}, -1, NULL, &node);
 }
+
+const ls_declared_option ls_option_dropout = {
+    .name = "dropout",
+    .placeholder = "X",
+    .fallback = "0",
+    .unit = "",
+    .help = "probability with which training drops an output: of mlp's hidden layers; of gpt's "
+            "embedding and of both projections of a block",
+    .type = LS_DECLARED_REAL,
+    .low = 0,
+    .high = 1,
+    .below = true,
+};
 
 const ls_model_family ls_model_mlp = {
     .name = "mlp",
@@ -71,5 +89,6 @@ const ls_model_family ls_model_mlp = {
     .default_optimizer = "adam",
     .default_rate = 0.001,
     .default_batch = 256,
+    .options = (const ls_declared_option *const[]){&ls_option_dropout, NULL},
     .build = build,
 };

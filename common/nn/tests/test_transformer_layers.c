@@ -77,6 +77,21 @@ static void layer_norm_and_gelu(void **state)
     close_all(&f);
 }
 
+/* Backward has forward's mask: the gradient of what is dropped is 0. */
+static void dropout_of_half(void **state)
+{
+    fixture f;
+    (void)state;
+    open_device(&f);
+    const int embedding = add_embedding(&f, add_tokens(&f));
+    int node = add_with(&f, "dropout", embedding, &(ls_layer_options){.rate = 0.5});
+    node = add_with(&f, "layer_norm", node, &(ls_layer_options){0});
+    node = add_with(&f, "dropout", node, &(ls_layer_options){.rate = 0.25, .name = "second"});
+    add_tied_end(&f, node, embedding);
+    check_tokens(&f);
+    close_all(&f);
+}
+
 /* Dense layers of every position with weights [in,out], around the attention of two heads. */
 static void attention_of_two_heads(void **state)
 {
@@ -192,13 +207,10 @@ static void refused_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(embedding_tied),
-        cmocka_unit_test(layer_norm_and_gelu),
-        cmocka_unit_test(attention_of_two_heads),
-        cmocka_unit_test(in_slices),
-        cmocka_unit_test(in_blocks),
-        cmocka_unit_test(attention_is_causal),
-        cmocka_unit_test(refused_layers),
+        cmocka_unit_test(embedding_tied),      cmocka_unit_test(layer_norm_and_gelu),
+        cmocka_unit_test(dropout_of_half),     cmocka_unit_test(attention_of_two_heads),
+        cmocka_unit_test(in_slices),           cmocka_unit_test(in_blocks),
+        cmocka_unit_test(attention_is_causal), cmocka_unit_test(refused_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,6 +121,16 @@ LS_CPU_OP(gelu_forward, ".loop", ls_gelu_forward_args, .part = gelu_part, .share
 LS_CPU_OP(gelu_backward, ".loop", ls_gelu_backward_args, .part = gelu_back_part, .shared = a->count,
           .elements = a->count, .in_blocks = true)
 
+/* ---- Dropout -------------------------------------------------------------------------------- */
+
+static void dropout_part(const cpu_part *p)
+{
+    p->loops->dropout(p->arguments, p->first, p->last);
+}
+
+LS_CPU_OP(dropout, ".loop", ls_dropout_args, .part = dropout_part, .shared = a->rows * a->width,
+          .elements = a->rows * a->width, .in_blocks = true)
+
 /* ---- Attention ------------------------------------------------------------------------------ */
 
 static void attention_part(const cpu_part *p)

@@ -165,6 +165,55 @@ static void gelu_back(const float *x, const float *dy, float *dx, int64_t count)
     }
 }
 
+/* ---- Dropout -------------------------------------------------------------------------------- */
+
+/* So many Philox blocks take a round, then the next one. */
+enum { DROPOUT_BLOCKS = 64 };
+
+/* The words of `count` blocks from number `block` on, four each. */
+LS_ALWAYS void random_blocks(ls_random random, uint64_t block, int64_t count,
+                             uint32_t words[4 * DROPOUT_BLOCKS])
+{
+    uint32_t c[4][DROPOUT_BLOCKS];
+    uint32_t k0 = (uint32_t)random.seed, k1 = (uint32_t)(random.seed >> 32);
+    for (int64_t i = 0; i < count; i++) {
+        c[0][i] = (uint32_t)(block + (uint64_t)i);
+        c[1][i] = (uint32_t)((block + (uint64_t)i) >> 32);
+        c[2][i] = (uint32_t)random.stream;
+        c[3][i] = (uint32_t)(random.stream >> 32);
+    }
+    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        for (int64_t i = 0; i < count; i++) {
+            const uint64_t p0 = (uint64_t)0xD2511F53u * c[0][i],
+                           p1 = (uint64_t)0xCD9E8D57u * c[2][i];
+            c[0][i] = (uint32_t)(p1 >> 32) ^ c[1][i] ^ k0;
+            c[2][i] = (uint32_t)(p0 >> 32) ^ c[3][i] ^ k1;
+            c[1][i] = (uint32_t)p1;
+            c[3][i] = (uint32_t)p0;
+        }
+    }
+    for (int64_t i = 0; i < count; i++)
+        for (int k = 0; k < 4; k++)
+            words[4 * i + k] = c[k][i];
+}
+
+static void dropout(const ls_dropout_args *d, int64_t first, int64_t last)
+{
+    const float *x = d->x, factor = d->factor;
+    float *y = d->y;
+    uint32_t words[4 * DROPOUT_BLOCKS];
+    const uint64_t begin = *d->first * (uint64_t)d->width;
+    for (int64_t at = first, some; at < last; at += some) {
+        const uint64_t index = begin + (uint64_t)at;
+        const int64_t skip = (int64_t)(index % 4), room = 4 * DROPOUT_BLOCKS - skip;
+        some = last - at < room ? last - at : room;
+        if (d->threshold)
+            random_blocks(d->random, index / 4, (skip + some + 3) / 4, words);
+        for (int64_t i = 0; i < some; i++)
+            y[at + i] = !d->threshold || words[skip + i] >= d->threshold ? x[at + i] * factor : 0;
+    }
+}
+
 /* ---- Attention ------------------------------------------------------------------------------ */
 
 /* One head of one sample. Keys and values are copied once, as products read them: in panels, if

@@ -106,6 +106,16 @@ int ls_gpu_stamp(void *stream, const ls_stamp_args *args)
     return ls_gpu_launch(stream, 1, 1, stamp_kernel, args->time_ns);
 }
 
+__global__ static void __launch_bounds__(1) set_first_kernel(ls_set_first_args args)
+{
+    *args.first = args.state->position + args.offset;
+}
+
+int ls_gpu_set_first(void *stream, const ls_set_first_args *args)
+{
+    return ls_gpu_launch(stream, 1, 1, set_first_kernel, *args);
+}
+
 /* ---- flip_bit -------------------------------------------------------------------------------- */
 
 /* An index, and the magnitude of the element there. */
@@ -160,5 +170,5 @@ int ls_gpu_flip_bit(void *stream, const ls_flip_bit_args *args)
 int ls_gpu_load_batch(void)
 {
     return ls_gpu_load(count_kernel, count_parts_kernel, add_loss_kernel, finish_kernel,
-                       stamp_kernel, flip_kernel);
+                       stamp_kernel, set_first_kernel, flip_kernel);
 }

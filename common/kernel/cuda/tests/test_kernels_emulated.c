@@ -80,8 +80,8 @@ static void test_more_losses(void **state)
     ls_step_record records[CAPACITY];
     for (int i = 0; i <= MORE; i++)
         loss[i] = i;
-    const ls_finish_step_args args = {&at,     32,       {0.5, 0.5, 2}, loss,
-                                      records, CAPACITY, MORE,          &ring[0][0]};
+    const ls_rate_schedule halves = {.initial = 0.5, .factor = 0.5, .period = 2};
+    const ls_finish_step_args args = {&at, 32, halves, loss, records, CAPACITY, MORE, &ring[0][0]};
     apply_finish_step(f, f->cpu, &args);
     for (int i = 0; i < MORE; i++)
         assert_true(ring[1][i] == i + 1);

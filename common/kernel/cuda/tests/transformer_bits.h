@@ -110,6 +110,24 @@ static void check_gelu_bits(fixture *f, ls_kernels *cpu, int64_t count)
     free(x), free(dy);
 }
 
+static void check_dropout_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t width)
+{
+    ls_kernels *const both[] = {f->cpu, cpu};
+    const int64_t count = rows * width;
+    const ls_step_state at = {.position = (uint64_t)rows * 1000003};
+    float *x = randoms(count, 1), *y[2];
+    uint64_t first[2];
+    for (int k = 0; k < 2; k++) {
+        y[k] = randoms(count, 3);
+        apply_set_first(f, both[k], &(ls_set_first_args){&at, 5, &first[k]});
+        apply_dropout(f, both[k],
+                      &(ls_dropout_args){rows, width, ls_random_stream(3, "dropout/drop"),
+                                         &first[k], 1u << 29, 8.0f / 7, x, y[k]});
+    }
+    same_floats("dropout", y, count);
+    free(x);
+}
+
 static void test_transformer_bits(void **state)
 {
     fixture *f = *state;
@@ -121,6 +139,7 @@ static void test_transformer_bits(void **state)
         check_position_bits(f, cpu, sizes[i][0], sizes[i][2]);
         check_norm_bits(f, cpu, sizes[i][0], sizes[i][2]);
         check_gelu_bits(f, cpu, sizes[i][0] * sizes[i][2]);
+        check_dropout_bits(f, cpu, sizes[i][0], sizes[i][2]);
     }
     for (int i = 1; i < SLICE_SHAPES; i++)
         check_slice_bits(f, cpu, slice_shapes[i][0], slice_shapes[i][1], slice_shapes[i][2]);

@@ -102,6 +102,8 @@ static int64_t samples_of(const ls_plan_of_case *plan, int64_t rows)
     const double fitting = reference_flops / (ls_graph_flops(plan->model->graph) + 1);
     int64_t count = fitting < MOST_SAMPLES ? (int64_t)fitting : MOST_SAMPLES;
     const int64_t there = (int64_t)plan->job.data->train.samples;
+    if (plan->model->dropout > 0) /* no two rows drop the same, so that none stands for others */
+        return rows;
     count = count < there ? count : there;
     while (count > 1 && rows % count)
         count--;

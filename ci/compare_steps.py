@@ -9,6 +9,7 @@ field, the base's value, the new one. Left out: times.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import hashlib
 import json
@@ -51,6 +52,8 @@ BYTES = "program.bytes"
 BYTES_WITHIN = 0.10  # longer
 # A step's kernels: a set per kind, whose order does not matter; it may contain more than before.
 KERNELS = "provenance.kernels."
+# A field that the base does not have: its value is not compared, its name is printed.
+ADDED = object()
 # Of stderr: a time.
 TIMES = re.compile(r"^lockstep: the harness takes ")
 
@@ -156,6 +159,9 @@ def differences(base, new):
         old, now = a.get(field, "absent"), b.get(field, "absent")
         if old == now or field.startswith(KERNELS) and names(old) == names(now):
             continue
+        if old == "absent":  # named at the end: whether the program should tell it is the reader's judgement
+            noted.append((re.sub(r"\.\d+", "[]", field), old, ADDED))
+            continue
         numbers = all(isinstance(value, int) for value in (old, now))
         if field == NODES and numbers or field == BYTES and numbers and now <= (1 + BYTES_WITHIN) * old:
             noted.append((field, old, now))
@@ -242,6 +248,10 @@ def main():
                     if len(found) > LINES:
                         print(f"{name}: and {len(found) - LINES} more fields", flush=True)
                     notes += [(name, *note) for note in noted]
+    added = collections.Counter(field for _, field, _, now in notes if now is ADDED)
+    notes = [note for note in notes if note[3] is not ADDED]
+    for field, times in sorted(added.items()):
+        print(f"only in the new rows, not compared: {field} ({times} values)")
     if notes:
         print(f"noted in {len(notes)} places, no difference: the length of programs, kernels told besides")
         for name, field, old, now in notes:

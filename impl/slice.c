@@ -292,7 +292,7 @@ static ls_status build(ls_slice *s)
     for (int e = 0; e < exchanges; e++) {
         ls_slice_exchange *x = &s->exchanges[s->exchange_count++];
         *x = (ls_slice_exchange){.exchange = e, .number = number, .first = e ? s->act_count : 0};
-        if (rows)
+        if (rows || ls_slice_abreast(s)) /* without samples, too, a replica passes statistics on */
             LS_TRY(build_exchange(s, x, rows));
         x->end = s->act_count;
         end_exchange(s, x);

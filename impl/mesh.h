@@ -28,10 +28,13 @@ typedef struct ls_mesh {
 
 /** How a buffer is spread along an axis. */
 typedef enum ls_kind {
-    LS_WHOLE,  /**< each has all of it */
-    LS_SHARE,  /**< each has a share of every bucket (ls_bucket_share) */
-    LS_PLACED, /**< each element is on one: where its node is, on a holder, or on a server */
-    LS_PARTIAL /**< each has an addend of all of it */
+    LS_WHOLE,   /**< each has all of it */
+    LS_SHARE,   /**< each has a share of every bucket (ls_bucket_share) */
+    LS_PLACED,  /**< each element is on one: where its node is, on a holder, or on a server */
+    LS_PARTIAL, /**< each has an addend of all of it */
+    LS_HELD,    /**< of a strategy: placed on one device, the holder (job.variable_device) */
+    LS_SERVED,  /**< of a strategy: placed on parameter servers (job.ps) */
+    LS_OWN      /**< of a strategy: each has its own, which is never added */
 } ls_kind;
 
 enum { LS_ALL_WINDOWS = INT32_MAX }; /**< buckets stay whole until the step ends */
@@ -41,6 +44,15 @@ typedef struct ls_spread {
     ls_kind on[LS_AXES]; /**< along each axis */
     int windows;         /**< buckets that a device holds whole at once (windows.h); 0: all */
 } ls_spread;
+
+/** How a strategy spreads a model: gradients as backward leaves them; parameters are partial if
+ * all-reduces average them. Options may add to it (ls_strategy.resolve). */
+typedef struct ls_spreads {
+    ls_mesh mesh;         /**< `rest`: the axis of its devices */
+    ls_spread parameters; /**< between steps */
+    ls_spread gradients;  /**< behind backward */
+    ls_spread state;      /**< of the optimizer */
+} ls_spreads;
 
 /** The mesh of so many devices: with all sizes set. */
 ls_mesh ls_mesh_of(ls_mesh declared, int devices);

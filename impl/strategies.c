@@ -54,7 +54,21 @@ static const ls_strategy *inner_of(const ls_strategy *strategy, const ls_declare
 
 bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values)
 {
-    return inner_of(strategy, values)->syncs_statistics;
+    const ls_strategy *inner = inner_of(strategy, values);
+    return inner->spreads.mesh.rest == LS_MEMBER && !ls_strategy_alone(inner) &&
+           !ls_strategy_serves(inner);
+}
+
+bool ls_strategy_reduces(const ls_strategy *strategy)
+{
+    const ls_spreads *of = &strategy->spreads;
+    for (int a = 0; a < LS_AXES; a++) {
+        const ls_kind parameters = of->parameters.on[a];
+        const bool stay = parameters != LS_HELD && parameters != LS_SERVED;
+        if (parameters == LS_PARTIAL || (of->gradients.on[a] == LS_PARTIAL && stay))
+            return true;
+    }
+    return false;
 }
 
 static ls_status check_device_name(const char *text)
@@ -127,11 +141,9 @@ static ls_status check_ranks(const ls_outline *o)
 
 void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
 {
-    static const ls_axis divided[LS_VARIABLES_SERVED + 1] = {
-        [LS_VARIABLES_PLACED] = LS_STAGE, [LS_VARIABLES_SPLIT] = LS_SLICE};
-    job->mesh.rest = divided[inner_of(strategy, &job->options)->variables];
-    if (strategy->period)
-        job->update.period = (int)ls_declared_number(&job->options, strategy->period);
+    job->mesh.rest = inner_of(strategy, &job->options)->spreads.mesh.rest;
+    if (strategy->average.period)
+        job->update.period = (int)ls_declared_number(&job->options, strategy->average.period);
     if (strategy->resolve)
         strategy->resolve(job, ranks);
     const int64_t exchange = ls_declared_number(&job->options, &ls_option_accumulation_exchange);
@@ -189,12 +201,12 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
     LS_TRY(check_accumulation(strategy, o));
     if (strategy->check)
         LS_TRY(strategy->check(o));
-    if (strategy->updates_alone && o->job->exact.on)
+    if (ls_strategy_alone(strategy) && o->job->exact.on)
         return ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
                        "adds up no gradients, so --reduce exact does not concern it; use "
                        "--reduce fast");
     bool canonical = strcmp(o->allreduce, "canonical") == 0;
-    const bool sums = strategy->reduces || ls_job_slices(o->job);
+    const bool sums = ls_strategy_reduces(strategy) || ls_job_slices(o->job);
     if (sums && o->job->exact.on && !canonical && strcmp(o->allreduce, "auto") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "%s does not sum canonically; --reduce exact implies canonical, so leave "
@@ -207,11 +219,12 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "direct reads other devices' memory, which --link does not share; use "
                        "ring, tree, halving-doubling, flat or auto");
-    if (sums || strategy->peers || o->job->mesh.rest == LS_STAGE || ls_strategy_serves(strategy))
+    if (sums || strategy->average.peers || o->job->mesh.rest == LS_STAGE ||
+        ls_strategy_serves(strategy))
         LS_TRY(check_ranks(o));
     const int64_t replicas = ls_outline_replicas(strategy, o), batch = o->job->batch;
     const int64_t shards = ls_job_shards(o->job, batch);
-    if (!strategy->replicated || replicas == 1)
+    if (!ls_strategy_replicates(strategy) || replicas == 1)
         return LS_OK;
     if (replicas > LS_JOB_REPLICAS)
         return ls_fail(LS_CODE_USAGE, "option", "--devices", "%lld are too many; at most %d",

@@ -32,7 +32,7 @@ extern const ls_declared_option ls_option_zero_windows;          /* zero.c */
 
 extern const ls_declared_option ls_option_tensor_parallel_sequence; /* tensor_parallel.c */
 
-/** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy.sum (strategies.c). */
+/** The reduction order ((p0 + p1) + p2) + ..., for ls_strategy_witness.sum (strategies.c). */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 
 /** The `check` of `zero` between divided replicas, whose pieces must all pass a node before any

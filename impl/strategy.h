@@ -147,17 +147,26 @@ typedef struct ls_outline {
     int hosts;             /**< number of hosts of the ranks */
 } ls_outline;
 
-/** Where a strategy's variables are. */
-typedef enum ls_variables_at {
-    LS_VARIABLES_EACH,   /**< a copy with each replica */
-    LS_VARIABLES_HELD,   /**< on one device: job->variable_device is set */
-    LS_VARIABLES_PLACED, /**< divided over several devices, as the model's nodes are:
-                            job->division.place is set */
-    LS_VARIABLES_SPLIT,  /**< layers are split over several devices, which share the rest:
-                            the rest of job->mesh is LS_SLICE */
-    LS_VARIABLES_SERVED  /**< on parameter servers: job->ps is set; in one process,
-                              job->variable_device, too */
-} ls_variables_at;
+/** When, and with whom, replicas that update alone average their parameters (ls_average). */
+typedef struct ls_strategy_average {
+    /** The option of ls_job_update.period, which ls_strategy_resolve sets. NULL: the strategy has
+     * no period, or `resolve` sets it. */
+    const ls_declared_option *period;
+    /** The replicas whose parameters replica `replica` of `count` averages with its own: writes
+     * their numbers, ascending, to `out` [count]; returns how many. NULL: all, or none. */
+    int (*peers)(int replica, int count, int *out);
+} ls_strategy_average;
+
+/** What a strategy says of its step a second time, not by tasks. */
+typedef struct ls_strategy_witness {
+    /** What one step sends, over all processes, by a closed form that does not count tasks. NULL:
+     * nothing is sent. */
+    ls_traffic (*formula)(const ls_step *step);
+    /** Fast mode's reduction order, for the oracle: appends the additions of `count` gradients,
+     * each [elements], of ls_job_parts; has[d]: gradient d is not empty. The same of the sum of
+     * parameters, where replicas update alone and all average. NULL: nothing is summed. */
+    ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
+} ls_strategy_witness;
 
 /** One way of spreading the training loop: an entry of `lockstep list`. */
 struct ls_strategy {
@@ -166,31 +175,13 @@ struct ls_strategy {
     /** Its own options, NULL-terminated; NULL: none. If an option decides whether a case has
      * another one (`has`), it comes first. */
     const ls_declared_option *const *options;
-    bool equivalent;    /**< computes what `single` computes; if not, its row says so */
-    bool updates_alone; /**< not equivalent: each replica updates its own variables by its own
-                             gradient, if it has samples, and exchanges at most parameters: with
-                             .reduces or .peers, each step, or with ls_job_update.period the last
-                           one of a period, ends in ls_average. The gate replays that */
-    bool reduces;       /**< reduces gradients by all-reduces, in buckets */
-    bool shares;        /**< with `reduces`: each replica updates its share of every bucket, and has
-                             optimizer state and averages of no more (ls_bucket_share); `resolve`
-                             sets ls_job.state */
-    /** The replicas whose parameters replica `replica` of `count` averages with its own
-     * (ls_average): writes their numbers, ascending, to `out` [count]; returns how many. NULL: all
-     * replicas average, or none. */
-    int (*peers)(int replica, int count, int *out);
-    ls_variables_at variables; /**< where they are */
-    bool slices;               /**< takes split layers in exact mode (--micro-splits) */
-    bool syncs_statistics;     /**< its replicas can sum batch statistics in a step (--sync-bn) */
-    bool replicated;           /**< has several replicas, so a full batch needs a sample for each */
-    /** The strategy inside each of its replicas, with these values, whose `variables` and
-     * `syncs_statistics` it has. NULL: there is none. */
-    const ls_strategy *(*inner)(const ls_declared_values *values);
     /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
-    /** The option of ls_job_update.period, which ls_strategy_resolve sets. NULL: the strategy has
-     * no period, or `resolve` sets it. */
-    const ls_declared_option *period;
+    ls_spreads spreads; /**< how it spreads the model, with its options' first values */
+    /** The strategy inside each of its replicas, with these values, whose mesh and parameters it
+     * has. NULL: there is none. */
+    const ls_strategy *(*inner)(const ls_declared_values *values);
+    ls_strategy_average average; /**< of parameters, where replicas update alone */
     /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL: none do. */
     void (*resolve)(ls_job *job, int ranks);
     /** Refuses a job that it cannot run: LS_CODE_USAGE, with why and what would work. NULL: it runs
@@ -201,28 +192,61 @@ struct ls_strategy {
     /** Where replicas are divided, the part of `build` up to the gradients of one of them: forward
      * and backward over its places. NULL: they are not, or `build` is all that `hybrid` needs. */
     void (*passes)(ls_step *step, int replica);
-    /** What one step sends, over all processes, by a closed form that does not count tasks. NULL:
-     * nothing is sent. */
-    ls_traffic (*formula)(const ls_step *step);
-    /** Fast mode's reduction order, for the oracle: appends the additions of `count` gradients,
-     * each [elements], of ls_job_parts; has[d]: gradient d is not empty. The same of the sum of
-     * parameters, where replicas update alone and all average. NULL: nothing is summed. */
-    ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
+    ls_strategy_witness witness; /**< what the gate checks `build` by */
 };
 
-/** Whether its replicas can sum batch statistics. */
-bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values);
+/** Whether each replica updates its own variables by its own gradient, if it has samples, and
+ * exchanges at most parameters: it is not equivalent to `single`, and the gate replays it. If it
+ * reduces or has peers, each step, or with ls_job_update.period the last one of a period, ends in
+ * ls_average. */
+static inline bool ls_strategy_alone(const ls_strategy *strategy)
+{
+    return strategy->spreads.gradients.on[LS_MEMBER] == LS_OWN;
+}
 
-/** Whether it divides the model by slices of nodes; whether it has parameter servers. */
+/** Whether it sums gradients, or parameters, by all-reduces in buckets. */
+bool ls_strategy_reduces(const ls_strategy *strategy);
+
+/** Whether it may have several replicas, so that a full batch needs a sample for each. */
+static inline bool ls_strategy_replicates(const ls_strategy *strategy)
+{
+    return strategy->spreads.mesh.rest == LS_MEMBER ||
+           strategy->spreads.gradients.on[LS_MEMBER] != LS_WHOLE;
+}
+
+/** Whether each replica updates its share of every bucket, and has optimizer state and averages of
+ * no more (ls_bucket_share); `resolve` sets ls_job.state. */
+static inline bool ls_strategy_shares(const ls_strategy *strategy)
+{
+    return strategy->spreads.state.on[LS_MEMBER] == LS_SHARE;
+}
+
+/** Whether it divides the model by slices of nodes. */
 static inline bool ls_strategy_splits(const ls_strategy *strategy)
 {
-    return strategy->variables == LS_VARIABLES_SPLIT;
+    return strategy->spreads.mesh.rest == LS_SLICE;
+}
+
+/** Whether its variables are on job.variable_device alone; whether they are on servers. */
+static inline bool ls_strategy_holds(const ls_strategy *strategy)
+{
+    return strategy->spreads.parameters.on[LS_MEMBER] == LS_HELD;
 }
 
 static inline bool ls_strategy_serves(const ls_strategy *strategy)
 {
-    return strategy->variables == LS_VARIABLES_SERVED;
+    return strategy->spreads.parameters.on[LS_MEMBER] == LS_SERVED;
 }
+
+/** Whether it takes split layers in exact mode (--micro-splits). */
+static inline bool ls_strategy_slices(const ls_strategy *strategy)
+{
+    return strategy->spreads.mesh.rest != LS_POSITION && !ls_strategy_alone(strategy) &&
+           !ls_strategy_holds(strategy) && !ls_strategy_serves(strategy);
+}
+
+/** Whether its replicas can sum batch statistics in a step (--sync-bn). */
+bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *values);
 
 /** Opens a run of the strategy on the job, which it borrows: divides the batch, allocates all
  * memory, builds the steps and captures them. All processes call it. */

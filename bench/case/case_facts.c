@@ -95,7 +95,7 @@ bool ls_case_is_exact(const ls_case *one)
 
 bool ls_case_has_slices(const ls_case *one)
 {
-    return ls_case_is_exact(one) && one->strategy->slices;
+    return ls_case_is_exact(one) && ls_strategy_slices(one->strategy);
 }
 
 bool ls_case_convolves(const ls_case *one)
@@ -106,14 +106,14 @@ bool ls_case_convolves(const ls_case *one)
 
 bool ls_case_reduces(const ls_case *one)
 {
-    return one->strategy->reduces || ls_strategy_splits(one->strategy);
+    return ls_strategy_reduces(one->strategy) || ls_strategy_splits(one->strategy);
 }
 
 bool ls_case_has_buckets(const ls_case *one)
 {
     ls_job job = {.options = one->own};
     ls_strategy_resolve(one->strategy, &job, one->ranks);
-    return one->strategy->reduces &&
+    return ls_strategy_reduces(one->strategy) &&
            (one->reduce == LS_REDUCE_FAST || job.state.on[LS_MEMBER] == LS_SHARE);
 }
 

@@ -47,8 +47,8 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
     if (workplace->request->verify)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "delays timed steps, and verify times none; use lockstep run");
-    if (!plan->strategy->replicated || job->mesh.rest != LS_MEMBER || plan->all_devices == 1 ||
-        plan->devices->kind == LS_DEVICE_GPU)
+    if (!ls_strategy_replicates(plan->strategy) || job->mesh.rest != LS_MEMBER ||
+        plan->all_devices == 1 || plan->devices->kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "delays one of several replicas on CPU devices, and this case has none; use "
                        "towers, mirrored, independent or ps on 2 CPU devices or more");
@@ -95,7 +95,7 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s; name one of these, numbered from 0", devices,
                        ls_strategy_serves(plan->strategy) ? "workers" : "devices");
-    if ((!plan->strategy->equivalent && !plan->strategy->updates_alone) ||
+    if ((ls_strategy_alone(plan->strategy) && !ls_strategy_alone(plan->strategy)) ||
         ls_ps_by_arrival(&plan->job.ps))
         compared = 0;
     if (!compared)
@@ -112,7 +112,7 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
                        "these, numbered from 0",
                        (long long)compared);
     const ls_job *job = &plan->job;
-    if (plan->strategy->replicated && ls_job_is_tail(job, (uint64_t)step) &&
+    if (ls_strategy_replicates(plan->strategy) && ls_job_is_tail(job, (uint64_t)step) &&
         !ls_slice_count_sums(job, ls_job_tail(job), device / ls_job_places(job),
                              ls_job_replicas(job)))
         return ls_fail(LS_CODE_USAGE, "option", where,

@@ -96,7 +96,8 @@ ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_cas
     const bool linked = *c->link_text != 0, gpu = plan->devices->kind == LS_DEVICE_GPU;
     const ls_mesh mesh = ls_job_mesh(job);
     const bool shares = job->division.sequence || job->state.on[LS_MEMBER] == LS_SHARE;
-    const bool replicas = !ls_job_slices(job) || plan->strategy->reduces; /* sum, not places */
+    const bool replicas =
+        !ls_job_slices(job) || ls_strategy_reduces(plan->strategy); /* sum, not places */
     const ls_comm like = {.backend = job->exchange.transport,
                           .size = replicas ? mesh.size[LS_POSITION] * mesh.replicas : mesh.places,
                           .linked = linked,

@@ -21,7 +21,7 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
                        "pieces of a batch are computed one after the other, and none has the "
                        "statistics of the whole batch; use --gradient-accumulation-steps 1 or "
                        "--sync-bn no");
-    if (!strategy->replicated && job->division.microbatches > 1)
+    if (!ls_strategy_replicates(strategy) && job->division.microbatches > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "%s divides the batch into micro-batches, and none has the statistics of "
                        "the whole batch; use --pipeline-microbatches 1 or --sync-bn no",

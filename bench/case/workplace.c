@@ -184,7 +184,7 @@ static void prefer_nccl(ls_plan_of_case *plan, const ls_outline *outline)
 {
     ls_outline with = *outline;
     with.comm = "nccl";
-    if (!plan->config->comm_auto || !plan->job.ranks.comm || !plan->strategy->reduces ||
+    if (!plan->config->comm_auto || !plan->job.ranks.comm || !ls_strategy_reduces(plan->strategy) ||
         plan->devices->kind != LS_DEVICE_GPU)
         return;
     ls_status refused = ls_strategy_check(plan->strategy, &with);
@@ -201,7 +201,7 @@ static ls_status choose_transport(ls_plan_of_case *plan, const ls_outline *outli
     ls_job *job = &plan->job;
     char text[2][32];
     job->exchange.transport = ls_comm_backend_auto(job->ranks.comm, plan->devices->kind);
-    for (size_t i = 1; i < plan->device_count && plan->strategy->equivalent; i++)
+    for (size_t i = 1; i < plan->device_count && !ls_strategy_alone(plan->strategy); i++)
         if (plan->devices[i].kind != plan->devices->kind)
             return ls_fail(
                 LS_CODE_USAGE, "option", "--devices",

@@ -52,17 +52,17 @@ static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* numbers 
 
 static bool reduces(const ls_strategy *strategy)
 {
-    return strategy->reduces || ls_strategy_splits(strategy);
+    return ls_strategy_reduces(strategy) || ls_strategy_splits(strategy);
 }
 
 static bool has_buckets(const ls_strategy *strategy)
 {
-    return strategy->reduces;
+    return ls_strategy_reduces(strategy);
 }
 
 static bool slices(const ls_strategy *strategy)
 {
-    return strategy->slices;
+    return ls_strategy_slices(strategy);
 }
 
 static const char lr_decays[] = "cases with --lr-schedule linear, cosine or wsd";

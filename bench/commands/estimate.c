@@ -99,7 +99,7 @@ static ls_status step_time(ls_session *session, double *out)
 
 static bool is_judged(const ls_plan_of_case *plan)
 {
-    return (plan->strategy->equivalent || plan->strategy->updates_alone) &&
+    return (!ls_strategy_alone(plan->strategy) || ls_strategy_alone(plan->strategy)) &&
            plan->config->gate_steps != 0 && plan->warmup + plan->timed > 0;
 }
 

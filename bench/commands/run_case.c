@@ -204,7 +204,7 @@ static void compare_digests(case_run *c)
 {
     const ls_job *job = &c->plan.job;
     const bool repeats =
-        !c->plan.strategy->reduces || job->exact.on || job->exchange.allreduce->oracle;
+        !ls_strategy_reduces(c->plan.strategy) || job->exact.on || job->exchange.allreduce->oracle;
     const char *differs = NULL;
     const bool longer = c->trial.timed.done > (uint64_t)c->plan.timed; /* --until-precision */
     if (c->trial.interrupted || c->verdict.failed || longer || !c->gate.compared || !c->gate.steps)
@@ -228,7 +228,7 @@ static ls_status compare_ranks(case_run *c)
 {
     int other;
     const char *digest = c->trial.checked.digest;
-    if (!c->plan.strategy->equivalent)
+    if (ls_strategy_alone(c->plan.strategy))
         return LS_OK;
     LS_TRY(ls_world_differs(c->plan.job.ranks.comm, ls_hash64(digest, strlen(digest)), &other));
     if (other >= 0)

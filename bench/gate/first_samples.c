@@ -126,7 +126,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     one.job.exact.on = slices && plan->job.exact.on;
     LS_TRY(oracle ? ls_session_open_one(workplace, &one, ls_gate_open_oracle, &session)
                   : ls_session_open_single(workplace, &one, &session));
-    if (oracle && plan->strategy->reduces && !plan->job.exchange.allreduce->oracle)
+    if (oracle && ls_strategy_reduces(plan->strategy) && !plan->job.exchange.allreduce->oracle)
         ls_oracle_widely(session.run); /* only a library knows the order */
     ls_status status = ls_session_one_step(&session, gradient, &loss);
     if (!status && !oracle)

@@ -48,7 +48,7 @@ static uint64_t compared_steps(const ls_plan_of_case *plan)
 {
     const uint64_t all = (uint64_t)(plan->warmup + plan->timed);
     const int64_t asked = plan->config->gate_steps;
-    if (!plan->strategy->equivalent && !plan->strategy->updates_alone)
+    if (ls_strategy_alone(plan->strategy) && !ls_strategy_alone(plan->strategy))
         return 0;
     return asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
 }
@@ -59,7 +59,7 @@ static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case
 {
     const ls_job *job = &plan->job;
     const size_t bytes = parameter_bytes(plan);
-    const bool alone = plan->strategy->updates_alone, arrival = ls_ps_by_arrival(&job->ps);
+    const bool alone = ls_strategy_alone(plan->strategy), arrival = ls_ps_by_arrival(&job->ps);
     const bool parts = ls_job_parts(job) > 1 || ls_job_splits(job) > 1;
     const bool tail = ls_job_tail(job) && ls_job_steps_per_epoch(job) > steps;
     const uint64_t kept = alone ? 1 : arrival ? 0 : steps;

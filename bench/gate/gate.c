@@ -99,7 +99,7 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .variables = &plan->model->graph->variables,
                       .comm = job->ranks.comm,
                       .judges = !job->ranks.comm || job->ranks.comm->rank == 0,
-                      .library = plan->strategy->reduces && !job->exact.on &&
+                      .library = ls_strategy_reduces(plan->strategy) && !job->exact.on &&
                                  plan->all_devices > 1 && !job->exchange.allreduce->oracle};
     for (int i = 0; i < SIDES; i++) /* compared if no step runs */
         c->values[i] = plan->initial;
@@ -416,8 +416,8 @@ ls_status ls_gate_run(ls_workplace *workplace, const ls_plan_of_case *plan, ls_g
     int64_t asked = plan->config->gate_steps;
     *out = (ls_gate){
         .grade = "none", .pass = true, .gradient_rel = NAN, .library_rel = NAN, .kernels_rel = NAN};
-    const bool alone = plan->strategy->updates_alone;
-    if (asked == 0 || (!plan->strategy->equivalent && !alone)) {
+    const bool alone = ls_strategy_alone(plan->strategy);
+    if (asked == 0 || (ls_strategy_alone(plan->strategy) && !alone)) {
         snprintf(out->oracle, sizeof out->oracle, "%s",
                  asked == 0 ? "not compared: --gate-steps 0"
                             : "not compared: this strategy is not meant to be equal");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gate of strategies whose replicas update alone (ls_strategy.updates_alone). They are not meant to
+ * Gate of strategies whose replicas update alone (ls_strategy_alone). They are not meant to
  * be equal to `single`, so their grade is `none`; but they have a definition, which replay.c
  * replays: after each step every replica of all processes must have its bits there, and so must the
  * loss. Where only a library knows the order of a mean, that is within a bound of float64's.
@@ -91,7 +91,8 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .variables = &plan->model->graph->variables,
                       .comm = job->ranks.comm,
                       .judges = !job->ranks.comm || job->ranks.comm->rank == 0,
-                      .library = plan->strategy->reduces && !job->exchange.allreduce->oracle,
+                      .library =
+                          ls_strategy_reduces(plan->strategy) && !job->exchange.allreduce->oracle,
                       .here = (int)plan->device_count,
                       .replicas = plan->all_devices};
     ls_status status = take_memory(c);

@@ -94,9 +94,10 @@ static ls_status open_order(oracle *me, int batch_kind)
         me->has[batch_kind][d] = job->exchange.sync_statistics
                                      ? ls_slice_count_sums(job, batch, d, me->count) > 0
                                      : ls_slice_sums(me->slices[batch_kind][d], 0) > 0;
-    if (!batch || (me->of->reduces && !me->its_job->exchange.allreduce->oracle))
+    if (!batch || (ls_strategy_reduces(me->of) && !me->its_job->exchange.allreduce->oracle))
         return LS_OK;
-    LS_TRY(me->of->sum(me->its_job, me->has[batch_kind], me->count, &me->order[batch_kind]));
+    LS_TRY(
+        me->of->witness.sum(me->its_job, me->has[batch_kind], me->count, &me->order[batch_kind]));
     LS_TRY(ls_sum_order_sort(&me->order[batch_kind]));
     if (me->order[batch_kind].sums > me->sum_count)
         me->sum_count = me->order[batch_kind].sums;

@@ -84,22 +84,23 @@ static ls_status open_mean(replay *me)
 {
     bool has[LS_JOB_REPLICAS];
     LS_TRY(ls_allocate("replay", &me->means, (size_t)me->count, sizeof *me->means));
-    if (me->of->peers) {
+    if (me->of->average.peers) {
         int peers[LS_JOB_REPLICAS];
         LS_TRY(ls_allocate("replay", &me->mixed, (size_t)me->count * me->elements + 1,
                            sizeof *me->mixed));
         for (int d = 0; d < me->count; d++)
-            LS_TRY(open_quotient(me, me->of->peers(d, me->count, peers) + 1, &me->means[d]));
+            LS_TRY(
+                open_quotient(me, me->of->average.peers(d, me->count, peers) + 1, &me->means[d]));
         return LS_OK;
     }
-    if (!me->of->reduces)
+    if (!ls_strategy_reduces(me->of))
         return LS_OK;
     LS_TRY(open_quotient(me, me->count, &me->means[0]));
     for (int d = 0; d < me->count; d++)
         has[d] = true; /* parameters, also of a replica whose slice is empty */
     if (!me->its_job->exchange.allreduce->oracle)
         return LS_OK;
-    LS_TRY(me->of->sum(me->its_job, has, me->count, &me->order));
+    LS_TRY(me->of->witness.sum(me->its_job, has, me->count, &me->order));
     LS_TRY(ls_sum_order_sort(&me->order));
     LS_TRY(ls_allocate("replay", &me->sums, (size_t)me->order.sums, sizeof *me->sums));
     for (int s = 0; s < me->order.sums; s++)
@@ -214,7 +215,7 @@ static ls_status sum_peers(void *context)
     int peers[LS_JOB_REPLICAS];
     for (int d = 0; d < me->count; d++) {
         float *to = me->mixed + (size_t)d * me->elements;
-        const int count = me->of->peers(d, me->count, peers);
+        const int count = me->of->average.peers(d, me->count, peers);
         bool in[LS_JOB_REPLICAS] = {[0] = false};
         ls_order_step step = {.begins = true, .count = me->elements};
         in[d] = true;
@@ -285,7 +286,7 @@ static ls_status one_step(replay *me, int batch_kind)
     const bool averages = !period || me->at % period == period - 1;
     for (int d = 0; d < me->count; d++)
         LS_TRY(train(me, batch_kind, d));
-    if (averages && me->of->peers) {
+    if (averages && me->of->average.peers) {
         /* Sets each replica's parameters to the mean of its own and its peers'. */
         LS_TRY(ls_device_call(me->replica->device, sum_peers, me));
         for (int d = 0; d < me->count; d++) {
@@ -293,7 +294,7 @@ static ls_status one_step(replay *me, int batch_kind)
             memcpy(values_of(me, d), me->mixed + (size_t)d * me->elements,
                    me->elements * sizeof *me->values);
         }
-    } else if (averages && me->of->reduces)
+    } else if (averages && ls_strategy_reduces(me->of))
         LS_TRY(average_all(me));
     for (int d = 0; d < me->count; d++)
         LS_TRY(finish(me, batch_kind, d));

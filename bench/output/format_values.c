@@ -120,7 +120,7 @@ const ls_strategy *ls_row_strategy(const json_t *row)
 bool ls_row_is_candidate(const json_t *row)
 {
     const ls_strategy *strategy = ls_row_strategy(row);
-    return !ls_row_group(row, LS_G_peer) && (!strategy || strategy->equivalent);
+    return !ls_row_group(row, LS_G_peer) && (!strategy || !ls_strategy_alone(strategy));
 }
 
 char *ls_real_text(double value, char text[32])

@@ -27,8 +27,8 @@ double ls_case_period(const json_t *group)
     const json_t *period = json_object_get(group, "period");
     const ls_strategy *strategy = ls_case_strategy(group);
     char name[64];
-    if (!period && strategy && strategy->period) {
-        ls_declared_field(strategy->period->name, name);
+    if (!period && strategy && strategy->average.period) {
+        ls_declared_field(strategy->average.period->name, name);
         period = json_object_get(group, name);
     }
     return json_number_value(period);

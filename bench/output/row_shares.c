@@ -24,7 +24,8 @@ const ls_strategy *ls_whole_strategy(void)
 {
     for (const void *const *entry = ls_strategies.entries; *entry; entry++) {
         const ls_strategy *one = *entry;
-        if (one->equivalent && one->replicated && one->reduces && !one->shares && !one->inner)
+        if (!ls_strategy_alone(one) && ls_strategy_replicates(one) && ls_strategy_reduces(one) &&
+            !ls_strategy_shares(one) && !one->inner)
             return one;
     }
     return NULL;

@@ -28,12 +28,12 @@ static void set_parameters(sqlite3_stmt *statement, const json_t *row)
                      ? 1e3 * ls_row_real(row, LS_F_traffic_bytes_sent) / link.bytes_per_s
                      : 0));
     ls_status_free(status);
-    set(statement, ":holder", strategy && strategy->variables == LS_VARIABLES_HELD);
-    set(statement, ":replicated", !strategy || strategy->replicated);
+    set(statement, ":holder", strategy && ls_strategy_holds(strategy));
+    set(statement, ":replicated", !strategy || ls_strategy_replicates(strategy));
     set(statement, ":period", ls_case_period(ls_row_group(row, LS_G_case)));
-    if (strategy && strategy->period)
+    if (strategy && strategy->average.period)
         sqlite3_bind_text(statement, sqlite3_bind_parameter_index(statement, ":period_option"),
-                          strategy->period->name, -1, SQLITE_STATIC);
+                          strategy->average.period->name, -1, SQLITE_STATIC);
 }
 
 static ls_status write_lines(ls_results *results, int64_t number, const json_t *row, FILE *stream)

@@ -184,13 +184,13 @@ void ls_row_put_case(const ls_row_facts *f, json_t *row)
     ls_put_case_hosts(row, job->ranks.comm ? f->workplace->request->processes->hosts : 1);
     ls_put_case_batch_global(row, job->batch);
     put_training(f, row);
-    if (plan->strategy->reduces) {
+    if (ls_strategy_reduces(plan->strategy)) {
         const size_t all = plan->model->graph->variables.elements * sizeof(float);
         ls_put_case_bucket_bytes(
             row, job->exchange.bucket_bytes == SIZE_MAX ? all : job->exchange.bucket_bytes);
         ls_put_case_overlap(row, job->exchange.overlap);
     }
-    if (plan->strategy->reduces || ls_strategy_splits(plan->strategy))
+    if (ls_strategy_reduces(plan->strategy) || ls_strategy_splits(plan->strategy))
         ls_put_case_allreduce(row, job->exchange.allreduce->name);
     if (plan->place && !ls_job_slices(job))
         put_placement(plan, row);

@@ -51,12 +51,10 @@ static ls_traffic formula(const ls_step *s)
 const ls_strategy strategy_added = {
     .name = "added",
     .help = "a strategy of the tests",
-    .updates_alone = true,
-    .replicated = true,
-    .reduces = true,
+    .spreads = {.gradients.on[LS_MEMBER] = LS_OWN, .parameters.on[LS_MEMBER] = LS_PARTIAL},
     .options = (const ls_declared_option *const[]){&often, NULL},
     .resolve = resolve,
     .build = build,
-    .formula = formula,
-    .sum = ls_sum_by_algorithm,
+    .witness.formula = formula,
+    .witness.sum = ls_sum_by_algorithm,
 };

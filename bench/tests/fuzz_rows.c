@@ -9,8 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-const ls_strategy ls_strategy_single = {.name = "single", .help = "", .equivalent = true};
-static const ls_strategy mirrored = {.name = "mirrored", .help = "", .equivalent = true};
+const ls_strategy ls_strategy_single = {.name = "single", .help = ""};
+static const ls_strategy mirrored = {.name = "mirrored", .help = ""};
 static const void *const strategies[] = {&ls_strategy_single, &mirrored, NULL};
 static const void *const none[] = {NULL};
 const ls_registry ls_strategies = {"strategy", strategies};

@@ -240,7 +240,7 @@ ls_status ls_session_open_single(const ls_workplace *workplace, const ls_plan_of
 
 bool ls_plan_is_pipeline(const ls_plan_of_case *plan)
 {
-    return plan->job.division.microbatches > 0 && !plan->strategy->replicated;
+    return plan->job.division.microbatches > 0 && !ls_strategy_replicates(plan->strategy);
 }
 
 bool ls_session_leads(const ls_session *session)
@@ -462,7 +462,7 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     const int windows = session->job.parameters.windows;
     const bool parts = mesh->rest == LS_SLICE || mesh->rest == LS_POSITION ||
                        (windows && mesh->size[LS_GROUP] > 1);
-    const bool have = strategy->reduces && strategy->equivalent && !windows;
+    const bool have = ls_strategy_reduces(strategy) && !ls_strategy_alone(strategy) && !windows;
     *differs = 0;
     for (size_t i = 0; i < session->job.device_count && parts; i++)
         LS_TRY(compare_device(session, (int)i, first, other, differs));

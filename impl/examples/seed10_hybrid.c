@@ -41,9 +41,9 @@ static ls_status train(ls_run *run, double loss[2])
     LS_TRY(run->functions->records(run, 0, STEPS, record, &mark));
     loss[0] = record[0].loss;
     loss[1] = record[STEPS - 1].loss;
-    for (int i = 0; i < INSTANCES && strategy->reduces; i++)
+    for (int i = 0; i < INSTANCES && ls_strategy_reduces(strategy); i++)
         LS_TRY(run->functions->gather_replica(run, i, values[i]));
-    return strategy->reduces ? LS_OK : run->functions->gather(run, values[INSTANCES]);
+    return ls_strategy_reduces(strategy) ? LS_OK : run->functions->gather(run, values[INSTANCES]);
 }
 
 static ls_status train_with(const char *name, const ls_job *job, double loss[2])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Averages of parameters: of all replicas, by all-reduces, or of a replica and its peers
- * (ls_strategy.peers). Peers' parameters arrive in the replica's inboxes; only when all are sent
- * does any replica change its own.
+ * (ls_strategy_average.peers). Peers' parameters arrive in the replica's inboxes; only when all are
+ * sent does any replica change its own.
  */
 #include "impl/step/build.h"
 
@@ -12,7 +12,7 @@ ls_status ls_inboxes_open(ls_resources *r)
 {
     const ls_step_plan *plan = r->plan;
     int peers[LS_JOB_REPLICAS];
-    for (int d = 0; d < plan->mesh.replicas && plan->strategy->peers; d++) {
+    for (int d = 0; d < plan->mesh.replicas && plan->strategy->average.peers; d++) {
         ls_member *m = &r->members[d];
         const int count = ls_step_plan_peers(plan, d, peers);
         if (m->replica && count)
@@ -50,7 +50,7 @@ static void average_all(ls_step *s)
 {
     const bool can = ls_step_can(s, s->plan->group_count == 1, "ls_average",
                                  "averages all replicas by all-reduces: the strategy must declare "
-                                 ".reduces, or .peers, and not divide the model");
+                                 "parameters LS_PARTIAL, or peers, and not divide the model");
     for (int b = 0; can && b < ls_buckets_of(s, 0); b++) {
         const ls_channel *c = &s->plan->lanes.channels[LS_GROUPS];
         ls_step_reduce_parameters(s, b);
@@ -76,7 +76,7 @@ static void average_one(ls_step *s, int replica, const int *peers, int count)
 
 void ls_average(ls_step *s)
 {
-    if (s->plan->strategy->peers) {
+    if (s->plan->strategy->average.peers) {
         int peers[LS_JOB_REPLICAS];
         for (int r = 0; r < ls_replicas(s); r++)
             for (int i = 0, count = ls_step_plan_peers(s->plan, r, peers); i < count; i++)

@@ -60,7 +60,7 @@ ls_traffic ls_build_formula(ls_resources *r, int kind)
 {
     const ls_step s = open_step(r, kind, NULL);
     const ls_strategy *strategy = r->plan->strategy;
-    ls_traffic sum = strategy->formula ? strategy->formula(&s) : (ls_traffic){0};
+    ls_traffic sum = strategy->witness.formula ? strategy->witness.formula(&s) : (ls_traffic){0};
     ls_traffic_add(&sum, ls_step_clip_traffic(&s), 1);
     return sum;
 }

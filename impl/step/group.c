@@ -20,7 +20,7 @@ static const ls_planned_group *group_of(ls_step *s, const char *verb, int place)
 {
     const int group = ls_step_plan_group(s->plan, place);
     return ls_step_can(s, group < s->plan->group_count, verb,
-                       "has no buckets: the strategy does not declare .reduces")
+                       "has no buckets: the strategy declares no partial sums")
                ? &s->plan->groups[group]
                : NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fast mode's reduction order as a sequence of additions, which the gate's oracle replays; see
- * ls_strategy.sum. */
+ * ls_strategy_witness.sum. */
 #include "impl/step/plan.h"
 #include "impl/step/step.h"
 

@@ -144,7 +144,7 @@ ls_status ls_loads_open(const ls_strategy *strategy, const ls_job *job, ls_loads
         return LS_OK;
     if (ls_job_slices(job))
         LS_TRY(add_split(job, out));
-    return strategy->reduces ? add_gradients(job, out) : LS_OK;
+    return ls_strategy_reduces(strategy) ? add_gradients(job, out) : LS_OK;
 }
 
 void ls_loads_close(ls_loads *loads)

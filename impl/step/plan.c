@@ -32,12 +32,14 @@ bool ls_step_plan_is_shared(const ls_step_plan *plan)
 bool ls_step_plan_has_ends(const ls_step_plan *plan)
 {
     return ls_step_plan_is_shared(plan) ||
-           (plan->strategy->peers && ls_job_processes(plan->job) > 1);
+           (plan->strategy->average.peers && ls_job_processes(plan->job) > 1);
 }
 
 int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out)
 {
-    return plan->strategy->peers ? plan->strategy->peers(replica, plan->mesh.replicas, out) : 0;
+    return plan->strategy->average.peers
+               ? plan->strategy->average.peers(replica, plan->mesh.replicas, out)
+               : 0;
 }
 
 bool ls_step_plan_has_end(const ls_step_plan *plan, int member)
@@ -162,7 +164,7 @@ static int find_holder(const ls_step_plan *plan)
 {
     const ls_job *job = plan->job;
     const int n = (int)job->device_count;
-    const bool held = plan->strategy->variables == LS_VARIABLES_HELD;
+    const bool held = ls_strategy_holds(plan->strategy);
     for (int i = 0; i < n && held; i++)
         if (job->devices[i] == job->variable_device)
             return i;
@@ -453,7 +455,7 @@ ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_s
     LS_TRY(check_spread(plan, &plan->state, "optimizer state"));
     /* of N replicas, D groups of M and M between them: at most N + 1 */
     LS_TRY(ls_allocate("step", &plan->groups, (size_t)plan->total + 1, sizeof *plan->groups));
-    if (strategy->reduces)
+    if (ls_strategy_reduces(strategy))
         LS_TRY(plan_groups(plan));
     return plan_lanes(plan);
 }

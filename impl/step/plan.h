@@ -112,8 +112,8 @@ bool ls_step_plan_has_ends(const ls_step_plan *plan);
 /** Whether this member has an end, in this process. */
 bool ls_step_plan_has_end(const ls_step_plan *plan, int member);
 
-/** Replicas whose parameters a replica averages with its own: ls_strategy.peers, or none; `out`
- * [LS_JOB_REPLICAS]. Returns how many. */
+/** Replicas whose parameters a replica averages with its own: ls_strategy_average.peers, or none;
+ * `out` [LS_JOB_REPLICAS]. Returns how many. */
 int ls_step_plan_peers(const ls_step_plan *plan, int replica, int *out);
 
 /** Number of members that train: all but shadows and servers. */

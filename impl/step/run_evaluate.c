@@ -146,7 +146,7 @@ static void close(evaluation *e)
  * all. */
 static bool is_lent(const ls_step_plan *plan)
 {
-    const bool differ = !plan->strategy->equivalent && plan->mesh.replicas > 1;
+    const bool differ = ls_strategy_alone(plan->strategy) && plan->mesh.replicas > 1;
     const bool averages = ls_step_plan_shares(plan) && plan->job->update.average != 0;
     return plan->parameters.on[LS_MEMBER] == LS_PLACED ||
            (plan->parameters.on[LS_MEMBER] == LS_WHOLE && (differ || averages));
@@ -161,7 +161,7 @@ static ls_status gather(ls_step_run *me, float **out)
     const size_t elements = job->model->graph->variables.elements;
     LS_TRY(ls_comm_agree(job->ranks.comm, ls_allocate("step", out, elements, sizeof **out)));
     LS_TRY(ls_steps_gather(me, LS_AVERAGES, *out));
-    if (plan->strategy->equivalent || plan->parameters.on[LS_MEMBER] == LS_PLACED ||
+    if (!ls_strategy_alone(plan->strategy) || plan->parameters.on[LS_MEMBER] == LS_PLACED ||
         !job->ranks.comm)
         return LS_OK;
     return ls_broadcast(job, 0, 0, job->ranks.comm->size - 1, *out, elements);

@@ -254,7 +254,7 @@ static bool has_norm(const ls_step_run *me, int member)
 {
     const ls_job *job = me->plan.job;
     const bool tail = ls_job_is_tail(job, me->counts.at - 1);
-    if (!me->plan.strategy->updates_alone && !job->update.own_mean)
+    if (!ls_strategy_alone(me->plan.strategy) && !job->update.own_mean)
         return true;
     return ls_slice_count_sums(job, ls_replicated_batch(job, tail ? LS_TAIL : LS_FULL),
                                me->plan.members[member].replica, me->plan.mesh.replicas) > 0;

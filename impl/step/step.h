@@ -25,7 +25,7 @@
  *
  * Verbs return nothing: after the first failure later ones do nothing, and the caller of `build`
  * reports it. A verb that cannot act, such as an all-reduce by a strategy that does not declare
- * `.reduces`, fails.
+ * ls_strategy_reduces, fails.
  */
 #pragma once
 
@@ -227,13 +227,13 @@ void ls_settle(ls_step *step);
 int ls_bucket_ahead(const ls_step *step, int place, int b);
 
 /** Sets every replica's parameters, at once, to the mean of its own and its peers' before
- * (ls_strategy.peers), summed in the order of their numbers. If the strategy has none: to the mean
- * of all replicas', summed bucket by bucket as ls_give sums gradients. */
+ * (ls_strategy_average.peers), summed in the order of their numbers. If the strategy has none: to
+ * the mean of all replicas', summed bucket by bucket as ls_give sums gradients. */
 void ls_average(ls_step *step);
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-/** Fast mode's reduction order of an all-reduce: ls_strategy.sum. */
+/** Fast mode's reduction order of an all-reduce: ls_strategy_witness.sum. */
 ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 
 /* ---- Traffic by closed forms ----------------------------------------------------------------- */

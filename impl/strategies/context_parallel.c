@@ -34,12 +34,6 @@ static void build(ls_step *s)
             ls_update(s, m, ls_bucket(s, 0, b));
 }
 
-static void resolve(ls_job *job, int ranks)
-{
-    (void)ranks;
-    job->mesh.rest = LS_POSITION;
-}
-
 static ls_status check(const ls_outline *o)
 {
     if (o->job->exact.on)
@@ -56,11 +50,9 @@ static ls_status check(const ls_outline *o)
 const ls_strategy ls_strategy_context_parallel = {
     .name = "context-parallel",
     .help = "one model whose sequences are divided over the devices by their positions",
-    .equivalent = true,
-    .reduces = true,
-    .resolve = resolve,
+    .spreads = {.mesh.rest = LS_POSITION, .gradients.on[LS_POSITION] = LS_PARTIAL},
     .check = check,
     .build = build,
-    .formula = ls_moved_traffic,
-    .sum = ls_sum_by_algorithm,
+    .witness.formula = ls_moved_traffic,
+    .witness.sum = ls_sum_by_algorithm,
 };

@@ -51,10 +51,9 @@ static ls_traffic formula(const ls_step *s)
 const ls_strategy ls_strategy_gossip = {
     .name = "gossip",
     .help = "replicas that average parameters with their neighbours on a ring, not equivalent",
-    .updates_alone = true,
-    .peers = neighbours,
-    .replicated = true,
+    .spreads = {.gradients.on[LS_MEMBER] = LS_OWN},
+    .average.peers = neighbours,
     .resolve = resolve,
     .build = build,
-    .formula = formula,
+    .witness.formula = formula,
 };

@@ -110,7 +110,7 @@ static void resolve(ls_job *job, int ranks)
     if (within->resolve)
         within->resolve(job, ranks);
     job->mesh.size[ls_mesh_outer(&job->mesh)] = (int)ls_declared_number(&job->options, &copies);
-    if (between(&job->options)->shares)
+    if (ls_strategy_shares(between(&job->options)))
         ls_strategy_zero.resolve(job, ranks);
     if (ls_job_slices(job))
         job->mesh.size[LS_STAGE] = (int)ls_declared_number(&job->options, &stages);
@@ -162,7 +162,7 @@ static ls_status check(const ls_outline *o)
                        parts, (long long)places);
     if (parts > 1)
         LS_TRY(ls_strategy_pipeline.check(o));
-    if (between(&o->job->options)->shares)
+    if (ls_strategy_shares(between(&o->job->options)))
         LS_TRY(ls_zero_check_between(o));
     return within->check ? within->check(o) : LS_OK;
 }
@@ -170,10 +170,7 @@ static ls_status check(const ls_outline *o)
 const ls_strategy ls_strategy_hybrid = {
     .name = "hybrid",
     .help = "replicas of a model that is split over several devices each",
-    .equivalent = true,
-    .replicated = true,
-    .slices = true,
-    .reduces = true,
+    .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL},
     .options = (const ls_declared_option *const[]){&copies, &inner, &outer, &stages,
                                                    &ls_option_accumulation_exchange,
                                                    INNER_STRATEGIES(OPTIONS) NULL},
@@ -182,6 +179,6 @@ const ls_strategy ls_strategy_hybrid = {
     .resolve = resolve,
     .check = check,
     .build = build,
-    .formula = ls_moved_traffic,
-    .sum = ls_sum_by_algorithm,
+    .witness.formula = ls_moved_traffic,
+    .witness.sum = ls_sum_by_algorithm,
 };

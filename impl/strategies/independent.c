@@ -22,8 +22,6 @@ static void build(ls_step *s)
 const ls_strategy ls_strategy_independent = {
     .name = "independent",
     .help = "replicas that exchange nothing: the upper bound, not equivalent",
-    .equivalent = false,
-    .updates_alone = true,
-    .replicated = true,
+    .spreads = {.gradients.on[LS_MEMBER] = LS_OWN},
     .build = build,
 };

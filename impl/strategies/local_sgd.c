@@ -44,14 +44,11 @@ static ls_traffic formula(const ls_step *s)
 const ls_strategy ls_strategy_local_sgd = {
     .name = "local-sgd",
     .help = "replicas that average their parameters every H steps, not equivalent",
-    .equivalent = false,
-    .updates_alone = true,
-    .replicated = true,
-    .reduces = true,
+    .spreads = {.gradients.on[LS_MEMBER] = LS_OWN, .parameters.on[LS_MEMBER] = LS_PARTIAL},
     .options = (const ls_declared_option *const[]){&every, NULL},
-    .period = &every,
+    .average.period = &every,
     .resolve = resolve,
     .build = build,
-    .formula = formula,
-    .sum = ls_sum_by_algorithm,
+    .witness.formula = formula,
+    .witness.sum = ls_sum_by_algorithm,
 };

@@ -31,13 +31,9 @@ static void build(ls_step *s)
 const ls_strategy ls_strategy_mirrored = {
     .name = "mirrored",
     .help = "a replica per device, gradients summed by an all-reduce in buckets",
-    .equivalent = true,
-    .slices = true,
-    .syncs_statistics = true,
-    .replicated = true,
-    .reduces = true,
+    .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL},
     .options = (const ls_declared_option *const[]){&ls_option_accumulation_exchange, NULL},
     .build = build,
-    .formula = ls_moved_traffic,
-    .sum = ls_sum_by_algorithm,
+    .witness.formula = ls_moved_traffic,
+    .witness.sum = ls_sum_by_algorithm,
 };

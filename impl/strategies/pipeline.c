@@ -67,15 +67,13 @@ static ls_status check(const ls_outline *o)
 const ls_strategy ls_strategy_pipeline = {
     .name = "pipeline",
     .help = "one model divided by ranges of layers, micro-batches on their way through them",
-    .equivalent = true,
-    .variables = LS_VARIABLES_PLACED,
-    .slices = true,
+    .spreads = {.mesh.rest = LS_STAGE, .parameters.on[LS_STAGE] = LS_PLACED},
     .options = (const ls_declared_option *const[]){&ls_option_pipeline_microbatches,
                                                    &ls_option_pipeline_schedule, NULL},
     .resolve = resolve,
     .check = check,
     .build = ls_build_divided,
     .passes = passes,
-    .formula = ls_moved_traffic,
-    .sum = ls_sum_in_order,
+    .witness.formula = ls_moved_traffic,
+    .witness.sum = ls_sum_in_order,
 };

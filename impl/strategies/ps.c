@@ -90,14 +90,12 @@ static ls_traffic formula(const ls_step *s)
 const ls_strategy ls_strategy_ps = {
     .name = "ps",
     .help = "between-graph: servers hold the variables, workers pull them and push gradients",
-    .equivalent = true,
-    .variables = LS_VARIABLES_SERVED,
-    .replicated = true,
+    .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL, .parameters.on[LS_MEMBER] = LS_SERVED},
     .options = ls_ps_declared,
     .has = ls_ps_has,
     .resolve = ls_ps_resolve,
     .check = ls_ps_check,
     .build = build,
-    .formula = formula,
-    .sum = ls_sum_in_order,
+    .witness.formula = formula,
+    .witness.sum = ls_sum_in_order,
 };

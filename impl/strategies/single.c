@@ -30,11 +30,7 @@ static ls_status check(const ls_outline *outline)
 const ls_strategy ls_strategy_single = {
     .name = "single",
     .help = "one device, no replication: the reference",
-    .equivalent = true,
-    .slices = true,
-    .syncs_statistics = true,
-    .replicated = true,
     .check = check,
     .build = build,
-    .sum = ls_sum_in_order,
+    .witness.sum = ls_sum_in_order,
 };

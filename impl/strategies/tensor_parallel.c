@@ -101,14 +101,12 @@ static ls_status check(const ls_outline *o)
 const ls_strategy ls_strategy_tensor_parallel = {
     .name = "tensor-parallel",
     .help = "one model whose layers are split over the devices, by columns, rows and heads",
-    .equivalent = true,
-    .variables = LS_VARIABLES_SPLIT,
-    .slices = true,
+    .spreads = {.mesh.rest = LS_SLICE, .parameters.on[LS_SLICE] = LS_PLACED},
     .options = (const ls_declared_option *const[]){&ls_option_tensor_parallel_sequence, NULL},
     .resolve = resolve,
     .check = check,
     .build = ls_build_divided,
     .passes = passes,
-    .formula = ls_moved_traffic,
-    .sum = ls_sum_in_order,
+    .witness.formula = ls_moved_traffic,
+    .witness.sum = ls_sum_in_order,
 };

@@ -120,15 +120,12 @@ static ls_traffic formula(const ls_step *s)
 const ls_strategy ls_strategy_towers = {
     .name = "towers",
     .help = "in-graph: one program drives a tower per device, variables on the variable device",
-    .equivalent = true,
-    .syncs_statistics = true,
-    .variables = LS_VARIABLES_HELD,
-    .replicated = true,
+    .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL, .parameters.on[LS_MEMBER] = LS_HELD},
     .options =
         (const ls_declared_option *const[]){&ls_option_variable_device, &colocated, &staged, NULL},
     .resolve = resolve,
     .check = check,
     .build = build,
-    .formula = formula,
-    .sum = ls_sum_in_order,
+    .witness.formula = formula,
+    .witness.sum = ls_sum_in_order,
 };

@@ -126,12 +126,7 @@ ls_status ls_zero_check_between(const ls_outline *o)
 const ls_strategy ls_strategy_zero = {
     .name = "zero",
     .help = "mirrored, with optimizer state, gradients, parameters shared out (ZeRO 1-3, FSDP)",
-    .equivalent = true,
-    .slices = true,
-    .syncs_statistics = true,
-    .replicated = true,
-    .reduces = true,
-    .shares = true,
+    .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL, .state.on[LS_MEMBER] = LS_SHARE},
     .options =
         (const ls_declared_option *const[]){&ls_option_zero_stage, &ls_option_zero_reshard,
                                             &ls_option_zero_windows, &ls_option_zero_accumulation,
@@ -140,6 +135,6 @@ const ls_strategy ls_strategy_zero = {
     .resolve = resolve,
     .check = check,
     .build = build,
-    .formula = ls_moved_traffic,
-    .sum = ls_sum_by_algorithm,
+    .witness.formula = ls_moved_traffic,
+    .witness.sum = ls_sum_by_algorithm,
 };

@@ -476,5 +476,5 @@ ls_status ls_steps_edit_waits(ls_step_run *run)
 {
     LS_TRY(edit_waits(run));
     const bool edited = ls_hooks_edits() && (ls_hooks_edit() || find_planted());
-    return edited && run->base.strategy->equivalent ? LS_OK : ls_steps_check(&run->base);
+    return edited && !ls_strategy_alone(run->base.strategy) ? LS_OK : ls_steps_check(&run->base);
 }

@@ -14,7 +14,7 @@ static void build(ls_step *s)
 
 static ls_traffic formula(const ls_step *s)
 {
-    return ls_strategy_local_sgd.formula(s);
+    return ls_strategy_local_sgd.witness.formula(s);
 }
 
 static void resolve(ls_job *job, int ranks)
@@ -27,11 +27,9 @@ static void resolve(ls_job *job, int ranks)
 const ls_strategy ls_strategy_spaced = {
     .name = "spaced",
     .help = "for tests: replicas that average their parameters every 4 steps, not equivalent",
-    .updates_alone = true,
-    .replicated = true,
-    .reduces = true,
+    .spreads = {.gradients.on[LS_MEMBER] = LS_OWN, .parameters.on[LS_MEMBER] = LS_PARTIAL},
     .resolve = resolve,
     .build = build,
-    .formula = formula,
-    .sum = ls_sum_by_algorithm,
+    .witness.formula = formula,
+    .witness.sum = ls_sum_by_algorithm,
 };

@@ -44,16 +44,16 @@ static void build_messages(ls_step *s)
     ls_message(s, ls_parameters(s, LAST, ls_all(s)), from, LS_ADD);
 }
 
-/* Both steps by one strategy: LS_VARIABLES_EACH: members of one process, without a communicator;
- * LS_VARIABLES_SERVED: ranks that are threads, the last member a server. */
-static void check_messages(const fixture *f, ls_variables_at variables)
+/* Both steps by one strategy: LS_WHOLE: members of one process, without a communicator;
+ * LS_SERVED: ranks that are threads, the last member a server. */
+static void check_messages(const fixture *f, ls_kind variables)
 {
     const ls_strategy strategy = {
-        .name = "made up", .variables = variables, .replicated = true, .build = build_messages};
+        .name = "made up", .spreads.parameters.on[LS_MEMBER] = variables, .build = build_messages};
     ls_job job = f->job;
     ls_run *run;
     float first[PARAMETERS], found[PARAMETERS];
-    if (variables == LS_VARIABLES_SERVED)
+    if (variables == LS_SERVED)
         job.ps = (ls_ps_options){.ranks = MEMBERS, .servers = 1};
     must(ls_strategy_open(&strategy, &job, &run));
     must(ls_steps_check(run)); /* no races */
@@ -76,12 +76,12 @@ static void check_messages(const fixture *f, ls_variables_at variables)
 
 static void members_of_a_process_add(void **state)
 {
-    check_messages(*state, LS_VARIABLES_EACH);
+    check_messages(*state, LS_WHOLE);
 }
 
 static void ranks_that_are_threads_add(void **state)
 {
-    check_messages(*state, LS_VARIABLES_SERVED);
+    check_messages(*state, LS_SERVED);
 }
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static void build_sizes(ls_step *s)
 static void spans_of_two_sizes_are_refused(void **state)
 {
     const fixture *f = *state;
-    const ls_strategy strategy = {.name = "made up", .replicated = true, .build = build_sizes};
+    const ls_strategy strategy = {.name = "made up", .build = build_sizes};
     ls_run *run;
     refused(ls_strategy_open(&strategy, &f->job, &run), "copies a span of 12 bytes to one of 84");
 }
@@ -166,8 +166,7 @@ static void verbs_that_cannot_act_are_refused(void **state)
                  {build_request, "ls_request has no server"},
                  {build_serve, "ls_serve has no server"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const ls_strategy strategy = {
-            .name = "made up", .replicated = true, .build = cases[i].build};
+        const ls_strategy strategy = {.name = "made up", .build = cases[i].build};
         ls_run *run;
         refused(ls_strategy_open(&strategy, &f->job, &run), cases[i].words);
     }
@@ -182,8 +181,7 @@ static int itself(int replica, int count, int *out)
 static void wrong_peers_are_refused(void **state)
 {
     const fixture *f = *state;
-    const ls_strategy strategy = {
-        .name = "made up", .replicated = true, .peers = itself, .build = ls_average};
+    const ls_strategy strategy = {.name = "made up", .average.peers = itself, .build = ls_average};
     ls_run *run;
     refused(ls_strategy_open(&strategy, &f->job, &run), "gives replica 0 of 3 the peer 0");
 }
@@ -216,7 +214,7 @@ static void *process_thread(void *argument)
 
 static void check_between(fixture *f, void (*build)(ls_step *), const char *words)
 {
-    const ls_strategy strategy = {.name = "made up", .replicated = true, .build = build};
+    const ls_strategy strategy = {.name = "made up", .build = build};
     const ls_comm_backend *backend;
     ls_comm *comms[2];
     process processes[2];

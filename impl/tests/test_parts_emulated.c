@@ -75,7 +75,7 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
                   .data = s->data,
                   .devices = s->device,
                   .device_count = (size_t)devices,
-                  .division.place = strategy->variables == LS_VARIABLES_PLACED ? place : NULL,
+                  .division.place = strategy->spreads.mesh.rest == LS_STAGE ? place : NULL,
                   .batch = s->batch,
                   .seed = 1,
                   .sampling.shuffle = true,

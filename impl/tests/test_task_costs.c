@@ -123,7 +123,7 @@ static ls_step_run *open_case(const fixture *f, const struct strategy_case *c, i
     assert_true(job->model->graph->count <= NODES);
     if (c->allreduce)
         must(ls_allreduce_find(c->allreduce, &job->exchange.allreduce));
-    if (strategy->variables == LS_VARIABLES_HELD)
+    if (ls_strategy_holds(strategy))
         job->variable_device = f->device[0];
     if (ls_strategy_serves(strategy))
         job->variable_device = f->device[DEVICES - 1];

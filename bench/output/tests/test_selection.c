@@ -319,7 +319,8 @@ static void whole(void **state)
     size_t fit = 0;
     for (const void *const *entry = ls_strategies.entries; *entry; entry++) {
         const ls_strategy *one = *entry;
-        fit += one->equivalent && one->replicated && one->reduces && !one->shares && !one->inner;
+        fit += !ls_strategy_alone(one) && ls_strategy_replicates(one) && ls_strategy_reduces(one) &&
+               !ls_strategy_shares(one) && !one->inner;
     }
     assert_int_equal(fit, 1);
     assert_string_equal(ls_whole_strategy()->name, "mirrored");

@@ -255,7 +255,7 @@ ls_status ls_advising_withdraw(ls_advising *a, size_t number, ls_status refused)
 /* The default, and `all`, are the list of all. */
 bool ls_advising_takes(const ls_advising *a, const ls_case *base)
 {
-    return base->strategy->equivalent ||
+    return !ls_strategy_alone(base->strategy) ||
            a->workplace->request->case_count < ls_registry_count(&ls_strategies);
 }
 
@@ -435,13 +435,13 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
             *one->options ? " " : "", one->options);
     for (size_t i = 0; i < advice->refused_count; i++) { /* the last of what can be equal */
         const ls_advised *refused = &advice->refused[i];
-        if (!why || !why->config.strategy->equivalent || refused->code == LS_CODE_MISSING)
+        if (!why || ls_strategy_alone(why->config.strategy) || refused->code == LS_CODE_MISSING)
             why = refused;
     }
     return ls_fail(why && why->code == LS_CODE_MISSING ? LS_CODE_MISSING : LS_CODE_USAGE, "advise",
                    "ranking", "is empty: each strategy is refused, as %s: %s%s",
                    why ? why->config.strategy->name : "all", why ? why->reason : "",
-                   why && why->config.strategy->equivalent
+                   why && !ls_strategy_alone(why->config.strategy)
                        ? ""
                        : "; leave --strategy out, and others are tried");
 }

@@ -72,7 +72,7 @@ static json_t *advised_json(const ls_advised *one)
                   (json_int_t)one->memory, "bound_by", one->bound_by, "shares", "compute",
                   one->shares.compute, "network", one->shares.network, "idle", one->shares.idle,
                   "options", one->options, "played", one->played);
-    if (!one->config.strategy->equivalent)
+    if (ls_strategy_alone(one->config.strategy))
         json_object_set_new(out, "grade", json_string("none"));
     return out;
 }

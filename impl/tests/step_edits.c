@@ -271,6 +271,7 @@ static const struct planted {
 } table[] = {
     {LS_PLANT_bucket_left_out, DROP, LAST_RANGE, "all-reduce", NULL, false},
     {LS_PLANT_bucket_early, EARLY, LAST_RANGE, "all-reduce", "backward", false},
+    {LS_PLANT_no_sync_ever, DROP, ALL, "all-reduce", NULL, false},
     {LS_PLANT_tail_not_reduced, DROP, ALL, "all-reduce", NULL, true},
     {LS_PLANT_stale_variables, DROP, ALL, "fetch", NULL, false},
     {LS_PLANT_fetched_twice, DOUBLE, ALL, "fetch", NULL, false},

@@ -212,6 +212,24 @@ lr_warmup_off_by_one 0 --strategy mirrored --devices 2 --lr-warmup-steps 3 --red
 lr_warmup_off_by_one 0 --strategy local-sgd --devices 2 --lr-warmup-steps 3
 mask_by_rank 0 --strategy mirrored --devices 2 --dropout 0.3
 mask_by_rank 0 --strategy zero --devices 3 --dropout 0.3 --reduce exact
+scaled_each_pass 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2
+scaled_each_pass 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2 --reduce exact
+last_piece 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2
+mean_of_means 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2
+sync_first 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2 --bucket-bytes 0
+no_sync_ever 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2
+no_sync_ever 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2 --reduce exact
+each_although_last 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2
+each_although_last 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2 --reduce exact
+zeroed_between 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2 --gradient-accumulation-exchange each
+zeroed_between 0 --strategy zero --zero-stage 2 --devices 3 --gradient-accumulation-steps 4 --steps 2
+added_after_allreduce 0 --strategy hybrid --hybrid-inner zero --devices 4 --gradient-accumulation-steps 2 --gradient-accumulation-exchange each --steps 2
+loss_of_last_piece 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2
+loss_of_last_piece 0 --strategy mirrored --devices 3 --gradient-accumulation-steps 4 --steps 2 --reduce exact
+lr_stepped_n_times 0 --strategy single --devices 1 --gradient-accumulation-steps 4 --steps 2 --lr-schedule linear --dropout 0.3
+mask_each_piece 0 --strategy single --devices 1 --gradient-accumulation-steps 4 --steps 2 --lr-schedule linear --dropout 0.3
+mask_each_piece 0 --strategy mirrored --devices 2 --dropout 0.3
+keep_not_scaled 0 --strategy mirrored --devices 2 --dropout 0.3
 TABLE
 # Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \

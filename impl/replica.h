@@ -85,7 +85,8 @@ typedef struct ls_replica_norm {
 
 /** A replica's parts of a step's loss. */
 typedef struct ls_replica_loss {
-    double *parts;         /**< [LS_REPLICA_LOSSES]; one in fast mode */
+    double *parts;         /**< [LS_REPLICA_LOSSES]; in fast mode the sum and a piece's, or, of
+                                pieces abreast, each piece's */
     size_t sums;           /**< most parts of a step's loss */
     size_t more;           /**< parts recorded after the first: sums - 1, and weight decay's */
     double *more_losses;   /**< [job->records, more]; NULL: none */

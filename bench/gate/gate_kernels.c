@@ -17,6 +17,7 @@
 #include "common/base/grow.h"
 #include "common/kernel/reference/step_ops.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +33,16 @@ static double bound_of(const ls_plan_of_case *plan)
  * model may exceed it. */
 static const double reference_flops = 2.5e8;
 enum { MOST_SAMPLES = 32 };
+/* Of losses' differences along the gradient: what is behind their third derivative, kinks of ReLU
+ * and rounding. */
+static const double slope_bound = 0.03;
 
 /* The result for all cases with the same model, data and batch. */
 typedef struct ls_kernels_known {
     ls_case key;
     double max_rel;
     char worst[64]; /* variable with the largest difference */
+    double slope; /* the loss's change along the gradient, divided by the gradient's; 0: unknown */
     char words[160];
     struct ls_kernels_known *next;
 } known;
@@ -48,12 +53,11 @@ typedef struct ls_kernels_known {
  * table of kernels, or by `table` on a CPU. */
 static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *plan,
                          const ls_first_samples *samples, int64_t rows,
-                         const ls_kernel_table *table, float *gradient)
+                         const ls_kernel_table *table, float *gradient, double *loss)
 {
     ls_plan_of_case one = ls_first_samples_plan(plan, samples);
     ls_device_name cpu = {.kind = LS_DEVICE_CPU, .logical = -1, .replica = -1, .task = -1};
     ls_session session;
-    double loss;
     if (table && plan->devices->kind != LS_DEVICE_CPU)
         one.devices = &cpu;
     one.job.kernels.math = table ? LS_MATH_FLOAT32 : plan->job.kernels.math;
@@ -61,8 +65,10 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     one.job.batch = rows;
     one.job.exact.on = one.job.exchange.sync_statistics = false;
     one.job.kernels.capture = true;
+    if (plan->model->dropout > 0) /* find_slope needs the loss's own gradient */
+        one.job.update.clip = 0;
     LS_TRY(ls_session_open_single(workplace, &one, &session));
-    ls_status status = ls_session_one_step(&session, gradient, &loss);
+    ls_status status = ls_session_one_step(&session, gradient, loss);
     if (!status)
         status = session.run->functions->gradient(session.run, gradient);
     ls_session_close(&session);
@@ -81,6 +87,40 @@ static void compare(const ls_variables *variables, const float *fast, const floa
         k->max_rel = d;
         snprintf(k->worst, sizeof k->worst, "%.63s", v->name);
     }
+}
+
+/* All judges use the same layers, so only a difference of losses shows that a backward pass is not
+ * the derivative of its forward pass: between two points that the gradient joins, as far from the
+ * initial parameters as changes the loss by `part` of it. */
+static ls_status find_slope(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                            const ls_first_samples *samples, int64_t rows, const float *gradient,
+                            double loss, known *k)
+{
+    static const double part = 3e-4;
+    const size_t elements = plan->model->graph->variables.elements;
+    ls_first_samples moved = *samples;
+    double squares = 0, size = 0, losses[2] = {0};
+    float *unused;
+    for (size_t i = 0; i < elements; i++) {
+        squares += (double)gradient[i] * gradient[i];
+        size += (double)samples->initial[i] * samples->initial[i];
+    }
+    const double step = part * loss / squares;
+    /* Near a minimum the points would be too far apart for a straight line. */
+    if (!(step > 0 && step * step * squares <= 1e-4 * size))
+        return LS_OK;
+    LS_TRY(ls_allocate("gate", &moved.initial, 2 * elements, sizeof *moved.initial));
+    unused = moved.initial + elements;
+    ls_status status = LS_OK;
+    for (int side = 0; side < 2 && !status; side++) {
+        for (size_t i = 0; i < elements; i++)
+            moved.initial[i] =
+                (float)(samples->initial[i] + (side ? -step : step) * (double)gradient[i]);
+        status = compute(workplace, plan, &moved, rows, NULL, unused, &losses[side]);
+    }
+    k->slope = (losses[0] - losses[1]) / (2 * step * squares);
+    free(moved.initial);
+    return status;
 }
 
 /* ---- The check ------------------------------------------------------------------------------ */
@@ -137,17 +177,20 @@ static ls_status find_out(const ls_workplace *workplace, const ls_plan_of_case *
     const int64_t rows = rows_of(plan), count = samples_of(plan, rows);
     ls_first_samples samples;
     float *fast = NULL, *plain = NULL;
+    double loss = 0;
     ls_status status = ls_first_samples_open(plan, (size_t)count, again, &samples);
     if (!status)
         status = ls_allocate("gate", &fast, 2 * variables->elements + 1, sizeof *fast);
     if (!status) {
         plain = fast + variables->elements;
-        status = compute(workplace, plan, &samples, count, &ls_reference_kernels, plain);
+        status = compute(workplace, plan, &samples, count, &ls_reference_kernels, plain, &loss);
     }
     if (!status)
-        status = compute(workplace, plan, &samples, rows, NULL, fast);
+        status = compute(workplace, plan, &samples, rows, NULL, fast, &loss);
     if (!status)
         compare(variables, fast, plain, again ? ls_gate_products(plan, rows) : 0, k);
+    if (!status && !again && plan->model->dropout > 0 && plan->job.kernels.math != LS_MATH_TF32)
+        status = find_slope(workplace, plan, &samples, rows, fast, loss, k);
     snprintf(k->words, sizeof k->words,
              "gradients of %lld of the first batch's samples%s: table %s, in a batch of %lld, "
              "with table %s (plain C)",
@@ -191,6 +234,11 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
     LS_TRY(get(workplace, plan, &k));
     gate->kernels_rel = k->max_rel;
     snprintf(gate->kernels_compared, sizeof gate->kernels_compared, "%s", k->words);
+    if (k->max_rel <= bound_of(plan) && k->slope != 0 && !(fabs(k->slope - 1) <= slope_bound))
+        ls_gate_wrong(gate,
+                      "kernels: the first gradient is not the loss's: along it the loss changes "
+                      "%.3g times as fast, bound 1 +- %g",
+                      k->slope, slope_bound);
     if (k->max_rel <= bound_of(plan))
         return LS_OK;
     ls_gate_wrong(gate, "kernels: the first gradient of %s differs from plain C's %s", k->worst,

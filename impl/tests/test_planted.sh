@@ -230,6 +230,8 @@ lr_stepped_n_times 0 --strategy single --devices 1 --gradient-accumulation-steps
 mask_each_piece 0 --strategy single --devices 1 --gradient-accumulation-steps 4 --steps 2 --lr-schedule linear --dropout 0.3
 mask_each_piece 0 --strategy mirrored --devices 2 --dropout 0.3
 keep_not_scaled 0 --strategy mirrored --devices 2 --dropout 0.3
+backward_unmasked 0 --strategy mirrored --devices 2 --dropout 0.3
+mask_redrawn 0 --strategy mirrored --devices 2 --dropout 0.3
 TABLE
 # Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \
@@ -286,7 +288,7 @@ gate = row.get("equivalence", {})
 judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
           "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*the whole batch has ",
           "alone": r"^step (\d+): .* alone in sequence", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
-          "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ",
+          "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ", "slope": r"^kernels: the first gradient is ",
           "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
           "learning rate": r"^step (\d+): the learning rate is ",
           "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}

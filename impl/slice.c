@@ -207,7 +207,8 @@ static ls_status build_by_node(ls_slice *s, int64_t piece, size_t level, bool ad
 /* Sums pieces in order. A tail batch may leave some of them empty. */
 static ls_status build_fast(ls_slice *s, ls_slice_exchange *x)
 {
-    const bool by_node = !s->options.replica->part && !is_flipped(s);
+    const bool flips = s->options.replica->job->faults.flip_replica == s->options.number;
+    const bool by_node = !s->options.replica->part && !flips;
     int64_t last = s->last - 1;
     while (last >= s->first && !ls_slice_piece_rows(s, last))
         last--;

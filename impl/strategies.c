@@ -3,6 +3,7 @@
 #include "common/comm/comm.h"
 #include "common/device/device_name.h"
 #include "impl/ps/ps_layout.h"
+#include "impl/replica.h"
 #include "impl/strategies.h"
 
 #include <string.h>
@@ -162,6 +163,21 @@ int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
     return o->job->mesh.rest == LS_MEMBER ? devices : members > 1 ? members : 1;
 }
 
+/* Sums that the replica with most of them keeps, of all exchanges: each has a part of the loss. */
+static size_t most_sums(const ls_job *job, int replicas)
+{
+    ls_subtree nodes[LS_SUBTREES];
+    size_t most = 0;
+    for (int d = 0; d < replicas; d++) {
+        size_t sums = 0;
+        for (int e = 0; e < job->accumulation.pieces; e++)
+            sums += ls_canonical_subtrees(e * replicas + d, replicas * job->accumulation.pieces,
+                                          ls_job_shards(job, job->batch), nodes);
+        most = sums > most ? sums : most;
+    }
+    return most;
+}
+
 /* Refuses pieces that the strategy has no order for, or of which a full batch leaves some empty. */
 static ls_status check_accumulation(const ls_strategy *strategy, const ls_outline *o)
 {
@@ -188,6 +204,17 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
                        job->exact.on ? "shards" : "samples",
                        (long long)(most / replicas > 1 ? most / replicas : 1),
                        job->exact.on ? "more --micro-shards" : "a larger --batch");
+    if (job->accumulation.breadth && !job->exact.on && pieces > LS_REPLICA_LOSSES)
+        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
+                       "%lld pieces are more than the %d that a device runs abreast; use fewer, or "
+                       "--zero-accumulation depth",
+                       (long long)pieces, LS_REPLICA_LOSSES);
+    if (job->exact.on && job->accumulation.each && !job->accumulation.breadth &&
+        most_sums(job, (int)replicas) >= LS_REPLICA_LOSSES) /* weight decay has a part, too */
+        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
+                       "a replica keeps %d sums of its loss at most, and %lld pieces with an "
+                       "exchange each have more; use fewer pieces",
+                       LS_REPLICA_LOSSES - 1, (long long)pieces);
     if (job->accumulation.each && !job->accumulation.breadth && job->mesh.rest != LS_MEMBER)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-exchange",
                        "each exchanges gradients of whole models, and these replicas are divided; "

@@ -4,8 +4,9 @@
  * plain C, which defines the operations, shows errors in these. Both compute gradients of the first
  * batch's first samples from the initial parameters. The fast kernels run with as many rows as in
  * the case, by repeating the samples; plain C runs each sample once, on a CPU device. The mean
- * gradient is the same. Moving statistics of batch normalisation depend on the number of rows, and
- * are left out. The result is kept per command for a model, data, batch and kind of device.
+ * gradient is the same. With dropout, which no two rows have alike, both run the same few samples
+ * once. Moving statistics of batch normalisation depend on the number of rows, and are left out.
+ * The result is kept per command for a model, data, batch, dropout and kind of device.
  */
 #include "bench/gate/gate.h"
 
@@ -37,9 +38,10 @@ enum { MOST_SAMPLES = 32 };
  * and rounding. */
 static const double slope_bound = 0.03;
 
-/* The result for all cases with the same model, data and batch. */
+/* The result for all cases with the same model, data, batch and dropout. */
 typedef struct ls_kernels_known {
     ls_case key;
+    double dropout;
     double max_rel;
     char worst[64]; /* variable with the largest difference */
     double slope; /* the loss's change along the gradient, divided by the gradient's; 0: unknown */
@@ -125,29 +127,35 @@ static ls_status find_slope(const ls_workplace *workplace, const ls_plan_of_case
 
 /* ---- The check ------------------------------------------------------------------------------ */
 
+/* The most samples that fit into the time. */
+static int64_t fitting(const ls_plan_of_case *plan)
+{
+    const double most = reference_flops / (ls_graph_flops(plan->model->graph) + 1);
+    const int64_t there = (int64_t)plan->job.data->train.samples;
+    const int64_t count = most < MOST_SAMPLES ? (int64_t)most : MOST_SAMPLES;
+    return count < 1 ? 1 : count < there ? count : there;
+}
+
 /* Rows that the fast kernels compute at once: the whole batch, or one slice if slices have batch
- * statistics or updates of their own. */
+ * statistics or updates of their own. With dropout no row stands for another, since each drops
+ * others: both tables compute as many as fit. */
 static int64_t rows_of(const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
     const int64_t samples = (int64_t)job->data->train.samples, parts = ls_job_parts(job);
     const int64_t batch = job->sampling.epochs && samples < job->batch ? samples : job->batch;
     const bool apart = ls_sync_bn_is_own(plan) || ls_ps_by_arrival(&job->ps);
-    return apart && batch > parts ? batch / parts : batch;
+    const int64_t rows = apart && batch > parts ? batch / parts : batch;
+    return plan->model->dropout > 0 && fitting(plan) < rows ? fitting(plan) : rows;
 }
 
 /* The most samples that fit into the time and divide the rows evenly. */
 static int64_t samples_of(const ls_plan_of_case *plan, int64_t rows)
 {
-    const double fitting = reference_flops / (ls_graph_flops(plan->model->graph) + 1);
-    int64_t count = fitting < MOST_SAMPLES ? (int64_t)fitting : MOST_SAMPLES;
-    const int64_t there = (int64_t)plan->job.data->train.samples;
-    if (plan->model->dropout > 0) /* no two rows drop the same, so that none stands for others */
-        return rows;
-    count = count < there ? count : there;
+    int64_t count = fitting(plan);
     while (count > 1 && rows % count)
         count--;
-    return count > 1 ? count : 1;
+    return plan->model->dropout > 0 ? rows : count;
 }
 
 static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
@@ -208,12 +216,13 @@ static ls_status get(ls_workplace *workplace, const ls_plan_of_case *plan, const
     const ls_case key = key_of(plan, rows);
     for (known *k = workplace->kernels; k; k = k->next) {
         *out = k;
-        if (memcmp(&k->key, &key, sizeof key) == 0)
+        if (k->dropout == plan->model->dropout && memcmp(&k->key, &key, sizeof key) == 0)
             return LS_OK;
     }
     known *k;
     LS_TRY(ls_allocate("gate", &k, 1, sizeof *k));
     k->key = key;
+    k->dropout = plan->model->dropout;
     ls_status status = find_out(workplace, plan, false, k);
     if (!status && !(k->max_rel <= bound_of(plan)))
         status = find_out(workplace, plan, true, k);

@@ -99,23 +99,32 @@ table "positions" $gpt --strategy context-parallel --devices 2 --gradient-accumu
 table "positions of replicas" $gpt --strategy hybrid --hybrid-inner context-parallel --devices 4 \
     --gradient-accumulation-steps 3
 
+lockstep run $small --strategy mirrored,towers,zero,ps --devices 3 --gradient-accumulation-steps 4 \
+    --inject bitflip=1:1
+expect "status 1" [ "$code" = 1 ]
+rows "a flipped bit: found behind all pieces" "len(rows) == 4 and all(r['result']['status'] == 'failed' for r in rows)"
+
 # refused WORDS ARGS..
 refused() {
-    lockstep run $small "${@:2}"
+    lockstep run "${@:2}"
     expect "status 2" [ "$code" = 2 ]
     expect "says: $1" one_line "$1"
 }
-refused "--pipeline-microbatches 4" --strategy pipeline --devices 2 --gradient-accumulation-steps 4
-refused "--pipeline-microbatches 4" --strategy hybrid --hybrid-inner pipeline --devices 4 \
+refused "--pipeline-microbatches 4" $small --strategy pipeline --devices 2 --gradient-accumulation-steps 4
+refused "--pipeline-microbatches 4" $small --strategy hybrid --hybrid-inner pipeline --devices 4 \
     --gradient-accumulation-steps 4
-refused "at most 12" --strategy mirrored --devices 3 --gradient-accumulation-steps 13
-refused "at most 5" --strategy mirrored --devices 3 --reduce exact --gradient-accumulation-steps 6
-refused "last needs the whole gradient, which is stage 1" --strategy zero --zero-stage 2 --devices 3 \
+refused "at most 12" $small --strategy mirrored --devices 3 --gradient-accumulation-steps 13
+refused "at most 5" $small --strategy mirrored --devices 3 --reduce exact --gradient-accumulation-steps 6
+refused "last needs the whole gradient, which is stage 1" $small --strategy zero --zero-stage 2 --devices 3 \
     --gradient-accumulation-steps 2 --gradient-accumulation-exchange last
-refused "use last" --strategy hybrid --hybrid-inner tensor-parallel --devices 4 $accumulate 2
-refused "use --zero-accumulation breadth" --strategy hybrid --hybrid-inner tensor-parallel --hybrid-outer zero \
+refused "use last" $small --strategy hybrid --hybrid-inner tensor-parallel --devices 4 $accumulate 2
+refused "use --zero-accumulation breadth" $small --strategy hybrid --hybrid-inner tensor-parallel --hybrid-outer zero \
     --zero-stage 2 --devices 4 --gradient-accumulation-steps 2
-refused "mirrored, zero or hybrid" --strategy towers --gradient-accumulation-exchange each
+refused "use fewer, or --zero-accumulation depth" --model mlp:20-16-10 --batch 390 --data synthetic:400 \
+    --strategy zero --zero-stage 2 --devices 3 --gradient-accumulation-steps 129 --zero-accumulation breadth
+refused "keeps 127 sums" --model mlp:20-16-10 --batch 128 --data synthetic:400 --reduce exact --micro-shards 128 \
+    --strategy mirrored $accumulate 128
+refused "mirrored, zero or hybrid" $small --strategy towers --gradient-accumulation-exchange each
 lockstep run --model resnet:8 --data synthetic:32 --batch 8 --sync-bn yes --gradient-accumulation-steps 2 --results none
 expect "status 2" [ "$code" = 2 ]
 expect "statistics of the whole batch" one_line "--gradient-accumulation-steps 1"

@@ -7,5 +7,5 @@
 -- one: yes
 -- template: lines
 -- place: 180
-SELECT number, NULL, coalesce("case.warmup", 0) + step, loss, NULL, NULL
+SELECT number, NULL, step, loss, NULL, NULL
 FROM r JOIN losses USING (number)

@@ -8,5 +8,5 @@
 -- median: yes
 -- template: lines
 -- place: 190
-SELECT number, NULL, "time.step_ms.mean" / 1e3 * (coalesce("case.warmup", 0) + step), loss, NULL, NULL
+SELECT number, NULL, "time.step_ms.mean" / 1e3 * step, loss, NULL, NULL
 FROM r JOIN losses USING (number)

@@ -103,9 +103,9 @@ SELECT * FROM line ORDER BY rowid;
 CREATE TEMP TABLE told_alike AS SELECT word, max(n) > 1 OR max(size) > 1 AS several,
   group_concat(CASE WHEN i = 1 THEN '' WHEN i = n THEN ' and ' ELSE ', ' END || printf('%g', size), '') AS sizes
 FROM (SELECT *, row_number() OVER (PARTITION BY word ORDER BY size) AS i, count(*) OVER (PARTITION BY word) AS n
-  FROM (SELECT DISTINCT word, size FROM line) ORDER BY word, size)
+  FROM (SELECT DISTINCT word, size FROM line) ORDER BY word, size) AS one
 GROUP BY word ORDER BY word IN ('too close to tell', 'the machine was too busy to tell'), max(size) DESC,
-  (SELECT min(rowid) FROM line WHERE line.word = word);
+  (SELECT min(rowid) FROM line WHERE line.word = one.word);
 
 -- finding_of
 CREATE TEMP TABLE finding AS SELECT group_concat(CASE number WHEN 1 THEN 'Fastest on ' || sizes || ' device' ||
@@ -135,8 +135,8 @@ SELECT i = 1 OR NULL AS best, title AS label, count, interval_text(rate, rate_lo
   iif(is_peer, 'peer', gate) AS equal
 FROM (SELECT ranked.*, is_peer, gate, first_value(v) OVER w AS best_v, first_value(high) OVER w AS best_high
   FROM ranked JOIN s USING (place)
-  WINDOW w AS (PARTITION BY pool ORDER BY i))
-ORDER BY size DESC, candidates DESC, (SELECT min(first) FROM ranked AS r WHERE r.pool = pool), i LIMIT 40;
+  WINDOW w AS (PARTITION BY pool ORDER BY i)) AS one
+ORDER BY size DESC, candidates DESC, (SELECT min(first) FROM ranked AS r WHERE r.pool = one.pool), i LIMIT 40;
 
 -- slower
 SELECT count(*) - 40 AS count FROM ranked HAVING count(*) > 40;
@@ -233,7 +233,7 @@ SELECT CASE WHEN "micro.op" IS NULL THEN name ELSE "micro.op" || coalesce(' ' ||
   (SELECT group_concat(part || ' ' || figure_text(y, ''), ', ') FROM positive AS p WHERE p.number = place AND kind = 'time')
     AS steps,
   (SELECT json_group_array(json_object('class', k - 1, 'share', printf('%.3g', 100 * y / total))) FROM (
-    SELECT k, y, sum(y) OVER () AS total FROM positive AS p WHERE p.number = place AND kind = 'time')
+    SELECT k, y, total(y) OVER () AS total FROM positive AS p WHERE p.number = place AND kind = 'time')
     WHERE y > 0.002 * total) AS "bars[]",
   (SELECT group_concat(part || ' ' || figure_text(y, 'bytes'), ', ') FROM positive AS p
     WHERE p.number = place AND kind = 'memory') AS held,

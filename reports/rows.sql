@@ -136,17 +136,18 @@ FROM (
 CREATE INDEX temp.parts_number ON parts (number, kind);
 CREATE TEMP VIEW positive AS SELECT * FROM parts WHERE y > 0 AND typeof(y) IN ('integer', 'real');
 
--- losses: of some 50 batches of each row
+-- losses: of some 50 batches of each row; not of steps whose numbers an axis cannot tell apart
 CREATE TEMP TABLE losses AS
-SELECT number, e.key AS step, e.value AS loss
-FROM (SELECT at AS number, "train.losses" AS list, json_array_length("train.losses") AS size FROM read),
+SELECT number, e.key + before AS step, e.value AS loss
+FROM (SELECT at AS number, coalesce("case.warmup", 0) AS before, "train.losses" AS list, json_array_length("train.losses") AS size FROM read),
     json_each(list) AS e
-WHERE e.type IN ('real', 'integer') AND (e.key % (size / 50 + 1) = 0 OR e.key + 1 = size);
+WHERE e.type IN ('real', 'integer') AND (e.key % (size / 50 + 1) = 0 OR e.key + 1 = size)
+    AND e.key + before <= 9007199254740992;
 CREATE INDEX temp.losses_number ON losses (number);
 
 -- lateness: the share of a row's gradients that were late by so many updates, or steps ahead of the slowest worker
 CREATE TEMP TABLE lateness AS
-SELECT number, kind, e.key AS late, 1.0 * e.value / sum(e.value) OVER (PARTITION BY number, kind) AS share
+SELECT number, kind, e.key AS late, e.value / total(e.value) OVER (PARTITION BY number, kind) AS share
 FROM (SELECT at AS number, 'staleness' AS kind, "staleness.histogram" AS list FROM read
         UNION ALL SELECT at, 'lead', "lead.histogram" FROM read),
     json_each(list) AS e;

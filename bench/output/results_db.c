@@ -390,7 +390,10 @@ static ls_status new_results(const char *path, ls_results **out)
 {
     LS_TRY(ls_allocate("results", out, 1, sizeof **out));
     (*out)->path = strdup(path);
-    return (*out)->path ? LS_OK : ls_fail_memory("results", strlen(path));
+    if ((*out)->path)
+        return LS_OK;
+    free(*out);
+    return ls_fail_memory("results", strlen(path));
 }
 
 static ls_status finish_opening(ls_results *results, ls_status status, ls_results **out)

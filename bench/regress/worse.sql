@@ -13,7 +13,8 @@ sides AS (
 -- Values as JSON: null where a row has none. memory.formula: the sum of what formulas say of the devices' memory.
 found AS (
   SELECT k, side, r, ifnull(CASE
-    WHEN field = 'memory.formula' THEN (SELECT sum(value) || '' FROM json_tree(row, '$.memory.devices')
+    WHEN field = 'memory.formula' THEN (SELECT iif(count(*), printf('%.0f', total(value)), NULL)
+      FROM json_tree(row, '$.memory.devices')
       WHERE path GLOB '*.formula' AND key != 'peak' AND type = 'integer')
     WHEN list IS NULL THEN row -> ('$.' || field)
     ELSE (SELECT nullif(json_group_array(row -> (fullkey || substr(field, length(list) + 1))), '[]')
@@ -43,7 +44,7 @@ pairs AS (
   SELECT n.k AS k, n.first AS n, b.first AS b,
     n.shape != b.shape OR EXISTS (SELECT 1 FROM worst AS y JOIN worst AS x USING (k, shape, at)
       WHERE k = n.k AND shape = n.shape AND y.side = 'new' AND x.side = 'base' AND CASE
-        WHEN tolerance > 0 THEN iif(less, x.x - y.x, y.x - x.x) > (tolerance + 1e-12) * abs(x.x)
+        WHEN tolerance > 0 THEN iif(less, x.x - y.x, y.x - x.x) > (tolerance + 1e-12) * abs(x.x + 0.0)
         WHEN less THEN y.x < x.x ELSE y.x > x.x END) AS worse,
     n.shape != b.shape OR EXISTS (SELECT 1 FROM worst AS y JOIN worst AS x USING (k, shape, at)
       WHERE k = n.k AND shape = n.shape AND y.side = 'new' AND x.side = 'base' AND y.x != x.x) AS other

@@ -24,12 +24,13 @@ static ls_status add_result(ls_results *results, sqlite3_stmt *statement, const 
         for (int i = 0; i < sqlite3_column_count(statement); i++) {
             char name[32];
             const char *text = ls_results_text(statement, i);
-            const int length = snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
-            const bool is_json = name[length - 1] == ']';
-            name[is_json ? length - 2 : length] = 0;
+            snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
+            char *const end = strstr(name, "[]");
+            if (end)
+                *end = 0;
             if (*text)
                 json_object_set_new(line, name,
-                                    is_json ? json_loads(text, 0, NULL) : json_string(text));
+                                    end ? json_loads(text, 0, NULL) : json_string(text));
         }
         json_array_append_new(list, line);
         LS_TRY(ls_results_step(results, statement, &more));
@@ -115,8 +116,12 @@ static ls_status open_page(ls_page *page, json_t *names)
     }
     page->machines = json_array();
     LS_TRY(ls_results_prepare(page->results, "SELECT 1", &statement));
-    ls_page_add_functions(page, sqlite3_db_handle(statement));
+    sqlite3 *const db = sqlite3_db_handle(statement);
     sqlite3_finalize(statement);
+    /* a column in double quotes that is none is an error, and not a text */
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
+    ls_page_add_functions(page, db);
     return ls_page_run(page, ls_template_rows, NULL, values, names);
 }
 

@@ -27,7 +27,7 @@ fields AS (
     ifnull("pipeline.bubble_formula", 0) + 0.0 AS formula, -- .. as the schedule has it for the stages' own times
     ifnull("pipeline.slowest_stage", 0) + 0.0 AS slowest_stage,
     ifnull("provenance.cores_allowed", 0) + 0.0 AS cores,
-    (SELECT ifnull(sum(value), 0) + 0.0 FROM json_each("provenance.cores_per_device")) AS wanted,
+    (SELECT total(value) FROM json_each("provenance.cores_per_device")) AS wanted,
     "provenance.oversubscribed" IS 'true' AS crowded,
     ifnull(devices, 0) + 0.0 AS devices,
     ifnull("case.batch_global", 0) + 0.0 AS batch,

@@ -270,6 +270,8 @@ make f_mixed 'if i == 4: r["provenance"]["cpu"] = "another"'
 make f_later 'if i == 3: r["traffic"]["bytes_sent"] += 4'
 make f_more 'r["traffic"]["bytes_sent"] += 5 * (i == 4)'
 make f_room 'if i == 4: r["memory"]["devices"][1]["formula"]["workspace"] += 64'
+make f_most 'r["memory"]["devices"][0]["formula"]["workspace"] = 2**63 - 1'
+make f_least 'r["traffic"]["bytes_sent"] = -2**63'
 make f_text 'if i == 2: r["program"]["uncaptured"] = "a task"'
 make f_quick 'r["time"].update(speedup=1.5, speedup_ci95=[1.4, 1.6])'
 make f_quicker 'r["time"].update(speedup=1.8, speedup_ci95=[1.7, 1.9])'
@@ -311,6 +313,8 @@ done <<'END'
 0|^same: 1 case|f_later.jsonl f_bytes.jsonl
 0|besides: traffic.bytes_sent|f_more.jsonl f_later.jsonl
 1|worse: memory.formula|f.jsonl f_room.jsonl
+1|worse: memory.formula|f.jsonl f_most.jsonl
+1|worse: traffic.bytes_sent|f_least.jsonl f.jsonl --fail-on traffic.bytes_sent=5%
 0|besides: time.speedup_ci95|f_quick.jsonl f_quicker.jsonl --fail-on time.speedup_ci95
 1|worse: time.speedup_ci95|f_quicker.jsonl f_quick.jsonl --fail-on time.speedup_ci95
 1|worse: program.uncaptured|f.jsonl f_text.jsonl --fail-on uncaptured

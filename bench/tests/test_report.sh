@@ -149,6 +149,16 @@ elif kind == "layouts again": # repeats, on 4 devices and on 2; the pipeline in 
     for each in rows:
         held = {"mirrored": 900, "zero": 400, "ps": 1000, "pipeline": 500}
         each["memory"] = {"devices": [{"device": "cpu:0", "peak": held.get(each["case"]["strategy"], 100)}]}
+elif kind == "pools": # of one size: cases of two links
+    rows = [row(10 * us + n, name, 2, n + us, link=f"latency={us}us") for us in (1, 2) for n, name in enumerate(("mirrored", "zero", "towers"), 4)]
+elif kind == "integers": # at the end of their range
+    for each in rows:
+        each["train"] = {"losses": [3.0, 2.0]}
+    most = 2 ** 63 - 1
+    rows[1]["case"]["warmup"] = most
+    rows[1]["staleness"] = {"max": 1, "histogram": [most, 1]}
+    rows[2]["provenance"]["cores_per_device"] = [most, 1]
+    rows[3]["waterfall"].update(compute_ms=most, wait_ms=most)
 elif kind == "many":
     rows = [row(n, ("single", "mirrored", "towers", "independent", "local-sgd")[n % 5], (1, 2, 4, 8)[n // 5 % 4],
                 2.0 + n % 7, seed=n, model=("mlp", "poly", "cnn")[n // 20 % 3], batch_global=(64, 128)[n // 60 % 2])
@@ -327,6 +337,10 @@ rm -rf page
 lockstep_ok report --results failed.jsonl --out page # has no picture: needs no gnuplot
 expect "rows that failed are said to" page '"<h1>All rows here failed a check" in page'
 
+make_rows pools.jsonl pools
+report --results pools.jsonl
+expect "cases that are compared stand together" [ "$(sed -n 's/^| \(.*\)latency=\(.\)us.* on 2 | 1 .*/\2/p' page/report.md | tr -d '\n')" = 111222 ]
+
 make_rows machines.jsonl machines
 report --results machines.jsonl
 expect "machines are apart" test -s page/throughput-strong-2.csv
@@ -468,6 +482,11 @@ expect "are numbers elsewhere" grep -qF "'single, \\u65e5'" script
 sed 's/"ci95": .[^]]*.,//; s/"speedup": [0-9.]*/"speedup": 1.75e308/' scaling.jsonl >huge.jsonl
 report --results huge.jsonl
 expect "it is in no picture" test ! -e page/speed-up-strong.csv -a -s page/throughput-strong.csv
+
+make_rows integers.jsonl integers
+report --results integers.jsonl
+expect "nor do integers without a sum" test -s page/staleness.csv
+expect "steps that no axis tells apart are left out" eval '[ "$(grep -c "^\"towers" page/loss-steps.csv)" -eq 4 ] && ! grep -q "^\"mirrored.* on 2" page/loss-*.csv'
 
 make_rows odd.jsonl odd
 report --results odd.jsonl --against label

@@ -60,18 +60,6 @@ bool ls_strategy_syncs(const ls_strategy *strategy, const ls_declared_values *va
            !ls_strategy_serves(inner);
 }
 
-bool ls_strategy_reduces(const ls_strategy *strategy)
-{
-    const ls_spreads *of = &strategy->spreads;
-    for (int a = 0; a < LS_AXES; a++) {
-        const ls_kind parameters = of->parameters.on[a];
-        const bool stay = parameters != LS_HELD && parameters != LS_SERVED;
-        if (parameters == LS_PARTIAL || (of->gradients.on[a] == LS_PARTIAL && stay))
-            return true;
-    }
-    return false;
-}
-
 static ls_status check_device_name(const char *text)
 {
     ls_device_name name;

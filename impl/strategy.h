@@ -205,7 +205,17 @@ static inline bool ls_strategy_alone(const ls_strategy *strategy)
 }
 
 /** Whether it sums gradients, or parameters, by all-reduces in buckets. */
-bool ls_strategy_reduces(const ls_strategy *strategy);
+static inline bool ls_strategy_reduces(const ls_strategy *strategy)
+{
+    const ls_spreads *of = &strategy->spreads;
+    for (int a = 0; a < LS_AXES; a++) {
+        const ls_kind parameters = of->parameters.on[a];
+        const bool stay = parameters != LS_HELD && parameters != LS_SERVED;
+        if (parameters == LS_PARTIAL || (of->gradients.on[a] == LS_PARTIAL && stay))
+            return true;
+    }
+    return false;
+}
 
 /** Whether it may have several replicas, so that a full batch needs a sample for each. */
 static inline bool ls_strategy_replicates(const ls_strategy *strategy)

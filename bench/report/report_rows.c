@@ -118,9 +118,6 @@ static ls_status open_page(ls_page *page, json_t *names)
     LS_TRY(ls_results_prepare(page->results, "SELECT 1", &statement));
     sqlite3 *const db = sqlite3_db_handle(statement);
     sqlite3_finalize(statement);
-    /* a column in double quotes that is none is an error, and not a text */
-    sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
     ls_page_add_functions(page, db);
     return ls_page_run(page, ls_template_rows, NULL, values, names);
 }

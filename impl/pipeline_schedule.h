@@ -1,58 +1,122 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of the passes of a pipeline's stages. A pass is forward or backward of one stage over
- * one micro-batch. For stage s of p and m micro-batches:
+ * The order of the passes of a pipeline's stages: which pass a stage runs after which, as a table
+ * of kind, chunk and micro-batch.
  *
- *     gpipe   all forward passes, then all backward passes (Huang et al., NeurIPS 2019)
- *     1f1b    forward until p - s micro-batches are in flight, then alternately a backward and a
- *             forward pass (Narayanan et al., PipeDream, SOSP 2019, with a flush at the end of the
- *             step)
+ * A model is cut into p V parts; part c p + i is chunk c of stage i. With V = 1 a stage has one
+ * part. A schedule is a rule (one small file each, schedule_<name>.c). Forward pass number k of a
+ * stage is of chunk floor((k mod pV) / p) and micro-batch floor(k / pV) p + k mod p; backward
+ * passes are the same with chunk V-1-c. A stage runs `ahead` forward passes, then a forward and a
+ * backward pass in turn, then the remaining backward passes. If a rule splits the backward pass
+ * into a data pass and a weight pass, the weight pass of micro-batch j - `lag` is behind the data
+ * pass of micro-batch j, and those that are left end the step, ascending.
  *
- * Passes of each direction are in the order of micro-batches. Leaves out: devices, and measuring
- * times.
+ * Leaves out: devices, and measuring times.
  */
 #pragma once
 
 #include "common/base/declared.h"
+#include "common/base/registry.h"
 #include "common/base/status.h"
 
 #include <stdbool.h>
 
-/** Values of --pipeline-schedule, which pipeline.c declares. */
-enum { LS_SCHEDULE_GPIPE, LS_SCHEDULE_1F1B };
+/** The option --pipeline-schedule, which pipeline.c declares. */
 extern const ls_declared_option ls_option_pipeline_schedule;
+extern const ls_declared_option ls_option_pipeline_chunks;
 
-typedef struct ls_schedule {
+typedef struct ls_schedule ls_schedule;
+
+/** A rule for an order: an entry of a table. */
+typedef struct ls_schedule_rule {
+    const char *name, *help;
+    bool chunked; /**< stages have several chunks */
+    bool split;   /**< the backward pass is a data pass and a weight pass */
+    /** Forward passes of a stage before they alternate with backward passes. May be too many. */
+    int (*ahead)(const ls_schedule *schedule, int stage);
+    /** By how many micro-batches weight passes follow data passes. NULL if not `split`. */
+    int (*lag)(const ls_schedule *schedule, int stage);
+} ls_schedule_rule;
+
+extern const ls_schedule_rule ls_schedule_gpipe, ls_schedule_1f1b, ls_schedule_interleaved,
+    ls_schedule_zb_h1, ls_schedule_zb_h2;
+
+extern const ls_registry ls_schedules; /**< of ls_schedule_rule, in the order of the option */
+
+/** The rule that a case's options name. */
+const ls_schedule_rule *ls_schedule_rule_of(const ls_declared_values *options);
+
+struct ls_schedule {
     int stages, microbatches;
-    bool one_f_one_b; /**< false: gpipe */
-} ls_schedule;
+    const ls_schedule_rule *rule;
+    int chunks; /**< V; 0: 1 */
+};
+
+typedef enum ls_pass_kind {
+    LS_PASS_FORWARD,
+    LS_PASS_BACKWARD, /**< or, if the rule splits it, the data pass: to the stage's inputs */
+    LS_PASS_WEIGHTS,  /**< gradients of variables */
+    LS_PASS_KINDS
+} ls_pass_kind;
 
 typedef struct ls_pass {
-    int stage, microbatch;
-    bool backward;
+    int stage;
+    ls_pass_kind kind;
+    int chunk, microbatch;
 } ls_pass;
 
-/** Most micro-batches in flight on a stage, which keeps their activations. */
-int ls_schedule_in_flight(const ls_schedule *schedule, int stage);
+/** Chunks of a stage: at least 1. */
+static inline int ls_schedule_chunks(const ls_schedule *schedule)
+{
+    return schedule->chunks > 1 ? schedule->chunks : 1;
+}
 
-/** Ticks of a step if every stage runs at most one pass per tick: 2 (m + p - 1). */
-int ls_schedule_ticks(const ls_schedule *schedule);
+/** Most passes that a stage has. */
+size_t ls_schedule_passes(const ls_schedule *schedule);
 
-/**
- * The stage's pass at a tick; false: none. If ticks are visited in order, and in each the last
- * stage first, a pass follows all that it depends on: the neighbour's pass of the same micro-batch
- * and, because the next stage's buffers are reused, the backward pass there that frees one.
- */
-bool ls_schedule_at(const ls_schedule *schedule, int tick, int stage, ls_pass *out);
+/** A stage's passes in order, at most ls_schedule_passes; returns how many. */
+int ls_schedule_stage(const ls_schedule *schedule, int stage, ls_pass *out);
 
-/** A stage's times: its passes of one micro-batch, and its work after all passes. */
+/** Whether a pass is the last one that needs its micro-batch's memory on its part. */
+bool ls_schedule_frees(const ls_schedule *schedule, const ls_pass *pass);
+
+/** All stages' passes in one order, each behind those that it needs: of the neighbour's part, and
+ * of a backward pass its own forward pass. Owned by the caller (free). LS_CODE_USAGE if a rule's
+ * stages wait for each other. */
+ls_status ls_schedule_order(const ls_schedule *schedule, ls_pass **out, size_t *count);
+
+/** What a stage has at once, at most. */
+typedef struct ls_schedule_most {
+    int in_flight;       /**< forward passes whose backward (or data) pass has not ended */
+    int weights_waiting; /**< data passes whose weight pass has not ended */
+    int held;            /**< micro-batches of one chunk that it holds memory of */
+} ls_schedule_most;
+
+/** `chunk`: of which `held` is. */
+ls_status ls_schedule_count(const ls_schedule *schedule, int stage, int chunk,
+                            ls_schedule_most *out);
+
+/** A stage's times: its passes of one micro-batch over all chunks, and its work after all passes.
+ * `weights` is 0 where the backward pass is not split. */
 typedef struct ls_stage_time {
-    double forward, backward, rest;
+    double forward, backward, weights, rest;
 } ls_stage_time;
 
-/** Duration of a step, from the stages' times [stages]. In gpipe, with F and B the times of forward
- * and backward, it is sum F + (m - 1) max F + sum B + (m - 1) max B, plus the rest: the first
- * micro-batch passes all stages, and the others follow at the pace of the slowest. With equal
- * stages, both schedules take (m + p - 1) (F + B), of which a share of (p - 1) / (m + p - 1) is
- * idle. */
-ls_status ls_schedule_span(const ls_schedule *schedule, const ls_stage_time *times, double *out);
+/** What follows from the stages' times. */
+typedef struct ls_schedule_times {
+    double step;    /**< duration of a step, until the last stage's end */
+    double longest; /**< of a stage, from its first pass to the end of its last */
+    double idle;    /**< share of that time in which the stage has no pass */
+} ls_schedule_times;
+
+/** Times from the stages' times [stages]: a pass begins once its stage has ended the one before and
+ * its input is there. A stage's chunks take equal times. With equal stages and T = F + B + W, the
+ * step takes (m + p - 1) T (gpipe, 1f1b), m T + (p - 1) T / V (interleaved), m T + (p - 1) max(F,
+ * B, F + B - W) (zb-h1, m >= p) or m T + (p - 1) max(F, B - F, F + B - 2 W) (zb-h2, m >= 2p - 1),
+ * plus the rest. */
+ls_status ls_schedule_span(const ls_schedule *schedule, const ls_stage_time *times,
+                           ls_schedule_times *out);
+
+/** Idle share of equal stages with F = B = W: (p-1) / (m+p-1), of V chunks (p-1) / (Vm+p-1), with
+ * a split backward pass (p-1) / (3m+p-1). */
+double ls_schedule_equal(const ls_schedule *schedule);

@@ -76,6 +76,5 @@ ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)
     return (ls_schedule){
         .stages = ls_job_stages(job),
         .microbatches = job->division.microbatches < pieces ? job->division.microbatches : pieces,
-        .one_f_one_b =
-            ls_declared_number(&job->options, &ls_option_pipeline_schedule) == LS_SCHEDULE_1F1B};
+        .rule = ls_schedule_rule_of(&job->options)};
 }

@@ -42,6 +42,7 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_S
     r->plan->strategy->build(&s);
     ls_step_append_ends(&s);
     free(s.appended);
+    ls_step_close_order(&s);
     return s.program->status;
 }
 

@@ -5,6 +5,11 @@
 #include "impl/step/resources.h"
 #include "impl/step/step.h"
 
+/** Micro-batches that a part of a pipeline has run forward and freed, and those it can hold. */
+typedef struct ls_part_flow {
+    int ran, freed, held;
+} ls_part_flow;
+
 /** A step while `build` describes it, or while a question about it is answered. */
 struct ls_step {
     const ls_step_plan *plan;
@@ -17,6 +22,9 @@ struct ls_step {
     ls_step_program *before, *after; /**< the same, of tasks outside steps */
     size_t *appended; /**< [members] acts of its slice, or in a divided replica gathered pieces,
                            already appended */
+    ls_pass *passes;  /**< [pass_count] of the replica whose passes are appended; owned */
+    size_t pass_count;
+    ls_part_flow *flow; /**< [stages x chunks] of that replica; owned. NULL: no schedule */
 };
 
 /** What a member brings to a call; `cut` NULL: `extent`. */
@@ -64,6 +72,13 @@ ls_member *ls_step_member(const ls_step *step, int member);
 ls_replica *ls_step_replica(const ls_step *step, int member);
 /** Index, in the member's buffers, of the first element of a range of the model's flat buffers. */
 size_t ls_step_offset(const ls_step *step, int member, ls_range range);
+
+/** Whether a part of a pipeline has memory for the micro-batch whose pass is appended; sends a
+ * border's output to it. */
+bool ls_step_has_room(const ls_step *step, int part);
+void ls_step_cross_output(ls_step *step, int replica, int piece, const ls_border *border);
+/** Frees the order of a replica's passes. */
+void ls_step_close_order(ls_step *step);
 
 /** Appends a call: a task for each member of this process. */
 void ls_step_call(ls_step *step, const ls_call *call);

@@ -70,11 +70,6 @@ int ls_nodes(const ls_step *s)
     return parts_of(s)->count ? parts_of(s)->whole->count : 0;
 }
 
-ls_schedule ls_schedule_of(const ls_step *s, int replica)
-{
-    return ls_replicated_schedule(ls_step_job(s), replica, s->batch_kind);
-}
-
 static bool is_input(const ls_step *s, int n)
 {
     return parts_of(s)->whole->nodes[n].layer->role == LS_LAYER_INPUT;
@@ -116,6 +111,11 @@ static void cross(ls_step *s, int replica, int piece, const ls_border *b, crossi
     ls_message(s, border_at(s, b, to, piece, what), border_at(s, b, from, piece, what), LS_REPLACE);
 }
 
+void ls_step_cross_output(ls_step *s, int replica, int piece, const ls_border *b)
+{
+    cross(s, replica, piece, b, OUTPUT);
+}
+
 void ls_step_cross(ls_step *s, int replica, int piece, int n, bool backward)
 {
     const ls_graph_parts *parts = parts_of(s);
@@ -123,7 +123,7 @@ void ls_step_cross(ls_step *s, int replica, int piece, int n, bool backward)
     for (size_t i = parts->border_count ? parts->border_of[backward][n] : 0; i;
          i = b->next[backward]) {
         b = &parts->borders[i - 1];
-        if (!backward || b->gradient)
+        if (backward ? b->gradient : ls_step_has_room(s, b->to))
             cross(s, replica, piece, b, backward ? GRADIENT : OUTPUT);
     }
 }
@@ -335,57 +335,6 @@ void ls_gather_for_node(ls_step *s, int place, int n, bool backward)
     for (int b = 0; b < buckets && backward; b++)
         if (n + 1 == (b ? ls_bucket_node(s, place, b - 1) : ls_nodes(s)))
             ls_need(s, place, ls_bucket_ahead(s, place, b));
-}
-
-/* ---- Stages ---------------------------------------------------------------------------------- */
-
-/* Number of a micro-batch's first piece. */
-static int begin_of(const ls_step *s, int replica, int microbatch)
-{
-    const ls_schedule schedule = ls_schedule_of(s, replica);
-    return (int)ls_comm_share((size_t)ls_pieces(s, replica), microbatch, schedule.microbatches);
-}
-
-static int stage_of(const ls_step *s, int n)
-{
-    return parts_of(s)->place[n] / parts_of(s)->across;
-}
-
-/* Whether there are stages that take micro-batches. */
-static bool can_stage(ls_step *s, const char *verb)
-{
-    return can_divide(s, verb) &&
-           ls_step_can(s, ls_step_job(s)->division.microbatches > 0, verb,
-                       "has no micro-batches: the strategy declares no option for their number");
-}
-
-void ls_forward_stage(ls_step *s, int replica, int stage, int microbatch)
-{
-    if (!can_stage(s, "ls_forward_stage"))
-        return;
-    const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
-    s->program->microbatch = microbatch + 1;
-    for (int p = begin_of(s, replica, microbatch); p < last; p++)
-        for (int n = 0; n < loss; n++)
-            if (stage_of(s, n) == stage)
-                ls_forward_node(s, replica, p, n);
-    s->program->microbatch = 0;
-}
-
-void ls_backward_stage(ls_step *s, int replica, int stage, int microbatch)
-{
-    if (!can_stage(s, "ls_backward_stage"))
-        return;
-    const int last = begin_of(s, replica, microbatch + 1), loss = ls_nodes(s) - 1;
-    s->program->microbatch = microbatch + 1;
-    for (int p = begin_of(s, replica, microbatch); p < last; p++) {
-        if (stage_of(s, loss) == stage)
-            ls_forward_node(s, replica, p, loss);
-        for (int n = loss; n >= 0; n--)
-            if (stage_of(s, n) == stage)
-                ls_backward_node(s, replica, p, n);
-    }
-    s->program->microbatch = 0;
 }
 
 /* ---- One divided replica ----------------------------------------------------------------------

@@ -171,18 +171,22 @@ static int find_holder(const ls_step_plan *plan)
     return held ? n : -1;
 }
 
-/* Pieces in flight on a pipeline's stage: those of its micro-batches in flight. */
-static int slots_of(const ls_job *job, int replica, int place)
+/* Pieces of which a pipeline's stage has memory at once: those of the micro-batches that it holds.
+ */
+static ls_status find_slots(const ls_job *job, int replica, int stage, int *out)
 {
-    int most = 1;
+    *out = 1;
     for (int b = 0; b < LS_BATCHES; b++) {
         const ls_schedule schedule = ls_replicated_schedule(job, replica, b);
         const int pieces = ls_replicated_pieces(job, replica, b), m = schedule.microbatches;
-        int slots = m ? (pieces + m - 1) / m * ls_schedule_in_flight(&schedule, place) : 0;
+        ls_schedule_most most = {0};
+        if (m)
+            LS_TRY(ls_schedule_count(&schedule, stage, 0, &most));
+        int slots = m ? (pieces + m - 1) / m * most.held : 0;
         slots = slots < pieces ? slots : pieces;
-        most = slots > most ? slots : most;
+        *out = slots > *out ? slots : *out;
     }
-    return most;
+    return LS_OK;
 }
 
 /* Number of a device in the job, as in ls_planned_member. */
@@ -204,7 +208,7 @@ static void seat_in_order(const ls_job *job, int number, ls_planned_member *m)
         m->device = index < devices ? index : number_of(job, job->variable_device);
 }
 
-static void plan_member(ls_step_plan *plan, int index)
+static ls_status plan_member(ls_step_plan *plan, int index)
 {
     const ls_job *job = plan->job;
     const bool shadow = index >= plan->total;
@@ -223,8 +227,9 @@ static void plan_member(ls_step_plan *plan, int index)
     }
     if (shadow) /* of each replica but the holder */
         m->device = number == plan->holder ? -1 : number_of(job, job->variable_device);
-    if (plan->parts.count && job->division.microbatches > 0)
-        m->slots = slots_of(job, replica, m->place / plan->parts.across);
+    return plan->parts.count && job->division.microbatches > 0
+               ? find_slots(job, replica, m->place / plan->parts.across, &m->slots)
+               : LS_OK;
 }
 
 /* Sets where buffers are: with servers, or a holder, these have all variables. */
@@ -268,7 +273,7 @@ static ls_status plan_members(ls_step_plan *plan)
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
     LS_TRY(ls_allocate("step", &plan->here, (size_t)plan->total, sizeof *plan->here));
     for (int m = 0; m < plan->all; m++)
-        plan_member(plan, m);
+        LS_TRY(plan_member(plan, m));
     for (int m = 0; m < plan->total; m++)
         plan->here[plan->members[m].rank] = m;
     for (int rank = 0; rank < plan->total; rank++)

@@ -173,13 +173,13 @@ int ls_bucket_node(const ls_step *step, int place, int b);
  * to need, and weight decay's part of the loss of these; nothing where they are whole. */
 void ls_gather_for_node(ls_step *step, int place, int node, bool backward);
 
+/** Pass number `i` of all stages of a replica, in the order of the job's schedule; false: there are
+ * no more. */
+bool ls_scheduled_pass(ls_step *step, int replica, size_t i, ls_pass *out);
+
 /** A stage's pass over a micro-batch: the nodes of that place, over all its pieces. The loss is
  * part of the backward pass, which ends with the additions that it makes possible. */
-void ls_forward_stage(ls_step *step, int replica, int stage, int microbatch);
-void ls_backward_stage(ls_step *step, int replica, int stage, int microbatch);
-
-/** The order of the stages' passes. */
-ls_schedule ls_schedule_of(const ls_step *step, int replica);
+void ls_run_pass(ls_step *step, int replica, const ls_pass *pass);
 
 /** `build` of a strategy with one divided replica: its `passes`, then each member updates what it
  * owns, and sends that to the others that use it. */

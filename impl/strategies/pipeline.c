@@ -11,21 +11,11 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-/* Within a tick, the last stage is first; see ls_schedule_at. */
 static void passes(ls_step *s, int replica)
 {
-    const ls_schedule schedule = ls_schedule_of(s, replica);
     ls_pass pass;
-    for (int tick = 0; tick < ls_schedule_ticks(&schedule); tick++) {
-        for (int stage = ls_stages(s); stage-- > 0;) {
-            if (!ls_schedule_at(&schedule, tick, stage, &pass))
-                continue;
-            if (pass.backward)
-                ls_backward_stage(s, replica, stage, pass.microbatch);
-            else
-                ls_forward_stage(s, replica, stage, pass.microbatch);
-        }
-    }
+    for (size_t i = 0; ls_scheduled_pass(s, replica, i, &pass); i++)
+        ls_run_pass(s, replica, &pass);
 }
 
 const ls_declared_option ls_option_pipeline_microbatches = {

@@ -131,7 +131,7 @@ static void build_node(ls_step *s)
 
 static void build_stage(ls_step *s)
 {
-    ls_backward_stage(s, 0, 0, 0);
+    ls_run_pass(s, 0, &(ls_pass){0, LS_PASS_BACKWARD, 0, 0});
 }
 
 static void build_arrived(ls_step *s)
@@ -161,7 +161,7 @@ static void verbs_that_cannot_act_are_refused(void **state)
                  {build_buckets, "ls_buckets_of has no buckets"},
                  {ls_average, "ls_average averages all replicas by all-reduces"},
                  {build_node, "ls_forward_node has no places"},
-                 {build_stage, "ls_backward_stage has no places"},
+                 {build_stage, "ls_run_pass has no places"},
                  {build_arrived, "ls_add_arrived has no servers"},
                  {build_request, "ls_request has no server"},
                  {build_serve, "ls_serve has no server"}};

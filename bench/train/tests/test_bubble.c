@@ -37,9 +37,10 @@ static void test_equal(void **state)
     stages[0].ns[LS_TIME_IDLE] = 30;
     stages[1].ns[LS_TIME_IDLE] = 10;
     for (int kind = 0; kind < 2; kind++)
-        check(&(ls_schedule){2, 4, kind == 1}, stages, 0.2, 0.2, 1);
+        check(&(ls_schedule){2, 4, kind ? &ls_schedule_1f1b : &ls_schedule_gpipe, 1}, stages, 0.2,
+              0.2, 1);
     stages[0].ns[LS_TIME_WAIT] = 50; /* waiting for each other is idle time */
-    check(&(ls_schedule){2, 4, false}, stages, 1 - 240.0 / 400, 0.2, 1);
+    check(&(ls_schedule){2, 4, &ls_schedule_gpipe, 1}, stages, 1 - 240.0 / 400, 0.2, 1);
 }
 
 /* Copies belong to the passes, updates follow them. GPipe: 10 + 30 + 3 x 30 forward, 20 + 40 + 3 x
@@ -57,7 +58,8 @@ static void test_unequal(void **state)
     stages[1].ns[LS_TIME_COMPUTE] = 120;
     stages[1].ns[LS_TIME_BACKWARD] = 150;
     stages[1].ns[LS_TIME_COPY] = 10;
-    check(&(ls_schedule){2, 4, false}, stages, 1 - 408.0 / 656, 1 - 408.0 / 636, 280 / 204.0);
+    check(&(ls_schedule){2, 4, &ls_schedule_gpipe, 1}, stages, 1 - 408.0 / 656, 1 - 408.0 / 636,
+          280 / 204.0);
 }
 
 /* Steps that others made ten times as long, or one stage slow in, are most of the time, but not the
@@ -65,7 +67,7 @@ static void test_unequal(void **state)
 static void test_steps(void **state)
 {
     (void)state;
-    const ls_schedule schedule = {2, 4, false};
+    const ls_schedule schedule = {2, 4, &ls_schedule_gpipe, 1};
     ls_time_profile steps[5][2] = {{{{0}}}};
     ls_bubble got;
     for (int k = 0; k < 5; k++)

@@ -28,7 +28,8 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
                             ls_bubble *out)
 {
     const size_t count = (size_t)schedule->stages;
-    double work = 0, longest = 0, most = 0, span;
+    double work = 0, longest = 0, most = 0;
+    ls_schedule_times span = {0};
     ls_stage_time *times = calloc(count, sizeof *times);
     if (!times)
         return ls_fail_memory("profile", count * sizeof *times);
@@ -45,7 +46,8 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
     ls_status status = ls_schedule_span(schedule, times, &span);
     free(times);
     if (!status)
-        *out = (ls_bubble){1 - work / ((double)count * longest), 1 - work / ((double)count * span),
+        *out = (ls_bubble){1 - work / ((double)count * longest),
+                           1 - work / ((double)count * span.step),
                            work > 0 ? most * (double)count / work : 1};
     return status;
 }

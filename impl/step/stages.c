@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stages of a pipeline: passes over micro-batches in the order of the job's schedule
+ * (pipeline_schedule.h). An output is sent behind the pass that computes it or, if the part that
+ * needs it has no memory for the micro-batch then, behind the pass that frees some.
+ */
+#include "impl/step/build.h"
+
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+
+static const ls_graph_parts *parts_of(const ls_step *s)
+{
+    return &s->plan->parts;
+}
+
+/* Number of a micro-batch's first piece. */
+static int begin_of(const ls_step *s, int replica, int microbatch)
+{
+    const ls_schedule schedule = ls_replicated_schedule(ls_step_job(s), replica, s->batch_kind);
+    return (int)ls_comm_share((size_t)ls_pieces(s, replica), microbatch, schedule.microbatches);
+}
+
+static int stage_of(const ls_step *s, int n)
+{
+    return parts_of(s)->place[n] / parts_of(s)->across;
+}
+
+/* Whether there are stages that take micro-batches. */
+static bool can_stage(ls_step *s, const char *verb)
+{
+    return ls_step_can(s, parts_of(s)->count, verb,
+                       "has no places: the job's mesh has no stages, slices or positions") &&
+           ls_step_can(s, ls_step_job(s)->division.microbatches > 0, verb,
+                       "has no micro-batches: the strategy declares no option for their number");
+}
+
+static ls_status open_order(ls_step *s, const ls_schedule *schedule)
+{
+    const int chunks = ls_schedule_chunks(schedule);
+    LS_TRY(ls_schedule_order(schedule, &s->passes, &s->pass_count));
+    LS_TRY(ls_allocate("step", &s->flow, (size_t)(chunks * schedule->stages), sizeof *s->flow));
+    for (int part = 0; part < chunks * schedule->stages; part++) {
+        ls_schedule_most most;
+        LS_TRY(
+            ls_schedule_count(schedule, part % schedule->stages, part / schedule->stages, &most));
+        s->flow[part].held = most.held;
+    }
+    return LS_OK;
+}
+
+void ls_step_close_order(ls_step *s)
+{
+    free(s->passes);
+    free(s->flow);
+    s->passes = NULL;
+    s->flow = NULL;
+}
+
+bool ls_scheduled_pass(ls_step *s, int replica, size_t i, ls_pass *out)
+{
+    if (!can_stage(s, "ls_scheduled_pass"))
+        return false;
+    if (!i) {
+        const ls_schedule schedule = ls_replicated_schedule(ls_step_job(s), replica, s->batch_kind);
+        ls_step_close_order(s);
+        const ls_status status = open_order(s, &schedule);
+        if (status) {
+            ls_step_fail(s, status);
+            return false;
+        }
+    }
+    if (i < s->pass_count)
+        *out = s->passes[i];
+    else
+        ls_step_close_order(s);
+    return s->flow;
+}
+
+bool ls_step_has_room(const ls_step *s, int part)
+{
+    const ls_part_flow *flow = s->flow ? &s->flow[part / parts_of(s)->across] : NULL;
+    return !flow || s->program->microbatch - 1 < flow->freed + flow->held;
+}
+
+/* Behind a pass that frees a micro-batch's memory on a part: messages that waited for it. */
+static void admit(ls_step *s, int replica, int part)
+{
+    const ls_graph_parts *parts = parts_of(s);
+    ls_part_flow *flow = s->flow ? &s->flow[part] : NULL;
+    if (!flow)
+        return;
+    const int microbatch = flow->freed++ + flow->held;
+    for (size_t i = 0; i < parts->border_count; i++) {
+        const ls_border *b = &parts->borders[i];
+        if (b->to / parts->across != part || s->flow[b->from / parts->across].ran <= microbatch)
+            continue;
+        s->program->microbatch = microbatch + 1;
+        for (int p = begin_of(s, replica, microbatch); p < begin_of(s, replica, microbatch + 1);
+             p++)
+            ls_step_cross_output(s, replica, p, b);
+    }
+}
+
+void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
+{
+    if (!can_stage(s, "ls_run_pass"))
+        return;
+    const int last = begin_of(s, replica, pass->microbatch + 1), loss = ls_nodes(s) - 1;
+    const int part = pass->chunk * ls_stages(s) + pass->stage;
+    const bool backward = pass->kind == LS_PASS_BACKWARD;
+    s->program->microbatch = pass->microbatch + 1;
+    for (int p = begin_of(s, replica, pass->microbatch); p < last; p++) {
+        for (int n = 0; n < loss && !backward; n++)
+            if (stage_of(s, n) == part)
+                ls_forward_node(s, replica, p, n);
+        if (backward && stage_of(s, loss) == part)
+            ls_forward_node(s, replica, p, loss);
+        for (int n = loss; n >= 0 && backward; n--)
+            if (stage_of(s, n) == part)
+                ls_backward_node(s, replica, p, n);
+    }
+    if (s->flow)
+        s->flow[part].ran += pass->kind == LS_PASS_FORWARD;
+    if (pass->kind == LS_PASS_BACKWARD)
+        admit(s, replica, part);
+    s->program->microbatch = 0;
+}

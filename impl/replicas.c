@@ -58,16 +58,23 @@ size_t ls_replicated_sums(const ls_job *job, int number)
 
 /* ---- Pieces of a divided model's slice ------------------------------------------------------- */
 
-int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
+int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange)
 {
     const int64_t batch = ls_replicated_batch(job, batch_kind), n = ls_job_replicas(job);
-    if (job->exact.on)
-        return (int)ls_slice_share(ls_job_shards(job, batch), d, n);
-    const int64_t m = ls_job_pieces(job);
+    const int64_t m = ls_job_pieces(job), exchanges = ls_slice_exchanges(job);
+    const int64_t each = exchanges > 1 ? 1 : m; /* fast mode's pieces of an exchange */
     int pieces = 0;
-    for (int64_t i = d * m; i < (d + 1) * m; i++)
+    for (int e = 0; e < exchange && job->exact.on; e++)
+        pieces += (int)ls_slice_share(ls_job_shards(job, batch), ls_slice_number(job, d, e),
+                                      n * exchanges);
+    for (int64_t i = d * m; i < d * m + exchange * each && !job->exact.on; i++)
         pieces += ls_slice_share(batch, i, n * m) > 0;
     return pieces;
+}
+
+int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
+{
+    return ls_replicated_before(job, d, batch_kind, ls_slice_exchanges(job));
 }
 
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)

@@ -26,6 +26,9 @@ int64_t ls_replicated_batch(const ls_job *job, int batch_kind);
 /** Number of pieces of replica d's slice of a batch; 0: it is empty. */
 int ls_replicated_pieces(const ls_job *job, int d, int batch_kind);
 
+/** The same of the exchanges of gradients before number `exchange`. */
+int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange);
+
 /** The schedule of replica d, a pipeline, with as many micro-batches as the job's option, but at
  * most as many as there are pieces. */
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind);

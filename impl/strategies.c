@@ -203,11 +203,6 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
                        "a replica keeps %d sums of its loss at most, and %lld pieces with an "
                        "exchange each have more; use fewer pieces",
                        LS_REPLICA_LOSSES - 1, (long long)pieces);
-    if (job->accumulation.each && !job->accumulation.breadth && job->mesh.rest != LS_MEMBER)
-        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-exchange",
-                       "each exchanges gradients of whole models, and these replicas are divided; "
-                       "use %s, or --hybrid-inner zero",
-                       job->gradients.windows ? "--zero-accumulation breadth" : "last");
     return LS_OK;
 }
 

@@ -45,6 +45,17 @@ done
 table "exact, groups" $small --reduce exact $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 6
 rows "exact, groups: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 
+divided="--strategy hybrid --devices 4 --hybrid-inner"
+split="$divided tensor-parallel --hybrid-outer zero"
+reference $small --micro-splits 4
+while read -r how; do
+    table "exact, each, $how" $small --reduce exact --micro-splits 4 --bucket-bytes 0 $accumulate 3 $how
+    rows "exact, each, $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+done <<END
+$divided model-parallel,tensor-parallel --hybrid-outer mirrored,zero
+$split --zero-stage 2,3
+END
+
 table "single" $small --strategy single --gradient-accumulation-steps 1,3
 rows "single: activations of a third of the batch, gradients at most twice" "[(d['activations'], d['gradients'] // 4)
     for r in rows for d in r['memory']['devices']] == [(36 * 292, $P), (12 * 292, 2 * $P)]"
@@ -78,6 +89,19 @@ done <<END
 [16, 5 * 2]|--strategy zero --zero-stage 3 --devices 3 --zero-reshard yes,no
 [2 * 2 + 2, 5 * 2 + 2]|--strategy hybrid --hybrid-inner zero --devices 4 --gradient-accumulation-exchange last,each
 END
+# Divided replicas, 2: besides, 16 outputs and their gradients cross, or 10 are summed; of a join all have the bias.
+for how in "model-parallel 0 16" "tensor-parallel 10 10"; do
+    read -r inner twice crossing <<<"$how"
+    table "$inner" $full $divided $inner --hybrid-outer mirrored,zero --gradient-accumulation-exchange last,each
+    rows "$inner: bytes" "[r['traffic']['bytes_sent'] - 36 * $crossing * 8 for r in rows] == [
+        4 * ($P + $twice) * n for n in (2, 4 * 2, 2, 5)]"
+    keep "$inner"
+done
+table "split zero" $full $split --zero-stage 2,3 --zero-accumulation depth,breadth
+rows "split zero: bytes" "[r['traffic']['bytes_sent'] - 36 * 10 * 8 for r in rows] == [
+    4 * ($P + 10) * n for n in (5, 2, 4 * 2, 2)]"
+rows "split zero: one order each, and one all" "[r['equivalence']['digest'] for r in rows] == 2 * [
+    old('tensor-parallel')[k]['equivalence']['digest'] for k in (1, 0)]"
 rows "one order: each of mirrored, zero 1, 2, 3" "len({r['equivalence']['digest'] for r in (old('fast1')[1],
     old('fast2')[1], old('fast3')[0], old('fast4')[0], old('fast4')[1])}) == 1"
 rows "one order: last, breadth" "len({r['equivalence']['digest'] for r in (old('fast1')[0], old('fast2')[0],
@@ -88,16 +112,18 @@ table "tails" $small --bucket-bytes 0 $accumulate 5 --strategy mirrored,zero --d
 table "tails of shares" $small --bucket-bytes 0 --gradient-accumulation-steps 5 --strategy zero --zero-stage 2,3 \
     --devices 3 --zero-accumulation depth,breadth
 table "groups" $small --bucket-bytes 0 $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 1,2,3
-table "shares of split layers" $small --gradient-accumulation-steps 3 --strategy hybrid --hybrid-inner tensor-parallel \
-    --hybrid-outer zero --zero-stage 1,2,3 --zero-accumulation breadth --devices 4
+table "shares of split layers" $small --gradient-accumulation-steps 3,5 --bucket-bytes 0 $split --zero-stage 1,2,3 \
+    --zero-accumulation depth,breadth
 table "alone" $small --strategy local-sgd,gossip,independent --devices 3 --gradient-accumulation-steps 4
 table "ps async" $small --strategy ps --ps-mode async --devices 3 --gradient-accumulation-steps 4
 table "split" $small --strategy tensor-parallel,model-parallel --devices 2 --gradient-accumulation-steps 4
 table "hybrid" $small --strategy hybrid --hybrid-inner zero,model-parallel,tensor-parallel --devices 4 \
     --gradient-accumulation-steps 4
 table "positions" $gpt --strategy context-parallel --devices 2 --gradient-accumulation-steps 4
-table "positions of replicas" $gpt --strategy hybrid --hybrid-inner context-parallel --devices 4 \
-    --gradient-accumulation-steps 3
+table "replicas of gpt" $gpt --strategy hybrid --hybrid-inner context-parallel,model-parallel,tensor-parallel --devices 4 \
+    --gradient-accumulation-steps 3 --gradient-accumulation-exchange last,each
+table "replicas of gpt, ranks" $gpt --strategy hybrid --hybrid-inner context-parallel,model-parallel,tensor-parallel \
+    --ranks 4 --devices 1 --gradient-accumulation-steps 3 --gradient-accumulation-exchange each
 
 lockstep run $small --strategy mirrored,towers,zero,ps --devices 3 --gradient-accumulation-steps 4 \
     --inject bitflip=1:1
@@ -117,9 +143,6 @@ refused "at most 12" $small --strategy mirrored --devices 3 --gradient-accumulat
 refused "at most 5" $small --strategy mirrored --devices 3 --reduce exact --gradient-accumulation-steps 6
 refused "last needs the whole gradient, which is stage 1" $small --strategy zero --zero-stage 2 --devices 3 \
     --gradient-accumulation-steps 2 --gradient-accumulation-exchange last
-refused "use last" $small --strategy hybrid --hybrid-inner tensor-parallel --devices 4 $accumulate 2
-refused "use --zero-accumulation breadth" $small --strategy hybrid --hybrid-inner tensor-parallel --hybrid-outer zero \
-    --zero-stage 2 --devices 4 --gradient-accumulation-steps 2
 refused "use fewer, or --zero-accumulation depth" --model mlp:20-16-10 --batch 390 --data synthetic:400 \
     --strategy zero --zero-stage 2 --devices 3 --gradient-accumulation-steps 129 --zero-accumulation breadth
 refused "keeps 127 sums" --model mlp:20-16-10 --batch 128 --data synthetic:400 --reduce exact --micro-shards 128 \

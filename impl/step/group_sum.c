@@ -160,11 +160,11 @@ static ls_status sum_shares(const ls_job *job, const bool *has, int count, int p
 
 /* A place's sums: those of its group, and one for the parts of a replica. */
 typedef struct place_sum {
-    const ls_graph_part *part;
-    bool copied;     /* a place before has what is in no slice, too */
-    const bool *has; /* [replicas, parts] */
-    int parts;       /* of a replica */
-    int above;       /* number of that sum */
+    const ls_graph_part *part; /* NULL: of a model that is not divided */
+    bool copied;               /* a place before has what is in no slice, too */
+    const bool *has;           /* [replicas, parts] */
+    int parts;                 /* of a replica */
+    int above;                 /* number of that sum */
     ls_sum_order *out;
 } place_sum;
 
@@ -172,6 +172,8 @@ typedef struct place_sum {
 static ls_status add_step(const place_sum *p, ls_order_step step)
 {
     const ls_range range = {step.first, step.count};
+    if (!p->part)
+        return ls_sum_order_add(p->out, &step);
     for (size_t v = 0; v < p->part->graph->variables.count; v++) {
         const ls_variable *mine = &p->part->graph->variables.items[v];
         const ls_range both = ls_range_common(range, (ls_range){mine->offset, mine->count});
@@ -273,37 +275,39 @@ static ls_status sum_units(const ls_job *job, const bool *has, int count, ls_sum
                                         : sum_group(job, NULL, 0, has, count, out);
 }
 
-/* Pieces that are exchanged one by one: the units' sum of each, and these in order. */
-static ls_status sum_exchanges(const ls_job *job, const bool *has, int pieces, int count,
-                               ls_sum_order *out)
+/* Pieces that are exchanged one by one: the units' sum of each, and these in order. `of` a place of
+ * a divided replica, or all zero. An order visits no input more than twice. */
+static ls_status sum_exchanges(const ls_job *job, const place_sum *of, int place, const bool *has,
+                               int pieces, int count)
 {
     const int places = ls_job_mesh(job).size[LS_POSITION], units = count / pieces;
-    const size_t elements = job->model->graph->variables.elements;
-    size_t visits = 0;
+    const size_t elements = of->part ? of->part->owned : job->model->graph->variables.elements;
+    const size_t visits = 2 * (size_t)units;
     bool begun = false;
     ls_status status = LS_OK;
     for (int p = 0; p < pieces && !status; p++) {
+        const size_t before = (size_t)p * visits;
         bool its[LS_JOB_REPLICAS], any = false;
         ls_sum_order order = {0};
-        size_t last = 0;
         for (int u = 0; u < units; u++)
             any |= its[u] = has[part_of(u, p, pieces, places)];
-        if (any)
+        if (any && of->part)
+            status = sum_group(job, of->part, place, its, units, &order);
+        else if (any)
             status = sum_units(job, its, units, &order);
         for (size_t i = 0; i < order.count && !status; i++) {
             ls_order_step step = order.steps[i];
-            last = step.visit > last ? step.visit : last;
-            step.visit += visits;
+            step.visit += before;
             step.input = step.input < 0 ? step.input : part_of(step.input, p, pieces, places);
             step.into += begun; /* behind the sum of earlier pieces */
             step.from += begun;
-            status = ls_sum_order_add(out, &step);
+            status = add_step(of, step);
         }
-        visits += last + 1;
         if (begun && any && !status)
-            status = ls_sum_order_add(
-                out, &(ls_order_step){
-                         .visit = visits - 1, .input = LS_SUM_OTHER, .from = 1, .count = elements});
+            status = add_step(of, (ls_order_step){.visit = before + visits - 1,
+                                                  .input = LS_SUM_OTHER,
+                                                  .from = 1,
+                                                  .count = elements});
         begun |= any;
         ls_sum_order_close(&order);
     }
@@ -321,7 +325,7 @@ static ls_status sum_whole(const ls_job *job, const bool *has, int count, ls_sum
     if (a->each && !a->breadth && job->mesh.size[LS_GROUP] > 1)
         return sum_shares(job, has, count, pieces, out);
     if (a->each && !a->breadth)
-        return sum_exchanges(job, has, pieces, count, out);
+        return sum_exchanges(job, &(place_sum){.out = out}, 0, has, pieces, count);
     for (int u = 0; u < units; u++)
         for (int p = 0; p < pieces; p++)
             any[u] |= has[part_of(u, p, pieces, places)];
@@ -340,8 +344,12 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
     ls_status status = ls_divide(job, &split, &parts);
     if (!status && !parts.count)
         status = sum_whole(job, has, count, out);
-    for (int p = 0; p < parts.count && !status; p++)
-        status = sum_place(job, &parts, p, has, out);
+    for (int p = 0; p < parts.count && !status; p++) {
+        const place_sum of = {&parts.parts[p], p % parts.across != 0, .out = out};
+        status = ls_slice_exchanges(job) > 1
+                     ? sum_exchanges(job, &of, p, has, ls_job_pieces(job), count)
+                     : sum_place(job, &parts, p, has, out);
+    }
     ls_graph_parts_close(&parts);
     ls_graph_part_close(&split);
     return status;

@@ -123,7 +123,9 @@ void ls_forward_bucket(ls_step *step, int member, int b);
  * final; nothing if they already are. */
 void ls_backward(ls_step *step, int member, ls_range range);
 
-/** How many pieces the replica's slice is split into: parts that go forward and backward alone. */
+/** The replica's pieces up to the exchange that the step has come to: parts of its slice that go
+ * forward and backward alone. The number of the first one, and how many there are. */
+int ls_first_piece(const ls_step *step, int replica);
 int ls_pieces(const ls_step *step, int replica);
 void ls_forward_piece(ls_step *step, int member, int piece);
 

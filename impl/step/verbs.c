@@ -142,20 +142,30 @@ bool ls_step_by_node(const ls_step *s, int member)
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
 
-int ls_pieces(const ls_step *s, int replica)
+int ls_first_piece(const ls_step *s, int replica)
 {
-    return ls_replicated_pieces(ls_step_job(s), replica, s->batch_kind);
+    return ls_replicated_before(ls_step_job(s), replica, s->batch_kind, s->exchange);
 }
 
-/* The acts among which the piece's are: its own or, of pieces that run node by node, all. */
+int ls_pieces(const ls_step *s, int replica)
+{
+    const ls_job *job = ls_step_job(s);
+    return ls_replicated_before(job, replica, s->batch_kind, s->exchange + 1) -
+           ls_first_piece(s, replica);
+}
+
+/* The acts among which the piece's are: its own or, of pieces that run node by node, those up to
+ * the exchange. */
 static const ls_act *find_piece(const ls_step *s, int member, int piece, const ls_act **end)
 {
-    size_t high, low = 0, last;
-    const ls_act *acts = acts_of(s, member, &high);
-    *end = acts + high;
+    size_t high, low = 0, last, first, all;
+    const ls_act *acts = acts_now(s, member, &first, &all);
+    if (ls_step_by_node(s, member)) {
+        *end = acts + all;
+        return acts + first;
+    }
+    acts = acts_of(s, member, &high);
     last = high;
-    if (ls_step_by_node(s, member))
-        return acts;
     while (low < high) {
         const size_t middle = (low + high) / 2;
         if (acts[middle].piece < piece)

@@ -24,10 +24,12 @@
 
 static void build(ls_step *s)
 {
-    for (int r = 0; r < ls_replicas(s); r++)
-        ls_strategy_model_parallel.passes(s, r);
-    for (int b = 0; b < ls_buckets_of(s, 0); b++)
-        ls_give(s, 0, b);
+    for (int e = 0; ls_next_exchange(s, e); e++) {
+        for (int r = 0; r < ls_replicas(s); r++)
+            ls_strategy_model_parallel.passes(s, r);
+        for (int b = 0; b < ls_buckets_of(s, 0); b++)
+            ls_give(s, 0, b);
+    }
     ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         for (int b = 0; b < ls_buckets_of(s, 0); b++)

@@ -78,13 +78,15 @@ static void build(ls_step *s)
         within->build(s);
         return;
     }
-    if (by_node)
-        ls_split_passes_by_node(s);
-    for (int r = 0; r < ls_replicas(s) && !by_node; r++)
-        within->passes(s, r);
-    for (int place = 0; place < ls_places(s) && !by_node; place++)
-        for (int b = 0; b < ls_buckets_of(s, place); b++)
-            ls_give(s, place, b);
+    for (int e = 0; ls_next_exchange(s, e); e++) {
+        if (by_node)
+            ls_split_passes_by_node(s);
+        for (int r = 0; r < ls_replicas(s) && !by_node; r++)
+            within->passes(s, r);
+        for (int place = 0; place < ls_places(s) && !by_node; place++)
+            for (int b = 0; b < ls_buckets_of(s, place); b++)
+                ls_give(s, place, b);
+    }
     ls_clip_gradients(s);
     for (int m = 0; m < ls_members(s); m++)
         for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)

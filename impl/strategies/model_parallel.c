@@ -10,7 +10,8 @@
 
 static void passes(ls_step *s, int replica)
 {
-    for (int p = 0; p < ls_pieces(s, replica); p++) {
+    const int first = ls_first_piece(s, replica), end = first + ls_pieces(s, replica);
+    for (int p = first; p < end; p++) {
         for (int n = 0; n < ls_nodes(s); n++)
             ls_forward_node(s, replica, p, n);
         for (int n = ls_nodes(s); n-- > 0;)

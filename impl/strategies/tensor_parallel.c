@@ -39,7 +39,7 @@ static void pass_node(ls_step *s, int node, bool backward)
         ls_gather_for_node(s, place, node, backward);
     for (int r = 0; r < ls_replicas(s); r++) {
         for (int p = 0; p < ls_pieces(s, r); p++)
-            (backward ? ls_backward_node : ls_forward_node)(s, r, p, node);
+            (backward ? ls_backward_node : ls_forward_node)(s, r, ls_first_piece(s, r) + p, node);
     }
 }
 

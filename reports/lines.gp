@@ -1,7 +1,8 @@
 # Lines with marks and error bars: y against x; see frame.gp.
 LOG_X = LOG_X && LOW_min_x > 0 && LOW_max_x > 3 * LOW_min_x
 LOG_Y = LOG_Y && LEAST > 0 && MOST > 3 * LEAST
-ROOM = LOW_max_x > LOW_min_x ? 0.04 * (LOW_max_x - LOW_min_x) : 0.5
+WIDE = LOW_max_x - LOW_min_x > 1e-9 * LOW_max_x # else gnuplot takes the range for empty
+ROOM = WIDE ? 0.04 * (LOW_max_x - LOW_min_x) : LOW_max_x > 1e6 ? 0.04 * LOW_max_x : 0.5
 LEFT = LOG_X ? LOW_min_x / 1.1 : LOW_min_x - ROOM
 RIGHT = LOG_X ? LOW_max_x * 1.1 : LOW_max_x + ROOM
 FAR = UNIT eq '' && LEAST > 0.8 * MOST # as a loss far from 0

@@ -12,32 +12,81 @@
 
 /* ---- Functions ------------------------------------------------------------------------------ */
 
-/* The last row that a function parsed: a statement asks several times. */
+/* What the functions need of a row, as they parsed it last: a statement asks several times, and
+ * rows of one command have one machine. */
+enum { PARTS = 7 };
+static const char *const part_names[PARTS] = {"label",      "case",   "micro", "peer",
+                                              "provenance", "result", "time"};
+
 typedef struct parsed {
-    char *text;
-    json_t *row;
+    char *text, *part_text[PARTS];
+    json_t *row, *part[PARTS];
 } parsed;
 
 static void free_parsed(void *context)
 {
     parsed *last = context;
+    for (size_t i = 0; i < PARTS; i++) {
+        json_decref(last->part[i]);
+        free(last->part_text[i]);
+    }
     json_decref(last->row);
     free(last->text);
     free(last);
 }
 
-/* The row of a JSON text, borrowed. */
+/* The end of the member that begins here, of an object of valid JSON. */
+static const char *member_end(const char *at)
+{
+    int depth = 0;
+    for (; *at && (depth > 0 || (*at != ',' && *at != '}')); at++) {
+        if (*at == '"')
+            while (*++at && *at != '"')
+                at += *at == '\\' && at[1];
+        if (!*at)
+            break;
+        depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+    }
+    return at;
+}
+
+/* Adds the member of this length to the row, unless no function needs it. */
+static void parse_part(parsed *last, const char *member, size_t length)
+{
+    const char *name = member + strspn(member, " ") + 1, *colon = strchr(name, ':');
+    for (size_t i = 0; i < PARTS; i++) {
+        const size_t size = strlen(part_names[i]);
+        if (strncmp(name, part_names[i], size) != 0 || name[size] != '"')
+            continue;
+        char *const before = last->part_text[i];
+        if (!before || strncmp(before, member, length) != 0 || before[length]) {
+            free(before);
+            json_decref(last->part[i]);
+            last->part_text[i] = strndup(member, length);
+            last->part[i] =
+                json_loadb(colon + 1, length - (size_t)(colon + 1 - member), JSON_DECODE_ANY, NULL);
+        }
+        json_object_set(last->row, part_names[i], last->part[i]);
+    }
+}
+
+/* The row of a JSON text, which is valid, with the parts above; borrowed. */
 static const json_t *parsed_row(sqlite3_context *context, sqlite3_value *value)
 {
     parsed *last = sqlite3_user_data(context);
     const char *text = (const char *)sqlite3_value_text(value);
-    if (text && (!last->text || strcmp(text, last->text) != 0)) {
-        free(last->text);
-        json_decref(last->row);
-        last->text = strdup(text);
-        last->row = json_loads(text, 0, NULL);
+    if (!text || (last->text && strcmp(text, last->text) == 0))
+        return text ? last->row : NULL;
+    free(last->text);
+    json_decref(last->row);
+    last->text = strdup(text);
+    last->row = json_object();
+    for (const char *at = text + (*text == '{'), *end; *at && *at != '}';
+         at = end + (*end == ',')) {
+        end = member_end(at);
+        parse_part(last, at, (size_t)(end - at));
     }
-    return text ? last->row : NULL;
+    return last->row;
 }
 
 static void give_text(sqlite3_context *context, char *text)

@@ -160,8 +160,8 @@ static void put_series(const script *to, const json_t *all, bool stacked)
         json_array_foreach(points_of(series), p, point)
         {
             fprintf(to->stream, "%zu", i + 1);
-            for (size_t k = 0; k < 4; k++)
-                fprintf(to->stream, " %.17g", json_number_value(json_array_get(point, k)));
+            for (size_t k = 0; k < 4; k++) /* a text "1e+30" is no number of gnuplot's */
+                fprintf(to->stream, " %#.17g", json_number_value(json_array_get(point, k)));
             fputc('\n', to->stream);
         }
         fputs("\n\n", to->stream);

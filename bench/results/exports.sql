@@ -4,9 +4,8 @@
 -- Rows with timed steps. A name is the case as one word, "mlp:784-128-10/synthetic/mirrored/cpu:0+cpu:1/ranks:1/..".
 -- Other programs keep the names, so they have the same parts for ever; and no label, so rows before and after a
 -- change have the same name.
-CREATE TEMP VIEW IF NOT EXISTS named AS
-SELECT *, min(place) OVER (PARTITION BY name) AS first FROM (
-  SELECT place, row, id, label, timestamp, pace, pace_low, pace_high, rate, "time.step_ms.n" AS steps,
+CREATE TEMP VIEW IF NOT EXISTS timed AS
+SELECT place, number, id, label, timestamp, pace, pace_low, pace_high, rate, "time.step_ms.n" AS steps,
   "provenance.host" AS host, "provenance.build_type" AS build_type, "provenance.cores_allowed" AS cores,
   "provenance.commit" AS commit_id, "provenance.cpu" AS cpu,
   ifnull("case.model", '') || ifnull('/' || "case.data", '') || ifnull('/' || list_text("case.strategy"), '')
@@ -14,14 +13,18 @@ SELECT *, min(place) OVER (PARTITION BY name) AS first FROM (
     || ifnull('/batch:' || "case.batch_global", '') || ifnull('/' || list_text("case.optimizer"), '')
     || ifnull('/' || "case.reduce", '') || ifnull('/' || "case.allreduce", '')
     || ifnull('/bucket:' || "case.bucket_bytes", '') || ifnull('/' || "case.comm", '')
-    || ifnull('/link:' || "case.link", '') AS name
-FROM s WHERE "time.step_ms.median" + 0.0 > 0);
+    || ifnull('/link:' || "case.link", '') AS name,
+  -- the case (but blocks: 1) and what the row says of its machine (112; LS_BUT_ and LS_OF_ in bench/rows/fields.h)
+  case_key(row, 1, 112) AS identity
+FROM s WHERE "time.step_ms.median" + 0.0 > 0;
 
--- Of each name the rows that differ in their case (but in blocks: 1) or in what they say of the machine (112; see
--- LS_BUT_ and LS_OF_ in bench/rows/fields.h).
+-- From the table `rates` of what `timed` has (results_export.c); first: the place of the first row of the name.
+CREATE TEMP VIEW IF NOT EXISTS named AS SELECT *, min(place) OVER (PARTITION BY name) AS first FROM rates;
+
+-- Of each name rows that differ in their identity.
 CREATE TEMP VIEW IF NOT EXISTS "named alike" AS
-SELECT json_group_array(json(row)) AS "rows:json" FROM (
-  SELECT name, first, row, min(place) AS place FROM named GROUP BY name, case_key(row, 1, 112) ORDER BY first, place)
+SELECT json_group_array(json((SELECT row FROM main.rows WHERE rowid = number))) AS "rows:json" FROM (
+  SELECT name, first, number, min(place) AS place FROM named GROUP BY name, identity ORDER BY first, place)
 GROUP BY name ORDER BY first;
 
 -- What `--benchmark_out` of google-benchmark writes, for its tools/compare.py: an entry per row, whose time is the

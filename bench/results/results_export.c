@@ -66,8 +66,11 @@ ls_status ls_export(FILE *stream, ls_results *results, const char *form)
     json_t *one;
     size_t index;
     LS_TRY(ls_results_execute(results, ls_template_exports));
-    if (!lines)
+    if (!lines) {
+        LS_TRY(ls_results_execute(results, "DROP TABLE IF EXISTS temp.rates;"
+                                           "CREATE TEMP TABLE rates AS SELECT * FROM timed"));
         LS_TRY(tell_mixed(results));
+    }
     LS_TRY(read_view(results, form, objects));
     if (google)
         LS_TRY(read_view(results, "google-benchmark context", contexts));

@@ -293,8 +293,12 @@ static void lay_out(ls_writer *writer, ls_table *table, const ls_columns *column
         column->width = column->is.width;
         column->shown = again ? writer->widths[c] : column->shown || c < columns->fixed;
         column->shown &= column->is.drop != LS_DROP_ALWAYS;
+        char *cell = *column->cell;
         if (!column->is.right)
-            ls_text_shorten(*column->cell, column->width);
+            ls_text_shorten(cell, column->width);
+        else if (column->is.cell == LS_CELL_FIGURE) /* as a bandwidth of a busy machine */
+            for (int digits = 3; digits > 0 && ls_text_width(cell) > column->width; digits--)
+                snprintf(cell, strlen(cell) + 1, "%#.*g", digits, strtod(cell, NULL));
     }
     if (!fixed)
         ls_table_fit(table, writer->width);

@@ -360,6 +360,22 @@ static void columns_are_chosen(void **state)
     free(text);
 }
 
+/* Bandwidths of a busy machine, which four digits would make wider than their columns. */
+static void columns_of_micro_keep_their_width(void **state)
+{
+    (void)state;
+    json_t *rows[2];
+    for (size_t i = 0; i < 2; i++)
+        rows[i] = json_pack("{s:{s:s,s:s,s:s,s:i,s:i,s:f,s:f,s:f,s:i}}", "micro", "op", "allreduce",
+                            "kernel", "halving-doubl", "shape", i ? "in place" : "out of place",
+                            "size_bytes", 67108864, "count", 16777216, "time_us", 1234567.0,
+                            "algbw_gbs", 0.0012987, "busbw_gbs", 0.0002, "wrong", 0);
+    char *text = table_of(rows, 2, 80, 2, NULL, false);
+    assert_non_null(strstr(text, "\n67108864 halving-doubl  1234567 0.0013 0.0002     0"
+                                 "  1234567 0.0013 0.0002     0\n"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +394,7 @@ int main(void)
         cmocka_unit_test(shared_warnings_are_said_once),
         cmocka_unit_test(speedup_stays),
         cmocka_unit_test(wide_intervals_are_words),
+        cmocka_unit_test(columns_of_micro_keep_their_width),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

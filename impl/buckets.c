@@ -50,19 +50,39 @@ static bool parted(const ls_graph *graph, size_t i)
            !ls_graph_slice(graph, i) != !ls_graph_slice(graph, i + 1);
 }
 
-ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, bool in_blocks,
-                          ls_buckets *out)
+/* Whether two variables, i and the next, are in different fragments. */
+static bool in_two_fragments(const ls_graph *graph, size_t i, size_t fragments)
+{
+    const size_t all = graph->variables.count;
+    return i * fragments / all != (i + 1) * fragments / all;
+}
+
+static ls_status open_buckets(const ls_graph *graph, size_t elements, size_t bytes,
+                              size_t fragments, bool in_blocks, ls_buckets *out)
 {
     size_t most = graph->variables.count;
     *out = (ls_buckets){0};
     LS_TRY(ls_allocate("buckets", &out->items, most, sizeof *out->items));
     for (size_t i = most; i-- > 0;)
         if (graph->variables.items[i].offset < elements)
-            take_variable(out, &graph->variables.items[i], bytes, parted(graph, i));
+            take_variable(out, &graph->variables.items[i], bytes,
+                          parted(graph, i) || in_two_fragments(graph, i, fragments));
     LS_TRY(ls_allocate("buckets", &out->extents, out->count, sizeof *out->extents));
     for (size_t b = 0; b < out->count; b++)
         out->extents[b] = ls_elements(out->items[b].count);
     return in_blocks ? cut_in_blocks(graph, out) : LS_OK;
+}
+
+ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, bool in_blocks,
+                          ls_buckets *out)
+{
+    return open_buckets(graph, elements, bytes, 1, in_blocks, out);
+}
+
+ls_status ls_buckets_open_fragments(const ls_graph *graph, size_t bytes, int fragments,
+                                    bool in_blocks, ls_buckets *out)
+{
+    return open_buckets(graph, graph->variables.elements, bytes, (size_t)fragments, in_blocks, out);
 }
 
 ls_range ls_bucket_share(const ls_buckets *buckets, size_t b, int q, int n)

@@ -26,6 +26,10 @@ typedef struct ls_buckets {
  */
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, bool in_blocks,
                           ls_buckets *out);
+/** The same of the whole model, none in two of `fragments` fragments: of K variables k is in
+ * floor(k fragments / K). */
+ls_status ls_buckets_open_fragments(const ls_graph *graph, size_t bytes, int fragments,
+                                    bool in_blocks, ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);
 
 /** Share q of n of bucket `b`: part q of an even split (ls_extent); may be empty. */

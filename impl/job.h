@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 enum { LS_JOB_REPLICAS = 4096 }; /* most replicas of a job */
+enum { LS_JOB_FRAGMENTS = 32 };  /* most fragments of the parameters */
 
 /** A full batch; an epoch's remainder batch. */
 typedef enum ls_batch_kind { LS_FULL, LS_TAIL, LS_BATCHES } ls_batch_kind;
@@ -52,8 +53,11 @@ typedef struct ls_job_update {
                          place (kernel.h, moving_average); 0: no averages */
     bool own_mean;  /**< a replica's gradient is the mean over its own samples, as it is applied
                          alone; else its part of the mean over the global batch */
-    int period;     /**< steps of a period, whose last one differs (ls_ends_period); 0: all steps
-                         are alike */
+    int period;     /**< steps of a period, whose last one differs (ls_due); 0: all steps are
+                         alike */
+    int fragments;  /**< parts of the parameters that take turns to be exchanged, each once a
+                         period; 0: 1 */
+    int owned;      /**< how many of the strategy's own buffers it has (ls_strategy.owns) */
 } ls_job_update;
 
 /** The processes that train together. */
@@ -142,6 +146,19 @@ int ls_job_replicas(const ls_job *job);
 
 /** Whether step number `step`, from 0, has an epoch's smaller, remainder batch. */
 bool ls_job_is_tail(const ls_job *job, uint64_t step);
+
+/** Number of fragments of the parameters, at least 1. */
+static inline int ls_job_fragments(const ls_job *job)
+{
+    return job->update.fragments > 1 ? job->update.fragments : 1;
+}
+
+/** The fragment that is exchanged behind step number `step`, from 0; -1: none. With step s from 1,
+ * period H and F fragments it is f if s mod H = f H / F. */
+int ls_job_fragment(const ls_job *job, uint64_t step);
+
+/** Elements of fragment `f` of F: variables k of K with floor(k F / K) = f. */
+ls_range ls_job_fragment_range(const ls_job *job, int f);
 
 /** Number of devices of one replica. */
 int ls_job_places(const ls_job *job);

@@ -80,6 +80,9 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, true, &r->updated.slot[i]));
     if (r->job->update.average != 0 && r->updates)
         LS_TRY(take_array(r, "moving averages", LS_MEMORY_OPTIMIZER, true, &r->updated.average));
+    for (int i = 0; i < r->job->update.owned && r->updated.owns; i++)
+        LS_TRY(
+            take_array(r, r->updated.owns[i].name, LS_MEMORY_OPTIMIZER, false, &r->updated.own[i]));
     LS_TRY(ls_replica_take_clip(r));
     if (r->own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
@@ -158,6 +161,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     replica->elements = replica->graph->variables.elements;
     replica->updated.owned = options->part ? options->part->owned : replica->elements;
     replica->updated.shares = options->shares;
+    replica->updated.owns = options->owns;
     replica->windows.parameters = options->windows;
     replica->windows.gradients = options->gradient_windows;
     size_t sum = 0;

@@ -58,12 +58,14 @@ typedef struct ls_replica_buffer {
 
 /** What a replica updates. */
 typedef struct ls_replica_updated {
-    size_t owned;     /**< the first ones of its elements, which it updates itself, */
-    ls_shares shares; /**< or, of these, its shares */
-    size_t stated;    /**< elements that it updates: owned, or those of its shares */
-    int slots;        /**< number of buffers of optimizer state */
-    void *slot[2];    /**< real [stated], as many as the optimizer has; others NULL */
-    void *average;    /**< real [stated]: moving averages, if it updates; else NULL */
+    size_t owned;              /**< the first ones of its elements, which it updates itself, */
+    ls_shares shares;          /**< or, of these, its shares */
+    size_t stated;             /**< elements that it updates: owned, or those of its shares */
+    int slots;                 /**< number of buffers of optimizer state */
+    void *slot[2];             /**< real [stated], as many as the optimizer has; others NULL */
+    void *average;             /**< real [stated]: moving averages, if it updates; else NULL */
+    const ls_own_buffer *owns; /**< the strategy's own buffers, job->update.owned of them */
+    void *own[LS_OWNED_MOST];  /**< real [elements]: their memory */
 } ls_replica_updated;
 
 /** Where a replica with shares has whole buckets. */
@@ -158,7 +160,8 @@ typedef struct ls_replica_options {
     size_t sums;               /**< most partial sums of its gradient; 1 in fast mode */
     ls_shares shares;          /**< buckets NULL: it updates all variables */
     const ls_windows *windows, *gradient_windows; /**< as in ls_replica; with shares */
-    bool no_optimizer; /**< another replica updates: no optimizer state */
+    const ls_own_buffer *owns; /**< the strategy's own buffers; NULL: it has none */
+    bool no_optimizer;         /**< another replica updates: no optimizer state */
     ls_decay_loss decay_loss;
     const struct ls_replica *variables_of; /**< NULL, or a replica on this device, whose
                                                 parameters and argument block it shares */

@@ -318,6 +318,10 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     ls_status status = ls_allocate("replica", &zeros, r->elements, real);
     for (int i = 0; i < r->updated.slots && !status; i++)
         status = ls_queue_write(r->queue, r->updated.slot[i], zeros, r->updated.stated * real);
+    for (int i = 0; i < LS_OWNED_MOST && r->updated.own[i] && !status; i++)
+        status = r->updated.owns[i].begins == LS_OWNED_PARAMETERS
+                     ? move_first(r, r->updated.own[i], r->elements, model, false)
+                     : ls_queue_write(r->queue, r->updated.own[i], zeros, r->elements * real);
     free(zeros);
     if (!status)
         status = ls_queue_write(r->queue, r->state, &start, sizeof start);

@@ -371,6 +371,24 @@ int64_t ls_job_tail(const ls_job *job)
     return job->sampling.epochs ? (int64_t)(job->data->train.samples % (uint64_t)job->batch) : 0;
 }
 
+int ls_job_fragment(const ls_job *job, uint64_t step)
+{
+    const uint64_t period = (uint64_t)job->update.period, all = (uint64_t)ls_job_fragments(job);
+    if (!period)
+        return 0;
+    return (step + 1) % (period / all) ? -1 : (int)((step + 1) / (period / all) % all);
+}
+
+ls_range ls_job_fragment_range(const ls_job *job, int f)
+{
+    const ls_variables *v = &job->model->graph->variables;
+    const size_t all = (size_t)ls_job_fragments(job), number = (size_t)f;
+    const size_t first = (number * v->count + all - 1) / all;
+    const size_t end = ((number + 1) * v->count + all - 1) / all;
+    const size_t begin = first < v->count ? v->items[first].offset : v->elements;
+    return (ls_range){begin, (end < v->count ? v->items[end].offset : v->elements) - begin};
+}
+
 bool ls_job_is_tail(const ls_job *job, uint64_t step)
 {
     const uint64_t per_epoch = ls_job_steps_per_epoch(job);

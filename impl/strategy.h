@@ -157,8 +157,33 @@ typedef struct ls_strategy_average {
     int (*peers)(int replica, int count, int *out);
 } ls_strategy_average;
 
+enum { LS_OWNED_MOST = 4 }; /* most buffers of a strategy's own */
+
+/** A buffer of a strategy's own: each replica has one, of as many elements as it has parameters. It
+ * is state, which is counted as the optimizer's and saved with it. */
+typedef struct ls_own_buffer {
+    const char *name;                                    /**< in listings */
+    enum { LS_OWNED_ZEROS, LS_OWNED_PARAMETERS } begins; /**< its first values */
+} ls_own_buffer;
+
+/** Replicas at the end of a step that exchanges parameters, in plain memory of the gate. */
+typedef struct ls_replayed {
+    const ls_job *job;          /**< the strategy's */
+    int replicas;               /**< of all processes */
+    ls_range due;               /**< what is exchanged (ls_due) */
+    float **parameters;         /**< [replicas] of [elements of the model] */
+    float **own[LS_OWNED_MOST]; /**< [replicas] likewise: the strategy's own buffers */
+    /** The sum of all replicas' parameters as they are now, in the order of the all-reduce:
+     * [elements of the model], overwritten by the next call. */
+    const float *(*sum)(const struct ls_replayed *replayed);
+} ls_replayed;
+
 /** What a strategy says of its step a second time, not by tasks. */
 typedef struct ls_strategy_witness {
+    /** Where replicas update alone and have buffers of the strategy's own (ls_job_update.owned):
+     * what the end of a step that exchanges parameters does to all replicas, by plain loops in
+     * float32. It runs where subnormal numbers are 0, as they are on devices. */
+    void (*exchange)(const ls_replayed *replayed);
     /** What one step sends, over all processes, by a closed form that does not count tasks. NULL:
      * nothing is sent. */
     ls_traffic (*formula)(const ls_step *step);
@@ -182,6 +207,9 @@ struct ls_strategy {
      * has. NULL: there is none. */
     const ls_strategy *(*inner)(const ls_declared_values *values);
     ls_strategy_average average; /**< of parameters, where replicas update alone */
+    /** Buffers of its own, at most LS_OWNED_MOST; `resolve` sets how many of them a job has. NULL:
+     * none. */
+    const ls_own_buffer *owns;
     /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL: none do. */
     void (*resolve)(ls_job *job, int ranks);
     /** Refuses a job that it cannot run: LS_CODE_USAGE, with why and what would work. NULL: it runs

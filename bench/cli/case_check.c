@@ -70,6 +70,10 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
                        "times the number of devices overflows; give a smaller batch");
     LS_TRY(ls_strategy_check(strategy, &outline));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
+    if ((size_t)ls_job_fragments(&job) > model->graph->variables.count)
+        return ls_fail(LS_CODE_USAGE, "option", "--local-sgd-fragments",
+                       "%d are more than the model's %zu variables; use at most as many",
+                       job.update.fragments, model->graph->variables.count);
     const ls_mesh mesh = ls_mesh_of(job.mesh, (int)devices);
     const int64_t splits = job.exact.on ? job.exact.splits : mesh.size[LS_SLICE];
     if (model->dropout > 0 && (job.division.sequence || mesh.rest == LS_POSITION))

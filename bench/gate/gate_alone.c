@@ -174,8 +174,7 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     const size_t bytes = c->variables->elements * sizeof *c->its;
-    const uint64_t period = (uint64_t)c->plan->job.update.period;
-    const bool given = c->library && (!period || step % period == period - 1);
+    const bool given = c->library && ls_job_fragment(&c->plan->job, step) >= 0;
     double loss;
     ls_run *run = c->judge.run;
     ls_replay_give(run, given ? c->first : NULL);
@@ -272,6 +271,10 @@ static ls_status compare_kinds(comparison *c, uint64_t steps, ls_gate *gate)
     for (int k = 0; k < 3; k++)
         if (first[k] > steps && (first[k] <= all || first[k] == epoch || first[k] == period))
             LS_TRY(compare_apart(c, first[k] - 1, gate));
+    const uint64_t each = period / (uint64_t)ls_job_fragments(job);
+    for (uint64_t step = each; step < period; step += each) /* of a fragment's exchange */
+        if (step > steps && step <= all)
+            LS_TRY(compare_apart(c, step - 1, gate));
     return LS_OK;
 }
 

@@ -22,7 +22,6 @@ typedef struct replay {
     ls_replica *replica;
     ls_slice **slices[LS_BATCHES]; /* [n, pieces]; the largest one owns the memory */
     ls_op_list update, finish[LS_BATCHES];
-    ls_op_list *means;    /* [n] by the number of replicas in each mean */
     ls_carried *states;   /* [n] */
     float *values;        /* [n, elements] parameters after the latest step */
     float *mixed;         /* [n, elements] means over replicas and their peers; NULL: no peers */
@@ -31,9 +30,12 @@ typedef struct replay {
     const double **parts; /* [n] into `losses` */
     ls_sum_order order;   /* of the mean's sum; unset if only a library knows it */
     float **sums;         /* [order.sums, elements] */
-    const float *given;   /* [elements] or NULL */
-    float *wide;          /* [elements] */
-    uint64_t at;          /* number of the next step */
+    float **parameters;   /* [n] into `values` */
+    float **own[LS_OWNED_MOST]; /* [n] of the strategy's own buffers; NULL: it has fewer */
+    float *owned;               /* all of these */
+    const float *given;         /* [elements] or NULL */
+    float *wide;                /* [elements] */
+    uint64_t at;                /* number of the next step */
     ls_step_record latest;
 } replay;
 
@@ -69,33 +71,30 @@ static ls_status open_slices(replay *me, int batch_kind)
     return batch ? ls_replica_finish(me->replica, batch, &me->finish[batch_kind]) : LS_OK;
 }
 
-/* The operation that divides the sum of so many replicas' parameters. */
-static ls_status open_quotient(const replay *me, int count, ls_op_list *out)
+/* Memory of the strategy's own buffers, of all replicas. */
+static ls_status open_own(replay *me)
 {
-    ls_replica *r = me->replica;
-    const ls_scale_args scale = {
-        .count = (int64_t)me->elements, .factor = 1.0 / count, .y = r->parameters};
-    ls_op *op;
-    LS_TRY(r->kernels->table->scale(r->kernels, &scale, &op));
-    return ls_op_list_add(out, op);
+    const size_t n = (size_t)me->count, buffers = (size_t)me->its_job->update.owned;
+    LS_TRY(ls_allocate("replay", &me->parameters, n, sizeof *me->parameters));
+    LS_TRY(ls_allocate("replay", &me->owned, buffers * n * me->elements + 1, sizeof *me->owned));
+    for (size_t d = 0; d < n; d++)
+        me->parameters[d] = values_of(me, (int)d);
+    for (size_t i = 0; i < buffers; i++) {
+        LS_TRY(ls_allocate("replay", &me->own[i], n, sizeof *me->own[i]));
+        for (size_t d = 0; d < n; d++)
+            me->own[i][d] = me->owned + (i * n + d) * me->elements;
+    }
+    return LS_OK;
 }
 
 static ls_status open_mean(replay *me)
 {
     bool has[LS_JOB_REPLICAS];
-    LS_TRY(ls_allocate("replay", &me->means, (size_t)me->count, sizeof *me->means));
-    if (me->of->average.peers) {
-        int peers[LS_JOB_REPLICAS];
-        LS_TRY(ls_allocate("replay", &me->mixed, (size_t)me->count * me->elements + 1,
-                           sizeof *me->mixed));
-        for (int d = 0; d < me->count; d++)
-            LS_TRY(
-                open_quotient(me, me->of->average.peers(d, me->count, peers) + 1, &me->means[d]));
-        return LS_OK;
-    }
+    if (me->of->average.peers)
+        return ls_allocate("replay", &me->mixed, (size_t)me->count * me->elements + 1,
+                           sizeof *me->mixed);
     if (!ls_strategy_reduces(me->of))
         return LS_OK;
-    LS_TRY(open_quotient(me, me->count, &me->means[0]));
     for (int d = 0; d < me->count; d++)
         has[d] = true; /* parameters, also of a replica whose slice is empty */
     if (!me->its_job->exchange.allreduce->oracle)
@@ -113,7 +112,7 @@ static ls_status open_parts(replay *me)
     const ls_job *job = me->base.job;
     const size_t n = (size_t)me->count;
     const ls_replica_options options = {
-        .job = job, .device = job->devices[0], .rows = job->batch, .sums = 1};
+        .job = job, .device = job->devices[0], .rows = job->batch, .sums = 1, .owns = me->of->owns};
     LS_TRY(ls_replica_open(&options, &me->replica));
     me->elements = me->replica->elements;
     LS_TRY(open_slices(me, LS_FULL));
@@ -127,6 +126,7 @@ static ls_status open_parts(replay *me)
     for (size_t d = 0; d < n; d++)
         me->parts[d] = &me->losses[d];
     LS_TRY(open_mean(me));
+    LS_TRY(open_own(me));
     LS_TRY(ls_replica_clip_all(me->replica, LS_DECAY_TO_ADD, &me->update));
     return ls_replica_update(me->replica, (ls_range){0, me->elements}, LS_DECAY_TO_ADD,
                              &me->update);
@@ -147,6 +147,9 @@ static ls_status give_back(replay *me, int d)
     me->states[d].gives = false;
     me->states[d].count = 0;
     LS_TRY(ls_replica_keep(me->replica, &me->states[d]));
+    for (int i = 0; i < LS_OWNED_MOST && me->own[i]; i++)
+        LS_TRY(ls_queue_read(me->replica->queue, me->own[i][d], me->replica->updated.own[i],
+                             me->elements * sizeof(float)));
     return ls_replica_gather(me->replica, LS_VALUES, values_of(me, d));
 }
 
@@ -208,8 +211,25 @@ static ls_status sum(void *context)
     return LS_OK;
 }
 
-/* On a thread of the device: sums of each replica and its peers, in the order of their numbers. */
-static ls_status sum_peers(void *context)
+/* On a thread of the device: divides a sum of so many replicas' parameters. */
+static void divide(const replay *me, float *values, int count)
+{
+    const float factor = (float)(1.0 / count);
+    for (size_t i = 0; i < me->elements; i++)
+        values[i] = factor * values[i];
+}
+
+static ls_status average(void *context)
+{
+    replay *me = context;
+    LS_TRY(sum(me));
+    divide(me, me->sums[0], me->count);
+    return LS_OK;
+}
+
+/* On a thread of the device: means of each replica and its peers, summed in the order of their
+ * numbers. */
+static ls_status average_peers(void *context)
 {
     replay *me = context;
     int peers[LS_JOB_REPLICAS];
@@ -227,18 +247,38 @@ static ls_status sum_peers(void *context)
             ls_order_step_take(&step, values_of(me, other), &to);
             step.begins = false;
         }
+        divide(me, to, count + 1);
     }
+    memcpy(me->values, me->mixed, (size_t)me->count * me->elements * sizeof *me->values);
     return LS_OK;
 }
 
-/* Divides a sum of parameters. */
-static ls_status divide(replay *me, int d, float *sum)
+typedef struct exchange {
+    ls_replayed base;
+    replay *me;
+} exchange;
+
+static const float *sum_of(const ls_replayed *replayed)
 {
-    ls_replica *r = me->replica;
-    const size_t bytes = me->elements * sizeof *sum;
-    LS_TRY(ls_queue_write(r->queue, r->parameters, sum, bytes));
-    LS_TRY(ls_op_list_enqueue(&me->means[d], r->queue));
-    return ls_queue_read(r->queue, sum, r->parameters, bytes);
+    replay *me = ((const exchange *)replayed)->me;
+    ls_status_free(sum(me)); /* cannot fail */
+    return me->sums[0];
+}
+
+/* On a thread of the device: what the strategy's own exchange does. */
+static ls_status run_exchange(void *context)
+{
+    replay *me = context;
+    const int fragment = ls_job_fragment(me->its_job, me->at);
+    exchange all = {{.job = me->its_job,
+                     .replicas = me->count,
+                     .due = ls_job_fragment_range(me->its_job, fragment),
+                     .parameters = me->parameters,
+                     .sum = sum_of},
+                    me};
+    memcpy(all.base.own, me->own, sizeof me->own);
+    me->of->witness.exchange(&all.base);
+    return LS_OK;
 }
 
 /* Sets all replicas' parameters to their mean. */
@@ -254,8 +294,7 @@ static ls_status average_all(replay *me)
             me->wide[i] = (float)(sum / me->count);
         }
     } else {
-        LS_TRY(ls_device_call(me->replica->device, sum, me));
-        LS_TRY(divide(me, 0, me->sums[0]));
+        LS_TRY(ls_device_call(me->replica->device, average, me));
         mean = me->sums[0];
     }
     for (int d = 0; d < me->count; d++)
@@ -270,6 +309,9 @@ static ls_status finish(replay *me, int batch_kind, int d)
     LS_TRY(take(me, d));
     LS_TRY(ls_queue_write(r->queue, r->parameters, values_of(me, d),
                           me->elements * sizeof *me->values));
+    for (int i = 0; i < LS_OWNED_MOST && me->own[i]; i++)
+        LS_TRY(ls_queue_write(r->queue, r->updated.own[i], me->own[i][d],
+                              me->elements * sizeof(float)));
     LS_TRY(ls_op_list_enqueue(&me->finish[batch_kind], r->queue));
     if (d == 0) { /* has weight decay's part of the loss */
         LS_TRY(ls_replica_records(r, me->at, 1, &me->latest, &mark_ns));
@@ -282,20 +324,16 @@ static ls_status finish(replay *me, int batch_kind, int d)
 
 static ls_status one_step(replay *me, int batch_kind)
 {
-    const uint64_t period = (uint64_t)me->base.job->update.period;
-    const bool averages = !period || me->at % period == period - 1;
+    const bool averages = ls_job_fragment(me->its_job, me->at) >= 0;
     for (int d = 0; d < me->count; d++)
         LS_TRY(train(me, batch_kind, d));
-    if (averages && me->of->average.peers) {
-        /* Sets each replica's parameters to the mean of its own and its peers'. */
-        LS_TRY(ls_device_call(me->replica->device, sum_peers, me));
-        for (int d = 0; d < me->count; d++) {
-            LS_TRY(divide(me, d, me->mixed + (size_t)d * me->elements));
-            memcpy(values_of(me, d), me->mixed + (size_t)d * me->elements,
-                   me->elements * sizeof *me->values);
-        }
-    } else if (averages && ls_strategy_reduces(me->of))
+    if (averages && me->its_job->update.owned) {
+        LS_TRY(ls_device_call(me->replica->device, run_exchange, me));
+    } else if (averages && me->of->average.peers) {
+        LS_TRY(ls_device_call(me->replica->device, average_peers, me));
+    } else if (averages && ls_strategy_reduces(me->of)) {
         LS_TRY(average_all(me));
+    }
     for (int d = 0; d < me->count; d++)
         LS_TRY(finish(me, batch_kind, d));
     me->at++;
@@ -377,8 +415,6 @@ static void close_run(ls_run *run)
 {
     replay *me = (replay *)run;
     ls_op_list_clear(&me->update);
-    for (int d = 0; me->means && d < me->count; d++)
-        ls_op_list_clear(&me->means[d]);
     for (int b = LS_BATCHES; b-- > 0;) {
         ls_op_list_clear(&me->finish[b]);
         for (int d = 0; me->slices[b] && d < me->count * me->pieces;
@@ -393,8 +429,11 @@ static void close_run(ls_run *run)
         free(me->sums[s]);
     ls_sum_order_close(&me->order);
     free(me->sums);
+    for (int i = 0; i < LS_OWNED_MOST; i++)
+        free(me->own[i]);
+    free(me->owned);
+    free(me->parameters);
     free(me->states);
-    free(me->means);
     free(me->mixed);
     free(me->values);
     free(me->losses);

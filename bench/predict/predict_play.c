@@ -264,15 +264,12 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
                             const ls_played_run *run, ls_predicted *out)
 {
     /* the mean of the counted steps, which are whole periods */
-    const int64_t period = (int64_t)plan->job.update.period;
     ls_traffic sum = {0};
-    for (int64_t s = plan->warmup; s < plan->warmup + plan->timed; s++) {
-        const bool last = period && s % period == period - 1;
+    for (int64_t s = plan->warmup; s < plan->warmup + plan->timed; s++)
         ls_traffic_add(&sum,
                        ls_build_formula(&ls_step_run_of(run->run)->resources,
-                                        last ? LS_FULL + LS_LAST : LS_FULL),
+                                        ls_kind_of_step(&plan->job, LS_FULL, (uint64_t)s)),
                        1);
-    }
     out->formula = plan->timed ? per_step(sum, (size_t)plan->timed) : sum;
     if (!plan->timed)
         return LS_OK;

@@ -418,9 +418,7 @@ static ls_status add_task(unroller *u, const ls_step_program *p, const ls_task *
 static ls_status add_step(unroller *u)
 {
     const ls_step_run *run = u->what->run;
-    const uint64_t period = (uint64_t)run->base.job->update.period;
-    const bool last = period && u->step % period == period - 1;
-    const ls_step_program *p = &run->program[last ? LS_FULL + LS_LAST : LS_FULL];
+    const ls_step_program *p = &run->program[ls_kind_of_step(run->base.job, LS_FULL, u->step)];
     ls_status status = ls_allocate("predict", &u->done, p->task_count + 1, sizeof *u->done);
     for (size_t t = 0; t < p->task_count && !status; t++)
         status = ls_interrupted() ? ls_engine_interrupted() : add_task(u, p, &p->tasks[t]);

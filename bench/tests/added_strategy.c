@@ -32,7 +32,7 @@ static void build(ls_step *s)
         if (ls_sums(s, r)) /* a tail batch may leave a replica without samples */
             ls_update(s, r, ls_all(s));
     }
-    if (ls_ends_period(s))
+    if (ls_due(s).count)
         ls_average(s);
 }
 
@@ -45,7 +45,7 @@ static void resolve(ls_job *job, int ranks)
 
 static ls_traffic formula(const ls_step *s)
 {
-    return ls_ends_period(s) ? ls_moved_traffic(s) : (ls_traffic){0};
+    return ls_moved_traffic(s);
 }
 
 const ls_strategy strategy_added = {

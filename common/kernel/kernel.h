@@ -268,6 +268,18 @@ typedef struct ls_scale_args {
     const ls_clip *clip; /**< whose factor takes the place of `factor`; NULL: none */
 } ls_scale_args;
 
+/** out = (a x + b y) / divisor elementwise; each product, the sum and the quotient are rounded to
+ * real. Without y (NULL) out = a x / divisor. out may be x or y. */
+typedef struct ls_combine_args {
+    int64_t count;  /**< elements */
+    double a;       /**< rounded to real, like b and divisor */
+    const void *x;  /**< real [count] */
+    double b;       /**< of y */
+    const void *y;  /**< real [count]; NULL: none */
+    double divisor; /**< not 0 */
+    void *out;      /**< real [count] */
+} ls_combine_args;
+
 /**
  * Ends a step: records[state->record % capacity] = {now, *loss}; then step + 1, record + 1,
  * position + batch, and the learning rate of the next step by the schedule. Where a replica has
@@ -359,7 +371,8 @@ typedef struct ls_kernels {
     X(optimizer, ls_optimizer_args)                                                                \
     X(add, ls_add_args)                                                                            \
     X(fill, ls_fill_args)                                                                          \
-    X(scale, ls_scale_args)
+    X(scale, ls_scale_args)                                                                        \
+    X(combine, ls_combine_args)
 
 /** All entries that every table has. */
 #define LS_KERNEL_CORE_ENTRIES(X)                                                                  \

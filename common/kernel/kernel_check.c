@@ -366,6 +366,18 @@ ls_status ls_check_scale(const ls_scale_args *a, ls_work *work)
     return ls_check_value(work, "factor", a->factor);
 }
 
+ls_status ls_check_combine(const ls_combine_args *a, ls_work *work)
+{
+    LS_TRY(CHECK_TENSORS(READ(x, a->count, 1), READ_SOME(y, a->count, 1), WRITE(out, a->count, 1)));
+    work->flops += (double)a->count * (a->y ? 4 : 2);
+    LS_TRY(ls_check_value(work, "a", a->a));
+    LS_TRY(ls_check_value(work, "b", a->b));
+    LS_TRY(ls_check_value(work, "divisor", a->divisor));
+    return (float)a->divisor != 0
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, work->op, "divisor", "it is 0; give another number");
+}
+
 ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
 {
     const int64_t capacity = (int64_t)a->capacity, more = (int64_t)a->more;

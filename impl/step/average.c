@@ -48,12 +48,11 @@ static void append_quotient(ls_step *s, int member, ls_range range, int count)
 
 static void average_all(ls_step *s)
 {
-    const bool can = ls_step_can(s, s->plan->group_count == 1, "ls_average",
-                                 "averages all replicas by all-reduces: the strategy must declare "
-                                 "parameters LS_PARTIAL, or peers, and not divide the model");
-    for (int b = 0; can && b < ls_buckets_of(s, 0); b++) {
+    for (int b = 0; b < ls_buckets_of(s, 0); b++) {
         const ls_channel *c = &s->plan->lanes.channels[LS_GROUPS];
-        ls_step_reduce_parameters(s, b);
+        if (!ls_is_due(s, b))
+            continue;
+        ls_sum_parameters(s, b);
         for (int i = 0; i < c->here_count && !s->program->status; i++)
             append_quotient(s, c->here[i], ls_bucket(s, 0, b), ls_replicas(s));
     }

@@ -36,7 +36,8 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_S
     s.before = &programs[LS_BEFORE];
     s.after = &programs[LS_AFTER];
     if (!ls_replicated_batch(r->plan->job, s.batch_kind) ||
-        (kind >= LS_LAST && !r->plan->job->update.period))
+        (kind >= LS_LAST && !r->plan->job->update.period) ||
+        kind >= LS_LAST * (1 + ls_job_fragments(r->plan->job)))
         return LS_OK;
     LS_TRY(ls_allocate("step", &s.appended, (size_t)r->plan->all, sizeof *s.appended));
     r->plan->strategy->build(&s);
@@ -83,9 +84,17 @@ const ls_job *ls_step_job(const ls_step *s)
     return s->plan->job;
 }
 
-bool ls_ends_period(const ls_step *s)
+ls_range ls_due(const ls_step *s)
 {
-    return s->kind >= LS_LAST || !ls_step_job(s)->update.period;
+    const ls_job *job = ls_step_job(s);
+    if (!job->update.period)
+        return ls_all(s);
+    return s->kind < LS_LAST ? (ls_range){0} : ls_job_fragment_range(job, s->kind / LS_LAST - 1);
+}
+
+bool ls_is_due(const ls_step *s, int b)
+{
+    return ls_range_common(ls_bucket(s, 0, b), ls_due(s)).count > 0;
 }
 
 int ls_replicas(const ls_step *s)
@@ -144,6 +153,18 @@ ls_range ls_part(const ls_step *s, int i, int n)
 {
     const size_t all = ls_all(s).count, first = ls_comm_share(all, i, n);
     return (ls_range){first, ls_comm_share(all, i + 1, n) - first};
+}
+
+ls_span ls_own(ls_step *s, int member, int i, ls_range range)
+{
+    ls_span span = ls_parameters(s, member, range);
+    const ls_replica *r = ls_step_replica(s, member);
+    if (ls_step_can(s, i < ls_step_job(s)->update.owned, "ls_own",
+                    "finds no such buffer: ls_strategy.owns and ls_job_update.owned say which "
+                    "there are") &&
+        r)
+        span.memory = (char *)r->updated.own[i] + ((char *)span.memory - (char *)r->parameters);
+    return span;
 }
 
 ls_span ls_parameters(const ls_step *s, int member, ls_range range)

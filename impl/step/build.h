@@ -108,8 +108,6 @@ void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts
                  void *out);
 /** Appends a task of a member that adds `more` to `sum`, both in its memory. */
 void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
-/** Appends the all-reduces of a bucket of all replicas' parameters, which become their sum. */
-void ls_step_reduce_parameters(ls_step *step, int b);
 /** Appends the all-gathers of sums of squares, by bucket, if replicas share the update; and what
  * these move. */
 void ls_step_gather_squares(ls_step *step);

@@ -122,7 +122,9 @@ static ls_status list(const ls_step_run *run, int kind, const ls_names *names, F
         fprintf(out, "\nA step of %lld samples%s%s",
                 (long long)ls_replicated_batch(run->plan.job, batch_kind),
                 batch_kind == LS_TAIL ? ", the last of an epoch" : "",
-                kind >= LS_LAST ? ", the last of a period" : "");
+                kind >= 2 * LS_LAST ? ", in which a fragment is exchanged"
+                : kind >= LS_LAST   ? ", the last of a period"
+                                    : "");
     fprintf(out, ": %zu tasks, %zu operations\n\n", p->task_count, p->op_count);
     return ls_step_program_list(p, names, out);
 }

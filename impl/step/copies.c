@@ -74,6 +74,27 @@ void ls_step_add(ls_step *s, const char *verb, ls_span sum, ls_span more)
         ls_task_of_op(s->program, verb, sum.member, ls_no_range, op, status);
 }
 
+void ls_combine(ls_step *s, const char *verb, ls_span to, const ls_combination *of)
+{
+    const ls_replica *r = ls_step_replica(s, to.member);
+    if (!r || !to.bytes ||
+        !ls_step_can(s,
+                     of->x.bytes == to.bytes && of->x.member == to.member &&
+                         (!of->y.memory || (of->y.bytes == to.bytes && of->y.member == to.member)),
+                     "ls_combine", "combines spans of one size, in the memory of one member"))
+        return;
+    const ls_combine_args args = {.count = (int64_t)(to.bytes / r->kernels->table->real_bytes),
+                                  .a = of->a,
+                                  .x = of->x.memory,
+                                  .b = of->b,
+                                  .y = of->y.memory,
+                                  .divisor = of->divisor != 0 ? of->divisor : 1,
+                                  .out = to.memory};
+    ls_op *op = NULL;
+    const ls_status status = r->kernels->table->combine(r->kernels, &args, &op);
+    ls_task_of_op(s->program, verb, to.member, ls_no_range, op, status);
+}
+
 /* Makes a member's sum number `index` readable by the holder; `only`: there is no other sum. */
 static ls_span bring(ls_step *s, int member, size_t index, bool only)
 {

@@ -34,9 +34,8 @@ int ls_buckets_of(ls_step *s, int place)
 ls_range ls_bucket(const ls_step *s, int place, int b)
 {
     const int group = ls_step_plan_group(s->plan, place);
-    const ls_buckets *buckets =
-        group < s->plan->group_count ? &s->plan->groups[group].buckets : NULL;
-    return buckets && (size_t)b < buckets->count ? buckets->items[b] : (ls_range){0, 0};
+    const ls_planned_group *g = group < s->plan->group_count ? &s->plan->groups[group] : NULL;
+    return g && (size_t)b < g->buckets.count ? g->buckets.items[b] : (ls_range){0, 0};
 }
 
 /* ---- Scratch --------------------------------------------------------------------------------- */
@@ -406,9 +405,10 @@ static ls_kind on_members(const ls_spread *spread)
     return spread->on[LS_MEMBER] == LS_SHARE ? LS_SHARE : LS_WHOLE;
 }
 
-void ls_step_reduce_parameters(ls_step *s, int b)
+void ls_sum_parameters(ls_step *s, int b)
 {
-    move(s, 0, b, PARAMETERS, LS_PARTIAL, LS_WHOLE);
+    if (group_of(s, "ls_sum_parameters", 0))
+        move(s, 0, b, PARAMETERS, LS_PARTIAL, LS_WHOLE);
 }
 
 ls_range ls_share(const ls_step *s, int member, int b)

@@ -80,7 +80,9 @@ static ls_traffic reduced_traffic(const ls_step *s)
         const ls_planned_group *g = &s->plan->groups[k];
         const int ranks = k < sets ? size[LS_MEMBER] * size[LS_POSITION] : size[LS_GROUP];
         for (int b = 0; b < (int)g->buckets.count; b++)
-            if (shares && k < sets)
+            if (ls_strategy_alone(s->plan->strategy) && !ls_is_due(s, b))
+                continue;
+            else if (shares && k < sets)
                 ls_traffic_add(&sum, halves_traffic(s, k, b), 1);
             else if (k < sets || g->buckets.items[b].count)
                 ls_traffic_add(&sum, whole_traffic(s, k, b, ranks), 1);

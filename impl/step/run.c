@@ -137,19 +137,16 @@ static ls_status enqueue_alike(ls_step_run *me, int kind, uint64_t times)
     return enqueue_times(me, kind, times);
 }
 
-/* Enqueues steps; the last step of a period has a kind of its own. */
+/* Enqueues steps; those of a period that exchange parameters have kinds of their own. */
 static ls_status enqueue_all(ls_step_run *me, int batch_kind, uint64_t times)
 {
-    const uint64_t period = (uint64_t)me->plan.job->update.period;
-    if (!period)
-        return enqueue_alike(me, batch_kind, times);
-    while (times) {
-        const uint64_t before = period - 1 - me->counts.at % period;
-        const uint64_t alike = before && before < times ? before
-                               : before || period == 1  ? times
-                                                        : 1;
-        LS_TRY(enqueue_alike(me, before ? batch_kind : batch_kind + LS_LAST, alike));
-        times -= alike;
+    const ls_job *job = me->plan.job;
+    for (uint64_t alike; times; times -= alike) {
+        const int kind = ls_kind_of_step(job, batch_kind, me->counts.at);
+        alike = job->update.period ? 1 : times;
+        while (alike < times && ls_kind_of_step(job, batch_kind, me->counts.at + alike) == kind)
+            alike++;
+        LS_TRY(enqueue_alike(me, kind, alike));
     }
     return LS_OK;
 }

@@ -5,13 +5,13 @@
  * A strategy's `build` describes it by the verbs below. It is called when a run is opened, once for
  * each kind of step that can occur: of the full batch and, if an epoch has one, of its smaller
  * remainder batch (ls_shards, ls_sums, ls_pieces answer for it); with a period of steps
- * (ls_job_update.period), of each size once for steps within a period and once for the last step of
- * one (ls_ends_period). Behind what it describes, every member's step is ended (time and loss are
- * recorded, its position in the data advances) without a verb. Each verb appends *tasks*:
- * operations on one queue (a *lane*), with the memory that they read and write. No strategy says
- * what waits for what: of two tasks on different lanes with conflicting accesses, the later one
- * waits for the earlier one. Events, captured programs, counted traffic, the listing and the race
- * check follow from the tasks.
+ * (ls_job_update.period), of each size once for steps within a period and once for each of its
+ * steps that exchanges parameters (ls_due). Behind what it describes, every member's step is ended
+ * (time and loss are recorded, its position in the data advances) without a verb. Each verb appends
+ * *tasks*: operations on one queue (a *lane*), with the memory that they read and write. No
+ * strategy says what waits for what: of two tasks on different lanes with conflicting accesses, the
+ * later one waits for the earlier one. Events, captured programs, counted traffic, the listing and
+ * the race check follow from the tasks.
  *
  *     member    a device's share: buffers, a compute queue, and usually a replica (in a divided
  *               model, a part of one) with its slice of the batch. Numbered from 0 over all
@@ -47,8 +47,11 @@ typedef struct ls_span {
 
 const ls_job *ls_step_job(const ls_step *step);
 
-/** Whether the step is the last of a period of steps (ls_job_update.period). */
-bool ls_ends_period(const ls_step *step);
+/** The elements that replicas exchange at the end of this step: with a period, only of its last
+ * step or, with fragments (ls_job_update), of one fragment in turn; else all, in each step. And
+ * whether these have bucket `b`; no bucket is in two fragments. */
+ls_range ls_due(const ls_step *step);
+bool ls_is_due(const ls_step *step, int b);
 
 /** Replicas of all processes; with parameter servers, workers. Replica r is member r, unless the
  * model is divided: then its places are members r x places and those behind it. */
@@ -95,6 +98,8 @@ int64_t ls_shards(const ls_step *step);
 size_t ls_sums(const ls_step *step, int replica);
 
 ls_span ls_parameters(const ls_step *step, int member, ls_range range);
+/** Of buffer number `i` that the strategy owns (ls_strategy.owns). */
+ls_span ls_own(ls_step *step, int member, int i, ls_range range);
 
 /** A replica's partial sum number `sum`. For servers, see ps_step.h. */
 ls_span ls_gradient(ls_step *step, int member, size_t sum, ls_range range);
@@ -150,6 +155,18 @@ void ls_clip_alone(ls_step *step, int member);
 
 /** The optimizer's update of a range of the member's variables. */
 void ls_update(ls_step *step, int member, ls_range range);
+
+/** (a x + b y) / divisor, of spans of one size in one member's memory. */
+typedef struct ls_combination {
+    double a; /**< factors and divisor are rounded to float32; so are products, sum and quotient */
+    ls_span x;
+    double b;
+    ls_span y;      /**< no memory: there is no y */
+    double divisor; /**< 0: 1 */
+} ls_combination;
+
+/** Sets `to`, which may be x or y, elementwise. */
+void ls_combine(ls_step *step, const char *verb, ls_span to, const ls_combination *of);
 
 /* ---- A divided replica ----------------------------------------------------------------------- */
 
@@ -228,9 +245,13 @@ void ls_settle(ls_step *step);
  */
 int ls_bucket_ahead(const ls_step *step, int place, int b);
 
-/** Sets every replica's parameters, at once, to the mean of its own and its peers' before
- * (ls_strategy_average.peers), summed in the order of their numbers. If the strategy has none: to
- * the mean of all replicas', summed bucket by bucket as ls_give sums gradients. */
+/** Sums a bucket of all replicas' parameters, as ls_give sums gradients: each has the sum. */
+void ls_sum_parameters(ls_step *step, int b);
+
+/** Sets every replica's parameters, of elements that are due (ls_due), at once, to the mean of its
+ * own and its peers' before (ls_strategy_average.peers), summed in the order of their numbers. If
+ * the strategy has none: to the mean of all replicas', summed bucket by bucket as ls_give sums
+ * gradients. */
 void ls_average(ls_step *step);
 
 /* ---- Sums ------------------------------------------------------------------------------------ */

@@ -196,6 +196,8 @@ typedef struct ls_vector_loops {
     void (*add)(const float *a, const float *b, float *y, int64_t count);
     void (*fill)(float *y, float value, int64_t count);
     void (*scale)(float *y, float factor, int64_t count);
+    /** Elements [first, last). */
+    void (*combine)(const ls_combine_args *a, int64_t first, int64_t last);
     /** y[r] += bias, then ReLU if set; bias may be NULL. */
     void (*bias)(float *y, const float *bias, int64_t rows, int64_t columns, bool relu);
     /** sums[c] = sum of x[r,c] over the rows, for the columns [first, last). */

@@ -31,6 +31,7 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .add = add,
     .fill = fill,
     .scale = scale,
+    .combine = combine,
     .bias = add_bias,
     .column_sums = column_sums,
     .polynomial = polynomial,

@@ -25,6 +25,7 @@ LS_DEVICE_FN bool ls_gpu_takes_fours(const void *at)
 
 /* Have the driver load the kernels of a file onto the current device. */
 int ls_gpu_load_elements(void);
+int ls_gpu_load_combine(void);
 int ls_gpu_load_batch(void);
 int ls_gpu_load_feed(void);
 int ls_gpu_load_losses(void);
@@ -50,6 +51,7 @@ int ls_gpu_load_attention(void);
     X(add, ls_add_args)                                                                            \
     X(fill, ls_fill_args)                                                                          \
     X(scale, ls_scale_args)                                                                        \
+    X(combine, ls_combine_args)                                                                    \
     X(gather, ls_gather_args)                                                                      \
     X(count_correct, ls_count_correct_args)                                                        \
     X(count_parts, ls_count_parts_args)                                                            \

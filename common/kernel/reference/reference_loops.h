@@ -150,6 +150,18 @@ static ls_status scale(const ls_scale_args *s)
     return LS_OK;
 }
 
+static ls_status combine(const ls_combine_args *s)
+{
+    const real a = (real)s->a, b = (real)s->b, divisor = (real)s->divisor, *x = s->x, *y = s->y;
+    real *out = s->out;
+    for (int64_t i = 0; i < s->count; i++) {
+        const real ax = a * x[i];
+        const real sum = y ? ax + b * y[i] : ax;
+        out[i] = sum / divisor;
+    }
+    return LS_OK;
+}
+
 /* ---- Losses -------------------------------------------------------------------------------- */
 
 static ls_status softmax_cross_entropy(const ls_softmax_cross_entropy_args *s)

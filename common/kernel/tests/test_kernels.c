@@ -15,6 +15,7 @@
  */
 #include "common/kernel/tests/kernel_fixture.h"
 #include "common/kernel/tests/kernel_products.h"
+#include "common/kernel/tests/kernel_combine.h"
 #include "common/kernel/tests/kernel_ranges.h"
 
 static const int64_t sizes[] = {0, 1, 2, 3, 7, 16, 17, 31, 64, 97, 130};

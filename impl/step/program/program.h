@@ -12,12 +12,19 @@
 #include <stdio.h>
 
 /** Kinds of steps: LS_FULL or LS_TAIL, plus LS_LAST for the last step of a period
- * (ls_job_update.period). Then the tasks before, and after, all steps that one call enqueues. */
-enum { LS_LAST = LS_BATCHES, LS_KINDS = 2 * LS_BATCHES };
+ * (ls_job_update.period), and (f + 1) LS_LAST for one that exchanges fragment f. Then the tasks
+ * before, and after, all steps that one call enqueues. */
+enum { LS_LAST = LS_BATCHES, LS_KINDS = (1 + LS_JOB_FRAGMENTS) * LS_BATCHES };
 enum { LS_BEFORE = LS_KINDS, LS_AFTER, LS_STEPS };
 
 /** How a task touches memory: ls_access.writes. */
 typedef enum ls_touch { LS_READS, LS_WRITES } ls_touch;
+
+/** The kind of step number `step`, from 0, if its batch is of this kind. */
+static inline int ls_kind_of_step(const ls_job *job, int batch_kind, uint64_t step)
+{
+    return batch_kind + (job->update.period ? LS_LAST * (1 + ls_job_fragment(job, step)) : 0);
+}
 
 /** Consecutive items of a list. */
 typedef struct ls_items {

@@ -53,6 +53,11 @@ static void scale_part(const cpu_part *p)
     p->loops->scale(to(p, a->y), (float)factor, p->last - p->first);
 }
 
+static void combine_part(const cpu_part *p)
+{
+    p->loops->combine(p->arguments, p->first, p->last);
+}
+
 #define RANGE(entry, args, loop)                                                                   \
     LS_CPU_OP(entry, ".loop", args, .part = loop, .shared = a->count, .elements = a->count,        \
               .in_blocks = true)
@@ -61,6 +66,7 @@ RANGE(relu_backward, ls_relu_backward_args, mask_part)
 RANGE(add, ls_add_args, add_part)
 RANGE(fill, ls_fill_args, fill_part)
 RANGE(scale, ls_scale_args, scale_part)
+RANGE(combine, ls_combine_args, combine_part)
 
 static ls_status run_polynomial(cpu_op *op)
 {

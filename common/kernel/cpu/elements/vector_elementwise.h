@@ -44,6 +44,22 @@ static void scale(float *y, float factor, int64_t count)
         y[i] = factor * y[i];
 }
 
+static void combine(const ls_combine_args *s, int64_t first, int64_t last)
+{
+    const float a = (float)s->a, b = (float)s->b, divisor = (float)s->divisor;
+    const float *x = s->x, *y = s->y;
+    float *out = s->out;
+    if (y) {
+        LS_INDEPENDENT
+        for (int64_t i = first; i < last; i++)
+            out[i] = (a * x[i] + b * y[i]) / divisor;
+    } else {
+        LS_INDEPENDENT
+        for (int64_t i = first; i < last; i++)
+            out[i] = a * x[i] / divisor;
+    }
+}
+
 static void add_bias(float *restrict y, const float *restrict bias, int64_t rows, int64_t columns,
                      bool with_relu)
 {

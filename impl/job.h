@@ -26,6 +26,7 @@ typedef struct ls_job_sampling {
     bool epochs;  /**< an epoch's last batch is the remainder, and may be smaller */
     bool shuffle; /**< false: samples are in the order of the data set */
     bool augment; /**< training images are cropped at random and flipped; else in the center */
+    bool ragged;  /**< sequences have targets at as many positions as their sample's number gives */
 } ls_job_sampling;
 
 /** How a replica is divided, besides the job's mesh and spreads. */

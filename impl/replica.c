@@ -96,6 +96,8 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
     LS_TRY(take_small(r, NULL, sizeof *r->timing.mark_ns, &r->timing.mark_ns));
     LS_TRY(take_small(r, "records", records * sizeof *r->timing.records, &r->timing.records));
     LS_TRY(take_small(r, "batch", rows * sizeof *r->data.indices, &r->data.indices));
+    if (r->job->sampling.ragged)
+        LS_TRY(take_small(r, "batch", sizeof *r->data.scale, &r->data.scale));
     if (r->graph->blocks.whole)
         LS_TRY(take_small(r, "batch",
                           rows * (size_t)r->graph->blocks.whole * sizeof *r->data.sequences,

@@ -110,6 +110,7 @@ typedef struct ls_replica_timing {
 /** The data sets, and what gathers samples. */
 typedef struct ls_replica_data {
     uint32_t *indices; /**< [rows] */
+    double *scale;     /**< [1] 1 / the targets of a step's batch; NULL: lengths are not ragged */
     float *sequences;  /**< [rows, positions] an input, or the target, of which it has some
                             positions; NULL: it has all */
     const void *train[LS_REPLICA_ARRAYS];
@@ -181,8 +182,15 @@ ls_status ls_replica_take_clip(ls_replica *replica);
 /** Takes NULL. Close its nets and operations first. */
 void ls_replica_close(ls_replica *replica);
 
+/** The part of each batch that a net computes. */
+typedef struct ls_replica_part {
+    uint64_t first;            /**< its first sample in the batch */
+    uint64_t divided, divisor; /**< first, and number, of the samples whose mean it is a part of */
+} ls_replica_part;
+
 /** Appends operations that gather samples [first, first + rows) of each batch into the net. */
-ls_status ls_replica_feed(ls_replica *replica, ls_net *net, uint64_t first, ls_op_list *ops);
+ls_status ls_replica_feed(ls_replica *replica, ls_net *net, const ls_replica_part *part,
+                          ls_op_list *ops);
 
 /** The same of the test set, from the sample at test_state's position on. */
 ls_status ls_replica_feed_test(ls_replica *replica, ls_net *net, ls_op_list *ops);

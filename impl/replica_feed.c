@@ -128,7 +128,34 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
     return images ? append_crops(r, source, net, first, ops) : LS_OK;
 }
 
-ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list *ops)
+/* Takes the labels away that lie behind a sample's length; of the positions that are here. */
+static ls_status append_targets(ls_replica *r, const feed_source *source, ls_net *net,
+                                const ls_replica_part *part, ls_op_list *ops)
+{
+    const ls_graph_blocks *blocks = &r->graph->blocks;
+    ls_set_targets_args args = {.order = source->order,
+                                .state = source->state,
+                                .random = ls_random_stream(0, "lengths"),
+                                .whole = r->job->model->need.targets,
+                                .first = part->divided,
+                                .count = part->divisor,
+                                .offset = part->first,
+                                .rows = ls_net_rows(net),
+                                .width = r->job->model->need.targets,
+                                .labels = ls_net_target(net),
+                                .scale = r->data.scale};
+    for (int b = 0; b < (blocks->whole ? 2 : 1); b++) {
+        ls_op *op;
+        if (blocks->whole)
+            args.begin = blocks->first[b], args.width = blocks->count[b];
+        LS_TRY(r->kernels->table->set_targets(r->kernels, &args, &op));
+        LS_TRY(ls_op_list_add(ops, op));
+        args.labels += args.rows * args.width;
+    }
+    return LS_OK;
+}
+
+ls_status ls_replica_feed(ls_replica *r, ls_net *net, const ls_replica_part *part, ls_op_list *ops)
 {
     const feed_source source = {.split = &r->job->data->train,
                                 .shared = r->data.train,
@@ -138,9 +165,11 @@ ls_status ls_replica_feed(ls_replica *r, ls_net *net, uint64_t first, ls_op_list
                                 .state = r->state,
                                 .augment = r->job->sampling.augment};
     const size_t before = ops->count;
-    const ls_set_first_args position = {r->state, first, ls_net_first(net)};
+    const ls_set_first_args position = {r->state, part->first, ls_net_first(net)};
     ls_op *op;
-    LS_TRY(append_feed(r, &source, net, first, ops));
+    LS_TRY(append_feed(r, &source, net, part->first, ops));
+    if (r->data.scale && ls_net_target(net))
+        LS_TRY(append_targets(r, &source, net, part, ops));
     if (position.first) {
         LS_TRY(r->kernels->table->set_first(r->kernels, &position, &op));
         LS_TRY(ls_op_list_add(ops, op));

@@ -94,12 +94,14 @@ static int slots(const ls_slice_options *o)
 ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
 {
     ls_act *feed;
+    ls_replica_part part = {.first = (uint64_t)piece_begin(s, piece)};
+    ls_slice_divided(s, &part.divided, &part.divisor);
     LS_TRY(ls_grow("slice", &s->work, (size_t)s->piece_count, sizeof *s->work));
     ls_net **net = &s->work[s->piece_count];
     LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), slot, net));
     LS_TRY(ls_slice_act(s, LS_ACT_FEED, s->piece_count, 0, &feed));
     s->piece_count++;
-    return ls_replica_feed(s->options.replica, *net, (uint64_t)piece_begin(s, piece), &feed->own);
+    return ls_replica_feed(s->options.replica, *net, &part, &feed->own);
 }
 
 /* A node's pass, in two acts if sums over places may come between. */

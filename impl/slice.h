@@ -29,6 +29,7 @@ typedef struct ls_slice_options {
     int pieces;        /**< fast mode: number of micro-batches; 0: one */
     int64_t divisor;   /**< of each piece's sums, in the place of the batch's or, where a replica's
                             gradient is applied alone, its samples; 0: one of these */
+    int64_t divided;   /**< where `divisor` is given: the first of its samples in the batch */
     int slots;         /**< pieces in flight at once, each with its own memory; 0: one */
     ls_slice
         *memory_of; /**< NULL, or a slice whose memory it shares, of pieces at least as large */

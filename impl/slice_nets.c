@@ -34,6 +34,14 @@ static uint64_t divisor_of(const ls_slice *s)
     return (uint64_t)o->batch;
 }
 
+void ls_slice_divided(const ls_slice *s, uint64_t *first, uint64_t *count)
+{
+    const ls_slice_options *o = &s->options;
+    const bool own = o->replica->job->update.own_mean && !o->divisor;
+    *first = (uint64_t)(own ? ls_slice_begin(o->batch, o->number, o->count) : o->divided);
+    *count = divisor_of(s);
+}
+
 /* The first net of a slot, of this slice or of that whose memory it shares; NULL: none yet. */
 static ls_net *slot_net(const ls_slice *s, int slot)
 {
@@ -71,6 +79,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
         .gradients = s->levels[index].gradients,
         .parameter_at = r->windows.parameters ? r->windows.parameters->at : NULL,
         .gradient_at = r->windows.gradients ? r->windows.gradients->at : NULL,
+        .scale_at = r->data.scale,
         .loss = r->loss.parts + loss,
         .memory_of = slot_net(s, slot),
         .seed = r->job->seed,

@@ -50,6 +50,9 @@ struct ls_slice {
 
 int64_t ls_slice_piece_rows(const ls_slice *slice, int64_t piece);
 
+/** The samples [*first, *first + *count) of the batch that its pieces' sums are the mean of. */
+void ls_slice_divided(const ls_slice *slice, uint64_t *first, uint64_t *count);
+
 /** Allocates gradients and loss of a level, unless it has them; levels are allocated in order. */
 ls_status ls_slice_need_level(ls_slice *slice, size_t index);
 

@@ -6,7 +6,7 @@
  * the case, by repeating the samples; plain C runs each sample once, on a CPU device. The mean
  * gradient is the same. With dropout, which no two rows have alike, both run the same few samples
  * once. Moving statistics of batch normalisation depend on the number of rows, and are left out.
- * The result is kept per command for a model, data, batch, dropout and kind of device.
+ * The result is kept per command for a model, data, batch, dropout, lengths and kind of device.
  */
 #include "bench/gate/gate.h"
 
@@ -38,10 +38,11 @@ enum { MOST_SAMPLES = 32 };
  * and rounding. */
 static const double slope_bound = 0.03;
 
-/* The result for all cases with the same model, data, batch and dropout. */
+/* The result for all cases with the same model, data, batch, dropout and lengths. */
 typedef struct ls_kernels_known {
     ls_case key;
     double dropout;
+    bool ragged; /* lengths */
     double max_rel;
     char worst[64]; /* variable with the largest difference */
     double slope; /* the loss's change along the gradient, divided by the gradient's; 0: unknown */
@@ -216,13 +217,15 @@ static ls_status get(ls_workplace *workplace, const ls_plan_of_case *plan, const
     const ls_case key = key_of(plan, rows);
     for (known *k = workplace->kernels; k; k = k->next) {
         *out = k;
-        if (k->dropout == plan->model->dropout && memcmp(&k->key, &key, sizeof key) == 0)
+        if (k->dropout == plan->model->dropout && k->ragged == plan->job.sampling.ragged &&
+            memcmp(&k->key, &key, sizeof key) == 0)
             return LS_OK;
     }
     known *k;
     LS_TRY(ls_allocate("gate", &k, 1, sizeof *k));
     k->key = key;
     k->dropout = plan->model->dropout;
+    k->ragged = plan->job.sampling.ragged;
     ls_status status = find_out(workplace, plan, false, k);
     if (!status && !(k->max_rel <= bound_of(plan)))
         status = find_out(workplace, plan, true, k);

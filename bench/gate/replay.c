@@ -53,6 +53,12 @@ static int64_t divisor_of(const replay *me, int64_t batch, int d)
                                          : batch;
 }
 
+/* The first sample of those in the batch. */
+static int64_t first_of(const replay *me, int64_t batch, int d)
+{
+    return me->base.job->update.own_mean ? d * batch / me->count : 0;
+}
+
 static ls_status open_slices(replay *me, int batch_kind)
 {
     const int64_t batch = ls_replicated_batch(me->base.job, batch_kind);
@@ -65,6 +71,7 @@ static ls_status open_slices(replay *me, int batch_kind)
                                           .number = i,
                                           .count = all,
                                           .divisor = divisor_of(me, batch, i / me->pieces),
+                                          .divided = first_of(me, batch, i / me->pieces),
                                           .memory_of = me->slices[LS_FULL][all - 1]};
         LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][i]));
     }

@@ -15,7 +15,7 @@
 static ls_status time_feed(ls_micro *m, ls_replica *replica, ls_net *net, ls_micro_figure *figure)
 {
     ls_op_list ops = {0};
-    ls_status status = ls_replica_feed(replica, net, 0, &ops);
+    ls_status status = ls_replica_feed(replica, net, &(ls_replica_part){0}, &ops);
     if (!status)
         status = ls_replica_finish(replica, m->batch, &ops);
     if (!status)

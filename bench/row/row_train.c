@@ -2,7 +2,7 @@
 /* The group `train` of a row: losses, learning rates, accuracy; see row.h. */
 #include "bench/row/row.h"
 #include "bench/rows/put.h"
-#include "common/kernel/rate_inline.h"
+#include "common/kernel/step_inline.h"
 
 /* The learning rates: a function of the step, which of servers is a worker's. */
 static void put_learning_rates(const ls_row_facts *f, json_t *row)
@@ -15,6 +15,24 @@ static void put_learning_rates(const ls_row_facts *f, json_t *row)
                       json_real(ls_rate_of_step(&schedule, (uint64_t)f->plan->warmup + i)));
 }
 
+/* Targets of the last step's batch. */
+static void put_targets(const ls_row_facts *f, json_t *row)
+{
+    const ls_job *job = &f->plan->job;
+    const uint64_t step = f->trial->learned.step_last;
+    const ls_sample_order order = {job->data->train.samples, job->seed, job->sampling.shuffle};
+    ls_order_epoch cache = {.epoch = UINT64_MAX};
+    int64_t targets = 0;
+    const uint64_t first = ls_job_samples(job, step);
+    const uint64_t end = ls_job_samples(job, step + 1);
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t sample;
+        ls_order_samples(&order, i, 1, &cache, &sample);
+        targets += ls_targets_of(ls_random_stream(0, "lengths"), sample, job->model->need.targets);
+    }
+    ls_put_train_targets(row, targets);
+}
+
 void ls_row_put_train(const ls_row_facts *f, json_t *row)
 {
     const ls_learned *learned = &f->trial->learned;
@@ -23,6 +41,8 @@ void ls_row_put_train(const ls_row_facts *f, json_t *row)
         ls_put_train_loss_first(row, learned->loss_first);
         ls_put_train_loss_last(row, learned->loss_last);
         put_learning_rates(f, row);
+        if (f->plan->job.sampling.ragged)
+            put_targets(f, row);
         if (f->plan->job.update.clip > 0)
             ls_put_train_gradient_norm(row, learned->gradient_norm);
     }

@@ -41,5 +41,6 @@ LS_DEVICE_FN uint32_t ls_random_word(ls_random random, uint64_t index)
 {
     uint32_t words[4];
     ls_random_block(random, index / 4, words);
-    return words[index % 4];
+    const uint32_t low = index & 1 ? words[1] : words[0], high = index & 1 ? words[3] : words[2];
+    return index & 2 ? high : low; /* no index: an array in registers */
 }

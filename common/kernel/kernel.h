@@ -107,15 +107,17 @@ typedef struct ls_polynomial_args {
  * loss = scale * sum over rows of -log softmax(logits)[label], computed as
  * log(sum exp(z - max z)) - (z[label] - max z); dlogits = scale * (softmax - onehot).
  * `scale` is 1 / global batch size. A label outside [0, C) makes the op fail; on a GPU, where the
- * host is ahead, the loss becomes NaN and the next ls_queue_sync fails.
+ * host is ahead, the loss becomes NaN and the next ls_queue_sync fails. With `scale_at`, a row of
+ * label -1 has no target: its loss is 0, and so is its gradient.
  */
 typedef struct ls_softmax_cross_entropy_args {
-    int64_t rows, classes; /**< B, C */
-    const void *logits;    /**< real [B,C] */
-    const int32_t *labels; /**< [B] */
-    double scale;          /**< 1 / global batch size */
-    void *dlogits;         /**< real [B,C]; NULL: forward only. May not be logits */
-    double *loss;          /**< [1], overwritten; NULL: not wanted */
+    int64_t rows, classes;  /**< B, C */
+    const void *logits;     /**< real [B,C] */
+    const int32_t *labels;  /**< [B] */
+    double scale;           /**< 1 / global batch size */
+    const double *scale_at; /**< [1] what takes the place of `scale` (set_targets); or NULL */
+    void *dlogits;          /**< real [B,C]; NULL: forward only. May not be logits */
+    double *loss;           /**< [1], overwritten; NULL: not wanted */
 } ls_softmax_cross_entropy_args;
 
 /** loss = scale * sum (y - target)^2; dy = scale * 2 (y - target). O outputs per row are summed. */
@@ -309,6 +311,25 @@ typedef struct ls_set_first_args {
     uint64_t *first;            /**< [1] */
 } ls_set_first_args;
 
+/**
+ * Ragged lengths: sample i has targets at its first len(i) positions, q + bits(i) mod (T - q + 1)
+ * with q = max(1, T / 4). Labels behind these become -1, and *scale 1 / the number of targets of
+ * `count` samples from state->position + first on: a batch, of which the labels' samples are a
+ * part.
+ */
+typedef struct ls_set_targets_args {
+    ls_sample_order order;      /**< of the data set */
+    const ls_step_state *state; /**< argument block of the step */
+    ls_random random;           /**< the stream of bits(i) */
+    int64_t whole;              /**< T, at least 1 */
+    uint64_t first, count;      /**< samples of the mean, counted from state->position */
+    uint64_t offset;            /**< the labels' first sample, likewise */
+    int64_t rows;               /**< samples with labels */
+    int64_t width, begin;       /**< which of their positions: so many, from `begin` on */
+    int32_t *labels;            /**< [rows,width] */
+    double *scale;              /**< [1] */
+} ls_set_targets_args;
+
 /** A fault on purpose, to see checks work: in step `step`, bit 30 (of float32) of the largest
  *  element in absolute value (the first, among equals) is flipped. Other steps: nothing. */
 typedef struct ls_flip_bit_args {
@@ -351,6 +372,7 @@ typedef struct ls_kernels {
     X(finish_step, ls_finish_step_args)                                                            \
     X(stamp, ls_stamp_args)                                                                        \
     X(set_first, ls_set_first_args)                                                                \
+    X(set_targets, ls_set_targets_args)                                                            \
     X(flip_bit, ls_flip_bit_args)
 
 /** Entries that every table has, and that are its own. */

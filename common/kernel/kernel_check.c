@@ -191,6 +191,7 @@ ls_status ls_check_softmax_cross_entropy(const ls_softmax_cross_entropy_args *a,
 {
     LS_TRY(CHECK_TENSORS(READ(logits, a->rows, a->classes), OF_TYPE(labels, a->rows, 1, 0),
                          WRITE_SOME(dlogits, a->rows, a->classes),
+                         OF_TYPE(scale_at, 1, 1, OPTIONAL),
                          OF_TYPE(loss, 1, 1, OPTIONAL | WRITTEN)));
     LS_TRY(ls_check_value(work, "scale", a->scale));
     if (a->dlogits && a->dlogits == a->logits)
@@ -401,6 +402,18 @@ ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
 ls_status ls_check_set_first(const ls_set_first_args *a, ls_work *work)
 {
     return CHECK_TENSORS(OF_TYPE(state, 1, 1, 0), OF_TYPE(first, 1, 1, WRITTEN));
+}
+
+ls_status ls_check_set_targets(const ls_set_targets_args *a, ls_work *work)
+{
+    LS_TRY(CHECK_TENSORS(OF_TYPE(state, 1, 1, 0), OF_TYPE(labels, a->rows, a->width, WRITTEN),
+                         OF_TYPE(scale, 1, 1, WRITTEN)));
+    if (a->whole >= 1 && a->begin >= 0 && a->begin + a->width <= a->whole)
+        return LS_OK;
+    return ls_fail(LS_CODE_USAGE, work->op, "width",
+                   "positions %" PRId64 " to %" PRId64 " are not among %" PRId64
+                   "; give positions of the sequence",
+                   a->begin, a->begin + a->width, a->whole);
 }
 
 ls_status ls_check_stamp(const ls_stamp_args *a, ls_work *work)

@@ -66,6 +66,7 @@ ls_status ls_check_softmax_whole(const ls_softmax_whole_args *a, ls_work *work)
     LS_TRY(check_slices(work, a->slices));
     LS_TRY(CHECK_TENSORS(READ(parts, a->slices * a->rows, LS_SOFTMAX_PART),
                          OF_TYPE(labels, a->rows, 1, 0), WRITE_SOME(dlogits, a->rows, a->classes),
+                         OF_TYPE(scale_at, 1, 1, OPTIONAL),
                          OF_TYPE(loss, 1, 1, OPTIONAL | WRITTEN)));
     LS_TRY(ls_check_value(work, "scale", a->scale));
     work->flops += (double)a->rows * (double)(a->dlogits ? a->classes : 1);

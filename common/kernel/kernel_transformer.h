@@ -49,6 +49,7 @@ typedef struct ls_softmax_part_args {
     int64_t first, all;    /**< number of its first class, and how many the slices have, V */
     const void *logits;    /**< real [rows,classes] */
     const int32_t *labels; /**< [rows]: from 0 to all - 1 */
+    bool ragged;           /**< a label may be -1: none */
     bool largest;          /**< see above */
     void *terms;           /**< real [rows,classes]: e^(logit - m); NULL: not wanted. May not be
                                 logits */
@@ -58,12 +59,13 @@ typedef struct ls_softmax_part_args {
 /**
  * With M the largest m of a row and S the sum of s e^(m - M) over the slices, in their order:
  * loss = scale * sum over rows of log S - (z - M), where z is the sum of the slices';
- * dlogits = scale * (terms e^(m - M) / S - onehot).
+ * dlogits = scale * (terms e^(m - M) / S - onehot). With `scale_at` as in kernel.h.
  */
 typedef struct ls_softmax_whole_args {
     int64_t rows, slices;   /**< B T, and how many slices, at least 1 */
     const void *parts;      /**< real [slices,rows,3], by softmax_part */
     double scale;           /**< 1 / global batch size */
+    const double *scale_at; /**< [1] what takes its place; or NULL */
     double *loss;           /**< [1], overwritten; NULL: not wanted */
     int64_t slice;          /**< whose gradient is wanted, ... */
     int64_t classes, first; /**< ... its classes, and the number of the first */

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "common/base/device_fn.h"
+#include "common/base/philox_inline.h"
 #include "common/kernel/kernel.h"
 #include "common/kernel/rate_inline.h"
 
@@ -24,6 +25,19 @@ LS_DEVICE_FN void ls_step_advance(ls_step_state *state, uint64_t batch,
     state->record++;
     state->position += batch;
     state->learning_rate = ls_rate_of_step(schedule, state->step);
+}
+
+/** The number of targets of a sample (set_targets). */
+LS_DEVICE_FN int64_t ls_targets_of(ls_random random, uint64_t sample, int64_t whole)
+{
+    const int64_t least = whole < 8 ? 1 : whole / 4;
+    return least + (int64_t)(ls_random_word(random, sample) % (uint64_t)(whole - least + 1));
+}
+
+/** What scales a loss: that of the step, where there is one. */
+LS_DEVICE_FN double ls_loss_scale(const double *scale_at, double scale)
+{
+    return scale_at ? *scale_at : scale;
 }
 
 /** How much of a moving average stays in this step. */

@@ -22,6 +22,8 @@ typedef struct ls_layer_site {
     bool synced;   /**< batch statistics are those of the whole batch: the sums of all its parts
                         are added up between the two halves of a layer */
     double scale;  /**< 1 / global batch size, for losses */
+    const double *scale_at; /**< [1] 1 / the targets of the batch, where lengths are ragged: labels
+                                 of -1 are none; or NULL */
     const ls_node *input_node[LS_NODE_INPUTS];
     void *input[LS_NODE_INPUTS];          /**< real [rows, elements] */
     void *input_gradient[LS_NODE_INPUTS]; /**< to be overwritten; NULL: not needed */

@@ -16,3 +16,4 @@ extern const ls_model_family ls_model_graph;
 /** Batch statistics of resnet and graphs: over all replicas (model_resnet.c). */
 extern const ls_declared_option ls_option_sync_bn;
 extern const ls_declared_option ls_option_dropout; /**< gpt, mlp */
+extern const ls_declared_option ls_option_lengths; /**< gpt: 1 is ragged */

@@ -80,6 +80,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         .batch = (int64_t)o->divisor,
         .synced = o->synced,
         .scale = 1.0 / (double)o->divisor,
+        .scale_at = o->scale_at,
         .output = net->nodes[n].output,
         .output_gradient = net->nodes[n].gradient,
         .forward = &net->nodes[n].forward,

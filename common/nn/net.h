@@ -28,10 +28,12 @@ typedef struct ls_net_options {
     const size_t *parameter_at; /**< [variables] element of `parameters` at which each begins; NULL:
                                      as in the flat buffer. Borrowed, as is the next */
     const size_t *gradient_at;  /**< likewise, of `gradients` */
-    double *loss;               /**< [1], device memory, borrowed; NULL: not wanted */
-    ls_net *memory_of;          /**< NULL, or a net with at least as many rows whose memory this one
-                                     uses as well: they never run at the same time */
-    uint64_t seed;              /**< of what dropout layers drop */
+    const double *scale_at; /**< [1], device memory, borrowed: 1 / the targets of the batch, where
+                                 lengths are ragged (set_targets); NULL: all have targets */
+    double *loss;           /**< [1], device memory, borrowed; NULL: not wanted */
+    ls_net *memory_of;      /**< NULL, or a net with at least as many rows whose memory this one
+                                 uses as well: they never run at the same time */
+    uint64_t seed;          /**< of what dropout layers drop */
     bool synced; /**< batch statistics are those of the whole batch, `divisor` rows: the caller
                       enqueues halves of nodes, and adds their sums up in between */
 } ls_net_options;

@@ -232,6 +232,8 @@ mask_each_piece 0 --strategy mirrored --devices 2 --dropout 0.3
 keep_not_scaled 0 --strategy mirrored --devices 2 --dropout 0.3
 backward_unmasked 0 --strategy mirrored --devices 2 --dropout 0.3
 mask_redrawn 0 --strategy mirrored --devices 2 --dropout 0.3
+targets_of_piece 0 --strategy mirrored --devices 2 --model gpt:1-2-8-8-40 --lengths ragged
+targets_of_piece 0 --strategy pipeline --devices 2 --model gpt:1-2-8-8-40 --lengths ragged
 TABLE
 # Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \

@@ -82,7 +82,7 @@ static float *piece_gradient(fixture *f, int64_t first, int64_t last, double *lo
                                     .gradients = r->gradients,
                                     .loss = r->loss.parts};
     must(ls_net_open(&options, &net));
-    must(ls_replica_feed(r, net, (uint64_t)first, &feed));
+    must(ls_replica_feed(r, net, &(ls_replica_part){.first = (uint64_t)first}, &feed));
     must(ls_op_list_enqueue(&feed, r->queue));
     must(ls_net_forward(net, r->queue));
     must(ls_net_backward(net, r->queue));

@@ -213,7 +213,7 @@ typedef struct ls_vector_loops {
     /** Rows and columns of a product; scratch of LS_VECTOR_PRODUCT_SCRATCH. */
     void (*product)(const ls_vector_product *product, const ls_vector_share *share, float *scratch);
     /** The first row whose label is outside [0, classes); -1: none. */
-    int64_t (*bad_label)(const int32_t *labels, int64_t rows, int64_t classes);
+    int64_t (*bad_label)(const int32_t *labels, int64_t rows, int64_t classes, bool ragged);
     /** Fills dlogits; the loss, without scale. */
     double (*softmax)(const ls_vector_softmax *softmax);
     /** Rows of softmax_part; memory of a row. Then the loss of softmax_whole, without scale, and

@@ -50,7 +50,7 @@ typedef struct cuda_op {
     } args;
     union {
         ls_update_scalars scalars; /**< optimizer */
-        ls_gpu_order order;        /**< batch_indices, gather_batch */
+        ls_gpu_order order;        /**< batch_indices, gather_batch, set_targets */
         ls_gpu_parts parts;        /**< losses, sums of bn */
         ls_random random;          /**< gather_crops */
         int radius;                /**< lrn */

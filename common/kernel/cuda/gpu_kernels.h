@@ -126,6 +126,7 @@ typedef struct ls_gpu_order {
 int ls_gpu_batch_indices(void *stream, const ls_batch_indices_args *args,
                          const ls_gpu_order *order);
 int ls_gpu_gather_batch(void *stream, const ls_gather_batch_args *args, const ls_gpu_order *order);
+int ls_gpu_set_targets(void *stream, const ls_set_targets_args *args, const ls_gpu_order *order);
 
 /* ---- gpu_batch.cu ---------------------------------------------------------------------------- */
 

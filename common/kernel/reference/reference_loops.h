@@ -166,10 +166,16 @@ static ls_status combine(const ls_combine_args *s)
 
 static ls_status softmax_cross_entropy(const ls_softmax_cross_entropy_args *s)
 {
+    const double scale = ls_loss_scale(s->scale_at, s->scale);
     double total = 0;
     for (int64_t b = 0; b < s->rows; b++) {
         const real *z = (const real *)s->logits + b * s->classes;
         int32_t label = s->labels[b];
+        if (s->scale_at && label == -1) {
+            for (int64_t c = 0; s->dlogits && c < s->classes; c++)
+                ((real *)s->dlogits)[b * s->classes + c] = 0;
+            continue;
+        }
         if (label < 0 || label >= s->classes)
             return ls_label_fail("softmax_cross_entropy", b, label, s->classes);
         double largest = -HUGE_VAL, sum = 0;
@@ -182,10 +188,10 @@ static ls_status softmax_cross_entropy(const ls_softmax_cross_entropy_args *s)
             continue;
         real *dz = (real *)s->dlogits + b * s->classes;
         for (int64_t c = 0; c < s->classes; c++)
-            dz[c] = (real)(s->scale * (exp((double)z[c] - largest) / sum - (c == label)));
+            dz[c] = (real)(scale * (exp((double)z[c] - largest) / sum - (c == label)));
     }
     if (s->loss)
-        *s->loss = s->scale * total;
+        *s->loss = scale * total;
     return LS_OK;
 }
 

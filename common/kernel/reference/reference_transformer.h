@@ -42,7 +42,7 @@ static ls_status softmax_part(const ls_softmax_part_args *s)
         const real *z = (const real *)s->logits + r * s->classes;
         real *part = (real *)s->part + r * LS_SOFTMAX_PART;
         const int64_t label = s->labels[r], here = label - s->first;
-        if (label < 0 || label >= s->all)
+        if (label < (s->ragged ? -1 : 0) || label >= s->all)
             return ls_label_fail("softmax_part", r, s->labels[r], s->all);
         int64_t best = 0;
         for (int64_t c = 1; c < s->classes; c++)
@@ -56,7 +56,7 @@ static ls_status softmax_part(const ls_softmax_part_args *s)
         }
         part[0] = z[best];
         part[1] = s->largest ? (real)(s->first + best) : (real)sum;
-        part[2] = here >= 0 && here < s->classes ? z[here] : (real)0;
+        part[2] = label >= 0 && here >= 0 && here < s->classes ? z[here] : (real)0;
     }
     return LS_OK;
 }
@@ -83,17 +83,19 @@ static ls_status softmax_whole(const ls_softmax_whole_args *s)
 {
     double total = 0;
     for (int64_t r = 0; r < s->rows; r++) {
+        const double scale = s->labels[r] < 0 ? 0 : ls_loss_scale(s->scale_at, s->scale);
         double largest, at_label;
         const double sum = softmax_row(s, r, &largest, &at_label);
         const double its = (double)((const real *)s->parts)[(s->slice * s->rows + r) * 3];
         real *dz = s->dlogits ? (real *)s->dlogits + r * s->classes : NULL;
-        total += log(sum) - (at_label - largest);
+        if (s->labels[r] >= 0)
+            total += log(sum) - (at_label - largest);
         for (int64_t c = 0; dz && c < s->classes; c++)
-            dz[c] = (real)(s->scale * ((double)dz[c] * exp(its - largest) / sum -
-                                       (s->first + c == s->labels[r])));
+            dz[c] = (real)(scale * ((double)dz[c] * exp(its - largest) / sum -
+                                    (s->first + c == s->labels[r])));
     }
     if (s->loss)
-        *s->loss = s->scale * total;
+        *s->loss = ls_loss_scale(s->scale_at, s->scale) * total;
     return LS_OK;
 }
 

@@ -80,6 +80,40 @@ static ls_status set_first(const ls_set_first_args *s)
     return LS_OK;
 }
 
+/* The samples of so many positions of a batch, some at a time. */
+enum { SOME_SAMPLES = 256 };
+
+static int64_t some_samples(const ls_set_targets_args *s, uint64_t first, uint64_t left,
+                            ls_order_epoch *cache, uint32_t samples[SOME_SAMPLES])
+{
+    const uint64_t some = left < SOME_SAMPLES ? left : SOME_SAMPLES;
+    ls_order_samples(&s->order, s->state->position + first, some, cache, samples);
+    return (int64_t)some;
+}
+
+static ls_status set_targets(const ls_set_targets_args *s)
+{
+    ls_order_epoch cache = {.epoch = UINT64_MAX};
+    uint32_t samples[SOME_SAMPLES] = {0};
+    int64_t targets = 0;
+    for (uint64_t i = 0; i < s->count; i += SOME_SAMPLES) {
+        const int64_t some = some_samples(s, s->first + i, s->count - i, &cache, samples);
+        for (int64_t k = 0; k < some; k++)
+            targets += ls_targets_of(s->random, samples[k], s->whole);
+    }
+    *s->scale = 1.0 / (double)targets;
+    for (int64_t r = 0; r < s->rows; r += SOME_SAMPLES) {
+        const int64_t some =
+            some_samples(s, s->offset + (uint64_t)r, (uint64_t)(s->rows - r), &cache, samples);
+        for (int64_t k = 0; k < some; k++) {
+            const int64_t count = ls_targets_of(s->random, samples[k], s->whole) - s->begin;
+            for (int64_t t = count > 0 ? count : 0; t < s->width; t++)
+                s->labels[(r + k) * s->width + t] = -1;
+        }
+    }
+    return LS_OK;
+}
+
 static ls_status flip_bit(const ls_flip_bit_args *f)
 {
     int64_t largest = 0;

@@ -103,8 +103,8 @@ static inline void step_make_layers(step_net *n, const float *x, const int32_t *
                                  step_next(n)));
     must(k->table->softmax_cross_entropy(k,
                                          &(ls_softmax_cross_entropy_args){STEP_ROWS, STEP_CLASSES,
-                                                                          z, y, 1.0 / STEP_ROWS, dz,
-                                                                          n->loss},
+                                                                          z, y, 1.0 / STEP_ROWS,
+                                                                          NULL, dz, n->loss},
                                          step_next(n)));
     must(k->table->dense_backward_weights(k,
                                           &(ls_dense_backward_weights_args){STEP_ROWS, STEP_HIDDEN,

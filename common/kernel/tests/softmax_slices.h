@@ -23,6 +23,7 @@ typedef struct sliced {
     const float *whole;
     const int32_t *labels;
     float *logits, *terms, *parts; /* parts: [slices,rows,3] */
+    const double *scale_at;        /* labels may be -1; or NULL */
 } sliced;
 
 static int64_t slice_begin(const sliced *s, int64_t slice)
@@ -59,7 +60,8 @@ static void make_parts(fixture *f, ls_kernels *table, const sliced *s, bool larg
         const int64_t begin = slice_begin(s, i), count = slice_begin(s, i + 1) - begin;
         apply_softmax_part(f, table,
                            &(ls_softmax_part_args){s->rows, count, begin, s->classes,
-                                                   s->logits + s->rows * begin, s->labels, largest,
+                                                   s->logits + s->rows * begin, s->labels,
+                                                   s->scale_at, largest,
                                                    terms ? s->terms + s->rows * begin : NULL,
                                                    s->parts + i * s->rows * 3});
     }
@@ -74,14 +76,14 @@ static double make_whole(fixture *f, ls_kernels *table, const sliced *s, double 
         float *dz = s->terms + s->rows * begin;
         apply_softmax_whole(f, table,
                             &(ls_softmax_whole_args){s->rows, s->slices, s->parts, scale,
-                                                     i ? NULL : &loss, i, count, begin, s->labels,
-                                                     dz});
+                                                     s->scale_at, i ? NULL : &loss, i, count, begin,
+                                                     s->labels, dz});
         for (int64_t r = 0; r < s->rows; r++)
             memcpy(whole + r * s->classes + begin, dz + r * count, (size_t)count * sizeof *dz);
     }
     apply_softmax_whole(f, table, /* without a gradient */
-                        &(ls_softmax_whole_args){s->rows, s->slices, s->parts, scale, &none, 0, 1,
-                                                 0, s->labels, NULL});
+                        &(ls_softmax_whole_args){s->rows, s->slices, s->parts, scale, s->scale_at,
+                                                 &none, 0, 1, 0, s->labels, NULL});
     assert_true(none == loss);
     return loss;
 }
@@ -140,11 +142,15 @@ static void test_softmax_whole(void **state)
         sliced s;
         make_logits(shape, (float)range, &z, &labels);
         open_sliced(&s, shape, z, labels);
+        s.scale_at = i % 2 ? &scale : NULL;
+        for (int64_t r = 1; s.scale_at && r < shape[0]; r += 4)
+            labels[r] = -1;
         make_parts(f, f->cpu, &s, false, true);
         loss[0] = make_whole(f, f->cpu, &s, scale, got);
-        apply_softmax_cross_entropy(
-            f, f->reference,
-            &(ls_softmax_cross_entropy_args){shape[0], shape[1], z, labels, scale, want, &loss[1]});
+        apply_softmax_cross_entropy(f, f->reference,
+                                    &(ls_softmax_cross_entropy_args){shape[0], shape[1], z, labels,
+                                                                     scale, s.scale_at, want,
+                                                                     &loss[1]});
         compare("dlogits", got, want, NULL, terms * U * scale, count);
         assert_true(fabs(loss[0] - loss[1]) <= scale * (double)shape[0] * (terms + 2 * range) * U);
         make_parts(f, f->reference, &s, false, true);

@@ -85,10 +85,10 @@ static void refuses_batches(ls_kernels *k)
     ls_step_record record;
     ls_op *op = NULL;
     refused(t->softmax_cross_entropy(
-                k, &(ls_softmax_cross_entropy_args){2, 3, data, labels, 1, data, &loss}, &op),
+                k, &(ls_softmax_cross_entropy_args){2, 3, data, labels, 1, NULL, data, &loss}, &op),
             op, "dlogits: is the same memory as logits");
     refused(t->softmax_cross_entropy(
-                k, &(ls_softmax_cross_entropy_args){2, 3, data, NULL, 1, NULL, &loss}, &op),
+                k, &(ls_softmax_cross_entropy_args){2, 3, data, NULL, 1, NULL, NULL, &loss}, &op),
             op, "labels");
     refused(t->squared_error(
                 k, &(ls_squared_error_args){2, 3, data, data, (double)INFINITY, NULL, &loss}, &op),
@@ -341,7 +341,7 @@ static void test_labels(void **state)
         char text[64];
         double loss = 123;
         ls_op *op;
-        ls_softmax_cross_entropy_args args = {7, 10, z, labels, 1, dz, &loss};
+        ls_softmax_cross_entropy_args args = {7, 10, z, labels, 1, NULL, dz, &loss};
         must(kernels->table->softmax_cross_entropy(kernels, &args, &op));
         must(ls_queue_enqueue(f->queue, op));
         ls_status status = ls_queue_sync(f->queue);
@@ -367,7 +367,7 @@ static void test_divergence(void **state)
             int32_t label = 3;
             double loss = 0;
             z[7] = bad[k / 2];
-            ls_softmax_cross_entropy_args args = {1, classes, z, &label, 1, dz, &loss};
+            ls_softmax_cross_entropy_args args = {1, classes, z, &label, 1, NULL, dz, &loss};
             apply_softmax_cross_entropy(f, kernels, &args);
             assert_true(!isfinite(loss));
             float y[2] = {bad[k / 2], 1}, target[2] = {0, 0}, dy[2];

@@ -17,6 +17,7 @@
 #include "common/kernel/tests/kernel_products.h"
 #include "common/kernel/tests/kernel_combine.h"
 #include "common/kernel/tests/kernel_ranges.h"
+#include "common/kernel/tests/kernel_targets.h"
 
 static const int64_t sizes[] = {0, 1, 2, 3, 7, 16, 17, 31, 64, 97, 130};
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -124,7 +125,7 @@ static void check_softmax(fixture *f, int64_t rows, int64_t classes, float range
     for (int64_t i = 0; i < rows; i++)
         labels[i] = (int32_t)(i * 7 % classes);
     ls_softmax_cross_entropy_args args = {
-        rows, classes, z, labels, scale, backward ? got : NULL, &got_loss};
+        rows, classes, z, labels, scale, NULL, backward ? got : NULL, &got_loss};
     apply_softmax_cross_entropy(f, f->cpu, &args);
     args.dlogits = want, args.loss = &want_loss;
     apply_softmax_cross_entropy(f, f->reference, &args);
@@ -483,10 +484,10 @@ static int run_kernel_tests(void)
 {
     /* One test for each entry of the table: a new entry without a test does not compile. */
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
-    const struct CMUnitTest tests[] = {LS_KERNEL_CORE_ENTRIES(ENTRY_TEST)
-                                           LS_KERNEL_JOINT_ENTRIES(ENTRY_TEST)
-                                               cmocka_unit_test(test_ranges),
-                                       cmocka_unit_test(test_rates)};
+    const struct CMUnitTest tests[] = {
+        LS_KERNEL_CORE_ENTRIES(ENTRY_TEST) LS_KERNEL_JOINT_ENTRIES(ENTRY_TEST)
+            cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_rates), cmocka_unit_test(test_softmax_ragged)};
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);
 }

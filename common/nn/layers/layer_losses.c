@@ -23,6 +23,7 @@ static ls_status softmax_forward(const ls_layer_site *site, ls_op_list *ops)
         .logits = site->input[0],
         .labels = site->target,
         .scale = site->scale / (double)(whole ? whole : positions),
+        .scale_at = site->scale_at,
         .dlogits = site->input_gradient[0],
         .loss = site->loss,
     };

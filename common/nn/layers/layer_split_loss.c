@@ -38,6 +38,7 @@ static ls_status put_parts(const ls_layer_site *site, bool largest, ls_op_list *
                                      .all = classes_of(site->node),
                                      .logits = site->input[i],
                                      .labels = site->target,
+                                     .ragged = site->scale_at,
                                      .largest = largest,
                                      .terms = largest ? NULL : site->input_gradient[i]};
         args.part = (char *)site->kept + (size_t)slice_of(site, i, &args.first) * each;
@@ -64,6 +65,7 @@ static ls_status forward_rest(const ls_layer_site *site, ls_op_list *ops)
                                       .parts = site->kept,
                                       .scale = site->scale /
                                                (double)ls_shape_positions(&site->node->shape),
+                                      .scale_at = site->scale_at,
                                       .loss = i ? NULL : site->loss,
                                       .classes = classes_of(site->input_node[i]),
                                       .labels = site->target,

@@ -131,6 +131,18 @@ static ls_status build(const char *text, ls_model *model)
     return ls_graph_add(graph, "softmax_cross_entropy", (int[]){x, -1}, -1, NULL, &x);
 }
 
+const ls_declared_option ls_option_lengths = {
+    .name = "lengths",
+    .placeholder = "WORD",
+    .fallback = "full",
+    .unit = "",
+    .help =
+        "targets of training: full, at all positions of a sample; ragged, at its first ones, as "
+        "many as its number in the data set gives (the loss is the mean over targets)",
+    .type = LS_DECLARED_WORD,
+    .words = (const char *const[]){"full", "ragged", NULL},
+};
+
 const ls_model_family ls_model_gpt = {
     .name = "gpt",
     .help = "GPT-2's decoder: blocks-heads-width-positions-tokens, gpt:4-4-128-128-256",
@@ -138,6 +150,6 @@ const ls_model_family ls_model_gpt = {
     .default_optimizer = "adamw",
     .default_rate = 0.0006,
     .default_batch = 16,
-    .options = (const ls_declared_option *const[]){&ls_option_dropout, NULL},
+    .options = (const ls_declared_option *const[]){&ls_option_dropout, &ls_option_lengths, NULL},
     .build = build,
 };

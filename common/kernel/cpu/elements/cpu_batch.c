@@ -5,6 +5,7 @@
  */
 #include "common/base/order_inline.h"
 #include "common/kernel/cpu/cpu_kernels.h"
+#include "common/kernel/step_inline.h"
 
 /* ---- batch_indices, gather ----------------------------------------------------------------- */
 
@@ -38,19 +39,20 @@ LS_CPU_LOOP(gather, ls_gather_args, gather, .shared = a->rows,
 static ls_status run_softmax(cpu_op *op)
 {
     const ls_softmax_cross_entropy_args *a = (const void *)op->arguments;
-    int64_t bad = op->loops->bad_label(a->labels, a->rows, a->classes);
+    int64_t bad = op->loops->bad_label(a->labels, a->rows, a->classes, a->scale_at);
     if (bad >= 0)
         return ls_label_fail("softmax_cross_entropy", bad, a->labels[bad], a->classes);
+    const double scale = ls_loss_scale(a->scale_at, a->scale);
     const ls_vector_softmax loop = {.rows = a->rows,
                                     .classes = a->classes,
                                     .logits = a->logits,
                                     .labels = a->labels,
-                                    .scale = (float)a->scale,
+                                    .scale = (float)scale,
                                     .dlogits = a->dlogits,
                                     .tile = op->memory};
     double loss = op->loops->softmax(&loop);
     if (a->loss)
-        *a->loss = a->scale * loss;
+        *a->loss = scale * loss;
     return LS_OK;
 }
 
@@ -70,7 +72,7 @@ LS_CPU_OP(softmax_cross_entropy, ".loop", ls_softmax_cross_entropy_args, .once =
 static ls_status check_labels(cpu_op *op)
 {
     const ls_softmax_part_args *a = (const void *)op->arguments;
-    const int64_t bad = op->loops->bad_label(a->labels, a->rows, a->all);
+    const int64_t bad = op->loops->bad_label(a->labels, a->rows, a->all, a->ragged);
     return bad < 0 ? LS_OK : ls_label_fail("softmax_part", bad, a->labels[bad], a->all);
 }
 
@@ -87,7 +89,7 @@ static ls_status run_softmax_loss(cpu_op *op)
 {
     const ls_softmax_whole_args *a = (const void *)op->arguments;
     if (a->loss)
-        *a->loss = a->scale * op->loops->softmax_whole_loss(a);
+        *a->loss = ls_loss_scale(a->scale_at, a->scale) * op->loops->softmax_whole_loss(a);
     return LS_OK;
 }
 
@@ -127,7 +129,7 @@ LS_CPU_OP(squared_error, ".loop", ls_squared_error_args, .once = run_squared_err
 static ls_status run_logistic(cpu_op *op)
 {
     const ls_logistic_loss_args *a = (const void *)op->arguments;
-    int64_t bad = op->loops->bad_label(a->labels, a->rows, 2);
+    int64_t bad = op->loops->bad_label(a->labels, a->rows, 2, false);
     if (bad >= 0)
         return ls_label_fail("logistic_loss", bad, a->labels[bad], 2);
     double loss = op->loops->logistic(a);

@@ -24,13 +24,16 @@ static void logarithm(const float *x, double *y, int64_t count)
         y[i] = ls_log_element(x[i]);
 }
 
-static int64_t bad_label(const int32_t *labels, int64_t rows, int64_t classes)
+/* `ragged`: -1 is a label, too. */
+static int64_t bad_label(const int32_t *labels, int64_t rows, int64_t classes, bool ragged)
 {
+    const uint32_t more = ragged;
     uint32_t limit = classes > INT32_MAX ? (uint32_t)INT32_MAX + 1 : (uint32_t)classes, bad = 0;
+    limit += more;
     for (int64_t r = 0; r < rows; r++)
-        bad |= (uint32_t)((uint32_t)labels[r] >= limit);
+        bad |= (uint32_t)((uint32_t)labels[r] + more >= limit);
     for (int64_t r = 0; bad && r < rows; r++)
-        if ((uint32_t)labels[r] >= limit)
+        if ((uint32_t)labels[r] + more >= limit)
             return r;
     return -1;
 }
@@ -78,20 +81,21 @@ static double softmax_tile(const ls_vector_softmax *s, int64_t first, int64_t ro
         float largest = row_max(from, classes);
         for (int64_t c = 0; c < classes; c++)
             to[c] = from[c] - largest;
-        at_label[r] = to[labels[r]];
+        at_label[r] = labels[r] < 0 ? 0 : to[labels[r]];
     }
     exponential(e, e, rows * classes);
     for (int64_t r = 0; r < rows; r++)
         sum[r] = row_sum(e + r * classes, classes);
     logarithm(sum, logarithms, rows);
     for (int64_t r = 0; r < rows; r++)
-        total += logarithms[r] - (double)at_label[r];
+        total += labels[r] < 0 ? 0 : logarithms[r] - (double)at_label[r];
     if (s->dlogits)
         for (int64_t r = 0; r < rows; r++) {
-            float *to = e + r * classes, factor = s->scale / sum[r];
+            float *to = e + r * classes, factor = labels[r] < 0 ? 0 : s->scale / sum[r];
             for (int64_t c = 0; c < classes; c++)
                 to[c] *= factor;
-            to[labels[r]] -= s->scale;
+            if (labels[r] >= 0)
+                to[labels[r]] -= s->scale;
         }
     return total;
 }
@@ -128,7 +132,7 @@ static double softmax_narrow(const ls_vector_softmax *s, int64_t first, int64_t 
             vec_put(e + c * LS_LANES + v, vec_get(e + c * LS_LANES + v) - largest);
     }
     for (int64_t r = 0; r < rows; r++)
-        at_label[r] = e[labels[r] * LS_LANES + r];
+        at_label[r] = labels[r] < 0 ? 0 : e[labels[r] * LS_LANES + r];
     exponential(e, e, classes * LS_LANES);
     for (int v = 0; v < LS_LANES; v += LS_VEC) {
         vec sum = {0};
@@ -138,7 +142,7 @@ static double softmax_narrow(const ls_vector_softmax *s, int64_t first, int64_t 
     }
     logarithm(sums, logarithms, LS_LANES);
     for (int64_t r = 0; r < rows; r++)
-        total += logarithms[r] - (double)at_label[r];
+        total += labels[r] < 0 ? 0 : logarithms[r] - (double)at_label[r];
     if (!s->dlogits)
         return total;
     for (int v = 0; v < LS_LANES; v += LS_VEC) {
@@ -147,11 +151,12 @@ static double softmax_narrow(const ls_vector_softmax *s, int64_t first, int64_t 
             vec_put(e + c * LS_LANES + v, vec_get(e + c * LS_LANES + v) * factor);
     }
     for (int64_t r = 0; r < rows; r++)
-        e[labels[r] * LS_LANES + r] -= s->scale;
+        if (labels[r] >= 0)
+            e[labels[r] * LS_LANES + r] -= s->scale;
     float *to = s->dlogits + first * classes;
     for (int64_t r = 0; r < rows; r++)
         for (c = 0; c < classes; c++)
-            to[r * classes + c] = e[c * LS_LANES + r];
+            to[r * classes + c] = labels[r] < 0 ? 0 : e[c * LS_LANES + r];
     return total;
 }
 
@@ -187,7 +192,7 @@ static void softmax_part(const ls_softmax_part_args *s, int64_t first, int64_t l
             exponential(e, e, classes);
         part[0] = largest;
         part[1] = s->largest ? (float)(s->first + best) : row_sum(e, classes);
-        part[2] = label >= 0 && label < classes ? z[label] : 0;
+        part[2] = s->labels[r] >= 0 && label >= 0 && label < classes ? z[label] : 0;
     }
 }
 
@@ -196,16 +201,18 @@ static double softmax_whole_loss(const ls_softmax_whole_args *s)
     double total = 0;
     for (int64_t r = 0; r < s->rows; r++) {
         const ls_softmax_row row = ls_softmax_join(s->parts, s->rows, s->slices, r);
-        total += ls_log_element(row.sum) - (double)(row.at_label - row.largest);
+        total +=
+            s->labels[r] < 0 ? 0 : ls_log_element(row.sum) - (double)(row.at_label - row.largest);
     }
     return total;
 }
 
 static void softmax_whole(const ls_softmax_whole_args *s, int64_t first, int64_t last)
 {
-    const float scale = (float)s->scale;
+    const float scale_of_targets = (float)ls_loss_scale(s->scale_at, s->scale);
     for (int64_t r = first; r < last; r++) {
         const ls_softmax_row row = ls_softmax_join(s->parts, s->rows, s->slices, r);
+        const float scale = s->labels[r] < 0 ? 0 : scale_of_targets;
         const float factor = ls_softmax_factor(s->parts, s->slice * s->rows + r, row, scale);
         const int64_t label = s->labels[r] - s->first;
         float *to = (float *)s->dlogits + r * s->classes;

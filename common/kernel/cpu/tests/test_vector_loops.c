@@ -100,7 +100,7 @@ static void call_losses(const ls_vector_loops *l, outcome *o, int64_t n, int s)
                                            .dlogits = o->data[2] + 700 * (k + 1) + s};
         o->value[1] += l->softmax(&softmax);
         o->value[2] += (double)l->count_correct(o->data[0] + s, labels, rows, classes[k]) * (k + 1);
-        assert_int_equal(l->bad_label(labels, rows, classes[k]), -1);
+        assert_int_equal(l->bad_label(labels, rows, classes[k], false), -1);
     }
 }
 

@@ -40,6 +40,14 @@ ls_status ls_cuda_gather_batch(ls_kernels *kernels, const ls_gather_batch_args *
     return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(gather_batch, .order = order), out);
 }
 
+LS_CUDA_LAUNCH_WITH(set_targets, &op->order)
+ls_status ls_cuda_set_targets(ls_kernels *kernels, const ls_set_targets_args *arguments,
+                              ls_op **out)
+{
+    const ls_gpu_order order = order_of(&arguments->order);
+    return ls_cuda_op_make(kernels, &LS_CUDA_LIKE(set_targets, .order = order), out);
+}
+
 /* ---- The optimizer --------------------------------------------------------------------------- */
 
 LS_CUDA_LAUNCH_WITH(optimizer, &op->ranges, &op->scalars)

@@ -9,6 +9,7 @@
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/element_inline.h"
+#include "common/kernel/step_inline.h"
 
 static const int64_t ROW_PIECES_MOST = 64, ROW_PIECE_ELEMENTS = 4 * LS_GPU_THREADS;
 
@@ -23,18 +24,25 @@ struct feed {
     int64_t width[LS_GATHERS]; /* elements of a row of the output */
 };
 
+/* The sample at a position of the endless sequence. */
+__device__ static inline uint32_t sample_at(const ls_sample_order &of, const ls_gpu_order &ready,
+                                            uint64_t position)
+{
+    const uint64_t epoch = position / of.samples;
+    const uint32_t index = (uint32_t)(position % of.samples);
+    if (!of.shuffle)
+        return index;
+    ls_order_epoch order = ready.epoch;
+    ls_order_keys(ready.keys, epoch, order.key);
+    return ls_order_sample(&order, index, ready.reciprocal);
+}
+
 __device__ static inline uint32_t sample_of(const feed &f, int64_t row)
 {
     if (!f.ordered)
         return f.given[row];
     const uint64_t position = f.indices.state->position + f.indices.offset + (uint64_t)row;
-    const uint64_t samples = f.indices.order.samples, epoch = position / samples;
-    const uint32_t index = (uint32_t)(position % samples);
-    if (!f.indices.order.shuffle)
-        return index;
-    ls_order_epoch order = f.order.epoch;
-    ls_order_keys(f.order.keys, epoch, order.key);
-    return ls_order_sample(&order, index, f.order.reciprocal);
+    return sample_at(f.indices.order, f.order, position);
 }
 
 /* Element `i` of row `row`, whose sample is `sample`. */
@@ -111,7 +119,33 @@ int ls_gpu_gather(void *stream, const ls_gather_args *args)
     return launch_feed(stream, f, args, 1);
 }
 
+/* One block: a thread takes a sample at a time. */
+__global__ static void __launch_bounds__(LS_GPU_THREADS)
+    set_targets_kernel(ls_set_targets_args args, ls_gpu_order order)
+{
+    __shared__ int64_t space[LS_GPU_THREADS];
+    const uint64_t position = args.state->position;
+    int64_t targets = 0;
+    for (uint64_t i = threadIdx.x; i < args.count; i += blockDim.x)
+        targets += ls_targets_of(
+            args.random, sample_at(args.order, order, position + args.first + i), args.whole);
+    targets = ls_gpu_block_sum(targets, space);
+    if (threadIdx.x == 0)
+        *args.scale = 1.0 / (double)targets;
+    for (int64_t r = threadIdx.x; r < args.rows; r += blockDim.x) {
+        const uint32_t sample = sample_at(args.order, order, position + args.offset + (uint64_t)r);
+        const int64_t count = ls_targets_of(args.random, sample, args.whole) - args.begin;
+        for (int64_t t = count > 0 ? count : 0; t < args.width; t++)
+            args.labels[r * args.width + t] = -1;
+    }
+}
+
+int ls_gpu_set_targets(void *stream, const ls_set_targets_args *args, const ls_gpu_order *order)
+{
+    return ls_gpu_launch(stream, 1, LS_GPU_THREADS, set_targets_kernel, *args, *order);
+}
+
 int ls_gpu_load_feed(void)
 {
-    return ls_gpu_load(feed_kernel);
+    return ls_gpu_load(feed_kernel, set_targets_kernel);
 }

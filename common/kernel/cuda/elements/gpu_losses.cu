@@ -23,7 +23,6 @@ __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args 
     const int64_t classes = here ? args.classes : 0;
     const float *z = (const float *)args.logits + row * args.classes;
     float *dz = here && args.dlogits ? (float *)args.dlogits + row * args.classes : NULL;
-    const float scale = (float)args.scale;
     const float largest = largest_logit<ROW_LANES>(z, classes, lane);
     float sum = 0;
 #pragma unroll 8
@@ -35,7 +34,13 @@ __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args 
     if (!here)
         return 0;
     const int64_t label = args.labels[row];
+    if (args.scale_at && label == -1) { /* none */
+        for (int64_t c = lane; dz && c < classes; c += ROW_LANES)
+            dz[c] = 0;
+        return 0;
+    }
     const bool valid = label >= 0 && label < classes;
+    const float scale = (float)ls_loss_scale(args.scale_at, args.scale);
     const float factor = valid ? scale / sum : NAN;
 #pragma unroll 8
     for (int64_t c = lane; dz && c < classes; c += ROW_LANES) {
@@ -58,11 +63,11 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
         if (!here || threadIdx.x % ROW_LANES)
             continue;
         parts.values[row] = loss;
-        if (args.labels[row] < 0 || args.labels[row] >= args.classes)
+        if (args.labels[row] < (args.scale_at ? -1 : 0) || args.labels[row] >= args.classes)
             ls_gpu_tell_host(fault.word, fault.value);
     }
     if (args.loss)
-        finish_loss(parts, args.rows, args.scale, args.loss);
+        finish_loss(parts, args.rows, ls_loss_scale(args.scale_at, args.scale), args.loss);
 }
 
 /* Rows of many classes: a block each. It reads a row in fours that begin on 16 bytes, wherever the
@@ -147,7 +152,7 @@ __global__ static void __launch_bounds__(WIDE_THREADS)
     __shared__ wide_four terms[2][WIDE_THREADS];
     __shared__ float found[WIDE_THREADS / LOSS_WARP], sum_of_row;
     const int classes = (int)args.classes, thread = (int)threadIdx.x, lane = thread % LANES;
-    const float scale = (float)args.scale;
+    const float scale = (float)ls_loss_scale(args.scale_at, args.scale);
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
         const float *z = (const float *)args.logits + row * classes;
         const int head = wide_head(z), fours = (classes - head) / 4;
@@ -204,17 +209,18 @@ __global__ static void __launch_bounds__(WIDE_THREADS)
         sum = sum_of_row;
 
         const int64_t label = args.labels[row];
-        const bool valid = label >= 0 && label < classes;
+        const bool valid = label >= 0 && label < classes, none = args.scale_at && label == -1;
         if (thread == 0) {
-            parts.values[row] =
-                valid ? ls_log_element(sum) - (double)(z[label] - largest) : (double)NAN;
-            if (!valid)
+            parts.values[row] = valid  ? ls_log_element(sum) - (double)(z[label] - largest)
+                                : none ? 0
+                                       : (double)NAN;
+            if (!valid && !none)
                 ls_gpu_tell_host(fault.word, fault.value);
         }
         if (!args.dlogits)
             continue;
         float *dz = (float *)args.dlogits + row * classes;
-        const float factor = valid ? scale / sum : NAN;
+        const float factor = valid ? scale / sum : none ? 0 : NAN;
         wide_four *const to = (wide_four *)(dz + head) + thread;
 #pragma unroll
         for (int i = 0; i < WIDE_KEPT; i++)
@@ -232,7 +238,8 @@ __global__ static void __launch_bounds__(WIDE_THREADS)
             dz[label] = ls_exp_element(z[label] - largest) * factor - scale;
     }
     if (args.loss)
-        finish_loss<WIDE_THREADS>(parts, args.rows, args.scale, args.loss);
+        finish_loss<WIDE_THREADS>(parts, args.rows, ls_loss_scale(args.scale_at, args.scale),
+                                  args.loss);
 }
 
 size_t ls_gpu_softmax_parts(int64_t rows)

@@ -5,6 +5,7 @@
  * puts the slices of a row together.
  */
 #include "common/kernel/cuda/elements/gpu_loss.cuh"
+#include "common/kernel/step_inline.h"
 
 enum { PART_LANES = 16 };
 
@@ -37,10 +38,10 @@ __device__ static inline void part_row(const ls_softmax_part_args &args, int64_t
         return;
     float *part = (float *)args.part + row * LS_SOFTMAX_PART;
     const int64_t label = args.labels[row], at = label - args.first;
-    const bool valid = label >= 0 && label < args.all;
+    const bool absent = args.ragged && label == -1, valid = label >= 0 && label < args.all;
     part[0] = largest;
     part[1] = args.largest ? (float)(args.first + (best == none ? args.classes - 1 : best)) : sum;
-    part[2] = !valid ? NAN : at >= 0 && at < args.classes ? z[at] : 0.0F;
+    part[2] = !valid && !absent ? NAN : valid && at >= 0 && at < args.classes ? z[at] : 0.0F;
 }
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
@@ -53,7 +54,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
         const bool here = row < args.rows;
         part_row(args, here ? row : 0, here);
         if (here && threadIdx.x % PART_LANES == 0 &&
-            (args.labels[row] < 0 || args.labels[row] >= args.all))
+            (args.labels[row] < (args.ragged ? -1 : 0) || args.labels[row] >= args.all))
             ls_gpu_tell_host(fault.word, fault.value);
     }
 }
@@ -67,10 +68,13 @@ int ls_gpu_softmax_part(void *stream, const ls_softmax_part_args *args, ls_gpu_f
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     softmax_whole_kernel(ls_softmax_whole_args args, ls_gpu_parts parts)
 {
-    const float scale = (float)args.scale, *of = (const float *)args.parts;
+    const double of_step = ls_loss_scale(args.scale_at, args.scale);
+    const float *of = (const float *)args.parts;
     const int64_t rows_of_block = blockDim.x / PART_LANES, lane = threadIdx.x % PART_LANES;
     for (int64_t row = blockIdx.x * rows_of_block + threadIdx.x / PART_LANES; row < args.rows;
          row += gridDim.x * rows_of_block) {
+        const bool none = args.labels[row] < 0;
+        const float scale = none ? 0 : (float)of_step;
         const ls_softmax_row joined = ls_softmax_join(of, args.rows, args.slices, row);
         const float factor = ls_softmax_factor(of, args.slice * args.rows + row, joined, scale);
         const int64_t label = args.labels[row] - args.first;
@@ -79,10 +83,12 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
             dz[c] = c == label ? dz[c] * factor - scale : dz[c] * factor;
         if (args.loss && lane == 0)
             parts.values[row] =
-                ls_log_element(joined.sum) - (double)(joined.at_label - joined.largest);
+                none && args.scale_at
+                    ? 0
+                    : ls_log_element(joined.sum) - (double)(joined.at_label - joined.largest);
     }
     if (args.loss)
-        finish_loss(parts, args.rows, args.scale, args.loss);
+        finish_loss(parts, args.rows, of_step, args.loss);
 }
 
 int ls_gpu_softmax_whole(void *stream, const ls_softmax_whole_args *args, const ls_gpu_parts *parts)

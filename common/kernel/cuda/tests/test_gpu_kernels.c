@@ -30,7 +30,7 @@ static void test_label(void **state)
     int32_t labels[7] = {0, 9, 3, 4, 5, 10, 1};
     double loss = 123;
     ls_op *op;
-    const ls_softmax_cross_entropy_args args = {7, 10, z, labels, 1, dz, &loss};
+    const ls_softmax_cross_entropy_args args = {7, 10, z, labels, 1, NULL, dz, &loss};
     must(f->cpu->table->softmax_cross_entropy(f->cpu, &args, &op));
     must(ls_queue_enqueue(f->queue, op));
     ls_status status = ls_queue_sync(f->queue);

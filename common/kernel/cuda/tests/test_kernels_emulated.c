@@ -28,7 +28,7 @@ static void check_fault(fixture *f, int64_t classes, int32_t bad)
     int32_t labels[7] = {0, 9, 3, 4, 5, bad, 1};
     double loss = 123;
     ls_op *op;
-    const ls_softmax_cross_entropy_args args = {7, classes, z, labels, 1, dz, &loss};
+    const ls_softmax_cross_entropy_args args = {7, classes, z, labels, 1, NULL, dz, &loss};
     must(f->cpu->table->softmax_cross_entropy(f->cpu, &args, &op));
     fault = 0;
     must(ls_queue_enqueue(f->queue, op));

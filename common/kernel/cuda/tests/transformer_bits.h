@@ -34,7 +34,9 @@ static void check_token_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t 
     free(x), free(weight), free(dy);
 }
 
-static void check_slice_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t C, int64_t slices)
+/* `scale`: of a step, and some rows have no label; or NULL. */
+static void check_slice_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t C, int64_t slices,
+                             const double *scale)
 {
     ls_kernels *const both[] = {f->cpu, cpu};
     const int64_t shape[] = {rows, C, slices};
@@ -43,9 +45,12 @@ static void check_slice_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t 
     double loss[2];
     sliced s[2];
     make_logits(shape, 20, &z, &labels);
+    for (int64_t r = 1; scale && r < rows; r += 4)
+        labels[r] = -1;
     for (int k = 0; k < 2; k++) {
         dz[k] = randoms(rows * C, 9);
         open_sliced(&s[k], shape, z, labels);
+        s[k].scale_at = scale;
         make_parts(f, both[k], &s[k], false, true);
         loss[k] = make_whole(f, both[k], &s[k], 1.0 / 77, dz[k]);
     }
@@ -128,8 +133,37 @@ static void check_dropout_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_
     free(x);
 }
 
+static void check_targets_bits(fixture *f, ls_kernels *cpu)
+{
+    enum { SAMPLES = 45, ROWS = 300, T = 9 };
+    ls_kernels *const both[] = {f->cpu, cpu};
+    const ls_step_state at = {.position = 1000003};
+    int32_t labels[2][ROWS * T] = {0};
+    double scale[2];
+    for (int k = 0; k < 4; k++) {
+        const ls_set_targets_args args = {{SAMPLES, 1, k > 1},
+                                          &at,
+                                          ls_random_stream(0, "lengths"),
+                                          2 * T,
+                                          1,
+                                          2 * ROWS,
+                                          5,
+                                          ROWS,
+                                          T,
+                                          k > 1 ? T : 0,
+                                          labels[k % 2],
+                                          &scale[k % 2]};
+        apply_set_targets(f, both[k % 2], &args);
+        if (k % 2)
+            same_bits("labels", labels[0], labels[1], sizeof labels[0]);
+        if (k % 2)
+            same_bits("scale", &scale[0], &scale[1], sizeof scale[0]);
+    }
+}
+
 static void test_transformer_bits(void **state)
 {
+    static const double scale = 1.0 / 55;
     fixture *f = *state;
     ls_kernels *cpu;
     static const int64_t sizes[][3] = {{1, 1, 1}, {31, 3, 15}, {33, 300, 16}, {300, 40, 33}};
@@ -141,8 +175,11 @@ static void test_transformer_bits(void **state)
         check_gelu_bits(f, cpu, sizes[i][0] * sizes[i][2]);
         check_dropout_bits(f, cpu, sizes[i][0], sizes[i][2]);
     }
+    check_targets_bits(f, cpu);
     for (int i = 1; i < SLICE_SHAPES; i++)
-        check_slice_bits(f, cpu, slice_shapes[i][0], slice_shapes[i][1], slice_shapes[i][2]);
+        for (int ragged = 0; ragged < 2; ragged++)
+            check_slice_bits(f, cpu, slice_shapes[i][0], slice_shapes[i][1], slice_shapes[i][2],
+                             ragged ? &scale : NULL);
     /* So many tokens that a warp has all of a token's channels; rows of so many channels that not
      * all stay in registers; so many rows that they are not all loaded at once. */
     check_token_bits(f, cpu, 37, 8200, 132);

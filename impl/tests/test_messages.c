@@ -159,7 +159,7 @@ static void verbs_that_cannot_act_are_refused(void **state)
     } cases[] = {{build_add_up, "ls_add_up has no holder"},
                  {build_shadow, "ls_shadow finds no shadows"},
                  {build_buckets, "ls_buckets_of has no buckets"},
-                 {ls_average, "ls_average averages all replicas by all-reduces"},
+                 {ls_average, "ls_buckets_of has no buckets"},
                  {build_node, "ls_forward_node has no places"},
                  {build_stage, "ls_run_pass has no places"},
                  {build_arrived, "ls_add_arrived has no servers"},

@@ -237,7 +237,7 @@ SELECT CASE WHEN "micro.op" IS NULL THEN name ELSE "micro.op" || coalesce(' ' ||
     WHERE y > 0.002 * total) AS "bars[]",
   (SELECT group_concat(part || ' ' || figure_text(y, 'bytes'), ', ') FROM positive AS p
     WHERE p.number = place AND kind = 'memory') AS held,
-  bound_of(place, s.number) AS "bound[]",
+  CASE WHEN json_type(row, '$.waterfall') = 'object' THEN bound_of(s.number) END AS "bound[]",
   "result.reason" AS reason, (SELECT machine.number FROM machine WHERE machine.name = origin) AS machine,
   "commit", id,
   CASE WHEN length(command) > most THEN substr(command, 1, most) || '…' ELSE command END AS command

@@ -64,7 +64,7 @@ SELECT
     rate_high / rate AS above,
     NOT is_peer AND devices > 1 AS lone,
     dense_rank() OVER (ORDER BY "case.model", "case.data", "case.strategy", "case.reduce") AS class,
-    iif(is_peer, -1, iif(is_micro, 1000, strategy_place("case.strategy"))) AS style,
+    iif(is_peer, -1, iif(is_micro, 1000, strategy_fact("case.strategy", 'place'))) AS style,
     beside_mirrored(at) AS of_mirrored,
     delay_ms("case.inject") AS delay,
     link_fact(wire, 'MB/s') AS bandwidth,

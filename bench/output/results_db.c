@@ -173,6 +173,11 @@ ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out)
     return ask(results, sql, out);
 }
 
+sqlite3 *ls_results_handle(ls_results *results)
+{
+    return results->db;
+}
+
 ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **out)
 {
     ls_status status = LS_OK;

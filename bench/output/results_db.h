@@ -78,6 +78,7 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *   digits(x, n), decimals(x, n): a real with n significant digits, or n decimals, as C rounds it
  *   escaped(x, as): a text for "line", "markup", "markdown" or "github" (escape.h)
  *   wrapped(x, at, indent): lines of at most 79 bytes, of which the first begins at column `at`
+ *   field_fact(path, what), strategy_fact(name, what), link_fact(link, what): see results_query.c
  *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
  *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)
  *   the collation NUMBERED: "cpu:2" before "cpu:10"
@@ -101,6 +102,9 @@ ls_status ls_results_objects(ls_results *results, sqlite3_stmt *statement, json_
 
 /** Performs statements that have no result. */
 ls_status ls_results_execute(ls_results *results, const char *sql);
+
+/** The connection, for functions of a caller's own. Borrowed. */
+sqlite3 *ls_results_handle(ls_results *results);
 
 /** Visits the rows in `chosen`, in order, without a lock on the file meanwhile; `row`: "row", or an
  * expression of SQL for the JSON text of a part of it. */

@@ -4,8 +4,10 @@
 
 #include "bench/output/format.h"
 #include "bench/output/results_db_parts.h"
+#include "bench/output/row_keys.h"
 #include "bench/output/row_same.h"
 #include "common/base/numbers.h"
+#include "common/device/link.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +89,12 @@ static const json_t *parsed_row(sqlite3_context *context, sqlite3_value *value)
         parse_part(last, at, (size_t)(end - at));
     }
     return last->row;
+}
+
+static const char *text_argument(sqlite3_value *value)
+{
+    const char *text = (const char *)sqlite3_value_text(value);
+    return text ? text : "";
 }
 
 static void give_text(sqlite3_context *context, char *text)
@@ -235,6 +243,85 @@ static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
                                            count > 2 ? (unsigned)sqlite3_value_int(value[2]) : 0));
 }
 
+/* field_fact(path, what): see bench/rows/fields.h. A member of `case` that is no field is an
+ * option of another version. */
+static void field_fact(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    static const struct {
+        const char *name;
+        unsigned identifies, shown;
+    } facts[] = {{"case", LS_IS_CASE, 0},
+                 {"blocks", LS_BUT_BLOCKS, 0},
+                 {"repeats", LS_BUT_REPEATS, 0},
+                 {"share", LS_OF_SHARE, 0},
+                 {"machine", LS_OF_MACHINE, 0},
+                 {"machine or label", LS_OF_CLASS | LS_OF_HOST | LS_OF_LABEL, 0},
+                 {"follows", 0, LS_SHOWN_LAST},
+                 {"derived", 0, LS_SHOWN_DERIVED}};
+    static const char group[] = "case.";
+    const char *path = text_argument(value[0]), *what = text_argument(value[1]);
+    const ls_field *field = ls_field_find(path);
+    const bool option = strstr(path, group) == path;
+    const ls_declared_option *declared = field ? NULL : ls_row_declared(path);
+    const unsigned shown = field ? field->shown : declared && declared->follows ? LS_SHOWN_LAST : 0;
+    (void)count;
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        const unsigned is = facts[i].identifies;
+        if (strcmp(what, facts[i].name) == 0)
+            sqlite3_result_int(context, !is                ? (shown & facts[i].shown) != 0
+                                        : field || !option ? ls_row_is_of(path, is) ||
+                                                                 (field && field->identifies & is)
+                                                           : is == LS_IS_CASE);
+    }
+    if (strcmp(what, "place") == 0)
+        sqlite3_result_int(context,
+                           (int)(shown & LS_SHOWN_AT ? shown & LS_SHOWN_AT : LS_SHOWN_LAST - 1));
+    else if (strcmp(what, "order") == 0) {
+        int order = 0;
+        for (const char *const *one = ls_row_paths(); *one && strcmp(*one, path) != 0; one++)
+            order++;
+        sqlite3_result_int(context, order);
+    }
+}
+
+/* strategy_fact(name, what): its "place" in the registry, whose size if it has none; whether one
+ * device is a "holder" of the variables; whether it is "replicated", as an unknown one counts; the
+ * option that sets its "period", NULL if it has none. */
+static void strategy_fact(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const char *name = text_argument(value[0]), *what = text_argument(value[1]);
+    const ls_strategy *strategy = ls_registry_find(&ls_strategies, name, strlen(name));
+    const ls_declared_option *period = strategy ? strategy->average.period : NULL;
+    size_t place = 0;
+    (void)count;
+    while (ls_strategies.entries[place] && ls_strategies.entries[place] != strategy)
+        place++;
+    if (strcmp(what, "place") == 0)
+        sqlite3_result_int64(context, (int64_t)place);
+    else if (strcmp(what, "holder") == 0)
+        sqlite3_result_int(context, strategy && ls_strategy_holds(strategy));
+    else if (strcmp(what, "replicated") == 0)
+        sqlite3_result_int(context, !strategy || ls_strategy_replicates(strategy));
+    else if (period)
+        sqlite3_result_text(context, period->name, -1, SQLITE_STATIC);
+}
+
+/* link_fact(link, "MB/s" or "us"): NULL: it has none. */
+static void link_fact(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    static const char flat[] = "flat:";
+    const char *text = text_argument(value[0]);
+    ls_link link = {0};
+    (void)count;
+    if (*text)
+        ls_status_free(ls_link_parse(
+            text + (strncmp(text, flat, strlen(flat)) == 0 ? strlen(flat) : 0), &link));
+    if (strcmp(text_argument(value[1]), "us") == 0)
+        sqlite3_result_double(context, (double)link.latency_ns * 1e-3);
+    else if (link.bytes_per_s > 0)
+        sqlite3_result_double(context, link.bytes_per_s * 1e-6);
+}
+
 /* What follows from several fields: the second argument is a place in ls_results_derived. */
 static void row_derived(sqlite3_context *context, int count, sqlite3_value **value)
 {
@@ -289,6 +376,9 @@ int ls_results_attach(sqlite3 *db)
                      {"decimals", 2, decimals},
                      {"escaped", 2, escaped},
                      {"wrapped", 3, wrapped},
+                     {"field_fact", 2, field_fact},
+                     {"strategy_fact", 2, strategy_fact},
+                     {"link_fact", 2, link_fact},
                      {"case_key", 2, case_key},
                      {"case_key", 3, case_key},
                      {"row_derived", 2, row_derived}};

@@ -29,7 +29,7 @@ typedef struct ls_report_options {
     const json_t *notes; /**< texts: what was not read, and why */
     /** Describes what limits the step of the row with this number (free), or returns NULL. NULL:
      * not used. */
-    char *(*explain)(ls_results *results, int64_t number, const json_t *row);
+    char *(*explain)(ls_results *results, int64_t number);
 } ls_report_options;
 
 /** Borrows the rows (an array, oldest first), which are chosen in `results` (results_db.h).

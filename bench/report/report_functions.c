@@ -13,7 +13,6 @@
 #include "common/base/digest.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
-#include "common/device/link.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -55,15 +54,14 @@ static void give_json(sqlite3_context *context, const json_t *value)
     sqlite3_result_text(context, json_dumps(value, JSON_REAL_PRECISION(17)), -1, free);
 }
 
-/* bound_of(at, of): what limits its step: a list of lines. */
+/* bound_of(of): what limits the step of the row with this number: a list of lines. */
 static void bound_of(sqlite3_context *context, int count, sqlite3_value **value)
 {
     const ls_page *page = sqlite3_user_data(context);
-    const json_t *row = row_at(page, value[0]);
     (void)count;
-    if (!page->options->explain || !ls_row_group(row, LS_G_waterfall))
+    if (!page->options->explain)
         return;
-    char *text = page->options->explain(page->results, sqlite3_value_int64(value[1]), row);
+    char *text = page->options->explain(page->results, sqlite3_value_int64(*value));
     json_auto_t *lines = json_array();
     for (char *at = text, *next; at && *at; at = next) {
         const size_t length = strcspn(at, "\n");
@@ -149,58 +147,6 @@ static void report_fact(sqlite3_context *context, int count, sqlite3_value **val
 
 /* ---- Of fields and texts -------------------------------------------------------------------- */
 
-/* field_fact(path, what): see bench/rows/fields.h. A member of `case` that is no field is an
- * option of another version. */
-static void field_fact(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    static const struct {
-        const char *name;
-        unsigned identifies, shown;
-    } facts[] = {{"case", LS_IS_CASE, 0},
-                 {"blocks", LS_BUT_BLOCKS, 0},
-                 {"repeats", LS_BUT_REPEATS, 0},
-                 {"share", LS_OF_SHARE, 0},
-                 {"machine", LS_OF_MACHINE, 0},
-                 {"machine or label", LS_OF_CLASS | LS_OF_HOST | LS_OF_LABEL, 0},
-                 {"follows", 0, LS_SHOWN_LAST},
-                 {"derived", 0, LS_SHOWN_DERIVED}};
-    static const char group[] = "case.";
-    const char *path = text_of(value[0]), *what = text_of(value[1]);
-    const ls_field *field = ls_field_find(path);
-    const bool option = strstr(path, group) == path;
-    const ls_declared_option *declared = field ? NULL : ls_row_declared(path);
-    const unsigned shown = field ? field->shown : declared && declared->follows ? LS_SHOWN_LAST : 0;
-    (void)count;
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
-        const unsigned is = facts[i].identifies;
-        if (strcmp(what, facts[i].name) == 0)
-            sqlite3_result_int(context, !is                ? (shown & facts[i].shown) != 0
-                                        : field || !option ? ls_row_is_of(path, is) ||
-                                                                 (field && field->identifies & is)
-                                                           : is == LS_IS_CASE);
-    }
-    if (strcmp(what, "place") == 0)
-        sqlite3_result_int(context,
-                           (int)(shown & LS_SHOWN_AT ? shown & LS_SHOWN_AT : LS_SHOWN_LAST - 1));
-    else if (strcmp(what, "order") == 0) {
-        int order = 0;
-        for (const char *const *one = ls_row_paths(); *one && strcmp(*one, path) != 0; one++)
-            order++;
-        sqlite3_result_int(context, order);
-    }
-}
-
-/* strategy_place(name): its place in the registry, whose size if it has none. */
-static void strategy_place(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    const size_t known = ls_registry_count(&ls_strategies);
-    size_t place = 0;
-    (void)count;
-    while (place < known && strcmp(ls_registry_name(&ls_strategies, place), text_of(*value)) != 0)
-        place++;
-    sqlite3_result_int64(context, (int64_t)place);
-}
-
 /* delay_ms(fault): 0 without a fault, negative of another one. */
 static void delay_ms(sqlite3_context *context, int count, sqlite3_value **value)
 {
@@ -210,22 +156,6 @@ static void delay_ms(sqlite3_context *context, int count, sqlite3_value **value)
         strncmp(text, "delay=", 6) == 0 && colon && ls_parse_duration(colon + 1, &ns);
     (void)count;
     sqlite3_result_double(context, delays ? (double)ns * 1e-6 : *text ? -1 : 0);
-}
-
-/* link_fact(link, "MB/s" or "us"): NULL: it has none. */
-static void link_fact(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    static const char flat[] = "flat:";
-    const char *text = text_of(value[0]);
-    ls_link link = {0};
-    (void)count;
-    if (*text)
-        ls_status_free(ls_link_parse(
-            text + (strncmp(text, flat, strlen(flat)) == 0 ? strlen(flat) : 0), &link));
-    if (strcmp(text_of(value[1]), "us") == 0)
-        sqlite3_result_double(context, (double)link.latency_ns * 1e-3);
-    else if (link.bytes_per_s > 0)
-        sqlite3_result_double(context, link.bytes_per_s * 1e-6);
 }
 
 /* ---- Numbers as people read them ------------------------------------------------------------ */
@@ -347,10 +277,10 @@ void ls_page_add_functions(const ls_page *page, sqlite3 *db)
         void (*call)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {
         {"identity_of", 1, identity_of}, {"machine_of", 1, machine_of},
-        {"bound_of", 2, bound_of},       {"beside_mirrored", 1, beside_mirrored},
+        {"bound_of", 1, bound_of},       {"beside_mirrored", 1, beside_mirrored},
         {"pools_of", 1, pools_of},       {"report_fact", 1, report_fact},
-        {"field_fact", 2, field_fact},   {"strategy_place", 1, strategy_place},
-        {"delay_ms", 1, delay_ms},       {"link_fact", 2, link_fact},
+        {"delay_ms", 1, delay_ms},
+
         {"figure_text", 2, figure_text}, {"interval_text", 3, interval_text},
         {"ratio_text", 7, ratio_text},
     };

@@ -100,7 +100,6 @@ static void add_fields(const char *text, json_t *fields)
 /* Makes the tables; and, unless that is NULL, `names` for all rows. */
 static ls_status open_page(ls_page *page, json_t *names)
 {
-    sqlite3_stmt *statement;
     json_auto_t *known = json_object();
     json_t *fields = json_array(), *unused;
     json_auto_t *values = json_pack("{s:o,s:s*,s:s*}", "fields", fields, "against",
@@ -115,10 +114,7 @@ static ls_status open_page(ls_page *page, json_t *names)
         json_array_append_new(fields, json_string(path));
     }
     page->machines = json_array();
-    LS_TRY(ls_results_prepare(page->results, "SELECT 1", &statement));
-    sqlite3 *const db = sqlite3_db_handle(statement);
-    sqlite3_finalize(statement);
-    ls_page_add_functions(page, db);
+    ls_page_add_functions(page, ls_results_handle(page->results));
     return ls_page_run(page, ls_template_rows, NULL, values, names);
 }
 

@@ -4,9 +4,7 @@
 -- devices. So if one device works while the n - 1 others wait for it, that explains n times its part, at most the
 -- waiting time. Less than a fifth of a device's peak is low utilization; 32 samples are few, since products gain
 -- little from more, and so are 64 KiB of a message.
---   Parameters: :number of the row; :holder, one device has the variables, and :replicated, of the row's strategy; :link_ms, the longest
--- that links of --link can take, messages in sequence; :period, steps from one average of the parameters to the next,
--- and :period_option, which sets it. NULL: no such link, period, option.
+--   Parameter: :number of the row.
 WITH
 -- The row's fields; 0 where it lacks them. Times in ms of the mean step.
 fields AS (
@@ -32,11 +30,19 @@ fields AS (
     ifnull(devices, 0) + 0.0 AS devices,
     ifnull("case.batch_global", 0) + 0.0 AS batch,
     (SELECT ifnull(max(value + 0.0), 0) FROM json_each("case.batch_per_device")) AS samples, -- of one device
-    (SELECT count(*) FROM json_each("case.batch_per_device") WHERE :replicated AND value + 0.0 > 0) AS replicas,
+    (SELECT count(*) FROM json_each("case.batch_per_device") WHERE strategy_fact("case.strategy", 'replicated') AND value + 0.0 > 0) AS replicas,
     ifnull("case.pipeline_microbatches", 0) + 0.0 AS pieces,
     ifnull("case.bucket_bytes", 0) + 0.0 AS bucket,
     ifnull("case.ranks", 0) AS ranks,
     ifnull("case.link", '') AS link,
+    -- the longest that links of --link can take, messages in sequence; NULL: no such link
+    nullif(link_fact("case.link", 'us') * ifnull("traffic.messages_sent", 0) / 1e3
+      + ifnull(1e-3 * ifnull("traffic.bytes_sent", 0) / link_fact("case.link", 'MB/s'), 0), 0.0) AS link_ms,
+    strategy_fact("case.strategy", 'holder') AS holder, -- one device has the variables
+    -- steps from one average of the parameters to the next, and the option that sets them
+    ifnull("case.period", row ->> ('$.case.' || replace(strategy_fact("case.strategy", 'period'), '-', '_'))) + 0.0
+      AS period,
+    strategy_fact("case.strategy", 'period') AS period_option,
     ifnull("case.link", '') != '' OR ifnull("case.hosts", 0) > 1 AS linked,
     CASE WHEN "case.inject" LIKE 'delay%' THEN printf('; --inject %.120s is one', "case.inject") END AS planted,
     substr("case.optimizer", 1, 160) AS optimizer_name,
@@ -71,7 +77,7 @@ seen AS (
     ifnull(2 * state / (compute + optimizer) * 1e3, 0) AS streamed,
     samples > 0 AND samples <= 32 AND mfu < 0.2 AND devices > 0 AS is_small,
     printf('--batch %.0f', max(8 * batch, 1)) AS larger,
-    CASE WHEN :period > 0 THEN ifnull('--' || :period_option || printf(' %.0f', 4 * :period), 'a longer period')
+    CASE WHEN period > 0 THEN ifnull('--' || period_option || printf(' %.0f', 4 * period), 'a longer period')
       || ': parameters are averaged less often' END AS longer
   FROM fields),
 -- How long others wait while one device works on its part: towers wait for the device with the variables if that has
@@ -86,15 +92,15 @@ waits AS (
       ELSE min(wait, optimizer * max(devices - 1, 0)) END AS holder_update,
     CASE WHEN copy + optimizer >= 0.08 * step THEN wait
       ELSE min(wait, (copy + optimizer) * max(devices - 1, 0)) END AS holder_both,
-    ifnull(:link_ms, step) AS most_of_link
+    ifnull(link_ms, step) AS most_of_link
   FROM seen WHERE step > 0),
 links AS (
   SELECT *,
     -- Ranks that communicate over links also wait for others' messages: explains all waiting.
-    exposed + copy + CASE WHEN servers > 0 THEN wait WHEN :holder THEN holder_copy WHEN divided THEN for_copy
+    exposed + copy + CASE WHEN servers > 0 THEN wait WHEN holder THEN holder_copy WHEN divided THEN for_copy
       ELSE min(least, max(most_of_link - exposed, 0)) END AS all_of_link,
     -- How much longer devices wait than the one that waits least; other rules cover other waiting of towers.
-    CASE WHEN replicas < 2 OR bubble > 0 THEN 0 WHEN :holder THEN min(wait - least, wait - holder_both)
+    CASE WHEN replicas < 2 OR bubble > 0 THEN 0 WHEN holder THEN min(wait - least, wait - holder_both)
       ELSE wait - least END AS by_rank,
     printf('a step sends %s in %.0f messages%s; communication and copies that nothing hides are %.0f%% of the mean '
       || 'step{waiting}', bytes_text(sent), messages,
@@ -115,9 +121,9 @@ rules AS (
   FROM known, json_each(json_array(
     json_array(0, 'a slow link', by_link, exposed + copy, sends,
       CASE WHEN longer IS NOT NULL THEN longer
-        WHEN NOT :holder AND NOT divided
+        WHEN NOT holder AND NOT divided
         THEN printf('--batch %.0f: as many bytes a step, for four times the samples', 4 * batch)
-        WHEN :holder THEN '--strategy mirrored: gradients alone travel, and while backward still runs'
+        WHEN holder THEN '--strategy mirrored: gradients alone travel, and while backward still runs'
         ELSE '--strategy mirrored: gradients travel once a step, whatever the batch' END),
     json_array(0, 'one server',
       CASE WHEN servers = 1 AND replicas >= 2 AND busy >= 0.5 AND bubble <= 0
@@ -157,12 +163,12 @@ rules AS (
         100 * bubble, pieces, devices, 100 * equal),
       printf('--pipeline-microbatches %.0f', min(4 * max(pieces, 1), samples))),
     json_array(0, 'the optimizer on one device',
-      CASE WHEN :holder AND devices > 1 THEN optimizer + holder_update END, optimizer,
+      CASE WHEN holder AND devices > 1 THEN optimizer + holder_update END, optimizer,
       printf('the variable device alone updates (%.4g ms a step, %s): in the mean over devices %.0f%% of the '
         || 'step{waiting}',
         optimizer * devices, optimizer_name, 100 * optimizer / step),
       '--strategy mirrored: each device updates its own copy'),
-    json_array(0, 'copies of towers', CASE WHEN :holder AND devices > 1 THEN copy + holder_copy END, copy,
+    json_array(0, 'copies of towers', CASE WHEN holder AND devices > 1 THEN copy + holder_copy END, copy,
       printf('%.0f towers fetch the variables and bring gradients, %s a step; copies are %.0f%% of the mean '
         || 'step{waiting}',
         devices, bytes_text(sent), 100 * copy / step),
@@ -178,7 +184,7 @@ rules AS (
         device_ranks->>slowest, device_names->>slowest, least, wait, planted),
       '--strategy ps --ps-backup-workers 1: no device waits for the slowest'),
     json_array(0, 'memory bandwidth',
-      CASE WHEN is_small AND state >= 16777216 AND streamed >= 5e8 THEN compute + iif(:holder, 0, optimizer) END, NULL,
+      CASE WHEN is_small AND state >= 16777216 AND streamed >= 5e8 THEN compute + iif(holder, 0, optimizer) END, NULL,
       printf('a step reads and writes %s of parameters, gradients and optimizer state (%s/s at least) for %.0f '
         || 'samples; products reach %.0f%% of the roof', bytes_text(state), bytes_text(streamed), samples, 100 * mfu),
       larger || ': more samples share the fixed cost of a step'),
@@ -202,7 +208,7 @@ rules AS (
         ELSE '--allreduce all: which exchange suits these sizes' END),
     -- For towers and stages, the waiting that no other rule covers, nor the schedule explains.
     json_array(1, 'waiting for other devices',
-      wait - iif(:holder, holder_both, 0) - by_rank - formula * step, NULL,
+      wait - iif(holder, holder_both, 0) - by_rank - formula * step, NULL,
       printf('devices wait %.4g ms of a step for each other, and work %.4g ms', wait, compute + optimizer),
       larger || ': more samples share the fixed cost of a step'),
     json_array(1, 'copies between devices', copy, exposed + copy, sends,

@@ -11,13 +11,14 @@
 
 #include "common/base/escape.h"
 #include "common/base/numbers.h"
+#include "template_show.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIELD = 24, NAME = 10, WIDTH = 80, WRAPPED = 4, COMMAND_MOST = 3 * 68, NOTES_MOST = 3 };
+enum { FIELD = 24, NAME = 10, WIDTH = 80, WRAPPED = 4, NOTES_MOST = 3 };
 
 /* All fields, with a heading for each group. */
 static ls_status print_all(ls_results *results, const json_t *row)
@@ -58,161 +59,32 @@ static void print_named(const char *name, const char *text)
     }
 }
 
-/* The idle share, and what it comes from. */
-static void print_pipeline(const json_t *row)
+/* cell(path): the row's cell of a field, as in every table; cell(path, 'title'): its heading. */
+static void cell(sqlite3_context *context, int count, sqlite3_value **value)
 {
-    const double idle = ls_row_real(row, LS_F_pipeline_bubble);
-    const double equal = ls_row_real(row, LS_F_pipeline_bubble_equal);
-    const double formula = ls_row_real(row, LS_F_pipeline_bubble_formula);
-    const double slowest = ls_row_real(row, LS_F_pipeline_slowest_stage);
-    char text[256] = "";
-    if (equal > 0)
-        snprintf(text, sizeof text, "idle %.0f%%: %.0f%% with equal stages", 100 * idle,
-                 100 * equal);
-    size_t used = strlen(text);
-    if (slowest > 0 && formula > equal) {
-        snprintf(text + used, sizeof text - used,
-                 ", %.0f%% since the slowest works %.2f times the mean", 100 * (formula - equal),
-                 slowest);
-        used = strlen(text);
-    }
-    if (formula > 0 && idle - formula >= 0.005)
-        snprintf(text + used, sizeof text - used, ", %.0f%% waiting for cores and messages",
-                 100 * (idle - formula));
-    print_named("pipeline", text);
+    char title[LS_TITLE_SIZE], text[LS_CELL_SIZE];
+    const ls_column column = ls_column_of((const char *)sqlite3_value_text(*value), title);
+    ls_cell_write(&column, sqlite3_user_data(context), text);
+    sqlite3_result_text(context, count > 1 ? title : text, -1, SQLITE_TRANSIENT);
 }
 
-/* What is missing from the memory of a model that is only sizes and times. */
-static void print_memory_bound(const json_t *row)
+/* The lines of show.sql. */
+static ls_status print_sheet(ls_results *results, int64_t number, const json_t *row)
 {
-    if (strcmp(ls_row_string(row, LS_F_prediction_durations), "profile") == 0)
-        print_named("", "not counted: what a layer needs inside, which a profile does not say");
-}
-
-/* Below the label: the command, and the options of the case: "model mlp:784-128-10, ..". */
-static void print_options(const json_t *row)
-{
-    json_auto_t *options = ls_options_new();
-    ls_options_add(options, row, "");
-    json_auto_t *fields = ls_options_names(options);
-    char *text = ls_text_shown(ls_row_string(row, LS_F_command), LS_ESCAPE_LINE);
-    size_t size, index;
-    json_t *field;
-    if (text) {
-        ls_text_shorten(text, COMMAND_MOST);
-        print_named("command", text);
+    sqlite3_stmt *lines;
+    bool more;
+    for (int arguments = 1; arguments <= 2; arguments++)
+        sqlite3_create_function(ls_results_handle(results), "cell", arguments, SQLITE_UTF8,
+                                (void *)(size_t)row, cell, NULL, NULL);
+    LS_TRY(ls_results_prepare(results, ls_template_show, &lines));
+    sqlite3_bind_int64(lines, 1, number);
+    ls_status status = ls_results_step(results, lines, &more);
+    while (!status && more) {
+        print_named(ls_results_text(lines, 0), ls_results_text(lines, 1));
+        status = ls_results_step(results, lines, &more);
     }
-    free(text);
-    text = NULL;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        return;
-    json_array_foreach(fields, index, field)
-    {
-        char title[LS_TITLE_SIZE], cell[LS_CELL_SIZE];
-        ls_option_write(json_string_value(field), row, title, cell);
-        if (*cell)
-            fprintf(stream, "%s%s %s", ftell(stream) > 0 ? ", " : "", title, cell);
-    }
-    if (fclose(stream) == 0)
-        print_named("case", text);
-    free(text);
-}
-
-/* A figure of the sheet, or a function that prints lines. */
-typedef struct part {
-    const char *line; /* the name of the line that begins here; NULL: on the same line */
-    const char *before, *after;
-    ls_field_number field;
-    ls_cell cell; /* LS_CELL_TEXT: as in every table */
-    void (*print)(const json_t *row);
-} part;
-
-static const part sheet[] = {
-    {"row", "", "", .field = LS_F_id},
-    {NULL, "of ", "", .field = LS_F_timestamp},
-    {"label", "", "", .field = LS_F_label},
-    {.line = "", .print = print_options},
-    {"status", "", "", .field = LS_F_result_status},
-    {"step", "median ", " ms", .field = LS_F_time_step_ms_median},
-    {NULL, "\xc2\xb1 ", "", .field = LS_F_time_step_ms_ci95},
-    {NULL, "mean ", " ms", .field = LS_F_time_step_ms_mean},
-    {NULL, "p90 ", " ms", .field = LS_F_time_step_ms_p90},
-    {NULL, "p99 ", " ms", .field = LS_F_time_step_ms_p99},
-    {NULL, "", " steps", .field = LS_F_time_step_ms_n},
-    {NULL, "", " blocks", .field = LS_F_time_blocks},
-    {"rate", "", " samples/s", .field = LS_F_time_samples_per_s},
-    {NULL, "all trained / time ", "", .field = LS_F_time_samples_per_s_mean},
-    {NULL, "speed-up ", "", .field = LS_F_time_speedup},
-    {NULL, "efficiency ", "", .field = LS_F_time_efficiency},
-    {NULL, "of the roof ", "", .field = LS_F_time_mfu},
-    {"mean step", "compute ", " ms", .field = LS_F_waterfall_compute_ms},
-    {NULL, "communication ", " ms", .field = LS_F_waterfall_comm_exposed_ms},
-    {NULL, "copies ", " ms", .field = LS_F_waterfall_copy_ms},
-    {NULL, "waiting ", " ms", .field = LS_F_waterfall_wait_ms},
-    {NULL, "optimizer ", " ms", .field = LS_F_waterfall_optimizer_ms},
-    {NULL, "harness ", " ms", .field = LS_F_waterfall_harness_ms},
-    {.line = "", .print = print_pipeline},
-    {"lead", "most ", " steps", .field = LS_F_lead_max},
-    {NULL, "staleness ", " updates", .field = LS_F_staleness_mean},
-    {"training", "first loss ", "", .field = LS_F_train_loss_first},
-    {NULL, "last loss ", "", .field = LS_F_train_loss_last},
-    {NULL, "accuracy ", "", .field = LS_F_train_accuracy},
-    {NULL, "of ", " test samples", .field = LS_F_train_evaluated},
-    {"equal", "", "", .field = LS_F_equivalence_grade, .cell = LS_CELL_VALUE},
-    {NULL, "", "", .field = LS_F_equivalence_oracle},
-    {NULL, "digest ", "", .field = LS_F_equivalence_digest},
-    {"traffic", "", " sent a step", .field = LS_F_traffic_bytes_sent},
-    {NULL, "", " messages", .field = LS_F_traffic_messages_sent},
-    {NULL, "averages every ", " steps", .field = LS_F_case_period},
-    {"memory", "fullest device ", "", .field = LS_F_memory_devices_peak},
-    {NULL, "process ", "", .field = LS_F_memory_rss_peak},
-    {"of which", "parameters ", "", .field = LS_F_memory_devices_parameters},
-    {NULL, "gradients ", "", .field = LS_F_memory_devices_gradients},
-    {NULL, "optimizer ", "", .field = LS_F_memory_devices_optimizer},
-    {NULL, "activations ", "", .field = LS_F_memory_devices_activations},
-    {NULL, "communication ", "", .field = LS_F_memory_devices_communication},
-    {NULL, "workspace ", "", .field = LS_F_memory_devices_workspace},
-    {.line = "", .print = print_memory_bound},
-    {"operation", "", "", .field = LS_F_micro_op},
-    {NULL, "", "", .field = LS_F_micro_shape},
-    {NULL, "", "", .field = LS_F_micro_size_bytes, .cell = LS_CELL_BYTES},
-    {NULL, "", " us", .field = LS_F_micro_time_us},
-    {NULL, "bus ", " GB/s", .field = LS_F_micro_busbw_gbs},
-    {NULL, "", " GFLOP/s", .field = LS_F_micro_gflops},
-    {NULL, "", "", .field = LS_F_micro_kernel},
-    {"machine", "", "", .field = LS_F_provenance_host},
-    {NULL, "", "", .field = LS_F_provenance_cpu},
-    {NULL, "", "", .field = LS_F_provenance_gpu},
-    {NULL, "", "", .field = LS_F_provenance_loops_isa},
-    {NULL, "", " cores a device", .field = LS_F_provenance_cores_per_device},
-    {NULL, "others used ", " cores", .field = LS_F_noise_others},
-    {"source", "commit ", "", .field = LS_F_provenance_commit},
-    {NULL, "changed ", "", .field = LS_F_provenance_dirty},
-    {NULL, "", "", .field = LS_F_provenance_compiler},
-};
-
-static void print_sheet(const json_t *row)
-{
-    const size_t count = sizeof sheet / sizeof *sheet;
-    for (size_t i = 0, end; i < count; i = end) {
-        char text[LS_CELL_SIZE * 7] = "", cell[LS_CELL_SIZE], title[64];
-        for (end = i; end == i || (end < count && !sheet[end].line); end++) {
-            const part *one = &sheet[end];
-            const size_t used = strlen(text);
-            if (one->print) {
-                one->print(row);
-                continue;
-            }
-            ls_column column = ls_column_of(ls_fields[one->field].path, title);
-            column.cell = one->cell ? one->cell : column.cell;
-            ls_cell_write(&column, row, cell);
-            if (*cell)
-                snprintf(text + used, sizeof text - used, "%s%s%s%s", used ? ", " : "", one->before,
-                         cell, one->after);
-        }
-        print_named(sheet[i].line, text);
-    }
+    sqlite3_finalize(lines);
+    return status;
 }
 
 /* Why it is not ok, and what is odd: noise comes before what is made of it. */
@@ -226,21 +98,6 @@ static void print_notes(const json_t *row)
 }
 
 /* ---- Shares ---------------------------------------------------------------------------------- */
-
-/* Rows beside which one can stand. */
-typedef struct beside {
-    const json_t *row;
-    json_t *rows;
-} beside;
-
-static ls_status keep_beside(void *context, int64_t number, const json_t *row)
-{
-    const beside *b = context;
-    (void)number;
-    if (ls_row_is_beside(b->row, row))
-        json_array_append(b->rows, (json_t *)(size_t)row);
-    return LS_OK;
-}
 
 static void print_beside(const json_t *row, const json_t *whole)
 {
@@ -269,15 +126,15 @@ static void print_beside(const json_t *row, const json_t *whole)
 static ls_status print_saving(ls_results *results, const json_t *row)
 {
     json_auto_t *rows = json_array();
-    beside context = {row, rows};
-    ls_selection selection;
-    char where[64];
-    snprintf(where, sizeof where, "strategy=%s", ls_whole_strategy()->name);
-    ls_status status = ls_selection_open(where, NULL, NULL, NULL, &selection);
-    if (!status)
-        status = ls_selection_each(&selection, results, keep_beside, &context, NULL);
-    ls_selection_close(&selection);
+    char *sql =
+        sqlite3_mprintf("DELETE FROM chosen; INSERT INTO chosen (number) SELECT number FROM v"
+                        " WHERE \"case.strategy\" = %Q AND \"case.model\" = %Q"
+                        " ORDER BY timestamp, number",
+                        ls_whole_strategy()->name, ls_row_string(row, LS_F_case_model));
+    ls_status status = sql ? ls_results_execute(results, sql) : ls_fail_memory("row", 0);
+    sqlite3_free(sql);
     LS_TRY(status);
+    LS_TRY(ls_results_chosen(results, "row", ls_results_collect, rows));
     if (ls_row_beside(row, rows))
         print_beside(row, ls_row_beside(row, rows));
     else
@@ -348,16 +205,11 @@ static ls_status weigh(ls_results *results, const json_t *row, const char *said,
 }
 
 /* Line by line, each wrapped below its first word. */
-static ls_status print_bound(ls_results *results, const json_t *row)
+static ls_status print_bound(ls_results *results, int64_t number, const json_t *row)
 {
-    char *sql =
-        sqlite3_mprintf("SELECT rowid FROM main.rows WHERE id = %Q", ls_row_string(row, LS_F_id));
-    int64_t number;
-    ls_status status = sql ? ls_results_ask(results, sql, &number) : ls_fail_memory("row", 0);
-    char *bound = status ? NULL : ls_results_bound(results, number, row), *rest = bound, *one,
-         other[256];
+    char *bound = ls_results_bound(results, number), *rest = bound, *one, other[256];
     const bool any = bound && *bound;
-    sqlite3_free(sql);
+    ls_status status = LS_OK;
     while (any && !status && (one = strtok_r(rest, "\n", &rest))) {
         status = weigh(results, row, one, other);
         one = *other ? other : one;
@@ -372,11 +224,17 @@ static ls_status print_bound(ls_results *results, const json_t *row)
 
 static ls_status print_text(ls_results *results, const json_t *row, bool all)
 {
+    char *sql =
+        sqlite3_mprintf("SELECT rowid FROM main.rows WHERE id = %Q", ls_row_string(row, LS_F_id));
+    int64_t number;
+    ls_status status = sql ? ls_results_ask(results, sql, &number) : ls_fail_memory("row", 0);
+    sqlite3_free(sql);
+    LS_TRY(status);
     print_notes(row);
-    LS_TRY(print_bound(results, row));
+    LS_TRY(print_bound(results, number, row));
     if (all)
         return print_all(results, row);
-    print_sheet(row);
+    LS_TRY(print_sheet(results, number, row));
     if (ls_row_has_shares(row))
         LS_TRY(print_saving(results, row));
     fputs("--all shows every field.\n", ls_output());

@@ -10,6 +10,8 @@ enum { PIECE = 16 }; /* bytes of an escaped character, at most */
 
 static const char *const markup[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
 static const char *const encoded[] = {"%25"};
+static const char *const troff[] = {"\\-", "\\e"};
+static const char *const zsh[] = {"'\\''", "\\[", "\\]", "\\:", "\\\\"};
 
 /* How a destination writes characters with a meaning: doubled, unless there is more. */
 static const struct way {
@@ -29,6 +31,8 @@ static const struct way {
     [LS_ESCAPE_JSON] = {"\\\"", "\\", NULL, "", "", "\\"},
     [LS_ESCAPE_BIBTEX] = {"&%$#_", "\\", NULL, "\\{}", "", NULL}, /* braces have to balance */
     [LS_ESCAPE_GITHUB] = {"%", NULL, encoded, "", "", "\\"},
+    [LS_ESCAPE_TROFF] = {"-\\", NULL, troff, "", "", "\\e"},
+    [LS_ESCAPE_ZSH] = {"'[]:\\", NULL, zsh, "", "", "\\"},
 };
 
 /* The character at `c`, and its bytes; -1: a byte that is no UTF-8. */

@@ -26,6 +26,8 @@ typedef enum ls_escape {
     LS_ESCAPE_JSON,     /**< the same, in JSON and YAML */
     LS_ESCAPE_BIBTEX,   /**< between braces */
     LS_ESCAPE_GITHUB,   /**< after the second "::" of a workflow command */
+    LS_ESCAPE_TROFF,    /**< a manual page */
+    LS_ESCAPE_ZSH,      /**< between single quotes, in brackets of zsh's _arguments */
 } ls_escape;
 
 /** Writes at most `most` characters of the text, then dots if it is longer. NULL is "". */

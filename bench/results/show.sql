@@ -1,0 +1,65 @@
+-- The lines of `results show` of the row :number: a name, which stands left of the text. cell(path) is what a table has
+-- in the field's column, cell(path, 'title') its heading (results_show.c).
+WITH
+one AS MATERIALIZED (
+  SELECT row, escaped(command, 'line') AS command, "equivalence.grade" AS grade, "micro.size_bytes" AS size,
+    "prediction.durations" AS durations, "pipeline.bubble" AS idle, ifnull("pipeline.bubble_equal", 0) AS equal,
+    ifnull("pipeline.bubble_formula", 0) AS formula, ifnull("pipeline.slowest_stage", 0) AS slowest
+  FROM v WHERE number = :number),
+options AS (
+  SELECT 'case.' || key AS path FROM one, json_each(row, '$.case') WHERE NOT field_fact('case.' || key, 'derived')
+  ORDER BY field_fact('case.' || key, 'place'), id),
+part (line, before, text, after) AS (VALUES
+  ('row', '', cell('id'), ''), ('row', 'of ', cell('timestamp'), ''),
+  ('label', '', cell('label'), ''),
+  ('command', '', (SELECT iif(length(command) > 204, substr(command, 1, 202) || '..', command) FROM one), ''),
+  ('case', '', (SELECT group_concat(cell(path, 'title') || ' ' || cell(path), ', ') FROM options WHERE cell(path) != ''), ''),
+  ('status', '', cell('result.status'), ''),
+  ('step', 'median ', cell('time.step_ms.median'), ' ms'), ('step', '± ', cell('time.step_ms.ci95'), ''),
+  ('step', 'mean ', cell('time.step_ms.mean'), ' ms'), ('step', 'p90 ', cell('time.step_ms.p90'), ' ms'),
+  ('step', 'p99 ', cell('time.step_ms.p99'), ' ms'), ('step', '', cell('time.step_ms.n'), ' steps'),
+  ('step', '', cell('time.blocks'), ' blocks'),
+  ('rate', '', cell('time.samples_per_s'), ' samples/s'),
+  ('rate', 'all trained / time ', cell('time.samples_per_s_mean'), ''), ('rate', 'speed-up ', cell('time.speedup'), ''),
+  ('rate', 'efficiency ', cell('time.efficiency'), ''), ('rate', 'of the roof ', cell('time.mfu'), ''),
+  ('mean step', 'compute ', cell('waterfall.compute_ms'), ' ms'),
+  ('mean step', 'communication ', cell('waterfall.comm_exposed_ms'), ' ms'),
+  ('mean step', 'copies ', cell('waterfall.copy_ms'), ' ms'), ('mean step', 'waiting ', cell('waterfall.wait_ms'), ' ms'),
+  ('mean step', 'optimizer ', cell('waterfall.optimizer_ms'), ' ms'),
+  ('mean step', 'harness ', cell('waterfall.harness_ms'), ' ms'),
+  -- the idle share, and what it comes from
+  ('pipeline', 'idle ', (SELECT iif(equal > 0, decimals(100 * idle, 0) || '%: ' || decimals(100 * equal, 0)
+    || '% with equal stages', NULL) FROM one), ''),
+  ('pipeline', '', (SELECT iif(slowest > 0 AND formula > equal, decimals(100 * (formula - equal), 0)
+    || '% since the slowest works ' || decimals(slowest, 2) || ' times the mean', NULL) FROM one), ''),
+  ('pipeline', '', (SELECT iif(formula > 0 AND idle - formula >= 0.005, decimals(100 * (idle - formula), 0)
+    || '% waiting for cores and messages', NULL) FROM one), ''),
+  ('lead', 'most ', cell('lead.max'), ' steps'), ('lead', 'staleness ', cell('staleness.mean'), ' updates'),
+  ('training', 'first loss ', cell('train.loss_first'), ''), ('training', 'last loss ', cell('train.loss_last'), ''),
+  ('training', 'accuracy ', cell('train.accuracy'), ''), ('training', 'of ', cell('train.evaluated'), ' test samples'),
+  ('equal', '', (SELECT escaped(grade, 'line') FROM one), ''), ('equal', '', cell('equivalence.oracle'), ''),
+  ('equal', 'digest ', cell('equivalence.digest'), ''),
+  ('traffic', '', cell('traffic.bytes_sent'), ' sent a step'), ('traffic', '', cell('traffic.messages_sent'), ' messages'),
+  ('traffic', 'averages every ', cell('case.period'), ' steps'),
+  ('memory', 'fullest device ', cell('memory.devices.peak'), ''), ('memory', 'process ', cell('memory.rss_peak'), ''),
+  ('of which', 'parameters ', cell('memory.devices.parameters'), ''),
+  ('of which', 'gradients ', cell('memory.devices.gradients'), ''),
+  ('of which', 'optimizer ', cell('memory.devices.optimizer'), ''),
+  ('of which', 'activations ', cell('memory.devices.activations'), ''),
+  ('of which', 'communication ', cell('memory.devices.communication'), ''),
+  ('of which', 'workspace ', cell('memory.devices.workspace'), ''),
+  ('', '', (SELECT iif(durations = 'profile', 'not counted: what a layer needs inside, which a profile does not say', NULL)
+    FROM one), ''),
+  ('operation', '', cell('micro.op'), ''), ('operation', '', cell('micro.shape'), ''),
+  ('operation', '', (SELECT iif(size IS NULL, NULL, bytes_text(size)) FROM one), ''),
+  ('operation', '', cell('micro.time_us'), ' us'), ('operation', 'bus ', cell('micro.busbw_gbs'), ' GB/s'),
+  ('operation', '', cell('micro.gflops'), ' GFLOP/s'), ('operation', '', cell('micro.kernel'), ''),
+  ('machine', '', cell('provenance.host'), ''), ('machine', '', cell('provenance.cpu'), ''),
+  ('machine', '', cell('provenance.gpu'), ''), ('machine', '', cell('provenance.loops_isa'), ''),
+  ('machine', '', cell('provenance.cores_per_device'), ' cores a device'),
+  ('machine', 'others used ', cell('noise.others'), ' cores'),
+  ('source', 'commit ', cell('provenance.commit'), ''), ('source', 'changed ', cell('provenance.dirty'), ''),
+  ('source', '', cell('provenance.compiler'), ''))
+SELECT line, group_concat(before || text || after, ', ')
+FROM (SELECT * FROM (SELECT *, row_number() OVER () AS place FROM part) WHERE text != '' ORDER BY line, place)
+GROUP BY line ORDER BY min(place);

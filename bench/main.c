@@ -33,6 +33,8 @@ static uint64_t hash_request(const ls_request *request)
     hash = hash * 31 + (uint64_t)(request->precision * 1e9);
     hash = hash * 16 + (request->load ? 8 : 0) + (request->save ? 4 : 0) +
            (request->ps_record ? 2 : 0) + request->print_step; /* the same on all ranks */
+    hash = hash * 4 + (request->checkpoint ? 2 : 0) + (request->resume_from ? 1 : 0);
+    hash = hash * 31 + (uint64_t)request->checkpoint_interval;
     for (size_t i = 0; i < request->case_count; i++)
         hash = 31 * hash + ls_case_hash(&request->cases[i]);
     return hash;

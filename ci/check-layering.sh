@@ -27,13 +27,13 @@ BEGIN {
   order("common/kernel/cpu/", "elements < product conv images < sequences transformer < cpu_kernels.c vector_loops.c")
   order("common/kernel/cuda/", "elements product images < conv sequences")
   order("common/nn/", "layers models")
-  order("bench/", "rows statistics < case output progress < train < gate cli trace play < row micro report results < regress predict < commands < main.c")
+  order("bench/", "rows statistics checkpoint < case output progress < train < gate cli trace play < row micro report results < regress predict < commands < main.c")
   order("bench/output/", "table")
   order("bench/train/", "trial")
   order("bench/play/", "simgrid")
   order("bench/predict/", "advise")
   order("impl/step/", \
-        "plan.h+plan.c+loads.h+loads.c < program < " \
+        "plan.h+plan.c+loads.h+loads.c+state_parts.h+state_parts.c < program < " \
         "step.h+resources.h+build.h+members.c+build.c+verbs.c+copies.c+group.c+group_sum.c+group_traffic.c+clip.c+" \
         "average.c+places.c+stages.c+context.c+sums.c+call.c+message.c+terms.h+terms.c < " \
         "run.h+run.c+lower.c+check.c+owners.c+run_values.c+run_evaluate.c+run_facts.c+records.c < trace")

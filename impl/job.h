@@ -10,6 +10,7 @@
 #include "common/nn/optimizer.h"
 #include "impl/mesh.h"
 #include "impl/ps/ps_options.h"
+#include "impl/state.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -131,7 +132,13 @@ typedef struct ls_job {
     ls_job_faults faults;         /**< injected */
     uint64_t records;             /**< capacity of the ring of step records */
     uint64_t start; /**< number of the first step after parameters are loaded: usually 0 */
+    const ls_state_values *resumed; /**< what else is loaded: optimizer state, averages; NULL: the
+                                         state of a first step */
 } ls_job;
+
+/** The name of an array of its state, as PyTorch names the optimizers' ("param", "exp_avg",
+ * "average"); NULL if the job has no such array. */
+const char *ls_state_name(const ls_job *job, ls_values array);
 
 /** How many processes train the job. */
 int ls_job_processes(const ls_job *job);
@@ -160,6 +167,10 @@ int ls_job_fragment(const ls_job *job, uint64_t step);
 
 /** Elements of fragment `f` of F: variables k of K with floor(k F / K) = f. */
 ls_range ls_job_fragment_range(const ls_job *job, int f);
+
+/** Whether an epoch's smaller batch exists, and none of `steps` steps from `first` on has it; the
+ * number of the next step that has it. */
+bool ls_job_lacks_tail(const ls_job *job, uint64_t first, uint64_t steps, uint64_t *next);
 
 /** Number of devices of one replica. */
 int ls_job_places(const ls_job *job);

@@ -233,18 +233,20 @@ ls_status ls_replica_decay(ls_replica *replica, ls_range bucket, bool first, ls_
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
 
 /** Sets its part of the model's parameters, float32 [elements of the model], optimizer state to
- * zero, and the argument block to job->start. */
+ * job->resumed or else zero, and the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
 
 /** Sets its part of the model's parameters alone; it has them whole, not in windows. */
 ls_status ls_replica_set(ls_replica *replica, const float *parameters);
 
-/** The variables themselves, or their moving averages, if they have any. */
-typedef enum ls_values { LS_VALUES, LS_AVERAGES } ls_values;
+/** Copies what it has of an array into the model's, float32 [elements of the model]: the variables
+ * that it owns, or of other arrays those elements that it updates. Without averages, the variables
+ * stand for them. */
+ls_status ls_replica_gather(ls_replica *replica, ls_values values, float *model);
 
-/** Copies the variables that it owns into the model's parameters, or the averages of those that it
- * updates. */
-ls_status ls_replica_gather(ls_replica *replica, ls_values values, float *parameters);
+/** Copies elements `range` of what it updates of an array, counted as optimizer state has them
+ * (ls_replica_updated.stated), to the host. */
+ls_status ls_replica_read(ls_replica *replica, ls_values values, ls_range range, float *out);
 
 /** Copies its gradient to where it is in the model's. */
 ls_status ls_replica_gradient(ls_replica *replica, float *gradient);

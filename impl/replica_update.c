@@ -285,12 +285,44 @@ static ls_status move_shares(const ls_replica *r, float *flat, float *model, boo
     return LS_OK;
 }
 
-ls_status ls_replica_gather(ls_replica *r, ls_values values, float *parameters)
+/* Where an array is that has what the replica updates alone; NULL: it has no such array. */
+static void *stated(const ls_replica *r, ls_values values)
 {
-    if (values == LS_AVERAGES && r->updated.average)
-        return move_shares(r, r->updated.average, parameters, true);
-    return r->windows.parameters ? move_shares(r, r->parameters, parameters, true)
-                                 : move_first(r, r->parameters, r->updated.owned, parameters, true);
+    return values == LS_AVERAGES ? r->updated.average
+           : values == LS_VALUES ? (r->windows.parameters ? r->parameters : NULL)
+                                 : r->updated.slot[values - LS_SLOT_0];
+}
+
+ls_status ls_replica_gather(ls_replica *r, ls_values values, float *model)
+{
+    if (values == LS_AVERAGES && !r->updated.average)
+        values = LS_VALUES;
+    void *shares = stated(r, values);
+    if (shares)
+        return move_shares(r, shares, model, true);
+    return values == LS_SLOT_0 || values == LS_SLOT_1
+               ? LS_OK
+               : move_first(r, r->parameters, r->updated.owned, model, true);
+}
+
+ls_status ls_replica_read(ls_replica *r, ls_values values, ls_range range, float *out)
+{
+    const ls_shares *s = &r->updated.shares;
+    const float *shares = stated(r, values), *whole = r->parameters;
+    const size_t element = sizeof *out;
+    if (shares || !s->buckets)
+        return ls_queue_read(r->queue, out, (shares ? shares : whole) + range.first,
+                             range.count * element);
+    size_t at = 0;
+    for (size_t b = 0; b < s->buckets->count; b++) { /* all parameters, and it updates its shares */
+        const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
+        const ls_range both = ls_range_common(range, (ls_range){at, share.count});
+        if (both.count)
+            LS_TRY(ls_queue_read(r->queue, out + (both.first - range.first),
+                                 whole + share.first + (both.first - at), both.count * element));
+        at += share.count;
+    }
+    return LS_OK;
 }
 
 ls_status ls_replica_gradient(ls_replica *r, float *gradient)
@@ -311,13 +343,16 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
                                  .learning_rate =
                                      ls_rate_of_step(&r->job->update.schedule, r->job->start)};
     const size_t real = r->kernels->table->real_bytes;
+    const ls_state_values *resumed = r->job->resumed;
     float *model = (float *)parameters;
     LS_TRY(r->windows.parameters ? move_shares(r, r->parameters, model, false)
                                  : ls_replica_set(r, model));
     void *zeros;
     ls_status status = ls_allocate("replica", &zeros, r->elements, real);
     for (int i = 0; i < r->updated.slots && !status; i++)
-        status = ls_queue_write(r->queue, r->updated.slot[i], zeros, r->updated.stated * real);
+        status =
+            resumed ? move_shares(r, r->updated.slot[i], (float *)resumed->of[LS_SLOT_0 + i], false)
+                    : ls_queue_write(r->queue, r->updated.slot[i], zeros, r->updated.stated * real);
     for (int i = 0; i < LS_OWNED_MOST && r->updated.own[i] && !status; i++)
         status = r->updated.owns[i].begins == LS_OWNED_PARAMETERS
                      ? move_first(r, r->updated.own[i], r->elements, model, false)
@@ -326,7 +361,8 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     if (!status)
         status = ls_queue_write(r->queue, r->state, &start, sizeof start);
     if (!status && r->updated.average)
-        status = move_shares(r, r->updated.average, model, false);
+        status = move_shares(r, r->updated.average,
+                             resumed ? (float *)resumed->of[LS_AVERAGES] : model, false);
     if (!status && r->loss.decay)
         status = ls_queue_write(r->queue, r->loss.decay, (const double[2 + LS_REPLICA_LOSSES]){0},
                                 (2 + r->loss.decay_parts) * sizeof *r->loss.decay);

@@ -394,3 +394,23 @@ bool ls_job_is_tail(const ls_job *job, uint64_t step)
     const uint64_t per_epoch = ls_job_steps_per_epoch(job);
     return ls_job_tail(job) && step % per_epoch == per_epoch - 1;
 }
+
+bool ls_job_lacks_tail(const ls_job *job, uint64_t first, uint64_t steps, uint64_t *next)
+{
+    const uint64_t per_epoch = ls_job_steps_per_epoch(job);
+    if (!ls_job_tail(job))
+        return false;
+    *next = first + (per_epoch - 1 - first % per_epoch);
+    return *next >= first + steps;
+}
+
+const char *ls_state_name(const ls_job *job, ls_values array)
+{
+    const ls_optimizer_rule *rule = job->update.optimizer.rule;
+    if (array == LS_VALUES)
+        return "param";
+    if (array == LS_AVERAGES)
+        return job->update.average != 0 ? "average" : NULL;
+    const int slot = (int)array - LS_SLOT_0;
+    return slot < rule->slots ? rule->slot_names[slot] : NULL;
+}

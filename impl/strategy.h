@@ -81,6 +81,9 @@ struct ls_run_functions {
                          uint64_t *mark_ns);
     /** Copies all parameters to the host, float32 [elements]. After sync. */
     ls_status (*gather)(ls_run *run, float *parameters);
+    /** The same of any array of the state; where the job has no such array, nothing. All processes
+     * call it. */
+    ls_status (*state)(ls_run *run, ls_values array, float *out);
     /** The same for replica `index` of this process, if replicas have their own. */
     ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
     /** Copies what device `index` of the job has, and leaves the rest. */

@@ -126,6 +126,10 @@ typedef struct ls_request {
     uint64_t timeout_ns;           /**< without progress of another rank, or of a GPU */
     char *load;                    /**< NULL: none */
     char *save;                    /**< NULL: none */
+    char *checkpoint;              /**< folder of checkpoints; NULL: none are written */
+    int64_t checkpoint_interval;   /**< steps; 0: only after the last one */
+    int64_t checkpoint_keep;       /**< how many stay; 0: all */
+    char *resume_from;             /**< "auto", or a folder; NULL: from the start */
     char *ps_record;               /**< NULL: none */
     char *results;                 /**< file; NULL: none */
     struct ls_option_set *given;   /**< options given for all cases; owns texts that cases[].own

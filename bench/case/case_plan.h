@@ -16,6 +16,7 @@ typedef struct ls_workplace {
     ls_machine *machine;
     struct ls_data_cache *data;       /**< data sets by text and model */
     struct ls_drawn_values *drawn;    /**< first values by model and seed */
+    struct ls_resumed *resumed;       /**< the state that all go on from (plan_checkpoint.c) */
     struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.c */
     struct ls_progress *progress; /**< bench/progress/progress.h; borrowed; NULL: none is shown */
@@ -44,7 +45,7 @@ typedef struct ls_plan_of_case {
     int *place;                     /**< [nodes] device of each; NULL: the model is not divided */
     ls_layout *layout;     /**< hosts of the devices, where these are played; NULL: one host */
     ls_job job;            /**< without `devices`, which are not open yet */
-    int64_t warmup, timed; /**< steps */
+    int64_t warmup, timed; /**< steps from job.start on */
     const float *initial;  /**< [elements] parameters before the first step, owned by the
                                 workplace; NULL until ls_plan_draw */
 } ls_plan_of_case;

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct ls_drawn_values {
     char model[LS_MODEL_TEXT], data[600]; /* as in ls_case: a data set may give a model its sizes */
@@ -18,8 +19,12 @@ static ls_status fill(const ls_workplace *workplace, const ls_plan_of_case *plan
 {
     const ls_variables *variables = &plan->model->graph->variables;
     LS_TRY(ls_allocate("parameters", out, variables->elements + 1, sizeof **out));
-    if (workplace->request->load)
-        return ls_variables_load(variables, workplace->request->load, *out);
+    const char *load = workplace->request->load;
+    struct stat is;
+    if (load && stat(load, &is) == 0 && S_ISDIR(is.st_mode))
+        return ls_plan_load_folder(variables, load, *out);
+    if (load)
+        return ls_variables_load(variables, load, *out);
     ls_variables_initialize(variables, plan->config->seed, *out);
     return LS_OK;
 }
@@ -48,6 +53,8 @@ ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     struct ls_drawn_values *d = workplace->drawn;
+    if (ls_plan_resumes(workplace))
+        return ls_plan_read_state(workplace, plan);
     while (d && (d->seed != c->seed || strcmp(d->model, c->model) || strcmp(d->data, c->data)))
         d = d->next;
     if (!d)

@@ -28,11 +28,12 @@ static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s%s; name one of these, numbered from 0", ranks,
                        ranks == c->ranks ? "rank" : "device", ranks == 1 ? "" : "s");
-    if (fault->step >= plan->warmup + plan->timed)
+    const int64_t first = (int64_t)plan->job.start;
+    if (fault->step < first || fault->step >= first + plan->warmup + plan->timed)
         return ls_fail(
             LS_CODE_USAGE, "option", where,
-            "the case has %lld steps, warm-up included; give one of these, numbered from 0",
-            (long long)(plan->warmup + plan->timed));
+            "the case has %lld steps, warm-up included; give one of these, numbered from %lld",
+            (long long)(plan->warmup + plan->timed), (long long)first);
     return LS_OK;
 }
 
@@ -106,11 +107,12 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "this device has none of the model's variables, so it has no gradient; name "
                        "a device that has variables (--log-placement shows which)");
-    if (step >= compared)
+    const int64_t first = (int64_t)plan->job.start;
+    if (step < first || step >= first + compared)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the step is not among the first %lld, which are compared; give one of "
-                       "these, numbered from 0",
-                       (long long)compared);
+                       "these, numbered from %lld",
+                       (long long)compared, (long long)first);
     const ls_job *job = &plan->job;
     if (ls_strategy_replicates(plan->strategy) && ls_job_is_tail(job, (uint64_t)step) &&
         !ls_slice_count_sums(job, ls_job_tail(job), device / ls_job_places(job),

@@ -82,6 +82,7 @@ void ls_workplace_close(ls_workplace *workplace)
         workplace->data = next;
     }
     ls_first_values_close(workplace);
+    ls_resumed_close(workplace);
     if (workplace->request) /* it was opened */
         ls_status_free(ls_processes_pulse(workplace->request->processes, NULL, NULL));
     ls_machine_close(workplace->machine);
@@ -404,6 +405,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     LS_TRY(take_places(plan));
     LS_TRY(size_steps(plan));
     LS_TRY(ls_plan_choose_rate(workplace->request, plan));
+    LS_TRY(ls_plan_resume(workplace, plan));
     uint64_t steps = (uint64_t)(plan->warmup + plan->timed);
     job->records = steps < record_capacity ? steps + 1 : record_capacity;
     if (workplace->request->ps_record) /* room for a pull and a push of each worker per step */

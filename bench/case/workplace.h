@@ -4,6 +4,8 @@
 
 #include "bench/case/case_plan.h"
 
+#include <jansson.h>
+
 /** How the command divides the machine into devices. */
 ls_machine_options ls_request_machine(const ls_request *request);
 
@@ -19,10 +21,32 @@ void ls_workplace_busy(ls_workplace *workplace, bool begins);
 ls_status ls_plan_open(ls_workplace *workplace, const ls_case *config, ls_plan_of_case *out);
 void ls_plan_close(ls_plan_of_case *plan);
 
-/** Sets plan.initial: drawn by the seed, or read from --load (first_values.c). Cases of one model
- * and seed share the values, which the workplace owns. Until this call a plan allocates nothing of
- * its model's size. */
+/** Sets plan.initial: drawn by the seed, or read from --load (first_values.c) or a checkpoint.
+ * Cases of one model and seed share the values, which the workplace owns. Until this call a plan
+ * allocates nothing of its model's size. */
 ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan);
+
+/* ---- Checkpoints (plan_checkpoint.c) --------------------------------------------------------- */
+
+/** Whether the command goes on from a checkpoint, which there is. */
+bool ls_plan_resumes(const ls_workplace *workplace);
+
+/** What a run that goes on from a checkpoint must have in common with the plan, and what else a
+ * manifest says of it. Owned by the caller. */
+json_t *ls_plan_agreed(const ls_plan_of_case *plan);
+json_t *ls_plan_written(const ls_plan_of_case *plan);
+
+/** If the request goes on from a checkpoint, refuses one of another run, and sets job.start and how
+ * many steps are left. Refuses strategies without checkpoints. */
+ls_status ls_plan_resume(ls_workplace *workplace, ls_plan_of_case *plan);
+
+/** Reads that checkpoint into plan.initial and job.resumed, which the workplace owns. */
+ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan);
+
+/** Reads the parameters alone of a checkpoint's folder: --load. */
+ls_status ls_plan_load_folder(const ls_variables *variables, const char *folder, float *values);
+
+void ls_resumed_close(ls_workplace *workplace);
 
 /** Frees all that ls_plan_draw made. */
 void ls_first_values_close(ls_workplace *workplace);

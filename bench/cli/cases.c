@@ -400,8 +400,7 @@ static ls_status check_single(const ls_request_parsing *parsing, const char *nam
         (parsing->request->case_count == 1 && parsing->plan->repeat < 2))
         return LS_OK;
     return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                             "several cases cannot be %s one file; give one case, or leave it out",
-                             what);
+                             "several cases cannot be %s; give one case, or remove it", what);
 }
 
 /* Sets the time budget, to which timed steps are fitted. */
@@ -480,8 +479,9 @@ ls_status ls_cases_build(const ls_request_parsing *parsing)
     LS_TRY(check_repeat(parsing));
     LS_TRY(drop_excluded(parsing));
     LS_TRY(drop_repeated(parsing));
-    LS_TRY(check_single(parsing, "save", "saved to"));
-    LS_TRY(check_single(parsing, "ps-record", "recorded in"));
+    LS_TRY(check_single(parsing, "save", "saved to one file"));
+    LS_TRY(check_single(parsing, "ps-record", "recorded in one file"));
+    LS_TRY(check_single(parsing, "checkpoint", "written to one folder"));
     LS_TRY(drop_impossible(parsing));
     return repeat_cases(parsing);
 }

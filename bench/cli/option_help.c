@@ -29,7 +29,7 @@ const char *ls_option_lacked(const ls_option *option, unsigned command)
     static const char devices[] = "is of processes; give all devices by --devices";
     static const char training[] = "is of training, and nothing is trained here; leave it out";
     static const char later[] = "is an option of run that is lacking here; leave it out";
-    enum { VIRTUAL = LS_FOR_PREDICT | LS_FOR_ADVISE };
+    enum { VIRTUAL = LS_FOR_PREDICT | LS_FOR_ADVISE, LOOKING = VIRTUAL | LS_FOR_TRACE };
     static const struct {
         const char *name, *why;
         unsigned commands;
@@ -45,6 +45,10 @@ const char *ls_option_lacked(const ls_option *option, unsigned command)
         {"baseline", training, VIRTUAL},
         {"save", training, VIRTUAL},
         {"load", training, VIRTUAL},
+        {"checkpoint", training, LOOKING},
+        {"checkpoint-interval", training, LOOKING},
+        {"checkpoint-keep", training, LOOKING},
+        {"resume-from-checkpoint", training, LOOKING},
         {"target", training, VIRTUAL},
         {"until-precision", training, VIRTUAL},
         {"max-time", training, VIRTUAL},

@@ -20,7 +20,6 @@
 
 #define IN_CASE(field)      .sweeps = true, .offset = offsetof(ls_case, field)
 #define TEXT_IN_CASE(field) IN_CASE(field), .high = sizeof(((ls_case *)0)->field)
-#define IN_REQUEST(field)   .offset = offsetof(ls_request, field)
 
 enum {
     RUN_VERIFY = LS_FOR_RUN | LS_FOR_VERIFY,
@@ -44,10 +43,6 @@ enum {
 #define COMM_NCCL ""
 #endif
 
-enum { VIRTUAL = LS_FOR_PREDICT | LS_FOR_ADVISE };
-
-static const char *const engines[] = {"auto", "simgrid", "ports", NULL};
-static const char *const expansions[] = {"flows", "messages", "formula", NULL};
 static const char *const progresses[] = {"auto", "no", "yes", NULL}; /* numbers from -1 */
 
 static bool reduces(const ls_strategy *strategy)
@@ -166,6 +161,19 @@ static const ls_option general[] = {
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_text, IN_REQUEST(load)},
     {"save", "FILE", "none", "", "parameters after the last step (safetensors); one case only",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_text, IN_REQUEST(save)},
+    {"checkpoint", "DIR", "none", "",
+     "writes the state after the last step, and at an interrupt, to DIR/step-N; one case only",
+     LS_FOR_RUN, .group = LS_HELP_TRAINING, .set = ls_set_text, IN_REQUEST(checkpoint)},
+    {"checkpoint-interval", "K", "none", "steps", "also writes it after every K-th step",
+     LS_FOR_RUN, .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_REQUEST(checkpoint_interval),
+     .low = 1, .high = MANY},
+    {"checkpoint-keep", "N", "all", "checkpoints",
+     "the newest N stay; older ones are removed once a new one is complete", LS_FOR_RUN,
+     .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_REQUEST(checkpoint_keep), .low = 1,
+     .high = MANY},
+    {"resume-from-checkpoint", "PATH|auto", "none", "",
+     "goes on from a checkpoint, or the newest in a folder; auto: of --checkpoint, if there is one",
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_text, IN_REQUEST(resume_from)},
     {"reduce", "fast|exact", "fast", "", "exact: the same bits from every synchronous strategy",
      RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_word, IN_CASE(reduce),
      .words = ls_reduce_words},
@@ -312,54 +320,6 @@ static const ls_option general[] = {
     {"build", "COMMAND", "none", "",
      "of that script: builds build/lockstep in a commit's work tree", LS_FOR_REGRESS,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_nothing},
-    {"platform", "NETWORK", "none", "",
-     "between virtual devices: flat:latency=10us,bandwidth=1GB/s; "
-     "two-level:host=1us@10GB/s,net=10us@25Gbps; FILE.xml of SimGrid; --platform list prints "
-     "those with a name",
-     VIRTUAL, .group = LS_HELP_STRATEGY, .set = ls_set_text, IN_REQUEST(prediction.platform)},
-    {"devices-per-host", "K", "1", "devices",
-     "devices that share a host, and this machine's cores while durations are measured", VIRTUAL,
-     .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(prediction.devices_per_host),
-     .low = 1, .high = 1024},
-    {"durations", "measured|FILE|flops=RATE", "measured", "",
-     "of operations: measured here; from predict --calibrate; or FLOPs over a rate, a guess",
-     VIRTUAL, .group = LS_HELP_MEASUREMENT, .set = ls_set_text, IN_REQUEST(prediction.durations)},
-    {"engine", "auto|simgrid|ports", "auto", "",
-     "what plays the steps; auto: ports for flat platforms, else simgrid", VIRTUAL,
-     .group = LS_HELP_MEASUREMENT, .set = ls_set_word, IN_REQUEST(prediction.engine),
-     .words = engines},
-    {"collectives", "flows|messages|formula", "flows", "",
-     "flows: a ring's messages to one rank are one; messages: each by itself; formula: an "
-     "all-reduce is a time, and shares no port",
-     VIRTUAL, .group = LS_HELP_MEASUREMENT, .set = ls_set_word, IN_REQUEST(prediction.collectives),
-     .words = expansions},
-    {"draws", "N", "32; above 256 devices 8", "draws",
-     "plays with durations drawn from the measured spread; 1: medians alone", VIRTUAL,
-     .group = LS_HELP_MEASUREMENT, .set = ls_set_int, IN_REQUEST(prediction.draws), .low = 1,
-     .high = 10000},
-    {"slowdown", "RANK=FACTOR", "none", "", "durations of a device are multiplied by it", VIRTUAL,
-     .group = LS_HELP_MEASUREMENT, .set = ls_set_text, IN_REQUEST(prediction.slowdown)},
-    {"memory-limit", "SIZE", "none", "bytes",
-     "of each device; a case that needs more is an error row, which says how much", VIRTUAL,
-     .group = LS_HELP_STRATEGY, .set = ls_set_text, IN_REQUEST(prediction.memory_limit)},
-    {"goal", "FILE", "none", "",
-     "for one case: the graph of all steps for other simulators, in GOAL (LogGOPSim, ATLAHS)",
-     LS_FOR_PREDICT, .group = LS_HELP_MEASUREMENT, .set = ls_set_text, IN_REQUEST(prediction.goal)},
-    {"chakra", "DIR", "none", "",
-     "for one case: the same as Chakra execution traces (ASTRA-sim), steps.RANK.et of each device",
-     LS_FOR_PREDICT, .group = LS_HELP_MEASUREMENT, .set = ls_set_text,
-     IN_REQUEST(prediction.chakra)},
-    {"trace", "FILE", "none", "",
-     "for one case: the counted steps, as Chrome's and Perfetto's JSON", LS_FOR_PREDICT,
-     .group = LS_HELP_MEASUREMENT, .set = ls_set_text, IN_REQUEST(prediction.trace)},
-    {"calibrate", "yes|no", "no", "",
-     "measures durations, writes them to --out FILE for --durations, and predicts nothing",
-     LS_FOR_PREDICT, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
-     IN_REQUEST(prediction.calibrate)},
-    {"validate", "yes|no", "no", "",
-     "compares with measured rows of the same cases in --results, and prints the errors",
-     LS_FOR_PREDICT, .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch,
-     IN_REQUEST(prediction.validate)},
     {"plan", "FILE", "none", "",
      "YAML file with these names as keys; values, or lists of values, which are not split at "
      "commas; or with `cases:`, a list of such mappings, `defaults:`, `exclude:`, `repeat: N`, "
@@ -441,6 +401,8 @@ static void make_table(void)
     for (size_t i = 0; i < count; i++)
         if (!general[i].late)
             append(&general[i]);
+    for (const ls_option *o = ls_virtual_options; o->name; o++)
+        append(o);
     for (size_t o = 0; o < sizeof owners / sizeof *owners; o++)
         for (const void *const *entry = owners[o].registry->entries; *entry; entry++)
             append_declared(((const ls_declared_owner *)*entry)->options);

@@ -76,6 +76,8 @@ void ls_request_free(ls_request *request)
     free(request->cases);
     free(request->load);
     free(request->save);
+    free(request->checkpoint);
+    free(request->resume_from);
     free(request->ps_record);
     free(request->out);
     free(request->prediction.platform);
@@ -109,7 +111,14 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
                  {"print-step", "columns", true},
                  {"resume", "load", true}, /* a row does not contain these */
                  {"resume", "save", true},
-                 {"resume", "ps-record", true}};
+                 {"resume", "ps-record", true},
+                 {"resume", "checkpoint", true},
+                 {"resume", "resume-from-checkpoint", true},
+                 {"checkpoint", "until-precision", true}, /* the number of steps is not fixed */
+                 {"resume-from-checkpoint", "until-precision", true},
+                 {"resume-from-checkpoint", "load", true},
+                 {"checkpoint", "print-step", false},
+                 {"resume-from-checkpoint", "print-step", false}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         const char *name = pairs[i].name, *other = pairs[i].other;
         const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
@@ -120,6 +129,21 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
             return ls_setting_refuse(&setting, LS_CODE_USAGE, "conflicts with --%s; give only one",
                                      other);
     }
+    const ls_setting resumes = ls_parsing_setting(parsing, parsing->set, "resume-from-checkpoint");
+    const bool written = ls_option_set_has(parsing->set, "checkpoint");
+    for (int i = 0; i < 2 && !written; i++) {
+        const char *name = i ? "checkpoint-keep" : "checkpoint-interval";
+        const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
+        if (ls_option_set_has(parsing->set, name))
+            return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                     "requires --checkpoint DIR; give both or none");
+    }
+    if (!written &&
+        strcmp(ls_option_set_text(parsing->set, "resume-from-checkpoint", ""), "auto") == 0)
+        return ls_setting_refuse(
+            &resumes, LS_CODE_USAGE,
+            "looks in the folder of --checkpoint, which is not given; give it, "
+            "or the folder of a checkpoint");
     const ls_setting most = ls_parsing_setting(parsing, parsing->set, "max-time");
     if (ls_option_set_has(parsing->set, "max-time") &&
         !ls_option_set_has(parsing->set, "until-precision"))

@@ -350,6 +350,7 @@ void ls_run_open(command_run *run, case_run *c)
     ls_run_enter(run, c, LS_PHASE_OPENING);
     ls_status status = ls_trial_open(&run->workplace, &c->plan, &c->trial);
     c->trained = !status;
+    c->trial.saved.wanted = !status && c->asked && run->request->checkpoint;
     ls_interrupt_install();
     ls_run_agree(run, c, status);
     if (c->error && c->trained) { /* on some ranks only, so there is no row */

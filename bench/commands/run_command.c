@@ -9,6 +9,7 @@
  */
 #include "bench/case/case_facts.h"
 #include "bench/case/graph_file.h"
+#include "bench/checkpoint/checkpoint.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/commands/memory_check.h"
@@ -309,6 +310,22 @@ static uint64_t most_saved(const command_run *run)
     return most;
 }
 
+/* A folder that has checkpoints already is that of another run, unless this one goes on. */
+static ls_status prepare_folder(const ls_request *request)
+{
+    char *known;
+    LS_TRY(ls_checkpoint_find(request->checkpoint, &known));
+    const bool taken = known && !request->resume_from;
+    ls_status status =
+        taken ? ls_fail(LS_CODE_USAGE, "option --checkpoint", request->checkpoint,
+                        "has checkpoints already (%s); name another folder, or go on from it by "
+                        "--resume-from-checkpoint auto",
+                        known)
+              : ls_checkpoints_make(request->checkpoint);
+    free(known);
+    return status;
+}
+
 /* Everything that this rank can refuse; rank 0 also checks the files that it will write. */
 static ls_status resolve_all(command_run *run)
 {
@@ -328,6 +345,8 @@ static ls_status resolve_all(command_run *run)
     const bool first = run->processes->rank == 0;
     if (request->save && first)
         LS_TRY(ls_tensors_writable(request->save, most_saved(run)));
+    if (request->checkpoint && first)
+        LS_TRY(prepare_folder(request));
     if (request->ps_record && first)
         LS_TRY(ls_file_writable("option --ps-record", request->ps_record, 0));
     if (request->trace)
@@ -381,7 +400,10 @@ static ls_status open_command(command_run *run)
         LS_TRY(check_memory(run));
         LS_TRY(draw_all(run));
     }
-    return compare_data(run);
+    LS_TRY(compare_data(run));
+    if (run->request->checkpoint && run->processes->rank == 0)
+        ls_checkpoints_clean(run->request->checkpoint);
+    return LS_OK;
 }
 
 /* Closes all, except what threads of a lost device may use; returns whether there are such. */

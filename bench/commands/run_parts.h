@@ -113,4 +113,4 @@ ls_status ls_trace_check(const ls_request *request, bool leads);
 
 /** Trains the case's warm-up, then --trace-steps steps without a trace, then as many with one. All
  * ranks of the case call it; rank 0 writes --out. */
-ls_status ls_trace_case(const ls_workplace *workplace, const ls_plan_of_case *plan);
+ls_status ls_trace_case(ls_workplace *workplace, const ls_plan_of_case *plan);

@@ -128,7 +128,7 @@ static ls_status trace_trial(const ls_workplace *workplace, ls_trial *trial)
     return ls_world_agree(session->job.ranks.comm, status);
 }
 
-ls_status ls_trace_case(const ls_workplace *workplace, const ls_plan_of_case *plan)
+ls_status ls_trace_case(ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     ls_trial trial;
     if (plan->devices[0].kind == LS_DEVICE_GPU)

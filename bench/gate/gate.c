@@ -172,9 +172,10 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     ls_session *session = &c->run[CANDIDATE];
     char when[40];
-    LS_TRY(ls_world_agree(c->comm, session->run->functions->load(session->run, c->plan->initial)));
-    session->step = 0;
-    LS_TRY(ls_gate_put(c->workplace, session, steps, LS_GATE_AT_ONCE, ls_gate_alone_share, gate));
+    const uint64_t first = c->plan->job.start;
+    LS_TRY(ls_world_agree(c->comm, ls_session_begin_at(session, first, c->plan->initial)));
+    LS_TRY(ls_gate_put(c->workplace, session, first + steps, LS_GATE_AT_ONCE, ls_gate_alone_share,
+                       gate));
     if (gate->interrupted)
         return LS_OK;
     LS_TRY(ls_session_gather(session, c->again));
@@ -223,8 +224,9 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
     const size_t bytes = c->variables->elements * sizeof *values;
     memcpy(values, c->plan->initial, bytes);
     steps = steps < LS_GATE_AT_ONCE ? steps : LS_GATE_AT_ONCE;
-    for (uint64_t first = 0, count; first < steps && gate->pass; first += count) {
-        count = steps - first < LIBRARY_AT_ONCE ? steps - first : LIBRARY_AT_ONCE;
+    const uint64_t begin = c->plan->job.start, end = begin + steps;
+    for (uint64_t first = begin, count; first < end && gate->pass; first += count) {
+        count = end - first < LIBRARY_AT_ONCE ? end - first : LIBRARY_AT_ONCE;
         LS_TRY(run_at_once(c, first, count, values));
         const double rel =
             c->here[ORACLE]
@@ -295,7 +297,8 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     }
     if (c->library)
         judge_library(c, step, gate);
-    if (step == 0 && (c->here[ORACLE] || c->plan->job.exact.on) && !ls_sync_bn_is_own(c->plan))
+    if (step == c->plan->job.start && (c->here[ORACLE] || c->plan->job.exact.on) &&
+        !ls_sync_bn_is_own(c->plan))
         LS_TRY(judge_first_step(c, gate));
     return LS_OK;
 }
@@ -313,11 +316,40 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
     gate->interrupted = ls_interrupted();
     LS_TRY(ls_world_turn(c->comm, status, &number, &gate->interrupted));
     LS_TRY(ls_gate_agree(c->comm, gate));
-    gate->steps = step + 1;
+    gate->steps = step + 1 - c->plan->job.start;
     gate->loss_last = c->loss[CANDIDATE];
-    gate->loss_first = step ? gate->loss_first : gate->loss_last;
+    gate->loss_first = gate->steps > 1 ? gate->loss_first : gate->loss_last;
     if (!*gate->diverged)
         ls_loss_diverged(c->loss[CANDIDATE], step, gate->diverged);
+    return LS_OK;
+}
+
+/* What the steps leave besides parameters: optimizer state and averages. A library's sums leave
+ * other bits. */
+static ls_status compare_state(comparison *c, ls_gate *gate)
+{
+    ls_run *candidate = c->run[CANDIDATE].run;
+    for (int a = LS_SLOT_0; a < LS_ARRAYS && gate->pass && !c->library; a++) {
+        const char *name = ls_state_name(candidate->job, (ls_values)a);
+        if (!name)
+            continue;
+        ls_status status =
+            ls_world_agree(c->comm, candidate->functions->state(candidate, (ls_values)a, c->again));
+        LS_TRY(status);
+        const float *its = c->other;
+        if (c->here[ORACLE])
+            LS_TRY(
+                c->run[ORACLE].run->functions->state(c->run[ORACLE].run, (ls_values)a, c->other));
+        else if (c->judges)
+            its = ls_reference_state(c->single, (ls_values)a);
+        const ls_difference d = c->judges ? ls_variables_compare(c->variables, c->again, its)
+                                          : (ls_difference){.same_bits = true};
+        char when[64];
+        snprintf(when, sizeof when, "after %llu steps %s", (unsigned long long)gate->steps, name);
+        if (!d.same_bits)
+            note_element(c, when, &d, c->again, c->here[ORACLE] ? "oracle" : "reference", its,
+                         gate);
+    }
     return LS_OK;
 }
 
@@ -347,8 +379,8 @@ static ls_status keep_results(const comparison *c, uint64_t steps, ls_gate *gate
 static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
-    const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
-    if (!gate->pass || !steps || !ls_job_tail(&plan->job) || last < steps)
+    uint64_t last;
+    if (!gate->pass || !steps || !ls_job_lacks_tail(&plan->job, plan->job.start, steps, &last))
         return LS_OK;
     ls_status status = ls_session_begin_at(&c->run[CANDIDATE], last, plan->initial);
     if (!status && c->here[ORACLE])
@@ -371,11 +403,14 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
                                  .oracle = c->here[ORACLE] ? &c->run[ORACLE] : NULL,
                                  .reference = c->single};
     for (uint64_t step = 0; step < steps && !gate->interrupted; step++) {
-        LS_TRY(compare_step(c, step, gate));
+        LS_TRY(compare_step(c, plan->job.start + step, gate));
         ls_progress_update(c->workplace->progress,
                            ls_gate_alone_share * (double)(step + 1) / (double)steps, NAN,
                            c->loss[CANDIDATE]);
     }
+    if (steps && !gate->interrupted)
+        LS_TRY(compare_state(c, gate));
+    LS_TRY(ls_gate_agree(c->comm, gate));
     if (steps && !gate->interrupted)
         LS_TRY(ls_gate_evaluation(&sides, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));

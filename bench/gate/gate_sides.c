@@ -13,7 +13,7 @@
 ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64_t steps,
                       uint64_t most, double done, ls_gate *gate)
 {
-    const uint64_t begin = ls_clock_ns();
+    const uint64_t begin = ls_clock_ns(), first = session->step;
     most = most < session->job.records ? most : session->job.records;
     while (session->step < steps) {
         uint64_t left = steps - session->step;
@@ -22,8 +22,9 @@ ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64
         if (gate->interrupted)
             return LS_OK;
         LS_TRY(ls_session_steps(session, left < most ? left : most));
-        const double share = (double)session->step / (double)steps;
-        gate->step_s = (double)(ls_clock_ns() - begin) * 1e-9 / (double)session->step;
+        const double ended = (double)(session->step - first);
+        const double share = ended / (double)(steps - first);
+        gate->step_s = (double)(ls_clock_ns() - begin) * 1e-9 / ended;
         ls_progress_update(workplace->progress, done + (1 - done) * share, NAN, NAN);
     }
     return LS_OK;

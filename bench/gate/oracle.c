@@ -340,6 +340,11 @@ static ls_status gather(ls_run *run, float *parameters)
     return ls_replica_gather(((oracle *)run)->replica, LS_VALUES, parameters);
 }
 
+static ls_status state(ls_run *run, ls_values array, float *out)
+{
+    return ls_replica_gather(((oracle *)run)->replica, array, out);
+}
+
 /* The net with which replica d evaluates. */
 static ls_net *test_net(const oracle *me, int d, int replicas)
 {
@@ -410,6 +415,7 @@ static const ls_run_functions oracle_run = {
     .mark = sync, /* nothing is timed */
     .records = records,
     .gather = gather,
+    .state = state,
     .evaluate = evaluate,
     .close = close_run,
 };

@@ -17,6 +17,7 @@ enum { MEMORY_PART = 4 }; /* of the memory limit, where that is less */
 struct ls_reference {
     ls_case key;
     size_t elements;
+    uint64_t first;  /* number of the first step */
     uint64_t steps;  /* requested; all of them are kept, or only the last */
     uint64_t known;  /* steps computed */
     bool keeps;      /* keeps all steps */
@@ -29,6 +30,7 @@ struct ls_reference {
     float *tail; /* [elements] after an epoch's last batch alone; NULL: it is among the steps */
     double tail_loss;
     ls_evaluation evaluation; /* after all steps */
+    float *state[LS_ARRAYS];  /* [elements] then; NULL: the job has none, or parameters */
     ls_session session;
     ls_reference *next;
 };
@@ -74,6 +76,8 @@ static void close_reference(ls_reference *r)
     free(r->gradient);
     free(r->whole);
     free(r->tail);
+    for (int a = 0; a < LS_ARRAYS; a++)
+        free(r->state[a]);
     free(r);
 }
 
@@ -115,13 +119,13 @@ static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *pla
     LS_TRY(ls_session_open_single(workplace, plan, &r->session));
     r->here = true;
     /* an epoch's last batch alone if the steps do not reach it */
-    const uint64_t last = ls_job_steps_per_epoch(&plan->job) - 1;
-    if (!r->steps || !ls_job_tail(&plan->job) || last < r->steps)
+    uint64_t last;
+    if (!r->steps || !ls_job_lacks_tail(&plan->job, r->first, r->steps, &last))
         return LS_OK;
     LS_TRY(ls_allocate("reference", &r->tail, r->elements, sizeof *r->tail));
     LS_TRY(ls_session_begin_at(&r->session, last, plan->initial));
     LS_TRY(ls_session_one_step(&r->session, r->tail, &r->tail_loss));
-    return ls_session_begin_at(&r->session, 0, plan->initial);
+    return ls_session_begin_at(&r->session, r->first, plan->initial);
 }
 
 size_t ls_reference_most(const ls_workplace *workplace)
@@ -174,6 +178,7 @@ ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan,
     LS_TRY(ls_allocate("reference", &r, 1, sizeof *r));
     r->key = key;
     r->elements = plan->model->graph->variables.elements;
+    r->first = plan->job.start;
     r->steps = steps;
     ls_status status = begin(workplace, plan, left, r);
     if (status) {
@@ -199,6 +204,12 @@ static ls_status compute(ls_reference *r)
         LS_TRY(run->functions->gradient(run, r->gradient));
     if (++r->known < r->steps)
         return LS_OK;
+    for (int a = LS_SLOT_0; a < LS_ARRAYS; a++) {
+        if (!ls_state_name(run->job, (ls_values)a))
+            continue;
+        LS_TRY(ls_allocate("reference", &r->state[a], r->elements, sizeof *r->state[a]));
+        LS_TRY(run->functions->state(run, (ls_values)a, r->state[a]));
+    }
     if (ls_plan_tests(r->session.plan))
         LS_TRY(ls_session_evaluate(&r->session, ls_reference_tested(r->session.plan), true,
                                    &r->evaluation));
@@ -208,6 +219,7 @@ static ls_status compute(ls_reference *r)
 
 ls_status ls_reference_step(ls_reference *r, uint64_t step, const float **values, double *loss)
 {
+    step -= r->first;
     if (step >= r->steps) {
         *values = r->tail;
         *loss = r->tail_loss;
@@ -229,6 +241,11 @@ const float *ls_reference_whole(const ls_reference *r, double *loss)
 {
     *loss = r->whole ? r->whole_loss : r->loss[0];
     return r->whole ? r->whole : r->gradient;
+}
+
+const float *ls_reference_state(const ls_reference *r, ls_values array)
+{
+    return r->state[array];
 }
 
 uint64_t ls_reference_tested(const ls_plan_of_case *plan)

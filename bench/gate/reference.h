@@ -14,15 +14,15 @@ typedef struct ls_reference ls_reference;
  * reference. */
 ls_case ls_reference_case(const ls_case *one);
 
-/** The reference of a plan for steps 0 to steps - 1: one that is known already, or a new one.
- * Borrowed from the workplace. */
+/** The reference of a plan for `steps` steps from job.start on: one that is known already, or a new
+ * one. Borrowed from the workplace. */
 ls_status ls_reference_get(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                            ls_reference **out);
 
 /**
  * Parameters [elements] and loss after `step`. Steps must be requested in order; values are valid
- * until the next call. If no step has an epoch's smaller last batch, step number `steps` is one
- * with it, from the initial parameters.
+ * until the next call. If no step has an epoch's smaller last batch, any later step is one with it,
+ * from the initial parameters.
  */
 ls_status ls_reference_step(ls_reference *reference, uint64_t step, const float **values,
                             double *loss);
@@ -33,7 +33,7 @@ size_t ls_reference_most(const ls_workplace *workplace);
 /** Bytes of the parameters of `steps` steps, if they are kept; else of one step's. */
 size_t ls_reference_bytes(const ls_workplace *workplace, size_t elements, uint64_t steps);
 
-/** The gradient of step 0 [elements], once that has been asked for. */
+/** The gradient of the first step [elements], once that has been asked for. */
 const float *ls_reference_gradient(const ls_reference *reference);
 
 /** The same, of the whole batch in one piece, and its loss; exact mode computes a step for this. */
@@ -46,6 +46,10 @@ uint64_t ls_reference_tested(const ls_plan_of_case *plan);
 /** The evaluation after the last requested step; exists if ls_plan_tests is true and at least one
  * step was requested. */
 const ls_evaluation *ls_reference_evaluation(const ls_reference *reference);
+
+/** An array of the state besides parameters after the last requested step, [elements]; NULL if the
+ * job has no such array. */
+const float *ls_reference_state(const ls_reference *reference, ls_values array);
 
 /** Call after the last step: frees what is not kept. */
 void ls_reference_done(ls_workplace *workplace, ls_reference *reference);

@@ -50,9 +50,10 @@ static void put_result(const ls_row_facts *f, json_t *row)
     const ls_gate *gate = f->gate;
     char steps[LS_REASON_SIZE] = "";
     if (trial)
-        snprintf(
-            steps, sizeof steps, "interrupted after %llu of %lld steps; the figures are of those",
-            (unsigned long long)trial->session.step, (long long)(f->plan->warmup + f->plan->timed));
+        snprintf(steps, sizeof steps,
+                 "interrupted after %llu of %lld steps; the figures are of those",
+                 (unsigned long long)trial->session.step,
+                 (long long)f->plan->job.start + f->plan->warmup + f->plan->timed);
     const struct {
         bool holds;
         const char *status, *reason;
@@ -229,6 +230,19 @@ void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble
     ls_put_pipeline_bubble_formula(row, bubble->formula);
     ls_put_pipeline_bubble_equal(row, (p - 1) / (m + p - 1));
     ls_put_pipeline_slowest_stage(row, bubble->slowest);
+}
+
+static void put_checkpoint(const ls_row_facts *f, json_t *row)
+{
+    const ls_saved *saved = f->trial ? &f->trial->saved : NULL;
+    if (saved && saved->count) {
+        ls_put_checkpoint_step(row, saved->step);
+        ls_put_checkpoint_bytes(row, saved->bytes);
+        ls_put_checkpoint_count(row, saved->count);
+        ls_put_checkpoint_blocked_ms(row, (double)saved->time_ns * 1e-6);
+    }
+    if (ls_plan_resumes(f->workplace))
+        ls_put_checkpoint_resumed_step(row, f->plan->job.start);
 }
 
 static void put_equivalence(const ls_row_facts *f, json_t *row)
@@ -437,6 +451,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
         put_times(f, &info, row);
     if (trial)
         ls_row_put_train(f, row);
+    put_checkpoint(f, row);
     if (f->gate)
         put_equivalence(f, row);
     if (trial) {

@@ -8,11 +8,11 @@
 static void put_learning_rates(const ls_row_facts *f, json_t *row)
 {
     ls_rate_schedule schedule = f->plan->job.update.schedule;
+    const uint64_t first = f->plan->job.start + (uint64_t)f->plan->warmup;
     schedule.updates = 1;
     ls_put_train_lr_last(row, ls_rate_of_step(&schedule, f->trial->learned.step_last));
     for (size_t i = 0; i < f->trial->learned.losses_kept; i++)
-        ls_row_append(row, LS_F_train_lrs,
-                      json_real(ls_rate_of_step(&schedule, (uint64_t)f->plan->warmup + i)));
+        ls_row_append(row, LS_F_train_lrs, json_real(ls_rate_of_step(&schedule, first + i)));
 }
 
 /* Targets of the last step's batch. */
@@ -37,7 +37,7 @@ void ls_row_put_train(const ls_row_facts *f, json_t *row)
 {
     const ls_learned *learned = &f->trial->learned;
     const ls_case *c = f->plan->config;
-    if (f->trial->session.step) {
+    if (f->trial->session.step > f->plan->job.start) {
         ls_put_train_loss_first(row, learned->loss_first);
         ls_put_train_loss_last(row, learned->loss_last);
         put_learning_rates(f, row);

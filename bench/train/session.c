@@ -53,8 +53,11 @@ static ls_status open_devices(const ls_workplace *workplace, const ls_plan_of_ca
 {
     const size_t count = how->judge ? 1 : plan->device_count;
     const bool holder = !how->judge && ls_plan_has_variable_device(plan);
-    *out = (ls_session){
-        .plan = plan, .job = plan->job, .left = workplace->left, .device_count = count};
+    *out = (ls_session){.plan = plan,
+                        .job = plan->job,
+                        .left = workplace->left,
+                        .device_count = count,
+                        .step = plan->job.start};
     LS_TRY(ls_allocate("session", &out->lent, 1, sizeof *out->lent));
     LS_TRY(ls_allocate("session", &out->devices, count + 1, sizeof *out->devices));
     for (size_t i = 0; i < count; i++) {

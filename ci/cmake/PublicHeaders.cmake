@@ -32,4 +32,5 @@ set(LOCKSTEP_PUBLIC_HEADERS
   impl/job.h
   impl/mesh.h
   impl/ps/ps_options.h
+  impl/state.h
   impl/strategy.h)

@@ -55,6 +55,11 @@ void ls_tensors_close(ls_tensor_file *file);
 /** Writes a file (whole_file.h), so that a full disk or a kill leaves the old one. */
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count);
 
+/** The first bytes of such a file, which its tensors' data follow in this order: the length of the
+ * header, and the header, padded to a multiple of 8. The caller frees `out`. */
+ls_status ls_tensors_header(const char *path, const ls_tensor *tensors, size_t count, char **out,
+                            size_t *bytes);
+
 /** Whether ls_tensors_write could write so many bytes: its failure, detected before there is much
  * to lose. */
 ls_status ls_tensors_writable(const char *path, uint64_t bytes);

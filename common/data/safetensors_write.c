@@ -59,8 +59,8 @@ static ls_status check_tensor(const char *path, const json_t *header, const ls_t
     return LS_OK;
 }
 
-/* The header as text. */
-static ls_status make_header(const char *path, const ls_tensor *tensors, size_t count, char **out)
+ls_status ls_tensors_header(const char *path, const ls_tensor *tensors, size_t count, char **out,
+                            size_t *bytes)
 {
     json_t *header = json_object();
     ls_status status = header ? LS_OK : ls_fail_memory(path, sizeof *header);
@@ -74,14 +74,28 @@ static ls_status make_header(const char *path, const ls_tensor *tensors, size_t 
                              "its header; a plain name works",
                              tensors[i].name);
     }
-    *out = status ? NULL : json_dumps(header, JSON_COMPACT);
+    char *text = status ? NULL : json_dumps(header, JSON_COMPACT);
     json_decref(header);
-    return status || *out ? status : ls_fail_memory(path, count * sizeof *tensors);
+    if (!status && !text)
+        status = ls_fail_memory(path, count * sizeof *tensors);
+    const size_t length = text ? strlen(text) : 0;
+    const uint64_t padded = (length + 7) / 8 * 8;
+    if (!status)
+        status = ls_allocate(path, out, sizeof padded + padded + 1, 1);
+    if (!status) {
+        memcpy(*out, &padded, sizeof padded);
+        snprintf(*out + sizeof padded, padded + 1, "%-*s", (int)padded, text);
+        *bytes = sizeof padded + padded;
+    }
+    free(text);
+    return status;
 }
 
 /* What is written. */
 typedef struct contents {
-    const char *path, *header;
+    const char *path;
+    char *header;
+    size_t header_bytes;
     const ls_tensor *tensors;
     size_t count;
 } contents;
@@ -90,10 +104,7 @@ typedef struct contents {
 static ls_status write_contents(FILE *stream, void *context)
 {
     const contents *c = context;
-    const size_t length = strlen(c->header);
-    const uint64_t padded = (length + 7) / 8 * 8;
-    fwrite(&padded, sizeof padded, 1, stream);
-    fprintf(stream, "%s%*s", c->header, (int)(padded - length), "");
+    fwrite(c->header, 1, c->header_bytes, stream);
     for (size_t i = 0; i < c->count; i++)
         if (c->tensors[i].count > 0) /* else there may be no data */
             fwrite(c->tensors[i].data, sizeof(float), c->tensors[i].count, stream);
@@ -121,12 +132,11 @@ ls_status ls_tensors_writable(const char *path, uint64_t bytes)
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count)
 {
     contents c = {.path = path, .tensors = tensors, .count = count};
-    char *header = NULL, *target;
+    char *target;
     LS_TRY(check_regular(path));
-    LS_TRY(make_header(path, tensors, count, &header));
-    c.header = header;
+    LS_TRY(ls_tensors_header(path, tensors, count, &c.header, &c.header_bytes));
     ls_status status = ls_whole_file(what, path, write_contents, &c);
-    free(header);
+    free(c.header);
     target = status ? NULL : realpath(path, NULL);
     if (target) {
         /* its entry in its directory; some file systems cannot flush that, and need not */

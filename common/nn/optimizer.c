@@ -19,6 +19,7 @@ static const ls_optimizer_rule momentum = {
     .help = "v = mu v + g, w -= lr v; momentum:0.9 or momentum:mu=0.9",
     .kind = LS_OPTIMIZER_MOMENTUM,
     .slots = 1,
+    .slot_names = {"momentum_buffer"},
     .defaults = {.mu = 0.9},
 };
 static const ls_optimizer_rule adam = {
@@ -26,6 +27,7 @@ static const ls_optimizer_rule adam = {
     .help = "Kingma and Ba's algorithm 1; adam:beta1=0.9,beta2=0.999,eps=1e-8",
     .kind = LS_OPTIMIZER_ADAM,
     .slots = 2,
+    .slot_names = {"exp_avg", "exp_avg_sq"},
     .defaults = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
 };
 static const ls_optimizer_rule adamw = {
@@ -34,6 +36,7 @@ static const ls_optimizer_rule adamw = {
             "adamw:beta1=0.9,beta2=0.95,eps=1e-8,decay=0.1",
     .kind = LS_OPTIMIZER_ADAMW,
     .slots = 2,
+    .slot_names = {"exp_avg", "exp_avg_sq"},
     .defaults = {.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1},
 };
 static const ls_optimizer_rule rmsprop = {
@@ -41,6 +44,7 @@ static const ls_optimizer_rule rmsprop = {
     .help = "v = rho v + (1-rho) g^2, w -= lr g / (sqrt(v) + eps); rmsprop:rho=0.9,eps=1e-7",
     .kind = LS_OPTIMIZER_RMSPROP,
     .slots = 1,
+    .slot_names = {"square_avg"},
     .defaults = {.rho = 0.9, .epsilon = 1e-7},
 };
 static const void *const rules[] = {&sgd, &momentum, &adam, &adamw, &rmsprop, NULL};

@@ -20,11 +20,12 @@ typedef struct ls_optimizer {
 
 /** One entry of `lockstep list`. */
 struct ls_optimizer_rule {
-    const char *name;       /**< as users write it */
-    const char *help;       /**< one line for people */
-    ls_optimizer_kind kind; /**< of its kernel */
-    int slots;              /**< buffers of the size of the parameters */
-    ls_optimizer defaults;  /**< for values that are not given */
+    const char *name;          /**< as users write it */
+    const char *help;          /**< one line for people */
+    ls_optimizer_kind kind;    /**< of its kernel */
+    int slots;                 /**< buffers of the size of the parameters */
+    const char *slot_names[2]; /**< as PyTorch names them */
+    ls_optimizer defaults;     /**< for values that are not given */
 };
 
 extern const ls_registry ls_optimizer_rules; /**< of ls_optimizer_rule */

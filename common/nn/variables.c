@@ -226,21 +226,34 @@ ls_status ls_variables_save(const ls_variables *variables, const char *path, con
     return status;
 }
 
+static int compare_names(const void *a, const void *b, void *variables)
+{
+    const ls_variable *items = ((const ls_variables *)variables)->items;
+    return strcmp(items[*(const size_t *)a].name, items[*(const size_t *)b].name);
+}
+
+ls_status ls_variables_by_name(const ls_variables *variables, size_t **out)
+{
+    LS_TRY(ls_allocate("digest", out, variables->count, sizeof **out));
+    for (size_t i = 0; i < variables->count; i++)
+        (*out)[i] = i;
+    if (variables->count)
+        qsort_r(*out, variables->count, sizeof **out, compare_names, (void *)variables);
+    return LS_OK;
+}
+
 ls_status ls_variables_digest(const ls_variables *variables, const float *values, char text[33])
 {
     ls_digest *digest;
-    LS_TRY(ls_digest_open(&digest));
-    const char *last = NULL; /* names are unique: each pass finds the next one in order */
-    for (size_t n = 0; n < variables->count; n++) {
-        const ls_variable *next = NULL;
-        for (size_t i = 0; i < variables->count; i++) {
-            const ls_variable *v = &variables->items[i];
-            if ((!last || strcmp(v->name, last) > 0) && (!next || strcmp(v->name, next->name) < 0))
-                next = v;
-        }
-        ls_digest_add(digest, values + next->offset, next->count * sizeof *values);
-        last = next->name;
+    size_t *order;
+    LS_TRY(ls_variables_by_name(variables, &order));
+    ls_status status = ls_digest_open(&digest);
+    for (size_t n = 0; n < variables->count && !status; n++) {
+        const ls_variable *v = &variables->items[order[n]];
+        ls_digest_add(digest, values + v->offset, v->count * sizeof *values);
     }
+    free(order);
+    LS_TRY(status);
     ls_digest_text(digest, text);
     ls_digest_close(digest);
     return LS_OK;

@@ -78,6 +78,9 @@ ls_status ls_variables_load(const ls_variables *variables, const char *path, flo
 /** Writes a safetensors file, whole or not at all. LS_CODE_MISSING where that fails. */
 ls_status ls_variables_save(const ls_variables *variables, const char *path, const float *values);
 
+/** The variables' numbers in the order of their names (bytes): [count], owned by the caller. */
+ls_status ls_variables_by_name(const ls_variables *variables, size_t **out);
+
 /** Digest of the bits, variables taken in the order of their names. */
 ls_status ls_variables_digest(const ls_variables *variables, const float *values, char text[33]);
 

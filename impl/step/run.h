@@ -118,7 +118,7 @@ ls_status ls_steps_collect(const ls_job *job, ls_traffic mine, ls_traffic *sum);
 ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *due, ls_traffic *sent,
                            ls_traffic *formula);
 
-/** run_values.c: the variables, or their averages, of the whole model. All processes call it. */
+/** run_values.c: an array of the state, of the whole model. All processes call it. */
 ls_status ls_steps_gather(ls_step_run *run, ls_values values, float *parameters);
 
 /** check.c: names of this process's memory, members and lanes. Close them also on failure. */

@@ -34,6 +34,12 @@ static ls_status gather(ls_run *run, float *parameters)
     return ls_steps_gather(ls_step_run_of(run), LS_VALUES, parameters);
 }
 
+static ls_status state(ls_run *run, ls_values array, float *out)
+{
+    return ls_state_name(run->job, array) ? ls_steps_gather(ls_step_run_of(run), array, out)
+                                          : LS_OK;
+}
+
 static ls_status gather_replica(ls_run *run, int index, float *parameters)
 {
     const ls_step_run *me = ls_step_run_of(run);
@@ -331,6 +337,7 @@ const ls_run_functions ls_run_of_steps = {
     .mark = ls_steps_mark,
     .records = ls_steps_records,
     .gather = gather,
+    .state = state,
     .gather_replica = gather_replica,
     .gather_device = gather_device,
     .records_replica = records_replica,

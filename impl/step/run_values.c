@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-/* The replica with a part in this process: sends each place's variables to the replica's other
+/* The replica with a part in this process: sends what each place has to the replica's other
  * processes. */
-static ls_status gather_places(ls_step_run *me, float *parameters)
+static ls_status gather_places(ls_step_run *me, ls_values values, float *parameters)
 {
     const ls_step_plan *plan = &me->plan;
     const ls_job *job = plan->job;
@@ -15,7 +15,7 @@ static ls_status gather_places(ls_step_run *me, float *parameters)
     const ls_planned_member *members = &plan->members[first];
     LS_TRY(
         ls_comm_agree(job->ranks.comm, ls_resources_gather(&me->resources, first, plan->mesh.places,
-                                                           LS_VALUES, parameters)));
+                                                           values, parameters)));
     for (int p = 0; p < plan->mesh.places; p++) {
         const ls_graph_part *part = &plan->parts.parts[p];
         for (size_t v = 0; v < part->graph->variables.count; v++) {
@@ -92,13 +92,13 @@ static ls_status gather_owned(ls_step_run *me, ls_values values, float *out)
 ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
 {
     const ls_step_plan *plan = &me->plan;
-    const ls_spread *spread = values == LS_AVERAGES ? &plan->state : &plan->parameters;
+    const ls_spread *spread = values == LS_VALUES ? &plan->parameters : &plan->state;
     const ls_range copy = ls_step_plan_copy(plan, spread, ls_step_plan_own(plan));
     if (spread->on[LS_MEMBER] == LS_PLACED && plan->job->ranks.comm)
         return gather_owned(me, values, out);
     if (spread->on[LS_MEMBER] == LS_SHARE)
         return gather_shares(me, values, out);
     if (copy.count > plan->job->device_count)
-        return gather_places(me, out);
+        return gather_places(me, values, out);
     return ls_resources_gather(&me->resources, (int)copy.first, (int)copy.count, values, out);
 }

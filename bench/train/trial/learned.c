@@ -45,11 +45,15 @@ static void look_at_loss(ls_learned *learned, const ls_case *config, uint64_t st
     if (config->target_kind != LS_TARGET_LOSS)
         return;
     learned->target_sum += loss;
+    learned->target_steps++;
     if ((step + 1) % LOSS_TARGET_STEPS)
         return;
-    if (learned->target_sum / LOSS_TARGET_STEPS <= config->target)
+    /* a run that goes on from a checkpoint may begin between two looks */
+    if (learned->target_steps == LOSS_TARGET_STEPS &&
+        learned->target_sum / LOSS_TARGET_STEPS <= config->target)
         reach_target(learned, step + 1);
     learned->target_sum = 0;
+    learned->target_steps = 0;
 }
 
 void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_times *steps,
@@ -57,7 +61,7 @@ void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_ti
 {
     for (uint64_t i = 0; i < steps->count; i++) {
         const double loss = steps->records[i].loss;
-        if (steps->first + i == 0)
+        if (learned->trained++ == 0)
             learned->loss_first = loss;
         learned->loss_last = loss;
         learned->step_last = steps->first + i;
@@ -71,7 +75,7 @@ void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_ti
 ls_status ls_learned_norm(ls_learned *learned, const ls_session *session)
 {
     const ls_run *run = session->run;
-    return session->job.update.clip > 0 && session->step
+    return session->job.update.clip > 0 && learned->trained
                ? run->functions->norm(run, &learned->gradient_norm)
                : LS_OK;
 }

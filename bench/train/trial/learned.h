@@ -7,6 +7,7 @@
 /** Written by the functions below that take it without const. */
 typedef struct ls_learned {
     double loss_first, loss_last;
+    uint64_t trained;     /**< steps */
     uint64_t step_last;   /**< the last step's number, from 0 */
     double gradient_norm; /**< of the last step, with --clip; NaN: none */
     double *losses;       /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
@@ -19,6 +20,7 @@ typedef struct ls_learned {
     uint64_t steps_to_target;
     double ms_to_target; /**< time of these, with the warm-up's steps */
     double target_sum;   /**< sum of losses since the target was last checked */
+    int target_steps;    /**< how many these are */
 } ls_learned;
 
 /** Before the first step. */

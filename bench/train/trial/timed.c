@@ -126,8 +126,8 @@ double ls_timed_mean_ms(const ls_timed *timed)
 uint64_t ls_timed_trained(const ls_timed *timed)
 {
     const ls_job *job = &timed->plan->job;
-    const uint64_t warmup = (uint64_t)timed->plan->warmup;
-    return ls_job_samples(job, warmup + timed->done) - ls_job_samples(job, warmup) -
+    const uint64_t first = timed->plan->job.start + (uint64_t)timed->plan->warmup;
+    return ls_job_samples(job, first + timed->done) - ls_job_samples(job, first) -
            timed->discarded_samples;
 }
 

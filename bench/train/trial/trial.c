@@ -29,7 +29,7 @@ static ls_status expect(ls_trial *trial, uint64_t count)
     return ls_learned_expect(&trial->learned, count);
 }
 
-ls_status ls_trial_open(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_trial *out)
+ls_status ls_trial_open(ls_workplace *workplace, const ls_plan_of_case *plan, ls_trial *out)
 {
     *out = (ls_trial){.workplace = workplace,
                       .timed = ls_timed_begin(plan, workplace->request),
@@ -90,6 +90,7 @@ static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
         uint64_t until = (uint64_t)fault->step - trial->session.step;
         chunk = chunk < until ? chunk : until;
     }
+    chunk = ls_saved_until(&trial->saved, trial->workplace, &trial->session, chunk);
     return chunk < trial->session.job.records ? chunk : trial->session.job.records;
 }
 
@@ -121,10 +122,11 @@ static void adapt_chunk(ls_trial *trial)
 static void show_progress(ls_trial *trial)
 {
     const ls_plan_of_case *plan = trial->session.plan;
+    const uint64_t begin = plan->job.start, warmup = (uint64_t)plan->warmup;
+    const uint64_t step = trial->session.step - begin;
     uint64_t samples = ls_job_samples(&trial->session.job, trial->session.step) -
-                       ls_job_samples(&trial->session.job, (uint64_t)plan->warmup);
+                       ls_job_samples(&trial->session.job, begin + warmup);
     double rate = trial->timed.ms > 0 ? (double)samples / trial->timed.ms * 1e3 : NAN;
-    const uint64_t step = trial->session.step, warmup = (uint64_t)plan->warmup;
     const double share = step <= warmup ? (double)step / (double)warmup
                                         : (double)(step - warmup) / (double)trial->timed.planned;
     ls_progress_update(trial->workplace->progress, share, rate, trial->learned.loss_last);
@@ -181,6 +183,8 @@ static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
         if (interrupted)
             break;
         LS_TRY(train_chunk(trial, answer / 2, timed, answer % 2));
+        LS_TRY(ls_saved_write(&trial->saved, trial->workplace, &trial->session, false,
+                              &trial->verdict));
         show_progress(trial);
         steps -= answer / 2;
     }
@@ -270,6 +274,7 @@ ls_status ls_trial_finish(ls_trial *trial)
     ls_status profiled = LS_OK;
     LS_TRY(ls_report_memory(session, &trial->reported));
     LS_TRY(ls_check_trained(session, &trial->verdict, &trial->checked));
+    LS_TRY(ls_saved_write(&trial->saved, trial->workplace, session, true, &trial->verdict));
     if (!ls_trial_stopped(trial))
         LS_TRY(ls_learned_evaluate(&trial->learned, session,
                                    ls_plan_evaluated(session->plan, session->step)));

@@ -13,12 +13,13 @@
 #include "bench/train/trial/noise.h"
 #include "bench/train/trial/profile.h"
 #include "bench/train/trial/reported.h"
+#include "bench/train/trial/saved.h"
 #include "bench/train/session.h"
 
 /** A trial and its figures, filled by ls_trial_block and ls_trial_finish. */
 typedef struct ls_trial {
     ls_session session;
-    const ls_workplace *workplace;
+    ls_workplace *workplace;
     ls_step_times latest; /**< steps of the latest call */
     ls_timed timed;
     ls_learned learned;
@@ -32,10 +33,11 @@ typedef struct ls_trial {
     uint64_t reopened, reopen_ns; /**< how often the devices were reopened, and the time of that */
     ls_checked checked;           /**< after the last step, like the following */
     ls_reported reported;
+    ls_saved saved; /**< checkpoints */
     ls_profile profile;
 } ls_trial;
 
-ls_status ls_trial_open(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_trial *out);
+ls_status ls_trial_open(ls_workplace *workplace, const ls_plan_of_case *plan, ls_trial *out);
 
 /** Whether no more steps are trained. */
 bool ls_trial_stopped(const ls_trial *trial);

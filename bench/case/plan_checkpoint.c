@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checkpoints of a case: what a run that goes on must have in common with the one that wrote
+ * (ls_plan_agreed), and the plan that goes on (ls_plan_resume). Everything else may differ: layout,
+ * devices, ranks, how gradients are reduced.
+ */
+#include "bench/case/workplace.h"
+
+#include "bench/case/case_facts.h"
+#include "bench/case/graph_file.h"
+#include "bench/checkpoint/checkpoint.h"
+#include "build_info.h"
+#include "common/base/grow.h"
+#include "common/nn/rate.h"
+#include "impl/strategies.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ls_resumed {
+    ls_checkpoint checkpoint;
+    float *values[LS_ARRAYS]; /* [elements] */
+    ls_state_values state;
+};
+
+/* ---- What must agree ------------------------------------------------------------------------- */
+
+/* The members of `case`, and the option that each is of. */
+static const struct {
+    const char *member, *option;
+} agreed[] = {
+    {"model", "--model"},
+    {"data", "--data"},
+    {"samples", "--data"},
+    {"batch_global", "--batch"},
+    {"counts", "--epochs"},
+    {"seed", "--seed"},
+    {"shuffle", "--shuffle"},
+    {"augment", "--augment"},
+    {"sync_bn", "--sync-bn"},
+    {"optimizer", "--optimizer"},
+    {"clip", "--clip"},
+    {"lr", "--lr"},
+    {"lr_schedule", "--lr-schedule"},
+    {"lr_warmup_steps", "--lr-warmup-steps"},
+    {"lr_decay_steps", "--lr-decay-steps"},
+    {"min_lr", "--min-lr"},
+    {"lr_wsd_decay_steps", "--lr-wsd-decay-steps"},
+    {"lengths", "--lengths"},
+    {"dropout", "--dropout"},
+};
+enum { AGREED = sizeof agreed / sizeof *agreed };
+
+static void put_rate(const ls_case *c, const ls_rate_schedule *s, json_t *out)
+{
+    json_object_set_new(out, "lr", json_real(s->initial));
+    json_object_set_new(out, "lr_schedule",
+                        json_string(s->kind == LS_RATE_CONSTANT
+                                        ? s->period ? "the model's" : "constant"
+                                        : c->lr_schedule));
+    json_object_set_new(out, "lr_warmup_steps", json_integer((json_int_t)s->warmup));
+    if (s->kind == LS_RATE_CONSTANT)
+        return;
+    json_object_set_new(out, "lr_decay_steps", json_integer((json_int_t)s->decay));
+    json_object_set_new(out, "min_lr", json_real(s->least));
+    if (s->kind == LS_RATE_WSD)
+        json_object_set_new(out, "lr_wsd_decay_steps", json_integer((json_int_t)s->down));
+}
+
+/* Options that models and data declare, by their names. */
+static void put_declared(const ls_case *c, json_t *out)
+{
+    const ls_declared_option *own[LS_DECLARED_HAD];
+    const size_t count = ls_case_own(c, own);
+    for (size_t i = 0; i < count; i++) {
+        const ls_declared_option *o = own[i];
+        const int64_t number = ls_declared_number(&c->own, o);
+        char member[64], option[64];
+        ls_declared_field(o->name, member);
+        snprintf(option, sizeof option, "--%s", o->name);
+        for (size_t a = 0; a < AGREED; a++)
+            if (strcmp(agreed[a].option, option) == 0)
+                json_object_set_new(out, member,
+                                    o->type == LS_DECLARED_REAL
+                                        ? json_real(ls_declared_real(&c->own, o))
+                                    : o->type == LS_DECLARED_SWITCH ? json_boolean(number)
+                                    : o->type == LS_DECLARED_WORD   ? json_string(o->words[number])
+                                                                    : json_integer(number));
+    }
+}
+
+json_t *ls_plan_agreed(const ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    const ls_job *job = &plan->job;
+    char text[256];
+    json_t *out = json_object();
+    if (ls_graph_file_text(plan->model)) {
+        snprintf(text, sizeof text, "graph:%016llx",
+                 (unsigned long long)ls_graph_file_digest(plan->model));
+        json_object_set_new(out, "model", json_string(text));
+    } else {
+        json_object_set_new(out, "model", json_string(plan->model->name));
+    }
+    const char *data = *c->data ? c->data : plan->model->family->default_data;
+    json_object_set_new(out, "data", json_stringn(data, strcspn(data, ":")));
+    json_object_set_new(out, "samples", json_integer((json_int_t)plan->data->train.samples));
+    json_object_set_new(out, "batch_global", json_integer(job->batch));
+    json_object_set_new(out, "counts", json_string(job->sampling.epochs ? "epochs" : "steps"));
+    json_object_set_new(out, "seed", json_integer((json_int_t)c->seed));
+    json_object_set_new(out, "shuffle", json_boolean(c->shuffle));
+    json_object_set_new(out, "optimizer",
+                        json_string(ls_optimizer_text(&job->update.optimizer, text, sizeof text)));
+    json_object_set_new(out, "clip", json_real(job->update.clip));
+    put_rate(c, &job->update.schedule, out);
+    put_declared(c, out);
+    return out;
+}
+
+json_t *ls_plan_written(const ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    return json_pack("{s:s, s:i, s:i, s:s, s:I, s:i, s:s}", "strategy", plan->strategy->name,
+                     "devices", plan->all_devices, "ranks", c->ranks, "reduce",
+                     ls_reduce_words[c->reduce], "micro_shards", (json_int_t)c->micro_shards,
+                     "micro_splits", ls_job_splits(&plan->job), "commit", LS_GIT_COMMIT);
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------- */
+
+static void value_text(const json_t *value, char text[80])
+{
+    if (!value)
+        snprintf(text, 80, "none");
+    else if (json_is_string(value))
+        snprintf(text, 80, "%.79s", json_string_value(value));
+    else if (json_is_integer(value))
+        snprintf(text, 80, "%lld", (long long)json_integer_value(value));
+    else if (json_is_boolean(value))
+        snprintf(text, 80, "%s", json_is_true(value) ? "yes" : "no");
+    else
+        snprintf(text, 80, "%.17g", json_number_value(value));
+}
+
+static ls_status compare_agreed(const ls_plan_of_case *plan, const ls_checkpoint *checkpoint)
+{
+    const ls_case *c = plan->config;
+    json_auto_t *mine = ls_plan_agreed(plan);
+    const json_t *its = json_object_get(checkpoint->manifest, "case");
+    for (size_t a = 0; a < AGREED; a++) {
+        char here[80], there[80];
+        const char *member = agreed[a].member, *option = agreed[a].option;
+        value_text(json_object_get(mine, member), here);
+        value_text(json_object_get(its, member), there);
+        if (strcmp(here, there) == 0)
+            continue;
+        if (strcmp(member, "lr_decay_steps") == 0 && !c->lr_decay)
+            return ls_fail(LS_CODE_USAGE, "option --lr-schedule", c->lr_schedule,
+                           "ends after %s steps here, and after %s in the checkpoint %s; give "
+                           "--lr-decay-steps %s",
+                           here, there, checkpoint->folder, there);
+        if (strcmp(member, "counts") == 0)
+            return ls_fail(LS_CODE_USAGE, "option", strcmp(here, "steps") ? "--epochs" : "--steps",
+                           "the checkpoint %s counts %s, and this run %s; give --%s",
+                           checkpoint->folder, there, here, there);
+        return ls_fail(LS_CODE_USAGE, "option", option,
+                       "%s is %s here, and %s in the checkpoint %s; use the same value, or take "
+                       "the parameters alone by --load",
+                       member, here, there, checkpoint->folder);
+    }
+    return LS_OK;
+}
+
+/* Replicas that are not alike have no state that any layout could go on with. */
+static ls_status check_alike(const ls_plan_of_case *plan, const char *option)
+{
+    if (!ls_strategy_alone(plan->strategy) && !ls_ps_by_arrival(&plan->job.ps))
+        return LS_OK;
+    return ls_fail(
+        LS_CODE_USAGE, "option", option,
+        "cannot be used with --strategy %s%s, whose replicas differ; use a synchronous strategy, "
+        "or --save and --load",
+        plan->strategy->name,
+        ls_strategy_alone(plan->strategy) ? "" : " and this --ps-mode or --ps-backup-workers");
+}
+
+/* ---- Going on -------------------------------------------------------------------------------- */
+
+/* Finds the checkpoint, if there is one to go on from. */
+static ls_status find_checkpoint(ls_workplace *workplace)
+{
+    const ls_request *request = workplace->request;
+    const bool automatic = strcmp(request->resume_from, "auto") == 0;
+    const char *path = automatic ? request->checkpoint : request->resume_from;
+    char *folder;
+    LS_TRY(ls_allocate("checkpoint", &workplace->resumed, 1, sizeof *workplace->resumed));
+    LS_TRY(ls_checkpoint_find(path, &folder));
+    if (!folder && automatic)
+        return LS_OK;
+    if (!folder)
+        return ls_fail(LS_CODE_MISSING, "option --resume-from-checkpoint", path,
+                       "has no complete checkpoint: no "
+                       "manifest.json in it, nor in a step-* folder "
+                       "of it; name another folder");
+    ls_status status = ls_checkpoint_open(folder, &workplace->resumed->checkpoint);
+    free(folder);
+    return status;
+}
+
+ls_status ls_plan_resume(ls_workplace *workplace, ls_plan_of_case *plan)
+{
+    const ls_request *request = workplace->request;
+    if ((request->checkpoint || request->resume_from) && request->budget_ns)
+        return ls_fail(LS_CODE_USAGE, "option",
+                       request->checkpoint ? "--checkpoint" : "--resume-from-checkpoint",
+                       "cannot be used with a plan's budget, which changes the number of steps; "
+                       "give --steps");
+    if (request->checkpoint)
+        LS_TRY(check_alike(plan, "--checkpoint"));
+    if (!request->resume_from)
+        return LS_OK;
+    LS_TRY(check_alike(plan, "--resume-from-checkpoint"));
+    if (!workplace->resumed)
+        LS_TRY(find_checkpoint(workplace));
+    const ls_checkpoint *checkpoint = &workplace->resumed->checkpoint;
+    if (!checkpoint->manifest)
+        return LS_OK;
+    LS_TRY(compare_agreed(plan, checkpoint));
+    const uint64_t all = (uint64_t)(plan->warmup + plan->timed), done = checkpoint->step;
+    if (done > all)
+        return ls_fail(LS_CODE_USAGE, "option", plan->job.sampling.epochs ? "--epochs" : "--steps",
+                       "the run has %llu steps with its --warmup, and %s is after %llu; give more",
+                       (unsigned long long)all, checkpoint->folder, (unsigned long long)done);
+    const int64_t left = (int64_t)(all - done);
+    plan->job.start = done;
+    plan->timed = plan->timed < left ? plan->timed : left;
+    plan->warmup = left - plan->timed;
+    return LS_OK;
+}
+
+/* Says where the arithmetic of sums differs, so that bits will. */
+static void tell_reduction(const ls_workplace *workplace, const ls_plan_of_case *plan)
+{
+    static const char *const members[] = {"reduce", "micro_shards", "micro_splits"};
+    const ls_checkpoint *checkpoint = &workplace->resumed->checkpoint;
+    json_auto_t *mine = ls_plan_written(plan);
+    const json_t *its = json_object_get(checkpoint->manifest, "written");
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        char here[80], there[80];
+        value_text(json_object_get(mine, members[i]), here);
+        value_text(json_object_get(its, members[i]), there);
+        if (strcmp(here, there) != 0 && workplace->request->processes->rank == 0)
+            ls_log_line(&workplace->request->log, LS_LOG_NORMAL,
+                        "checkpoint: %s: %s was %s and is %s here, so bits differ from a run "
+                        "without interruption",
+                        checkpoint->folder, members[i], there, here);
+    }
+}
+
+ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan)
+{
+    struct ls_resumed *r = workplace->resumed;
+    const size_t elements = plan->model->graph->variables.elements;
+    const char *names[LS_ARRAYS];
+    const bool known = r->values[LS_VALUES];
+    for (int a = 0; a < LS_ARRAYS; a++) {
+        names[a] = ls_state_name(&plan->job, (ls_values)a);
+        if (names[a] && !known)
+            LS_TRY(ls_allocate("checkpoint", &r->values[a], elements + 1, sizeof(float)));
+        r->state.of[a] = r->values[a];
+    }
+    r->state.step = r->checkpoint.step;
+    if (!known) {
+        LS_TRY(
+            ls_checkpoint_read(&r->checkpoint, &plan->model->graph->variables, names, r->values));
+        tell_reduction(workplace, plan);
+    }
+    plan->initial = r->values[LS_VALUES];
+    plan->job.resumed = &r->state;
+    return LS_OK;
+}
+
+bool ls_plan_resumes(const ls_workplace *workplace)
+{
+    return workplace->resumed && workplace->resumed->checkpoint.manifest;
+}
+
+ls_status ls_plan_load_folder(const ls_variables *variables, const char *folder, float *values)
+{
+    const char *const names[LS_ARRAYS] = {"param"};
+    float *const arrays[LS_ARRAYS] = {values};
+    ls_checkpoint checkpoint;
+    char *found;
+    LS_TRY(ls_checkpoint_find(folder, &found));
+    if (!found)
+        return ls_fail(LS_CODE_MISSING, "load", folder,
+                       "is a folder without a complete checkpoint; name a safetensors file, or a "
+                       "folder with a manifest.json");
+    ls_status status = ls_checkpoint_open(found, &checkpoint);
+    free(found);
+    LS_TRY(status);
+    status = ls_checkpoint_read(&checkpoint, variables, names, arrays);
+    ls_checkpoint_close(&checkpoint);
+    return status;
+}
+
+void ls_resumed_close(ls_workplace *workplace)
+{
+    struct ls_resumed *r = workplace->resumed;
+    if (!r)
+        return;
+    ls_checkpoint_close(&r->checkpoint);
+    for (int a = 0; a < LS_ARRAYS; a++)
+        free(r->values[a]);
+    free(r);
+    workplace->resumed = NULL;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* Folders of checkpoints; see checkpoint.h. Only files and folders with a checkpoint's own names
+ * are ever removed. */
+#include "bench/checkpoint/checkpoint.h"
+
+#include "bench/checkpoint/checkpoint_parts.h"
+#include "common/base/grow.h"
+#include "common/base/whole_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char ls_checkpoint_what[] = "checkpoint";
+
+char *ls_checkpoint_path(const char *folder, uint64_t step, const char *name)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/step-%08llu%s%s", folder, (unsigned long long)step, name ? "/" : "",
+                 name ? name : "") < 0)
+        return NULL;
+    return path;
+}
+
+/* Whether a name is of a step's folder; which step. */
+static bool is_step(const char *name, uint64_t *step)
+{
+    char *end, again[40];
+    if (strncmp(name, "step-", 5) != 0)
+        return false;
+    errno = 0;
+    *step = strtoull(name + 5, &end, 10);
+    snprintf(again, sizeof again, "step-%08llu", (unsigned long long)*step);
+    return !errno && !*end && strcmp(again, name) == 0;
+}
+
+static bool is_complete(const char *folder, uint64_t step)
+{
+    char *path = ls_checkpoint_path(folder, step, LS_MANIFEST);
+    struct stat is;
+    const bool there = path && stat(path, &is) == 0;
+    free(path);
+    return there;
+}
+
+typedef struct steps {
+    uint64_t *items; /* [count] ascending */
+    size_t count;
+} steps;
+
+static int compare_steps(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Steps of which there is a checkpoint, or only a part of one. */
+static ls_status list_steps(const char *folder, bool complete, steps *out)
+{
+    DIR *directory = opendir(folder);
+    ls_status status = LS_OK;
+    *out = (steps){0};
+    for (struct dirent *entry; directory && !status && (entry = readdir(directory));) {
+        uint64_t step;
+        if (!is_step(entry->d_name, &step) || is_complete(folder, step) != complete)
+            continue;
+        status = ls_grow(ls_checkpoint_what, &out->items, out->count, sizeof *out->items);
+        if (!status)
+            out->items[out->count++] = step;
+    }
+    if (directory)
+        closedir(directory);
+    if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, compare_steps);
+    return status;
+}
+
+ls_status ls_checkpoint_find(const char *path, char **out)
+{
+    struct stat is;
+    char *own = NULL;
+    steps found;
+    *out = NULL;
+    if (asprintf(&own, "%s/%s", path, LS_MANIFEST) < 0)
+        return ls_fail_memory(ls_checkpoint_what, strlen(path));
+    const bool itself = stat(own, &is) == 0;
+    free(own);
+    if (itself) {
+        *out = strdup(path);
+        return *out ? LS_OK : ls_fail_memory(ls_checkpoint_what, strlen(path));
+    }
+    ls_status status = list_steps(path, true, &found);
+    if (!status && found.count) {
+        *out = ls_checkpoint_path(path, found.items[found.count - 1], NULL);
+        status = *out ? LS_OK : ls_fail_memory(ls_checkpoint_what, strlen(path));
+    }
+    free(found.items);
+    return status;
+}
+
+ls_status ls_checkpoints_make(const char *folder)
+{
+    struct stat is;
+    if (stat(folder, &is) == 0 && !S_ISDIR(is.st_mode))
+        return ls_fail(LS_CODE_MISSING, "option --checkpoint", folder,
+                       "is not a folder; name a folder, which is made if it is not there");
+    return ls_folder_make("option --checkpoint", folder);
+}
+
+void ls_checkpoint_remove(const char *folder, uint64_t step)
+{
+    char *whole = ls_checkpoint_path(folder, step, NULL);
+    char *manifest = ls_checkpoint_path(folder, step, LS_MANIFEST);
+    if (manifest)
+        unlink(manifest); /* from here on it is no checkpoint */
+    DIR *directory = whole ? opendir(whole) : NULL;
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        const char *name = entry->d_name;
+        if (strncmp(name, LS_SHARD, sizeof LS_SHARD - 1) == 0 ||
+            strcmp(name, LS_MANIFEST_PART) == 0)
+            unlinkat(dirfd(directory), name, 0);
+    }
+    if (directory)
+        closedir(directory);
+    if (whole)
+        rmdir(whole); /* stays if it has something else */
+    free(manifest);
+    free(whole);
+}
+
+void ls_checkpoints_clean(const char *folder)
+{
+    steps left;
+    ls_status_free(list_steps(folder, false, &left));
+    for (size_t i = 0; i < left.count; i++)
+        ls_checkpoint_remove(folder, left.items[i]);
+    free(left.items);
+}
+
+void ls_checkpoints_keep(const char *folder, uint64_t step, int64_t keep)
+{
+    steps found;
+    ls_status_free(list_steps(folder, true, &found));
+    size_t older = 0;
+    while (older < found.count && found.items[older] < step)
+        older++;
+    for (size_t i = 0; i + (size_t)keep <= older; i++)
+        ls_checkpoint_remove(folder, found.items[i]);
+    free(found.items);
+}
+
+int ls_folder_flush(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = fd < 0 ? errno : 0;
+    if (!error && fsync(fd) && errno != EINVAL) /* some file systems cannot, and need not */
+        error = errno;
+    if (fd >= 0)
+        close(fd);
+    return error;
+}

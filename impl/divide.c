@@ -6,16 +6,17 @@ ls_status ls_divide(const ls_job *job, ls_graph_part *split, ls_graph_parts *par
 {
     const ls_mesh mesh = ls_job_mesh(job);
     const ls_graph *graph = job->model->graph;
-    const int stages = mesh.size[LS_STAGE], slices = ls_job_splits(job);
+    const int chunks = ls_job_chunks(job);
+    const int stages = chunks * mesh.size[LS_STAGE], slices = ls_job_splits(job);
     *split = (ls_graph_part){0};
     *parts = (ls_graph_parts){0};
     if (slices > 1 || mesh.rest == LS_SLICE)
         LS_TRY(ls_graph_split(graph, slices, job->division.sequence, NULL, split));
     if (mesh.rest == LS_SLICE)
-        return ls_graph_split_places(split, job->division.place, stages, mesh.size[LS_SLICE],
-                                     parts);
-    if (mesh.rest != LS_STAGE)
-        return LS_OK;
-    return split->graph ? ls_graph_split_cut(split, job->division.place, stages, parts)
-                        : ls_graph_parts_open(graph, job->division.place, stages, parts);
+        LS_TRY(
+            ls_graph_split_places(split, job->division.place, stages, mesh.size[LS_SLICE], parts));
+    if (mesh.rest == LS_STAGE)
+        LS_TRY(split->graph ? ls_graph_split_cut(split, job->division.place, stages, parts)
+                            : ls_graph_parts_open(graph, job->division.place, stages, parts));
+    return chunks > 1 ? ls_graph_parts_merge(parts, parts->count / chunks) : LS_OK;
 }

@@ -32,8 +32,9 @@ typedef struct ls_job_sampling {
 
 /** How a replica is divided, besides the job's mesh and spreads. */
 typedef struct ls_job_division {
-    const int *place;   /**< [nodes] stage of each node; NULL if there is one */
+    const int *place;   /**< [nodes] stage, or of chunks the part, of each; NULL if there is one */
     int microbatches;   /**< micro-batches of a replica's slice; 0: it is not split */
+    int chunks;         /**< parts of a stage (pipeline_schedule.h); 0: 1 */
     bool backward_held; /**< backward runs on the variable device */
     bool sequence;      /**< with slices: positions, too, are divided over them, in blocks */
     bool windows_given; /**< false: windows rise to what one node needs */
@@ -177,6 +178,12 @@ int ls_job_places(const ls_job *job);
 
 /** Stages of a replica. */
 int ls_job_stages(const ls_job *job);
+
+/** Parts of a stage. */
+static inline int ls_job_chunks(const ls_job *job)
+{
+    return job->division.chunks > 1 ? job->division.chunks : 1;
+}
 
 /** Whether layers are split over each replica's devices, if it has several. */
 static inline bool ls_job_slices(const ls_job *job)

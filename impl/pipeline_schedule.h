@@ -25,6 +25,8 @@
 extern const ls_declared_option ls_option_pipeline_schedule;
 extern const ls_declared_option ls_option_pipeline_chunks;
 
+enum { LS_SCHEDULE_CHUNKS = 64 }; /**< most chunks of a stage */
+
 typedef struct ls_schedule ls_schedule;
 
 /** A rule for an order: an entry of a table. */

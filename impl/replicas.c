@@ -14,7 +14,7 @@ int64_t ls_replicated_batch(const ls_job *job, int batch_kind)
 
 /* The two slices share memory: the one with larger pieces is opened first. That can be the tail's:
  * of 5 replicas, one has 1 of 8 samples, but 2 of 7. */
-ls_status ls_replicated_open_slices(const ls_job *job, int number, int slots, ls_member *m)
+ls_status ls_replicated_open_slices(const ls_job *job, int number, const int *slots, ls_member *m)
 {
     ls_slice_options options[LS_BATCHES];
     int64_t rows[LS_BATCHES] = {0};
@@ -83,5 +83,6 @@ ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)
     return (ls_schedule){
         .stages = ls_job_stages(job),
         .microbatches = job->division.microbatches < pieces ? job->division.microbatches : pieces,
-        .rule = ls_schedule_rule_of(&job->options)};
+        .rule = ls_schedule_rule_of(&job->options),
+        .chunks = job->division.chunks};
 }

@@ -34,8 +34,9 @@ int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange)
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind);
 
 /** Opens both slices of replica `number`, counted over all processes, on `member`'s replica, with
- * so many slots (slice.h). */
-ls_status ls_replicated_open_slices(const ls_job *job, int number, int slots, ls_member *member);
+ * so many slots of each chunk (slice.h). */
+ls_status ls_replicated_open_slices(const ls_job *job, int number, const int *slots,
+                                    ls_member *member);
 
 /** Most partial sums of replica `number`, counted over all processes. */
 size_t ls_replicated_sums(const ls_job *job, int number);

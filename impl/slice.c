@@ -71,37 +71,46 @@ ls_status ls_slice_act_node(ls_slice *s, ls_act_kind kind, int piece, int node, 
 {
     ls_act *act;
     LS_TRY(ls_slice_act(s, kind, piece, node, &act));
-    ls_net_node_lists(s->work[piece], node, pass, act->lists);
+    act->chunk = ls_graph_part_chunk(s->options.replica->part, node);
+    ls_net_node_lists(ls_slice_node_net(s, piece, node), node, pass, act->lists);
     return LS_OK;
 }
 
 /* Appends an act of one operation; `made` is the status of its constructor. */
-static ls_status act_op(ls_slice *s, ls_act_kind kind, ls_status made, ls_op *op)
+static ls_status act_op(ls_slice *s, ls_act_kind kind, int chunk, ls_status made, ls_op *op)
 {
     ls_act *act;
     LS_TRY(made);
     ls_status status = ls_slice_act(s, kind, s->piece_count ? s->piece_count - 1 : 0, 0, &act);
-    if (status)
+    if (status) {
         ls_op_free(op);
-    return status ? status : ls_op_list_add(&act->own, op);
+        return status;
+    }
+    act->chunk = chunk;
+    return ls_op_list_add(&act->own, op);
 }
 
-static int slots(const ls_slice_options *o)
+static int slots(const ls_slice_options *o, int chunk)
 {
-    return o->slots > 1 ? o->slots : 1;
+    return o->slots && o->slots[chunk] > 1 ? o->slots[chunk] : 1;
 }
 
 ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
 {
-    ls_act *feed;
     ls_replica_part part = {.first = (uint64_t)piece_begin(s, piece)};
     ls_slice_divided(s, &part.divided, &part.divisor);
-    LS_TRY(ls_grow("slice", &s->work, (size_t)s->piece_count, sizeof *s->work));
-    ls_net **net = &s->work[s->piece_count];
-    LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), slot, net));
-    LS_TRY(ls_slice_act(s, LS_ACT_FEED, s->piece_count, 0, &feed));
-    s->piece_count++;
-    return ls_replica_feed(s->options.replica, *net, &part, &feed->own);
+    const int chunks = ls_slice_chunks(s), p = s->piece_count++;
+    for (int c = 0; c < chunks; c++) {
+        ls_act *feed;
+        const size_t at = (size_t)(p * chunks + c);
+        const int its = slot < 0 ? p % slots(&s->options, c) : slot;
+        LS_TRY(ls_grow("slice", &s->work, at, sizeof *s->work));
+        LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), c, its, &s->work[at]));
+        LS_TRY(ls_slice_act(s, LS_ACT_FEED, p, 0, &feed));
+        feed->chunk = c;
+        LS_TRY(ls_replica_feed(s->options.replica, s->work[at], &part, &feed->own));
+    }
+    return LS_OK;
 }
 
 /* A node's pass, in two acts if sums over places may come between. */
@@ -120,7 +129,7 @@ static ls_status build_pass(ls_slice *s, int piece, int node, bool backward)
 static ls_status build_forward(ls_slice *s, int64_t piece, size_t index)
 {
     const int nodes = s->options.replica->graph->count, p = s->piece_count;
-    LS_TRY(ls_slice_feed(s, piece, index, p % slots(&s->options)));
+    LS_TRY(ls_slice_feed(s, piece, index, -1));
     for (int n = 0; n < nodes; n++)
         LS_TRY(build_pass(s, p, n, false));
     return LS_OK;
@@ -136,7 +145,7 @@ static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
     return LS_OK;
 }
 
-ls_status ls_slice_add(ls_slice *s, size_t into, size_t from, ls_range range)
+static ls_status add_range(ls_slice *s, size_t into, size_t from, ls_range range, int chunk)
 {
     ls_replica *r = s->options.replica;
     const size_t first =
@@ -150,7 +159,12 @@ ls_status ls_slice_add(ls_slice *s, size_t into, size_t from, ls_range range)
     ls_status status = r->kernels->table->add(r->kernels, &add, &op);
     if (!status)
         op->use = LS_TIME_BACKWARD;
-    return act_op(s, LS_ACT_SUM, status, op);
+    return act_op(s, LS_ACT_SUM, chunk, status, op);
+}
+
+ls_status ls_slice_add(ls_slice *s, size_t into, size_t from, ls_range range)
+{
+    return add_range(s, into, from, range, 0);
 }
 
 ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)
@@ -160,13 +174,22 @@ ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)
     const ls_add_loss_args loss = {.a = left, .b = r->loss.parts + s->loss + from, .out = left};
     ls_op *op = NULL;
     const ls_status status = r->kernels->table->add_loss(r->kernels, &loss, &op);
-    return act_op(s, LS_ACT_LOSS, status, op);
+    return act_op(s, LS_ACT_LOSS, ls_slice_chunks(s) - 1, status, op);
 }
 
 /* Appends into = into + from for gradients and losses of two levels. */
 static ls_status build_sum(ls_slice *s, size_t into, size_t from)
 {
-    LS_TRY(ls_slice_add(s, into, from, (ls_range){0, s->options.replica->elements}));
+    const ls_graph_part *part = s->options.replica->part;
+    const int chunks = ls_slice_chunks(s);
+    for (int c = 0; c < chunks; c++) {
+        ls_range range = {0, s->options.replica->elements};
+        if (chunks > 1)
+            range = (ls_range){part->chunk_element[c],
+                               part->chunk_element[c + 1] - part->chunk_element[c]};
+        if (range.count)
+            LS_TRY(add_range(s, into, from, range, c));
+    }
     return ls_slice_add_loss(s, into, from);
 }
 
@@ -270,8 +293,8 @@ static void end_exchange(ls_slice *s, const ls_slice_exchange *x)
     const bool single = s->piece_count == s->piece + 1 && !flipped && !ls_slice_abreast(s);
     for (size_t i = x->first; i < s->act_count && single; i++)
         if (s->acts[i].kind == LS_ACT_BACKWARD)
-            ls_net_node_final(s->work[s->piece], s->acts[i].node, &s->acts[i].final.first,
-                              &s->acts[i].final.count);
+            ls_net_node_final(ls_slice_node_net(s, s->piece, s->acts[i].node), s->acts[i].node,
+                              &s->acts[i].final.first, &s->acts[i].final.count);
     if (x->sums && !single && !x->by_node && !r->windows.gradients)
         s->acts[s->act_count - 1].final = (ls_range){0, r->elements};
 }
@@ -289,8 +312,9 @@ static ls_status build(ls_slice *s)
         LS_TRY(ls_slice_need_level(s, 1)); /* also of a slice that has no samples for it */
     /* Opens the largest net of each slot first: the smaller ones share its memory. A tail batch may
      * have fewer samples than there are replicas. */
-    for (int slot = 0; slot < slots(o) && rows && !ls_slice_abreast(s); slot++)
-        LS_TRY(ls_slice_need_net(s, 0, rows, slot, &net));
+    for (int c = 0; c < ls_slice_chunks(s) && rows && !ls_slice_abreast(s); c++)
+        for (int slot = 0; slot < slots(o, c); slot++)
+            LS_TRY(ls_slice_need_net(s, 0, rows, c, slot, &net));
     LS_TRY(ls_allocate("slice", &s->exchanges, (size_t)exchanges, sizeof *s->exchanges));
     for (int e = 0; e < exchanges; e++) {
         ls_slice_exchange *x = &s->exchanges[s->exchange_count++];
@@ -313,7 +337,7 @@ static ls_status build_delay(ls_slice *s)
         number >= job->faults.delay_replica + job->faults.delay_count)
         return LS_OK;
     const ls_status status = ls_delay_open(job->faults.delay_ns, &op);
-    return act_op(s, LS_ACT_DELAY, status, op);
+    return act_op(s, LS_ACT_DELAY, 0, status, op);
 }
 
 ls_status ls_slice_fault(ls_slice *s, ls_range range)
@@ -328,7 +352,7 @@ ls_status ls_slice_fault(ls_slice *s, ls_range range)
     if (!is_flipped(s))
         return LS_OK;
     const ls_status status = r->kernels->table->flip_bit(r->kernels, &args, &op);
-    return act_op(s, LS_ACT_FAULT, status, op);
+    return act_op(s, LS_ACT_FAULT, 0, status, op);
 }
 
 /* ---- The interface -------------------------------------------------------------------------- */
@@ -390,14 +414,25 @@ int ls_slice_test_piece(const ls_slice *s)
 {
     const bool exact = s->options.replica->job->exact.on;
     for (int p = 0; p < s->piece_count; p++)
-        if (!exact || ls_net_rows(s->work[p]) == ls_slice_first_rows(s))
+        if (!exact || ls_net_rows(ls_slice_piece_net(s, p)) == ls_slice_first_rows(s))
             return p;
     return -1;
 }
 
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece)
 {
-    return piece < slice->piece_count ? slice->work[piece] : NULL;
+    return piece < slice->piece_count ? slice->work[piece * ls_slice_chunks(slice)] : NULL;
+}
+
+ls_net *ls_slice_node_net(const ls_slice *slice, int piece, int node)
+{
+    const int chunk = ls_graph_part_chunk(slice->options.replica->part, node);
+    return piece < slice->piece_count ? slice->work[piece * ls_slice_chunks(slice) + chunk] : NULL;
+}
+
+ls_net *const *ls_slice_piece_nets(const ls_slice *slice, int piece)
+{
+    return &slice->work[piece * ls_slice_chunks(slice)];
 }
 
 const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count)

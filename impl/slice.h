@@ -30,7 +30,8 @@ typedef struct ls_slice_options {
     int64_t divisor;   /**< of each piece's sums, in the place of the batch's or, where a replica's
                             gradient is applied alone, its samples; 0: one of these */
     int64_t divided;   /**< where `divisor` is given: the first of its samples in the batch */
-    int slots;         /**< pieces in flight at once, each with its own memory; 0: one */
+    const int *slots;  /**< [chunks of the replica's part] pieces in flight at once, each with its
+                            own memory; NULL or 0: one */
     ls_slice
         *memory_of; /**< NULL, or a slice whose memory it shares, of pieces at least as large */
     bool synced;    /**< batch statistics of the whole batch: all pieces run a node before any runs
@@ -59,6 +60,7 @@ typedef enum ls_act_kind {
 typedef struct ls_act {
     ls_act_kind kind;
     int piece;                             /**< which it belongs to, or follows */
+    int chunk;                             /**< of the replica's part (graph_parts.h) */
     int node;                              /**< of a pass */
     const ls_op_list *lists[LS_NET_LISTS]; /**< the operations, in order; NULL: none */
     ls_op_list own;                        /**< operations that belong to no net */
@@ -80,8 +82,14 @@ ls_status ls_slice_enqueue(ls_slice *slice);
  * one piece, after the backward pass of their node. */
 const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count);
 
-/** The net of a piece; NULL: there is none. */
+/** The net of a piece, of chunk 0; NULL: there is none. */
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece);
+
+/** The net of the chunk that has a node of the replica's graph. */
+ls_net *ls_slice_node_net(const ls_slice *slice, int piece, int node);
+
+/** The nets of all chunks of a piece that it has. */
+ls_net *const *ls_slice_piece_nets(const ls_slice *slice, int piece);
 
 /** The piece whose net evaluates: the first one. In exact mode the first one of as many rows as the
  * batch's first piece, so that outputs have the bits of `single`; -1: the slice has none. */

@@ -152,7 +152,7 @@ static ls_status build_pieces(const plan *p, int64_t rows)
         for (int64_t piece = sum->first; piece < sum->last; piece++) {
             for (size_t l = 0; l <= level_of(p, piece); l++)
                 LS_TRY(ls_slice_need_level(s, l));
-            LS_TRY(ls_slice_need_net(s, level_of(p, piece), rows, (int)slot_of(p, piece), &net));
+            LS_TRY(ls_slice_need_net(s, level_of(p, piece), rows, 0, (int)slot_of(p, piece), &net));
         }
     for (const ls_subtree *sum = p->sums; sum < last; sum++)
         for (int64_t piece = sum->first; piece < sum->last; piece++)

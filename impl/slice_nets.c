@@ -42,17 +42,19 @@ void ls_slice_divided(const ls_slice *s, uint64_t *first, uint64_t *count)
     *count = divisor_of(s);
 }
 
-/* The first net of a slot, of this slice or of that whose memory it shares; NULL: none yet. */
-static ls_net *slot_net(const ls_slice *s, int slot)
+/* The first net of a chunk's slot, of this slice or of that whose memory it shares; NULL: none yet.
+ */
+static ls_net *slot_net(const ls_slice *s, int chunk, int slot)
 {
-    ls_net *borrowed = s->options.memory_of ? slot_net(s->options.memory_of, slot) : NULL;
+    ls_net *borrowed = s->options.memory_of ? slot_net(s->options.memory_of, chunk, slot) : NULL;
     for (size_t i = 0; i < s->net_count && !borrowed; i++)
-        if (s->nets[i].slot == slot)
+        if (s->nets[i].chunk == chunk && s->nets[i].slot == slot)
             return s->nets[i].net;
     return borrowed;
 }
 
-ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, ls_net **out)
+ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, int slot,
+                            ls_net **out)
 {
     const size_t loss =
         ls_slice_accumulates(s) ? s->begun : s->loss + (ls_slice_abreast(s) ? (size_t)slot : index);
@@ -62,8 +64,8 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
                        (int)LS_REPLICA_LOSSES);
     LS_TRY(ls_slice_need_level(s, index));
     for (size_t i = 0; i < s->net_count; i++) {
-        if (s->nets[i].level == index && s->nets[i].slot == slot && s->nets[i].loss == loss &&
-            ls_net_rows(s->nets[i].net) == rows) {
+        if (s->nets[i].level == index && s->nets[i].chunk == chunk && s->nets[i].slot == slot &&
+            s->nets[i].loss == loss && ls_net_rows(s->nets[i].net) == rows) {
             *out = s->nets[i].net;
             return LS_OK;
         }
@@ -72,6 +74,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
     ls_replica *r = s->options.replica;
     const ls_net_options options = {
         .graph = r->graph,
+        .nodes = ls_graph_part_nodes(r->part, r->graph, chunk),
         .kernels = r->kernels,
         .rows = rows,
         .divisor = divisor_of(s),
@@ -81,20 +84,17 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int slot, l
         .gradient_at = r->windows.gradients ? r->windows.gradients->at : NULL,
         .scale_at = r->data.scale,
         .loss = r->loss.parts + loss,
-        .memory_of = slot_net(s, slot),
+        .memory_of = slot_net(s, chunk, slot),
         .seed = r->job->seed,
         .synced = s->options.synced,
     };
     LS_TRY(ls_net_open(&options, out));
-    s->nets[s->net_count++] = (ls_slice_net_at){index, slot, loss, !options.memory_of, *out};
+    s->nets[s->net_count++] = (ls_slice_net_at){index, chunk, slot, loss, !options.memory_of, *out};
     return LS_OK;
 }
 
 void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
 {
-    const ls_replica *r = s->options.replica;
-    const ls_graph *graph = r->graph;
-    size_t real = r->kernels->table->real_bytes;
     for (size_t i = 0; i < s->act_count; i++)
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_op_list_workspace(&s->acts[i].own);
     for (size_t i = 0; i < s->net_count; i++) {
@@ -102,8 +102,8 @@ void ls_slice_memory(const ls_slice *s, ls_memory_formula *formula)
         formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_workspace(at->net);
         if (!at->own)
             continue;
-        formula->bytes[LS_MEMORY_ACTIVATIONS] +=
-            ls_net_activation_bytes(graph, real, ls_net_rows(at->net));
-        formula->bytes[LS_MEMORY_WORKSPACE] += ls_net_shared_bytes(graph, real);
+        size_t shared;
+        formula->bytes[LS_MEMORY_ACTIVATIONS] += ls_net_bytes(at->net, &shared);
+        formula->bytes[LS_MEMORY_WORKSPACE] += shared;
     }
 }

@@ -13,7 +13,7 @@ typedef struct ls_slice_level {
 
 typedef struct ls_slice_net_at {
     size_t level;
-    int slot;
+    int chunk, slot;
     size_t loss;
     bool own; /* false: it shares another net's memory */
     ls_net *net;
@@ -39,7 +39,7 @@ struct ls_slice {
     size_t level_count; /* levels with buffers */
     ls_slice_net_at *nets;
     size_t net_count;
-    ls_net **work; /* [piece_count] each piece's net, in the order of execution */
+    ls_net **work; /* [piece_count, chunks] each piece's nets, in the order of execution */
     int piece_count;
     ls_slice_exchange *exchanges;
     int exchange_count;
@@ -69,9 +69,16 @@ static inline bool ls_slice_accumulates(const ls_slice *slice)
     return !job->exact.on && ls_slice_exchanges(job) > 1;
 }
 
-/** Finds or opens a net for `rows` rows in a slot, with the gradients of level `index`, and that
- * level's loss; of pieces abreast, loss number `slot`; behind the losses of earlier exchanges. */
-ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int slot, ls_net **out);
+static inline int ls_slice_chunks(const ls_slice *slice)
+{
+    return ls_graph_part_chunks(slice->options.replica->part);
+}
+
+/** Finds or opens a chunk's net for `rows` rows in a slot, with the gradients of level `index`, and
+ * that level's loss; of pieces abreast, loss number `slot`; behind the losses of earlier exchanges.
+ */
+ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int chunk, int slot,
+                            ls_net **out);
 
 /** Appends an act without operations, to be filled in. *out is valid until the next one. */
 ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);
@@ -80,7 +87,8 @@ ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, l
 ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int node,
                             ls_net_pass pass);
 
-/** Appends the gathering of the next piece into a net with the gradients of level `index`. */
+/** Appends the gathering of the next piece into nets with the gradients of level `index`; a slot
+ * below 0: pieces use the slots in turn. */
 ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
 
 /** Appends into = into + from for a range of two levels' gradients, which windows may not cut; and

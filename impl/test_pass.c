@@ -73,7 +73,10 @@ static ls_status build(const ls_tested *part)
 {
     ls_replica *r = part->replica;
     ls_net *net = part->net;
-    LS_TRY(ls_replica_feed_test(r, net, &r->test.feed));
+    for (int c = 0; c < part->chunk_count; c++)
+        LS_TRY(ls_replica_feed_test(r, part->chunks[c], &r->test.feed));
+    if (!part->chunks)
+        LS_TRY(ls_replica_feed_test(r, net, &r->test.feed));
     if (!part->counts || !ls_net_target(net)) /* another place has the model's output */
         return LS_OK;
     const ls_graph *graph = r->graph->blocks.whole ? r->graph : r->job->model->graph;

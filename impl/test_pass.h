@@ -12,7 +12,9 @@
 typedef struct ls_tested {
     ls_replica *replica;
     ls_net *net;
-    bool counts; /**< it counts, if it has the model's output; else another part does */
+    bool counts;           /**< it counts, if it has the model's output; else another part does */
+    ls_net *const *chunks; /**< [chunk_count] the nets of all chunks, `net` the last; NULL: one */
+    int chunk_count;
 } ls_tested;
 
 /** A replica, whole or in parts, and its part of the test samples. */

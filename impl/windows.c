@@ -184,8 +184,8 @@ ls_status ls_windows_check(const ls_job *job)
     if (!job->division.windows_given)
         return LS_OK;
     ls_status status = ls_divide(job, &split, &parts);
-    for (int p = 0; p < parts.count && !status; p++)
-        status = need_of(job, &parts.parts[p], &least);
+    for (int p = 0; p < ls_graph_parts_places(&parts) && !status; p++)
+        status = need_of(job, ls_graph_parts_at(&parts, p), &least);
     if (!status && !parts.count)
         status = need_of(job, split.graph ? &split : NULL, &least);
     ls_graph_parts_close(&parts);

@@ -303,7 +303,7 @@ static ls_status divide_model(ls_plan_of_case *plan)
     const char *text = ls_declared_text(&plan->job.options, &ls_option_model_parallel_place);
     if (!plan->place)
         return LS_OK;
-    const int places = ls_job_stages(&plan->job);
+    const int places = ls_job_stages(&plan->job) * ls_job_chunks(&plan->job);
     if (*text && places > (int)plan->device_count)
         return ls_fail(LS_CODE_USAGE, "option", "--model-parallel-place",
                        "names devices of one process, and the %d devices of a replica belong to "
@@ -325,7 +325,8 @@ void ls_plan_log(const ls_workplace *workplace, const ls_plan_of_case *plan)
         const ls_device_name *holder =
             ls_plan_has_variable_device(plan) ? &plan->variable_device : &plan->devices[d];
         for (int n = 0; n < graph->count; n++) {
-            if (plan->place && plan->place[n] != ls_job_member(&plan->job, d) % places / slices)
+            if (plan->place && plan->place[n] % ls_job_stages(&plan->job) !=
+                                   ls_job_member(&plan->job, d) % places / slices)
                 continue;
             const ls_node *node = &graph->nodes[n];
             char name[64];

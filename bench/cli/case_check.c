@@ -11,6 +11,7 @@
 #include "common/nn/places.h"
 #include "impl/strategies.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,28 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
                    "the model's layers cannot be cut into %lld stages, and pairs of split layers "
                    "stay in one; use fewer",
                    (long long)places);
+}
+
+/* The same of stages, each of several parts: says how many parts work. */
+static ls_status check_chunks(const ls_job *job, const ls_model *model, int64_t stages)
+{
+    int64_t chunks = ls_job_chunks(job);
+    ls_status status = check_division(job, model, stages * chunks);
+    if (chunks == 1 || ls_status_code(status) != LS_CODE_USAGE)
+        return status;
+    const long long wanted = chunks * stages;
+    while (chunks > 1 && status) {
+        ls_status_free(status);
+        status = check_division(job, model, stages * --chunks);
+    }
+    ls_status_free(status);
+    char works[64] = "--pipeline-schedule 1f1b";
+    if (chunks > 1)
+        snprintf(works, sizeof works, "--pipeline-chunks %lld", (long long)chunks);
+    return ls_fail(LS_CODE_USAGE, "option", "--pipeline-chunks",
+                   "the model's layers cannot be cut into the %lld parts of %lld stages; use %s, "
+                   "or fewer devices",
+                   wanted, (long long)stages, works);
 }
 
 static ls_status check_model_case(const ls_case *one, const ls_model *model,
@@ -89,7 +112,7 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
                                     job.exact.on ? "--micro-splits" : "--devices"));
     if (mesh.rest != LS_STAGE && mesh.size[LS_STAGE] == 1)
         return LS_OK;
-    return check_division(&job, model, mesh.size[LS_STAGE]);
+    return check_chunks(&job, model, mesh.size[LS_STAGE]);
 }
 
 ls_status ls_case_check(const ls_case *one, const ls_request *request)

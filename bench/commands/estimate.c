@@ -14,6 +14,7 @@
 #include "bench/train/world.h"
 #include "bench/train/trial/trial.h"
 #include "common/base/clock.h"
+#include "impl/replicas.h"
 
 #include <math.h>
 #include <string.h>
@@ -75,8 +76,10 @@ static double devices_at_once(const ls_workplace *workplace, const ls_plan_of_ca
 static double width(const ls_workplace *workplace, const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;
-    const double stages = ls_job_stages(job), pieces = job->division.microbatches;
-    const double busy = pieces > 0 ? stages * pieces / (stages + pieces - 1) : 1;
+    const ls_schedule schedule = ls_replicated_schedule(job, 0, LS_FULL);
+    const double stages = ls_job_stages(job);
+    const double busy =
+        job->division.microbatches > 0 ? stages * (1 - ls_schedule_equal(&schedule)) : 1;
     return devices_at_once(workplace, plan, ls_job_replicas(job) * busy);
 }
 

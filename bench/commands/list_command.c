@@ -10,6 +10,7 @@
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
 #include "common/nn/rate.h"
+#include "impl/pipeline_schedule.h"
 
 #include <string.h>
 
@@ -17,10 +18,15 @@ static const struct {
     const char *title;
     const ls_registry *registry;
 } sections[] = {
-    {"strategies", &ls_strategies},   {"models", &ls_model_families},
-    {"layers", &ls_layers},           {"data", &ls_data_sources},
-    {"allreduce", &ls_allreduces},    {"optimizers", &ls_optimizer_rules},
-    {"lr-schedules", &ls_rate_rules}, {"communicators", &ls_comm_backends},
+    {"strategies", &ls_strategies},
+    {"models", &ls_model_families},
+    {"layers", &ls_layers},
+    {"data", &ls_data_sources},
+    {"allreduce", &ls_allreduces},
+    {"optimizers", &ls_optimizer_rules},
+    {"lr-schedules", &ls_rate_rules},
+    {"pipeline-schedules", &ls_schedules},
+    {"communicators", &ls_comm_backends},
     {"kernels", &ls_kernel_tables},
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };

@@ -11,6 +11,7 @@
 #include "bench/train/world.h"
 #include "bench/train/trial/trial.h"
 #include "build_info.h"
+#include "impl/replicas.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static void say_idle(const ls_log *log, const ls_session *session, const ls_whol
 {
     const ls_trace *t = &whole->trace;
     const double all = (double)(whole->end_ns - whole->begin_ns);
-    const double p = ls_job_stages(&session->job), m = session->job.division.microbatches;
+    const ls_schedule schedule = ls_replicated_schedule(&session->job, 0, LS_FULL);
     char text[512] = "";
     for (size_t l = 0; l < t->lane_count && ls_plan_is_pipeline(session->plan); l++) {
         uint64_t waited_ns = 0;
@@ -73,7 +74,7 @@ static void say_idle(const ls_log *log, const ls_session *session, const ls_whol
     }
     if (*text)
         ls_log_line(log, LS_LOG_NORMAL, "idle: %s; with equal stages each %.0f%%", text,
-                    100 * (p - 1) / (m + p - 1));
+                    100 * ls_schedule_equal(&schedule));
 }
 
 static ls_status write_trace(const ls_workplace *workplace, const ls_session *session,

@@ -364,7 +364,8 @@ static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *
     *out = (ls_evaluation){.accuracy = -1};
     for (int d = 0; d < replicas && !out->stopped; d++) {
         ls_evaluation part;
-        ls_tester tester = {.parts = &(ls_tested){me->replica, test_net(me, d, replicas), true},
+        ls_tester tester = {.parts =
+                                &(ls_tested){me->replica, test_net(me, d, replicas), true, NULL, 0},
                             .count = 1};
         const ls_test_pass pass = {
             .testers = &tester, .count = 1, .rounds = ls_test_rounds(samples, rows, replicas)};

@@ -150,7 +150,7 @@ ls_status ls_oracle_places_evaluate(ls_oracle_places *me, ls_slice *const *slice
     LS_TRY(ls_allocate("oracle", &pass->testers->parts, (size_t)me->parts.count,
                        sizeof *pass->testers->parts));
     for (int j = 0; j < me->parts.count; j++)
-        pass->testers->parts[j] = (ls_tested){me->replicas[j], net_of(slices, j), true};
+        pass->testers->parts[j] = (ls_tested){me->replicas[j], net_of(slices, j), true, NULL, 0};
     pass->testers->count = me->parts.count;
     me->evaluated = slices;
     by_places.predict = predict;

@@ -407,7 +407,8 @@ static ls_status evaluate(ls_run *run, const ls_evaluating *how, ls_evaluation *
         ls_evaluation part;
         ls_tester tester = {
             .parts = &(ls_tested){me->replica,
-                                  ls_slice_piece_net(me->slices[LS_FULL][d * me->pieces], 0), true},
+                                  ls_slice_piece_net(me->slices[LS_FULL][d * me->pieces], 0), true,
+                                  NULL, 0},
             .count = 1};
         const ls_test_pass pass = {
             .testers = &tester, .count = 1, .rounds = ls_test_rounds(samples, rows, me->count)};

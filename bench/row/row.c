@@ -7,6 +7,7 @@
 #include "bench/train/session.h"
 #include "bench/train/waterfall.h"
 #include "common/device/machine_gpus.h"
+#include "impl/replicas.h"
 
 #include <errno.h>
 #include <math.h>
@@ -223,12 +224,12 @@ static void put_device_loads(const ls_row_facts *f, json_t *row)
 
 void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble)
 {
-    const double p = (double)ls_job_stages(job), m = job->division.microbatches;
+    const ls_schedule schedule = ls_replicated_schedule(job, 0, LS_FULL);
     if (!isfinite(bubble->measured))
         return;
     ls_put_pipeline_bubble(row, bubble->measured);
     ls_put_pipeline_bubble_formula(row, bubble->formula);
-    ls_put_pipeline_bubble_equal(row, (p - 1) / (m + p - 1));
+    ls_put_pipeline_bubble_equal(row, ls_schedule_equal(&schedule));
     ls_put_pipeline_slowest_stage(row, bubble->slowest);
 }
 

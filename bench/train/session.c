@@ -99,6 +99,7 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
         out->job.division.microbatches = 0; /* to a judge, micro-batches and pieces are slices */
         out->job.accumulation = (ls_accumulation){0};
         out->job.division.place = NULL;
+        out->job.division.chunks = 0;
         out->job.mesh = (ls_mesh){0};
         out->job.parameters = out->job.gradients = out->job.state = (ls_spread){0};
         out->job.division.sequence = false;

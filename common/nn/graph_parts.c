@@ -338,13 +338,18 @@ void ls_graph_part_close(ls_graph_part *part)
     free(part->slabs);
     free(part->at);
     free(part->origin);
+    free(part->chunk_node);
+    free(part->chunk_element);
 }
 
 void ls_graph_parts_close(ls_graph_parts *parts)
 {
     for (int p = 0; p < parts->count; p++)
         ls_graph_part_close(&parts->parts[p]);
+    for (int p = 0; p < parts->merged_count; p++)
+        ls_graph_part_close(&parts->merged[p]);
     free(parts->parts);
+    free(parts->merged);
     free(parts->own_place);
     free(parts->borders);
     free(parts->border_of[0]);

@@ -29,6 +29,10 @@ typedef struct ls_graph_part {
     size_t *at;            /**< [variables here] offset in its flat buffer */
     int *origin;           /**< [nodes here] of that graph: node of the whole that it is made of */
     size_t owned;          /**< elements of the variables that it owns, which are first */
+    /* Of several parts together (ls_graph_parts_merge), chunks: */
+    int chunks;            /**< how many; 0: it is one */
+    int *chunk_node;       /**< [chunks + 1] where each one's nodes begin */
+    size_t *chunk_element; /**< [chunks + 1] where the variables that each one owns begin */
 } ls_graph_part;
 
 /** The output of a node that another place uses, too. */
@@ -54,7 +58,7 @@ typedef struct ls_graph_parts {
     const ls_graph *whole;
     const int *place; /**< [nodes of the whole] the first that has it */
     int *own_place;   /**< the same, if it belongs to the parts; NULL: it is borrowed */
-    int count;        /**< places */
+    int count;        /**< parts; without `merged`, of as many places */
     int across;       /**< consecutive places that all have nodes of no slice (graph_split.h); 1:
                            each node is on one */
     ls_graph_part *parts;
@@ -64,6 +68,9 @@ typedef struct ls_graph_parts {
                                border of this `node`, and of this `first_use`; 0: there is none */
     ls_variable_copy *copies; /**< in order of their nodes */
     size_t copy_count;
+    ls_graph_part *merged; /**< [merged_count] what a place has, if that is several parts; else
+                                NULL */
+    int merged_count;
 } ls_graph_parts;
 
 /**
@@ -76,6 +83,33 @@ ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int place
 
 /** Lists each node's borders, which must be complete. */
 ls_status ls_graph_parts_index(ls_graph_parts *parts);
+
+/** Puts parts onto fewer places, which divide their number: part q is a chunk of place q mod
+ * places. Copies' offsets become those of the places' flat buffers. */
+ls_status ls_graph_parts_merge(ls_graph_parts *parts, int places);
+
+/** How many places there are, and what one has. */
+static inline int ls_graph_parts_places(const ls_graph_parts *parts)
+{
+    return parts->merged ? parts->merged_count : parts->count;
+}
+static inline const ls_graph_part *ls_graph_parts_at(const ls_graph_parts *parts, int place)
+{
+    return parts->merged ? &parts->merged[place] : &parts->parts[place];
+}
+
+/** The chunks of what a place has, `part` NULL: the whole model; number c's nodes; which one has a
+ * node. */
+static inline int ls_graph_part_chunks(const ls_graph_part *part)
+{
+    return part && part->chunks > 1 ? part->chunks : 1;
+}
+ls_range ls_graph_part_nodes(const ls_graph_part *part, const ls_graph *graph, int chunk);
+int ls_graph_part_chunk(const ls_graph_part *part, int node);
+
+/** Number, in the graph that the part's place has, of a node of the whole or of its border in a
+ * part; -1: it has neither. */
+int ls_graph_parts_local(const ls_graph_parts *parts, int part, int node);
 
 /** Zero-filled ones hold nothing. */
 void ls_graph_part_close(ls_graph_part *part);
@@ -95,13 +129,13 @@ void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part
 void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, float *model,
                         bool back);
 
-/** Whether a place has a node of the whole. */
-static inline bool ls_graph_parts_have(const ls_graph_parts *parts, int place, int node)
+/** Whether a part has a node of the whole. */
+static inline bool ls_graph_parts_have(const ls_graph_parts *parts, int part, int node)
 {
     const ls_node *its = &parts->whole->nodes[node];
     const bool shared = parts->across > 1 && !its->slice && !its->block;
-    return shared ? parts->place[node] / parts->across == place / parts->across
-                  : parts->place[node] == place;
+    return shared ? parts->place[node] / parts->across == part / parts->across
+                  : parts->place[node] == part;
 }
 
 /** Notes where variable number v of a part, its last one, is in the whole and in the split graph.

@@ -107,7 +107,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
 
 uint64_t *ls_net_first(const ls_net *net)
 {
-    for (int n = 0; n < net->options.graph->count; n++)
+    for (int n = ls_net_begin(&net->options); n < ls_net_end(&net->options); n++)
         if (graph_node(net, n)->layer == &ls_layer_dropout)
             return net->nodes[n].kept;
     return NULL;
@@ -213,9 +213,10 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
         ls_net_plan(graph, net->nodes);
         status = ls_net_take_buffers(net);
     }
-    for (int n = 0; n < graph->count && !status; n++)
+    for (int n = ls_net_begin(options); n < ls_net_end(options) && !status; n++)
         status = build_forward(net, n);
-    for (int n = graph->count - 1; n >= 0 && options->gradients && !status; n--) {
+    for (int n = ls_net_end(options);
+         n-- > ls_net_begin(options) && options->gradients && !status;) {
         status = build_backward(net, n);
         /* for profiles */
         const ls_op_list *lists[] = {&net->nodes[n].backward, &net->nodes[n].backward_rest};
@@ -255,9 +256,11 @@ void ls_net_close(ls_net *net)
 
 void *ls_net_input(const ls_net *net, int index)
 {
-    const ls_graph *graph = net->options.graph;
-    const ls_node *node = ls_graph_input(graph, index);
-    return node ? net->nodes[node - graph->nodes].output : NULL;
+    for (int n = ls_net_begin(&net->options); n < ls_net_end(&net->options); n++)
+        if (graph_node(net, n)->layer->role == LS_LAYER_INPUT &&
+            graph_node(net, n)->options.input == index)
+            return net->nodes[n].output;
+    return NULL;
 }
 
 void *ls_net_target(const ls_net *net)

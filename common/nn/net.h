@@ -20,6 +20,8 @@ typedef struct ls_net ls_net;
 /** What a net is made of. */
 typedef struct ls_net_options {
     const ls_graph *graph;      /**< borrowed */
+    ls_range nodes;             /**< those of the graph that it has, which no edge leaves or enters;
+                                     count 0: all */
     ls_kernels *kernels;        /**< of the device it runs on */
     int64_t rows;               /**< samples of this replica's slice */
     uint64_t divisor;           /**< global batch size: the loss is the sum over rows / divisor */

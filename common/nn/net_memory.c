@@ -199,7 +199,7 @@ static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, size_t
                                 net_pool *pool)
 {
     const ls_graph *graph = o->graph;
-    for (int n = graph->count - 1; n >= 0; n--) {
+    for (int n = ls_net_end(o); n-- > ls_net_begin(o);) {
         net_node *my = &nodes[n];
         const ls_node *node = &graph->nodes[n];
         size_t scratch[LS_NODE_INPUTS];
@@ -230,7 +230,7 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
 {
     const ls_graph *graph = o->graph;
     size_t real = o->kernels ? o->kernels->table->real_bytes : sizeof(float);
-    for (int n = 0; n < graph->count; n++) {
+    for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
         const ls_node *node = &graph->nodes[n];
         net_node *my = &nodes[n];
         size_t bytes = node_bytes(graph, n, real, o->rows);
@@ -327,29 +327,42 @@ static ls_status count_bytes(void *context, ls_memory_use use, size_t bytes, voi
     return LS_OK;
 }
 
-static net_sizes count_sizes(const ls_graph *graph, size_t real_bytes, int64_t rows)
+static net_sizes count_sizes(const ls_net_options *options)
 {
     net_sizes sizes = {0};
-    net_node *nodes = calloc((size_t)graph->count, sizeof *nodes);
+    net_node *nodes = calloc((size_t)options->graph->count, sizeof *nodes);
     if (!nodes)
         return sizes;
-    ls_net_plan(graph, nodes);
-    const ls_kernel_table table = {.real_bytes = real_bytes};
-    ls_kernels kernels = {.table = &table};
-    const ls_net_options options = {
-        .graph = graph, .kernels = &kernels, .rows = rows, .gradients = &sizes};
+    ls_net_plan(options->graph, nodes);
     void *target;
-    ls_status_free(each_buffer(&options, nodes, &target, count_bytes, &sizes));
+    ls_status_free(each_buffer(options, nodes, &target, count_bytes, &sizes));
     free(nodes);
     return sizes;
 }
 
+/* Of a whole graph. */
+static net_sizes count_graph(const ls_graph *graph, size_t real_bytes, int64_t rows)
+{
+    net_sizes some;
+    const ls_kernel_table table = {.real_bytes = real_bytes};
+    ls_kernels kernels = {.table = &table};
+    return count_sizes(
+        &(ls_net_options){.graph = graph, .kernels = &kernels, .rows = rows, .gradients = &some});
+}
+
 size_t ls_net_activation_bytes(const ls_graph *graph, size_t real_bytes, int64_t rows)
 {
-    return count_sizes(graph, real_bytes, rows).activations;
+    return count_graph(graph, real_bytes, rows).activations;
 }
 
 size_t ls_net_shared_bytes(const ls_graph *graph, size_t real_bytes)
 {
-    return count_sizes(graph, real_bytes, 0).shared;
+    return count_graph(graph, real_bytes, 0).shared;
+}
+
+size_t ls_net_bytes(const ls_net *net, size_t *shared)
+{
+    const net_sizes sizes = count_sizes(&net->options);
+    *shared = sizes.shared;
+    return sizes.activations;
 }

@@ -73,5 +73,8 @@ size_t ls_net_workspace(const ls_net *net);
 /** Bytes of activations that a net of this many rows allocates: the ledger's formula. */
 size_t ls_net_activation_bytes(const ls_graph *graph, size_t real_bytes, int64_t rows);
 
+/** The same of a net that has memory of its own, with its scratch (below). */
+size_t ls_net_bytes(const ls_net *net, size_t *shared);
+
 /** Bytes of scratch for gradients of variables that several nodes share. */
 size_t ls_net_shared_bytes(const ls_graph *graph, size_t real_bytes);

@@ -40,6 +40,16 @@ ls_status ls_net_take_buffers(ls_net *net);
 /* Memory that is released with the net. */
 ls_status ls_net_allocate(void *net, ls_memory_use use, size_t bytes, void **out);
 
+/* The nodes that a net has. */
+static inline int ls_net_begin(const ls_net_options *o)
+{
+    return (int)o->nodes.first;
+}
+static inline int ls_net_end(const ls_net_options *o)
+{
+    return o->nodes.count ? (int)(o->nodes.first + o->nodes.count) : o->graph->count;
+}
+
 static inline const ls_node *graph_node(const ls_net *net, int n)
 {
     return &net->options.graph->nodes[n];

@@ -39,7 +39,8 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_S
         (kind >= LS_LAST && !r->plan->job->update.period) ||
         kind >= LS_LAST * (1 + ls_job_fragments(r->plan->job)))
         return LS_OK;
-    LS_TRY(ls_allocate("step", &s.appended, (size_t)r->plan->all, sizeof *s.appended));
+    LS_TRY(ls_allocate("step", &s.appended, (size_t)r->plan->all * LS_SCHEDULE_CHUNKS,
+                       sizeof *s.appended));
     r->plan->strategy->build(&s);
     ls_step_append_ends(&s);
     free(s.appended);

@@ -20,8 +20,8 @@ struct ls_step {
     int exchanged;            /**< how many there were before */
     ls_step_program *program; /**< what verbs append to */
     ls_step_program *before, *after; /**< the same, of tasks outside steps */
-    size_t *appended; /**< [members] acts of its slice, or in a divided replica gathered pieces,
-                           already appended */
+    size_t *appended; /**< [members] acts of its slice, or in a divided replica [chunks, members]
+                           gathered pieces, already appended */
     ls_pass *passes;  /**< [pass_count] of the replica whose passes are appended; owned */
     size_t pass_count;
     ls_part_flow *flow; /**< [stages x chunks] of that replica; owned. NULL: no schedule */
@@ -98,10 +98,11 @@ size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end);
 void ls_step_bucket_decay(ls_step *step, int member, int b);
 /** Whether the member's pieces run node by node, each node's gradients final before the next's. */
 bool ls_step_by_node(const ls_step *step, int member);
-/** Appends a task of a piece's acts of `kinds` (bits 1 << kind), of one node or all (-1); none if
- * they have no operations. */
+enum { LS_ALL_CHUNKS = -1 };
+/** Appends a task of a piece's acts of `kinds` (bits 1 << kind), of one chunk or all, of one node
+ * or all (-1); none if they have no operations. */
 void ls_step_append_acts(ls_step *step, const char *verb, int member, int piece, unsigned kinds,
-                         int node);
+                         int chunk, int node);
 /** Appends a task of the member that sums all parts of so many replicas' gradients, up the tree,
  * into `out`, which may be the first part. None if there is one part. */
 void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts, int replicas,

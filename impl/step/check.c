@@ -87,9 +87,11 @@ ls_status ls_steps_names(const ls_step_run *run, ls_names *names)
             if (!r->members[m].slice[b])
                 continue;
             const ls_act *acts = ls_slice_acts(r->members[m].slice[b], &count);
+            const int chunks = ls_graph_part_chunks(r->members[m].replica->part);
             for (int p = 0; count && p <= acts[count - 1].piece; p++)
-                add_net(&n, m, r->members[m].replica,
-                        ls_slice_piece_net(r->members[m].slice[b], p));
+                for (int c = 0; c < chunks && ls_slice_piece_net(r->members[m].slice[b], p); c++)
+                    add_net(&n, m, r->members[m].replica,
+                            ls_slice_piece_nets(r->members[m].slice[b], p)[c]);
         }
     }
     for (size_t i = 0; i < r->connection_count; i++)

@@ -64,7 +64,7 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
         LS_TRY(add_range(whole, range, out));
     if (!divided)
         return LS_OK;
-    const ls_graph_part *part = &s->plan->parts.parts[ls_place_of(s, member)];
+    const ls_graph_part *part = ls_step_plan_part(s->plan, member);
     for (size_t i = 0; i < part->graph->variables.count; i++) {
         const ls_variable *v = &part->graph->variables.items[i];
         if (ls_job_slices(s->plan->job) && !ls_graph_slice(part->graph, i) &&

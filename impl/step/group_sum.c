@@ -210,7 +210,7 @@ static ls_status add_replica(const place_sum *p, const ls_order_step *step)
 static ls_status sum_place(const ls_job *job, const ls_graph_parts *parts, int place,
                            const bool *has, ls_sum_order *out)
 {
-    const ls_graph_part *part = &parts->parts[place];
+    const ls_graph_part *part = ls_graph_parts_at(parts, place);
     const int n = ls_job_replicas(job);
     bool all[LS_JOB_REPLICAS];
     for (int d = 0; d < n; d++)
@@ -344,8 +344,8 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
     ls_status status = ls_divide(job, &split, &parts);
     if (!status && !parts.count)
         status = sum_whole(job, has, count, out);
-    for (int p = 0; p < parts.count && !status; p++) {
-        const place_sum of = {&parts.parts[p], p % parts.across != 0, .out = out};
+    for (int p = 0; p < ls_graph_parts_places(&parts) && !status; p++) {
+        const place_sum of = {ls_graph_parts_at(&parts, p), p % parts.across != 0, .out = out};
         status = ls_slice_exchanges(job) > 1
                      ? sum_exchanges(job, &of, p, has, ls_job_pieces(job), count)
                      : sum_place(job, &parts, p, has, out);

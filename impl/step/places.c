@@ -17,10 +17,18 @@ static const ls_graph_parts *parts_of(const ls_step *s)
     return &s->plan->parts;
 }
 
-/* The replica's member at a place. */
-static int member_at(const ls_step_plan *plan, int replica, int place)
+/* The replica's member that has a part. */
+static int member_at(const ls_step_plan *plan, int replica, int part)
 {
-    return replica * plan->mesh.places + place;
+    return replica * plan->mesh.places + part % plan->mesh.places;
+}
+
+/* Pieces of a part for which its member has memory at once. */
+static int slots_at(const ls_step_plan *plan, int replica, int part)
+{
+    const ls_planned_member *m = &plan->members[member_at(plan, replica, part)];
+    const int slots = m->slots[part / plan->mesh.places];
+    return slots > 1 ? slots : 1;
 }
 
 static size_t real_bytes(const ls_resources *r)
@@ -39,11 +47,10 @@ static ls_status take_memory(ls_resources *r)
     for (size_t i = 0; i < all; i++) {
         const ls_variable_copy *c = &parts->copies[i % copies];
         const int owner = member_at(r->plan, (int)(i / copies), c->owner);
-        const int slots = r->plan->members[owner].slots;
+        const int slots = slots_at(r->plan, (int)(i / copies), c->owner);
         if (r->members[owner].replica)
             LS_TRY(ls_replica_take(r->members[owner].replica, NULL, LS_MEMORY_COMMUNICATION,
-                                   (size_t)(slots > 1 ? slots : 1) * c->count * real_bytes(r),
-                                   &r->arrived[i]));
+                                   (size_t)slots * c->count * real_bytes(r), &r->arrived[i]));
     }
     return LS_OK;
 }
@@ -57,7 +64,7 @@ ls_status ls_places_open(ls_resources *r)
 
 int ls_places(const ls_step *s)
 {
-    return parts_of(s)->count;
+    return ls_graph_parts_places(parts_of(s));
 }
 
 int ls_stages(const ls_step *s)
@@ -75,14 +82,14 @@ static bool is_input(const ls_step *s, int n)
     return parts_of(s)->whole->nodes[n].layer->role == LS_LAYER_INPUT;
 }
 
-static int local(const ls_step *s, int place, int n)
+static int local(const ls_step *s, int part, int n)
 {
-    return parts_of(s)->parts[place].local[n];
+    return ls_graph_parts_local(parts_of(s), part, n);
 }
 
-static ls_net *net_of(const ls_step *s, int member, int piece)
+static ls_net *net_of(const ls_step *s, int member, int piece, int node)
 {
-    return ls_slice_piece_net(ls_step_member(s, member)->slice[s->batch_kind], piece);
+    return ls_slice_node_net(ls_step_member(s, member)->slice[s->batch_kind], piece, node);
 }
 
 /* ---- Messages between places ----------------------------------------------------------------- */
@@ -90,14 +97,15 @@ static ls_net *net_of(const ls_step *s, int member, int piece)
 /* What crosses a boundary. */
 typedef enum crossing { OUTPUT, GRADIENT } crossing;
 
-/* The output or its gradient at a boundary, in a member's memory. */
-static ls_span border_at(const ls_step *s, const ls_border *b, int member, int piece, crossing what)
+/* The output or its gradient at a boundary, in the memory of the member that has a part. */
+static ls_span border_at(const ls_step *s, const ls_border *b, int replica, int part, int piece,
+                         crossing what)
 {
-    ls_span span = {.member = member};
-    if (!ls_step_replica(s, member))
+    ls_span span = {.member = member_at(s->plan, replica, part)};
+    if (!ls_step_replica(s, span.member))
         return span;
-    const ls_net *net = net_of(s, member, piece);
-    const int node = local(s, ls_place_of(s, member), b->node);
+    const int node = local(s, part, b->node);
+    const ls_net *net = net_of(s, span.member, piece, node);
     span.memory =
         what == GRADIENT ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
     span.bytes = (size_t)ls_net_rows(net) * b->samples * real_bytes(s->resources);
@@ -106,9 +114,9 @@ static ls_span border_at(const ls_step *s, const ls_border *b, int member, int p
 
 static void cross(ls_step *s, int replica, int piece, const ls_border *b, crossing what)
 {
-    const int from = member_at(s->plan, replica, what == GRADIENT ? b->to : b->from);
-    const int to = member_at(s->plan, replica, what == GRADIENT ? b->from : b->to);
-    ls_message(s, border_at(s, b, to, piece, what), border_at(s, b, from, piece, what), LS_REPLACE);
+    const int from = what == GRADIENT ? b->to : b->from, to = what == GRADIENT ? b->from : b->to;
+    ls_message(s, border_at(s, b, replica, to, piece, what),
+               border_at(s, b, replica, from, piece, what), LS_REPLACE);
 }
 
 void ls_step_cross_output(ls_step *s, int replica, int piece, const ls_border *b)
@@ -137,7 +145,7 @@ static ls_span elements(const ls_step *s, int member, void *flat, size_t first, 
 
 static void *gradients_of(const ls_step *s, int member, int piece)
 {
-    return ls_step_replica(s, member) ? ls_net_gradients(net_of(s, member, piece)) : NULL;
+    return ls_step_replica(s, member) ? ls_net_gradients(net_of(s, member, piece, 0)) : NULL;
 }
 
 static void *parameters_of(const ls_step *s, int member)
@@ -151,9 +159,10 @@ static void *parameters_of(const ls_step *s, int member)
 static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const int owner = member_at(s->plan, replica, c->owner), slots = s->plan->members[owner].slots;
+    const int owner = member_at(s->plan, replica, c->owner);
+    const int slots = slots_at(s->plan, replica, c->owner);
     void *memory = s->resources->arrived[(size_t)replica * parts_of(s)->copy_count + copy];
-    return elements(s, owner, memory, slots > 1 ? (size_t)(piece % slots) * c->count : 0, c->count);
+    return elements(s, owner, memory, (size_t)(piece % slots) * c->count, c->count);
 }
 
 /* Adds a copy's gradient, on the owner, to that of the piece. */
@@ -189,13 +198,15 @@ void ls_step_share_values(ls_step *s)
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
-/* Gathers a piece's inputs on a place, unless that is done. */
-static void gather(ls_step *s, int member, int piece)
+/* Gathers a piece's inputs for a part, unless that is done. */
+static void gather(ls_step *s, int member, int piece, int node)
 {
-    if (s->appended[member] > (size_t)piece)
+    const int chunk = ls_graph_part_chunk(ls_step_plan_part(s->plan, member), node);
+    size_t *appended = &s->appended[member + chunk * s->plan->all];
+    if (*appended > (size_t)piece)
         return;
-    s->appended[member] = (size_t)piece + 1;
-    ls_step_append_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, -1);
+    *appended = (size_t)piece + 1;
+    ls_step_append_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, chunk, -1);
 }
 
 /* Appends a node's pass of evaluation. */
@@ -204,8 +215,8 @@ static void predict(ls_step *s, int member, int piece, int node)
     const ls_op_list *lists[LS_NET_LISTS];
     const bool apart = ls_job_slices(s->plan->job) &&
                        !ls_step_replica(s, member)->graph->nodes[node].layer->predict;
-    ls_net_node_lists(net_of(s, member, piece), node, apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT,
-                      lists);
+    ls_net_node_lists(net_of(s, member, piece, node), node,
+                      apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT, lists);
     ls_task *task = ls_task_begin(s->program, "predict", member, ls_no_range);
     if (task)
         task->node = node;
@@ -222,15 +233,15 @@ static void forward_on(ls_step *s, int member, int piece, int node)
         predict(s, member, piece, node);
         return;
     }
-    gather(s, member, piece);
-    ls_step_append_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, node);
+    gather(s, member, piece, node);
+    ls_step_append_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, LS_ALL_CHUNKS, node);
 }
 
 void ls_forward_node(ls_step *s, int replica, int piece, int n)
 {
     if (!can_divide(s, "ls_forward_node") || is_input(s, n))
         return;
-    for (int p = 0; p < ls_places(s); p++)
+    for (int p = 0; p < parts_of(s)->count; p++)
         if (ls_graph_parts_have(parts_of(s), p, n))
             forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
     if (!ls_step_is_summed(s, n, false))
@@ -245,16 +256,26 @@ static const unsigned additions = 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT;
 static void backward_on(ls_step *s, int member, int piece, int node)
 {
     ls_step_append_acts(s, "backward", member, piece,
-                        1U << LS_ACT_BACKWARD | (ls_step_by_node(s, member) ? additions : 0), node);
+                        1U << LS_ACT_BACKWARD | (ls_step_by_node(s, member) ? additions : 0),
+                        LS_ALL_CHUNKS, node);
 }
 
-/* Whether a node is the first of a place. */
-static bool is_first(const ls_step *s, int place, int n)
+/* Whether a node is the first of a part. */
+static bool is_first(const ls_step *s, int part, int n)
 {
     while (n-- > 0)
-        if (ls_graph_parts_have(parts_of(s), place, n) && !is_input(s, n))
+        if (ls_graph_parts_have(parts_of(s), part, n) && !is_input(s, n))
             return false;
     return true;
+}
+
+/* Appends the additions that the backward pass of a part over a piece makes possible. */
+static void add_up(ls_step *s, int member, int piece, int chunk)
+{
+    if (ls_step_replica(s, member))
+        ls_step_append_acts(s, "add up", member, piece,
+                            1U << LS_ACT_LOSS | (ls_step_by_node(s, member) ? 0 : additions), chunk,
+                            -1);
 }
 
 void ls_backward_node(ls_step *s, int replica, int piece, int n)
@@ -264,9 +285,8 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     const ls_graph_parts *parts = parts_of(s);
     if (is_input(s, n))
         return;
-    for (int p = 0; p < ls_places(s); p++)
-        if (ls_graph_parts_have(parts_of(s), p, n) &&
-            ls_step_replica(s, member_at(s->plan, replica, p)))
+    for (int p = 0; p < parts->count; p++)
+        if (ls_graph_parts_have(parts, p, n) && ls_step_replica(s, member_at(s->plan, replica, p)))
             backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
     if (!ls_step_is_summed(s, n, true))
         ls_step_cross(s, replica, piece, n, true);
@@ -282,20 +302,15 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     for (size_t i = 0; i < parts->copy_count; i++) /* the first use, which is last here, adds all */
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);
-    for (int p = 0; p < ls_places(s); p++)
-        if (ls_graph_parts_have(parts_of(s), p, n) && is_first(s, p, n) &&
-            ls_step_replica(s, member_at(s->plan, replica, p)))
-            ls_step_append_acts(
-                s, "add up", member_at(s->plan, replica, p), piece,
-                1U << LS_ACT_LOSS |
-                    (ls_step_by_node(s, member_at(s->plan, replica, p)) ? 0 : additions),
-                -1);
+    for (int p = 0; p < parts->count; p++)
+        if (ls_graph_parts_have(parts, p, n) && is_first(s, p, n))
+            add_up(s, member_at(s->plan, replica, p), piece, p / s->plan->mesh.places);
     ls_step_sum_places(s, replica, piece, n, true);
 }
 
 int ls_bucket_node(const ls_step *s, int place, int b)
 {
-    const ls_graph_part *part = &parts_of(s)->parts[place];
+    const ls_graph_part *part = ls_graph_parts_at(parts_of(s), place);
     const ls_range bucket = ls_bucket(s, place, b);
     for (int n = 0; n < ls_nodes(s); n++) {
         const ls_node *node = part->local[n] < 0 ? NULL : &part->graph->nodes[part->local[n]];
@@ -314,7 +329,7 @@ static int need_before(const ls_step *s, int place, int end)
     const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
     int least = (int)windows->buckets->count;
     for (int n = 0; n < end; n++) {
-        const int here = local(s, place, n),
+        const int here = ls_graph_parts_at(parts_of(s), place)->local[n],
                   need = here < 0 ? least : ls_windows_need(windows, here);
         least = need < least ? need : least;
     }
@@ -365,12 +380,14 @@ ls_traffic ls_step_border_traffic(const ls_step *s)
         pieces += (uint64_t)ls_replicated_pieces(job, d, s->batch_kind);
     for (size_t i = 0; i < parts->border_count; i++) {
         const ls_border *b = &parts->borders[i];
+        if (member_at(s->plan, 0, b->from) == member_at(s->plan, 0, b->to))
+            continue;
         const ls_traffic once = {batch * b->samples * sizeof(float), pieces};
         ls_traffic_add(&sum, once, b->gradient ? 2 : 1);
     }
     for (size_t i = 0; i < parts->copy_count; i++) {
         const ls_variable_copy *c = &parts->copies[i];
-        if (c->owner != c->user)
+        if (member_at(s->plan, 0, c->owner) != member_at(s->plan, 0, c->user))
             ls_traffic_add(&sum, (ls_traffic){c->count * sizeof(float), 1}, pieces + (uint64_t)n);
     }
     return sum;

@@ -101,7 +101,7 @@ ls_range ls_step_plan_bucket_share(const ls_step_plan *plan, int member, size_t 
 
 const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member)
 {
-    return plan->parts.count   ? &plan->parts.parts[plan->members[member].place]
+    return plan->parts.count   ? ls_graph_parts_at(&plan->parts, plan->members[member].place)
            : plan->split.graph ? &plan->split
                                : NULL;
 }
@@ -171,9 +171,9 @@ static int find_holder(const ls_step_plan *plan)
     return held ? n : -1;
 }
 
-/* Pieces of which a pipeline's stage has memory at once: those of the micro-batches that it holds.
- */
-static ls_status find_slots(const ls_job *job, int replica, int stage, int *out)
+/* Pieces of which a chunk of a pipeline's stage has memory at once: those of the micro-batches that
+ * it holds. */
+static ls_status find_slots(const ls_job *job, int replica, int stage, int chunk, int *out)
 {
     *out = 1;
     for (int b = 0; b < LS_BATCHES; b++) {
@@ -181,7 +181,7 @@ static ls_status find_slots(const ls_job *job, int replica, int stage, int *out)
         const int pieces = ls_replicated_pieces(job, replica, b), m = schedule.microbatches;
         ls_schedule_most most = {0};
         if (m)
-            LS_TRY(ls_schedule_count(&schedule, stage, 0, &most));
+            LS_TRY(ls_schedule_count(&schedule, stage, chunk, &most));
         int slots = m ? (pieces + m - 1) / m * most.held : 0;
         slots = slots < pieces ? slots : pieces;
         *out = slots > *out ? slots : *out;
@@ -227,9 +227,10 @@ static ls_status plan_member(ls_step_plan *plan, int index)
     }
     if (shadow) /* of each replica but the holder */
         m->device = number == plan->holder ? -1 : number_of(job, job->variable_device);
-    return plan->parts.count && job->division.microbatches > 0
-               ? find_slots(job, replica, m->place / plan->parts.across, &m->slots)
-               : LS_OK;
+    const int chunks = ls_graph_part_chunks(ls_step_plan_part(plan, index));
+    for (int c = 0; c < chunks && plan->parts.count && job->division.microbatches > 0; c++)
+        LS_TRY(find_slots(job, replica, m->place / plan->parts.across, c, &m->slots[c]));
+    return LS_OK;
 }
 
 /* Sets where buffers are: with servers, or a holder, these have all variables. */
@@ -264,7 +265,8 @@ static ls_status plan_members(ls_step_plan *plan)
     plan_spreads(plan);
     LS_TRY(ls_divide(job, &plan->split, &plan->parts));
     if (job->division.place && plan->parts.count)
-        plan->loss_place = job->division.place[job->model->graph->count - 1] * plan->parts.across;
+        plan->loss_place = job->division.place[job->model->graph->count - 1] * plan->parts.across %
+                           plan->mesh.places;
     if (plan->mesh.rest == LS_POSITION)
         LS_TRY(ls_context_open(job->model->graph, plan->mesh.places, &plan->context, &plan->parts));
     if (plan->parts.border_count)

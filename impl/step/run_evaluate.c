@@ -57,9 +57,12 @@ static void add_tester(evaluation *e, int replica)
             continue;
         t->piece = ls_slice_test_piece(slice);
         e->visits[e->part_count] = (visit){.member = m, .node = INT_MAX};
+        ls_replica *r = me->resources.members[m].replica;
         e->parts[e->part_count++] =
-            (ls_tested){.replica = me->resources.members[m].replica,
-                        .net = ls_slice_piece_net(slice, t->piece),
+            (ls_tested){.replica = r,
+                        .net = ls_slice_node_net(slice, t->piece, r->graph->count - 1),
+                        .chunks = ls_slice_piece_nets(slice, t->piece),
+                        .chunk_count = ls_graph_part_chunks(r->part),
                         .counts = me->plan.context || m % places == me->plan.loss_place};
         t->count++;
     }

@@ -17,7 +17,7 @@ static ls_status gather_places(ls_step_run *me, ls_values values, float *paramet
         ls_comm_agree(job->ranks.comm, ls_resources_gather(&me->resources, first, plan->mesh.places,
                                                            values, parameters)));
     for (int p = 0; p < plan->mesh.places; p++) {
-        const ls_graph_part *part = &plan->parts.parts[p];
+        const ls_graph_part *part = ls_graph_parts_at(&plan->parts, p);
         for (size_t v = 0; v < part->graph->variables.count; v++) {
             const ls_variable *its = &part->graph->variables.items[v];
             const ls_slab whole = {.rows = 1, .ranges = 1, .width = its->count};

@@ -116,9 +116,11 @@ typedef struct addend {
 
 static addend addend_at(const ls_step *s, int member, int piece, int n)
 {
-    addend a = {.member = member, .node = s->plan->parts.parts[ls_place_of(s, member)].local[n]};
+    const ls_graph_parts *parts = &s->plan->parts;
+    const int t = parts->across, part = parts->place[n] / t * t + ls_place_of(s, member) % t;
+    addend a = {.member = member, .node = ls_graph_parts_local(parts, part, n)};
     if (ls_step_replica(s, member))
-        a.net = ls_slice_piece_net(ls_step_member(s, member)->slice[s->batch_kind], piece);
+        a.net = ls_slice_node_net(ls_step_member(s, member)->slice[s->batch_kind], piece, a.node);
     return a;
 }
 
@@ -214,7 +216,8 @@ static void append_rest(ls_step *s, const char *verb, const addend *a, int piece
     const ls_op_list *lists[LS_NET_LISTS];
     if (s->kind != LS_EVALUATION) {
         ls_step_append_acts(s, verb, a->member, piece,
-                            1U << (backward ? LS_ACT_BACKWARD_REST : LS_ACT_FORWARD_REST), a->node);
+                            1U << (backward ? LS_ACT_BACKWARD_REST : LS_ACT_FORWARD_REST),
+                            LS_ALL_CHUNKS, a->node);
         return;
     }
     ls_net_node_lists(a->net, a->node, LS_NET_FORWARD_REST, lists);
@@ -261,7 +264,8 @@ void ls_step_sum_places(ls_step *s, int replica, int piece, int n, bool backward
     const ls_step_plan *plan = s->plan;
     if (!ls_job_slices(plan->job))
         return;
-    const int t = plan->parts.across, stage = plan->parts.place[n] / t;
+    const int t = plan->parts.across;
+    const int stage = plan->parts.place[n] / t % plan->mesh.size[LS_STAGE];
     const int first = replica * plan->mesh.places + stage * t;
     const int channel = t > 1 ? ls_step_plan_places(plan, replica, stage) : LS_MESSAGES;
     const bool loss = is_gathered(plan, n), sums = ls_step_is_summed(s, n, backward);

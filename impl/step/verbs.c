@@ -188,13 +188,13 @@ static bool has_ops(const ls_act *act)
 }
 
 void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, unsigned kinds,
-                         int node)
+                         int chunk, int node)
 {
     const ls_act *end, *act = find_piece(s, member, piece, &end);
     bool begun = false;
     for (; act < end && !s->program->status; act++) {
         if (act->piece != piece || !(kinds >> act->kind & 1U) || (node >= 0 && act->node != node) ||
-            !has_ops(act))
+            (chunk >= 0 && act->chunk != chunk) || !has_ops(act))
             continue;
         ls_task *task = begun ? NULL : ls_task_begin(s->program, verb, member, ls_no_range);
         if (task)
@@ -208,15 +208,17 @@ void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, un
 
 void ls_forward_piece(ls_step *s, int member, int piece)
 {
-    ls_step_append_acts(
-        s, "forward", member, piece,
-        1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD | 1U << LS_ACT_LOSS, -1);
+    ls_step_append_acts(s, "forward", member, piece,
+                        1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD |
+                            1U << LS_ACT_LOSS,
+                        LS_ALL_CHUNKS, -1);
 }
 
 void ls_backward_piece(ls_step *s, int member, int piece)
 {
     ls_step_append_acts(s, "backward", member, piece,
-                        1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT, -1);
+                        1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT,
+                        LS_ALL_CHUNKS, -1);
 }
 
 bool ls_kept(const ls_step *s, int member, int piece, size_t index, ls_span *out)

@@ -29,7 +29,8 @@
 /* clang-format off */
 #define INNER_STRATEGIES(X)                                                                        \
     X("model-parallel", model_parallel, &ls_option_model_parallel_place)                           \
-    X("pipeline", pipeline, &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule)        \
+    X("pipeline", pipeline, &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule,        \
+      &ls_option_pipeline_chunks)                                                                  \
     X("zero", zero, &ls_option_zero_stage, &ls_option_zero_reshard, &ls_option_zero_windows,       \
       &ls_option_zero_accumulation)                                                                \
     X("tensor-parallel", tensor_parallel, &ls_option_tensor_parallel_sequence)                     \

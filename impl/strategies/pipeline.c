@@ -3,13 +3,16 @@
  * pipeline: one model split over the devices by ranges of layers (stages). The batch is split into
  * micro-batches, so that the stages work at the same time, each on a different micro-batch. Every
  * stage runs its passes in the order of the schedule (pipeline_schedule.h), sums the gradients of
- * the micro-batches, and updates its own variables.
+ * the micro-batches, and updates its own variables. With the schedule interleaved a stage has
+ * several ranges of layers.
  *
  * Reduction order: in fast mode ((g0 + g1) + g2) + ... over the micro-batches; in exact mode the
  * tree over the shards. A micro-batch is one shard or more.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
+
+#include <stdio.h>
 
 static void passes(ls_step *s, int replica)
 {
@@ -23,18 +26,51 @@ const ls_declared_option ls_option_pipeline_microbatches = {
 
 const ls_declared_option ls_option_pipeline_schedule = {
     "pipeline-schedule",
-    "gpipe|1f1b",
+    "gpipe|1f1b|interleaved",
     "gpipe",
     "",
     "order of the parts' passes",
     .type = LS_DECLARED_WORD,
-    .words = (const char *const[]){"gpipe", "1f1b", NULL}};
+    .words = (const char *const[]){"gpipe", "1f1b", "interleaved", NULL}};
+
+const ls_declared_option ls_option_pipeline_chunks = {"pipeline-chunks",
+                                                      "V",
+                                                      "2",
+                                                      "chunks",
+                                                      "parts of the model on each stage",
+                                                      .low = 2,
+                                                      .high = LS_SCHEDULE_CHUNKS,
+                                                      .when = "--pipeline-schedule interleaved"};
+
+static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
+{
+    (void)ranks;
+    return option != &ls_option_pipeline_chunks || ls_schedule_rule_of(values)->chunked;
+}
 
 static void resolve(ls_job *job, int ranks)
 {
     (void)ranks;
     job->division.microbatches =
         (int)ls_declared_number(&job->options, &ls_option_pipeline_microbatches);
+    if (ls_schedule_rule_of(&job->options)->chunked)
+        job->division.chunks = (int)ls_declared_number(&job->options, &ls_option_pipeline_chunks);
+}
+
+/* Interleaving takes micro-batches in groups, as many as there are stages. */
+static ls_status check_chunks(const ls_outline *o)
+{
+    const ls_job *job = o->job;
+    const int p = ls_mesh_of(job->mesh, (int)o->devices * o->ranks).size[LS_STAGE];
+    const int m = job->division.microbatches, less = m / p * p;
+    char works[64];
+    if (job->division.chunks < 2 || m % p == 0)
+        return LS_OK;
+    snprintf(works, sizeof works, less ? "%d or %d" : "%d", less ? less : p, less + p);
+    return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
+                   "%d micro-batches are not a multiple of the %d stages, as interleaved takes "
+                   "them; use %s",
+                   m, p, works);
 }
 
 /* Refuses more micro-batches than samples (exact: shards) of the batch, or in `hybrid` of a
@@ -46,7 +82,7 @@ static ls_status check(const ls_outline *o)
     const int64_t most = (job->exact.on ? ls_job_shards(job, job->batch) : job->batch) / replicas;
     if (job->division.microbatches <= most ||
         most < 1) /* ls_strategy_check refuses empty replicas */
-        return LS_OK;
+        return check_chunks(o);
     return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
                    "%d micro-batches are more than the %lld %s of a %s; at most %lld work",
                    job->division.microbatches, (long long)most,
@@ -59,7 +95,9 @@ const ls_strategy ls_strategy_pipeline = {
     .help = "one model divided by ranges of layers, micro-batches on their way through them",
     .spreads = {.mesh.rest = LS_STAGE, .parameters.on[LS_STAGE] = LS_PLACED},
     .options = (const ls_declared_option *const[]){&ls_option_pipeline_microbatches,
-                                                   &ls_option_pipeline_schedule, NULL},
+                                                   &ls_option_pipeline_schedule,
+                                                   &ls_option_pipeline_chunks, NULL},
+    .has = has,
     .resolve = resolve,
     .check = check,
     .build = ls_build_divided,

@@ -21,6 +21,36 @@ verify() {
 }
 verify 36 --devices 2,3,4 --batch 64 --pipeline-microbatches 1,4,9
 verify 16 --devices 3 --batch 9 --pipeline-microbatches 4,9 --capture yes,no
+# Interleaved: chunks of a stage have nets of their own; 300 samples leave a batch of fewer micro-batches than stages.
+deep="--model mlp:784-32-28-24-20-18-16-14-12-10 --data synthetic:195"
+# shellcheck disable=SC2086
+"$LOCKSTEP" run --strategy pipeline $deep --epochs 2 --warmup 0 --batch 64 --reduce fast,exact --pipeline-microbatches 6 \
+  --pipeline-schedule gpipe,interleaved --pipeline-chunks 2,3 --devices 2,3 --results none --format jsonl >"$dir/rows"
+"$LOCKSTEP" verify --strategy pipeline --model twin-lstm:9 --data synthetic:60 --batch 20 --steps 3 --reduce exact --devices 2 \
+  --pipeline-schedule gpipe,interleaved --results none --format jsonl >>"$dir/rows"
+"$LOCKSTEP" verify --strategy hybrid --hybrid-inner pipeline --hybrid-outer mirrored,zero --model gpt:2-2-16-8-64 --data synthetic:60 \
+  --batch 16 --steps 3 --reduce fast,exact --devices 4 --pipeline-schedule gpipe,interleaved --results none --format jsonl >>"$dir/rows"
+python3 - "$dir/rows" <<'P'
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert len(rows) == 12 + 2 + 8, len(rows)
+digests = {}
+for row in rows:
+    case, traffic = row["case"], row.get("traffic") # verify: the gate has compared it
+    assert row["result"]["status"] == "ok" and row["equivalence"]["oracle"] == "same bits", row["equivalence"]
+    for name in ("messages", "bytes") if traffic else ():
+        assert traffic[name + "_sent"] == traffic[name + "_formula"], traffic
+    for device in row["memory"]["devices"] if traffic else ():
+        for name, size in device["formula"].items():
+            assert device[name] == size, (name, device)
+    if traffic:
+        parts = len(case["devices"]) * case.get("pipeline_chunks", 1)
+        pieces = 6 if case["reduce"] == "fast" else 16
+        assert traffic["messages_sent"] == 2 * pieces * (parts - 1), (case, traffic)
+    if case["reduce"] == "exact" or case["strategy"] == "pipeline": # no schedule is part of a case's identity
+        digests.setdefault((case["model"], case["reduce"]), set()).add(row["equivalence"]["digest"])
+assert all(len(found) == 1 for found in digests.values()), digests
+P
 # Odd sizes: the offsets of a stage's variables differ from the whole model's.
 "$LOCKSTEP" verify --strategy pipeline --data synthetic:230 --devices 2,3 --batch 61,7 --steps 3 --reduce fast,exact \
   --model mlp:785-33-17-11,mlp:3-5-7-11 --pipeline-microbatches 3 --results none --format csv >"$dir/rows" || fail "odd sizes fail"
@@ -66,6 +96,10 @@ refused() {
 refused 'shards of a batch; at most 16' --devices 2 --reduce exact --pipeline-microbatches 17
 refused 'samples of a batch; at most 6' --devices 2 --batch 6 --pipeline-microbatches 7
 refused 'the 8 layers' --devices 9
+refused 'are not a multiple of the 2 stages.* use 4 or 6' --devices 2 --pipeline-schedule interleaved --pipeline-microbatches 5
+refused 'cannot be cut into the 16 parts of 2 stages; use --pipeline-chunks 4' --devices 2 --pipeline-schedule interleaved --pipeline-chunks 8
+refused 'a whole number from 2 to 64' --devices 2 --pipeline-schedule interleaved --pipeline-chunks 1
+refused 'concerns no case' --devices 2 --pipeline-schedule 1f1b --pipeline-chunks 2
 refused '1f1b' --devices 2 --pipeline-schedule forward
 refused 'pipeline-microbatches' --devices 2 --pipeline-microbatches 0
 # A sweep skips such cases, with a line each.

@@ -94,7 +94,7 @@ static ls_status take_rounds(rounds *r, uint64_t count, ls_bubble *out)
 {
     const ls_job *job = &r->session->job;
     const ls_schedule schedule = {(int)(r->processes * r->here), job->division.microbatches,
-                                  ls_schedule_rule_of(&job->options), 1};
+                                  ls_schedule_rule_of(&job->options), job->division.chunks};
     const ls_time_profile *kept = r->kept;
     for (uint64_t i = 0; i < count; i++) {
         LS_TRY(take_round(r));

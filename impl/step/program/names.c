@@ -65,10 +65,19 @@ static void write_range(ls_range range, FILE *out)
         fprintf(out, " elements %zu to %zu", range.first, range.first + range.count - 1);
 }
 
+/* Whether a place has a node itself, not a border of it. */
+static bool is_own(const ls_graph_parts *parts, int place, int n)
+{
+    bool own = false;
+    for (int part = place; part < parts->count && !own; part += ls_graph_parts_places(parts))
+        own = ls_graph_parts_have(parts, part, n);
+    return own;
+}
+
 const char *ls_names_node(const ls_graph_parts *parts, int place, int node, char text[LS_NODE_NAME])
 {
     for (int n = 0; n < parts->whole->count; n++)
-        if (ls_graph_parts_have(parts, place, n) && parts->parts[place].local[n] == node)
+        if (ls_graph_parts_at(parts, place)->local[n] == node && is_own(parts, place, n))
             return ls_graph_node_name(parts->whole, n, text);
     return "";
 }

@@ -120,6 +120,7 @@ typedef struct ls_job {
     ls_spread gradients;        /**< how their sums are spread */
     ls_spread state;            /**< how the optimizer's state is spread */
     ls_job_division division;   /**< how a replica is divided */
+    int drops;                  /**< outputs that the forward pass drops (repeat.h) */
     ls_accumulation accumulation; /**< of a replica's slice, where there are no micro-batches */
     ls_ps_options ps;             /**< parameter servers */
     ls_job_ranks ranks;           /**< processes */
@@ -183,6 +184,12 @@ int ls_job_stages(const ls_job *job);
 static inline int ls_job_chunks(const ls_job *job)
 {
     return job->division.chunks > 1 ? job->division.chunks : 1;
+}
+
+/** Whether a replica is divided over several devices, places. */
+static inline bool ls_job_divides(const ls_job *job)
+{
+    return job->mesh.rest != LS_MEMBER;
 }
 
 /** Whether layers are split over each replica's devices, if it has several. */

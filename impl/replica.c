@@ -160,6 +160,7 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
     }
     replica->part = options->part;
     replica->graph = options->part ? options->part->graph : job->model->graph;
+    replica->repeats = options->repeats;
     replica->elements = replica->graph->variables.elements;
     replica->updated.owned = options->part ? options->part->owned : replica->elements;
     replica->updated.shares = options->shares;

@@ -135,6 +135,7 @@ typedef struct ls_replica {
     ls_kernels *kernels;
     const ls_graph_part *part;  /**< its part of the model; NULL: the whole */
     const ls_graph *graph;      /**< the model's or the part's */
+    const ls_repeat *repeats;   /**< [nodes] of it: which are repeated; NULL: none */
     size_t elements;            /**< P: parameters of the graph */
     bool own_variables;         /**< false: `variables_of` has its parameters and argument block */
     bool updates;               /**< whether it updates variables */
@@ -163,6 +164,7 @@ typedef struct ls_replica_options {
     const ls_windows *windows, *gradient_windows; /**< as in ls_replica; with shares */
     const ls_own_buffer *owns; /**< the strategy's own buffers; NULL: it has none */
     bool no_optimizer;         /**< another replica updates: no optimizer state */
+    const ls_repeat *repeats;  /**< [nodes] of its graph that are repeated; NULL: none. Borrowed */
     ls_decay_loss decay_loss;
     const struct ls_replica *variables_of; /**< NULL, or a replica on this device, whose
                                                 parameters and argument block it shares */

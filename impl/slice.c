@@ -114,15 +114,46 @@ ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
 }
 
 /* A node's pass, in two acts if sums over places may come between. */
-static ls_status build_pass(ls_slice *s, int piece, int node, bool backward)
+static ls_status build_pass(ls_slice *s, int piece, int node, ls_act_kind kind)
 {
-    const ls_act_kind kind = backward ? LS_ACT_BACKWARD : LS_ACT_FORWARD;
+    static const struct {
+        ls_net_pass whole, half, rest;
+        ls_act_kind behind;
+    } passes[] = {
+        [LS_ACT_FORWARD] = {LS_NET_FORWARD, LS_NET_FORWARD_HALF, LS_NET_FORWARD_REST,
+                            LS_ACT_FORWARD_REST},
+        [LS_ACT_BACKWARD] = {LS_NET_BACKWARD, LS_NET_BACKWARD_HALF, LS_NET_BACKWARD_REST,
+                             LS_ACT_BACKWARD_REST},
+        [LS_ACT_AGAIN] = {LS_NET_AGAIN, LS_NET_AGAIN_HALF, LS_NET_AGAIN_REST, LS_ACT_AGAIN_REST}};
     if (s->options.replica->graph->slices.places < 2)
-        return ls_slice_act_node(s, kind, piece, node, backward ? LS_NET_BACKWARD : LS_NET_FORWARD);
-    LS_TRY(ls_slice_act_node(s, kind, piece, node,
-                             backward ? LS_NET_BACKWARD_HALF : LS_NET_FORWARD_HALF));
-    return ls_slice_act_node(s, backward ? LS_ACT_BACKWARD_REST : LS_ACT_FORWARD_REST, piece, node,
-                             backward ? LS_NET_BACKWARD_REST : LS_NET_FORWARD_REST);
+        return ls_slice_act_node(s, kind, piece, node, passes[kind].whole);
+    LS_TRY(ls_slice_act_node(s, kind, piece, node, passes[kind].half));
+    return ls_slice_act_node(s, passes[kind].behind, piece, node, passes[kind].rest);
+}
+
+/* A replica's last unit is not repeated: its window still has it. The passes of places run in
+ * another order. */
+ls_status ls_slice_build_again(ls_slice *s, int from, int node)
+{
+    const ls_replica *r = s->options.replica;
+    const ls_repeat *its = r->repeats ? &r->repeats[node] : NULL;
+    if (!its || !its->unit || its->last != node ||
+        (!ls_job_divides(r->job) && its->unit == ls_repeats_units(r->graph, r->repeats)))
+        return LS_OK;
+    for (int n = its->first; n <= its->last; n++)
+        for (int piece = from;
+             r->repeats[n].unit == its->unit && r->repeats[n].again && piece < s->piece_count;
+             piece++)
+            LS_TRY(build_pass(s, piece, n, LS_ACT_AGAIN));
+    return LS_OK;
+}
+
+/* A node's backward pass over a piece, behind its unit's repeated forward pass, if it is the last
+ * node. */
+static ls_status build_back(ls_slice *s, int piece, int node)
+{
+    LS_TRY(ls_slice_build_again(s, piece, node));
+    return build_pass(s, piece, node, LS_ACT_BACKWARD);
 }
 
 /* Feeds the next piece and runs its forward pass; pieces use the slots in turn. */
@@ -131,7 +162,7 @@ static ls_status build_forward(ls_slice *s, int64_t piece, size_t index)
     const int nodes = s->options.replica->graph->count, p = s->piece_count;
     LS_TRY(ls_slice_feed(s, piece, index, -1));
     for (int n = 0; n < nodes; n++)
-        LS_TRY(build_pass(s, p, n, false));
+        LS_TRY(build_pass(s, p, n, LS_ACT_FORWARD));
     return LS_OK;
 }
 
@@ -141,7 +172,7 @@ static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
     const int p = s->piece_count;
     LS_TRY(build_forward(s, piece, index));
     for (int n = s->options.replica->graph->count; n-- > 0;)
-        LS_TRY(build_pass(s, p, n, true));
+        LS_TRY(build_back(s, p, n));
     return LS_OK;
 }
 
@@ -219,7 +250,7 @@ static ls_status build_by_node(ls_slice *s, int64_t piece, size_t level, bool ad
         LS_TRY(ls_slice_add_loss(s, 0, 1));
     for (int n = s->options.replica->graph->count; n-- > 0;) {
         ls_range final;
-        LS_TRY(build_pass(s, p, n, true));
+        LS_TRY(build_back(s, p, n));
         if (!ls_net_node_final(s->work[p], n, &final.first, &final.count))
             continue;
         if (adds)

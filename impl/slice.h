@@ -51,6 +51,8 @@ typedef enum ls_act_kind {
     LS_ACT_BACKWARD,
     LS_ACT_FORWARD_REST,
     LS_ACT_BACKWARD_REST,
+    LS_ACT_AGAIN, /**< a node's repeated forward pass, in halves as others */
+    LS_ACT_AGAIN_REST,
     LS_ACT_SUM,
     LS_ACT_LOSS,
     LS_ACT_FAULT

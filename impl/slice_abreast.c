@@ -375,8 +375,10 @@ ls_status ls_slice_build_abreast(ls_slice *s, ls_slice_exchange *x, int64_t rows
         LS_TRY(add_losses(&p, p.sums[k].first, p.sums[k].last));
     if (ls_slice_accumulates(s) && s->begun && p.count)
         LS_TRY(ls_slice_add_loss(s, 0, 1));
-    for (int n = graph->count; n-- > 0;)
+    for (int n = graph->count; n-- > 0;) {
+        LS_TRY(ls_slice_build_again(s, p.base, n));
         LS_TRY(build_backward(&p, x, n));
+    }
     x->sums = p.count;
     return LS_OK;
 }

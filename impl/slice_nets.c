@@ -85,6 +85,8 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
         .scale_at = r->data.scale,
         .loss = r->loss.parts + loss,
         .memory_of = slot_net(s, chunk, slot),
+        .repeats = r->repeats,
+        .window_of = ls_slice_abreast(s) ? NULL : slot_net(s, chunk, 0),
         .seed = r->job->seed,
         .synced = s->options.synced,
     };

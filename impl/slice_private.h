@@ -87,6 +87,10 @@ ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, l
 ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int node,
                             ls_net_pass pass);
 
+/** Appends, if the node is the last one of a unit (repeat.h), the unit's repeated forward pass over
+ * the pieces from number `from` on. */
+ls_status ls_slice_build_again(ls_slice *slice, int from, int node);
+
 /** Appends the gathering of the next piece into nets with the gradients of level `index`; a slot
  * below 0: pieces use the slots in turn. */
 ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);

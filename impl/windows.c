@@ -46,22 +46,32 @@ static bool is_tied(const ls_windows *w, int unit)
     return false;
 }
 
-/* Most windows that one node needs at once: from the first of its units that take turns to the
- * last.
- */
+/* The first and the last turn of the units that a node needs, beyond *low and *high. */
+static void widen(const ls_windows *w, int n, int *low, int *high)
+{
+    const ls_node *node = &w->graph->nodes[n];
+    for (int v = 0; v < node->variable_count; v++) {
+        const int turn = w->turn[unit_of(w->graph, w->buckets, node, v)];
+        if (turn < 0)
+            continue;
+        *low = turn < *low ? turn : *low;
+        *high = turn > *high ? turn : *high;
+    }
+}
+
+/* Most windows that one node, or nodes that are repeated together, need at once: from the first of
+ * their units that take turns to the last. */
 static int least_of(const ls_windows *w)
 {
-    int least = 1;
+    int least = 1, unit = 0, low = w->turns, high = -1;
     for (int n = 0; n < w->graph->count; n++) {
-        const ls_node *node = &w->graph->nodes[n];
-        int low = w->turns, high = -1;
-        for (int v = 0; v < node->variable_count; v++) {
-            const int turn = w->turn[unit_of(w->graph, w->buckets, node, v)];
-            if (turn < 0)
-                continue;
-            low = turn < low ? turn : low;
-            high = turn > high ? turn : high;
+        const int its = w->repeats ? w->repeats[n].unit : 0;
+        if (!its || its != unit) {
+            low = w->turns;
+            high = -1;
         }
+        unit = its;
+        widen(w, n, &low, &high);
         least = high - low + 1 > least ? high - low + 1 : least;
     }
     return least;
@@ -103,11 +113,11 @@ static void lay_out(ls_windows *w, size_t *sizes)
     }
 }
 
-ls_status ls_windows_open(const ls_graph *graph, const ls_buckets *buckets, int count, bool keeps,
-                          ls_windows *out)
+ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
+                          const ls_buckets *buckets, int count, bool keeps, ls_windows *out)
 {
     size_t *sizes;
-    *out = (ls_windows){.graph = graph, .buckets = buckets, .count = count};
+    *out = (ls_windows){.graph = graph, .repeats = repeats, .buckets = buckets, .count = count};
     LS_TRY(ls_allocate("windows", &out->turn, buckets->count, sizeof *out->turn));
     LS_TRY(ls_allocate("windows", &out->at, graph->variables.count, sizeof *out->at));
     LS_TRY(ls_allocate("windows", &sizes, buckets->count, sizeof *sizes));
@@ -166,13 +176,16 @@ static ls_status need_of(const ls_job *job, const ls_graph_part *part, int *leas
     const ls_graph *graph = part ? part->graph : job->model->graph;
     ls_buckets buckets = {0};
     ls_windows windows = {0};
+    ls_repeat *repeats;
+    LS_TRY(ls_repeats_open(graph, NULL, 1, job->drops, &repeats));
     ls_status status = ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
                                        job->exchange.bucket_bytes, false, &buckets);
     if (!status)
-        status = ls_windows_open(graph, &buckets, 1, true, &windows);
+        status = ls_windows_open(graph, repeats, &buckets, 1, true, &windows);
     *least = windows.count > *least ? windows.count : *least;
     ls_windows_close(&windows);
     ls_buckets_close(&buckets);
+    free(repeats);
     return status;
 }
 
@@ -194,7 +207,7 @@ ls_status ls_windows_check(const ls_job *job)
     return job->parameters.windows >= least
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "option", "--zero-windows",
-                         "one layer of the model needs %d buckets at once; give at least %d "
-                         "windows, or a larger --bucket-bytes",
+                         "one layer of the model, or one unit that --recompute repeats, needs %d "
+                         "buckets at once; give at least %d windows, or a larger --bucket-bytes",
                          least, least);
 }

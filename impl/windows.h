@@ -7,11 +7,13 @@
  */
 #pragma once
 
+#include "common/nn/repeat.h"
 #include "impl/buckets.h"
 #include "impl/job.h"
 
 typedef struct ls_windows {
     const ls_graph *graph;     /**< borrowed, as are the buckets */
+    const ls_repeat *repeats;  /**< [nodes] which are repeated (repeat.h); NULL: none. Borrowed */
     const ls_buckets *buckets; /**< the units; the last one is the first of the forward pass */
     int count;                 /**< W */
     int turns;                 /**< units that take turns */
@@ -20,11 +22,12 @@ typedef struct ls_windows {
     size_t elements;           /**< of all windows */
 } ls_windows;
 
-/** `count` windows; more if one node needs more at once, no more than there are units. `keeps`:
+/** `count` windows; more if one node, or nodes that are repeated together, need more at once, no
+ * more than there are units. `keeps`:
  * units with variables that several nodes use have windows of their own. Close it also on failure.
  */
-ls_status ls_windows_open(const ls_graph *graph, const ls_buckets *buckets, int count, bool keeps,
-                          ls_windows *out);
+ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
+                          const ls_buckets *buckets, int count, bool keeps, ls_windows *out);
 void ls_windows_close(ls_windows *windows);
 
 /** The unit that holds element `index`. */

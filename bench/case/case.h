@@ -63,6 +63,7 @@ typedef struct ls_case {
     int64_t micro_shards; /**< the default if `reduce` is fast, which does not use it */
     int64_t micro_splits; /**< likewise */
     int64_t accumulation; /**< pieces of each replica's slice; 1: gradients are not accumulated */
+    int64_t drops;        /**< outputs that are computed again (common/nn/repeat.h) */
     int64_t gate_steps;   /**< -1: all steps (`verify`) */
     int64_t eval_samples; /**< samples of the test set; LS_EVAL_AUTO, LS_EVAL_ALL */
     char memory_text[32]; /**< as given; "": growth on CPUs, all on GPUs */

@@ -192,6 +192,7 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->exact.splits = (int)c->micro_splits;
     job->update.clip = c->clip;
     job->accumulation.pieces = (int)c->accumulation;
+    job->drops = (int)c->drops;
     job->kernels.math = c->math;
     job->kernels.convolution = c->convolution;
     job->kernels.capture = c->capture;

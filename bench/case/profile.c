@@ -7,6 +7,7 @@
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/nn/layer.h"
+#include "common/nn/repeat.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -98,6 +99,7 @@ static const ls_layer layer = {
     .name = "profile",
     .help = "sizes and times of a layer",
     .inputs = 1,
+    .reads = LS_READS_INPUT,
     .infer = infer,
     .forward = forward,
     .backward = backward,
@@ -218,7 +220,7 @@ static ls_status read_file(const char *path, ls_model *model)
     return status;
 }
 
-ls_status ls_case_model_open(const char *text, const char *data, double dropout, ls_model **out)
+static ls_status open_model(const char *text, const char *data, double dropout, ls_model **out)
 {
     ls_model *model;
     if (ls_graph_file_is(text))
@@ -238,4 +240,11 @@ ls_status ls_case_model_open(const char *text, const char *data, double dropout,
     else
         *out = model;
     return status;
+}
+
+ls_status ls_case_model_open(const char *text, const char *data, double dropout, ls_model **out)
+{
+    LS_TRY(open_model(text, data, dropout, out));
+    ls_graph_number_units((*out)->graph);
+    return LS_OK;
 }

@@ -9,6 +9,7 @@
 #include "common/nn/graph_split.h"
 #include "common/nn/model.h"
 #include "common/nn/places.h"
+#include "common/nn/repeat.h"
 #include "impl/strategies.h"
 
 #include <stdio.h>
@@ -73,6 +74,16 @@ static ls_status check_chunks(const ls_job *job, const ls_model *model, int64_t 
                    wanted, (long long)stages, works);
 }
 
+/* Whether the job can drop outputs of the forward pass. */
+static ls_status check_recompute(const ls_job *job, const ls_model *model)
+{
+    if (job->drops && job->division.backward_held)
+        return ls_fail(LS_CODE_USAGE, "option", "--recompute",
+                       "repeats forward passes where backward runs, which --colocate-gradients no "
+                       "moves to another device; use --colocate-gradients yes");
+    return job->drops ? ls_repeats_check(model->graph, job->drops) : LS_OK;
+}
+
 static ls_status check_model_case(const ls_case *one, const ls_model *model,
                                   const ls_request *request)
 {
@@ -92,6 +103,7 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
                        "times the number of devices overflows; give a smaller batch");
     LS_TRY(ls_strategy_check(strategy, &outline));
+    LS_TRY(check_recompute(&job, model));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
     if ((size_t)ls_job_fragments(&job) > model->graph->variables.count)
         return ls_fail(LS_CODE_USAGE, "option", "--local-sgd-fragments",

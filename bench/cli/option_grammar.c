@@ -7,6 +7,7 @@
 
 #include "common/base/numbers.h"
 #include "common/device/device_name.h"
+#include "common/nn/repeat.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -91,6 +92,29 @@ ls_status ls_set_clip(const ls_setting *setting)
                                  setting->text);
     setting->one->clip = value;
     return LS_OK;
+}
+
+ls_status ls_set_recompute(const ls_setting *setting)
+{
+    static const char *const words[] = {"mlp", "none", "full"};
+    const char *text = setting->text;
+    int64_t *drops = &setting->one->drops;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, words[i]) == 0) {
+            *drops = LS_REPEAT_NORMS + i;
+            return LS_OK;
+        }
+    if (strcmp(text, "selective") == 0)
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "attention's scores are never kept, so none does what selective "
+                                 "asks for; use none, mlp, "
+                                 "full or a number of units");
+    return ls_parse_integer(text, 2, LS_JOB_REPLICAS, drops)
+               ? LS_OK
+               : ls_setting_refuse(setting, LS_CODE_USAGE,
+                                   "'%s' is not valid; none, mlp, full or a number of units, 2 or "
+                                   "more",
+                                   text);
 }
 
 /* The text after "<name>="; NULL if the value does not begin with that. */

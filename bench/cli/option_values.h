@@ -36,6 +36,7 @@ ls_status ls_set_epochs(const ls_setting *setting);
 ls_status ls_set_learning_rate(const ls_setting *setting);
 ls_status ls_set_lr_schedule(const ls_setting *setting);
 ls_status ls_set_min_lr(const ls_setting *setting);
+ls_status ls_set_recompute(const ls_setting *setting);
 ls_status ls_set_clip(const ls_setting *setting);
 ls_status ls_set_target(const ls_setting *setting);
 ls_status ls_set_memory(const ls_setting *setting);

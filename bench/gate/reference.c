@@ -5,6 +5,7 @@
 #include "bench/case/case_facts.h"
 #include "bench/train/time_steps.h"
 #include "common/base/grow.h"
+#include "common/nn/repeat.h"
 #include "impl/strategies.h"
 
 #include <stdlib.h>
@@ -52,6 +53,7 @@ ls_case ls_reference_case(const ls_case *c)
     memset(&single.link, 0, sizeof single.link);
     single.bucket_bytes = -1;
     single.accumulation = 1;
+    single.drops = LS_REPEAT_NONE;
     single.ranks = 1;
     if (strcmp(c->comm, "mpi") != 0) { /* one device needs no communicator */
         memset(single.comm, 0, sizeof single.comm);

@@ -78,6 +78,15 @@ static void put_rate(const ls_case *c, const ls_rate_schedule *s, json_t *row)
         ls_put_case_lr_wsd_decay_steps(row, s->down);
 }
 
+/* A value of --recompute. */
+static const char *recompute_text(int drops, char *text, size_t size)
+{
+    if (drops < LS_REPEAT_FULL + 1)
+        return drops == LS_REPEAT_NORMS ? "mlp" : "full";
+    snprintf(text, size, "%d", drops);
+    return text;
+}
+
 /* Length of the training, optimizer and data. */
 static void put_training(const ls_row_facts *f, json_t *row)
 {
@@ -108,6 +117,8 @@ static void put_training(const ls_row_facts *f, json_t *row)
     ls_put_case_optimizer(row, ls_optimizer_text(&job->update.optimizer, text, sizeof text));
     if (job->accumulation.pieces > 1)
         ls_put_case_gradient_accumulation_steps(row, job->accumulation.pieces);
+    if (job->drops)
+        ls_put_case_recompute(row, recompute_text(job->drops, text, sizeof text));
     if (job->update.clip > 0)
         ls_put_case_clip(row, job->update.clip);
     put_rate(c, &job->update.schedule, row);

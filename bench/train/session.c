@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
+#include "common/nn/repeat.h"
 #include "impl/carried.h"
 #include "impl/strategies.h"
 
@@ -98,6 +99,7 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
         out->job.faults.flip_replica = -1;  /* only the candidate has planted faults */
         out->job.division.microbatches = 0; /* to a judge, micro-batches and pieces are slices */
         out->job.accumulation = (ls_accumulation){0};
+        out->job.drops = LS_REPEAT_NONE;
         out->job.division.place = NULL;
         out->job.division.chunks = 0;
         out->job.mesh = (ls_mesh){0};

@@ -144,6 +144,14 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
     return ls_graph_add_layer(graph, found, inputs, shares, options, out);
 }
 
+bool ls_graph_fuses_relu(const ls_graph *graph, int n)
+{
+    const ls_node *node = &graph->nodes[n];
+    const ls_node *before = node->input_count ? &graph->nodes[node->inputs[0]] : NULL;
+    return strcmp(node->layer->name, "relu") == 0 && before->layer->fuses_relu &&
+           before->uses == 1 && !before->exported;
+}
+
 const ls_node *ls_graph_input(const ls_graph *graph, int index)
 {
     for (int n = 0; n < graph->count; n++)

@@ -82,6 +82,9 @@ const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_N
  * graph. */
 const ls_node *ls_graph_input(const ls_graph *graph, int index);
 
+/** Whether node n is a ReLU that is fused into the layer before it, which it alone uses. */
+bool ls_graph_fuses_relu(const ls_graph *graph, int n);
+
 /** Whether the loss's target is int32 labels, ls_graph_targets of them for each sample; else it is
  * reals, shaped as the output. */
 bool ls_graph_takes_labels(const ls_graph *graph);

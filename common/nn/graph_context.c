@@ -159,6 +159,7 @@ static ls_node exchange_node(const builder *b, int n, const ls_layer *layer, boo
     return (ls_node){.layer = layer,
                      .shares = -1,
                      .shape = attention->shape,
+                     .options.unit = attention->options.unit,
                      .options.exchange = {.places = b->places,
                                           .heads = heads ? attention->options.units : 0,
                                           .ranges = 1}};

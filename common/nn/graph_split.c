@@ -160,6 +160,7 @@ ls_status ls_split_append_meeting(ls_split_builder *b, const ls_layer *layer, in
     LS_TRY(ls_grow("split", &graph->nodes, (size_t)graph->count, sizeof(ls_node)));
     ls_node *node = &graph->nodes[graph->count];
     *node = (ls_node){.layer = layer, .shares = -1, .shape = *shape, .input_count = count};
+    node->options.unit = b->whole->nodes[n].options.unit;
     snprintf(node->options.name, sizeof node->options.name, "%.27s",
              ls_graph_node_name(b->whole, n, name));
     for (int i = 0; i < count; i++) {

@@ -62,6 +62,9 @@ typedef enum ls_layer_role {
     LS_LAYER_LOSS     /**< last; has a target; forward makes the gradient of its input, too */
 } ls_layer_role;
 
+/** What a backward pass reads of the forward pass, besides `kept`. */
+enum { LS_READS_INPUT = 1, LS_READS_OUTPUT = 2 };
+
 struct ls_layer {
     const char *name;
     const char *help;
@@ -76,6 +79,7 @@ struct ls_layer {
                                 this input, of the same layer, the rest */
     bool passes_gradient;  /**< its inputs' gradients are its output's; backward writes those that
                                 have other memory */
+    unsigned reads;        /**< LS_READS_INPUT, LS_READS_OUTPUT: by backward; 0: neither */
     bool integer_target;   /**< loss: the target is int32, of each position of the output */
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);
@@ -85,6 +89,9 @@ struct ls_layer {
                          size_t real_bytes);
     /** Appends operations. NULL for inputs. */
     ls_status (*forward)(const ls_layer_site *site, ls_op_list *ops);
+    /** Appends the operations of a repeated forward pass, for a layer whose `kept` stays
+     * (repeat.h). NULL: those of forward, which computes `kept` again. */
+    ls_status (*again)(const ls_layer_site *site, ls_op_list *ops);
     /** Appends operations. Called if a gradient reaches the output and an input or variable needs
      * one. NULL for inputs and losses. */
     ls_status (*backward)(const ls_layer_site *site, ls_op_list *ops);

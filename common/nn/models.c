@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of models; see model.h. */
 #include "common/nn/models.h"
+#include "common/nn/repeat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,7 @@ ls_status ls_model_open_dropping(const char *text, double dropout, ls_model **ou
         ls_model_close(model);
         return status;
     }
+    ls_graph_number_units(model->graph);
     *out = model;
     return LS_OK;
 }

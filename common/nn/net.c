@@ -142,6 +142,8 @@ static ls_status build_forward(ls_net *net, int n)
     } else {
         LS_TRY(ls_layer_forward(&site, &my->forward));
     }
+    if (repeat_of(&net->options, n).again && node->layer->again)
+        LS_TRY(node->layer->again(&site, &my->again));
     return node->layer->predict ? node->layer->predict(&site, &my->predict) : LS_OK;
 }
 
@@ -239,8 +241,8 @@ void ls_net_close(ls_net *net)
         return;
     for (int n = 0; net->nodes && n < net->options.graph->count; n++) {
         net_node *my = &net->nodes[n];
-        ls_op_list *lists[] = {&my->forward, &my->forward_rest, &my->backward, &my->backward_rest,
-                               &my->predict};
+        ls_op_list *lists[] = {&my->forward,       &my->forward_rest, &my->backward,
+                               &my->backward_rest, &my->again,        &my->predict};
         for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
             ls_op_list_clear(lists[i]);
     }
@@ -362,7 +364,7 @@ size_t ls_net_workspace(const ls_net *net)
         const net_node *my = &net->nodes[n];
         bytes += ls_op_list_workspace(&my->forward) + ls_op_list_workspace(&my->forward_rest) +
                  ls_op_list_workspace(&my->backward) + ls_op_list_workspace(&my->backward_rest) +
-                 ls_op_list_workspace(&my->predict);
+                 ls_op_list_workspace(&my->again) + ls_op_list_workspace(&my->predict);
     }
     return bytes;
 }
@@ -389,10 +391,19 @@ void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
         out[1] = NULL;
         return;
     }
+    const bool again =
+        pass == LS_NET_AGAIN || pass == LS_NET_AGAIN_HALF || pass == LS_NET_AGAIN_REST;
+    if (again && graph_node(net, node)->layer->again) {
+        out[0] = pass == LS_NET_AGAIN_REST ? NULL : &my->again;
+        out[1] = NULL;
+        return;
+    }
     const bool back =
         pass == LS_NET_BACKWARD || pass == LS_NET_BACKWARD_HALF || pass == LS_NET_BACKWARD_REST;
-    const bool half = pass != LS_NET_FORWARD_REST && pass != LS_NET_BACKWARD_REST;
-    const bool rest = pass != LS_NET_FORWARD_HALF && pass != LS_NET_BACKWARD_HALF;
+    const bool half =
+        pass != LS_NET_FORWARD_REST && pass != LS_NET_BACKWARD_REST && pass != LS_NET_AGAIN_REST;
+    const bool rest =
+        pass != LS_NET_FORWARD_HALF && pass != LS_NET_BACKWARD_HALF && pass != LS_NET_AGAIN_HALF;
     out[0] = half ? (back ? &my->backward : &my->forward) : NULL;
     out[1] = rest ? (back ? &my->backward_rest : &my->forward_rest) : NULL;
 }

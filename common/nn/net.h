@@ -35,7 +35,11 @@ typedef struct ls_net_options {
     double *loss;           /**< [1], device memory, borrowed; NULL: not wanted */
     ls_net *memory_of;      /**< NULL, or a net with at least as many rows whose memory this one
                                  uses as well: they never run at the same time */
-    uint64_t seed;          /**< of what dropout layers drop */
+    const struct ls_repeat *repeats; /**< [nodes] which are repeated (repeat.h); NULL: none.
+                                          Borrowed */
+    ls_net *window_of; /**< NULL, or such a net that runs no unit's passes meanwhile, whose
+                            window this one uses as well */
+    uint64_t seed;     /**< of what dropout layers drop */
     bool synced; /**< batch statistics are those of the whole batch, `divisor` rows: the caller
                       enqueues halves of nodes, and adds their sums up in between */
 } ls_net_options;

@@ -33,12 +33,9 @@ static void plan_fusions(const ls_graph *graph, net_node *nodes)
             input->joined = nodes[n].is_join;
             nodes[n].wants_gradient |= input->wants_gradient;
         }
-        if (strcmp(node->layer->name, "relu") == 0) {
-            const ls_node *before = &graph->nodes[node->inputs[0]];
-            nodes[n].fused_forward =
-                before->layer->fuses_relu && before->uses == 1 && !before->exported;
-            nodes[n].masked_before = nodes[n].fused_forward && before->layer->masks_relu;
-        }
+        nodes[n].fused_forward = ls_graph_fuses_relu(graph, n);
+        nodes[n].masked_before =
+            nodes[n].fused_forward && graph->nodes[node->inputs[0]].layer->masks_relu;
     }
     for (int n = 0; n < graph->count; n++) {
         const ls_node *user = nodes[n].last_use >= 0 ? &graph->nodes[nodes[n].last_use] : NULL;
@@ -158,8 +155,73 @@ typedef struct net_sizes {
     size_t activations, shared;
 } net_sizes;
 
+/* ---- The window: units take turns in it, largest buffers first ------------------------------- */
+
+typedef struct net_dropped {
+    int unit;
+    size_t bytes;
+    void **where;
+} net_dropped;
+
+static int compare_dropped(const void *a, const void *b)
+{
+    const net_dropped *x = a, *y = b;
+    if (x->unit != y->unit)
+        return x->unit < y->unit ? -1 : 1;
+    return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
 /* Calls take(context, use, bytes, where) for each buffer of the plan. */
 typedef ls_status (*take_memory)(void *context, ls_memory_use use, size_t bytes, void **where);
+
+/* Lists what nodes drop, [2 nodes], unit by unit, largest first; returns how many buffers. */
+static size_t list_dropped(const ls_net_options *o, net_node *nodes, net_dropped *out)
+{
+    const size_t real = o->kernels->table->real_bytes;
+    size_t count = 0;
+    for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
+        const ls_repeat its = o->repeats[n];
+        net_node *my = &nodes[n];
+        if (its.drops_output && !my->fused_forward && !my->is_fork && !my->is_join)
+            out[count++] =
+                (net_dropped){its.unit, node_bytes(o->graph, n, real, o->rows), &my->output};
+        if (its.drops_kept)
+            out[count++] =
+                (net_dropped){its.unit, kept_bytes(o->graph, n, real, o->rows), &my->kept};
+    }
+    qsort(out, count, sizeof *out, compare_dropped);
+    return count;
+}
+
+/* Buffer k of each unit has memory as large as the largest of them. */
+static ls_status take_window(const ls_net_options *o, net_node *nodes, take_memory take,
+                             void *context)
+{
+    net_dropped *all;
+    if (!o->repeats)
+        return LS_OK;
+    LS_TRY(ls_allocate("net", &all, 2 * (size_t)o->graph->count, sizeof *all));
+    const size_t count = list_dropped(o, nodes, all);
+    ls_status status = LS_OK;
+    for (size_t k = 0, found = 1; found && !status; k++) {
+        size_t most = found = 0;
+        void *memory = NULL;
+        for (size_t i = k; i < count; i++)
+            if (all[i].unit == all[i - k].unit &&
+                (i == k || all[i - k].unit != all[i - k - 1].unit)) {
+                most = all[i].bytes > most ? all[i].bytes : most;
+                found++;
+            }
+        if (found)
+            status = take(context, LS_MEMORY_ACTIVATIONS, most, &memory);
+        for (size_t i = k; i < count; i++)
+            if (all[i].unit == all[i - k].unit &&
+                (i == k || all[i - k].unit != all[i - k - 1].unit))
+                *all[i].where = memory;
+    }
+    free(all);
+    return status;
+}
 
 /* Memory that gradients have in turn: as of one size is free again, the next has it. */
 typedef struct net_pooled {
@@ -244,9 +306,11 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
                             &my->kept));
             continue;
         }
-        if (!my->fused_forward && !my->is_fork && !my->is_join)
+        const ls_repeat repeat = repeat_of(o, n);
+        if (!my->fused_forward && !my->is_fork && !my->is_join && !repeat.drops_output)
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->output));
-        if (node->layer->kept_bytes && (!(my->is_fork || my->is_join) || graph->slices.order))
+        if (node->layer->kept_bytes && !repeat.drops_kept &&
+            (!(my->is_fork || my->is_join) || graph->slices.order))
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(graph, n, real, o->rows),
                         &my->kept));
         if (!o->gradients)
@@ -296,13 +360,36 @@ static void borrow(ls_net *net, const ls_net *other)
     net->target = other->target;
 }
 
+/* Borrows the other net's window, as large or larger. */
+static void borrow_window(ls_net *net, const ls_net *other)
+{
+    for (int n = 0; n < net->options.graph->count; n++) {
+        const ls_repeat repeat = repeat_of(&net->options, n);
+        if (repeat.drops_output)
+            net->nodes[n].output = other->nodes[n].output;
+        if (repeat.drops_kept)
+            net->nodes[n].kept = other->nodes[n].kept;
+    }
+}
+
+static ls_status take_all(ls_net *net)
+{
+    const ls_net_options *o = &net->options;
+    if (o->memory_of) {
+        borrow(net, o->memory_of);
+        return LS_OK;
+    }
+    LS_TRY(each_buffer(o, net->nodes, &net->target, ls_net_allocate, net));
+    if (!o->window_of)
+        return take_window(o, net->nodes, ls_net_allocate, net);
+    borrow_window(net, o->window_of);
+    return LS_OK;
+}
+
 ls_status ls_net_take_buffers(ls_net *net)
 {
     const ls_net_options *o = &net->options;
-    if (o->memory_of)
-        borrow(net, o->memory_of);
-    else
-        LS_TRY(each_buffer(o, net->nodes, &net->target, ls_net_allocate, net));
+    LS_TRY(take_all(net));
     for (int n = 0; n < o->graph->count; n++) {
         net_node *my = &net->nodes[n];
         const ls_node *node = graph_node(net, n);
@@ -336,6 +423,8 @@ static net_sizes count_sizes(const ls_net_options *options)
     ls_net_plan(options->graph, nodes);
     void *target;
     ls_status_free(each_buffer(options, nodes, &target, count_bytes, &sizes));
+    if (!options->window_of)
+        ls_status_free(take_window(options, nodes, count_bytes, &sizes));
     free(nodes);
     return sizes;
 }

@@ -54,6 +54,9 @@ typedef enum ls_net_pass {
     LS_NET_FORWARD_REST, /**< ... and what uses them */
     LS_NET_BACKWARD_HALF,
     LS_NET_BACKWARD_REST,
+    LS_NET_AGAIN, /**< a repeated forward pass (repeat.h), and its halves */
+    LS_NET_AGAIN_HALF,
+    LS_NET_AGAIN_REST,
     LS_NET_PREDICT /**< forward as in evaluation */
 } ls_net_pass;
 
@@ -70,7 +73,8 @@ bool ls_net_node_final(const ls_net *net, int node, size_t *first, size_t *count
 /** Device memory that the net's operations hold (the library's scratch). */
 size_t ls_net_workspace(const ls_net *net);
 
-/** Bytes of activations that a net of this many rows allocates: the ledger's formula. */
+/** Bytes of activations that a net of this many rows allocates, if nothing is repeated: the
+ * ledger's formula. */
 size_t ls_net_activation_bytes(const ls_graph *graph, size_t real_bytes, int64_t rows);
 
 /** The same of a net that has memory of its own, with its scratch (below). */

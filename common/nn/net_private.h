@@ -4,6 +4,7 @@
 
 #include "common/nn/net.h"
 #include "common/nn/net_nodes.h"
+#include "common/nn/repeat.h"
 
 typedef struct net_node {
     bool wants_gradient; /* a gradient must reach its output */
@@ -22,6 +23,7 @@ typedef struct net_node {
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient;               /* of a sharing node's variables, one after the other */
     ls_op_list forward, forward_rest, backward, backward_rest;
+    ls_op_list again;   /* if a repeated forward pass differs */
     ls_op_list predict; /* if evaluation differs from forward */
 } net_node;
 
@@ -60,6 +62,12 @@ static inline size_t kept_bytes(const ls_graph *graph, int n, size_t real_bytes,
 {
     const ls_node *node = &graph->nodes[n];
     return node->layer->kept_bytes ? node->layer->kept_bytes(graph, node, rows, real_bytes) : 0;
+}
+
+/* What a node drops; all zero: nothing. */
+static inline ls_repeat repeat_of(const ls_net_options *options, int n)
+{
+    return options->repeats ? options->repeats[n] : (ls_repeat){0};
 }
 
 static inline size_t node_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)

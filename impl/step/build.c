@@ -41,8 +41,14 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_S
         return LS_OK;
     LS_TRY(ls_allocate("step", &s.appended, (size_t)r->plan->all * LS_SCHEDULE_CHUNKS,
                        sizeof *s.appended));
+    const size_t windows = (size_t)ls_replicas(&s) * (size_t)r->plan->parts.count *
+                           (size_t)(r->plan->repeats_of ? ls_step_most_pieces(&s) : 0);
+    ls_status status = ls_allocate("step", &s.in_windows, windows + 1, sizeof *s.in_windows);
+    if (status)
+        ls_step_fail(&s, status);
     r->plan->strategy->build(&s);
     ls_step_append_ends(&s);
+    free(s.in_windows);
     free(s.appended);
     ls_step_close_order(&s);
     return s.program->status;
@@ -111,6 +117,16 @@ int ls_members(const ls_step *s)
 int ls_place_of(const ls_step *s, int member)
 {
     return s->plan->members[member].place;
+}
+
+int ls_step_most_pieces(const ls_step *s)
+{
+    int most = 1;
+    for (int r = 0; r < ls_replicas(s); r++) {
+        const int pieces = ls_replicated_pieces(ls_step_job(s), r, s->batch_kind);
+        most = pieces > most ? pieces : most;
+    }
+    return most;
 }
 
 int ls_holder(const ls_step *s)

@@ -20,6 +20,8 @@ struct ls_step {
     int exchanged;            /**< how many there were before */
     ls_step_program *program; /**< what verbs append to */
     ls_step_program *before, *after; /**< the same, of tasks outside steps */
+    int *in_windows;  /**< [windows] number of the piece, from 1, times the model's units, plus that
+                           of the unit whose outputs a divided replica's window has; 0: none */
     size_t *appended; /**< [members] acts of its slice, or in a divided replica [chunks, members]
                            gathered pieces, already appended */
     ls_pass *passes;  /**< [pass_count] of the replica whose passes are appended; owned */
@@ -54,6 +56,9 @@ struct ls_call {
 
 /** The program of evaluation has this kind; it is in no step. */
 enum { LS_EVALUATION = LS_STEPS };
+
+/** The verb of a repeated forward pass (repeat.h). */
+static const char *const ls_verb_again = "forward again";
 
 /** Of tasks that work on no range of elements. */
 static const ls_range ls_no_range = {0, 0};
@@ -129,7 +134,19 @@ void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span
 void ls_step_cross(ls_step *step, int replica, int piece, int node, bool backward);
 /** Whether a sum over places completes the node's pass. */
 bool ls_step_is_summed(const ls_step *step, int node, bool backward);
-/** Appends that sum, and the rest of the node's pass, if layers are split. */
-void ls_step_sum_places(ls_step *step, int replica, int piece, int node, bool backward);
+/** Appends that sum, and the rest of the node's pass, if layers are split. `pass`: LS_ACT_FORWARD,
+ * LS_ACT_BACKWARD or LS_ACT_AGAIN. */
+void ls_step_sum_places(ls_step *step, int replica, int piece, int node, ls_act_kind pass);
+/** Of a divided replica: notes that a node's unit of a piece passes; behind its last node, before
+ * its backward pass, appends the repeated forward pass, unless the window still has it. */
+void ls_step_fill_window(ls_step *step, int replica, int piece, int node);
+void ls_step_repeat_unit(ls_step *step, int replica, int piece, int node);
+/** Appends a node's repeated forward pass. */
+void ls_step_forward_again(ls_step *step, int replica, int piece, int node);
+/** Whether a node of a divided replica is repeated for a piece, by the order of passes: for closed
+ * forms. */
+bool ls_step_is_repeated(const ls_step *step, int replica, int piece, int node);
+/** Most pieces of a replica. */
+int ls_step_most_pieces(const ls_step *step);
 /** Appends the ends of all members' steps, behind all that `build` describes. */
 void ls_step_append_ends(ls_step *step);

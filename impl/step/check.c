@@ -74,7 +74,12 @@ ls_status ls_steps_names(const ls_step_run *run, ls_names *names)
 {
     const ls_resources *r = &run->resources;
     naming n = {.names = names};
-    *names = (ls_names){.lanes = &run->plan.lanes, .parts = &run->plan.parts};
+    const ls_step_plan *plan = &run->plan;
+    *names = (ls_names){.lanes = &plan->lanes,
+                        .graph = plan->parts.count   ? NULL
+                                 : plan->split.graph ? plan->split.graph
+                                                     : plan->job->model->graph,
+                        .parts = &plan->parts};
     LS_TRY(ls_allocate("names", &names->members, (size_t)run->plan.all, sizeof *names->members));
     for (int m = 0; m < run->plan.all; m++) {
         ls_steps_name_member(run, m, &names->members[m]);

@@ -13,6 +13,13 @@ ls_traffic ls_step_all_to_all_traffic(const ls_step *s)
     const uint64_t batch = (uint64_t)ls_replicated_batch(ls_step_job(s), s->batch_kind);
     const uint64_t most = (uint64_t)D * (uint64_t)ls_job_pieces(ls_step_job(s));
     const uint64_t pieces = batch < most ? batch : most;
+    /* Attentions whose forward pass is repeated: each place has all of them. */
+    const ls_graph *whole = s->plan->parts.whole;
+    int again = 0;
+    for (int n = 0; n < whole->count; n++)
+        again += strcmp(whole->nodes[n].layer->name, "attention") == 0 &&
+                 ls_step_is_repeated(s, 0, 0, n);
+    again /= c;
     ls_traffic sum = {0};
     for (int n = 0; n < graph->count; n++) {
         if (strcmp(graph->nodes[n].layer->name, "attention") != 0)
@@ -24,8 +31,9 @@ ls_traffic ls_step_all_to_all_traffic(const ls_step *s)
         int64_t own = 0;
         for (int j = 0; j < c; j++)
             own += ls_context_positions(T, j, c) * (C / H) * ls_context_heads(H, j, c);
-        sum.bytes_sent += 8 * batch * (uint64_t)(T * C - own) * sizeof(float);
-        sum.messages_sent += 4 * pieces * (uint64_t)c * (uint64_t)(c - 1);
+        const uint64_t times = again-- > 0 ? 3 : 2;
+        sum.bytes_sent += times * 4 * batch * (uint64_t)(T * C - own) * sizeof(float);
+        sum.messages_sent += times * 2 * pieces * (uint64_t)c * (uint64_t)(c - 1);
     }
     return sum;
 }

@@ -41,6 +41,7 @@ static ls_status open_member(ls_resources *r, int index)
         .windows = group->windows.buckets ? &group->windows : NULL,
         .gradient_windows = group->gradient_windows.buckets ? &group->gradient_windows : NULL,
         .owns = plan->strategy->owns,
+        .repeats = ls_step_plan_repeats(plan, planned->place),
         .no_optimizer = !ls_step_plan_owns(plan, index),
         .decay_loss = decay_loss_of(plan, d),
         .variables_of = shadow ? r->members[plan->holder].replica : NULL};

@@ -225,7 +225,7 @@ static void predict(ls_step *s, int member, int piece, int node)
     ls_task_finish(s->program);
 }
 
-static void forward_on(ls_step *s, int member, int piece, int node)
+static void forward_on(ls_step *s, int member, int piece, int node, ls_act_kind pass)
 {
     if (!ls_step_replica(s, member))
         return;
@@ -234,19 +234,39 @@ static void forward_on(ls_step *s, int member, int piece, int node)
         return;
     }
     gather(s, member, piece, node);
-    ls_step_append_acts(s, "forward", member, piece, 1U << LS_ACT_FORWARD, LS_ALL_CHUNKS, node);
+    ls_step_append_acts(s, pass == LS_ACT_AGAIN ? ls_verb_again : "forward", member, piece,
+                        1U << pass, LS_ALL_CHUNKS, node);
+}
+
+/* Whether other places get a node's output: in a repeated pass only if they have dropped it. */
+static bool crosses(const ls_step *s, int n, ls_act_kind pass)
+{
+    return !ls_step_is_summed(s, n, false) &&
+           (pass != LS_ACT_AGAIN || s->plan->repeats[n].drops_output);
+}
+
+/* A node's forward pass, or repeated one. */
+static void forward_node(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
+{
+    for (int p = 0; p < parts_of(s)->count; p++)
+        if (ls_graph_parts_have(parts_of(s), p, n))
+            forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n), pass);
+    if (crosses(s, n, pass))
+        ls_step_cross(s, replica, piece, n, false);
+    ls_step_sum_places(s, replica, piece, n, pass);
+}
+
+void ls_step_forward_again(ls_step *s, int replica, int piece, int n)
+{
+    forward_node(s, replica, piece, n, LS_ACT_AGAIN);
 }
 
 void ls_forward_node(ls_step *s, int replica, int piece, int n)
 {
     if (!can_divide(s, "ls_forward_node") || is_input(s, n))
         return;
-    for (int p = 0; p < parts_of(s)->count; p++)
-        if (ls_graph_parts_have(parts_of(s), p, n))
-            forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
-    if (!ls_step_is_summed(s, n, false))
-        ls_step_cross(s, replica, piece, n, false);
-    ls_step_sum_places(s, replica, piece, n, false);
+    ls_step_fill_window(s, replica, piece, n);
+    forward_node(s, replica, piece, n, LS_ACT_FORWARD);
 }
 
 /* Of gradients. */
@@ -285,6 +305,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     const ls_graph_parts *parts = parts_of(s);
     if (is_input(s, n))
         return;
+    ls_step_repeat_unit(s, replica, piece, n);
     for (int p = 0; p < parts->count; p++)
         if (ls_graph_parts_have(parts, p, n) && ls_step_replica(s, member_at(s->plan, replica, p)))
             backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
@@ -305,7 +326,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     for (int p = 0; p < parts->count; p++)
         if (ls_graph_parts_have(parts, p, n) && is_first(s, p, n))
             add_up(s, member_at(s->plan, replica, p), piece, p / s->plan->mesh.places);
-    ls_step_sum_places(s, replica, piece, n, true);
+    ls_step_sum_places(s, replica, piece, n, LS_ACT_BACKWARD);
 }
 
 int ls_bucket_node(const ls_step *s, int place, int b)

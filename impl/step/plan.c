@@ -271,6 +271,7 @@ static ls_status plan_members(ls_step_plan *plan)
         LS_TRY(ls_context_open(job->model->graph, plan->mesh.places, &plan->context, &plan->parts));
     if (plan->parts.border_count)
         LS_TRY(ls_graph_parts_index(&plan->parts));
+    LS_TRY(ls_step_plan_open_repeats(plan));
     plan->all = plan->total + (plan->holder >= 0 && job->division.backward_held ? (int)devices : 0);
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
     LS_TRY(ls_allocate("step", &plan->here, (size_t)plan->total, sizeof *plan->here));
@@ -358,9 +359,13 @@ static ls_status plan_buckets(const ls_step_plan *plan, int member, ls_planned_g
     const ls_graph *graph = part ? part->graph : job->model->graph;
     const int windows = job->parameters.windows, gradients = job->gradients.windows;
     LS_TRY(ls_step_plan_buckets(job, part, &g->buckets));
+    /* only parameters in windows make a unit that is repeated need several at once */
+    const ls_repeat *repeats =
+        windows ? ls_step_plan_repeats(plan, plan->members[member].place) : NULL;
     if (windows)
-        LS_TRY(ls_windows_open(graph, &g->buckets, windows, true, &g->windows));
-    return gradients ? ls_windows_open(graph, &g->buckets, gradients, false, &g->gradient_windows)
+        LS_TRY(ls_windows_open(graph, repeats, &g->buckets, windows, true, &g->windows));
+    return gradients ? ls_windows_open(graph, repeats, &g->buckets, gradients, false,
+                                       &g->gradient_windows)
                      : LS_OK;
 }
 
@@ -488,6 +493,7 @@ void ls_step_plan_close(ls_step_plan *plan)
     free(plan->here);
     free(plan->members);
     ls_ps_layout_close(&plan->servers);
+    ls_step_plan_close_repeats(plan);
     ls_graph_parts_close(&plan->parts);
     ls_graph_close(plan->context);
     ls_graph_part_close(&plan->split);

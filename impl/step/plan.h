@@ -9,6 +9,7 @@
 
 #include "common/nn/graph_context.h"
 #include "common/nn/graph_split.h"
+#include "common/nn/repeat.h"
 #include "impl/buckets.h"
 #include "impl/divide.h"
 #include "impl/ps/ps_layout.h"
@@ -73,7 +74,10 @@ typedef struct ls_step_plan {
     ls_graph *context;    /**< the model of all places together, if these have parts of the
                                positions (graph_context.h); else NULL */
     ls_graph_part split;  /**< the model with layers split into slices; graph NULL: none is */
-    ls_mesh mesh;         /**< a replica's places are consecutive members */
+    ls_repeat *repeats;   /**< [nodes] of the model, as it is split and placed: which are repeated;
+                               NULL: none */
+    ls_repeat **repeats_of; /**< [parts] the same of a part's nodes; NULL: not divided, or none */
+    ls_mesh mesh;           /**< a replica's places are consecutive members */
     ls_spread parameters, state; /**< the job's, and placed where the model is divided */
     ls_ps_layout servers;        /**< all zero: there are no servers */
     ls_range owners;             /**< members with variables that are updated */
@@ -160,6 +164,13 @@ const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int plac
 
 /** What a member has of the model: the part of its place, or all in slices; NULL: the model. */
 const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member);
+
+/** Sets `repeats` and `repeats_of`. */
+ls_status ls_step_plan_open_repeats(ls_step_plan *plan);
+void ls_step_plan_close_repeats(ls_step_plan *plan);
+
+/** [nodes] Which nodes of a place are repeated; NULL: none. */
+const ls_repeat *ls_step_plan_repeats(const ls_step_plan *plan, int place);
 
 /** The bucket boundaries of the variables that it updates. */
 ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_buckets *out);

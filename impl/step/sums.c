@@ -211,13 +211,17 @@ static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, l
 }
 
 /* Appends the second half of the node's pass. */
-static void append_rest(ls_step *s, const char *verb, const addend *a, int piece, bool backward)
+static void append_rest(ls_step *s, const addend *a, int piece, ls_act_kind pass)
 {
+    const char *verb = pass == LS_ACT_BACKWARD ? "backward"
+                       : pass == LS_ACT_AGAIN  ? ls_verb_again
+                                               : "forward";
+    const ls_act_kind rest = pass == LS_ACT_BACKWARD ? LS_ACT_BACKWARD_REST
+                             : pass == LS_ACT_AGAIN  ? LS_ACT_AGAIN_REST
+                                                     : LS_ACT_FORWARD_REST;
     const ls_op_list *lists[LS_NET_LISTS];
     if (s->kind != LS_EVALUATION) {
-        ls_step_append_acts(s, verb, a->member, piece,
-                            1U << (backward ? LS_ACT_BACKWARD_REST : LS_ACT_FORWARD_REST),
-                            LS_ALL_CHUNKS, a->node);
+        ls_step_append_acts(s, verb, a->member, piece, 1U << rest, LS_ALL_CHUNKS, a->node);
         return;
     }
     ls_net_node_lists(a->net, a->node, LS_NET_FORWARD_REST, lists);
@@ -259,9 +263,10 @@ static void sum_places(ls_step *s, int channel, const summed *of)
     ls_step_call(s, &call);
 }
 
-void ls_step_sum_places(ls_step *s, int replica, int piece, int n, bool backward)
+void ls_step_sum_places(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
 {
     const ls_step_plan *plan = s->plan;
+    const bool backward = pass == LS_ACT_BACKWARD;
     if (!ls_job_slices(plan->job))
         return;
     const int t = plan->parts.across;
@@ -281,7 +286,7 @@ void ls_step_sum_places(ls_step *s, int replica, int piece, int n, bool backward
     for (int m = first; m < first + t && !s->program->status; m++) {
         const addend a = addend_at(s, m, piece, n);
         if (a.net && !(loss && s->kind == LS_EVALUATION))
-            append_rest(s, backward ? "backward" : "forward", &a, piece, backward);
+            append_rest(s, &a, piece, pass);
     }
     if (sums)
         ls_step_cross(s, replica, piece, n, backward);
@@ -301,20 +306,22 @@ static ls_traffic fixed_traffic(const char *name, ls_half half, int ranks, ls_ex
     return (ls_traffic){0};
 }
 
-/* What a node's sum, or its gather, of so many samples moves. */
-static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows)
+/* What a node's sum, or its gather, of so many samples moves; `again`: in a repeated pass, too. */
+static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows, bool again)
 {
     const ls_job *job = plan->job;
     const int t = plan->parts.across;
     ls_traffic sum = {0};
     for (int backward = 0; backward < 2; backward++) {
         const int half = half_at(plan, n, backward);
+        const uint64_t times = !backward && again ? 2 : 1;
         const ls_extent extent = half == LS_NO_SUM ? ls_elements(0) : extent_of(plan, n, rows);
         if (half == LS_HALVES)
-            ls_traffic_add(&sum, job->exchange.allreduce->formula(t, extent, leaves(job), NULL), 1);
+            ls_traffic_add(&sum, job->exchange.allreduce->formula(t, extent, leaves(job), NULL),
+                           times);
         else if (half != LS_NO_SUM)
             ls_traffic_add(&sum, job->exchange.allreduce->half_formula((ls_half)half, t, extent, 0),
-                           1);
+                           times);
     }
     if (is_shared(plan, n))
         ls_traffic_add(
@@ -326,18 +333,25 @@ static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows)
     return sum;
 }
 
-/* Each piece is summed once at each fork and join, and what its loss needs is gathered once. */
+/* Each piece is summed once at each fork and join, and what its loss needs is gathered once; what a
+ * repeated pass sums is summed twice. */
 ls_traffic ls_step_sums_traffic(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     const int64_t batch = ls_replicated_batch(job, s->batch_kind);
-    const int64_t m = ls_job_pieces(job);
-    const int64_t pieces = job->exact.on ? ls_job_shards(job, batch) : s->plan->mesh.replicas * m;
+    const int64_t n = s->plan->mesh.replicas;
+    const int64_t all = job->exact.on ? ls_job_shards(job, batch) : n * ls_job_pieces(job);
     ls_traffic sum = {0};
-    for (int64_t i = 0; i < pieces; i++) {
-        const int64_t rows = ls_slice_share(batch, i, pieces);
-        for (int n = 0; n < s->plan->parts.whole->count && rows; n++)
-            ls_traffic_add(&sum, traffic_of(s->plan, n, rows), 1);
+    for (int r = 0; r < n; r++) {
+        int piece = 0;
+        for (int64_t i = ls_slice_begin(all, r, n); i < ls_slice_begin(all, r + 1, n); i++) {
+            const int64_t rows = ls_slice_share(batch, i, all);
+            for (int node = 0; node < s->plan->parts.whole->count && rows; node++)
+                ls_traffic_add(
+                    &sum, traffic_of(s->plan, node, rows, ls_step_is_repeated(s, r, piece, node)),
+                    1);
+            piece += rows > 0;
+        }
     }
     return sum;
 }

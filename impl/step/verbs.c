@@ -54,17 +54,21 @@ static void add_act(ls_step *s, const ls_act *act)
         ls_task_add_ops(s->program, act->lists[l]);
 }
 
-/* Appends the next acts, up to number `end`, as one task. */
+/* Appends the next acts, up to number `end`: a task, and one of each unit that is repeated. */
 static void append_acts(ls_step *s, const char *verb, int member, size_t end, ls_range range)
 {
-    size_t count;
+    size_t count, *at = &s->appended[member];
     const ls_act *acts = acts_of(s, member, &count);
-    if (s->program->status || s->appended[member] >= end)
-        return;
-    ls_task_begin(s->program, verb, member, range);
-    for (; s->appended[member] < end; s->appended[member]++)
-        add_act(s, &acts[s->appended[member]]);
-    ls_task_finish(s->program);
+    while (!s->program->status && *at < end) {
+        const bool again = acts[*at].kind == LS_ACT_AGAIN;
+        ls_task *task = ls_task_begin(s->program, again ? ls_verb_again : verb, member,
+                                      again ? ls_no_range : range);
+        if (task && again)
+            task->node = acts[*at].node;
+        for (; *at < end && again == (acts[*at].kind == LS_ACT_AGAIN); ++*at)
+            add_act(s, &acts[*at]);
+        ls_task_finish(s->program);
+    }
 }
 
 /* Appends weight decay's part of the loss, on a member that gets its variables in each step. */

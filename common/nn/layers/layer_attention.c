@@ -87,6 +87,7 @@ const ls_layer ls_layer_attention = {
     .name = "attention",
     .help = "causal attention of several heads: softmax(q k^T / sqrt(d)) v",
     .inputs = 1,
+    .reads = LS_READS_INPUT | LS_READS_OUTPUT,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,

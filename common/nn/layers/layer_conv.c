@@ -169,6 +169,7 @@ const ls_layer ls_layer_conv = {
     .help = "convolution over an image, any stride, valid or SAME",
     .inputs = 1,
     .fuses_relu = true,
+    .reads = LS_READS_INPUT,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,

@@ -121,6 +121,7 @@ const ls_layer ls_layer_dense = {
     .shares_of = "embedding",
     .fuses_relu = true,
     .fuses_relu_mask = true,
+    .reads = LS_READS_INPUT,
     .infer = infer,
     .forward = forward,
     .backward = backward,

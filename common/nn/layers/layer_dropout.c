@@ -71,6 +71,7 @@ const ls_layer ls_layer_dropout = {
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,
+    .again = forward,
     .backward = backward,
     .predict = predict,
 };

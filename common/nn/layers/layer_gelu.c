@@ -29,6 +29,7 @@ const ls_layer ls_layer_gelu = {
     .name = "gelu",
     .help = "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2",
     .inputs = 1,
+    .reads = LS_READS_INPUT,
     .infer = infer,
     .forward = forward,
     .backward = backward,

@@ -63,6 +63,7 @@ const ls_layer ls_layer_layer_norm = {
     .name = "layer_norm",
     .help = "each position's vector to mean 0 and variance 1, then times weight, plus bias",
     .inputs = 1,
+    .reads = LS_READS_INPUT,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,

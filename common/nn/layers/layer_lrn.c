@@ -48,6 +48,7 @@ const ls_layer ls_layer_lrn = {
     .help = "local response normalisation across channels",
     .inputs = 1,
     .fuses_relu_mask = true,
+    .reads = LS_READS_INPUT,
     .infer = infer,
     .forward = forward,
     .backward = backward,

@@ -28,6 +28,7 @@ const ls_layer ls_layer_polynomial = {
     .name = "polynomial",
     .help = "features (x^2, x, 1) of one number",
     .inputs = 1,
+    .reads = LS_READS_INPUT,
     .infer = infer,
     .forward = forward,
     .backward = backward,

@@ -36,6 +36,7 @@ const ls_layer ls_layer_relu = {
     .name = "relu",
     .help = "rectified linear unit: y = max(x, 0)",
     .inputs = 1,
+    .reads = LS_READS_OUTPUT,
     .infer = infer,
     .forward = forward,
     .backward = backward,

@@ -9,6 +9,7 @@
  */
 #include "common/base/numbers.h"
 #include "common/nn/models.h"
+#include "common/nn/repeat.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -124,8 +125,11 @@ static ls_status build(const char *text, ls_model *model)
     embedding = x;
     LS_TRY(append(graph, "positions", -1, "wpe", positions, &x));
     LS_TRY(append_dropout(graph, &s, -1, "drop", &x));
-    for (int n = 0; n < (int)s.L; n++)
+    for (int n = 0; n < (int)s.L; n++) {
+        const int first = graph->count;
         LS_TRY(append_block(graph, &s, n, &x));
+        ls_graph_end_block(graph, first);
+    }
     LS_TRY(append(graph, "layer_norm", -1, "ln_f", none, &x));
     LS_TRY(ls_graph_add(graph, "dense", (int[]){x, -1}, embedding, &head, &x));
     return ls_graph_add(graph, "softmax_cross_entropy", (int[]){x, -1}, -1, NULL, &x);

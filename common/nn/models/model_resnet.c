@@ -10,6 +10,7 @@
  */
 #include "common/base/numbers.h"
 #include "common/nn/models.h"
+#include "common/nn/repeat.h"
 
 #include <stdio.h>
 
@@ -34,11 +35,14 @@ static ls_status add_unit(ls_graph *graph, int64_t units, int64_t stride, int sh
 static ls_status add_block(ls_graph *graph, int64_t units, int64_t stride, int *node)
 {
     const ls_layer_options options = {.units = units, .window = {.stride = stride}};
+    const int first = graph->count;
     int shortcut = *node;
     LS_TRY(add_unit(graph, units, stride, -1, node));
     if (stride > 1)
         LS_TRY(ls_graph_add(graph, "shortcut", (int[]){shortcut, -1}, -1, &options, &shortcut));
-    return add_unit(graph, units, 1, shortcut, node);
+    LS_TRY(add_unit(graph, units, 1, shortcut, node));
+    ls_graph_end_block(graph, first);
+    return LS_OK;
 }
 
 static ls_status build(const char *sizes, ls_model *model)

@@ -96,7 +96,9 @@ void ls_names_task(const ls_names *n, const ls_task *task, FILE *out)
     char text[LS_NODE_NAME];
     fputs(task->verb, out);
     if (task->node >= 0)
-        fprintf(out, ", %s", ls_names_node(n->parts, n->members[own].place, task->node, text));
+        fprintf(out, ", %s",
+                n->graph ? ls_graph_node_name(n->graph, task->node, text)
+                         : ls_names_node(n->parts, n->members[own].place, task->node, text));
     if (task->microbatch)
         fprintf(out, ", micro-batch %d", task->microbatch - 1);
     if (task->range.count) {

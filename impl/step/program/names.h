@@ -25,6 +25,7 @@ typedef struct ls_member_name {
 
 typedef struct ls_names {
     const ls_lanes *lanes;
+    const ls_graph *graph;       /**< the model of members, if it is not divided */
     const ls_graph_parts *parts; /**< the model's, if it is divided */
     ls_member_name *members;     /**< by member */
     ls_name *items;              /**< [count] by address and disjoint, once ordered */

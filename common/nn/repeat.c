@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* Which nodes are repeated, and what they drop; see repeat.h. */
+#include "common/nn/repeat.h"
+
+#include "common/base/grow.h"
+#include "common/nn/layers.h"
+
+#include <stdlib.h>
+
+/* ---- A model's units ------------------------------------------------------------------------- */
+
+void ls_graph_end_block(ls_graph *graph, int first)
+{
+    const int before = first ? graph->nodes[first - 1].options.unit : 0;
+    for (int n = first; n < graph->count; n++)
+        graph->nodes[n].options.unit = before + 1;
+}
+
+void ls_graph_number_units(ls_graph *graph)
+{
+    int unit = 0;
+    for (int n = 0; n < graph->count; n++)
+        if (graph->nodes[n].options.unit)
+            return;
+    for (int n = 0; n < graph->count; n++) {
+        ls_node *node = &graph->nodes[n];
+        unit += node->variable_count > 0;
+        node->options.unit = node->layer->role == LS_LAYER_COMPUTE ? unit : 0;
+    }
+}
+
+/* ---- Units of a placed graph ----------------------------------------------------------------- */
+
+typedef struct finder {
+    const ls_graph *graph;
+    const int *place;
+    int across, drops;
+    int *last; /* [nodes + 1] last node of each of the model's units */
+    ls_repeat *out;
+} finder;
+
+static int stage_of(const finder *f, int n)
+{
+    return f->place ? f->place[n] / f->across : 0;
+}
+
+/* Joins N units each. Slices of layers that are split belong to one, up to their sum. */
+static void number_units(const finder *f)
+{
+    const int most = f->drops > 1 ? f->drops : 1;
+    int unit = 0, joined = 0, of = 0, stage = -1, reach = -1;
+    for (int n = 0; n < f->graph->count; n++)
+        f->last[f->graph->nodes[n].options.unit] = n;
+    for (int n = 0; n < f->graph->count; n++) {
+        const int its = f->graph->nodes[n].options.unit;
+        if (!its)
+            continue;
+        const bool moved = stage_of(f, n) != stage;
+        if (moved || (its != of && n > reach)) {
+            joined = moved || joined == most ? 0 : joined;
+            unit += joined == 0;
+            joined++;
+        }
+        of = its;
+        stage = stage_of(f, n);
+        if (f->graph->slices.splits && f->last[its] > reach)
+            reach = f->last[its];
+        f->out[n].unit = unit;
+    }
+}
+
+/* Whether a node has the memory of its first input. */
+static bool is_alias(const ls_graph *graph, int n)
+{
+    const ls_layer *layer = graph->nodes[n].layer;
+    return layer == &ls_layer_fork || layer == &ls_layer_join || ls_graph_fuses_relu(graph, n);
+}
+
+static bool keeps(const ls_graph *graph, int n)
+{
+    const ls_node *node = &graph->nodes[n];
+    return node->layer->kept_bytes && node->layer->kept_bytes(graph, node, 1, sizeof(float));
+}
+
+/* Sets what is dropped: outputs that only their unit uses. */
+static void drop_outputs(const finder *f)
+{
+    const ls_graph *graph = f->graph;
+    for (int n = 0; n < graph->count; n++) {
+        const ls_layer *layer = graph->nodes[n].layer;
+        const bool norm = layer == &ls_layer_gelu || layer == &ls_layer_layer_norm;
+        const bool all = f->out[n].unit && f->drops != LS_REPEAT_NORMS;
+        const bool with_input =
+            is_alias(graph, n) && f->out[graph->nodes[n].inputs[0]].drops_output;
+        f->out[n].drops_output = f->out[n].unit && (all || norm || with_input);
+        f->out[n].drops_kept = all && !layer->again && keeps(graph, n);
+    }
+    for (int n = 0; n < graph->count; n++)
+        for (int i = 0; i < graph->nodes[n].input_count; i++) {
+            ls_repeat *input = &f->out[graph->nodes[n].inputs[i]];
+            input->drops_output &= input->unit == f->out[n].unit;
+        }
+    for (int n = graph->count; n-- > 0;) /* memory of several nodes is kept if one of them is */
+        if (is_alias(graph, n) && !f->out[n].drops_output)
+            f->out[graph->nodes[n].inputs[0]].drops_output = false;
+    for (int n = 0; n < graph->count; n++)
+        if (is_alias(graph, n))
+            f->out[n].drops_output = f->out[graph->nodes[n].inputs[0]].drops_output;
+}
+
+/* Repeats what computes again what backward reads, itself or for a node that is repeated. */
+static void find_again(const finder *f)
+{
+    for (int n = f->graph->count; n-- > 0;) {
+        const ls_node *node = &f->graph->nodes[n];
+        ls_repeat *its = &f->out[n];
+        its->again |= node->layer->reads & LS_READS_OUTPUT;
+        its->again = (its->again && its->drops_output) || its->drops_kept;
+        for (int i = 0; i < node->input_count; i++)
+            f->out[node->inputs[i]].again |= its->again || node->layer->reads & LS_READS_INPUT;
+    }
+}
+
+ls_status ls_repeats_bound(ls_repeat *repeats, int count)
+{
+    int *last;
+    LS_TRY(ls_allocate("repeat", &last, (size_t)count + 1, sizeof *last));
+    for (int n = 0; n < count; n++)
+        last[repeats[n].unit] = n;
+    for (int n = 0; n < count; n++)
+        repeats[n].last = last[repeats[n].unit];
+    for (int n = count; n-- > 0;)
+        last[repeats[n].unit] = n;
+    for (int n = 0; n < count; n++)
+        repeats[n].first = last[repeats[n].unit];
+    free(last);
+    return LS_OK;
+}
+
+ls_status ls_repeats_open(const ls_graph *graph, const int *place, int across, int drops,
+                          ls_repeat **out)
+{
+    finder f = {.graph = graph, .place = place, .across = across, .drops = drops};
+    const size_t count = (size_t)graph->count;
+    *out = NULL;
+    if (drops == LS_REPEAT_NONE)
+        return LS_OK;
+    LS_TRY(ls_allocate("repeat", &f.last, count + 1, sizeof *f.last));
+    ls_status status = ls_allocate("repeat", &f.out, count, sizeof *f.out);
+    if (!status) {
+        number_units(&f);
+        drop_outputs(&f);
+        find_again(&f);
+        status = ls_repeats_bound(f.out, graph->count);
+    }
+    free(f.last);
+    *out = f.out;
+    return status;
+}
+
+int ls_repeats_units(const ls_graph *graph, const ls_repeat *repeats)
+{
+    int units = 0;
+    for (int n = 0; repeats && n < graph->count; n++)
+        units = repeats[n].unit > units ? repeats[n].unit : units;
+    return units;
+}
+
+ls_status ls_repeats_check(const ls_graph *graph, int drops)
+{
+    int units = 0;
+    bool norms = false;
+    for (int n = 0; n < graph->count; n++) {
+        const ls_node *node = &graph->nodes[n];
+        units = node->options.unit > units ? node->options.unit : units;
+        norms |= node->options.unit && node->layer == &ls_layer_layer_norm;
+    }
+    if (drops == LS_REPEAT_NORMS && !norms)
+        return ls_fail(LS_CODE_USAGE, "option", "--recompute",
+                       "mlp drops the outputs of gelu and layer norms, which the model does not "
+                       "have; use full, or a number of units");
+    return drops <= units
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "option", "--recompute",
+                         "%d units are more than the model's %d; use at most %d, or full", drops,
+                         units, units);
+}

@@ -196,6 +196,15 @@ SELECT
 FROM (SELECT DISTINCT path FROM member);
 CREATE TEMP TABLE word (number INTEGER, path TEXT, value, PRIMARY KEY (number, path)) WITHOUT ROWID;
 INSERT INTO word SELECT number, path, value FROM member JOIN option USING (path) WHERE told AND value IS NOT NULL;
+-- rows that nothing tells apart but what was measured have one name: that of the first of them
+CREATE TEMP TABLE twin AS
+SELECT
+    at AS number,
+    min(at) OVER (PARTITION BY strategy, class, trainers, "case.reduce", is_peer, is_predicted, (
+        SELECT group_concat(path || char(31) || value, char(30)) FROM word WHERE number = at
+    )) AS first
+FROM read;
+CREATE UNIQUE INDEX temp.twin_number ON twin (number);
 
 -- differing: in which fields the rows of one group in `same` differ
 CREATE TEMP TABLE same (g, number);
@@ -217,7 +226,7 @@ WHERE is_merged AND (least IS NOT most OR known BETWEEN 1 AND has - 1 OR (is_cas
 -- differs, the rest follows. What most rows have is not said, unless saying nothing would mean that there is none.
 CREATE TEMP TABLE asked (list, number, x);
 CREATE TEMP TABLE named (number, list, name);
-CREATE TEMP TABLE beside (kind, part, list, number, strategy, class, lone);
+CREATE TEMP TABLE beside (kind, part, list, number, strategy, class, lone, twins);
 CREATE INDEX temp.beside_list ON beside (list, kind, strategy);
 CREATE TEMP TABLE varied (kind, part, list, strategy, path);
 CREATE TEMP TABLE said (list, strategy, path, everywhere, common);
@@ -235,8 +244,9 @@ SELECT
         WHEN 2 THEN json_array(2, list, strategy, trainers, x, "case.reduce")
         ELSE json_array(3, list, x)
     END,
-    list, number, strategy, class, lone
-FROM asked JOIN read ON at = number, (VALUES (1), (2), (3));
+    list, first, strategy, class, lone, twins
+FROM (SELECT list, first, x, count(*) AS twins FROM asked JOIN twin USING (number) GROUP BY list, first, x)
+    JOIN read ON at = first, (VALUES (1), (2), (3));
 INSERT INTO varied
 SELECT kind, part, list, strategy, path
 FROM
@@ -249,7 +259,8 @@ FROM
                 SELECT
                     kind, part, class, min(list) AS list, min(strategy) AS strategy, path, count(*) AS has,
                     min(value) AS least, max(value) AS most, sum(lone) AS lonely
-                FROM beside JOIN word USING (number)
+                FROM beside JOIN word USING (number) JOIN option USING (path)
+                WHERE kind < 3 OR NOT divided
                 GROUP BY part, class, path
             )
             JOIN (SELECT part, class, count(*) AS n FROM beside GROUP BY part, class) USING (part, class)
@@ -265,11 +276,8 @@ WHERE
     );
 DELETE FROM varied
 WHERE
-    (kind = 3 AND path IN (SELECT path FROM option WHERE divided))
-    OR (
-        kind = 1 AND path NOT IN ('case.reduce', 'cores_per_device')
-        AND part IN (SELECT part FROM varied WHERE kind = 1 AND path = 'case.reduce')
-    );
+    kind = 1 AND path NOT IN ('case.reduce', 'cores_per_device')
+    AND part IN (SELECT part FROM varied WHERE kind = 1 AND path = 'case.reduce');
 -- An option that by default follows from others says something only where these do not tell it.
 DELETE FROM varied
 WHERE
@@ -304,9 +312,9 @@ UPDATE said SET common = (
     SELECT value
     FROM (
         SELECT
-            w.value, count(*) AS c, sum(sum(NOT is_peer)) OVER () AS ours,
+            w.value, sum(twins) AS c, sum(sum(twins * NOT is_peer)) OVER () AS ours,
             (
-                SELECT json_array(count(*), total(NOT is_peer))
+                SELECT json_array(total(twins), total(twins * NOT is_peer))
                 FROM beside AS b JOIN read ON at = b.number
                 WHERE b.list = said.list AND b.kind = 3 AND (everywhere OR b.strategy = said.strategy)
             ) AS sizes
@@ -319,7 +327,8 @@ UPDATE said SET common = (
         AND (ours >= sizes ->> 1 OR NOT (everywhere OR path IN ('case.link', 'case.inject')))
 );
 INSERT INTO named
-SELECT number, list, substr(
+WITH first_of AS (SELECT DISTINCT list, first FROM asked JOIN twin USING (number)),
+told AS MATERIALIZED (SELECT list, first, substr(
     strategy || iif(is_predicted, ' (predicted)', '') || coalesce(
         (
             SELECT group_concat(' ' || iif(alone, text, substr(name, own + 1) || '=' || text), '')
@@ -336,7 +345,7 @@ SELECT number, list, substr(
                                 0) AS own
                         FROM said JOIN word USING (path) JOIN option USING (path)
                         WHERE
-                            said.list = asked.list AND said.strategy = read.strategy AND word.number = asked.number
+                            said.list = first_of.list AND said.strategy = read.strategy AND word.number = first_of.first
                     )
                 )
                 WHERE text != '' AND iif(own, text != '0', value IS NOT common)
@@ -344,8 +353,9 @@ SELECT number, list, substr(
             )
         ),
         ''
-    ), 1, 280)
-FROM asked JOIN read ON at = number;
+    ), 1, 280) AS name
+FROM first_of JOIN read ON at = first)
+SELECT number, list, name FROM asked JOIN twin USING (number) JOIN told USING (list, first);
 END;
 
 -- names: where only these are asked for

@@ -102,8 +102,7 @@ static ls_status step_time(ls_session *session, double *out)
 
 static bool is_judged(const ls_plan_of_case *plan)
 {
-    return (!ls_strategy_alone(plan->strategy) || ls_strategy_alone(plan->strategy)) &&
-           plan->config->gate_steps != 0 && plan->warmup + plan->timed > 0;
+    return plan->config->gate_steps != 0 && plan->warmup + plan->timed > 0;
 }
 
 /* Number of steps that are trained for the extra figures: the profile and the cost of exact mode.

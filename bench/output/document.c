@@ -6,29 +6,22 @@
 
 #include <stdlib.h>
 
-/* Writes the rows of a table, and forgets them. */
-static ls_status write_table(const char *format, const ls_columns *columns, json_t *rows,
-                             FILE *stream)
-{
-    const ls_format *form;
-    LS_TRY(ls_format_find(format, &form));
-    LS_TRY(ls_rows_write(form, columns, rows, stream));
-    json_array_clear(rows);
-    return LS_OK;
-}
-
 static ls_status write_result(ls_results *results, sqlite3_stmt *statement, const char *format,
                               const ls_columns *columns, FILE *stream)
 {
     json_auto_t *rows = json_array();
+    const ls_format *form;
     bool more;
     for (;;) {
         LS_TRY(ls_results_step(results, statement, &more));
         const bool text = more && sqlite3_column_type(statement, 0) != SQLITE_NULL;
         if (more && !text)
             json_array_append_new(rows, json_loads(ls_results_text(statement, 1), 0, NULL));
-        else if (json_array_size(rows) > 0)
-            LS_TRY(write_table(format, columns, rows, stream));
+        else if (json_array_size(rows) > 0) {
+            LS_TRY(ls_format_find(format, &form));
+            LS_TRY(ls_rows_write(form, columns, rows, stream));
+            json_array_clear(rows);
+        }
         if (!more)
             return LS_OK;
         fputs(text ? ls_results_text(statement, 0) : "", stream);

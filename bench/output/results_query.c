@@ -243,8 +243,9 @@ static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
                                            count > 2 ? (unsigned)sqlite3_value_int(value[2]) : 0));
 }
 
-/* field_fact(path, what): see bench/rows/fields.h. A member of `case` that is no field is an
- * option of another version. */
+/* field_fact(path, what): see bench/rows/fields.h; whether "less" is worse, and the "list" of
+ * objects that has the field. A member of `case` that is no field is an option of another version.
+ */
 static void field_fact(sqlite3_context *context, int count, sqlite3_value **value)
 {
     static const struct {
@@ -273,7 +274,12 @@ static void field_fact(sqlite3_context *context, int count, sqlite3_value **valu
                                                                  (field && field->identifies & is)
                                                            : is == LS_IS_CASE);
     }
-    if (strcmp(what, "place") == 0)
+    if (strcmp(what, "less") == 0)
+        sqlite3_result_int(context, field && field->worse == LS_WORSE_LESS);
+    else if (strcmp(what, "list") == 0 && ls_field_group_of(path, LS_GROUP_EACH))
+        sqlite3_result_text(context, ls_field_group_of(path, LS_GROUP_EACH)->path, -1,
+                            SQLITE_STATIC);
+    else if (strcmp(what, "place") == 0)
         sqlite3_result_int(context,
                            (int)(shown & LS_SHOWN_AT ? shown & LS_SHOWN_AT : LS_SHOWN_LAST - 1));
     else if (strcmp(what, "order") == 0) {

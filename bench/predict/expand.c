@@ -183,11 +183,6 @@ static void close_expanded(ls_expanded *e)
     free(e);
 }
 
-static bool is_same(ls_extent a, ls_extent b)
-{
-    return a.count == b.count && a.blocks == b.blocks && a.begin == b.begin;
-}
-
 /* Whether the same processes share hosts; hosts are numbered in order. */
 static bool is_alike(const ls_layout *a, const ls_layout *b)
 {
@@ -202,9 +197,10 @@ static bool is_alike(const ls_layout *a, const ls_layout *b)
 /* Which group it is counts only for the sums of exact mode. */
 static bool is(const ls_expanded *e, const ls_allreduce *algorithm, const ls_virtual_comm *what)
 {
+    const ls_extent a = e->extent, b = what->extent;
     return e->algorithm == algorithm && e->half == what->half && e->ranks == what->size &&
-           is_same(e->extent, what->extent) && e->shards == what->shards &&
-           is_alike(e->layout, what->layout) &&
+           a.count == b.count && a.blocks == b.blocks && a.begin == b.begin &&
+           e->shards == what->shards && is_alike(e->layout, what->layout) &&
            (!e->shards || (e->of.group == what->of.group && e->of.groups == what->of.groups));
 }
 

@@ -18,53 +18,34 @@
 
 /* ---- Comparing ------------------------------------------------------------------------------ */
 
-/* Whether the label is "intended KEY, KEY: reason" and lists this key. */
-static bool is_intended(const json_t *base_row, const char *path)
+/* The keys that a label "intended KEY, KEY: reason" lists. */
+static json_t *intended_of(const json_t *base_row)
 {
     static const char head[] = "intended";
+    json_t *keys = json_array();
     const char *next = ls_row_string(base_row, LS_F_label);
     if (strncmp(next, head, sizeof head - 1) != 0)
-        return false;
+        return keys;
     for (next += sizeof head - 1; *next == ' ' || *next == ',';) {
         next += strspn(next, " ,");
         const size_t length = strcspn(next, " ,:");
-        const char *key = "";
+        const char *key = NULL;
         ls_status_free(ls_row_key_find("label", next, length, &key));
-        if ((length == strlen(path) && strncmp(next, path, length) == 0) || strcmp(key, path) == 0)
-            return true;
+        json_array_append_new(keys, key ? json_string(key) : json_stringn(next, length));
         next += length;
     }
-    return false;
-}
-
-/* A key as worse.sql wants it. */
-static json_t *key_of(const ls_regress_case *one, const char *path, bool fails, double tolerance)
-{
-    const ls_field *field = ls_field_find(path);
-    const ls_field_group *list = ls_field_group_of(path, LS_GROUP_EACH);
-    return json_pack("{s:s,s:b,s:f,s:b,s:s*}", "key", path, "fails",
-                     fails && !is_intended(ls_regress_row(one, LS_BASE), path), "tolerance",
-                     tolerance, "less", field && field->worse == LS_WORSE_LESS, "list",
-                     list ? list->path : NULL);
+    return keys;
 }
 
 static ls_status compare_figures(const ls_regress_task *task, ls_regress_case *one)
 {
-    static const ls_field_number failing[] = {LS_F_traffic_bytes_sent, LS_F_traffic_messages_sent};
-    static const ls_field_number reported[] = {
-        LS_F_program_nodes,   LS_F_program_bytes,     LS_F_memory_devices_peak, LS_F_train_accuracy,
-        LS_F_train_evaluated, LS_F_equivalence_grade, LS_F_train_loss_last};
-    json_t *keys = json_array();
-    for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
-        json_array_append_new(keys, key_of(one, ls_fields[failing[i]].path, true, 0));
-    json_array_append_new(keys, key_of(one, "memory.formula", true, 0)); /* no field of a row */
+    json_t *fail_on = json_array();
     for (size_t i = 0; i < task->fail_count; i++)
-        json_array_append_new(keys,
-                              key_of(one, task->fail_on[i].path, true, task->fail_on[i].tolerance));
-    for (size_t i = 0; i < sizeof reported / sizeof *reported; i++)
-        json_array_append_new(keys, key_of(one, ls_fields[reported[i]].path, false, 0));
-    json_auto_t *document = json_pack("{s:o,s:O,s:O}", "keys", keys, "base", one->rows[LS_BASE],
-                                      "new", one->rows[LS_NEW]);
+        json_array_append_new(fail_on, json_pack("{s:s,s:f}", "key", task->fail_on[i].path,
+                                                 "tolerance", task->fail_on[i].tolerance));
+    json_auto_t *document = json_pack("{s:o,s:o,s:O,s:O}", "fail_on", fail_on, "intended",
+                                      intended_of(ls_regress_row(one, LS_BASE)), "base",
+                                      one->rows[LS_BASE], "new", one->rows[LS_NEW]);
     return ls_document_sort(ls_template_worse, document, one->differences, one->worse);
 }
 

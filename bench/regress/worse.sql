@@ -1,11 +1,19 @@
 -- What is worse in the new rows of a case than in all its base rows, and what only differs, by key: in this order
--- {key, base, new}, and whether it fails the comparison. :document has `base` and `new`, the rows of each side, and
--- `keys`: {key, fails, tolerance, less: whether less is worse, list: the list of objects that has the field}. Only
--- rows that are ok count; of a side's numbers, or lists of them, the worst counts, of other values each.
+-- {key, base, new}, and whether it fails the comparison. :document has `base` and `new`, the rows of each side, `fail_on`:
+-- [{key, tolerance}], and `intended`: keys of which a change is only reported. Only rows that are ok count; of a side's
+-- numbers, or lists of them, the worst counts, of other values each.
 WITH
 keys AS (
-  SELECT key AS k, value ->> 'key' AS field, value ->> 'fails' AS fails, value ->> 'tolerance' AS tolerance,
-    value ->> 'less' AS less, value ->> 'list' AS list FROM json_each(:document, '$.keys')),
+  SELECT row_number() OVER (ORDER BY part, k) AS k, field,
+    part < 3 AND field NOT IN (SELECT value FROM json_each(:document, '$.intended')) AS fails, tolerance,
+    field_fact(field, 'less') AS less, field_fact(field, 'list') AS list
+  FROM (
+    SELECT 1 AS part, key AS k, value AS field, 0.0 AS tolerance
+    FROM json_each('["traffic.bytes_sent","traffic.messages_sent","memory.formula"]')
+    UNION ALL SELECT 2, key, value ->> 'key', value ->> 'tolerance' FROM json_each(:document, '$.fail_on')
+    UNION ALL SELECT 3, key, value, 0.0
+    FROM json_each('["program.nodes","program.bytes","memory.devices.peak","train.accuracy","train.evaluated",'
+      || '"equivalence.grade","train.loss_last"]'))),
 sides AS (
   SELECT side, key AS r, value AS row
   FROM (SELECT 'base' AS side UNION ALL SELECT 'new'), json_each(:document, '$.' || side)

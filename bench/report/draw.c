@@ -25,12 +25,6 @@ static const struct {
                [LS_PICTURE_PNG] = {".png", "IEND"},
                [LS_PICTURE_PDF] = {".pdf", "%%EOF"}};
 
-static ls_status refuse_gnuplot(const char *why)
-{
-    return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
-                   "%s; install Debian's gnuplot-nox (page, tables and data are there)", why);
-}
-
 /* Words gnuplot's last message on one line: the line of its script that failed, and why. */
 static ls_status tell(FILE *errors)
 {
@@ -95,7 +89,9 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
     const int error = posix_spawnp(&child, "gnuplot", &actions, NULL, arguments, variables);
     posix_spawn_file_actions_destroy(&actions);
     if (error)
-        return refuse_gnuplot(error == ENOENT ? "not found" : strerror(error));
+        return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
+                       "%s; install Debian's gnuplot-nox (page, tables and data are there)",
+                       error == ENOENT ? "not found" : strerror(error));
     while (waitpid(child, &state, 0) < 0 && errno == EINTR)
         ;
     return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? LS_OK : tell(errors);

@@ -29,15 +29,6 @@ ls_status ls_results_fields(ls_results *results, const json_t *a, const json_t *
     return ls_results_objects(results, statement, out);
 }
 
-/* Whether a difference in this key tells something by itself: what is asked for, where it ran, and
- * what came out; not how it came about, nor what follows from another key. A key that this program
- * does not know is a declared option, or of a newer program: it is shown. */
-static bool matters(const char *key)
-{
-    const ls_field *field = ls_field_of_key(key);
-    return !field || field->shown & LS_SHOWN_DIFF;
-}
-
 /* In a table figures are rounded; options are as they were given. */
 static void round_value(json_t *one, const char *key, const char *side)
 {
@@ -46,8 +37,10 @@ static void round_value(json_t *one, const char *key, const char *side)
         json_object_set_new(one, side, json_sprintf("%.4g", json_real_value(value)));
 }
 
-/* Appends {key, a, b} for each key in which they differ. With `brief` only those that matter; *left
- * is how many others there are. */
+/* Appends {key, a, b} for each key in which they differ. With `brief` only those that tell
+ * something by themselves: what is asked for, where it ran, and what came out; not how it came
+ * about, nor what follows from another key. *left is how many others there are. A key that this
+ * program does not know is a declared option, or of a newer program: it is shown. */
 static ls_status compare(ls_results *results, const json_t *a, const json_t *b, bool brief,
                          json_t *out, size_t *left)
 {
@@ -61,7 +54,8 @@ static ls_status compare(ls_results *results, const json_t *a, const json_t *b, 
         const char *key = json_string_value(json_object_get(one, "key"));
         if (ls_value_equal(json_object_get(one, "a"), json_object_get(one, "b")))
             continue;
-        if (brief && !matters(key)) {
+        const ls_field *field = ls_field_of_key(key);
+        if (brief && field && !(field->shown & LS_SHOWN_DIFF)) {
             ++*left;
             continue;
         }
@@ -98,15 +92,6 @@ typedef struct pair {
     ls_interval a, b, ratio;
     bool by_sample, known; /* known: both have an interval */
 } pair;
-
-static pair compare_times(const json_t *a, const json_t *b)
-{
-    pair p = {.by_sample = ls_row_is_uneven(a) || ls_row_is_uneven(b)};
-    const bool of_a = read_time(a, p.by_sample, &p.a), of_b = read_time(b, p.by_sample, &p.b);
-    p.known = of_a && of_b;
-    p.ratio = ls_statistics_ratio(p.b, p.a);
-    return p;
-}
 
 static void tell_ratio(const pair *p)
 {
@@ -170,7 +155,10 @@ ls_status ls_results_diff(ls_results_task *task)
     LS_TRY(ls_results_find(task->results, task->set->operands[2], &b));
     LS_TRY(compare(task->results, a, b, for_people && !ls_option_set_yes(task->set, "all"), rows,
                    &left));
-    const pair times = compare_times(a, b);
+    pair times = {.by_sample = ls_row_is_uneven(a) || ls_row_is_uneven(b)};
+    const bool of_a = read_time(a, times.by_sample, &times.a);
+    times.known = read_time(b, times.by_sample, &times.b) && of_a;
+    times.ratio = ls_statistics_ratio(times.b, times.a);
     if (!for_people && times.a.value > 0 && times.b.value > 0)
         json_array_append_new(
             rows,

@@ -24,15 +24,6 @@ ls_status ls_results_import(ls_results_task *task)
 
 /* ---- Label ---------------------------------------------------------------------------------- */
 
-static ls_status relabel(ls_results_task *task, const char *name, const char *label)
-{
-    json_t *row;
-    LS_TRY(ls_results_find(task->results, name, &row));
-    ls_status status = ls_results_relabel(task->results, ls_row_string(row, LS_F_id), label);
-    json_decref(row);
-    return status;
-}
-
 ls_status ls_results_label(ls_results_task *task)
 {
     const size_t rows = task->set->operand_count - 2;
@@ -40,8 +31,12 @@ ls_status ls_results_label(ls_results_task *task)
     ls_status status = ls_results_begin(task->results);
     if (status)
         return status;
-    for (size_t i = 0; i < rows && !status; i++)
-        status = relabel(task, task->set->operands[1 + i], label);
+    for (size_t i = 0; i < rows && !status; i++) {
+        json_auto_t *row = NULL;
+        status = ls_results_find(task->results, task->set->operands[1 + i], &row);
+        if (!status)
+            status = ls_results_relabel(task->results, ls_row_string(row, LS_F_id), label);
+    }
     status = ls_results_end(task->results, status);
     if (!status)
         fprintf(ls_output(), "%zu row%s labelled\n", rows, rows == 1 ? "" : "s");

@@ -20,18 +20,14 @@ static const double most_taken = 0.02, slower = 0.95;
 /* Shorter runs say little about the clock. */
 static const double least_s = 0.1;
 
-/* Whether threads of other ranks, which this process cannot subtract, may run on its cores: they
- * wait while this one trains alone. */
-static bool is_beside_ranks(const ls_row_facts *f)
-{
-    return !f->plan->job.ranks.comm && f->workplace->request->processes->parts > 1;
-}
-
 void ls_row_put_noise(const ls_row_facts *f, json_t *row)
 {
     const ls_noise *noise = &f->trial->noise;
     const ls_noise_found found = ls_noise_judge(noise, 1.0 / (double)sysconf(_SC_CLK_TCK));
-    if (isfinite(found.others) && !is_beside_ranks(f)) {
+    /* Threads of other ranks, which this process cannot subtract, may run on its cores: they wait
+     * while it trains alone. */
+    const bool beside = !f->plan->job.ranks.comm && f->workplace->request->processes->parts > 1;
+    if (isfinite(found.others) && !beside) {
         int cores[64];
         const size_t count = ls_noise_list(&noise->devices[found.device].cores, cores, 64);
         ls_put_noise_others(row, found.others);

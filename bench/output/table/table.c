@@ -256,15 +256,6 @@ static void print_head(ls_writer *writer, const ls_table *table, const json_t *s
     writer->head = head;
 }
 
-static void note_dropped(ls_writer *writer, const ls_table *table)
-{
-    if (!writer->dropped)
-        writer->dropped = json_object();
-    for (size_t c = 0; c < table->count; c++)
-        if (!table->column[c].shown && !table->column[c].empty)
-            json_object_set_new(writer->dropped, table->column[c].is.title, json_true());
-}
-
 /* Prints the warnings that all rows have. */
 static void print_shared_warnings(const ls_writer *writer, const ls_table *table)
 {
@@ -360,8 +351,11 @@ void ls_table_flush(ls_writer *writer)
         for (size_t i = 0; i < table->rows; i++)
             print_line(writer, table, json_array_get(writer->kept, i), i, writer->stream);
         print_shared_warnings(writer, table);
-        if (!markdown && !columns->fixed)
-            note_dropped(writer, table);
+        if (!writer->dropped)
+            writer->dropped = json_object();
+        for (size_t c = 0; c < table->count && !markdown && !columns->fixed; c++)
+            if (!table->column[c].shown && !table->column[c].empty)
+                json_object_set_new(writer->dropped, table->column[c].is.title, json_true());
     }
     ls_table_free(table);
     end_kept(writer, columns);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Checkpoints: saved under one layout and resumed under another, exact mode has the digest, the loss and the final state
 # of single's unbroken run; fast mode, in the same layout, the unbroken run's bits. Files are read by a reader that has
-# nothing of the program (read_checkpoint.py). What is refused. Leaves out kills (test_checkpoint_kills_slow), the matrix
-# of all layouts and models (test_checkpoint_slow), processes (test_checkpoint_mpi), signals (test_interrupt).
+# nothing of the program (read_checkpoint.py). What is refused; a signal. Leaves out kills and the matrix of all layouts
+# and models (test_checkpoint_slow), processes (test_checkpoint_mpi).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -184,4 +184,27 @@ expect "leftovers of a failed write: $(ls full_disk)" test -z "$(ls full_disk)"
 expect "a line on stderr" one_line 'shard-00000.safetensors: cannot be written: File too large'
 rows "its row" 'r["result"]["status"] == "error" and "shard-00000.safetensors" in r["result"]["reason"]
     and "File too large" in r["result"]["reason"]'
+
+# ---- A signal: the step ends and is written; the same line goes on -------------------------------
+
+long="--model mlp:20-16-8-3 --data synthetic:70 --batch 16 --results none --format jsonl --eval-samples 0 --reduce exact
+    $once --warmup 1 --steps 4000 --strategy mirrored --devices 2"
+lockstep_ok run $long
+keep full
+for signal in INT TERM; do
+    rm -rf stopped
+    "$LOCKSTEP" run $long --checkpoint stopped --checkpoint-interval 10 --checkpoint-keep 2 >out 2>err </dev/null &
+    program=$!
+    until compgen -G 'stopped/*/manifest.json' >/dev/null || ! kill -0 "$program" 2>/dev/null; do sleep 0.02; done
+    kill "-$signal" "$program"
+    code=0
+    wait "$program" || code=$?
+    command_line="run --checkpoint stopped, SIG$signal"
+    expect "status after SIG$signal" test "$code" -eq 130
+    rows "the row after SIG$signal" 'r["result"]["status"] == "interrupted"
+        and r["checkpoint"]["step"] == r["case"]["steps"] + r["case"]["warmup"] < 4001'
+    expect "files after SIG$signal" read_checkpoint "$(ls -d stopped/* | tail -1)"
+    lockstep_ok run $long --checkpoint stopped --resume-from-checkpoint auto
+    same_end "after SIG$signal the same line goes on"
+done
 finish

@@ -243,7 +243,10 @@ if ! grep -q winograd "$dir/row"; then
   sed -i '/^not_turned/d' "$dir/table" "$dir/names"
 fi
 # Bugs that change none of the gate's figures: detected by the row's growth_per_step (below).
-{ cut -d ' ' -f 1 "$dir/table"; echo device_leak; echo heap_leak; } | sort -u >"$dir/shown"
+# Of checkpoints: test_checkpoint_planted.sh.
+{ cut -d ' ' -f 1 "$dir/table"; echo device_leak; echo heap_leak
+  sed -n '/^TABLE$/q; s/^\([a-z_]*\) --.*/\1/p' "$SOURCE_DIR/bench/tests/test_checkpoint_planted.sh"; } |
+  sort -u >"$dir/shown"
 diff "$dir/names" "$dir/shown" || fail "bugs (<) and lines of the table (>) are not the same"
 
 # verify OPTIONS: exit status in $code, row in $dir/row. Defaults for what OPTIONS do not set.
@@ -292,7 +295,7 @@ judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*,
           "alone": r"^step (\d+): .* alone in sequence", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ", "slope": r"^kernels: the first gradient is ",
           "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
-          "learning rate": r"^step (\d+): the learning rate is ",
+          "learning rate": r"^step (\d+): the learning rate is ", "state": r"^after (\d+) steps \w+: ",
           "finite loss": r"^diverged: the loss is \w+ at step (\d+)"}
 for judge, pattern in judges.items():
     match = re.match(pattern, reason)

@@ -55,8 +55,9 @@ static const char *member_end(const char *at)
 /* Adds the member of this length to the row, unless no function needs it. */
 static void parse_part(parsed *last, const char *member, size_t length)
 {
-    const char *name = member + strspn(member, " ") + 1, *colon = strchr(name, ':');
-    for (size_t i = 0; i < PARTS; i++) {
+    const char *quote = member + strspn(member, " \t\r\n"), *name = quote + 1;
+    const char *colon = memchr(member, ':', length);
+    for (size_t i = 0; i < PARTS && *quote == '"' && colon; i++) { /* else a row is damaged */
         const size_t size = strlen(part_names[i]);
         if (strncmp(name, part_names[i], size) != 0 || name[size] != '"')
             continue;
@@ -72,7 +73,7 @@ static void parse_part(parsed *last, const char *member, size_t length)
     }
 }
 
-/* The row of a JSON text, which is valid, with the parts above; borrowed. */
+/* The row of a JSON text, with the parts above; borrowed. A damaged one lacks some. */
 static const json_t *parsed_row(sqlite3_context *context, sqlite3_value *value)
 {
     parsed *last = sqlite3_user_data(context);

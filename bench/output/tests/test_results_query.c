@@ -51,6 +51,40 @@ static void the_view_outlives_a_transaction(void **state)
     ls_results_close(results);
 }
 
+/* Functions that read whole rows take what a damaged file may have for one. */
+static void damaged_rows_say_nothing(void **state)
+{
+    (void)state;
+    static const char *const damaged[] = {"",
+                                          "{",
+                                          "{ ",
+                                          "{\"",
+                                          "{\"label\"",
+                                          "{\"label\" ",
+                                          "{\"label\":",
+                                          "{\"case\":{\"a\":\"\\",
+                                          "[1]",
+                                          "1",
+                                          "{\"label\":\"a,b:c}\",\"case\"",
+                                          "{,,}",
+                                          "{\"result\":{\"status\":\"failed\"]}"};
+    ls_results *results;
+    sqlite3_stmt *insert;
+    bool more;
+    assert_ok(ls_results_memory(&results));
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        assert_ok(
+            ls_results_prepare(results, "INSERT INTO rows (id, row) VALUES (?1, ?1)", &insert));
+        sqlite3_bind_text(insert, 1, damaged[i], -1, SQLITE_STATIC);
+        assert_ok(ls_results_step(results, insert, &more));
+        sqlite3_finalize(insert);
+    }
+    assert_string_equal(answer(results, "SELECT count(*), total(is_bad), count(pace),"
+                                        " count(DISTINCT case_key(row, 0, 4080)) > 0 FROM v"),
+                        "13|0.0|0|1");
+    ls_results_close(results);
+}
+
 static void rows_in_memory_answer(void **state)
 {
     (void)state;
@@ -116,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_view_outlives_a_transaction),
+        cmocka_unit_test(damaged_rows_say_nothing),
         cmocka_unit_test(rows_in_memory_answer),
         cmocka_unit_test(functions_write_values_as_csv_does),
         cmocka_unit_test(cases_have_keys),

@@ -79,6 +79,7 @@ typedef struct ls_job_exchange {
     const ls_allreduce *allreduce;    /**< the algorithm; exact mode: canonical */
     size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: a single one */
     bool overlap;        /**< all-reduces have a queue of their own */
+    bool transfers;      /**< so have copies between a pipeline's stages within a process */
     bool sync_statistics; /**< batch statistics are of the global batch */
 } ls_job_exchange;
 

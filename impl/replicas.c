@@ -86,3 +86,19 @@ ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)
         .rule = ls_schedule_rule_of(&job->options),
         .chunks = job->division.chunks};
 }
+
+ls_status ls_replicated_slots(const ls_job *job, int replica, int stage, int chunk, int *out)
+{
+    *out = 1;
+    for (int b = 0; b < LS_BATCHES; b++) {
+        const ls_schedule schedule = ls_replicated_schedule(job, replica, b);
+        const int pieces = ls_replicated_pieces(job, replica, b), m = schedule.microbatches;
+        ls_schedule_most most = {0};
+        if (m)
+            LS_TRY(ls_schedule_count(&schedule, stage, chunk, &most));
+        int slots = m ? (pieces + m - 1) / m * most.held : 0;
+        slots = slots < pieces ? slots : pieces;
+        *out = slots > *out ? slots : *out;
+    }
+    return LS_OK;
+}

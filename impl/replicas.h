@@ -33,6 +33,10 @@ int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange)
  * most as many as there are pieces. */
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind);
 
+/** Pieces of which a chunk of a pipeline's stage has memory at once: those of the micro-batches
+ * that it holds. */
+ls_status ls_replicated_slots(const ls_job *job, int replica, int stage, int chunk, int *out);
+
 /** Opens both slices of replica `number`, counted over all processes, on `member`'s replica, with
  * so many slots of each chunk (slice.h). */
 ls_status ls_replicated_open_slices(const ls_job *job, int number, const int *slots,

@@ -108,6 +108,8 @@ ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_cas
     const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
     job->exchange.overlap = like.size > 1 && replicas &&
                             (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
+    job->exchange.transfers =
+        job->division.microbatches > 0 && (linked || workplace->request->predict);
     job->exchange.bucket_bytes = job->exact.on && !shares ? SIZE_MAX
                                  : c->bucket_bytes >= 0   ? (size_t)c->bucket_bytes
                                  : job->exchange.overlap || job->gradients.windows ? eighth

@@ -132,7 +132,8 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
         for (size_t i = 0; i < p->draws * p->steps; i++)
             all_ms += p->step_ms[i] * (double)ls_job_stages(&plan->job);
         if (ls_plan_is_pipeline(plan) && all_ms > 0)
-            ls_row_put_pipeline(row, &plan->job, &(ls_bubble){1 - p->busy_ms / all_ms, NAN, NAN});
+            ls_row_put_pipeline(row, &plan->job,
+                                &(ls_bubble){1 - p->busy_ms / all_ms, NAN, NAN, NAN, NAN, NAN});
     }
     if (!error && plan->job.exchange.allreduce->formula && /* else only the library knows it */
         (p->sent.messages_sent || p->formula.messages_sent))

@@ -222,6 +222,17 @@ static void put_device_loads(const ls_row_facts *f, json_t *row)
     }
 }
 
+static void put_in_flight(json_t *row, const ls_schedule *schedule)
+{
+    json_t *list = json_array();
+    for (int stage = 0; stage < schedule->stages; stage++) {
+        ls_schedule_most most = {0};
+        ls_status_free(ls_schedule_count(schedule, stage, 0, &most));
+        json_array_append_new(list, json_integer(most.in_flight));
+    }
+    ls_put_pipeline_in_flight(row, list);
+}
+
 void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble)
 {
     const ls_schedule schedule = ls_replicated_schedule(job, 0, LS_FULL);
@@ -230,7 +241,11 @@ void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble
     ls_put_pipeline_bubble(row, bubble->measured);
     ls_put_pipeline_bubble_formula(row, bubble->formula);
     ls_put_pipeline_bubble_equal(row, ls_schedule_equal(&schedule));
+    ls_put_pipeline_bubble_stage(row, bubble->stage);
     ls_put_pipeline_slowest_stage(row, bubble->slowest);
+    put_in_flight(row, &schedule);
+    ls_put_pipeline_passes_ms_forward(row, bubble->forward_ms);
+    ls_put_pipeline_passes_ms_data(row, bubble->backward_ms);
 }
 
 static void put_checkpoint(const ls_row_facts *f, json_t *row)

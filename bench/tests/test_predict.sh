@@ -119,6 +119,16 @@ rows "a pipeline of equal stages takes m + p - 1 micro-batches" "len(rows) == 6 
 rows "and is idle for (p - 1) / (m + p - 1)" "all(($near)(x['pipeline'][key], 3 / (x['case']['pipeline_microbatches'] + 3))
     for x in rows for key in ('bubble', 'bubble_equal'))"
 # shellcheck disable=SC2086
+lockstep_ok predict $form --model profile:pipe.yaml --strategy pipeline --devices 2 --pipeline-microbatches 2,4,8 \
+    --pipeline-schedule interleaved --platform flat:latency=0us
+rows "two chunks a stage halve the bubble" "len(rows) == 3 and all(($near)(x['time']['step_ms']['median'], 48 + 24 / m)
+    for x in rows for m in [x['case']['pipeline_microbatches']])"
+# shellcheck disable=SC2086
+lockstep_ok predict $form --model profile:pipe.yaml --strategy pipeline --devices 2 --pipeline-microbatches 2,4,8 \
+    --pipeline-schedule gpipe --platform flat:latency=1ms
+rows "a stage does not wait for its own message" "len(rows) == 3 and all(($near)(x['time']['step_ms']['median'],
+    48 + 48 / m + 2) for x in rows for m in [x['case']['pipeline_microbatches']])"
+# shellcheck disable=SC2086
 lockstep_ok predict $form --model profile:one.yaml --strategy all --devices 2 --quiet --platform flat:latency=1us
 rows "every strategy takes a profile" "len({x['case']['strategy'] for x in rows}) >= 8 and
     all(x['result']['status'] == 'ok' for x in rows)"

@@ -61,7 +61,9 @@ static void copy_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriv
                                         LS_MEMORY_COMMUNICATION, to.bytes, &there.memory));
     if (s->program->status)
         return;
-    ls_send(s, there, from);
+    ls_step_copy(s, "send",
+                 from.member == to.member ? from.member : s->plan->members[from.member].sends,
+                 there, from);
     if (arriving == LS_ADD)
         ls_step_add(s, "add", to, there);
 }

@@ -171,24 +171,6 @@ static int find_holder(const ls_step_plan *plan)
     return held ? n : -1;
 }
 
-/* Pieces of which a chunk of a pipeline's stage has memory at once: those of the micro-batches that
- * it holds. */
-static ls_status find_slots(const ls_job *job, int replica, int stage, int chunk, int *out)
-{
-    *out = 1;
-    for (int b = 0; b < LS_BATCHES; b++) {
-        const ls_schedule schedule = ls_replicated_schedule(job, replica, b);
-        const int pieces = ls_replicated_pieces(job, replica, b), m = schedule.microbatches;
-        ls_schedule_most most = {0};
-        if (m)
-            LS_TRY(ls_schedule_count(&schedule, stage, chunk, &most));
-        int slots = m ? (pieces + m - 1) / m * most.held : 0;
-        slots = slots < pieces ? slots : pieces;
-        *out = slots > *out ? slots : *out;
-    }
-    return LS_OK;
-}
-
 /* Number of a device in the job, as in ls_planned_member. */
 static int number_of(const ls_job *job, const ls_device *device)
 {
@@ -229,7 +211,7 @@ static ls_status plan_member(ls_step_plan *plan, int index)
         m->device = number == plan->holder ? -1 : number_of(job, job->variable_device);
     const int chunks = ls_graph_part_chunks(ls_step_plan_part(plan, index));
     for (int c = 0; c < chunks && plan->parts.count && job->division.microbatches > 0; c++)
-        LS_TRY(find_slots(job, replica, m->place / plan->parts.across, c, &m->slots[c]));
+        LS_TRY(ls_replicated_slots(job, replica, m->place / plan->parts.across, c, &m->slots[c]));
     return LS_OK;
 }
 
@@ -442,6 +424,15 @@ static ls_status plan_lanes(ls_step_plan *plan)
                        !served                           ? "transfer"
                        : job->exchange.overlap && worker ? "communication"
                                                          : NULL));
+    }
+    for (int m = 0; m < plan->all; m++)
+        plan->members[m].sends = m;
+    for (int i = 0; i < plan->here_count && job->exchange.transfers; i++) {
+        ls_planned_member *m = &plan->members[plan->here[i]];
+        const int messages = lanes->channels[LS_MESSAGES].lane[plan->here[i]];
+        m->sends = messages >= 0 ? messages : lanes->count;
+        if (messages < 0)
+            lanes->items[lanes->count++] = (ls_lane){.member = plan->here[i], .name = "transfer"};
     }
     for (int i = 0; i < plan->group_count; i++) {
         const ls_planned_group *g = &plan->groups[i];

@@ -23,6 +23,7 @@ typedef struct ls_planned_member {
     int replica; /**< whose slice of the batch it computes; -1: it computes none */
     int place;   /**< its rank in that replica */
     int rank;    /**< in the channel of messages */
+    int sends;   /**< the lane on which it sends copies to members of this process */
     int slots[LS_SCHEDULE_CHUNKS]; /**< of each chunk, pieces in flight at once (slice.h); 0: one */
 } ls_planned_member;
 

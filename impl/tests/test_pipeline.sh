@@ -43,6 +43,8 @@ for row in rows:
     for device in row["memory"]["devices"] if traffic else ():
         for name, size in device["formula"].items():
             assert device[name] == size, (name, device)
+    if traffic and len(case["devices"]) == 2 and case.get("pipeline_chunks") == 2:
+        assert row["pipeline"]["in_flight"] == [5, 3] and abs(row["pipeline"]["bubble_equal"] - 1 / 13) < 1e-9, row["pipeline"]
     if traffic:
         parts = len(case["devices"]) * case.get("pipeline_chunks", 1)
         pieces = 6 if case["reduce"] == "fast" else 16

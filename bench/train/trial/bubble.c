@@ -9,6 +9,7 @@
 #include "common/base/grow.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Mean times of a stage's passes in a step. */
 static ls_stage_time stage_time(const ls_schedule *s, const ls_time_profile *profile, int stage)
@@ -44,32 +45,40 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
         times[s] = stage_time(schedule, &stages[s], (int)s);
     }
     ls_status status = ls_schedule_span(schedule, times, &span);
+    *out = (ls_bubble){.measured = 1 - work / ((double)count * longest),
+                       .formula = 1 - work / ((double)count * span.step),
+                       .slowest = work > 0 ? most * (double)count / work : 1,
+                       .stage = span.idle};
+    for (size_t s = 0; s < count; s++) {
+        out->forward_ms += times[s].forward / (double)count * 1e-6;
+        out->backward_ms += times[s].backward / (double)count * 1e-6;
+    }
     free(times);
-    if (!status)
-        *out = (ls_bubble){1 - work / ((double)count * longest),
-                           1 - work / ((double)count * span.step),
-                           work > 0 ? most * (double)count / work : 1};
     return status;
+}
+
+/* The median of a member of all steps' figures, at this offset. */
+static double median_of(const ls_bubble *steps, size_t count, size_t at, double *room)
+{
+    for (size_t k = 0; k < count; k++)
+        memcpy(&room[k], (const char *)&steps[k] + at, sizeof *room);
+    return ls_statistics_median(room, count);
 }
 
 ls_status ls_bubble_median(const ls_schedule *schedule, const ls_time_profile *profiles,
                            size_t steps, ls_bubble *out)
 {
-    double *measured;
-    ls_status status = LS_OK;
-    LS_TRY(ls_allocate("profile", &measured, 3 * steps, sizeof *measured));
-    double *formula = measured + steps, *slowest = formula + steps;
-    for (size_t k = 0; k < steps && !status; k++) {
-        ls_bubble one = {0};
-        status = ls_bubble_measure(schedule, profiles + k * (size_t)schedule->stages, &one);
-        measured[k] = one.measured;
-        formula[k] = one.formula;
-        slowest[k] = one.slowest;
+    double *room = NULL;
+    ls_bubble *all;
+    LS_TRY(ls_allocate("profile", &all, steps, sizeof *all));
+    ls_status status = ls_allocate("profile", &room, steps, sizeof *room);
+    for (size_t k = 0; k < steps && !status; k++)
+        status = ls_bubble_measure(schedule, profiles + k * (size_t)schedule->stages, &all[k]);
+    for (size_t at = 0; at < sizeof *out && !status; at += sizeof(double)) {
+        const double median = median_of(all, steps, at, room);
+        memcpy((char *)out + at, &median, sizeof median);
     }
-    if (!status)
-        *out =
-            (ls_bubble){ls_statistics_median(measured, steps), ls_statistics_median(formula, steps),
-                        ls_statistics_median(slowest, steps)};
-    free(measured);
+    free(room);
+    free(all);
     return status;
 }

@@ -139,7 +139,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 ls_profile ls_profile_begin(void)
 {
-    return (ls_profile){.bubble = {NAN, NAN, NAN}};
+    return (ls_profile){.bubble.measured = NAN, .bubble.formula = NAN};
 }
 
 void ls_profile_close(ls_profile *profile)

@@ -122,6 +122,9 @@ stage_stale 0 --strategy pipeline --devices 3
 stage_stale 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --reduce exact
 micro_left_out 0 --strategy pipeline --devices 2
 micro_left_out 0 --strategy hybrid --devices 4 --hybrid-inner pipeline
+branch_left_out 0 --strategy pipeline --devices 2 --model gpt:2-2-16-8-64 --data synthetic:60 --batch 16 --pipeline-schedule interleaved
+in_flight_one_short 0 --strategy pipeline --devices 2 --pipeline-schedule 1f1b
+in_flight_one_short 0 --strategy pipeline --devices 2 --pipeline-schedule interleaved --model mlp:784-20-18-16-10 --reduce exact
 border_wait 20 --strategy pipeline --devices 3 --pipeline-schedule 1f1b --capture no
 border_wait 20 --strategy hybrid --devices 4 --capture no
 place_not_reduced 0 --strategy hybrid --devices 4

@@ -43,7 +43,8 @@ static const struct axis {
      true,
      {"512", "256", "128", "64", "32", "16", "12", "8", "6", "5", "4", "3", "2", "1"}},
     {"hybrid", "hybrid-stages", true, {"1", "2", "3", "4", "6", "8", "12", "16", "32"}},
-    {NULL, "pipeline-schedule", false, {"1f1b", "gpipe"}},
+    {NULL, "pipeline-schedule", false, {"1f1b", "gpipe", "interleaved"}},
+    {NULL, "pipeline-chunks", false, {"2", "3", "4"}},
     {NULL,
      "pipeline-microbatches",
      false,
@@ -129,7 +130,16 @@ static int64_t samples_of(const ls_advising *a, const ls_case *one)
     return samples > 1 ? samples : 1;
 }
 
-/* The value of an axis of a case; NULL: there is no such value. The last number of micro-batches is
+/* Stages of a case. */
+static int64_t stages_of(const ls_advising *a, const ls_job *job)
+{
+    return job->mesh.size[LS_STAGE] > 1
+               ? job->mesh.size[LS_STAGE]
+               : ls_mesh_of(job->mesh, (int)a->devices).size[job->mesh.rest];
+}
+
+/* The value of an axis of a case; NULL: there is no such value. With chunks, micro-batches are a
+ * multiple of the stages. The last number of micro-batches is
  * a replica's samples, which may be no power of two. */
 static const char *text_of(const ls_advising *a, const ls_case *one, size_t axis, int value,
                            char text[TEXT])
@@ -143,7 +153,11 @@ static const char *text_of(const ls_advising *a, const ls_case *one, size_t axis
         (void)ls_parse_integer(axes[axis].values[value - 1], 1, INT32_MAX, &before);
     if (!ls_parse_integer(found, 1, INT32_MAX, &number) || before >= most)
         return NULL;
-    snprintf(text, TEXT, "%lld", (long long)(number < most ? number : most));
+    ls_job job = {0};
+    ls_case_job(one, &job);
+    number = number < most ? number : most;
+    const int64_t groups = job.division.chunks ? number / stages_of(a, &job) : 0;
+    snprintf(text, TEXT, "%lld", (long long)(groups ? groups * stages_of(a, &job) : number));
     return text;
 }
 
@@ -158,9 +172,7 @@ static int first_of(const ls_advising *a, const ls_case *one, size_t axis)
     if (strcmp(axes[axis].option, "pipeline-microbatches") != 0)
         return 0;
     ls_case_job(one, &job);
-    const int64_t stages = job.mesh.size[LS_STAGE] > 1
-                               ? job.mesh.size[LS_STAGE]
-                               : ls_mesh_of(job.mesh, (int)a->devices).size[job.mesh.rest];
+    const int64_t stages = stages_of(a, &job);
     while (text_of(a, one, axis, value + 1, text) &&
            ls_parse_integer(axes[axis].values[value], 1, INT32_MAX, &number) &&
            (number < 2 * stages || samples_of(a, one) / number > LARGE))

@@ -140,11 +140,12 @@ ls_status ls_slice_build_again(ls_slice *s, int from, int node)
     if (!its || !its->unit || its->last != node ||
         (!ls_job_divides(r->job) && its->unit == ls_repeats_units(r->graph, r->repeats)))
         return LS_OK;
-    for (int n = its->first; n <= its->last; n++)
-        for (int piece = from;
-             r->repeats[n].unit == its->unit && r->repeats[n].again && piece < s->piece_count;
-             piece++)
+    for (int n = its->first; n <= its->last; n++) {
+        if (r->repeats[n].unit != its->unit || !r->repeats[n].again)
+            continue;
+        for (int piece = from; piece < s->piece_count; piece++)
             LS_TRY(build_pass(s, piece, n, LS_ACT_AGAIN));
+    }
     return LS_OK;
 }
 

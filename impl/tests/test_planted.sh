@@ -235,6 +235,16 @@ mask_each_piece 0 --strategy mirrored --devices 2 --dropout 0.3
 keep_not_scaled 0 --strategy mirrored --devices 2 --dropout 0.3
 backward_unmasked 0 --strategy mirrored --devices 2 --dropout 0.3
 mask_redrawn 0 --strategy mirrored --devices 2 --dropout 0.3
+dropout_redrawn 0 --strategy single --devices 1 --model gpt:3-2-8-8-40 --batch 16 --recompute full --dropout 0.3
+dropout_redrawn 0 --strategy pipeline --devices 2 --model gpt:3-2-8-8-40 --batch 16 --recompute full --dropout 0.3 --reduce exact
+averages_twice 0 --strategy mirrored --devices 2 --model resnet:8 --data synthetic:32 --batch 8 --steps 2 --sync-bn yes --recompute full
+first_input_for_all 0 --strategy single --devices 1 --model gpt:3-2-8-8-40 --batch 16 --recompute full
+first_input_for_all 0 --strategy zero --zero-stage 3 --devices 2 --model gpt:3-2-8-8-40 --batch 16 --recompute full --reduce exact
+window_too_early 0 --strategy mirrored --devices 2 --model gpt:3-2-8-8-40 --batch 16 --recompute full --gradient-accumulation-steps 2
+loss_twice 0 --strategy single --devices 1 --model gpt:3-2-8-8-40 --batch 16 --recompute full
+last_sum_repeated 0 --strategy tensor-parallel --devices 2 --model gpt:3-2-8-8-40 --batch 16 --recompute full
+gathered_again 0 --strategy zero --zero-stage 3 --devices 2 --model gpt:3-2-8-8-40 --batch 16 --recompute full --bucket-bytes 0
+stale_shared_parameter 0 --strategy zero --zero-stage 3 --devices 2 --model gpt:3-2-8-8-40 --batch 16 --recompute full --bucket-bytes 0
 targets_of_piece 0 --strategy mirrored --devices 2 --model gpt:1-2-8-8-40 --lengths ragged
 targets_of_piece 0 --strategy pipeline --devices 2 --model gpt:1-2-8-8-40 --lengths ragged
 TABLE
@@ -245,9 +255,9 @@ if ! grep -q winograd "$dir/row"; then
   echo "left out: not_turned, for this processor has no convolutions by Winograd's method"
   sed -i '/^not_turned/d' "$dir/table" "$dir/names"
 fi
-# Bugs that change none of the gate's figures: detected by the row's growth_per_step (below).
+# Bugs that change none of the gate's figures: detected by the row's memory (below).
 # Of checkpoints: test_checkpoint_planted.sh.
-{ cut -d ' ' -f 1 "$dir/table"; echo device_leak; echo heap_leak
+{ cut -d ' ' -f 1 "$dir/table"; echo device_leak; echo heap_leak; echo nothing_freed
   sed -n '/^TABLE$/q; s/^\([a-z_]*\) --.*/\1/p' "$SOURCE_DIR/bench/tests/test_checkpoint_planted.sh"; } |
   sort -u >"$dir/shown"
 diff "$dir/names" "$dir/shown" || fail "bugs (<) and lines of the table (>) are not the same"
@@ -381,6 +391,16 @@ done <<'GROWTH'
 --model mlp --strategy ps --ranks 3 --steps 40
 --model cnn --strategy towers --devices 2 --steps 12
 GROWTH
+# Memory beside the window shows in what the allocator counts.
+for plant in '' nothing_freed; do
+  LOCKSTEP_PLANT=$plant timeout -k 5 150 "$LOCKSTEP" run --model gpt:3-2-8-8-40 --data synthetic:64 --batch 16 --steps 2 \
+    --recompute full --results none --gate-steps 0 --blocks 1 --format jsonl >"$dir/row" 2>"$dir/err" || fail "$plant: run"
+  python3 -c 'import json, sys
+device = json.load(open(sys.argv[1]))["memory"]["devices"][0]
+more = device["activations"] - device["formula"]["activations"]
+print(f"{sys.argv[2] or chr(45):12} {more} bytes of activations above the formula")
+sys.exit((more > 0) != bool(sys.argv[2]))' "$dir/row" "$plant" || fail "$plant: memory"
+done
 # An unknown name is refused, in one line.
 code=0
 LOCKSTEP_PLANT=averag "$LOCKSTEP" list strategies >"$dir/out" 2>"$dir/err" || code=$?

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -296,12 +295,12 @@ static ls_status take_tensor(const reading *r, const char *path, const char *fil
         fits = tensor->shape[i] == p->variable->shape[i];
     if (!fits)
         return broken(path, tensor->name, "the manifest has another shape");
-    for (size_t e = 0; e < tensor->count; e++)
-        if (!isfinite(tensor->data[e]))
-            return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, path,
-                           "tensor '%.100s': element %zu is not finite; an intact checkpoint is "
-                           "needed, for instance an older one",
-                           tensor->name, e);
+    const size_t wrong = ls_first_not_finite(tensor->data, tensor->count);
+    if (wrong < tensor->count)
+        return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, path,
+                       "tensor '%.100s': element %zu is not finite; an intact checkpoint is "
+                       "needed, for instance an older one",
+                       tensor->name, wrong);
     if (p->values)
         memcpy(p->values + p->first, tensor->data, tensor->count * sizeof(float));
     p->found = true;

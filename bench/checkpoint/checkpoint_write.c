@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,10 +153,7 @@ static ls_status put(const ls_shard *s, const void *bytes, size_t size, ls_diges
 static ls_status check_finite(const ls_checkpoint_writing *w, const ls_shard *s, int array,
                               const float *values, size_t count)
 {
-    size_t i = 0;
-    while (i < count && isfinite(values[i]))
-        i++;
-    if (i == count)
+    if (ls_first_not_finite(values, count) == count)
         return LS_OK;
     return ls_fail(LS_CODE_CHECK, NULL, NULL,
                    "diverged: %s has an element that is not finite after step %llu, on device %d",

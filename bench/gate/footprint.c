@@ -53,6 +53,15 @@ static uint64_t compared_steps(const ls_plan_of_case *plan)
     return asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
 }
 
+/* All arrays of the state but the parameters, whole on the host. */
+static size_t state_bytes(const ls_plan_of_case *plan)
+{
+    size_t sum = 0;
+    for (int a = LS_SLOT_0; a < LS_ARRAYS; a++)
+        sum += ls_state_name(&plan->job, (ls_values)a) ? parameter_bytes(plan) : 0;
+    return sum;
+}
+
 /* The judges of the candidate's steps, which are open beside it. */
 static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             uint64_t steps, ls_footprint *out)
@@ -63,7 +72,8 @@ static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case
     const bool parts = ls_job_parts(job) > 1 || ls_job_splits(job) > 1;
     const bool tail = ls_job_tail(job) && ls_job_steps_per_epoch(job) > steps;
     const uint64_t kept = alone ? 1 : arrival ? 0 : steps;
-    out->kept = kept ? ls_reference_bytes(workplace, bytes / sizeof(float), kept) : 0;
+    out->kept =
+        kept ? ls_reference_bytes(workplace, bytes / sizeof(float), kept) + state_bytes(plan) : 0;
     out->gate.copies +=
         bytes * (1 + (size_t)job->exact.on + tail); /* of the reference: gradients */
     if (alone) { /* its replay keeps the optimizer state of each replica of all processes */
@@ -141,6 +151,9 @@ ls_status ls_footprint_count(const ls_workplace *workplace, const ls_plan_of_cas
     ls_status status = ls_need_refuse(&out->need, plan, false);
     if (!status)
         status = count_gate(workplace, plan, out);
+    const size_t resumed = ls_plan_resumes(workplace) ? state_bytes(plan) : 0;
+    out->gate.copies += resumed;
+    out->training.copies += resumed;
     out->gate.copies = with_fragments(out->gate.copies);
     out->training.copies = with_fragments(out->training.copies);
     return ls_world_agree(comm, status);

@@ -72,8 +72,7 @@ static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case
     const bool parts = ls_job_parts(job) > 1 || ls_job_splits(job) > 1;
     const bool tail = ls_job_tail(job) && ls_job_steps_per_epoch(job) > steps;
     const uint64_t kept = alone ? 1 : arrival ? 0 : steps;
-    out->kept =
-        kept ? ls_reference_bytes(workplace, bytes / sizeof(float), kept) + state_bytes(plan) : 0;
+    out->kept = kept ? ls_reference_bytes(workplace, bytes / sizeof(float), kept) : 0;
     out->gate.copies +=
         bytes * (1 + (size_t)job->exact.on + tail); /* of the reference: gradients */
     if (alone) { /* its replay keeps the optimizer state of each replica of all processes */

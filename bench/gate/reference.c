@@ -4,10 +4,12 @@
 
 #include "bench/case/case_facts.h"
 #include "bench/train/time_steps.h"
+#include "common/base/digest.h"
 #include "common/base/grow.h"
 #include "common/nn/repeat.h"
 #include "impl/strategies.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +32,8 @@ struct ls_reference {
     double whole_loss;
     float *tail; /* [elements] after an epoch's last batch alone; NULL: it is among the steps */
     double tail_loss;
-    ls_evaluation evaluation; /* after all steps */
-    float *state[LS_ARRAYS];  /* [elements] then; NULL: the job has none, or parameters */
+    ls_evaluation evaluation;   /* after all steps */
+    uint64_t *state[LS_ARRAYS]; /* [variables] hashes then; NULL: no such array, or parameters */
     ls_session session;
     ls_reference *next;
 };
@@ -198,6 +200,36 @@ static float *row_of(const ls_reference *r, uint64_t step)
     return r->values + (r->keeps ? step * r->elements : 0);
 }
 
+uint64_t ls_reference_hash(const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return 0;
+    return ls_hash64(values, count * sizeof *values);
+}
+
+/* Arrays of the state besides parameters: of these only hashes are kept. */
+static ls_status hash_state(ls_reference *r)
+{
+    ls_run *run = r->session.run;
+    const ls_variables *variables = &run->job->model->graph->variables;
+    float *values;
+    LS_TRY(ls_allocate("reference", &values, r->elements, sizeof *values));
+    ls_status status = LS_OK;
+    for (int a = LS_SLOT_0; a < LS_ARRAYS && !status; a++) {
+        if (!ls_state_name(run->job, (ls_values)a))
+            continue;
+        status = ls_allocate("reference", &r->state[a], variables->count, sizeof *r->state[a]);
+        if (!status)
+            status = run->functions->state(run, (ls_values)a, values);
+        for (size_t i = 0; i < variables->count && !status; i++)
+            r->state[a][i] =
+                ls_reference_hash(values + variables->items[i].offset, variables->items[i].count);
+    }
+    free(values);
+    return status;
+}
+
 static ls_status compute(ls_reference *r)
 {
     ls_run *run = r->session.run;
@@ -206,12 +238,7 @@ static ls_status compute(ls_reference *r)
         LS_TRY(run->functions->gradient(run, r->gradient));
     if (++r->known < r->steps)
         return LS_OK;
-    for (int a = LS_SLOT_0; a < LS_ARRAYS; a++) {
-        if (!ls_state_name(run->job, (ls_values)a))
-            continue;
-        LS_TRY(ls_allocate("reference", &r->state[a], r->elements, sizeof *r->state[a]));
-        LS_TRY(run->functions->state(run, (ls_values)a, r->state[a]));
-    }
+    LS_TRY(hash_state(r));
     if (ls_plan_tests(r->session.plan))
         LS_TRY(ls_session_evaluate(&r->session, ls_reference_tested(r->session.plan), true,
                                    &r->evaluation));
@@ -245,7 +272,7 @@ const float *ls_reference_whole(const ls_reference *r, double *loss)
     return r->whole ? r->whole : r->gradient;
 }
 
-const float *ls_reference_state(const ls_reference *r, ls_values array)
+const uint64_t *ls_reference_state(const ls_reference *r, ls_values array)
 {
     return r->state[array];
 }

@@ -47,9 +47,12 @@ uint64_t ls_reference_tested(const ls_plan_of_case *plan);
  * step was requested. */
 const ls_evaluation *ls_reference_evaluation(const ls_reference *reference);
 
-/** An array of the state besides parameters after the last requested step, [elements]; NULL if the
- * job has no such array. */
-const float *ls_reference_state(const ls_reference *reference, ls_values array);
+/** Hashes of the variables' elements, [variables], of an array of the state besides parameters
+ * after the last requested step; NULL if the job has no such array. */
+const uint64_t *ls_reference_state(const ls_reference *reference, ls_values array);
+
+/** Such a hash; 0 if a value is not finite: where both sides have one, they count as equal. */
+uint64_t ls_reference_hash(const float *values, size_t count);
 
 /** Call after the last step: frees what is not kept. */
 void ls_reference_done(ls_workplace *workplace, ls_reference *reference);

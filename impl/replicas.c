@@ -72,6 +72,15 @@ int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange)
     return pieces;
 }
 
+int ls_replicated_exchanges(const ls_job *job, int batch_kind)
+{
+    const int64_t batch = ls_replicated_batch(job, batch_kind);
+    int count = 0;
+    for (int e = 0; e < ls_slice_exchanges(job); e++)
+        count += ls_slice_has_exchange(job, batch, ls_job_replicas(job), e);
+    return count;
+}
+
 int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
 {
     return ls_replicated_before(job, d, batch_kind, ls_slice_exchanges(job));
@@ -80,24 +89,31 @@ int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)
 {
     const int pieces = ls_replicated_pieces(job, d, batch_kind);
-    return (ls_schedule){
-        .stages = ls_job_stages(job),
-        .microbatches = job->division.microbatches < pieces ? job->division.microbatches : pieces,
-        .rule = ls_schedule_rule_of(&job->options),
-        .chunks = job->division.chunks};
+    int microbatches = job->division.microbatches < pieces ? job->division.microbatches : pieces;
+    if (job->division.microbatches && job->gradients.windows) /* all replicas exchange each */
+        microbatches = ls_replicated_exchanges(job, batch_kind);
+    return (ls_schedule){.stages = ls_job_stages(job),
+                         .microbatches = microbatches,
+                         .rule = ls_schedule_rule_of(&job->options),
+                         .chunks = job->division.chunks};
 }
 
-ls_status ls_replicated_slots(const ls_job *job, int replica, int stage, int chunk, int *out)
+ls_status ls_replicated_slots(const ls_job *job, int d, int stage, int chunk, int *out)
 {
     *out = 1;
     for (int b = 0; b < LS_BATCHES; b++) {
-        const ls_schedule schedule = ls_replicated_schedule(job, replica, b);
-        const int pieces = ls_replicated_pieces(job, replica, b), m = schedule.microbatches;
+        const ls_schedule schedule = ls_replicated_schedule(job, d, b);
+        const int pieces = ls_replicated_pieces(job, d, b), m = schedule.microbatches;
         ls_schedule_most most = {0};
         if (m)
             LS_TRY(ls_schedule_count(&schedule, stage, chunk, &most));
         int slots = m ? (pieces + m - 1) / m * most.held : 0;
         slots = slots < pieces ? slots : pieces;
+        for (int e = 0; e < ls_slice_exchanges(job) && job->gradients.windows; e++) {
+            const int all =
+                ls_replicated_before(job, d, b, e + 1) - ls_replicated_before(job, d, b, e);
+            slots = all * (m ? most.held : 1) > slots ? all * (m ? most.held : 1) : slots;
+        }
         *out = slots > *out ? slots : *out;
     }
     return LS_OK;

@@ -29,13 +29,16 @@ int ls_replicated_pieces(const ls_job *job, int d, int batch_kind);
 /** The same of the exchanges of gradients before number `exchange`. */
 int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange);
 
+/** How many exchanges of gradients have samples, on some replica. */
+int ls_replicated_exchanges(const ls_job *job, int batch_kind);
+
 /** The schedule of replica d, a pipeline, with as many micro-batches as the job's option, but at
- * most as many as there are pieces. */
+ * most as many as there are pieces; of exchanges, if micro-batches are exchanged one by one. */
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind);
 
 /** Pieces of which a chunk of a pipeline's stage has memory at once: those of the micro-batches
- * that it holds. */
-ls_status ls_replicated_slots(const ls_job *job, int replica, int stage, int chunk, int *out);
+ * that it holds; where gradients are in windows, those of an exchange. */
+ls_status ls_replicated_slots(const ls_job *job, int d, int stage, int chunk, int *out);
 
 /** Opens both slices of replica `number`, counted over all processes, on `member`'s replica, with
  * so many slots of each chunk (slice.h). */

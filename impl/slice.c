@@ -14,10 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the number of pieces of the whole batch, of which an exchange of the slice's has [*first,
- * *last). */
-static int64_t find_pieces(const ls_job *job, const ls_slice_options *o, int exchange,
-                           int64_t *first, int64_t *last)
+int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *o, int exchange,
+                             int64_t *first, int64_t *last)
 {
     const int64_t each = o->pieces > 1 ? o->pieces : 1;
     const int exchanges = ls_slice_exchanges(job);
@@ -48,7 +46,7 @@ int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *o)
 {
     int64_t most = 0, piece, last;
     for (int e = 0; e < ls_slice_exchanges(job); e++) {
-        const int64_t all = find_pieces(job, o, e, &piece, &last);
+        const int64_t all = ls_slice_find_pieces(job, o, e, &piece, &last);
         for (; piece < last; piece++) {
             const int64_t rows = ls_slice_share(o->batch, piece, all);
             most = rows > most ? rows : most;
@@ -304,8 +302,9 @@ static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
     const ls_replica *r = s->options.replica;
     const bool exact = r->job->exact.on;
     const int before = s->piece_count;
-    find_pieces(r->job, &s->options, x->exchange, &s->first, &s->last);
+    ls_slice_find_pieces(r->job, &s->options, x->exchange, &s->first, &s->last);
     s->piece = before;
+    s->slot = ls_slice_abreast(s) ? ls_slice_first_slot(s, x->number) : 0;
     LS_TRY(ls_slice_abreast(s) ? ls_slice_build_abreast(s, x, rows)
            : exact             ? build_exact(s, x)
                                : build_fast(s, x));
@@ -394,7 +393,8 @@ ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
     ls_slice *slice;
     LS_TRY(ls_allocate("slice", &slice, 1, sizeof *slice));
     slice->options = *options;
-    slice->pieces = find_pieces(options->replica->job, options, 0, &slice->first, &slice->last);
+    slice->pieces =
+        ls_slice_find_pieces(options->replica->job, options, 0, &slice->first, &slice->last);
     if (options->memory_of) { /* levels of the stack are shared, too */
         slice->level_count = options->memory_of->level_count;
         memcpy(slice->levels, options->memory_of->levels, sizeof slice->levels);

@@ -310,6 +310,8 @@ static ls_status add_gradients(const plan *p, int n, int behind, size_t into, si
         return LS_OK;
     while (left.count) {
         const ls_range part = windows ? ls_windows_part(windows, left) : left;
+        if (!part.count) /* a copy's gradient, which its owner adds */
+            return LS_OK;
         LS_TRY(ls_slice_add(p->s, into, from, part));
         belongs(p->s, behind, n);
         left.first += part.count;
@@ -337,7 +339,8 @@ static ls_status end_node(const plan *p, const ls_slice_exchange *x, int n)
     const ls_windows *windows = s->options.replica->windows.gradients;
     ls_range final;
     if (!windows || !p->count ||
-        !ls_net_node_final(s->work[p->base], n, &final.first, &final.count))
+        !ls_net_node_final(s->work[p->base], n, &final.first, &final.count) ||
+        final.first >= windows->owned)
         return LS_OK;
     if (!x->number && ls_range_common(final, (ls_range){windows->buckets->items[0].first, 1}).count)
         LS_TRY(ls_slice_fault(s, windows->buckets->items[0]));
@@ -352,6 +355,18 @@ static ls_status build_backward(const plan *p, const ls_slice_exchange *x, int n
         LS_TRY(build_tree(p, n, p->sums[k].first, p->sums[k].last, k));
     LS_TRY(build_rest(p, n, true));
     return end_node(p, x, n);
+}
+
+int ls_slice_first_slot(const ls_slice *s, int number)
+{
+    const ls_job *job = s->options.replica->job;
+    int64_t most = 1, first, last;
+    for (int e = 0; e < ls_slice_exchanges(job); e++) {
+        ls_slice_find_pieces(job, &s->options, e, &first, &last);
+        most = last - first > most ? last - first : most;
+    }
+    const int flying = s->options.slots ? s->options.slots[0] / (int)most : 1;
+    return number % (flying > 1 ? flying : 1) * (int)most;
 }
 
 ls_status ls_slice_build_abreast(ls_slice *s, ls_slice_exchange *x, int64_t rows)

@@ -58,13 +58,14 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
 {
     const size_t loss =
         ls_slice_accumulates(s) ? s->begun : s->loss + (ls_slice_abreast(s) ? (size_t)slot : index);
+    const int at = s->slot + slot;
     if (loss >= LS_REPLICA_LOSSES)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
                        "a device has more than %d parts of a loss; use fewer pieces",
                        (int)LS_REPLICA_LOSSES);
     LS_TRY(ls_slice_need_level(s, index));
     for (size_t i = 0; i < s->net_count; i++) {
-        if (s->nets[i].level == index && s->nets[i].chunk == chunk && s->nets[i].slot == slot &&
+        if (s->nets[i].level == index && s->nets[i].chunk == chunk && s->nets[i].slot == at &&
             s->nets[i].loss == loss && ls_net_rows(s->nets[i].net) == rows) {
             *out = s->nets[i].net;
             return LS_OK;
@@ -84,14 +85,14 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
         .gradient_at = r->windows.gradients ? r->windows.gradients->at : NULL,
         .scale_at = r->data.scale,
         .loss = r->loss.parts + loss,
-        .memory_of = slot_net(s, chunk, slot),
+        .memory_of = slot_net(s, chunk, at),
         .repeats = r->repeats,
         .window_of = ls_slice_abreast(s) ? NULL : slot_net(s, chunk, 0),
         .seed = r->job->seed,
         .synced = s->options.synced,
     };
     LS_TRY(ls_net_open(&options, out));
-    s->nets[s->net_count++] = (ls_slice_net_at){index, chunk, slot, loss, !options.memory_of, *out};
+    s->nets[s->net_count++] = (ls_slice_net_at){index, chunk, at, loss, !options.memory_of, *out};
     return LS_OK;
 }
 

@@ -33,6 +33,7 @@ struct ls_slice {
     int64_t pieces;      /* of the whole batch: S', or n x m */
     int64_t first, last; /* those of the exchange that is built are [first, last) */
     int piece;           /* the first of them in `work` */
+    int slot;            /* of pieces abreast, the first of that exchange */
     size_t loss;         /* the first loss of that exchange */
     bool begun;          /* an earlier exchange has samples of this slice */
     ls_slice_level levels[LS_SLICE_LEVELS];
@@ -75,10 +76,19 @@ static inline int ls_slice_chunks(const ls_slice *slice)
 }
 
 /** Finds or opens a chunk's net for `rows` rows in a slot, with the gradients of level `index`, and
- * that level's loss; of pieces abreast, loss number `slot`; behind the losses of earlier exchanges.
- */
+ * that level's loss; of pieces abreast, in a slot of the exchange's, with loss number `slot`;
+ * behind the losses of earlier exchanges. */
 ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int chunk, int slot,
                             ls_net **out);
+
+/** Returns the number of pieces of the whole batch, of which an exchange of the slice's has
+ * [*first, *last). */
+int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *options, int exchange,
+                             int64_t *first, int64_t *last);
+
+/** Where pieces are abreast: the first slot of those of exchange number `number` that has samples;
+ * a pipeline's micro-batches are exchanges, several of them in flight. */
+int ls_slice_first_slot(const ls_slice *slice, int number);
 
 /** Appends an act without operations, to be filled in. *out is valid until the next one. */
 ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);

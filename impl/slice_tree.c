@@ -19,7 +19,7 @@ int64_t ls_slice_share(int64_t total, int64_t d, int64_t n)
 int ls_slice_exchanges(const ls_job *job)
 {
     const ls_accumulation *a = &job->accumulation;
-    return a->each && !a->breadth && a->pieces > 1 ? a->pieces : 1;
+    return a->each && !a->breadth ? ls_job_pieces(job) : 1;
 }
 
 int ls_slice_number(const ls_job *job, int d, int exchange)

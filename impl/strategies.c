@@ -3,7 +3,7 @@
 #include "common/comm/comm.h"
 #include "common/device/device_name.h"
 #include "impl/ps/ps_layout.h"
-#include "impl/replica.h"
+#include "impl/slice.h"
 #include "impl/strategies.h"
 
 #include <string.h>
@@ -136,10 +136,12 @@ void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
     if (strategy->resolve)
         strategy->resolve(job, ranks);
     const int64_t exchange = ls_declared_number(&job->options, &ls_option_accumulation_exchange);
-    job->accumulation.each =
-        exchange == LS_EXCHANGE_EACH || (exchange == LS_EXCHANGE_AUTO && job->gradients.windows);
-    job->accumulation.breadth =
-        ls_declared_number(&job->options, &ls_option_zero_accumulation) && job->gradients.windows;
+    const bool staged =
+        job->division.microbatches; /* these options are of pieces that it has not */
+    job->accumulation.each = exchange == LS_EXCHANGE_AUTO || staged ? job->gradients.windows > 0
+                                                                    : exchange == LS_EXCHANGE_EACH;
+    job->accumulation.breadth = ls_declared_number(&job->options, &ls_option_zero_accumulation) &&
+                                job->gradients.windows && !staged;
 }
 
 int64_t ls_outline_replicas(const ls_strategy *strategy, const ls_outline *o)
@@ -158,8 +160,8 @@ static size_t most_sums(const ls_job *job, int replicas)
     size_t most = 0;
     for (int d = 0; d < replicas; d++) {
         size_t sums = 0;
-        for (int e = 0; e < job->accumulation.pieces; e++)
-            sums += ls_canonical_subtrees(e * replicas + d, replicas * job->accumulation.pieces,
+        for (int e = 0; e < ls_job_pieces(job); e++)
+            sums += ls_canonical_subtrees(e * replicas + d, replicas * ls_job_pieces(job),
                                           ls_job_shards(job, job->batch), nodes);
         most = sums > most ? sums : most;
     }
@@ -197,13 +199,23 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
                        "%lld pieces are more than the %d that a device runs abreast; use fewer, or "
                        "--zero-accumulation depth",
                        (long long)pieces, LS_REPLICA_LOSSES);
-    if (job->exact.on && job->accumulation.each && !job->accumulation.breadth &&
-        most_sums(job, (int)replicas) >= LS_REPLICA_LOSSES) /* weight decay has a part, too */
-        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
-                       "a replica keeps %d sums of its loss at most, and %lld pieces with an "
-                       "exchange each have more; use fewer pieces",
-                       LS_REPLICA_LOSSES - 1, (long long)pieces);
     return LS_OK;
+}
+
+/* Refuses more sums of pieces that are exchanged one by one than a replica keeps in exact mode. */
+static ls_status check_sums(const ls_strategy *strategy, const ls_outline *o)
+{
+    const ls_job *job = o->job;
+    const int pieces = ls_slice_exchanges(job);
+    if (!job->exact.on || pieces < 2 ||
+        most_sums(job, (int)ls_outline_replicas(strategy, o)) < LS_REPLICA_LOSSES)
+        return LS_OK; /* weight decay has a part, too */
+    return ls_fail(LS_CODE_USAGE, "option",
+                   job->division.microbatches ? "--pipeline-microbatches"
+                                              : "--gradient-accumulation-steps",
+                   "a replica keeps %d sums of its loss at most, and %d pieces with an exchange "
+                   "each have more; use fewer pieces",
+                   LS_REPLICA_LOSSES - 1, pieces);
 }
 
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
@@ -211,6 +223,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
     LS_TRY(check_accumulation(strategy, o));
     if (strategy->check)
         LS_TRY(strategy->check(o));
+    LS_TRY(check_sums(strategy, o));
     if (ls_strategy_alone(strategy) && o->job->exact.on)
         return ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
                        "adds up no gradients, so --reduce exact does not concern it; use "

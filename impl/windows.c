@@ -15,10 +15,11 @@ int ls_windows_unit(const ls_buckets *buckets, size_t index)
     return unit;
 }
 
-/* The unit of a node's variable, of those that the node has. */
-static int unit_of(const ls_graph *graph, const ls_buckets *buckets, const ls_node *node, int v)
+/* The unit of a node's variable, of those that the node has; one more than the last: a copy. */
+static int unit_of(const ls_windows *w, const ls_node *node, int v)
 {
-    return ls_windows_unit(buckets, graph->variables.items[node->variables[v]].offset);
+    const size_t offset = w->graph->variables.items[node->variables[v]].offset;
+    return offset < w->owned ? ls_windows_unit(w->buckets, offset) : (int)w->buckets->count;
 }
 
 int ls_windows_need(const ls_windows *w, int node)
@@ -26,7 +27,7 @@ int ls_windows_need(const ls_windows *w, int node)
     const ls_node *its = &w->graph->nodes[node];
     int need = (int)w->buckets->count;
     for (int v = 0; v < its->variable_count; v++) {
-        const int unit = unit_of(w->graph, w->buckets, its, v);
+        const int unit = unit_of(w, its, v);
         need = unit < need ? unit : need;
     }
     return need;
@@ -40,7 +41,7 @@ static bool is_tied(const ls_windows *w, int unit)
     for (int n = 0; n < w->graph->count; n++) {
         const ls_node *node = &w->graph->nodes[n];
         for (int v = 0; v < node->variable_count && node->shares >= 0; v++)
-            if (unit_of(w->graph, w->buckets, node, v) == unit)
+            if (unit_of(w, node, v) == unit)
                 return true;
     }
     return false;
@@ -51,7 +52,8 @@ static void widen(const ls_windows *w, int n, int *low, int *high)
 {
     const ls_node *node = &w->graph->nodes[n];
     for (int v = 0; v < node->variable_count; v++) {
-        const int turn = w->turn[unit_of(w->graph, w->buckets, node, v)];
+        const int unit = unit_of(w, node, v);
+        const int turn = unit < (int)w->buckets->count ? w->turn[unit] : -1;
         if (turn < 0)
             continue;
         *low = turn < *low ? turn : *low;
@@ -86,7 +88,8 @@ static size_t begin_of(const ls_windows *w, const size_t *sizes, int unit)
     return begin;
 }
 
-/* Lays the windows out, one after the other, then those of units that have their own. */
+/* Lays the windows out, one after the other, then those of units that have their own, then copies.
+ */
 static void lay_out(ls_windows *w, size_t *sizes)
 {
     const ls_variables *variables = &w->graph->variables;
@@ -111,6 +114,10 @@ static void lay_out(ls_windows *w, size_t *sizes)
                 w->at[v] = begin + its->offset - range->first;
         }
     }
+    for (size_t v = 0; v < variables->count; v++)
+        if (variables->items[v].offset >= w->owned)
+            w->at[v] = w->elements + variables->items[v].offset - w->owned;
+    w->elements += variables->elements - w->owned;
 }
 
 ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
@@ -118,6 +125,8 @@ ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
 {
     size_t *sizes;
     *out = (ls_windows){.graph = graph, .repeats = repeats, .buckets = buckets, .count = count};
+    for (size_t b = 0; b < buckets->count; b++)
+        out->owned += buckets->items[b].count;
     LS_TRY(ls_allocate("windows", &out->turn, buckets->count, sizeof *out->turn));
     LS_TRY(ls_allocate("windows", &out->at, graph->variables.count, sizeof *out->at));
     LS_TRY(ls_allocate("windows", &sizes, buckets->count, sizeof *sizes));
@@ -151,12 +160,20 @@ size_t ls_windows_at(const ls_windows *w, size_t index)
 
 ls_range ls_windows_part(const ls_windows *w, ls_range range)
 {
-    return ls_range_common(range, w->buckets->items[ls_windows_unit(w->buckets, range.first)]);
+    return range.first < w->owned
+               ? ls_range_common(range, w->buckets->items[ls_windows_unit(w->buckets, range.first)])
+               : (ls_range){range.first, 0};
 }
 
 bool ls_windows_twice(const ls_windows *w, int unit)
 {
     return w->turn[unit] >= 0 && w->turn[unit] < w->turns - w->count;
+}
+
+bool ls_windows_lost(const ls_windows *w, int unit)
+{
+    const int left = w->turns - w->count; /* behind a backward pass window i has number i */
+    return w->turn[unit] >= w->count && w->turn[unit] >= left;
 }
 
 int ls_windows_ahead(const ls_windows *w, int unit)

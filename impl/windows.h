@@ -19,7 +19,9 @@ typedef struct ls_windows {
     int turns;                 /**< units that take turns */
     int *turn;                 /**< [units] number t of each; -1: it has a window of its own */
     size_t *at;                /**< [variables] element of the windows' memory at which it begins */
-    size_t elements;           /**< of all windows */
+    size_t owned;              /**< elements that are in units. Copies of other places' variables
+                                    (graph_parts.h) come behind; they are behind all windows */
+    size_t elements;           /**< of all windows, and of copies */
 } ls_windows;
 
 /** `count` windows; more if one node, or nodes that are repeated together, need more at once, no
@@ -37,7 +39,7 @@ int ls_windows_unit(const ls_buckets *buckets, size_t index);
  */
 size_t ls_windows_at(const ls_windows *windows, size_t index);
 
-/** The first elements of a range, as many as are in one unit. */
+/** The first elements of a range, as many as are in one unit; none of copies. */
 ls_range ls_windows_part(const ls_windows *windows, ls_range range);
 
 /** The last unit, in the order of the forward pass, of whose variables a node needs some; one more
@@ -50,6 +52,10 @@ int ls_windows_ahead(const ls_windows *windows, int unit);
 
 /** Whether the unit is gathered in both passes: it is not among the last W of the forward pass. */
 bool ls_windows_twice(const ls_windows *windows, int unit);
+
+/** Whether a backward pass of a pipeline's stage finds the unit in its window behind a forward
+ * pass, but not behind another backward pass. */
+bool ls_windows_lost(const ls_windows *windows, int unit);
 
 /** LS_CODE_USAGE if the job asks for fewer windows than one node needs. */
 ls_status ls_windows_check(const ls_job *job);

@@ -9,7 +9,6 @@
 #include "common/base/grow.h"
 #include "common/nn/layer.h"
 #include "impl/step/loads.h"
-#include "impl/windows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +113,6 @@ ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_cas
                                  : c->bucket_bytes >= 0   ? (size_t)c->bucket_bytes
                                  : job->exchange.overlap || job->gradients.windows ? eighth
                                                                                    : SIZE_MAX;
-    LS_TRY(ls_windows_check(job));
     if (workplace->wires)
         LS_TRY(lay_out(workplace->wires, workplace->devices_per_host, plan));
     if (job->exact.on)

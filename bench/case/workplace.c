@@ -417,6 +417,7 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
     LS_TRY(choose_transport(plan, &outline));
     LS_TRY(ls_plan_choose_reduction(workplace, plan));
     LS_TRY(divide_model(plan));
+    LS_TRY(ls_windows_check(job));
     LS_TRY(ls_plan_check_slices(plan));
     LS_TRY(ls_plan_place_faults(workplace, plan));
     LS_TRY(check_tested(plan));

@@ -125,6 +125,44 @@ table "replicas of gpt" $gpt --strategy hybrid --hybrid-inner context-parallel,m
 table "replicas of gpt, ranks" $gpt --strategy hybrid --hybrid-inner context-parallel,model-parallel,tensor-parallel \
     --ranks 4 --devices 1 --gradient-accumulation-steps 3 --gradient-accumulation-exchange each
 
+# Micro-batches of a pipeline's stages are pieces of zero's stages 2 and 3: scatters in each, gathers in each pass that
+# does not find a bucket in its window. Units: 2 a layer, 4 on the first stage, 6 on the second, of which 2 are whole.
+staged="--strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --bucket-bytes 0"
+deep="--model mlp:12-9-8-7-6-3 --data synthetic:45 --batch 14 --epochs 2 --warmup 0 --blocks 1 --waterfall no
+    --eval-samples 16 --results none --format jsonl --verbose"
+python3 - >moved <<'END'
+units = [108, 9, 72, 8], [56, 7, 42, 6, 18, 3]
+def moved(m, replicas, stage, schedule, reshard=True):
+    all = 0
+    for s, sizes in enumerate(units):
+        behind = 1 if schedule == "gpipe" else m - (1 - s)  # backward passes behind a forward pass
+        again = m * sum(sizes[:-2]) + (m - behind) * sum(sizes[-2:])
+        all += m * sum(sizes) + (m * sum(sizes) + again if stage == 3 and reshard else sum(sizes))
+    return 4 * (replicas - 1) * all + 2 * 4 * 8 * 14  # and what crosses
+print([moved(m, 2, stage, schedule, reshard) for schedule in ("gpipe", "1f1b") for m in (2, 5)
+    for stage, reshard in ((2, 1), (3, 1), (3, 0))])
+END
+lockstep_ok run ${deep/epochs 2/steps 2} --allreduce ring $staged --devices 4 --pipeline-microbatches 2,5 \
+    --pipeline-schedule gpipe,1f1b --zero-stage 2,3 --zero-reshard yes,no
+rows "stages: bytes" "sorted(r['traffic']['bytes_sent'] for r in rows) == sorted($(cat moved))"
+rows "stages: oracle, and one digest an m" "all(r['equivalence']['oracle'] == 'same bits' for r in rows) and
+    len({(r['case']['pipeline_microbatches'], r['equivalence']['digest']) for r in rows}) == 2"
+rows "stages: shares of gradients and parameters" "all(sum(d[k] for d in r['memory']['devices']) == 4 * 329 *
+    (1 if k == 'gradients' or r['case']['zero_stage'] == 3 else 2) for r in rows for k in ('gradients', 'parameters'))"
+reference $deep
+for how in "--devices 4 --pipeline-microbatches 1,3" "--devices 6 --hybrid-replicas 3 --pipeline-microbatches 4" \
+    "--ranks 4 --devices 1 --pipeline-microbatches 3 --capture no"; do
+    table "exact stages $how" $deep --reduce exact $staged --zero-stage 2,3 --pipeline-schedule gpipe,1f1b $how
+    rows "exact stages $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+    table "stages $how" $deep $staged --zero-stage 2,3 --pipeline-schedule gpipe,1f1b $how
+done
+reference ${gpt/16-16/16-8} --micro-splits 2
+table "three axes" ${gpt/16-16/16-8} --reduce exact --micro-splits 2 --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 \
+    --hybrid-outer zero --zero-stage 2,3 --pipeline-microbatches 3 --pipeline-schedule 1f1b --devices 8 --bucket-bytes 0
+rows "three axes: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+table "layers and branches" $gpt ${staged/pipeline/model-parallel} --zero-stage 2,3 --devices 4 --gradient-accumulation-steps 3 \
+    --zero-accumulation depth,breadth
+
 lockstep run $small --strategy mirrored,towers,zero,ps --devices 3 --gradient-accumulation-steps 4 \
     --inject bitflip=1:1
 expect "status 1" [ "$code" = 1 ]

@@ -8,6 +8,7 @@
 /** Micro-batches that a part of a pipeline has run forward and freed, and those it can hold. */
 typedef struct ls_part_flow {
     int ran, freed, held;
+    bool backward; /* of a stage: whether its last pass was */
 } ls_part_flow;
 
 /** A step while `build` describes it, or while a question about it is answered. */
@@ -63,6 +64,8 @@ static const char *const ls_verb_again = "forward again";
 /** Of tasks that work on no range of elements. */
 static const ls_range ls_no_range = {0, 0};
 
+/** Exchange number `i` of those that have samples; the number of all: there are no more. */
+int ls_step_exchange(const ls_step *step, int i);
 /** Whether no exchange of gradients follows the one that the step has come to. */
 bool ls_step_last_exchange(const ls_step *step);
 
@@ -118,8 +121,9 @@ void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
  * these move. */
 void ls_step_gather_squares(ls_step *step);
 ls_traffic ls_step_squares_traffic(const ls_step *step);
-/** Appends messages of updated variables that several places use, in all replicas. */
-void ls_step_share_values(ls_step *step);
+/** Appends messages of variables that several places use, in all replicas, from their owners: of a
+ * place's, in a range of its elements; -1: of all. */
+void ls_step_share_values(ls_step *step, int place, ls_range range);
 /** Closed forms of what moves in all replicas: at boundaries between places, with variables that
  * several use; in sums between places; in all-to-alls. */
 ls_traffic ls_step_border_traffic(const ls_step *step);

@@ -446,7 +446,7 @@ void ls_settle(ls_step *s)
     for (int place = 0; place < ls_step_plan_parts(s->plan) && s->plan->group_count; place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
             move(s, place, b, PARAMETERS, has, needs);
-    ls_step_share_values(s);
+    ls_step_share_values(s, -1, ls_no_range);
 }
 
 /* ---- Sums of squares ------------------------------------------------------------------------- */

@@ -2,15 +2,34 @@
 /* Traffic of sums over replicas, by closed forms; see ls_moved_traffic. */
 #include "impl/step/build.h"
 
-/* How many exchanges of gradients have samples. */
 static uint64_t count_exchanges(const ls_step *s)
 {
+    return (uint64_t)ls_replicated_exchanges(ls_step_job(s), s->batch_kind);
+}
+
+/* How many backward passes of a stage have another one before them, not the forward pass that
+ * leaves its last buckets in their windows. */
+static uint64_t count_followers(const ls_step *s, int stage)
+{
     const ls_job *job = ls_step_job(s);
-    const int64_t batch = ls_replicated_batch(job, s->batch_kind);
-    uint64_t count = 0;
-    for (int e = 0; e < ls_slice_exchanges(job); e++)
-        count += ls_slice_has_exchange(job, batch, s->plan->mesh.replicas, e);
-    return count;
+    const ls_schedule schedule = ls_replicated_schedule(job, 0, s->batch_kind);
+    if (!job->division.microbatches || !schedule.microbatches)
+        return 0;
+    const int ahead = schedule.rule->ahead(&schedule, stage), most = schedule.microbatches - 1;
+    return (uint64_t)(ahead < most ? ahead : most);
+}
+
+/* A bucket's all-gathers: in each forward pass, and in backward passes that do not find it in its
+ * window. Once, if windows are as many as buckets, or parameters are whole between steps. */
+static uint64_t count_gathers(const ls_step *s, int set, int b)
+{
+    const ls_windows *windows = &s->plan->groups[set].windows;
+    const uint64_t all = count_exchanges(s);
+    const int stage = set % ls_step_plan_parts(s->plan) / s->plan->mesh.size[LS_SLICE];
+    if (!windows->buckets || s->plan->parameters.windows == LS_ALL_WINDOWS)
+        return 1;
+    return all + (ls_windows_twice(windows, b) ? all : 0) +
+           (ls_windows_lost(windows, b) ? count_followers(s, stage) : 0);
 }
 
 /* Of a bucket's reduce-scatters in a set of replicas: in exact mode those of so many groups, each
@@ -34,20 +53,17 @@ static ls_traffic scatter_traffic(const ls_step *s, int set, ls_extent extent)
     return sum;
 }
 
-/* Of a bucket's reduce-scatters in a set, and of its all-gathers: two if others take its window
- * before the backward pass; for each exchange, unless windows are as many as buckets. */
+/* Of a bucket's reduce-scatters in a set, and of its all-gathers. */
 static ls_traffic halves_traffic(const ls_step *s, int set, int b)
 {
     const ls_job *job = ls_step_job(s);
     const ls_planned_group *g = &s->plan->groups[set];
     const ls_extent extent = g->buckets.extents[b];
-    const bool again = g->windows.buckets && s->plan->parameters.windows != LS_ALL_WINDOWS;
     ls_traffic sum = scatter_traffic(s, set, extent);
     ls_traffic_add(&sum,
                    job->exchange.allreduce->half_formula(
                        LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER], extent, ls_shards(s)),
-                   (again ? count_exchanges(s) : 1) *
-                       (g->windows.buckets && ls_windows_twice(&g->windows, b) ? 2 : 1));
+                   count_gathers(s, set, b));
     return sum;
 }
 

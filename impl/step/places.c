@@ -136,21 +136,27 @@ void ls_step_cross(ls_step *s, int replica, int piece, int n, bool backward)
     }
 }
 
-/* Elements of a flat buffer; `flat` is NULL for a member in another process. */
-static ls_span elements(const ls_step *s, int member, void *flat, size_t first, size_t count)
+/* Elements of a flat buffer, or of windows of it; `flat` is NULL for a member in another process.
+ */
+static ls_span elements(const ls_step *s, int member, void *flat, const ls_windows *windows,
+                        ls_range range)
 {
-    const size_t real = real_bytes(s->resources);
-    return (ls_span){member, flat ? (char *)flat + first * real : NULL, count * real};
+    const size_t real = real_bytes(s->resources), first = ls_windows_at(windows, range.first);
+    return (ls_span){member, flat ? (char *)flat + first * real : NULL, range.count * real};
 }
 
-static void *gradients_of(const ls_step *s, int member, int piece)
+static ls_span gradients_of(const ls_step *s, int member, int piece, size_t first, size_t count)
 {
-    return ls_step_replica(s, member) ? ls_net_gradients(net_of(s, member, piece, 0)) : NULL;
+    const ls_replica *r = ls_step_replica(s, member);
+    return elements(s, member, r ? ls_net_gradients(net_of(s, member, piece, 0)) : NULL,
+                    r ? r->windows.gradients : NULL, (ls_range){first, count});
 }
 
-static void *parameters_of(const ls_step *s, int member)
+static ls_span parameters_of(const ls_step *s, int member, size_t first, size_t count)
 {
-    return ls_step_replica(s, member) ? ls_step_replica(s, member)->parameters : NULL;
+    const ls_replica *r = ls_step_replica(s, member);
+    return elements(s, member, r ? r->windows.whole_parameters : NULL,
+                    r ? r->windows.parameters : NULL, (ls_range){first, count});
 }
 
 /* ---- Shared variables ------------------------------------------------------------------------ */
@@ -162,7 +168,8 @@ static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
     const int owner = member_at(s->plan, replica, c->owner);
     const int slots = slots_at(s->plan, replica, c->owner);
     void *memory = s->resources->arrived[(size_t)replica * parts_of(s)->copy_count + copy];
-    return elements(s, owner, memory, (size_t)(piece % slots) * c->count, c->count);
+    return elements(s, owner, memory, NULL,
+                    (ls_range){(size_t)(piece % slots) * c->count, c->count});
 }
 
 /* Adds a copy's gradient, on the owner, to that of the piece. */
@@ -172,9 +179,7 @@ static void add_shared(ls_step *s, int replica, int piece, size_t copy)
     const ls_span from = arrived(s, replica, piece, copy);
     if (!from.memory || s->program->status)
         return;
-    const ls_span sum =
-        elements(s, from.member, gradients_of(s, from.member, piece), c->at_owner, c->count);
-    ls_step_add(s, "add up", sum, from);
+    ls_step_add(s, "add up", gradients_of(s, from.member, piece, c->at_owner, c->count), from);
 }
 
 static bool can_divide(ls_step *s, const char *verb)
@@ -183,16 +188,19 @@ static bool can_divide(ls_step *s, const char *verb)
                        "has no places: the job's mesh has no stages, slices or positions");
 }
 
-/* Updated values go from the owner of a variable to the other places that use it. */
-void ls_step_share_values(ls_step *s)
+/* Values go from the owner of a variable to the other places that use it: behind the updates or, of
+ * parameters in windows, in the next step behind the first gather. */
+void ls_step_share_values(ls_step *s, int place, ls_range range)
 {
-    const size_t copies = parts_of(s)->copy_count;
+    const size_t copies = place < 0 && s->plan->parameters.windows ? 0 : parts_of(s)->copy_count;
     for (size_t i = 0; i < (size_t)ls_replicas(s) * copies; i++) {
         const ls_variable_copy *c = &parts_of(s)->copies[i % copies];
+        const ls_range its = {c->at_owner, c->count};
         const int owner = member_at(s->plan, (int)(i / copies), c->owner);
         const int user = member_at(s->plan, (int)(i / copies), c->user);
-        ls_message(s, elements(s, user, parameters_of(s, user), c->at_user, c->count),
-                   elements(s, owner, parameters_of(s, owner), c->at_owner, c->count), LS_REPLACE);
+        if (place < 0 || (c->owner == place && ls_range_common(its, range).count))
+            ls_message(s, parameters_of(s, user, c->at_user, c->count),
+                       parameters_of(s, owner, c->at_owner, c->count), LS_REPLACE);
     }
 }
 
@@ -272,12 +280,22 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
 /* Of gradients. */
 static const unsigned additions = 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT;
 
-/* Pieces that run node by node add up each node's gradients before those of the next one. */
-static void backward_on(ls_step *s, int member, int piece, int node)
+/* Pieces that run node by node add up each node's gradients before those of the next one: with the
+ * node's pass, or (`later`) behind the gradients of other places' uses. */
+static void backward_on(ls_step *s, int member, int piece, int node, bool later)
 {
+    const bool adds = ls_step_by_node(s, member) && !later;
     ls_step_append_acts(s, "backward", member, piece,
-                        1U << LS_ACT_BACKWARD | (ls_step_by_node(s, member) ? additions : 0),
-                        LS_ALL_CHUNKS, node);
+                        1U << LS_ACT_BACKWARD | (adds ? additions : 0), LS_ALL_CHUNKS, node);
+}
+
+/* Whether other places' copies of a node's variables have it as their first use. */
+static bool is_copied(const ls_graph_parts *parts, int n)
+{
+    for (size_t i = 0; i < parts->copy_count; i++)
+        if (parts->whole->nodes[parts->copies[i].node].shares == n)
+            return true;
+    return false;
 }
 
 /* Whether a node is the first of a part. */
@@ -303,12 +321,13 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     if (!can_divide(s, "ls_backward_node"))
         return;
     const ls_graph_parts *parts = parts_of(s);
+    const bool copied = is_copied(parts, n);
     if (is_input(s, n))
         return;
     ls_step_repeat_unit(s, replica, piece, n);
     for (int p = 0; p < parts->count; p++)
         if (ls_graph_parts_have(parts, p, n) && ls_step_replica(s, member_at(s->plan, replica, p)))
-            backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n));
+            backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n), copied);
     if (!ls_step_is_summed(s, n, true))
         ls_step_cross(s, replica, piece, n, true);
     for (size_t i = 0; i < parts->copy_count; i++)
@@ -317,12 +336,15 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
             const ls_variable_copy *c = &parts_of(s)->copies[i];
             const int user = member_at(s->plan, replica, c->user);
             ls_message(s, arrived(s, replica, piece, i),
-                       elements(s, user, gradients_of(s, user, piece), c->at_user, c->count),
-                       LS_REPLACE);
+                       gradients_of(s, user, piece, c->at_user, c->count), LS_REPLACE);
         }
     for (size_t i = 0; i < parts->copy_count; i++) /* the first use, which is last here, adds all */
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);
+    for (int p = 0; p < parts->count && copied; p++)
+        if (ls_graph_parts_have(parts, p, n) && ls_step_by_node(s, member_at(s->plan, replica, p)))
+            ls_step_append_acts(s, "add up", member_at(s->plan, replica, p), piece, additions,
+                                LS_ALL_CHUNKS, local(s, p, n));
     for (int p = 0; p < parts->count; p++)
         if (ls_graph_parts_have(parts, p, n) && is_first(s, p, n))
             add_up(s, member_at(s->plan, replica, p), piece, p / s->plan->mesh.places);
@@ -365,6 +387,8 @@ void ls_gather_for_node(ls_step *s, int place, int n, bool backward)
     const int buckets = ls_buckets_of(s, place);
     for (int b = need_before(s, place, n); !backward && b-- > need_before(s, place, n + 1);) {
         ls_need(s, place, b);
+        if (!s->exchanged)
+            ls_step_share_values(s, place, ls_bucket(s, place, b));
         for (int r = 0; r < ls_replicas(s); r++)
             ls_step_bucket_decay(s, member_at(s->plan, r, place), b);
     }

@@ -210,7 +210,8 @@ static ls_status plan_member(ls_step_plan *plan, int index)
     if (shadow) /* of each replica but the holder */
         m->device = number == plan->holder ? -1 : number_of(job, job->variable_device);
     const int chunks = ls_graph_part_chunks(ls_step_plan_part(plan, index));
-    for (int c = 0; c < chunks && plan->parts.count && job->division.microbatches > 0; c++)
+    const bool several = job->division.microbatches > 0 || job->gradients.windows;
+    for (int c = 0; c < chunks && plan->parts.count && several; c++)
         LS_TRY(ls_replicated_slots(job, replica, m->place / plan->parts.across, c, &m->slots[c]));
     return LS_OK;
 }

@@ -255,8 +255,14 @@ static ls_status fill_windows(evaluation *e, int part, int node)
     const ls_windows *windows = r->windows.parameters;
     if (!values)
         return LS_OK;
-    if (node < v->node) /* another batch */
+    if (node < v->node) { /* another batch */
         v->bucket = (int)windows->buckets->count;
+        if (r->elements > windows->owned) /* copies */
+            LS_TRY(ls_queue_write(
+                r->queue,
+                (float *)r->windows.whole_parameters + ls_windows_at(windows, windows->owned),
+                values + windows->owned, (r->elements - windows->owned) * sizeof *values));
+    }
     v->node = node;
     for (const int need = ls_windows_need(windows, node); v->bucket > need;) {
         const ls_range bucket = windows->buckets->items[--v->bucket];

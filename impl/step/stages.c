@@ -15,9 +15,18 @@ static const ls_graph_parts *parts_of(const ls_step *s)
     return &s->plan->parts;
 }
 
+/* Whether micro-batches are exchanged one by one, node by node. */
+static bool is_by_node(const ls_step *s)
+{
+    return ls_step_job(s)->gradients.windows;
+}
+
 /* Number of a micro-batch's first piece. */
 static int begin_of(const ls_step *s, int replica, int microbatch)
 {
+    if (is_by_node(s))
+        return ls_replicated_before(ls_step_job(s), replica, s->batch_kind,
+                                    ls_step_exchange(s, microbatch));
     const ls_schedule schedule = ls_replicated_schedule(ls_step_job(s), replica, s->batch_kind);
     return (int)ls_comm_share((size_t)ls_pieces(s, replica), microbatch, schedule.microbatches);
 }
@@ -63,7 +72,8 @@ bool ls_scheduled_pass(ls_step *s, int replica, size_t i, ls_pass *out)
     if (!can_stage(s, "ls_scheduled_pass"))
         return false;
     if (!i) {
-        const ls_schedule schedule = ls_replicated_schedule(ls_step_job(s), replica, s->batch_kind);
+        const int of = replica == LS_EVERY_REPLICA ? 0 : replica; /* all are alike */
+        const ls_schedule schedule = ls_replicated_schedule(ls_step_job(s), of, s->batch_kind);
         ls_step_close_order(s);
         const ls_status status = open_order(s, &schedule);
         if (status) {
@@ -84,8 +94,9 @@ bool ls_step_has_room(const ls_step *s, int part)
     return !flow || s->program->microbatch - 1 < flow->freed + flow->held;
 }
 
-/* Behind a pass that frees a micro-batch's memory on a part: messages that waited for it. */
-static void admit(ls_step *s, int replica, int part)
+/* Behind a pass that frees a micro-batch's memory on a part: messages of replicas [first, end) that
+ * waited for it. */
+static void admit(ls_step *s, int first, int end, int part)
 {
     const ls_graph_parts *parts = parts_of(s);
     ls_part_flow *flow = s->flow ? &s->flow[part] : NULL;
@@ -97,20 +108,62 @@ static void admit(ls_step *s, int replica, int part)
         if (b->to / parts->across != part || s->flow[b->from / parts->across].ran <= microbatch)
             continue;
         s->program->microbatch = microbatch + 1;
-        for (int p = begin_of(s, replica, microbatch); p < begin_of(s, replica, microbatch + 1);
-             p++)
-            ls_step_cross_output(s, replica, p, b);
+        for (int r = first; r < end; r++)
+            for (int p = begin_of(s, r, microbatch); p < begin_of(s, r, microbatch + 1); p++)
+                ls_step_cross_output(s, r, p, b);
     }
 }
 
-void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
+/* A node's pass over a micro-batch's pieces of all replicas, behind the gathers of what it is the
+ * first to need; behind it the sums of what it makes final. */
+static void run_node(ls_step *s, int microbatch, int node, bool backward)
 {
-    if (!can_stage(s, "ls_run_pass"))
-        return;
-    const int last = begin_of(s, replica, pass->microbatch + 1), loss = ls_nodes(s) - 1;
-    const int part = pass->chunk * ls_stages(s) + pass->stage;
+    for (int place = 0; place < ls_places(s); place++)
+        ls_gather_for_node(s, place, node, backward);
+    for (int r = 0; r < ls_replicas(s); r++)
+        for (int p = begin_of(s, r, microbatch); p < begin_of(s, r, microbatch + 1); p++)
+            (backward ? ls_backward_node : ls_forward_node)(s, r, p, node);
+    for (int place = 0; place < ls_places(s) && backward; place++)
+        for (int b = 0; b < ls_buckets_of(s, place); b++)
+            if (ls_bucket_node(s, place, b) == node)
+                ls_give(s, place, b);
+}
+
+/* Gathers the last buckets of a part's places, in which a backward pass begins. */
+static void gather_last(ls_step *s, int part)
+{
+    const int across = parts_of(s)->across;
+    for (int place = part * across; place < (part + 1) * across; place++) {
+        const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
+        for (int b = 0; windows->buckets && b < ls_buckets_of(s, place); b++)
+            if (ls_windows_lost(windows, b))
+                ls_need(s, place, b);
+    }
+}
+
+/* A pass of all replicas, node by node. A backward pass behind another one does not find in their
+ * windows what a forward pass leaves there. */
+static void run_by_node(ls_step *s, const ls_pass *pass, int part)
+{
+    const int loss = ls_nodes(s) - 1, microbatch = pass->microbatch;
     const bool backward = pass->kind == LS_PASS_BACKWARD;
-    s->program->microbatch = pass->microbatch + 1;
+    ls_next_exchange(s, microbatch);
+    if (backward && s->flow && s->flow[pass->stage].backward)
+        gather_last(s, part);
+    for (int n = 0; n < loss && !backward; n++)
+        if (stage_of(s, n) == part)
+            run_node(s, microbatch, n, false);
+    if (backward && stage_of(s, loss) == part)
+        run_node(s, microbatch, loss, false);
+    for (int n = loss; n >= 0 && backward; n--)
+        if (stage_of(s, n) == part)
+            run_node(s, microbatch, n, true);
+}
+
+static void run_pieces(ls_step *s, int replica, const ls_pass *pass, int part)
+{
+    const int last = begin_of(s, replica, pass->microbatch + 1), loss = ls_nodes(s) - 1;
+    const bool backward = pass->kind == LS_PASS_BACKWARD;
     for (int p = begin_of(s, replica, pass->microbatch); p < last; p++) {
         for (int n = 0; n < loss && !backward; n++)
             if (stage_of(s, n) == part)
@@ -121,9 +174,24 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
             if (stage_of(s, n) == part)
                 ls_backward_node(s, replica, p, n);
     }
-    if (s->flow)
+}
+
+void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
+{
+    if (!can_stage(s, "ls_run_pass"))
+        return;
+    const int part = pass->chunk * ls_stages(s) + pass->stage;
+    const bool every = replica == LS_EVERY_REPLICA, backward = pass->kind == LS_PASS_BACKWARD;
+    s->program->microbatch = pass->microbatch + 1;
+    if (every)
+        run_by_node(s, pass, part);
+    else
+        run_pieces(s, replica, pass, part);
+    if (s->flow) {
         s->flow[part].ran += pass->kind == LS_PASS_FORWARD;
-    if (pass->kind == LS_PASS_BACKWARD)
-        admit(s, replica, part);
+        s->flow[pass->stage].backward = backward;
+    }
+    if (backward)
+        admit(s, every ? 0 : replica, every ? ls_replicas(s) : replica + 1, part);
     s->program->microbatch = 0;
 }

@@ -111,8 +111,8 @@ bool ls_apart(const ls_step *step, int a, int b);
 
 /** Goes on to exchange number `i` of gradients, from 0: the verbs that follow run the pieces of the
  * slices before it, and ls_give adds what it sums to what earlier ones have. False: there are no
- * more. Without accumulation, or if gradients are exchanged once, there is one, of all pieces; a
- * step that does not say it has that one. */
+ * more. ls_run_pass chooses its own. Without accumulation, or if gradients are exchanged once,
+ * there is one, of all pieces; a step that does not say it has that one. */
 bool ls_next_exchange(ls_step *step, int i);
 
 /** Gathers the member's slice of the batch and runs its forward pass; if the slice has several
@@ -196,8 +196,12 @@ void ls_gather_for_node(ls_step *step, int place, int node, bool backward);
  * no more. */
 bool ls_scheduled_pass(ls_step *step, int replica, size_t i, ls_pass *out);
 
+enum { LS_EVERY_REPLICA = -1 };
+
 /** A stage's pass over a micro-batch: the nodes of that place, over all its pieces. The loss is
- * part of the backward pass, which ends with the additions that it makes possible. */
+ * part of the backward pass, which ends with the additions that it makes possible. Where gradients
+ * are in windows, LS_EVERY_REPLICA: all replicas pass a node before any passes the next one, behind
+ * the gathers of what it is the first to need; behind it the sums of what it makes final. */
 void ls_run_pass(ls_step *step, int replica, const ls_pass *pass);
 
 /** `build` of a strategy with one divided replica: its `passes`, then each member updates what it

@@ -22,14 +22,21 @@ static const ls_act *acts_now(const ls_step *s, int member, size_t *first, size_
     return acts_of(s, member, &count);
 }
 
-bool ls_next_exchange(ls_step *s, int i)
+int ls_step_exchange(const ls_step *s, int i)
 {
     const ls_job *job = ls_step_job(s);
-    const int all = ls_slice_exchanges(job), n = s->plan->mesh.replicas;
+    const int all = ls_slice_exchanges(job);
     const int64_t batch = ls_replicated_batch(job, s->batch_kind);
-    int e = i ? s->exchange + 1 : 0;
-    while (e < all && !ls_slice_has_exchange(job, batch, n, e))
-        e++;
+    int e = 0;
+    for (; e < all; e++)
+        if (ls_slice_has_exchange(job, batch, s->plan->mesh.replicas, e) && !i--)
+            break;
+    return e;
+}
+
+bool ls_next_exchange(ls_step *s, int i)
+{
+    const int e = ls_step_exchange(s, i), all = ls_slice_exchanges(ls_step_job(s));
     s->exchange = e < all ? e : 0;
     s->exchanged = i;
     return e < all;

@@ -74,12 +74,14 @@ static void build(ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     const ls_strategy *within = inner_of(&job->options);
-    const bool by_node = job->gradients.windows;
+    const bool by_node = job->gradients.windows, staged = job->division.microbatches;
     if (!within->passes) {
         within->build(s);
         return;
     }
-    for (int e = 0; ls_next_exchange(s, e); e++) {
+    if (by_node && staged) /* each micro-batch is an exchange */
+        ls_strategy_pipeline.passes(s, LS_EVERY_REPLICA);
+    for (int e = 0; !(by_node && staged) && ls_next_exchange(s, e); e++) {
         if (by_node)
             ls_split_passes_by_node(s);
         for (int r = 0; r < ls_replicas(s) && !by_node; r++)

@@ -144,7 +144,6 @@ refused 'cpu:2.*cpu:0, cpu:1' --devices 4 --model-parallel-place dense0=cpu:0,de
 refused 'library' --devices 4 --allreduce library
 refused 'tree.*cannot be cut' --devices 4 --hybrid-inner zero --allreduce tree
 refused 'zero-stage.*concerns no case' --devices 4 --zero-stage 2
-refused 'zero-stage.*micro-batches.*use 1, or' --devices 4 --hybrid-outer zero --zero-stage 2
 refused 'hybrid-outer.*concerns no case' --devices 4 --hybrid-inner zero --hybrid-outer zero
 refused 'tree.*cannot be cut' --devices 4 --hybrid-inner pipeline --hybrid-outer zero --allreduce tree
 refused 'ring.*canonical' --devices 4 --allreduce ring --reduce exact

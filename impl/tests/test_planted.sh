@@ -245,6 +245,15 @@ loss_twice 0 --strategy single --devices 1 --model gpt:3-2-8-8-40 --batch 16 --r
 last_sum_repeated 0 --strategy tensor-parallel --devices 2 --model gpt:3-2-8-8-40 --batch 16 --recompute full
 gathered_again 0 --strategy zero --zero-stage 3 --devices 2 --model gpt:3-2-8-8-40 --batch 16 --recompute full --bucket-bytes 0
 stale_shared_parameter 0 --strategy zero --zero-stage 3 --devices 2 --model gpt:3-2-8-8-40 --batch 16 --recompute full --bucket-bytes 0
+window_of_before 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --bucket-bytes 0 --steps 2 --model mlp:784-16-16-16-16-10
+flying_together 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2 --steps 2
+flying_together 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2 --steps 2 --reduce exact --pipeline-schedule 1f1b
+micro_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2 --steps 2
+micro_not_summed 0 --strategy hybrid --devices 8 --hybrid-inner tensor-parallel --hybrid-stages 2 --hybrid-outer zero --zero-stage 3 --steps 2
+added_before_use 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2 --steps 2 --reduce exact --pipeline-microbatches 2 --model gpt:2-2-8-8-40
+copy_not_sent 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --steps 2 --model gpt:2-2-8-8-40
+share_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --steps 2
+window_early 20 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --steps 2 --bucket-bytes 0 --cpu-devices 4 --cores-per-device 2 --capture no --model mlp:784-16-16-16-16-10
 targets_of_piece 0 --strategy mirrored --devices 2 --model gpt:1-2-8-8-40 --lengths ragged
 targets_of_piece 0 --strategy pipeline --devices 2 --model gpt:1-2-8-8-40 --lengths ragged
 TABLE

@@ -96,6 +96,11 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
                            (long long)units_of(g, &p));
     }
     LS_TRY(ls_split_check_vocabulary(g, splits, option));
+    for (int n = 0; n < g->count && !pairs; n++)
+        if (ls_split_is(&g->nodes[n], "dropout"))
+            return ls_fail(LS_CODE_USAGE, "option", "--dropout",
+                           "is between the dense layers that would be split, where it cannot be "
+                           "used yet; use --dropout 0, or gpt");
     return pairs ? LS_OK
                  : ls_fail(LS_CODE_USAGE, "option", option,
                            "the model has no two dense layers in a row, or with relu, gelu or "

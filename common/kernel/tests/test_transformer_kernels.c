@@ -266,6 +266,39 @@ static void test_dropout(void **state)
     }
 }
 
+/* Stream dropout/drop under seed 9, samples of 80 elements: element e of the sample at position p
+ * has these bits, computed by another Philox4x32-10 and XXH3-64. A threshold just above drops it.
+ */
+static void test_dropout_known(void **state)
+{
+    static const struct {
+        uint64_t p;
+        int e;
+        uint32_t bits;
+    } known[] = {{0, 0, 0xab39eb02},       {0, 1, 0xac1d0551}, {0, 2, 0xe5317eaf},
+                 {0, 5, 0x32705359},       {1, 0, 0x38696be4}, {7, 3, 0xc8576d75},
+                 {1000003, 79, 0x4baad645}};
+    enum { WIDTH = 80 };
+    fixture *f = *state;
+    for (size_t i = 0; i < 4 * sizeof known / sizeof *known; i++) {
+        float x[WIDTH], y[WIDTH];
+        const bool dropped = i & 1;
+        const uint32_t threshold = known[i / 4].bits + dropped;
+        const ls_dropout_args args = {.rows = 1,
+                                      .width = WIDTH,
+                                      .random = ls_random_stream(9, "dropout/drop"),
+                                      .first = &known[i / 4].p,
+                                      .threshold = threshold,
+                                      .factor = 2,
+                                      .x = x,
+                                      .y = y};
+        for (int e = 0; e < WIDTH; e++)
+            x[e] = 1;
+        apply_dropout(f, i & 2 ? f->cpu : f->reference, &args);
+        assert_true(y[known[i / 4].e] == (dropped ? 0 : 2));
+    }
+}
+
 /* rows, steps, heads, width: one and several blocks of queries, odd sizes; the widest head whose
  * keys are copied into panels, and wider ones; one of several blocks of queries and of channels;
  * more keys than a block of a product is deep */
@@ -320,7 +353,8 @@ static int run_transformer_tests(void)
 {
     /* One test for each entry of the table: a new entry without a test does not compile. */
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
-    const struct CMUnitTest tests[] = {LS_KERNEL_TRANSFORMER_ENTRIES(ENTRY_TEST)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dropout_known),
+                                       LS_KERNEL_TRANSFORMER_ENTRIES(ENTRY_TEST)};
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);
 }

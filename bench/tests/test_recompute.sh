@@ -51,7 +51,7 @@ expect "zero: a repeated block needs 12 windows" grep -q 'needs 12 buckets at on
 table "hybrid" $gpt $layers --strategy hybrid --hybrid-inner zero --zero-stage 3 --devices 4
 
 # Divided replicas; pieces of stages are repeated also where a unit is a stage's last.
-table "stages" $gpt --recompute full,2 --strategy model-parallel,pipeline --devices 2 --pipeline-schedule gpipe,1f1b \
+table "stages" $gpt --recompute full,2 --strategy model-parallel,pipeline --devices 2 --pipeline-schedule gpipe,1f1b,interleaved \
     --reduce exact --dropout 0.2
 rows "stages: digest of single" "{r['equivalence']['digest'] for r in rows} == {digest('exact')}"
 table "slices" $gpt $all --strategy tensor-parallel --devices 2

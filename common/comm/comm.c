@@ -20,15 +20,11 @@ static const void *const backends[] = {
 const ls_registry ls_comm_backends = {"communicator", backends};
 
 static const void *const allreduces[] = {
-    &ls_allreduce_flat,
-    &ls_allreduce_ring,
-    &ls_allreduce_tree,
-    &ls_allreduce_halving_doubling,
-    &ls_allreduce_direct,
-    &ls_allreduce_hierarchical,
-    &ls_allreduce_canonical,
-    &ls_allreduce_library,
-    NULL,
+    &ls_allreduce_flat,         &ls_allreduce_ring,
+    &ls_allreduce_tree,         &ls_allreduce_halving_doubling,
+    &ls_allreduce_direct,       &ls_allreduce_owners,
+    &ls_allreduce_hierarchical, &ls_allreduce_canonical,
+    &ls_allreduce_library,      NULL,
 };
 const ls_registry ls_allreduces = {"all-reduce", allreduces};
 

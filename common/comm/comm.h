@@ -268,7 +268,8 @@ struct ls_allreduce {
     ls_status (*time)(struct ls_rounds *rounds, ls_half half, ls_extent extent, double *ns);
 };
 
-/** Of ls_allreduce: flat, ring, tree, halving-doubling, direct, hierarchical, canonical, library.
+/** Of ls_allreduce: flat, ring, tree, halving-doubling, direct, owners, hierarchical, canonical,
+ * library.
  */
 extern const ls_registry ls_allreduces;
 

@@ -130,7 +130,7 @@ ls_direct_part ls_comm_direct_part(ls_half half, int rank, int ranks, ls_extent 
 void ls_comm_direct_do(const ls_direct_part *part, float *const *data, int rank, int ranks);
 
 extern const ls_allreduce ls_allreduce_flat, ls_allreduce_ring, ls_allreduce_tree,
-    ls_allreduce_halving_doubling, ls_allreduce_direct, ls_allreduce_canonical,
+    ls_allreduce_halving_doubling, ls_allreduce_direct, ls_allreduce_owners, ls_allreduce_canonical,
     ls_allreduce_hierarchical, ls_allreduce_library;
 
 extern const ls_comm_backend ls_comm_thread, ls_comm_device;

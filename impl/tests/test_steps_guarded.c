@@ -397,7 +397,8 @@ static void check_strategies(const ls_job *job, const fixture *f)
 static void tasks_touch_what_they_say(void **state)
 {
     const fixture *f = *state;
-    static const char *const algorithms[] = {"ring", "direct", "tree", "flat", "halving-doubling"};
+    static const char *const algorithms[] = {"ring", "direct",           "tree",
+                                             "flat", "halving-doubling", "owners"};
     ls_job job = f->job;
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
         must(ls_allreduce_find(algorithms[i], &job.exchange.allreduce));

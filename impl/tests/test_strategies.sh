@@ -25,9 +25,9 @@ verify() {
 # more.
 verify 64 --strategy towers --devices 1,2,3,5,8,16 --batch 256,100,7 \
   --model mlp:784-16-10,poly --data synthetic:1000 --reduce exact,fast --steps 6 --warmup 0
-# Mirrored: the same x 5 algorithms in fast mode, and canonical in exact mode.
-verify 160 --strategy mirrored --devices 1,2,3,5,8,16 --batch 256,100,7 --model mlp:784-16-10,poly \
-  --data synthetic:1000 --allreduce flat,ring,tree,halving-doubling,direct --steps 6 --warmup 0
+# Mirrored: the same x 6 algorithms in fast mode, and canonical in exact mode.
+verify 192 --strategy mirrored --devices 1,2,3,5,8,16 --batch 256,100,7 --model mlp:784-16-10,poly \
+  --data synthetic:1000 --allreduce flat,ring,tree,halving-doubling,direct,owners --steps 6 --warmup 0
 verify 32 --strategy mirrored --devices 1,2,3,5,8,16 --batch 256,100,7 --model mlp:784-16-10,poly \
   --data synthetic:1000 --reduce exact --steps 6 --warmup 0
 verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 --data synthetic:129 --epochs 3 \
@@ -37,8 +37,8 @@ verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 
 zero=(--strategy zero --zero-stage 1,2,3 --data synthetic:1000 --steps 6 --warmup 0 --optimizer adam)
 verify 18 "${zero[@]}" --devices 2,5,16 --batch 100 --model mlp:784-16-10,poly --reduce exact --bucket-bytes 0
 verify 12 "${zero[@]}" --devices 1,3 --batch 7 --model mlp:784-16-10,poly --reduce exact --bucket-bytes auto
-verify 18 "${zero[@]}" --devices 3,16 --batch 100 --model mlp:784-16-10 --bucket-bytes 0 \
-  --allreduce ring,direct,halving-doubling
+verify 24 "${zero[@]}" --devices 3,16 --batch 100 --model mlp:784-16-10 --bucket-bytes 0 \
+  --allreduce ring,direct,halving-doubling,owners
 verify 9 "${zero[@]}" --devices 1,2,5 --batch 7 --model poly --bucket-bytes 0 --allreduce ring
 apart=(--cpu-devices 3 --cores-per-device 2 --batch 64 --data synthetic:129 --epochs 2 --reduce fast,exact)
 verify 6 --strategy zero --zero-stage 1,2,3 "${apart[@]}" --devices 3 --model mlp:784-16-16-10 --bucket-bytes auto
@@ -76,9 +76,9 @@ verify 4 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 
   --data synthetic:129 --epochs 2 --reduce exact --capture no,yes
 # All replicas in one program, with queues ordered by events as on GPUs; sums on the replicas' queues, or their own.
 for cores in 1 2; do
-  verify 40 --strategy mirrored --comm device --devices 2,5 --cpu-devices 5 --cores-per-device $cores --batch 64 \
+  verify 48 --strategy mirrored --comm device --devices 2,5 --cpu-devices 5 --cores-per-device $cores --batch 64 \
     --model mlp:784-16-10 --data synthetic:129 --epochs 2 --bucket-bytes auto,0 --capture no,yes \
-    --allreduce flat,ring,tree,halving-doubling,direct
+    --allreduce flat,ring,tree,halving-doubling,direct,owners
   verify 4 --strategy mirrored --comm device --devices 2,5 --cpu-devices 5 --cores-per-device $cores --batch 64 \
     --model mlp:784-16-10 --data synthetic:129 --epochs 2 --reduce exact --capture no,yes
 done
@@ -123,12 +123,12 @@ done | sort -u >"$dir/alone"
 [ "$(grep -c ',failed,.*step 4' "$dir/rows")" -eq 8 ] || { bad; fail "not all of 8 cases find the bit at step 4"; }
 # Traffic of every algorithm equals its formula, and the communicators' counts.
 "$LOCKSTEP" run --strategy mirrored --devices 3 --batch 60 --data synthetic:500 --steps 12 --results none \
-  --allreduce flat,ring,tree,halving-doubling,direct --format jsonl >"$dir/rows"
+  --allreduce flat,ring,tree,halving-doubling,direct,owners --format jsonl >"$dir/rows"
 cat "$dir/rows" >>"$dir/every"
 python3 - "$dir/rows" <<'P'
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
-assert len(rows) == 5
+assert len(rows) == 6
 for row in rows:
     traffic = row["traffic"]
     assert traffic["bytes_sent"] == traffic["bytes_formula"] > 0, row["case"]["allreduce"]

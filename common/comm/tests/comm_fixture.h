@@ -25,6 +25,15 @@ enum { SANITIZED = 0 };
 #endif
 enum { MOST_RANKS = MOST_DEVICES, MOST_SUMS = 16, SCALES = 3 };
 
+enum { SCRATCH = 1 << 17 };
+
+/* Scratch for a rank's all-reduces of up to 100,000 elements. */
+static inline float *scratch_of(const ls_comm *comm)
+{
+    static float room[MOST_RANKS][SCRATCH];
+    return room[comm->rank % MOST_RANKS];
+}
+
 static inline int setup_devices(void **state)
 {
     open_fixture(&(ls_machine_options){0}, LS_DEVICE_CPU, MOST_RANKS, state);

@@ -30,7 +30,7 @@ static void fail_in_mid_program(fixture *f, const ls_allreduce *a, const failing
     must(ls_comm_open(NULL, NULL, f->device, t->ranks, comms));
     for (int r = 0; r < t->ranks; r++) {
         data[r] = calloc(COUNT, sizeof(float));
-        const ls_allreduce_args args = {.data = data[r], .count = COUNT};
+        const ls_allreduce_args args = {data[r], COUNT, .scratch = scratch_of(comms[r])};
         must(a->build(comms[r], &args, &ops[r]));
         if (r == t->culprit)
             put_op(&ops[r], run_failing, NULL, NULL, 0)->fail_at = FAIL_AT;

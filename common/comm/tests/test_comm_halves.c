@@ -124,7 +124,7 @@ static void open_trial(trial *t)
         fill_others(t);
     for (int r = 0; r < t->ranks; r++) {
         const size_t scratch =
-            t->shards ? t->algorithm->scratch(r, t->ranks, t->extent, t->shards) : 0;
+            t->algorithm->scratch ? t->algorithm->scratch(r, t->ranks, t->extent, t->shards) : 0;
         const ls_range share = share_of(t, r);
         t->scratch[r] = malloc((scratch + 1) * sizeof(float));
         for (size_t k = 0; k < t->sum_count[r]; k++)
@@ -342,7 +342,7 @@ static void who_cannot_be_cut_is_told(void **state)
         must(ls_allreduce_find(whole[i], &a));
         must_refuse(ls_allreduce_check_halves(a), LS_CODE_USAGE,
                     "cannot be cut into a reduce-scatter and an all-gather; these can: ring, "
-                    "halving-doubling, direct, canonical, library");
+                    "halving-doubling, direct, owners, canonical, library");
     }
     must(ls_allreduce_find("ring", &a));
     must(ls_allreduce_check_halves(a));

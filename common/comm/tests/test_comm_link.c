@@ -141,7 +141,8 @@ static uint64_t run_linked(fixture *f, const ls_allreduce *a, int n)
         inputs[r] = random_floats("inputs", r, COUNT);
         data[r] = calloc(COUNT, sizeof(float));
         put_op(&ops[r], run_fill, data[r], inputs[r], COUNT);
-        must(a->build(comms[r], &(ls_allreduce_args){.data = data[r], .count = COUNT}, &ops[r]));
+        const ls_allreduce_args args = {data[r], COUNT, .scratch = scratch_of(comms[r])};
+        must(a->build(comms[r], &args, &ops[r]));
         checks[r] = put_op(&ops[r], run_check, data[r], expected, COUNT);
     }
     must(allreduce_sum(a, (const float *const *)inputs, n, COUNT, expected, NULL));

@@ -107,7 +107,8 @@ static inline void try_allreduce(const mpi_fixture *f, const ls_allreduce *a, co
     must(allreduce_sum(a, (const float *const *)w.inputs, w.ranks, w.count, w.expected,
                        w.comms[0]->layout));
     for (int i = 0; i < w.locals; i++) {
-        const ls_allreduce_args args = {.data = w.data[i], .count = w.count};
+        const ls_allreduce_args args = {
+            .data = w.data[i], .count = w.count, .scratch = scratch_of(w.comms[i])};
         must(a->build(w.comms[i], &args, &w.ops[i]));
         w.checks[i] = put_op(&w.ops[i], run_check, w.data[i], w.expected, w.count);
         if (seed)

@@ -237,7 +237,8 @@ static void fail_in_mid_program(const mpi_fixture *f, const ls_allreduce *a, int
     culprit = culprit < 0 ? w.ranks - 1 : culprit;
     snprintf(expected, sizeof expected, "abandoned by rank %d", culprit);
     for (int i = 0; i < locals; i++) {
-        const ls_allreduce_args args = {.data = w.data[i], .count = count};
+        const ls_allreduce_args args = {
+            .data = w.data[i], .count = count, .scratch = scratch_of(w.comms[i])};
         must(a->build(w.comms[i], &args, &w.ops[i]));
         if (w.first + i == culprit)
             put_op(&w.ops[i], run_failing, NULL, NULL, 0)->fail_at = FAIL_AT;
@@ -281,7 +282,8 @@ static void mismatched_counts_fail(void **state)
             size_t count = counts[more / 2 % 2];
             if (w.first + i == w.ranks - 1)
                 count = more % 2 ? count + 1 : count - 1;
-            const ls_allreduce_args args = {.data = w.data[i], .count = count};
+            const ls_allreduce_args args = {
+                .data = w.data[i], .count = count, .scratch = scratch_of(w.comms[i])};
             must(a->build(w.comms[i], &args, &w.ops[i]));
         }
         replay_all(f->devices, w.ops, 2, 3, statuses);

@@ -174,7 +174,8 @@ static void a_failed_rank_lets_all_go(void **state)
         if (!a->oracle || a->check)
             continue;
         open_workspace(f, 1, ELEMENTS, &w);
-        const ls_allreduce_args args = {.data = w.data[0], .count = ELEMENTS};
+        const ls_allreduce_args args = {
+            .data = w.data[0], .count = ELEMENTS, .scratch = scratch_of(w.comms[0])};
         must(a->build(w.comms[0], &args, &w.ops[0]));
         if (f->processes.rank == 1)
             put_op(&w.ops[0], run_failing, NULL, NULL, 0)->fail_at = 2;

@@ -22,17 +22,19 @@ static void take_variable(ls_buckets *b, const ls_variable *v, size_t bytes, boo
 }
 
 /* Notes where the blocks of all buckets begin. */
-static ls_status cut_in_blocks(const ls_graph *graph, ls_buckets *b)
+static ls_status cut_in_blocks(const ls_graph *graph, size_t block, ls_buckets *b)
 {
     const ls_variables *v = &graph->variables;
-    LS_TRY(ls_allocate("buckets", &b->begins, ls_blocks_before(v, v->elements) + b->count,
-                       sizeof *b->begins));
+    size_t blocks = 0;
+    for (size_t i = 0; i < v->count; i++)
+        blocks += (v->items[i].count + block - 1) / block;
+    LS_TRY(ls_allocate("buckets", &b->begins, blocks + b->count, sizeof *b->begins));
     size_t *next = b->begins;
     for (size_t k = 0; k < b->count; k++) {
         const ls_range *bucket = &b->items[k];
         b->extents[k] = (ls_extent){.count = bucket->count, .begin = next};
         for (size_t i = 0; i < v->count; i++)
-            for (size_t at = 0; at < v->items[i].count; at += LS_SQUARE_BLOCK)
+            for (size_t at = 0; at < v->items[i].count; at += block)
                 if (ls_range_common(*bucket, (ls_range){v->items[i].offset + at, 1}).count)
                     *next++ = v->items[i].offset + at - bucket->first;
         b->extents[k].blocks = (size_t)(next - b->extents[k].begin);
@@ -58,7 +60,7 @@ static bool in_two_fragments(const ls_graph *graph, size_t i, size_t fragments)
 }
 
 static ls_status open_buckets(const ls_graph *graph, size_t elements, size_t bytes,
-                              size_t fragments, bool in_blocks, ls_buckets *out)
+                              size_t fragments, size_t block, ls_buckets *out)
 {
     size_t most = graph->variables.count;
     *out = (ls_buckets){0};
@@ -70,19 +72,19 @@ static ls_status open_buckets(const ls_graph *graph, size_t elements, size_t byt
     LS_TRY(ls_allocate("buckets", &out->extents, out->count, sizeof *out->extents));
     for (size_t b = 0; b < out->count; b++)
         out->extents[b] = ls_elements(out->items[b].count);
-    return in_blocks ? cut_in_blocks(graph, out) : LS_OK;
+    return block ? cut_in_blocks(graph, block, out) : LS_OK;
 }
 
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, bool in_blocks,
                           ls_buckets *out)
 {
-    return open_buckets(graph, elements, bytes, 1, in_blocks, out);
+    return open_buckets(graph, elements, bytes, 1, in_blocks ? LS_SQUARE_BLOCK : 0, out);
 }
 
 ls_status ls_buckets_open_fragments(const ls_graph *graph, size_t bytes, int fragments,
-                                    bool in_blocks, ls_buckets *out)
+                                    size_t block, ls_buckets *out)
 {
-    return open_buckets(graph, graph->variables.elements, bytes, (size_t)fragments, in_blocks, out);
+    return open_buckets(graph, graph->variables.elements, bytes, (size_t)fragments, block, out);
 }
 
 ls_range ls_bucket_share(const ls_buckets *buckets, size_t b, int q, int n)

@@ -27,9 +27,10 @@ typedef struct ls_buckets {
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, bool in_blocks,
                           ls_buckets *out);
 /** The same of the whole model, none in two of `fragments` fragments: of K variables k is in
- * floor(k fragments / K). */
+ * floor(k fragments / K). They are cut between blocks of up to `block` elements of a variable; 0:
+ * anywhere. */
 ls_status ls_buckets_open_fragments(const ls_graph *graph, size_t bytes, int fragments,
-                                    bool in_blocks, ls_buckets *out);
+                                    size_t block, ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);
 
 /** Share q of n of bucket `b`: part q of an even split (ls_extent); may be empty. */

@@ -80,6 +80,7 @@ typedef struct ls_job_exchange {
     size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: a single one */
     bool overlap;        /**< all-reduces have a queue of their own */
     bool transfers;      /**< so have copies between a pipeline's stages within a process */
+    ls_wire_form wire;   /**< of means of parameters (ls_mean); else, float32 */
     bool sync_statistics; /**< batch statistics are of the global batch */
 } ls_job_exchange;
 

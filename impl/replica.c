@@ -86,6 +86,8 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
     LS_TRY(ls_replica_take_clip(r));
     if (r->own_variables)
         LS_TRY(take_carried(r, "argument block", sizeof *r->state, &r->state));
+    if (r->job->exchange.wire)
+        LS_TRY(take_carried(r, "wire error", sizeof *r->wire_error, &r->wire_error));
     LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss.parts, &r->loss.parts));
     if (r->loss.more > r->loss.sums - 1)
         LS_TRY(take_carried(r, "loss", (2 + r->loss.decay_parts) * sizeof *r->loss.decay,

@@ -146,6 +146,8 @@ typedef struct ls_replica {
     ls_replica_norm norm;
     ls_step_state *state; /**< argument block of training */
     ls_replica_loss loss;
+    float *wire_error; /**< [1] the largest error of rounding for a wire (comm_wire.h); NULL: none
+                            is rounded */
     ls_replica_timing timing;
     ls_replica_data data;
     ls_replica_test test;

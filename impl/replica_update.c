@@ -357,6 +357,8 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
         status = r->updated.owns[i].begins == LS_OWNED_PARAMETERS
                      ? move_first(r, r->updated.own[i], r->elements, model, false)
                      : ls_queue_write(r->queue, r->updated.own[i], zeros, r->elements * real);
+    if (r->wire_error && !status)
+        status = ls_queue_write(r->queue, r->wire_error, &(float){0}, sizeof *r->wire_error);
     free(zeros);
     if (!status)
         status = ls_queue_write(r->queue, r->state, &start, sizeof start);

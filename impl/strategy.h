@@ -63,6 +63,12 @@ typedef struct ls_evaluation {
     bool stopped;            /**< before its end */
 } ls_evaluation;
 
+/** What replicas have exchanged at ends of periods. */
+typedef struct ls_exchanged {
+    uint64_t count;    /**< fragments, in all steps */
+    double wire_error; /**< the largest error of rounding for a wire (comm_wire.h) */
+} ls_exchanged;
+
 /** The functions of a run. Runs of strategies have all; a judge may lack those that the gate does
  * not call. "After sync": only when no step is enqueued. */
 struct ls_run_functions {
@@ -129,6 +135,9 @@ struct ls_run_functions {
     /** The least and the largest learning rate of the next update, over this process's members that
      * update; infinity and 0 if none does. After sync. */
     ls_status (*rates)(const ls_run *run, double range[2]);
+    /** What replicas have exchanged so far, where they update alone. All processes call it. After
+     * sync. */
+    ls_status (*exchanged)(const ls_run *run, ls_exchanged *out);
     /** Copies the latest step's gradient to the host, float32 [elements]. After sync. */
     ls_status (*gradient)(ls_run *run, float *gradient);
     /** Saves all that the next step depends on, and the counters; or restores them into a run of
@@ -176,9 +185,9 @@ typedef struct ls_replayed {
     ls_range due;               /**< what is exchanged (ls_due) */
     float **parameters;         /**< [replicas] of [elements of the model] */
     float **own[LS_OWNED_MOST]; /**< [replicas] likewise: the strategy's own buffers */
-    /** The sum of all replicas' parameters as they are now, in the order of the all-reduce:
-     * [elements of the model], overwritten by the next call. */
-    const float *(*sum)(const struct ls_replayed *replayed);
+    /** The mean of all replicas' parameters as they are now, as ls_mean makes it: [elements of the
+     * model], of which `due` is set; overwritten by the next call. */
+    const float *(*mean)(const struct ls_replayed *replayed);
 } ls_replayed;
 
 /** What a strategy says of its step a second time, not by tasks. */

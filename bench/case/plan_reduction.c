@@ -111,12 +111,15 @@ ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_cas
         job->division.microbatches > 0 && (linked || workplace->request->predict);
     job->exchange.bucket_bytes = job->exact.on && !shares ? SIZE_MAX
                                  : c->bucket_bytes >= 0   ? (size_t)c->bucket_bytes
+                                 : job->exchange.wire     ? SIZE_MAX
                                  : job->exchange.overlap || job->gradients.windows ? eighth
                                                                                    : SIZE_MAX;
     if (workplace->wires)
         LS_TRY(lay_out(workplace->wires, workplace->devices_per_host, plan));
     if (job->exact.on)
         return ls_allreduce_find("canonical", &job->exchange.allreduce);
+    if (job->exchange.wire)
+        return ls_allreduce_find("owners", &job->exchange.allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->exchange.allreduce);
     job->exchange.allreduce =

@@ -26,6 +26,8 @@ typedef struct ls_gate {
     double step_s;                /**< of the steps enqueued by one call; 0: none were */
     double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
     double gradient_rel; /**< its value; NaN: not compared */
+    uint64_t exchanges;  /**< compared ones, after which all replicas must be equal */
+    bool apart;          /**< after one they were not */
     double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */
     double kernels_rel;  /**< of the first gradients against plain C kernels; NaN: not compared */
     char kernels_compared[160];    /**< with what; "" */

@@ -195,6 +195,30 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
+/* What all replicas have exchanged must be equal on all. */
+static ls_status judge_exchange(comparison *c, uint64_t step, ls_gate *gate)
+{
+    const ls_job *job = &c->plan->job;
+    const int fragment = job->update.period ? ls_job_fragment(job, step) : -1;
+    ls_run *run = c->candidate.run;
+    ls_status status = LS_OK;
+    if (fragment < 0 || !ls_strategy_reduces(c->plan->strategy) || c->library)
+        return LS_OK;
+    const ls_range due = ls_job_fragment_range(job, fragment);
+    for (int i = 0; i < c->here && !status; i++) {
+        status = run->functions->gather_replica(run, i, c->mine);
+        c->own[i] = ls_hash64(c->mine + due.first, due.count * sizeof *c->mine);
+    }
+    LS_TRY(ls_comm_bring(c->comm, status, c->own, (size_t)c->here * sizeof *c->own, c->stepwise));
+    gate->exchanges++;
+    for (int d = 1; d < c->replicas; d++)
+        gate->apart |= c->stepwise[d] != c->stepwise[0];
+    if (gate->apart && gate->pass)
+        ls_gate_wrong(gate, "step %llu: replicas differ in what they have exchanged",
+                      (unsigned long long)step);
+    return LS_OK;
+}
+
 static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     ls_step_record record;
@@ -208,6 +232,7 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
         status = judge_step(c, step, gate);
     gate->interrupted = ls_interrupted();
     LS_TRY(ls_world_turn(c->comm, status, &number, &gate->interrupted));
+    LS_TRY(judge_exchange(c, step, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
     gate->steps++;
     gate->loss_last = c->loss;

@@ -265,10 +265,17 @@ typedef struct exchange {
     replay *me;
 } exchange;
 
-static const float *sum_of(const ls_replayed *replayed)
+static const float *mean_of(const ls_replayed *all)
 {
-    replay *me = ((const exchange *)replayed)->me;
+    replay *me = ((const exchange *)all)->me;
+    const size_t end = all->due.first + all->due.count;
+    if (me->its_job->exchange.wire) {
+        ls_replay_wired_mean(all, me->sums[0]);
+        return me->sums[0];
+    }
     ls_status_free(sum(me)); /* cannot fail */
+    for (size_t i = all->due.first; i < end; i++)
+        me->sums[0][i] = me->sums[0][i] / (float)me->count;
     return me->sums[0];
 }
 
@@ -281,7 +288,7 @@ static ls_status run_exchange(void *context)
                      .replicas = me->count,
                      .due = ls_job_fragment_range(me->its_job, fragment),
                      .parameters = me->parameters,
-                     .sum = sum_of},
+                     .mean = mean_of},
                     me};
     memcpy(all.base.own, me->own, sizeof me->own);
     me->of->witness.exchange(&all.base);

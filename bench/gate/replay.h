@@ -18,6 +18,10 @@
 ls_status ls_replay_open(const ls_strategy *strategy, const ls_job *of, const ls_job *job,
                          ls_run **out);
 
+/** The mean of the replicas' parameters as a wire of fewer bits carries it, by plain loops: sets
+ * mean[replayed->due]. */
+void ls_replay_wired_mean(const ls_replayed *replayed, float *mean);
+
 /** From here on, where only a library knows the order of the sum, replicas take these parameters,
  * float32 [elements], for their mean. NULL: they sum. Borrowed until the step is done. */
 void ls_replay_give(ls_run *run, const float *mean);

@@ -104,17 +104,15 @@ static ls_status meet(unroller *u, const message_end *send, const message_end *r
     const ls_durations *d = u->what->durations;
     uint32_t message, taken;
     if (send->count != receive->count)
-        return ls_fail(LS_CODE_CHECK, "predict", "message",
-                       "%zu elements are sent and %zu received", send->count, receive->count);
+        return ls_fail(LS_CODE_CHECK, "predict", "message", "%zu bytes are sent and %zu received",
+                       send->count, receive->count);
     if (send->device == receive->device) {
-        LS_TRY(ls_play_delay(g, u->step, receive->device,
-                             d->copy_ns * (double)send->count * sizeof(float), send->ready,
-                             &message));
+        LS_TRY(ls_play_delay(g, u->step, receive->device, d->copy_ns * (double)send->count,
+                             send->ready, &message));
     } else {
-        LS_TRY(ls_play_message(g, u->step, send->device, receive->device,
-                               (double)send->count * sizeof(float), send->rounds, send->ready,
-                               &message));
-        count_sent(u, send->count * sizeof(float), send->rounds);
+        LS_TRY(ls_play_message(g, u->step, send->device, receive->device, (double)send->count,
+                               send->rounds, send->ready, &message));
+        count_sent(u, send->count, send->rounds);
     }
     LS_TRY(ls_play_wait(g, receive->ready, message));
     const double ns = d->add_ns * (double)receive->added + d->message_ns * receive->rounds;
@@ -190,13 +188,13 @@ static ls_status move(unroller *u, at_work *w, const ls_virtual_comm *comm, cons
                  (ls_play_label){w->name, w->lane, LS_TIME_COMMUNICATION, w->tail});
     w->tail = end.join;
     if (m->to >= 0) {
-        end.count = m->sent;
+        end.count = m->sent * (m->bytes ? 1 : sizeof(float));
         end.rounds = m->sent_rounds;
         LS_TRY(arrive(u, comm->group, comm->rank, m->to, true, &end));
     }
     if (m->from < 0)
         return LS_OK;
-    end.count = m->received;
+    end.count = m->received * (m->bytes ? 1 : sizeof(float));
     end.added = m->added;
     end.rounds = m->came_rounds;
     return arrive(u, comm->group, m->from, comm->rank, false, &end);
@@ -320,6 +318,7 @@ static ls_status exchange(unroller *u, at_work *w, const ls_virtual_comm *comm)
         return move(u, w, comm,
                     &(ls_move){.to = x->to,
                                .from = x->from,
+                               .bytes = x->bytes,
                                .sent = x->send_count,
                                .received = x->receive_count,
                                .added = x->add ? x->receive_count : 0,

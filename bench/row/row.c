@@ -465,6 +465,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     if (trial && trial->timed.done && !f->verdict->failed && !f->error &&
         (!f->gate || f->gate->pass) && !request->verify)
         put_times(f, &info, row);
+    ls_row_put_exchange(f, row);
     if (trial)
         ls_row_put_train(f, row);
     put_checkpoint(f, row);

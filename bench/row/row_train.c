@@ -60,3 +60,15 @@ void ls_row_put_train(const ls_row_facts *f, json_t *row)
     else if (c->target_kind != LS_TARGET_NONE)
         ls_put_train_target_accuracy(row, c->target);
 }
+
+void ls_row_put_exchange(const ls_row_facts *f, json_t *row)
+{
+    if (!f->plan->job.update.period || !ls_strategy_reduces(f->plan->strategy))
+        return;
+    if (f->trial) {
+        ls_put_exchange_count(row, f->trial->learned.exchanged.count);
+        ls_put_exchange_wire_error(row, f->trial->learned.exchanged.wire_error);
+    }
+    if (f->gate && f->gate->exchanges)
+        ls_put_exchange_replicas_equal(row, !f->gate->apart);
+}

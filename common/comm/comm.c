@@ -260,11 +260,11 @@ static ls_status touch(ls_comm *comm, const ls_access *data, size_t count, ls_st
 }
 
 /* Records a message unless it is empty. */
-static ls_status record(ls_comm *comm, int from, int to, size_t count, ls_op *op)
+static ls_status record(ls_comm *comm, int from, int to, size_t bytes, ls_op *op)
 {
-    if (from < 0 || to < 0 || from == to || !count)
+    if (from < 0 || to < 0 || from == to || !bytes)
         return LS_OK;
-    const ls_op_message message = {comm, from, to, count * sizeof(float)};
+    const ls_op_message message = {comm, from, to, bytes};
     return ls_op_sends(op, &message);
 }
 
@@ -273,8 +273,8 @@ static ls_status tell_exchange(ls_comm *comm, const ls_exchange *x, ls_op *op)
 {
     if (x->inside)
         return LS_OK;
-    LS_TRY(record(comm, comm->rank, x->to, x->send_count, op));
-    return record(comm, x->from, comm->rank, x->receive_count, op);
+    LS_TRY(record(comm, comm->rank, x->to, ls_exchange_bytes(x, x->send_count), op));
+    return record(comm, x->from, comm->rank, ls_exchange_bytes(x, x->receive_count), op);
 }
 
 /* Records the messages of `direct`: each rank reads the others' parts of its slice and sends each
@@ -288,13 +288,13 @@ static ls_status tell_direct(ls_comm *comm, ls_half half, ls_extent extent, ls_o
         if (q == me)
             continue;
         if (half != LS_ALL_GATHER) {
-            LS_TRY(record(comm, me, q, its.slice.count, op));
-            LS_TRY(record(comm, q, me, own.slice.count, op));
+            LS_TRY(record(comm, me, q, its.slice.count * sizeof(float), op));
+            LS_TRY(record(comm, q, me, own.slice.count * sizeof(float), op));
         }
         if (own.few || half == LS_REDUCE_SCATTER)
             continue;
-        LS_TRY(record(comm, me, q, own.slice.count, op));
-        LS_TRY(record(comm, q, me, its.slice.count, op));
+        LS_TRY(record(comm, me, q, own.slice.count * sizeof(float), op));
+        LS_TRY(record(comm, q, me, its.slice.count * sizeof(float), op));
     }
     return LS_OK;
 }
@@ -349,8 +349,8 @@ ls_status ls_comm_run_alone(ls_op *op, ls_queue *queue)
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
 {
     const ls_access data[] = {
-        {x->to < 0 ? NULL : x->send, x->send_count * sizeof *x->send, false},
-        {x->from < 0 ? NULL : x->receive, x->receive_count * sizeof *x->receive, true}};
+        {x->to < 0 ? NULL : x->send, ls_exchange_bytes(x, x->send_count), false},
+        {x->from < 0 ? NULL : x->receive, ls_exchange_bytes(x, x->receive_count), true}};
     if (!comm->backend->exchange)
         return ls_fail(LS_CODE_USAGE, "communicator", comm->backend->name,
                        "offers its library's all-reduce only; use --allreduce library or auto");
@@ -359,7 +359,7 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *x, ls_op **out)
     LS_TRY(comm->backend->exchange(comm, x, out));
     if (x->from >= 0) {
         (*out)->flops = x->add ? (double)x->receive_count : 0;
-        (*out)->bytes = (double)ls_comm_bytes(x->add ? 3 : 2, x->receive_count);
+        (*out)->bytes = (double)((x->add ? 3 : 2) * ls_exchange_bytes(x, x->receive_count));
     }
     return touch(comm, data, 2, tell_exchange(comm, x, *out), out);
 }

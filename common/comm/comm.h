@@ -74,7 +74,14 @@ typedef struct ls_exchange {
     size_t receive_count; /**< elements */
     bool add;             /**< receive[i] += the received value; else it is overwritten */
     bool inside;          /**< both ends are on one device: not counted as traffic */
+    bool bytes;           /**< counts are of bytes, which are only copied, not of float32 */
 } ls_exchange;
+
+/** Bytes of so many elements of an exchange. */
+static inline size_t ls_exchange_bytes(const ls_exchange *exchange, size_t count)
+{
+    return count * (exchange->bytes ? 1 : sizeof(float));
+}
 
 enum { LS_DIRECT_FEW = 8 };
 

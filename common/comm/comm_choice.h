@@ -21,6 +21,10 @@ typedef struct ls_layout ls_layout;
 /** An algorithm by which ranks add up what each has (comm.h). */
 typedef struct ls_allreduce ls_allreduce;
 
+/** In which form numbers travel (comm_wire.h). */
+typedef enum ls_wire_form { LS_WIRE_FLOAT32, LS_WIRE_BF16, LS_WIRE_INT8 } ls_wire_form;
+enum { LS_WIRE_ROW = 512 }; /* most elements with one scale */
+
 /** What a launcher started together (processes.h). */
 typedef struct ls_processes ls_processes;
 

@@ -150,7 +150,7 @@ static ls_status take_message(device_op *op, device_op *from, ls_queue *queue)
     LS_TRY(op->what.add
                ? enqueue_addition(op, from, queue)
                : ls_queue_copy(queue, op->what.receive, op->comm->base.device, from->what.send,
-                               from->comm->base.device, elements * sizeof(float)));
+                               from->comm->base.device, ls_exchange_bytes(&op->what, elements)));
     from->taker = op;
     return ls_queue_record(queue, op->taken);
 }
@@ -166,7 +166,7 @@ static ls_status enqueue_exchange(device_op *op, ls_queue *queue, bool *done)
         op->taker = NULL;
         *message_of(group, rank, op->what.to) = op;
         if (!op->what.inside)
-            ls_comm_sent(&comm->base, 1, ls_comm_bytes(1, op->what.send_count));
+            ls_comm_sent(&comm->base, 1, ls_exchange_bytes(&op->what, op->what.send_count));
         LS_TRY(ls_queue_record(queue, op->ready));
     }
     if (comm->stage == SEND)

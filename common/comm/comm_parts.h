@@ -111,7 +111,7 @@ static inline void ls_comm_has(ls_comm *comm, const ls_exchange *exchange, size_
 {
     if (!exchange->inside || !exchange->add) /* otherwise it is read in place */
         atomic_fetch_add_explicit(exchange->inside ? &comm->bytes_copied : &comm->bytes_received,
-                                  ls_comm_bytes(1, count), memory_order_relaxed);
+                                  ls_exchange_bytes(exchange, count), memory_order_relaxed);
 }
 
 /** What a rank does in a direct all-reduce, or a half of it: sums a slice, and sends. */

@@ -103,7 +103,7 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
 {
     thread_channel *in = x->in;
     thread_comm *comm = x->comm;
-    size_t count = x->what.receive_count;
+    const size_t count = x->what.receive_count, bytes = ls_exchange_bytes(&x->what, count);
     uint64_t begin = ls_queue_wait_begin(queue), ready_ns = comm->base.linked ? ls_clock_ns() : 0;
     if (!ls_comm_thread_await(comm, &in->ready, in->received + 1))
         return ls_comm_thread_abandoned(comm);
@@ -114,11 +114,11 @@ static ls_status receive(exchange_op *x, ls_queue *queue)
     /* The time when both ends were ready, not when this thread woke up and saw it. */
     if (in->ready_ns > ready_ns)
         ready_ns = in->ready_ns;
-    uint64_t arrival_ns = ls_device_transfer(comm->group->devices[in->from], comm->base.device,
-                                             count * sizeof(float), ready_ns);
+    uint64_t arrival_ns =
+        ls_device_transfer(comm->group->devices[in->from], comm->base.device, bytes, ready_ns);
     in->arrival_ns = arrival_ns;
     if (!x->what.add)
-        memcpy(x->what.receive, in->data, count * sizeof(float));
+        memcpy(x->what.receive, in->data, bytes);
     if (arrival_ns)
         ls_queue_sleep_until(queue, arrival_ns);
     if (x->what.add)
@@ -140,7 +140,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
         out->ready_ns = x->comm->base.linked ? ls_clock_ns() : 0;
         ls_comm_thread_post(x->comm, &out->ready, ++out->sent);
         if (!x->what.inside)
-            ls_comm_sent(&x->comm->base, 1, ls_comm_bytes(1, out->count));
+            ls_comm_sent(&x->comm->base, 1, ls_exchange_bytes(&x->what, out->count));
     }
     if (x->in)
         LS_TRY(receive(x, queue));
@@ -163,7 +163,7 @@ static void describe_exchange(const ls_op *op, char *text, size_t size)
         x->in && (!x->out || ls_signal_value(&x->in->ready) == ls_signal_value(&x->in->taken));
     const ls_device *peer = x->comm->group->devices[comes ? x->what.from : x->what.to];
     snprintf(text, size, "an exchange to %s of %zu bytes, %s", comes ? "come" : "be taken",
-             (comes ? x->what.receive_count : x->what.send_count) * sizeof(float),
+             ls_exchange_bytes(&x->what, comes ? x->what.receive_count : x->what.send_count),
              ls_device_describe(peer)->text);
 }
 

@@ -4,6 +4,7 @@
  * (ls_strategy_average.peers). Peers' parameters arrive in the replica's inboxes; only when all are
  * sent does any replica change its own.
  */
+#include "common/comm/comm_wire.h"
 #include "impl/step/build.h"
 
 /* ---- Inboxes --------------------------------------------------------------------------------- */
@@ -55,6 +56,52 @@ static void average_all(ls_step *s)
         ls_sum_parameters(s, b);
         for (int i = 0; i < c->here_count && !s->program->status; i++)
             append_quotient(s, c->here[i], ls_bucket(s, 0, b), ls_replicas(s));
+    }
+}
+
+size_t ls_mean_scratch(const ls_step_plan *plan, const ls_comm *comm)
+{
+    const ls_buckets *buckets = &plan->groups->buckets;
+    size_t most = 0;
+    for (size_t b = 0; b < buckets->count; b++) {
+        const size_t room =
+            ls_wired_room(plan->job->exchange.wire, comm->rank, comm->size, buckets->extents[b]);
+        most = room > most ? room : most;
+    }
+    return (most + sizeof(float) - 1) / sizeof(float);
+}
+
+static ls_status make_mean(ls_step *s, const ls_call *call, int member, const ls_end *end,
+                           ls_op_list *ops)
+{
+    const int b = *(const int *)call->of;
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_wired_args args = {.wire = ls_step_job(s)->exchange.wire,
+                                .data = (float *)r->parameters + ls_bucket(s, 0, b).first,
+                                .extent = s->plan->groups->buckets.extents[b],
+                                .room = end->scratch,
+                                .error = r->wire_error};
+    return ls_wired_mean_build(end->comm, &args, ops);
+}
+
+void ls_mean(ls_step *s, int b)
+{
+    const ls_range range = ls_bucket(s, 0, b);
+    if (!range.count)
+        return;
+    if (ls_step_job(s)->exchange.wire) {
+        ls_step_call(s, &(ls_call){.verb = "mean",
+                                   .channel = LS_GROUPS,
+                                   .half = LS_HALVES,
+                                   .range = range,
+                                   .make = make_mean,
+                                   .of = &b});
+        return;
+    }
+    ls_sum_parameters(s, b);
+    for (int r = 0; r < ls_replicas(s); r++) {
+        const ls_span p = ls_parameters(s, r, range);
+        ls_combine(s, "mean", p, &(ls_combination){.a = 1, .x = p, .divisor = ls_replicas(s)});
     }
 }
 

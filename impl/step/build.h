@@ -52,7 +52,11 @@ struct ls_call {
     /** Appends what comes behind. NULL: nothing. */
     ls_status (*take)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
                       ls_op_list *ops);
-    const void *of; /**< for `bring` and `take` */
+    /** Appends all of a member's part, in place of an algorithm and the two above. NULL: these do.
+     */
+    ls_status (*make)(ls_step *step, const ls_call *call, int member, const ls_end *end,
+                      ls_op_list *ops);
+    const void *of; /**< for these three */
 };
 
 /** The program of evaluation has this kind; it is in no step. */
@@ -100,6 +104,7 @@ size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *group,
  * first buckets, and so of a slot. */
 size_t ls_group_slots(const ls_step_plan *plan, const ls_planned_group *group, int member);
 size_t ls_group_share_before(const ls_planned_group *group, size_t buckets, const ls_comm *comm);
+size_t ls_mean_scratch(const ls_step_plan *plan, const ls_comm *comm);
 size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end);
 
 /** Appends weight decay's part of the loss that is a bucket's in a window, if the member has it. */
@@ -117,6 +122,8 @@ void ls_step_sum(ls_step *step, int member, ls_range range, const ls_span *parts
                  void *out);
 /** Appends a task of a member that adds `more` to `sum`, both in its memory. */
 void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
+/** Appends the all-reduces of a bucket of all replicas' parameters, which become their sum. */
+void ls_sum_parameters(ls_step *step, int b);
 /** Appends the all-gathers of sums of squares, by bucket, if replicas share the update; and what
  * these move. */
 void ls_step_gather_squares(ls_step *step);

@@ -29,8 +29,10 @@ static bool is_used(const ls_step_plan *plan, int channel)
 static ls_status take_scratch(ls_resources *r, int channel, int member, ls_end *end)
 {
     const ls_planned_group *g = group_of(r->plan, channel);
-    const size_t most =
-        g ? ls_group_scratch(r->plan, g, member, end->comm) : ls_sums_scratch(r->plan, member, end);
+    const size_t most = !g ? ls_sums_scratch(r->plan, member, end)
+                        : r->plan->job->exchange.wire
+                            ? ls_mean_scratch(r->plan, end->comm)
+                            : ls_group_scratch(r->plan, g, member, end->comm);
     const size_t slots = g ? ls_group_slots(r->plan, g, member) : 0;
     if (slots)
         LS_TRY(ls_replica_take(
@@ -81,6 +83,8 @@ ls_status ls_channels_open(ls_resources *r)
 static ls_status build(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
     const ls_end *end = &s->resources->ends[c->channel].of[member];
+    if (c->make)
+        return c->make(s, c, member, end, ops);
     b->args.scratch = end->scratch;
     LS_TRY(c->bring(s, c, member, b, ops));
     if (!b->args.cut)

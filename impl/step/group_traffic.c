@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Traffic of sums over replicas, by closed forms; see ls_moved_traffic. */
+#include "common/comm/comm_wire.h"
 #include "impl/step/build.h"
 
 static uint64_t count_exchanges(const ls_step *s)
@@ -75,6 +76,8 @@ static ls_traffic whole_traffic(const ls_step *s, int set, int b, int ranks)
     const ls_planned_group *g = &s->plan->groups[set];
     const ls_extent extent = g->buckets.extents[b];
     ls_traffic sum = {0};
+    if (job->exchange.wire)
+        return ls_wired_formula(job->exchange.wire, ranks, extent);
     if (job->exact.on && ls_slice_exchanges(job) > 1 && set < ls_step_plan_sets(s->plan)) {
         sum = scatter_traffic(s, set, extent);
         ls_traffic_add(&sum, job->exchange.allreduce->half_formula(LS_ALL_GATHER, ranks, extent, 0),

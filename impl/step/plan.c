@@ -308,9 +308,9 @@ static ls_status check_peers(const ls_step_plan *plan)
 ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_buckets *out)
 {
     const ls_graph *graph = part ? part->graph : job->model->graph;
-    if (!part && ls_job_fragments(job) > 1)
+    if (!part && (ls_job_fragments(job) > 1 || job->exchange.wire))
         return ls_buckets_open_fragments(graph, job->exchange.bucket_bytes, ls_job_fragments(job),
-                                         job->update.clip > 0, out);
+                                         job->exchange.wire == LS_WIRE_INT8 ? LS_WIRE_ROW : 0, out);
     return ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
                            job->exchange.bucket_bytes, job->update.clip > 0, out);
 }

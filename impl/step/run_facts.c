@@ -310,6 +310,31 @@ static ls_status rates(const ls_run *run, double range[2])
     return LS_OK;
 }
 
+/* ---- Exchanges of periods -------------------------------------------------------------------- */
+
+static ls_status exchanged(const ls_run *run, ls_exchanged *out)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const size_t n = (size_t)ls_job_processes(run->job);
+    double mine = 0, *all;
+    ls_status status = ls_allocate("exchange", &all, n, sizeof *all);
+    for (int m = 0; m < me->plan.all && !status; m++) {
+        const ls_replica *r = me->resources.members[m].replica;
+        float error = 0;
+        if (r && r->wire_error)
+            status = ls_queue_read(r->queue, &error, r->wire_error, sizeof error);
+        mine = fmax(mine, (double)error);
+    }
+    status = ls_comm_bring(run->job->ranks.comm, status, &mine, sizeof mine, all);
+    *out = (ls_exchanged){0};
+    for (size_t p = 0; p < n && !status; p++)
+        out->wire_error = fmax(out->wire_error, all[p]);
+    for (int kind = LS_LAST; kind < LS_KINDS; kind++)
+        out->count += me->counts.enqueued[kind];
+    free(all);
+    return status;
+}
+
 /* ---- State for a run that continues this one ------------------------------------------------- */
 
 /* The state for a run that continues this one: flat buffers and counts. Not records, which have
@@ -352,6 +377,7 @@ const ls_run_functions ls_run_of_steps = {
     .traffic = traffic,
     .norm = norm,
     .rates = rates,
+    .exchanged = exchanged,
     .gradient = gradient,
     .keep = keep,
     .close = ls_steps_close,

@@ -249,8 +249,10 @@ void ls_settle(ls_step *step);
  */
 int ls_bucket_ahead(const ls_step *step, int place, int b);
 
-/** Sums a bucket of all replicas' parameters, as ls_give sums gradients: each has the sum. */
-void ls_sum_parameters(ls_step *step, int b);
+/** Replaces what replicas have in place of their parameters, in a bucket, by its mean over all: the
+ * sum, as ls_give sums gradients, divided by their number. With job.exchange.wire it is rounded
+ * before it is sent, each addend and the mean, and all take the mean as sent (comm_wire.h). */
+void ls_mean(ls_step *step, int b);
 
 /** Sets every replica's parameters, of elements that are due (ls_due), at once, to the mean of its
  * own and its peers' before (ls_strategy_average.peers), summed in the order of their numbers. If

@@ -91,6 +91,16 @@ static const ls_declared_option fragments = {"local-sgd-fragments",
                                              .high = LS_JOB_FRAGMENTS,
                                              .when = "--local-sgd-outer sgd or nesterov"};
 
+static const ls_declared_option wire = {
+    "local-sgd-wire",
+    "float32|bf16|int8",
+    "float32",
+    "",
+    "how distances travel: rounded to 16 bits, or to 8 with a scale for 512",
+    .type = LS_DECLARED_WORD,
+    .words = (const char *const[]){"float32", "bf16", "int8", NULL}, /* as ls_wire_form */
+    .when = "--local-sgd-outer sgd or nesterov"};
+
 static outer_rule rule_of(const ls_declared_values *values)
 {
     outer_rule rule;
@@ -110,6 +120,7 @@ static void resolve(ls_job *job, int ranks)
     job->update.own_mean = true;
     job->update.owned = (int)rule_of(&job->options).kind;
     job->update.fragments = (int)ls_declared_number(&job->options, &fragments);
+    job->exchange.wire = (ls_wire_form)ls_declared_number(&job->options, &wire);
 }
 
 static ls_status check(const ls_outline *o)
@@ -120,6 +131,12 @@ static ls_status check(const ls_outline *o)
                        "%d does not divide --local-sgd-every %d; use %d steps", update->fragments,
                        update->period,
                        (update->period / update->fragments + 1) * update->fragments);
+    if (o->job->exchange.wire && strcmp(o->allreduce, "auto") != 0 &&
+        strcmp(o->allreduce, "owners") != 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "%s would round more than once an element that --local-sgd-wire rounds; use "
+                       "owners or auto",
+                       o->allreduce);
     if (update->owned && strcmp(o->allreduce, "library") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library adds in an order of its own, which an outer optimizer's replay "
@@ -164,12 +181,9 @@ static void exchange(ls_step *s, const outer_rule *rule)
             const ls_span p = ls_parameters(s, r, range), theta = ls_own(s, r, THETA, range);
             ls_combine(s, "distance", p, &(ls_combination){.a = 1, .x = theta, .b = -1, .y = p});
         }
-        ls_sum_parameters(s, b);
-        for (int r = 0; r < n; r++) {
-            const ls_span p = ls_parameters(s, r, range);
-            ls_combine(s, "mean", p, &(ls_combination){.a = 1, .x = p, .divisor = n});
+        ls_mean(s, b);
+        for (int r = 0; r < n; r++)
             outer_step(s, r, range, rule);
-        }
     }
 }
 
@@ -195,19 +209,18 @@ static void build(ls_step *s)
 static void replay(const ls_replayed *all)
 {
     const outer_rule rule = rule_of(&all->job->options);
-    const float rate = (float)rule.rate, mu = (float)rule.momentum, n = (float)all->replicas;
+    const float rate = (float)rule.rate, mu = (float)rule.momentum;
     const size_t end = all->due.first + all->due.count;
     for (int r = 0; r < all->replicas; r++)
         for (size_t i = all->due.first; i < end; i++)
             all->parameters[r][i] = all->own[THETA][r][i] - all->parameters[r][i];
-    const float *sum = all->sum(all);
+    const float *mean = all->mean(all);
     for (int r = 0; r < all->replicas; r++) {
         float *theta = all->own[THETA][r], *v = all->own[MOMENTUM] ? all->own[MOMENTUM][r] : NULL;
         for (size_t i = all->due.first; i < end; i++) {
-            const float mean = sum[i] / n;
             if (v)
-                v[i] = mu * v[i] + mean;
-            const float step = v ? mean + mu * v[i] : mean;
+                v[i] = mu * v[i] + mean[i];
+            const float step = v ? mean[i] + mu * v[i] : mean[i];
             theta[i] -= rate * step;
             all->parameters[r][i] = theta[i];
         }
@@ -218,7 +231,7 @@ const ls_strategy ls_strategy_local_sgd = {
     .name = "local-sgd",
     .help = "replicas that average their parameters every H steps, not equivalent",
     .spreads = {.gradients.on[LS_MEMBER] = LS_OWN, .parameters.on[LS_MEMBER] = LS_PARTIAL},
-    .options = (const ls_declared_option *const[]){&every, &outer, &fragments, NULL},
+    .options = (const ls_declared_option *const[]){&every, &outer, &wire, &fragments, NULL},
     .has = has,
     .average.period = &every,
     .owns = owns,

@@ -43,13 +43,29 @@ lockstep_ok $local --ranks 3 --devices 1 --local-sgd-every 4 --local-sgd-outer n
 rows "ranks, and blocks: the same" 'rows[0]["equivalence"]["oracle"] == "same bits" and
     rows[0]["train"]["loss_last"] in {r["train"]["loss_last"]
     for r in old("fragments") if r["case"]["bucket_bytes"] and r["case"]["local_sgd_fragments"] == 2}'
+# Wires: bits as replayed, rounding included; error and bytes of a period by formula; 224 elements in 6 rows.
+lockstep_ok $local --devices 1,3 --local-sgd-every 3 --local-sgd-outer nesterov --local-sgd-fragments 1,3 \
+    --local-sgd-wire float32,bf16,int8
+rows "wires: as replayed, and equal" 'len(rows) == 12 and all(r["equivalence"]["oracle"] == "same bits" and
+    r["exchange"]["replicas_equal"] and r["exchange"]["count"] == 4 * r["case"]["local_sgd_fragments"] for r in rows)'
+rows "wires: error" 'all({"float32": e == 0, "bf16": 0 < e <= 2 ** -8, "int8": 0.25 < e <= 0.5}[r["case"]["local_sgd_wire"]]
+    for r in rows for e in [r["exchange"]["wire_error"]])'
+rows "wires: bytes" 'all(r["traffic"]["bytes_sent"] == -(-4 * {"float32": 4 * 224, "bf16": 2 * 224, "int8": 224 + 4 * 6}[
+    r["case"]["local_sgd_wire"]] // 3) for r in rows if len(r["case"]["devices"]) == 3)'
+rows "wires: by owners" 'all(r["case"]["allreduce"] == "owners" for r in rows if r["case"]["local_sgd_wire"] != "float32")'
+keep wires
+lockstep_ok $local --ranks 3 --devices 1 --local-sgd-every 3 --local-sgd-outer nesterov --local-sgd-wire int8 --blocks 3
+rows "wires: ranks, and blocks" 'rows[0]["equivalence"]["oracle"] == "same bits" and all(rows[0][a][b] == r[a][b]
+    for r in old("wires") if r["case"]["local_sgd_wire"] == "int8" and r["case"]["local_sgd_fragments"] == 1 and
+    len(r["case"]["devices"]) == 3 for a, b in (("train", "loss_last"), ("exchange", "wire_error"), ("exchange", "count")))'
 # A fragment whose exchanges are behind the compared steps is compared apart.
 lockstep_ok $local --devices 2 --local-sgd-every 24 --local-sgd-outer sgd --local-sgd-fragments 2 --gate-steps 4
 rows "compared apart" 'rows[0]["equivalence"]["steps"] == 6'
 lockstep_ok predict --strategy local-sgd --devices 3 --platform flat:latency=10us,bandwidth=1GB/s --durations flops=1e9 \
-    --local-sgd-every 4 --local-sgd-outer nesterov --local-sgd-fragments 2 --steps 12 --model mlp:12-9-8-3 \
+    --local-sgd-every 4 --local-sgd-outer nesterov --local-sgd-fragments 2 --local-sgd-wire float32,int8 --steps 12 --model mlp:12-9-8-3 \
     --data synthetic:96 --batch 24 --optimizer sgd --results none --format jsonl
 rows "predicted: as many bytes, and memory" 'rows[0]["traffic"]["bytes_sent"] == 4 * rows[0]["case"]["parameters"] and
+    rows[1]["traffic"]["bytes_sent"] == 224 + 4 * 6 and
     rows[0]["memory"]["devices"][0]["optimizer"] == 8 * rows[0]["case"]["parameters"]'
 
 refuse() { # WHAT NAMES OPTIONS..: a line that names it, before any training
@@ -66,5 +82,7 @@ refuse "momentum of sgd" "not valid" --local-sgd-outer sgd:mu=0.5
 refuse "fragments of an average" "--local-sgd-fragments" --local-sgd-fragments 2
 refuse "no divisor" "--local-sgd-every" --local-sgd-outer sgd --local-sgd-every 5 --local-sgd-fragments 2
 refuse "more fragments than variables" "6 variables" --local-sgd-outer sgd --local-sgd-every 14 --local-sgd-fragments 7
+refuse "a wire of an average" "--local-sgd-wire" --local-sgd-wire bf16
+refuse "a ring rounds again" "owners" --local-sgd-outer sgd --local-sgd-wire int8 --allreduce ring
 refuse "exact" "--reduce" --local-sgd-outer sgd --reduce exact
 finish

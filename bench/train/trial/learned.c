@@ -75,6 +75,8 @@ void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_ti
 ls_status ls_learned_norm(ls_learned *learned, const ls_session *session)
 {
     const ls_run *run = session->run;
+    if (session->job.update.period)
+        LS_TRY(run->functions->exchanged(run, &learned->exchanged));
     return session->job.update.clip > 0 && learned->trained
                ? run->functions->norm(run, &learned->gradient_norm)
                : LS_OK;

@@ -3,14 +3,16 @@
 #pragma once
 
 #include "bench/train/time_steps.h"
+#include "impl/strategy.h"
 
 /** Written by the functions below that take it without const. */
 typedef struct ls_learned {
     double loss_first, loss_last;
-    uint64_t trained;     /**< steps */
-    uint64_t step_last;   /**< the last step's number, from 0 */
-    double gradient_norm; /**< of the last step, with --clip; NaN: none */
-    double *losses;       /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
+    uint64_t trained;       /**< steps */
+    uint64_t step_last;     /**< the last step's number, from 0 */
+    double gradient_norm;   /**< of the last step, with --clip; NaN: none */
+    ls_exchanged exchanged; /**< where the job has a period */
+    double *losses;         /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
     size_t losses_kept, room;
     double accuracy;    /**< NaN: none */
     uint64_t evaluated; /**< samples of which that is; 0: there is none */
@@ -34,7 +36,8 @@ ls_status ls_learned_expect(ls_learned *learned, uint64_t count);
 void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_times *steps,
                     bool timed);
 
-/** Reads the norm of the last step's gradient, with --clip. All processes together. */
+/** Reads the norm of the last step's gradient, with --clip, and what replicas have exchanged, with
+ * a period. All processes together. */
 ls_status ls_learned_norm(ls_learned *learned, const ls_session *session);
 
 /** Evaluates the first `samples` of the test set, if not 0. All processes together. */

@@ -89,30 +89,38 @@ static bool is_through(const flow *f)
 }
 
 /* Where a piece is received. */
-static float *arrival(const exchange_op *x, size_t piece)
+static void *arrival(const exchange_op *x, size_t piece)
 {
     if (!elements_of(&x->in, piece))
         return NULL;
-    return x->what.add ? x->comm->scratch + (size_t)slot_of(piece - x->in.leads) * PIECE
-                       : x->what.receive + first_of(&x->in, piece);
+    return x->what.add
+               ? (char *)(x->comm->scratch + (size_t)slot_of(piece - x->in.leads) * PIECE)
+               : (char *)x->what.receive + ls_exchange_bytes(&x->what, first_of(&x->in, piece));
+}
+
+static MPI_Datatype type_of(const exchange_op *x)
+{
+    return x->what.bytes ? MPI_BYTE : MPI_FLOAT;
 }
 
 static ls_status post_pieces(exchange_op *x)
 {
     MPI_Comm comm = x->comm->group->comm;
     for (flow *f = &x->in; has_room(f); f->posted++)
-        LS_TRY(
-            ls_comm_mpi_check(MPI_Irecv(arrival(x, f->posted), elements_of(f, f->posted), MPI_FLOAT,
-                                        f->process, f->tag, comm, &f->request[slot_of(f->posted)]),
-                              "MPI_Irecv"));
+        LS_TRY(ls_comm_mpi_check(MPI_Irecv(arrival(x, f->posted), elements_of(f, f->posted),
+                                           type_of(x), f->process, f->tag, comm,
+                                           &f->request[slot_of(f->posted)]),
+                                 "MPI_Irecv"));
     for (flow *f = &x->out; has_room(f); f->posted++) {
         const int count = elements_of(f, f->posted);
         if (!count && ls_clock_ns() < f->due_ns)
             break;
-        LS_TRY(ls_comm_mpi_check(MPI_Isend(count ? x->what.send + first_of(f, f->posted) : NULL,
-                                           count, MPI_FLOAT, f->process, f->tag, comm,
-                                           &f->request[slot_of(f->posted)]),
-                                 "MPI_Isend"));
+        LS_TRY(ls_comm_mpi_check(
+            MPI_Isend(count ? (const char *)x->what.send +
+                                  ls_exchange_bytes(&x->what, first_of(f, f->posted))
+                            : NULL,
+                      count, type_of(x), f->process, f->tag, comm, &f->request[slot_of(f->posted)]),
+            "MPI_Isend"));
     }
     return LS_OK;
 }
@@ -122,10 +130,9 @@ static ls_status post_pieces(exchange_op *x)
 static void book_arrival(exchange_op *x)
 {
     flow *f = &x->in;
-    const size_t bytes = f->count * sizeof(float);
+    const size_t bytes = ls_exchange_bytes(&x->what, f->count);
     const uint64_t takes_ns = ls_device_transfer_ns(x->comm->base.device, bytes);
-    const uint64_t came_ns =
-        ls_clock_ns(); /* at least `due_ns` and the time when this end was ready */
+    const uint64_t came_ns = ls_clock_ns(); /* at least `due_ns`, and when this end was ready */
     const uint64_t since_ns = (came_ns > f->due_ns ? came_ns : f->due_ns) - takes_ns;
     f->due_ns = ls_device_receive(x->comm->base.device, bytes, since_ns);
 }
@@ -140,7 +147,7 @@ static ls_status take_piece(exchange_op *x, int error, const MPI_Status *arrived
     if (class == MPI_ERR_TRUNCATE)
         return ls_comm_mismatch(&x->comm->base, f->count, f->count, x->what.from, true);
     LS_TRY(ls_comm_mpi_check(error, "MPI_Irecv"));
-    MPI_Get_count(arrived, MPI_FLOAT, &count);
+    MPI_Get_count(arrived, type_of(x), &count);
     if (count != wanted)
         return ls_comm_mismatch(&x->comm->base, f->count, first_of(f, f->done) + (size_t)count,
                                 x->what.from, false);
@@ -231,7 +238,7 @@ static ls_status move_pieces(exchange_op *x, ls_queue *queue)
         const bool comes = in->done < in->pieces;
         wait.what = comes ? "an exchange to come" : "an exchange to be taken";
         wait.peer = comes ? x->what.from : x->what.to;
-        wait.bytes = ls_comm_bytes(1, comes ? in->count : out->count);
+        wait.bytes = ls_exchange_bytes(&x->what, comes ? in->count : out->count);
         LS_TRY(ls_comm_mpi_pause_until(&wait, idle_until(x)));
     }
     return LS_OK;
@@ -247,9 +254,9 @@ static void begin_flows(exchange_op *x)
         return;
     const uint64_t now_ns = ls_clock_ns();
     if (in->linked)
-        in->due_ns = now_ns + ls_device_transfer_ns(device, in->count * sizeof(float));
+        in->due_ns = now_ns + ls_device_transfer_ns(device, ls_exchange_bytes(&x->what, in->count));
     if (out->linked)
-        out->due_ns = ls_device_send(device, out->count * sizeof(float), now_ns);
+        out->due_ns = ls_device_send(device, ls_exchange_bytes(&x->what, out->count), now_ns);
 }
 
 static ls_status run_exchange(ls_op *op, ls_queue *queue)
@@ -260,7 +267,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     ls_comm_mpi_turn(x->comm->group, &x->turns);
     begin_flows(x);
     if (x->out.count && !x->what.inside)
-        ls_comm_sent(&x->comm->base, 1, ls_comm_bytes(1, x->out.count));
+        ls_comm_sent(&x->comm->base, 1, ls_exchange_bytes(&x->what, x->out.count));
     ls_status status = move_pieces(x, queue);
     ls_comm_mpi_end_wait(x->comm->group);
     if (status)

@@ -25,9 +25,9 @@ enum { SANITIZED = 0 };
 #endif
 enum { MOST_RANKS = MOST_DEVICES, MOST_SUMS = 16, SCALES = 3 };
 
-enum { SCRATCH = 1 << 17 };
+enum { SCRATCH = 1 << 19 }; /* elements */
 
-/* Scratch for a rank's all-reduces of up to 100,000 elements. */
+/* Scratch for a rank's all-reduces of up to 500,000 elements. */
 static inline float *scratch_of(const ls_comm *comm)
 {
     static float room[MOST_RANKS][SCRATCH];

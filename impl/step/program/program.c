@@ -133,7 +133,7 @@ void ls_task_count_messages(ls_step_program *p, int rank)
         const ls_op *op = p->ops[task->ops.first + i];
         for (size_t m = 0; m < op->message_count; m++)
             *(op->messages[m].from == rank ? &task->end.sent : &task->end.received) +=
-                op->messages[m].bytes / sizeof(float);
+                (op->messages[m].bytes + sizeof(float) - 1) / sizeof(float);
     }
 }
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Means of ranks that travel in fewer bits. Like the all-reduce `owners`: each rank sends each
+ * owner its part, rounded for the wire; the owner widens what it gets, and its own as sent, adds
+ * them in float32 in the order of ranks, divides by their number, and sends the mean round in the
+ * same form. Every rank, the owner too, takes the mean as sent.
+ *
+ *     bf16   float32 rounded to its upper 16 bits, to nearest, ties to even; NaN stays NaN
+ *     int8   rows (the blocks of the extent): scale = max |x| / 127 in float32, then q = x / scale
+ *            to nearest, ties to even, a byte each; the value is q scale. A row of zeros has scale
+ *            0; a row with a value that is not finite becomes NaN
+ *
+ * With P elements in K rows on n ranks: 2 (n - 1) 2 P bytes, or 2 (n - 1) (P + 4 K); messages 2 (n
+ * - 1) for each rank that owns some. CPU devices only.
+ */
+#pragma once
+
+#include "common/comm/comm.h"
+
+/** What a rank brings. */
+typedef struct ls_wired_args {
+    ls_wire_form wire;   /**< bf16 or int8 */
+    float *data;         /**< [extent.count], in place */
+    ls_extent extent;    /**< int8: its blocks are the rows; borrowed */
+    unsigned char *room; /**< [ls_wired_room(...)] bytes */
+    float *error; /**< [1] raised to the largest error so far: of int8 |q - x / scale|, of bf16
+                        |rounded - x| / |x| */
+} ls_wired_args;
+
+/** Bytes of scratch that a rank needs. */
+size_t ls_wired_room(ls_wire_form wire, int rank, int ranks, ls_extent extent);
+
+/** Appends this rank's operations. */
+ls_status ls_wired_mean_build(ls_comm *comm, const ls_wired_args *args, ls_op_list *ops);
+
+/** What one call moves, summed over ranks. */
+ls_traffic ls_wired_formula(ls_wire_form wire, int ranks, ls_extent extent);

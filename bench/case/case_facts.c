@@ -84,6 +84,14 @@ bool ls_case_is_ragged(const ls_case *one)
            ls_declared_number(&one->own, &ls_option_lengths);
 }
 
+void ls_case_settle(ls_case *one)
+{
+    static const ls_declared_option *const of_pieces[] = {&ls_option_accumulation_exchange,
+                                                          &ls_option_zero_accumulation, NULL};
+    if (one->accumulation == 1)
+        ls_declared_clear(&one->own, of_pieces);
+}
+
 bool ls_case_lr_decays(const ls_case *one)
 {
     return *one->lr_schedule && strcmp(one->lr_schedule, "constant") != 0;

@@ -17,6 +17,10 @@ size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED
 
 double ls_case_dropout(const ls_case *one); /**< 0: no dropout */
 bool ls_case_is_ragged(const ls_case *one); /**< --lengths ragged */
+/** Sets options that change nothing in this case to their defaults, so that it is the same as one
+ * without them. */
+void ls_case_settle(ls_case *one);
+
 bool ls_case_lr_decays(const ls_case *one); /**< its learning rate falls, as --lr-schedule says */
 bool ls_case_lr_is_wsd(const ls_case *one);
 bool ls_case_is_exact(const ls_case *one);   /**< has micro-shards */

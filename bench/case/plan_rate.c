@@ -63,9 +63,10 @@ ls_status ls_plan_choose_rate(const ls_request *request, ls_plan_of_case *plan)
         s->period = (uint64_t)family->rate_epochs * ls_job_steps_per_epoch(job);
     }
     if (s->least > s->initial)
-        return ls_fail(LS_CODE_USAGE, "option", "--min-lr",
-                       "%g is above the learning rate, %g; use at most that, or a larger --lr",
-                       s->least, s->initial);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--min-lr",
+            "%.15g is above the learning rate, %.15g; use at most that, or a larger --lr", s->least,
+            s->initial);
     if (s->kind != LS_RATE_CONSTANT)
         return find_end(request, plan, s);
     if (c->lr_warmup > steps && !request->predict && !request->budget_ns)

@@ -5,9 +5,10 @@
  *   2. For each mapping of the plan's `cases:` (or once) the list of cases starts with the default,
  * and each swept option, in the order of the table, replaces every case that has the option by one
  *      case per value: the mapping's own values, or those for all cases.
- *   3. Excluded cases (`exclude:`) and duplicates are removed.
- *   4. An option that applies to no remaining case is refused.
- *   5. Cases that their strategies cannot run are removed; the rest is repeated.
+ *   3. What changes nothing is set to its default (ls_case_settle).
+ *   4. Excluded cases (`exclude:`) and duplicates are removed.
+ *   5. An option that applies to no remaining case is refused.
+ *   6. Cases that their strategies cannot run are removed; the rest is repeated.
  */
 #include "bench/cli/cases.h"
 
@@ -207,6 +208,8 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
     for (size_t i = 0; i < list.count && !status && !set_with(parsing, part, scaling); i++)
         if (ls_profile_is(list.items[i].model)) /* its times are of a device's batch */
             list.items[i].scaling = LS_SCALING_WEAK;
+    for (size_t i = 0; i < list.count && !status; i++)
+        ls_case_settle(&list.items[i]);
     if (!status && part)
         status = check_concerned(parsing, &part->set, list.items, list.count);
     const size_t total = request->case_count + list.count;

@@ -92,7 +92,7 @@ static const ls_option general[] = {
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(batch), .low = 1, .high = MANY},
     {"gradient-accumulation-steps", "A", "1", "pieces",
      "of a replica's part of a batch, one after the other", RUN_VERIFY, .group = LS_HELP_TRAINING,
-     .set = ls_set_int64, IN_CASE(accumulation), .low = 1, .high = LS_JOB_REPLICAS},
+     .set = ls_set_int64, IN_CASE(accumulation), .low = 1, .high = MANY},
     {"recompute", "none|mlp|full|N", "none", "units",
      "forward outputs that backward computes again", RUN_VERIFY, .group = LS_HELP_TRAINING,
      .set = ls_set_recompute, IN_CASE(drops)},

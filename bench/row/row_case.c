@@ -146,10 +146,8 @@ static void put_own(const ls_case *config, const ls_accumulation *accumulation, 
         if (accumulation->pieces < 2 &&
             (own[i] == &ls_option_accumulation_exchange || own[i] == &ls_option_zero_accumulation))
             continue;
-        if (own[i] == &ls_option_dropout && !(ls_case_dropout(config) > 0))
+        if (own[i]->implied && ls_declared_is_default(&config->own, own[i]))
             continue; /* as in rows of before this option */
-        if (own[i] == &ls_option_lengths && !ls_case_is_ragged(config))
-            continue; /* likewise */
         char name[64];
         ls_declared_field(own[i]->name, name);
         json_t *value = own[i]->type == LS_DECLARED_NUMBER ? json_integer(number)

@@ -27,7 +27,6 @@ typedef enum ls_field_type {
 typedef enum ls_cell {
     LS_CELL_TEXT,      /**< text, or a number with all its digits */
     LS_CELL_OPTIMIZER, /**< text, without values that are the optimizer's defaults */
-    LS_CELL_OR_NONE,   /**< text; "none" where it is absent */
     LS_CELL_VALUE,     /**< text; reals with six digits */
     LS_CELL_DEVICES,   /**< "2 cpu": cpu:0 and cpu:1; names joined by '+'; "8 x cpu" if too long */
     LS_CELL_FIGURE,    /**< four significant digits */
@@ -88,6 +87,7 @@ typedef struct ls_field {
     const char *heading; /**< of tables' columns, "a|b"; NULL: the end of the path */
     const char *valid;   /**< for the schema, see fields.def */
     const char *doc;     /**< NULL if the name says it */
+    const char *absent;  /**< what a table shows where a row does not have it; NULL: nothing */
     unsigned identifies; /**< LS_IS_, LS_BUT_, LS_OF_ */
     unsigned shown;      /**< LS_SHOWN_ */
     unsigned char type;  /**< an ls_field_type */

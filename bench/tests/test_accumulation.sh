@@ -163,6 +163,14 @@ rows "three axes: digest of single" "all(r['equivalence']['digest'] == '$single'
 table "layers and branches" $gpt ${staged/pipeline/model-parallel} --zero-stage 2,3 --devices 4 --gradient-accumulation-steps 3 \
     --zero-accumulation depth,breadth
 
+# With one piece the exchange changes nothing: one case; in a table each row has its number of pieces.
+lockstep_ok run $small --strategy mirrored --devices 2 --gradient-accumulation-steps 1,2 \
+    --gradient-accumulation-exchange last,each
+rows "one piece: one case" "[r['case'].get('gradient_accumulation_exchange') for r in rows] == [None, 'last', 'each']"
+lockstep_ok run ${small% --format*} --strategy mirrored --devices 2 --gradient-accumulation-steps 1,2
+expect "a table has the number of pieces" [ "$(grep -Ec '^ +[12]  ' out)" = 2 ]
+expect "and the line below" grep -Eq 'gradient-accumulation-steps 1' out
+
 lockstep run $small --strategy mirrored,towers,zero,ps --devices 3 --gradient-accumulation-steps 4 \
     --inject bitflip=1:1
 expect "status 1" [ "$code" = 1 ]

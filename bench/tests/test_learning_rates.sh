@@ -82,6 +82,7 @@ refuse() {
 }
 refuse "constant, linear, cosine, wsd" --lr-schedule cosin
 refuse "--min-lr" --lr 0.1 --lr-schedule cosine --min-lr 0.2
+refuse "0.1000001 is above the learning rate, 0.1;" --lr 0.1 --lr-schedule cosine --min-lr 0.1000001
 refuse "--lr-warmup-steps" --lr-schedule cosine --lr-warmup-steps 40
 refuse "--lr-warmup-steps" --lr-schedule wsd --lr-warmup-steps 9 --lr-decay-steps 9
 refuse "--lr-warmup-steps" --lr-warmup-steps 41

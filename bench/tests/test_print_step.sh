@@ -62,6 +62,18 @@ lockstep_ok run --print-step --model mlp:784-4-10 --data synthetic:20 --batch 10
 expect "nodes of the first device" grep -Eq '^[0-9]+ +cpu:0 compute +forward, dense0 ' out
 expect "and of the second" grep -Eq '^[0-9]+ +cpu:1 compute +backward, dense1 ' out
 
+# Where gradients are accumulated, passes name their piece; in exact mode the one that has the shard.
+listed() { grep -Eo '(forward|backward)(, [a-z]+[0-9]+)?, piece [0-9]+' out | tr '\n' ';'; }
+pieces="--print-step --model mlp:784-10 --data synthetic:24 --batch 12 --gradient-accumulation-steps 2"
+lockstep_ok run $pieces
+expect "passes of pieces" [ "$(listed)" = "forward, piece 0;backward, piece 0;forward, piece 1;backward, piece 1;" ]
+lockstep_ok run $pieces --strategy mirrored --ranks 3 --reduce exact
+expect "pieces of two shards" [ "$(listed)" = "$(for _ in 1 2 3; do for p in 0 1; do
+    printf '%s' "forward, piece $p;backward, piece $p;forward, piece $p;backward, piece $p;"; done; done)" ]
+lockstep_ok run $pieces --strategy model-parallel --model mlp:784-4-10 --devices 2
+expect "nodes of pieces" [ "$(listed | grep -o 'forward, dense1, piece [01]' | tr '\n' ';')" = \
+    "forward, dense1, piece 0;forward, dense1, piece 1;" ]
+
 # Servers with their own threads, and the workers' final messages, are listed once, outside the steps.
 lockstep_ok run --print-step --model poly --strategy ps --ps-mode async --ranks 4 --ps-servers 2
 expect "before steps" [ "$(sed -n '/^Once, before/,/^A step/p' out | grep -c ' serve ')" -eq 2 ]

@@ -107,6 +107,16 @@ double ls_declared_real(const ls_declared_values *values, const ls_declared_opti
     return number;
 }
 
+bool ls_declared_is_default(const ls_declared_values *values, const ls_declared_option *option)
+{
+    const ls_declared_value *value = find(values, option);
+    double number = 0;
+    if (!value || option->type == LS_DECLARED_TEXT)
+        return !value;
+    ls_declared_read(option, option->fallback, &number);
+    return value->number <= number && value->number >= number;
+}
+
 const char *ls_declared_text(const ls_declared_values *values, const ls_declared_option *option)
 {
     const ls_declared_value *value = find(values, option);

@@ -42,6 +42,7 @@ struct ls_declared_option {
     const char *const *words; /**< NULL-terminated */
     bool continues;           /**< a comma before `name=` is part of the value */
     bool follows;             /**< by default it follows from other options */
+    bool implied;             /**< a row does not have it where it has its default */
     const char *when;         /**< which cases of its owner have it, as refusals say: "--ps-mode
                                    ssp"; NULL: all */
     /** Refuses a text that is not well formed, and says what would work; NULL: any text will do. */
@@ -79,6 +80,9 @@ int64_t ls_declared_number(const ls_declared_values *values, const ls_declared_o
 
 /** The same of a real number. */
 double ls_declared_real(const ls_declared_values *values, const ls_declared_option *option);
+
+/** Whether an option has its default; of texts, whether it is not given. */
+bool ls_declared_is_default(const ls_declared_values *values, const ls_declared_option *option);
 
 /** The value of a text, or the default; "" for none. Borrowed. */
 const char *ls_declared_text(const ls_declared_values *values, const ls_declared_option *option);

@@ -109,6 +109,9 @@ size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end);
 
 /** Appends weight decay's part of the loss that is a bucket's in a window, if the member has it. */
 void ls_step_bucket_decay(ls_step *step, int member, int b);
+/** Tasks appended from now on belong to that piece of a replica's slice; replica -1: to none. Names
+ * the pieces of accumulated gradients, nothing else. */
+void ls_step_enter_piece(ls_step *step, int replica, int piece);
 /** Whether the member's pieces run node by node, each node's gradients final before the next's. */
 bool ls_step_by_node(const ls_step *step, int member);
 enum { LS_ALL_CHUNKS = -1 };

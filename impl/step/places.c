@@ -273,8 +273,10 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
 {
     if (!can_divide(s, "ls_forward_node") || is_input(s, n))
         return;
+    ls_step_enter_piece(s, replica, piece);
     ls_step_fill_window(s, replica, piece, n);
     forward_node(s, replica, piece, n, LS_ACT_FORWARD);
+    ls_step_enter_piece(s, -1, -1);
 }
 
 /* Of gradients. */
@@ -324,6 +326,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     const bool copied = is_copied(parts, n);
     if (is_input(s, n))
         return;
+    ls_step_enter_piece(s, replica, piece);
     ls_step_repeat_unit(s, replica, piece, n);
     for (int p = 0; p < parts->count; p++)
         if (ls_graph_parts_have(parts, p, n) && ls_step_replica(s, member_at(s->plan, replica, p)))
@@ -349,6 +352,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
         if (ls_graph_parts_have(parts, p, n) && is_first(s, p, n))
             add_up(s, member_at(s->plan, replica, p), piece, p / s->plan->mesh.places);
     ls_step_sum_places(s, replica, piece, n, LS_ACT_BACKWARD);
+    ls_step_enter_piece(s, -1, -1);
 }
 
 int ls_bucket_node(const ls_step *s, int place, int b)

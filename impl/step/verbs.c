@@ -61,21 +61,99 @@ static void add_act(ls_step *s, const ls_act *act)
         ls_task_add_ops(s->program, act->lists[l]);
 }
 
-/* Appends the next acts, up to number `end`: a task, and one of each unit that is repeated. */
+static bool has_ops(const ls_act *act)
+{
+    for (int l = 0; l < LS_NET_LISTS; l++)
+        if (act->lists[l] && act->lists[l]->count)
+            return true;
+    return false;
+}
+
+/* Of a pass; sums belong to backward, and other acts, or those without operations, to either. */
+typedef enum direction { EITHER, FORWARD, BACKWARD, AGAIN } direction;
+
+static direction direction_of(const ls_act *act)
+{
+    static const direction of[] = {[LS_ACT_FEED] = FORWARD,
+                                   [LS_ACT_FORWARD] = FORWARD,
+                                   [LS_ACT_FORWARD_REST] = FORWARD,
+                                   [LS_ACT_BACKWARD] = BACKWARD,
+                                   [LS_ACT_BACKWARD_REST] = BACKWARD,
+                                   [LS_ACT_AGAIN] = AGAIN,
+                                   [LS_ACT_AGAIN_REST] = AGAIN,
+                                   [LS_ACT_SUM] = BACKWARD,
+                                   [LS_ACT_FAULT] = EITHER};
+    return has_ops(act) ? of[act->kind] : EITHER;
+}
+
+static bool accumulates(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    return job->accumulation.pieces > 1 && !job->division.microbatches;
+}
+
+void ls_step_enter_piece(ls_step *s, int replica, int piece)
+{
+    const ls_job *job = ls_step_job(s);
+    const int64_t pieces = job->accumulation.pieces;
+    s->program->piece = 0;
+    if (!accumulates(s) || replica < 0)
+        return;
+    if (job->exact.on && ls_slice_exchanges(job) > 1)
+        piece = s->exchange;
+    else if (job->exact.on) { /* it is a shard: the accumulated piece is the one that has it */
+        const int64_t count = ls_replicas(s) * pieces, shards = ls_shards(s);
+        const int64_t shard = ls_slice_begin(shards, replica, ls_replicas(s)) + piece;
+        piece = 0;
+        while (ls_slice_begin(shards, replica * pieces + piece + 1, count) <= shard)
+            piece++;
+    }
+    s->program->piece = piece + 1;
+}
+
+/* The end of the acts that are one task: a repeated unit's or, of several pieces, those in one
+ * direction over one piece. *what is the first of them that has one; NULL: all go in either. */
+static size_t task_end(const ls_step *s, const ls_act *acts, size_t first, size_t end,
+                       const ls_act **what)
+{
+    const bool pieces = accumulates(s);
+    *what = NULL;
+    for (; first < end; first++) {
+        const ls_act *act = &acts[first];
+        const direction to = direction_of(act), was = *what ? direction_of(*what) : EITHER;
+        const bool other = pieces && (act->piece != (*what ? (*what)->piece : 0) || to != was);
+        if (was && to && (other || (to == AGAIN) != (was == AGAIN)))
+            return first;
+        *what = was || !to ? *what : act;
+    }
+    return end;
+}
+
+/* Appends the next acts, up to number `end`: a task, and one of each unit that is repeated; where
+ * gradients are accumulated, a task for each piece's forward and backward pass. */
 static void append_acts(ls_step *s, const char *verb, int member, size_t end, ls_range range)
 {
     size_t count, *at = &s->appended[member];
-    const ls_act *acts = acts_of(s, member, &count);
+    const ls_act *acts = acts_of(s, member, &count), *what;
     while (!s->program->status && *at < end) {
-        const bool again = acts[*at].kind == LS_ACT_AGAIN;
-        ls_task *task = ls_task_begin(s->program, again ? ls_verb_again : verb, member,
-                                      again ? ls_no_range : range);
+        const size_t until = task_end(s, acts, *at, end, &what);
+        const direction to = what ? direction_of(what) : EITHER;
+        const bool again = to == AGAIN, ahead = to == FORWARD && strcmp(verb, "backward") == 0;
+        if (what)
+            ls_step_enter_piece(s, ls_step_replica(s, member)->number, what->piece);
+        ls_task *task =
+            ls_task_begin(s->program,
+                          again                     ? ls_verb_again
+                          : ahead && accumulates(s) ? "forward"
+                                                    : verb,
+                          member, again || (ahead && accumulates(s)) ? ls_no_range : range);
         if (task && again)
-            task->node = acts[*at].node;
-        for (; *at < end && again == (acts[*at].kind == LS_ACT_AGAIN); ++*at)
+            task->node = what->node;
+        for (; *at < until; ++*at)
             add_act(s, &acts[*at]);
         ls_task_finish(s->program);
     }
+    s->program->piece = 0;
 }
 
 /* Appends weight decay's part of the loss, on a member that gets its variables in each step. */
@@ -190,14 +268,6 @@ static const ls_act *find_piece(const ls_step *s, int member, int piece, const l
     return acts + low;
 }
 
-static bool has_ops(const ls_act *act)
-{
-    for (int l = 0; l < LS_NET_LISTS; l++)
-        if (act->lists[l] && act->lists[l]->count)
-            return true;
-    return false;
-}
-
 void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, unsigned kinds,
                          int chunk, int node)
 {
@@ -217,19 +287,30 @@ void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, un
         ls_task_finish(s->program);
 }
 
+/* The replica whose slice a member of this process has; -1: it is in another one. */
+static int replica_of(const ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return r ? r->number : -1;
+}
+
 void ls_forward_piece(ls_step *s, int member, int piece)
 {
+    ls_step_enter_piece(s, replica_of(s, member), piece);
     ls_step_append_acts(s, "forward", member, piece,
                         1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD |
                             1U << LS_ACT_LOSS,
                         LS_ALL_CHUNKS, -1);
+    ls_step_enter_piece(s, -1, -1);
 }
 
 void ls_backward_piece(ls_step *s, int member, int piece)
 {
+    ls_step_enter_piece(s, replica_of(s, member), piece);
     ls_step_append_acts(s, "backward", member, piece,
                         1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT,
                         LS_ALL_CHUNKS, -1);
+    ls_step_enter_piece(s, -1, -1);
 }
 
 bool ls_kept(const ls_step *s, int member, int piece, size_t index, ls_span *out)

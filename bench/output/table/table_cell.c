@@ -2,6 +2,7 @@
 /* Cells of tables, and texts on a terminal; see table_parts.h. */
 #include "bench/output/table/table_parts.h"
 
+#include "bench/output/row_keys.h"
 #include "common/base/escape.h"
 #include "common/base/numbers.h"
 
@@ -118,6 +119,15 @@ static void write_number(ls_cell kind, const json_t *value, char *cell)
         write_text(value, cell);
 }
 
+/* What stands for a value that a row does not have: its default, where such rows leave it out. */
+static const char *absent_of(const char *path)
+{
+    const ls_field *field = path ? ls_field_find(path) : NULL;
+    const ls_declared_option *option = path && !field ? ls_row_declared(path) : NULL;
+    const char *text = field ? field->absent : option && option->implied ? option->fallback : NULL;
+    return text ? text : "";
+}
+
 void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL_SIZE])
 {
     json_auto_t *value = ls_row_value(row, column->path);
@@ -134,8 +144,8 @@ void ls_cell_write(const ls_column *column, const json_t *row, char cell[LS_CELL
     } else if (column->cell == LS_CELL_OPTIMIZER && json_is_string(value)) {
         char shown[LS_CELL_SIZE];
         write_line(cell, ls_optimizer_shown(json_string_value(value), shown, sizeof shown));
-    } else if (column->cell == LS_CELL_OR_NONE && !value) {
-        snprintf(cell, LS_CELL_SIZE, "none");
+    } else if (!value) {
+        snprintf(cell, LS_CELL_SIZE, "%s", absent_of(column->path));
     } else {
         write_text(value, cell);
     }

@@ -6,7 +6,7 @@
  * one value here. An option that tells cases apart which another option tells apart, too, goes
  * after the rate (`drop` 5); one that alone tells two cases apart after all figures; the model, the
  * strategy, the devices, the batch, and what was swept at last. Between these steps texts are
- * truncated (`steps`).
+ * truncated (`steps`), and titles of options before any that tells cases apart goes.
  */
 #include "bench/output/table/table_parts.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORTEST_TEXT = 8 };
+enum { SHORTEST_TEXT = 8, SHORTEST_TITLE = 14 };
 
 /* Ranks; those of figures are their `drop`. */
 enum {
@@ -274,6 +274,20 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
     column->width = most;
 }
 
+/* Truncates the title of an option with shorter values. */
+static void narrow_title(const ls_table *table, ls_table_column *column, int width)
+{
+    int cells = width > SHORTEST_TITLE ? width : SHORTEST_TITLE;
+    for (size_t r = 0; r < table->rows; r++) {
+        const int cell = ls_text_width(column->cell[r]);
+        cells = cell > cells ? cell : cells;
+    }
+    if (column->is.title != column->title || column->width <= cells)
+        return;
+    ls_text_squeeze(column->title, cells);
+    column->width = cells;
+}
+
 /* Texts have the width of their column, those of options at most a third of the line; then the
  * steps follow. In each the last texts are truncated first. */
 void ls_table_fit(ls_table *table, int width)
@@ -285,6 +299,11 @@ void ls_table_fit(ls_table *table, int width)
         if (table->column[c].option)
             narrow(table, &table->column[c], width / 3);
     for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
+        for (size_t c = table->count; c-- > 0 && steps[s].options;) {
+            const int over = ls_table_width(table) - width;
+            if (over > 0 && table->column[c].shown && table->column[c].option)
+                narrow_title(table, &table->column[c], table->column[c].width - over);
+        }
         ls_table_hide(table, width, steps[s].rank);
         for (size_t c = table->count; c-- > 0;) {
             const int over = ls_table_width(table) - width;

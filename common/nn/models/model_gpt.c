@@ -145,6 +145,7 @@ const ls_declared_option ls_option_lengths = {
         "many as its number in the data set gives (the loss is the mean over targets)",
     .type = LS_DECLARED_WORD,
     .words = (const char *const[]){"full", "ragged", NULL},
+    .implied = true,
 };
 
 const ls_model_family ls_model_gpt = {

@@ -80,6 +80,7 @@ const ls_declared_option ls_option_dropout = {
     .low = 0,
     .high = 1,
     .below = true,
+    .implied = true,
 };
 
 const ls_model_family ls_model_mlp = {

@@ -101,6 +101,8 @@ void ls_names_task(const ls_names *n, const ls_task *task, FILE *out)
                          : ls_names_node(n->parts, n->members[own].place, task->node, text));
     if (task->microbatch)
         fprintf(out, ", micro-batch %d", task->microbatch - 1);
+    if (task->piece)
+        fprintf(out, ", piece %d", task->piece - 1);
     if (task->range.count) {
         fputc(',', out);
         write_range(task->range, out);

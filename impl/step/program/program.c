@@ -44,7 +44,8 @@ ls_task *ls_task_begin(ls_step_program *p, const char *verb, int lane, ls_range 
                       .call = -1,
                       .end = {.channel = -1, .peer = -1},
                       .skip = p->skip,
-                      .microbatch = p->microbatch};
+                      .microbatch = p->microbatch,
+                      .piece = p->piece};
     ls_task_touch(p, task->skip, sizeof *task->skip, LS_READS);
     return task;
 }

@@ -66,6 +66,7 @@ typedef struct ls_task {
     ls_task_end end;
     const bool *skip; /**< the task is skipped if true; NULL: never */
     int microbatch;   /**< that it is a part of, from 1; 0: none */
+    int piece;        /**< of accumulated gradients, from 1; 0: it belongs to none */
 } ls_task;
 
 typedef struct ls_step_program {
@@ -82,7 +83,7 @@ typedef struct ls_step_program {
     uint64_t empty_copies; /**< between devices: messages without bytes or a task */
     int calls;             /**< numbers of ls_task.call given so far */
     const bool *skip;      /**< of tasks appended now */
-    int microbatch;        /**< of tasks appended now */
+    int microbatch, piece; /**< of tasks appended now */
     ls_op_list own;        /**< operations that belong to this program */
 } ls_step_program;
 

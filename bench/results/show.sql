@@ -6,6 +6,21 @@ one AS MATERIALIZED (
     "prediction.durations" AS durations, "pipeline.bubble" AS idle, ifnull("pipeline.bubble_equal", 0) AS equal,
     ifnull("pipeline.bubble_formula", 0) AS formula, ifnull("pipeline.slowest_stage", 0) AS slowest
   FROM v WHERE number = :number),
+-- What accumulation and recomputation save and cost: next to the last row of the same case without them, of this host.
+plain AS MATERIALIZED (
+  SELECT row, json_remove(row -> '$.case', '$.recompute', '$.gradient_accumulation_steps',
+    '$.gradient_accumulation_exchange', '$.zero_accumulation') AS "case" FROM one
+  WHERE row ->> '$.case.recompute' != '' OR row ->> '$.case.gradient_accumulation_steps' > 1),
+twin AS MATERIALIZED (
+  SELECT plain.row AS own, v.row AS other FROM plain JOIN v
+  WHERE v."case.model" = plain.row ->> '$.case.model' AND v.row -> '$.case' = plain."case"
+    AND v.row ->> '$.provenance.host' IS plain.row ->> '$.provenance.host' AND v.row ->> '$.result.status' = 'ok'
+  ORDER BY v.number DESC LIMIT 1),
+saved AS MATERIALIZED (
+  SELECT other ->> '$.id' AS id, (other ->> '$.time.step_ms.median') + 0.0 AS before,
+    (own ->> '$.time.step_ms.median') + 0.0 AS step,
+    (SELECT max(value ->> '$.peak') + 0 FROM json_each(own, '$.memory.devices')) AS held,
+    (SELECT max(value ->> '$.peak') + 0 FROM json_each(other, '$.memory.devices')) AS whole FROM twin),
 options AS (
   SELECT 'case.' || key AS path FROM one, json_each(row, '$.case') WHERE NOT field_fact('case.' || key, 'derived')
   ORDER BY field_fact('case.' || key, 'place'), id),
@@ -53,6 +68,10 @@ part (line, before, text, after) AS (VALUES
   ('of which', 'workspace ', cell('memory.devices.workspace'), ''),
   ('', '', (SELECT iif(durations = 'profile', 'not counted: what a layer needs inside, which a profile does not say', NULL)
     FROM one), ''),
+  ('saves', '', (SELECT iif(whole > held, bytes_text(whole - held), 'nothing') || ' of the fullest device''s '
+    || bytes_text(whole) FROM saved), ''),
+  ('saves', 'for ', (SELECT iif(before > 0, decimals(step / before, 2), NULL) FROM saved), ' times the step'),
+  ('saves', 'next to row ', (SELECT escaped(id, 'line') FROM saved WHERE whole > 0), ''),
   ('operation', '', cell('micro.op'), ''), ('operation', '', cell('micro.shape'), ''),
   ('operation', '', (SELECT iif(size IS NULL, NULL, bytes_text(size)) FROM one), ''),
   ('operation', '', cell('micro.time_us'), ' us'), ('operation', 'bus ', cell('micro.busbw_gbs'), ' GB/s'),

@@ -63,6 +63,18 @@ lockstep_ok advise $deep_mlp $link --results none --format jsonl --memory-limit 
 rows "with less memory, as few stages as fit" "': hybrid --hybrid-inner pipeline --hybrid-replicas 2 ' in r['usual'] and
     '--hybrid-outer zero' in r['usual'] and '1f1b' in r['usual']"
 
+# Where memory is short, a replica's samples are computed in pieces: as few as fit, named in the line to run.
+short="--model mlp:256-2048-256-10 --batch 1024 --devices 2 --durations flops=1e12 --strategy mirrored"
+# shellcheck disable=SC2086
+lockstep_ok advise $short $link --results none --format jsonl
+rows "memory to spare: no pieces" "not any('accumulation' in x['options'] for x in r['ranking'])"
+whole=$(python3 -c 'import json; print(min(x["memory"] for x in json.loads(open("out").read())["ranking"]))')
+# shellcheck disable=SC2086
+lockstep_ok advise $short $link --results none --format jsonl --memory-limit "$((whole * 9 / 10))"
+rows "memory is short: pieces" "all('--gradient-accumulation-steps ' in x['options'] and x['memory'] <= $whole * 9 // 10
+    for x in r['ranking']) and '--gradient-accumulation-steps ' in r['check'] and
+    r['ranking'][0]['case']['gradient_accumulation_steps'] > 1"
+
 # shellcheck disable=SC2086
 lockstep_ok advise $eight $link --hybrid-inner tensor-parallel --results none --format jsonl
 keep advice

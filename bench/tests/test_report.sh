@@ -125,6 +125,12 @@ elif kind == "shares": # an older row of mirrored, one of other buckets, one on 
     rows[6]["memory"] = rows[1]["memory"] # of --steps 0
     for each in rows[6:]: # of verify
         del each["time"]
+elif kind == "lengths": # of gpt, with what recomputation leaves
+    rows = [row(1000 * k + T, "single", 1, 5.0 + k, model=f"gpt:4-4-64-{T}-256", **({"recompute": mode} if k else {}))
+            for T in (64, 128) for k, mode in enumerate(("none", "mlp", "full"))]
+    for each, held in zip(rows, (1900, 1100, 700, 3800, 2200, 1400)):
+        each["memory"] = {"devices": [{"device": "cpu:0", "parameters": 100, "gradients": 100, "optimizer": 200,
+                                       "activations": held, "communication": 0, "workspace": 0, "peak": held + 400}]}
 elif kind == "layouts": # of 4 devices; two cases of the pipeline; and servers, of which one lets workers be late
     rows = [row(1, "mirrored", 4, 5.0, bucket_bytes=64), row(2, "zero", 4, 5.02, bucket_bytes=64, zero_stage=3, zero_reshard=True),
             row(3, "pipeline", 4, 7.0, pipeline_microbatches=4), row(4, "pipeline", 4, 6.0, pipeline_microbatches=8),
@@ -681,6 +687,16 @@ expect "late: of the other it is said" grep -qE '^- .*lead.*: rows of mlp, synth
 expect "bandwidth: a line each, at one latency" [ "$(grep -cE '^"(mirrored|towers)",(10|100),[3489],' \
     layouts/step-bandwidth.csv)" -eq 4 -a ! -e layouts/step-bandwidth-2.csv ]
 expect "what was left out is folded" grep -q '<details class=m id=left><summary>Left out</summary><ul>' layouts/index.html
+make_rows lengths.jsonl lengths
+report --results lengths.jsonl
+expect "memory by part, a line of activations for each way to recompute" [ "$(sed 1d page/memory-sequence.csv |
+    cut -d, -f 1-4 | tr -d '"' | paste -sd' ')" = "parameters,64,100 parameters,128,100 gradients,64,100 \
+gradients,128,100 optimizer,64,200 optimizer,128,200 activations, recompute none,64,1900" ]
+lockstep_ok results import lengths.jsonl --results lengths.db
+lockstep_ok results show here-2064 --results lengths.db
+expect "what recomputation saves and costs" grep -q "^saves  *1200 B of the fullest device's 2300 B, for 1.40 times the step, next to row here-64" out
+lockstep_ok results show here-64 --results lengths.db
+expect "without it nothing is said" eval '! grep -q "^saves" out'
 lockstep_ok results import shares.jsonl --results shares.db
 lockstep_ok results show here-6 --results shares.db
 expect "shares: of a row" grep -q 'fullest device 600 B, of mirrored 1000 B: 40% less; its step 1.10' out

@@ -5,7 +5,8 @@
  * Axes that divide the model (how many replicas, what divides them) are all combined, with the
  * first value of every other axis: the starts. From each start, best first, the other axes are
  * changed one after the other, and a change is kept if it is faster or, while the case does not fit
- * into the memory, needs less; until none is. So not every combination is estimated: of 64 devices
+ * into the memory, needs less; until none is. Options that only save memory (EASES) are changed
+ * where it is short. So not every combination is estimated: of 64 devices
  * there are thousands. Starts that are four times as slow as the best so far are left as they are.
  * Of starts there are some dozens, and those with the most replicas, which are built the fastest,
  * come first: if time ends, what is left is deep pipelines.
@@ -24,39 +25,49 @@
 
 /* ---- Axes ------------------------------------------------------------------------------------ */
 
+enum {
+    DIVIDES = 1, /* every value is a start of its own */
+    PIECES = 2,  /* numbers up to a replica's samples, whose effect rises and then falls */
+    EASES = 4 /* it only saves memory: tried where that is short; the first value is the default */
+};
+
 /* An option that changes a strategy's speed or its memory, and the values that are tried: of cases
  * that have it with the values of the earlier axes. */
 static const struct axis {
     const char *strategy; /* NULL: any that has the option */
     const char *option;
-    bool divides; /* every value is a start of its own */
+    unsigned is; /* DIVIDES, .. */
     const char *values[14];
 } axes[] = {
-    {"towers", "towers-staged", true, {"no", "yes"}},
-    {"ps", "ps-mode", true, {"sync", "async", "ssp"}},
+    {"towers", "towers-staged", DIVIDES, {"no", "yes"}},
+    {"ps", "ps-mode", DIVIDES, {"sync", "async", "ssp"}},
     {"hybrid",
      "hybrid-inner",
-     true,
+     DIVIDES,
      {"zero", "tensor-parallel", "pipeline", "model-parallel", "context-parallel"}},
     {"hybrid",
      "hybrid-replicas",
-     true,
+     DIVIDES,
      {"512", "256", "128", "64", "32", "16", "12", "8", "6", "5", "4", "3", "2", "1"}},
-    {"hybrid", "hybrid-stages", true, {"1", "2", "3", "4", "6", "8", "12", "16", "32"}},
-    {NULL, "pipeline-schedule", false, {"1f1b", "gpipe", "interleaved"}},
-    {NULL, "pipeline-chunks", false, {"2", "3", "4"}},
+    {"hybrid", "hybrid-stages", DIVIDES, {"1", "2", "3", "4", "6", "8", "12", "16", "32"}},
+    {NULL, "pipeline-schedule", 0, {"1f1b", "gpipe", "interleaved"}},
+    {NULL, "pipeline-chunks", 0, {"2", "3", "4"}},
     {NULL,
      "pipeline-microbatches",
-     false,
+     PIECES,
      {"1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"}},
-    {NULL, "tensor-parallel-sequence", false, {"no", "yes"}},
-    {NULL, "hybrid-outer", false, {"mirrored", "zero"}},
-    {NULL, "zero-stage", false, {"1", "2", "3"}},
+    {NULL, "tensor-parallel-sequence", 0, {"no", "yes"}},
+    {NULL, "hybrid-outer", 0, {"mirrored", "zero"}},
+    {NULL, "zero-stage", 0, {"1", "2", "3"}},
     {NULL,
      "allreduce",
-     false,
+     0,
      {"ring", "halving-doubling", "hierarchical", "tree", "flat", "canonical"}},
-    {"mirrored", "bucket-bytes", false, {"auto", "1GiB"}},
+    {"mirrored", "bucket-bytes", 0, {"auto", "1GiB"}},
+    {NULL,
+     "gradient-accumulation-steps",
+     PIECES | EASES,
+     {"1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"}},
 };
 enum {
     AXES = sizeof axes / sizeof *axes,
@@ -87,11 +98,16 @@ static int value_of(size_t axis, const char *value)
     return v;
 }
 
-/* Whether a case has the axis: its strategy, with the options so far, and the user left it open. */
+/* Whether a case has the axis: its strategy, with the options so far, and the user left it open.
+ * Micro-batches of stages are their pieces. */
 static bool has_axis(const ls_advising *a, const ls_case *one, size_t axis)
 {
     const char *name = axes[axis].option, *strategy = axes[axis].strategy;
     const ls_option *option = ls_option_find_in(name, strlen(name), LS_FOR_RUN);
+    ls_job job = {0};
+    ls_case_job(one, &job);
+    if (axes[axis].is == (PIECES | EASES) && job.division.microbatches)
+        return false;
     return (!strategy || strcmp(strategy, one->strategy->name) == 0) &&
            !ls_option_set_has(a->workplace->request->given, name) && ls_option_applies(option, one);
 }
@@ -119,12 +135,13 @@ static bool can_share(const ls_advising *a, const ls_case *one, size_t axis, con
     return number < among && among % number == 0;
 }
 
-/* The samples of a replica: more micro-batches than these there cannot be. */
+/* The samples of a replica: more pieces than these there cannot be. */
 static int64_t samples_of(const ls_advising *a, const ls_case *one)
 {
     ls_job job = {0};
     ls_case_job(one, &job);
-    const int copies = job.mesh.size[ls_mesh_outer(&job.mesh)];
+    const int64_t copies =
+        job.mesh.rest == LS_MEMBER ? a->devices : job.mesh.size[ls_mesh_outer(&job.mesh)];
     const bool shared = one->scaling == LS_SCALING_STRONG && copies > 1;
     const int64_t samples = shared ? a->out->batch / copies : a->out->batch;
     return samples > 1 ? samples : 1;
@@ -139,14 +156,14 @@ static int64_t stages_of(const ls_advising *a, const ls_job *job)
 }
 
 /* The value of an axis of a case; NULL: there is no such value. With chunks, micro-batches are a
- * multiple of the stages. The last number of micro-batches is
- * a replica's samples, which may be no power of two. */
+ * multiple of the stages. The last number of pieces is a replica's samples, which may be no power
+ * of two. */
 static const char *text_of(const ls_advising *a, const ls_case *one, size_t axis, int value,
                            char text[TEXT])
 {
     int64_t number, before = 0;
     const char *found = value >= 0 && value < VALUES ? axes[axis].values[value] : NULL;
-    if (!found || strcmp(axes[axis].option, "pipeline-microbatches") != 0)
+    if (!found || !(axes[axis].is & PIECES))
         return found;
     const int64_t most = samples_of(a, one);
     if (value > 0)
@@ -196,6 +213,8 @@ static ls_status set_picks(const ls_advising *a, const ls_case *base, const pick
         *valid = *valid && value && can_share(a, &out->config, i, value);
         if (!*valid)
             return LS_OK;
+        if (axes[i].is & EASES && pick == 0)
+            continue;
         LS_TRY(ls_advising_set(&out->config, axes[i].option, value));
         const size_t used = strlen(out->options);
         snprintf(out->options + used, sizeof out->options - used, "%s--%s %s", used ? " " : "",
@@ -267,7 +286,7 @@ static ls_status try_starts(search *s, const ls_case *base, picks *p, size_t ind
     ls_advised so_far;
     bool valid;
     size_t number;
-    if (index == AXES || !axes[index].divides) {
+    if (index == AXES || !(axes[index].is & DIVIDES)) {
         if (is_over(s, LS_ADVICE_STARTS_S))
             return LS_OK;
         LS_TRY(try_picks(s, base, p, &number));
@@ -292,7 +311,11 @@ static ls_status try_starts(search *s, const ls_case *base, picks *p, size_t ind
  * numbers, whose effect rises and then falls, it stops where they no longer help. */
 static ls_status try_values(search *s, size_t axis, int step, size_t *best, bool *changed)
 {
-    const bool ordered = strcmp(axes[axis].option, "pipeline-microbatches") == 0;
+    const tried *from = &s->items[*best];
+    const bool fits = from->memory <= s->a->predictor->memory_limit;
+    const bool ordered = axes[axis].is & PIECES;
+    if (axes[axis].is & EASES && fits && from->picks.of[axis] == NO_PICK)
+        return LS_OK;
     const ls_case *base = s->items[*best].base;
     picks p = s->items[*best].picks;
     ls_advised so_far;
@@ -325,7 +348,7 @@ static ls_status tune(search *s, size_t start)
     for (bool changed = true; changed;) {
         changed = false;
         for (size_t i = 0; i < AXES; i++) {
-            if (axes[i].divides)
+            if (axes[i].is & DIVIDES)
                 continue;
             LS_TRY(try_values(s, i, 1, &best, &changed));
             LS_TRY(try_values(s, i, -1, &best, &changed));

@@ -68,6 +68,7 @@ static const struct axis {
      "gradient-accumulation-steps",
      PIECES | EASES,
      {"1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"}},
+    {NULL, "recompute", EASES, {"none", "mlp", "full"}},
 };
 enum {
     AXES = sizeof axes / sizeof *axes,

@@ -690,11 +690,11 @@ expect "what was left out is folded" grep -q '<details class=m id=left><summary>
 make_rows lengths.jsonl lengths
 report --results lengths.jsonl
 expect "memory by part, a line of activations for each way to recompute" [ "$(sed 1d page/memory-sequence.csv |
-    cut -d, -f 1-4 | tr -d '"' | paste -sd' ')" = "parameters,64,100 parameters,128,100 gradients,64,100 \
-gradients,128,100 optimizer,64,200 optimizer,128,200 activations, recompute none,64,1900" ]
+    sed -n 's/"\(.*\)",128,\([0-9]*\),.*/\1 \2/p' | paste -sd';')" = "parameters 100;gradients 100;optimizer 200;\
+activations, recompute none 3800;activations, recompute full 1400;activations, recompute mlp 2200" ]
 lockstep_ok results import lengths.jsonl --results lengths.db
 lockstep_ok results show here-2064 --results lengths.db
-expect "what recomputation saves and costs" grep -q "^saves  *1200 B of the fullest device's 2300 B, for 1.40 times the step, next to row here-64" out
+expect "what recomputation saves and costs" grep -q "^saves  *1.2 KiB of the fullest device's 2.2 KiB, for 1.40 times the step, next" out
 lockstep_ok results show here-64 --results lengths.db
 expect "without it nothing is said" eval '! grep -q "^saves" out'
 lockstep_ok results import shares.jsonl --results shares.db

@@ -24,19 +24,16 @@
 #include <string.h>
 
 /* ---- Axes ------------------------------------------------------------------------------------ */
-
-enum {
-    DIVIDES = 1, /* every value is a start of its own */
-    PIECES = 2,  /* numbers up to a replica's samples, whose effect rises and then falls */
-    EASES = 4 /* it only saves memory: tried where that is short; the first value is the default */
-};
+enum { DIVIDES = 1, PIECES = 2, EASES = 4 };
+#define POWERS "1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"
 
 /* An option that changes a strategy's speed or its memory, and the values that are tried: of cases
  * that have it with the values of the earlier axes. */
 static const struct axis {
     const char *strategy; /* NULL: any that has the option */
     const char *option;
-    unsigned is; /* DIVIDES, .. */
+    unsigned is; /* DIVIDES: each value is a start; PIECES: numbers up to a replica's samples, whose
+                    effect rises and then falls; EASES: tried where memory is short */
     const char *values[14];
 } axes[] = {
     {"towers", "towers-staged", DIVIDES, {"no", "yes"}},
@@ -52,10 +49,7 @@ static const struct axis {
     {"hybrid", "hybrid-stages", DIVIDES, {"1", "2", "3", "4", "6", "8", "12", "16", "32"}},
     {NULL, "pipeline-schedule", 0, {"1f1b", "gpipe", "interleaved"}},
     {NULL, "pipeline-chunks", 0, {"2", "3", "4"}},
-    {NULL,
-     "pipeline-microbatches",
-     PIECES,
-     {"1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"}},
+    {NULL, "pipeline-microbatches", PIECES, {POWERS}},
     {NULL, "tensor-parallel-sequence", 0, {"no", "yes"}},
     {NULL, "hybrid-outer", 0, {"mirrored", "zero"}},
     {NULL, "zero-stage", 0, {"1", "2", "3"}},
@@ -64,10 +58,7 @@ static const struct axis {
      0,
      {"ring", "halving-doubling", "hierarchical", "tree", "flat", "canonical"}},
     {"mirrored", "bucket-bytes", 0, {"auto", "1GiB"}},
-    {NULL,
-     "gradient-accumulation-steps",
-     PIECES | EASES,
-     {"1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"}},
+    {NULL, "gradient-accumulation-steps", PIECES | EASES, {POWERS}},
     {NULL, "recompute", EASES, {"none", "mlp", "full"}},
 };
 enum {

@@ -10,6 +10,7 @@
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
 #include "common/nn/rate.h"
+#include "impl/outer_optimizer.h"
 #include "impl/pipeline_schedule.h"
 
 #include <string.h>
@@ -24,6 +25,7 @@ static const struct {
     {"data", &ls_data_sources},
     {"allreduce", &ls_allreduces},
     {"optimizers", &ls_optimizer_rules},
+    {"outer-optimizers", &ls_outer_optimizers},
     {"lr-schedules", &ls_rate_rules},
     {"pipeline-schedules", &ls_schedules},
     {"communicators", &ls_comm_backends},

@@ -92,36 +92,58 @@ static void compare(const ls_variables *variables, const float *fast, const floa
     }
 }
 
-/* All judges use the same layers, so only a difference of losses shows that a backward pass is not
- * the derivative of its forward pass: between two points that the gradient joins, as far from the
- * initial parameters as changes the loss by `part` of it. */
-static ls_status find_slope(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                            const ls_first_samples *samples, int64_t rows, const float *gradient,
-                            double loss, known *k)
+static bool is_its_slope(const known *k)
 {
-    static const double part = 3e-4;
+    return fabs(k->slope - 1) <= slope_bound;
+}
+
+/* Moves the parameters to a point near by where no pre-activation is 0: at ReLU's kink, where zero
+ * biases put a unit whose inputs are all 0, a gradient is not the loss's slope. */
+static void step_aside(float *parameters, size_t elements)
+{
+    static const double golden = 0.6180339887498949;
+    double squares = 0;
+    for (size_t i = 0; i < elements; i++)
+        squares += (double)parameters[i] * parameters[i];
+    const double most = 0.1 * sqrt(squares / (double)elements);
+    for (size_t i = 0; i < elements; i++)
+        parameters[i] = (float)(parameters[i] + most * (2 * fmod((double)i * golden, 1) - 1));
+}
+
+/* All judges use the same layers, so only a difference of losses shows that a backward pass is not
+ * the derivative of its forward pass: between two points that the gradient joins, as far from a
+ * third as changes the loss by a part of it. Points on two sides of a kink give another slope, so
+ * nearer ones are tried, too, as long as rounding allows. Changes the samples' parameters.
+ * `gradient` and `unused` have room for all variables. */
+static ls_status find_slope(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                            ls_first_samples *samples, int64_t rows, float *gradient, float *unused,
+                            known *k)
+{
+    static const double parts[] = {3e-4, 1e-4, 3e-5};
     const size_t elements = plan->model->graph->variables.elements;
-    ls_first_samples moved = *samples;
-    double squares = 0, size = 0, losses[2] = {0};
-    float *unused;
+    double squares = 0, size = 0, loss, losses[2] = {0};
+    step_aside(samples->initial, elements);
+    LS_TRY(compute(workplace, plan, samples, rows, NULL, gradient, &loss));
     for (size_t i = 0; i < elements; i++) {
         squares += (double)gradient[i] * gradient[i];
         size += (double)samples->initial[i] * samples->initial[i];
     }
-    const double step = part * loss / squares;
+    const double furthest = parts[0] * loss / squares;
     /* Near a minimum the points would be too far apart for a straight line. */
-    if (!(step > 0 && step * step * squares <= 1e-4 * size))
+    if (!(furthest > 0 && furthest * furthest * squares <= 1e-4 * size))
         return LS_OK;
-    LS_TRY(ls_allocate("gate", &moved.initial, 2 * elements, sizeof *moved.initial));
-    unused = moved.initial + elements;
-    ls_status status = LS_OK;
-    for (int side = 0; side < 2 && !status; side++) {
-        for (size_t i = 0; i < elements; i++)
-            moved.initial[i] =
-                (float)(samples->initial[i] + (side ? -step : step) * (double)gradient[i]);
-        status = compute(workplace, plan, &moved, rows, NULL, unused, &losses[side]);
+    ls_first_samples moved = *samples;
+    ls_status status = ls_allocate("gate", &moved.initial, elements, sizeof *moved.initial);
+    for (size_t p = 0; p < sizeof parts / sizeof *parts && !status && !is_its_slope(k); p++) {
+        const double step = parts[p] * loss / squares;
+        for (int side = 0; side < 2 && !status; side++) {
+            for (size_t i = 0; i < elements; i++)
+                moved.initial[i] =
+                    (float)(samples->initial[i] + (side ? -step : step) * (double)gradient[i]);
+            status = compute(workplace, plan, &moved, rows, NULL, unused, &losses[side]);
+        }
+        k->slope = (losses[0] - losses[1]) / (2 * step * squares);
     }
-    k->slope = (losses[0] - losses[1]) / (2 * step * squares);
     free(moved.initial);
     return status;
 }
@@ -199,7 +221,7 @@ static ls_status find_out(const ls_workplace *workplace, const ls_plan_of_case *
     if (!status)
         compare(variables, fast, plain, again ? ls_gate_products(plan, rows) : 0, k);
     if (!status && !again && plan->model->dropout > 0 && plan->job.kernels.math != LS_MATH_TF32)
-        status = find_slope(workplace, plan, &samples, rows, fast, loss, k);
+        status = find_slope(workplace, plan, &samples, rows, fast, plain, k);
     snprintf(k->words, sizeof k->words,
              "gradients of %lld of the first batch's samples%s: table %s, in a batch of %lld, "
              "with table %s (plain C)",
@@ -246,7 +268,7 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
     LS_TRY(get(workplace, plan, &k));
     gate->kernels_rel = k->max_rel;
     snprintf(gate->kernels_compared, sizeof gate->kernels_compared, "%s", k->words);
-    if (k->max_rel <= bound_of(plan) && k->slope != 0 && !(fabs(k->slope - 1) <= slope_bound))
+    if (k->max_rel <= bound_of(plan) && k->slope != 0 && !is_its_slope(k))
         ls_gate_wrong(gate,
                       "kernels: the first gradient is not the loss's: along it the loss changes "
                       "%.3g times as fast, bound 1 +- %g",

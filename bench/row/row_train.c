@@ -67,7 +67,8 @@ void ls_row_put_exchange(const ls_row_facts *f, json_t *row)
         return;
     if (f->trial) {
         ls_put_exchange_count(row, f->trial->learned.exchanged.count);
-        ls_put_exchange_wire_error(row, f->trial->learned.exchanged.wire_error);
+        if (f->plan->job.exchange.wire != LS_WIRE_FLOAT32)
+            ls_put_exchange_wire_error(row, f->trial->learned.exchanged.wire_error);
     }
     if (f->gate && f->gate->exchanges)
         ls_put_exchange_replicas_equal(row, !f->gate->apart);

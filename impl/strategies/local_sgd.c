@@ -7,144 +7,11 @@
  * state is never exchanged. Parameters, or distances, are summed in the order of the all-reduce,
  * bucket by bucket. With F fragments (arXiv 2501.18512), one is exchanged every H / F steps.
  */
+#include "impl/outer_optimizer.h"
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-#include "common/base/numbers.h"
-
-#include <stdio.h>
-#include <string.h>
-
-/* ---- Options --------------------------------------------------------------------------------- */
-
-/* The kind is how many buffers of the strategy's own it needs: theta, then v. */
-typedef struct outer_rule {
-    enum { AVERAGE, SGD, NESTEROV } kind;
-    double rate, momentum;
-} outer_rule;
-
-static const char valid[] = "is not valid; use average, sgd:lr=1 or nesterov:lr=0.7,mu=0.9";
-
-static ls_status take_value(const char *text, const char *item, size_t length, outer_rule *out)
-{
-    double *const value = strncmp(item, "lr=", 3) == 0 && out->kind != AVERAGE    ? &out->rate
-                          : strncmp(item, "mu=", 3) == 0 && out->kind == NESTEROV ? &out->momentum
-                                                                                  : NULL;
-    char number[64] = "";
-    if (value && length < sizeof number)
-        memcpy(number, item + 3, length - 3);
-    if (!value || !ls_parse_real(number, value))
-        return ls_fail(LS_CODE_USAGE, "outer optimizer", text, "%s", valid);
-    if (!(out->rate > 0) || !(out->momentum >= 0 && out->momentum < 1))
-        return ls_fail(LS_CODE_USAGE, "outer optimizer", text,
-                       "is out of range; lr must be above 0, and mu from 0 to below 1");
-    return LS_OK;
-}
-
-static ls_status parse_outer(const char *text, outer_rule *out)
-{
-    static const char *const names[] = {"average", "sgd", "nesterov"};
-    const size_t length = strcspn(text, ":");
-    *out = (outer_rule){.kind = NESTEROV, .rate = 0.7, .momentum = 0.9};
-    while (strlen(names[out->kind]) != length || strncmp(names[out->kind], text, length) != 0)
-        if (out->kind-- == AVERAGE)
-            return ls_fail(LS_CODE_USAGE, "outer optimizer", text, "%s", valid);
-    if (out->kind != NESTEROV)
-        out->rate = 1, out->momentum = 0;
-    for (const char *item = text[length] ? text + length + 1 : NULL; item;) {
-        const size_t size = strcspn(item, ",");
-        LS_TRY(take_value(text, item, size, out));
-        item = item[size] ? item + size + 1 : NULL;
-    }
-    return LS_OK;
-}
-
-static ls_status check_outer(const char *text)
-{
-    outer_rule rule;
-    return parse_outer(text, &rule);
-}
-
-static const ls_declared_option every = {"local-sgd-every",
-                                         "H",
-                                         "10",
-                                         "steps",
-                                         "after which replicas average their parameters",
-                                         .low = 1,
-                                         .high = 1000000};
-static const ls_declared_option outer = {
-    "local-sgd-outer",
-    "average|sgd:lr=1|nesterov:lr=0.7,mu=0.9",
-    "average",
-    "",
-    "what the mean of the replicas' parameters is to all: the next ones, or an outer gradient",
-    .type = LS_DECLARED_TEXT,
-    .high = 64,
-    .continues = true,
-    .check = check_outer};
-static const ls_declared_option fragments = {"local-sgd-fragments",
-                                             "F",
-                                             "1",
-                                             "",
-                                             "parts of the parameters, exchanged in turn",
-                                             .low = 1,
-                                             .high = LS_JOB_FRAGMENTS,
-                                             .when = "--local-sgd-outer sgd or nesterov"};
-
-static const ls_declared_option wire = {
-    "local-sgd-wire",
-    "float32|bf16|int8",
-    "float32",
-    "",
-    "how distances travel: rounded to 16 bits, or to 8 with a scale for 512",
-    .type = LS_DECLARED_WORD,
-    .words = (const char *const[]){"float32", "bf16", "int8", NULL}, /* as ls_wire_form */
-    .when = "--local-sgd-outer sgd or nesterov"};
-
-static outer_rule rule_of(const ls_declared_values *values)
-{
-    outer_rule rule;
-    ls_status_free(parse_outer(ls_declared_text(values, &outer), &rule)); /* it was checked */
-    return rule;
-}
-
-static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
-{
-    (void)ranks;
-    return option == &every || option == &outer || rule_of(values).kind != AVERAGE;
-}
-
-static void resolve(ls_job *job, int ranks)
-{
-    (void)ranks;
-    job->update.own_mean = true;
-    job->update.owned = (int)rule_of(&job->options).kind;
-    job->update.fragments = (int)ls_declared_number(&job->options, &fragments);
-    job->exchange.wire = (ls_wire_form)ls_declared_number(&job->options, &wire);
-}
-
-static ls_status check(const ls_outline *o)
-{
-    const ls_job_update *update = &o->job->update;
-    if (update->fragments > 1 && update->period % update->fragments)
-        return ls_fail(LS_CODE_USAGE, "option", "--local-sgd-fragments",
-                       "%d does not divide --local-sgd-every %d; use %d steps", update->fragments,
-                       update->period,
-                       (update->period / update->fragments + 1) * update->fragments);
-    if (o->job->exchange.wire && strcmp(o->allreduce, "auto") != 0 &&
-        strcmp(o->allreduce, "owners") != 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "%s would round more than once an element that --local-sgd-wire rounds; use "
-                       "owners or auto",
-                       o->allreduce);
-    if (update->owned && strcmp(o->allreduce, "library") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library adds in an order of its own, which an outer optimizer's replay "
-                       "cannot follow; use ring, tree, halving-doubling, flat or auto");
-    return LS_OK;
-}
-
-/* ---- The step -------------------------------------------------------------------------------- */
+#include <stddef.h>
 
 enum { THETA, MOMENTUM }; /* buffers of its own */
 
@@ -153,10 +20,10 @@ static const ls_own_buffer owns[] = {{"outer parameters", LS_OWNED_PARAMETERS},
 
 /* theta -= lr D, or v = mu v + D, theta -= lr (D + mu v); D is in place of the parameters, which
  * become theta. */
-static void outer_step(ls_step *s, int r, ls_range range, const outer_rule *rule)
+static void outer_step(ls_step *s, int r, ls_range range, const ls_outer_rule *rule)
 {
     const ls_span p = ls_parameters(s, r, range), theta = ls_own(s, r, THETA, range);
-    if (rule->kind == NESTEROV) {
+    if (rule->kind == LS_OUTER_NESTEROV) {
         const ls_span v = ls_own(s, r, MOMENTUM, range);
         ls_combine(s, "momentum", v,
                    &(ls_combination){.a = rule->momentum, .x = v, .b = 1, .y = p});
@@ -170,7 +37,7 @@ static void outer_step(ls_step *s, int r, ls_range range, const outer_rule *rule
 
 /* Of each bucket that is due: d = theta - theta_r on every replica; D, the mean of all d; the outer
  * optimizer's step with D as its gradient. */
-static void exchange(ls_step *s, const outer_rule *rule)
+static void exchange(ls_step *s, const ls_outer_rule *rule)
 {
     const int n = ls_replicas(s);
     for (int b = 0; b < ls_buckets_of(s, 0); b++) {
@@ -189,7 +56,7 @@ static void exchange(ls_step *s, const outer_rule *rule)
 
 static void build(ls_step *s)
 {
-    const outer_rule rule = rule_of(&ls_step_job(s)->options);
+    const ls_outer_rule rule = ls_outer_rule_of(&ls_step_job(s)->options);
     for (int r = 0; r < ls_replicas(s); r++) {
         ls_forward(s, r);
         ls_backward(s, r, ls_all(s));
@@ -199,7 +66,7 @@ static void build(ls_step *s)
     }
     if (!ls_due(s).count)
         return;
-    if (rule.kind == AVERAGE)
+    if (rule.kind == LS_OUTER_AVERAGE)
         ls_average(s);
     else
         exchange(s, &rule);
@@ -208,7 +75,7 @@ static void build(ls_step *s)
 /* The same exchange by plain loops, for the gate. */
 static void replay(const ls_replayed *all)
 {
-    const outer_rule rule = rule_of(&all->job->options);
+    const ls_outer_rule rule = ls_outer_rule_of(&all->job->options);
     const float rate = (float)rule.rate, mu = (float)rule.momentum;
     const size_t end = all->due.first + all->due.count;
     for (int r = 0; r < all->replicas; r++)
@@ -231,12 +98,12 @@ const ls_strategy ls_strategy_local_sgd = {
     .name = "local-sgd",
     .help = "replicas that average their parameters every H steps, not equivalent",
     .spreads = {.gradients.on[LS_MEMBER] = LS_OWN, .parameters.on[LS_MEMBER] = LS_PARTIAL},
-    .options = (const ls_declared_option *const[]){&every, &outer, &wire, &fragments, NULL},
-    .has = has,
-    .average.period = &every,
+    .options = ls_local_sgd_options,
+    .has = ls_local_sgd_has,
+    .average.period = &ls_option_local_sgd_every,
     .owns = owns,
-    .resolve = resolve,
-    .check = check,
+    .resolve = ls_local_sgd_resolve,
+    .check = ls_local_sgd_check,
     .build = build,
     .witness.formula = ls_moved_traffic, /* of what is due */
     .witness.exchange = replay,

@@ -394,6 +394,7 @@ void ls_predicted_close(ls_predicted *p)
     free(p->step_ms);
     free(p->mean_ms);
     free(p->median_ms);
+    free(p->uses_ns);
     free(p->ledgers);
     free(p->memory);
     ls_status_free(p->unsaved);

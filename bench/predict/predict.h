@@ -71,6 +71,7 @@ typedef struct ls_predicted {
     size_t draws, steps;
     double *mean_ms, *median_ms; /**< [draws] of each draw's steps */
     double busy_ms;              /**< delays of all devices in all counted steps of all draws */
+    double *uses_ns;             /**< [devices, LS_TIME_USES] of a pipeline, the same by use */
     size_t activities;           /**< delays and messages of all steps of a draw */
     ls_traffic sent, formula;    /**< of a step */
     ls_memory_ledger *ledgers;   /**< [devices] */

@@ -135,6 +135,9 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
     LS_TRY(ls_allocate("predict", &out->step_ms, out->draws * out->steps, sizeof(double)));
     LS_TRY(ls_allocate("predict", &out->mean_ms, out->draws, sizeof(double)));
     LS_TRY(ls_allocate("predict", &out->median_ms, out->draws, sizeof(double)));
+    if (ls_plan_is_pipeline(plan))
+        LS_TRY(ls_allocate("predict", &out->uses_ns, (size_t)play->devices * LS_TIME_USES,
+                           sizeof(double)));
     play->factors = room->factors;
     for (size_t first = 0; first < out->draws; first += batch) {
         const size_t left = out->draws - first, count = left < batch ? left : batch;
@@ -151,8 +154,13 @@ static ls_status play_draws(const ls_predictor *p, const ls_plan_of_case *plan,
             double ns = 0;
             for (size_t n = 0; n < its.graph->count; n++) {
                 const ls_activity_node *node = &its.graph->nodes[n];
-                if (node->to < 0 && !node->rounds && node->step >= warmup)
-                    ns += ls_play_amount(&its, node);
+                if (node->to >= 0 || node->rounds || node->step < warmup)
+                    continue;
+                const double amount = ls_play_amount(&its, node);
+                ns += amount;
+                if (out->uses_ns)
+                    out->uses_ns[node->from * LS_TIME_USES + (int)its.graph->labels[n].use] +=
+                        amount;
             }
             out->busy_ms += ns * 1e-6;
             LS_TRY(take_draw(u, room->end_ns + d * u->graph.count, warmup, room, first + d, out));
@@ -190,7 +198,7 @@ static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
                        .level = p->level,
                        .most = LS_ACTIVITIES_MOST,
                        .steps = (uint64_t)(plan->warmup + plan->timed),
-                       .labelled = p->trace || p->goal || p->chakra,
+                       .labelled = p->trace || p->goal || p->chakra || ls_plan_is_pipeline(plan),
                        .warmup = (uint64_t)plan->warmup};
 }
 

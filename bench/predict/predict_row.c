@@ -108,6 +108,32 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
     ls_put_prediction_wall_s(row, p->wall_s);
 }
 
+/* Over all steps: nothing disturbs them. */
+static ls_status put_pipeline(json_t *row, const ls_plan_of_case *plan, const ls_predicted *p)
+{
+    const ls_schedule schedule = ls_replicated_schedule(&plan->job, 0, LS_FULL);
+    const size_t stages = (size_t)schedule.stages, steps = p->draws * p->steps;
+    double all_ms = 0;
+    ls_time_profile *profiles;
+    ls_bubble bubble;
+    LS_TRY(ls_allocate("predict", &profiles, stages, sizeof *profiles));
+    for (size_t i = 0; i < steps; i++)
+        all_ms += p->step_ms[i];
+    for (size_t s = 0; s < stages; s++) {
+        uint64_t busy = 0;
+        for (int use = 0; use < LS_TIME_USES; use++)
+            busy += profiles[s].ns[use] =
+                (uint64_t)llround(p->uses_ns[s * LS_TIME_USES + (size_t)use] / (double)steps);
+        const uint64_t all = (uint64_t)llround(all_ms * 1e6 / (double)steps);
+        profiles[s].ns[LS_TIME_IDLE] += all > busy ? all - busy : 0;
+    }
+    ls_status status = ls_bubble_measure(&schedule, profiles, &bubble);
+    free(profiles);
+    if (!status && all_ms > 0)
+        ls_row_put_pipeline(row, &plan->job, &bubble);
+    return status;
+}
+
 ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *workplace,
                            const ls_plan_of_case *plan, const ls_predicted *p, const char *error,
                            json_t **out)
@@ -126,15 +152,8 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
         ls_row_append(row, LS_F_result_notes, json_string(text));
     }
     ls_status status = error || !p->step_ms ? LS_OK : put_time(row, plan, p);
-    if (!error && p->step_ms) {
-        /* Over all steps: nothing disturbs them. */
-        double all_ms = 0;
-        for (size_t i = 0; i < p->draws * p->steps; i++)
-            all_ms += p->step_ms[i] * (double)ls_job_stages(&plan->job);
-        if (ls_plan_is_pipeline(plan) && all_ms > 0)
-            ls_row_put_pipeline(row, &plan->job,
-                                &(ls_bubble){1 - p->busy_ms / all_ms, NAN, NAN, NAN, NAN, NAN});
-    }
+    if (!error && p->step_ms && p->uses_ns)
+        status = ls_status_first(status, put_pipeline(row, plan, p));
     if (!error && plan->job.exchange.allreduce->formula && /* else only the library knows it */
         (p->sent.messages_sent || p->formula.messages_sent))
         ls_row_put_traffic(row, &p->sent, &p->formula);

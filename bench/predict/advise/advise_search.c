@@ -300,11 +300,13 @@ static ls_status try_starts(search *s, const ls_case *base, picks *p, size_t ind
 }
 
 /* Tries the values of an axis in one direction from that of the best one, which it replaces. Of
- * numbers, whose effect rises and then falls, it stops where they no longer help. */
+ * numbers, whose effect rises and then falls, it stops where they no longer help; where memory is
+ * short, not before one fits. */
 static ls_status try_values(search *s, size_t axis, int step, size_t *best, bool *changed)
 {
     const tried *from = &s->items[*best];
-    const bool fits = from->memory <= s->a->predictor->memory_limit;
+    const size_t limit = s->a->predictor->memory_limit;
+    const bool fits = from->memory <= limit;
     const bool ordered = axes[axis].is & PIECES;
     if (axes[axis].is & EASES && fits && from->picks.of[axis] == NO_PICK)
         return LS_OK;
@@ -327,7 +329,7 @@ static ls_status try_values(search *s, size_t axis, int step, size_t *best, bool
         if (is_better(&s->items[number], &s->items[*best])) {
             *best = number;
             *changed = true;
-        } else if (ordered) {
+        } else if (ordered && !(axes[axis].is & EASES && s->items[number].memory > limit)) {
             return LS_OK;
         }
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Combinations of two arrays, elementwise. Compiled without contraction, denormals flushed, so an
  * element has the bits of the cpu table. */
+#include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_shares.cuh"
 
 __global__ static void __launch_bounds__(LS_GPU_THREADS) combine_kernel(ls_combine_args s)

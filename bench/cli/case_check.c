@@ -111,10 +111,6 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
                        job.update.fragments, model->graph->variables.count);
     const ls_mesh mesh = ls_mesh_of(job.mesh, (int)devices);
     const int64_t splits = job.exact.on ? job.exact.splits : mesh.size[LS_SLICE];
-    if (model->dropout > 0 && (job.division.sequence || mesh.rest == LS_POSITION))
-        return ls_fail(LS_CODE_USAGE, "option", "--dropout",
-                       "is not available where positions are divided over devices; use "
-                       "tensor-parallel without --tensor-parallel-sequence, or another strategy");
     if (job.division.sequence)
         LS_TRY(ls_graph_split_check_sequence(model->graph, splits));
     if (mesh.rest == LS_POSITION)

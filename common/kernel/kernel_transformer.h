@@ -175,11 +175,12 @@ typedef struct ls_attention_backward_args {
 
 /**
  * Inverted dropout, forward (y of x) and backward (dx of dy) alike: element e of row r stays, times
- * `factor`, if bits(index) >= threshold, and is 0 else, with index = (*first + r) width + e: the
- * element's number in the endless sequence of whole samples (philox.h).
+ * `factor`, if bits(index) >= threshold, and is 0 else, with index = (*first + r) whole + begin +
+ * e: the element's number in the endless sequence of whole samples (philox.h).
  */
 typedef struct ls_dropout_args {
-    int64_t rows, width;   /**< B, elements of a sample */
+    int64_t rows, width;   /**< B, elements of a sample here */
+    int64_t whole, begin;  /**< elements of the whole sample; the number of the first one here */
     ls_random random;      /**< stream of the site */
     const uint64_t *first; /**< [1] position of row 0 (set_first) */
     uint32_t threshold;    /**< share that is dropped, times 2^32; 0: y = x factor */

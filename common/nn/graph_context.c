@@ -48,7 +48,7 @@ static bool is(const ls_node *node, const char *layer)
 static bool takes_positions(const ls_node *node)
 {
     static const char *const alone[] = {"embedding", "positions", "layer_norm", "relu",
-                                        "gelu",      "add",       "attention"};
+                                        "gelu",      "add",       "attention",  "dropout"};
     const ls_shape *shape = &node->shape;
     if (node->layer->role == LS_LAYER_INPUT)
         return true; /* its users tell */

@@ -53,7 +53,8 @@ static bool find_pair(const ls_graph *g, int n, pair *out)
                    g->nodes[at].shape.rank == g->nodes[n].shape.rank;
         const bool attends = ls_split_is(node, "attention");
         if (out->count == BETWEEN ||
-            !(attends || ls_split_is(node, "relu") || ls_split_is(node, "gelu")) ||
+            !(attends || ls_split_is(node, "relu") || ls_split_is(node, "gelu") ||
+              (ls_split_is(node, "dropout") && node->shape.rank == 1)) ||
             (attends && out->heads))
             return false;
         out->heads = attends ? node->options.units : out->heads;
@@ -96,16 +97,12 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
                            (long long)units_of(g, &p));
     }
     LS_TRY(ls_split_check_vocabulary(g, splits, option));
-    for (int n = 0; n < g->count && !pairs; n++)
-        if (ls_split_is(&g->nodes[n], "dropout"))
-            return ls_fail(LS_CODE_USAGE, "option", "--dropout",
-                           "is between the dense layers that would be split, where it cannot be "
-                           "used yet; use --dropout 0, or gpt");
-    return pairs ? LS_OK
-                 : ls_fail(LS_CODE_USAGE, "option", option,
-                           "the model has no two dense layers in a row, or with relu, gelu or "
-                           "attention alone between, whose variables no other layer shares; these "
-                           "are what is split; use mlp, cifar10 or gpt");
+    return pairs
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "option", option,
+                         "the model has no two dense layers in a row, or with relu, gelu, dropout "
+                         "or attention alone between, whose variables no other layer shares; these "
+                         "are what is split; use mlp, cifar10 or gpt");
 }
 
 /* ---- Building the split graph ---------------------------------------------------------------- */
@@ -140,7 +137,7 @@ ls_status ls_split_append(ls_split_builder *b, int n, const ls_layer_options *op
     ls_layer_options named = *options;
     char name[LS_NODE_NAME];
     ls_graph_node_name(b->whole, n, name);
-    if (b->slice)
+    if (b->slice && !ls_split_is(node, "dropout")) /* whose stream is the whole node's name */
         snprintf(named.name, sizeof named.name, "%.20s[%d]", name, (uint8_t)(b->slice - 1));
     else if (node->layer->role == LS_LAYER_COMPUTE)
         snprintf(named.name, sizeof named.name, "%.27s", name);
@@ -240,6 +237,10 @@ static ls_status append_slice(ls_split_builder *b, const pair *p, int x, int s, 
     for (int i = 0; i < p->count; i++) {
         ls_layer_options between = b->whole->nodes[p->between[i]].options;
         between.units = p->heads ? own : between.units;
+        if (ls_split_is(&b->whole->nodes[p->between[i]], "dropout")) {
+            between.all = first->options.units;
+            between.first = begin * each;
+        }
         LS_TRY(ls_split_append(b, p->between[i], &between, (int[]){node, -1}, &node));
     }
     rows.no_bias = true;

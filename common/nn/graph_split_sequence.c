@@ -11,7 +11,7 @@
 static bool takes_blocks(const ls_node *node)
 {
     return ls_split_is(node, "positions") || ls_split_is(node, "layer_norm") ||
-           ls_split_is(node, "add");
+           ls_split_is(node, "add") || ls_split_is(node, "dropout");
 }
 
 /* Whether node n is computed in blocks, or what has them puts its slices together: its last node is
@@ -48,12 +48,13 @@ static ls_status check_blocks(const ls_graph *g, const ls_split_vocabulary *v)
     LS_TRY(ls_allocate("split", &in_blocks, (size_t)g->count, sizeof *in_blocks));
     const int whole = find_whole(g, v, in_blocks);
     free(in_blocks);
-    return whole < 0 ? LS_OK
-                     : ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-                               "%s is no layer of blocks of positions, which are: one embedding; "
-                               "positions, layer_norm and add of such layers, with variables of "
-                               "their own; and pairs of dense layers; leave it out, or use gpt",
-                               ls_graph_node_name(g, whole, name));
+    return whole < 0
+               ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
+                         "%s is no layer of blocks of positions, which are: one embedding; "
+                         "positions, layer_norm, add and dropout of such layers, with variables of "
+                         "their own; and pairs of dense layers; leave it out, or use gpt",
+                         ls_graph_node_name(g, whole, name));
 }
 
 ls_status ls_graph_split_check_sequence(const ls_graph *g, int64_t splits)
@@ -131,7 +132,12 @@ ls_status ls_split_append_in_blocks(ls_split_builder *b, int n)
         inputs[whole->input_count] = -1;
         b->slice = j + 1;
         b->shared = j && !table ? b->blocks[n][0] : -1;
-        LS_TRY(ls_split_append(b, n, &whole->options, inputs, out));
+        ls_layer_options options = whole->options;
+        if (ls_split_is(whole, "dropout")) {
+            options.all = ls_shape_elements(&whole->shape);
+            options.first = first_position(b, &whole->shape, j) * whole->shape.size[1];
+        }
+        LS_TRY(ls_split_append(b, n, &options, inputs, out));
         ls_node *node = &b->part->graph->nodes[*out];
         node->block = j + 1;
         if (table) {

@@ -48,7 +48,7 @@ typedef struct ls_layer_options {
     bool last_axis;         /**< dense: of each position's last axis, not of the whole sample */
     bool input_major;       /**< dense: weights are [inputs, outputs] */
     int64_t tokens;         /**< embedding: how many there are */
-    int64_t first;          /**< embedding of a slice: its first token */
+    int64_t first;          /**< embedding, dropout of a slice: its first token, element */
     int64_t all;            /**< the same: how many there are in all; 0: it has all */
     double rate;            /**< dropout: probability of 0 */
     double deviation;       /**< dense, embedding, positions: weights begin normal, with this

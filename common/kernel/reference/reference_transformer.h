@@ -227,7 +227,8 @@ static ls_status gelu_backward(const ls_gelu_backward_args *g)
 static ls_status dropout(const ls_dropout_args *d)
 {
     for (int64_t i = 0; i < d->rows * d->width; i++) {
-        const uint64_t index = *d->first * (uint64_t)d->width + (uint64_t)i;
+        const uint64_t sample = *d->first + (uint64_t)(i / d->width);
+        const uint64_t index = sample * (uint64_t)d->whole + (uint64_t)(d->begin + i % d->width);
         const bool stays = ls_random_word(d->random, index) >= d->threshold;
         ((real *)d->y)[i] = stays ? ((const real *)d->x)[i] * (real)d->factor : 0;
     }

@@ -243,20 +243,33 @@ static void test_gelu_backward(void **state)
 /* Each element by its number, wherever rows and blocks of four begin; in place, too. */
 static void test_dropout(void **state)
 {
-    static const int64_t shapes[][2] = {{0, 3}, {3, 0}, {1, 1}, {5, 7}, {2, 1000}, {700, 3}};
+    static const int64_t shapes[][4] = {
+        /* whole, begin; 0: all are here */
+        {0, 3},   {3, 0},        {1, 1},        {5, 7},         {2, 1000},
+        {700, 3}, {3, 8, 20, 4}, {5, 7, 23, 9}, {300, 3, 7, 4}, {2, 900, 2000, 1100}};
     fixture *f = *state;
     const ls_random random = ls_random_stream(9, "dropout/drop");
-    for (int i = 0; i < 6; i++) {
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const int64_t rows = shapes[i][0], width = shapes[i][1], count = rows * width;
+        const int64_t whole = shapes[i][2] ? shapes[i][2] : width, begin = shapes[i][3];
         const uint64_t first = UINT64_C(3000000001) + (uint64_t)i;
         for (int k = 0; k < 3; k++) {
             float *x = randoms(count, 1), *y = randoms(count, 1);
-            const ls_dropout_args args = {
-                rows,      width, random, &first, k == 2 ? 0 : 1u << 30, k == 2 ? 1 : 4.0f / 3,
-                k ? y : x, y};
+            const ls_dropout_args args = {rows,
+                                          width,
+                                          whole,
+                                          begin,
+                                          random,
+                                          &first,
+                                          k == 2 ? 0 : 1u << 30,
+                                          k == 2 ? 1 : 4.0f / 3,
+                                          k ? y : x,
+                                          y};
             apply_dropout(f, k ? f->cpu : f->reference, &args);
             for (int64_t e = 0; e < count; e++) {
-                const uint32_t bits = ls_random_bits(random, first * (uint64_t)width + (uint64_t)e);
+                const uint64_t sample = first + (uint64_t)(e / width);
+                const uint32_t bits = ls_random_bits(random, sample * (uint64_t)whole +
+                                                                 (uint64_t)(begin + e % width));
                 const float right = bits >= args.threshold ? x[e] * args.factor : 0;
                 same_bits("dropout", &y[e], &right, sizeof right);
             }
@@ -286,6 +299,7 @@ static void test_dropout_known(void **state)
         const uint32_t threshold = known[i / 4].bits + dropped;
         const ls_dropout_args args = {.rows = 1,
                                       .width = WIDTH,
+                                      .whole = WIDTH,
                                       .random = ls_random_stream(9, "dropout/drop"),
                                       .first = &known[i / 4].p,
                                       .threshold = threshold,

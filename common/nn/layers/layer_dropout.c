@@ -28,11 +28,15 @@ static size_t kept_bytes(const ls_graph *graph, const ls_node *node, int64_t row
 static ls_dropout_args args_of(const ls_layer_site *site, const void *x, void *y)
 {
     char name[LS_NODE_NAME], stream[LS_NODE_NAME + 16];
-    const double rate = site->node->options.rate;
+    const ls_layer_options *options = &site->node->options;
+    const double rate = options->rate;
+    const int64_t width = ls_shape_elements(&site->node->shape);
     ls_graph_node_name(site->graph, (int)(site->node - site->graph->nodes), name);
     snprintf(stream, sizeof stream, "dropout/%s", name);
     return (ls_dropout_args){.rows = site->rows,
-                             .width = ls_shape_elements(&site->node->shape),
+                             .width = width,
+                             .whole = options->all ? options->all : width,
+                             .begin = options->first,
                              .random = ls_random_stream(site->seed, stream),
                              .first = site->first,
                              .threshold = (uint32_t)floor(rate * 4294967296.0),
@@ -41,16 +45,38 @@ static ls_dropout_args args_of(const ls_layer_site *site, const void *x, void *y
                              .y = y};
 }
 
+/* Puts it for all that is here; or for each block of positions, of which the first one's rows come
+ * before the second one's (graph_context.h). */
+static ls_status put(const ls_layer_site *site, const ls_dropout_args *all, ls_op_list *ops)
+{
+    const ls_graph_blocks *blocks = &site->graph->blocks;
+    const int64_t width = site->node->shape.size[1];
+    size_t at = 0;
+    if (!blocks->whole)
+        return ls_layer_put_dropout(site, all, ops);
+    for (int b = 0; b < 2; b++) {
+        ls_dropout_args args = *all;
+        args.width = blocks->count[b] * width;
+        args.whole = blocks->whole * width;
+        args.begin = blocks->first[b] * width;
+        args.x = (const char *)all->x + at;
+        args.y = (char *)all->y + at;
+        LS_TRY(ls_layer_put_dropout(site, &args, ops));
+        at += (size_t)(site->rows * args.width) * site->kernels->table->real_bytes;
+    }
+    return LS_OK;
+}
+
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_dropout_args args = args_of(site, site->input[0], site->output);
-    return ls_layer_put_dropout(site, &args, ops);
+    return put(site, &args, ops);
 }
 
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_dropout_args args = args_of(site, site->output_gradient, site->input_gradient[0]);
-    return args.y ? ls_layer_put_dropout(site, &args, ops) : LS_OK;
+    return args.y ? put(site, &args, ops) : LS_OK;
 }
 
 static ls_status predict(const ls_layer_site *site, ls_op_list *ops)

@@ -202,11 +202,15 @@ static void dropout(const ls_dropout_args *d, int64_t first, int64_t last)
     const float *x = d->x, factor = d->factor;
     float *y = d->y;
     uint32_t words[4 * DROPOUT_BLOCKS];
-    const uint64_t begin = *d->first * (uint64_t)d->width;
     for (int64_t at = first, some; at < last; at += some) {
-        const uint64_t index = begin + (uint64_t)at;
+        const int64_t row = at / d->width, e = at % d->width;
+        const uint64_t index =
+            (*d->first + (uint64_t)row) * (uint64_t)d->whole + (uint64_t)(d->begin + e);
         const int64_t skip = (int64_t)(index % 4), room = 4 * DROPOUT_BLOCKS - skip;
-        some = last - at < room ? last - at : room;
+        /* A whole sample's last element is followed by the next sample's first one. */
+        const int64_t end =
+            d->whole == d->width || last < at - e + d->width ? last : at - e + d->width;
+        some = end - at < room ? end - at : room;
         if (d->threshold)
             random_blocks(d->random, index / 4, (skip + some + 3) / 4, words);
         for (int64_t i = 0; i < some; i++)

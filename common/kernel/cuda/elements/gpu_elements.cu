@@ -466,6 +466,19 @@ int ls_gpu_clip_factor(void *stream, const ls_clip_factor_args *args)
 
 /* ---- Dropout: a Philox block a thread, which is up to four elements -------------------------- */
 
+/* A part of each sample: its elements lie in blocks anyhow, and each finds its own. */
+__global__ static void __launch_bounds__(LS_GPU_THREADS) dropout_part_kernel(ls_dropout_args args)
+{
+    const float *x = (const float *)args.x;
+    float *y = (float *)args.y;
+    for (int64_t i = ls_gpu_first(); i < args.rows * args.width; i += ls_gpu_stride()) {
+        const uint64_t sample = *args.first + (uint64_t)(i / args.width);
+        const uint64_t index =
+            sample * (uint64_t)args.whole + (uint64_t)(args.begin + i % args.width);
+        y[i] = ls_random_word(args.random, index) >= args.threshold ? x[i] * args.factor : 0;
+    }
+}
+
 __global__ static void __launch_bounds__(LS_GPU_THREADS) dropout_kernel(ls_dropout_args args)
 {
     const float *x = (const float *)args.x;
@@ -485,8 +498,10 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS) dropout_kernel(ls_dropo
 
 int ls_gpu_dropout(void *stream, const ls_dropout_args *args)
 {
-    return ls_gpu_launch_over(stream, args->rows * args->width / 4 + 2, LS_GPU_THREADS,
-                              dropout_kernel, *args);
+    const int64_t count = args->rows * args->width;
+    return args->whole == args->width
+               ? ls_gpu_launch_over(stream, count / 4 + 2, LS_GPU_THREADS, dropout_kernel, *args)
+               : ls_gpu_launch_over(stream, count, LS_GPU_THREADS, dropout_part_kernel, *args);
 }
 
 int ls_gpu_load_elements(void)
@@ -496,5 +511,5 @@ int ls_gpu_load_elements(void)
         element_kernel<gelu_backward>, element_kernel<add_two>, element_kernel<copy_one>,
         element_kernel<fill_with>, element_kernel<scale_by>, polynomial_kernel, update_kernel<sgd>,
         update_kernel<momentum>, update_kernel<adam>, update_kernel<adamw>, update_kernel<rmsprop>,
-        square_sums_kernel, clip_factor_kernel, dropout_kernel);
+        square_sums_kernel, clip_factor_kernel, dropout_kernel, dropout_part_kernel);
 }

@@ -115,7 +115,9 @@ static void check_gelu_bits(fixture *f, ls_kernels *cpu, int64_t count)
     free(x), free(dy);
 }
 
-static void check_dropout_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t width)
+/* `begin`: elements of the sample before those that are here, and behind them. */
+static void check_dropout_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_t width,
+                               int64_t begin)
 {
     ls_kernels *const both[] = {f->cpu, cpu};
     const int64_t count = rows * width;
@@ -126,8 +128,9 @@ static void check_dropout_bits(fixture *f, ls_kernels *cpu, int64_t rows, int64_
         y[k] = randoms(count, 3);
         apply_set_first(f, both[k], &(ls_set_first_args){&at, 5, &first[k]});
         apply_dropout(f, both[k],
-                      &(ls_dropout_args){rows, width, ls_random_stream(3, "dropout/drop"),
-                                         &first[k], 1u << 29, 8.0f / 7, x, y[k]});
+                      &(ls_dropout_args){rows, width, width + 2 * begin, begin,
+                                         ls_random_stream(3, "dropout/drop"), &first[k], 1u << 29,
+                                         8.0f / 7, x, y[k]});
     }
     same_floats("dropout", y, count);
     free(x);
@@ -173,7 +176,8 @@ static void test_transformer_bits(void **state)
         check_position_bits(f, cpu, sizes[i][0], sizes[i][2]);
         check_norm_bits(f, cpu, sizes[i][0], sizes[i][2]);
         check_gelu_bits(f, cpu, sizes[i][0] * sizes[i][2]);
-        check_dropout_bits(f, cpu, sizes[i][0], sizes[i][2]);
+        check_dropout_bits(f, cpu, sizes[i][0], sizes[i][2], 0);
+        check_dropout_bits(f, cpu, sizes[i][0], sizes[i][2], 5);
     }
     check_targets_bits(f, cpu);
     for (int i = 1; i < SLICE_SHAPES; i++)

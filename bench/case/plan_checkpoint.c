@@ -258,6 +258,20 @@ static void tell_reduction(const ls_workplace *workplace, const ls_plan_of_case 
     }
 }
 
+/* No digest is over these two. */
+static ls_status check_position(const ls_job *job, const ls_checkpoint *checkpoint)
+{
+    const json_t *position = json_object_get(checkpoint->manifest, "position");
+    const uint64_t samples = ls_job_samples(job, checkpoint->step);
+    if ((uint64_t)json_integer_value(position) == samples)
+        return LS_OK;
+    return ls_fail(LS_CODE_MISSING, "checkpoint", checkpoint->path,
+                   "its position is %lld, but %llu steps of this case have %llu samples; an intact "
+                   "checkpoint is needed, for instance an older one",
+                   (long long)json_integer_value(position), (unsigned long long)checkpoint->step,
+                   (unsigned long long)samples);
+}
+
 ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     struct ls_resumed *r = workplace->resumed;
@@ -274,6 +288,7 @@ ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan)
     if (!known) {
         LS_TRY(
             ls_checkpoint_read(&r->checkpoint, &plan->model->graph->variables, names, r->values));
+        LS_TRY(check_position(&plan->job, &r->checkpoint));
         tell_reduction(workplace, plan);
     }
     plan->initial = r->values[LS_VALUES];

@@ -154,6 +154,8 @@ broken "no manifest" 'option --resume-from-checkpoint: bad' 'rm manifest.json'
 broken "cut manifest" 'bad/manifest.json: does not parse' 'truncate -s 100 manifest.json'
 broken "empty manifest" 'bad/manifest.json: its format' 'echo {} >manifest.json'
 broken "later version" 'bad/manifest.json: its version' "$(edit 'm["version"] = 2')"
+broken "another step" 'bad/manifest.json: its position' "$(edit 'm["step"] += 1')"
+broken "another position" 'bad/manifest.json: its position' "$(edit 'm["position"] += 1')"
 broken "missing file" 'shard-00001.safetensors: it is missing' 'rm shard-00001.safetensors'
 broken "cut file" 'shard-00001.safetensors: it is cut' 'truncate -s -4 shard-00001.safetensors'
 broken "longer file" 'shard-00000.safetensors: it is longer' 'echo >>shard-00000.safetensors'

@@ -97,8 +97,7 @@ static ls_status check_bitflip(const ls_plan_of_case *plan, const char *where)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "the case has %d %s; name one of these, numbered from 0", devices,
                        ls_strategy_serves(plan->strategy) ? "workers" : "devices");
-    if ((ls_strategy_alone(plan->strategy) && !ls_strategy_alone(plan->strategy)) ||
-        ls_ps_by_arrival(&plan->job.ps))
+    if (ls_ps_by_arrival(&plan->job.ps))
         compared = 0;
     if (!compared)
         return ls_fail(LS_CODE_USAGE, "option", where,

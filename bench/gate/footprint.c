@@ -48,8 +48,6 @@ static uint64_t compared_steps(const ls_plan_of_case *plan)
 {
     const uint64_t all = (uint64_t)(plan->warmup + plan->timed);
     const int64_t asked = plan->config->gate_steps;
-    if (ls_strategy_alone(plan->strategy) && !ls_strategy_alone(plan->strategy))
-        return 0;
     return asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
 }
 

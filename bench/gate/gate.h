@@ -108,12 +108,8 @@ ls_status ls_gate_rate(const ls_session *candidate, uint64_t step, ls_gate *gate
  * ranks call it. */
 ls_status ls_gate_owners(const ls_session *candidate, ls_gate *gate);
 
-/** ls_gate_step for a strategy that is not meant to be equal, in its own session. */
-ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              ls_gate *out);
-
-/** The same for a strategy whose replicas update alone, and its first `steps` steps against their
- * replay (gate_alone.c). All ranks call it. */
+/** ls_gate_step for a strategy whose replicas update alone, and its first `steps` steps against
+ * their replay (gate_alone.c). All ranks call it. */
 ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                         ls_gate *gate);
 

@@ -53,16 +53,6 @@ ls_status ls_gate_owners(const ls_session *candidate, ls_gate *gate)
     return agree_on(candidate, gate->pass ? ls_steps_owners(candidate->run) : LS_OK, gate);
 }
 
-ls_status ls_gate_steps_alone(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              ls_gate *out)
-{
-    ls_session session;
-    LS_TRY(ls_session_open(workplace, plan, &session));
-    ls_status status = ls_gate_step(&session, out);
-    ls_session_close(&session);
-    return status;
-}
-
 /* Equal parameters must give the same evaluation. */
 static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls_gate *gate)
 {

@@ -224,3 +224,26 @@ double ls_graph_flops(const ls_graph *graph)
         flops += ls_graph_node_flops(graph, n);
     return flops;
 }
+
+/* ---- Units (repeat.h) --------------------------------------------------------------------------
+ */
+
+void ls_graph_end_block(ls_graph *graph, int first)
+{
+    const int before = first ? graph->nodes[first - 1].options.unit : 0;
+    for (int n = first; n < graph->count; n++)
+        graph->nodes[n].options.unit = before + 1;
+}
+
+void ls_graph_number_units(ls_graph *graph)
+{
+    int unit = 0;
+    for (int n = 0; n < graph->count; n++)
+        if (graph->nodes[n].options.unit)
+            return;
+    for (int n = 0; n < graph->count; n++) {
+        ls_node *node = &graph->nodes[n];
+        unit += node->variable_count > 0;
+        node->options.unit = node->layer->role == LS_LAYER_COMPUTE ? unit : 0;
+    }
+}

@@ -104,3 +104,10 @@ bool ls_graph_wants_gradient(const ls_graph *graph, int n);
 /** Floating-point operations of one training step on one sample: 2 per multiply-add of the
  *  products of forward, weight gradients and data gradients; elementwise work is not counted. */
 double ls_graph_flops(const ls_graph *graph);
+
+/** Makes the nodes from number `first` on a block of the model. */
+void ls_graph_end_block(ls_graph *graph, int first);
+
+/** Numbers a complete model's units: its blocks (repeat.h); without these, layers with variables
+ * and what follows each. */
+void ls_graph_number_units(ls_graph *graph);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of models; see model.h. */
 #include "common/nn/models.h"
-#include "common/nn/repeat.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -41,10 +41,3 @@ int ls_repeats_units(const ls_graph *graph, const ls_repeat *repeats);
 
 /** LS_CODE_USAGE if a model on one device has fewer units than N, or nothing that is dropped. */
 ls_status ls_repeats_check(const ls_graph *graph, int drops);
-
-/** Makes the nodes from number `first` on a block of the model. */
-void ls_graph_end_block(ls_graph *graph, int first);
-
-/** Numbers a complete model's units: its blocks; without these, layers with variables and what
- * follows each. */
-void ls_graph_number_units(ls_graph *graph);

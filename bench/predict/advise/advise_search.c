@@ -170,8 +170,7 @@ static const char *text_of(const ls_advising *a, const ls_case *one, size_t axis
     return text;
 }
 
-/* The first value: of micro-batches twice the stages and 16 samples each at most, or as many as
- * there are samples. */
+/* The first value: of micro-batches twice the stages and 16 samples each at most. */
 static int first_of(const ls_advising *a, const ls_case *one, size_t axis)
 {
     char text[TEXT];
@@ -244,8 +243,7 @@ static bool is_better(const tried *x, const tried *y)
     return x->memory < y->memory;
 }
 
-/* Estimates a combination, unless that was done: `number` in the list, or SIZE_MAX: there is none.
- */
+/* Estimates a combination, unless that was done. Its number in the list; SIZE_MAX: no case. */
 static ls_status try_picks(search *s, const ls_case *base, const picks *p, size_t *number)
 {
     ls_advised one;

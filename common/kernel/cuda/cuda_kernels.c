@@ -144,7 +144,8 @@ ls_status ls_cuda_load_own(const char *where)
         ls_gpu_load_lstm(),         ls_gpu_load_conv(),           ls_gpu_load_conv_max(),
         ls_gpu_load_residual(),     ls_gpu_load_batch_norm(),     ls_gpu_load_feed(),
         ls_gpu_load_transformer(),  ls_gpu_load_attention(),      ls_gpu_load_conv_direct(),
-        ls_gpu_load_conv_weights(), ls_gpu_load_softmax_slices(), ls_gpu_load_combine()};
+        ls_gpu_load_conv_weights(), ls_gpu_load_softmax_slices(), ls_gpu_load_combine(),
+        ls_gpu_load_dropout()};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         LS_TRY(ls_cuda_check(where, "load the kernels", (cudaError_t)errors[i]));
     return LS_OK;

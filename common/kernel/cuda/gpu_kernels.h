@@ -26,6 +26,7 @@ LS_DEVICE_FN bool ls_gpu_takes_fours(const void *at)
 /* Have the driver load the kernels of a file onto the current device. */
 int ls_gpu_load_elements(void);
 int ls_gpu_load_combine(void);
+int ls_gpu_load_dropout(void);
 int ls_gpu_load_batch(void);
 int ls_gpu_load_feed(void);
 int ls_gpu_load_losses(void);

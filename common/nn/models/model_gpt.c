@@ -9,7 +9,6 @@
  */
 #include "common/base/numbers.h"
 #include "common/nn/models.h"
-#include "common/nn/repeat.h"
 
 #include <math.h>
 #include <stdio.h>

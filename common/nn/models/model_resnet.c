@@ -10,7 +10,6 @@
  */
 #include "common/base/numbers.h"
 #include "common/nn/models.h"
-#include "common/nn/repeat.h"
 
 #include <stdio.h>
 

@@ -4,6 +4,7 @@
 
 #include "common/kernel/cuda/elements/gpu_batch.cu"
 #include "common/kernel/cuda/elements/gpu_combine.cu"
+#include "common/kernel/cuda/elements/gpu_dropout.cu"
 #include "common/kernel/cuda/conv/gpu_conv.cu"
 #include "common/kernel/cuda/conv/gpu_conv_direct.cu"
 #include "common/kernel/cuda/conv/gpu_conv_max.cu"

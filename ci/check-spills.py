@@ -27,7 +27,7 @@ ALLOWED = {  # function: (reason, {set: loads and stores})
     "column_sums": (BUFFERS, {"avx512": 16, "avx2": 24}),
     "conv_max": (BUFFERS, {"avx512": 8, "avx2": 1}),
     "dense_forward": (CONSTANTS, {"avx2": 1}),
-    "dropout": (BUFFERS, {"avx512": 40, "avx2": 1}),
+    "dropout_run": (BUFFERS, {"avx512": 40, "avx2": 1}),
     "exponential": (CONSTANTS, {"avx2": 2}),
     "logarithm": (CONSTANTS, {"avx2": 2}),
     "ls_order_chunk": (CONSTANTS, {"avx2": 4}),

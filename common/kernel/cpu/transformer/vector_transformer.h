@@ -197,24 +197,34 @@ LS_ALWAYS void random_blocks(ls_random random, uint64_t block, int64_t count,
             words[4 * i + k] = c[k][i];
 }
 
-static void dropout(const ls_dropout_args *d, int64_t first, int64_t last)
+/* Elements first to last - 1, of which element i has number begin + i in all samples. */
+static __attribute__((noinline)) void dropout_run(const ls_dropout_args *d, uint64_t begin,
+                                                  int64_t first, int64_t last)
 {
     const float *x = d->x, factor = d->factor;
     float *y = d->y;
     uint32_t words[4 * DROPOUT_BLOCKS];
     for (int64_t at = first, some; at < last; at += some) {
-        const int64_t row = at / d->width, e = at % d->width;
-        const uint64_t index =
-            (*d->first + (uint64_t)row) * (uint64_t)d->whole + (uint64_t)(d->begin + e);
+        const uint64_t index = begin + (uint64_t)at;
         const int64_t skip = (int64_t)(index % 4), room = 4 * DROPOUT_BLOCKS - skip;
-        /* A whole sample's last element is followed by the next sample's first one. */
-        const int64_t end =
-            d->whole == d->width || last < at - e + d->width ? last : at - e + d->width;
-        some = end - at < room ? end - at : room;
+        some = last - at < room ? last - at : room;
         if (d->threshold)
             random_blocks(d->random, index / 4, (skip + some + 3) / 4, words);
         for (int64_t i = 0; i < some; i++)
             y[at + i] = !d->threshold || words[skip + i] >= d->threshold ? x[at + i] * factor : 0;
+    }
+}
+
+/* Whole samples are one run, parts of samples a run each. */
+static void dropout(const ls_dropout_args *d, int64_t first, int64_t last)
+{
+    for (int64_t at = first, end; at < last; at = end) {
+        const int64_t row = at / d->width, next = (row + 1) * d->width;
+        end = d->whole == d->width || next > last ? last : next;
+        dropout_run(d,
+                    (*d->first + (uint64_t)row) * (uint64_t)d->whole +
+                        (uint64_t)(d->begin - row * d->width),
+                    at, end);
     }
 }
 

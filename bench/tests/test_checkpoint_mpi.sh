@@ -58,7 +58,7 @@ ranks 2 run $long --checkpoint died --resume-from-checkpoint auto
 same_end "after a killed rank the others go on"
 rows "from its last checkpoint" 'r["checkpoint"]["resumed_step"] == 300'
 
-"$launcher" 2 "$LOCKSTEP" run $long --checkpoint stopped --checkpoint-interval 10 >out 2>err </dev/null &
+"$launcher" 2 "$LOCKSTEP" run $long --checkpoint stopped --checkpoint-interval 10 --inject delay=1:5ms >out 2>err </dev/null &
 program=$!
 until compgen -G 'stopped/*/manifest.json' >/dev/null || ! kill -0 "$program" 2>/dev/null; do sleep 0.02; done
 kill -TERM "$program"

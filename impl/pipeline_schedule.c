@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Not zb-h1 and zb-h2: layers do not split their backward pass yet. test_pipeline_schedule checks
+ * the order and the times of both. */
 static const ls_schedule_rule *const rules[] = {&ls_schedule_gpipe, &ls_schedule_1f1b,
                                                 &ls_schedule_interleaved, NULL};
 const ls_registry ls_schedules = {"pipeline schedule", (const void *const *)rules};

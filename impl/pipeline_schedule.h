@@ -43,7 +43,8 @@ typedef struct ls_schedule_rule {
 extern const ls_schedule_rule ls_schedule_gpipe, ls_schedule_1f1b, ls_schedule_interleaved,
     ls_schedule_zb_h1, ls_schedule_zb_h2;
 
-extern const ls_registry ls_schedules; /**< of ls_schedule_rule, in the order of the option */
+/** Of ls_schedule_rule, in the order of the option: those that a case can have. */
+extern const ls_registry ls_schedules;
 
 /** The rule that a case's options name. */
 const ls_schedule_rule *ls_schedule_rule_of(const ls_declared_values *options);

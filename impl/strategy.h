@@ -172,7 +172,8 @@ typedef struct ls_strategy_average {
 enum { LS_OWNED_MOST = 4 }; /* most buffers of a strategy's own */
 
 /** A buffer of a strategy's own: each replica has one, of as many elements as it has parameters. It
- * is state, which is counted as the optimizer's and saved with it. */
+ * is state, counted as the optimizer's and carried with it (carried.h); files of a checkpoint lack
+ * it. */
 typedef struct ls_own_buffer {
     const char *name;                                    /**< in listings */
     enum { LS_OWNED_ZEROS, LS_OWNED_PARAMETERS } begins; /**< its first values */

@@ -419,6 +419,7 @@ static ls_status make_model(ls_yaml_file *file, ls_model **out)
         ls_model_close(&made->model);
         return status;
     }
+    ls_graph_number_units(r.graph);
     /* Which options concern the model. */
     made->family.options = NULL;
     made->family.convolves = false;

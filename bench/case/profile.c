@@ -220,7 +220,7 @@ static ls_status read_file(const char *path, ls_model *model)
     return status;
 }
 
-static ls_status open_model(const char *text, const char *data, double dropout, ls_model **out)
+ls_status ls_case_model_open(const char *text, const char *data, double dropout, ls_model **out)
 {
     ls_model *model;
     if (ls_graph_file_is(text))
@@ -235,16 +235,11 @@ static ls_status open_model(const char *text, const char *data, double dropout, 
     ls_status status = ls_graph_open(&model->graph);
     if (!status)
         status = read_file(text + sizeof prefix - 1, model);
-    if (status)
+    if (status) {
         ls_model_close(model);
-    else
-        *out = model;
-    return status;
-}
-
-ls_status ls_case_model_open(const char *text, const char *data, double dropout, ls_model **out)
-{
-    LS_TRY(open_model(text, data, dropout, out));
-    ls_graph_number_units((*out)->graph);
+        return status;
+    }
+    ls_graph_number_units(model->graph);
+    *out = model;
     return LS_OK;
 }

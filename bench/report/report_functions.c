@@ -276,13 +276,11 @@ void ls_page_add_functions(const ls_page *page, sqlite3 *db)
         int arguments;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {
-        {"identity_of", 1, identity_of}, {"machine_of", 1, machine_of},
-        {"bound_of", 1, bound_of},       {"beside_mirrored", 1, beside_mirrored},
-        {"pools_of", 1, pools_of},       {"report_fact", 1, report_fact},
-        {"delay_ms", 1, delay_ms},
-
-        {"figure_text", 2, figure_text}, {"interval_text", 3, interval_text},
-        {"ratio_text", 7, ratio_text},
+        {"identity_of", 1, identity_of},     {"machine_of", 1, machine_of},
+        {"bound_of", 1, bound_of},           {"beside_mirrored", 1, beside_mirrored},
+        {"pools_of", 1, pools_of},           {"report_fact", 1, report_fact},
+        {"delay_ms", 1, delay_ms},           {"figure_text", 2, figure_text},
+        {"interval_text", 3, interval_text}, {"ratio_text", 7, ratio_text},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         sqlite3_create_function(db, functions[i].name, functions[i].arguments, SQLITE_UTF8,

@@ -136,3 +136,28 @@ finish() {
     fi
     printf '%d checks passed\n' "$checks"
 }
+
+# agree WHAT ARGS..: runs the cases; all are ok with the same bits as their judge, and with the bytes, messages and
+# memory of their formulas.
+agree() {
+    lockstep_ok run "${@:2}"
+    rows "$1: ok, same bits" "all(r['result']['status'] == 'ok' and (r['equivalence']['oracle'] == 'same bits' or
+        r['case'].get('ps_mode') == 'async') for r in rows) or [(r['case'], r['result'], r['equivalence']) for r in rows]"
+    rows "$1: bytes and messages as by formula" "all(r['traffic'][k + '_sent'] == r['traffic'][k + '_formula']
+        for r in rows if 'traffic' in r for k in ('bytes', 'messages'))"
+    rows "$1: memory as by formula" "all(d[k] == v for r in rows for d in r['memory']['devices']
+        for k, v in d['formula'].items())"
+}
+
+# alike WHAT OPTIONS STRATEGIES..: verifies them in exact mode; `$same`, an expression over their rows, holds.
+alike() {
+    local name=$1 options=$2 strategy
+    shift 2
+    for strategy; do
+        # shellcheck disable=SC2086
+        lockstep_ok verify $options $strategy --reduce exact --warmup 0
+        cat out >>every
+    done
+    mv every out
+    rows "$name: one digest" "$same"
+}

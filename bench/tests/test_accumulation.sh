@@ -10,16 +10,6 @@ gpt="--model gpt:2-2-16-16-40 --data synthetic:40 --batch 16 --steps 3 --warmup 
     --eval-samples 16 --results none --format jsonl --verbose"
 P=506 # parameters of mlp:20-16-10
 
-# table WHAT ARGS..: runs the cases; all are ok with the same bits as their judge.
-table() {
-    lockstep_ok run "${@:2}"
-    rows "$1: ok, same bits" "all(r['result']['status'] == 'ok' and (r['equivalence']['oracle'] == 'same bits' or
-        r['case'].get('ps_mode') == 'async') for r in rows) or [(r['case'], r['result'], r['equivalence']) for r in rows]"
-    rows "$1: bytes and messages as by formula" "all(r['traffic'][k + '_sent'] == r['traffic'][k + '_formula']
-        for r in rows if 'traffic' in r for k in ('bytes', 'messages'))"
-    rows "$1: memory as by formula" "all(d[k] == v for r in rows for d in r['memory']['devices']
-        for k, v in d['formula'].items())"
-}
 # reference ARGS..: keeps the digest of single in exact mode.
 reference() {
     lockstep_ok run "$@" --strategy single --reduce exact
@@ -28,44 +18,44 @@ reference() {
 
 reference $small
 for devices in "single --devices 1" "towers,mirrored,zero,ps --devices 3" "model-parallel --devices 2"; do
-    table "exact $devices" $small --reduce exact --gradient-accumulation-steps 2,5 --strategy $devices
+    agree "exact $devices" $small --reduce exact --gradient-accumulation-steps 2,5 --strategy $devices
     rows "exact $devices: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 done
-table "exact, ranks" $small --reduce exact --gradient-accumulation-steps 3 --strategy mirrored,zero --ranks 3
+agree "exact, ranks" $small --reduce exact --gradient-accumulation-steps 3 --strategy mirrored,zero --ranks 3
 rows "exact, ranks: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 
 accumulate="--gradient-accumulation-exchange each --gradient-accumulation-steps"
-table "exact, each" $small --reduce exact $accumulate 5 --strategy mirrored,zero --devices 1,3
+agree "exact, each" $small --reduce exact $accumulate 5 --strategy mirrored,zero --devices 1,3
 rows "exact, each: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 for how in "zero --devices 3" "hybrid --hybrid-inner zero --devices 4"; do
-    table "exact shares $how" $small --reduce exact --bucket-bytes 0 --gradient-accumulation-steps 3 --strategy $how \
+    agree "exact shares $how" $small --reduce exact --bucket-bytes 0 --gradient-accumulation-steps 3 --strategy $how \
         --zero-stage 2,3 --zero-accumulation depth,breadth
     rows "exact shares $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 done
-table "exact, groups" $small --reduce exact $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 6
+agree "exact, groups" $small --reduce exact $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 6
 rows "exact, groups: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 
 divided="--strategy hybrid --devices 4 --hybrid-inner"
 split="$divided tensor-parallel --hybrid-outer zero"
 reference $small --micro-splits 4
 while read -r how; do
-    table "exact, each, $how" $small --reduce exact --micro-splits 4 --bucket-bytes 0 $accumulate 3 $how
+    agree "exact, each, $how" $small --reduce exact --micro-splits 4 --bucket-bytes 0 $accumulate 3 $how
     rows "exact, each, $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 done <<END
 $divided model-parallel,tensor-parallel --hybrid-outer mirrored,zero
 $split --zero-stage 2,3
 END
 
-table "single" $small --strategy single --gradient-accumulation-steps 1,3
+agree "single" $small --strategy single --gradient-accumulation-steps 1,3
 rows "single: activations of a third of the batch, gradients at most twice" "[(d['activations'], d['gradients'] // 4)
     for r in rows for d in r['memory']['devices']] == [(36 * 292, $P), (12 * 292, 2 * $P)]"
 keep pieces
-table "towers" $small --strategy towers,mirrored --devices 3
+agree "towers" $small --strategy towers,mirrored --devices 3
 rows "single in A pieces has the bits of towers on A devices" "rows[0]['equivalence']['digest'] ==
     old('pieces')[1]['equivalence']['digest']"
-table "replicated" $small --strategy towers,mirrored,zero,ps --devices 3 --gradient-accumulation-steps 4
+agree "replicated" $small --strategy towers,mirrored,zero,ps --devices 3 --gradient-accumulation-steps 4
 rows "replicated: one order, one digest" "len({r['equivalence']['digest'] for r in rows}) == 1"
-table "full batches" --model mlp:20-16-10 --data synthetic:108 --batch 36 --steps 2 --warmup 0 --blocks 1 --waterfall no \
+agree "full batches" --model mlp:20-16-10 --data synthetic:108 --batch 36 --steps 2 --warmup 0 --blocks 1 --waterfall no \
     --eval-samples 0 --results none --format jsonl --verbose --strategy towers,mirrored,zero --devices 3 \
     --gradient-accumulation-steps 4
 rows "full batches: bytes of A = 1" "[r['traffic']['bytes_sent'] for r in rows] == [4 * 4 * $P] * 3"
@@ -76,7 +66,7 @@ rows "full batches: row keys" "[(r['case']['gradient_accumulation_steps'],
 full="--model mlp:20-16-10 --data synthetic:108 --batch 36 --steps 2 --warmup 0 --blocks 1 --waterfall no --eval-samples 0
     --results none --format jsonl --verbose --allreduce ring --gradient-accumulation-steps 4"
 while IFS='|' read -r form how; do
-    table "$how" $full $how
+    agree "$how" $full $how
     rows "$how: bytes" "[r['traffic']['bytes_sent'] for r in rows] == [4 * $P * n for n in $form]"
     rows "$how: gradients" "all(d['gradients'] <= 2 * 4 * $P for r in rows for d in r['memory']['devices'])"
     rows "$how: activations of a piece" "all(d['activations'] == d['formula']['activations'] and
@@ -92,12 +82,12 @@ END
 # Divided replicas, 2: besides, 16 outputs and their gradients cross, or 10 are summed; of a join all have the bias.
 for how in "model-parallel 0 16" "tensor-parallel 10 10"; do
     read -r inner twice crossing <<<"$how"
-    table "$inner" $full $divided $inner --hybrid-outer mirrored,zero --gradient-accumulation-exchange last,each
+    agree "$inner" $full $divided $inner --hybrid-outer mirrored,zero --gradient-accumulation-exchange last,each
     rows "$inner: bytes" "[r['traffic']['bytes_sent'] - 36 * $crossing * 8 for r in rows] == [
         4 * ($P + $twice) * n for n in (2, 4 * 2, 2, 5)]"
     keep "$inner"
 done
-table "split zero" $full $split --zero-stage 2,3 --zero-accumulation depth,breadth
+agree "split zero" $full $split --zero-stage 2,3 --zero-accumulation depth,breadth
 rows "split zero: bytes" "[r['traffic']['bytes_sent'] - 36 * 10 * 8 for r in rows] == [
     4 * ($P + 10) * n for n in (5, 2, 4 * 2, 2)]"
 rows "split zero: one order each, and one all" "[r['equivalence']['digest'] for r in rows] == 2 * [
@@ -106,23 +96,23 @@ rows "one order: each of mirrored, zero 1, 2, 3" "len({r['equivalence']['digest'
     old('fast2')[1], old('fast3')[0], old('fast4')[0], old('fast4')[1])}) == 1"
 rows "one order: last, breadth" "len({r['equivalence']['digest'] for r in (old('fast1')[0], old('fast2')[0],
     old('fast3')[1])}) == 1"
-table "exchanged on ranks" $full --strategy mirrored,zero --ranks 3 --gradient-accumulation-exchange each
+agree "exchanged on ranks" $full --strategy mirrored,zero --ranks 3 --gradient-accumulation-exchange each
 rows "ranks: digest of threads" "all(r['equivalence']['digest'] == old('fast1')[1]['equivalence']['digest'] for r in rows)"
-table "tails" $small --bucket-bytes 0 $accumulate 5 --strategy mirrored,zero --devices 3
-table "tails of shares" $small --bucket-bytes 0 --gradient-accumulation-steps 5 --strategy zero --zero-stage 2,3 \
+agree "tails" $small --bucket-bytes 0 $accumulate 5 --strategy mirrored,zero --devices 3
+agree "tails of shares" $small --bucket-bytes 0 --gradient-accumulation-steps 5 --strategy zero --zero-stage 2,3 \
     --devices 3 --zero-accumulation depth,breadth
-table "groups" $small --bucket-bytes 0 $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 1,2,3
-table "shares of split layers" $small --gradient-accumulation-steps 3,5 --bucket-bytes 0 $split --zero-stage 1,2,3 \
+agree "groups" $small --bucket-bytes 0 $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 1,2,3
+agree "shares of split layers" $small --gradient-accumulation-steps 3,5 --bucket-bytes 0 $split --zero-stage 1,2,3 \
     --zero-accumulation depth,breadth
-table "alone" $small --strategy local-sgd,gossip,independent --devices 3 --gradient-accumulation-steps 4
-table "ps async" $small --strategy ps --ps-mode async --devices 3 --gradient-accumulation-steps 4
-table "split" $small --strategy tensor-parallel,model-parallel --devices 2 --gradient-accumulation-steps 4
-table "hybrid" $small --strategy hybrid --hybrid-inner zero,model-parallel,tensor-parallel --devices 4 \
+agree "alone" $small --strategy local-sgd,gossip,independent --devices 3 --gradient-accumulation-steps 4
+agree "ps async" $small --strategy ps --ps-mode async --devices 3 --gradient-accumulation-steps 4
+agree "split" $small --strategy tensor-parallel,model-parallel --devices 2 --gradient-accumulation-steps 4
+agree "hybrid" $small --strategy hybrid --hybrid-inner zero,model-parallel,tensor-parallel --devices 4 \
     --gradient-accumulation-steps 4
-table "positions" $gpt --strategy context-parallel --devices 2 --gradient-accumulation-steps 4
-table "replicas of gpt" $gpt --strategy hybrid --hybrid-inner context-parallel,model-parallel,tensor-parallel --devices 4 \
+agree "positions" $gpt --strategy context-parallel --devices 2 --gradient-accumulation-steps 4
+agree "replicas of gpt" $gpt --strategy hybrid --hybrid-inner context-parallel,model-parallel,tensor-parallel --devices 4 \
     --gradient-accumulation-steps 3 --gradient-accumulation-exchange last,each
-table "replicas of gpt, ranks" $gpt --strategy hybrid --hybrid-inner context-parallel,model-parallel,tensor-parallel \
+agree "replicas of gpt, ranks" $gpt --strategy hybrid --hybrid-inner context-parallel,model-parallel,tensor-parallel \
     --ranks 4 --devices 1 --gradient-accumulation-steps 3 --gradient-accumulation-exchange each
 
 # Micro-batches of a pipeline's stages are pieces of zero's stages 2 and 3: scatters in each, gathers in each pass that
@@ -152,15 +142,15 @@ rows "stages: shares of gradients and parameters" "all(sum(d[k] for d in r['memo
 reference $deep
 for how in "--devices 4 --pipeline-microbatches 1,3" "--devices 6 --hybrid-replicas 3 --pipeline-microbatches 4" \
     "--ranks 4 --devices 1 --pipeline-microbatches 3 --capture no"; do
-    table "exact stages $how" $deep --reduce exact $staged --zero-stage 2,3 --pipeline-schedule gpipe,1f1b $how
+    agree "exact stages $how" $deep --reduce exact $staged --zero-stage 2,3 --pipeline-schedule gpipe,1f1b $how
     rows "exact stages $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
-    table "stages $how" $deep $staged --zero-stage 2,3 --pipeline-schedule gpipe,1f1b $how
+    agree "stages $how" $deep $staged --zero-stage 2,3 --pipeline-schedule gpipe,1f1b $how
 done
 reference ${gpt/16-16/16-8} --micro-splits 2
-table "three axes" ${gpt/16-16/16-8} --reduce exact --micro-splits 2 --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 \
+agree "three axes" ${gpt/16-16/16-8} --reduce exact --micro-splits 2 --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 \
     --hybrid-outer zero --zero-stage 2,3 --pipeline-microbatches 3 --pipeline-schedule 1f1b --devices 8 --bucket-bytes 0
 rows "three axes: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
-table "layers and branches" $gpt ${staged/pipeline/model-parallel} --zero-stage 2,3 --devices 4 --gradient-accumulation-steps 3 \
+agree "layers and branches" $gpt ${staged/pipeline/model-parallel} --zero-stage 2,3 --devices 4 --gradient-accumulation-steps 3 \
     --zero-accumulation depth,breadth
 
 # With one piece the exchange changes nothing: one case; in a table each row has its number of pieces.

@@ -6,24 +6,13 @@
 mlp="--model mlp:12-9-8-3 --data synthetic:96 --batch 24 --cpu-devices 4 --results none --format jsonl --dropout 0.3"
 gpt="--model gpt:2-2-8-8-40 --data synthetic:60 --batch 12 --cpu-devices 4 --results none --format jsonl --dropout 0.2"
 same='len({r["equivalence"]["digest"] for r in rows}) == 1 and r["equivalence"]["oracle"] == "same bits"'
-table() {
-    local name=$1 options=$2 strategy
-    shift 2
-    for strategy; do
-        # shellcheck disable=SC2086
-        lockstep_ok verify $options $strategy --reduce exact --steps 3 --warmup 0
-        cat out >>every
-    done
-    mv every out
-    rows "$name: one digest" "$same"
-}
-table mlp "$mlp" "--strategy single" "--strategy towers,mirrored --devices 3" "--strategy zero --zero-stage 1,2,3 --devices 2" \
+alike mlp "$mlp --steps 3" "--strategy single" "--strategy towers,mirrored --devices 3" "--strategy zero --zero-stage 1,2,3 --devices 2" \
     "--strategy ps --ranks 3" "--strategy pipeline --devices 3" "--strategy hybrid --hybrid-inner pipeline,zero --devices 4" \
     "--strategy mirrored --devices 2 --gradient-accumulation-steps 3"
-table "mlp in slices" "${mlp/12-9-8-3/12-9-7-8-3} --micro-splits 3" "--strategy single" "--strategy tensor-parallel --devices 1,2,3" \
+alike "mlp in slices" "${mlp/12-9-8-3/12-9-7-8-3} --steps 3 --micro-splits 3" "--strategy single" "--strategy tensor-parallel --devices 1,2,3" \
     "--strategy hybrid --hybrid-inner tensor-parallel --devices 4" "--strategy tensor-parallel --devices 2 --recompute full"
-table gpt "$gpt" "--strategy single" "--strategy pipeline --devices 3" "--strategy mirrored --ranks 2"
-table "gpt in slices" "$gpt --micro-splits 2" "--strategy single" "--strategy tensor-parallel --devices 2" \
+alike gpt "$gpt --steps 3" "--strategy single" "--strategy pipeline --devices 3" "--strategy mirrored --ranks 2"
+alike "gpt in slices" "$gpt --steps 3 --micro-splits 2" "--strategy single" "--strategy tensor-parallel --devices 2" \
     "--strategy hybrid --hybrid-inner tensor-parallel --devices 4"
 lockstep_ok verify $gpt --strategy tensor-parallel,pipeline,zero,context-parallel --devices 2 --steps 3 --warmup 0
 rows "fast: the oracle's bits" 'len(rows) == 4 and r["equivalence"]["oracle"] == "same bits" and r["case"]["dropout"] == 0.2'

@@ -6,23 +6,12 @@
 gpt="--model gpt:2-2-8-8-40 --data synthetic:60 --batch 12 --cpu-devices 4 --results none --format jsonl --lengths ragged"
 same='len({r["equivalence"]["digest"] for r in rows}) == 1 and r["case"]["lengths"] == "ragged" and
     all(r["equivalence"]["oracle"] == "same bits" for r in rows)'
-table() {
-    local name=$1 options=$2 strategy
-    shift 2
-    for strategy; do
-        # shellcheck disable=SC2086
-        lockstep_ok verify $options $strategy --reduce exact --warmup 0
-        cat out >>every
-    done
-    mv every out
-    rows "$name: one digest" "$same"
-}
-table gpt "$gpt --steps 3" "--strategy single" "--strategy towers,mirrored --devices 3" "--strategy pipeline --devices 3" \
+alike gpt "$gpt --steps 3" "--strategy single" "--strategy towers,mirrored --devices 3" "--strategy pipeline --devices 3" \
     "--strategy zero --zero-stage 1,2,3 --devices 2" "--strategy hybrid --hybrid-inner pipeline,zero --devices 4" \
     "--strategy mirrored --ranks 2 --gradient-accumulation-steps 3"
-table "gpt in slices" "$gpt --steps 3 --micro-splits 2" "--strategy single" "--strategy tensor-parallel --devices 2" \
+alike "gpt in slices" "$gpt --steps 3 --micro-splits 2" "--strategy single" "--strategy tensor-parallel --devices 2" \
     "--strategy hybrid --hybrid-inner tensor-parallel --devices 4"
-table "tail batches" "${gpt/--batch 12/--batch 16} --epochs 1" "--strategy single" "--strategy mirrored --devices 3"
+alike "tail batches" "${gpt/--batch 12/--batch 16} --epochs 1" "--strategy single" "--strategy mirrored --devices 3"
 lockstep_ok verify $gpt --steps 3 --warmup 0 --devices 2 \
     --strategy tensor-parallel,context-parallel,pipeline,zero,mirrored,local-sgd,gossip,independent
 rows "fast: the oracle's bits" 'len(rows) == 8 and all(r["equivalence"]["oracle"] == "same bits" for r in rows)'

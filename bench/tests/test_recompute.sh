@@ -11,18 +11,11 @@ layers="--recompute none,full,2"
 
 # table WHAT ARGS..: rows that differ in recomputation alone have one digest and one loss.
 table() {
-    lockstep_ok run "${@:2}"
-    rows "$1: ok, same bits" "all(r['result']['status'] == 'ok' and (r['equivalence']['oracle'] == 'same bits' or
-        r['case'].get('ps_mode') == 'async') for r in rows) or [(r['case'], r['result'], r['equivalence']) for r in rows]"
-    rows "$1: bytes and messages as by formula" "all(r['traffic'][k + '_sent'] == r['traffic'][k + '_formula']
-        for r in rows if 'traffic' in r for k in ('bytes', 'messages'))"
-    rows "$1: memory as by formula" "all(d[k] == v for r in rows for d in r['memory']['devices']
-        for k, v in d['formula'].items())"
+    agree "$@"
     rows "$1: digest and loss of none" "(lambda case: all(a['equivalence']['digest'] == b['equivalence']['digest'] and
         a['train']['loss_first'] == b['train']['loss_first'] for a in rows for b in rows if case(a) == case(b)
         and a['case'].get('ps_mode') != 'async'))(lambda r: {k: v for k, v in r['case'].items() if k != 'recompute'})"
 }
-
 
 # Blocks of b sequences: each keeps K bytes, an input 4 b T C; the last unit is not repeated.
 table single $gpt $all --strategy single

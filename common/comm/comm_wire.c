@@ -2,6 +2,7 @@
 /* Means over a wire of fewer bits; see comm_wire.h. */
 #include "common/comm/comm_wire.h"
 
+#include "common/base/bits_inline.h"
 #include "common/comm/comm_parts.h"
 
 #include <math.h>
@@ -13,30 +14,16 @@ enum { LINE = 64 }; /* parts begin on a cache line */
 
 static const uint32_t magnitude = 0x7fffffff, infinite = 0x7f800000;
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 static uint16_t round_to_bf16(float x)
 {
-    const uint32_t bits = bits_of(x), even = bits >> 16 & 1;
+    const uint32_t bits = ls_bits_of_float(x), even = bits >> 16 & 1;
     return (uint16_t)((bits & magnitude) > infinite ? bits >> 16 | 0x40
                                                     : (bits + 0x7fff + even) >> 16);
 }
 
 static float wide(uint16_t rounded)
 {
-    return float_of((uint32_t)rounded << 16);
+    return ls_float_of_bits((uint32_t)rounded << 16);
 }
 
 /* To the nearest whole number, ties to even, of up to 2^22 in absolute value. */
@@ -48,7 +35,7 @@ static float whole(float x)
 
 static void raise_error(float *error, uint32_t largest)
 {
-    *error = float_of(largest) > *error ? float_of(largest) : *error;
+    *error = ls_float_of_bits(largest) > *error ? ls_float_of_bits(largest) : *error;
 }
 
 static void pack_bf16(const float *x, size_t count, uint16_t *out, float *error)
@@ -56,9 +43,10 @@ static void pack_bf16(const float *x, size_t count, uint16_t *out, float *error)
     uint32_t largest = 0;
     for (size_t i = 0; i < count; i++) {
         out[i] = round_to_bf16(x[i]);
-        const uint32_t off = bits_of(wide(out[i]) - x[i]) & magnitude;
-        const float of = float_of(bits_of(x[i]) & magnitude), apart = float_of(off) / of;
-        const uint32_t bits = bits_of(apart);
+        const uint32_t off = ls_bits_of_float(wide(out[i]) - x[i]) & magnitude;
+        const float of = ls_float_of_bits(ls_bits_of_float(x[i]) & magnitude),
+                    apart = ls_float_of_bits(off) / of;
+        const uint32_t bits = ls_bits_of_float(apart);
         largest = bits > largest && bits < infinite ? bits : largest;
     }
     raise_error(error, largest);
@@ -69,10 +57,10 @@ static float scale_of(const float *x, size_t count)
 {
     uint32_t largest = 0;
     for (size_t i = 0; i < count; i++) {
-        const uint32_t size = bits_of(x[i]) & magnitude;
+        const uint32_t size = ls_bits_of_float(x[i]) & magnitude;
         largest = size > largest ? size : largest;
     }
-    return largest < infinite ? float_of(largest) / 127 : NAN;
+    return largest < infinite ? ls_float_of_bits(largest) / 127 : NAN;
 }
 
 static void pack_row(const float *x, size_t count, float *scale, int8_t *out, float *error)
@@ -85,7 +73,7 @@ static void pack_row(const float *x, size_t count, float *scale, int8_t *out, fl
     }
     for (size_t i = 0; i < count; i++) {
         const float quotient = x[i] / *scale, q = whole(quotient);
-        const uint32_t off = bits_of(q - quotient) & magnitude;
+        const uint32_t off = ls_bits_of_float(q - quotient) & magnitude;
         out[i] = (int8_t)q;
         largest = off > largest ? off : largest;
     }

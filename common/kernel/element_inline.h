@@ -5,25 +5,10 @@
  */
 #pragma once
 
-#include "common/base/device_fn.h"
+#include "common/base/bits_inline.h"
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
-
-LS_DEVICE_FN float ls_float_of_bits(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-LS_DEVICE_FN uint32_t ls_bits_of_float(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
 
 /** The token that a number stands for; -1: it is not a whole number from 0 to tokens - 1. */
 LS_DEVICE_FN int64_t ls_token(double value, int64_t tokens)

@@ -225,8 +225,7 @@ double ls_graph_flops(const ls_graph *graph)
     return flops;
 }
 
-/* ---- Units (repeat.h) --------------------------------------------------------------------------
- */
+/* ---- Units ----------------------------------------------------------------------------------- */
 
 void ls_graph_end_block(ls_graph *graph, int first)
 {

@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-/* ---- Units of a placed graph ----------------------------------------------------------------- */
-
 typedef struct finder {
     const ls_graph *graph;
     const int *place;

@@ -39,7 +39,7 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_S
         (kind >= LS_LAST && !r->plan->job->update.period) ||
         kind >= LS_LAST * (1 + ls_job_fragments(r->plan->job)))
         return LS_OK;
-    LS_TRY(ls_allocate("step", &s.appended, (size_t)r->plan->all * LS_SCHEDULE_CHUNKS,
+    LS_TRY(ls_allocate("step", &s.appended, (size_t)(r->plan->all * ls_job_chunks(r->plan->job)),
                        sizeof *s.appended));
     const size_t windows = (size_t)ls_replicas(&s) * (size_t)r->plan->parts.count *
                            (size_t)(r->plan->repeats_of ? ls_step_most_pieces(&s) : 0);

@@ -2,9 +2,9 @@
 /*
  * All-reduce `owners`: rank d owns elements floor(d P / n) to floor((d + 1) P / n) - 1. Every rank
  * sends each owner what it has of these; the owner adds in the order of ranks, and sends the sum to
- * all. So an element is added at one place: what is added may be rounded for the wire (impl/step,
- * wire.c), where a ring would round at every hop. With P elements on n ranks, of which k = min(n,
- * P) own some: messages 2 (n - 1) k; bytes 2 (n - 1) 4 P. Sum: ((g0 + g1) + g2) + ...
+ * all. So an element is added at one place: what is added may be rounded for the wire
+ * (comm_wire.h), where a ring would round at every hop. With P elements on n ranks, of which k =
+ * min(n, P) own some: messages 2 (n - 1) k; bytes 2 (n - 1) 4 P. Sum: ((g0 + g1) + g2) + ...
  */
 #include "common/comm/comm_parts.h"
 #include "common/comm/comm_sums.h"

@@ -50,10 +50,10 @@ static ls_dropout_args args_of(const ls_layer_site *site, const void *x, void *y
 static ls_status put(const ls_layer_site *site, const ls_dropout_args *all, ls_op_list *ops)
 {
     const ls_graph_blocks *blocks = &site->graph->blocks;
-    const int64_t width = site->node->shape.size[1];
     size_t at = 0;
     if (!blocks->whole)
         return ls_layer_put_dropout(site, all, ops);
+    const int64_t width = site->node->shape.size[1]; /* of a position */
     for (int b = 0; b < 2; b++) {
         ls_dropout_args args = *all;
         args.width = blocks->count[b] * width;

@@ -2,7 +2,7 @@
 /* Means over a wire of fewer bits; see comm_wire.h. */
 #include "common/comm/comm_wire.h"
 
-#include "common/base/bits_inline.h"
+#include "common/base/bf16_inline.h"
 #include "common/comm/comm_parts.h"
 
 #include <math.h>
@@ -13,18 +13,6 @@ enum { LINE = 64 }; /* parts begin on a cache line */
 /* ---- Rounding -------------------------------------------------------------------------------- */
 
 static const uint32_t magnitude = 0x7fffffff, infinite = 0x7f800000;
-
-static uint16_t round_to_bf16(float x)
-{
-    const uint32_t bits = ls_bits_of_float(x), even = bits >> 16 & 1;
-    return (uint16_t)((bits & magnitude) > infinite ? bits >> 16 | 0x40
-                                                    : (bits + 0x7fff + even) >> 16);
-}
-
-static float wide(uint16_t rounded)
-{
-    return ls_float_of_bits((uint32_t)rounded << 16);
-}
 
 /* To the nearest whole number, ties to even, of up to 2^22 in absolute value. */
 static float whole(float x)
@@ -42,8 +30,8 @@ static void pack_bf16(const float *x, size_t count, uint16_t *out, float *error)
 {
     uint32_t largest = 0;
     for (size_t i = 0; i < count; i++) {
-        out[i] = round_to_bf16(x[i]);
-        const uint32_t off = ls_bits_of_float(wide(out[i]) - x[i]) & magnitude;
+        out[i] = ls_bf16_of_float(x[i]);
+        const uint32_t off = ls_bits_of_float(ls_float_of_bf16(out[i]) - x[i]) & magnitude;
         const float of = ls_float_of_bits(ls_bits_of_float(x[i]) & magnitude),
                     apart = ls_float_of_bits(off) / of;
         const uint32_t bits = ls_bits_of_float(apart);
@@ -133,7 +121,7 @@ static void unpack(const ls_wired_args *a, const part_of *p, const unsigned char
     if (a->wire == LS_WIRE_BF16) {
         const uint16_t *values = (const uint16_t *)(const void *)in;
         for (size_t i = 0; i < p->elements.count; i++)
-            y[i] = add ? y[i] + wide(values[i]) : wide(values[i]);
+            y[i] = add ? y[i] + ls_float_of_bf16(values[i]) : ls_float_of_bf16(values[i]);
         return;
     }
     const float *scales = (const float *)(const void *)in;

@@ -5,11 +5,13 @@
  * shape, multiplied with checks for overflow, with its range of bytes; and the ranges, sorted by
  * their beginnings, must cover the data exactly once from the first byte to the last. Only then is
  * memory for the data allocated, as much as the file has. Data are read directly into it, so they
- * are aligned for any length of the header. The tensors of an index are those of its shards, each
- * of which is read so. Left out: types other than float32, and the contents of __metadata__.
+ * are aligned for any length of the header: at its end, from where they are widened to its begin.
+ * The tensors of an index are those of its shards, each of which is read so. Left out: types other
+ * than float32 and bf16, and the contents of __metadata__.
  */
 #include "common/data/safetensors.h"
 
+#include "common/base/bf16_inline.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/data/raw.h"
@@ -26,7 +28,8 @@ enum { MAX_HEADER_BYTES = 100000000, LENGTH_BYTES = 8 };
 typedef struct entry {
     ls_tensor tensor;
     size_t begin, end;
-    bool passed; /* left out of the file as it is read */
+    size_t element; /* bytes of one: 4, of bf16 2 */
+    bool passed;    /* left out of the file as it is read */
 } entry;
 
 struct ls_tensor_file {
@@ -35,6 +38,7 @@ struct ls_tensor_file {
     entry *entries; /* [count], in the order of the data; of an index, of all shards */
     size_t count;
     float *data;
+    size_t wider;            /* bytes by which the data are more than in the file */
     ls_tensor_file **shards; /* [shard_count] of an index, which own what its entries have */
     size_t shard_count;
 };
@@ -80,15 +84,17 @@ static ls_status parse_entry(const char *path, const char *name, json_t *value, 
     *out = (entry){.tensor.name = name, .passed = passed};
     if (passed)
         return parse_range(path, range, out);
-    if (strcmp(json_string_value(dtype), "F32") != 0)
+    const bool narrow = strcmp(json_string_value(dtype), "BF16") == 0;
+    if (!narrow && strcmp(json_string_value(dtype), "F32") != 0)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "tensor '%.80s': its dtype is '%.16s'; only F32 is read", name,
+                       "tensor '%.80s': its dtype is '%.16s'; F32 and BF16 are read", name,
                        json_string_value(dtype));
     if (json_array_size(shape) > LS_TENSOR_RANK)
         return ls_fail(LS_CODE_MISSING, what, path,
                        "tensor '%.80s': its rank is %zu; at most %d is read", name,
                        json_array_size(shape), LS_TENSOR_RANK);
-    *out = (entry){.tensor = {.name = name, .rank = (int)json_array_size(shape), .count = 1}};
+    *out = (entry){.tensor = {.name = name, .rank = (int)json_array_size(shape), .count = 1},
+                   .element = narrow ? sizeof(uint16_t) : sizeof(float)};
     size_t bytes;
     for (int i = 0; i < out->tensor.rank; i++) {
         size_t size;
@@ -98,7 +104,7 @@ static ls_status parse_entry(const char *path, const char *name, json_t *value, 
             return broken_tensor(path, name, "its shape is out of range");
         out->tensor.shape[i] = (int64_t)size;
     }
-    if (!ls_size_multiply(out->tensor.count, sizeof(float), &bytes))
+    if (!ls_size_multiply(out->tensor.count, out->element, &bytes))
         return broken_tensor(path, name, "its shape is out of range");
     LS_TRY(parse_range(path, range, out));
     if (out->end - out->begin != bytes)
@@ -176,13 +182,30 @@ static ls_status parse_header(const char *path, const char *text, size_t length,
                                &file->entries[file->count++]));
     }
     LS_TRY(check_ranges(path, file, size));
+    for (size_t i = 0; i < file->count; i++)
+        if (file->entries[i].element == sizeof(uint16_t))
+            file->wider += file->entries[i].tensor.count * sizeof(uint16_t);
     void *data;
-    LS_TRY(ls_raw_allocate(path, size, &data));
+    LS_TRY(ls_raw_allocate(path, size + file->wider, &data));
     file->data = data;
     return LS_OK;
 }
 
-/* Leaves out what is passed over: the others move together, so that they are aligned. */
+/* Moves an entry's elements from its bytes to `out`, which may begin before them. */
+static void widen_entry(const entry *e, const char *bytes, float *out)
+{
+    if (e->element == sizeof(float) && e->tensor.count)
+        memmove(out, bytes, e->tensor.count * sizeof(float));
+    for (size_t i = 0; e->element < sizeof(float) && i < e->tensor.count; i++) {
+        uint16_t value;
+        memcpy(&value, bytes + i * sizeof value, sizeof value);
+        const float wide = ls_float_of_bf16(value);
+        memcpy(out + i, &wide, sizeof wide);
+    }
+}
+
+/* Leaves out what is passed over: the others move together, so that they are aligned. What was
+ * read lies behind as many bytes as widening adds, so that none is overwritten before its turn. */
 static void gather_entries(ls_tensor_file *file)
 {
     size_t count = 0, at = 0;
@@ -190,9 +213,7 @@ static void gather_entries(ls_tensor_file *file)
         const entry *e = &file->entries[i];
         if (e->passed)
             continue;
-        if (e->tensor.count)
-            memmove(file->data + at, (const char *)file->data + e->begin,
-                    e->tensor.count * sizeof(float));
+        widen_entry(e, (const char *)file->data + file->wider + e->begin, file->data + at);
         file->entries[count] = *e;
         file->entries[count].tensor.file = file->path;
         file->entries[count++].tensor.data = file->data + at;
@@ -266,7 +287,7 @@ static ls_status read_tensors(const ls_raw_file *raw, const uint8_t *start,
         status = parse_header(raw->path, text, length, size, passed, file);
     free(text);
     LS_TRY(status);
-    LS_TRY(ls_raw_read(raw, file->data, size));
+    LS_TRY(ls_raw_read(raw, (char *)file->data + file->wider, size));
     gather_entries(file);
     return LS_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * safetensors files of float32 tensors: parameters, and any user's data.
+ * safetensors files of float32 tensors: parameters, and any user's data. Of bf16 ones (dtype BF16)
+ * the float32 values are read.
  *
  * Format (github.com/huggingface/safetensors): 8 bytes little-endian length of the header, the
  * header as JSON {name: {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ...,
@@ -32,10 +33,10 @@ typedef struct ls_tensor_file ls_tensor_file;
 /**
  * Reads a file whole, or all shards of an index. LS_CODE_MISSING, naming the file and the tensor,
  * for: a file that is not there or too short, or of another format; a header longer than the file;
- * JSON that does not parse; a dtype other than F32; a shape that overflows, is negative, or does
- * not match its range; ranges that overlap, leave a gap, or lie outside the file; a name twice; a
- * tensor that is not in the shard of the index, or in another one. Nothing is allocated by an
- * unchecked number.
+ * JSON that does not parse; a dtype other than F32 and BF16; a shape that overflows, is negative,
+ * or does not match its range; ranges that overlap, leave a gap, or lie outside the file; a name
+ * twice; a tensor that is not in the shard of the index, or in another one. Nothing is allocated by
+ * an unchecked number.
  */
 ls_status ls_tensors_read(const char *path, ls_tensor_file **out);
 

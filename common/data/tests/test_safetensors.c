@@ -74,6 +74,45 @@ static void test_parse(void **state)
     ls_tensors_close(NULL);
 }
 
+#define NARROW(name, begin, end)                                                                   \
+    "\"" name "\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[" begin "," end "]}"
+
+static bool is_left_out(const char *name)
+{
+    return strcmp(name, "out") == 0;
+}
+
+/* bf16 tensors among float32 ones, with one left out: each element by its bits, widened. */
+static void test_bf16(void **state)
+{
+    static const uint16_t first[3] = {0x3f80, 0xff80, 0x0001}, last[3] = {0x8000, 0x7f7f, 0x7fc1};
+    bytes made = make_tensors("{" NARROW("x", "0", "6") "," ENTRY("y", "[1]", "6", "10") "," ENTRY(
+                                  "out", "[5]", "10", "30") "," NARROW("z", "30", "36") "}",
+                              0);
+    const float y = -2.5f;
+    add_bytes(&made, first, sizeof first);
+    add_bytes(&made, &y, sizeof y);
+    add_bytes(&made, "12345678901234567890", 20);
+    add_bytes(&made, last, sizeof last);
+    ls_tensor_file *file;
+    char path[32];
+    for (int some = 0; some < 2; some++) {
+        const int memory = open_memory(made.data, made.size, path);
+        must(ls_tensors_read_some(path, some ? is_left_out : NULL, &file));
+        close(memory);
+        assert_int_equal(ls_tensors_count(file), some ? 3 : 4);
+        for (int i = 0; i < 3; i++) {
+            const uint32_t x = (uint32_t)first[i] << 16, z = (uint32_t)last[i] << 16;
+            assert_memory_equal(ls_tensors_find(file, "x")->data + i, &x, sizeof x);
+            assert_memory_equal(ls_tensors_find(file, "z")->data + i, &z, sizeof z);
+        }
+        assert_true(ls_tensors_find(file, "y")->data[0] == y);
+        ls_tensors_close(file);
+    }
+    expect_broken("{" NARROW("x", "0", "12") "}", 3, "does not match");
+    expect_broken("{" NARROW("x", "0", "6") "}", 2, "after its last tensor");
+}
+
 static void test_round_trip(void **state)
 {
     char directory[128], path[256], link[256];
@@ -377,12 +416,12 @@ static void test_full_disk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),         cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_broken_frame),  cmocka_unit_test(test_broken_json),
-        cmocka_unit_test(test_broken_shapes), cmocka_unit_test(test_broken_ranges),
-        cmocka_unit_test(test_read_refusals), cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_other_formats), cmocka_unit_test(test_write_refusals),
-        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_parse),          cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_broken_frame),
+        cmocka_unit_test(test_broken_json),    cmocka_unit_test(test_broken_shapes),
+        cmocka_unit_test(test_broken_ranges),  cmocka_unit_test(test_read_refusals),
+        cmocka_unit_test(test_shards),         cmocka_unit_test(test_other_formats),
+        cmocka_unit_test(test_write_refusals), cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #
 #   ci/peers.sh --install           only creates the virtual environment
 #   ci/peers.sh agree ...           the first losses of all programs
-#   ci/peers.sh all ...             measures everything in the tables of results/README.md, then prints them:
+#   ci/peers.sh all ...             measures time, scaling and processes, then prints their tables:
 #   ci/peers.sh time|scaling|processes ...    one part of it
 #   ci/peers.sh tables --file FILE  tables of the measurements
 #

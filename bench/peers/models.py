@@ -10,7 +10,10 @@ import gzip
 import os
 import struct
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:  # the tables of a file of rounds need no arrays
+    np = None
 
 import tensors as files
 

@@ -283,10 +283,11 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
   add_test(NAME check.public COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-public.sh
            ${CMAKE_C_COMPILER})
   add_test(NAME check.messages COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/list-messages.py)
+  add_test(NAME check.tables COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/results-tables.sh --check)
   add_test(NAME check.hooks COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/impl/tests/plant.py)
   add_test(NAME check.docs COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ci/docs.sh
            ${CMAKE_CURRENT_BINARY_DIR}/docs)
-  set_tests_properties(check.format check.layering check.public check.messages check.hooks check.docs
+  set_tests_properties(check.format check.layering check.public check.messages check.tables check.hooks check.docs
                        PROPERTIES LABELS unit TIMEOUT 600)
   foreach(build asan tsan clang hooks fake)
     add_test(NAME sanitizer.${build} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh

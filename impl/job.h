@@ -35,6 +35,7 @@ typedef struct ls_job_division {
     const int *place;   /**< [nodes] stage, or of chunks the part, of each; NULL if there is one */
     int microbatches;   /**< micro-batches of a replica's slice; 0: it is not split */
     int chunks;         /**< parts of a stage (pipeline_schedule.h); 0: 1 */
+    bool weights_apart; /**< backward passes are data passes and weight passes */
     bool backward_held; /**< backward runs on the variable device */
     bool sequence;      /**< with slices: positions, too, are divided over them, in blocks */
     bool windows_given; /**< false: windows rise to what one node needs */

@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not zb-h1 and zb-h2: layers do not split their backward pass yet. test_pipeline_schedule checks
- * the order and the times of both. */
-static const ls_schedule_rule *const rules[] = {&ls_schedule_gpipe, &ls_schedule_1f1b,
-                                                &ls_schedule_interleaved, NULL};
+static const ls_schedule_rule *const rules[] = {&ls_schedule_gpipe,       &ls_schedule_1f1b,
+                                                &ls_schedule_interleaved, &ls_schedule_zb_h1,
+                                                &ls_schedule_zb_h2,       NULL};
 const ls_registry ls_schedules = {"pipeline schedule", (const void *const *)rules};
 
 const ls_schedule_rule *ls_schedule_rule_of(const ls_declared_values *options)

@@ -74,8 +74,7 @@ ls_status ls_slice_act_node(ls_slice *s, ls_act_kind kind, int piece, int node, 
     return LS_OK;
 }
 
-/* Appends an act of one operation; `made` is the status of its constructor. */
-static ls_status act_op(ls_slice *s, ls_act_kind kind, int chunk, ls_status made, ls_op *op)
+ls_status ls_slice_act_op(ls_slice *s, ls_act_kind kind, int chunk, ls_status made, ls_op *op)
 {
     ls_act *act;
     LS_TRY(made);
@@ -165,62 +164,17 @@ static ls_status build_forward(ls_slice *s, int64_t piece, size_t index)
     return LS_OK;
 }
 
-/* The same, and its backward pass. */
+/* The same, its backward pass, and the weight passes of nodes that have one apart. */
 static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
 {
-    const int p = s->piece_count;
+    const int nodes = s->options.replica->graph->count, p = s->piece_count;
     LS_TRY(build_forward(s, piece, index));
-    for (int n = s->options.replica->graph->count; n-- > 0;)
+    for (int n = nodes; n-- > 0;)
         LS_TRY(build_back(s, p, n));
+    for (int n = nodes; n-- > 0;)
+        if (ls_net_splits(ls_slice_node_net(s, p, n), n))
+            LS_TRY(ls_slice_act_node(s, LS_ACT_WEIGHTS, p, n, LS_NET_WEIGHTS));
     return LS_OK;
-}
-
-static ls_status add_range(ls_slice *s, size_t into, size_t from, ls_range range, int chunk)
-{
-    ls_replica *r = s->options.replica;
-    const size_t first =
-        ls_windows_at(r->windows.gradients, range.first) * r->kernels->table->real_bytes;
-    char *left = (char *)s->levels[into].gradients + first;
-    const ls_add_args add = {.count = (int64_t)range.count,
-                             .a = left,
-                             .b = (const char *)s->levels[from].gradients + first,
-                             .y = left};
-    ls_op *op = NULL;
-    ls_status status = r->kernels->table->add(r->kernels, &add, &op);
-    if (!status)
-        op->use = LS_TIME_BACKWARD;
-    return act_op(s, LS_ACT_SUM, chunk, status, op);
-}
-
-ls_status ls_slice_add(ls_slice *s, size_t into, size_t from, ls_range range)
-{
-    return add_range(s, into, from, range, 0);
-}
-
-ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)
-{
-    ls_replica *r = s->options.replica;
-    double *left = r->loss.parts + s->loss + into;
-    const ls_add_loss_args loss = {.a = left, .b = r->loss.parts + s->loss + from, .out = left};
-    ls_op *op = NULL;
-    const ls_status status = r->kernels->table->add_loss(r->kernels, &loss, &op);
-    return act_op(s, LS_ACT_LOSS, ls_slice_chunks(s) - 1, status, op);
-}
-
-/* Appends into = into + from for gradients and losses of two levels. */
-static ls_status build_sum(ls_slice *s, size_t into, size_t from)
-{
-    const ls_graph_part *part = s->options.replica->part;
-    const int chunks = ls_slice_chunks(s);
-    for (int c = 0; c < chunks; c++) {
-        ls_range range = {0, s->options.replica->elements};
-        if (chunks > 1)
-            range = (ls_range){part->chunk_element[c],
-                               part->chunk_element[c + 1] - part->chunk_element[c]};
-        if (range.count)
-            LS_TRY(add_range(s, into, from, range, c));
-    }
-    return ls_slice_add_loss(s, into, from);
 }
 
 /* sum(lo, hi) of shards that are all this replica's. */
@@ -230,7 +184,7 @@ static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
         return build_next(s, lo, index);
     LS_TRY(build_tree(s, lo, ls_canonical_middle(lo, hi), index));
     LS_TRY(build_tree(s, ls_canonical_middle(lo, hi), hi, index + 1));
-    return build_sum(s, index, index + 1);
+    return ls_slice_add_level(s, index, index + 1);
 }
 
 static bool is_flipped(const ls_slice *s)
@@ -277,7 +231,7 @@ static ls_status build_fast(ls_slice *s, ls_slice_exchange *x)
         }
         LS_TRY(build_next(s, piece, x->sums ? 1 : 0));
         if (x->sums)
-            LS_TRY(build_sum(s, 0, 1));
+            LS_TRY(ls_slice_add_level(s, 0, 1));
         x->sums = 1;
     }
     x->by_node = false;
@@ -368,7 +322,7 @@ static ls_status build_delay(ls_slice *s)
         number >= job->faults.delay_replica + job->faults.delay_count)
         return LS_OK;
     const ls_status status = ls_delay_open(job->faults.delay_ns, &op);
-    return act_op(s, LS_ACT_DELAY, 0, status, op);
+    return ls_slice_act_op(s, LS_ACT_DELAY, 0, status, op);
 }
 
 ls_status ls_slice_fault(ls_slice *s, ls_range range)
@@ -383,7 +337,7 @@ ls_status ls_slice_fault(ls_slice *s, ls_range range)
     if (!is_flipped(s))
         return LS_OK;
     const ls_status status = r->kernels->table->flip_bit(r->kernels, &args, &op);
-    return act_op(s, LS_ACT_FAULT, 0, status, op);
+    return ls_slice_act_op(s, LS_ACT_FAULT, 0, status, op);
 }
 
 /* ---- The interface -------------------------------------------------------------------------- */

@@ -53,7 +53,9 @@ typedef enum ls_act_kind {
     LS_ACT_BACKWARD_REST,
     LS_ACT_AGAIN, /**< a node's repeated forward pass, in halves as others */
     LS_ACT_AGAIN_REST,
+    LS_ACT_WEIGHTS, /**< a node's weight pass */
     LS_ACT_SUM,
+    LS_ACT_SUM_WEIGHTS, /**< of what weight passes make */
     LS_ACT_LOSS,
     LS_ACT_FAULT
 } ls_act_kind;

@@ -93,6 +93,9 @@ int ls_slice_first_slot(const ls_slice *slice, int number);
 /** Appends an act without operations, to be filled in. *out is valid until the next one. */
 ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);
 
+/** Appends an act of one operation, which it owns; `made` is the status of its constructor. */
+ls_status ls_slice_act_op(ls_slice *slice, ls_act_kind kind, int chunk, ls_status made, ls_op *op);
+
 /** Appends a pass of one node by net work[piece]. */
 ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int node,
                             ls_net_pass pass);
@@ -109,6 +112,9 @@ ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
  * for two losses. */
 ls_status ls_slice_add(ls_slice *slice, size_t into, size_t from, ls_range range);
 ls_status ls_slice_add_loss(ls_slice *slice, size_t into, size_t from);
+
+/** The same for all gradients and the losses of two levels. */
+ls_status ls_slice_add_level(ls_slice *slice, size_t into, size_t from);
 
 /** Appends the injected fault in a range of the first sum, if the replica has one. */
 ls_status ls_slice_fault(ls_slice *slice, ls_range range);

@@ -195,6 +195,7 @@ static ls_status append_own(builder *b, int n)
         node.shares >= 0 && !has_copy(b->whole, b->uses, n) ? b->part->local[node.shares] : -1;
     node.uses = 0;
     node.exported = b->uses[n].exported;
+    node.copied = b->uses[n].copied || has_copy(b->whole, b->uses, n);
     LS_TRY(append_node(b, n, &node));
     const ls_node *here = &b->part->graph->nodes[b->part->local[n]];
     for (int i = 0; i < here->input_count; i++)

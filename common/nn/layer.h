@@ -21,7 +21,8 @@ typedef struct ls_layer_site {
     int64_t batch; /**< rows of the batch to which these belong */
     bool synced;   /**< batch statistics are those of the whole batch: the sums of all its parts
                         are added up between the two halves of a layer */
-    double scale;  /**< 1 / global batch size, for losses */
+    bool weights_apart;     /**< backward: without what backward_weights computes */
+    double scale;           /**< 1 / global batch size, for losses */
     const double *scale_at; /**< [1] 1 / the targets of the batch, where lengths are ragged: labels
                                  of -1 are none; or NULL */
     const ls_node *input_node[LS_NODE_INPUTS];
@@ -95,6 +96,10 @@ struct ls_layer {
     /** Appends operations. Called if a gradient reaches the output and an input or variable needs
      * one. NULL for inputs and losses. */
     ls_status (*backward)(const ls_layer_site *site, ls_op_list *ops);
+    /** Appends the operations of the weight pass: gradients of the variables, from the input and
+     * what forward kept, and the output's gradient as the backward pass found it. NULL: backward
+     * computes them always. */
+    ls_status (*backward_weights)(const ls_layer_site *site, ls_op_list *ops);
     /** Second halves of forward and backward, for a layer with batch statistics: after the `sums`
      * of the batch's parts were added. NULL: no such layer. */
     ls_status (*forward_rest)(const ls_layer_site *site, ls_op_list *ops);

@@ -79,6 +79,7 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         .rows = o->rows,
         .batch = (int64_t)o->divisor,
         .synced = o->synced,
+        .weights_apart = net->nodes[n].splits,
         .scale = 1.0 / (double)o->divisor,
         .scale_at = o->scale_at,
         .output = net->nodes[n].output,
@@ -190,12 +191,14 @@ static ls_status build_backward(ls_net *net, int n)
     } else if (!my->fused_backward) {
         LS_TRY(ls_layer_backward(&site, last));
     }
+    if (my->splits)
+        LS_TRY(node->layer->backward_weights(&site, &my->weights));
     for (int i = 0; i < node->input_count; i++)
         if (my->input_scratch[i] && !net->nodes[node->inputs[i]].is_fork)
             LS_TRY(append_add(net, net->nodes[node->inputs[i]].gradient, my->input_scratch[i],
                               net->options.rows * ls_shape_elements(&site.input_node[i]->shape),
                               last));
-    return node->shares < 0 ? add_shared(net, n, last) : LS_OK;
+    return node->shares < 0 ? add_shared(net, n, my->splits ? &my->weights : last) : LS_OK;
 }
 
 /* ---- The interface -------------------------------------------------------------------------- */
@@ -212,7 +215,7 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
     net->options = *options;
     ls_status status = ls_allocate("net", &net->nodes, (size_t)graph->count, sizeof *net->nodes);
     if (!status) {
-        ls_net_plan(graph, net->nodes);
+        ls_net_plan(options, net->nodes);
         status = ls_net_take_buffers(net);
     }
     for (int n = ls_net_begin(options); n < ls_net_end(options) && !status; n++)
@@ -221,8 +224,9 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
          n-- > ls_net_begin(options) && options->gradients && !status;) {
         status = build_backward(net, n);
         /* for profiles */
-        const ls_op_list *lists[] = {&net->nodes[n].backward, &net->nodes[n].backward_rest};
-        for (size_t l = 0; l < 2; l++)
+        const ls_op_list *lists[] = {&net->nodes[n].backward, &net->nodes[n].backward_rest,
+                                     &net->nodes[n].weights};
+        for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
             for (size_t i = 0; i < lists[l]->count; i++)
                 if (lists[l]->items[i]->use == LS_TIME_COMPUTE)
                     lists[l]->items[i]->use = LS_TIME_BACKWARD;
@@ -241,8 +245,8 @@ void ls_net_close(ls_net *net)
         return;
     for (int n = 0; net->nodes && n < net->options.graph->count; n++) {
         net_node *my = &net->nodes[n];
-        ls_op_list *lists[] = {&my->forward,       &my->forward_rest, &my->backward,
-                               &my->backward_rest, &my->again,        &my->predict};
+        ls_op_list *lists[] = {&my->forward, &my->forward_rest, &my->backward, &my->backward_rest,
+                               &my->weights, &my->again,        &my->predict};
         for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
             ls_op_list_clear(lists[i]);
     }
@@ -306,7 +310,8 @@ static bool is_read_back(const ls_net *net, int n, const void *memory, size_t by
         last = net->nodes[last].last_use;
     for (int user = n; user <= last; user++)
         if (touch(&net->nodes[user].backward, memory, bytes) ||
-            touch(&net->nodes[user].backward_rest, memory, bytes))
+            touch(&net->nodes[user].backward_rest, memory, bytes) ||
+            touch(&net->nodes[user].weights, memory, bytes))
             return true;
     return false;
 }
@@ -342,6 +347,11 @@ const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward)
     return backward ? &net->nodes[node].backward : &net->nodes[node].forward;
 }
 
+bool ls_net_splits(const ls_net *net, int node)
+{
+    return net->nodes[node].splits;
+}
+
 void *ls_net_loss_parts(const ls_net *net)
 {
     return net->nodes[net->options.graph->count - 1].kept;
@@ -364,7 +374,8 @@ size_t ls_net_workspace(const ls_net *net)
         const net_node *my = &net->nodes[n];
         bytes += ls_op_list_workspace(&my->forward) + ls_op_list_workspace(&my->forward_rest) +
                  ls_op_list_workspace(&my->backward) + ls_op_list_workspace(&my->backward_rest) +
-                 ls_op_list_workspace(&my->again) + ls_op_list_workspace(&my->predict);
+                 ls_op_list_workspace(&my->weights) + ls_op_list_workspace(&my->again) +
+                 ls_op_list_workspace(&my->predict);
     }
     return bytes;
 }
@@ -388,6 +399,11 @@ void ls_net_node_lists(const ls_net *net, int node, ls_net_pass pass,
     const net_node *my = &net->nodes[node];
     if (pass == LS_NET_PREDICT && graph_node(net, node)->layer->predict) {
         out[0] = &my->predict;
+        out[1] = NULL;
+        return;
+    }
+    if (pass == LS_NET_WEIGHTS) {
+        out[0] = &my->weights;
         out[1] = NULL;
         return;
     }

@@ -37,9 +37,10 @@ typedef struct ls_net_options {
                                  uses as well: they never run at the same time */
     const struct ls_repeat *repeats; /**< [nodes] which are repeated (repeat.h); NULL: none.
                                           Borrowed */
-    ls_net *window_of; /**< NULL, or such a net that runs no unit's passes meanwhile, whose
-                            window this one uses as well */
-    uint64_t seed;     /**< of what dropout layers drop */
+    ls_net *window_of;  /**< NULL, or such a net that runs no unit's passes meanwhile, whose
+                             window this one uses as well */
+    uint64_t seed;      /**< of what dropout layers drop */
+    bool weights_apart; /**< nodes that can (ls_net_splits) have their weight pass apart */
     bool synced; /**< batch statistics are those of the whole batch, `divisor` rows: the caller
                       enqueues halves of nodes, and adds their sums up in between */
 } ls_net_options;

@@ -50,6 +50,15 @@ static void plan_fusions(const ls_graph *graph, net_node *nodes)
     }
 }
 
+/* A variable's uses have their weight passes apart together, or none: gradients are added in one
+ * order, of other places' uses behind the backward pass. */
+static bool splits(const ls_graph *graph, int n)
+{
+    const ls_node *node = &graph->nodes[n];
+    return node->layer->backward_weights && !node->copied &&
+           (node->shares < 0 || graph->nodes[node->shares].layer->backward_weights);
+}
+
 static bool has_gradient(const net_node *my)
 {
     return my->wants_gradient && !my->fused_forward && !my->is_fork && !my->joined;
@@ -72,14 +81,14 @@ static int gradient_of(const ls_graph *graph, const net_node *nodes, int n)
 }
 
 /* Which gradients pass their memory on: those that are written first by their node's last use, and
- * read last by the node itself. Not so: what other places read or write, what forks, joins and
- * blocks write before that use or in parts, and a loss's, which forward writes. Scratch is in use
- * in its node's pass only, but of a fork's users until the fork has added it. */
+ * read last by the node itself. Not so: what a weight pass or other places read, what forks, joins
+ * and blocks write before that use or in parts, and a loss's, which forward writes. Scratch is in
+ * use in its node's pass only, but of a fork's users until the fork has added it. */
 static void plan_passing(const ls_graph *graph, net_node *nodes)
 {
     for (int n = 0; n < graph->count; n++)
         nodes[n].passing = has_gradient(&nodes[n]) && nodes[n].last_use >= 0 && !nodes[n].is_join &&
-                           !graph->nodes[n].border_gradient;
+                           !graph->nodes[n].border_gradient && !nodes[n].splits;
     for (int n = 0; n < graph->count; n++) {
         const ls_node *node = &graph->nodes[n];
         const bool plain = node->layer->role == LS_LAYER_COMPUTE && !nodes[n].is_fork &&
@@ -136,8 +145,11 @@ static void plan_handing_on(const ls_graph *graph, net_node *nodes)
     }
 }
 
-void ls_net_plan(const ls_graph *graph, net_node *nodes)
+void ls_net_plan(const ls_net_options *o, net_node *nodes)
 {
+    const ls_graph *graph = o->graph;
+    for (int n = 0; n < graph->count; n++)
+        nodes[n].splits = o->weights_apart && splits(graph, n);
     plan_fusions(graph, nodes);
     plan_passing(graph, nodes);
     plan_handing_on(graph, nodes);
@@ -420,7 +432,7 @@ static net_sizes count_sizes(const ls_net_options *options)
     net_node *nodes = calloc((size_t)options->graph->count, sizeof *nodes);
     if (!nodes)
         return sizes;
-    ls_net_plan(options->graph, nodes);
+    ls_net_plan(options, nodes);
     void *target;
     ls_status_free(each_buffer(options, nodes, &target, count_bytes, &sizes));
     if (!options->window_of)

@@ -54,7 +54,8 @@ typedef enum ls_net_pass {
     LS_NET_FORWARD_REST, /**< ... and what uses them */
     LS_NET_BACKWARD_HALF,
     LS_NET_BACKWARD_REST,
-    LS_NET_AGAIN, /**< a repeated forward pass (repeat.h), and its halves */
+    LS_NET_WEIGHTS, /**< the weight pass of a node that has one apart (ls_net_splits) */
+    LS_NET_AGAIN,   /**< a repeated forward pass (repeat.h), and its halves */
     LS_NET_AGAIN_HALF,
     LS_NET_AGAIN_REST,
     LS_NET_PREDICT /**< forward as in evaluation */
@@ -69,6 +70,10 @@ ls_status ls_net_node_enqueue(const ls_net *net, int node, ls_net_pass pass, ls_
 
 /** Whether the node's backward pass makes gradients final, and which elements. */
 bool ls_net_node_final(const ls_net *net, int node, size_t *first, size_t *count);
+
+/** Whether the node's weight pass is apart from its backward pass: its layer has one, and all uses
+ * of its variables are here and have one. Its output's gradient has memory of its own. */
+bool ls_net_splits(const ls_net *net, int node);
 
 /** Device memory that the net's operations hold (the library's scratch). */
 size_t ls_net_workspace(const ls_net *net);

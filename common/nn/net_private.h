@@ -8,6 +8,7 @@
 
 typedef struct net_node {
     bool wants_gradient; /* a gradient must reach its output */
+    bool splits;         /* its weight pass is apart */
     bool fused_forward;  /* a ReLU that is fused into its input, and uses its buffers */
     bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
     bool masked_before;  /* the layer before it does */
@@ -23,6 +24,7 @@ typedef struct net_node {
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *shared_gradient;               /* of a sharing node's variables, one after the other */
     ls_op_list forward, forward_rest, backward, backward_rest;
+    ls_op_list weights; /* of a node that splits */
     ls_op_list again;   /* if a repeated forward pass differs */
     ls_op_list predict; /* if evaluation differs from forward */
 } net_node;
@@ -36,7 +38,7 @@ struct ls_net {
 };
 
 /* What is fused, and which gradients pass their memory on; then every node's buffers. */
-void ls_net_plan(const ls_graph *graph, net_node *nodes);
+void ls_net_plan(const ls_net_options *options, net_node *nodes);
 ls_status ls_net_take_buffers(ls_net *net);
 
 /* Memory that is released with the net. */

@@ -74,6 +74,7 @@ typedef struct ls_node {
     int variables[LS_NODE_VARIABLES]; /**< indices into the graph's variables */
     int variable_count;               /**< at most LS_NODE_VARIABLES */
     bool exported;                    /**< another place takes its output, too (graph_parts.h) */
+    bool copied;                      /**< other places use its variables, too */
     bool border_gradient;             /**< border: a gradient must reach its output */
     int slice;                        /**< number, from 1, of the slice of split layers that it
                                            computes (graph_split.h); 0: of none */

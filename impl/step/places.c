@@ -279,16 +279,23 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
     ls_step_enter_piece(s, -1, -1);
 }
 
-/* Of gradients. */
-static const unsigned additions = 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT;
+/* Of gradients that backward passes make final, or weight passes: these are behind them. */
+static unsigned additions_of(const ls_step *s, bool weights)
+{
+    const bool apart = ls_step_job(s)->division.weights_apart;
+    return (apart && weights ? 1U << LS_ACT_SUM_WEIGHTS : 1U << LS_ACT_SUM) |
+           (apart && !weights ? 0 : 1U << LS_ACT_FAULT);
+}
 
 /* Pieces that run node by node add up each node's gradients before those of the next one: with the
  * node's pass, or (`later`) behind the gradients of other places' uses. */
 static void backward_on(ls_step *s, int member, int piece, int node, bool later)
 {
     const bool adds = ls_step_by_node(s, member) && !later;
-    ls_step_append_acts(s, "backward", member, piece,
-                        1U << LS_ACT_BACKWARD | (adds ? additions : 0), LS_ALL_CHUNKS, node);
+    const bool apart = ls_step_job(s)->division.weights_apart;
+    ls_step_append_acts(s, apart ? "backward data" : "backward", member, piece,
+                        1U << LS_ACT_BACKWARD | (adds ? additions_of(s, false) : 0), LS_ALL_CHUNKS,
+                        node);
 }
 
 /* Whether other places' copies of a node's variables have it as their first use. */
@@ -314,8 +321,9 @@ static void add_up(ls_step *s, int member, int piece, int chunk)
 {
     if (ls_step_replica(s, member))
         ls_step_append_acts(s, "add up", member, piece,
-                            1U << LS_ACT_LOSS | (ls_step_by_node(s, member) ? 0 : additions), chunk,
-                            -1);
+                            1U << LS_ACT_LOSS |
+                                (ls_step_by_node(s, member) ? 0 : additions_of(s, false)),
+                            chunk, -1);
 }
 
 void ls_backward_node(ls_step *s, int replica, int piece, int n)
@@ -346,13 +354,29 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
             add_shared(s, replica, piece, i);
     for (int p = 0; p < parts->count && copied; p++)
         if (ls_graph_parts_have(parts, p, n) && ls_step_by_node(s, member_at(s->plan, replica, p)))
-            ls_step_append_acts(s, "add up", member_at(s->plan, replica, p), piece, additions,
-                                LS_ALL_CHUNKS, local(s, p, n));
+            ls_step_append_acts(s, "add up", member_at(s->plan, replica, p), piece,
+                                additions_of(s, false), LS_ALL_CHUNKS, local(s, p, n));
     for (int p = 0; p < parts->count; p++)
         if (ls_graph_parts_have(parts, p, n) && is_first(s, p, n))
             add_up(s, member_at(s->plan, replica, p), piece, p / s->plan->mesh.places);
     ls_step_sum_places(s, replica, piece, n, LS_ACT_BACKWARD);
     ls_step_enter_piece(s, -1, -1);
+}
+
+void ls_weights_node(ls_step *s, int replica, int piece, int n)
+{
+    if (!can_divide(s, "ls_weights_node") || is_input(s, n))
+        return;
+    for (int p = 0; p < parts_of(s)->count; p++) {
+        const int member = member_at(s->plan, replica, p);
+        if (!ls_graph_parts_have(parts_of(s), p, n) || !ls_step_replica(s, member))
+            continue;
+        ls_step_append_acts(s, "backward weights", member, piece, 1U << LS_ACT_WEIGHTS,
+                            LS_ALL_CHUNKS, local(s, p, n));
+        if (is_first(s, p, n))
+            ls_step_append_acts(s, "add up", member, piece, additions_of(s, true), LS_ALL_CHUNKS,
+                                -1);
+    }
 }
 
 int ls_bucket_node(const ls_step *s, int place, int b)

@@ -165,7 +165,7 @@ static void run_pieces(ls_step *s, int replica, const ls_pass *pass, int part)
     const int last = begin_of(s, replica, pass->microbatch + 1), loss = ls_nodes(s) - 1;
     const bool backward = pass->kind == LS_PASS_BACKWARD;
     for (int p = begin_of(s, replica, pass->microbatch); p < last; p++) {
-        for (int n = 0; n < loss && !backward; n++)
+        for (int n = 0; n < loss && pass->kind == LS_PASS_FORWARD; n++)
             if (stage_of(s, n) == part)
                 ls_forward_node(s, replica, p, n);
         if (backward && stage_of(s, loss) == part)
@@ -173,6 +173,9 @@ static void run_pieces(ls_step *s, int replica, const ls_pass *pass, int part)
         for (int n = loss; n >= 0 && backward; n--)
             if (stage_of(s, n) == part)
                 ls_backward_node(s, replica, p, n);
+        for (int n = loss; n >= 0 && pass->kind == LS_PASS_WEIGHTS; n--)
+            if (stage_of(s, n) == part)
+                ls_weights_node(s, replica, p, n);
     }
 }
 
@@ -182,6 +185,7 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
         return;
     const int part = pass->chunk * ls_stages(s) + pass->stage;
     const bool every = replica == LS_EVERY_REPLICA, backward = pass->kind == LS_PASS_BACKWARD;
+    const ls_schedule schedule = {.rule = ls_schedule_rule_of(&ls_step_job(s)->options)};
     s->program->microbatch = pass->microbatch + 1;
     if (every)
         run_by_node(s, pass, part);
@@ -191,7 +195,7 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
         s->flow[part].ran += pass->kind == LS_PASS_FORWARD;
         s->flow[pass->stage].backward = backward;
     }
-    if (backward)
+    if (ls_schedule_frees(&schedule, pass))
         admit(s, every ? 0 : replica, every ? ls_replicas(s) : replica + 1, part);
     s->program->microbatch = 0;
 }

@@ -185,6 +185,10 @@ void ls_combine(ls_step *step, const char *verb, ls_span to, const ls_combinatio
 void ls_forward_node(ls_step *step, int replica, int piece, int node);
 void ls_backward_node(ls_step *step, int replica, int piece, int node);
 
+/** A node's weight pass over a piece, if its backward pass is a data pass: gradients of its
+ * variables, and behind a part's first node the additions that these make possible. */
+void ls_weights_node(ls_step *step, int replica, int piece, int node);
+
 /** The node with whose backward pass a bucket of a place becomes final. */
 int ls_bucket_node(const ls_step *step, int place, int b);
 

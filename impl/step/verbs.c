@@ -81,7 +81,9 @@ static direction direction_of(const ls_act *act)
                                    [LS_ACT_BACKWARD_REST] = BACKWARD,
                                    [LS_ACT_AGAIN] = AGAIN,
                                    [LS_ACT_AGAIN_REST] = AGAIN,
+                                   [LS_ACT_WEIGHTS] = BACKWARD,
                                    [LS_ACT_SUM] = BACKWARD,
+                                   [LS_ACT_SUM_WEIGHTS] = BACKWARD,
                                    [LS_ACT_FAULT] = EITHER};
     return has_ops(act) ? of[act->kind] : EITHER;
 }

@@ -26,12 +26,12 @@ const ls_declared_option ls_option_pipeline_microbatches = {
 
 const ls_declared_option ls_option_pipeline_schedule = {
     "pipeline-schedule",
-    "gpipe|1f1b|interleaved",
+    "gpipe|1f1b|interleaved|zb-h1|zb-h2",
     "gpipe",
     "",
     "order of the parts' passes",
     .type = LS_DECLARED_WORD,
-    .words = (const char *const[]){"gpipe", "1f1b", "interleaved", NULL}};
+    .words = (const char *const[]){"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", NULL}};
 
 const ls_declared_option ls_option_pipeline_chunks = {"pipeline-chunks",
                                                       "V",
@@ -53,6 +53,7 @@ static void resolve(ls_job *job, int ranks)
     (void)ranks;
     job->division.microbatches =
         (int)ls_declared_number(&job->options, &ls_option_pipeline_microbatches);
+    job->division.weights_apart = ls_schedule_rule_of(&job->options)->split;
     if (ls_schedule_rule_of(&job->options)->chunked)
         job->division.chunks = (int)ls_declared_number(&job->options, &ls_option_pipeline_chunks);
 }
@@ -73,6 +74,30 @@ static ls_status check_chunks(const ls_outline *o)
                    m, p, works);
 }
 
+/* Split layers sum their inputs' gradients over places, and statistics of the whole batch those of
+ * their outputs', in the backward pass. */
+static ls_status check_split(const ls_outline *o)
+{
+    const ls_job *job = o->job;
+    const char *name = ls_schedule_rule_of(&job->options)->name;
+    if (!job->division.weights_apart)
+        return check_chunks(o);
+    if (ls_job_slices(job))
+        return ls_fail(LS_CODE_USAGE, "option", "--pipeline-schedule",
+                       "%s cannot be used with split layers (--hybrid-stages); use gpipe, 1f1b or "
+                       "interleaved",
+                       name);
+    if (job->exchange.sync_statistics)
+        return ls_fail(LS_CODE_USAGE, "option", "--pipeline-schedule",
+                       "%s cannot be used with --sync-bn yes; use gpipe, 1f1b or interleaved",
+                       name);
+    if (job->drops)
+        return ls_fail(LS_CODE_USAGE, "option", "--pipeline-schedule",
+                       "%s is not combined with --recompute yet; use gpipe, 1f1b or interleaved",
+                       name);
+    return LS_OK;
+}
+
 /* Refuses more micro-batches than samples (exact: shards) of the batch, or in `hybrid` of a
  * replica's part of it. */
 static ls_status check(const ls_outline *o)
@@ -82,7 +107,7 @@ static ls_status check(const ls_outline *o)
     const int64_t most = (job->exact.on ? ls_job_shards(job, job->batch) : job->batch) / replicas;
     if (job->division.microbatches <= most ||
         most < 1) /* ls_strategy_check refuses empty replicas */
-        return check_chunks(o);
+        return check_split(o);
     return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
                    "%d micro-batches are more than the %lld %s of a %s; at most %lld work",
                    job->division.microbatches, (long long)most,

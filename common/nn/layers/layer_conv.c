@@ -92,7 +92,7 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
     return ls_layer_put_conv_forward(site, &args, ops);
 }
 
-static ls_status backward_max(const ls_layer_site *site, ls_op_list *ops)
+static ls_status weights_max(const ls_layer_site *site, ls_op_list *ops)
 {
     ls_conv_max_backward_weights_args args = {
         .x = site->input[0],
@@ -105,10 +105,10 @@ static ls_status backward_max(const ls_layer_site *site, ls_op_list *ops)
     return ls_layer_put_conv_max_backward_weights(site, &args, ops);
 }
 
-static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+static ls_status backward_weights(const ls_layer_site *site, ls_op_list *ops)
 {
     if (site->node->options.global_max)
-        return backward_max(site, ops);
+        return weights_max(site, ops);
     ls_conv_backward_weights_args weights = {
         .x = site->input[0],
         .dy = site->output_gradient,
@@ -116,16 +116,22 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
     };
     LS_TRY(shape_of(site->graph, site->node, site->rows, &weights.shape));
-    LS_TRY(ls_layer_put_conv_backward_weights(site, &weights, ops));
-    if (!site->input_gradient[0])
+    return ls_layer_put_conv_backward_weights(site, &weights, ops);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    if (!site->weights_apart)
+        LS_TRY(backward_weights(site, ops));
+    if (!site->input_gradient[0] || site->node->options.global_max)
         return LS_OK;
-    const ls_conv_backward_data_args data = {
-        .shape = weights.shape,
+    ls_conv_backward_data_args data = {
         .dy = site->output_gradient,
         .weight = site->variable[0],
         .dx = site->input_gradient[0],
         .forward = site->forward && site->forward->count ? site->forward->items[0] : NULL,
     };
+    LS_TRY(shape_of(site->graph, site->node, site->rows, &data.shape));
     return ls_layer_put_conv_backward_data(site, &data, ops);
 }
 
@@ -174,6 +180,7 @@ const ls_layer ls_layer_conv = {
     .kept_bytes = kept_bytes,
     .forward = forward,
     .backward = backward,
+    .backward_weights = backward_weights,
     .flops = flops,
     .products = products,
 };

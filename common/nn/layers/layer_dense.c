@@ -60,13 +60,11 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
     return ls_layer_put_dense_forward(site, &args, ops);
 }
 
-static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+static ls_dense_backward_weights_args weights_of(const ls_layer_site *site)
 {
-    const int64_t inputs = inputs_of(site->graph, site->node);
-    const int64_t rows = site->rows * positions_of(site->graph, site->node);
-    const ls_dense_backward_weights_args weights = {
-        .rows = rows,
-        .inputs = inputs,
+    return (ls_dense_backward_weights_args){
+        .rows = site->rows * positions_of(site->graph, site->node),
+        .inputs = inputs_of(site->graph, site->node),
         .outputs = site->node->options.units,
         .x = site->input[0],
         .dy = site->output_gradient,
@@ -74,9 +72,19 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dbias = site->node->options.no_bias ? NULL : site->variable_gradient[1],
         .input_major = site->node->options.input_major,
     };
+}
+
+static ls_status backward_weights(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_dense_backward_weights_args weights = weights_of(site);
+    return ls_layer_put_dense_backward_weights(site, &weights, ops);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
     const ls_dense_backward_data_args data = {
-        .rows = rows,
-        .inputs = inputs,
+        .rows = site->rows * positions_of(site->graph, site->node),
+        .inputs = inputs_of(site->graph, site->node),
         .outputs = site->node->options.units,
         .dy = site->output_gradient,
         .weight = site->variable[0],
@@ -84,11 +92,12 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dx = site->input_gradient[0],
         .input_major = site->node->options.input_major,
     };
-    if (data.dx && site->kernels->table->dense_backward) {
-        const ls_dense_backward_args both = {weights, data};
+    if (data.dx && site->kernels->table->dense_backward && !site->weights_apart) {
+        const ls_dense_backward_args both = {weights_of(site), data};
         return ls_layer_put_dense_backward(site, &both, ops);
     }
-    LS_TRY(ls_layer_put_dense_backward_weights(site, &weights, ops));
+    if (!site->weights_apart)
+        LS_TRY(backward_weights(site, ops));
     if (!data.dx)
         return LS_OK;
     return ls_layer_put_dense_backward_data(site, &data, ops);
@@ -125,6 +134,7 @@ const ls_layer ls_layer_dense = {
     .infer = infer,
     .forward = forward,
     .backward = backward,
+    .backward_weights = backward_weights,
     .flops = flops,
     .products = products,
 };

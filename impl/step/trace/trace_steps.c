@@ -117,7 +117,8 @@ static void note_nodes(ls_tracing *w, int m)
     size_t count = 0;
     const ls_act *acts = slice ? ls_slice_acts(slice, &count) : NULL;
     for (size_t a = 0; a < count; a++) {
-        const bool pass = acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD;
+        const bool pass = acts[a].kind == LS_ACT_FORWARD || acts[a].kind == LS_ACT_BACKWARD ||
+                          acts[a].kind == LS_ACT_WEIGHTS;
         for (int l = 0; l < LS_NET_LISTS && pass; l++)
             for (size_t i = 0; acts[a].lists[l] && i < acts[a].lists[l]->count; i++) {
                 w->nodes = ls_tracing_grow(w, w->nodes, w->node_count, sizeof *w->nodes);

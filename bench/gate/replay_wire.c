@@ -36,7 +36,7 @@ static void send_row(ls_wire_form wire, float *x, size_t count)
     const float scale = finite ? largest / 127 : NAN;
     for (size_t i = 0; i < count; i++)
         x[i] = wire == LS_WIRE_BF16          ? as_bf16(x[i])
-               : scale > 0                   ? rintf(x[i] / scale) * scale
+               : scale > 0                   ? (float)(int)rintf(x[i] / scale) * scale
                : finite /* a row of zeros */ ? 0
                                              : NAN;
 }

@@ -2,71 +2,10 @@
 /* Means over a wire of fewer bits; see comm_wire.h. */
 #include "common/comm/comm_wire.h"
 
-#include "common/base/bf16_inline.h"
 #include "common/comm/comm_parts.h"
-
-#include <math.h>
-#include <string.h>
+#include "common/comm/comm_wire_loops.h"
 
 enum { LINE = 64 }; /* parts begin on a cache line */
-
-/* ---- Rounding -------------------------------------------------------------------------------- */
-
-static const uint32_t magnitude = 0x7fffffff, infinite = 0x7f800000;
-
-/* To the nearest whole number, ties to even, of up to 2^22 in absolute value. */
-static float whole(float x)
-{
-    const float shift = 12582912.0f; /* 1.5 * 2^23: sums with it have no digits behind the point */
-    return (x + shift) - shift;
-}
-
-static void raise_error(float *error, uint32_t largest)
-{
-    *error = ls_float_of_bits(largest) > *error ? ls_float_of_bits(largest) : *error;
-}
-
-static void pack_bf16(const float *x, size_t count, uint16_t *out, float *error)
-{
-    uint32_t largest = 0;
-    for (size_t i = 0; i < count; i++) {
-        out[i] = ls_bf16_of_float(x[i]);
-        const uint32_t off = ls_bits_of_float(ls_float_of_bf16(out[i]) - x[i]) & magnitude;
-        const float of = ls_float_of_bits(ls_bits_of_float(x[i]) & magnitude),
-                    apart = ls_float_of_bits(off) / of;
-        const uint32_t bits = ls_bits_of_float(apart);
-        largest = bits > largest && bits < infinite ? bits : largest;
-    }
-    raise_error(error, largest);
-}
-
-/* A row's scale; NaN if a value is not finite. */
-static float scale_of(const float *x, size_t count)
-{
-    uint32_t largest = 0;
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t size = ls_bits_of_float(x[i]) & magnitude;
-        largest = size > largest ? size : largest;
-    }
-    return largest < infinite ? ls_float_of_bits(largest) / 127 : NAN;
-}
-
-static void pack_row(const float *x, size_t count, float *scale, int8_t *out, float *error)
-{
-    uint32_t largest = 0;
-    *scale = scale_of(x, count);
-    if (!(*scale > 0)) {
-        memset(out, 0, count);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const float quotient = x[i] / *scale, q = whole(quotient);
-        const uint32_t off = ls_bits_of_float(q - quotient) & magnitude;
-        out[i] = (int8_t)q;
-        largest = off > largest ? off : largest;
-    }
-    raise_error(error, largest);
-}
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
@@ -97,42 +36,20 @@ static size_t lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* Packs a part: int8: scales, then bytes. */
-static void pack(const ls_wired_args *a, const part_of *p, unsigned char *out)
+/* Sets a rank's part of the elements to the mean of what these blocks hold, and packs it into
+ * `out`; ranks 0: only packs, out NULL: only sets. */
+static void work_on(const ls_wired_args *a, const part_of *p, const unsigned char *const *in,
+                    int ranks, unsigned char *out)
 {
-    const float *x = a->data;
-    if (a->wire == LS_WIRE_BF16) {
-        pack_bf16(x + p->elements.first, p->elements.count, (uint16_t *)(void *)out, a->error);
-        return;
-    }
-    float *scales = (float *)(void *)out;
-    int8_t *values = (int8_t *)(scales + p->rows);
-    for (size_t r = 0; r < p->rows; r++) {
-        const size_t first = a->extent.begin[p->row + r],
-                     count = a->extent.begin[p->row + r + 1] - first;
-        pack_row(x + first, count, &scales[r], values + (first - p->elements.first), a->error);
-    }
-}
-
-/* Sets a part to what was packed, or adds that. */
-static void unpack(const ls_wired_args *a, const part_of *p, const unsigned char *in, bool add)
-{
-    float *y = a->data + p->elements.first;
-    if (a->wire == LS_WIRE_BF16) {
-        const uint16_t *values = (const uint16_t *)(const void *)in;
-        for (size_t i = 0; i < p->elements.count; i++)
-            y[i] = add ? y[i] + ls_float_of_bf16(values[i]) : ls_float_of_bf16(values[i]);
-        return;
-    }
-    const float *scales = (const float *)(const void *)in;
-    const int8_t *values = (const int8_t *)(scales + p->rows);
-    for (size_t r = 0; r < p->rows; r++) {
-        const size_t end = a->extent.begin[p->row + r + 1] - p->elements.first;
-        for (size_t i = a->extent.begin[p->row + r] - p->elements.first; i < end; i++) {
-            const float value = (float)values[i] * scales[r];
-            y[i] = add ? y[i] + value : value;
-        }
-    }
+    ls_wire_loop(&(ls_wire_work){.rows = {.wire = a->wire,
+                                          .count = p->elements.count,
+                                          .rows = p->rows,
+                                          .begin = p->rows ? a->extent.begin + p->row : NULL},
+                                 .in = in,
+                                 .ranks = ranks,
+                                 .values = a->data + p->elements.first,
+                                 .out = out,
+                                 .error = a->error});
 }
 
 /* ---- Room ------------------------------------------------------------------------------------ */
@@ -167,6 +84,7 @@ typedef struct wired_op {
     ls_op op;
     ls_wired_args args;
     int rank, ranks;
+    const unsigned char *blocks[]; /* [ranks] that its mean is of */
 } wired_op;
 
 static ls_status run_pack(ls_op *op, ls_queue *queue)
@@ -175,7 +93,7 @@ static ls_status run_pack(ls_op *op, ls_queue *queue)
     (void)queue;
     for (int d = 0; d < w->ranks; d++) {
         const part_of part = find_part(w->args.wire, w->args.extent, d, w->ranks);
-        pack(&w->args, &part, packed_at(&w->args, d, w->ranks));
+        work_on(&w->args, &part, NULL, 0, packed_at(&w->args, d, w->ranks));
     }
     return LS_OK;
 }
@@ -183,17 +101,14 @@ static ls_status run_pack(ls_op *op, ls_queue *queue)
 /* The owner's mean, packed where its own addend was. */
 static ls_status run_mean(ls_op *op, ls_queue *queue)
 {
-    const wired_op *w = (const wired_op *)op;
+    wired_op *w = (wired_op *)op;
     const ls_wired_args *a = &w->args;
     const part_of own = find_part(a->wire, a->extent, w->rank, w->ranks);
     unsigned char *packed = packed_at(a, w->rank, w->ranks);
-    float *mean = a->data + own.elements.first;
     (void)queue;
     for (int d = 0; d < w->ranks; d++)
-        unpack(a, &own, d == w->rank ? packed : arrived_at(a, w->rank, w->ranks, d), d > 0);
-    for (size_t i = 0; i < own.elements.count; i++)
-        mean[i] = mean[i] / (float)w->ranks;
-    pack(a, &own, packed);
+        w->blocks[d] = d == w->rank ? packed : arrived_at(a, w->rank, w->ranks, d);
+    work_on(a, &own, w->blocks, w->ranks, packed);
     return LS_OK;
 }
 
@@ -203,7 +118,8 @@ static ls_status run_unpack(ls_op *op, ls_queue *queue)
     (void)queue;
     for (int d = 0; d < w->ranks; d++) {
         const part_of part = find_part(w->args.wire, w->args.extent, d, w->ranks);
-        unpack(&w->args, &part, packed_at(&w->args, d, w->ranks), false);
+        const unsigned char *const packed = packed_at(&w->args, d, w->ranks);
+        work_on(&w->args, &part, &packed, 1, NULL);
     }
     return LS_OK;
 }
@@ -216,7 +132,7 @@ static ls_status add_op(const ls_comm *comm, const ls_wired_args *a, const char 
                                  {a->room, room, true},
                                  {a->error, sizeof *a->error, true}};
     wired_op *w;
-    LS_TRY(ls_allocate("wire", &w, 1, sizeof *w));
+    LS_TRY(ls_allocate("wire", &w, 1, sizeof *w + (size_t)comm->size * sizeof *w->blocks));
     *w = (wired_op){.op = {.name = name,
                            .run = run,
                            .use = LS_TIME_COMMUNICATION,

@@ -256,6 +256,17 @@ share_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybri
 window_early 20 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --steps 2 --bucket-bytes 0 --cpu-devices 4 --cores-per-device 2 --capture no --model mlp:784-16-16-16-16-10
 targets_of_piece 0 --strategy mirrored --devices 2 --model gpt:1-2-8-8-40 --lengths ragged
 targets_of_piece 0 --strategy pipeline --devices 2 --model gpt:1-2-8-8-40 --lengths ragged
+outer_sign 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer sgd
+outer_sign 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer nesterov --local-sgd-wire int8
+outer_momentum_local 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer nesterov
+inner_slots_averaged 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer sgd
+theta_not_reset 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer nesterov
+owner_keeps_float 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer sgd --local-sgd-wire int8
+owner_keeps_float 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer nesterov --local-sgd-wire bf16
+scale_of_zero_row 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer sgd --local-sgd-wire int8
+scale_by_rank 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer sgd --local-sgd-wire int8
+fragment_missed 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer nesterov --local-sgd-fragments 2
+residual_dropped 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer sgd --local-sgd-wire int8
 TABLE
 # Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \

@@ -8,15 +8,17 @@ model="--model mlp:12-9-8-3 --data synthetic:96 --batch 24 --steps 12 --warmup 0
 quiet="--results none --format jsonl --cpu-devices 3"
 local="run --strategy local-sgd $model $quiet"
 
-lockstep_ok run --strategy single,mirrored --devices 1 $model $quiet
+lockstep_ok run --strategy single $model $quiet
 keep single
+lockstep_ok run --strategy mirrored --devices 3 $model $quiet
+keep mirrored
 lockstep_ok $local --devices 3 --local-sgd-every 1,6 --local-sgd-outer average,sgd,nesterov:lr=0.5
 rows "every replica is as replayed" 'len(rows) == 6 and all(r["equivalence"]["oracle"] == "same bits" and
     r["equivalence"]["grade"] == "none" and r["equivalence"]["pass"] for r in rows)'
 rows "outer SGD of rate 1 is the average" 'all(abs(a["train"]["loss_last"] / b["train"]["loss_last"] - 1) < 1e-4
     for a in rows for b in rows if a["case"]["local_sgd_every"] == b["case"]["local_sgd_every"] and
     {a["case"]["local_sgd_outer"], b["case"]["local_sgd_outer"]} == {"average", "sgd"})'
-rows "each step: single" 'all(abs(r["train"]["loss_last"] / old("single")[0]["train"]["loss_last"] - 1) < 1e-4
+rows "each step: mirrored" 'all(abs(r["train"]["loss_last"] / old("mirrored")[0]["train"]["loss_last"] - 1) < 1e-4
     for r in rows if r["case"]["local_sgd_every"] == 1 and r["case"]["local_sgd_outer"] == "sgd")'
 rows "momentum: another loss" 'len({round(r["train"]["loss_last"], 4) for r in rows}) == 4'
 rows "outer parameters, and momentum, are optimizer state" 'all(d["optimizer"] == 4 * r["case"]["parameters"] *

@@ -55,7 +55,7 @@ static ls_status take_windows(ls_replica *r, const char *what, const ls_windows 
 
 static ls_status take_small(ls_replica *r, const char *what, size_t bytes, void *out)
 {
-    return ls_replica_take(r, what, LS_MEMORY_WORKSPACE, bytes, out);
+    return ls_replica_take(r, what, LS_MEMORY_AS(LS_MEMORY_WORKSPACE, LS_MEMORY_OTHER), bytes, out);
 }
 
 static ls_status take_carried(ls_replica *r, const char *what, size_t bytes, void *out)

@@ -32,16 +32,17 @@ static size_t count_blocks(const ls_variables *v)
 
 ls_status ls_replica_take_clip(ls_replica *r)
 {
+    const ls_memory_use use = LS_MEMORY_AS(LS_MEMORY_WORKSPACE, LS_MEMORY_OTHER);
     if (!clips(r))
         return LS_OK;
-    LS_TRY(ls_replica_take(r, "squares", LS_MEMORY_WORKSPACE,
-                           count_blocks(whole_of(r)) * sizeof *r->norm.squares, &r->norm.squares));
+    LS_TRY(ls_replica_take(r, "squares", use, count_blocks(whole_of(r)) * sizeof *r->norm.squares,
+                           &r->norm.squares));
     r->norm.own_squares = r->norm.squares;
     if (r->updated.shares.buckets && &r->graph->variables != whole_of(r))
-        LS_TRY(ls_replica_take(r, "squares", LS_MEMORY_WORKSPACE,
+        LS_TRY(ls_replica_take(r, "squares", use,
                                count_blocks(&r->graph->variables) * sizeof *r->norm.squares,
                                &r->norm.own_squares));
-    return ls_replica_take(r, "clip", LS_MEMORY_WORKSPACE, sizeof *r->norm.clip, &r->norm.clip);
+    return ls_replica_take(r, "clip", use, sizeof *r->norm.clip, &r->norm.clip);
 }
 
 /* ---- Operations ------------------------------------------------------------------------------ */

@@ -290,41 +290,6 @@ static void put_equivalence(const ls_row_facts *f, json_t *row)
 
 /* ---- What it took ---------------------------------------------------------------------------- */
 
-json_t *ls_row_add_memory(json_t *row, const char *name, const ls_memory_ledger *ledger,
-                          const size_t formula[LS_MEMORY_USES])
-{
-    json_t *device = ls_row_make(row, LS_G_memory_devices);
-    size_t peak = 0;
-    ls_put_memory_devices_device(device, name);
-    for (int use = 0; use < LS_MEMORY_USES; use++) {
-        ls_row_put_int(device, (ls_field_number)(LS_F_memory_devices_parameters + use),
-                       (int64_t)ledger->in_use[use]);
-        ls_row_put_int(device, (ls_field_number)(LS_F_memory_devices_formula_parameters + use),
-                       (int64_t)formula[use]);
-        peak += formula[use];
-    }
-    ls_put_memory_devices_formula_peak(device, peak);
-    ls_put_memory_devices_reserved(device, ledger->reserved);
-    ls_put_memory_devices_peak(device, ledger->in_use_peak);
-    return device;
-}
-
-static void put_memory(const ls_row_facts *f, json_t *row)
-{
-    const ls_trial *trial = f->trial;
-    ls_run *run = trial->session.run;
-    for (size_t i = 0; i < trial->session.device_count; i++) {
-        const ls_memory_formula formula = run->functions->memory(run, i);
-        json_t *device = ls_row_add_memory(row, ls_device_describe(trial->session.devices[i])->text,
-                                           &trial->reported.ledgers[i], formula.bytes);
-        ls_put_memory_devices_allocations(device, trial->reported.ledgers[i].allocations);
-    }
-    if (trial->timed.done)
-        ls_put_memory_growth_per_step(row, ls_growth_per_step(&trial->growth));
-    if (trial->reported.rss_peak && !f->shared)
-        ls_put_memory_rss_peak(row, trial->reported.rss_peak);
-}
-
 void ls_row_put_traffic(json_t *row, const ls_traffic *sent, const ls_traffic *formula)
 {
     ls_put_traffic_bytes_sent(row, sent->bytes_sent);
@@ -476,7 +441,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
             ls_row_put_traffic(row, &trial->checked.sent, &trial->checked.formula);
         put_copies(&trial->session, row);
         if (trial->reported.ledgers)
-            put_memory(f, row);
+            ls_row_put_memory(f, row);
         put_program(&trial->session, &info, row);
         put_servers(&f->plan->job, &trial->reported, row);
     }

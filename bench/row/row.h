@@ -61,6 +61,9 @@ void ls_row_put_traffic(json_t *row, const ls_traffic *sent, const ls_traffic *f
 json_t *ls_row_add_memory(json_t *row, const char *device, const ls_memory_ledger *ledger,
                           const size_t formula[LS_MEMORY_USES]);
 
+/** Sets the group `memory` of a trial's row (row_memory.c). */
+void ls_row_put_memory(const ls_row_facts *facts, json_t *row);
+
 /** The rate of each whole device in the tenth percentile of the steps, in the model's FLOPs per
  * second. 0 if an algorithm may do fewer operations than are counted (Winograd's, or a library's
  * choice), since the rate then says nothing about the roof. */

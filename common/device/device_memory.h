@@ -16,6 +16,28 @@ typedef enum ls_memory_use {
     LS_MEMORY_USES
 } ls_memory_use;
 
+/** The type of its elements; OTHER: neither of these, as step numbers, labels, double. */
+typedef enum ls_memory_type {
+    LS_MEMORY_FLOAT32,
+    LS_MEMORY_BF16,
+    LS_MEMORY_INT8,
+    LS_MEMORY_OTHER,
+    LS_MEMORY_TYPES
+} ls_memory_type;
+
+/** A use together with a type, where a use is asked for; a use alone is of float32. */
+#define LS_MEMORY_AS(use, type) ((ls_memory_use)((unsigned)(use) | (unsigned)(type) << 4))
+
+static inline ls_memory_use ls_memory_use_of(ls_memory_use use)
+{
+    return (ls_memory_use)(use & 15);
+}
+
+static inline ls_memory_type ls_memory_type_of(ls_memory_use use)
+{
+    return (ls_memory_type)((unsigned)use >> 4);
+}
+
 /** "parameters", "gradients", ... */
 const char *ls_memory_use_name(ls_memory_use use);
 
@@ -39,12 +61,13 @@ size_t ls_memory_limit(ls_memory_policy policy, size_t capacity);
 
 /** What a device holds. */
 typedef struct ls_memory_ledger {
-    size_t in_use[LS_MEMORY_USES]; /**< bytes asked for and not freed, not rounded */
-    size_t in_use_peak;            /**< largest sum of in_use so far */
-    size_t reserved;               /**< bytes taken from the system */
-    size_t limit;                  /**< most that the policy lets it take */
-    size_t allocations;            /**< calls of ls_device_allocate so far */
-    size_t refused;                /**< bytes of the latest request that did not fit; 0: none */
+    size_t in_use[LS_MEMORY_USES];   /**< bytes asked for and not freed, not rounded */
+    size_t of_type[LS_MEMORY_TYPES]; /**< the same bytes, by type */
+    size_t in_use_peak;              /**< largest sum of in_use so far */
+    size_t reserved;                 /**< bytes taken from the system */
+    size_t limit;                    /**< most that the policy lets it take */
+    size_t allocations;              /**< calls of ls_device_allocate so far */
+    size_t refused;                  /**< bytes of the latest request that did not fit; 0: none */
 } ls_memory_ledger;
 
 /** A piece of a device's memory: the bytes that one call of ls_device_allocate asked for. */

@@ -70,7 +70,8 @@ const char *ls_memory_use_name(ls_memory_use use)
         [LS_MEMORY_OPTIMIZER] = "optimizer",         [LS_MEMORY_ACTIVATIONS] = "activations",
         [LS_MEMORY_COMMUNICATION] = "communication", [LS_MEMORY_WORKSPACE] = "workspace",
     };
-    return (unsigned)use < LS_MEMORY_USES ? names[use] : "unknown";
+    use = ls_memory_use_of(use);
+    return use < LS_MEMORY_USES ? names[use] : "unknown";
 }
 
 static size_t larger(size_t a, size_t b)
@@ -260,7 +261,8 @@ static ls_status allocate_locked(ls_pool *pool, ls_memory_use use, size_t bytes,
     found->asked = bytes;
     found->use = use;
     watch(pool, found);
-    pool->ledger.in_use[use] += bytes;
+    pool->ledger.in_use[ls_memory_use_of(use)] += bytes;
+    pool->ledger.of_type[ls_memory_type_of(use)] += bytes;
     pool->ledger.in_use_peak = larger(pool->ledger.in_use_peak, in_use(&pool->ledger));
     *out = found->start;
     return LS_OK;
@@ -298,7 +300,8 @@ bool ls_pool_release(ls_pool *pool, void *memory)
     if (found) {
         block *b = *found;
         tdelete(b, &pool->used_blocks, by_address);
-        pool->ledger.in_use[b->use] -= b->asked;
+        pool->ledger.in_use[ls_memory_use_of(b->use)] -= b->asked;
+        pool->ledger.of_type[ls_memory_type_of(b->use)] -= b->asked;
         b->used = false;
         b->asked = 0;
         watch(pool, b);

@@ -312,7 +312,11 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
             size_t row = node->layer->integer_target
                              ? (size_t)ls_shape_positions(&node->shape) * sizeof(int32_t)
                              : (size_t)ls_shape_elements(&node->shape) * real;
-            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, (size_t)o->rows * row, target));
+            LS_TRY(take(context,
+                        LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS, node->layer->integer_target
+                                                                ? LS_MEMORY_OTHER
+                                                                : LS_MEMORY_FLOAT32),
+                        (size_t)o->rows * row, target));
             if (node->layer->kept_bytes)
                 LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(graph, n, real, o->rows),
                             &my->kept));
@@ -421,7 +425,8 @@ ls_status ls_net_take_buffers(ls_net *net)
 static ls_status count_bytes(void *context, ls_memory_use use, size_t bytes, void **where)
 {
     net_sizes *sizes = context;
-    *(use == LS_MEMORY_ACTIVATIONS ? &sizes->activations : &sizes->shared) += bytes;
+    *(ls_memory_use_of(use) == LS_MEMORY_ACTIVATIONS ? &sizes->activations : &sizes->shared) +=
+        bytes;
     *where = NULL;
     return LS_OK;
 }

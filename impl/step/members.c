@@ -183,7 +183,8 @@ void ls_resources_memory(const ls_resources *r, int member, ls_memory_formula *f
 {
     const ls_member *m = &r->members[member];
     for (size_t i = 0; i < m->replica->buffer_count; i++)
-        formula->bytes[m->replica->buffers[i].use] += m->replica->buffers[i].bytes;
+        formula->bytes[ls_memory_use_of(m->replica->buffers[i].use)] +=
+            m->replica->buffers[i].bytes;
     for (int b = 0; b < LS_BATCHES; b++)
         if (m->slice[b])
             ls_slice_memory(m->slice[b], formula);

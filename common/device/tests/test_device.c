@@ -126,6 +126,15 @@ static void memory_is_zero_and_counted(void **state)
     ls_device_release(f->device[0], memory);
     ls_device_release(f->device[0], empty);
     assert_int_equal(ls_device_ledger(f->device[0]).in_use[LS_MEMORY_ACTIVATIONS], 0);
+    const size_t before = ls_device_ledger(f->device[0]).of_type[LS_MEMORY_FLOAT32];
+    must(ls_device_allocate(f->device[0], LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS, LS_MEMORY_BF16), 246,
+                            (void **)&memory));
+    const ls_memory_ledger ledger = ls_device_ledger(f->device[0]);
+    assert_int_equal(ledger.in_use[LS_MEMORY_ACTIVATIONS], 246);
+    assert_int_equal(ledger.of_type[LS_MEMORY_BF16], 246);
+    assert_int_equal(ledger.of_type[LS_MEMORY_FLOAT32], before);
+    ls_device_release(f->device[0], memory);
+    assert_int_equal(ls_device_ledger(f->device[0]).of_type[LS_MEMORY_BF16], 0);
 }
 
 static void memory_that_does_not_fit_is_refused(void **state)

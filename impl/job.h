@@ -88,6 +88,7 @@ typedef struct ls_job_exchange {
 /** Which implementations compute. */
 typedef struct ls_job_kernels {
     ls_math math;                 /**< arithmetic of products */
+    ls_precision precision;       /**< of what is stored; masters, sums and state are float32 */
     ls_convolution convolution;   /**< algorithm, on GPUs */
     const ls_kernel_table *table; /**< of all operations; NULL: the device's own */
     bool capture;                 /**< replay captured programs */

@@ -12,6 +12,11 @@ static size_t real_bytes(const ls_replica *replica)
     return replica->kernels->table->real_bytes;
 }
 
+size_t ls_replica_parameter_bytes(const ls_replica *r)
+{
+    return r->job->kernels.precision == LS_PRECISION_BF16 ? sizeof(uint16_t) : real_bytes(r);
+}
+
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 /* Allocates a buffer and registers it. `out` points to a pointer of some type. */
@@ -34,23 +39,23 @@ ls_status ls_replica_take(ls_replica *r, const char *what, ls_memory_use use, si
 static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, bool shared,
                             void *out)
 {
-    const ls_replica_buffer array = {
-        .what = what,
-        .use = use,
-        .element = shared && r->updated.shares.buckets ? 0 : real_bytes(r),
-        .bytes = (shared ? r->updated.stated : r->elements) * real_bytes(r),
-        .carried = use != LS_MEMORY_GRADIENTS};
+    const size_t each = use == LS_MEMORY_PARAMETERS ? ls_replica_parameter_bytes(r) : real_bytes(r);
+    const ls_replica_buffer array = {.what = what,
+                                     .use = use,
+                                     .element = shared && r->updated.shares.buckets ? 0 : each,
+                                     .bytes = (shared ? r->updated.stated : r->elements) * each,
+                                     .carried = use != LS_MEMORY_GRADIENTS};
     return take(r, array, out);
 }
 
 /* The memory of windows; without these, `whole`. */
 static ls_status take_windows(ls_replica *r, const char *what, const ls_windows *windows,
-                              void *whole, void **out)
+                              size_t each, void *whole, void **out)
 {
     *out = whole;
-    return windows ? ls_replica_take(r, what, LS_MEMORY_COMMUNICATION,
-                                     windows->elements * real_bytes(r), out)
-                   : LS_OK;
+    return windows
+               ? ls_replica_take(r, what, LS_MEMORY_COMMUNICATION, windows->elements * each, out)
+               : LS_OK;
 }
 
 static ls_status take_small(ls_replica *r, const char *what, size_t bytes, void *out)
@@ -72,10 +77,12 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         LS_TRY(take_array(r, "parameters", LS_MEMORY_PARAMETERS, r->windows.parameters,
                           &r->parameters));
     LS_TRY(take_array(r, "gradients", LS_MEMORY_GRADIENTS, r->windows.gradients, &r->gradients));
-    LS_TRY(take_windows(r, "window", r->windows.parameters, r->parameters,
-                        &r->windows.whole_parameters));
-    LS_TRY(take_windows(r, "gradient window", r->windows.gradients, r->gradients,
+    LS_TRY(take_windows(r, "window", r->windows.parameters, ls_replica_parameter_bytes(r),
+                        r->parameters, &r->windows.whole_parameters));
+    LS_TRY(take_windows(r, "gradient window", r->windows.gradients, real_bytes(r), r->gradients,
                         &r->windows.whole_gradients));
+    if (r->updates && ls_replica_parameter_bytes(r) != real_bytes(r))
+        LS_TRY(take_array(r, "master parameters", LS_MEMORY_OPTIMIZER, true, &r->masters));
     for (int i = 0; i < r->updated.slots; i++)
         LS_TRY(take_array(r, "optimizer state", LS_MEMORY_OPTIMIZER, true, &r->updated.slot[i]));
     if (r->job->update.average != 0 && r->updates)

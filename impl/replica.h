@@ -72,7 +72,7 @@ typedef struct ls_replica_updated {
 typedef struct ls_replica_windows {
     const ls_windows *parameters; /**< NULL, or in which it has parameters of some buckets */
     const ls_windows *gradients;  /**< likewise gradients */
-    void *whole_parameters;       /**< real, the windows; without these, all parameters */
+    void *whole_parameters;       /**< as parameters, the windows; without these, all parameters */
     void *whole_gradients;        /**< likewise */
 } ls_replica_windows;
 
@@ -140,7 +140,9 @@ typedef struct ls_replica {
     bool own_variables;         /**< false: `variables_of` has its parameters and argument block */
     bool updates;               /**< whether it updates variables */
     ls_replica_updated updated; /**< which, and the optimizer's state */
-    void *parameters;           /**< real [P]; in windows [stated], its shares */
+    void *parameters;           /**< [P] of the job's precision; in windows [stated], its shares */
+    void *masters;              /**< bfloat16: real [stated], what it updates, of which parameters
+                                     are the rounded copy; NULL: parameters are updated */
     void *gradients;            /**< real [P]; in windows [stated], the sums of its shares */
     ls_replica_windows windows;
     ls_replica_norm norm;
@@ -171,6 +173,9 @@ typedef struct ls_replica_options {
     const struct ls_replica *variables_of; /**< NULL, or a replica on this device, whose
                                                 parameters and argument block it shares */
 } ls_replica_options;
+
+/** Bytes of an element of its parameters. */
+size_t ls_replica_parameter_bytes(const ls_replica *replica);
 
 /** Opens a queue and kernels on the device, and allocates all buffers. */
 ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out);
@@ -222,6 +227,12 @@ ls_status ls_replica_clip_all(ls_replica *replica, ls_decay_left decay, ls_op_li
 ls_status ls_replica_update(ls_replica *replica, ls_range range, ls_decay_left decay,
                             ls_op_list *ops);
 
+/** Appends rounding the updated range to the copy that layers read, if it has one. */
+ls_status ls_replica_round(ls_replica *replica, ls_range range, ls_op_list *ops);
+
+/** The values of a range that it updates: masters, or parameters. */
+void *ls_replica_updated_at(const ls_replica *replica, ls_range range, size_t state);
+
 /** Where an update finds a range of its own elements in optimizer state, and in parameters and
  * gradients of shares. LS_CODE_USAGE if the range is in none of its shares. */
 ls_status ls_replica_find(const ls_replica *replica, ls_range range, size_t *out);
@@ -240,13 +251,25 @@ ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops)
  * job->resumed or else zero, and the argument block to job->start. */
 ls_status ls_replica_load(ls_replica *replica, const float *parameters);
 
-/** Sets its part of the model's parameters alone; it has them whole, not in windows. */
+/** Sets its part of the model's parameters alone, or the rounded copies of these; float32: it has
+ * them whole, not in windows. */
 ls_status ls_replica_set(ls_replica *replica, const float *parameters);
 
 /** Copies what it has of an array into the model's, float32 [elements of the model]: the variables
  * that it owns, or of other arrays those elements that it updates. Without averages, the variables
  * stand for them. */
 ls_status ls_replica_gather(ls_replica *replica, ls_values values, float *model);
+
+/** Sets the rounded copies alone, by the model's parameters. */
+ls_status ls_replica_set_copies(ls_replica *replica, const float *parameters);
+
+/** Copies the rounded parameters that its layers read into the model's; nothing if they are not
+ * rounded. */
+ls_status ls_replica_copies(ls_replica *replica, float *model);
+
+/** Sets the rounded copies of all that it owns to its moving averages, or (LS_VALUES) its masters.
+ */
+ls_status ls_replica_lend(ls_replica *replica, ls_values values);
 
 /** Copies elements `range` of what it updates of an array, counted as optimizer state has them
  * (ls_replica_updated.stated), to the host. */

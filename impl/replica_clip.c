@@ -72,12 +72,13 @@ static ls_status append_run(ls_replica *r, where at, const run_of *run, size_t b
 {
     const ls_update_range *last = &run->items[run->count - 1];
     const size_t real = r->kernels->table->real_bytes;
-    const ls_square_sums_args args = {.count = last->first + last->count,
-                                      .gradient = (char *)r->gradients + at.gradient * real,
-                                      .weight = (char *)r->parameters + at.weight * real,
-                                      .ranges = run->items,
-                                      .range_count = run->count,
-                                      .sums = r->norm.own_squares + block};
+    const ls_square_sums_args args = {
+        .count = last->first + last->count,
+        .gradient = (char *)r->gradients + at.gradient * real,
+        .weight = (const char *)(r->masters ? r->masters : r->parameters) + at.weight * real,
+        .ranges = run->items,
+        .range_count = run->count,
+        .sums = r->norm.own_squares + block};
     ls_op *op;
     LS_TRY(r->kernels->table->square_sums(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;
@@ -123,7 +124,7 @@ ls_status ls_replica_square(ls_replica *r, ls_range range, ls_decay_left decay, 
     size_t share;
     LS_TRY(ls_replica_find(r, range, &share));
     const where at = {r->windows.gradients ? share : range.first,
-                      r->windows.parameters ? share : range.first};
+                      r->windows.parameters || r->masters ? share : range.first};
     LS_TRY(ls_allocate("update", &run.items, r->graph->variables.count, sizeof *run.items));
     const ls_status status = append_squares(r, range, decay, at, &run, ops);
     free(run.items);

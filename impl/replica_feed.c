@@ -125,7 +125,9 @@ static ls_status append_feed(ls_replica *r, const feed_source *source, ls_net *n
     if (r->data.sequences)
         return append_blocks(r, &batch, ops);
     LS_TRY(append_gathers(r, &batch, ops));
-    return images ? append_crops(r, source, net, first, ops) : LS_OK;
+    if (images)
+        LS_TRY(append_crops(r, source, net, first, ops));
+    return ls_net_store_inputs(net, ops);
 }
 
 /* Takes the labels away that lie behind a sample's length; of the positions that are here. */

@@ -17,6 +17,12 @@ static void *element_at(const ls_replica *r, void *flat, size_t index)
     return flat ? (char *)flat + index * r->kernels->table->real_bytes : NULL;
 }
 
+void *ls_replica_updated_at(const ls_replica *r, ls_range range, size_t state)
+{
+    return r->masters ? element_at(r, r->masters, state)
+                      : element_at(r, r->parameters, r->windows.parameters ? state : range.first);
+}
+
 ls_status ls_replica_find(const ls_replica *r, ls_range range, size_t *out)
 {
     const ls_shares *s = &r->updated.shares;
@@ -92,7 +98,7 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
     const ls_optimizer_args args = {
         .kind = o->rule->kind,
         .count = (int64_t)count,
-        .weight = element_at(r, r->parameters, r->windows.parameters ? state : first),
+        .weight = ls_replica_updated_at(r, range, state),
         .gradient = element_at(r, r->gradients, r->windows.gradients ? state : first),
         .slot = {element_at(r, r->updated.slot[0], state),
                  element_at(r, r->updated.slot[1], state)},
@@ -118,11 +124,10 @@ static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool
 /* Appends the step of moving averages towards the updated parameters. */
 static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_op_list *ops)
 {
-    const size_t first = r->windows.parameters ? state : range.first;
     const ls_moving_average_args args = {.count = (int64_t)range.count,
                                          .decay = r->job->update.average,
                                          .state = r->state,
-                                         .value = element_at(r, r->parameters, first),
+                                         .value = ls_replica_updated_at(r, range, state),
                                          .average = element_at(r, r->updated.average, state)};
     ls_op *op;
     LS_TRY(ls_kernel_table_need(r->kernels->table, "moving_average", "the model"));
@@ -137,7 +142,9 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
     LS_TRY(ls_replica_find(r, range, &state));
     LS_TRY(
         append_update(r, range, state, decay == LS_DECAY_TO_ADD && r->job->update.clip == 0, ops));
-    return r->updated.average ? append_average(r, range, state, ops) : LS_OK;
+    if (r->updated.average)
+        LS_TRY(append_average(r, range, state, ops));
+    return ls_replica_round(r, range, ops);
 }
 
 /* ---- Weight decay's part of the loss -------------------------------------------------------- */
@@ -186,7 +193,8 @@ static ls_status append_decay_loss(ls_replica *r, ls_range range, const void *we
 ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
 {
     for (size_t i = 0; i < r->loss.decay_parts; i++)
-        LS_TRY(append_decay_loss(r, (ls_range){0, r->updated.owned}, r->parameters, i,
+        LS_TRY(append_decay_loss(r, (ls_range){0, r->updated.owned},
+                                 r->masters ? r->masters : r->parameters, i,
                                  r->loss.decay + (i ? 2 + i : 0), ops));
     return LS_OK;
 }
@@ -289,7 +297,9 @@ static ls_status move_shares(const ls_replica *r, float *flat, float *model, boo
 static void *stated(const ls_replica *r, ls_values values)
 {
     return values == LS_AVERAGES ? r->updated.average
-           : values == LS_VALUES ? (r->windows.parameters ? r->parameters : NULL)
+           : values == LS_VALUES ? (r->masters              ? r->masters
+                                    : r->windows.parameters ? r->parameters
+                                                            : NULL)
                                  : r->updated.slot[values - LS_SLOT_0];
 }
 
@@ -300,7 +310,8 @@ ls_status ls_replica_gather(ls_replica *r, ls_values values, float *model)
     void *shares = stated(r, values);
     if (shares)
         return move_shares(r, shares, model, true);
-    return values == LS_SLOT_0 || values == LS_SLOT_1
+    return values == LS_SLOT_0 || values == LS_SLOT_1 ||
+                   ls_replica_parameter_bytes(r) != sizeof *model
                ? LS_OK
                : move_first(r, r->parameters, r->updated.owned, model, true);
 }
@@ -332,7 +343,10 @@ ls_status ls_replica_gradient(ls_replica *r, float *gradient)
 
 ls_status ls_replica_set(ls_replica *r, const float *parameters)
 {
-    return move_first(r, r->parameters, r->elements, (float *)parameters, false);
+    float *model = (float *)parameters;
+    if (ls_replica_parameter_bytes(r) == sizeof *model)
+        return move_first(r, r->parameters, r->elements, model, false);
+    return ls_replica_set_copies(r, model);
 }
 
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
@@ -345,8 +359,10 @@ ls_status ls_replica_load(ls_replica *r, const float *parameters)
     const size_t real = r->kernels->table->real_bytes;
     const ls_state_values *resumed = r->job->resumed;
     float *model = (float *)parameters;
-    LS_TRY(r->windows.parameters ? move_shares(r, r->parameters, model, false)
-                                 : ls_replica_set(r, model));
+    LS_TRY(r->windows.parameters && !r->masters ? move_shares(r, r->parameters, model, false)
+                                                : ls_replica_set(r, model));
+    if (r->masters)
+        LS_TRY(move_shares(r, r->masters, model, false));
     void *zeros;
     ls_status status = ls_allocate("replica", &zeros, r->elements, real);
     for (int i = 0; i < r->updated.slots && !status; i++)

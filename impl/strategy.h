@@ -215,6 +215,7 @@ struct ls_strategy {
     const ls_declared_option *const *options;
     /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
+    bool rounds;        /**< its jobs may store in bfloat16 (ls_precision) */
     ls_spreads spreads; /**< how it spreads the model, with its options' first values */
     /** The strategy inside each of its replicas, with these values, whose mesh and parameters it
      * has. NULL: there is none. */

@@ -86,7 +86,9 @@ static ls_status build(const ls_tested *part)
     const void *parts = ls_net_loss_parts(net);
     LS_TRY(ls_allocate("replica", &r->test.outputs, 1, sizeof *r->test.outputs));
     struct ls_test_outputs *o = r->test.outputs;
-    o->device = parts ? parts : ls_net_output(net);
+    o->device = parts;
+    if (!parts)
+        LS_TRY(ls_net_read_output(net, &r->test.count, &o->device));
     o->blocks = &r->graph->blocks;
     o->rows = (uint64_t)ls_net_rows(net);
     o->targets = (uint64_t)targets;
@@ -114,6 +116,8 @@ static ls_status exchange_averages(ls_replica *r, bool back)
     const void *from = back ? r->gradients : r->updated.average;
     if (!r->updated.average || r->updated.shares.buckets)
         return LS_OK;
+    if (r->masters)
+        return ls_replica_lend(r, back ? LS_VALUES : LS_AVERAGES);
     if (!back)
         LS_TRY(ls_queue_copy(r->queue, r->gradients, r->device, r->parameters, r->device, bytes));
     LS_TRY(ls_queue_copy(r->queue, r->parameters, r->device, from, r->device, bytes));

@@ -73,6 +73,7 @@ typedef struct ls_case {
     ls_target_kind target_kind;
     double target;
     ls_math math;
+    ls_precision precision;
     ls_convolution convolution; /**< LS_CONVOLUTION_AUTO where the model has none */
     bool capture;
     char allreduce[32];   /**< of strategies that reduce: "auto", or a name */

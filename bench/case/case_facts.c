@@ -19,6 +19,8 @@ const char *const ls_scaling_words[] = {
 const char *const ls_reduce_words[] = {
     [LS_REDUCE_FAST] = "fast", [LS_REDUCE_EXACT] = "exact", NULL};
 const char *const ls_math_words[] = {[LS_MATH_FLOAT32] = "float32", [LS_MATH_TF32] = "tf32", NULL};
+const char *const ls_precision_words[] = {
+    [LS_PRECISION_FLOAT32] = "float32", [LS_PRECISION_BF16] = "bf16", NULL};
 const char *const ls_convolution_words[] = {[LS_CONVOLUTION_AUTO] = "auto",
                                             [LS_CONVOLUTION_CUDNN] = "cudnn",
                                             [LS_CONVOLUTION_OWN] = "own",
@@ -202,6 +204,7 @@ void ls_case_job(const ls_case *c, ls_job *job)
     job->accumulation.pieces = (int)c->accumulation;
     job->drops = (int)c->drops;
     job->kernels.math = c->math;
+    job->kernels.precision = c->precision;
     job->kernels.convolution = c->convolution;
     job->kernels.capture = c->capture;
     job->faults.flip_replica = c->fault.kind == LS_FAULT_BITFLIP ? c->fault.target : -1;

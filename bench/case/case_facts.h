@@ -34,7 +34,8 @@ bool ls_case_by_arrival(const ls_case *one); /**< servers serve in the order of 
 
 /** What a user calls the values of an enumeration, by these; NULL-terminated. */
 extern const char *const ls_scaling_words[],
-    *const ls_reduce_words[], *const ls_math_words[], *const ls_convolution_words[];
+    *const ls_reduce_words[], *const ls_math_words[], *const ls_precision_words[],
+                                                          *const ls_convolution_words[];
 
 /** Whether two cases are equal, texts compared by content. */
 bool ls_case_same(const ls_case *a, const ls_case *b);

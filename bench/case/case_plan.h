@@ -82,6 +82,9 @@ ls_status ls_plan_check_slices(const ls_plan_of_case *plan);
  * name has one below the number of devices; else `index`. */
 int ls_plan_number(const ls_plan_of_case *plan, size_t index);
 
+/** Refuses --precision bf16 with what does not work with it: LS_CODE_USAGE (plan_precision.c). */
+ls_status ls_plan_check_precision(const ls_plan_of_case *plan);
+
 /** Sets the job's learning-rate schedule, once its batch and the plan's steps are known; or refuses
  * it: LS_CODE_USAGE (plan_rate.c). */
 ls_status ls_plan_choose_rate(const ls_request *request, ls_plan_of_case *plan);

@@ -64,6 +64,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     if (table && plan->devices->kind != LS_DEVICE_CPU)
         one.devices = &cpu;
     one.job.kernels.math = table ? LS_MATH_FLOAT32 : plan->job.kernels.math;
+    one.job.kernels.precision = LS_PRECISION_FLOAT32;
     one.job.kernels.table = table;
     one.job.batch = rows;
     one.job.exact.on = one.job.exchange.sync_statistics = false;

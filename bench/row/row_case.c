@@ -213,6 +213,7 @@ void ls_row_put_case(const ls_row_facts *f, json_t *row)
         ls_put_case_inject(row, ls_fault_text(&c->fault, text, sizeof text));
     if (gpu) /* other kinds have one arithmetic only */
         ls_put_case_math(row, ls_math_words[c->math]);
+    ls_put_case_precision(row, ls_precision_words[c->precision]);
     if (gpu && ls_case_convolves(c))
         ls_put_case_convolution(row, ls_convolution_words[c->convolution]);
     ls_put_case_capture(row, job->kernels.capture);

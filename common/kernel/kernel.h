@@ -282,6 +282,20 @@ typedef struct ls_combine_args {
     void *out;      /**< real [count] */
 } ls_combine_args;
 
+/** y = x, of bfloat16 (bits_inline.h). */
+typedef struct ls_widen_args {
+    int64_t count;     /**< elements */
+    const uint16_t *x; /**< [count] */
+    void *y;           /**< real [count] */
+} ls_widen_args;
+
+/** y = x, rounded to bfloat16 (ls_bf16_of_float). */
+typedef struct ls_narrow_args {
+    int64_t count; /**< elements */
+    const void *x; /**< real [count] */
+    uint16_t *y;   /**< [count] */
+} ls_narrow_args;
+
 /**
  * Ends a step: records[state->record % capacity] = {now, *loss}; then step + 1, record + 1,
  * position + batch, and the learning rate of the next step by the schedule. Where a replica has
@@ -343,6 +357,10 @@ typedef struct ls_kernel_table ls_kernel_table;
 
 /** Arithmetic of products: float32, or with factors rounded to 10 bits (TF32), sums in float32. */
 typedef enum ls_math { LS_MATH_FLOAT32, LS_MATH_TF32 } ls_math;
+
+/** How outputs of layers, gradients of these, and the copy of the parameters that layers read are
+ *  stored: as reals of the table, or rounded to bfloat16, to be widened before they are used. */
+typedef enum ls_precision { LS_PRECISION_FLOAT32, LS_PRECISION_BF16 } ls_precision;
 
 /** How a GPU's convolutions are computed. AUTO: by our own kernels, or by cuDNN where it is
  * expected to be faster, installed, and takes the shape; CUDNN: by cuDNN, or refused; OWN: by our
@@ -407,11 +425,17 @@ typedef struct ls_kernels {
     X(dense_backward, ls_dense_backward_args)                                                      \
     X(gather_batch, ls_gather_batch_args)
 
+/** Entries of tables that store in bfloat16 (ls_precision); others have NULL. */
+#define LS_KERNEL_STORAGE_ENTRIES(X)                                                               \
+    X(widen, ls_widen_args)                                                                        \
+    X(narrow, ls_narrow_args)
+
 /** All entries. */
 #define LS_KERNEL_ENTRIES(X)                                                                       \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \
     LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
     LS_KERNEL_TRANSFORMER_ENTRIES(X)                                                               \
+    LS_KERNEL_STORAGE_ENTRIES(X)                                                                   \
     LS_KERNEL_JOINT_ENTRIES(X)
 
 /** The operations of one back end. */
@@ -428,8 +452,8 @@ struct ls_kernel_table {
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
     /* The operations: constructors; arguments are copied, memory is borrowed. Those of
-     * LS_KERNEL_LAYER_ENTRIES, LS_KERNEL_TRANSFORMER_ENTRIES and LS_KERNEL_JOINT_ENTRIES may be
-     * NULL. */
+     * LS_KERNEL_LAYER_ENTRIES, LS_KERNEL_TRANSFORMER_ENTRIES, LS_KERNEL_STORAGE_ENTRIES and
+     * LS_KERNEL_JOINT_ENTRIES may be NULL. */
     /** Declares an entry, the constructor of an operation. */
 #define LS_KERNEL_MEMBER(entry, args)                                                              \
     ls_status (*entry)(ls_kernels * kernels, const args *arguments, ls_op **out);

@@ -347,6 +347,16 @@ ls_status ls_check_add(const ls_add_args *a, ls_work *work)
     return CHECK_TENSORS(READ(a, a->count, 1), READ_SOME(b, a->count, 1), WRITE(y, a->count, 1));
 }
 
+ls_status ls_check_widen(const ls_widen_args *a, ls_work *work)
+{
+    return CHECK_TENSORS(OF_TYPE(x, a->count, 1, 0), WRITE(y, a->count, 1));
+}
+
+ls_status ls_check_narrow(const ls_narrow_args *a, ls_work *work)
+{
+    return CHECK_TENSORS(READ(x, a->count, 1), OF_TYPE(y, a->count, 1, WRITTEN));
+}
+
 ls_status ls_check_add_loss(const ls_add_loss_args *a, ls_work *work)
 {
     work->flops += 1;

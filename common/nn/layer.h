@@ -73,6 +73,8 @@ struct ls_layer {
     int inputs;            /**< number of inputs */
     int more_inputs;       /**< number of optional inputs */
     const char *shares_of; /**< another layer whose variables it may use, too; NULL: none */
+    bool float32_only;     /**< what it reads and writes is not stored in bfloat16 */
+    bool takes_tokens;     /**< its input is of whole numbers, which are not rounded */
     bool fuses_relu;       /**< honours relu_follows */
     bool masks_relu;       /**< in backward, too */
     bool fuses_relu_mask;  /**< honours input_relu */

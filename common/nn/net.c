@@ -13,16 +13,16 @@
 
 /* ---- Operations ----------------------------------------------------------------------------- */
 
-static void *at_variable(const ls_net *net, void *flat, const size_t *at, int variable)
+static void *at_variable(const ls_net *net, void *flat, const size_t *at, int variable, size_t real)
 {
-    const size_t real = net->options.kernels->table->real_bytes;
     const size_t offset = net->options.graph->variables.items[variable].offset;
     return flat ? (char *)flat + (at ? at[variable] : offset) * real : NULL;
 }
 
 static void *at_flat_gradient(const ls_net *net, int variable)
 {
-    return at_variable(net, net->options.gradients, net->options.gradient_at, variable);
+    return at_variable(net, net->options.gradients, net->options.gradient_at, variable,
+                       real_bytes_of(&net->options));
 }
 
 /* The gradient of node n's variable v: in the flat buffer, or with that layout in memory of a node
@@ -96,7 +96,8 @@ ls_layer_site ls_net_site(ls_net *net, int n)
         site.input[i] = net->nodes[node->inputs[i]].output;
     }
     for (int v = 0; v < node->variable_count; v++) {
-        site.variable[v] = at_variable(net, o->parameters, o->parameter_at, node->variables[v]);
+        site.variable[v] = at_variable(net, o->parameters, o->parameter_at, node->variables[v],
+                                       ls_net_parameter_bytes(o));
         site.variable_gradient[v] = at_gradient(net, n, v);
     }
     const int user = net->nodes[n].last_use;
@@ -114,15 +115,6 @@ uint64_t *ls_net_first(const ls_net *net)
     return NULL;
 }
 
-static ls_status append_add(ls_net *net, void *sum, const void *part, int64_t count,
-                            ls_op_list *ops)
-{
-    const ls_add_args args = {.count = count, .a = sum, .b = part, .y = sum};
-    ls_op *op;
-    LS_TRY(net->options.kernels->table->add(net->options.kernels, &args, &op));
-    return ls_op_list_add(ops, op);
-}
-
 /* Whether sums of other parts come between the halves of a node's pass: of batch statistics if
  * these are synced; else, where layers are split over places, of what has no statistics. */
 static bool in_halves(const ls_net *net, const ls_node *node)
@@ -136,16 +128,16 @@ static ls_status build_forward(ls_net *net, int n)
     net_node *my = &net->nodes[n];
     if (node->layer->role == LS_LAYER_INPUT || my->fused_forward)
         return LS_OK;
-    const ls_layer_site site = ls_net_site(net, n);
     if (in_halves(net, node) && node->layer->forward_rest) {
-        LS_TRY(node->layer->forward(&site, &my->forward));
-        LS_TRY(node->layer->forward_rest(&site, &my->forward_rest));
+        LS_TRY(ls_net_put(net, n, false, node->layer->forward, &my->forward));
+        LS_TRY(ls_net_put(net, n, false, node->layer->forward_rest, &my->forward_rest));
     } else {
-        LS_TRY(ls_layer_forward(&site, &my->forward));
+        LS_TRY(ls_net_put(net, n, false, ls_layer_forward, &my->forward));
     }
     if (repeat_of(&net->options, n).again && node->layer->again)
-        LS_TRY(node->layer->again(&site, &my->again));
-    return node->layer->predict ? node->layer->predict(&site, &my->predict) : LS_OK;
+        LS_TRY(ls_net_put(net, n, false, node->layer->again, &my->again));
+    return node->layer->predict ? ls_net_put(net, n, false, node->layer->predict, &my->predict)
+                                : LS_OK;
 }
 
 /* Adds what node `later` computed for variables that node n owns, as many at once as adjoin. */
@@ -162,7 +154,7 @@ static ls_status add_shared_of(ls_net *net, int n, int later, ls_op_list *ops)
                 break;
             count += items[node->variables[next]].count;
         }
-        LS_TRY(append_add(net, sum, at_gradient(net, later, v), (int64_t)count, ops));
+        LS_TRY(ls_net_append_add(net, sum, at_gradient(net, later, v), (int64_t)count, ops));
     }
     return LS_OK;
 }
@@ -182,22 +174,19 @@ static ls_status build_backward(ls_net *net, int n)
     net_node *my = &net->nodes[n];
     if (node->layer->role != LS_LAYER_COMPUTE || !my->wants_gradient)
         return LS_OK;
-    const ls_layer_site site = ls_net_site(net, n);
     ls_op_list *last = &my->backward;
     if (in_halves(net, node) && node->layer->backward_rest) {
         last = &my->backward_rest;
-        LS_TRY(node->layer->backward(&site, &my->backward));
-        LS_TRY(node->layer->backward_rest(&site, last));
+        LS_TRY(ls_net_put(net, n, true, node->layer->backward, &my->backward));
+        LS_TRY(ls_net_put(net, n, true, node->layer->backward_rest, last));
     } else if (!my->fused_backward) {
-        LS_TRY(ls_layer_backward(&site, last));
+        LS_TRY(ls_net_put(net, n, true, ls_layer_backward, last));
     }
     if (my->splits)
-        LS_TRY(node->layer->backward_weights(&site, &my->weights));
+        LS_TRY(ls_net_put(net, n, true, node->layer->backward_weights, &my->weights));
     for (int i = 0; i < node->input_count; i++)
         if (my->input_scratch[i] && !net->nodes[node->inputs[i]].is_fork)
-            LS_TRY(append_add(net, net->nodes[node->inputs[i]].gradient, my->input_scratch[i],
-                              net->options.rows * ls_shape_elements(&site.input_node[i]->shape),
-                              last));
+            LS_TRY(ls_net_add_use(net, node->inputs[i], my->input_scratch[i], last));
     return node->shares < 0 ? add_shared(net, n, my->splits ? &my->weights : last) : LS_OK;
 }
 
@@ -260,15 +249,6 @@ void ls_net_close(ls_net *net)
 /* ---- Buffers and operations: reading and enqueuing them ----------------------------------------
  */
 
-void *ls_net_input(const ls_net *net, int index)
-{
-    for (int n = ls_net_begin(&net->options); n < ls_net_end(&net->options); n++)
-        if (graph_node(net, n)->layer->role == LS_LAYER_INPUT &&
-            graph_node(net, n)->options.input == index)
-            return net->nodes[n].output;
-    return NULL;
-}
-
 void *ls_net_target(const ls_net *net)
 {
     return net->target;
@@ -289,18 +269,6 @@ void *ls_net_node_gradient(const ls_net *net, int node)
     return net->nodes[node].gradient;
 }
 
-static bool touch(const ls_op_list *ops, const char *memory, size_t bytes)
-{
-    for (size_t i = 0; i < ops->count; i++)
-        for (size_t a = 0; a < ops->items[i]->access_count; a++) {
-            const ls_access *access = &ops->items[i]->accesses[a];
-            const char *first = access->memory;
-            if (first < memory + bytes && memory < first + access->bytes)
-                return true;
-        }
-    return false;
-}
-
 /* Whether backward reads memory that node n's forward pass wrote: in n's own pass, or in that of a
  * later node up to its last use. */
 static bool is_read_back(const ls_net *net, int n, const void *memory, size_t bytes)
@@ -309,9 +277,9 @@ static bool is_read_back(const ls_net *net, int n, const void *memory, size_t by
     while (last >= 0 && net->nodes[last].fused_forward) /* which has the same output */
         last = net->nodes[last].last_use;
     for (int user = n; user <= last; user++)
-        if (touch(&net->nodes[user].backward, memory, bytes) ||
-            touch(&net->nodes[user].backward_rest, memory, bytes) ||
-            touch(&net->nodes[user].weights, memory, bytes))
+        if (ls_net_touches(&net->nodes[user].backward, memory, bytes, false) ||
+            ls_net_touches(&net->nodes[user].backward_rest, memory, bytes, false) ||
+            ls_net_touches(&net->nodes[user].weights, memory, bytes, false))
             return true;
     return false;
 }
@@ -320,16 +288,15 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
 {
     const ls_net_options *o = &net->options;
     const int loss = o->graph->count - 1;
-    const size_t real = o->kernels->table->real_bytes;
     for (int n = 0; n < loss; n++) {
         *memory = net->nodes[n].output;
-        *bytes = node_bytes(o->graph, n, real, o->rows);
+        *bytes = node_bytes(o, n);
         if (!net->nodes[n].fused_forward && is_read_back(net, n, *memory, *bytes) && index-- == 0)
             return true;
     }
     for (int n = 0; n < loss; n++) {
         *memory = net->nodes[n].kept;
-        *bytes = net->nodes[n].kept ? kept_bytes(o->graph, n, real, o->rows) : 0;
+        *bytes = net->nodes[n].kept ? kept_bytes(o, n) : 0;
         if (*memory && is_read_back(net, n, *memory, *bytes) && index-- == 0)
             return true;
     }
@@ -338,7 +305,7 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes)
     const int logits = graph_node(net, loss)->inputs[index];
     void *scratch = net->nodes[loss].input_scratch[index];
     *memory = scratch ? scratch : net->nodes[logits].gradient;
-    *bytes = node_bytes(o->graph, logits, real, o->rows);
+    *bytes = node_bytes(o, logits);
     return true;
 }
 

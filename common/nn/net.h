@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "common/device/op_list.h"
 #include "common/kernel/kernel.h"
 #include "common/nn/graph.h"
 
@@ -25,7 +26,8 @@ typedef struct ls_net_options {
     ls_kernels *kernels;        /**< of the device it runs on */
     int64_t rows;               /**< samples of this replica's slice */
     uint64_t divisor;           /**< global batch size: the loss is the sum over rows / divisor */
-    void *parameters;           /**< real [elements], device memory, borrowed */
+    ls_precision precision;     /**< of `parameters`, of outputs and of their gradients */
+    void *parameters;           /**< [elements] of `precision`, device memory, borrowed */
     void *gradients;            /**< real [elements]; NULL: forward only */
     const size_t *parameter_at; /**< [variables] element of `parameters` at which each begins; NULL:
                                      as in the flat buffer. Borrowed, as is the next */
@@ -39,6 +41,8 @@ typedef struct ls_net_options {
                                           Borrowed */
     ls_net *window_of;  /**< NULL, or such a net that runs no unit's passes meanwhile, whose
                              window this one uses as well */
+    ls_net *scratch_of; /**< NULL, or a net of the same nodes that never runs at the same time,
+                           whose scratch for widened values this one uses if it has as many rows */
     uint64_t seed;      /**< of what dropout layers drop */
     bool weights_apart; /**< nodes that can (ls_net_splits) have their weight pass apart */
     bool synced; /**< batch statistics are those of the whole batch, `divisor` rows: the caller
@@ -52,17 +56,24 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out);
 /** Takes NULL. */
 void ls_net_close(ls_net *net);
 
-/** The buffer of input number `index` (0: x0): [rows, elements of one sample]. */
+/** Where input number `index` (0: x0) is gathered: real [rows, elements of one sample]; then
+ * ls_net_store_inputs. */
 void *ls_net_input(const ls_net *net, int index); /**< NULL: the graph has none of this number */
-/** Likewise the target: int32 [rows], or real as the output. NULL without a loss. */
+/** Appends rounding the gathered inputs to where they are stored, if that is elsewhere. */
+ls_status ls_net_store_inputs(ls_net *net, ls_op_list *ops);
+/** The target: int32 [rows], or real as the output. NULL without a loss. */
 void *ls_net_target(const ls_net *net);
 
 /** Where dropout layers find the position, in the endless sequence, of the first row [1]: set it
  * (set_first) before each forward pass. NULL: the graph has none. */
 uint64_t *ls_net_first(const ls_net *net);
 
-/** The model's output [rows, elements], valid after forward. */
+/** The model's output as it is stored [rows, elements], valid after forward. */
 const void *ls_net_output(const ls_net *net);
+
+/** Appends widening it, if it is stored in bfloat16. *out: where it is then, real [rows, elements],
+ * until the net's next pass. */
+ls_status ls_net_read_output(ls_net *net, ls_op_list *ops, const void **out);
 
 /** Enqueues the forward pass up to the model's output, without the loss. */
 ls_status ls_net_predict(ls_net *net, ls_queue *queue);

@@ -189,17 +189,14 @@ typedef ls_status (*take_memory)(void *context, ls_memory_use use, size_t bytes,
 /* Lists what nodes drop, [2 nodes], unit by unit, largest first; returns how many buffers. */
 static size_t list_dropped(const ls_net_options *o, net_node *nodes, net_dropped *out)
 {
-    const size_t real = o->kernels->table->real_bytes;
     size_t count = 0;
     for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
         const ls_repeat its = o->repeats[n];
         net_node *my = &nodes[n];
         if (its.drops_output && !my->fused_forward && !my->is_fork && !my->is_join)
-            out[count++] =
-                (net_dropped){its.unit, node_bytes(o->graph, n, real, o->rows), &my->output};
+            out[count++] = (net_dropped){its.unit, node_bytes(o, n), &my->output};
         if (its.drops_kept)
-            out[count++] =
-                (net_dropped){its.unit, kept_bytes(o->graph, n, real, o->rows), &my->kept};
+            out[count++] = (net_dropped){its.unit, kept_bytes(o, n), &my->kept};
     }
     qsort(out, count, sizeof *out, compare_dropped);
     return count;
@@ -269,8 +266,7 @@ static ls_status pool_take(net_pool *pool, size_t bytes, void **where, size_t *i
 
 /* Backward's order: a node's gradient is in use from its last use on, which writes it, to the node
  * itself. */
-static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, size_t real,
-                                net_pool *pool)
+static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, net_pool *pool)
 {
     const ls_graph *graph = o->graph;
     for (int n = ls_net_end(o); n-- > ls_net_begin(o);) {
@@ -279,7 +275,7 @@ static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, size_t
         size_t scratch[LS_NODE_INPUTS];
         for (int i = 0; i < node->input_count && !my->fused_forward; i++) {
             net_node *whose = &nodes[gradient_of(graph, nodes, node->inputs[i])];
-            const size_t bytes = node_bytes(graph, node->inputs[i], real, o->rows);
+            const size_t bytes = node_bytes(o, node->inputs[i]);
             if (my->hands_on[i]) {
                 whose->gradient = my->gradient;
                 whose->pooled = my->pooled;
@@ -303,11 +299,11 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
                              take_memory take, void *context)
 {
     const ls_graph *graph = o->graph;
-    size_t real = o->kernels ? o->kernels->table->real_bytes : sizeof(float);
+    const size_t real = real_bytes_of(o);
     for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
         const ls_node *node = &graph->nodes[n];
         net_node *my = &nodes[n];
-        size_t bytes = node_bytes(graph, n, real, o->rows);
+        size_t bytes = node_bytes(o, n);
         if (node->layer->role == LS_LAYER_LOSS) {
             size_t row = node->layer->integer_target
                              ? (size_t)ls_shape_positions(&node->shape) * sizeof(int32_t)
@@ -318,8 +314,7 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
                                                                 : LS_MEMORY_FLOAT32),
                         (size_t)o->rows * row, target));
             if (node->layer->kept_bytes)
-                LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(graph, n, real, o->rows),
-                            &my->kept));
+                LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(o, n), &my->kept));
             continue;
         }
         const ls_repeat repeat = repeat_of(o, n);
@@ -327,16 +322,14 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->output));
         if (node->layer->kept_bytes && !repeat.drops_kept &&
             (!(my->is_fork || my->is_join) || graph->slices.order))
-            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(graph, n, real, o->rows),
-                        &my->kept));
+            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(o, n), &my->kept));
         if (!o->gradients)
             continue;
         if (has_gradient(my) && !my->passing)
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->gradient));
         for (int i = 0; i < node->input_count; i++)
             if (has_scratch(graph, nodes, n, i) && !my->scratch_passing)
-                LS_TRY(take(context, LS_MEMORY_ACTIVATIONS,
-                            node_bytes(graph, node->inputs[i], real, o->rows),
+                LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, node_bytes(o, node->inputs[i]),
                             &my->input_scratch[i]));
         if (node->variable_count && node->shares >= 0)
             LS_TRY(take(context, LS_MEMORY_WORKSPACE, count_variables(graph, node) * real,
@@ -345,7 +338,7 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
     if (!o->gradients)
         return LS_OK;
     net_pool pool = {.take = take, .context = context};
-    const ls_status status = pass_gradients(o, nodes, real, &pool);
+    const ls_status status = pass_gradients(o, nodes, &pool);
     free(pool.items);
     return status;
 }
@@ -374,6 +367,7 @@ static void borrow(ls_net *net, const ls_net *other)
         my->shared_gradient = theirs->shared_gradient;
     }
     net->target = other->target;
+    net->scratch = other->scratch;
 }
 
 /* Borrows the other net's window, as large or larger. */
@@ -396,6 +390,11 @@ static ls_status take_all(ls_net *net)
         return LS_OK;
     }
     LS_TRY(each_buffer(o, net->nodes, &net->target, ls_net_allocate, net));
+    const size_t scratch = ls_net_scratch_bytes(o);
+    if (scratch)
+        LS_TRY(ls_net_allocate(net, LS_MEMORY_WORKSPACE, scratch, (void **)&net->scratch));
+    else if (o->scratch_of)
+        net->scratch = o->scratch_of->scratch;
     if (!o->window_of)
         return take_window(o, net->nodes, ls_net_allocate, net);
     borrow_window(net, o->window_of);
@@ -433,7 +432,7 @@ static ls_status count_bytes(void *context, ls_memory_use use, size_t bytes, voi
 
 static net_sizes count_sizes(const ls_net_options *options)
 {
-    net_sizes sizes = {0};
+    net_sizes sizes = {.shared = ls_net_scratch_bytes(options)};
     net_node *nodes = calloc((size_t)options->graph->count, sizeof *nodes);
     if (!nodes)
         return sizes;

@@ -33,6 +33,7 @@ struct ls_net {
     ls_net_options options;
     net_node *nodes; /* [graph->count] */
     void *target;
+    char *scratch; /* stored in bfloat16: for values of a node that are widened (net_stored.c) */
     void **memory; /* what was allocated here */
     size_t memory_count;
 };
@@ -43,6 +44,38 @@ ls_status ls_net_take_buffers(ls_net *net);
 
 /* Memory that is released with the net. */
 ls_status ls_net_allocate(void *net, ls_memory_use use, size_t bytes, void **out);
+
+static inline size_t real_bytes_of(const ls_net_options *o)
+{
+    return o->kernels ? o->kernels->table->real_bytes : sizeof(float);
+}
+
+/* Bytes of an element of a node's output, and of its gradient, as they are stored; of a parameter.
+ */
+size_t ls_net_stored_bytes(const ls_net_options *options, int node);
+static inline size_t ls_net_parameter_bytes(const ls_net_options *o)
+{
+    return o->precision == LS_PRECISION_BF16 ? sizeof(uint16_t) : real_bytes_of(o);
+}
+
+/* Bytes of scratch of its own that a net needs, for the largest node; 0: none. */
+size_t ls_net_scratch_bytes(const ls_net_options *options);
+
+typedef ls_status (*ls_layer_make)(const ls_layer_site *site, ls_op_list *ops);
+
+/* Appends a pass of a node: what `make` makes; of stored values, behind what widens those that it
+ * reads, and before what rounds those that it writes. */
+ls_status ls_net_put(ls_net *net, int node, bool backward, ls_layer_make make, ls_op_list *ops);
+
+/* Appends adding a further use's gradient of an output to that of the uses before it. */
+ls_status ls_net_add_use(ls_net *net, int node, const void *gradient, ls_op_list *ops);
+
+/* Appends sum += part, both real [count]. */
+ls_status ls_net_append_add(ls_net *net, void *sum, const void *part, int64_t count,
+                            ls_op_list *ops);
+
+/* Whether operations touch memory, or `writes` it. */
+bool ls_net_touches(const ls_op_list *ops, const void *memory, size_t bytes, bool writes);
 
 /* The nodes that a net has. */
 static inline int ls_net_begin(const ls_net_options *o)
@@ -60,10 +93,12 @@ static inline const ls_node *graph_node(const ls_net *net, int n)
 }
 
 /* What a node keeps from forward to backward besides its output. */
-static inline size_t kept_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)
+static inline size_t kept_bytes(const ls_net_options *o, int n)
 {
-    const ls_node *node = &graph->nodes[n];
-    return node->layer->kept_bytes ? node->layer->kept_bytes(graph, node, rows, real_bytes) : 0;
+    const ls_node *node = &o->graph->nodes[n];
+    return node->layer->kept_bytes
+               ? node->layer->kept_bytes(o->graph, node, o->rows, real_bytes_of(o))
+               : 0;
 }
 
 /* What a node drops; all zero: nothing. */
@@ -72,7 +107,13 @@ static inline ls_repeat repeat_of(const ls_net_options *options, int n)
     return options->repeats ? options->repeats[n] : (ls_repeat){0};
 }
 
-static inline size_t node_bytes(const ls_graph *graph, int n, size_t real_bytes, int64_t rows)
+static inline int64_t node_elements(const ls_net_options *o, int n)
 {
-    return (size_t)rows * (size_t)ls_shape_elements(&graph->nodes[n].shape) * real_bytes;
+    return o->rows * ls_shape_elements(&o->graph->nodes[n].shape);
+}
+
+/* Of a node's output, or its gradient. */
+static inline size_t node_bytes(const ls_net_options *o, int n)
+{
+    return (size_t)node_elements(o, n) * ls_net_stored_bytes(o, n);
 }

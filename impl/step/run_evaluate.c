@@ -15,7 +15,7 @@
 typedef struct tester {
     int replica, piece; /* piece: whose net evaluates */
     int first, count;   /* its tested parts */
-    float *kept;        /* float32 [elements of its parts] what it had, or NULL */
+    char *kept;         /* its parts' parameters, as it had them, or NULL */
 } tester;
 
 /* The forward pass of a member: how far it is. */
@@ -175,16 +175,16 @@ static ls_status keep(const evaluation *e, tester *t, bool back)
 {
     size_t all = 0;
     for (int p = t->first; p < t->first + t->count; p++)
-        all += e->parts[p].replica->elements;
+        all += e->parts[p].replica->elements * ls_replica_parameter_bytes(e->parts[p].replica);
     if (!back)
         LS_TRY(ls_allocate("step", &t->kept, all, sizeof *t->kept));
-    float *at = t->kept;
+    char *at = t->kept;
     for (int p = t->first; p < t->first + t->count; p++) {
         const ls_replica *r = e->parts[p].replica;
-        const size_t bytes = r->elements * sizeof *at;
+        const size_t bytes = r->elements * ls_replica_parameter_bytes(r);
         LS_TRY(back ? ls_queue_write(r->queue, r->parameters, at, bytes)
                     : ls_queue_read(r->queue, at, r->parameters, bytes));
-        at += r->elements;
+        at += bytes;
     }
     return LS_OK;
 }

@@ -30,6 +30,7 @@ static ls_status check(const ls_outline *outline)
 const ls_strategy ls_strategy_single = {
     .name = "single",
     .help = "one device, no replication: the reference",
+    .rounds = true,
     .check = check,
     .build = build,
     .witness.sum = ls_sum_in_order,

@@ -263,6 +263,7 @@ static const char *const in_help[][2] = {
     {"soft-placement", "no"},
     {"log-placement", "no"},
     {"math", "float32"},
+    {"precision", "float32"},
     {"convolution", "auto"},
     {"capture", "yes"},
     {"inject", "none"},

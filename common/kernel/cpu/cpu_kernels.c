@@ -143,6 +143,7 @@ static const char *library(const ls_kernels *kernels)
 LS_KERNEL_OWN_ENTRIES(CPU_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(CPU_ENTRY)
 LS_KERNEL_TRANSFORMER_ENTRIES(CPU_ENTRY)
+LS_KERNEL_STORAGE_ENTRIES(CPU_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)
 
 const ls_kernel_table ls_cpu_kernels = {.name = "cpu",
@@ -154,4 +155,5 @@ const ls_kernel_table ls_cpu_kernels = {.name = "cpu",
                                         .library = library,
                                         LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED)
                                             LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)
-                                                LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED)};
+                                                LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED)
+                                                    LS_KERNEL_STORAGE_ENTRIES(LS_KERNEL_LISTED)};

@@ -83,6 +83,7 @@ ls_status ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_par
 LS_KERNEL_OWN_ENTRIES(LS_CPU_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(LS_CPU_ENTRY)
 LS_KERNEL_TRANSFORMER_ENTRIES(LS_CPU_ENTRY)
+LS_KERNEL_STORAGE_ENTRIES(LS_CPU_ENTRY)
 #undef LS_CPU_ENTRY
 
 /** Whether the weights' gradient of this convolution is ls_cpu_conv_few_weights: a function of the

@@ -194,6 +194,9 @@ typedef struct ls_vector_loops {
     void (*mask)(const float *y, const float *dy, float *dx, int64_t count);
     /** y = a + b; y may be a or b. */
     void (*add)(const float *a, const float *b, float *y, int64_t count);
+    /** y = x, of bfloat16; and y = x, rounded to it. */
+    void (*widen)(const uint16_t *x, float *y, int64_t count);
+    void (*narrow)(const float *x, uint16_t *y, int64_t count);
     void (*fill)(float *y, float value, int64_t count);
     void (*scale)(float *y, float factor, int64_t count);
     /** Elements [first, last). */

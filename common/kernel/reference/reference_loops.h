@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "common/base/bf16_inline.h"
 #include "common/base/grow.h"
 #include "common/kernel/crop_draw.h"
 #include "common/kernel/element_inline.h"
@@ -159,6 +160,22 @@ static ls_status combine(const ls_combine_args *s)
         const real sum = y ? ax + b * y[i] : ax;
         out[i] = sum / divisor;
     }
+    return LS_OK;
+}
+
+static ls_status widen(const ls_widen_args *s)
+{
+    real *y = s->y;
+    for (int64_t i = 0; i < s->count; i++)
+        y[i] = (real)ls_float_of_bf16(s->x[i]);
+    return LS_OK;
+}
+
+static ls_status narrow(const ls_narrow_args *s)
+{
+    const real *x = s->x;
+    for (int64_t i = 0; i < s->count; i++)
+        s->y[i] = ls_bf16_of_float((float)x[i]);
     return LS_OK;
 }
 
@@ -363,6 +380,7 @@ static const char *library(const ls_kernels *kernels)
 LS_KERNEL_OWN_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_TRANSFORMER_ENTRIES(REFERENCE_ENTRY)
+LS_KERNEL_STORAGE_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)
 
 const ls_kernel_table LS_REFERENCE_TABLE = {
@@ -374,4 +392,5 @@ const ls_kernel_table LS_REFERENCE_TABLE = {
     .close = ls_reference_close,
     .library = library,
     LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED) LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)
-        LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED)};
+        LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED)
+            LS_KERNEL_STORAGE_ENTRIES(LS_KERNEL_LISTED)};

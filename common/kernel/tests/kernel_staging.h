@@ -299,7 +299,7 @@ static inline void *array_of(const char *entry, void *arguments, size_t *bytes)
     return decays ? &d->ranges : NULL;
 }
 
-/* All arguments; *array becomes a copy of the array, to be freed. */
+/* All arguments; *array becomes a copy of the array, to be freed, which has no pointers. */
 static inline void move_arguments(const staged_op *s, const char *entry, const ls_work *work,
                                   void *arguments, size_t bytes, void **array)
 {
@@ -311,7 +311,6 @@ static inline void move_arguments(const staged_op *s, const char *entry, const l
         *array = malloc(array_bytes);
         memcpy(*array, from, array_bytes);
         memset(place, 0, sizeof from);
-        move_words(s, work, *array, array_bytes);
     }
     move_words(s, work, arguments, bytes);
     if (from)

@@ -17,6 +17,7 @@
 #include "common/kernel/tests/kernel_products.h"
 #include "common/kernel/tests/kernel_combine.h"
 #include "common/kernel/tests/kernel_ranges.h"
+#include "common/kernel/tests/kernel_storage.h"
 #include "common/kernel/tests/kernel_targets.h"
 
 static const int64_t sizes[] = {0, 1, 2, 3, 7, 16, 17, 31, 64, 97, 130};
@@ -440,9 +441,8 @@ static void test_stamp(void **state)
     ls_kernels *const both[] = {f->cpu, f->reference};
     for (int k = 0; k < 2; k++) {
         uint64_t times[2] = {0};
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 2; i++)
             apply_stamp(f, both[k], &(ls_stamp_args){&times[i]});
-        }
         assert_true(times[0] > 0 && times[1] >= times[0]);
     }
 }
@@ -485,8 +485,8 @@ static int run_kernel_tests(void)
     /* One test for each entry of the table: a new entry without a test does not compile. */
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
     const struct CMUnitTest tests[] = {
-        LS_KERNEL_CORE_ENTRIES(ENTRY_TEST) LS_KERNEL_JOINT_ENTRIES(ENTRY_TEST)
-            cmocka_unit_test(test_ranges),
+        LS_KERNEL_CORE_ENTRIES(ENTRY_TEST) LS_KERNEL_STORAGE_ENTRIES(ENTRY_TEST)
+            LS_KERNEL_JOINT_ENTRIES(ENTRY_TEST) cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_rates), cmocka_unit_test(test_softmax_ragged)};
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);

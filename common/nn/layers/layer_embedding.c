@@ -146,6 +146,7 @@ const ls_layer ls_layer_embedding = {
     .name = "embedding",
     .help = "tokens become vectors: y = weight[x]",
     .inputs = 1,
+    .takes_tokens = true,
     .reads = LS_READS_INPUT,
     .infer = embedding_infer,
     .forward = embedding_forward,

@@ -111,6 +111,7 @@ const ls_layer ls_layer_lstm = {
     .help = "long short-term memory over a sequence: the last state, or all",
     .inputs = 1,
     .reads = LS_READS_INPUT,
+    .float32_only = true,
     .infer = infer,
     .kept_bytes = kept_bytes,
     .forward = forward,

@@ -29,6 +29,7 @@ const ls_layer ls_layer_polynomial = {
     .help = "features (x^2, x, 1) of one number",
     .inputs = 1,
     .reads = LS_READS_INPUT,
+    .float32_only = true,
     .infer = infer,
     .forward = forward,
     .backward = backward,

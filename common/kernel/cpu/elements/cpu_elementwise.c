@@ -40,6 +40,18 @@ static void add_part(const cpu_part *p)
         memmove(to(p, a->y), from(p, a->a), (size_t)count * sizeof(float));
 }
 
+static void widen_part(const cpu_part *p)
+{
+    const ls_widen_args *a = p->arguments;
+    p->loops->widen(a->x + p->first, to(p, a->y), p->last - p->first);
+}
+
+static void narrow_part(const cpu_part *p)
+{
+    const ls_narrow_args *a = p->arguments;
+    p->loops->narrow(from(p, a->x), a->y + p->first, p->last - p->first);
+}
+
 static void fill_part(const cpu_part *p)
 {
     const ls_fill_args *a = p->arguments;
@@ -64,6 +76,8 @@ static void combine_part(const cpu_part *p)
 RANGE(relu_forward, ls_relu_forward_args, relu_part)
 RANGE(relu_backward, ls_relu_backward_args, mask_part)
 RANGE(add, ls_add_args, add_part)
+RANGE(widen, ls_widen_args, widen_part)
+RANGE(narrow, ls_narrow_args, narrow_part)
 RANGE(fill, ls_fill_args, fill_part)
 RANGE(scale, ls_scale_args, scale_part)
 RANGE(combine, ls_combine_args, combine_part)

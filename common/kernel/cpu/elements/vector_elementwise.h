@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "common/base/bf16_inline.h"
 #include "common/base/order_inline.h"
 #include "common/kernel/cpu/vector_lanes.h"
 
@@ -30,6 +31,20 @@ static void add(const float *a, const float *b, float *y, int64_t count)
     LS_INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         y[i] = a[i] + b[i];
+}
+
+static void widen(const uint16_t *x, float *y, int64_t count)
+{
+    LS_INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = ls_float_of_bf16(x[i]);
+}
+
+static void narrow(const float *x, uint16_t *y, int64_t count)
+{
+    LS_INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = ls_bf16_of_float(x[i]);
 }
 
 static void fill(float *y, float value, int64_t count)

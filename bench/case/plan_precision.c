@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What a case with --precision bf16 cannot have. */
+#include "bench/case/case_facts.h"
+#include "bench/case/case_plan.h"
+#include "bench/case/profile.h"
+#include "common/nn/layers.h"
+
+#define WHERE "option --precision"
+static const char bf16[] = "bf16";
+
+/* The first layer of the model that has no kernels for it; NULL: all have. */
+static const char *lacking(const ls_graph *graph)
+{
+    for (int n = 0; n < graph->count; n++)
+        if (graph->nodes[n].layer->float32_only)
+            return graph->nodes[n].layer->name;
+    return NULL;
+}
+
+static ls_status check_parts(const ls_plan_of_case *plan)
+{
+    const ls_case *c = plan->config;
+    if (c->math == LS_MATH_TF32)
+        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                       "rounds what is stored, not the factors of products; use --math float32");
+    if (!plan->strategy->rounds)
+        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                       "does not work with --strategy %s; use float32, or --strategy single",
+                       plan->strategy->name);
+    if (c->micro_splits > 1)
+        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                       "does not work with --micro-splits yet; leave that out, or use float32");
+    return LS_OK;
+}
+
+ls_status ls_plan_check_precision(const ls_plan_of_case *plan)
+{
+    char text[32];
+    if (plan->config->precision == LS_PRECISION_FLOAT32)
+        return LS_OK;
+    LS_TRY(check_parts(plan));
+    if (ls_profile_is(plan->config->model))
+        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                       "does not work with profiles, whose bytes are what they say; use float32");
+    for (size_t i = 0; i < plan->device_count; i++) {
+        const ls_kernel_table *table = ls_kernel_table_default(plan->devices[i].kind);
+        if (!table || !table->narrow)
+            return ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                           "works on CPU devices only, and there is %s; use float32",
+                           ls_device_name_text(&plan->devices[i], text));
+    }
+    const char *layer = lacking(plan->model->graph);
+    return layer ? ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                           "has no kernels for layer %s of this model; use float32", layer)
+                 : LS_OK;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a net stores in bfloat16 (ls_precision): outputs of its nodes, their gradients, and the
+ * parameters. Layers know nothing of it. A pass of a node works on reals in scratch memory:
+ *
+ *     widen       the stored values that the pass reads
+ *     (layer)     its operations, in float32, with bias and fused ReLU
+ *     narrow      each value that it wrote, rounded once
+ *
+ * Which these are, its operations say. Gradients of several uses of an output are added in the
+ * order of backward passes, and each sum is rounded. Gradients of variables, what layers keep
+ * besides their output, targets and losses are never stored so; neither are tokens, which are whole
+ * numbers.
+ */
+#include "common/nn/net_private.h"
+
+#include <string.h>
+
+enum { LINE = 64, VIEWS = 2 * LS_NODE_INPUTS + 2 + LS_NODE_VARIABLES };
+
+/* A stored array and its reals. */
+typedef struct net_view {
+    uint16_t *stored;
+    char *wide; /* real [count] */
+    int64_t count;
+    bool read; /* before it is written */
+} net_view;
+
+typedef struct net_views {
+    char *scratch; /* not used yet */
+    int count;
+    net_view of[VIEWS];
+} net_views;
+
+static size_t line_bytes(const ls_net_options *o, int64_t count)
+{
+    return ((size_t)count * real_bytes_of(o) + LINE - 1) / LINE * LINE;
+}
+
+static bool is_tokens(const ls_graph *graph, int node)
+{
+    for (int n = node + 1; n < graph->count; n++)
+        if (graph->nodes[n].layer->takes_tokens && graph->nodes[n].inputs[0] == node)
+            return true;
+    return false;
+}
+
+size_t ls_net_stored_bytes(const ls_net_options *o, int node)
+{
+    return o->precision == LS_PRECISION_BF16 && !is_tokens(o->graph, node) ? sizeof(uint16_t)
+                                                                           : real_bytes_of(o);
+}
+
+static bool is_narrow(const ls_net *net, int node)
+{
+    return ls_net_stored_bytes(&net->options, node) != real_bytes_of(&net->options);
+}
+
+size_t ls_net_scratch_bytes(const ls_net_options *o)
+{
+    size_t most = 0, inputs = 0;
+    if (o->precision != LS_PRECISION_BF16 || o->memory_of ||
+        (o->scratch_of && o->scratch_of->options.rows >= o->rows))
+        return 0;
+    for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
+        const ls_node *node = &o->graph->nodes[n];
+        const size_t own = line_bytes(o, node_elements(o, n));
+        size_t bytes = 2 * own; /* output and gradient */
+        for (int i = 0; i < node->input_count; i++)
+            bytes += 2 * line_bytes(o, node_elements(o, node->inputs[i]));
+        for (int v = 0; v < node->variable_count; v++)
+            bytes += line_bytes(o, (int64_t)o->graph->variables.items[node->variables[v]].count);
+        inputs += node->layer->role == LS_LAYER_INPUT ? own : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return inputs > most ? inputs : most;
+}
+
+/* ---- A pass ---------------------------------------------------------------------------------- */
+
+/* The reals of a stored array, of which there may be a view already. */
+static void *view(const ls_net *net, net_views *views, const void *stored, int64_t count, bool read)
+{
+    int i = 0;
+    if (!stored)
+        return NULL;
+    while (i < views->count && views->of[i].stored != stored)
+        i++;
+    net_view *its = &views->of[i];
+    if (i == views->count) {
+        *its = (net_view){(uint16_t *)(uintptr_t)stored, views->scratch, count, false};
+        views->scratch += line_bytes(&net->options, count);
+        views->count++;
+    }
+    its->read |= read;
+    return its->wide;
+}
+
+/* Has the site work on reals. */
+static void widen_site(const ls_net *net, int n, bool backward, ls_layer_site *site,
+                       net_views *views)
+{
+    const ls_net_options *o = &net->options;
+    const ls_node *node = graph_node(net, n);
+    for (int i = 0; i < node->input_count; i++) {
+        const int64_t count = node_elements(o, node->inputs[i]);
+        if (!is_narrow(net, node->inputs[i]))
+            continue;
+        site->input[i] = view(net, views, site->input[i], count, true);
+        site->input_gradient[i] = view(net, views, site->input_gradient[i], count, false);
+    }
+    if (site->input_relu)
+        site->input_relu = site->input[0];
+    for (int v = 0; v < node->variable_count; v++)
+        site->variable[v] =
+            view(net, views, site->variable[v],
+                 (int64_t)o->graph->variables.items[node->variables[v]].count, true);
+    if (node->layer->role == LS_LAYER_LOSS)
+        return;
+    site->output = view(net, views, site->output, node_elements(o, n), backward);
+    site->output_gradient = view(net, views, site->output_gradient, node_elements(o, n), true);
+}
+
+bool ls_net_touches(const ls_op_list *ops, const void *memory, size_t bytes, bool writes)
+{
+    const char *begin = memory;
+    for (size_t i = 0; i < ops->count; i++)
+        for (size_t a = 0; a < ops->items[i]->access_count; a++) {
+            const ls_access *access = &ops->items[i]->accesses[a];
+            const char *first = access->memory;
+            if (first < begin + bytes && begin < first + access->bytes &&
+                (access->writes || !writes))
+                return true;
+        }
+    return false;
+}
+
+static ls_status put_widen(const ls_net *net, const net_view *its, ls_op_list *ops)
+{
+    const ls_widen_args args = {its->count, its->stored, its->wide};
+    ls_op *op;
+    LS_TRY(net->options.kernels->table->widen(net->options.kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+static ls_status put_narrow(const ls_net *net, const net_view *its, ls_op_list *ops)
+{
+    const ls_narrow_args args = {its->count, its->wide, its->stored};
+    ls_op *op;
+    LS_TRY(net->options.kernels->table->narrow(net->options.kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+/* Moves what was made behind what widens, and before what rounds. */
+static ls_status surround(const ls_net *net, const net_views *views, ls_op_list *made,
+                          ls_op_list *ops)
+{
+    const size_t real = real_bytes_of(&net->options);
+    for (int i = 0; i < views->count; i++) {
+        const net_view *its = &views->of[i];
+        if (its->read && ls_net_touches(made, its->wide, (size_t)its->count * real, false))
+            LS_TRY(put_widen(net, its, ops));
+    }
+    while (made->count) {
+        ls_op *first = made->items[0];
+        memmove(made->items, made->items + 1, --made->count * sizeof(ls_op *));
+        LS_TRY(ls_op_list_add(ops, first));
+    }
+    return LS_OK;
+}
+
+ls_status ls_net_put(ls_net *net, int n, bool backward, ls_layer_make make, ls_op_list *ops)
+{
+    ls_layer_site site = ls_net_site(net, n);
+    if (net->options.precision != LS_PRECISION_BF16)
+        return make(&site, ops);
+    net_views views = {.scratch = net->scratch};
+    ls_op_list made = {0};
+    bool written[VIEWS];
+    site.forward = NULL;
+    widen_site(net, n, backward, &site, &views);
+    ls_status status = make(&site, &made);
+    for (int i = 0; i < views.count; i++)
+        written[i] = ls_net_touches(&made, views.of[i].wide,
+                                    (size_t)views.of[i].count * real_bytes_of(&net->options), true);
+    if (!status)
+        status = surround(net, &views, &made, ops);
+    for (int i = 0; i < views.count && !status; i++)
+        if (written[i])
+            status = put_narrow(net, &views.of[i], ops);
+    ls_op_list_clear(&made);
+    return status;
+}
+
+/* ---- Sums of uses, inputs, the output -------------------------------------------------------- */
+
+ls_status ls_net_append_add(ls_net *net, void *sum, const void *part, int64_t count,
+                            ls_op_list *ops)
+{
+    const ls_add_args args = {.count = count, .a = sum, .b = part, .y = sum};
+    ls_op *op;
+    LS_TRY(net->options.kernels->table->add(net->options.kernels, &args, &op));
+    return ls_op_list_add(ops, op);
+}
+
+ls_status ls_net_add_use(ls_net *net, int n, const void *gradient, ls_op_list *ops)
+{
+    const int64_t count = node_elements(&net->options, n);
+    net_views views = {.scratch = net->scratch};
+    void *sum = net->nodes[n].gradient;
+    if (!is_narrow(net, n))
+        return ls_net_append_add(net, sum, gradient, count, ops);
+    void *wide_sum = view(net, &views, sum, count, true);
+    const void *wide = view(net, &views, gradient, count, true);
+    LS_TRY(put_widen(net, &views.of[0], ops));
+    LS_TRY(put_widen(net, &views.of[1], ops));
+    LS_TRY(ls_net_append_add(net, wide_sum, wide, count, ops));
+    return put_narrow(net, &views.of[0], ops);
+}
+
+/* The view of an input's values, as they are gathered; false: it is gathered where it is stored. */
+static bool gathered(const ls_net *net, int input, net_view *out)
+{
+    net_views views = {.scratch = net->scratch};
+    for (int n = ls_net_begin(&net->options); n < ls_net_end(&net->options); n++) {
+        if (graph_node(net, n)->layer->role != LS_LAYER_INPUT || !is_narrow(net, n))
+            continue;
+        view(net, &views, net->nodes[n].output, node_elements(&net->options, n), false);
+        *out = views.of[views.count - 1];
+        if (n == input)
+            return true;
+    }
+    return false;
+}
+
+void *ls_net_input(const ls_net *net, int index)
+{
+    net_view its;
+    for (int n = ls_net_begin(&net->options); n < ls_net_end(&net->options); n++)
+        if (graph_node(net, n)->layer->role == LS_LAYER_INPUT &&
+            graph_node(net, n)->options.input == index)
+            return gathered(net, n, &its) ? its.wide : net->nodes[n].output;
+    return NULL;
+}
+
+ls_status ls_net_store_inputs(ls_net *net, ls_op_list *ops)
+{
+    net_view its;
+    for (int n = ls_net_begin(&net->options); n < ls_net_end(&net->options); n++)
+        if (gathered(net, n, &its))
+            LS_TRY(put_narrow(net, &its, ops));
+    return LS_OK;
+}
+
+ls_status ls_net_read_output(ls_net *net, ls_op_list *ops, const void **out)
+{
+    const int n = graph_node(net, net->options.graph->count - 1)->inputs[0];
+    const net_view its = {.stored = net->nodes[n].output,
+                          .wide = net->scratch,
+                          .count = node_elements(&net->options, n)};
+    *out = is_narrow(net, n) ? its.wide : net->nodes[n].output;
+    return is_narrow(net, n) ? put_widen(net, &its, ops) : LS_OK;
+}

@@ -29,6 +29,7 @@ extern const ls_declared_option ls_option_pipeline_microbatches; /* pipeline.c *
 extern const ls_declared_option ls_option_zero_stage;            /* zero.c */
 extern const ls_declared_option ls_option_zero_reshard;          /* zero.c */
 extern const ls_declared_option ls_option_zero_windows;          /* zero.c */
+extern const ls_declared_option ls_option_hybrid_replicas;       /* hybrid.c */
 
 extern const ls_declared_option ls_option_tensor_parallel_sequence; /* tensor_parallel.c */
 

@@ -79,6 +79,8 @@ typedef struct ls_case {
     char allreduce[32];   /**< of strategies that reduce: "auto", or a name */
     int64_t bucket_bytes; /**< likewise; -1: auto; 0: one per variable */
     ls_fault fault;       /**< --inject; all zero: none */
+    char elastic[512];    /**< replicas that leave and join (elastic.h); "": none */
+    int shrinks;          /**< not 0: a killed rank is gone, and the others go on */
     char label[256];      /**< "": none */
     int ranks;            /**< 1; else processes (comm mpi), or ranks within this process */
     char comm[8];         /**< "thread" (on GPUs it means device), "mpi", "device", "nccl" */

@@ -146,6 +146,11 @@ bool ls_case_has_timeout(const ls_case *one)
     return ls_case_has_links(one) || strcasestr(one->devices, "gpu:");
 }
 
+bool ls_case_is_elastic(const ls_case *one)
+{
+    return *one->elastic || one->shrinks;
+}
+
 bool ls_case_by_arrival(const ls_case *one)
 {
     ls_job job = {0};

@@ -30,6 +30,7 @@ bool ls_case_reduces(const ls_case *one);
 bool ls_case_has_buckets(const ls_case *one); /**< exact mode reduces everything at once */
 bool ls_case_has_links(const ls_case *one);   /**< there is, or could be, more than one device */
 bool ls_case_has_timeout(const ls_case *one);
+bool ls_case_is_elastic(const ls_case *one); /**< replicas leave, join, or may die */
 bool ls_case_by_arrival(const ls_case *one); /**< servers serve in the order of arrival */
 
 /** What a user calls the values of an enumeration, by these; NULL-terminated. */

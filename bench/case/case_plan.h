@@ -43,11 +43,15 @@ typedef struct ls_plan_of_case {
     bool variables_placed;          /**< the next likewise */
     ls_device_name variable_device; /**< for towers */
     int *place;                     /**< [nodes] device of each; NULL: the model is not divided */
-    ls_layout *layout;     /**< hosts of the devices, where these are played; NULL: one host */
-    ls_job job;            /**< without `devices`, which are not open yet */
-    int64_t warmup, timed; /**< steps from job.start on */
-    const float *initial;  /**< [elements] parameters before the first step, owned by the
-                                workplace; NULL until ls_plan_draw */
+    ls_layout *layout;          /**< hosts of the devices, where these are played; NULL: one host */
+    ls_job job;                 /**< without `devices`, which are not open yet */
+    int64_t warmup, timed;      /**< steps from job.start on */
+    struct ls_elastic *elastic; /**< replicas that leave and join (elastic.h), or NULL; */
+    struct ls_elastic_phase *phases;      /**< then the first of its phases, each with a plan */
+    const struct ls_elastic_phase *phase; /**< the phase that this is the plan of, or NULL; */
+    const struct ls_plan_of_case *whole;  /**< then the plan of all replicas */
+    const float *initial; /**< [elements] parameters before the first step, owned by the
+                               workplace; NULL until ls_plan_draw */
 } ls_plan_of_case;
 
 /** Whether the variables are on a device of another kind than the towers: the host then orders

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The values that parameters have before the first step; see workplace.h. */
+#include "bench/case/elastic.h"
 #include "bench/case/workplace.h"
 
 #include "common/base/grow.h"
@@ -53,6 +54,8 @@ ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     struct ls_drawn_values *d = workplace->drawn;
+    for (ls_elastic_phase *phase = plan->phases; phase; phase = phase->next)
+        LS_TRY(ls_plan_draw(workplace, &phase->plan));
     if (ls_plan_resumes(workplace))
         return ls_plan_read_state(workplace, plan);
     while (d && (d->seed != c->seed || strcmp(d->model, c->model) || strcmp(d->data, c->data)))

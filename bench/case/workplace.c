@@ -381,14 +381,15 @@ static ls_job job_of(const ls_workplace *workplace, const ls_plan_of_case *plan)
     return job;
 }
 
-static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
+ls_status ls_plan_resolve(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     const ls_processes *processes = workplace->request->processes;
     LS_TRY(ls_case_model_open(c->model, c->data, ls_case_dropout(c), &plan->model));
     plan->strategy = c->strategy;
     const ls_placement placement = placement_of(workplace);
-    LS_TRY(place_devices(&placement, processes, plan));
+    if (!plan->whole)
+        LS_TRY(place_devices(&placement, processes, plan));
     LS_TRY(check_math(plan));
     LS_TRY(check_convolution(plan));
     LS_TRY(ls_plan_check_precision(plan));
@@ -414,21 +415,28 @@ static ls_status resolve(ls_workplace *workplace, ls_plan_of_case *plan)
         job->ps.log_events = 2 * steps * (uint64_t)ls_job_replicas(job);
     const ls_outline outline =
         ls_case_outline(c, job, (size_t)(plan->all_devices / c->ranks), processes->hosts);
-    LS_TRY(ls_strategy_check(plan->strategy, &outline));
+    if (!ls_case_is_elastic(c) || plan->whole) /* not all replicas need take part at once */
+        LS_TRY(ls_strategy_check(plan->strategy, &outline));
     LS_TRY(choose_transport(plan, &outline));
     LS_TRY(ls_plan_choose_reduction(workplace, plan));
+    if (plan->whole) { /* what its row says */
+        job->exchange.allreduce = plan->whole->job.exchange.allreduce;
+        job->exchange.bucket_bytes = plan->whole->job.exchange.bucket_bytes;
+    }
     LS_TRY(divide_model(plan));
     LS_TRY(ls_windows_check(job));
     LS_TRY(ls_plan_check_slices(plan));
-    LS_TRY(ls_plan_place_faults(workplace, plan));
+    if (!plan->whole)
+        LS_TRY(ls_plan_place_faults(workplace, plan));
     LS_TRY(check_tested(plan));
-    return ls_sync_bn_check_devices(plan);
+    LS_TRY(ls_sync_bn_check_devices(plan));
+    return ls_plan_open_phases(workplace, plan);
 }
 
 ls_status ls_plan_open(ls_workplace *workplace, const ls_case *config, ls_plan_of_case *out)
 {
     *out = (ls_plan_of_case){.config = config};
-    ls_status status = resolve(workplace, out);
+    ls_status status = ls_plan_resolve(workplace, out);
     if (status)
         ls_plan_close(out);
     return status;
@@ -436,6 +444,7 @@ ls_status ls_plan_open(ls_workplace *workplace, const ls_case *config, ls_plan_o
 
 void ls_plan_close(ls_plan_of_case *plan)
 {
+    ls_plan_close_phases(plan);
     ls_model_close(plan->model);
     free(plan->devices);
     free(plan->place);

@@ -21,6 +21,15 @@ void ls_workplace_busy(ls_workplace *workplace, bool begins);
 ls_status ls_plan_open(ls_workplace *workplace, const ls_case *config, ls_plan_of_case *out);
 void ls_plan_close(ls_plan_of_case *plan);
 
+/* ---- Elastic replicas (elastic.c) ------------------------------------------------------------ */
+
+/** Opens the phases of a resolved plan, from its first step on; none if it is not elastic. */
+ls_status ls_plan_open_phases(ls_workplace *workplace, ls_plan_of_case *plan);
+void ls_plan_close_phases(ls_plan_of_case *plan);
+
+/** Resolves the plan of a phase (elastic.h), whose `config`, `whole` and devices are set. */
+ls_status ls_plan_resolve(ls_workplace *workplace, ls_plan_of_case *plan);
+
 /** Sets plan.initial: drawn by the seed, or read from --load (first_values.c) or a checkpoint.
  * Cases of one model and seed share the values, which the workplace owns. Until this call a plan
  * allocates nothing of its model's size. */

@@ -2,6 +2,7 @@
 /* Whether a strategy can run its case, by what is known before opening anything; see cases.h. */
 #include "bench/case/case_facts.h"
 #include "bench/case/case_plan.h"
+#include "bench/case/elastic.h"
 #include "bench/case/profile.h"
 #include "bench/cli/cases.h"
 #include "common/base/numbers.h"
@@ -102,7 +103,9 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
     if (one->scaling == LS_SCALING_WEAK && __builtin_mul_overflow(job.batch, replicas, &job.batch))
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
                        "times the number of devices overflows; give a smaller batch");
-    LS_TRY(ls_strategy_check(strategy, &outline));
+    ls_elastic elastic;
+    LS_TRY(ls_case_is_elastic(one) ? ls_elastic_check(one, &outline, &elastic)
+                                   : ls_strategy_check(strategy, &outline));
     LS_TRY(check_recompute(&job, model));
     LS_TRY(ls_sync_bn_check(&job, strategy, model, replicas, devices));
     if ((size_t)ls_job_fragments(&job) > model->graph->variables.count)

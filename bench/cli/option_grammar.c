@@ -5,6 +5,7 @@
  */
 #include "bench/cli/option_values.h"
 
+#include "bench/case/elastic.h"
 #include "common/base/numbers.h"
 #include "common/device/device_name.h"
 #include "common/nn/repeat.h"
@@ -140,6 +141,20 @@ ls_status ls_set_inject(const ls_setting *setting)
                                  "stop=, exit= or hang=RANK:STEP",
                                  setting->text);
     setting->one->fault = fault;
+    return LS_OK;
+}
+
+ls_status ls_set_elastic(const ls_setting *setting)
+{
+    ls_elastic events;
+    if (strcmp(setting->text, "none") != 0 && !ls_elastic_parse(setting->text, &events))
+        return ls_setting_refuse(setting, LS_CODE_USAGE,
+                                 "'%s' is not valid; leave=REPLICA:STEP or join=REPLICA:STEP, up "
+                                 "to %d with commas between them",
+                                 setting->text, LS_ELASTIC_EVENTS);
+    if (strcmp(setting->text, "none") != 0)
+        return ls_setting_array(setting);
+    memset(ls_setting_field(setting), 0, (size_t)setting->option->high);
     return LS_OK;
 }
 

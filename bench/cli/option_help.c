@@ -49,6 +49,8 @@ const char *ls_option_lacked(const ls_option *option, unsigned command)
         {"checkpoint-interval", training, LOOKING},
         {"checkpoint-keep", training, LOOKING},
         {"resume-from-checkpoint", training, LOOKING},
+        {"elastic", training, LOOKING},
+        {"on-failure", training, LOOKING},
         {"target", training, VIRTUAL},
         {"until-precision", training, VIRTUAL},
         {"max-time", training, VIRTUAL},

@@ -60,6 +60,25 @@ static bool slices(const ls_strategy *strategy)
     return ls_strategy_slices(strategy);
 }
 
+static const char *const failures[] = {"stop", "shrink", NULL};
+
+/* Whether replicas are alike, hold the variables, and sum their gradients. */
+static bool is_elastic(const ls_strategy *strategy)
+{
+    return strategy->spreads.gradients.on[LS_MEMBER] == LS_PARTIAL &&
+           strategy->spreads.parameters.on[LS_MEMBER] == LS_WHOLE;
+}
+
+static bool is_elastic_case(const ls_case *one)
+{
+    return is_elastic(one->strategy);
+}
+
+static bool may_shrink(const ls_case *one)
+{
+    return is_elastic(one->strategy) && one->fault.kind == LS_FAULT_KILL;
+}
+
 static const char lr_decays[] = "cases with --lr-schedule linear, cosine or wsd";
 
 static const ls_option general[] = {
@@ -244,6 +263,14 @@ static const ls_option general[] = {
     {"inject", "bitflip=D:S|kill=R:S|..", "none", "device:step, rank:step",
      "plants a fault, to test the checks; also stop=, exit=, hang=R:S; delay=R:T", RUN_VERIFY,
      .continues = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_inject, IN_CASE(fault)},
+    {"on-failure", "stop|shrink", "stop", "",
+     "shrink: the replicas of a killed rank are gone, and the others redo its step", RUN_VERIFY,
+     .group = LS_HELP_MEASUREMENT, .set = ls_set_word, IN_CASE(shrinks), .words = failures,
+     .of = is_elastic, .applies = may_shrink, .concerns = "--inject kill=RANK:STEP"},
+    {"elastic", "leave=D:S,join=D:S,..", "none", "replica:step",
+     "replica D is out, or in, from before step S on; it begins outside if it joins first",
+     RUN_VERIFY, .continues = true, .group = LS_HELP_STRATEGY, .set = ls_set_elastic,
+     .of = is_elastic, .applies = is_elastic_case, TEXT_IN_CASE(elastic)},
     {"timeout", "TIME", "20s", "time",
      "fails when another rank, or a GPU, makes no progress for this time", RUN_VERIFY,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_duration, IN_REQUEST(timeout_ns),

@@ -30,6 +30,7 @@ ls_status ls_set_devices(const ls_setting *setting);
 ls_status ls_set_allreduce(const ls_setting *setting);
 ls_status ls_set_bucket(const ls_setting *setting);
 ls_status ls_set_inject(const ls_setting *setting);
+ls_status ls_set_elastic(const ls_setting *setting);
 ls_status
 ls_set_eval_samples(const ls_setting *setting); /**< "auto", "all", a number: an int64_t */
 ls_status ls_set_epochs(const ls_setting *setting);

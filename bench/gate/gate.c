@@ -7,6 +7,7 @@
 #include "bench/gate/oracle.h"
 #include "bench/gate/reference.h"
 #include "bench/progress/progress.h"
+#include "bench/train/change.h"
 #include "bench/train/trial/checked.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/session.h"
@@ -65,13 +66,13 @@ static void close_comparison(ls_workplace *workplace, comparison *c)
 /* Opens the judges first, since the reference uses the same devices as the candidate. */
 static ls_status open_judges(ls_workplace *workplace, uint64_t steps, comparison *c)
 {
-    const ls_plan_of_case *plan = c->plan;
+    const ls_plan_of_case *plan = c->plan, *first = plan->phases ? &plan->phases->plan : plan;
     if (!c->judges)
         return LS_OK;
     LS_TRY(ls_reference_get(workplace, plan, steps, &c->single));
     if (plan->job.exact.on || (ls_job_parts(&plan->job) == 1 && ls_job_splits(&plan->job) == 1))
         return LS_OK;
-    LS_TRY(ls_session_open_one(workplace, plan, ls_gate_open_oracle, &c->run[ORACLE]));
+    LS_TRY(ls_session_open_one(workplace, first, ls_gate_open_oracle, &c->run[ORACLE]));
     c->here[ORACLE] = true;
     return LS_OK;
 }
@@ -173,7 +174,7 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
     ls_session *session = &c->run[CANDIDATE];
     char when[40];
     const uint64_t first = c->plan->job.start;
-    LS_TRY(ls_world_agree(c->comm, ls_session_begin_at(session, first, c->plan->initial)));
+    LS_TRY(ls_world_agree(c->comm, ls_change_back(c->workplace, session)));
     LS_TRY(ls_gate_put(c->workplace, session, first + steps, LS_GATE_AT_ONCE, ls_gate_alone_share,
                        gate));
     if (gate->interrupted)
@@ -303,10 +304,24 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
+/* Candidate and oracle go on with other members where that is due; the new steps are checked. */
+static ls_status change_members(comparison *c, ls_gate *gate)
+{
+    ls_session *candidate = &c->run[CANDIDATE];
+    if (!ls_change_is_due(candidate))
+        return LS_OK;
+    LS_TRY(ls_gate_owners(candidate, gate));
+    LS_TRY(ls_change_members(c->workplace, candidate, NULL));
+    if (c->here[ORACLE])
+        LS_TRY(ls_change_members(c->workplace, &c->run[ORACLE], NULL));
+    return ls_gate_step(candidate, gate);
+}
+
 /* Runs and compares a step on all ranks, and shares the outcome with all. */
 static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     uint64_t number = 0;
+    LS_TRY(change_members(c, gate));
     ls_status status = ls_gate_rate(&c->run[CANDIDATE], step, gate);
     LS_TRY(take_step(c, CANDIDATE));
     if (!status && c->judges)
@@ -427,7 +442,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     if (gate->pass && steps && !gate->interrupted)
         LS_TRY(c->library ? judge_library_at_once(c, steps, gate) : judge_at_once(c, steps, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
-    if (gate->pass && steps && !gate->interrupted)
+    if (gate->pass && steps && !gate->interrupted && ls_session_has_full(&c->run[CANDIDATE]))
         LS_TRY(ls_gate_traffic(c->run[CANDIDATE].run, gate));
     LS_TRY(ls_gate_owners(&c->run[CANDIDATE], gate));
     if (!*gate->diverged)

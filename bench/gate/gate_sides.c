@@ -2,6 +2,7 @@
 /* What the gate checks besides the results of steps; see gate.h. */
 #include "bench/gate/gate.h"
 #include "bench/progress/progress.h"
+#include "bench/train/change.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
@@ -21,7 +22,8 @@ ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64
         LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &left, &gate->interrupted));
         if (gate->interrupted)
             return LS_OK;
-        LS_TRY(ls_session_steps(session, left < most ? left : most));
+        LS_TRY(ls_change_members(workplace, session, NULL));
+        LS_TRY(ls_session_steps(session, ls_change_until(session, left < most ? left : most)));
         const double ended = (double)(session->step - first);
         const double share = ended / (double)(steps - first);
         gate->step_s = (double)(ls_clock_ns() - begin) * 1e-9 / ended;

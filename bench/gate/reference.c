@@ -62,6 +62,8 @@ ls_case ls_reference_case(const ls_case *c)
         memcpy(single.comm, "thread", sizeof "thread");
     }
     memset(&single.fault, 0, sizeof single.fault);
+    memset(single.elastic, 0, sizeof single.elastic);
+    single.shrinks = 0;
     return single;
 }
 

@@ -205,17 +205,21 @@ static void put_gap(const ls_row_facts *f, json_t *row)
 static void put_device_loads(const ls_row_facts *f, json_t *row)
 {
     const ls_session *session = &f->trial->session;
+    const ls_elastic_phase *phase = session->plan->phase;
     const size_t count = f->plan->device_count, ranks = (size_t)f->plan->config->ranks;
     const size_t each = ranks > 1 && count > ranks ? count / ranks : 1;
     for (size_t i = 0; i < session->device_count; i++) {
         const ls_device_load *load = &f->trial->profile.loads[i];
+        size_t number = i; /* among all devices of the case */
+        while (phase && phase->member[number] != (int)i)
+            number++;
         if (!(load->busy_ms + load->wait_ms > 0))
             continue;
         json_t *one = ls_row_make(row, LS_G_device_load);
         ls_put_device_load_device(one, ls_device_describe(session->devices[i])->text);
         ls_put_device_load_rank(one, session->job.ranks.comm
                                          ? (size_t)f->workplace->request->processes->rank
-                                         : i / each);
+                                         : number / each);
         ls_put_device_load_busy_ms(one, load->busy_ms);
         ls_put_device_load_waiting_ms(one, load->wait_ms);
         ls_put_device_load_gathering_ms(one, load->gather_ms);
@@ -246,19 +250,6 @@ void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble
     put_in_flight(row, &schedule);
     ls_put_pipeline_passes_ms_forward(row, bubble->forward_ms);
     ls_put_pipeline_passes_ms_data(row, bubble->backward_ms);
-}
-
-static void put_checkpoint(const ls_row_facts *f, json_t *row)
-{
-    const ls_saved *saved = f->trial ? &f->trial->saved : NULL;
-    if (saved && saved->count) {
-        ls_put_checkpoint_step(row, saved->step);
-        ls_put_checkpoint_bytes(row, saved->bytes);
-        ls_put_checkpoint_count(row, saved->count);
-        ls_put_checkpoint_blocked_ms(row, (double)saved->time_ns * 1e-6);
-    }
-    if (ls_plan_resumes(f->workplace))
-        ls_put_checkpoint_resumed_step(row, f->plan->job.start);
 }
 
 static void put_equivalence(const ls_row_facts *f, json_t *row)
@@ -388,7 +379,7 @@ static void put_provenance(const ls_row_facts *f, json_t *row)
     for (size_t i = 0; i < plan->device_count; i++) {
         ls_device_info planned = {.name = plan->devices[i]};
         const ls_device_info *device = &planned;
-        if (f->trial) {
+        if (f->trial && !plan->phases) {
             device = ls_device_describe(f->trial->session.devices[i]);
         } else if (planned.name.kind == LS_DEVICE_GPU) {
             ls_device_name_text(&planned.name, planned.text);
@@ -433,7 +424,7 @@ ls_status ls_row_build(const ls_row_facts *f, json_t **out)
     ls_row_put_exchange(f, row);
     if (trial)
         ls_row_put_train(f, row);
-    put_checkpoint(f, row);
+    ls_row_put_kept(f, row);
     if (f->gate)
         put_equivalence(f, row);
     if (trial) {

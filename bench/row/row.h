@@ -43,6 +43,8 @@ void ls_row_put_case(const ls_row_facts *facts, json_t *row);
 
 /** Sets the group `train`: what the trial's training reached (row_train.c). */
 void ls_row_put_train(const ls_row_facts *facts, json_t *row);
+/** Checkpoints, and changes of members (row_kept.c). */
+void ls_row_put_kept(const ls_row_facts *facts, json_t *row);
 /** Of replicas that update alone, what they exchange at ends of periods. */
 void ls_row_put_exchange(const ls_row_facts *facts, json_t *row);
 

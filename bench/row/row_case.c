@@ -211,6 +211,10 @@ void ls_row_put_case(const ls_row_facts *f, json_t *row)
         ls_put_case_link(row, c->link_text);
     if (c->fault.kind)
         ls_put_case_inject(row, ls_fault_text(&c->fault, text, sizeof text));
+    if (*c->elastic)
+        ls_put_case_elastic(row, c->elastic);
+    if (c->shrinks)
+        ls_put_case_on_failure(row, "shrink");
     if (gpu) /* other kinds have one arithmetic only */
         ls_put_case_math(row, ls_math_words[c->math]);
     ls_put_case_precision(row, ls_precision_words[c->precision]);

@@ -2,6 +2,7 @@
 /* Sessions: a plan's devices opened, and its strategy on them; see session.h. */
 #include "bench/train/session.h"
 
+#include "bench/case/elastic.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/world.h"
 #include "common/base/clock.h"
@@ -58,7 +59,9 @@ static ls_status open_devices(const ls_workplace *workplace, const ls_plan_of_ca
                         .job = plan->job,
                         .left = workplace->left,
                         .device_count = count,
-                        .step = plan->job.start};
+                        .judge = how->judge,
+                        .step = plan->job.start,
+                        .since = plan->job.start};
     LS_TRY(ls_allocate("session", &out->lent, 1, sizeof *out->lent));
     LS_TRY(ls_allocate("session", &out->devices, count + 1, sizeof *out->devices));
     for (size_t i = 0; i < count; i++) {
@@ -165,7 +168,7 @@ static ls_status count_need(const ls_workplace *workplace, const ls_plan_of_case
 
 ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out)
 {
-    return count_need(workplace, plan, NULL, out);
+    return count_need(workplace, plan->phases ? &plan->phases->plan : plan, NULL, out);
 }
 
 ls_status ls_session_open_counted(const ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -199,6 +202,8 @@ static ls_status open_or_tell(const ls_workplace *workplace, const ls_plan_of_ca
                               const opening *how, ls_session *out)
 {
     ls_need need = {0};
+    if (!how->judge && plan->phases)
+        plan = &plan->phases->plan;
     ls_status status = open_session(workplace, plan, how, &need, out);
     if (status)
         status = tell_need(workplace, plan, how->judge, &need, status);
@@ -256,6 +261,7 @@ bool ls_session_leads(const ls_session *session)
 
 void ls_session_heed(const ls_workplace *workplace, ls_session *session)
 {
+    session->heeds = true;
     for (size_t i = 0; i < session->device_count && !workplace->request->processes->comm; i++)
         ls_device_heed(session->devices[i], ls_interrupted);
 }
@@ -306,31 +312,50 @@ bool ls_session_moved(const ls_session *session)
     return moved;
 }
 
+ls_status ls_session_renew(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                           ls_session *session)
+{
+    const ls_session before = *session;
+    const opening how = {.judge = session->judge, .delay_ns = session->job.faults.delay_ns};
+    const bool moved = ls_session_moved(session);
+    ls_comm *comm = session->job.ranks.comm;
+    ls_status status = LS_OK;
+    ls_session_close(session);
+    if (*workplace->left)
+        status = ls_fail(LS_CODE_MISSING, "device", NULL,
+                         "failed at the end of a block; the lines before name the reason");
+    LS_TRY(ls_world_agree(comm, status));
+    LS_TRY(open_or_tell(workplace, plan, &how, session));
+    session->step = before.step;
+    session->since = before.since;
+    session->setup_ns = before.setup_ns;
+    session->moved = moved;
+    if (before.heeds)
+        ls_session_heed(workplace, session);
+    return LS_OK;
+}
+
 ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session)
 {
-    const ls_plan_of_case *plan = session->plan;
-    const uint64_t step = session->step, delay_ns = session->job.faults.delay_ns;
-    const uint64_t setup_ns = session->setup_ns;
-    const bool moved = ls_session_moved(session);
+    const uint64_t step = session->step, since = session->since;
     ls_comm *comm = session->job.ranks.comm;
     ls_carried carried = {0};
     ls_status status = ls_world_agree(comm, session->run->functions->keep(session->run, &carried));
-    if (!status) {
-        ls_session_close(session);
-        if (*workplace->left)
-            status = ls_fail(LS_CODE_MISSING, "device", NULL,
-                             "failed at the end of a block; the lines before name the reason");
-        status = ls_world_agree(comm, status);
-    }
     if (!status)
-        status = open_or_tell(workplace, plan, &(opening){.delay_ns = delay_ns}, session);
-    if (!status) {
-        session->setup_ns = setup_ns;
-        session->moved = moved;
+        status = ls_session_renew(workplace, session->plan, session);
+    if (!status)
         status = ls_world_agree(comm, give_back(session, step, &carried));
-    }
+    session->since = since;
     ls_carried_close(&carried);
     return status;
+}
+
+bool ls_session_has_full(const ls_session *session)
+{
+    const uint64_t each = ls_job_steps_per_epoch(&session->job);
+    const uint64_t tails =
+        ls_job_tail(&session->job) ? session->step / each - session->since / each : 0;
+    return session->step - session->since > tails;
 }
 
 /* So few replays that any queue has room for them: the host's time then includes no waiting. */
@@ -434,55 +459,6 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t samples, bool output
 
 ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values)
 {
-    session->lent->start = session->job.start = session->step = step;
+    session->lent->start = session->job.start = session->step = session->since = step;
     return session->run->functions->load(session->run, values);
-}
-
-/* What a device has must have the same bits as in the whole. Of split layers, the whole has them
- * from each place in turn; of shares in groups, from the first group: so what several devices have
- * is alike. */
-static ls_status compare_device(ls_session *session, int device, const float *whole, float *other,
-                                char differs[LS_REASON_SIZE])
-{
-    const ls_variables *variables = &session->job.model->graph->variables;
-    memcpy(other, whole, variables->elements * sizeof *whole);
-    LS_TRY(session->run->functions->gather_device(session->run, device, other));
-    const ls_difference d = ls_variables_compare(variables, other, whole);
-    if (*differs || d.same_bits)
-        return LS_OK;
-    const ls_variable *v = ls_variables_holding(variables, d.first);
-    snprintf(differs, LS_REASON_SIZE,
-             "%s element %zu, which several devices have, is %.9g on device %d, on another %.9g",
-             v->name, d.first - v->offset, ls_unsigned_nan((double)other[d.first]),
-             ls_job_member(&session->job, (size_t)device), ls_unsigned_nan((double)whole[d.first]));
-    return LS_OK;
-}
-
-ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
-                                      char differs[LS_REASON_SIZE])
-{
-    const ls_strategy *strategy = session->run->strategy;
-    const ls_variables *variables = &session->job.model->graph->variables;
-    const size_t here = session->job.device_count / (size_t)ls_job_places(&session->job);
-    const ls_mesh *mesh = &session->job.mesh;
-    const int windows = session->job.parameters.windows;
-    const bool parts = mesh->rest == LS_SLICE || mesh->rest == LS_POSITION ||
-                       (windows && mesh->size[LS_GROUP] > 1);
-    const bool have = ls_strategy_reduces(strategy) && !ls_strategy_alone(strategy) && !windows;
-    *differs = 0;
-    for (size_t i = 0; i < session->job.device_count && parts; i++)
-        LS_TRY(compare_device(session, (int)i, first, other, differs));
-    for (size_t i = 1; i < here && have && !parts; i++) {
-        LS_TRY(session->run->functions->gather_replica(session->run, (int)i, other));
-        const ls_difference d = ls_variables_compare(variables, other, first);
-        if (d.same_bits)
-            continue;
-        const ls_variable *v = ls_variables_holding(variables, d.first);
-        snprintf(differs, LS_REASON_SIZE,
-                 "%s element %zu is %.9g on replica %zu, on replica 0 %.9g", v->name,
-                 d.first - v->offset, ls_unsigned_nan((double)other[d.first]), i,
-                 ls_unsigned_nan((double)first[d.first]));
-        return LS_OK;
-    }
-    return LS_OK;
 }

@@ -9,6 +9,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/** Opens the run of a judge; `job` is the plan's, on one device. */
+typedef ls_status (*ls_session_opener)(const ls_plan_of_case *plan, const ls_job *job,
+                                       ls_run **out);
+
 /** A strategy at work on opened devices. */
 typedef struct ls_session {
     const ls_plan_of_case *plan;
@@ -20,7 +24,10 @@ typedef struct ls_session {
     ls_network *network; /**< between the devices; NULL: no links */
     ls_watch *watch;     /**< of the devices; NULL: none (bench/train/session_watch.c) */
     ls_run *run;
+    ls_session_opener judge;             /**< that opened the run; NULL: it trains */
+    bool heeds;                          /**< signals (ls_session_heed) */
     uint64_t step;                       /**< steps done */
+    uint64_t since;                      /**< the first of them that the run's counters have */
     uint64_t latest_first, latest_count; /**< the latest steps (ls_session_announce) */
     uint64_t setup_ns;                   /**< time that opening took */
     bool moved;                          /**< before it was last opened again (ls_session_moved) */
@@ -97,14 +104,11 @@ double ls_growth_per_step(const ls_growth *growth);
 
 /* ---- Sessions (session.c) -------------------------------------------------------------------- */
 
-/** Opens the plan's devices and its strategy, and loads the initial values. All processes of the
- * case call it, and all get the same status: success, or the failure of the one that failed. */
+/** Opens the plan's devices and its strategy, and loads the initial values; of an elastic case the
+ * devices of its first members. All processes of the case call it, and all get the same status:
+ * success, or the failure of the one that failed. */
 ls_status ls_session_open(const ls_workplace *workplace, const ls_plan_of_case *plan,
                           ls_session *out);
-
-/** Opens the run of a judge; `job` is the plan's, on one device. */
-typedef ls_status (*ls_session_opener)(const ls_plan_of_case *plan, const ls_job *job,
-                                       ls_run **out);
 
 /** From here on a signal ends waits for the session's devices, in the middle of a step, too; the
  * failure is LS_CODE_INTERRUPTED. Closing then leaves the session to the process's end, as if it
@@ -146,6 +150,14 @@ bool ls_session_moved(const ls_session *session);
  * processes of the case call it, and get the same status. */
 ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session);
 
+/** Closes the devices, and opens those of a plan with the initial values, as the session was opened
+ * before. Its numbers of steps stay. As ls_session_reopen. */
+ls_status ls_session_renew(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                           ls_session *session);
+
+/** Whether a full batch is among the steps that the run's counters have. */
+bool ls_session_has_full(const ls_session *session);
+
 /** Waits for what was enqueued, and closes. A session that has lost a device, or loses one now,
  * stays open (ls_workplace.left). */
 void ls_session_close(ls_session *session);
@@ -184,7 +196,8 @@ ls_status ls_session_enqueue(ls_session *session, uint64_t count, double *host_n
 
 /** Compares `first`, the parameters [elements] of replica 0, with those of this process's other
  * replicas that have their own, or with the parts that its devices have; writes the difference to
- * `differs`, or "". `other` [elements] is scratch. */
+ * `differs`, or "". `other` [elements] is scratch
+ * (session_compare.c). */
 ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
                                       char differs[LS_REASON_SIZE]);
 

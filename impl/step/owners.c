@@ -8,6 +8,7 @@
  */
 #include "common/base/grow.h"
 #include "impl/step/run.h"
+#include "impl/step/state_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,21 +35,6 @@ static void add(void *context, size_t at, size_t element, size_t elements)
         u->items[u->count++] = (updated){u->copy, element, elements};
 }
 
-/* Adds a range of a member's elements; what all places of a stage have is the first one's. */
-static void add_range(const ls_step_plan *plan, int member, ls_range range, updates *out)
-{
-    const ls_graph_part *part = ls_step_plan_part(plan, member);
-    const bool again = plan->members[member].place % plan->mesh.size[LS_SLICE];
-    if (!part || plan->servers.servers)
-        add(out, 0, range.first, range.count);
-    for (size_t v = 0; part && !plan->servers.servers && v < part->graph->variables.count; v++) {
-        const ls_variable *its = &part->graph->variables.items[v];
-        const ls_range both = ls_range_common(range, (ls_range){its->offset, its->count});
-        if (!again || ls_graph_slice(part->graph, v))
-            ls_graph_part_each(part, both, add, out);
-    }
-}
-
 /* Adds what this process's members update. */
 static ls_status find_updates(const ls_step_run *run, updates *out)
 {
@@ -59,7 +45,7 @@ static ls_status find_updates(const ls_step_run *run, updates *out)
         const int member = p->lanes->items[p->tasks[k].lane].member;
         out->copy = ls_step_plan_copy(plan, &plan->state, member).first;
         if (strcmp(p->tasks[k].verb, "update") == 0)
-            add_range(plan, member, p->tasks[k].range, out);
+            ls_state_each(plan, member, p->tasks[k].range, add, out);
     }
     out->copy = plan->owners.first;
     for (size_t i = 0; i < servers->range_count; i++) {

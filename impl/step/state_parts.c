@@ -5,6 +5,7 @@
 #include "common/base/grow.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The parts of a member that are being listed. */
 typedef struct listing {
@@ -61,25 +62,39 @@ static void add_elements(void *context, size_t at, size_t model, size_t count)
     }
 }
 
-/* A range of a member's own elements. What all places of a stage have is the first one's. */
-static void add_range(const ls_step_plan *plan, ls_range range, listing *l)
+/* Passes on what it visits, from an element of a range on. */
+typedef struct visit_from {
+    void (*visit)(void *context, size_t at, size_t model, size_t count);
+    void *context;
+    size_t from;
+} visit_from;
+
+static void pass_on(void *context, size_t at, size_t model, size_t count)
 {
-    const ls_graph_part *part = ls_step_plan_part(plan, l->member);
-    const bool again = plan->members[l->member].place % plan->mesh.size[LS_SLICE];
-    const size_t begin = l->at;
+    const visit_from *v = context;
+    if (count)
+        v->visit(v->context, v->from + at, model, count);
+}
+
+void ls_state_each(const ls_step_plan *plan, int member, ls_range range,
+                   void (*visit)(void *context, size_t at, size_t model, size_t count),
+                   void *context)
+{
+    const ls_graph_part *part = ls_step_plan_part(plan, member);
+    const bool again = plan->members[member].place % plan->mesh.size[LS_SLICE];
+    visit_from v = {visit, context, 0};
     if (!part || plan->servers.servers) {
-        add_elements(l, 0, range.first, range.count);
+        pass_on(&v, 0, range.first, range.count);
         return;
     }
-    for (size_t v = 0; v < part->graph->variables.count; v++) {
-        const ls_variable *its = &part->graph->variables.items[v];
+    for (size_t i = 0; i < part->graph->variables.count; i++) {
+        const ls_variable *its = &part->graph->variables.items[i];
         const ls_range both = ls_range_common(range, (ls_range){its->offset, its->count});
-        if (!both.count || (again && !ls_graph_slice(part->graph, v)))
+        if (!both.count || (again && !ls_graph_slice(part->graph, i)))
             continue;
-        l->at = begin + (both.first - range.first);
-        ls_graph_part_each(part, both, add_elements, l);
+        v.from = both.first - range.first;
+        ls_graph_part_each(part, both, pass_on, &v);
     }
-    l->at = begin;
 }
 
 ls_status ls_state_parts_open(const ls_step_plan *plan, ls_state_parts *out)
@@ -94,8 +109,7 @@ ls_status ls_state_parts_open(const ls_step_plan *plan, ls_state_parts *out)
                      .copies = plan->owners.count / each};
         ls_range range;
         for (size_t i = 0; ls_step_plan_owned(plan, l.member, i, &range) && !l.status; i++) {
-            if (range.count)
-                add_range(plan, range, &l);
+            ls_state_each(plan, l.member, range, add_elements, &l);
             l.at += range.count;
         }
         LS_TRY(l.status);
@@ -107,4 +121,62 @@ void ls_state_parts_close(ls_state_parts *parts)
 {
     free(parts->items);
     *parts = (ls_state_parts){0};
+}
+
+/* ---- What moves ----------------------------------------------------------------------------- */
+
+/* Elements that a device has, and how many it lacks. */
+typedef struct lacking {
+    unsigned char *has; /* [elements] */
+    uint64_t count;
+} lacking;
+
+static void mark_held(void *context, size_t at, size_t model, size_t count)
+{
+    (void)at;
+    memset(((lacking *)context)->has + model, 1, count);
+}
+
+static void count_lacking(void *context, size_t at, size_t model, size_t count)
+{
+    lacking *l = context;
+    (void)at;
+    for (size_t i = model; i < model + count; i++)
+        l->count += !l->has[i];
+}
+
+/* Visits the elements of an array that a member holds between steps. */
+static void each_held(const ls_step_plan *plan, int member, int array,
+                      void (*visit)(void *context, size_t at, size_t model, size_t count),
+                      lacking *l)
+{
+    const ls_graph_part *part = ls_step_plan_part(plan, member);
+    ls_range range = {0, part ? part->owned : plan->job->model->graph->variables.elements};
+    if (array == LS_VALUES && plan->parameters.on[LS_MEMBER] != LS_SHARE)
+        ls_state_each(plan, member, range, visit, l);
+    else
+        for (size_t i = 0; ls_step_plan_owned(plan, member, i, &range); i++)
+            ls_state_each(plan, member, range, visit, l);
+}
+
+ls_status ls_state_moved(const ls_step_plan *from, const ls_step_plan *to, const int *of,
+                         uint64_t *out)
+{
+    const size_t elements = to->job->model->graph->variables.elements;
+    lacking l = {0};
+    LS_TRY(ls_allocate("state", &l.has, elements, sizeof *l.has));
+    for (int m = 0; m < to->total; m++) {
+        l.count = 0;
+        for (int a = 0; a < LS_ARRAYS; a++) {
+            if (!ls_state_name(to->job, (ls_values)a))
+                continue;
+            memset(l.has, 0, elements);
+            if (of[m] >= 0)
+                each_held(from, of[m], a, mark_held, &l);
+            each_held(to, m, a, count_lacking, &l);
+        }
+        out[m] = l.count * sizeof(float);
+    }
+    free(l.has);
+    return LS_OK;
 }

@@ -23,6 +23,17 @@ typedef struct ls_state_parts {
     size_t count;
 } ls_state_parts;
 
+/** Visits the elements of the model that a range of a member's own elements holds, `at` elements
+ * behind its first one. What all places of a stage hold is visited for the first of them only. */
+void ls_state_each(const ls_step_plan *plan, int member, ls_range range,
+                   void (*visit)(void *context, size_t at, size_t model, size_t count),
+                   void *context);
+
+/** The bytes of the state that each member of `to` holds and its device did not hold as member
+ * of[m] of `from` (-1: it was none): out [members of `to`]. */
+ls_status ls_state_moved(const ls_step_plan *from, const ls_step_plan *to, const int *of,
+                         uint64_t *out);
+
 /** Of all members of all processes. Close it also on failure. */
 ls_status ls_state_parts_open(const ls_step_plan *plan, ls_state_parts *out);
 void ls_state_parts_close(ls_state_parts *parts);

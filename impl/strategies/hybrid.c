@@ -50,7 +50,7 @@ static const ls_declared_option outer = {
     "between split replicas; zero: they share the update",
     .type = LS_DECLARED_WORD, .words = (const char *const[]){"mirrored", "zero", NULL},
     .when = "--hybrid-inner model-parallel, pipeline or tensor-parallel"};
-static const ls_declared_option copies = {
+const ls_declared_option ls_option_hybrid_replicas = {
     "hybrid-replicas", "D", "2", "replicas", "copies of the split model",
     .low = 1, .high = LS_JOB_REPLICAS};
 static const ls_declared_option stages = {
@@ -102,8 +102,9 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
     const ls_strategy *within = inner_of(values);
     const bool splits = ls_strategy_splits(within);
     const bool staged = splits && ls_declared_number(values, &stages) > 1;
-    return option == &copies || option == &inner || option == &ls_option_accumulation_exchange ||
-           (splits && option == &stages) || (within->passes && option == &outer) ||
+    return option == &ls_option_hybrid_replicas || option == &inner ||
+           option == &ls_option_accumulation_exchange || (splits && option == &stages) ||
+           (within->passes && option == &outer) ||
            (staged && ls_strategy_has(&ls_strategy_pipeline, values, ranks, option)) ||
            ls_strategy_has(between(values), values, ranks, option) ||
            ls_strategy_has(within, values, ranks, option);
@@ -114,7 +115,8 @@ static void resolve(ls_job *job, int ranks)
     const ls_strategy *within = inner_of(&job->options);
     if (within->resolve)
         within->resolve(job, ranks);
-    job->mesh.size[ls_mesh_outer(&job->mesh)] = (int)ls_declared_number(&job->options, &copies);
+    job->mesh.size[ls_mesh_outer(&job->mesh)] =
+        (int)ls_declared_number(&job->options, &ls_option_hybrid_replicas);
     if (ls_strategy_shares(between(&job->options)))
         ls_strategy_zero.resolve(job, ranks);
     if (ls_job_slices(job))
@@ -139,7 +141,7 @@ static ls_status check(const ls_outline *o)
     const ls_strategy *within = inner_of(&o->job->options);
     const bool divided = within->passes;
     const int64_t devices = (int64_t)o->devices * o->ranks;
-    const int64_t replicas = ls_declared_number(&o->job->options, &copies);
+    const int64_t replicas = ls_declared_number(&o->job->options, &ls_option_hybrid_replicas);
     const int parts = o->job->mesh.size[LS_STAGE];
     char divisors[256];
     list_divisors(devices, divisors, sizeof divisors);
@@ -176,8 +178,8 @@ const ls_strategy ls_strategy_hybrid = {
     .name = "hybrid",
     .help = "replicas of a model that is split over several devices each",
     .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL},
-    .options = (const ls_declared_option *const[]){&copies, &inner, &outer, &stages,
-                                                   &ls_option_accumulation_exchange,
+    .options = (const ls_declared_option *const[]){&ls_option_hybrid_replicas, &inner, &outer,
+                                                   &stages, &ls_option_accumulation_exchange,
                                                    INNER_STRATEGIES(OPTIONS) NULL},
     .inner = inner_of,
     .has = has,

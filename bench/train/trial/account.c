@@ -87,6 +87,15 @@ ls_status ls_account_open(ls_accounts *a, size_t devices)
     return ls_allocate("account", &a->ns, devices * LS_TIME_USES, sizeof *a->ns);
 }
 
+ls_status ls_account_renew(ls_accounts *a, size_t devices)
+{
+    const ls_accounts before = *a;
+    ls_account_close(a);
+    LS_TRY(ls_account_open(a, devices));
+    a->which = before.which;
+    return LS_OK;
+}
+
 void ls_account_close(ls_accounts *a)
 {
     free(a->calls);

@@ -29,6 +29,8 @@ typedef struct ls_accounts {
 } ls_accounts;
 
 ls_status ls_account_open(ls_accounts *accounts, size_t devices);
+/** Begins again with other devices; what was noted is dropped. */
+ls_status ls_account_renew(ls_accounts *accounts, size_t devices);
 void ls_account_close(ls_accounts *accounts);
 
 /** Whether the next timed steps are accounted, if a step takes `step_ms` (0: not known): rank 0

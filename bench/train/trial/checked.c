@@ -72,10 +72,8 @@ static ls_status check_traffic(const ls_session *session, ls_verdict *verdict, l
 {
     const ls_run *run = session->run;
     const ls_traffic *sent = &out->sent, *formula = &out->formula;
-    const uint64_t first = session->plan->job.start, each = ls_job_steps_per_epoch(&session->job);
-    const uint64_t tails = ls_job_tail(&session->job) ? session->step / each - first / each : 0;
     const bool alone = session->plan->all_devices == 1 && !ls_strategy_serves(run->strategy);
-    if (alone || session->step - first == tails)
+    if (alone || !ls_session_has_full(session))
         return LS_OK;
     LS_TRY(run->functions->traffic(run, &out->sent, &out->formula));
     out->counted = formula->messages_sent > 0; /* otherwise only a library knows */

@@ -91,6 +91,7 @@ static uint64_t next_chunk(const ls_trial *trial, uint64_t left)
         chunk = chunk < until ? chunk : until;
     }
     chunk = ls_saved_until(&trial->saved, trial->workplace, &trial->session, chunk);
+    chunk = ls_change_until(&trial->session, chunk);
     return chunk < trial->session.job.records ? chunk : trial->session.job.records;
 }
 
@@ -137,7 +138,8 @@ static ls_status strike(const ls_trial *trial)
 {
     const ls_fault *fault = &trial->session.plan->config->fault;
     const ls_processes *processes = trial->workplace->request->processes;
-    const bool mine = processes->size == 1 || fault->target == processes->rank;
+    const bool mine = (processes->size == 1 || fault->target == processes->rank) &&
+                      !trial->session.plan->config->shrinks; /* then the rank alone is gone */
     if (!ls_fault_strikes(fault) || !mine || (uint64_t)fault->step != trial->session.step)
         return LS_OK;
     if (fault->kind == LS_FAULT_HANG && ls_plan_can_hang(trial->session.plan))
@@ -170,11 +172,53 @@ static ls_status train_chunk(ls_trial *trial, uint64_t count, bool timed, bool a
     return ls_learned_look(&trial->learned, session);
 }
 
+/* ---- Blocks --------------------------------------------------------------------------------- */
+
+static void begin_block(ls_trial *trial)
+{
+    trial->block_first = trial->session.step;
+    ls_noise_begin(&trial->noise, trial->session.devices, trial->session.device_count);
+}
+
+static ls_status end_block(ls_trial *trial)
+{
+    ls_timed *timed = &trial->timed;
+    size_t left_out;
+    ls_noise_end(&trial->noise);
+    LS_TRY(ls_timed_unsteady(timed, trial->session.step - trial->block_first, &left_out));
+    ls_account_take(&trial->accounts, ls_timed_block_ms(timed), left_out);
+    ls_timed_end_block(timed, trial->block_first, left_out);
+    return LS_OK;
+}
+
+/* Goes on with other members where that is due; what is timed before and after are two blocks. */
+static ls_status change_members(ls_trial *trial, bool timed)
+{
+    const bool begun = timed && trial->session.step > trial->block_first;
+    if (!ls_change_is_due(&trial->session))
+        return LS_OK;
+    if (begun)
+        LS_TRY(end_block(trial));
+    ls_status status = ls_change_members(trial->workplace, &trial->session, &trial->changes);
+    if (ls_status_code(status) == LS_CODE_CHECK && trial->session.run) {
+        ls_verdict_fail(&trial->verdict, "%s", ls_status_text(status));
+        ls_status_free(status);
+        status = LS_OK;
+    }
+    LS_TRY(status);
+    trial->fresh = true;
+    LS_TRY(ls_account_renew(&trial->accounts, trial->session.device_count));
+    if (timed)
+        begin_block(trial);
+    return LS_OK;
+}
+
 static ls_status train(ls_trial *trial, uint64_t steps, bool timed)
 {
     const bool waterfall = trial->workplace->request->waterfall;
     while (steps && !ls_trial_stopped(trial)) {
         bool interrupted = ls_interrupted();
+        LS_TRY(change_members(trial, timed));
         const bool wanted = timed && ls_account_wanted(&trial->accounts, &trial->session, waterfall,
                                                        trial->latest.mean_ms);
         uint64_t answer = 2 * next_chunk(trial, steps) + wanted;
@@ -197,8 +241,6 @@ ls_status ls_trial_warm_up(ls_trial *trial)
     return ls_report_warm(&trial->session, &trial->reported);
 }
 
-/* ---- Blocks --------------------------------------------------------------------------------- */
-
 /* Timed steps before a block. A block that is longer than the job's period has whole periods, so
  * that each has its share of averages. */
 static int64_t steps_before(const ls_plan_of_case *plan, int64_t index, int64_t blocks)
@@ -211,11 +253,9 @@ static int64_t steps_before(const ls_plan_of_case *plan, int64_t index, int64_t 
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
 {
     ls_session *session = &trial->session;
-    ls_timed *timed = &trial->timed;
     uint64_t count = (uint64_t)(steps_before(session->plan, index + 1, blocks) -
                                 steps_before(session->plan, index, blocks));
     bool stop = false;
-    size_t left_out;
     if (index >= blocks) { /* rank 0's times decide */
         /* an added block has whole periods */
         const uint64_t like = (uint64_t)(trial->session.plan->timed / blocks);
@@ -227,7 +267,6 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
         LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &count, &stop));
         LS_TRY(ls_world_agree(session->job.ranks.comm, expect(trial, count)));
     }
-    const uint64_t first_step = session->step;
     if (index && count && !ls_trial_stopped(trial)) {
         const uint64_t begin_ns = ls_clock_ns();
         LS_TRY(ls_session_reopen(trial->workplace, &trial->session));
@@ -235,13 +274,9 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
         trial->reopened++;
         trial->fresh = true;
     }
-    ls_noise_begin(&trial->noise, session->devices, session->device_count);
+    begin_block(trial);
     LS_TRY(train(trial, count, true));
-    ls_noise_end(&trial->noise);
-    LS_TRY(ls_timed_unsteady(timed, session->step - first_step, &left_out));
-    ls_account_take(&trial->accounts, ls_timed_block_ms(timed), left_out);
-    ls_timed_end_block(timed, first_step, left_out);
-    return LS_OK;
+    return end_block(trial);
 }
 
 /* ---- The end -------------------------------------------------------------------------------- */

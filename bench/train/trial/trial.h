@@ -14,6 +14,7 @@
 #include "bench/train/trial/profile.h"
 #include "bench/train/trial/reported.h"
 #include "bench/train/trial/saved.h"
+#include "bench/train/change.h"
 #include "bench/train/session.h"
 
 /** A trial and its figures, filled by ls_trial_block and ls_trial_finish. */
@@ -33,7 +34,9 @@ typedef struct ls_trial {
     uint64_t reopened, reopen_ns; /**< how often the devices were reopened, and the time of that */
     ls_checked checked;           /**< after the last step, like the following */
     ls_reported reported;
-    ls_saved saved; /**< checkpoints */
+    ls_saved saved;       /**< checkpoints */
+    ls_changes changes;   /**< of members */
+    uint64_t block_first; /**< the current block's first step */
     ls_profile profile;
 } ls_trial;
 

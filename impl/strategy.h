@@ -94,6 +94,8 @@ struct ls_run_functions {
     ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
     /** Copies what device `index` of the job has, and leaves the rest. */
     ls_status (*gather_device)(ls_run *run, int index, float *parameters);
+    /** The same of the rounded parameters that its layers read; nothing if they are not rounded. */
+    ls_status (*copies)(ls_run *run, int index, float *parameters);
     /** The records of that replica: its own step ends, and its part of the loss without weight
      * decay. LS_CODE_USAGE if that is several sums, as in exact mode. After sync. */
     ls_status (*records_replica)(ls_run *run, int index, uint64_t first, uint64_t count,

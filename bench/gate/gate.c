@@ -136,6 +136,8 @@ static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
     LS_TRY(ls_session_compare_replicas(&c->run[CANDIDATE], c->own[CANDIDATE], c->other, differs));
     if (*differs)
         ls_gate_wrong(gate, "step %llu: %.220s", (unsigned long long)step, differs);
+    for (size_t i = 0; i < c->plan->device_count; i++)
+        LS_TRY(ls_gate_copies(&c->run[CANDIDATE], (int)i, c->own[CANDIDATE], c->other, step, gate));
     return LS_OK;
 }
 
@@ -474,8 +476,12 @@ ls_status ls_gate_run(ls_workplace *workplace, const ls_plan_of_case *plan, ls_g
 {
     uint64_t all = (uint64_t)(plan->warmup + plan->timed);
     int64_t asked = plan->config->gate_steps;
-    *out = (ls_gate){
-        .grade = "none", .pass = true, .gradient_rel = NAN, .library_rel = NAN, .kernels_rel = NAN};
+    *out = (ls_gate){.grade = "none",
+                     .pass = true,
+                     .gradient_rel = NAN,
+                     .library_rel = NAN,
+                     .kernels_rel = NAN,
+                     .precision_rel = NAN};
     const bool alone = ls_strategy_alone(plan->strategy);
     if (asked == 0) {
         snprintf(out->oracle, sizeof out->oracle, "not compared: --gate-steps 0");

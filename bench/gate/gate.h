@@ -30,6 +30,9 @@ typedef struct ls_gate {
     bool apart;          /**< after one they were not */
     double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */
     double kernels_rel;  /**< of the first gradients against plain C kernels; NaN: not compared */
+    double precision_rel;          /**< stored in bfloat16: of the first gradients against those
+                                        that are not rounded; NaN: not compared */
+    bool copies;                   /**< stored in bfloat16: were compared with their masters */
     char kernels_compared[160];    /**< with what; "" */
     char digest[33];               /**< of the candidate after the last compared step */
     char reference_digest[33];     /**< of `single`; "" unless all steps were compared */
@@ -77,6 +80,13 @@ void ls_gate_first_loss(const ls_plan_of_case *plan, double loss, double whole, 
 
 /** Agrees on the verdict: one rank's failure fails all, with its reason. */
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate);
+
+/** Where parameters are stored in bfloat16: that after step `step` the copy on this process's
+ * device number `device` has the bits of the rounded masters [elements]. `other` has as much room.
+ * What differs is said behind ls_gate_copies_differ. After sync. */
+ls_status ls_gate_copies(const ls_session *candidate, int device, const float *masters,
+                         float *other, uint64_t step, ls_gate *gate);
+extern const char ls_gate_copies_differ[];
 
 /** What a full step sent, against the formula; without one, nothing. All ranks call it. */
 ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate);

@@ -121,8 +121,9 @@ static void close_comparison(comparison *c)
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
-/* Hashes the candidate's replicas, and gives all ranks the hashes of all replicas. */
-static ls_status hash_replicas(comparison *c)
+/* Hashes the candidate's replicas, and gives all ranks the hashes of all replicas; and
+ * compares their copies. */
+static ls_status hash_replicas(comparison *c, uint64_t step, ls_gate *gate)
 {
     const size_t bytes = c->variables->elements * sizeof *c->mine;
     ls_run *run = c->candidate.run;
@@ -130,6 +131,8 @@ static ls_status hash_replicas(comparison *c)
     for (int i = 0; i < c->here && !status; i++) {
         status = run->functions->gather_replica(run, i, c->mine);
         c->own[i] = ls_hash64(c->mine, bytes);
+        if (!status)
+            status = ls_gate_copies(&c->candidate, i, c->mine, c->its, step, gate);
         if (i == 0)
             memcpy(c->first, c->mine, bytes);
     }
@@ -230,7 +233,7 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
     LS_TRY(ls_session_steps(&c->candidate, 1));
     LS_TRY(ls_session_records(&c->candidate, 1, &record, &mark_ns));
     c->loss = record.loss;
-    LS_TRY(hash_replicas(c));
+    LS_TRY(hash_replicas(c, step, gate));
     if (!status && c->judges)
         status = judge_step(c, step, gate);
     gate->interrupted = ls_interrupted();
@@ -267,7 +270,7 @@ static ls_status compare_at_once(comparison *c, uint64_t steps, ls_gate *gate)
                        gate));
     if (gate->interrupted)
         return LS_OK;
-    LS_TRY(hash_replicas(c));
+    LS_TRY(hash_replicas(c, steps, gate));
     for (int d = 0; d < c->replicas && gate->pass && !c->library; d++)
         if (c->all[d] != c->stepwise[d])
             ls_gate_wrong(gate,

@@ -266,6 +266,12 @@ static void put_equivalence(const ls_row_facts *f, json_t *row)
     ls_put_equivalence_gradient_rel(row, gate->gradient_rel);
     ls_put_equivalence_library_rel(row, gate->library_rel);
     ls_put_equivalence_kernels(row, gate->kernels_rel);
+    ls_put_equivalence_precision(row, gate->precision_rel);
+    const size_t differ = strlen(ls_gate_copies_differ);
+    if (gate->copies && strncmp(gate->oracle, ls_gate_copies_differ, differ) == 0)
+        ls_put_equivalence_copies(row, gate->oracle + differ);
+    else if (gate->copies)
+        ls_put_equivalence_copies(row, "same bits");
     if (*gate->kernels_compared)
         ls_put_equivalence_kernels_compared(row, gate->kernels_compared);
     if (f->trial && *f->trial->checked.digest)

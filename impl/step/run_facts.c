@@ -54,6 +54,13 @@ static ls_status gather_device(ls_run *run, int index, float *parameters)
                                parameters);
 }
 
+static ls_status copies(ls_run *run, int index, float *parameters)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const int member = ls_step_plan_own(&me->plan) + index;
+    return ls_replica_copies(me->resources.members[member].replica, parameters);
+}
+
 static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
                                  ls_step_record *out)
 {
@@ -365,6 +372,7 @@ const ls_run_functions ls_run_of_steps = {
     .state = state,
     .gather_replica = gather_replica,
     .gather_device = gather_device,
+    .copies = copies,
     .records_replica = records_replica,
     .describe_replica = describe_replica,
     .evaluate = ls_steps_evaluate,

@@ -31,7 +31,7 @@ typedef struct ls_gate {
     double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */
     double kernels_rel;  /**< of the first gradients against plain C kernels; NaN: not compared */
     double precision_rel;          /**< stored in bfloat16: of the first gradients against those
-                                        that are not rounded; NaN: not compared */
+                                        that are not rounded, if there are kernels_compared */
     bool copies;                   /**< stored in bfloat16: were compared with their masters */
     char kernels_compared[160];    /**< with what; "" */
     char digest[33];               /**< of the candidate after the last compared step */

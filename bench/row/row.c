@@ -266,7 +266,8 @@ static void put_equivalence(const ls_row_facts *f, json_t *row)
     ls_put_equivalence_gradient_rel(row, gate->gradient_rel);
     ls_put_equivalence_library_rel(row, gate->library_rel);
     ls_put_equivalence_kernels(row, gate->kernels_rel);
-    ls_put_equivalence_precision(row, gate->precision_rel);
+    if (gate->copies && *gate->kernels_compared)
+        ls_put_equivalence_precision(row, gate->precision_rel);
     const size_t differ = strlen(ls_gate_copies_differ);
     if (gate->copies && strncmp(gate->oracle, ls_gate_copies_differ, differ) == 0)
         ls_put_equivalence_copies(row, gate->oracle + differ);

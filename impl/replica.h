@@ -255,6 +255,9 @@ ls_status ls_replica_load(ls_replica *replica, const float *parameters);
  * them whole, not in windows. */
 ls_status ls_replica_set(ls_replica *replica, const float *parameters);
 
+/** The same, and its masters, if it has these. */
+ls_status ls_replica_put(ls_replica *replica, const float *parameters);
+
 /** Copies what it has of an array into the model's, float32 [elements of the model]: the variables
  * that it owns, or of other arrays those elements that it updates. Without averages, the variables
  * stand for them. */

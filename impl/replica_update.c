@@ -349,6 +349,12 @@ ls_status ls_replica_set(ls_replica *r, const float *parameters)
     return ls_replica_set_copies(r, model);
 }
 
+ls_status ls_replica_put(ls_replica *r, const float *parameters)
+{
+    LS_TRY(ls_replica_set(r, parameters));
+    return r->masters ? move_shares(r, r->masters, (float *)parameters, false) : LS_OK;
+}
+
 ls_status ls_replica_load(ls_replica *r, const float *parameters)
 {
     const ls_step_state start = {.step = r->job->start,

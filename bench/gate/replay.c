@@ -321,8 +321,7 @@ static ls_status finish(replay *me, int batch_kind, int d)
     ls_replica *r = me->replica;
     uint64_t mark_ns;
     LS_TRY(take(me, d));
-    LS_TRY(ls_queue_write(r->queue, r->parameters, values_of(me, d),
-                          me->elements * sizeof *me->values));
+    LS_TRY(ls_replica_put(r, values_of(me, d)));
     for (int i = 0; i < LS_OWNED_MOST && me->own[i]; i++)
         LS_TRY(ls_queue_write(r->queue, r->updated.own[i], me->own[i][d],
                               me->elements * sizeof(float)));

@@ -23,6 +23,12 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
 void *ls_net_node_output(const ls_net *net, int node);
 void *ls_net_node_gradient(const ls_net *net, int node);
 
+/** Bytes of one of these: all rows, as they are stored. */
+size_t ls_net_node_bytes(const ls_net *net, int node);
+
+/** Bytes of an element of a node's output in float32 tables, as it is stored. */
+size_t ls_net_element_bytes(const ls_graph *graph, int node, ls_precision precision);
+
 /** What node `node`'s operations work on and with. */
 ls_layer_site ls_net_site(ls_net *net, int node);
 

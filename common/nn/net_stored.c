@@ -12,6 +12,7 @@
  * besides their output, targets and losses are never stored so; neither are tokens, which are whole
  * numbers.
  */
+#include "common/nn/layers.h"
 #include "common/nn/net_private.h"
 
 #include <string.h>
@@ -23,7 +24,8 @@ typedef struct net_view {
     uint16_t *stored;
     char *wide; /* real [count] */
     int64_t count;
-    bool read; /* before it is written */
+    bool read; /* before it is written, if it is */
+    bool written;
 } net_view;
 
 typedef struct net_views {
@@ -45,10 +47,24 @@ static bool is_tokens(const ls_graph *graph, int node)
     return false;
 }
 
+static bool rounds(const ls_graph *graph, int node, ls_precision precision)
+{
+    return precision == LS_PRECISION_BF16 && !is_tokens(graph, node);
+}
+
+size_t ls_net_element_bytes(const ls_graph *graph, int node, ls_precision precision)
+{
+    return rounds(graph, node, precision) ? sizeof(uint16_t) : sizeof(float);
+}
+
 size_t ls_net_stored_bytes(const ls_net_options *o, int node)
 {
-    return o->precision == LS_PRECISION_BF16 && !is_tokens(o->graph, node) ? sizeof(uint16_t)
-                                                                           : real_bytes_of(o);
+    return rounds(o->graph, node, o->precision) ? sizeof(uint16_t) : real_bytes_of(o);
+}
+
+size_t ls_net_node_bytes(const ls_net *net, int node)
+{
+    return node_bytes(&net->options, node);
 }
 
 static bool is_narrow(const ls_net *net, int node)
@@ -70,7 +86,7 @@ size_t ls_net_scratch_bytes(const ls_net_options *o)
             bytes += 2 * line_bytes(o, node_elements(o, node->inputs[i]));
         for (int v = 0; v < node->variable_count; v++)
             bytes += line_bytes(o, (int64_t)o->graph->variables.items[node->variables[v]].count);
-        inputs += node->layer->role == LS_LAYER_INPUT ? own : 0;
+        inputs += node->layer == &ls_layer_input ? own : 0;
         most = bytes > most ? bytes : most;
     }
     return inputs > most ? inputs : most;
@@ -88,7 +104,7 @@ static void *view(const ls_net *net, net_views *views, const void *stored, int64
         i++;
     net_view *its = &views->of[i];
     if (i == views->count) {
-        *its = (net_view){(uint16_t *)(uintptr_t)stored, views->scratch, count, false};
+        *its = (net_view){(uint16_t *)(uintptr_t)stored, views->scratch, count, false, false};
         views->scratch += line_bytes(&net->options, count);
         views->count++;
     }
@@ -151,14 +167,15 @@ static ls_status put_narrow(const ls_net *net, const net_view *its, ls_op_list *
     return ls_op_list_add(ops, op);
 }
 
-/* Moves what was made behind what widens, and before what rounds. */
-static ls_status surround(const ls_net *net, const net_views *views, ls_op_list *made,
-                          ls_op_list *ops)
+/* Moves what was made to `ops`, between what widens and what rounds. */
+static ls_status surround(const ls_net *net, net_views *views, ls_op_list *made, ls_op_list *ops)
 {
     const size_t real = real_bytes_of(&net->options);
     for (int i = 0; i < views->count; i++) {
-        const net_view *its = &views->of[i];
-        if (its->read && ls_net_touches(made, its->wide, (size_t)its->count * real, false))
+        net_view *its = &views->of[i];
+        const size_t bytes = (size_t)its->count * real;
+        its->written = ls_net_touches(made, its->wide, bytes, true);
+        if ((its->read || !its->written) && ls_net_touches(made, its->wide, bytes, false))
             LS_TRY(put_widen(net, its, ops));
     }
     while (made->count) {
@@ -166,6 +183,9 @@ static ls_status surround(const ls_net *net, const net_views *views, ls_op_list 
         memmove(made->items, made->items + 1, --made->count * sizeof(ls_op *));
         LS_TRY(ls_op_list_add(ops, first));
     }
+    for (int i = 0; i < views->count; i++)
+        if (views->of[i].written)
+            LS_TRY(put_narrow(net, &views->of[i], ops));
     return LS_OK;
 }
 
@@ -176,18 +196,11 @@ ls_status ls_net_put(ls_net *net, int n, bool backward, ls_layer_make make, ls_o
         return make(&site, ops);
     net_views views = {.scratch = net->scratch};
     ls_op_list made = {0};
-    bool written[VIEWS];
     site.forward = NULL;
     widen_site(net, n, backward, &site, &views);
     ls_status status = make(&site, &made);
-    for (int i = 0; i < views.count; i++)
-        written[i] = ls_net_touches(&made, views.of[i].wide,
-                                    (size_t)views.of[i].count * real_bytes_of(&net->options), true);
     if (!status)
         status = surround(net, &views, &made, ops);
-    for (int i = 0; i < views.count && !status; i++)
-        if (written[i])
-            status = put_narrow(net, &views.of[i], ops);
     ls_op_list_clear(&made);
     return status;
 }
@@ -223,7 +236,7 @@ static bool gathered(const ls_net *net, int input, net_view *out)
 {
     net_views views = {.scratch = net->scratch};
     for (int n = ls_net_begin(&net->options); n < ls_net_end(&net->options); n++) {
-        if (graph_node(net, n)->layer->role != LS_LAYER_INPUT || !is_narrow(net, n))
+        if (graph_node(net, n)->layer != &ls_layer_input || !is_narrow(net, n))
             continue;
         view(net, &views, net->nodes[n].output, node_elements(&net->options, n), false);
         *out = views.of[views.count - 1];

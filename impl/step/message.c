@@ -27,6 +27,7 @@ bool ls_apart(const ls_step *s, int a, int b)
 static void append_end(ls_step *s, const char *verb, int member, int peer,
                        const ls_exchange *exchange, int call)
 {
+    const size_t in_float = exchange->bytes ? sizeof(float) : 1;
     const ls_channel *channel = &s->plan->lanes.channels[LS_MESSAGES];
     const bool served = s->resources->served;
     ls_op *op = NULL;
@@ -47,8 +48,8 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
     task->call = call;
     task->end = (ls_task_end){.channel = LS_MESSAGES,
                               .peer = peer,
-                              .sent = exchange->send_count,
-                              .received = exchange->receive_count};
+                              .sent = (exchange->send_count + in_float - 1) / in_float,
+                              .received = (exchange->receive_count + in_float - 1) / in_float};
 }
 
 /* A message within a process: a copy by the sender. What is to be added arrives in memory of its
@@ -78,16 +79,21 @@ void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
         copy_message(s, to, from, arriving);
         return;
     }
+    /* sums are of float32 */
+    const bool bytes = ls_step_job(s)->kernels.precision == LS_PRECISION_BF16 && arriving != LS_ADD;
+    const size_t each = bytes ? 1 : sizeof(float);
     const int call = ls_step_joint(s, LS_MESSAGES);
     const ls_exchange send = {.to = members[to.member].rank,
                               .send = from.memory,
-                              .send_count = from.bytes / sizeof(float),
+                              .send_count = from.bytes / each,
+                              .bytes = bytes,
                               .from = -1,
                               .inside = inside};
     const ls_exchange receive = {.to = -1,
                                  .from = members[from.member].rank,
                                  .receive = to.memory,
-                                 .receive_count = to.bytes / sizeof(float),
+                                 .receive_count = to.bytes / each,
+                                 .bytes = bytes,
                                  .add = arriving == LS_ADD,
                                  .inside = inside};
     append_end(s, "send", from.member, to.member, &send, call);

@@ -108,7 +108,7 @@ static ls_span border_at(const ls_step *s, const ls_border *b, int replica, int 
     const ls_net *net = net_of(s, span.member, piece, node);
     span.memory =
         what == GRADIENT ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
-    span.bytes = (size_t)ls_net_rows(net) * b->samples * real_bytes(s->resources);
+    span.bytes = ls_net_node_bytes(net, node);
     return span;
 }
 
@@ -136,27 +136,35 @@ void ls_step_cross(ls_step *s, int replica, int piece, int n, bool backward)
     }
 }
 
-/* Elements of a flat buffer, or of windows of it; `flat` is NULL for a member in another process.
+/* Elements, of so many bytes, of a flat buffer, or of windows of it; `flat` is NULL for a member in
+ * another process.
  */
-static ls_span elements(const ls_step *s, int member, void *flat, const ls_windows *windows,
+static ls_span elements(int member, void *flat, const ls_windows *windows, size_t each,
                         ls_range range)
 {
-    const size_t real = real_bytes(s->resources), first = ls_windows_at(windows, range.first);
-    return (ls_span){member, flat ? (char *)flat + first * real : NULL, range.count * real};
+    const size_t first = ls_windows_at(windows, range.first);
+    return (ls_span){member, flat ? (char *)flat + first * each : NULL, range.count * each};
 }
 
 static ls_span gradients_of(const ls_step *s, int member, int piece, size_t first, size_t count)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    return elements(s, member, r ? ls_net_gradients(net_of(s, member, piece, 0)) : NULL,
-                    r ? r->windows.gradients : NULL, (ls_range){first, count});
+    return elements(member, r ? ls_net_gradients(net_of(s, member, piece, 0)) : NULL,
+                    r ? r->windows.gradients : NULL, real_bytes(s->resources),
+                    (ls_range){first, count});
+}
+
+/* Bytes of a parameter of every member, also of those in other processes. */
+static size_t parameter_bytes(const ls_step *s)
+{
+    return ls_replica_parameter_bytes(s->resources->members[ls_step_plan_own(s->plan)].replica);
 }
 
 static ls_span parameters_of(const ls_step *s, int member, size_t first, size_t count)
 {
     const ls_replica *r = ls_step_replica(s, member);
-    return elements(s, member, r ? r->windows.whole_parameters : NULL,
-                    r ? r->windows.parameters : NULL, (ls_range){first, count});
+    return elements(member, r ? r->windows.whole_parameters : NULL,
+                    r ? r->windows.parameters : NULL, parameter_bytes(s), (ls_range){first, count});
 }
 
 /* ---- Shared variables ------------------------------------------------------------------------ */
@@ -168,7 +176,7 @@ static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
     const int owner = member_at(s->plan, replica, c->owner);
     const int slots = slots_at(s->plan, replica, c->owner);
     void *memory = s->resources->arrived[(size_t)replica * parts_of(s)->copy_count + copy];
-    return elements(s, owner, memory, NULL,
+    return elements(owner, memory, NULL, real_bytes(s->resources),
                     (ls_range){(size_t)(piece % slots) * c->count, c->count});
 }
 
@@ -455,13 +463,16 @@ ls_traffic ls_step_border_traffic(const ls_step *s)
         const ls_border *b = &parts->borders[i];
         if (member_at(s->plan, 0, b->from) == member_at(s->plan, 0, b->to))
             continue;
-        const ls_traffic once = {batch * b->samples * sizeof(float), pieces};
+        const size_t each = ls_net_element_bytes(parts->whole, b->node, job->kernels.precision);
+        const ls_traffic once = {batch * b->samples * each, pieces};
         ls_traffic_add(&sum, once, b->gradient ? 2 : 1);
     }
     for (size_t i = 0; i < parts->copy_count; i++) {
         const ls_variable_copy *c = &parts->copies[i];
-        if (member_at(s->plan, 0, c->owner) != member_at(s->plan, 0, c->user))
-            ls_traffic_add(&sum, (ls_traffic){c->count * sizeof(float), 1}, pieces + (uint64_t)n);
+        if (member_at(s->plan, 0, c->owner) != member_at(s->plan, 0, c->user)) {
+            ls_traffic_add(&sum, (ls_traffic){c->count * sizeof(float), 1}, pieces);
+            ls_traffic_add(&sum, (ls_traffic){c->count * parameter_bytes(s), 1}, (uint64_t)n);
+        }
     }
     return sum;
 }

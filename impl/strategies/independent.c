@@ -22,6 +22,7 @@ static void build(ls_step *s)
 const ls_strategy ls_strategy_independent = {
     .name = "independent",
     .help = "replicas that exchange nothing: the upper bound, not equivalent",
+    .rounds = true,
     .spreads = {.gradients.on[LS_MEMBER] = LS_OWN},
     .build = build,
 };

@@ -31,6 +31,7 @@ static void build(ls_step *s)
 const ls_strategy ls_strategy_mirrored = {
     .name = "mirrored",
     .help = "a replica per device, gradients summed by an all-reduce in buckets",
+    .rounds = true,
     .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL},
     .options = (const ls_declared_option *const[]){&ls_option_accumulation_exchange, NULL},
     .build = build,

@@ -35,6 +35,7 @@ const ls_declared_option ls_option_model_parallel_place = {
 const ls_strategy ls_strategy_model_parallel = {
     .name = "model-parallel",
     .help = "one model divided over the devices by layer or branch",
+    .rounds = true,
     .spreads = {.mesh.rest = LS_STAGE, .parameters.on[LS_STAGE] = LS_PLACED},
     .options = (const ls_declared_option *const[]){&ls_option_model_parallel_place, NULL},
     .build = ls_build_divided,

@@ -118,6 +118,7 @@ static ls_status check(const ls_outline *o)
 const ls_strategy ls_strategy_pipeline = {
     .name = "pipeline",
     .help = "one model divided by ranges of layers, micro-batches on their way through them",
+    .rounds = true,
     .spreads = {.mesh.rest = LS_STAGE, .parameters.on[LS_STAGE] = LS_PLACED},
     .options = (const ls_declared_option *const[]){&ls_option_pipeline_microbatches,
                                                    &ls_option_pipeline_schedule,

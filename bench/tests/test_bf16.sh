@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# --precision bf16: in exact mode every layout has the digest of single; memory and bytes are those of formulas
+# written here; refusals.
+. "$SOURCE_DIR/bench/tests/lib.sh"
+quick="--precision bf16 --steps 2 --warmup 0 --blocks 1 --waterfall no --eval-samples 8 --cpu-devices 4 --results none \
+--format jsonl"
+gpt="--model gpt:4-2-8-8-24 --data synthetic:44 --batch 8 $quick"
+mlp="--model mlp:12-9-8-3 --data synthetic:44 --batch 8 $quick"
+
+# same WHAT ARGS..: all rows pass the gate, with bytes and memory by formula, and have the digest of single.
+same() {
+    agree "$@"
+    rows "$1: the digest of single" "{r['equivalence']['digest'] for r in rows} == {'$single'}"
+}
+digest() { single=$(python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["equivalence"]["digest"])' <out); }
+
+lockstep_ok run $gpt --reduce exact --strategy single
+digest
+rows "18 bytes a parameter" "(lambda d, p: d['parameters'] == 2 * p and d['optimizer'] == 12 * p)(
+    rows[0]['memory']['devices'][0], rows[0]['case']['parameters'])"
+same "layouts" $gpt --reduce exact --strategy mirrored,pipeline --devices 2
+
+# A border of 9 values, then 8: two bytes each, there and back, of 8 samples; gradients of variables are float32.
+lockstep_ok run $mlp --reduce exact --strategy single
+digest
+same "mlp" $mlp --reduce exact --strategy mirrored,pipeline --devices 3
+rows "mlp: bytes" "[r['traffic']['bytes_sent'] for r in rows if r['case']['strategy'] == 'pipeline'] == [2 * 2 * 8 * 17]"
+
+# Masters are saved, and rounding them anew gives the same copies.
+lockstep_ok run ${mlp/--steps 2/--steps 4} --strategy single --save masters.safetensors
+lockstep_ok run $mlp --load masters.safetensors --strategy single
+
+lockstep run --model poly --precision bf16
+expect "no kernels" grep -q "has no kernels for layer polynomial" err
+for strategy in ps towers gossip; do
+    lockstep run $gpt --strategy $strategy --devices 2
+    expect "$strategy is refused" eval '[ "$code" -eq 2 ] && grep -q "does not work with --strategy '$strategy'" err'
+done
+finish

@@ -21,6 +21,29 @@ saved AS MATERIALIZED (
     (own ->> '$.time.step_ms.median') + 0.0 AS step,
     (SELECT max(value ->> '$.peak') + 0 FROM json_each(own, '$.memory.devices')) AS held,
     (SELECT max(value ->> '$.peak') + 0 FROM json_each(other, '$.memory.devices')) AS whole FROM twin),
+-- Whether fewer bytes pay: when the mean loss of ten steps is that of the last ten of the fastest row of mirrored that
+-- trains the same on the same link.
+rival AS MATERIALIZED (
+  SELECT one.row AS own, v.row AS other FROM one JOIN v
+  WHERE one.row ->> '$.case.local_sgd_every' > 0 AND json_array_length(one.row, '$.train.losses') >= 10
+    AND v."case.strategy" = 'mirrored' AND v."case.model" = one.row ->> '$.case.model'
+    AND NOT EXISTS (SELECT 1 FROM json_each('["data","batch_global","devices","ranks","link","optimizer","lr","seed"]')
+      WHERE json_extract(v.row, '$.case.' || value) IS NOT json_extract(one.row, '$.case.' || value))
+    AND v.row ->> '$.provenance.host' IS one.row ->> '$.provenance.host' AND v.row ->> '$.result.status' = 'ok'
+    AND json_array_length(v.row, '$.train.losses') >= 10 AND v.row ->> '$.traffic.bytes_sent' > 0
+  ORDER BY v.row ->> '$.time.step_ms.mean' + 0 LIMIT 1),
+rivals AS MATERIALIZED (
+  SELECT other ->> '$.id' AS id, json_array_length(own, '$.train.losses') AS steps,
+    (own ->> '$.time.step_ms.mean') / (other ->> '$.time.step_ms.mean')
+      / json_array_length(other, '$.train.losses') AS pace, -- of a step, in the other's whole time
+    (own ->> '$.traffic.bytes_sent' + 0.0) / (other ->> '$.traffic.bytes_sent')
+      / json_array_length(other, '$.train.losses') AS sent,
+    (SELECT avg(value) FROM json_each(other, '$.train.losses')
+      WHERE key >= json_array_length(other, '$.train.losses') - 10) AS goal FROM rival),
+reached AS MATERIALIZED (
+  SELECT min(step) FILTER (WHERE step >= 10 AND loss <= goal) AS step, max(loss) FILTER (WHERE step = steps) AS last
+  FROM rivals, (SELECT key + 1 AS step, avg(value) OVER (ORDER BY key ROWS 9 PRECEDING) AS loss
+    FROM rival, json_each(own, '$.train.losses'))),
 options AS (
   SELECT 'case.' || key AS path FROM one, json_each(row, '$.case') WHERE NOT field_fact('case.' || key, 'derived')
   ORDER BY field_fact('case.' || key, 'place'), id),
@@ -72,6 +95,12 @@ part (line, before, text, after) AS (VALUES
     || bytes_text(whole) FROM saved), ''),
   ('saves', 'for ', (SELECT iif(before > 0, decimals(step / before, 2), NULL) FROM saved), ' times the step'),
   ('saves', 'next to row ', (SELECT escaped(id, 'line') FROM saved WHERE whole > 0), ''),
+  ('pays', '', (SELECT CASE WHEN step IS NULL THEN 'not within ' || steps || ' steps: loss ' || decimals(last, 4)
+      || ' after ' || decimals(steps * pace, 2) || ' of the time, and mirrored ends at ' || decimals(goal, 4)
+    ELSE iif(step * pace < 1, 'yes', 'no') || ': mirrored''s last loss ' || decimals(goal, 4) || ' in '
+      || decimals(step * pace, 2) || ' of its time and ' || decimals(step * sent, 4) || ' of its bytes' END
+    FROM reached JOIN rivals), ''),
+  ('pays', 'next to row ', (SELECT escaped(id, 'line') FROM rivals), ''),
   ('operation', '', cell('micro.op'), ''), ('operation', '', cell('micro.shape'), ''),
   ('operation', '', (SELECT iif(size IS NULL, NULL, bytes_text(size)) FROM one), ''),
   ('operation', '', cell('micro.time_us'), ' us'), ('operation', 'bus ', cell('micro.busbw_gbs'), ' GB/s'),

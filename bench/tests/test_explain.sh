@@ -94,6 +94,34 @@ EOF
 lockstep_ok results import made.jsonl --results made.db
 lockstep_ok results show last --results made.db
 expect "micro-batches of a replica" eval 'tr -s "\n " " " <out | grep -q "a micro-batch has 4 samples, .*Try --pipeline-microbatches 8"'
+# Whether fewer bytes pay: of made-up losses, times and bytes, over 20 steps, those of a tenth of mirrored's bytes and
+# half its time a step: mirrored's last loss, 1.0, is reached at step 15; never; or at once, for more time than its own.
+lockstep_ok run --data synthetic:2000 --steps 20 --gate-steps 0 --strategy mirrored --devices 2 --link bandwidth=1GB/s \
+    --verbose --results none --format jsonl
+cp out mirrored.jsonl
+lockstep_ok run --data synthetic:2000 --steps 20 --gate-steps 0 --strategy local-sgd --devices 2 --link bandwidth=1GB/s \
+    --local-sgd-outer sgd --verbose --results none --format jsonl
+python3 - <<'EOF'
+import json
+def made(file, name, losses, time, sent):
+    row = json.loads(open(file).readline())
+    row["id"] = "20260101T000000Z-" + name
+    row["train"]["losses"], row["time"]["step_ms"]["mean"], row["traffic"]["bytes_sent"] = losses, time, sent
+    return json.dumps(row)
+rows = [made("mirrored.jsonl", "00000000000a", [2.0] * 10 + [1.0] * 10, 10.0, 1000.0),
+        made("out", "00000000000b", [2.0] * 5 + [1.0] * 15, 5.0, 100.0),
+        made("out", "00000000000c", [2.0] * 19 + [0.5], 5.0, 100.0), made("out", "00000000000d", [1.0] * 20, 30.0, 100.0)]
+open("pays.jsonl", "w").write("".join(row + "\n" for row in rows))
+EOF
+lockstep_ok results import pays.jsonl --results pays.db
+while IFS='|' read -r row said; do
+    lockstep_ok results show "$row" --results pays.db
+    expect "pays: $row" eval 'tr -s "\n " " " <out | grep -qF " pays $said, next to row 20260101T000000Z-00000000000a"'
+done <<'EOF'
+20260101T000000Z-00000000000b|yes: mirrored's last loss 1.0000 in 0.38 of its time and 0.0750 of its bytes
+20260101T000000Z-00000000000c|not within 20 steps: loss 1.8500 after 0.50 of the time, and mirrored ends at 1.0000
+20260101T000000Z-00000000000d|no: mirrored's last loss 1.0000 in 1.50 of its time and 0.0500 of its bytes
+EOF
 echo "$named of $planted are named"
 expect "all, or one less" [ "$named" -ge $((planted - 1)) ]
 expect "causes were planted" [ "$planted" -ge 15 ]

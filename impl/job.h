@@ -17,7 +17,6 @@
 #include <stdint.h>
 
 enum { LS_JOB_REPLICAS = 4096 }; /* most replicas of a job */
-enum { LS_JOB_FRAGMENTS = 32 };  /* most fragments of the parameters */
 
 /** A full batch; an epoch's remainder batch. */
 typedef enum ls_batch_kind { LS_FULL, LS_TAIL, LS_BATCHES } ls_batch_kind;

@@ -97,7 +97,7 @@ bool ls_duration_is_timed(const ls_op *op)
 
 ls_status ls_durations_check(const ls_durations *d, const ls_step_run *run)
 {
-    for (int kind = 0; kind < LS_KINDS; kind++) {
+    for (int kind = 0; kind < run->kinds; kind++) {
         const ls_step_program *p = &run->program[kind];
         for (size_t i = 0; i < p->op_count; i++)
             if (ls_duration_is_timed(p->ops[i]) && isnan(ls_duration_of(d, p->ops[i])))

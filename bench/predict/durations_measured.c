@@ -26,7 +26,7 @@ enum { INTERRUPTED = 2 };
 /* Adds keys without a duration, and marks the devices that have one first. */
 static ls_status add_keys(ls_durations *d, const ls_step_run *run, bool *marked, size_t *added)
 {
-    for (int kind = 0; kind < LS_KINDS; kind++) {
+    for (int kind = 0; kind < run->kinds; kind++) {
         const ls_step_program *p = &run->program[kind];
         for (size_t t = 0; t < p->task_count; t++) {
             const ls_task *task = &p->tasks[t];
@@ -71,7 +71,7 @@ typedef struct bench_host {
 static ls_status enqueue_share(const bench_host *h, int index)
 {
     stand_in *s = &h->devices[index];
-    for (int kind = 0; kind < LS_KINDS; kind++) {
+    for (int kind = 0; kind < h->run->kinds; kind++) {
         const ls_step_program *p = &h->run->program[kind];
         for (size_t t = 0; t < p->task_count; t++) {
             const ls_task *task = &p->tasks[t];

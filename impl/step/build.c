@@ -26,18 +26,17 @@ static ls_step open_step(ls_resources *r, int kind, ls_step_program *program)
     return (ls_step){.plan = r->plan,
                      .resources = r,
                      .kind = kind,
-                     .batch_kind = kind < LS_KINDS ? kind % LS_BATCHES : LS_FULL,
+                     .batch_kind = kind == LS_EVALUATION ? LS_FULL : kind % LS_BATCHES,
                      .program = program};
 }
 
-ls_status ls_build_step(ls_resources *r, int kind, ls_step_program programs[LS_STEPS])
+ls_status ls_build_step(ls_resources *r, int kind, ls_step_program *programs)
 {
+    const int kinds = ls_kinds_of_steps(r->plan->job);
     ls_step s = open_step(r, kind, &programs[kind]);
-    s.before = &programs[LS_BEFORE];
-    s.after = &programs[LS_AFTER];
-    if (!ls_replicated_batch(r->plan->job, s.batch_kind) ||
-        (kind >= LS_LAST && !r->plan->job->update.period) ||
-        kind >= LS_LAST * (1 + ls_job_fragments(r->plan->job)))
+    s.before = &programs[kinds + LS_BEFORE];
+    s.after = &programs[kinds + LS_AFTER];
+    if (!ls_replicated_batch(r->plan->job, s.batch_kind))
         return LS_OK;
     LS_TRY(ls_allocate("step", &s.appended, (size_t)(r->plan->all * ls_job_chunks(r->plan->job)),
                        sizeof *s.appended));

@@ -60,7 +60,7 @@ struct ls_call {
 };
 
 /** The program of evaluation has this kind; it is in no step. */
-enum { LS_EVALUATION = LS_STEPS };
+enum { LS_EVALUATION = -1 };
 
 /** The verb of a repeated forward pass (repeat.h). */
 static const char *const ls_verb_again = "forward again";

@@ -121,9 +121,9 @@ static ls_status list(const ls_step_run *run, int kind, const ls_names *names, F
     const int batch_kind = kind % LS_BATCHES;
     if (!p->task_count)
         return LS_OK;
-    if (kind == LS_BEFORE)
+    if (kind == run->kinds + LS_BEFORE)
         fputs("\nOnce, before steps that are put together", out);
-    else if (kind == LS_AFTER)
+    else if (kind == run->kinds + LS_AFTER)
         fputs("\nOnce, after these", out);
     else
         fprintf(out, "\nA step of %lld samples%s%s",
@@ -142,11 +142,11 @@ ls_status ls_steps_list(const ls_run *run, FILE *out)
     ls_names names;
     ls_status status = ls_steps_names(me, &names);
     if (!status)
-        status = list(me, LS_BEFORE, &names, out);
-    for (int kind = 0; kind < LS_KINDS && !status; kind++)
+        status = list(me, me->kinds + LS_BEFORE, &names, out);
+    for (int kind = 0; kind < me->kinds && !status; kind++)
         status = list(me, kind, &names, out);
     if (!status)
-        status = list(me, LS_AFTER, &names, out);
+        status = list(me, me->kinds + LS_AFTER, &names, out);
     ls_names_close(&names);
     return status;
 }
@@ -270,16 +270,21 @@ static ls_status check_pair(const ls_step_run *run, int a, int b)
     return status;
 }
 
-/* Checks consecutive pairs of all kinds of steps, except two tail steps. */
+/* Checks pairs of kinds that may be consecutive: all but two tails; of fragments, one and the next,
+ * if no step is between them. */
 ls_status ls_steps_check(const ls_run *run)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    for (int kind = 0; kind < LS_KINDS; kind++)
+    const int all = ls_job_fragments(run->job);
+    for (int kind = 0; kind < me->kinds; kind++)
         LS_TRY(check_program(me, kind));
-    for (int a = 0; a < LS_KINDS; a++)
-        for (int b = 0; b < LS_KINDS; b++)
+    for (int a = 0; a < me->kinds; a++)
+        for (int b = 0; b < me->kinds; b++) {
+            const int one = a / LS_LAST,
+                      next = b / LS_LAST; /* 0, or the fragment's number from 1 */
             if (me->program[a].task_count && me->program[b].task_count &&
-                a % LS_BATCHES + b % LS_BATCHES < 2)
+                a % LS_BATCHES + b % LS_BATCHES < 2 && (!one || !next || next == one % all + 1))
                 LS_TRY(check_pair(me, a, b));
+        }
     return LS_OK;
 }

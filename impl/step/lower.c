@@ -219,9 +219,11 @@ ls_status ls_lower(ls_step_run *run)
     ls_lowered *l = &run->lowered;
     LS_TRY(ls_allocate("step", &l->begun, components, sizeof(ls_event *)));
     LS_TRY(ls_allocate("step", &l->captured, components, sizeof *l->captured));
-    for (int kind = 0; kind < LS_KINDS; kind++)
+    for (size_t c = 0; c < components; c++)
+        LS_TRY(ls_allocate("step", &l->captured[c], (size_t)run->kinds, sizeof **l->captured));
+    for (int kind = 0; kind < run->kinds; kind++)
         LS_TRY(open_events(run, kind));
-    for (int kind = 0; kind < LS_KINDS && run->plan.job->kernels.capture; kind++)
+    for (int kind = 0; kind < run->kinds && run->plan.job->kernels.capture; kind++)
         for (int c = 0; c < run->components.count; c++)
             if (run->components.items[c].has[kind])
                 LS_TRY(capture(run, kind, c));
@@ -231,10 +233,12 @@ ls_status ls_lower(ls_step_run *run)
 void ls_lowered_close(ls_step_run *run)
 {
     ls_lowered *l = &run->lowered;
-    for (int c = 0; l->captured && c < run->components.count; c++)
-        for (int kind = LS_KINDS; kind-- > 0;)
+    for (int c = 0; l->captured && c < run->components.count; c++) {
+        for (int kind = run->kinds; l->captured[c] && kind-- > 0;)
             ls_program_close(l->captured[c][kind]);
-    for (int kind = 0; kind < LS_KINDS; kind++) {
+        free(l->captured[c]);
+    }
+    for (int kind = 0; l->events && kind < run->kinds; kind++) {
         for (size_t t = 0; l->events[kind] && t < run->program[kind].task_count; t++)
             ls_event_close(l->events[kind][t]);
         free(l->events[kind]);
@@ -243,4 +247,6 @@ void ls_lowered_close(ls_step_run *run)
         ls_event_close(l->begun[c]);
     free(l->begun);
     free(l->captured);
+    free(l->events);
+    free(l->called);
 }

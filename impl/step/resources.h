@@ -71,7 +71,7 @@ void ls_resources_memory(const ls_resources *resources, int member, ls_memory_fo
 
 /** build.c: appends what the strategy describes of a step of this kind, if it occurs, and the ends
  * of members' steps. */
-ls_status ls_build_step(ls_resources *resources, int kind, ls_step_program programs[LS_STEPS]);
+ls_status ls_build_step(ls_resources *resources, int kind, ls_step_program *programs);
 /** The forward pass of evaluation of a divided replica, over a piece of its full batch. */
 ls_status ls_build_evaluation(ls_resources *resources, int replica, int piece,
                               ls_step_program *program);

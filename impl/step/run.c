@@ -29,24 +29,36 @@ static ls_status open_queues(ls_step_run *me)
 
 static ls_status build_programs(ls_step_run *me)
 {
-    for (int kind = 0; kind < LS_KINDS; kind++)
+    for (int kind = 0; kind < me->kinds; kind++)
         LS_TRY(ls_build_step(&me->resources, kind, me->program));
-    LS_TRY(me->program[LS_BEFORE].status);
-    return me->program[LS_AFTER].status;
+    LS_TRY(me->program[me->kinds + LS_BEFORE].status);
+    return me->program[me->kinds + LS_AFTER].status;
+}
+
+static ls_status open_kinds(ls_step_run *me)
+{
+    const size_t kinds = (size_t)me->kinds;
+    LS_TRY(ls_allocate("step", &me->program, kinds + LS_APART, sizeof *me->program));
+    LS_TRY(ls_allocate("step", &me->counts.enqueued, kinds, sizeof *me->counts.enqueued));
+    LS_TRY(ls_allocate("step", &me->lowered.events, kinds, sizeof *me->lowered.events));
+    return ls_allocate("step", &me->lowered.called, kinds, sizeof *me->lowered.called);
 }
 
 static ls_status open_run(ls_step_run *me)
 {
     const ls_job *job = me->base.job;
     LS_TRY(ls_comm_agree(job->ranks.comm, ls_step_plan_open(me->base.strategy, job, &me->plan)));
-    for (int kind = 0; kind < LS_STEPS; kind++)
+    me->kinds = ls_kinds_of_steps(job);
+    LS_TRY(ls_comm_agree(job->ranks.comm, open_kinds(me)));
+    for (int kind = 0; kind < me->kinds + LS_APART; kind++)
         me->program[kind].lanes = &me->plan.lanes;
     LS_TRY(ls_resources_open(&me->plan, &me->resources));
     LS_TRY(ls_comm_agree(job->ranks.comm, open_queues(me)));
     LS_TRY(ls_comm_agree(job->ranks.comm, build_programs(me)));
-    LS_TRY(ls_comm_agree(job->ranks.comm, ls_steps_check_spans(me, me->program, LS_STEPS)));
+    LS_TRY(ls_comm_agree(job->ranks.comm,
+                         ls_steps_check_spans(me, me->program, me->kinds + LS_APART)));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
-    LS_TRY(ls_step_programs_order(me->program, &me->components));
+    LS_TRY(ls_step_programs_order(me->program, me->kinds, &me->components));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_waits(me)));
     return ls_lower(me);
 }
@@ -79,7 +91,8 @@ enum { REPLAYS_AHEAD = 128 };
  */
 static ls_status enqueue_times(ls_step_run *me, int kind, uint64_t times)
 {
-    const bool turns = !me->program[LS_BEFORE].task_count && !me->program[LS_AFTER].task_count;
+    const ls_step_program *apart = &me->program[me->kinds];
+    const bool turns = !apart[LS_BEFORE].task_count && !apart[LS_AFTER].task_count;
     const ls_job *job = me->plan.job;
     ls_steps_profile_note(me, &me->program[kind], times);
     me->counts.enqueued[kind] += times;
@@ -153,11 +166,12 @@ static ls_status enqueue_all(ls_step_run *me, int batch_kind, uint64_t times)
 
 static ls_status enqueue_between(ls_step_run *me, ls_batch_kind kind, uint64_t times)
 {
-    ls_steps_profile_note(me, &me->program[LS_BEFORE], 1);
-    LS_TRY(ls_enqueue_apart(me, &me->program[LS_BEFORE]));
+    const ls_step_program *apart = &me->program[me->kinds];
+    ls_steps_profile_note(me, &apart[LS_BEFORE], 1);
+    LS_TRY(ls_enqueue_apart(me, &apart[LS_BEFORE]));
     LS_TRY(enqueue_all(me, (int)kind, times));
-    ls_steps_profile_note(me, &me->program[LS_AFTER], 1);
-    return ls_enqueue_apart(me, &me->program[LS_AFTER]);
+    ls_steps_profile_note(me, &apart[LS_AFTER], 1);
+    return ls_enqueue_apart(me, &apart[LS_AFTER]);
 }
 
 /* If some queues did not get their part of a step, those that did may wait for it. */
@@ -228,8 +242,10 @@ void ls_steps_close(ls_run *run)
     if (me->queues)
         ls_status_free(ls_steps_sync(run));
     ls_lowered_close(me);
-    for (int kind = 0; kind < LS_STEPS; kind++)
+    for (int kind = 0; me->program && kind < me->kinds + LS_APART; kind++)
         ls_step_program_close(&me->program[kind]);
+    free(me->program);
+    free(me->counts.enqueued);
     for (int r = 0; me->evaluations && r < me->plan.mesh.replicas; r++)
         ls_step_program_close(&me->evaluations[r]);
     free(me->evaluations);

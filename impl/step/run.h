@@ -23,17 +23,17 @@ typedef struct ls_lane_queue {
 
 /** What tasks become on devices. */
 typedef struct ls_lowered {
-    ls_event **events[LS_KINDS]; /**< [tasks] recorded behind the task, for others' waits; NULL */
-    ls_event **begun;            /**< [components] recorded by the driver at a step's beginning */
-    ls_program *(*captured)[LS_KINDS]; /**< [components] */
-    ls_traffic called[LS_KINDS];       /**< counted by communicators when a step is enqueued */
+    ls_event ***events;     /**< [kinds, tasks] recorded behind the task, for others' waits; NULL */
+    ls_event **begun;       /**< [components] recorded by the driver at a step's beginning */
+    ls_program ***captured; /**< [components, kinds] */
+    ls_traffic *called;     /**< [kinds] counted by communicators when a step is enqueued */
 } ls_lowered;
 
 /** How far the run is. */
 typedef struct ls_run_counts {
-    uint64_t at;                 /**< number of the next step to be enqueued */
-    uint64_t enqueued[LS_KINDS]; /**< number of steps enqueued so far */
-    ls_traffic before;           /**< traffic counted by earlier runs that this one continues */
+    uint64_t at;        /**< number of the next step to be enqueued */
+    uint64_t *enqueued; /**< [kinds] number of steps enqueued so far */
+    ls_traffic before;  /**< traffic counted by earlier runs that this one continues */
 } ls_run_counts;
 
 /** A program enqueued a number of times. */
@@ -53,7 +53,8 @@ typedef struct ls_step_run {
     ls_run_functions functions; /**< those of `base` */
     ls_step_plan plan;
     ls_resources resources;
-    ls_step_program program[LS_STEPS];
+    int kinds;                    /**< of steps */
+    ls_step_program *program;     /**< [kinds + LS_APART] */
     ls_step_program *evaluations; /**< [plan.mesh.replicas] forward passes, if divided; made when
                                      first used (run_evaluate.c), or NULL */
     ls_components components;
@@ -123,7 +124,8 @@ ls_status ls_steps_gather(ls_step_run *run, ls_values values, float *parameters)
 
 /** check.c: names of this process's memory, members and lanes. Close them also on failure. */
 ls_status ls_steps_names(const ls_step_run *run, ls_names *out);
-/** Checks what all operations and copies of [count] programs declare (ls_names_check_spans). */
+/** Checks what all operations and copies of these [count] programs declare (ls_names_check_spans).
+ */
 ls_status ls_steps_check_spans(const ls_step_run *run, const ls_step_program *programs, int count);
 /** The name of one member: its device, or rank and device in another process. */
 void ls_steps_name_member(const ls_step_run *run, int member, ls_member_name *out);

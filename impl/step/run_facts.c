@@ -193,7 +193,7 @@ static ls_status count(ls_step_run *me, tally *out)
 {
     ls_traffic mine = count_ends(me);
     *out = (tally){0};
-    for (int kind = 0; kind < LS_KINDS; kind++) {
+    for (int kind = 0; kind < me->kinds; kind++) {
         const uint64_t times = me->counts.enqueued[kind];
         const ls_step_program *p = &me->program[kind];
         ls_traffic sent;
@@ -336,7 +336,7 @@ static ls_status exchanged(const ls_run *run, ls_exchanged *out)
     *out = (ls_exchanged){0};
     for (size_t p = 0; p < n && !status; p++)
         out->wire_error = fmax(out->wire_error, all[p]);
-    for (int kind = LS_LAST; kind < LS_KINDS; kind++)
+    for (int kind = LS_LAST; kind < me->kinds; kind++)
         out->count += me->counts.enqueued[kind];
     free(all);
     return status;
@@ -350,13 +350,14 @@ static ls_status keep(ls_run *run, ls_carried *carried)
 {
     ls_step_run *me = ls_step_run_of(run);
     ls_traffic counted = count_ends(me);
+    const size_t kinds = (size_t)me->kinds;
     for (int m = 0; m < me->plan.all; m++)
         if (me->resources.members[m].replica)
             LS_TRY(ls_replica_keep(me->resources.members[m].replica, carried));
-    LS_TRY(ls_carry_value(carried, me->counts.enqueued, sizeof me->counts.enqueued));
+    LS_TRY(ls_carry_value(carried, me->counts.enqueued, kinds * sizeof *me->counts.enqueued));
     LS_TRY(ls_carry_value(carried, &counted, sizeof counted));
     /* of kinds of steps that this run has not enqueued itself, too */
-    LS_TRY(ls_carry_value(carried, me->lowered.called, sizeof me->lowered.called));
+    LS_TRY(ls_carry_value(carried, me->lowered.called, kinds * sizeof *me->lowered.called));
     if (carried->gives)
         me->counts.before = counted;
     return LS_OK;

@@ -86,7 +86,7 @@ static const ls_declared_option fragments = {"local-sgd-fragments",
                                              "",
                                              "parts of the parameters, exchanged in turn",
                                              .low = 1,
-                                             .high = LS_JOB_FRAGMENTS,
+                                             .high = 1000000,
                                              .when = "--local-sgd-outer sgd or nesterov"};
 
 static const ls_declared_option wire = {

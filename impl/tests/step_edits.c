@@ -123,7 +123,7 @@ static bool write_parts(const ls_step_run *run, const ls_task *x, const ls_task 
 /* A copy to where no task of a step reads: all that touch it are copies, too. */
 static bool is_copy_for_none(const ls_step_run *run, const ls_task *copy)
 {
-    for (int kind = 0; kind < LS_KINDS && copy->copy.to; kind++) {
+    for (int kind = 0; kind < run->kinds && copy->copy.to; kind++) {
         const ls_step_program *p = &run->program[kind];
         for (size_t t = 0; t < p->task_count; t++) {
             const ls_task *task = &p->tasks[t];
@@ -227,7 +227,7 @@ static ls_status answer_none(const char *what, size_t there)
 static size_t count_all(const ls_step_run *run, bool waits)
 {
     size_t all = 0;
-    for (int kind = 0; kind < LS_KINDS; kind++)
+    for (int kind = 0; kind < run->kinds; kind++)
         all += waits ? run->program[kind].wait_count : run->program[kind].task_count;
     return all;
 }
@@ -379,11 +379,11 @@ ls_status ls_steps_edit_tasks(ls_step_run *run)
     edit e;
     if (!ls_hooks_edits())
         return LS_OK;
-    for (int b = p && p->tail ? LS_TAIL : LS_FULL; p && b < LS_KINDS; b++)
+    for (int b = p && p->tail ? LS_TAIL : LS_FULL; p && b < run->kinds; b++)
         plant(&run->program[b], p);
     if (!find_edit(&e) || is(&e, "drop-wait") || is(&e, "drop-begin"))
         return LS_OK;
-    for (int b = 0; b < LS_KINDS; b++) {
+    for (int b = 0; b < run->kinds; b++) {
         if (e.number < run->program[b].task_count)
             return edit_task(run, &run->program[b], e.number, &e);
         e.number -= run->program[b].task_count;
@@ -417,7 +417,7 @@ static void plant_wait(ls_step_program *s, const struct planted *p)
 /* The task of the numbered wait; *at: which of its waits. */
 static ls_task *find_wait(ls_step_run *run, size_t number, ls_step_program **s, size_t *at)
 {
-    for (int b = 0; b < LS_KINDS; b++) {
+    for (int b = 0; b < run->kinds; b++) {
         *s = &run->program[b];
         for (size_t t = 0; t < (*s)->task_count; t++) {
             *at = number;
@@ -431,7 +431,7 @@ static ls_task *find_wait(ls_step_run *run, size_t number, ls_step_program **s, 
 
 static ls_task *find_begin(ls_step_run *run, size_t number)
 {
-    for (int b = 0; b < LS_KINDS; number -= run->program[b++].task_count)
+    for (int b = 0; b < run->kinds; number -= run->program[b++].task_count)
         if (number < run->program[b].task_count)
             return &run->program[b].tasks[number];
     return NULL;
@@ -454,7 +454,7 @@ static ls_status edit_waits(ls_step_run *run)
     ls_step_program *s = NULL;
     if (!ls_hooks_edits())
         return LS_OK;
-    for (int b = 0; p && b < LS_KINDS; b++)
+    for (int b = 0; p && b < run->kinds; b++)
         plant_wait(&run->program[b], p);
     if (!find_edit(&e) || (!is(&e, "drop-wait") && !is(&e, "drop-begin")))
         return LS_OK;

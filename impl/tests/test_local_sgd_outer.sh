@@ -60,6 +60,12 @@ lockstep_ok $local --ranks 3 --devices 1 --local-sgd-every 3 --local-sgd-outer n
 rows "wires: ranks, and blocks" 'rows[0]["equivalence"]["oracle"] == "same bits" and all(rows[0][a][b] == r[a][b]
     for r in old("wires") if r["case"]["local_sgd_wire"] == "int8" and r["case"]["local_sgd_fragments"] == 1 and
     len(r["case"]["devices"]) == 3 for a, b in (("train", "loss_last"), ("exchange", "wire_error"), ("exchange", "count")))'
+# As many fragments as variables: each step exchanges one of 40.
+lockstep_ok run --strategy local-sgd --devices 2 --local-sgd-every 40 --local-sgd-outer nesterov --local-sgd-fragments 40 \
+    --model gpt:3-2-8-8-40 --data synthetic:96 --batch 12 --steps 40 --warmup 0 --gate-steps 2 $quiet
+rows "a fragment a variable: as replayed" 'rows[0]["equivalence"]["oracle"] == "same bits" and
+    rows[0]["exchange"]["count"] == 40 and rows[0]["equivalence"]["steps"] == 40 and
+    rows[0]["traffic"]["bytes_sent"] == -(-2 * 4 * rows[0]["case"]["parameters"] // 40)'
 # A fragment whose exchanges are behind the compared steps is compared apart.
 lockstep_ok $local --devices 2 --local-sgd-every 24 --local-sgd-outer sgd --local-sgd-fragments 2 --gate-steps 4
 rows "compared apart" 'rows[0]["equivalence"]["steps"] == 6'

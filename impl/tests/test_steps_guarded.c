@@ -270,7 +270,7 @@ static void check(const ls_job *asked, const char *name, size_t *left_out, size_
     must(run->functions->load(run, initial));
     opened = ls_step_run_of(run);
     must(ls_steps_check(run));
-    for (int kind = 0; kind < LS_KINDS; kind++)
+    for (int kind = 0; kind < opened->kinds; kind++)
         check_step(&opened->program[kind], name, left_out, seen);
     run->functions->close(run);
     free(initial);

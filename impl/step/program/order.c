@@ -51,19 +51,20 @@ static ls_status join_lanes(const ls_step_program *p, int *parent)
     return status;
 }
 
-static ls_status find_components(const ls_step_program *programs, int *parent, ls_components *all)
+static ls_status find_components(const ls_step_program *programs, int count, int *parent,
+                                 ls_components *all)
 {
     const int lanes = programs->lanes->count;
     for (int l = 0; l < lanes; l++)
         parent[l] = l;
-    for (int kind = 0; kind < LS_STEPS; kind++)
+    for (int kind = 0; kind < count; kind++)
         LS_TRY(join_lanes(&programs[kind], parent));
     LS_TRY(ls_allocate("step", &all->of, (size_t)lanes, sizeof *all->of));
     LS_TRY(ls_allocate("step", &all->rank, (size_t)lanes, sizeof *all->rank));
     LS_TRY(ls_allocate("step", &all->items, (size_t)lanes, sizeof *all->items));
     for (int l = 0; l < lanes; l++)
         all->of[l] = -1;
-    for (int kind = 0; kind < LS_STEPS; kind++) {
+    for (int kind = 0; kind < count; kind++) {
         /* lanes that have tasks, to be numbered by component */
         for (size_t t = 0; t < programs[kind].task_count; t++)
             all->of[programs[kind].tasks[t].lane] = 0;
@@ -76,7 +77,9 @@ static ls_status find_components(const ls_step_program *programs, int *parent, l
             all->of[l] = all->of[root(parent, l)];
             all->rank[l] = all->items[all->of[l]].lanes++;
         }
-    for (int kind = LS_STEPS; kind-- > 0;) {
+    for (int c = 0; c < all->count; c++)
+        LS_TRY(ls_allocate("step", &all->items[c].has, (size_t)count, sizeof(bool)));
+    for (int kind = count; kind-- > 0;) {
         /* its driver is the lane of its last task, which must be the same in all steps */
         for (size_t t = 0; t < programs[kind].task_count; t++) {
             ls_component *c = &all->items[all->of[programs[kind].tasks[t].lane]];
@@ -195,20 +198,22 @@ static ls_status order_program(ls_step_program *p, const ls_components *componen
     return status;
 }
 
-ls_status ls_step_programs_order(ls_step_program programs[LS_STEPS], ls_components *out)
+ls_status ls_step_programs_order(ls_step_program *programs, int kinds, ls_components *out)
 {
     int *parent;
     *out = (ls_components){0};
     LS_TRY(ls_allocate("step", &parent, (size_t)programs->lanes->count + 1, sizeof *parent));
-    ls_status status = find_components(programs, parent, out);
+    ls_status status = find_components(programs, kinds + LS_APART, parent, out);
     free(parent);
-    for (int kind = 0; kind < LS_KINDS && !status; kind++)
+    for (int kind = 0; kind < kinds && !status; kind++)
         status = order_program(&programs[kind], out);
     return status;
 }
 
 void ls_components_close(ls_components *components)
 {
+    for (int c = 0; c < components->count; c++)
+        free(components->items[c].has);
     free(components->of);
     free(components->rank);
     free(components->items);

@@ -12,10 +12,11 @@
 #include <stdio.h>
 
 /** Kinds of steps: LS_FULL or LS_TAIL, plus LS_LAST for the last step of a period
- * (ls_job_update.period), and (f + 1) LS_LAST for one that exchanges fragment f. Then the tasks
- * before, and after, all steps that one call enqueues. */
-enum { LS_LAST = LS_BATCHES, LS_KINDS = (1 + LS_JOB_FRAGMENTS) * LS_BATCHES };
-enum { LS_BEFORE = LS_KINDS, LS_AFTER, LS_STEPS };
+ * (ls_job_update.period), and (f + 1) LS_LAST for one that exchanges fragment f. Behind
+ * the programs of all kinds are those of the tasks before, and after, all steps that one call
+ * enqueues: numbers kinds + LS_BEFORE and kinds + LS_AFTER. */
+enum { LS_LAST = LS_BATCHES };
+enum { LS_BEFORE, LS_AFTER, LS_APART };
 
 /** How a task touches memory: ls_access.writes. */
 typedef enum ls_touch { LS_READS, LS_WRITES } ls_touch;
@@ -24,6 +25,12 @@ typedef enum ls_touch { LS_READS, LS_WRITES } ls_touch;
 static inline int ls_kind_of_step(const ls_job *job, int batch_kind, uint64_t step)
 {
     return batch_kind + (job->update.period ? LS_LAST * (1 + ls_job_fragment(job, step)) : 0);
+}
+
+/** Number of kinds of steps. */
+static inline int ls_kinds_of_steps(const ls_job *job)
+{
+    return LS_LAST * (1 + (job->update.period ? ls_job_fragments(job) : 0));
 }
 
 /** Consecutive items of a list. */
@@ -91,7 +98,7 @@ typedef struct ls_step_program {
 typedef struct ls_component {
     int driver; /**< lane of its last task, which begins and ends its step */
     int lanes;
-    bool has[LS_STEPS]; /**< whether it has tasks in that kind of step */
+    bool *has; /**< [kinds + LS_APART] whether it has tasks in that program */
 } ls_component;
 
 typedef struct ls_components {
@@ -135,9 +142,9 @@ ls_traffic ls_step_program_traffic(const ls_step_program *program);
 /* ---- order.c, match.c, race.c -----------------------------------------------------------------
  */
 
-/** Finds the components of all programs, and the waits of steps. Close components also on failure.
- */
-ls_status ls_step_programs_order(ls_step_program programs[LS_STEPS], ls_components *out);
+/** Finds the components of all programs [kinds + LS_APART], and the waits of steps. Close
+ * components also on failure. */
+ls_status ls_step_programs_order(ls_step_program *programs, int kinds, ls_components *out);
 void ls_components_close(ls_components *components);
 
 /** LS_CODE_CHECK if ends of messages and all-reduces of this process do not match, or if a member's

@@ -25,16 +25,17 @@
 #include <string.h>
 
 enum { LANES = 3, TASKS = 12, TEXT = 200 };
+enum { KINDS = 2 * LS_LAST, AFTER = KINDS + LS_AFTER, STEPS = KINDS + LS_APART }; /* programs */
 
 typedef struct text_program {
     ls_lane lane[LANES];
     int message_lane[LANES], group_lane[LANES];
     ls_channel channel[2];
     ls_lanes lanes;
-    ls_step_program program[LS_STEPS];
+    ls_step_program program[STEPS];
     ls_components components;
-    char expected[LS_STEPS][TASKS][TEXT];
-    ls_op op[LS_STEPS * TASKS];
+    char expected[STEPS][TASKS][TEXT];
+    ls_op op[STEPS * TASKS];
     int op_count;
 } text_program;
 
@@ -49,7 +50,7 @@ static inline void open_lanes(text_program *t, int arrivals, bool ends)
     t->channel[LS_MESSAGES] = (ls_channel){LANES, t->message_lane, arrivals, NULL, 0};
     t->channel[LS_GROUPS] = (ls_channel){LANES, t->group_lane, LANES, NULL, 0};
     t->lanes = (ls_lanes){t->lane, LANES, t->channel, 2};
-    for (int kind = 0; kind < LS_STEPS; kind++)
+    for (int kind = 0; kind < STEPS; kind++)
         t->program[kind].lanes = &t->lanes;
 }
 
@@ -149,7 +150,7 @@ static inline void take_marked(ls_step_program *p, ls_task *task, char *expected
 
 static inline void close_text(text_program *t)
 {
-    for (int kind = 0; kind < LS_STEPS; kind++) {
+    for (int kind = 0; kind < STEPS; kind++) {
         for (size_t i = 0; i < t->program[kind].task_count; i++)
             free((void *)(size_t)t->program[kind].tasks[i].verb);
         ls_step_program_close(&t->program[kind]);

@@ -228,7 +228,7 @@ static void waits_follow_from_accesses(void **state)
         char got[TEXT];
         open_lanes(&t, LANES, false);
         add_text(&t, LS_FULL, c->text);
-        assert_null(ls_step_programs_order(t.program, &t.components));
+        assert_null(ls_step_programs_order(t.program, KINDS, &t.components));
         write_components(&t.components, got);
         compare(c->name, "components", got, c->components);
         compare_waits(&t, LS_FULL, c->name);
@@ -246,16 +246,16 @@ static void steps_of_all_kinds_share_components(void **state)
     open_lanes(&t, LANES, false);
     add_text(&t, LS_FULL, "0 x w:a | begin\n2 x w:c | -\n1 x w:b | 0\n");
     add_text(&t, LS_LAST, "0 x w:a | begin\n1 x r:a | 0\n");
-    add_text(&t, LS_AFTER, "2 x w:d | ?\n0 x | ?\n"); /* not the driver */
-    assert_null(ls_step_programs_order(t.program, &t.components));
+    add_text(&t, AFTER, "2 x w:d | ?\n0 x | ?\n"); /* not the driver */
+    assert_null(ls_step_programs_order(t.program, KINDS, &t.components));
     write_components(&t.components, got);
     compare("kinds", "components", got, "0 0 1; 1 2");
     compare_waits(&t, LS_FULL, "full");
     compare_waits(&t, LS_LAST, "last");
-    for (int kind = 0; kind < LS_STEPS; kind++) {
+    for (int kind = 0; kind < STEPS; kind++) {
         assert_int_equal(t.components.items[0].has[kind],
-                         kind == LS_FULL || kind == LS_LAST || kind == LS_AFTER);
-        assert_int_equal(t.components.items[1].has[kind], kind == LS_FULL || kind == LS_AFTER);
+                         kind == LS_FULL || kind == LS_LAST || kind == AFTER);
+        assert_int_equal(t.components.items[1].has[kind], kind == LS_FULL || kind == AFTER);
     }
     assert_int_equal(t.components.items[0].lanes, 2);
     assert_int_equal(t.components.rank[0] + t.components.rank[1], 1);
@@ -278,7 +278,7 @@ static void both_batches_end_on_one_lane(void **state)
     open_lanes(&t, LANES, false);
     add_text(&t, LS_FULL, "1 x w:a | ?\n0 x r:a | ?\n");
     add_text(&t, LS_TAIL, "0 x w:a | ?\n1 x r:a | ?\n");
-    expect_failure(ls_step_programs_order(t.program, &t.components), "driver",
+    expect_failure(ls_step_programs_order(t.program, KINDS, &t.components), "driver",
                    "is the last task of the smaller batch's step, on another queue");
     close_text(&t);
 }
@@ -381,7 +381,7 @@ static void check_match(const struct match_case *c, const char *text, bool elsew
     if (elsewhere)
         t.message_lane[2] = t.group_lane[2] = -1;
     add_text(&t, LS_FULL, text);
-    assert_null(ls_step_programs_order(t.program, &t.components));
+    assert_null(ls_step_programs_order(t.program, KINDS, &t.components));
     expect_failure(ls_step_program_match(&t.program[LS_FULL]), c->name, c->failure);
     close_text(&t);
 }
@@ -467,7 +467,7 @@ static void a_program_is_listed(void **state)
     open_lanes(&t, LANES, false);
     const ls_names names = {.lanes = &t.lanes, .members = members, .items = buffers, .count = 2};
     add_text(&t, LS_FULL, "0 write w:a | ?\n1 read r:a w:b | ?\n1 send m:2/3/0 r:x | ?\n");
-    assert_null(ls_step_programs_order(t.program, &t.components));
+    assert_null(ls_step_programs_order(t.program, KINDS, &t.components));
     FILE *out = open_memstream(&text, &size);
     assert_null(ls_step_program_list(&t.program[LS_FULL], &names, out));
     fclose(out);

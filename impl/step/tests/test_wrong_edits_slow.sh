@@ -44,7 +44,7 @@ order	s/u->parent\[root\(u->parent, u->program->tasks\[earlier\]\.lane\)\] = roo
 order	s/task\[-1\]\.call == task->call/true/
 order	s/if \(t && task->call >= 0/if (t/
 order	s/c->driver = p->tasks\[t\]\.lane;/c->driver = c->driver ? c->driver : p->tasks[t].lane;/
-order	s/for \(int kind = LS_STEPS; kind-- > 0;\)/for (int kind = 0; kind < LS_STEPS; kind++)/
+order	s/for \(int kind = count; kind-- > 0;\)/for (int kind = 0; kind < count; kind++)/
 order	s/c->has\[kind\] = true/c->has[0] = true/
 order	s/earlier \+ 1 > \*wanted \?/earlier + 1 < *wanted ?/
 order	s/> (o->wanted\[o->lanes\[latest\]\])/< \1/

@@ -95,7 +95,7 @@ static void list_steps(ls_tracing *w)
     for (size_t e = 0; e < run->profile.count; e++)
         for (uint64_t i = 0; i < run->profile.list[e].times; i++) {
             const ls_step_program *p = run->profile.list[e].program;
-            add_program(w, p, p >= &run->program[LS_KINDS] ? -1 : number++);
+            add_program(w, p, p >= &run->program[run->kinds] ? -1 : number++);
         }
     w->last = take_room(w, w->tasks, sizeof *w->last);
     for (size_t i = 0; i < w->tasks && w->last; i++)
@@ -297,12 +297,12 @@ ls_status ls_steps_profile_open(ls_step_run *run, uint64_t steps)
     for (int l = 0; l < run->plan.lanes.count; l++) {
         /* The most in any kind of step, and what is enqueued once before and after steps. */
         size_t most = 0;
-        for (int k = 0; k < LS_KINDS; k++) {
+        for (int k = 0; k < run->kinds; k++) {
             const size_t count = count_in(&run->program[k], l);
             most = count > most ? count : most;
         }
-        const size_t each =
-            most + count_in(&run->program[LS_BEFORE], l) + count_in(&run->program[LS_AFTER], l);
+        const ls_step_program *apart = &run->program[run->kinds];
+        const size_t each = most + count_in(&apart[LS_BEFORE], l) + count_in(&apart[LS_AFTER], l);
         if (steps && each)
             LS_TRY(open_log(&run->queues[l].log, (steps + 1) * each));
     }

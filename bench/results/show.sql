@@ -78,6 +78,8 @@ part (line, before, text, after) AS (VALUES
   ('saved', 'after ', cell('checkpoint.step'), ' steps'), ('saved', '', cell('checkpoint.bytes'), ''),
   ('saved', '', cell('checkpoint.count'), ' in all'), ('saved', 'training stood ', cell('checkpoint.blocked_ms'), ' ms'),
   ('saved', 'went on after step ', cell('checkpoint.resumed_step'), ''),
+  ('elastic', 'moved ', cell('elastic.moved_bytes'), ''),
+  ('elastic', 'training stood ', cell('elastic.paused_ms'), ' ms'), ('elastic', 'void steps ', cell('elastic.void_steps'), ''),
   ('equal', '', (SELECT escaped(grade, 'line') FROM one), ''), ('equal', '', cell('equivalence.oracle'), ''),
   ('equal', 'digest ', cell('equivalence.digest'), ''),
   ('traffic', '', cell('traffic.bytes_sent'), ' sent a step'), ('traffic', '', cell('traffic.messages_sent'), ' messages'),

@@ -276,9 +276,11 @@ if ! grep -q winograd "$dir/row"; then
   sed -i '/^not_turned/d' "$dir/table" "$dir/names"
 fi
 # Bugs that change none of the gate's figures: detected by the row's memory (below).
-# Of checkpoints: test_checkpoint_planted.sh.
+# Of checkpoints: test_checkpoint_planted.sh; of changes of members: test_elastic_planted.sh.
 { cut -d ' ' -f 1 "$dir/table"; echo device_leak; echo heap_leak; echo nothing_freed
-  sed -n '/^TABLE$/q; s/^\([a-z_]*\) --.*/\1/p' "$SOURCE_DIR/bench/tests/test_checkpoint_planted.sh"; } |
+  for test in checkpoint elastic; do
+    sed -n '/^TABLE$/q; s/^\([a-z_]*\) --.*/\1/p' "$SOURCE_DIR/bench/tests/test_${test}_planted.sh"
+  done; } |
   sort -u >"$dir/shown"
 diff "$dir/names" "$dir/shown" || fail "bugs (<) and lines of the table (>) are not the same"
 

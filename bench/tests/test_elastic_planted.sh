@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Every planted bug of changes of members (impl/tests/hooks.txt) is detected by the gate of `verify`, and nothing without
+# one. Each line of the table is a bug and the case that shows it. Prints what detected it.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+if LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
+    echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
+    exit 77
+fi
+mlp="--model mlp:20-16-8-3 --data synthetic:70 --batch 16 --lr-schedule cosine"
+cat >table <<'TABLE'
+divisor_of_old_n --strategy mirrored --devices 4 --elastic leave=3:2
+samples_repeated --strategy mirrored --devices 4 --elastic leave=3:2
+samples_skipped --strategy mirrored --devices 4 --elastic leave=3:2
+joiner_without_slots --strategy mirrored --devices 4 --elastic leave=3:2,join=3:4
+joiner_one_step_behind --strategy mirrored --devices 4 --elastic leave=3:2,join=3:4
+void_step_counted --strategy mirrored --devices 4 --inject kill=1:3 --on-failure shrink
+half_reduced_kept --strategy mirrored --devices 4 --inject kill=1:3 --on-failure shrink
+old_share_updated --strategy zero --devices 4 --elastic leave=3:2
+average_not_moved --strategy zero --devices 2 --elastic leave=1:2 --model cifar10
+TABLE
+
+# detect NAME OPTIONS: sets $found, "" if the case passes.
+detect() {
+    local options="$mlp $2"
+    [[ $2 != *cifar10* ]] || options="--data synthetic:32 --batch 8 --micro-shards 2 $2"
+    # shellcheck disable=SC2086
+    LOCKSTEP_PLANT=$1 lockstep verify --reduce exact --results none --format jsonl --warmup 0 --steps 6 $options
+    case $code in
+        0) found= ;;
+        1 | 3) found=$(sed 's/.*"reason":"\([^"]*\).*/\1/' out | head -c 90) ;;
+        *) found="$code: $(head -c 90 err)" ;;
+    esac
+}
+
+while read -r bug options; do
+    detect "" "$options"
+    expect "but: $found" test -z "$found"
+    detect "$bug" "$options"
+    expect "$bug is not detected" test -n "$found"
+    printf '%-24s %s\n' "$bug" "$found"
+done <table
+: >every.rows # those of planted bugs
+finish

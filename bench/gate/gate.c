@@ -306,24 +306,10 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     return LS_OK;
 }
 
-/* Candidate and oracle go on with other members where that is due; the new steps are checked. */
-static ls_status change_members(comparison *c, ls_gate *gate)
-{
-    ls_session *candidate = &c->run[CANDIDATE];
-    if (!ls_change_is_due(candidate))
-        return LS_OK;
-    LS_TRY(ls_gate_owners(candidate, gate));
-    LS_TRY(ls_change_members(c->workplace, candidate, NULL));
-    if (c->here[ORACLE])
-        LS_TRY(ls_change_members(c->workplace, &c->run[ORACLE], NULL));
-    return ls_gate_step(candidate, gate);
-}
-
 /* Runs and compares a step on all ranks, and shares the outcome with all. */
 static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     uint64_t number = 0;
-    LS_TRY(change_members(c, gate));
     ls_status status = ls_gate_rate(&c->run[CANDIDATE], step, gate);
     LS_TRY(take_step(c, CANDIDATE));
     if (!status && c->judges)
@@ -430,6 +416,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
                                  .oracle = c->here[ORACLE] ? &c->run[ORACLE] : NULL,
                                  .reference = c->single};
     for (uint64_t step = 0; step < steps && !gate->interrupted; step++) {
+        LS_TRY(ls_gate_change(&sides, gate));
         LS_TRY(compare_step(c, plan->job.start + step, gate));
         ls_progress_update(c->workplace->progress,
                            ls_gate_alone_share * (double)(step + 1) / (double)steps, NAN,

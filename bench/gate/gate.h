@@ -101,6 +101,10 @@ typedef struct ls_gate_sides {
     ls_reference *reference; /**< NULL: the oracle alone judges, or this process does not */
 } ls_gate_sides;
 
+/** Candidate and oracle go on with other members where that is due (bench/train/change.h); the new
+ * steps are checked. */
+ls_status ls_gate_change(const ls_gate_sides *sides, ls_gate *gate);
+
 /** Enqueues the session's steps up to `steps`, at most `most` by one call, so that an interrupt is
  * answered between; `done` is the progress before them. All ranks call it. */
 ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64_t steps,

@@ -55,6 +55,17 @@ ls_status ls_gate_owners(const ls_session *candidate, ls_gate *gate)
     return agree_on(candidate, gate->pass ? ls_steps_owners(candidate->run) : LS_OK, gate);
 }
 
+ls_status ls_gate_change(const ls_gate_sides *sides, ls_gate *gate)
+{
+    if (!ls_change_is_due(sides->candidate))
+        return LS_OK;
+    LS_TRY(ls_gate_owners(sides->candidate, gate));
+    LS_TRY(ls_change_members(sides->workplace, sides->candidate, NULL));
+    if (sides->oracle)
+        LS_TRY(ls_change_members(sides->workplace, sides->oracle, NULL));
+    return ls_gate_step(sides->candidate, gate);
+}
+
 /* Equal parameters must give the same evaluation. */
 static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls_gate *gate)
 {

@@ -91,7 +91,8 @@ CELLS = f"""
 {DEEP} {TAIL} --strategy pipeline --devices {{2|4}} --pipeline-microbatches {{2|5}} --pipeline-schedule {{gpipe|1f1b}} {MODES}
 {DEEP} {EITHER} --strategy {{pipeline|model-parallel}} --ranks {{2|3}} --devices {{1|2}} {EXACT}
 {DEEP} {EITHER} --strategy pipeline --devices 2 --pipeline-microbatches {{2|4|8}} --pipeline-schedule interleaved --pipeline-chunks 2
---model {{cnn|twin-lstm:6|lstm-stack:3}} {TAIL} --strategy pipeline --devices 3 --pipeline-schedule 1f1b --pipeline-microbatches {{2|4}} {EXACT}
+--model {{cnn|twin-lstm:6|lstm-stack:3}} {TAIL} --strategy pipeline --devices 3 --pipeline-schedule {{1f1b|zb-h1}} --pipeline-microbatches {{2|4}} {EXACT}
+{DEEP} {EITHER} --strategy {{pipeline|hybrid --hybrid-inner pipeline --hybrid-outer zero}} --devices 4 --pipeline-schedule {{zb-h1|zb-h2}} {MODES}
 {DEEP} {EITHER} {HYBRID} --devices 6 --hybrid-replicas {{1|2|3|6}} {EXACT}
 {DEEP} {TAIL} {HYBRID} --devices {{4|6}} --allreduce {SUMS} --bucket-bytes {{auto|0}}
 {DEEP} {EITHER} --strategy hybrid --hybrid-inner pipeline --devices 4 --pipeline-schedule {{gpipe|1f1b}} --pipeline-microbatches {{1|3}} {MODES}

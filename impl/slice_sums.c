@@ -16,7 +16,7 @@ static ls_status add_range(ls_slice *s, ls_act_kind kind, size_t into, size_t fr
     ls_op *op = NULL;
     ls_status status = r->kernels->table->add(r->kernels, &add, &op);
     if (!status)
-        op->use = LS_TIME_BACKWARD;
+        op->use = kind == LS_ACT_SUM_WEIGHTS ? LS_TIME_WEIGHTS : LS_TIME_BACKWARD;
     return ls_slice_act_op(s, kind, chunk, status, op);
 }
 

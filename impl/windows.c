@@ -194,7 +194,7 @@ static ls_status need_of(const ls_job *job, const ls_graph_part *part, int *leas
     ls_buckets buckets = {0};
     ls_windows windows = {0};
     ls_repeat *repeats;
-    LS_TRY(ls_repeats_open(graph, NULL, 1, job->drops, &repeats));
+    LS_TRY(ls_repeats_open(graph, NULL, 1, job->drops, false, &repeats));
     ls_status status = ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
                                        job->exchange.bucket_bytes, false, &buckets);
     if (!status)

@@ -85,14 +85,25 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
     const size_t before = bytes_of(site, site->input_node[0]);
+    const ls_layer_options *o = &site->node->options;
     const ls_access accesses[] = {
-        {site->input[0], before, false},
         {site->output_gradient, bytes_of(site, site->node), false},
         parameters_of(site, site->variable[0], false),
-        parameters_of(site, site->variable_gradient[0], true),
-        {site->input_gradient[0], site->input_gradient[0] ? before : 0, true}};
-    return put("profile backward", site->node->options.backward_ns * (double)site->rows, accesses,
-               5, ops);
+        {site->input_gradient[0], site->input_gradient[0] ? before : 0, true},
+        {site->input[0], before, false},
+        parameters_of(site, site->variable_gradient[0], true)};
+    return put("profile backward",
+               (o->backward_ns - (site->weights_apart ? o->weights_ns : 0)) * (double)site->rows,
+               accesses, site->weights_apart ? 3 : 5, ops);
+}
+
+static ls_status backward_weights(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_access accesses[] = {{site->input[0], bytes_of(site, site->input_node[0]), false},
+                                  {site->output_gradient, bytes_of(site, site->node), false},
+                                  parameters_of(site, site->variable_gradient[0], true)};
+    return put("profile weights", site->node->options.weights_ns * (double)site->rows, accesses, 3,
+               ops);
 }
 
 static const ls_layer layer = {
@@ -103,6 +114,7 @@ static const ls_layer layer = {
     .infer = infer,
     .forward = forward,
     .backward = backward,
+    .backward_weights = backward_weights,
     .flops = flops,
 };
 
@@ -149,14 +161,14 @@ static ls_status read_time(ls_yaml_file *file, struct fy_node *mapping, const ch
 /* What holds for all layers. */
 typedef struct whole {
     int64_t batch, element_bytes;
-    double carried_ns; /* backward times of layers that no gradient reaches */
+    double carried_ns, carried_weights_ns; /* backward times of layers that no gradient reaches */
 } whole;
 
 static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, whole *all, ls_model *model,
                            int *node)
 {
-    static const char *const keys[] = {"name",     "params",      "forward",
-                                       "backward", "activations", NULL};
+    static const char *const keys[] = {"name",    "params",      "forward", "backward",
+                                       "weights", "activations", NULL};
     ls_layer_options o = {.shape = {.rank = 1, .size = {1}}};
     size_t bytes = 0;
     if (!fy_node_is_mapping(one))
@@ -165,6 +177,10 @@ static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, whole *all, 
     LS_TRY(read_count(file, one, "params", 0, &o.units));
     LS_TRY(read_time(file, one, "forward", all->batch, &o.forward_ns));
     LS_TRY(read_time(file, one, "backward", all->batch, &o.backward_ns));
+    if (ls_yaml_member_text(file, one, "weights"))
+        LS_TRY(read_time(file, one, "weights", all->batch, &o.weights_ns));
+    if (o.weights_ns > o.backward_ns)
+        return ls_yaml_refuse(file, "weights is a part of backward, and is longer");
     const int64_t word = sizeof(float); /* variables are of words: as many as have these bytes */
     o.units = (o.units * all->element_bytes + word - 1) / word;
     const char *text = ls_yaml_member_text(file, one, "activations");
@@ -176,10 +192,12 @@ static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, whole *all, 
     /* no gradient reaches a layer without parameters before it, or of its own: the next has its
      * time */
     all->carried_ns += o.backward_ns;
-    o.backward_ns = 0;
+    all->carried_weights_ns += o.weights_ns;
+    o.backward_ns = o.weights_ns = 0;
     if (o.units || model->graph->variables.count) {
         o.backward_ns = all->carried_ns;
-        all->carried_ns = 0;
+        o.weights_ns = all->carried_weights_ns;
+        all->carried_ns = all->carried_weights_ns = 0;
     }
     return ls_graph_add_layer(model->graph, &layer, (int[]){*node, -1}, -1, &o, node);
 }

@@ -18,12 +18,17 @@ typedef struct trace {
     size_t events, flows;
 } trace;
 
-static const char *const categories[LS_TIME_USES] = {
-    [LS_TIME_COMPUTE] = "compute",     [LS_TIME_BACKWARD] = "backward",
-    [LS_TIME_OPTIMIZER] = "optimizer", [LS_TIME_COMMUNICATION] = "communication",
-    [LS_TIME_COPY] = "copy",           [LS_TIME_GATHER] = "copy",
-    [LS_TIME_WAIT] = "wait",           [LS_TIME_DELAY] = "wait",
-    [LS_TIME_IDLE] = "wait",           [LS_TIME_HARNESS] = "compute"};
+static const char *const categories[LS_TIME_USES] = {[LS_TIME_COMPUTE] = "compute",
+                                                     [LS_TIME_BACKWARD] = "backward",
+                                                     [LS_TIME_WEIGHTS] = "backward",
+                                                     [LS_TIME_OPTIMIZER] = "optimizer",
+                                                     [LS_TIME_COMMUNICATION] = "communication",
+                                                     [LS_TIME_COPY] = "copy",
+                                                     [LS_TIME_GATHER] = "copy",
+                                                     [LS_TIME_WAIT] = "wait",
+                                                     [LS_TIME_DELAY] = "wait",
+                                                     [LS_TIME_IDLE] = "wait",
+                                                     [LS_TIME_HARNESS] = "compute"};
 
 static void begin_event(trace *t)
 {

@@ -226,15 +226,19 @@ static void put_device_loads(const ls_row_facts *f, json_t *row)
     }
 }
 
-static void put_in_flight(json_t *row, const ls_schedule *schedule)
+static void put_most(json_t *row, const ls_schedule *schedule)
 {
-    json_t *list = json_array();
+    json_t *in_flight = json_array(), *waiting = schedule->rule->split ? json_array() : NULL;
     for (int stage = 0; stage < schedule->stages; stage++) {
         ls_schedule_most most = {0};
         ls_status_free(ls_schedule_count(schedule, stage, 0, &most));
-        json_array_append_new(list, json_integer(most.in_flight));
+        json_array_append_new(in_flight, json_integer(most.in_flight));
+        if (waiting)
+            json_array_append_new(waiting, json_integer(most.weights_waiting));
     }
-    ls_put_pipeline_in_flight(row, list);
+    ls_put_pipeline_in_flight(row, in_flight);
+    if (waiting)
+        ls_put_pipeline_weights_waiting(row, waiting);
 }
 
 void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble)
@@ -247,9 +251,10 @@ void ls_row_put_pipeline(json_t *row, const ls_job *job, const ls_bubble *bubble
     ls_put_pipeline_bubble_equal(row, ls_schedule_equal(&schedule));
     ls_put_pipeline_bubble_stage(row, bubble->stage);
     ls_put_pipeline_slowest_stage(row, bubble->slowest);
-    put_in_flight(row, &schedule);
+    put_most(row, &schedule);
     ls_put_pipeline_passes_ms_forward(row, bubble->forward_ms);
     ls_put_pipeline_passes_ms_data(row, bubble->backward_ms);
+    ls_put_pipeline_passes_ms_weights(row, bubble->weights_ms);
 }
 
 static void put_equivalence(const ls_row_facts *f, json_t *row)

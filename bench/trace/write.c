@@ -71,10 +71,15 @@ static void name_lanes(writer *w)
 /* ---- Slices ---------------------------------------------------------------------------------- */
 
 static const char *const categories[LS_TIME_USES] = {
-    [LS_TIME_COMPUTE] = "compute",     [LS_TIME_BACKWARD] = "backward",
-    [LS_TIME_OPTIMIZER] = "optimizer", [LS_TIME_COMMUNICATION] = "communication",
-    [LS_TIME_COPY] = "copy",           [LS_TIME_GATHER] = "copy",
-    [LS_TIME_WAIT] = "wait",           [LS_TIME_DELAY] = "wait",
+    [LS_TIME_COMPUTE] = "compute",
+    [LS_TIME_BACKWARD] = "backward",
+    [LS_TIME_WEIGHTS] = "backward",
+    [LS_TIME_OPTIMIZER] = "optimizer",
+    [LS_TIME_COMMUNICATION] = "communication",
+    [LS_TIME_COPY] = "copy",
+    [LS_TIME_GATHER] = "copy",
+    [LS_TIME_WAIT] = "wait",
+    [LS_TIME_DELAY] = "wait",
 };
 
 /* "12.345": a time or a duration, in us. */

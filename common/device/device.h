@@ -135,6 +135,7 @@ ls_status ls_device_call(ls_device *device, ls_status (*call)(void *context), vo
 typedef enum ls_time_use {
     LS_TIME_COMPUTE,  /**< operations of none of the other kinds */
     LS_TIME_BACKWARD, /**< the same, of a backward pass */
+    LS_TIME_WEIGHTS,  /**< the same, of a weight pass that is apart from it */
     LS_TIME_OPTIMIZER,
     LS_TIME_COMMUNICATION, /**< of a communicator, once its peer is there */
     LS_TIME_COPY,

@@ -258,14 +258,18 @@ ls_status ls_check_lstm_backward(const ls_lstm_backward_args *a, ls_work *work)
     const ls_lstm_shape *s = &a->shape;
     int64_t sizes[3] = {0};
     LS_TRY(check_lstm(work, s, sizes));
+    const bool first = a->weight_ih, second = !first || a->dweight_ih;
+    const int64_t back = first ? s->rows : 0, rows = second ? s->rows : 0;
+    const int64_t units = second ? 4 * s->hidden : 0;
     work->flops += 8.0 * (double)s->rows * (double)s->steps * (double)s->hidden *
-                   ((a->dx ? 2.0 : 1.0) * (double)s->inputs + 2.0 * (double)s->hidden);
-    return CHECK_TENSORS(READ(x, s->rows, sizes[0]), READ(weight_ih, 4 * s->hidden, s->inputs),
-                         READ(weight_hh, 4 * s->hidden, s->hidden), WRITE(kept, s->rows, sizes[1]),
-                         READ(dy, s->rows, sizes[2]), WRITE_SOME(dx, s->rows, sizes[0]),
-                         WRITE(dweight_ih, 4 * s->hidden, s->inputs),
-                         WRITE(dweight_hh, 4 * s->hidden, s->hidden),
-                         WRITE(dbias, 4 * s->hidden, 1));
+                   ((double)(s->inputs * ((first && a->dx) + second)) +
+                    (double)(s->hidden * (first + second)));
+    return CHECK_TENSORS(
+        READ(x, rows, sizes[0]), READ(weight_ih, first ? 4 * s->hidden : 0, s->inputs),
+        READ(weight_hh, first ? 4 * s->hidden : 0, s->hidden), WRITE(kept, back, sizes[1]),
+        READ(kept, rows, sizes[1]), READ(dy, back, sizes[2]), WRITE_SOME(dx, back, sizes[0]),
+        WRITE(dweight_ih, units, s->inputs), WRITE(dweight_hh, units, s->hidden),
+        WRITE(dbias, units, 1));
 }
 
 ls_status ls_check_logistic_loss(const ls_logistic_loss_args *a, ls_work *work)

@@ -197,16 +197,18 @@ typedef struct ls_lstm_forward_args {
     void *y;               /**< real [B,T,H]; last: [B,H] */
 } ls_lstm_forward_args;
 
-/** Back-propagation through all steps. Overwrites the gradients; kept is used up. */
+/** Back-propagation through all steps. Overwrites the gradients; kept is used up. In two passes:
+ * the first has NULL gradients of the variables, and leaves in kept what the second reads, which
+ * has NULL variables, dy and dx. */
 typedef struct ls_lstm_backward_args {
     ls_lstm_shape shape;   /**< sizes */
     const void *x;         /**< real [B,T,I] */
-    const void *weight_ih; /**< real [4H,I] */
+    const void *weight_ih; /**< real [4H,I]; NULL: the second pass */
     const void *weight_hh; /**< real [4H,H] */
     void *kept;            /**< real [B,T,6,H]: by forward; undefined afterwards */
     const void *dy;        /**< real [B,T,H]; last: [B,H] */
     void *dx;              /**< real [B,T,I]; NULL: not wanted */
-    void *dweight_ih;      /**< real [4H,I] */
+    void *dweight_ih;      /**< real [4H,I]; NULL: the first pass */
     void *dweight_hh;      /**< real [4H,H] */
     void *dbias;           /**< real [4H] */
 } ls_lstm_backward_args;

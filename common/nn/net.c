@@ -218,7 +218,8 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
         for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
             for (size_t i = 0; i < lists[l]->count; i++)
                 if (lists[l]->items[i]->use == LS_TIME_COMPUTE)
-                    lists[l]->items[i]->use = LS_TIME_BACKWARD;
+                    lists[l]->items[i]->use =
+                        lists[l] == &net->nodes[n].weights ? LS_TIME_WEIGHTS : LS_TIME_BACKWARD;
     }
     if (status) {
         ls_net_close(net);

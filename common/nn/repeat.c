@@ -11,7 +11,8 @@ typedef struct finder {
     const ls_graph *graph;
     const int *place;
     int across, drops;
-    int *last; /* [nodes + 1] last node of each of the model's units */
+    bool apart; /* weight passes are */
+    int *last;  /* [nodes + 1] last node of each of the model's units */
     ls_repeat *out;
 } finder;
 
@@ -70,6 +71,11 @@ static void drop_outputs(const finder *f)
             is_alias(graph, n) && f->out[graph->nodes[n].inputs[0]].drops_output;
         f->out[n].drops_output = f->out[n].unit && (all || norm || with_input);
         f->out[n].drops_kept = all && !layer->again && keeps(graph, n);
+        if (!f->apart || !layer->backward_weights)
+            continue;
+        f->out[n].drops_kept = false;
+        for (int i = 0; i < graph->nodes[n].input_count; i++)
+            f->out[graph->nodes[n].inputs[i]].drops_output = false;
     }
     for (int n = 0; n < graph->count; n++)
         for (int i = 0; i < graph->nodes[n].input_count; i++) {
@@ -114,9 +120,10 @@ ls_status ls_repeats_bound(ls_repeat *repeats, int count)
 }
 
 ls_status ls_repeats_open(const ls_graph *graph, const int *place, int across, int drops,
-                          ls_repeat **out)
+                          bool weights_apart, ls_repeat **out)
 {
-    finder f = {.graph = graph, .place = place, .across = across, .drops = drops};
+    finder f = {
+        .graph = graph, .place = place, .across = across, .drops = drops, .apart = weights_apart};
     const size_t count = (size_t)graph->count;
     *out = NULL;
     if (drops == LS_REPEAT_NONE)

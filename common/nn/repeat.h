@@ -28,10 +28,11 @@ typedef struct ls_repeat {
 
 /**
  * Sets *out [nodes], to be freed, of a graph of which node n is on place[n] / across (NULL: all are
- * on one device). NULL if `drops` is LS_REPEAT_NONE.
+ * on one device). NULL if `drops` is LS_REPEAT_NONE. `weights_apart`: what weight passes read is
+ * not dropped.
  */
 ls_status ls_repeats_open(const ls_graph *graph, const int *place, int across, int drops,
-                          ls_repeat **out);
+                          bool weights_apart, ls_repeat **out);
 
 /** Sets `first` and `last` of `count` nodes. */
 ls_status ls_repeats_bound(ls_repeat *repeats, int count);

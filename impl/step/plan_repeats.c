@@ -41,7 +41,7 @@ ls_status ls_step_plan_open_repeats(ls_step_plan *plan)
                             : plan->split.graph ? plan->split.graph
                                                 : job->model->graph;
     LS_TRY(ls_repeats_open(graph, parts->place, context ? parts->count : parts->across, job->drops,
-                           &plan->repeats));
+                           job->division.weights_apart, &plan->repeats));
     if (!plan->repeats || !parts->count)
         return LS_OK;
     const int places = ls_graph_parts_places(parts);

@@ -91,10 +91,6 @@ static ls_status check_split(const ls_outline *o)
         return ls_fail(LS_CODE_USAGE, "option", "--pipeline-schedule",
                        "%s cannot be used with --sync-bn yes; use gpipe, 1f1b or interleaved",
                        name);
-    if (job->drops)
-        return ls_fail(LS_CODE_USAGE, "option", "--pipeline-schedule",
-                       "%s is not combined with --recompute yet; use gpipe, 1f1b or interleaved",
-                       name);
     return LS_OK;
 }
 

@@ -254,6 +254,18 @@ added_before_use 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybri
 copy_not_sent 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --steps 2 --model gpt:2-2-8-8-40
 share_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --steps 2
 window_early 20 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --steps 2 --bucket-bytes 0 --cpu-devices 4 --cores-per-device 2 --capture no --model mlp:784-16-16-16-16-10
+in_flight_one_short 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1
+weights_pass_lost 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2
+weights_pass_lost 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --pipeline-schedule zb-h2 --steps 2 --reduce exact
+weights_pass_twice 0 --strategy pipeline --devices 3 --pipeline-schedule zb-h2 --steps 2
+input_freed_before_weights 0 --strategy pipeline --devices 3 --pipeline-schedule zb-h1 --steps 2
+input_freed_before_weights 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h2 --steps 2 --reduce exact --model lstm-stack:3 --data synthetic:40 --batch 16
+gradient_passed_on 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2 --model gpt:2-2-8-8-40 --batch 16
+shared_weights_twice 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2 --model twin-lstm:6 --data synthetic:40 --batch 16
+tied_head_missed 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2 --model gpt:2-2-8-8-40 --batch 16
+exchange_before_weights 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --pipeline-schedule zb-h1 --steps 2
+norm_before_weights 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h2 --steps 2 --clip 0.01
+chunk_order_reversed 0 --strategy pipeline --devices 2 --pipeline-schedule interleaved --steps 2 --model mlp:784-20-18-16-10
 targets_of_piece 0 --strategy mirrored --devices 2 --model gpt:1-2-8-8-40 --lengths ragged
 targets_of_piece 0 --strategy pipeline --devices 2 --model gpt:1-2-8-8-40 --lengths ragged
 outer_sign 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer sgd

@@ -20,11 +20,47 @@ table() {
 
 table mlp $mlp
 lockstep_ok run ${mlp/--waterfall no/} $all --strategy pipeline --devices 3 --gate-steps 0
+rows "weight passes that wait" "all(r['pipeline'].get('weights_waiting') == {'zb-h1': [1, 2, 3], 'zb-h2': [1, 3, 4]}.get(
+    r['case']['pipeline_schedule']) for r in rows)"
 rows "in flight" "all(r['pipeline']['in_flight'] == [min(4, {'gpipe': 4, '1f1b': p - i, 'zb-h1': p - i,
     'zb-h2': 2 * (p - i) - 1}[r['case'].get('pipeline_schedule', 'gpipe')]) for i in range(p)]
     for r in rows for p in [3])"
 agree "hybrid" $mlp --reduce exact $all --strategy hybrid --hybrid-inner pipeline --devices 4 --hybrid-outer mirrored,zero
 rows "hybrid: digest of single" "{r['equivalence']['digest'] for r in rows} == {digest('single')}"
+agree "a smaller last batch, ranks, the norm" ${mlp/--steps 2/--epochs 1} --clip 0.1 --reduce exact,fast --ranks 2 --devices 1 \
+    --strategy pipeline $all
+rows "ranks: one digest" "all(len({r['equivalence']['digest'] for r in rows if r['case']['reduce'] == mode}) == 1
+    for mode in ('exact', 'fast'))"
+
+# Layers of other kinds; the head's variable is the embedding's, on another stage; what weight passes read is kept.
+gpt="--model gpt:4-2-8-8-24 --data synthetic:44 --batch 8 --dropout 0.2 --pipeline-schedule gpipe,zb-h2 $quick"
+agree "gpt" $gpt --reduce exact --recompute none,full --strategy pipeline --devices 2
+rows "gpt: one digest" "len({r['equivalence']['digest'] for r in rows}) == 1"
+rows "gpt: recomputation saves memory" "all(a['memory']['devices'][i]['activations'] > b['memory']['devices'][i]['activations']
+    for i in (0, 1) for a in rows for b in rows if a['case']['pipeline_schedule'] == b['case']['pipeline_schedule'] and
+    (a['case'].get('recompute', 'none'), b['case'].get('recompute')) == ('none', 'full'))"
+for model in cnn lstm-stack:2 twin-lstm:2; do
+    agree "$model" --model $model --data synthetic:4 --batch 2 $quick --pipeline-microbatches 2 --reduce exact --strategy pipeline --devices 2 \
+        --pipeline-schedule gpipe,zb-h1,zb-h2
+    rows "$model: one digest" "len({r['equivalence']['digest'] for r in rows}) == 1"
+done
+agree "clipping" $gpt --clip 0.01 --strategy pipeline --devices 2
+rows "clipping: digest of gpipe" "len({r['equivalence']['digest'] for r in rows}) == 1"
+
+# predict: equal stages without network cost take what the closed forms say.
+for weights in 3 9; do
+    { printf 'name: even\nbatch: 12\nsource: test\nlayers:\n'
+      printf -- '  - {name: l%s, params: 9, forward: 48ms, backward: '$((60 + 12 * weights))'ms, weights: '$((12 * weights))'ms}\n' 0 1 2
+    } >even.yaml
+    lockstep_ok predict --model profile:even.yaml --strategy pipeline --devices 3 --pipeline-microbatches 12 $all --results none \
+        --platform flat:latency=0us,bandwidth=1e9GB/s --format jsonl
+    rows "predicted, W = $weights" "all(abs(r['time']['step_ms']['median'] / (12 * (9 + $weights) + 2 * max({'gpipe': (9 + $weights,),
+        '1f1b': (9 + $weights,), 'zb-h1': (4, 5, 9 - $weights), 'zb-h2': (4, 1, 9 - 2 * $weights)}[r['case']['pipeline_schedule']])) - 1)
+        < 1e-6 for r in rows)"
+done
+printf 'name: bad\nbatch: 1\nsource: test\nlayers:\n  - {name: a, params: 9, forward: 1ms, backward: 1ms, weights: 2ms}\n' >bad.yaml
+lockstep predict --model profile:bad.yaml --strategy single
+expect "a weight pass longer than the backward pass" grep -q 'weights is a part of backward' err
 
 # The listing: stage i of 2 runs the weight pass of micro-batch j - i (zb-h2: j - 2i) behind the data pass of j.
 for schedule in zb-h1:F0D0F1D1W0F2D2W1F3D3W2W3 zb-h2:F0D0F1D1F2D2W0F3D3W1W2W3; do

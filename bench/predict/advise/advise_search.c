@@ -47,7 +47,7 @@ static const struct axis {
      DIVIDES,
      {"512", "256", "128", "64", "32", "16", "12", "8", "6", "5", "4", "3", "2", "1"}},
     {"hybrid", "hybrid-stages", DIVIDES, {"1", "2", "3", "4", "6", "8", "12", "16", "32"}},
-    {NULL, "pipeline-schedule", 0, {"1f1b", "gpipe", "interleaved"}},
+    {NULL, "pipeline-schedule", 0, {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2"}},
     {NULL, "pipeline-chunks", 0, {"2", "3", "4"}},
     {NULL, "pipeline-microbatches", PIECES, {POWERS}},
     {NULL, "tensor-parallel-sequence", 0, {"no", "yes"}},

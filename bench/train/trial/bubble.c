@@ -21,6 +21,7 @@ static ls_stage_time stage_time(const ls_schedule *s, const ls_time_profile *pro
                     forward * copies) /
                    m,
         .backward = ((double)profile->ns[LS_TIME_BACKWARD] + (1 - forward) * copies) / m,
+        .weights = (double)profile->ns[LS_TIME_WEIGHTS] / m,
         .rest = (double)(profile->ns[LS_TIME_OPTIMIZER] + profile->ns[LS_TIME_COMMUNICATION] +
                          profile->ns[LS_TIME_HARNESS])};
 }
@@ -52,6 +53,7 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
     for (size_t s = 0; s < count; s++) {
         out->forward_ms += times[s].forward / (double)count * 1e-6;
         out->backward_ms += times[s].backward / (double)count * 1e-6;
+        out->weights_ms += times[s].weights / (double)count * 1e-6;
     }
     free(times);
     return status;

@@ -17,7 +17,8 @@ typedef struct ls_bubble {
                           mean forward and backward pass and what it does after them */
     double slowest;  /**< work of the stage that has most, over the mean of all stages */
     double stage;    /**< idle share of the longest stage's own span (ls_schedule_times.idle) */
-    double forward_ms, backward_ms; /**< a micro-batch's passes on a stage, mean of all stages */
+    double forward_ms, backward_ms, weights_ms; /**< a micro-batch's passes on a stage, mean of all
+                                                     stages */
 } ls_bubble;
 
 /** Computes these from the profiles [stages] of the stages' queues in a step. The step's time is

@@ -132,7 +132,8 @@ typedef struct ls_vector_lstm {
     const float *packed; /**< the recurrent weights, by pack_recurrent */
     const float *bias;   /**< [4H]; forward */
     float *gates;        /**< [B,T,4H] forward: W_ih x, becomes the gates; backward: the gates */
-    float *dz;           /**< [.,T,4H] backward: the gradient of z, from row dz_row on */
+    float *dz;           /**< [.,T,4H] backward: the gradient of z, from row dz_row on; may be
+                              the gates, which are read before it is written */
     int64_t dz_row;
     float *cells;    /**< [B,T,H] c_t */
     float *previous; /**< [B,T,H] h_(t-1) */

@@ -129,10 +129,10 @@ static ls_status lstm_backward(const ls_lstm_backward_args *a)
 {
     const ls_lstm_shape *s = &a->shape;
     const real *ih = a->weight_ih;
-    for (int64_t row = 0; row < s->rows; row++)
+    for (int64_t row = 0; ih && row < s->rows; row++)
         for (int64_t t = s->steps; t-- > 0;)
             lstm_step_backward(a, row, t);
-    for (int64_t k = 0; k < 4 * s->hidden; k++)
+    for (int64_t k = 0; a->dweight_ih && k < 4 * s->hidden; k++)
         lstm_weights(a, k);
     for (int64_t n = 0; a->dx && n < s->rows * s->steps; n++)
         for (int64_t i = 0; i < s->inputs; i++) {

@@ -13,8 +13,9 @@ static const int64_t lstm_shapes[][4] = {
 };
 enum { LSTM_SHAPES = sizeof lstm_shapes / sizeof *lstm_shapes, LSTM_OUTPUTS = 5 };
 
-/* y, dx, and the gradients of the three variables, by one table. */
-static void lstm_by(fixture *f, ls_kernels *k, const ls_lstm_shape *s, bool with_dx, float *out[])
+/* y, dx, and the gradients of the three variables, by one table; backward in one pass or two. */
+static void lstm_by(fixture *f, ls_kernels *k, const ls_lstm_shape *s, bool with_dx, bool apart,
+                    float *out[])
 {
     const int64_t H = s->hidden, N = s->rows * s->steps, I = s->inputs;
     float *x = randoms(N * I, 1), *ih = randoms(4 * H * I, 2), *hh = randoms(4 * H * H, 3);
@@ -23,9 +24,14 @@ static void lstm_by(fixture *f, ls_kernels *k, const ls_lstm_shape *s, bool with
     for (int64_t i = 0; i < 4 * H * H; i++)
         hh[i] /= sqrtf((float)H);
     apply_lstm_forward(f, k, &(ls_lstm_forward_args){*s, x, ih, hh, bias, kept, out[0]});
-    apply_lstm_backward(f, k,
-                        &(ls_lstm_backward_args){*s, x, ih, hh, kept, dy, with_dx ? out[1] : NULL,
-                                                 out[2], out[3], out[4]});
+    ls_lstm_backward_args args = {*s,   x,    ih,  hh, kept, dy, with_dx ? out[1] : NULL,
+                                  NULL, NULL, NULL};
+    if (apart) {
+        apply_lstm_backward(f, k, &args);
+        args = (ls_lstm_backward_args){.shape = *s, .x = x, .kept = kept};
+    }
+    args.dweight_ih = out[2], args.dweight_hh = out[3], args.dbias = out[4];
+    apply_lstm_backward(f, k, &args);
     free(x), free(ih), free(hh), free(bias), free(kept), free(dy);
 }
 
@@ -36,18 +42,21 @@ static void check_lstm(fixture *f, const int64_t shape[4], bool last, bool with_
     const int64_t counts[LSTM_OUTPUTS] = {last ? s.rows * H : N * H, N * s.inputs, 4 * H * s.inputs,
                                           4 * H * H, 4 * H};
     static const char *const names[LSTM_OUTPUTS] = {"y", "dx", "dweight_ih", "dweight_hh", "dbias"};
-    float *got[LSTM_OUTPUTS], *want[LSTM_OUTPUTS];
+    float *got[LSTM_OUTPUTS], *want[LSTM_OUTPUTS], *apart[LSTM_OUTPUTS];
     for (int i = 0; i < LSTM_OUTPUTS; i++)
-        got[i] = randoms(counts[i], 7), want[i] = randoms(counts[i], 7);
-    lstm_by(f, f->cpu, &s, with_dx, got);
-    lstm_by(f, f->reference, &s, with_dx, want);
+        got[i] = randoms(counts[i], 7), want[i] = randoms(counts[i], 7),
+        apart[i] = randoms(counts[i], 7);
+    lstm_by(f, f->cpu, &s, with_dx, false, got);
+    lstm_by(f, f->reference, &s, with_dx, true, want);
+    lstm_by(f, f->cpu, &s, with_dx, true, apart);
     for (int i = 0; i < LSTM_OUTPUTS; i++) {
         double largest = 0;
         for (int64_t j = 0; j < counts[i]; j++)
             largest = fmax(largest, fabs((double)want[i][j]));
         compare(names[i], got[i], want[i], NULL,
                 4 * (double)(s.inputs + H + 16) * (double)s.steps * U * largest, counts[i]);
-        free(got[i]), free(want[i]);
+        assert_memory_equal(apart[i], got[i], (size_t)counts[i] * sizeof(float));
+        free(got[i]), free(want[i]), free(apart[i]);
     }
 }
 

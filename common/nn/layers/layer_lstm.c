@@ -65,20 +65,33 @@ static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
     return ls_layer_put_lstm_forward(site, &args, ops);
 }
 
-static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+static ls_lstm_backward_args weights_of(const ls_layer_site *site)
 {
-    const ls_lstm_backward_args args = {
+    return (ls_lstm_backward_args){
         .shape = shape_of(site->graph, site->node, site->rows),
         .x = site->input[0],
-        .weight_ih = site->variable[0],
-        .weight_hh = site->variable[1],
         .kept = site->kept,
-        .dy = site->output_gradient,
-        .dx = site->input_gradient[0],
         .dweight_ih = site->variable_gradient[0],
         .dweight_hh = site->variable_gradient[1],
         .dbias = site->variable_gradient[2],
     };
+}
+
+static ls_status backward_weights(const ls_layer_site *site, ls_op_list *ops)
+{
+    const ls_lstm_backward_args args = weights_of(site);
+    return ls_layer_put_lstm_backward(site, &args, ops);
+}
+
+static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
+{
+    ls_lstm_backward_args args = weights_of(site);
+    if (site->weights_apart)
+        args.dweight_ih = args.dweight_hh = args.dbias = NULL;
+    args.weight_ih = site->variable[0];
+    args.weight_hh = site->variable[1];
+    args.dy = site->output_gradient;
+    args.dx = site->input_gradient[0];
     return ls_layer_put_lstm_backward(site, &args, ops);
 }
 
@@ -116,6 +129,7 @@ const ls_layer ls_layer_lstm = {
     .kept_bytes = kept_bytes,
     .forward = forward,
     .backward = backward,
+    .backward_weights = backward_weights,
     .flops = flops,
     .products = products,
 };

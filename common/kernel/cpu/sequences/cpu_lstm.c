@@ -3,21 +3,22 @@
  * LSTM of the cpu table, a few samples at a time, so that their gates stay in the second-level
  * cache. Forward: one product for the inputs of all their steps, then the recurrence by a vector
  * loop. Backward: the recurrence, then one product each for both weights' gradients (added to those
- * of earlier samples) and for the inputs'. (One direction with 64 samples, 140 steps, 256 inputs
- * and 64 states, AVX-512, one core of a busy machine, ms forward and backward: 9.1 and 10.1; with
- * all samples in one product 14.3 and 15.0. oneDNN 2.6's LSTM, on some processors its plain
- * reference, took 8.2 and 17.1 on a quiet one, where all samples in one product took 6.6 and 9.4.)
- * The device's threads share the rows of the recurrence; the number of samples at a time depends
- * only on the sizes and the number of threads. Kept: [B,T,4H] gates, [B,T,H] cells, [B,T,H] the
- * state before each step.
+ * of earlier samples) and for the inputs'; in two passes, the gradient of z takes the gates' place.
+ * (One direction with 64 samples, 140 steps, 256 inputs and 64 states, AVX-512, one core of a busy
+ * machine, ms forward and backward: 9.1 and 10.1; with all samples in one product 14.3 and 15.0.
+ * oneDNN 2.6's LSTM, on some processors its plain reference, took 8.2 and 17.1 on a quiet one,
+ * where all samples in one product took 6.6 and 9.4.) The device's threads share the rows of the
+ * recurrence; the number of samples at a time depends only on the sizes and the number of threads.
+ * Kept: [B,T,4H] gates, [B,T,H] cells, [B,T,H] the state before each step.
  */
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/cpu/product/cpu_product.h"
 
 enum { LEAST_ROWS = 512 }; /* fewest rows of a product; below, its set-up dominates */
 
-/* In the operation's memory: packed recurrent weights; backward: a bias gradient, and the gradient
- * of z of the current samples, which stays in the cache; then what products work in. */
+/* In the operation's memory: packed recurrent weights; backward: a bias gradient, and, if it is one
+ * pass, the gradient of z of the current samples, which stays in the cache; then what products work
+ * in. */
 typedef struct lstm_args {
     ls_vector_lstm loop;
     void (*part)(const cpu_part *p);
@@ -100,6 +101,13 @@ static ls_status run_forward(cpu_op *op)
     return LS_OK;
 }
 
+/* The gradient of z of the current samples. */
+static const float *dz_of(const lstm_args *l)
+{
+    const ls_lstm_shape *s = &l->loop.shape;
+    return l->loop.dz + (l->row - l->loop.dz_row) * s->steps * 4 * s->hidden;
+}
+
 /* Columns in blocks of 64, as many as a thread's vectors of sums hold. */
 static void bias_part(const cpu_part *p)
 {
@@ -107,36 +115,53 @@ static void bias_part(const cpu_part *p)
     const ls_lstm_shape *s = &l->loop.shape;
     const int64_t columns = 4 * s->hidden, first = p->first * 64;
     const int64_t last = p->last * 64 < columns ? p->last * 64 : columns;
-    p->loops->column_sums(l->loop.dz, l->count * s->steps, columns, first, last, l->bias_sums);
+    p->loops->column_sums(dz_of(l), l->count * s->steps, columns, first, last, l->bias_sums);
     p->loops->add(l->dbias + first, l->bias_sums + first, l->dbias + first, last - first);
 }
 
-static ls_status backward_rows(cpu_op *op)
+static ls_status backward_weights(cpu_op *op)
 {
-    lstm_args *l = args_of(op);
+    const lstm_args *l = args_of(op);
     const ls_lstm_shape *s = &l->loop.shape;
     const int64_t H = s->hidden, I = s->inputs, N = l->count * s->steps, at = l->row * s->steps;
     ls_gemm_args weights = {.transpose_a = true,
                             .m = 4 * H,
                             .n = I,
                             .k = N,
-                            .a = l->loop.dz,
+                            .a = dz_of(l),
                             .b = l->x + at * I,
                             .c = l->dweight_ih,
                             .accumulate = l->row + l->count < s->rows};
-    l->loop.dz_row = l->row;
-    LS_TRY(share_recurrence(op));
     LS_TRY(run_product(op, &weights));
     weights.n = H;
     weights.b = l->loop.previous + at * H;
     weights.c = l->dweight_hh;
     LS_TRY(run_product(op, &weights));
-    LS_TRY(ls_cpu_op_share(op, (4 * H + 63) / 64, bias_part));
+    return ls_cpu_op_share(op, (4 * H + 63) / 64, bias_part);
+}
+
+static ls_status backward_rows(cpu_op *op)
+{
+    lstm_args *l = args_of(op);
+    const ls_lstm_shape *s = &l->loop.shape;
+    const int64_t I = s->inputs, N = l->count * s->steps, at = l->row * s->steps;
+    if (l->loop.dz != l->loop.gates)
+        l->loop.dz_row = l->row;
+    if (l->weight_ih)
+        LS_TRY(share_recurrence(op));
+    if (l->dweight_ih)
+        LS_TRY(backward_weights(op));
     if (!l->dx)
         return LS_OK;
     const ls_gemm_args inputs = {
-        .m = N, .n = I, .k = 4 * H, .a = l->loop.dz, .b = l->weight_ih, .c = l->dx + at * I};
+        .m = N, .n = I, .k = 4 * s->hidden, .a = dz_of(l), .b = l->weight_ih, .c = l->dx + at * I};
     return run_product(op, &inputs);
+}
+
+/* Whether it is both passes. */
+static bool is_whole(const lstm_args *l)
+{
+    return l->weight_ih && l->dweight_ih;
 }
 
 static size_t packed_floats(int64_t hidden)
@@ -150,13 +175,15 @@ static ls_status run_backward(cpu_op *op)
     const ls_lstm_shape *s = &l->loop.shape;
     l->loop.packed = op->memory;
     l->bias_sums = (float *)op->memory + packed_floats(s->hidden);
-    l->loop.dz = l->bias_sums + 4 * s->hidden;
-    op->loops->fill(l->dbias, 0, 4 * s->hidden);
-    if (!s->rows) {
+    l->loop.dz = is_whole(l) ? l->bias_sums + 4 * s->hidden : l->loop.gates;
+    if (l->dweight_ih)
+        op->loops->fill(l->dbias, 0, 4 * s->hidden);
+    if (l->dweight_ih && !s->rows) {
         op->loops->fill(l->dweight_ih, 0, 4 * s->hidden * s->inputs);
         op->loops->fill(l->dweight_hh, 0, 4 * s->hidden * s->hidden);
     }
-    op->loops->pack_recurrent(l->weight_hh, s->hidden, true, op->memory);
+    if (l->weight_hh)
+        op->loops->pack_recurrent(l->weight_hh, s->hidden, true, op->memory);
     for (int64_t rest = s->rows; rest > 0; rest = l->row) { /* reverse of forward's order */
         l->row = (rest - 1) / l->at_once * l->at_once;
         l->count = rest - l->row;
@@ -181,7 +208,7 @@ static ls_status make(ls_kernels *kernels, cpu_op like, lstm_args *l, float *kep
     l->loop.cells = kept + all * 4 * H;
     l->loop.previous = l->loop.cells + all * H;
     if (l->part == backward_part) {
-        const int64_t most = l->at_once < s->rows ? l->at_once : s->rows;
+        const int64_t most = !is_whole(l) ? 0 : l->at_once < s->rows ? l->at_once : s->rows;
         like.memory_bytes += (size_t)(4 * H + most * s->steps * 4 * H) * sizeof(float);
         like.own_bytes = (size_t)(2 * LS_VECTOR_LSTM_ROWS * ls_vector_pad(H)) * sizeof(float);
     }

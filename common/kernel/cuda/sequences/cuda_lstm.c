@@ -46,7 +46,8 @@ static ls_status run_forward(ls_op *op, ls_queue *queue)
 static ls_status run_backward(ls_op *op, ls_queue *queue)
 {
     const lstm_op *l = (const lstm_op *)op;
-    LS_TRY(ls_cuda_launched(op, queue, ls_gpu_lstm_backward(ls_queue_native(queue), &l->loop)));
+    if (l->loop.weight) /* NULL: the second pass */
+        LS_TRY(ls_cuda_launched(op, queue, ls_gpu_lstm_backward(ls_queue_native(queue), &l->loop)));
     return run_parts(l, queue);
 }
 
@@ -74,7 +75,7 @@ static ls_status make(ls_kernels *kernels, const lstm_op *like, float *kept, int
     l->loop.gates = kept;
     l->loop.cells = kept + s->rows * s->steps * 4 * s->hidden;
     l->loop.previous = l->loop.cells + s->rows * s->steps * s->hidden;
-    if (s->hidden > LS_GPU_LSTM_RESIDENT) {
+    if (s->hidden > LS_GPU_LSTM_RESIDENT && l->loop.weight) {
         l->op.workspace = (size_t)(4 * s->hidden * lines) * sizeof(float);
         ls_status status =
             ls_device_allocate(l->device, LS_MEMORY_WORKSPACE, l->op.workspace, &memory);
@@ -139,10 +140,14 @@ ls_status ls_cuda_lstm_backward(ls_kernels *kernels, const ls_lstm_backward_args
         {rows, s->inputs, gates, a->kept, a->weight_ih, NULL, a->dx, false}};
     const ls_dense_backward_weights_args states = {rows,    s->hidden,     gates, l->loop.previous,
                                                    a->kept, a->dweight_hh, NULL,  false};
-    ls_status status = a->dx
-                           ? ls_cuda_dense_backward(kernels, &inputs, &l->parts[0])
-                           : ls_cuda_dense_backward_weights(kernels, &inputs.weights, &l->parts[0]);
-    if (!status)
+    ls_status status = LS_OK;
+    if (a->dx && a->dweight_ih)
+        status = ls_cuda_dense_backward(kernels, &inputs, &l->parts[0]);
+    else if (a->dx)
+        status = ls_cuda_dense_backward_data(kernels, &inputs.data, &l->parts[0]);
+    else if (a->dweight_ih)
+        status = ls_cuda_dense_backward_weights(kernels, &inputs.weights, &l->parts[0]);
+    if (!status && a->dweight_ih)
         status = ls_cuda_dense_backward_weights(kernels, &states, &l->parts[1]);
     return finish(l, names, status, out);
 }

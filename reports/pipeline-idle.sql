@@ -2,8 +2,8 @@
 -- x: micro-batches
 -- y: idle share
 -- unit: %
--- caption: A point is the share of the stages' time that they wait. Formula: of equal stages.
--- wanted: --strategy pipeline --pipeline-microbatches 1,2,4
+-- caption: A point is the share of the stages' time that they wait. Formulas: of equal stages; zero bubble: with equal forward, data and weight passes.
+-- wanted: --strategy pipeline --pipeline-schedule gpipe,zb-h1 --pipeline-microbatches 1,2,4
 -- by: "case.model", "case.batch_global"
 -- at: case.pipeline_microbatches
 -- template: lines
@@ -12,5 +12,15 @@
 SELECT number, NULL, "case.pipeline_microbatches", "pipeline.bubble", NULL, NULL
 FROM r
 UNION ALL
-SELECT NULL, 'formula', "case.pipeline_microbatches", "pipeline.bubble_equal", NULL, NULL
+SELECT
+    NULL,
+    CASE
+        WHEN "case.pipeline_chunks" > 1 THEN 'formula, ' || "case.pipeline_chunks" || ' chunks'
+        WHEN "case.pipeline_schedule" LIKE 'zb-%' THEN 'formula, zero bubble'
+        ELSE 'formula'
+    END,
+    "case.pipeline_microbatches",
+    "pipeline.bubble_equal",
+    NULL,
+    NULL
 FROM r

@@ -55,12 +55,13 @@ typedef struct ls_layer_options {
                                  standard deviation; 0: as the layer's usually do */
     char name[LS_NODE_OPTION_NAME]; /**< of the node and of its variables: "wte"; "": layer and
                                          number */
-    double forward_ns, backward_ns, weights_ns; /**< of a sample, where a layer is a time
-                                                     (bench/case); weights: part of backward */
-    int unit;                   /**< of nodes that are repeated together, from 1 (repeat.h) */
-    int input;                  /**< input: number of the model's input; target: unused */
-    ls_shape shape;             /**< input, target: of one sample */
-    ls_layer_exchange exchange; /**< deal, collect */
+    double forward_ns;              /**< of a sample, where a layer is a time (bench/case) */
+    double backward_ns;             /**< the same; with the next */
+    double weights_ns;              /**< of the weight pass */
+    int unit;                       /**< of nodes that are repeated together, from 1 (repeat.h) */
+    int input;                      /**< input: number of the model's input; target: unused */
+    ls_shape shape;                 /**< input, target: of one sample */
+    ls_layer_exchange exchange;     /**< deal, collect */
 } ls_layer_options;
 
 /** One use of a layer. */

@@ -313,6 +313,8 @@ static void check_divided(const ls_job *job, size_t *left_out, size_t *seen)
     shares = all;
     set(&shares, "pipeline", "pipeline-schedule", "1f1b");
     check(&shares, "pipeline", NULL, NULL);
+    set(&shares, "pipeline", "pipeline-schedule", "zb-h1");
+    check(&shares, "pipeline", NULL, NULL);
     pipelines = halves;
     set(&pipelines, "hybrid", "hybrid-inner", "pipeline");
     set(&pipelines, "hybrid", "pipeline-microbatches", "2");

@@ -30,7 +30,7 @@ LINES = 5  # of a cell; a row that failed lacks most of its fields
 # Fields that differ between two runs of one program, or that identify the program or machine.
 VARYING = re.compile(
     r"""^(schema|id|timestamp|command|label
-    |time\..*|waterfall\..*|gap\..*|pipeline\.(bubble(_formula)?|slowest_stage)|train\.seconds_to_target  # times, or made of them
+    |time\..*|waterfall\..*|gap\..*|pipeline\.(bubble(_formula|_stage)?|passes_ms\..*|slowest_stage)|train\.seconds_to_target  # times, or made of them
     |device_load\..*|server_load\.\d+\.busy|noise\..*|result\.(warnings|notes)\.?.*  # shares of time; what times show
     |memory\.rss_peak|memory\.devices\.\d+\.allocations  # pages of libraries and of the heap; requests, not bytes
     |provenance\.(?!kernels\.).*  # the machine, the commit; kernels are compared

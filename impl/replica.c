@@ -35,13 +35,19 @@ ls_status ls_replica_take(ls_replica *r, const char *what, ls_memory_use use, si
     return take(r, (ls_replica_buffer){.what = what, .use = use, .bytes = bytes}, out);
 }
 
+/* A use, of elements of so many bytes. */
+static ls_memory_use typed(ls_memory_use use, size_t each)
+{
+    return LS_MEMORY_AS(use, each == sizeof(uint16_t) ? LS_MEMORY_BF16 : LS_MEMORY_FLOAT32);
+}
+
 /* An array of all elements, element i that of the variables; or of the shares alone. */
 static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, bool shared,
                             void *out)
 {
     const size_t each = use == LS_MEMORY_PARAMETERS ? ls_replica_parameter_bytes(r) : real_bytes(r);
     const ls_replica_buffer array = {.what = what,
-                                     .use = use,
+                                     .use = typed(use, each),
                                      .element = shared && r->updated.shares.buckets ? 0 : each,
                                      .bytes = (shared ? r->updated.stated : r->elements) * each,
                                      .carried = use != LS_MEMORY_GRADIENTS};
@@ -53,9 +59,9 @@ static ls_status take_windows(ls_replica *r, const char *what, const ls_windows 
                               size_t each, void *whole, void **out)
 {
     *out = whole;
-    return windows
-               ? ls_replica_take(r, what, LS_MEMORY_COMMUNICATION, windows->elements * each, out)
-               : LS_OK;
+    return windows ? ls_replica_take(r, what, typed(LS_MEMORY_COMMUNICATION, each),
+                                     windows->elements * each, out)
+                   : LS_OK;
 }
 
 static ls_status take_small(ls_replica *r, const char *what, size_t bytes, void *out)

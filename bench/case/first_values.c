@@ -3,8 +3,11 @@
 #include "bench/case/elastic.h"
 #include "bench/case/workplace.h"
 
+#include "common/base/bf16_inline.h"
 #include "common/base/grow.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,6 +53,24 @@ static ls_status draw(ls_workplace *workplace, const ls_plan_of_case *plan,
     return LS_OK;
 }
 
+/* Loaded values are masters, whose rounded copies must be finite. */
+static ls_status check_copies(const ls_workplace *workplace, const ls_plan_of_case *plan)
+{
+    const ls_variables *variables = &plan->model->graph->variables;
+    const char *load = workplace->request->load;
+    for (size_t e = 0; e < variables->elements && load; e++)
+        if (!isfinite(ls_float_of_bf16(ls_bf16_of_float(plan->initial[e])))) {
+            const ls_variable *v = ls_variables_holding(variables, e);
+            char where[640];
+            snprintf(where, sizeof where, "%s: %s", load, v->name);
+            return ls_fail(LS_CODE_MISSING, "load", where,
+                           "element %zu is %.9g, which --precision bf16 rounds to an infinite "
+                           "copy; use float32, or smaller values",
+                           e - v->offset, (double)plan->initial[e]);
+        }
+    return LS_OK;
+}
+
 ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -63,7 +84,7 @@ ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan)
     if (!d)
         LS_TRY(draw(workplace, plan, &d));
     plan->initial = d->values;
-    return LS_OK;
+    return c->precision == LS_PRECISION_BF16 ? check_copies(workplace, plan) : LS_OK;
 }
 
 void ls_first_values_close(ls_workplace *workplace)

@@ -281,6 +281,10 @@ def run(model, sizes, master, samples, batch, steps, kind, lr, *options):
     row = json.loads(done.stdout)
     expect(row["equivalence"]["copies"] == "same bits", f"copies: {row['equivalence']['copies']}")
     expect(row["equivalence"]["precision"] < 0.05, f"precision: {row['equivalence']['precision']}")
+    expect(row["provenance"]["kernels"]["bf16"] == "by float32", "products are of float32")
+    for device in row["memory"]["devices"]:
+        narrow = device["parameters"] + device["activations"] - 4 * batch  # but labels
+        expect(device["types"]["bf16"] == narrow, f"{device['types']} is not {narrow} bytes of bf16")
     return row, tensors(at("last.st"))
 
 

@@ -29,6 +29,10 @@ for name, bits in ("infinite", 0x7f80), ("nan", 0xffc1):
     values = bytearray(narrow["dense1.weight"][2])
     values[4:6] = struct.pack("<H", bits)
     write(f"{name}.st", narrow | {"dense1.weight": ("BF16", [2, 2], bytes(values))})
+for name, bits in ("largest", 0x7f7f7fff), ("larger", 0x7f7f8000): # in float32: R is the largest bf16, or infinite
+    values = bytearray(wide["dense1.weight"][2])
+    values[8:12] = struct.pack("<I", bits)
+    write(f"{name}.st", wide | {"dense1.weight": ("F32", [2, 2], bytes(values))})
 write("half.st", narrow | {"dense1.bias": ("F16", [2], bytes(4))})
 END
 none="--model mlp:3-2-2 --data synthetic:8 --batch 4 --steps 0 --warmup 0 --results none --format jsonl"
@@ -43,12 +47,16 @@ sys.exit(bits("saved.st") != bits("wide.st"))'
     rows "$file: its digest" "r['equivalence']['digest'] == old('wide')[0]['equivalence']['digest']"
 done
 lockstep_ok run ${none/--steps 0/--steps 3} --load mixed.st
-refused() { # refused FILE WORDS
-    lockstep run $none --load "$1"
+lockstep_ok run $none --load larger.st
+lockstep_ok run $none --load largest.st --precision bf16
+refused() { # refused FILE WORDS OPTIONS
+    lockstep run $none --load "$1" "${@:3}"
     expect "$1: missing" [ "$code" -eq 3 ]
     expect "$1: one line" one_line "$2"
 }
 refused infinite.st "infinite.st: dense1.weight: element 2 is not finite"
 refused nan.st "nan.st: dense1.weight: element 2 is not finite"
 refused half.st "half.st: tensor 'dense1.bias': its dtype is 'F16'; F32 and BF16 are read"
+refused larger.st "larger.st: dense1.weight: element 2 is 3.3961.*--precision bf16" --precision bf16
+refused larger.st "larger.st: dense1.weight: element 2 is 3.3961.*--precision bf16" --precision float32,bf16
 finish

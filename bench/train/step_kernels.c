@@ -41,6 +41,8 @@ json_t *ls_step_kernels(const ls_run *run)
     run->functions->describe(run, &info);
     json_object_set_new(kernels, "table", json_string(info.kernels));
     json_object_set_new(kernels, "library", json_string(info.kernel_library));
+    if (run->job && run->job->kernels.precision == LS_PRECISION_BF16)
+        json_object_set_new(kernels, "bf16", json_string("by float32")); /* net_stored.c */
     run->functions->each_op(run, note_kernel, kernels);
     return kernels;
 }

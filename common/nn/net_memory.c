@@ -202,10 +202,14 @@ static size_t list_dropped(const ls_net_options *o, net_node *nodes, net_dropped
     return count;
 }
 
-/* Buffer k of each unit has memory as large as the largest of them. */
+/* Buffer k of each unit has memory as large as the largest of them, which may be of another type.
+ */
 static ls_status take_window(const ls_net_options *o, net_node *nodes, take_memory take,
                              void *context)
 {
+    const ls_memory_use use =
+        LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS,
+                     o->precision == LS_PRECISION_BF16 ? LS_MEMORY_OTHER : LS_MEMORY_FLOAT32);
     net_dropped *all;
     if (!o->repeats)
         return LS_OK;
@@ -222,7 +226,7 @@ static ls_status take_window(const ls_net_options *o, net_node *nodes, take_memo
                 found++;
             }
         if (found)
-            status = take(context, LS_MEMORY_ACTIVATIONS, most, &memory);
+            status = take(context, use, most, &memory);
         for (size_t i = k; i < count; i++)
             if (all[i].unit == all[i - k].unit &&
                 (i == k || all[i - k].unit != all[i - k - 1].unit))
@@ -242,6 +246,7 @@ typedef struct net_pooled {
 typedef struct net_pool {
     take_memory take;
     void *context;
+    ls_memory_use use;
     net_pooled *items;
     size_t count;
 } net_pool;
@@ -255,7 +260,7 @@ static ls_status pool_take(net_pool *pool, size_t bytes, void **where, size_t *i
     if (i == pool->count) {
         LS_TRY(ls_grow("net", &pool->items, pool->count, sizeof *pool->items));
         pool->items[i] = (net_pooled){.bytes = bytes};
-        LS_TRY(pool->take(pool->context, LS_MEMORY_ACTIVATIONS, bytes, &pool->items[i].memory));
+        LS_TRY(pool->take(pool->context, pool->use, bytes, &pool->items[i].memory));
         pool->count++;
     }
     pool->items[i].users = 1;
@@ -295,6 +300,13 @@ static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, net_po
     return LS_OK;
 }
 
+/* Of a node's output and its gradient. */
+static ls_memory_use stored_use(const ls_net_options *o, int node)
+{
+    const bool narrow = ls_net_stored_bytes(o, node) == sizeof(uint16_t);
+    return LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS, narrow ? LS_MEMORY_BF16 : LS_MEMORY_FLOAT32);
+}
+
 static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **target,
                              take_memory take, void *context)
 {
@@ -319,17 +331,17 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
         }
         const ls_repeat repeat = repeat_of(o, n);
         if (!my->fused_forward && !my->is_fork && !my->is_join && !repeat.drops_output)
-            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->output));
+            LS_TRY(take(context, stored_use(o, n), bytes, &my->output));
         if (node->layer->kept_bytes && !repeat.drops_kept &&
             (!(my->is_fork || my->is_join) || graph->slices.order))
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(o, n), &my->kept));
         if (!o->gradients)
             continue;
         if (has_gradient(my) && !my->passing)
-            LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, bytes, &my->gradient));
+            LS_TRY(take(context, stored_use(o, n), bytes, &my->gradient));
         for (int i = 0; i < node->input_count; i++)
             if (has_scratch(graph, nodes, n, i) && !my->scratch_passing)
-                LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, node_bytes(o, node->inputs[i]),
+                LS_TRY(take(context, stored_use(o, node->inputs[i]), node_bytes(o, node->inputs[i]),
                             &my->input_scratch[i]));
         if (node->variable_count && node->shares >= 0)
             LS_TRY(take(context, LS_MEMORY_WORKSPACE, count_variables(graph, node) * real,
@@ -337,7 +349,11 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
     }
     if (!o->gradients)
         return LS_OK;
-    net_pool pool = {.take = take, .context = context};
+    net_pool pool = {.take = take,
+                     .context = context,
+                     .use = LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS, o->precision == LS_PRECISION_BF16
+                                                                    ? LS_MEMORY_BF16
+                                                                    : LS_MEMORY_FLOAT32)};
     const ls_status status = pass_gradients(o, nodes, &pool);
     free(pool.items);
     return status;

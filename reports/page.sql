@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- What the page shows of the rows (view s: reports/rows.sql): a query for each list of page.html, page.markdown and
--- report.bib. A column NAME[] is JSON. bench/report/report_functions.c has the functions.
+-- report.bib. A column "NAME:json" is JSON. bench/report/report_functions.c has the functions.
 
 -- told: rows beside each other, with the case of each, and its figure to compare by: those of the model and batch (or
 -- batch of a device) with most strategies, by pools of rows that may be compared (ranking.h; "NUMBER|by what")
@@ -196,12 +196,12 @@ CREATE TEMP TABLE machine AS SELECT row_number() OVER (ORDER BY first) AS number
 SELECT machine.number, coalesce(nullif(name, ''), 'not named') AS name, (
   SELECT json_group_array(json_object('name', key, 'value', CASE WHEN type IN ('array', 'object') THEN list_text(value)
     WHEN type IN ('true', 'false') THEN type ELSE number_text(value) END)) FROM json_each(row,
-    '$.provenance')) AS "facts[]"
+    '$.provenance')) AS "facts:json"
 FROM machine JOIN s ON place = newest ORDER BY machine.number;
 
 -- models
 SELECT "case.model" AS name, "case.model_digest" AS digest, '[' || replace(replace(json_quote("case.model_text"),
-  '\\', '\u005c'), '\n', '","') || ']' AS "lines[]"
+  '\\', '\u005c'), '\n', '","') || ']' AS "lines:json"
 FROM s WHERE length("case.model_text") > 0 GROUP BY "case.model_digest" ORDER BY min(place);
 
 -- predicted
@@ -234,10 +234,10 @@ SELECT CASE WHEN "micro.op" IS NULL THEN name ELSE "micro.op" || coalesce(' ' ||
     AS steps,
   (SELECT json_group_array(json_object('class', k - 1, 'share', printf('%.3g', 100 * y / total))) FROM (
     SELECT k, y, total(y) OVER () AS total FROM positive AS p WHERE p.number = place AND kind = 'time')
-    WHERE y > 0.002 * total) AS "bars[]",
+    WHERE y > 0.002 * total) AS "bars:json",
   (SELECT group_concat(part || ' ' || figure_text(y, 'bytes'), ', ') FROM positive AS p
     WHERE p.number = place AND kind = 'memory') AS held,
-  CASE WHEN json_type(row, '$.waterfall') = 'object' THEN bound_of(s.number) END AS "bound[]",
+  CASE WHEN json_type(row, '$.waterfall') = 'object' THEN bound_of(s.number) END AS "bound:json",
   "result.reason" AS reason, (SELECT machine.number FROM machine WHERE machine.name = origin) AS machine,
   "commit", id,
   CASE WHEN length(command) > most THEN substr(command, 1, most) || '…' ELSE command END AS command

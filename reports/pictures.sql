@@ -331,10 +331,10 @@ SELECT
     title || coalesce(': ' || nullif(coalesce(own.text, '') || iif(own.text IS NULL OR origin.text IS NULL, '', ', ')
         || coalesce(origin.text, ''), ''), '') AS heading,
     title || ' (' || sub || coalesce(', ' || origin.text, '') || '), ' || json_array_length(curves) || ' series' AS alt,
-    curves AS "series[]", categories AS "categories[]", styles AS "styles[]",
+    curves AS "series:json", categories AS "categories:json", styles AS "styles:json",
     json_array('series', iif(categories IS NULL, x, 'case'), iif(categories IS NULL, y, x)
-        || iif(unit = 'bytes', ', bytes', ''), 'low', 'high') AS "heads[]",
-    points AS "points[]", data AS "data[]", nullif(max(size - 120, 0), 0) AS more
+        || iif(unit = 'bytes', ', bytes', ''), 'low', 'high') AS "heads:json",
+    points AS "points:json", data AS "data:json", nullif(max(size - 120, 0), 0) AS more
 FROM figure LEFT JOIN own ON own.id = figure.id AND own.what = 'sub' LEFT JOIN origin USING (id)
     LEFT JOIN table_of USING (id)
 ORDER BY place, figure.id;

@@ -65,7 +65,7 @@ SELECT
     NOT is_peer AND devices > 1 AS lone,
     dense_rank() OVER (ORDER BY "case.model", "case.data", "case.strategy", "case.reduce") AS class,
     iif(is_peer, -1, iif(is_micro, 1000, strategy_fact("case.strategy", 'place'))) AS style,
-    beside_mirrored(at) AS of_mirrored,
+    NULL AS of_mirrored,
     delay_ms("case.inject") AS delay,
     link_fact(wire, 'MB/s') AS bandwidth,
     link_fact(wire, 'us') AS latency,
@@ -110,10 +110,31 @@ CREATE UNIQUE INDEX temp.read_at ON read (at);
 DROP VIEW temp.s;
 CREATE TEMP VIEW s AS SELECT at AS place, of AS number, read.*, (SELECT row FROM main.rows WHERE rowid = of) AS row
 FROM temp.read;
-UPDATE read SET machine = machine_of(at) WHERE ok;
+UPDATE read SET machine = machine_of('', (SELECT row FROM main.rows WHERE rowid = of), 80) WHERE ok; -- LS_OF_CLASS, LS_OF_HOST
 UPDATE read SET apart = machine
 WHERE NOT field_fact('{{{against}}}', 'machine or label')
     OR EXISTS (SELECT 1 FROM read WHERE ok GROUP BY value HAVING count(DISTINCT machine) > 1);
+-- What shares of state save and cost: memory and step, with bounds, over those of the row of `mirrored` beside it.
+UPDATE read SET of_mirrored = (
+    SELECT
+        '[' || number_text(read."memory.devices.peak" * 1.0 / m."memory.devices.peak") || ','
+        || number_text(coalesce(read.pace / m.pace, 0.0)) || ','
+        || number_text(coalesce(
+            read.pace / m.pace * exp(-sqrt(pow(ln(read.pace / read.pace_low), 2) + pow(ln(m.pace_high / m.pace), 2))), 0.0
+        )) || ','
+        || number_text(coalesce(
+            read.pace / m.pace * exp(sqrt(pow(ln(read.pace_high / read.pace), 2) + pow(ln(m.pace / m.pace_low), 2))), 0.0
+        )) || ']'
+    FROM (SELECT *, 2 * coalesce(pace > 0, 0) + ("case.bucket_bytes" IS read."case.bucket_bytes") AS fit FROM read AS x) AS m
+    WHERE m."case.strategy" = 'mirrored' AND m."case.model" = read."case.model" AND m."memory.devices.peak" > 0
+        AND same_but(
+            (SELECT row FROM main.rows WHERE rowid = read.of), (SELECT row FROM main.rows WHERE rowid = m.of),
+            1, 'strategy', 'allreduce', 'bucket_bytes', 'overlap'
+        )
+    ORDER BY m.fit DESC, m.at DESC
+    LIMIT 1
+)
+WHERE "case.zero_stage" IS NOT NULL AND "case.hybrid_outer" IS NULL AND "memory.devices.peak" > 0;
 
 -- parts: of a step's time, and of the memory of the fullest device; each begins at `low` above those before it
 CREATE TEMP TABLE parts AS
@@ -157,7 +178,7 @@ FROM (SELECT at AS number, 'staleness' AS kind, "staleness.histogram" AS list FR
 CREATE TEMP TABLE member (number INTEGER, path TEXT, value, PRIMARY KEY (number, path)) WITHOUT ROWID;
 INSERT INTO member
 SELECT read.at, m.key, CASE m.type WHEN 'true' THEN 'yes' WHEN 'false' THEN 'no' ELSE m.value END
-FROM read, json_each(identity_of(read.at)) AS both, json_each(both.value) AS m
+FROM read, json_each(case_key((SELECT row FROM main.rows WHERE rowid = read.of), 0, 112)) AS both, json_each(both.value) AS m
 UNION ALL
 SELECT
     at,

@@ -48,4 +48,4 @@ lines (part, number, text) AS (
       ifnull(nullif(replace(list_text(value ->> 'numa'), '+', ','), ''), '?'),
       ifnull(nullif(replace(list_text(value ->> 'gpus'), '+', ','), ''), 'none'))
     FROM json_each(:document, '$.ranks'))
-SELECT text || char(10) FROM lines ORDER BY part, number;
+SELECT text || char(10) AS text FROM lines ORDER BY part, number;

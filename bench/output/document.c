@@ -4,75 +4,35 @@
 
 #include "bench/output/results_db.h"
 
-#include <stdlib.h>
-
-static ls_status write_result(ls_results *results, sqlite3_stmt *statement, const char *format,
-                              const ls_columns *columns, FILE *stream)
+ls_status ls_document_query(const char *sql, const json_t *document, const char *format,
+                            json_t *out)
 {
-    json_auto_t *rows = json_array();
-    const ls_format *form;
-    bool more;
-    for (;;) {
-        LS_TRY(ls_results_step(results, statement, &more));
-        const bool text = more && sqlite3_column_type(statement, 0) != SQLITE_NULL;
-        if (more && !text)
-            json_array_append_new(rows, json_loads(ls_results_text(statement, 1), 0, NULL));
-        else if (json_array_size(rows) > 0) {
-            LS_TRY(ls_format_find(format, &form));
-            LS_TRY(ls_rows_write(form, columns, rows, stream));
-            json_array_clear(rows);
-        }
-        if (!more)
-            return LS_OK;
-        fputs(text ? ls_results_text(statement, 0) : "", stream);
-    }
-}
-
-/* An open query. */
-typedef struct query {
     ls_results *results;
-    sqlite3_stmt *statement;
-    char *text; /* of the document */
-} query;
-
-static ls_status open_query(const char *sql, const json_t *document, const char *format, query *q)
-{
-    *q = (query){.text = json_dumps(document, JSON_COMPACT | JSON_REAL_PRECISION(17))};
-    LS_TRY(q->text ? ls_results_memory(&q->results) : ls_fail_memory("document", 0));
-    LS_TRY(ls_results_prepare(q->results, sql, &q->statement));
-    sqlite3_bind_text(q->statement, sqlite3_bind_parameter_index(q->statement, ":document"),
-                      q->text, -1, SQLITE_STATIC);
-    sqlite3_bind_text(q->statement, sqlite3_bind_parameter_index(q->statement, ":format"), format,
-                      -1, SQLITE_STATIC);
-    return LS_OK;
-}
-
-static void close_query(query *q)
-{
-    sqlite3_finalize(q->statement);
-    ls_results_close(q->results);
-    free(q->text);
+    json_auto_t *values = json_pack("{s:O,s:s*}", "document", document, "format", format);
+    LS_TRY(values ? ls_results_memory(&results) : ls_fail_memory("document", 0));
+    ls_status status = ls_results_query(results, sql, values, out);
+    ls_results_close(results);
+    return status;
 }
 
 ls_status ls_document_write(const char *sql, const json_t *document, const char *format,
                             const ls_columns *columns, FILE *stream)
 {
-    query q;
-    ls_status status = open_query(sql, document, format, &q);
-    if (!status)
-        status = write_result(q.results, q.statement, format, columns, stream);
-    close_query(&q);
-    return status;
-}
-
-ls_status ls_document_sort(const char *sql, const json_t *document, json_t *first, json_t *second)
-{
-    query q;
-    bool more = true;
-    ls_status status = open_query(sql, document, NULL, &q);
-    while (!status && !(status = ls_results_step(q.results, q.statement, &more)) && more)
-        json_array_append_new(sqlite3_column_int(q.statement, 0) ? second : first,
-                              json_loads(ls_results_text(q.statement, 1), 0, NULL));
-    close_query(&q);
-    return status;
+    json_auto_t *lines = json_array(), *rows = json_array();
+    const ls_format *form;
+    LS_TRY(ls_document_query(sql, document, format, lines));
+    for (size_t i = 0; i <= json_array_size(lines); i++) {
+        const json_t *line = json_array_get(lines, i);
+        json_t *row = json_object_get(line, "row");
+        const char *text = json_string_value(json_object_get(line, "text"));
+        if (row)
+            json_array_append(rows, row);
+        else if (json_array_size(rows) > 0) {
+            LS_TRY(ls_format_find(format, &form));
+            LS_TRY(ls_rows_write(form, columns, rows, stream));
+            json_array_clear(rows);
+        }
+        fputs(text ? text : "", stream);
+    }
+    return LS_OK;
 }

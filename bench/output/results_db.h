@@ -81,6 +81,11 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *   field_fact(path, what), strategy_fact(name, what), link_fact(link, what): see results_query.c
  *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
  *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)
+ *   machine_of(scope, row, of): the number of the row's machine (ls_row_machine) among those that
+ *   were asked for with this text; same_but(row, other, common, field, ..): ls_row_same_but
+ *   rows_differ(row, but, of): an aggregate, a JSON list of paths (ls_rows_differ)
+ *   row_text(row, path): the text that CSV has there; only of the groups that name a case, a
+ *   machine or a result
  *   the collation NUMBERED: "cpu:2" before "cpu:10"
  * A column that a statement does not use costs nothing.
  */
@@ -95,10 +100,11 @@ ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **o
 /** The next row of its result; *more is false after the last. */
 ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more);
 
-/** Appends an object for each row of its result, and finalizes the statement: a column is a member,
- * "name:json" one whose JSON text it has; NULL leaves it out. Equal objects
- * are one, which must not change. */
-ls_status ls_results_objects(ls_results *results, sqlite3_stmt *statement, json_t *out);
+/** Performs each statement of a text, whose parameters :NAME are members of `values` (NULL: none):
+ * a whole number, a text, or else JSON text. Appends an object for each row of a result to `out`
+ * (NULL: nowhere): a column is a member, "name:json" one whose JSON text it has; NULL leaves it
+ * out. Equal objects are one, which must not change. */
+ls_status ls_results_query(ls_results *results, const char *sql, const json_t *values, json_t *out);
 
 /** Performs statements that have no result. */
 ls_status ls_results_execute(ls_results *results, const char *sql);

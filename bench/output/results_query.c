@@ -25,16 +25,25 @@ typedef struct parsed {
     json_t *row, *part[PARTS];
 } parsed;
 
-static void free_parsed(void *context)
+/* What a connection's functions keep. */
+typedef struct memory {
+    parsed last[2];   /* of functions of two rows the first and the second */
+    json_t *machines; /* {scope: [facts]}: those that machine_of has seen */
+} memory;
+
+static void free_memory(void *context)
 {
-    parsed *last = context;
-    for (size_t i = 0; i < PARTS; i++) {
-        json_decref(last->part[i]);
-        free(last->part_text[i]);
+    memory *kept = context;
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < PARTS; i++) {
+            json_decref(kept->last[k].part[i]);
+            free(kept->last[k].part_text[i]);
+        }
+        json_decref(kept->last[k].row);
+        free(kept->last[k].text);
     }
-    json_decref(last->row);
-    free(last->text);
-    free(last);
+    json_decref(kept->machines);
+    free(kept);
 }
 
 /* The end of the member that begins here, of an object of valid JSON. */
@@ -73,10 +82,11 @@ static void parse_part(parsed *last, const char *member, size_t length)
     }
 }
 
-/* The row of a JSON text, with the parts above; borrowed. A damaged one lacks some. */
-static const json_t *parsed_row(sqlite3_context *context, sqlite3_value *value)
+/* The row of a JSON text, with the parts above; borrowed. A damaged one lacks some. `which`: of the
+ * two that are kept. */
+static json_t *parsed_row(sqlite3_context *context, sqlite3_value *value, size_t which)
 {
-    parsed *last = sqlite3_user_data(context);
+    parsed *last = &((memory *)sqlite3_user_data(context))->last[which];
     const char *text = (const char *)sqlite3_value_text(value);
     if (!text || (last->text && strcmp(text, last->text) == 0))
         return text ? last->row : NULL;
@@ -113,11 +123,9 @@ static void number_text(sqlite3_context *context, int count, sqlite3_value **val
     if (sqlite3_value_type(*value) == SQLITE_FLOAT)
         sqlite3_result_text(context, ls_real_text(sqlite3_value_double(*value), text), -1,
                             SQLITE_TRANSIENT);
-    else if (sqlite3_value_type(*value) == SQLITE_INTEGER)
+    else
         sqlite3_result_text(context, (const char *)sqlite3_value_text(*value), -1,
                             SQLITE_TRANSIENT);
-    else
-        sqlite3_result_value(context, *value);
 }
 
 static void list_text(sqlite3_context *context, int count, sqlite3_value **value)
@@ -143,8 +151,7 @@ static void optimizer_shown(sqlite3_context *context, int count, sqlite3_value *
 /* The value that a JSON text has, as ls_value_text. */
 static void value_text(sqlite3_context *context, int count, sqlite3_value **value)
 {
-    const char *text = (const char *)sqlite3_value_text(*value);
-    json_auto_t *all = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    json_auto_t *all = json_loads(text_argument(*value), JSON_DECODE_ANY, NULL);
     (void)count;
     if (all)
         give_text(context, ls_value_text(all));
@@ -238,10 +245,84 @@ static void bytes_text(sqlite3_context *context, int count, sqlite3_value **valu
 
 static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
 {
-    const json_t *row = parsed_row(context, value[0]);
+    const json_t *row = parsed_row(context, value[0], 0);
     if (row)
         give_text(context, ls_row_identity(row, (unsigned)sqlite3_value_int(value[1]),
                                            count > 2 ? (unsigned)sqlite3_value_int(value[2]) : 0));
+}
+
+/* machine_of(scope, row, of): the number of the row's machine among those of the scope so far. */
+static void machine_of(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    memory *kept = sqlite3_user_data(context);
+    const char *scope = text_argument(value[0]);
+    const json_t *row = parsed_row(context, value[1], 0);
+    (void)count;
+    if (!json_object_get(kept->machines, scope))
+        json_object_set_new(kept->machines, scope, json_array());
+    if (row)
+        sqlite3_result_int64(context,
+                             (int64_t)ls_row_machine(json_object_get(kept->machines, scope), row,
+                                                     (unsigned)sqlite3_value_int(value[2])));
+}
+
+/* same_but(row, other, common, field, ..): see ls_row_same_but. */
+static void same_but(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    enum { MOST = 8 };
+    const char *fields[MOST + 1] = {NULL};
+    const json_t *row = parsed_row(context, value[0], 0);
+    const json_t *other = parsed_row(context, value[1], 1);
+    for (int i = 3; i < count && i < 3 + MOST; i++)
+        fields[i - 3] = text_argument(value[i]);
+    sqlite3_result_int(
+        context, row && other && ls_row_same_but(row, other, fields, sqlite3_value_int(value[2])));
+}
+
+/* row_text(row, path): the value that CSV has there. */
+static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const json_t *row = parsed_row(context, value[0], 0);
+    json_auto_t *found = row ? ls_row_value(row, text_argument(value[1])) : NULL;
+    (void)count;
+    if (found)
+        give_text(context, ls_value_text(found));
+}
+
+/* The rows of a group that rows_differ(row, but, of) has seen. */
+typedef struct seen_rows {
+    json_t *rows;
+    unsigned but, of;
+} seen_rows;
+
+static void add_to_group(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    seen_rows *all = sqlite3_aggregate_context(context, sizeof *all);
+    (void)count;
+    if (!all)
+        return;
+    all->rows = all->rows ? all->rows : json_array();
+    all->but = (unsigned)sqlite3_value_int(value[1]);
+    all->of = (unsigned)sqlite3_value_int(value[2]);
+    json_array_append(all->rows, parsed_row(context, value[0], 0));
+}
+
+static void give_differences(sqlite3_context *context)
+{
+    seen_rows *all = sqlite3_aggregate_context(context, 0);
+    json_auto_t *paths = json_object(), *list = json_array();
+    json_t *unused;
+    const char *path;
+    if (all)
+        ls_rows_differ(all->rows, all->but, all->of, paths);
+    json_object_foreach(paths, path, unused)
+    {
+        (void)unused;
+        json_array_append_new(list, json_string(path));
+    }
+    give_text(context, json_dumps(list, JSON_COMPACT));
+    if (all)
+        json_decref(all->rows);
 }
 
 /* field_fact(path, what): see bench/rows/fields.h; whether "less" is worse, and the "list" of
@@ -332,7 +413,7 @@ static void link_fact(sqlite3_context *context, int count, sqlite3_value **value
 /* What follows from several fields: the second argument is a place in ls_results_derived. */
 static void row_derived(sqlite3_context *context, int count, sqlite3_value **value)
 {
-    const json_t *row = parsed_row(context, value[0]);
+    const json_t *row = parsed_row(context, value[0], 0);
     const size_t which = (size_t)sqlite3_value_int(value[1]);
     const char *name = ls_results_derived[which].name, *bound = name + 4;
     ls_interval figure;
@@ -388,18 +469,26 @@ int ls_results_attach(sqlite3 *db)
                      {"link_fact", 2, link_fact},
                      {"case_key", 2, case_key},
                      {"case_key", 3, case_key},
+                     {"machine_of", 3, machine_of},
+                     {"same_but", -1, same_but},
+                     {"row_text", 2, row_text},
                      {"row_derived", 2, row_derived}};
     const size_t count = sizeof functions / sizeof *functions;
-    parsed *last = calloc(1, sizeof *last); /* of all functions; goes with the last one */
+    enum { PURE = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS };
+    memory *kept = calloc(1, sizeof *kept); /* of all functions; goes with rows_differ */
     char *view = ls_results_view_text(true);
-    int code = last && view ? SQLITE_OK : SQLITE_NOMEM;
+    int code = kept && view ? SQLITE_OK : SQLITE_NOMEM;
+    if (kept)
+        kept->machines = json_object();
     if (code == SQLITE_OK)
         code = sqlite3_create_collation(db, "NUMBERED", SQLITE_UTF8, NULL, natural);
-    for (size_t i = 0; i < count && last; i++) {
-        const int made = sqlite3_create_function_v2(
-            db, functions[i].name, functions[i].arguments,
-            SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, last, functions[i].call, NULL,
-            NULL, i + 1 == count ? free_parsed : NULL);
+    for (size_t i = 0; i < count && code == SQLITE_OK; i++)
+        code = sqlite3_create_function(db, functions[i].name, functions[i].arguments,
+                                       functions[i].call == machine_of ? SQLITE_UTF8 : PURE, kept,
+                                       functions[i].call, NULL, NULL);
+    if (kept) { /* which frees it also where it fails */
+        const int made = sqlite3_create_function_v2(db, "rows_differ", 3, PURE, kept, NULL,
+                                                    add_to_group, give_differences, free_memory);
         code = code == SQLITE_OK ? made : code;
     }
     if (code == SQLITE_OK)

@@ -174,14 +174,36 @@ static json_t *value_at(sqlite3_stmt *statement, int column, bool is_json, json_
     return value;
 }
 
-ls_status ls_results_objects(ls_results *results, sqlite3_stmt *statement, json_t *out)
+/* Binds the members of `values` to the parameters of their names. */
+static void bind_values(sqlite3_stmt *statement, const json_t *values)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(size_t)values, name, value)
+    {
+        char parameter[40];
+        snprintf(parameter, sizeof parameter, ":%s", name);
+        const int at = sqlite3_bind_parameter_index(statement, parameter);
+        if (at && json_is_integer(value))
+            sqlite3_bind_int64(statement, at, json_integer_value(value));
+        else if (at && json_is_string(value))
+            sqlite3_bind_text(statement, at, json_string_value(value), -1, SQLITE_STATIC);
+        else if (at)
+            sqlite3_bind_text(statement, at,
+                              json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)), -1, free);
+    }
+}
+
+static ls_status add_objects(ls_results *results, sqlite3_stmt *statement, json_t *out)
 {
     json_auto_t *known = json_object();
-    bool more = true;
-    ls_status status = LS_OK;
-    while (!(status = ls_results_step(results, statement, &more)) && more) {
-        json_t *one = json_object();
-        for (int i = 0; i < sqlite3_column_count(statement); i++) {
+    bool more;
+    for (;;) {
+        LS_TRY(ls_results_step(results, statement, &more));
+        if (!more)
+            return LS_OK;
+        json_auto_t *one = json_object();
+        for (int i = 0; out && i < sqlite3_column_count(statement); i++) {
             char name[64];
             snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
             char *end = strstr(name, ":json");
@@ -191,10 +213,24 @@ ls_status ls_results_objects(ls_results *results, sqlite3_stmt *statement, json_
             if (value)
                 json_object_set_new(one, name, value);
         }
-        json_array_append_new(out, one);
+        json_array_append(out, one);
     }
-    sqlite3_finalize(statement);
-    return status;
+}
+
+ls_status ls_results_query(ls_results *results, const char *sql, const json_t *values, json_t *out)
+{
+    sqlite3_stmt *statement;
+    for (;; sql += strlen(sqlite3_sql(statement)), sqlite3_finalize(statement)) {
+        LS_TRY(ls_results_prepare(results, sql, &statement));
+        if (!statement)
+            return LS_OK;
+        bind_values(statement, values);
+        ls_status status = add_objects(results, statement, out);
+        if (status) {
+            sqlite3_finalize(statement);
+            return status;
+        }
+    }
 }
 
 /* "last~2": how many before the last. */

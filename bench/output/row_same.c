@@ -161,25 +161,6 @@ void ls_rows_differ(const json_t *rows, unsigned but, unsigned of, json_t *out)
     }
 }
 
-char *ls_paths_text(const json_t *paths)
-{
-    const char *path, *between = "";
-    json_t *unused;
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        return NULL;
-    json_object_foreach((json_t *)(size_t)paths, path, unused)
-    {
-        (void)unused;
-        fprintf(stream, "%s%s", between, path);
-        between = ", ";
-    }
-    fclose(stream);
-    return text;
-}
-
 char *ls_row_identity(const json_t *row, unsigned but, unsigned of)
 {
     json_auto_t *whole = json_pack("[o,o]", case_of(row, but), facts_of(row, of));

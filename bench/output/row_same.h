@@ -43,7 +43,3 @@ size_t ls_row_machine(json_t *known, const json_t *row, unsigned of);
 
 /** Adds {path: true} of each field of the case, and of these parts, in which the rows differ. */
 void ls_rows_differ(const json_t *rows, unsigned but, unsigned of, json_t *out);
-
-/** These fields in words, "case.lr, provenance.host"; owned by the caller (free), NULL: no memory.
- */
-char *ls_paths_text(const json_t *paths);

@@ -93,4 +93,4 @@ texts (format, part, number, text, row) AS (
   UNION ALL SELECT 'junit', 2, 0, '  </testsuite>' || char(10) || '</testsuites>' || char(10), NULL
   UNION ALL SELECT 'github', 1, number, printf('::%s title=lockstep regress::%s: %s' || char(10), kind,
       escaped(name, 'github'), escaped(sentence, 'github')), NULL FROM told)
-SELECT text, row FROM texts WHERE format = :format AND (text IS NOT NULL OR row IS NOT NULL) ORDER BY part, number;
+SELECT text, row AS "row:json" FROM texts WHERE format = :format AND (text IS NOT NULL OR row IS NOT NULL) ORDER BY part, number;

@@ -2,7 +2,7 @@
 /* A comparison as one JSON document; what the other formats say of it is made by verdict.sql. */
 #include "bench/output/document.h"
 #include "bench/regress/regress.h"
-#include "bench/row/row_noise.h"
+#include "bench/row/findings.h"
 #include "bench/rows/row.h"
 #include "bench/statistics/statistics.h"
 #include "template_verdict.h"
@@ -48,22 +48,19 @@ static json_t *case_document(const ls_regress_case *one)
 ls_status ls_regress_document(const ls_regress_task *task, const ls_regress *regress,
                               json_t **document, int *exit_status)
 {
-    char text[64] = "";
     json_t *cases = json_array();
+    json_auto_t *exits = json_array();
     for (size_t i = 0; i < regress->count; i++)
         json_array_append_new(cases, case_document(&regress->cases[i]));
     *document =
         json_pack("{s:s,s:f,s:s,s:s,s:f,s:O*,s:o}", "verdict", "", "threshold", task->threshold,
                   "base", task->side[LS_BASE], "new", task->side[LS_NEW], "seconds",
                   regress->seconds, "instructions", regress->instructions, "cases", cases);
-    FILE *stream = *document ? fmemopen(text, sizeof text, "w") : NULL;
-    if (!stream)
-        return ls_fail_memory("verdict", 0);
-    ls_status status = ls_document_write(ls_template_verdict, *document, "exit", NULL, stream);
-    fclose(stream);
+    LS_TRY(ls_document_query(ls_template_verdict, *document, "exit", exits));
+    const char *text = json_string_value(json_object_get(json_array_get(exits, 0), "text"));
     *exit_status = (int)strtol(text, NULL, 10);
     json_object_set_new(*document, "verdict", json_string(text + strcspn(text, " ") + 1));
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_verdict_check(const char *format)

@@ -46,7 +46,15 @@ static ls_status compare_figures(const ls_regress_task *task, ls_regress_case *o
     json_auto_t *document = json_pack("{s:o,s:o,s:O,s:O}", "fail_on", fail_on, "intended",
                                       intended_of(ls_regress_row(one, LS_BASE)), "base",
                                       one->rows[LS_BASE], "new", one->rows[LS_NEW]);
-    return ls_document_sort(ls_template_worse, document, one->differences, one->worse);
+    json_auto_t *found = json_array();
+    LS_TRY(ls_document_query(ls_template_worse, document, NULL, found));
+    for (size_t i = 0; i < json_array_size(found); i++) {
+        const json_t *row = json_array_get(found, i);
+        json_array_append(json_integer_value(json_object_get(row, "fail")) ? one->worse
+                                                                           : one->differences,
+                          json_object_get(row, "change"));
+    }
+    return LS_OK;
 }
 
 /* ---- Whether there is anything to compare --------------------------------------------------- */

@@ -79,7 +79,7 @@ changes AS (
 judged AS (
   SELECT *, fails AND worse AND (base IS NOT NULL OR ifnull(new GLOB '"*', 0)) AS fail
   FROM changes WHERE worse OR (base IS NOT NULL AND new IS NOT NULL))
-SELECT fail, '{"key":' || json_quote(field) || ifnull(',"base":' || base, '') || ifnull(',"new":' || new, '') || '}'
+SELECT fail, '{"key":' || json_quote(field) || ifnull(',"base":' || base, '') || ifnull(',"new":' || new, '') || '}' AS "change:json"
 FROM judged AS one
 WHERE NOT EXISTS (SELECT 1 FROM judged WHERE judged.field = one.field AND judged.k < one.k AND judged.fail >= one.fail)
 ORDER BY k;

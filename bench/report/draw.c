@@ -3,7 +3,7 @@
 #include "bench/report/draw.h"
 
 #include "bench/output/format.h"
-#include "bench/report/text.h"
+#include "bench/report/template.h"
 #include "common/base/escape.h"
 #include "common/base/whole_file.h"
 

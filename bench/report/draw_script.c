@@ -7,7 +7,7 @@
  */
 #include "bench/output/table/table_parts.h"
 #include "bench/report/draw.h"
-#include "bench/report/text.h"
+#include "bench/report/template.h"
 #include "common/base/escape.h"
 
 #include "template_bars_gp.h"

@@ -18,27 +18,25 @@ typedef struct ls_page_template {
 enum { LS_PAGE_TEMPLATES = 5 };
 extern const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES];
 
-/** What a report is made of; borrowed, but for `machines`. */
+/** What a report is made of; borrowed. */
 typedef struct ls_page {
     ls_results *results; /**< in memory, with the rows chosen (results_db.h) */
     const json_t *rows;  /**< the same, oldest first */
     json_t *left_out;    /**< texts: why things are missing */
     const ls_report_options *options;
-    json_t *machines; /**< those of the rows so far; set by ls_page_open */
 } ls_page;
 
 /** Makes the tables of reports/rows.sql: from then on the view `s` has only fields that reports
  * name. The page must outlive the statements. */
 ls_status ls_page_open(ls_page *page);
-/** Takes a page that was not opened, too. */
-void ls_page_close(ls_page *page);
 
 /** Adds the functions that statements of reports call (report_functions.c). */
 void ls_page_add_functions(const ls_page *page, sqlite3 *db);
 
 /** Performs the section of a text of SQL (NULL: each one), which begins after an empty line with
  * "-- NAME", after its places (template.h; NULL: it has none) were filled. Results are added to
- * `out` (an object) by the section's name, as lists of objects of texts; a column NAME[] is JSON.
+ * `out` (an object) by the section's name, as lists of objects of texts; a column "NAME:json" is
+ * JSON.
  */
 ls_status ls_page_run(const ls_page *page, const char *text, const char *section,
                       const json_t *values, json_t *out);

@@ -3,7 +3,7 @@
  * says. */
 #include "bench/report/pictures.h"
 
-#include "bench/report/text.h"
+#include "bench/report/template.h"
 
 #include "template_pictures.h"
 #include "template_pictures_sql.h"

@@ -6,7 +6,6 @@
 #include "bench/report/pictures.h"
 #include "bench/report/page.h"
 #include "bench/report/template.h"
-#include "bench/report/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +80,7 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
     clear_folder(options->out);
     json_t *left_out = json_copy((json_t *)(size_t)options->notes);
     json_t *figures = NULL, *values = json_object();
-    ls_page page = {results, rows, left_out, options, NULL};
+    ls_page page = {results, rows, left_out, options};
     ls_status status = ls_page_open(&page);
     if (!status)
         status = ls_pictures(&page, &figures);
@@ -105,7 +104,6 @@ ls_status ls_report_write(ls_results *results, const json_t *rows, const ls_repo
             json_pack("{s:b,s:f}", "bare", (int)options->bare, "letters", options->letters));
     if (!status && !drawn)
         drawn = ls_draw(figures, options->out, LS_PICTURE_PDF);
-    ls_page_close(&page);
     json_decref(values);
     json_decref(figures);
     json_decref(left_out);

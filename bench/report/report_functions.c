@@ -2,11 +2,9 @@
 /* What the statements of a report call that only C can say; see page.h. */
 #include "bench/output/format.h"
 #include "bench/output/row_keys.h"
-#include "bench/output/row_same.h"
-#include "bench/output/row_shares.h"
 #include "bench/output/table/ranking.h"
 #include "bench/report/page.h"
-#include "bench/report/text.h"
+#include "bench/report/template.h"
 #include "bench/rows/row.h"
 #include "bench/statistics/verdict.h"
 #include "build_info.h"
@@ -24,30 +22,7 @@ static const char *text_of(sqlite3_value *value)
     return text ? text : "";
 }
 
-static const json_t *row_at(const ls_page *page, sqlite3_value *at)
-{
-    return json_array_get(page->rows, (size_t)sqlite3_value_int64(at) - 1);
-}
-
 /* ---- Of rows -------------------------------------------------------------------------------- */
-
-/* identity_of(at): the case and the machine; see row_same.h. */
-static void identity_of(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    (void)count;
-    sqlite3_result_text(
-        context, ls_row_identity(row_at(sqlite3_user_data(context), *value), 0, LS_OF_MACHINE), -1,
-        free);
-}
-
-/* machine_of(at): its number. */
-static void machine_of(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    const ls_page *page = sqlite3_user_data(context);
-    (void)count;
-    sqlite3_result_int64(context, (int64_t)ls_row_machine(page->machines, row_at(page, *value),
-                                                          LS_OF_CLASS | LS_OF_HOST));
-}
 
 static void give_json(sqlite3_context *context, const json_t *value)
 {
@@ -70,21 +45,6 @@ static void bound_of(sqlite3_context *context, int count, sqlite3_value **value)
     }
     give_json(context, lines);
     free(text);
-}
-
-/* beside_mirrored(at): [memory, step, low, high] over those of the row of mirrored beside it. */
-static void beside_mirrored(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    const ls_page *page = sqlite3_user_data(context);
-    const json_t *row = row_at(page, *value);
-    const json_t *beside = ls_row_has_shares(row) ? ls_row_beside(row, page->rows) : NULL;
-    (void)count;
-    if (!beside)
-        return;
-    const ls_saving over = ls_row_saving(row, beside);
-    json_auto_t *list = json_pack("[f,f,f,f]", over.held / over.whole_held, over.step.value,
-                                  over.step.low, over.step.high);
-    give_json(context, list);
 }
 
 /* pools_of(list of `at`): [[at, pool, by, value, low, high], ..]: which rows may be compared, and
@@ -276,11 +236,10 @@ void ls_page_add_functions(const ls_page *page, sqlite3 *db)
         int arguments;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {
-        {"identity_of", 1, identity_of},     {"machine_of", 1, machine_of},
-        {"bound_of", 1, bound_of},           {"beside_mirrored", 1, beside_mirrored},
-        {"pools_of", 1, pools_of},           {"report_fact", 1, report_fact},
-        {"delay_ms", 1, delay_ms},           {"figure_text", 2, figure_text},
-        {"interval_text", 3, interval_text}, {"ratio_text", 7, ratio_text},
+        {"bound_of", 1, bound_of},       {"pools_of", 1, pools_of},
+        {"report_fact", 1, report_fact}, {"delay_ms", 1, delay_ms},
+        {"figure_text", 2, figure_text}, {"interval_text", 3, interval_text},
+        {"ratio_text", 7, ratio_text},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         sqlite3_create_function(db, functions[i].name, functions[i].arguments, SQLITE_UTF8,

@@ -1,61 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of a report as tables, and names of their cases; see page.h and reports/rows.sql. */
+/* The rows of a report as tables, names of their cases, and what its files show; see page.h and
+ * reports/rows.sql. */
+#include "bench/output/format.h"
 #include "bench/report/page.h"
 #include "bench/report/pictures.h"
 #include "bench/report/template.h"
 #include "bench/rows/row.h"
 
+#include "template_citation.h"
+#include "template_data.h"
+#include "template_markdown.h"
+#include "template_page.h"
+#include "template_plan.h"
 #include "template_queries.h"
 #include "template_rows.h"
+#include "template_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds the rows of a statement as objects of texts; a column NAME[] is JSON. */
-static ls_status add_result(ls_results *results, sqlite3_stmt *statement, const char *result,
-                            json_t *out)
-{
-    json_t *list = json_array();
-    bool more;
-    json_object_set_new(out, result, list);
-    LS_TRY(ls_results_step(results, statement, &more));
-    while (more) {
-        json_t *line = json_object();
-        for (int i = 0; i < sqlite3_column_count(statement); i++) {
-            char name[32];
-            const char *text = ls_results_text(statement, i);
-            snprintf(name, sizeof name, "%s", sqlite3_column_name(statement, i));
-            char *const end = strstr(name, "[]");
-            if (end)
-                *end = 0;
-            if (*text)
-                json_object_set_new(line, name,
-                                    end ? json_loads(text, 0, NULL) : json_string(text));
-        }
-        json_array_append_new(list, line);
-        LS_TRY(ls_results_step(results, statement, &more));
-    }
-    return LS_OK;
-}
-
+/* Adds the results of statements by the section's name. Templates show texts. */
 static ls_status run_statements(ls_results *results, const char *sql, const char *name, json_t *out)
 {
-    sqlite3_stmt *statement;
-    bool more;
-    for (;; sql += strlen(sqlite3_sql(statement)), sqlite3_finalize(statement)) {
-        LS_TRY(ls_results_prepare(results, sql, &statement));
-        if (!statement)
-            return LS_OK;
-        ls_status status = LS_OK;
-        if (sqlite3_column_count(statement) == 0)
-            status = ls_results_step(results, statement, &more);
-        else
-            status = add_result(results, statement, name, out);
-        if (status) {
-            sqlite3_finalize(statement);
-            return status;
+    json_t *list = json_array(), *line, *value;
+    const char *key;
+    void *next;
+    size_t index;
+    ls_status status = ls_results_query(results, sql, NULL, list);
+    json_array_foreach(list, index, line)
+    {
+        json_object_foreach_safe(line, next, key, value)
+        {
+            char *text = json_is_number(value) ? ls_value_text(value) : NULL;
+            if (text)
+                json_object_set_new(line, key, json_string(text));
+            else if (json_is_string(value) && json_string_length(value) == 0)
+                json_object_del(line, key);
+            free(text);
         }
     }
+    json_object_set_new(out, name, list);
+    return status;
 }
 
 ls_status ls_page_run(const ls_page *page, const char *text, const char *section,
@@ -113,7 +98,6 @@ static ls_status open_page(ls_page *page, json_t *names)
         (void)unused;
         json_array_append_new(fields, json_string(path));
     }
-    page->machines = json_array();
     ls_page_add_functions(page, ls_results_handle(page->results));
     return ls_page_run(page, ls_template_rows, NULL, values, names);
 }
@@ -123,10 +107,48 @@ ls_status ls_page_open(ls_page *page)
     return open_page(page, NULL);
 }
 
-void ls_page_close(ls_page *page)
+const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES] = {
+    {"index.html", ls_template_page, LS_ESCAPE_MARKUP},
+    {"report.md", ls_template_markdown, LS_ESCAPE_MARKDOWN},
+    {"report.bib", ls_template_citation, LS_ESCAPE_BIBTEX},
+    {"report.yaml", ls_template_plan, LS_ESCAPE_JSON},
+    {"table.tex", ls_template_table, LS_ESCAPE_BIBTEX},
+};
+
+ls_status ls_page_csv(FILE *stream, void *figure)
 {
-    json_decref(page->machines);
-    page->machines = NULL;
+    ls_template_fill(stream, ls_template_data, figure, LS_ESCAPE_CSV);
+    return LS_OK;
+}
+
+void ls_page_leave_out(const ls_page *page, json_t *found, const char *name)
+{
+    json_t *notes = NULL, *one;
+    size_t i;
+    json_unpack(found, "{s:o}", name, &notes);
+    json_array_foreach(notes, i, one)
+    {
+        json_array_append_new(page->left_out, json_string(ls_text_of(one, "text")));
+    }
+}
+
+ls_status ls_page_values(const ls_page *page, json_t *figures, json_t *out)
+{
+    if (page->options->against)
+        json_object_set_new(out, "against", json_string(page->options->against));
+    LS_TRY(ls_page_run(page, ls_template_queries, NULL, out, out));
+    ls_page_leave_out(page, out, "notes");
+    ls_page_leave_out(page, out, "pair_notes");
+    json_object_set(out, "figures", figures);
+    if (json_array_size(figures) > 0)
+        json_object_set_new(out, "pictures", json_true());
+    json_object_set_new(out, "count", json_sprintf("%zu", json_array_size(page->rows)));
+    json_object_set(out, "left_out", page->left_out);
+    if (page->options->url)
+        json_object_set_new(out, "url", json_string(page->options->url));
+    if (page->options->against)
+        json_object_set_new(out, "against", json_pack("{s:s}", "key", page->options->against));
+    return LS_OK;
 }
 
 ls_status ls_report_names(const json_t *rows, json_t **out)
@@ -154,7 +176,6 @@ ls_status ls_report_names(const json_t *rows, json_t **out)
         status = open_page(&page, found);
     *out = NULL;
     json_unpack(found, "{s:O}", "names", out);
-    ls_page_close(&page);
     ls_results_close(page.results);
     return status;
 }

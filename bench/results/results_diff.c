@@ -7,7 +7,6 @@
  * (bench/output/row_same.h), a line below says in what.
  */
 #include "bench/results/results_verbs.h"
-#include "bench/output/row_same.h"
 #include "bench/statistics/verdict.h"
 #include "template_diff.h"
 
@@ -19,14 +18,8 @@
 
 ls_status ls_results_fields(ls_results *results, const json_t *a, const json_t *b, json_t *out)
 {
-    sqlite3_stmt *statement;
-    LS_TRY(ls_results_prepare(results, ls_template_diff, &statement));
-    sqlite3_bind_text(statement, 1, json_dumps(a, JSON_COMPACT | JSON_REAL_PRECISION(17)), -1,
-                      free);
-    if (b)
-        sqlite3_bind_text(statement, 2, json_dumps(b, JSON_COMPACT | JSON_REAL_PRECISION(17)), -1,
-                          free);
-    return ls_results_objects(results, statement, out);
+    json_auto_t *values = json_pack("{s:O,s:O*}", "a", a, "b", b);
+    return ls_results_query(results, ls_template_diff, values, out);
 }
 
 /* In a table figures are rounded; options are as they were given. */
@@ -112,28 +105,23 @@ static void tell_ratio(const pair *p)
             differ ? "B is " : "", ls_verdict_name(verdict));
 }
 
-/* "not one case: strategy, devices; not one machine: host" */
-static void tell_others(const json_t *a, const json_t *b)
+/* "not one case: case.strategy; not one machine: provenance.host" */
+static ls_status tell_others(ls_results *results, const json_t *a, const json_t *b)
 {
-    json_auto_t *rows = json_pack("[O,O]", a, b), *cases = json_object(), *facts = json_object();
-    const char *path;
-    json_t *unused;
-    ls_rows_differ(rows, LS_BUT_BLOCKS, 0, cases);
-    ls_rows_differ(rows, LS_BUT_BLOCKS, LS_OF_MACHINE, facts);
-    json_object_foreach(cases, path, unused)
-    {
-        (void)unused;
-        json_object_del(facts, path);
-    }
-    char *of_case = ls_paths_text(cases), *machine = ls_paths_text(facts), *text = NULL;
-    if (of_case && machine &&
-        asprintf(&text, "%s%s%s%s%s", *of_case ? "not one case: " : "", of_case,
-                 *of_case && *machine ? "; " : "", *machine ? "not one machine: " : "",
-                 machine) > 0)
+    static const char sql[] =
+        "WITH two (row) AS (VALUES (:a), (:b)),"
+        " of_case AS (SELECT value FROM json_each((SELECT rows_differ(row, 1, 0) FROM two))),"
+        " of_any AS (SELECT value FROM json_each((SELECT rows_differ(row, 1, 112) FROM two)))"
+        "SELECT group_concat(text, '; ') AS text FROM ("
+        " SELECT 'not one case: ' || group_concat(value, ', ') AS text FROM of_case UNION ALL"
+        " SELECT 'not one machine: ' || group_concat(value, ', ') FROM of_any"
+        " WHERE value NOT IN (SELECT value FROM of_case))";
+    json_auto_t *values = json_pack("{s:O,s:O}", "a", a, "b", b), *found = json_array();
+    LS_TRY(ls_results_query(results, sql, values, found));
+    const char *text = json_string_value(json_object_get(json_array_get(found, 0), "text"));
+    if (text)
         ls_text_wrap(ls_output(), text, 0, 0, 80);
-    free(text);
-    free(machine);
-    free(of_case);
+    return LS_OK;
 }
 
 /* ---- Output --------------------------------------------------------------------------------- */
@@ -172,7 +160,7 @@ ls_status ls_results_diff(ls_results_task *task)
     if (for_people) {
         fputc('\n', ls_output());
         tell_ratio(&times);
-        tell_others(a, b);
+        LS_TRY(tell_others(task->results, a, b));
     }
     return LS_OK;
 }

@@ -3,7 +3,6 @@
  * `results export`: rows in other programs' formats, to standard output or a file. The writer has
  * our own formats; the others are views of exports.sql, whose rows become JSON objects.
  */
-#include "bench/output/row_same.h"
 #include "bench/results/results_verbs.h"
 #include "common/base/whole_file.h"
 #include "template_exports.h"
@@ -30,32 +29,15 @@ static ls_status find_form(const ls_option_set *set, size_t *out)
 
 /* ---- Formats of other programs -------------------------------------------------------------- */
 
-/* Appends an object for each row of a view. */
-static ls_status read_view(ls_results *results, const char *view, json_t *out)
-{
-    char sql[64];
-    sqlite3_stmt *statement;
-    snprintf(sql, sizeof sql, "SELECT * FROM \"%s\"", view);
-    LS_TRY(ls_results_prepare(results, sql, &statement));
-    return ls_results_objects(results, statement, out);
-}
-
 /* Says in what else rows of one name differ, which other programs take for repeats of one case. */
 static ls_status tell_mixed(ls_results *results)
 {
-    json_auto_t *names = json_array(), *paths = json_object();
-    json_t *one;
-    size_t index;
-    LS_TRY(read_view(results, "named alike", names));
-    json_array_foreach(names, index, one)
-    {
-        ls_rows_differ(json_object_get(one, "rows"), LS_BUT_BLOCKS, LS_OF_MACHINE, paths);
-    }
-    char *differ = json_object_size(paths) > 0 ? ls_paths_text(paths) : NULL;
+    json_auto_t *found = json_array();
+    LS_TRY(ls_results_query(results, "SELECT * FROM \"named alike\"", NULL, found));
+    const char *differ = json_string_value(json_object_get(json_array_get(found, 0), "differ"));
     if (differ)
         ls_log_stderr("results: export: rows of one name differ in %s; --where chooses rows of one",
                       differ);
-    free(differ);
     return LS_OK;
 }
 
@@ -63,31 +45,29 @@ ls_status ls_export(FILE *stream, ls_results *results, const char *form)
 {
     json_auto_t *objects = json_array(), *contexts = json_array();
     const bool lines = strcmp(form, "mlperf") == 0, google = strcmp(form, "google-benchmark") == 0;
-    json_t *one;
-    size_t index;
+    char sql[64];
+    snprintf(sql, sizeof sql, "SELECT * FROM \"%s\"", form);
     LS_TRY(ls_results_execute(results, ls_template_exports));
     if (!lines) {
         LS_TRY(ls_results_execute(results, "DROP TABLE IF EXISTS temp.rates;"
                                            "CREATE TEMP TABLE rates AS SELECT * FROM timed"));
         LS_TRY(tell_mixed(results));
     }
-    LS_TRY(read_view(results, form, objects));
+    LS_TRY(ls_results_query(results, sql, NULL, objects));
     if (google)
-        LS_TRY(read_view(results, "google-benchmark context", contexts));
-    json_array_foreach(objects, index, one)
-    {
-        if (!lines)
-            break;
+        LS_TRY(ls_results_query(results, "SELECT * FROM \"google-benchmark context\"", NULL,
+                                contexts));
+    if (json_array_size(contexts) == 0)
+        json_array_append_new(contexts, json_object());
+    json_auto_t *whole = google ? json_pack("{s:O,s:O}", "context", json_array_get(contexts, 0),
+                                            "benchmarks", objects)
+                                : json_incref(objects);
+    for (size_t i = 0; lines && i < json_array_size(objects); i++) {
         fputs(":::MLLOG ", stream);
-        ls_json_print(stream, one, -1);
+        ls_json_print(stream, json_array_get(objects, i), -1);
         fputc('\n', stream);
     }
     if (!lines) {
-        json_auto_t *context = json_incref(json_array_get(contexts, 0));
-        json_auto_t *whole = google ? json_pack("{s:o,s:O}", "context",
-                                                context ? json_incref(context) : json_object(),
-                                                "benchmarks", objects)
-                                    : json_incref(objects);
         ls_json_print(stream, whole, 2);
         fputc('\n', stream);
     }

@@ -57,7 +57,6 @@ static bool is_needed(const char *name, const ls_columns *columns)
 static ls_status read_rows(ls_results *results, const ls_columns *columns, json_t *rows)
 {
     sqlite3_str *text = sqlite3_str_new(NULL);
-    sqlite3_stmt *statement = NULL;
     for (size_t i = 0; i < LS_FIELDS + ls_field_group_count; i++) {
         const char *name = i < LS_FIELDS ? ls_fields[i].path : ls_field_groups[i - LS_FIELDS].path;
         if (is_needed(name, columns))
@@ -67,10 +66,9 @@ static ls_status read_rows(ls_results *results, const ls_columns *columns, json_
     sqlite3_str_appendall(text,
                           " FROM chosen JOIN main.rows ON rows.rowid = number ORDER BY place");
     char *sql = sqlite3_str_finish(text);
-    ls_status status =
-        sql ? ls_results_prepare(results, sql, &statement) : ls_fail_memory("rows", 0);
+    ls_status status = sql ? ls_results_query(results, sql, NULL, rows) : ls_fail_memory("rows", 0);
     sqlite3_free(sql);
-    return status ? status : ls_results_objects(results, statement, rows);
+    return status;
 }
 
 /* As a table, for which all rows are read first. */

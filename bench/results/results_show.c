@@ -3,17 +3,16 @@
  * `results show`: what limits a row's step, then the figures that tell most, 45 lines at most; with
  * --all then all fields, group by group, one per line; or in a format.
  */
-#include "bench/output/row_same.h"
-#include "bench/output/row_shares.h"
 #include "bench/output/table/table_parts.h"
 #include "bench/results/results_verbs.h"
 #include "bench/rows/row.h"
 
 #include "common/base/escape.h"
 #include "common/base/numbers.h"
+#include "template_bound.h"
 #include "template_show.h"
+#include "template_tried.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,20 +70,19 @@ static void cell(sqlite3_context *context, int count, sqlite3_value **value)
 /* The lines of show.sql. */
 static ls_status print_sheet(ls_results *results, int64_t number, const json_t *row)
 {
-    sqlite3_stmt *lines;
-    bool more;
+    json_auto_t *lines = json_array(), *values = json_pack("{s:I}", "number", (json_int_t)number);
+    json_t *line;
+    size_t index;
     for (int arguments = 1; arguments <= 2; arguments++)
         sqlite3_create_function(ls_results_handle(results), "cell", arguments, SQLITE_UTF8,
                                 (void *)(size_t)row, cell, NULL, NULL);
-    LS_TRY(ls_results_prepare(results, ls_template_show, &lines));
-    sqlite3_bind_int64(lines, 1, number);
-    ls_status status = ls_results_step(results, lines, &more);
-    while (!status && more) {
-        print_named(ls_results_text(lines, 0), ls_results_text(lines, 1));
-        status = ls_results_step(results, lines, &more);
+    LS_TRY(ls_results_query(results, ls_template_show, values, lines));
+    json_array_foreach(lines, index, line)
+    {
+        print_named(json_string_value(json_object_get(line, "line")),
+                    json_string_value(json_object_get(line, "text")));
     }
-    sqlite3_finalize(lines);
-    return status;
+    return LS_OK;
 }
 
 /* Why it is not ok, and what is odd: noise comes before what is made of it. */
@@ -97,124 +95,76 @@ static void print_notes(const json_t *row)
         print_named(i ? "" : "note", ls_row_string_at(row, LS_F_result_notes, i));
 }
 
-/* ---- Shares ---------------------------------------------------------------------------------- */
-
-static void print_beside(const json_t *row, const json_t *whole)
-{
-    char text[400] = "", held[32], its_held[32], id[64];
-    const ls_saving its = ls_row_saving(row, whole);
-    const double less = its.whole_held > 0 ? 1 - its.held / its.whole_held : 0;
-    ls_escape_copy(id, sizeof id, ls_row_string(whole, LS_F_id), LS_ESCAPE_LINE);
-    size_t used =
-        (size_t)snprintf(text, sizeof text, "fullest device %s, of mirrored %s: %.0f%% %s",
-                         ls_format_bytes(its.held, held), ls_format_bytes(its.whole_held, its_held),
-                         100 * fabs(less), less < 0 ? "more" : "less");
-    if (its.step.value > 0)
-        used += (size_t)snprintf(text + used, sizeof text - used, "; its step %.2f times",
-                                 its.step.value);
-    if (its.step.low > 0)
-        used += (size_t)snprintf(text + used, sizeof text - used, " (%.2f to %.2f)", its.step.low,
-                                 its.step.high);
-    if (its.sent > 0)
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, "; bytes sent %.2f times", its.sent);
-    snprintf(text + used, sizeof text - used, "; row %s", id);
-    print_named("shares", text);
-}
-
-/* What a row with shares saves and costs beside `mirrored`. */
-static ls_status print_saving(ls_results *results, const json_t *row)
-{
-    json_auto_t *rows = json_array();
-    char *sql =
-        sqlite3_mprintf("DELETE FROM chosen; INSERT INTO chosen (number) SELECT number FROM v"
-                        " WHERE \"case.strategy\" = %Q AND \"case.model\" = %Q"
-                        " ORDER BY timestamp, number",
-                        ls_whole_strategy()->name, ls_row_string(row, LS_F_case_model));
-    ls_status status = sql ? ls_results_execute(results, sql) : ls_fail_memory("row", 0);
-    sqlite3_free(sql);
-    LS_TRY(status);
-    LS_TRY(ls_results_chosen(results, "row", ls_results_collect, rows));
-    if (ls_row_beside(row, rows))
-        print_beside(row, ls_row_beside(row, rows));
-    else
-        print_named("shares", "no row of mirrored beside it; --strategy mirrored,zero runs both");
-    return LS_OK;
-}
-
 /* ---- What limits the step -------------------------------------------------------------------- */
 
-/* An option that is tried next, and what rows that have its value say of it. */
-typedef struct tried {
-    const json_t *row;
-    const char *field; /* of the case */
-    double longer;     /* step per sample over the row's, of the latest row; 0: not slower */
-    char id[64];
-} tried;
-
-static ls_status look_at_tried(void *context, int64_t number, const json_t *row)
+static ls_status write_lines(ls_results *results, int64_t number, FILE *stream)
 {
-    tried *t = context;
-    ls_interval mine, its;
-    const bool batch = strcmp(t->field, "batch_global") == 0;
-    const char *const fields[] = {t->field, batch ? "batch_per_device" : NULL, NULL};
-    (void)number;
-    if (!ls_row_same_but(t->row, row, fields, false))
-        return LS_OK;
-    const bool known = ls_row_pace(t->row, &mine), its_known = ls_row_pace(row, &its);
-    const double batches =
-        ls_row_real(row, LS_F_case_batch_global) / ls_row_real(t->row, LS_F_case_batch_global);
-    if (!(mine.value > 0 && its.value > 0 && batches > 0))
-        return LS_OK;
-    const ls_interval ratio = ls_statistics_ratio(its, mine);
-    const bool slower = known && its_known ? ratio.low > batches : its.value / mine.value > batches;
-    t->longer = slower ? its.value / mine.value / batches : 0;
-    ls_escape_copy(t->id, sizeof t->id, ls_row_string(row, LS_F_id), LS_ESCAPE_LINE);
-    return LS_OK;
-}
-
-/* Does not suggest what these rows show to be slower: of "Try --ps-servers 2: each has half" they
- * are those with ps-servers=2. */
-static ls_status weigh(ls_results *results, const json_t *row, const char *said, char text[256])
-{
-    char option[48], value[48], where[100];
-    const char *key;
-    ls_selection selection;
-    *text = 0;
-    if (sscanf(said, "Try --%47[a-z-] %47[^ :,]", option, value) != 2)
-        return LS_OK;
-    value[strlen(value) - (value[strlen(value) - 1] == '.')] = 0;
-    snprintf(where, sizeof where, "%s=%s", option, value);
-    ls_status status = ls_row_key_find("row", option, strlen(option), &key);
-    const bool of_case = !status && strncmp(key, "case.", 5) == 0;
-    if (of_case)
-        status = ls_selection_open(where, NULL, NULL, NULL, &selection);
-    if (status || !of_case) { /* no row has such a field, or such a value of it */
-        ls_status_free(status);
-        return LS_OK;
-    }
-    tried t = {.row = row, .field = key + 5};
-    status = ls_selection_each(&selection, results, look_at_tried, &t, NULL);
-    ls_selection_close(&selection);
-    if (t.longer > 0)
-        snprintf(text, 256,
-                 "Not %.*s, which was the next to try: it took %.2f times as long a "
-                 "sample in row %s.",
-                 (int)strcspn(said + 4, ":."), said + 4, t.longer, t.id);
+    sqlite3_stmt *statement;
+    bool more = false;
+    LS_TRY(ls_results_keep(results, ls_template_bound, &statement));
+    sqlite3_bind_int64(statement, 1, number);
+    ls_status status = ls_results_step(results, statement, &more);
+    for (int i = 0; more && i < sqlite3_column_count(statement); i++)
+        if (sqlite3_column_type(statement, i) != SQLITE_NULL) {
+            ls_escape_put(stream, ls_results_text(statement, i), SIZE_MAX, LS_ESCAPE_LINE);
+            fputc('\n', stream);
+        }
+    sqlite3_reset(statement);
     return status;
 }
 
-/* Line by line, each wrapped below its first word. */
-static ls_status print_bound(ls_results *results, int64_t number, const json_t *row)
+char *ls_results_bound(ls_results *results, int64_t number)
 {
-    char *bound = ls_results_bound(results, number), *rest = bound, *one, other[256];
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return NULL;
+    ls_status status = write_lines(results, number, stream);
+    fclose(stream);
+    if (status) { /* no memory */
+        free(text);
+        text = NULL;
+    }
+    ls_status_free(status);
+    return text;
+}
+
+/* Does not suggest what rows show to be slower: of "Try --ps-servers 2: each has half" the last
+ * row of the same case but with ps_servers 2. Then *out is what it says instead. */
+static ls_status weigh(ls_results *results, int64_t number, const char *said, json_t **out)
+{
+    char option[48], value[48];
+    const char *key;
+    *out = NULL;
+    if (sscanf(said, "Try --%47[a-z-] %47[^ :,]", option, value) != 2)
+        return LS_OK;
+    value[strlen(value) - (value[strlen(value) - 1] == '.')] = 0;
+    ls_status status = ls_row_key_find("row", option, strlen(option), &key);
+    if (status || strncmp(key, "case.", 5) != 0) { /* no row has such a field */
+        ls_status_free(status);
+        return LS_OK;
+    }
+    json_auto_t *found = json_array();
+    json_auto_t *values = json_pack("{s:I,s:s,s:s,s:s%}", "number", (json_int_t)number, "path", key,
+                                    "value", value, "said", said + 4, strcspn(said + 4, ":."));
+    LS_TRY(ls_results_query(results, ls_template_tried, values, found));
+    *out = json_incref(json_object_get(json_array_get(found, 0), "text"));
+    return LS_OK;
+}
+
+/* Line by line, each wrapped below its first word. */
+static ls_status print_bound(ls_results *results, int64_t number)
+{
+    char *bound = ls_results_bound(results, number), *rest = bound, *one;
     const bool any = bound && *bound;
     ls_status status = LS_OK;
     while (any && !status && (one = strtok_r(rest, "\n", &rest))) {
-        status = weigh(results, row, one, other);
-        one = *other ? other : one;
-        fputc(*one, ls_output());
-        ls_text_wrap(ls_output(), one + 1, 1, WRAPPED, WIDTH);
+        json_auto_t *other = NULL;
+        status = weigh(results, number, one, &other);
+        const char *text = other ? json_string_value(other) : one;
+        fputc(*text, ls_output());
+        ls_text_wrap(ls_output(), text + 1, 1, WRAPPED, WIDTH);
     }
     if (any)
         fputc('\n', ls_output());
@@ -231,12 +181,10 @@ static ls_status print_text(ls_results *results, const json_t *row, bool all)
     sqlite3_free(sql);
     LS_TRY(status);
     print_notes(row);
-    LS_TRY(print_bound(results, number, row));
+    LS_TRY(print_bound(results, number));
     if (all)
         return print_all(results, row);
     LS_TRY(print_sheet(results, number, row));
-    if (ls_row_has_shares(row))
-        LS_TRY(print_saving(results, row));
     fputs("--all shows every field.\n", ls_output());
     return LS_OK;
 }

@@ -44,6 +44,18 @@ reached AS MATERIALIZED (
   SELECT min(step) FILTER (WHERE step >= 10 AND loss <= goal) AS step, max(loss) FILTER (WHERE step = steps) AS last
   FROM rivals, (SELECT key + 1 AS step, avg(value) OVER (ORDER BY key ROWS 9 PRECEDING) AS loss
     FROM rival, json_each(own, '$.train.losses'))),
+-- What shares of state save and cost: next to the last row of `mirrored` with the same case otherwise, preferably one
+-- with a step, then one of the same buckets.
+sharing AS MATERIALIZED (
+  SELECT row AS own, "case.model" AS model, "case.bucket_bytes" AS bucket, pace AS mine, pace_low AS low,
+    pace_high AS high, "memory.devices.peak" AS held, "traffic.bytes_sent" AS sent FROM v
+  WHERE number = :number AND "case.zero_stage" IS NOT NULL AND "case.hybrid_outer" IS NULL AND "memory.devices.peak" > 0),
+beside AS MATERIALIZED (
+  SELECT sharing.*, id, pace, pace_low, pace_high, "memory.devices.peak" AS whole, "traffic.bytes_sent" AS whole_sent,
+    mine / pace AS over
+  FROM sharing JOIN v ON "case.strategy" = 'mirrored' AND "case.model" = model
+  WHERE "memory.devices.peak" > 0 AND same_but(own, row, 1, 'strategy', 'allreduce', 'bucket_bytes', 'overlap')
+  ORDER BY 2 * ifnull(pace > 0, 0) + ("case.bucket_bytes" IS bucket) DESC, timestamp DESC, number DESC LIMIT 1),
 options AS (
   SELECT 'case.' || key AS path FROM one, json_each(row, '$.case') WHERE NOT field_fact('case.' || key, 'derived')
   ORDER BY field_fact('case.' || key, 'place'), id),
@@ -112,7 +124,15 @@ part (line, before, text, after) AS (VALUES
   ('machine', '', cell('provenance.cores_per_device'), ' cores a device'),
   ('machine', 'others used ', cell('noise.others'), ' cores'),
   ('source', 'commit ', cell('provenance.commit'), ''), ('source', 'changed ', cell('provenance.dirty'), ''),
-  ('source', '', cell('provenance.compiler'), ''))
-SELECT line, group_concat(before || text || after, ', ')
+  ('source', '', cell('provenance.compiler'), ''),
+  ('shares', '', (SELECT iif(id IS NULL, 'no row of mirrored beside it; --strategy mirrored,zero runs both',
+    printf('fullest device %s, of mirrored %s: %s%% %s%s%s%s; row %s', bytes_text(sharing.held), bytes_text(whole),
+      decimals(abs(100 - 100.0 * sharing.held / whole), 0), iif(sharing.held > whole, 'more', 'less'),
+      ifnull('; its step ' || decimals(over, 2) || ' times', ''),
+      ifnull(printf(' (%s to %s)', decimals(over * exp(-sqrt(pow(ln(beside.mine / beside.low), 2) + pow(ln(pace_high / pace), 2))), 2),
+        decimals(over * exp(sqrt(pow(ln(beside.high / beside.mine), 2) + pow(ln(pace / pace_low), 2))), 2)), ''),
+      iif(whole_sent > 0, '; bytes sent ' || decimals(ifnull(sharing.sent, 0) * 1.0 / whole_sent, 2) || ' times', ''),
+      escaped(id, 'line'))) FROM sharing LEFT JOIN beside), ''))
+SELECT line, group_concat(before || text || after, ', ') AS text
 FROM (SELECT * FROM (SELECT *, row_number() OVER () AS place FROM part) WHERE text != '' ORDER BY line, place)
 GROUP BY line ORDER BY min(place);

@@ -3,7 +3,7 @@
  * words. */
 #include "bench/output/format.h"
 #include "bench/row/row.h"
-#include "bench/row/row_noise.h"
+#include "bench/row/findings.h"
 #include "bench/rows/put.h"
 
 #include <math.h>

@@ -20,3 +20,11 @@
 /** Sets changes[i] to whether a new level begins with values[i]; never for i = 0. Both have n
  * elements, and the values are finite. Takes n^2 time. */
 ls_status ls_level_changes(const double *values, size_t n, bool *changes);
+
+/**
+ * Sets *out to the number of initial `times` [n] that are not yet steady. The first 128 are divided
+ * into levels. Initial levels whose mean differs by more than 5% from the median
+ * of the last three quarters are not steady, unless they last longer than a quarter of the block. 0
+ * for n below 8.
+ */
+ls_status ls_steady_from(const double *times, size_t n, size_t *out);

@@ -31,6 +31,12 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
     return otherwise;
 }
 
+bool ls_option_set_yes(const ls_option_set *set, const char *name)
+{
+    (void)set;
+    return !name;
+}
+
 bool ls_option_set_has(const ls_option_set *set, const char *name)
 {
     (void)set;

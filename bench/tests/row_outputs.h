@@ -13,7 +13,6 @@
 #include "bench/report/pictures.h"
 #include "bench/report/page.h"
 #include "bench/report/template.h"
-#include "bench/report/text.h"
 #include "bench/results/results_verbs.h"
 #include "bench/rows/row.h"
 #include "bench/tests/hostile_rows.h"
@@ -425,7 +424,7 @@ static inline void check_report(const json_t *rows, const char *against, const c
         .out = folder, .against = against, .notes = left_out, .explain = ls_results_bound};
     json_t *figures = NULL;
     ls_results *results = rows_in_memory(rows);
-    ls_page page = {results, rows, left_out, &options, NULL};
+    ls_page page = {results, rows, left_out, &options};
     REQUIRE("rows", "", !ls_page_open(&page));
     REQUIRE("pictures", "", !ls_pictures(&page, &figures));
     written out;
@@ -444,7 +443,6 @@ static inline void check_report(const json_t *rows, const char *against, const c
         check_shown("bound", bound, false);
         free(bound);
     }
-    ls_page_close(&page);
     ls_results_close(results);
     for (size_t i = 0; i < LS_PAGE_TEMPLATES; i++) {
         const ls_page_template *one = &ls_page_templates[i];

@@ -85,4 +85,4 @@ lines (part, number, text) AS (
   UNION ALL SELECT 5, 0, 'drift: distance from single''s parameters; for information: two correct orders of summation '
     || 'drift apart' FROM (SELECT max(value ->> '$.equivalence.max_rel') AS drift FROM json_each(:document, '$.verified'))
     WHERE drift > 0)
-SELECT escaped(text, 'line') || char(10) FROM lines WHERE text IS NOT NULL ORDER BY part, number;
+SELECT escaped(text, 'line') || char(10) AS text FROM lines WHERE text IS NOT NULL ORDER BY part, number;

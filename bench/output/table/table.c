@@ -259,12 +259,17 @@ static void print_head(ls_writer *writer, const ls_table *table, const json_t *s
 /* Prints the warnings that all rows have. */
 static void print_shared_warnings(const ls_writer *writer, const ls_table *table)
 {
-    char *names = json_object_size(table->shared) ? ls_paths_text(table->shared) : NULL, *text;
-    if (names && asprintf(&text, "each of these: %s", names) >= 0) {
-        ls_text_wrap(writer->stream, text, 0, 0, writer->width);
-        free(text);
+    char text[256] = "";
+    const char *name;
+    json_t *unused;
+    json_object_foreach(table->shared, name, unused)
+    {
+        const size_t used = strlen(text);
+        (void)unused;
+        snprintf(text + used, sizeof text - used, used ? ", %s" : "each of these: %s", name);
     }
-    free(names);
+    if (*text)
+        ls_text_wrap(writer->stream, text, 0, 0, writer->width);
 }
 
 /* ---- Tables --------------------------------------------------------------------------------- */

@@ -3,7 +3,6 @@
  * changes on series with known answers, and how often pure noise seems to have one. */
 #include "bench/output/format.h"
 #include "bench/output/row_same.h"
-#include "bench/output/row_shares.h"
 #include "bench/output/selection.h"
 #include "bench/statistics/level_changes.h"
 #include "common/base/philox.h"
@@ -312,20 +311,6 @@ static void same_but(void **state)
     }
 }
 
-/* What shares are compared with is one strategy. */
-static void whole(void **state)
-{
-    (void)state;
-    size_t fit = 0;
-    for (const void *const *entry = ls_strategies.entries; *entry; entry++) {
-        const ls_strategy *one = *entry;
-        fit += !ls_strategy_alone(one) && ls_strategy_replicates(one) && ls_strategy_reduces(one) &&
-               !ls_strategy_shares(one) && !one->inner;
-    }
-    assert_int_equal(fit, 1);
-    assert_string_equal(ls_whole_strategy()->name, "mirrored");
-}
-
 /* ---- Level changes -------------------------------------------------------------------------- */
 
 enum { LONGEST = 40, SERIES = 400 };
@@ -436,7 +421,7 @@ int main(void)
         cmocka_unit_test(filters),      cmocka_unit_test(numbers),
         cmocka_unit_test(since),        cmocka_unit_test(orders),
         cmocka_unit_test(known_series), cmocka_unit_test(noise_and_steps),
-        cmocka_unit_test(same_but),     cmocka_unit_test(whole),
+        cmocka_unit_test(same_but),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,8 @@
  * often it contains the truth in simulated runs.
  */
 #include "bench/statistics/statistics.h"
-#include "bench/statistics/steady.h"
 #include "bench/statistics/verdict.h"
+#include "bench/statistics/level_changes.h"
 
 #include "common/base/philox.h"
 #include "common/base/tests/must.h"

@@ -136,7 +136,7 @@ static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
     LS_TRY(ls_session_compare_replicas(&c->run[CANDIDATE], c->own[CANDIDATE], c->other, differs));
     if (*differs)
         ls_gate_wrong(gate, "step %llu: %.220s", (unsigned long long)step, differs);
-    for (size_t i = 0; i < c->plan->device_count; i++)
+    for (size_t i = 0; i < c->run[CANDIDATE].job.device_count; i++)
         LS_TRY(ls_gate_copies(&c->run[CANDIDATE], (int)i, c->own[CANDIDATE], c->other, step, gate));
     return LS_OK;
 }

@@ -263,6 +263,9 @@ ls_status ls_replica_put(ls_replica *replica, const float *parameters);
  * stand for them. */
 ls_status ls_replica_gather(ls_replica *replica, ls_values values, float *model);
 
+/** Sets `count` elements of its windows from element `at` on to values, rounded as these are. */
+ls_status ls_replica_fill(const ls_replica *replica, size_t at, const float *values, size_t count);
+
 /** Sets the rounded copies alone, by the model's parameters. */
 ls_status ls_replica_set_copies(ls_replica *replica, const float *parameters);
 

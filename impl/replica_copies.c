@@ -6,7 +6,6 @@
 #include "impl/replica.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- On the device --------------------------------------------------------------------------- */
 
@@ -50,35 +49,55 @@ ls_status ls_replica_lend(ls_replica *r, ls_values values)
 /* ---- To and from the host ---------------------------------------------------------------------
  */
 
+static ls_status write_copies(const ls_replica *r, uint16_t *copies, const float *values,
+                              size_t count)
+{
+    uint16_t *narrow;
+    LS_TRY(ls_allocate("replica", &narrow, count, sizeof *narrow));
+    for (size_t i = 0; i < count; i++)
+        narrow[i] = ls_bf16_of_float(values[i]);
+    const ls_status status = ls_queue_write(r->queue, copies, narrow, count * sizeof *narrow);
+    free(narrow);
+    return status;
+}
+
+ls_status ls_replica_fill(const ls_replica *r, size_t at, const float *values, size_t count)
+{
+    void *whole = r->windows.whole_parameters;
+    if (r->job->kernels.precision == LS_PRECISION_BF16)
+        return write_copies(r, (uint16_t *)whole + at, values, count);
+    return ls_queue_write(r->queue, (float *)whole + at, values, count * sizeof *values);
+}
+
+static ls_status read_copies(const ls_replica *r, const uint16_t *copies, float *values,
+                             size_t count)
+{
+    uint16_t *narrow;
+    LS_TRY(ls_allocate("replica", &narrow, count, sizeof *narrow));
+    const ls_status status = ls_queue_read(r->queue, narrow, copies, count * sizeof *narrow);
+    for (size_t i = 0; i < count && !status; i++)
+        values[i] = ls_float_of_bf16(narrow[i]);
+    free(narrow);
+    return status;
+}
+
 /* Sets the copy of a range, which begins at `copies`, to the rounded parameters of the model;
  * `out`: reads it into the model's. */
 static ls_status move_copies(const ls_replica *r, uint16_t *copies, ls_range range, float *model,
                              bool out)
 {
-    const size_t bytes = range.count * sizeof *copies;
-    float *wide;
-    uint16_t *narrow = NULL;
-    LS_TRY(ls_allocate("replica", &wide, range.count, sizeof *wide));
-    ls_status status = ls_allocate("replica", &narrow, range.count, sizeof *narrow);
+    float *part;
+    if (!r->part)
+        return out ? read_copies(r, copies, model + range.first, range.count)
+                   : write_copies(r, copies, model + range.first, range.count);
+    LS_TRY(ls_allocate("replica", &part, range.count, sizeof *part));
+    if (!out)
+        ls_graph_part_copy(r->part, range, part, model, true);
+    const ls_status status = out ? read_copies(r, copies, part, range.count)
+                                 : write_copies(r, copies, part, range.count);
     if (!status && out)
-        status = ls_queue_read(r->queue, narrow, copies, bytes);
-    if (!status && !out && r->part)
-        ls_graph_part_copy(r->part, range, wide, model, true);
-    else if (!status && !out)
-        memcpy(wide, model + range.first, range.count * sizeof *wide);
-    for (size_t i = 0; i < range.count && !status; i++)
-        if (out)
-            wide[i] = ls_float_of_bf16(narrow[i]);
-        else
-            narrow[i] = ls_bf16_of_float(wide[i]);
-    if (!status && !out)
-        status = ls_queue_write(r->queue, copies, narrow, bytes);
-    if (!status && out && r->part)
-        ls_graph_part_copy(r->part, range, wide, model, false);
-    else if (!status && out)
-        memcpy(model + range.first, wide, range.count * sizeof *wide);
-    free(narrow);
-    free(wide);
+        ls_graph_part_copy(r->part, range, part, model, false);
+    free(part);
     return status;
 }
 

@@ -392,9 +392,9 @@ ls_status ls_plan_resolve(ls_workplace *workplace, ls_plan_of_case *plan)
         LS_TRY(place_devices(&placement, processes, plan));
     LS_TRY(check_math(plan));
     LS_TRY(check_convolution(plan));
-    LS_TRY(ls_plan_check_precision(plan));
     ls_job *job = &plan->job;
     *job = job_of(workplace, plan);
+    LS_TRY(ls_plan_check_precision(plan));
     LS_TRY(place_variables(workplace, plan));
     job->kernels.capture &= !ls_plan_mixes_kinds(plan);
     plan->oversubscribed =

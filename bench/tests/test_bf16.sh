@@ -20,6 +20,10 @@ digest
 rows "18 bytes a parameter" "(lambda d, p: d['parameters'] == 2 * p and d['optimizer'] == 12 * p)(
     rows[0]['memory']['devices'][0], rows[0]['case']['parameters'])"
 same "layouts" $gpt --reduce exact --strategy mirrored,pipeline --devices 2
+same "shares" $gpt --reduce exact --strategy zero --zero-stage 1,3 --devices 2
+rows "shares: 6 + 12 / n and 18 / n bytes a parameter, 6 on the wire" "all(
+    [d['parameters'], d['optimizer'], r['traffic']['bytes_sent']] == [2 * p if stage == 1 else p, 6 * p, 6 * p]
+    for r, stage in zip(rows, (1, 3)) for d in r['memory']['devices'] for p in [r['case']['parameters']])"
 
 # A border of 9 values, then 8: two bytes each, there and back, of 8 samples; gradients of variables are float32.
 lockstep_ok run $mlp --reduce exact --strategy single

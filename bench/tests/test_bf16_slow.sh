@@ -16,6 +16,8 @@ digest() { single=$(python3 -c 'import json, sys; print(json.loads(sys.stdin.rea
 lockstep_ok run $gpt --reduce exact --strategy single
 digest
 same "replicas, stages" $gpt --reduce exact --strategy mirrored,model-parallel,pipeline --devices 1,2,3
+same "shares" $gpt --reduce exact --strategy zero --zero-stage 1,2,3 --devices 2,3
+same "shares, repeated" $gpt --reduce exact --strategy zero --zero-stage 3 --recompute full --devices 3
 same "schedules" $gpt --reduce exact --strategy pipeline --pipeline-schedule 1f1b,interleaved,zb-h1 --devices 2
 same "recomputation" $gpt --reduce exact --strategy single,mirrored,pipeline --recompute mlp,full --devices 1
 same "pieces" $gpt --reduce exact --strategy mirrored --gradient-accumulation-steps 2 --devices 1,2

@@ -43,6 +43,7 @@ ls_status ls_session_compare_replicas(ls_session *session, const float *first, f
     for (size_t i = 0; i < session->job.device_count && parts; i++)
         LS_TRY(compare_device(session, (int)i, first, other, differs));
     for (size_t i = 1; i < here && have && !parts; i++) {
+        memcpy(other, first, variables->elements * sizeof *first); /* of masters it has its share */
         LS_TRY(session->run->functions->gather_replica(session->run, (int)i, other));
         const ls_difference d = ls_variables_compare(variables, other, first);
         if (d.same_bits)

@@ -59,6 +59,16 @@ struct ls_call {
     const void *of; /**< for these three */
 };
 
+/** Appends gathering the rounded copies of a bucket of a group (group_copies.c); what that moves.
+ */
+void ls_step_gather_copies(ls_step *step, int group, int bucket);
+ls_traffic ls_step_copies_traffic(const ls_step *step, int group, int bucket);
+
+static inline bool ls_step_rounds(const ls_step *step)
+{
+    return step->plan->job->kernels.precision == LS_PRECISION_BF16;
+}
+
 /** The program of evaluation has this kind; it is in no step. */
 enum { LS_EVALUATION = -1 };
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduces of gradients, bucket by bucket, over members of all processes.
- *
- * With overlap, a member's all-reduces have a lane of their own, so a bucket is reduced while
- * backward goes on. Otherwise they are on its compute lane, which is faster if one core does both
- * and memory is shared.
+ * All-reduces of gradients, bucket by bucket. With overlap, a member's all-reduces have a lane of
+ * their own; otherwise they are on its compute lane, which is faster if one core does both.
  */
 #include "common/base/grow.h"
 #include "common/comm/comm_sums.h"
@@ -362,7 +359,10 @@ static void append_bucket(ls_step *s, int group, ls_half half, reduced_kind what
 {
     const ls_buckets *buckets = &s->plan->groups[group].buckets;
     const reduced of = {what, b, buckets->items[b], buckets->extents[b]};
-    append(s, group, half, &of);
+    if (what == PARAMETERS && ls_step_rounds(s))
+        ls_step_gather_copies(s, group, b);
+    else
+        append(s, group, half, &of);
 }
 
 /* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */

@@ -61,10 +61,11 @@ static ls_traffic halves_traffic(const ls_step *s, int set, int b)
     const ls_planned_group *g = &s->plan->groups[set];
     const ls_extent extent = g->buckets.extents[b];
     ls_traffic sum = scatter_traffic(s, set, extent);
-    ls_traffic_add(&sum,
-                   job->exchange.allreduce->half_formula(
-                       LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER], extent, ls_shards(s)),
-                   count_gathers(s, set, b));
+    const ls_traffic gather =
+        ls_step_rounds(s) ? ls_step_copies_traffic(s, set, b)
+                          : job->exchange.allreduce->half_formula(
+                                LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER], extent, ls_shards(s));
+    ls_traffic_add(&sum, gather, count_gathers(s, set, b));
     return sum;
 }
 

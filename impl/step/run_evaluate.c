@@ -258,17 +258,14 @@ static ls_status fill_windows(evaluation *e, int part, int node)
     if (node < v->node) { /* another batch */
         v->bucket = (int)windows->buckets->count;
         if (r->elements > windows->owned) /* copies */
-            LS_TRY(ls_queue_write(
-                r->queue,
-                (float *)r->windows.whole_parameters + ls_windows_at(windows, windows->owned),
-                values + windows->owned, (r->elements - windows->owned) * sizeof *values));
+            LS_TRY(ls_replica_fill(r, ls_windows_at(windows, windows->owned),
+                                   values + windows->owned, r->elements - windows->owned));
     }
     v->node = node;
     for (const int need = ls_windows_need(windows, node); v->bucket > need;) {
         const ls_range bucket = windows->buckets->items[--v->bucket];
-        LS_TRY(ls_queue_write(
-            r->queue, (float *)r->windows.whole_parameters + ls_windows_at(windows, bucket.first),
-            values + bucket.first, bucket.count * sizeof *values));
+        LS_TRY(ls_replica_fill(r, ls_windows_at(windows, bucket.first), values + bucket.first,
+                               bucket.count));
     }
     return LS_OK;
 }

@@ -92,7 +92,9 @@ static ls_status gather_owned(ls_step_run *me, ls_values values, float *out)
 ls_status ls_steps_gather(ls_step_run *me, ls_values values, float *out)
 {
     const ls_step_plan *plan = &me->plan;
-    const ls_spread *spread = values == LS_VALUES ? &plan->parameters : &plan->state;
+    const bool parameters =
+        values == LS_VALUES && plan->job->kernels.precision == LS_PRECISION_FLOAT32;
+    const ls_spread *spread = parameters ? &plan->parameters : &plan->state;
     const ls_range copy = ls_step_plan_copy(plan, spread, ls_step_plan_own(plan));
     if (spread->on[LS_MEMBER] == LS_PLACED && plan->job->ranks.comm)
         return gather_owned(me, values, out);

@@ -126,6 +126,7 @@ ls_status ls_zero_check_between(const ls_outline *o)
 const ls_strategy ls_strategy_zero = {
     .name = "zero",
     .help = "mirrored, with optimizer state, gradients, parameters shared out (ZeRO 1-3, FSDP)",
+    .rounds = true,
     .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL, .state.on[LS_MEMBER] = LS_SHARE},
     .options =
         (const ls_declared_option *const[]){&ls_option_zero_stage, &ls_option_zero_reshard,

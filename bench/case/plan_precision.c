@@ -27,6 +27,11 @@ static ls_status check_parts(const ls_plan_of_case *plan)
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
                        "does not work with --strategy %s; use float32, or --strategy single",
                        plan->strategy->name);
+    const ls_mesh mesh = ls_job_mesh(&plan->job);
+    if (mesh.size[LS_SLICE] > 1 || mesh.size[LS_POSITION] > 1)
+        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                       "does not work where layers are split, or positions divided, yet; use "
+                       "--hybrid-inner pipeline, or float32");
     if (c->micro_splits > 1)
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
                        "does not work with --micro-splits yet; leave that out, or use float32");
@@ -39,6 +44,10 @@ static ls_status check_shares(const ls_plan_of_case *plan)
     const ls_variables *variables = &plan->model->graph->variables;
     if (plan->job.state.on[LS_MEMBER] != LS_SHARE)
         return LS_OK;
+    if (*plan->config->elastic)
+        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                       "does not work with --elastic and shares of masters yet; use float32, or "
+                       "--strategy mirrored");
     for (size_t i = 0; i < variables->count; i++)
         if (variables->items[i].decay != 0)
             return ls_fail(LS_CODE_USAGE, WHERE, bf16,

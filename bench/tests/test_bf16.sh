@@ -41,4 +41,6 @@ for strategy in ps towers gossip; do
     lockstep run $gpt --strategy $strategy --devices 2
     expect "$strategy is refused" eval '[ "$code" -eq 2 ] && grep -q "does not work with --strategy '$strategy'" err'
 done
+lockstep run $gpt --strategy hybrid --devices 4 --hybrid-inner tensor-parallel
+expect "split layers are refused" grep -q "where layers are split" err
 finish

@@ -18,6 +18,9 @@ digest
 same "replicas, stages" $gpt --reduce exact --strategy mirrored,model-parallel,pipeline --devices 1,2,3
 same "shares" $gpt --reduce exact --strategy zero --zero-stage 1,2,3 --devices 2,3
 same "shares, repeated" $gpt --reduce exact --strategy zero --zero-stage 3 --recompute full --devices 3
+same "hybrid" $gpt --reduce exact --strategy hybrid --devices 4 --hybrid-inner pipeline,zero
+same "hybrid, shares" $gpt --reduce exact --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero \
+    --zero-stage 1,3
 same "schedules" $gpt --reduce exact --strategy pipeline --pipeline-schedule 1f1b,interleaved,zb-h1 --devices 2
 same "recomputation" $gpt --reduce exact --strategy single,mirrored,pipeline --recompute mlp,full --devices 1
 same "pieces" $gpt --reduce exact --strategy mirrored --gradient-accumulation-steps 2 --devices 1,2

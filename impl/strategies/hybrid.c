@@ -177,6 +177,7 @@ static ls_status check(const ls_outline *o)
 const ls_strategy ls_strategy_hybrid = {
     .name = "hybrid",
     .help = "replicas of a model that is split over several devices each",
+    .rounds = true,
     .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL},
     .options = (const ls_declared_option *const[]){&ls_option_hybrid_replicas, &inner, &outer,
                                                    &stages, &ls_option_accumulation_exchange,

@@ -261,7 +261,7 @@ weights_pass_twice 0 --strategy pipeline --devices 3 --pipeline-schedule zb-h2 -
 input_freed_before_weights 0 --strategy pipeline --devices 3 --pipeline-schedule zb-h1 --steps 2
 input_freed_before_weights 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h2 --steps 2 --reduce exact --model lstm-stack:3 --data synthetic:40 --batch 16
 gradient_passed_on 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2 --model gpt:2-2-8-8-40 --batch 16
-shared_weights_twice 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2 --model twin-lstm:6 --data synthetic:40 --batch 16
+shared_weights_twice 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2 --model tied
 tied_head_missed 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2 --model gpt:2-2-8-8-40 --batch 16
 exchange_before_weights 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --pipeline-schedule zb-h1 --steps 2
 norm_before_weights 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h2 --steps 2 --clip 0.01

@@ -288,9 +288,9 @@ if ! grep -q winograd "$dir/row"; then
   sed -i '/^not_turned/d' "$dir/table" "$dir/names"
 fi
 # Bugs that change none of the gate's figures: detected by the row's memory (below).
-# Of checkpoints: test_checkpoint_planted.sh; of changes of members: test_elastic_planted.sh.
+# Of checkpoints: test_checkpoint_planted.sh; of changes of members: test_elastic_planted.sh; of bf16.
 { cut -d ' ' -f 1 "$dir/table"; echo device_leak; echo heap_leak; echo nothing_freed
-  for test in checkpoint elastic; do
+  for test in checkpoint elastic bf16; do
     sed -n '/^TABLE$/q; s/^\([a-z_]*\) --.*/\1/p' "$SOURCE_DIR/bench/tests/test_${test}_planted.sh"
   done; } |
   sort -u >"$dir/shown"

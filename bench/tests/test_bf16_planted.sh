@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Every planted bug of bf16 (impl/tests/hooks.txt) is detected, and nothing without one: by the gate, or, where candidate
+# and judge have it both, by the model in Python (test_bf16_arithmetic.py). Each line of the table is a bug and a case.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+if LOCKSTEP_PLANT='?' "$LOCKSTEP" --version >/dev/null 2>&1; then
+    echo "skipped: $LOCKSTEP is not built with LOCKSTEP_HOOKS; ci/test.sh builds it (preset hooks)"
+    exit 77
+fi
+cat >table <<'TABLE'
+no_master --strategy single
+rounded_stale --strategy single
+rounded_stale --strategy mirrored --devices 2
+copy_not_refreshed --strategy single
+cut_not_rounded --strategy single
+TABLE
+
+# detect BUG OPTIONS: sets $found, "" if nothing is wrong.
+detect() {
+    LOCKSTEP_PLANT=$1 lockstep verify --model mlp:8-6-4 --data synthetic:40 --batch 8 --steps 3 --warmup 0 --precision bf16 \
+        --results none --format jsonl --quiet $2
+    found=
+    [ "$code" -eq 0 ] || found="gate: $(sed 's/.*"reason":"\([^"]*\).*/\1/' out | head -c 80)"
+    [ -n "$found" ] || [ -z "$1" ] || found=$(LOCKSTEP_PLANT=$1 python3 -B "$library/test_bf16_arithmetic.py" "$LOCKSTEP" . 2>&1 |
+        sed -n 's/^FAILED: /model: /p' | head -c 80 || true)
+}
+
+while read -r bug options; do
+    detect "" "$options"
+    command_line="nothing is planted: $options"
+    expect "but: $found" test -z "$found"
+    detect "$bug" "$options"
+    command_line="planted: $bug $options"
+    expect "$bug is not detected" test -n "$found"
+    printf '%-20s %s\n' "$bug" "$found"
+done <table
+: >every.rows # those of planted bugs
+finish

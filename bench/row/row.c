@@ -156,6 +156,8 @@ static void put_time(const ls_row_facts *f, const ls_run_info *info, json_t *row
     ls_put_time_step_ms_p99(row, f->steps.p99);
     ls_put_time_step_ms_ci95(row, ls_interval_value(f->ci95[0], f->ci95[1]));
     ls_put_time_step_ms_n(row, f->steps.n);
+    if (trial->learned.losses_kept)
+        ls_put_time_steps_ms(row, ls_reals(trial->learned.step_ms, trial->learned.losses_kept));
     ls_put_time_blocks(row, timed->blocks);
     if (f->groups > 1) {
         ls_put_time_group(row, f->group + 1);

@@ -18,6 +18,7 @@ ls_learned ls_learned_begin(void)
 void ls_learned_close(ls_learned *learned)
 {
     free(learned->losses);
+    free(learned->step_ms);
     *learned = (ls_learned){0};
 }
 
@@ -26,6 +27,7 @@ ls_status ls_learned_expect(ls_learned *learned, uint64_t count)
     const size_t steps = learned->losses_kept + count + 1, room = steps + learned->room;
     if (steps <= learned->room)
         return LS_OK;
+    LS_TRY(ls_enlarge("trial", &learned->step_ms, room, sizeof *learned->step_ms));
     LS_TRY(ls_enlarge("trial", &learned->losses, room, sizeof *learned->losses));
     learned->room = room;
     return LS_OK;
@@ -67,8 +69,10 @@ void ls_learned_add(ls_learned *learned, const ls_case *config, const ls_step_ti
         learned->step_last = steps->first + i;
         learned->ms += steps->ms[i];
         look_at_loss(learned, config, steps->first + i, loss);
-        if (timed && learned->losses)
-            learned->losses[learned->losses_kept++] = loss;
+        if (!timed || !learned->losses)
+            continue;
+        learned->step_ms[learned->losses_kept] = steps->ms[i];
+        learned->losses[learned->losses_kept++] = loss;
     }
 }
 

@@ -13,6 +13,7 @@ typedef struct ls_learned {
     double gradient_norm;   /**< of the last step, with --clip; NaN: none */
     ls_exchanged exchanged; /**< where the job has a period */
     double *losses;         /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
+    double *step_ms;        /**< likewise */
     size_t losses_kept, room;
     double accuracy;    /**< NaN: none */
     uint64_t evaluated; /**< samples of which that is; 0: there is none */

@@ -1,8 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs the tests that another build tree has (LOCKSTEP_TESTS_FOR in ci/cmake/Tests.cmake): ci/test-build.sh DIR
+# Runs the tests that another build tree has (LOCKSTEP_TESTS_FOR in ci/cmake/Tests.cmake): ci/test-build.sh DIR [--slow]
+#   --slow   those labelled slow, instead of all others
 set -euo pipefail
 dir=$1
+tier=-LE
+case "${2:-}" in
+'') ;;
+--slow) tier=-L ;;
+*) echo "usage: ci/test-build.sh DIR [--slow]" >&2; exit 2 ;;
+esac
 [ -e "$dir/CTestTestfile.cmake" ] || {
   echo "skipped: $dir is not built; ci/test.sh builds it"
   exit 77
@@ -18,4 +25,4 @@ if grep -q '^LOCKSTEP_TESTS_FOR:STRING=bare$' "$dir/CMakeCache.txt"; then # as o
   rm -f "$programs"/{gnuplot,mpi,orte,nvcc,ncu,nvidia-smi}*
   export PATH=$programs LOCKSTEP_HIDDEN="gnuplot mpirun nvcc"
 fi
-ctest --test-dir "$dir" -j$((2 * $(nproc))) -LE slow --output-on-failure --no-tests=error
+ctest --test-dir "$dir" -j$((2 * $(nproc))) $tier slow --output-on-failure --no-tests=error

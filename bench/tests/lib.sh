@@ -104,6 +104,9 @@ without_ranks() {
 # ours FILE: from what ranks and their launcher said, what ranks said; some launchers write zero bytes, too.
 ours() { tr -d '\0' <"$1" | grep '^lockstep: ' || true; }
 
+# thorough: whether the test runs in the slow tier, with all of its cases; else with one of each kind.
+thorough() { [ -n "${LOCKSTEP_THOROUGH:-}" ]; }
+
 # sanitized [thread|address]: whether the program was built with that sanitizer, or with any.
 sanitized() { [[ $("$LOCKSTEP" --version) == *fsanitize=${1:-}* ]]; }
 

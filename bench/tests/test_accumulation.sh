@@ -16,9 +16,11 @@ reference() {
     single=$(python3 -c "import json; print(json.loads(open('out').readline())['equivalence']['digest'])")
 }
 
+few=5 some=5
+! thorough || { few=2,5 some=3,5; }
 reference $small
 for devices in "single --devices 1" "towers,mirrored,zero,ps --devices 3" "model-parallel --devices 2"; do
-    agree "exact $devices" $small --reduce exact --gradient-accumulation-steps 2,5 --strategy $devices
+    agree "exact $devices" $small --reduce exact --gradient-accumulation-steps $few --strategy $devices
     rows "exact $devices: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 done
 agree "exact, ranks" $small --reduce exact --gradient-accumulation-steps 3 --strategy mirrored,zero --ranks 3
@@ -27,10 +29,11 @@ rows "exact, ranks: digest of single" "all(r['equivalence']['digest'] == '$singl
 accumulate="--gradient-accumulation-exchange each --gradient-accumulation-steps"
 agree "exact, each" $small --reduce exact $accumulate 5 --strategy mirrored,zero --devices 1,3
 rows "exact, each: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
-for how in "zero --devices 3" "hybrid --hybrid-inner zero --devices 4"; do
+for how in "hybrid --hybrid-inner zero --devices 4" "zero --devices 3"; do
     agree "exact shares $how" $small --reduce exact --bucket-bytes 0 --gradient-accumulation-steps 3 --strategy $how \
         --zero-stage 2,3 --zero-accumulation depth,breadth
     rows "exact shares $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+    thorough || break
 done
 agree "exact, groups" $small --reduce exact $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 6
 rows "exact, groups: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
@@ -41,9 +44,10 @@ reference $small --micro-splits 4
 while read -r how; do
     agree "exact, each, $how" $small --reduce exact --micro-splits 4 --bucket-bytes 0 $accumulate 3 $how
     rows "exact, each, $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+    thorough || break
 done <<END
-$divided model-parallel,tensor-parallel --hybrid-outer mirrored,zero
 $split --zero-stage 2,3
+$divided model-parallel,tensor-parallel --hybrid-outer mirrored,zero
 END
 
 agree "single" $small --strategy single --gradient-accumulation-steps 1,3
@@ -99,21 +103,23 @@ rows "one order: last, breadth" "len({r['equivalence']['digest'] for r in (old('
 agree "exchanged on ranks" $full --strategy mirrored,zero --ranks 3 --gradient-accumulation-exchange each
 rows "ranks: digest of threads" "all(r['equivalence']['digest'] == old('fast1')[1]['equivalence']['digest'] for r in rows)"
 agree "tails" $small --bucket-bytes 0 $accumulate 5 --strategy mirrored,zero --devices 3
-agree "tails of shares" $small --bucket-bytes 0 --gradient-accumulation-steps 5 --strategy zero --zero-stage 2,3 \
-    --devices 3 --zero-accumulation depth,breadth
-agree "groups" $small --bucket-bytes 0 $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 1,2,3
-agree "shares of split layers" $small --gradient-accumulation-steps 3,5 --bucket-bytes 0 $split --zero-stage 1,2,3 \
+agree "shares of split layers" $small --gradient-accumulation-steps $some --bucket-bytes 0 $split --zero-stage 1,2,3 \
     --zero-accumulation depth,breadth
 agree "alone" $small --strategy local-sgd,gossip,independent --devices 3 --gradient-accumulation-steps 4
-agree "ps async" $small --strategy ps --ps-mode async --devices 3 --gradient-accumulation-steps 4
-agree "split" $small --strategy tensor-parallel,model-parallel --devices 2 --gradient-accumulation-steps 4
-agree "hybrid" $small --strategy hybrid --hybrid-inner zero,model-parallel,tensor-parallel --devices 4 \
-    --gradient-accumulation-steps 4
 agree "positions" $gpt --strategy context-parallel --devices 2 --gradient-accumulation-steps 4
-agree "replicas of gpt" $gpt --strategy hybrid --hybrid-inner context-parallel,model-parallel,tensor-parallel --devices 4 \
-    --gradient-accumulation-steps 3 --gradient-accumulation-exchange last,each
-agree "replicas of gpt, ranks" $gpt --strategy hybrid --hybrid-inner context-parallel,model-parallel,tensor-parallel \
-    --ranks 4 --devices 1 --gradient-accumulation-steps 3 --gradient-accumulation-exchange each
+axes="--strategy hybrid --hybrid-inner context-parallel,model-parallel,tensor-parallel --gradient-accumulation-steps 3"
+agree "replicas of gpt" $gpt $axes --devices 4 --gradient-accumulation-exchange each
+if thorough; then
+    agree "tails of shares" $small --bucket-bytes 0 --gradient-accumulation-steps 5 --strategy zero --zero-stage 2,3 \
+        --devices 3 --zero-accumulation depth,breadth
+    agree "groups" $small --bucket-bytes 0 $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 4 --zero-stage 1,2,3
+    agree "ps async" $small --strategy ps --ps-mode async --devices 3 --gradient-accumulation-steps 4
+    agree "split" $small --strategy tensor-parallel,model-parallel --devices 2 --gradient-accumulation-steps 4
+    agree "hybrid" $small --strategy hybrid --hybrid-inner zero,model-parallel,tensor-parallel --devices 4 \
+        --gradient-accumulation-steps 4
+    agree "replicas of gpt, last" $gpt $axes --devices 4
+    agree "replicas of gpt, ranks" $gpt $axes --ranks 4 --devices 1 --gradient-accumulation-exchange each
+fi
 
 # Micro-batches of a pipeline's stages are pieces of zero's stages 2 and 3: scatters in each, gathers in each pass that
 # does not find a bucket in its window. Units: 2 a layer, 4 on the first stage, 6 on the second, of which 2 are whole.
@@ -140,17 +146,18 @@ rows "stages: oracle, and one digest an m" "all(r['equivalence']['oracle'] == 's
 rows "stages: shares of gradients and parameters" "all(sum(d[k] for d in r['memory']['devices']) == 4 * 329 *
     (1 if k == 'gradients' or r['case']['zero_stage'] == 3 else 2) for r in rows for k in ('gradients', 'parameters'))"
 reference $deep
-for how in "--devices 4 --pipeline-microbatches 1,3" "--devices 6 --hybrid-replicas 3 --pipeline-microbatches 4" \
+for how in "--devices 4 --pipeline-microbatches 3" "--devices 4 --pipeline-microbatches 1" "--devices 6 --hybrid-replicas 3 --pipeline-microbatches 4" \
     "--ranks 4 --devices 1 --pipeline-microbatches 3 --capture no"; do
     agree "exact stages $how" $deep --reduce exact $staged --zero-stage 2,3 --pipeline-schedule gpipe,1f1b $how
     rows "exact stages $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
     agree "stages $how" $deep $staged --zero-stage 2,3 --pipeline-schedule gpipe,1f1b $how
+    thorough || break
 done
 reference ${gpt/16-16/16-8} --micro-splits 2
 agree "three axes" ${gpt/16-16/16-8} --reduce exact --micro-splits 2 --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 \
     --hybrid-outer zero --zero-stage 2,3 --pipeline-microbatches 3 --pipeline-schedule 1f1b --devices 8 --bucket-bytes 0
 rows "three axes: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
-agree "layers and branches" $gpt ${staged/pipeline/model-parallel} --zero-stage 2,3 --devices 4 --gradient-accumulation-steps 3 \
+! thorough || agree "layers and branches" $gpt ${staged/pipeline/model-parallel} --zero-stage 2,3 --devices 4 --gradient-accumulation-steps 3 \
     --zero-accumulation depth,breadth
 
 # With one piece the exchange changes nothing: one case; in a table each row has its number of pieces.

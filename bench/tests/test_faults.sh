@@ -4,8 +4,8 @@
 # strategy, a fault and a victim (server, chief or worker). However slow the machine: the job ends in time with a
 # status that is not 0; each other rank says at most once what it waited for; at least one names the lost rank;
 # earlier rows are printed and kept. Several cells run at a time, since they mostly wait. REPEATS=N runs each N times
-# (test_faults_slow), with all four faults in every mode; otherwise all four only in the first mode and the first of
-# ps, and elsewhere one fault that ends the rank and one that does not. Leaves out what depends on time (test_comm_mpi
+# (test_faults_slow), with all four faults and all victims in every mode; otherwise all four only in the first mode, and
+# elsewhere of one victim a fault that ends the rank and one that does not. Leaves out what depends on time (test_comm_mpi
 # has it): which rank speaks first, whether a rank that a launcher ended is reported as gone or silent, the step in
 # which each waited. Leaves out several hosts (test_netns.sh).
 set -euo pipefail
@@ -26,9 +26,16 @@ ps async: 2 0 1: --strategy ps --ps-mode async
 ps ssp: 2 0 1: --strategy ps --ps-mode ssp
 ps backup: 2 0 1: --strategy ps --ps-backup-workers 1
 "
+[ "$REPEATS" -gt 1 ] || cells="
+mirrored: 1: --strategy mirrored --allreduce ring --devices 2
+direct: 0: --strategy mirrored --allreduce direct
+ps sync: 0 2: --strategy ps
+ps async: 1: --strategy ps --ps-mode async
+ps backup: 2: --strategy ps --ps-backup-workers 1
+"
 
 faults_of() { # NAME
-    case $1/$REPEATS in mirrored/* | "ps sync"/* | */[2-9]*) echo kill stop exit hang ;; *) echo kill hang ;; esac
+    case $1/$REPEATS in mirrored/* | */[2-9]*) echo kill stop exit hang ;; *) echo kill hang ;; esac
 }
 
 # Runs the command of a cell: healthy cases, whose rows are printed when they end, then the case with the fault.

@@ -18,7 +18,7 @@ equal() {
     rows "$count rows with the same bits" "len(rows) == $count and $same"
 }
 equal 6 2 verify --strategy pipeline,model-parallel --devices 1 $mlp --reduce fast,exact --pipeline-schedule gpipe,1f1b $small
-equal 4 3 verify --strategy pipeline,model-parallel --devices 2 $mlp --reduce fast,exact --pipeline-microbatches 3 \
+! thorough || equal 4 3 verify --strategy pipeline,model-parallel --devices 2 $mlp --reduce fast,exact --pipeline-microbatches 3 \
     --capture no $small
 # D replicas of M places, or groups of M devices, on 4 processes with 2 devices: 2 x 4, 4 x 2.
 equal 12 4 verify --strategy hybrid --devices 2 --hybrid-replicas 2,4 --hybrid-inner model-parallel,pipeline,zero \

@@ -58,6 +58,8 @@ reopening() {
         not {'time', 'waterfall', 'memory', 'traffic'} & set(x) for x in rows if x['result']['status'] == 'error')"
 }
 reopening 1 2 --strategy mirrored
-reopening 2 5 --strategy pipeline
-reopening 0 3 --strategy ps --ps-mode async
+if thorough; then
+    reopening 2 5 --strategy pipeline
+    reopening 0 3 --strategy ps --ps-mode async
+fi
 finish

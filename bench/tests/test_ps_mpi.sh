@@ -22,10 +22,11 @@ while read -r n want more; do
         all(d[k] == d['formula'][k] for d in x['memory']['devices'] for k in d['formula']) and
         x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
         x['traffic']['messages_sent'] == x['traffic']['messages_formula'] > 0 for x in rows)"
+    [ $n -lt 4 ] || thorough || break
 done <<'RANKS'
-2 4 --ps-servers 1 --reduce fast,exact
-3 16 --ps-servers 1,2 --ps-shard bytes,variable --reduce fast,exact
+2 2 --ps-servers 1 --reduce exact
 4 8 --ps-servers 2 --ps-shard bytes,variable --reduce fast,exact
+3 16 --ps-servers 1,2 --ps-shard bytes,variable --reduce fast,exact
 6 2 --ps-servers 2 --reduce exact
 RANKS
 ranks 3 run --strategy ps --data synthetic:500 --batch 60 --target accuracy=0.5 --epochs 3 --warmup 0 --results none \
@@ -40,18 +41,24 @@ ranks 3 run --strategy ps --ps-mode sync,async --ps-colocate yes,no --data synth
 rows "gradients are received once; the server's own worker's is copied" "len(rows) == 4 and all(
     (s['received_bytes'], s['copied_bytes']) == (2 * s['bytes'], s['bytes'] if x['case']['ps_colocate'] else 0)
     for x in rows for s in x['server_load'])"
-for n in 3 5; do
+for n in 5 3; do
     ranks $n run --strategy ps --ps-servers $((n / 2)) --ps-colocate yes,no --ps-backup-workers 1 $small --blocks 1
     expect "$n ranks end well" [ "$code" -eq 0 ]
     rows "$n ranks: backup workers" "len(rows) == 2 and all(x['result']['status'] == 'ok' and
         'which gradients' in x['equivalence']['oracle'] and x['equivalence']['grade'] == 'none' and
         x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and 'dropped' in x for x in rows)"
+    thorough || break
 done
 . "$SOURCE_DIR/bench/tests/ps_replay.sh"
 again="--model mlp:784-16-10 --data synthetic:230 --batch 100 --epochs 2 --warmup 1 --blocks 1"
-ranks=2 replay_all --ps-mode async,ssp --ps-colocate yes,no $again
-ranks=4 replay_all --ps-servers 2 --ps-mode async --ps-shard bytes,variable $again
-ranks=5 replay_all --ps-servers 2 --ps-backup-workers 1 --ps-colocate yes,no $again
+ranks=2 replay_all --ps-mode ssp --ps-colocate yes $again
+ranks=4 replay_all --ps-servers 2 --ps-mode async --ps-shard bytes $again
+ranks=5 replay_all --ps-servers 2 --ps-backup-workers 1 --ps-colocate no $again
+if thorough; then
+    ranks=2 replay_all --ps-mode async,ssp --ps-colocate no $again
+    ranks=4 replay_all --ps-servers 2 --ps-mode async --ps-shard variable $again
+    ranks=5 replay_all --ps-servers 2 --ps-backup-workers 1 --ps-colocate yes $again
+fi
 ranks 2 run --strategy ps --ps-servers 2 $small --blocks 1
 expect "too few ranks for the servers: status 2" [ "$code" -eq 2 ]
 expect "said once" one_line "2 servers.*2 ranks"

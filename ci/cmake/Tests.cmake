@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Every <folder>/tests/test_*.c is a test with labels `unit` and <folder> (`long`: too long for ci/test-one.sh), and
 # links that folder's library; every test_*.sh one with label `integration` (`slow` if its name ends so), which gets the
-# program's path in LOCKSTEP. Exit status 77: skipped, with the reason in the output.
+# program's path in LOCKSTEP. Exit status 77: skipped, with the reason in the output. A test that asks whether it is
+# thorough() runs in both tiers: as NAME_slow, which is slow, with all of its cases.
 
 # Which tests this build compiles and runs: `all`, or for a build in addition to such a one (presets asan, tsan,
 # clang, hooks) those in which an instrumented program, another compiler's, or one without MPI and CUDA, may behave
@@ -21,14 +22,16 @@ endif()
 set(units ".*")
 set(integration ".*")
 set(left_out "^$")
+set(slow "^$") # of those that remain
 if(LOCKSTEP_TESTS_FOR STREQUAL "address")
   set(integration "^test_(models|run|blocks|blocks_mpi|trace)$")
-  set(left_out "_(guarded|staged)$|test_results_kills|seed03_polynomial|seed08|seed17")
+  set(left_out "_(guarded|staged)$|test_(results_kills|ratio_test)|seed03_polynomial|seed08|seed17")
+  set(slow "test_(run|blocks|packed_product|winograd)$|seed09")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "thread")
   set(integration "^test_(schedules|ps_schedules|blocks|faults_devices|worker_failure|trace)$")
   string(JOIN "|" left_out "test_(average|bubble|cifar10|digest|dynamic|format|idx|numbers|option|philox|plan|results"
-         "safetensors|statistics|status|text|environment|escape|noise|ratio_test|selection|table)" kernels
-         _layers winograd seed03 seed06 seed08 seed09 seed10 seed17)
+         "safetensors|statistics|status|text|environment|escape|noise|ratio_test|selection|table)" kernels _guarded
+         vector_loops _layers winograd seed03 seed06 seed08 seed09 seed10 seed17)
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "compiler") # units that compute
   set(integration "^$")
   string(JOIN "|" left_out "test_(arena|bubble|comm|device_name|dynamic|format|gpu|lone|machine|option|plac|plan"
@@ -36,10 +39,29 @@ elseif(LOCKSTEP_TESTS_FOR STREQUAL "compiler") # units that compute
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "bare")
   set(units "^test_(cuda_.*|machine|options|option_refusals)$")
   set(integration "^test_(gpu_absent|gpu_rehearsal|install|no_mpi|report|results_verbs|slurm)$")
+  set(slow "test_(gpu_rehearsal|report|slurm)$")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "fake") # those of GPUs, which are skipped elsewhere
   set(units "^test_gpu_(device|comm|nccl|kernels|layer_kernels|residual_kernels|conv_kernels)$")
   set(integration "^test_fake")
 endif()
+
+# What is said above of `slow`, and of a test that asks whether it is thorough(): its command follows the source.
+function(ls_add_tiers test source)
+  file(STRINGS ${source} asks REGEX "thorough" LIMIT_COUNT 1)
+  if(test MATCHES "${slow}")
+    set_property(TEST ${test} APPEND PROPERTY LABELS slow)
+  elseif(asks)
+    add_test(NAME ${test}_slow COMMAND ${ARGN})
+    foreach(property ENVIRONMENT FIXTURES_REQUIRED SKIP_RETURN_CODE)
+      get_test_property(${test} ${property} value)
+      if(value)
+        set_property(TEST ${test}_slow PROPERTY ${property} "${value}")
+      endif()
+    endforeach()
+    set_property(TEST ${test}_slow APPEND PROPERTY ENVIRONMENT LOCKSTEP_THOROUGH=yes)
+    set_tests_properties(${test}_slow PROPERTIES LABELS slow TIMEOUT 3600)
+  endif()
+endfunction()
 
 file(GLOB unit_tests CONFIGURE_DEPENDS common/*/tests/test_*.c common/kernel/*/tests/test_*.c
      impl/tests/test_*.c impl/*/tests/test_*.c bench/tests/test_*.c bench/*/tests/test_*.c
@@ -102,6 +124,7 @@ foreach(source ${unit_tests})
     list(APPEND labels long)
   endif()
   set_tests_properties(unit.${name} PROPERTIES LABELS "${labels}" TIMEOUT 900 SKIP_RETURN_CODE 77)
+  ls_add_tiers(unit.${name} ${source} ${name})
 endforeach()
 
 if(TARGET test_session) # of that folder, though it parses a command line
@@ -169,6 +192,7 @@ foreach(source ${examples})
   if(name MATCHES "^seed08") # 12 epochs take a minute; test_models covers each kind of step
     set_tests_properties(example.${name} PROPERTIES LABELS slow)
   endif()
+  ls_add_tiers(example.${name} ${source} example_${name})
 endforeach()
 
 # The judge of servers in order of arrival, which tests run.
@@ -209,6 +233,8 @@ if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
       # Leaks are MPI's own, which it never frees.
       set_tests_properties(mpi.${name}.${ranks} PROPERTIES LABELS mpi TIMEOUT 900
         SKIP_RETURN_CODE 77 ENVIRONMENT "${launcher};ASAN_OPTIONS=detect_leaks=0")
+      ls_add_tiers(mpi.${name}.${ranks} ${CMAKE_CURRENT_SOURCE_DIR}/common/comm/mpi/tests/${name}.c bash
+        ${CMAKE_CURRENT_SOURCE_DIR}/bench/tests/mpirun.sh ${ranks} $<TARGET_FILE:${name}>)
     endforeach()
   endforeach()
   add_executable(test_comm_mpi_keeper common/comm/mpi/tests/test_comm_mpi_keeper.c) # plays a rank itself
@@ -259,6 +285,7 @@ foreach(source ${integration_tests})
   elseif(name MATCHES "_mpi(_|$)|_(faults|netns|slurm)$" AND NOT name MATCHES "_(no|links)_mpi$")
     set_tests_properties(integration.${name} PROPERTIES LABELS mpi)
   endif()
+  ls_add_tiers(integration.${name} ${source} bash ${source})
 endforeach()
 
 # Checks of the source tree, and the tests of the other builds (made by ci/test.sh).
@@ -293,6 +320,12 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
     add_test(NAME sanitizer.${build} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh
              ${CMAKE_CURRENT_SOURCE_DIR}/build-${build})
     set_tests_properties(sanitizer.${build} PROPERTIES LABELS sanitizer TIMEOUT 3600
+                         SKIP_RETURN_CODE 77)
+  endforeach()
+  foreach(build asan tsan hooks fake)
+    add_test(NAME sanitizer.${build}_slow COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh
+             ${CMAKE_CURRENT_SOURCE_DIR}/build-${build} --slow)
+    set_tests_properties(sanitizer.${build}_slow PROPERTIES LABELS slow TIMEOUT 7200
                          SKIP_RETURN_CODE 77)
   endforeach()
   add_test(NAME check.ptx_slow COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/check-ptx.sh)

@@ -14,20 +14,32 @@ models="--model poly,cnn,twin-lstm:8,cifar10 --data synthetic:64 --batch 7 --ste
 tail="--devices 5 --batch 8 --model poly --data synthetic:11 --epochs 3 --warmup 0" # leaves workers without a sample
 slow="--model mlp:784-16-10 --data synthetic:500 --batch 60 --steps 30 --warmup 5 --blocks 2"
 
-replay_all --devices 1,2,5 --ps-mode async --capture yes,no $small
-replay_all --devices 2,5 --ps-mode ssp --ps-staleness 0,1,4 $small
-replay_all --ranks 3,6 --ps-servers 1,2 --ps-shard bytes,variable --ps-colocate yes,no --ps-mode async,ssp $small
-replay_all --ranks 4 --ps-servers 2 --ps-mode async,ssp $models
-replay_all --devices 3 --ps-mode async,ssp --capture yes,no $overlapped
+thorough() { [ -n "${LOCKSTEP_THOROUGH:-}" ]; } # as in bench/tests/lib.sh
+if thorough; then
+  replay_all --devices 1,2 --ps-mode async --capture yes,no $small
+  replay_all --devices 2,5 --ps-mode ssp --ps-staleness 0,4 $small
+  replay_all --ranks 3 --ps-servers 1,2 --ps-shard bytes,variable --ps-colocate yes,no --ps-mode async,ssp $small
+  replay_all --ranks 4 --ps-servers 2 --ps-mode ssp $models
+  replay_all --devices 3 --ps-mode ssp --capture yes,no $overlapped
+fi
+replay_all --devices 5 --ps-mode async --capture yes,no $small
+replay_all --devices 5 --ps-mode ssp --ps-staleness 1 $small
+replay_all --ranks 6 --ps-servers 2 --ps-shard bytes,variable --ps-colocate yes,no --ps-mode async $small
+replay_all --ranks 4 --ps-servers 2 --ps-mode async $models
+replay_all --devices 3 --ps-mode async $overlapped
 replay_all $tail --ps-mode async,ssp
 replay_all --ranks 4 --ps-servers 2 --ps-mode async --clip 0.05 $small
 replay_all $tail --ps-mode ssp --clip 0.05
 replay_all --ranks 4 --inject delay=3:5ms --ps-mode async,ssp $slow
 
-replay_all --devices 2,5 --ps-backup-workers 1 --capture yes,no $small
-replay_all --ranks 5,6 --ps-servers 1,2 --ps-shard bytes,variable --ps-colocate yes,no --ps-backup-workers 1,2 $small
-replay_all --ranks 5 --ps-servers 2 --ps-backup-workers 1 $models
-replay_all --devices 3 --ps-backup-workers 1 --capture yes,no $overlapped
+if thorough; then
+  replay_all --devices 2 --ps-backup-workers 1 --capture yes,no $small
+  replay_all --ranks 5,6 --ps-servers 1,2 --ps-shard bytes --ps-colocate yes,no --ps-backup-workers 1,2 $small
+  replay_all --ranks 5 --ps-servers 2 --ps-backup-workers 1 $models
+fi
+replay_all --devices 5 --ps-backup-workers 1 --capture yes,no $small
+replay_all --ranks 6 --ps-servers 2 --ps-shard variable --ps-colocate yes,no --ps-backup-workers 1,2 $small
+replay_all --devices 3 --ps-backup-workers 1 $overlapped
 replay_all $tail --ps-backup-workers 1,3
 replay_all --ranks 6 --ps-servers 2 --ps-backup-workers 2 --inject delay=5:20ms $slow
 echo "$replayed cases are the same again"

@@ -3,6 +3,7 @@
 # Every strategy that is meant to be equal is: bits of `single` in exact mode, of its oracle in fast mode, for all
 # devices, batches, models and variable devices that fit. No tolerance.
 set -euo pipefail
+thorough() { [ -n "${LOCKSTEP_THOROUGH:-}" ]; } # as in bench/tests/lib.sh
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$1"; exit 1; }
@@ -21,15 +22,19 @@ verify() {
   got=$(grep -c ',ok,' "$dir/rows")
   [ "$got" -eq "$want" ] || { bad; fail "$got rows are ok, not $want: $*"; }
 }
-# 6 device counts, of which the largest two do not fit 7 samples: (6 + 6 + 4) x 2 models x 2 modes; test_matrix_slow has
+# Of the device counts the largest do not fit 7 samples. Thorough: (6 + 6 + 4) x 2 models x 2 modes; test_matrix_slow has
 # more.
-verify 64 --strategy towers --devices 1,2,3,5,8,16 --batch 256,100,7 \
-  --model mlp:784-16-10,poly --data synthetic:1000 --reduce exact,fast --steps 6 --warmup 0
+few="--devices 3,8 --batch 100,7" cases=3
+! thorough || { few="--devices 1,2,3,5,8,16 --batch 256,100,7" cases=16; }
+few="$few --model mlp:784-16-10,poly --data synthetic:1000 --steps 6 --warmup 0"
+all=flat,ring,tree,halving-doubling,direct,owners
+# shellcheck disable=SC2086
+verify $((4 * cases)) --strategy towers $few --reduce exact,fast
 # Mirrored: the same x 6 algorithms in fast mode, and canonical in exact mode.
-verify 192 --strategy mirrored --devices 1,2,3,5,8,16 --batch 256,100,7 --model mlp:784-16-10,poly \
-  --data synthetic:1000 --allreduce flat,ring,tree,halving-doubling,direct,owners --steps 6 --warmup 0
-verify 32 --strategy mirrored --devices 1,2,3,5,8,16 --batch 256,100,7 --model mlp:784-16-10,poly \
-  --data synthetic:1000 --reduce exact --steps 6 --warmup 0
+# shellcheck disable=SC2086
+verify $((12 * cases)) --strategy mirrored $few --allreduce $all
+# shellcheck disable=SC2086
+verify $((2 * cases)) --strategy mirrored $few --reduce exact
 verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 --data synthetic:129 --epochs 3 \
   --bucket-bytes auto,0,2KiB --reduce fast,exact --capture no,yes
 # zero: shares of all buckets, uneven and (poly's three elements) empty, in all stages and both modes. What pairs of
@@ -37,7 +42,7 @@ verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 
 zero=(--strategy zero --zero-stage 1,2,3 --data synthetic:1000 --steps 6 --warmup 0 --optimizer adam)
 verify 18 "${zero[@]}" --devices 2,5,16 --batch 100 --model mlp:784-16-10,poly --reduce exact --bucket-bytes 0
 verify 12 "${zero[@]}" --devices 1,3 --batch 7 --model mlp:784-16-10,poly --reduce exact --bucket-bytes auto
-verify 24 "${zero[@]}" --devices 3,16 --batch 100 --model mlp:784-16-10 --bucket-bytes 0 \
+verify 12 "${zero[@]}" --devices 3 --batch 100 --model mlp:784-16-10 --bucket-bytes 0 \
   --allreduce ring,direct,halving-doubling,owners
 verify 9 "${zero[@]}" --devices 1,2,5 --batch 7 --model poly --bucket-bytes 0 --allreduce ring
 apart=(--cpu-devices 3 --cores-per-device 2 --batch 64 --data synthetic:129 --epochs 2 --reduce fast,exact)
@@ -70,17 +75,22 @@ verify 4 --strategy tensor-parallel,hybrid --hybrid-inner tensor-parallel --devi
 verify 2 --strategy context-parallel --devices 2,3 --model gpt:1-4-8-9-32 --batch 5 --data synthetic:12 --epochs 1 \
   --clip 0.05
 # All-reduces on their own queue (several cores per device), buckets of all sizes, captured or not.
-verify 36 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-16-10 \
-  --data synthetic:129 --epochs 2 --bucket-bytes auto,0,2KiB --allreduce ring,direct,tree --capture no,yes
+overlap=(--strategy mirrored --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-16-10 --data synthetic:129
+  --epochs 2 --bucket-bytes auto,0,2KiB --capture no,yes)
+verify 6 "${overlap[@]}" --devices 3 --allreduce ring
+! thorough || verify 36 "${overlap[@]}" --devices 2,3 --allreduce ring,direct,tree
 verify 4 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 --batch 64 --model mlp:784-16-10 \
   --data synthetic:129 --epochs 2 --reduce exact --capture no,yes
 # All replicas in one program, with queues ordered by events as on GPUs; sums on the replicas' queues, or their own.
+together="--strategy mirrored --comm device --cpu-devices 5 --batch 64 --model mlp:784-16-10 --data synthetic:129 --epochs 2"
 for cores in 1 2; do
-  verify 48 --strategy mirrored --comm device --devices 2,5 --cpu-devices 5 --cores-per-device $cores --batch 64 \
-    --model mlp:784-16-10 --data synthetic:129 --epochs 2 --bucket-bytes auto,0 --capture no,yes \
-    --allreduce flat,ring,tree,halving-doubling,direct,owners
-  verify 4 --strategy mirrored --comm device --devices 2,5 --cpu-devices 5 --cores-per-device $cores --batch 64 \
-    --model mlp:784-16-10 --data synthetic:129 --epochs 2 --reduce exact --capture no,yes
+  # shellcheck disable=SC2086
+  verify 6 $together --cores-per-device $cores --devices 5 --bucket-bytes 0 --allreduce $all
+  # shellcheck disable=SC2086
+  verify 4 $together --cores-per-device $cores --devices 2,5 --reduce exact --capture no,yes
+  # shellcheck disable=SC2086
+  ! thorough || verify 48 $together --cores-per-device $cores --devices 2,5 --bucket-bytes auto,0 --capture no,yes \
+    --allreduce $all
 done
 verify 4 --strategy mirrored --comm device --devices 3 --batch 64 --model mlp:784-16-10 --data synthetic:129 \
   --link latency=20us --allreduce auto,ring,tree,flat --steps 6
@@ -92,11 +102,13 @@ verify 4 --strategy mirrored --comm device --devices 3 --batch 64 --model mlp:78
 verify 8 --strategy towers --cpu-devices 2 --devices 5,cpu:1 --batch 64 --model poly --data synthetic:131 --epochs 3 \
   --variable-device /cpu:0,/cpu:1 --reduce exact,fast --capture no
 # Variables prefetched range by range; backward on the variable device; both.
-verify 48 --strategy towers --devices 2,3,cpu:1 --cpu-devices 2 --batch 100,7 --model mlp:784-16-10 \
-  --data synthetic:230 --reduce exact,fast --epochs 2 --warmup 0 --towers-staged yes,no --colocate-gradients no \
-  --capture yes,no
-verify 12 --strategy towers --devices 2,3,cpu:1 --cpu-devices 2 --batch 100,7 --model mlp:784-16-10 \
-  --data synthetic:230 --reduce exact,fast --epochs 2 --warmup 0 --towers-staged yes
+towers=(--strategy towers --cpu-devices 2 --batch 100,7 --model mlp:784-16-10 --data synthetic:230 --reduce exact,fast
+  --epochs 2 --warmup 0)
+verify 8 "${towers[@]}" --devices 3 --towers-staged yes --colocate-gradients no,yes
+if thorough; then
+  verify 48 "${towers[@]}" --devices 2,3,cpu:1 --towers-staged yes,no --colocate-gradients no --capture yes,no
+  verify 12 "${towers[@]}" --devices 2,3,cpu:1 --towers-staged yes
+fi
 # A tail in which a replica's slice is larger than its full one: 1 of 8 samples, but 2 of 7.
 verify 4 --strategy towers,mirrored --devices 5 --batch 8 --model poly --data synthetic:15 --epochs 2 \
   --warmup 0 --reduce fast,exact

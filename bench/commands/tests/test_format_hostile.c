@@ -4,12 +4,13 @@
  * each run. fuzz_rows.c searches for more. No tolerance.
  */
 #include "bench/tests/row_outputs.h"
+#include "common/base/tests/thorough.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
 
-enum { INPUTS = 60, INPUT_SIZE = 160 };
+enum { INPUTS = 60, INPUTS_QUICK = 6, INPUT_SIZE = 160 };
 
 static void each_form_has_text_only(void **state)
 {
@@ -17,7 +18,7 @@ static void each_form_has_text_only(void **state)
     char folder[] = "/tmp/lockstep-outputs-XXXXXX";
     uint64_t random = 1;
     assert_non_null(mkdtemp(folder));
-    for (int i = 0; i < INPUTS; i++) {
+    for (int i = 0; i < (thorough() ? INPUTS : INPUTS_QUICK); i++) {
         uint8_t bytes[INPUT_SIZE];
         for (size_t k = 0; k < sizeof bytes; k++) {
             random = random * 6364136223846793005u + 1442695040888963407u;

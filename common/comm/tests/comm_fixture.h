@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/philox.h"
+#include "common/base/tests/thorough.h"
 #include "common/comm/comm.h"
 #include "common/comm/tests/comm_oracle.h"
 #include "common/device/tests/device_fixture.h"

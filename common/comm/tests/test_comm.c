@@ -14,14 +14,14 @@ static const int rank_counts[] = {1, 2, 5, 4, 3, 8, 6, 7, 16};
 enum {
     RANK_COUNTS = sizeof rank_counts / sizeof *rank_counts,
     RANK_COUNTS_AGAIN = 6,
-    RANK_COUNTS_SANITIZED = 4 /* other builds check the bits */
+    RANK_COUNTS_QUICK = 4
 };
 
 /* Queues ordered by events wake each other more often: fewer ranks are tested. */
 static int tried(const fixture *f)
 {
-    if (SANITIZED)
-        return RANK_COUNTS_SANITIZED;
+    if (!thorough())
+        return RANK_COUNTS_QUICK - SANITIZED; /* other builds check the bits */
     return f->backend->enqueue ? RANK_COUNTS_AGAIN : RANK_COUNTS;
 }
 
@@ -152,7 +152,7 @@ static void all_reduces_give_their_oracles_bits(void **state)
         for (int k = 0; k < tried(*state) && a->oracle; k++) {
             size_t n = (size_t)rank_counts[k];
             const size_t counts[] = {0, 1, n - 1, n, 9, 1000, 2, 3, 7, 8, 4099, 100000};
-            const size_t many = SANITIZED ? 6 : sizeof counts / sizeof *counts;
+            const size_t many = thorough() ? sizeof counts / sizeof *counts : 6;
             for (size_t c = 0; c < many; c++) {
                 const trial t = {rank_counts[k], counts[c], REPLAYS, 0};
                 try_allreduce(*state, a, &t);
@@ -164,7 +164,7 @@ static void all_reduces_replay_without_the_host(void **state)
 {
     const ls_allreduce *a;
     for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
-        for (int n = 2; n <= 5 && a->oracle; n++) {
+        for (int n = 2; n <= (thorough() ? 5 : 3) && a->oracle; n++) {
             try_allreduce(*state, a, &(trial){n, 3, MANY_REPLAYS, 0});
             try_allreduce(*state, a, &(trial){n, 300, MANY_REPLAYS, 0});
         }
@@ -173,7 +173,7 @@ static void all_reduces_replay_without_the_host(void **state)
 static void all_reduces_bear_delays(void **state)
 {
     const ls_allreduce *a;
-    for (uint64_t seed = 1; seed <= (SANITIZED ? 1 : SEEDS); seed++)
+    for (uint64_t seed = 1; seed <= (thorough() ? SEEDS : 1); seed++)
         for (const void *const *e = ls_allreduces.entries; (a = *e); e++)
             for (int k = 1; k < tried(*state) && a->oracle; k++) {
                 try_allreduce(*state, a, &(trial){rank_counts[k], 5, DELAYED_REPLAYS, seed});

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "common/base/tests/thorough.h"
 #include "common/comm/processes.h"
 #include "common/comm/tests/comm_talks.h"
 

@@ -15,13 +15,24 @@ ls_status ls_slice_need_level(ls_slice *s, size_t index)
     ls_slice_level *l = &s->levels[index];
     *l = (ls_slice_level){.gradients = r->windows.whole_gradients, .loss = r->loss.parts + index};
     const ls_windows *windows = r->windows.gradients;
+    const bool alone = ls_slice_node_alone(s, index);
+    const size_t elements = alone     ? windows->alone_elements
+                            : windows ? windows->elements
+                                      : r->elements;
+    const ls_memory_use use = alone     ? LS_MEMORY_WORKSPACE
+                              : windows ? LS_MEMORY_COMMUNICATION
+                                        : LS_MEMORY_GRADIENTS;
     if (index > 0)
-        LS_TRY(ls_replica_take(
-            r, "further sums", windows ? LS_MEMORY_COMMUNICATION : LS_MEMORY_GRADIENTS,
-            (windows ? windows->elements : r->elements) * r->kernels->table->real_bytes,
-            &l->gradients));
+        LS_TRY(ls_replica_take(r, "further sums", use, elements * r->kernels->table->real_bytes,
+                               &l->gradients));
     s->level_count++;
     return LS_OK;
+}
+
+const size_t *ls_slice_gradients_at(const ls_slice *s, size_t level)
+{
+    const ls_windows *windows = s->options.replica->windows.gradients;
+    return !windows ? NULL : ls_slice_node_alone(s, level) ? windows->alone_at : windows->at;
 }
 
 static uint64_t divisor_of(const ls_slice *s)
@@ -83,7 +94,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
         .parameters = r->windows.whole_parameters,
         .gradients = s->levels[index].gradients,
         .parameter_at = r->windows.parameters ? r->windows.parameters->at : NULL,
-        .gradient_at = r->windows.gradients ? r->windows.gradients->at : NULL,
+        .gradient_at = ls_slice_gradients_at(s, index),
         .scale_at = r->data.scale,
         .loss = r->loss.parts + loss,
         .memory_of = slot_net(s, chunk, at),

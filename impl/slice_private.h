@@ -63,6 +63,17 @@ static inline bool ls_slice_abreast(const ls_slice *slice)
     return slice->options.synced || slice->options.replica->windows.gradients;
 }
 
+/** Whether a level has one node's gradients at a time: of pieces abreast in fast mode, which are
+ * added to level 0 before the next node's. */
+static inline bool ls_slice_node_alone(const ls_slice *slice, size_t level)
+{
+    const ls_replica *r = slice->options.replica;
+    return level > 0 && r->windows.gradients && !r->job->exact.on;
+}
+
+/** [variables] where each begins in a level's gradients; NULL: as in the flat buffer. */
+const size_t *ls_slice_gradients_at(const ls_slice *slice, size_t level);
+
 /** Whether losses of exchanges are added: in fast mode, where each is of one piece. */
 static inline bool ls_slice_accumulates(const ls_slice *slice)
 {

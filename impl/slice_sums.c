@@ -2,16 +2,23 @@
 /* A slice's additions of gradients and losses; see slice.c. */
 #include "impl/slice_private.h"
 
+/* Where an element is in a level's gradients. */
+static void *gradient_at(const ls_slice *s, size_t level, size_t index)
+{
+    const ls_replica *r = s->options.replica;
+    return (char *)s->levels[level].gradients +
+           ls_variables_at(&r->graph->variables, ls_slice_gradients_at(s, level), index) *
+               r->kernels->table->real_bytes;
+}
+
 static ls_status add_range(ls_slice *s, ls_act_kind kind, size_t into, size_t from, ls_range range,
                            int chunk)
 {
     ls_replica *r = s->options.replica;
-    const size_t first =
-        ls_windows_at(r->windows.gradients, range.first) * r->kernels->table->real_bytes;
-    char *left = (char *)s->levels[into].gradients + first;
+    void *left = gradient_at(s, into, range.first);
     const ls_add_args add = {.count = (int64_t)range.count,
                              .a = left,
-                             .b = (const char *)s->levels[from].gradients + first,
+                             .b = gradient_at(s, from, range.first),
                              .y = left};
     ls_op *op = NULL;
     ls_status status = r->kernels->table->add(r->kernels, &add, &op);

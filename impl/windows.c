@@ -120,6 +120,27 @@ static void lay_out(ls_windows *w, size_t *sizes)
     w->elements += variables->elements - w->owned;
 }
 
+/* Lays out the memory of one node's variables at a time: as in the flat buffer, from the node's
+ * first one on; behind them copies. */
+static void lay_out_alone(ls_windows *w)
+{
+    const ls_variables *variables = &w->graph->variables;
+    for (int n = 0; n < w->graph->count; n++) {
+        const ls_node *node = &w->graph->nodes[n];
+        for (int v = 0; v < node->variable_count && node->shares < 0; v++) {
+            const ls_variable *its = &variables->items[node->variables[v]];
+            const size_t at = its->offset - variables->items[node->variables[0]].offset;
+            w->alone_at[node->variables[v]] = at;
+            if (its->offset < w->owned && at + its->count > w->alone_elements)
+                w->alone_elements = at + its->count;
+        }
+    }
+    for (size_t v = 0; v < variables->count; v++)
+        if (variables->items[v].offset >= w->owned)
+            w->alone_at[v] = w->alone_elements + variables->items[v].offset - w->owned;
+    w->alone_elements += variables->elements - w->owned;
+}
+
 ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
                           const ls_buckets *buckets, int count, bool keeps, ls_windows *out)
 {
@@ -129,6 +150,7 @@ ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
         out->owned += buckets->items[b].count;
     LS_TRY(ls_allocate("windows", &out->turn, buckets->count, sizeof *out->turn));
     LS_TRY(ls_allocate("windows", &out->at, graph->variables.count, sizeof *out->at));
+    LS_TRY(ls_allocate("windows", &out->alone_at, graph->variables.count, sizeof *out->alone_at));
     LS_TRY(ls_allocate("windows", &sizes, buckets->count, sizeof *sizes));
     /* Gives numbers to units that take turns. */
     for (int unit = (int)out->buckets->count; unit-- > 0;)
@@ -137,6 +159,7 @@ ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
     out->count = out->count > least ? out->count : least;
     out->count = out->count < out->turns ? out->count : out->turns;
     lay_out(out, sizes);
+    lay_out_alone(out);
     free(sizes);
     return LS_OK;
 }
@@ -145,6 +168,7 @@ void ls_windows_close(ls_windows *w)
 {
     free(w->turn);
     free(w->at);
+    free(w->alone_at);
     *w = (ls_windows){0};
 }
 
@@ -152,10 +176,7 @@ void ls_windows_close(ls_windows *w)
 
 size_t ls_windows_at(const ls_windows *w, size_t index)
 {
-    if (!w)
-        return index;
-    const ls_variable *v = ls_variables_holding(&w->graph->variables, index);
-    return w->at[v - w->graph->variables.items] + index - v->offset;
+    return w ? ls_variables_at(&w->graph->variables, w->at, index) : index;
 }
 
 ls_range ls_windows_part(const ls_windows *w, ls_range range)

@@ -22,6 +22,9 @@ typedef struct ls_windows {
     size_t owned;              /**< elements that are in units. Copies of other places' variables
                                     (graph_parts.h) come behind; they are behind all windows */
     size_t elements;           /**< of all windows, and of copies */
+    size_t *alone_at;          /**< [variables] element at which each begins in memory that has one
+                                    node's variables at a time, and all copies */
+    size_t alone_elements;     /**< of that memory */
 } ls_windows;
 
 /** `count` windows; more if one node, or nodes that are repeated together, need more at once, no

@@ -218,6 +218,21 @@ DELETE FROM asked;
 INSERT INTO asked SELECT 0, at, "case.model" FROM read;
 INSERT INTO naming VALUES ('case.batch_global');
 
+-- saved: by accumulation and recomputation, next to the last row of the same case without them, of the same machine
+WITH held AS MATERIALIZED (
+    SELECT place, origin, pace, "case.recompute" != '' OR "case.gradient_accumulation_steps" > 1 AS eased,
+      json_remove(row, '$.case.recompute', '$.case.gradient_accumulation_steps', '$.case.gradient_accumulation_exchange',
+        '$.case.zero_accumulation') -> '$.case' AS plain,
+      (SELECT max(value ->> '$.peak') FROM json_each(row, '$.memory.devices')) AS peak
+    FROM s WHERE ok),
+  twin AS MATERIALIZED (SELECT max(place) AS place, plain, origin FROM held WHERE eased IS NOT 1 GROUP BY plain, origin)
+SELECT name AS label, iif(other.peak > own.peak, figure_text(other.peak - own.peak, 'bytes'), 'nothing') AS saved,
+  figure_text(other.peak, 'bytes') AS whole,
+  CASE WHEN other.pace > 0 AND own.pace > 0 THEN printf('%.2f', own.pace / other.pace) END AS times
+FROM held AS own JOIN twin USING (plain, origin) JOIN held AS other ON other.place = twin.place
+  JOIN named ON named.number = own.place
+WHERE own.eased AND other.peak > 0 ORDER BY own.place LIMIT 20;
+
 -- rows
 SELECT CASE WHEN "micro.op" IS NULL THEN name ELSE "micro.op" || coalesce(' ' ||
     CASE WHEN "micro.comm" IS NULL THEN "micro.shape" ELSE "micro.kernel" END, '') ||

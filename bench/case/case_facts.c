@@ -86,12 +86,22 @@ bool ls_case_is_ragged(const ls_case *one)
            ls_declared_number(&one->own, &ls_option_lengths);
 }
 
+static const ls_declared_option *const of_pieces[] = {&ls_option_accumulation_exchange,
+                                                      &ls_option_zero_accumulation, NULL};
+
+bool ls_case_ignores(const ls_case *one, const ls_declared_option *option)
+{
+    return one->accumulation == 1 && ls_declared_has(of_pieces, option) &&
+           ls_declared_has(one->strategy->options, option);
+}
+
 void ls_case_settle(ls_case *one)
 {
-    static const ls_declared_option *const of_pieces[] = {&ls_option_accumulation_exchange,
-                                                          &ls_option_zero_accumulation, NULL};
+    const ls_model_family *family = model_family(one);
     if (one->accumulation == 1)
         ls_declared_clear(&one->own, of_pieces);
+    if (strcmp(one->lr_schedule, "constant") == 0 && !(family && family->rate_epochs))
+        memset(one->lr_schedule, 0, sizeof one->lr_schedule); /* the model's own */
 }
 
 bool ls_case_lr_decays(const ls_case *one)

@@ -17,6 +17,11 @@ size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED
 
 double ls_case_dropout(const ls_case *one); /**< 0: no dropout */
 bool ls_case_is_ragged(const ls_case *one); /**< --lengths ragged */
+
+/** Whether an option of accumulation that the strategy has, if not this case, is taken and changes
+ * nothing, since there is one piece. */
+bool ls_case_ignores(const ls_case *one, const ls_declared_option *option);
+
 /** Sets options that change nothing in this case to their defaults, so that it is the same as one
  * without them. */
 void ls_case_settle(ls_case *one);

@@ -86,7 +86,8 @@ static size_t summed_bytes(const ls_plan_of_case *plan)
 
 /* If one core both computes and sums in shared memory (no links), nothing can overlap, so all
  * gradients are one bucket, unless a device holds few buckets whole. Otherwise a bucket is an
- * eighth of them: most are reduced during backward, and latency does not dominate. */
+ * eighth of them: most are reduced during backward, and latency does not dominate. A stage that
+ * holds few buckets whole has eight of its own, however small. */
 ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
@@ -104,7 +105,10 @@ ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_cas
                               !linked && ls_comm_shares(plan->devices, (int)plan->device_count) &&
                               (!job->ranks.comm || workplace->request->processes->hosts == 1)};
     const size_t gradients = plan->model->graph->variables.elements * sizeof(float);
-    const size_t least = 512 << 10, eighth = gradients / 8 > least ? gradients / 8 : least;
+    const bool staged = job->division.microbatches > 0 && job->gradients.windows;
+    const size_t least = staged ? 1 : 512 << 10,
+                 part = gradients / 8 / (staged ? (size_t)ls_job_stages(job) : 1),
+                 eighth = part > least ? part : least;
     job->exchange.overlap = like.size > 1 && replicas &&
                             (gpu || linked || ls_machine_cores_per_device(workplace->machine) > 1);
     job->exchange.transfers =

@@ -453,7 +453,7 @@ const ls_option *ls_option_table(size_t *count)
 bool ls_option_applies(const ls_option *option, const ls_case *one)
 {
     if (option->declared)
-        return ls_case_has(one, option->declared);
+        return ls_case_has(one, option->declared) || ls_case_ignores(one, option->declared);
     return !option->applies || option->applies(one);
 }
 

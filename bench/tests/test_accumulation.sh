@@ -83,6 +83,10 @@ done <<END
 [16, 5 * 2]|--strategy zero --zero-stage 3 --devices 3 --zero-reshard yes,no
 [2 * 2 + 2, 5 * 2 + 2]|--strategy hybrid --hybrid-inner zero --devices 4 --gradient-accumulation-exchange last,each
 END
+agree "abreast" ${full/steps 4/steps 1,4} --strategy zero --zero-stage 2,3 --devices 3 --zero-accumulation breadth
+rows "abreast: memory of one piece" "len(rows) == 4 and all(len({json.dumps([d[k] for d in r['memory']['devices'] for k in
+    ('parameters', 'gradients', 'optimizer', 'activations', 'communication')]) for r in rows
+    if r['case']['zero_stage'] == stage}) == 1 for stage in (2, 3))"
 # Divided replicas, 2: besides, 16 outputs and their gradients cross, or 10 are summed; of a join all have the bias.
 for how in "model-parallel 0 16" "tensor-parallel 10 10"; do
     read -r inner twice crossing <<<"$how"
@@ -164,6 +168,8 @@ rows "three axes: digest of single" "all(r['equivalence']['digest'] == '$single'
 lockstep_ok run $small --strategy mirrored --devices 2 --gradient-accumulation-steps 1,2 \
     --gradient-accumulation-exchange last,each
 rows "one piece: one case" "[r['case'].get('gradient_accumulation_exchange') for r in rows] == [None, 'last', 'each']"
+lockstep_ok run $small --strategy zero --devices 2 --zero-accumulation depth,breadth
+rows "one piece: in each stage" "len(rows) == 1 and 'zero_accumulation' not in r['case']"
 lockstep_ok run ${small% --format*} --strategy mirrored --devices 2 --gradient-accumulation-steps 1,2
 expect "a table has the number of pieces" [ "$(grep -Ec '^ +[12] +[0-9.]+ ' out)" = 2 ]
 expect "and the line below" grep -Eq 'gradient-accumulation-steps 1' out
@@ -190,6 +196,7 @@ refused "use fewer, or --zero-accumulation depth" --model mlp:20-16-10 --batch 3
     --strategy zero --zero-stage 2 --devices 3 --gradient-accumulation-steps 129 --zero-accumulation breadth
 refused "keeps 127 sums" --model mlp:20-16-10 --batch 128 --data synthetic:400 --reduce exact --micro-shards 128 \
     --strategy mirrored $accumulate 128
+refused "--zero-stage 2 or 3" $small --strategy zero --devices 2 --gradient-accumulation-steps 2 --zero-accumulation breadth
 refused "mirrored, zero or hybrid" $small --strategy towers --gradient-accumulation-exchange each
 lockstep run --model resnet:8 --data synthetic:32 --batch 8 --sync-bn yes --gradient-accumulation-steps 2 --results none
 expect "status 2" [ "$code" = 2 ]

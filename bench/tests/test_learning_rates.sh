@@ -9,7 +9,7 @@ formula='
 def rate(c, t, n):
     peak, w, low = c["lr"], c.get("lr_warmup_steps", 0), c.get("min_lr")
     if t < w: return peak * (t + 1) / w
-    if c["lr_schedule"] == "constant": return peak
+    if "lr_schedule" not in c: return peak # constant
     x, d = min(1, (t - w) / (n - w)), c.get("lr_wsd_decay_steps")
     return {"linear": peak + (low - peak) * x, "cosine": low + (peak - low) * (1 + math.cos(math.pi * x)) / 2,
             "wsd": d and peak + (low - peak) * min(1, max(0, (t - n + d) / d))}[c["lr_schedule"]]
@@ -24,11 +24,15 @@ for line in open("out"):
     assert len(r["train"]["lrs"]) == len(right), c
     assert all(abs(a - b) <= 1e-14 * c["lr"] for a, b in zip(r["train"]["lrs"], right)), (c, r["train"]["lrs"], right)
     assert r["train"]["lr_last"] == r["train"]["lrs"][-1]
-    assert "lr_schedule" in c and ("min_lr" in c) == (n > 0) == (c["lr_schedule"] != "constant")
+    assert ("min_lr" in c) == (n > 0) == ("lr_schedule" in c)
 PYTHON
 lockstep_ok run $small --steps 37 --warmup 3 --lr 0.013 --lr-schedule constant,linear,cosine,wsd --lr-warmup-steps 0,1,7 \
     --min-lr 0,0.0017 --verbose
 expect "the rates are those of the formulas" python3 rates.py
+keep rates
+lockstep_ok run $small --steps 37 --warmup 3 --lr 0.013
+rows "constant is the model's own: the same case" 'r["case"] in [x["case"] for x in old("rates")]'
+cp rates.kept out
 rows "the end is the run's, a tenth of it wsd's" 'len(rows) == 21 and {r["case"].get("lr_decay_steps") for r in rows} == {None, 40} and
     {r["case"].get("lr_wsd_decay_steps") for r in rows} == {None, 4}'
 lockstep_ok run $small --steps 50 --lr 0.5 --lr-schedule linear,cosine,wsd --lr-decay-steps 31 --lr-warmup-steps 30 --verbose

@@ -692,6 +692,7 @@ report --results lengths.jsonl
 expect "memory by part, a line of activations for each way to recompute" [ "$(sed 1d page/memory-sequence.csv |
     sed -n 's/"\(.*\)",128,\([0-9]*\),.*/\1 \2/p' | paste -sd';')" = "parameters 100;gradients 100;optimizer 200;\
 activations, recompute none 3800;activations, recompute full 1400;activations, recompute mlp 2200" ]
+expect "what recomputation saves and costs" [ "$(grep -cE 'recompute.*(full saves 1.2 KiB of the 2.2|full saves 2.3 KiB of the 4.1|mlp saves 800 B of the 2.2|mlp saves 1.6 KiB of the 4.1) KiB .* for 1.[24]0 times the step\.' page/report.md)" -eq 4 ]
 lockstep_ok results import lengths.jsonl --results lengths.db
 lockstep_ok results show here-2064 --results lengths.db
 expect "what recomputation saves and costs" grep -q "^saves  *1.2 KiB of the fullest device's 2.2 KiB, for 1.40 times the step, next" out

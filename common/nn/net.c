@@ -325,9 +325,11 @@ void *ls_net_loss_parts(const ls_net *net)
     return net->nodes[net->options.graph->count - 1].kept;
 }
 
-void *ls_net_gradients(const ls_net *net)
+void *ls_net_gradient(const ls_net *net, size_t index)
 {
-    return net->options.gradients;
+    const ls_net_options *o = &net->options;
+    return (char *)o->gradients + ls_variables_at(&o->graph->variables, o->gradient_at, index) *
+                                      o->kernels->table->real_bytes;
 }
 
 int64_t ls_net_rows(const ls_net *net)

@@ -40,8 +40,8 @@ const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward);
  * [slices,rows,positions,3]; NULL: its logits are whole. */
 void *ls_net_loss_parts(const ls_net *net);
 
-/** The flat gradient buffer that backward fills, as given. */
-void *ls_net_gradients(const ls_net *net);
+/** Where backward leaves element `index` of the flat gradient buffer. */
+void *ls_net_gradient(const ls_net *net, size_t index);
 
 int64_t ls_net_rows(const ls_net *net);
 

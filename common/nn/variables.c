@@ -49,6 +49,14 @@ const ls_variable *ls_variables_holding(const ls_variables *variables, size_t in
     return NULL;
 }
 
+size_t ls_variables_at(const ls_variables *variables, const size_t *at, size_t index)
+{
+    if (!at)
+        return index;
+    const ls_variable *v = ls_variables_holding(variables, index);
+    return at[v - variables->items] + index - v->offset;
+}
+
 /* Element e by Box and Muller's method (https://doi.org/10.1214/aoms/1177706645) from the stream's
  * numbers 2 e and 2 e + 1. */
 static void fill_normal(ls_random random, double deviation, size_t count, float *out)

@@ -68,6 +68,10 @@ void ls_variables_clear(ls_variables *variables);
 /** The variable that holds element `index` of the flat buffer; NULL past the end. */
 const ls_variable *ls_variables_holding(const ls_variables *variables, size_t index);
 
+/** Where element `index` of the flat buffer is in memory in which variable v begins at element
+ * at[v]; NULL: the flat buffer. */
+size_t ls_variables_at(const ls_variables *variables, const size_t *at, size_t index);
+
 /** Initial values: a function of (seed, variable name, element index). */
 void ls_variables_initialize(const ls_variables *variables, uint64_t seed, float *values);
 

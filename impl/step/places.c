@@ -148,10 +148,9 @@ static ls_span elements(int member, void *flat, const ls_windows *windows, size_
 
 static ls_span gradients_of(const ls_step *s, int member, int piece, size_t first, size_t count)
 {
-    const ls_replica *r = ls_step_replica(s, member);
-    return elements(member, r ? ls_net_gradients(net_of(s, member, piece, 0)) : NULL,
-                    r ? r->windows.gradients : NULL, real_bytes(s->resources),
-                    (ls_range){first, count});
+    const bool here = ls_step_replica(s, member);
+    return (ls_span){member, here ? ls_net_gradient(net_of(s, member, piece, 0), first) : NULL,
+                     count * real_bytes(s->resources)};
 }
 
 /* Bytes of a parameter of every member, also of those in other processes. */

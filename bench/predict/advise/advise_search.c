@@ -5,11 +5,11 @@
  * Axes that divide the model (how many replicas, what divides them) are all combined, with the
  * first value of every other axis: the starts. From each start, best first, the other axes are
  * changed one after the other, and a change is kept if it is faster or, while the case does not fit
- * into the memory, needs less; until none is. Options that only save memory (EASES) are changed
- * where it is short. So not every combination is estimated: of 64 devices
- * there are thousands. Starts that are four times as slow as the best so far are left as they are.
- * Of starts there are some dozens, and those with the most replicas, which are built the fastest,
- * come first: if time ends, what is left is deep pipelines.
+ * into the memory, needs less; until none is. Of options that only save memory (EASES) all
+ * combinations are tried where it is short. Other combinations are not: of 64 devices there are
+ * thousands. Starts that are four times as slow as the best so far are left as they are. Those with
+ * the most replicas, which are built the fastest, come first: if time ends, what is left is deep
+ * pipelines.
  */
 #include "bench/case/case_facts.h"
 #include "bench/cli/cases.h"
@@ -84,10 +84,10 @@ static size_t number_of(const char *option)
 
 static int value_of(size_t axis, const char *value)
 {
-    int v = 0;
-    while (strcmp(axes[axis].values[v], value) != 0)
-        v++;
-    return v;
+    for (int v = 0; v < VALUES && axes[axis].values[v]; v++)
+        if (strcmp(axes[axis].values[v], value) == 0)
+            return v;
+    return NO_PICK;
 }
 
 /* Whether a case has the axis: its strategy, with the options so far, and the user left it open.
@@ -180,10 +180,9 @@ static int first_of(const ls_advising *a, const ls_case *one, size_t axis)
     if (strcmp(axes[axis].option, "pipeline-microbatches") != 0)
         return 0;
     ls_case_job(one, &job);
-    const int64_t stages = stages_of(a, &job);
     while (text_of(a, one, axis, value + 1, text) &&
            ls_parse_integer(axes[axis].values[value], 1, INT32_MAX, &number) &&
-           (number < 2 * stages || samples_of(a, one) / number > LARGE))
+           (number < 2 * stages_of(a, &job) || samples_of(a, one) / number > LARGE))
         value++;
     return value;
 }
@@ -270,44 +269,43 @@ static bool is_over(search *s, double seconds)
     return over;
 }
 
-/* All combinations of the axes that divide, from axis `index` on. */
-static ls_status try_starts(search *s, const ls_case *base, picks *p, size_t index)
+/* All combinations of the axes of a kind, from axis `index` on: the best one replaces `best`; NULL:
+ * they are starts. */
+static ls_status try_combinations(search *s, const ls_case *base, unsigned kind, picks *p,
+                                  size_t index, size_t *best)
 {
     ls_advised so_far;
     bool valid;
     size_t number;
-    if (index == AXES || !(axes[index].is & DIVIDES)) {
-        if (is_over(s, LS_ADVICE_STARTS_S))
+    while (index < AXES && !(axes[index].is & kind))
+        index++;
+    if (index == AXES) {
+        if (is_over(s, best ? LS_ADVICE_SEARCH_S : LS_ADVICE_STARTS_S))
             return LS_OK;
         LS_TRY(try_picks(s, base, p, &number));
-        if (number != SIZE_MAX)
+        if (number != SIZE_MAX && !best)
             s->items[number].start = true;
+        else if (number != SIZE_MAX && is_better(&s->items[number], &s->items[*best]))
+            *best = number;
         return LS_OK;
     }
     LS_TRY(set_picks(s->a, base, p, index, &so_far, &valid));
     if (!has_axis(s->a, &so_far.config, index))
-        return try_starts(s, base, p, index + 1);
-    for (int v = 0; v < VALUES && axes[index].values[v]; v++) {
-        if (!can_share(s->a, &so_far.config, index, axes[index].values[v]))
-            continue;
-        p->of[index] = v;
-        LS_TRY(try_starts(s, base, p, index + 1));
-    }
-    p->of[index] = NO_PICK;
+        return try_combinations(s, base, kind, p, index + 1, best);
+    const int before = p->of[index];
+    for (int v = 0; v < VALUES && axes[index].values[v]; v++)
+        if (can_share(s->a, &so_far.config, index, axes[index].values[v])) {
+            p->of[index] = v;
+            LS_TRY(try_combinations(s, base, kind, p, index + 1, best));
+        }
+    p->of[index] = before;
     return LS_OK;
 }
 
 /* Tries the values of an axis in one direction from that of the best one, which it replaces. Of
- * numbers, whose effect rises and then falls, it stops where they no longer help; where memory is
- * short, not before one fits. */
-static ls_status try_values(search *s, size_t axis, int step, size_t *best, bool *changed)
+ * numbers, whose effect rises and then falls, it stops where they no longer help. */
+static ls_status try_values(search *s, size_t axis, int step, size_t *best)
 {
-    const tried *from = &s->items[*best];
-    const size_t limit = s->a->predictor->memory_limit;
-    const bool fits = from->memory <= limit;
-    const bool ordered = axes[axis].is & PIECES;
-    if (axes[axis].is & EASES && fits && from->picks.of[axis] == NO_PICK)
-        return LS_OK;
     const ls_case *base = s->items[*best].base;
     picks p = s->items[*best].picks;
     ls_advised so_far;
@@ -324,27 +322,36 @@ static ls_status try_values(search *s, size_t axis, int step, size_t *best, bool
         LS_TRY(try_picks(s, base, &p, &number));
         if (number == SIZE_MAX)
             return LS_OK;
-        if (is_better(&s->items[number], &s->items[*best])) {
+        if (is_better(&s->items[number], &s->items[*best]))
             *best = number;
-            *changed = true;
-        } else if (ordered && !(axes[axis].is & EASES && s->items[number].memory > limit)) {
+        else if (axes[axis].is & PIECES)
             return LS_OK;
-        }
     }
     return LS_OK;
 }
 
-static ls_status tune(search *s, size_t start)
+/* Where memory is short, or was. */
+static ls_status ease(search *s, size_t *best)
 {
-    size_t best = start;
-    for (bool changed = true; changed;) {
-        changed = false;
+    const tried *from = &s->items[*best];
+    picks p = from->picks;
+    bool is_short = from->memory > s->a->predictor->memory_limit;
+    for (size_t i = 0; i < AXES; i++)
+        is_short |= axes[i].is & EASES && p.of[i] > 0;
+    return is_short ? try_combinations(s, from->base, EASES, &p, 0, best) : LS_OK;
+}
+
+static ls_status tune(search *s, size_t best)
+{
+    for (size_t from = SIZE_MAX; from != best;) {
+        from = best;
         for (size_t i = 0; i < AXES; i++) {
-            if (axes[i].is & DIVIDES)
+            if (axes[i].is & (DIVIDES | EASES))
                 continue;
-            LS_TRY(try_values(s, i, 1, &best, &changed));
-            LS_TRY(try_values(s, i, -1, &best, &changed));
+            LS_TRY(try_values(s, i, 1, &best));
+            LS_TRY(try_values(s, i, -1, &best));
         }
+        LS_TRY(ease(s, &best));
     }
     return LS_OK;
 }
@@ -378,8 +385,7 @@ static ls_status tune_all(search *s)
 
 /* ---- What a user of Megatron-LM would try first ---------------------------------------------- */
 
-/* The case of a strategy. NULL if it is not asked for, or if options that the usual combination
- * sets were given. */
+/* The case of a strategy. NULL if it is not asked for, or an option that is set below was given. */
 static const ls_case *find_open(const ls_advising *a, const char *strategy)
 {
     static const char *const open[] = {"hybrid-inner", "hybrid-replicas", "hybrid-stages",
@@ -394,8 +400,7 @@ static const ls_case *find_open(const ls_advising *a, const char *strategy)
     return NULL;
 }
 
-/* Replicas of `stages` stages of `split` devices each. Sets *number to SIZE_MAX if there can be
- * none. */
+/* Replicas of `stages` stages of `split` devices each. *number is SIZE_MAX if there can be none. */
 static ls_status try_usual(search *s, int64_t split, int64_t stages, size_t *number)
 {
     picks p;
@@ -414,12 +419,8 @@ static ls_status try_usual(search *s, int64_t split, int64_t stages, size_t *num
     const size_t inner = number_of("hybrid-inner"), outer = number_of("hybrid-outer");
     p.of[inner] = value_of(inner, split > 1 ? "tensor-parallel" : "pipeline");
     p.of[outer] = value_of(outer, "zero");
-    for (int v = 0; v < VALUES && axes[axis].values[v]; v++)
-        if (strcmp(axes[axis].values[v], replicas) == 0)
-            p.of[axis] = v;
-    for (int v = 0; v < VALUES && axes[along].values[v]; v++)
-        if (strcmp(axes[along].values[v], text) == 0)
-            p.of[along] = v;
+    p.of[axis] = value_of(axis, replicas);
+    p.of[along] = value_of(along, text);
     if (p.of[axis] == NO_PICK || (split > 1 && p.of[along] == NO_PICK))
         return LS_OK;
     return try_picks(s, base, &p, number);
@@ -454,10 +455,9 @@ static ls_status tune_usual(search *s, size_t best)
 {
     if (best == SIZE_MAX)
         return LS_OK;
-    bool changed;
     const size_t along = number_of("pipeline-microbatches");
-    LS_TRY(try_values(s, along, 1, &best, &changed));
-    LS_TRY(try_values(s, along, -1, &best, &changed));
+    LS_TRY(try_values(s, along, 1, &best));
+    LS_TRY(try_values(s, along, -1, &best));
     ls_advised *usual = &s->a->out->usual;
     memcpy(&usual->config, s->items[best].base, sizeof usual->config);
     memcpy(usual->options, s->items[best].options, sizeof usual->options);
@@ -481,7 +481,7 @@ static ls_status try_all(search *s)
                 continue;
             memset(&p, 0xff, sizeof p); /* NO_PICK */
             if (ls_advising_takes(s->a, base))
-                LS_TRY(try_starts(s, base, &p, 0));
+                LS_TRY(try_combinations(s, base, DIVIDES, &p, 0, NULL));
             else
                 LS_TRY(ls_advising_refuse_grade(s->a, base));
         }
@@ -493,7 +493,7 @@ static ls_status try_all(search *s)
 ls_status ls_advising_search(ls_advising *a)
 {
     search s = {.a = a};
-    ls_status status = try_all(&s);
+    const ls_status status = try_all(&s);
     a->out->tried = s.count;
     free(s.items);
     return status;

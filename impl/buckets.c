@@ -59,32 +59,61 @@ static bool in_two_fragments(const ls_graph *graph, size_t i, size_t fragments)
     return i * fragments / all != (i + 1) * fragments / all;
 }
 
-static ls_status open_buckets(const ls_graph *graph, size_t elements, size_t bytes,
-                              size_t fragments, size_t block, ls_buckets *out)
+/* The chunk that owns an element. */
+static int chunk_of(const ls_graph_part *part, size_t element)
+{
+    int chunk = 0;
+    while (part && chunk + 1 < part->chunks && element >= part->chunk_element[chunk + 1])
+        chunk++;
+    return chunk;
+}
+
+/* Which bucket may not have variables on both sides of a place. */
+typedef struct apart {
+    size_t fragments;
+    const ls_graph_part *chunks; /* NULL: one */
+} apart;
+
+/* Whether two variables, i and the next, may not be in one bucket. */
+static bool are_apart(const ls_graph *graph, size_t i, const apart *of)
+{
+    const ls_variable *v = &graph->variables.items[i];
+    return parted(graph, i) || in_two_fragments(graph, i, of->fragments) ||
+           (i + 1 < graph->variables.count &&
+            chunk_of(of->chunks, v[0].offset) != chunk_of(of->chunks, v[1].offset));
+}
+
+static ls_status open_buckets(const ls_graph *graph, size_t elements, size_t bytes, apart of,
+                              size_t block, ls_buckets *out)
 {
     size_t most = graph->variables.count;
     *out = (ls_buckets){0};
     LS_TRY(ls_allocate("buckets", &out->items, most, sizeof *out->items));
     for (size_t i = most; i-- > 0;)
         if (graph->variables.items[i].offset < elements)
-            take_variable(out, &graph->variables.items[i], bytes,
-                          parted(graph, i) || in_two_fragments(graph, i, fragments));
+            take_variable(out, &graph->variables.items[i], bytes, are_apart(graph, i, &of));
+    if (of.chunks && of.chunks->chunks > 1)
+        LS_TRY(ls_allocate("buckets", &out->chunk, out->count, sizeof *out->chunk));
+    for (size_t b = 0; b < out->count && out->chunk; b++)
+        out->chunk[b] = chunk_of(of.chunks, out->items[b].first);
     LS_TRY(ls_allocate("buckets", &out->extents, out->count, sizeof *out->extents));
     for (size_t b = 0; b < out->count; b++)
         out->extents[b] = ls_elements(out->items[b].count);
     return block ? cut_in_blocks(graph, block, out) : LS_OK;
 }
 
-ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes, bool in_blocks,
-                          ls_buckets *out)
+ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes,
+                          const ls_graph_part *chunks, bool in_blocks, ls_buckets *out)
 {
-    return open_buckets(graph, elements, bytes, 1, in_blocks ? LS_SQUARE_BLOCK : 0, out);
+    return open_buckets(graph, elements, bytes, (apart){1, chunks}, in_blocks ? LS_SQUARE_BLOCK : 0,
+                        out);
 }
 
 ls_status ls_buckets_open_fragments(const ls_graph *graph, size_t bytes, int fragments,
                                     size_t block, ls_buckets *out)
 {
-    return open_buckets(graph, graph->variables.elements, bytes, (size_t)fragments, block, out);
+    return open_buckets(graph, graph->variables.elements, bytes, (apart){(size_t)fragments, NULL},
+                        block, out);
 }
 
 ls_range ls_bucket_share(const ls_buckets *buckets, size_t b, int q, int n)
@@ -122,5 +151,6 @@ void ls_buckets_close(ls_buckets *buckets)
     free(buckets->items);
     free(buckets->extents);
     free(buckets->begins);
+    free(buckets->chunk);
     *buckets = (ls_buckets){0};
 }

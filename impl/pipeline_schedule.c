@@ -89,6 +89,13 @@ int ls_schedule_stage(const ls_schedule *s, int stage, ls_pass *out)
     return o.count;
 }
 
+ls_pass_before ls_pass_before_of(const ls_pass *pass, const ls_pass *before)
+{
+    return before->chunk != pass->chunk      ? LS_BEFORE_OTHER
+           : before->kind == LS_PASS_FORWARD ? LS_BEFORE_FORWARD
+                                             : LS_BEFORE_BACKWARD;
+}
+
 ls_status ls_schedule_count(const ls_schedule *s, int stage, int chunk, ls_schedule_most *out)
 {
     ls_pass *passes;
@@ -100,6 +107,8 @@ ls_status ls_schedule_count(const ls_schedule *s, int stage, int chunk, ls_sched
         done[passes[k].kind]++;
         if (passes[k].chunk == chunk)
             held += (passes[k].kind == LS_PASS_FORWARD) - ls_schedule_frees(s, &passes[k]);
+        if (passes[k].chunk == chunk && passes[k].kind == LS_PASS_BACKWARD)
+            most.before[ls_pass_before_of(&passes[k], &passes[k - 1])]++;
         const int flying = done[LS_PASS_FORWARD] - done[LS_PASS_BACKWARD];
         const int waiting = s->rule->split ? done[LS_PASS_BACKWARD] - done[LS_PASS_WEIGHTS] : 0;
         most.in_flight = flying > most.in_flight ? flying : most.in_flight;

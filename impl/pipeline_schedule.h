@@ -89,10 +89,22 @@ bool ls_schedule_frees(const ls_schedule *schedule, const ls_pass *pass);
 ls_status ls_schedule_order(const ls_schedule *schedule, ls_pass **out, size_t *count);
 
 /** What a stage has at once, at most. */
+/** What a chunk's backward pass has before it on its stage. */
+typedef enum ls_pass_before {
+    LS_BEFORE_FORWARD,  /**< a forward pass of the chunk */
+    LS_BEFORE_BACKWARD, /**< a backward pass of the chunk */
+    LS_BEFORE_OTHER,    /**< a pass of another chunk */
+    LS_PASSES_BEFORE
+} ls_pass_before;
+
+ls_pass_before ls_pass_before_of(const ls_pass *pass, const ls_pass *before);
+
 typedef struct ls_schedule_most {
-    int in_flight;       /**< forward passes whose backward (or data) pass has not ended */
-    int weights_waiting; /**< data passes whose weight pass has not ended */
-    int held;            /**< micro-batches of one chunk that it holds memory of */
+    int in_flight;                /**< forward passes whose backward (or data) pass has not ended */
+    int weights_waiting;          /**< data passes whose weight pass has not ended */
+    int held;                     /**< micro-batches of one chunk that it holds memory of */
+    int before[LS_PASSES_BEFORE]; /**< not a maximum: backward passes of that chunk by what they
+                                       have before them */
 } ls_schedule_most;
 
 /** `chunk`: of which `held` is. */

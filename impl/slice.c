@@ -258,7 +258,7 @@ static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
     const int before = s->piece_count;
     ls_slice_find_pieces(r->job, &s->options, x->exchange, &s->first, &s->last);
     s->piece = before;
-    s->slot = ls_slice_abreast(s) ? ls_slice_first_slot(s, x->number) : 0;
+    s->building = x->number;
     LS_TRY(ls_slice_abreast(s) ? ls_slice_build_abreast(s, x, rows)
            : exact             ? build_exact(s, x)
                                : build_fast(s, x));

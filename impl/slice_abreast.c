@@ -152,7 +152,9 @@ static ls_status build_pieces(const plan *p, int64_t rows)
         for (int64_t piece = sum->first; piece < sum->last; piece++) {
             for (size_t l = 0; l <= level_of(p, piece); l++)
                 LS_TRY(ls_slice_need_level(s, l));
-            LS_TRY(ls_slice_need_net(s, level_of(p, piece), rows, 0, (int)slot_of(p, piece), &net));
+            for (int c = 0; c < ls_slice_chunks(s); c++)
+                LS_TRY(ls_slice_need_net(s, level_of(p, piece), rows, c, (int)slot_of(p, piece),
+                                         &net));
         }
     for (const ls_subtree *sum = p->sums; sum < last; sum++)
         for (int64_t piece = sum->first; piece < sum->last; piece++)
@@ -357,16 +359,18 @@ static ls_status build_backward(const plan *p, const ls_slice_exchange *x, int n
     return end_node(p, x, n);
 }
 
-int ls_slice_first_slot(const ls_slice *s, int number)
+int ls_slice_first_slot(const ls_slice *s, int chunk)
 {
     const ls_job *job = s->options.replica->job;
     int64_t most = 1, first, last;
+    if (!ls_slice_abreast(s))
+        return 0;
     for (int e = 0; e < ls_slice_exchanges(job); e++) {
         ls_slice_find_pieces(job, &s->options, e, &first, &last);
         most = last - first > most ? last - first : most;
     }
-    const int flying = s->options.slots ? s->options.slots[0] / (int)most : 1;
-    return number % (flying > 1 ? flying : 1) * (int)most;
+    const int flying = s->options.slots ? s->options.slots[chunk] / (int)most : 1;
+    return s->building % (flying > 1 ? flying : 1) * (int)most;
 }
 
 ls_status ls_slice_build_abreast(ls_slice *s, ls_slice_exchange *x, int64_t rows)

@@ -69,7 +69,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
 {
     const size_t loss =
         ls_slice_accumulates(s) ? s->begun : s->loss + (ls_slice_abreast(s) ? (size_t)slot : index);
-    const int at = s->slot + slot;
+    const int at = ls_slice_first_slot(s, chunk) + slot;
     if (loss >= LS_REPLICA_LOSSES)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
                        "a device has more than %d parts of a loss; use fewer pieces",

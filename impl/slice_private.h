@@ -33,7 +33,7 @@ struct ls_slice {
     int64_t pieces;      /* of the whole batch: S', or n x m */
     int64_t first, last; /* those of the exchange that is built are [first, last) */
     int piece;           /* the first of them in `work` */
-    int slot;            /* of pieces abreast, the first of that exchange */
+    int building;        /* number of that exchange, among those that have samples */
     size_t loss;         /* the first loss of that exchange */
     bool begun;          /* an earlier exchange has samples of this slice */
     ls_slice_level levels[LS_SLICE_LEVELS];
@@ -97,9 +97,9 @@ ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int chu
 int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *options, int exchange,
                              int64_t *first, int64_t *last);
 
-/** Where pieces are abreast: the first slot of those of exchange number `number` that has samples;
- * a pipeline's micro-batches are exchanges, several of them in flight. */
-int ls_slice_first_slot(const ls_slice *slice, int number);
+/** The first of a chunk's slots that the exchange which is built has. Where pieces are abreast, a
+ * pipeline's micro-batches are exchanges, several of them in flight. */
+int ls_slice_first_slot(const ls_slice *slice, int chunk);
 
 /** Appends an act without operations, to be filled in. *out is valid until the next one. */
 ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);

@@ -186,21 +186,44 @@ ls_range ls_windows_part(const ls_windows *w, ls_range range)
                : (ls_range){range.first, 0};
 }
 
-bool ls_windows_twice(const ls_windows *w, int unit)
+/* The first turn of a unit's chunk; and the one behind its last. */
+static int first_turn(const ls_windows *w, int unit)
 {
-    return w->turn[unit] >= 0 && w->turn[unit] < w->turns - w->count;
+    int first = w->turns;
+    for (int u = 0; u < (int)w->buckets->count; u++)
+        if (ls_bucket_chunk(w->buckets, u) == ls_bucket_chunk(w->buckets, unit) &&
+            w->turn[u] >= 0 && w->turn[u] < first)
+            first = w->turn[u];
+    return first;
 }
 
-bool ls_windows_lost(const ls_windows *w, int unit)
+static int end_turn(const ls_windows *w, int unit)
 {
-    const int left = w->turns - w->count; /* behind a backward pass window i has number i */
-    return w->turn[unit] >= w->count && w->turn[unit] >= left;
+    int end = 0;
+    for (int u = 0; u < (int)w->buckets->count; u++)
+        if (ls_bucket_chunk(w->buckets, u) == ls_bucket_chunk(w->buckets, unit) &&
+            w->turn[u] >= end)
+            end = w->turn[u] + 1;
+    return end;
+}
+
+bool ls_windows_twice(const ls_windows *w, int unit)
+{
+    return w->turn[unit] >= 0 && w->turn[unit] < end_turn(w, unit) - w->count;
+}
+
+/* Behind a backward pass the chunk's first W units are in their windows. */
+bool ls_windows_lost(const ls_windows *w, int unit, ls_pass_before before)
+{
+    return w->turn[unit] >= 0 && w->count < w->turns && !ls_windows_twice(w, unit) &&
+           (before == LS_BEFORE_OTHER ||
+            (before == LS_BEFORE_BACKWARD && w->turn[unit] >= first_turn(w, unit) + w->count));
 }
 
 int ls_windows_ahead(const ls_windows *w, int unit)
 {
     const int turn = w->turn[unit] - (w->count - 1);
-    for (int ahead = unit; turn >= 0 && ahead < (int)w->buckets->count; ahead++)
+    for (int ahead = unit; turn >= first_turn(w, unit) && ahead < (int)w->buckets->count; ahead++)
         if (w->turn[ahead] == turn)
             return ls_windows_twice(w, ahead) ? ahead : -1;
     return -1;
@@ -217,7 +240,7 @@ static ls_status need_of(const ls_job *job, const ls_graph_part *part, int *leas
     ls_repeat *repeats;
     LS_TRY(ls_repeats_open(graph, NULL, 1, job->drops, false, &repeats));
     ls_status status = ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
-                                       job->exchange.bucket_bytes, false, &buckets);
+                                       job->exchange.bucket_bytes, part, false, &buckets);
     if (!status)
         status = ls_windows_open(graph, repeats, &buckets, 1, true, &windows);
     *least = windows.count > *least ? windows.count : *least;

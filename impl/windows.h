@@ -10,6 +10,7 @@
 #include "common/nn/repeat.h"
 #include "impl/buckets.h"
 #include "impl/job.h"
+#include "impl/pipeline_schedule.h"
 
 typedef struct ls_windows {
     const ls_graph *graph;     /**< borrowed, as are the buckets */
@@ -50,15 +51,15 @@ ls_range ls_windows_part(const ls_windows *windows, ls_range range);
 int ls_windows_need(const ls_windows *windows, int node);
 
 /** The unit to gather again before the backward pass of a unit, so that this one and the W - 1
- * units before it in the forward pass are there; -1: all are. */
+ * units before it in the forward pass are there; -1: all are. Passes are those of a chunk. */
 int ls_windows_ahead(const ls_windows *windows, int unit);
 
 /** Whether the unit is gathered in both passes: it is not among the last W of the forward pass. */
 bool ls_windows_twice(const ls_windows *windows, int unit);
 
-/** Whether a backward pass of a pipeline's stage finds the unit in its window behind a forward
- * pass, but not behind another backward pass. */
-bool ls_windows_lost(const ls_windows *windows, int unit);
+/** Whether a backward pass of a pipeline's stage finds the unit in its window behind a forward pass
+ * of its chunk, but not behind another pass. */
+bool ls_windows_lost(const ls_windows *windows, int unit, ls_pass_before before);
 
 /** LS_CODE_USAGE if the job asks for fewer windows than one node needs. */
 ls_status ls_windows_check(const ls_job *job);

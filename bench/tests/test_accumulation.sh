@@ -142,9 +142,30 @@ def moved(m, replicas, stage, schedule, reshard=True):
 print([moved(m, 2, stage, schedule, reshard) for schedule in ("gpipe", "1f1b") for m in (2, 5)
     for stage, reshard in ((2, 1), (3, 1), (3, 0))])
 END
+# interleaved, a layer each: a backward pass finds both units only behind a pass of its chunk.
+python3 - >interleaved <<'END'
+def moved(m, stage, reshard=True, p=2, V=2, chunks=(((108, 9), (56, 7)), ((72, 8), (42, 6)))):
+    all = 0
+    for i, sizes in enumerate(chunks):
+        ahead, passes = min(m * V, 2 * (p - i - 1) + (V - 1) * p), []
+        chunk = [k % (p * V) // p for k in range(m * V)]
+        for k in range(m * V):
+            passes += [("F", c) for c in (chunk[:ahead] if k == 0 else [])] + [("F", c) for c in chunk[ahead + k:][:1]]
+            passes.append(("B", V - 1 - chunk[k]))
+        for c, units in enumerate(sizes):
+            lost = sum(now == ("B", c) and before[1] != c for before, now in zip(passes, passes[1:]))
+            all += m * sum(units) + ((m + lost) * sum(units) if stage == 3 and reshard else sum(units))
+    return 4 * all + 2 * 4 * 14 * (9 + 8 + 7)
+print([moved(m, stage, reshard) for m in (2, 4) for stage, reshard in ((2, 1), (3, 1), (3, 0))])
+END
 lockstep_ok run ${deep/epochs 2/steps 2} --allreduce ring $staged --devices 4 --pipeline-microbatches 2,5 \
     --pipeline-schedule gpipe,1f1b --zero-stage 2,3 --zero-reshard yes,no
 rows "stages: bytes" "sorted(r['traffic']['bytes_sent'] for r in rows) == sorted($(cat moved))"
+keep stages
+lockstep_ok run ${deep/ mlp:* --batch 14 --epochs 2/ mlp:12-9-8-7-6 --data synthetic:45 --batch 14 --steps 2} --allreduce ring \
+    $staged --devices 4 --pipeline-microbatches 2,4 --pipeline-schedule interleaved --zero-stage 2,3 --zero-reshard yes,no
+rows "interleaved: bytes" "sorted(r['traffic']['bytes_sent'] for r in rows) == sorted($(cat interleaved))"
+cp stages.kept out
 rows "stages: oracle, and one digest an m" "all(r['equivalence']['oracle'] == 'same bits' for r in rows) and
     len({(r['case']['pipeline_microbatches'], r['equivalence']['digest']) for r in rows}) == 2"
 rows "stages: shares of gradients and parameters" "all(sum(d[k] for d in r['memory']['devices']) == 4 * 329 *
@@ -155,6 +176,12 @@ for how in "--devices 4 --pipeline-microbatches 3" "--devices 4 --pipeline-micro
     agree "exact stages $how" $deep --reduce exact $staged --zero-stage 2,3 --pipeline-schedule gpipe,1f1b $how
     rows "exact stages $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
     agree "stages $how" $deep $staged --zero-stage 2,3 --pipeline-schedule gpipe,1f1b $how
+    thorough || break
+done
+for how in "--devices 4 --pipeline-microbatches 4" "--devices 6 --hybrid-replicas 3 --pipeline-microbatches 2 --pipeline-chunks 2" \
+    "--ranks 4 --devices 1 --pipeline-microbatches 4 --capture no"; do
+    agree "exact interleaved $how" $deep --reduce exact $staged --zero-stage 2,3 --pipeline-schedule interleaved $how
+    rows "exact interleaved $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
     thorough || break
 done
 reference ${gpt/16-16/16-8} --micro-splits 2

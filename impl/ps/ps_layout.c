@@ -75,8 +75,8 @@ static ls_status shard_by_bytes(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;
     ls_buckets all;
-    const ls_status status =
-        ls_buckets_open(graph, graph->variables.elements, SIZE_MAX, job->update.clip > 0, &all);
+    const ls_status status = ls_buckets_open(graph, graph->variables.elements, SIZE_MAX, NULL,
+                                             job->update.clip > 0, &all);
     for (int s = 0; s < l->servers && !status && all.count; s++) {
         const ls_range range = ls_bucket_share(&all, 0, s, l->servers);
         add_range(l, s, range.first, range.count);
@@ -120,8 +120,8 @@ static ls_status cut_by_buckets(const ls_job *job, ls_ps_layout *l)
 {
     const ls_graph *graph = job->model->graph;
     ls_buckets buckets;
-    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->exchange.bucket_bytes, false,
-                           &buckets));
+    LS_TRY(ls_buckets_open(graph, graph->variables.elements, job->exchange.bucket_bytes, NULL,
+                           false, &buckets));
     ls_status status =
         ls_allocate("ps", &l->pushed, l->range_count * buckets.count, sizeof *l->pushed);
     for (size_t i = 0; i < l->range_count * buckets.count && !status; i++) {

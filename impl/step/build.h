@@ -8,7 +8,7 @@
 /** Micro-batches that a part of a pipeline has run forward and freed, and those it can hold. */
 typedef struct ls_part_flow {
     int ran, freed, held;
-    bool backward; /* of a stage: whether its last pass was */
+    ls_pass last; /* of a stage */
 } ls_part_flow;
 
 /** A step while `build` describes it, or while a question about it is answered. */

@@ -8,16 +8,23 @@ static uint64_t count_exchanges(const ls_step *s)
     return (uint64_t)ls_replicated_exchanges(ls_step_job(s), s->batch_kind);
 }
 
-/* How many backward passes of a stage have another one before them, not the forward pass that
- * leaves its last buckets in their windows. */
-static uint64_t count_followers(const ls_step *s, int stage)
+/* How many backward passes of a stage do not find a bucket in its window, in which a forward pass
+ * of its chunk leaves it. Without memory to count it is 0, and the sum is wrong. */
+static uint64_t count_lost(const ls_step *s, const ls_windows *windows, int stage, int b)
 {
     const ls_job *job = ls_step_job(s);
     const ls_schedule schedule = ls_replicated_schedule(job, 0, s->batch_kind);
+    ls_schedule_most most;
+    uint64_t lost = 0;
     if (!job->division.microbatches || !schedule.microbatches)
         return 0;
-    const int ahead = schedule.rule->ahead(&schedule, stage), most = schedule.microbatches - 1;
-    return (uint64_t)(ahead < most ? ahead : most);
+    ls_status status =
+        ls_schedule_count(&schedule, stage, ls_bucket_chunk(windows->buckets, b), &most);
+    for (int before = 0; before < LS_PASSES_BEFORE && !status; before++)
+        if (ls_windows_lost(windows, b, (ls_pass_before)before))
+            lost += (uint64_t)most.before[before];
+    ls_status_free(status);
+    return lost;
 }
 
 /* A bucket's all-gathers: in each forward pass, and in backward passes that do not find it in its
@@ -29,8 +36,7 @@ static uint64_t count_gathers(const ls_step *s, int set, int b)
     const int stage = set % ls_step_plan_parts(s->plan) / s->plan->mesh.size[LS_SLICE];
     if (!windows->buckets || s->plan->parameters.windows == LS_ALL_WINDOWS)
         return 1;
-    return all + (ls_windows_twice(windows, b) ? all : 0) +
-           (ls_windows_lost(windows, b) ? count_followers(s, stage) : 0);
+    return all + (ls_windows_twice(windows, b) ? all : 0) + count_lost(s, windows, stage, b);
 }
 
 /* Of a bucket's reduce-scatters in a set of replicas: in exact mode those of so many groups, each

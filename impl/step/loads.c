@@ -130,7 +130,7 @@ static ls_status add_gradients(const ls_job *job, ls_loads *loads)
     LS_TRY(ls_allocate("step", &loads->hosts, LS_JOB_REPLICAS, sizeof *loads->hosts));
     ls_status status =
         ls_buckets_open(graph, graph->variables.elements,
-                        bytes < SIZE_MAX / parts ? bytes * parts : SIZE_MAX, false, &buckets);
+                        bytes < SIZE_MAX / parts ? bytes * parts : SIZE_MAX, NULL, false, &buckets);
     for (size_t b = 0; b < buckets.count && !status; b++)
         status = add_bucket(job, &mesh, buckets.items[b].count, loads);
     ls_buckets_close(&buckets);

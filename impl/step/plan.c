@@ -312,7 +312,8 @@ ls_status ls_step_plan_buckets(const ls_job *job, const ls_graph_part *part, ls_
         return ls_buckets_open_fragments(graph, job->exchange.bucket_bytes, ls_job_fragments(job),
                                          job->exchange.wire == LS_WIRE_INT8 ? LS_WIRE_ROW : 0, out);
     return ls_buckets_open(graph, part ? part->owned : graph->variables.elements,
-                           job->exchange.bucket_bytes, job->update.clip > 0, out);
+                           job->exchange.bucket_bytes, job->gradients.windows ? part : NULL,
+                           job->update.clip > 0, out);
 }
 
 /* If a replica has q processes with c devices each, place m of replica d is in process d q + m /

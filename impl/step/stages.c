@@ -129,27 +129,29 @@ static void run_node(ls_step *s, int microbatch, int node, bool backward)
                 ls_give(s, place, b);
 }
 
-/* Gathers the last buckets of a part's places, in which a backward pass begins. */
-static void gather_last(ls_step *s, int part)
+/* Gathers the last buckets of a chunk, in which a backward pass begins, unless the pass before it
+ * leaves them in their windows. */
+static void gather_last(ls_step *s, const ls_pass *pass)
 {
     const int across = parts_of(s)->across;
-    for (int place = part * across; place < (part + 1) * across; place++) {
+    const ls_pass_before before = ls_pass_before_of(pass, &s->flow[pass->stage].last);
+    for (int place = pass->stage * across; place < (pass->stage + 1) * across; place++) {
         const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
         for (int b = 0; windows->buckets && b < ls_buckets_of(s, place); b++)
-            if (ls_windows_lost(windows, b))
+            if (ls_bucket_chunk(windows->buckets, b) == pass->chunk &&
+                ls_windows_lost(windows, b, before))
                 ls_need(s, place, b);
     }
 }
 
-/* A pass of all replicas, node by node. A backward pass behind another one does not find in their
- * windows what a forward pass leaves there. */
+/* A pass of all replicas, node by node. */
 static void run_by_node(ls_step *s, const ls_pass *pass, int part)
 {
     const int loss = ls_nodes(s) - 1, microbatch = pass->microbatch;
     const bool backward = pass->kind == LS_PASS_BACKWARD;
     ls_next_exchange(s, microbatch);
-    if (backward && s->flow && s->flow[pass->stage].backward)
-        gather_last(s, part);
+    if (backward && s->flow)
+        gather_last(s, pass);
     for (int n = 0; n < loss && !backward; n++)
         if (stage_of(s, n) == part)
             run_node(s, microbatch, n, false);
@@ -184,7 +186,7 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
     if (!can_stage(s, "ls_run_pass"))
         return;
     const int part = pass->chunk * ls_stages(s) + pass->stage;
-    const bool every = replica == LS_EVERY_REPLICA, backward = pass->kind == LS_PASS_BACKWARD;
+    const bool every = replica == LS_EVERY_REPLICA;
     const ls_schedule schedule = {.rule = ls_schedule_rule_of(&ls_step_job(s)->options)};
     s->program->microbatch = pass->microbatch + 1;
     if (every)
@@ -193,7 +195,7 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
         run_pieces(s, replica, pass, part);
     if (s->flow) {
         s->flow[part].ran += pass->kind == LS_PASS_FORWARD;
-        s->flow[pass->stage].backward = backward;
+        s->flow[pass->stage].last = *pass;
     }
     if (ls_schedule_frees(&schedule, pass))
         admit(s, every ? 0 : replica, every ? ls_replicas(s) : replica + 1, part);

@@ -53,6 +53,8 @@ int ls_gpu_load_attention(void);
     X(fill, ls_fill_args)                                                                          \
     X(scale, ls_scale_args)                                                                        \
     X(combine, ls_combine_args)                                                                    \
+    X(narrow, ls_narrow_args)                                                                      \
+    X(widen, ls_widen_args)                                                                        \
     X(gather, ls_gather_args)                                                                      \
     X(count_correct, ls_count_correct_args)                                                        \
     X(count_parts, ls_count_parts_args)                                                            \

@@ -3,7 +3,7 @@
 -- report.bib. A column "NAME:json" is JSON. bench/report/report_functions.c has the functions.
 
 -- told: rows beside each other, with the case of each, and its figure to compare by: those of the model and batch (or
--- batch of a device) with most strategies, by pools of rows that may be compared (ranking.h; "NUMBER|by what")
+-- batch of a device) with most strategies, by pools of rows that may be compared (pools.sql; "NUMBER|by what")
 CREATE TEMP TABLE told (place, pool, title, name, v, low, high);
 DELETE FROM asked;
 INSERT INTO asked
@@ -15,11 +15,12 @@ SELECT 0, at, NULL FROM k WHERE key = (SELECT key FROM k GROUP BY key
   ORDER BY count(DISTINCT iif(is_candidate, strategy, NULL)) DESC, count(*) DESC, min(at) LIMIT 1);
 INSERT INTO naming VALUES ('{{against}}');
 INSERT INTO told
-SELECT p.value ->> 0, (p.value ->> 1) || '|' || (p.value ->> 2),
+SELECT p.place, pool || '|' || CASE way WHEN 0 THEN '' WHEN 1 THEN 'samples trained / time'
+    ELSE 'speed-up over single in each group''s own turns' END,
   name || printf(' on %g', trainers) || against, name || iif(against = '', '', ' (' || substr(against, 3) || ')'),
-  p.value ->> 3, p.value ->> 4, p.value ->> 5
-FROM json_each(pools_of((SELECT json_group_array(number) FROM asked))) AS p
-  CROSS JOIN s ON place = p.value ->> 0 CROSS JOIN named ON named.number = place;
+  p.rate, low, high
+FROM (SELECT * FROM pool_members ORDER BY pool, place) AS p CROSS JOIN s ON s.place = p.place
+  CROSS JOIN named ON named.number = p.place;
 DELETE FROM same;
 INSERT INTO same SELECT DISTINCT title, place FROM told;
 

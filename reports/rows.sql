@@ -246,6 +246,7 @@ WHERE is_merged AND (least IS NOT most OR known BETWEEN 1 AND has - 1 OR (is_cas
 -- compared between rows of one strategy with as many devices (and the same x), others between any rows. If `reduce`
 -- differs, the rest follows. What most rows have is not said, unless saying nothing would mean that there is none.
 CREATE TEMP TABLE asked (list, number, x);
+CREATE TEMP VIEW pooled AS SELECT * FROM s WHERE place IN (SELECT number FROM asked);
 CREATE TEMP TABLE named (number, list, name);
 CREATE TEMP TABLE beside (kind, part, list, number, strategy, class, lone, twins);
 CREATE INDEX temp.beside_list ON beside (list, kind, strategy);

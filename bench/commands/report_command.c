@@ -50,7 +50,7 @@ static ls_status choose_rows(report_task *task)
     task->read = (size_t)read;
     task->left_out = task->read - (size_t)kept;
     task->predicted = fit - (size_t)kept;
-    return ls_results_chosen(task->results, "row", ls_results_collect, task->rows);
+    return ls_results_chosen(task->results, ls_results_collect, task->rows);
 }
 
 /* The folder's rows.jsonl becomes the rows shown: if they were read from there, none may be lost.

@@ -26,21 +26,22 @@ typedef struct known_rows {
 
 static ls_status read_rows(const ls_request *request, known_rows *known)
 {
-    static const char sql[] = "SELECT case_key(row, ?, ?), count(*) FROM v"
+    static const char sql[] = "SELECT case_key(row, :but, :of) AS key, count(*) AS count FROM v"
                               " WHERE \"result.status\" = 'ok' AND NOT is_predicted GROUP BY 1";
     ls_results *results;
-    sqlite3_stmt *rows;
-    bool more = false;
+    json_auto_t *rows = json_array();
+    json_auto_t *values = json_pack("{s:i,s:i}", "but", (int)known->but, "of", COMPARED);
+    json_t *one;
+    size_t index;
     if (request->processes->rank > 0 || access(request->results, F_OK) != 0)
         return LS_OK; /* no results yet */
     LS_TRY(ls_results_open(request->results, false, &results));
-    ls_status status = ls_results_prepare(results, sql, &rows);
-    sqlite3_bind_int(rows, 1, (int)known->but);
-    sqlite3_bind_int(rows, 2, COMPARED);
-    while (!status && !(status = ls_results_step(results, rows, &more)) && more)
-        json_object_set_new(known->counts, ls_results_text(rows, 0),
-                            json_integer(sqlite3_column_int64(rows, 1)));
-    sqlite3_finalize(rows);
+    ls_status status = ls_results_query(results, sql, values, rows);
+    json_array_foreach(rows, index, one)
+    {
+        json_object_set(known->counts, json_string_value(json_object_get(one, "key")),
+                        json_object_get(one, "count"));
+    }
     ls_results_close(results);
     return status;
 }

@@ -112,10 +112,12 @@ ls_status ls_results_execute(ls_results *results, const char *sql);
 /** The connection, for functions of a caller's own. Borrowed. */
 sqlite3 *ls_results_handle(ls_results *results);
 
-/** Visits the rows in `chosen`, in order, without a lock on the file meanwhile; `row`: "row", or an
- * expression of SQL for the JSON text of a part of it. */
-ls_status ls_results_chosen(ls_results *results, const char *row, ls_row_visit visit,
-                            void *context);
+/** Visits the rows in `chosen`, in order, without a lock on the file meanwhile. */
+ls_status ls_results_chosen(ls_results *results, ls_row_visit visit, void *context);
+
+/** A database in memory with the rows of an array, numbered from 1, all chosen; they need no id.
+ * Close it also after a failure, unless it is NULL. */
+ls_status ls_results_of_rows(const json_t *rows, ls_results **out);
 
 /** *out: the first number of a statement's result; 0 where it has none. */
 ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out);

@@ -131,16 +131,27 @@ ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context
     return visit_rows(results, statement, visit, context);
 }
 
-ls_status ls_results_chosen(ls_results *results, const char *row, ls_row_visit visit, void *context)
+ls_status ls_results_chosen(ls_results *results, ls_row_visit visit, void *context)
 {
-    sqlite3_stmt *statement = NULL;
-    char *sql = sqlite3_mprintf("SELECT place, number, %s FROM chosen JOIN main.rows"
-                                " ON rows.rowid = number WHERE place > ? ORDER BY place",
-                                row);
-    ls_status status =
-        sql ? ls_results_prepare(results, sql, &statement) : ls_fail_memory("rows", strlen(row));
-    sqlite3_free(sql);
-    return status ? status : visit_rows(results, statement, visit, context);
+    sqlite3_stmt *statement;
+    LS_TRY(ls_results_prepare(results,
+                              "SELECT place, number, row FROM chosen JOIN main.rows"
+                              " ON rows.rowid = number WHERE place > ? ORDER BY place",
+                              &statement));
+    return visit_rows(results, statement, visit, context);
+}
+
+ls_status ls_results_of_rows(const json_t *rows, ls_results **out)
+{
+    LS_TRY(ls_results_memory(out));
+    ls_status status = ls_results_begin(*out);
+    for (size_t i = 0; i < json_array_size(rows) && !status; i++) {
+        json_auto_t *named = json_copy(json_array_get(rows, i));
+        json_object_set_new(named, "id", json_sprintf("%zu", i)); /* unique, as in a file */
+        status = ls_results_put(*out, named, NULL);
+    }
+    LS_TRY(ls_results_end(*out, status));
+    return ls_results_execute(*out, "INSERT INTO chosen SELECT rowid, rowid FROM main.rows");
 }
 
 ls_status ls_results_collect(void *array, int64_t number, const json_t *row)
@@ -262,33 +273,26 @@ ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
 {
     const bool by_time = strncmp(name, "last", 4) == 0;
     int64_t before = 0;
-    bool found = false, several = false;
-    sqlite3_stmt *statement;
+    json_auto_t *found = json_array();
     *out = NULL;
     if (!*name)
         return ls_fail(LS_CODE_USAGE, "row", "''", "an empty id; lockstep results list shows ids");
     if (by_time)
         LS_TRY(read_last(name, &before));
-    LS_TRY(ls_results_plain(
+    json_auto_t *values = json_pack("{s:s,s:I}", "name", name, "before", (json_int_t)before);
+    LS_TRY(ls_results_query(
         results,
-        by_time ? "SELECT row, 1 FROM main.rows ORDER BY timestamp DESC, rowid DESC"
-                  " LIMIT 1 OFFSET ?2"
-                : "SELECT row, id = ?1 AS whole FROM main.rows"
-                  " WHERE substr(id, 1, length(?1)) = ?1 ORDER BY whole DESC LIMIT 2 OFFSET ?2",
-        &statement));
-    sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 2, before);
-    ls_status status = ls_results_step(results, statement, &found);
-    if (!status && found)
-        status = parse_row(results, statement, 0, out);
-    if (!status && found && !sqlite3_column_int(statement, 1))
-        status = ls_results_step(results, statement, &several);
-    sqlite3_finalize(statement);
-    if (!status && (!found || several))
-        status = refuse_name(results, name, by_time, several);
-    if (status) {
-        json_decref(*out);
-        *out = NULL;
-    }
-    return status;
+        by_time ? "SELECT row AS \"row:json\", 1 AS whole FROM main.rows"
+                  " ORDER BY timestamp DESC, rowid DESC LIMIT 1 OFFSET :before"
+                : "SELECT row AS \"row:json\", id = :name AS whole FROM main.rows"
+                  " WHERE substr(id, 1, length(:name)) = :name ORDER BY whole DESC LIMIT 2",
+        values, found));
+    const json_t *first = json_array_get(found, 0);
+    const bool whole = json_integer_value(json_object_get(first, "whole"));
+    if (!first || (json_array_size(found) > 1 && !whole))
+        return refuse_name(results, name, by_time, first);
+    *out = json_incref(json_object_get(first, "row"));
+    return json_is_object(*out)
+               ? LS_OK
+               : ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
 }

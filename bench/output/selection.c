@@ -270,7 +270,7 @@ ls_status ls_selection_each(const ls_selection *selection, ls_results *results, 
 {
     size_t chosen;
     LS_TRY(ls_selection_choose(selection, results, count ? count : &chosen));
-    return ls_results_chosen(results, "row", visit, context);
+    return ls_results_chosen(results, visit, context);
 }
 
 ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results)
@@ -284,36 +284,25 @@ ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results)
                      " SELECT number FROM kept ORDER BY rowid; DROP TABLE temp.kept");
 }
 
-/* Adds the rows, numbered from 1. */
-static ls_status add_rows(ls_results *results, const json_t *rows)
-{
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < json_array_size(rows) && !status; i++) {
-        json_auto_t *named = json_copy(json_array_get(rows, i));
-        json_object_set_new(named, "id", json_sprintf("%zu", i)); /* unique, as rowids are */
-        status = ls_results_put(results, named, NULL);
-    }
-    return status;
-}
-
 ls_status ls_selection_of(const ls_selection *selection, const json_t *rows, json_t *out)
 {
-    ls_results *results;
-    sqlite3_stmt *chosen = NULL;
-    size_t count;
-    bool more = true;
-    LS_TRY(ls_results_memory(&results));
-    ls_status status = ls_results_begin(results);
-    status = ls_results_end(results, status ? status : add_rows(results, rows));
+    ls_results *results = NULL;
+    json_auto_t *numbers = json_array();
+    json_t *one;
+    size_t count, index;
+    ls_status status = ls_results_of_rows(rows, &results);
     if (!status)
         status = ls_selection_choose(selection, results, &count);
     if (!status)
         status = ls_selection_unmix(selection, results);
     if (!status)
-        status = ls_results_prepare(results, "SELECT number FROM chosen ORDER BY number", &chosen);
-    while (!status && !(status = ls_results_step(results, chosen, &more)) && more)
-        json_array_append(out, json_array_get(rows, (size_t)sqlite3_column_int64(chosen, 0) - 1));
-    sqlite3_finalize(chosen);
+        status =
+            ls_results_query(results, "SELECT number FROM chosen ORDER BY number", NULL, numbers);
+    json_array_foreach(numbers, index, one)
+    {
+        const json_t *number = json_object_get(one, "number");
+        json_array_append(out, json_array_get(rows, (size_t)json_integer_value(number) - 1));
+    }
     ls_results_close(results);
     return status;
 }

@@ -27,9 +27,8 @@ typedef struct ls_report_options {
     double letters;      /**< printed points of their letters; 0: 6.2 */
     const char *url;     /**< where the report or the project is, for BibTeX; NULL: nowhere */
     const json_t *notes; /**< texts: what was not read, and why */
-    /** Describes what limits the step of the row with this number (free), or returns NULL. NULL:
-     * not used. */
-    char *(*explain)(ls_results *results, int64_t number);
+    /** Appends what limits the step of the row with this number, in texts. NULL: not used. */
+    void (*explain)(ls_results *results, int64_t number, json_t *lines);
 } ls_report_options;
 
 /** Borrows the rows (an array, oldest first), which are chosen in `results` (results_db.h).

@@ -2,7 +2,6 @@
 /* What the statements of a report call that only C can say; see page.h. */
 #include "bench/output/format.h"
 #include "bench/output/row_keys.h"
-#include "bench/output/table/ranking.h"
 #include "bench/report/page.h"
 #include "bench/report/template.h"
 #include "bench/rows/row.h"
@@ -36,54 +35,9 @@ static void bound_of(sqlite3_context *context, int count, sqlite3_value **value)
     (void)count;
     if (!page->options->explain)
         return;
-    char *text = page->options->explain(page->results, sqlite3_value_int64(*value));
     json_auto_t *lines = json_array();
-    for (char *at = text, *next; at && *at; at = next) {
-        const size_t length = strcspn(at, "\n");
-        next = at + length + (at[length] != 0);
-        json_array_append_new(lines, json_stringn(at, length));
-    }
+    page->options->explain(page->results, sqlite3_value_int64(*value), lines);
     give_json(context, lines);
-    free(text);
-}
-
-/* pools_of(list of `at`): [[at, pool, by, value, low, high], ..]: which rows may be compared, and
- * their figure to compare by, whose low is 0 without an interval; see ranking.h. */
-static void pools_of(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    static const char *const by_words[] = {[LS_RANK_MEDIAN] = "",
-                                           [LS_RANK_MEAN] = "samples trained / time",
-                                           [LS_RANK_SPEEDUP] =
-                                               "speed-up over single in each group's own turns"};
-    const ls_page *page = sqlite3_user_data(context);
-    json_auto_t *numbers = json_loads(text_of(*value), 0, NULL);
-    json_auto_t *rows = json_array(), *out = json_array();
-    json_t *number, *pool, *some, *row;
-    size_t i, k;
-    (void)count;
-    json_array_foreach(numbers, i, number)
-    {
-        json_array_append(rows, json_array_get(page->rows, (size_t)json_integer_value(number) - 1));
-    }
-    json_auto_t *pools = ls_rank_pools(rows);
-    json_array_foreach(pools, i, pool)
-    {
-        int by;
-        json_unpack(pool, "{s:i,s:o}", "by", &by, "rows", &some);
-        json_array_foreach(some, k, row)
-        {
-            ls_interval figure;
-            size_t at = 0;
-            if (!ls_rank_rate(row, (ls_rank_by)by, &figure))
-                figure.low = figure.high = 0;
-            while (json_array_get(rows, at) != row)
-                at++;
-            json_array_append_new(out, json_pack("[O,I,s,f,f,f]", json_array_get(numbers, at),
-                                                 (json_int_t)i, by_words[by], figure.value,
-                                                 figure.low, figure.high));
-        }
-    }
-    give_json(context, out);
 }
 
 /* report_fact(what): its "hash" of all rows, or the program's "version". */
@@ -236,10 +190,9 @@ void ls_page_add_functions(const ls_page *page, sqlite3 *db)
         int arguments;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {
-        {"bound_of", 1, bound_of},       {"pools_of", 1, pools_of},
-        {"report_fact", 1, report_fact}, {"delay_ms", 1, delay_ms},
-        {"figure_text", 2, figure_text}, {"interval_text", 3, interval_text},
-        {"ratio_text", 7, ratio_text},
+        {"bound_of", 1, bound_of},           {"report_fact", 1, report_fact},
+        {"delay_ms", 1, delay_ms},           {"figure_text", 2, figure_text},
+        {"interval_text", 3, interval_text}, {"ratio_text", 7, ratio_text},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         sqlite3_create_function(db, functions[i].name, functions[i].arguments, SQLITE_UTF8,

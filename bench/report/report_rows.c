@@ -12,6 +12,7 @@
 #include "template_markdown.h"
 #include "template_page.h"
 #include "template_plan.h"
+#include "template_pools.h"
 #include "template_queries.h"
 #include "template_rows.h"
 #include "template_table.h"
@@ -90,6 +91,7 @@ static ls_status open_page(ls_page *page, json_t *names)
     json_auto_t *values = json_pack("{s:o,s:s*,s:s*}", "fields", fields, "against",
                                     page->options->against, "names", names ? "yes" : NULL);
     const char *path;
+    add_fields(ls_template_pools, known);
     add_fields(ls_template_rows, known);
     add_fields(ls_template_queries, known);
     ls_pictures_each_text(add_fields, known);
@@ -99,7 +101,8 @@ static ls_status open_page(ls_page *page, json_t *names)
         json_array_append_new(fields, json_string(path));
     }
     ls_page_add_functions(page, ls_results_handle(page->results));
-    return ls_page_run(page, ls_template_rows, NULL, values, names);
+    LS_TRY(ls_page_run(page, ls_template_rows, NULL, values, names));
+    return ls_results_execute(page->results, ls_template_pools);
 }
 
 ls_status ls_page_open(ls_page *page)
@@ -156,22 +159,7 @@ ls_status ls_report_names(const json_t *rows, json_t **out)
     static const ls_report_options none;
     ls_page page = {.rows = rows, .options = &none};
     json_auto_t *found = json_object();
-    json_t *row;
-    size_t i;
-    LS_TRY(ls_results_memory(&page.results));
-    ls_status status = LS_OK;
-    json_array_foreach((json_t *)(size_t)rows, i, row)
-    {
-        json_auto_t *copy = json_copy(row); /* ids are unique in a file */
-        char id[24];
-        snprintf(id, sizeof id, "%zu", i);
-        ls_row_put_text(copy, LS_F_id, id);
-        if (!status)
-            status = ls_results_put(page.results, copy, NULL);
-    }
-    if (!status)
-        status = ls_results_execute(page.results,
-                                    "INSERT INTO chosen SELECT rowid, rowid FROM main.rows");
+    ls_status status = ls_results_of_rows(rows, &page.results);
     if (!status)
         status = open_page(&page, found);
     *out = NULL;

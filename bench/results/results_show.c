@@ -97,37 +97,24 @@ static void print_notes(const json_t *row)
 
 /* ---- What limits the step -------------------------------------------------------------------- */
 
-static ls_status write_lines(ls_results *results, int64_t number, FILE *stream)
+void ls_results_bound(ls_results *results, int64_t number, json_t *lines)
 {
     sqlite3_stmt *statement;
     bool more = false;
-    LS_TRY(ls_results_keep(results, ls_template_bound, &statement));
-    sqlite3_bind_int64(statement, 1, number);
-    ls_status status = ls_results_step(results, statement, &more);
-    for (int i = 0; more && i < sqlite3_column_count(statement); i++)
-        if (sqlite3_column_type(statement, i) != SQLITE_NULL) {
-            ls_escape_put(stream, ls_results_text(statement, i), SIZE_MAX, LS_ESCAPE_LINE);
-            fputc('\n', stream);
-        }
-    sqlite3_reset(statement);
-    return status;
-}
-
-char *ls_results_bound(ls_results *results, int64_t number)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        return NULL;
-    ls_status status = write_lines(results, number, stream);
-    fclose(stream);
-    if (status) { /* no memory */
-        free(text);
-        text = NULL;
+    ls_status status = ls_results_keep(results, ls_template_bound, &statement);
+    if (!status) {
+        sqlite3_bind_int64(statement, 1, number);
+        status = ls_results_step(results, statement, &more);
     }
+    for (int i = 0; more && i < sqlite3_column_count(statement); i++) {
+        char *shown = ls_text_shown(ls_results_text(statement, i), LS_ESCAPE_LINE);
+        if (shown && *shown)
+            json_array_append_new(lines, json_string(shown));
+        free(shown);
+    }
+    if (!status)
+        sqlite3_reset(statement);
     ls_status_free(status);
-    return text;
 }
 
 /* Does not suggest what rows show to be slower: of "Try --ps-servers 2: each has half" the last
@@ -156,20 +143,19 @@ static ls_status weigh(ls_results *results, int64_t number, const char *said, js
 /* Line by line, each wrapped below its first word. */
 static ls_status print_bound(ls_results *results, int64_t number)
 {
-    char *bound = ls_results_bound(results, number), *rest = bound, *one;
-    const bool any = bound && *bound;
-    ls_status status = LS_OK;
-    while (any && !status && (one = strtok_r(rest, "\n", &rest))) {
+    json_auto_t *lines = json_array();
+    ls_results_bound(results, number, lines);
+    for (size_t i = 0; i < json_array_size(lines); i++) {
         json_auto_t *other = NULL;
-        status = weigh(results, number, one, &other);
-        const char *text = other ? json_string_value(other) : one;
+        const char *text = json_string_value(json_array_get(lines, i));
+        LS_TRY(weigh(results, number, text, &other));
+        text = other ? json_string_value(other) : text;
         fputc(*text, ls_output());
         ls_text_wrap(ls_output(), text + 1, 1, WRAPPED, WIDTH);
     }
-    if (any)
+    if (json_array_size(lines) > 0)
         fputc('\n', ls_output());
-    free(bound);
-    return status;
+    return LS_OK;
 }
 
 static ls_status print_text(ls_results *results, const json_t *row, bool all)

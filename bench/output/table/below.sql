@@ -1,4 +1,4 @@
--- The lines below a table. :document has `pools` of cases that may be compared (ranking.h), rows of `micro`, rows that
+-- The lines below a table. :document has `pools` of cases that may be compared (pools.sql), rows of `micro`, rows that
 -- were `verified`, and headings that were `dropped` for lack of room. A row of the result is a line, to be wrapped.
 WITH
 pools AS (
@@ -85,4 +85,4 @@ lines (part, number, text) AS (
   UNION ALL SELECT 5, 0, 'drift: distance from single''s parameters; for information: two correct orders of summation '
     || 'drift apart' FROM (SELECT max(value ->> '$.equivalence.max_rel') AS drift FROM json_each(:document, '$.verified'))
     WHERE drift > 0)
-SELECT escaped(text, 'line') || char(10) AS text FROM lines WHERE text IS NOT NULL ORDER BY part, number;
+SELECT escaped(text, 'line') AS text FROM lines WHERE text IS NOT NULL ORDER BY part, number;

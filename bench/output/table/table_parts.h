@@ -112,7 +112,7 @@ void ls_table_fit(ls_table *table, int width);
 
 /**
  * Prints the average bandwidth of `micro`'s collectives; what found no room; for each pool of rows
- * that may be compared (ranking.h) the fastest and its ratio to the next, or those within the
+ * that may be compared (pools.sql) the fastest and its ratio to the next, or those within the
  * noise, if `columns` have `ranks`; what each row was compared with, if they have `compares`.
  */
 void ls_table_print_below(const ls_writer *writer, const ls_columns *columns);

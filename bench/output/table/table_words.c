@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lines below a table; see table_parts.h. Here it is found which rows may be compared, and how
- * their cases are named; who is fastest, and what is said of it, is a query (below.sql).
+ * The lines below a table; see table_parts.h. Here cases are named; which
+ * rows may be compared (pools.sql), who is fastest, and what is said of it (below.sql) are queries.
  */
-#include "bench/output/document.h"
-#include "bench/output/row_same.h"
-#include "bench/output/table/ranking.h"
+#include "bench/output/results_db.h"
 #include "bench/output/table/table_parts.h"
 
 #include "template_below.h"
+#include "template_pools.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,25 +15,9 @@
 
 enum { NAME_SIZE = 1024 };
 
-/* The rows that have a time to compare. A case that all groups have, since it is their baseline,
- * stands for itself once. */
-static json_t *timed_of(const json_t *rows, ls_rank_by by)
-{
-    json_t *timed = json_array();
-    json_auto_t *seen = json_object();
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i);
-        if (!ls_row_is_timed(row))
-            continue;
-        char *key = by == LS_RANK_SPEEDUP ? ls_row_identity(row, LS_BUT_TRAINED, 0) : NULL;
-        if (!key || !json_object_get(seen, key))
-            json_array_append(timed, row);
-        if (key)
-            json_object_set_new_nocheck(seen, key, json_true());
-        free(key);
-    }
-    return timed;
-}
+/* What cases must share to be compared (pools.sql): fields of `case`. */
+static const char *const environment[] = {"model", "model_digest", "data", "batch_global",
+                                          "link",  "devices",      NULL};
 
 /* Writes the options that distinguish the case: "mirrored 2 cpu batch 512". */
 static void write_name(const json_t *row, const json_t *options, char name[NAME_SIZE])
@@ -92,11 +75,11 @@ static void write_environment(const json_t *row, json_int_t group, const json_t 
 {
     const char *before = " of ";
     text[0] = 0;
-    for (size_t i = 0; ls_rank_environment[i]; i++) {
+    for (size_t i = 0; environment[i]; i++) {
         char title[LS_TITLE_SIZE], cell[LS_CELL_SIZE];
-        if (!ls_options_differ(options, ls_rank_environment[i]))
+        if (!ls_options_differ(options, environment[i]))
             continue;
-        ls_option_write(ls_rank_environment[i], row, title, cell);
+        ls_option_write(environment[i], row, title, cell);
         const bool named = strcmp(title, "batch") == 0 || strcmp(title, "link") == 0;
         const size_t used = strlen(text);
         snprintf(text + used, NAME_SIZE - used, "%s%s%s%s", before, named ? title : "",
@@ -109,46 +92,61 @@ static void write_environment(const json_t *row, json_int_t group, const json_t 
                  (long long)group, ls_row_integer(row, LS_F_time_groups));
 }
 
-/* A pool for the query: of each row its case's name, and the figure to compare by. */
-static json_t *told(json_t *pool, const json_t *options)
+/* A pool for the query, from its members (pools.sql): each gets its case's name. */
+static json_t *told(const json_t *members, size_t begin, size_t end, const json_t *rows,
+                    const json_t *options)
 {
-    json_t *rows, *row, *cases = json_array();
-    int by, apart;
-    json_int_t group;
+    json_t *cases = json_array();
+    json_auto_t *timed = json_array();
+    json_int_t place = 0, group = 0, way = 0, apart = 0;
     char text[NAME_SIZE];
-    size_t i;
-    json_unpack(pool, "{s:o,s:i,s:I,s:b}", "rows", &rows, "by", &by, "group", &group, "apart",
-                &apart);
-    json_auto_t *timed = timed_of(rows, (ls_rank_by)by), *differ = differing(timed);
-    json_array_foreach(timed, i, row)
-    {
-        ls_interval rate;
-        const bool known = ls_rank_rate(row, (ls_rank_by)by, &rate);
-        write_name(row, differ, text);
-        json_array_append_new(
-            cases, json_pack("{s:o,s:f,s:f,s:f,s:b,s:b,s:b}", "name", ls_text_value(text), "rate",
-                             rate.value, "low", rate.low, "high", rate.high, "known", known,
-                             "noisy", ls_row_is_noisy(row), "equal", ls_row_is_candidate(row)));
+    for (size_t i = begin; i < end; i++) {
+        json_unpack(json_array_get(members, i), "{s:I,s:I,s:I,s:I}", "place", &place, "group",
+                    &group, "way", &way, "apart", &apart);
+        json_array_append(timed, json_array_get(rows, (size_t)place - 1));
     }
-    write_environment(json_array_get(rows, 0), group, options, text);
-    return json_pack("{s:o,s:o,s:i,s:b}", "cases", cases, "environment", ls_text_value(text), "by",
-                     by, "apart", apart);
+    json_auto_t *differ = differing(timed);
+    for (size_t i = begin; i < end; i++) {
+        json_t *member = json_array_get(members, i);
+        write_name(json_array_get(timed, i - begin), differ, text);
+        json_object_set_new(member, "name", ls_text_value(text));
+        json_array_append(cases, member);
+    }
+    write_environment(json_array_get(timed, 0), group, options, text);
+    return json_pack("{s:o,s:o,s:I,s:I}", "cases", cases, "environment", ls_text_value(text), "by",
+                     way, "apart", apart);
 }
 
-void ls_table_print_below(const ls_writer *writer, const ls_columns *columns)
+/* Appends the pools of the rows, which are all that `results` has. */
+static ls_status add_pools(ls_results *results, const json_t *rows, json_t *pools)
+{
+    json_auto_t *members = json_array(), *options = ls_options_of(rows);
+    LS_TRY(ls_results_execute(results, "CREATE TEMP VIEW pooled AS SELECT * FROM s"));
+    LS_TRY(ls_results_execute(results, ls_template_pools));
+    LS_TRY(ls_results_query(results,
+                            "SELECT * FROM pool_members WHERE timed AND nth = 1"
+                            " ORDER BY pool, place",
+                            NULL, members));
+    for (size_t begin = 0, end; begin < json_array_size(members); begin = end) {
+        const json_t *pool = json_object_get(json_array_get(members, begin), "pool");
+        for (end = begin + 1;
+             json_equal(json_object_get(json_array_get(members, end), "pool"), pool);)
+            end++;
+        json_array_append_new(pools, told(members, begin, end, rows, options));
+    }
+    return LS_OK;
+}
+
+static ls_status add_lines(const ls_writer *writer, const ls_columns *columns, json_t *lines)
 {
     const json_t *ended = columns->ranks ? writer->ended : NULL;
-    json_auto_t *pools = ls_rank_pools(ended), *options = ls_options_of(ended);
     json_auto_t *document =
         json_pack("{s:[],s:[],s:[],s:[]}", "pools", "dropped", "micro", "verified");
+    json_auto_t *values = json_pack("{s:O}", "document", document);
+    ls_results *results = NULL;
     json_t *one;
     const char *name;
-    size_t i, size;
-    char *text = NULL;
-    json_array_foreach(pools, i, one)
-    {
-        json_array_append_new(json_object_get(document, "pools"), told(one, options));
-    }
+    size_t i;
     json_object_foreach(writer->dropped, name, one)
     {
         json_array_append_new(json_object_get(document, "dropped"), json_string(name));
@@ -159,14 +157,24 @@ void ls_table_print_below(const ls_writer *writer, const ls_columns *columns)
             json_array_append(json_object_get(document, columns->compares ? "verified" : "micro"),
                               one);
     }
-    FILE *stream = open_memstream(&text, &size);
-    if (stream)
-        ls_status_free(ls_document_write(ls_template_below, document, "table", NULL, stream));
-    if (!stream || fclose(stream) != 0)
-        return;
-    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
-        *end = 0;
-        ls_text_wrap(writer->stream, line, 0, 0, writer->width);
+    ls_status status = ls_results_of_rows(ended, &results);
+    if (!status && json_array_size(ended) > 0)
+        status = add_pools(results, ended, json_object_get(document, "pools"));
+    if (!status)
+        status = ls_results_query(results, ls_template_below, values, lines);
+    ls_results_close(results);
+    return status;
+}
+
+void ls_table_print_below(const ls_writer *writer, const ls_columns *columns)
+{
+    json_auto_t *lines = json_array();
+    json_t *one;
+    size_t i;
+    ls_status_free(add_lines(writer, columns, lines));
+    json_array_foreach(lines, i, one)
+    {
+        ls_text_wrap(writer->stream, json_string_value(json_object_get(one, "text")), 0, 0,
+                     writer->width);
     }
-    free(text);
 }

@@ -8,13 +8,6 @@
 #include "common/kernel/kernel.h"
 #include "common/kernel/kernel_check.h"
 
-/** Entries that the table has: all but those of storage in bfloat16. */
-#define LS_CUDA_ENTRIES(X)                                                                         \
-    LS_KERNEL_CORE_ENTRIES(X)                                                                      \
-    LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
-    LS_KERNEL_TRANSFORMER_ENTRIES(X)                                                               \
-    LS_KERNEL_JOINT_ENTRIES(X)
-
 /** Memory for a convolution's windows: enough for one launch at usual batch sizes; larger batches
  * are computed in parts. */
 enum { LS_CUDA_WINDOW_BYTES = 128 << 20 };
@@ -52,7 +45,7 @@ typedef struct cuda_op {
     int (*launch)(const struct cuda_op *op, ls_queue *queue);
     union {
 #define LS_CUDA_ARGUMENTS(entry, args) args entry;
-        LS_CUDA_ENTRIES(LS_CUDA_ARGUMENTS)
+        LS_KERNEL_ENTRIES(LS_CUDA_ARGUMENTS)
 #undef LS_CUDA_ARGUMENTS
     } args;
     union {
@@ -116,5 +109,5 @@ void ls_dnn_leave(cuda_kernels *cuda);
 /* ls_cuda_gemm, ...: in the files named for them. */
 #define LS_CUDA_ENTRY(entry, args)                                                                 \
     ls_status ls_cuda_##entry(ls_kernels *kernels, const args *arguments, ls_op **out);
-LS_CUDA_ENTRIES(LS_CUDA_ENTRY)
+LS_KERNEL_ENTRIES(LS_CUDA_ENTRY)
 #undef LS_CUDA_ENTRY

@@ -137,9 +137,15 @@ typedef struct ls_job {
     ls_job_faults faults;         /**< injected */
     uint64_t records;             /**< capacity of the ring of step records */
     uint64_t start; /**< number of the first step after parameters are loaded: usually 0 */
-    const ls_state_values *resumed; /**< what else is loaded: optimizer state, averages; NULL: the
-                                         state of a first step */
+    const ls_state_source *resumed; /**< of optimizer state and averages; NULL: the state of a
+                                         first step */
 } ls_job;
+
+/** All elements of its model. */
+static inline ls_range ls_job_elements(const ls_job *job)
+{
+    return (ls_range){0, job->model->graph->variables.elements};
+}
 
 /** The name of an array of its state, as PyTorch names the optimizers' ("param", "exp_avg",
  * "average"); NULL if the job has no such array. */

@@ -247,31 +247,29 @@ ls_status ls_replica_decay(ls_replica *replica, ls_range bucket, bool first, ls_
 /** Appends the end of a step of `batch` samples. */
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
 
-/** Sets its part of the model's parameters, float32 [elements of the model], optimizer state to
- * job->resumed or else zero, and the argument block to job->start. */
-ls_status ls_replica_load(ls_replica *replica, const float *parameters);
+/** replica_values.c: sets the parts that `count` replicas of one job have of the model's
+ * parameters, optimizer state to job->resumed or else zero, and the argument block to job->start.
+ */
+ls_status ls_replicas_load(ls_replica *const *replicas, int count, const ls_state_source *source);
 
-/** Sets its part of the model's parameters alone, or the rounded copies of these; float32: it has
- * them whole, not in windows. */
-ls_status ls_replica_set(ls_replica *replica, const float *parameters);
+/** Sets what it has of a block of the model's parameters alone, or the rounded copies of these,
+ * float32 [block.count]; float32: it has them whole, not in windows. */
+ls_status ls_replica_set(ls_replica *replica, ls_range block, const float *values);
 
 /** The same, and its masters, if it has these. */
-ls_status ls_replica_put(ls_replica *replica, const float *parameters);
+ls_status ls_replica_put(ls_replica *replica, ls_range block, const float *values);
 
-/** Copies what it has of an array into the model's, float32 [elements of the model]: the variables
- * that it owns, or of other arrays those elements that it updates. Without averages, the variables
- * stand for them. */
-ls_status ls_replica_gather(ls_replica *replica, ls_values values, float *model);
+/** Copies what it has of a block of the model's elements to `out`, float32 [block.count]: the
+ * variables that it owns, or of other arrays those elements that it updates; it leaves the rest.
+ * Without averages, the variables stand for them. */
+ls_status ls_replica_gather(ls_replica *replica, ls_values values, ls_range block, float *out);
 
 /** Sets `count` elements of its windows from element `at` on to values, rounded as these are. */
 ls_status ls_replica_fill(const ls_replica *replica, size_t at, const float *values, size_t count);
 
-/** Sets the rounded copies alone, by the model's parameters. */
-ls_status ls_replica_set_copies(ls_replica *replica, const float *parameters);
-
-/** Copies the rounded parameters that its layers read into the model's; nothing if they are not
- * rounded. */
-ls_status ls_replica_copies(ls_replica *replica, float *model);
+/** Copies what it has of a block of the rounded parameters that its layers read, as
+ * ls_replica_gather; nothing if they are not rounded. */
+ls_status ls_replica_copies(ls_replica *replica, ls_range block, float *out);
 
 /** Sets the rounded copies of all that it owns to its moving averages, or (LS_VALUES) its masters.
  */

@@ -72,9 +72,8 @@ typedef struct ls_exchanged {
 /** The functions of a run. Runs of strategies have all; a judge may lack those that the gate does
  * not call. "After sync": only when no step is enqueued. */
 struct ls_run_functions {
-    /** Sets all parameters from a host copy of the flat buffer, float32 [elements]; the next step
-     * is number job->start. */
-    ls_status (*load)(ls_run *run, const float *parameters);
+    /** Sets all parameters; the next step is number job->start. */
+    ls_status (*load)(ls_run *run, const ls_state_source *source);
     /** Enqueues `times` steps of batches of this kind. Does not wait. */
     ls_status (*step)(ls_run *run, ls_batch_kind kind, uint64_t times);
     /** Waits for all enqueued steps. */
@@ -85,17 +84,15 @@ struct ls_run_functions {
      * global batch. The last job->records are kept. *mark_ns is the latest mark. After sync. */
     ls_status (*records)(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,
                          uint64_t *mark_ns);
-    /** Copies all parameters to the host, float32 [elements]. After sync. */
-    ls_status (*gather)(ls_run *run, float *parameters);
-    /** The same of any array of the state; where the job has no such array, nothing. All processes
-     * call it. */
-    ls_status (*state)(ls_run *run, ls_values array, float *out);
-    /** The same for replica `index` of this process, if replicas have their own. */
-    ls_status (*gather_replica)(ls_run *run, int index, float *parameters);
-    /** Copies what device `index` of the job has, and leaves the rest. */
-    ls_status (*gather_device)(ls_run *run, int index, float *parameters);
+    /** Copies a block of the model's elements of an array to the host, float32 [block.count]; where
+     * the job has no such array, nothing. All processes call it. After sync. */
+    ls_status (*state)(ls_run *run, ls_values array, ls_range block, float *out);
+    /** The parameters of replica `index` of this process, if replicas have their own. */
+    ls_status (*gather_replica)(ls_run *run, int index, ls_range block, float *out);
+    /** Copies what device `index` of the job has of the parameters, and leaves the rest. */
+    ls_status (*gather_device)(ls_run *run, int index, ls_range block, float *out);
     /** The same of the rounded parameters that its layers read; nothing if they are not rounded. */
-    ls_status (*copies)(ls_run *run, int index, float *parameters);
+    ls_status (*copies)(ls_run *run, int index, ls_range block, float *out);
     /** The records of that replica: its own step ends, and its part of the loss without weight
      * decay. LS_CODE_USAGE if that is several sums, as in exact mode. After sync. */
     ls_status (*records_replica)(ls_run *run, int index, uint64_t first, uint64_t count,
@@ -148,6 +145,19 @@ struct ls_run_functions {
     /** Waits for all enqueued steps, and frees the run. */
     void (*close)(ls_run *run);
 };
+
+/** For models that the host has whole: loads, or copies to it, all parameters, float32 [elements].
+ */
+static inline ls_status ls_run_load(ls_run *run, const float *parameters)
+{
+    const ls_state_source source = ls_state_held(parameters);
+    return run->functions->load(run, &source);
+}
+
+static inline ls_status ls_run_gather(ls_run *run, float *parameters)
+{
+    return run->functions->state(run, LS_VALUES, ls_job_elements(run->job), parameters);
+}
 
 /** A job in outline: what a strategy's check sees before anything is opened. */
 typedef struct ls_outline {

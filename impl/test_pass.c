@@ -186,13 +186,13 @@ static ls_status predict_alone(const ls_test_pass *pass, const ls_evaluating *ho
     for (int n = 0; graph && n < graph->count; n++) {
         if (!ls_layer_predicts(graph->nodes[n].layer))
             continue;
+        if (pass->prepare)
+            LS_TRY(pass->prepare(pass->context, n));
         for (int t = 0; t < pass->count; t++) {
             const ls_tester *tester = &pass->testers[t];
             const ls_tested *part = tester->parts;
             if (tester->at == tester->end)
                 continue;
-            if (pass->prepare)
-                LS_TRY(pass->prepare(pass->context, t, n));
             LS_TRY(ls_net_node_enqueue(part->net, n, LS_NET_PREDICT, part->replica->queue));
         }
         for (int t = 0; t < pass->count && how->check; t++)
@@ -203,7 +203,7 @@ static ls_status predict_alone(const ls_test_pass *pass, const ls_evaluating *ho
     return LS_OK;
 }
 
-static ls_status run_batch(const ls_test_pass *pass, const ls_evaluating *how)
+static ls_status take_batch(const ls_test_pass *pass, const ls_evaluating *how)
 {
     for (int t = 0; t < pass->count; t++) {
         const ls_tester *tester = &pass->testers[t];
@@ -235,14 +235,27 @@ static ls_status run_batch(const ls_test_pass *pass, const ls_evaluating *how)
     return LS_OK;
 }
 
+/* After a failure here, the process still does its part of what all prepare together. */
+static ls_status run_batch(const ls_test_pass *pass, const ls_evaluating *how, ls_status status)
+{
+    if (pass->prepare)
+        status = ls_status_first(status, pass->prepare(pass->context, LS_BATCH_BEGINS));
+    if (!status)
+        status = take_batch(pass, how);
+    if (pass->prepare)
+        status = ls_status_first(status, pass->prepare(pass->context, LS_BATCH_ENDS));
+    return status;
+}
+
 /* Runs `batches` batches of each tester from number *round on. A check that ends the evaluation
  * fails with LS_CODE_INTERRUPTED. */
 static ls_status run_some(const ls_test_pass *pass, const ls_evaluating *how, uint64_t batches,
                           uint64_t *round, bool *stopped)
 {
     ls_status status = LS_OK;
-    for (; batches && *round < pass->rounds && !status; batches--, ++*round)
-        status = run_batch(pass, how);
+    const bool goes_on = pass->prepare && !how->check;
+    for (; batches && *round < pass->rounds && (!status || goes_on); batches--, ++*round)
+        status = run_batch(pass, how, status);
     *stopped = ls_status_code(status) == LS_CODE_INTERRUPTED;
     if (*stopped) {
         ls_status_free(status);

@@ -26,6 +26,8 @@ typedef struct ls_tester {
                        */
 } ls_tester;
 
+enum { LS_BATCH_BEGINS = -1, LS_BATCH_ENDS = -2 }; /**< in place of a node */
+
 /** The testers of this process. */
 typedef struct ls_test_pass {
     ls_tester *testers; /**< [count] */
@@ -34,8 +36,9 @@ typedef struct ls_test_pass {
     /** Runs a batch through all nets of a tester. NULL: each tester has one net, which runs alone.
      */
     ls_status (*predict)(void *context, int tester);
-    /** Called before each node of nets that run alone; may be NULL. */
-    ls_status (*prepare)(void *context, int tester, int node);
+    /** Called before each node of nets that run alone, and as each batch begins and ends, in this
+     * process without samples, too; may be NULL. */
+    ls_status (*prepare)(void *context, int node);
     void (*abandon)(void *context); /**< tells waiting peers that this process failed; or NULL */
     void *context;
 } ls_test_pass;

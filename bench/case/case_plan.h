@@ -10,12 +10,18 @@
 
 enum { LS_REASON_SIZE = 256 }; /**< bytes of why a row is not ok */
 
+/** Which values a seed draws: the `from` of ls_drawn_source. */
+typedef struct ls_drawn_values {
+    const ls_variables *variables;
+    uint64_t seed;
+} ls_drawn_values;
+
 /** What all cases of a command share, opened once. */
 typedef struct ls_workplace {
     const ls_request *request;
     ls_machine *machine;
     struct ls_data_cache *data;       /**< data sets by text and model */
-    struct ls_drawn_values *drawn;    /**< first values by model and seed */
+    struct ls_loaded_values *loaded;  /**< values of --load by model */
     struct ls_resumed *resumed;       /**< the state that all go on from (plan_checkpoint.c) */
     struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.c */
@@ -50,8 +56,10 @@ typedef struct ls_plan_of_case {
     struct ls_elastic_phase *phases;      /**< then the first of its phases, each with a plan */
     const struct ls_elastic_phase *phase; /**< the phase that this is the plan of, or NULL; */
     const struct ls_plan_of_case *whole;  /**< then the plan of all replicas */
-    const float *initial; /**< [elements] parameters before the first step, owned by the
-                               workplace; NULL until ls_plan_draw */
+    ls_drawn_values drawn;                /**< by the case's seed */
+    ls_state_source initial; /**< parameters before the first step: `drawn`, or what the workplace
+                                  has; zero-filled until ls_plan_draw */
+    uint64_t initial_hash;   /**< of some of these, for ranks to compare */
 } ls_plan_of_case;
 
 /** Whether the variables are on a device of another kind than the towers: the host then orders

@@ -10,6 +10,7 @@
 #include "bench/case/graph_file.h"
 #include "bench/checkpoint/checkpoint.h"
 #include "build_info.h"
+#include "common/base/digest.h"
 #include "common/base/grow.h"
 #include "common/nn/rate.h"
 #include "impl/strategies.h"
@@ -21,7 +22,7 @@
 struct ls_resumed {
     ls_checkpoint checkpoint;
     float *values[LS_ARRAYS]; /* [elements] */
-    ls_state_values state;
+    ls_state_source state;
 };
 
 /* ---- What must agree ------------------------------------------------------------------------- */
@@ -272,6 +273,14 @@ static ls_status check_position(const ls_job *job, const ls_checkpoint *checkpoi
                    (unsigned long long)samples);
 }
 
+static ls_status read_state(const ls_state_source *source, ls_values array, ls_range range,
+                            float *out)
+{
+    const struct ls_resumed *r = source->from;
+    memcpy(out, r->values[array] + range.first, range.count * sizeof *out);
+    return LS_OK;
+}
+
 ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     struct ls_resumed *r = workplace->resumed;
@@ -282,16 +291,16 @@ ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan)
         names[a] = ls_state_name(&plan->job, (ls_values)a);
         if (names[a] && !known)
             LS_TRY(ls_allocate("checkpoint", &r->values[a], elements + 1, sizeof(float)));
-        r->state.of[a] = r->values[a];
     }
-    r->state.step = r->checkpoint.step;
     if (!known) {
         LS_TRY(
             ls_checkpoint_read(&r->checkpoint, &plan->model->graph->variables, names, r->values));
         LS_TRY(check_position(&plan->job, &r->checkpoint));
         tell_reduction(workplace, plan);
     }
-    plan->initial = r->values[LS_VALUES];
+    r->state = (ls_state_source){.read = read_state, .from = r};
+    plan->initial = r->state;
+    plan->initial_hash = ls_hash64(r->values[LS_VALUES], elements * sizeof(float));
     plan->job.resumed = &r->state;
     return LS_OK;
 }

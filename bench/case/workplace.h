@@ -31,9 +31,14 @@ void ls_plan_close_phases(ls_plan_of_case *plan);
 ls_status ls_plan_resolve(ls_workplace *workplace, ls_plan_of_case *plan);
 
 /** Sets plan.initial: drawn by the seed, or read from --load (first_values.c) or a checkpoint.
- * Cases of one model and seed share the values, which the workplace owns. Until this call a plan
- * allocates nothing of its model's size. */
+ * Cases of one model share what is read, which the workplace owns. The plan must not move. */
 ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan);
+
+/** The values that a seed draws, of the model's elements. Borrows `drawn`. */
+ls_state_source ls_drawn_source(const ls_drawn_values *drawn);
+
+/** Copies all of plan.initial's parameters to `out`, [elements]. */
+ls_status ls_plan_initial(const ls_plan_of_case *plan, float *out);
 
 /* ---- Checkpoints (plan_checkpoint.c) --------------------------------------------------------- */
 

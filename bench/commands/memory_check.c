@@ -7,6 +7,7 @@
 #include "bench/commands/memory_check.h"
 
 #include "bench/case/case_facts.h"
+#include "bench/case/workplace.h"
 #include "bench/gate/reference.h"
 #include "bench/output/format.h"
 #include "bench/train/world.h"
@@ -49,21 +50,22 @@ static size_t split_bytes(const ls_split *split)
     return sum;
 }
 
-/* Data sets and first values, each once. */
-static void add_shared(const ls_memory_case *cases, size_t count, ls_memory_sum *out)
+/* Data sets and first values from files, each once. */
+static void add_shared(const ls_workplace *workplace, const ls_memory_case *cases, size_t count,
+                       ls_memory_sum *out)
 {
+    const bool held = workplace->request->load || ls_plan_resumes(workplace);
     for (size_t i = 0; i < count; i++) {
         const ls_plan_of_case *plan = cases[i].plan;
-        bool read = false, drawn = false;
+        bool read = false, loaded = !held;
         for (size_t k = 0; k < i; k++) {
             const ls_plan_of_case *other = cases[k].plan;
             read = read || other->data == plan->data;
-            drawn = drawn || (other->config->seed == plan->config->seed &&
-                              strcmp(other->config->model, plan->config->model) == 0);
+            loaded = loaded || strcmp(other->config->model, plan->config->model) == 0;
         }
         if (!read)
             out->data += split_bytes(&plan->data->train) + split_bytes(&plan->data->test);
-        if (!drawn)
+        if (!loaded)
             out->values += plan->model->graph->variables.elements * sizeof(float);
     }
 }
@@ -205,7 +207,7 @@ void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_
         count_case(workplace, &cases[i]);
         most = larger(most, cases[i].plan->device_count);
     }
-    add_shared(cases, count, out);
+    add_shared(workplace, cases, count, out);
     out->program = resident_bytes(processes) + spare_bytes + most * thread_bytes;
     out->program -= out->data < out->program ? out->data : 0;
     out->values += kept_bytes(workplace, cases, count);

@@ -223,21 +223,6 @@ static void compare_digests(case_run *c)
                         differs);
 }
 
-/* Replicas that must be equal must be so on all ranks. */
-static ls_status compare_ranks(case_run *c)
-{
-    int other;
-    const char *digest = c->trial.checked.digest;
-    if (ls_strategy_alone(c->plan.strategy))
-        return LS_OK;
-    LS_TRY(ls_world_differs(c->plan.job.ranks.comm, ls_hash64(digest, strlen(digest)), &other));
-    if (other >= 0)
-        ls_verdict_fail(&c->verdict,
-                        "the parameters of rank %d differ from rank 0's after the last step",
-                        other);
-    return LS_OK;
-}
-
 void ls_run_note_pace(case_run *c)
 {
     if (!c->trained || c->error || c->trial.verdict.failed || !c->trial.timed.done)
@@ -246,22 +231,28 @@ void ls_run_note_pace(case_run *c)
         ls_timed_sample_ms(&c->trial.timed, &c->per_sample)); /* then there is no speed-up */
 }
 
-/* Saves the parameters of a case that the user requested, not of an added baseline; with verify,
- * the gate's final ones. */
-static ls_status save_parameters(command_run *run, const case_run *c)
+/* Whether the parameters of a case are saved: of one that the user requested, not of an added
+ * baseline. */
+static bool is_saved(const command_run *run, const case_run *c)
 {
-    const float *values = c->trained ? c->trial.checked.parameters : c->gate.parameters;
-    if (!run->request->save || !c->asked || !c->gate.pass || *c->gate.diverged ||
-        c->verdict.failed || run->processes->rank > 0)
-        return LS_OK;
-    if (!values)
+    return run->request->save && c->asked && c->gate.pass && !*c->gate.diverged;
+}
+
+/* What the trial could not save; with verify, saves the gate's final parameters. */
+static ls_status save_parameters(command_run *run, case_run *c)
+{
+    ls_status status = c->trial.unsaved;
+    c->trial.unsaved = LS_OK;
+    if (c->trained || !is_saved(run, c) || run->processes->rank > 0)
+        return status;
+    if (!c->gate.parameters)
         return ls_fail(
             LS_CODE_MISSING, "option", "--save",
             "verify compares no step of %s, so it trains nothing to save; use lockstep run",
             c->plan.strategy->name);
     ls_workplace_busy(&run->workplace, true);
-    ls_status status =
-        ls_variables_save(&c->plan.model->graph->variables, run->request->save, values);
+    status =
+        ls_variables_save(&c->plan.model->graph->variables, run->request->save, c->gate.parameters);
     ls_workplace_busy(&run->workplace, false);
     return status;
 }
@@ -287,8 +278,6 @@ void ls_run_end(command_run *run, case_run *c)
         c->unsaved = c->trial.reported.unsaved;
         c->trial.reported.unsaved = LS_OK;
         c->verdict = c->trial.verdict;
-        if (!c->error)
-            ls_run_agree(run, c, compare_ranks(c));
         if (!c->error) {
             /* the waterfall's parts per sample */
             double sum = 0;
@@ -350,6 +339,7 @@ void ls_run_open(command_run *run, case_run *c)
     ls_run_enter(run, c, LS_PHASE_OPENING);
     ls_status status = ls_trial_open(&run->workplace, &c->plan, &c->trial);
     c->trained = !status;
+    c->trial.saves = !status && is_saved(run, c);
     c->trial.saved.wanted = !status && c->asked && run->request->checkpoint;
     ls_interrupt_install();
     ls_run_agree(run, c, status);

@@ -266,12 +266,10 @@ static ls_status compare_data(command_run *run)
     ls_comm *comm = run->processes->comm;
     for (size_t i = 0; i < run->count && comm; i++) {
         const ls_plan_of_case *plan = &run->cases[i].plan;
-        const size_t bytes = plan->model->graph->variables.elements * sizeof(float);
         LS_TRY(ls_world_same(comm, "model file", ls_graph_file_digest(plan->model), NULL));
         LS_TRY(ls_world_same(comm, "data set", plan->data->digest, NULL));
-        if (!plan->initial || run->cases[i].error)
-            continue;
-        LS_TRY(ls_world_same(comm, "first parameters", ls_hash64(plan->initial, bytes), NULL));
+        if (plan->initial.read && !run->cases[i].error)
+            LS_TRY(ls_world_same(comm, "first parameters", plan->initial_hash, NULL));
     }
     return LS_OK;
 }

@@ -2,6 +2,8 @@
 /* The first samples, and comparisons of lifted ones; see first_samples.h. */
 #include "bench/gate/first_samples.h"
 
+#include "bench/case/workplace.h"
+
 #include "bench/gate/oracle.h"
 #include "bench/train/time_steps.h"
 #include "common/base/grow.h"
@@ -67,7 +69,7 @@ static ls_status copy_initial(const ls_plan_of_case *plan, bool lifts, ls_first_
 {
     const ls_variables *variables = &plan->model->graph->variables;
     LS_TRY(ls_allocate("gate", &out->initial, variables->elements, sizeof *out->initial));
-    memcpy(out->initial, plan->initial, variables->elements * sizeof *out->initial);
+    LS_TRY(ls_plan_initial(plan, out->initial));
     for (size_t i = 0; i < variables->count && lifts; i++)
         out->lifted |= lift(out->initial + variables->items[i].offset, variables->items[i].count);
     return LS_OK;
@@ -96,7 +98,7 @@ void ls_first_samples_close(ls_first_samples *samples)
 ls_plan_of_case ls_first_samples_plan(const ls_plan_of_case *plan, const ls_first_samples *samples)
 {
     ls_plan_of_case one = *plan;
-    one.initial = samples->initial;
+    one.initial = ls_state_held(samples->initial);
     one.job.data = &samples->data;
     one.job.sampling.epochs = one.job.sampling.shuffle = one.job.sampling.augment = false;
     return one;

@@ -95,10 +95,11 @@ static ls_status count_gate(const ls_workplace *workplace, const ls_plan_of_case
     out->gate = (ls_footprint_phase){.sessions = out->training.sessions, .copies = out->need.host};
     if (!steps)
         return LS_OK;
+    if (comm && comm->rank > 0)
+        return LS_OK;
     out->gate.copies += bytes * (2 + 2 * several); /* after a step, again; of oracle and replica */
     out->gate.copies += workplace->request->verify && workplace->request->save ? bytes : 0;
-    const bool judges = !comm || comm->rank == 0;
-    return judges ? add_judges(workplace, plan, steps, out) : LS_OK;
+    return add_judges(workplace, plan, steps, out);
 }
 
 /* State that goes from one block to the next on the host. */
@@ -118,15 +119,14 @@ static void count_training(const ls_workplace *workplace, const ls_plan_of_case 
                            ls_footprint *out)
 {
     const ls_request *request = workplace->request;
-    const size_t bytes = parameter_bytes(plan), several = plan->all_devices > 1;
+    const size_t bytes = parameter_bytes(plan);
     const size_t carried = carried_bytes(workplace, plan, &out->need);
-    const size_t ended =
-        bytes * (several + (plan->job.update.average != 0 ? 2 : 0)); /* to compare, .. */
+    const size_t ended = plan->job.update.average != 0 ? 2 * bytes : 0; /* to evaluate */
     const size_t steps = (size_t)plan->timed + (size_t)plan->job.records;
     out->training = (ls_footprint_phase){.sessions = host_devices(plan, &out->need)};
     if (request->verify)
         return;
-    out->training.copies = out->need.host + bytes + (carried > ended ? carried : ended) +
+    out->training.copies = out->need.host + (carried > ended ? carried : ended) +
                            (steps < SIZE_MAX / step_bytes ? steps * step_bytes : 0);
     if (plan->job.exact.on) /* beside the same case in fast mode: exact_cost.c */
         out->training.sessions *= 2;

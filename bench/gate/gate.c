@@ -3,6 +3,7 @@
 #include "bench/gate/gate.h"
 
 #include "bench/case/case_plan.h"
+#include "bench/case/workplace.h"
 #include "bench/gate/first_samples.h"
 #include "bench/gate/oracle.h"
 #include "bench/gate/reference.h"
@@ -14,6 +15,7 @@
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "common/base/digest.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <math.h>
@@ -38,13 +40,15 @@ typedef struct comparison {
     ls_comm *comm;          /* of the processes */
     bool judges;            /* true on rank 0 */
     bool library;           /* a library computes the candidate's sums */
-    float *given;           /* [elements] the candidate's reduced gradient */
+    float *given;           /* [elements] the candidate's reduced gradient, where judges are */
     ls_session run[SINGLE]; /* candidate, oracle */
     bool here[SINGLE];
+    /* Where judges are; elsewhere NULL, but `again` if a library sums: */
     float *own[SINGLE];         /* [elements] parameters of each */
     const float *values[SIDES]; /* [elements] parameters that each has reached */
-    float *other;               /* [elements] of another replica of the candidate */
+    float *other;               /* [elements] an array of the oracle's state */
     float *again;               /* [elements] candidate's, after steps enqueued by one call */
+    ls_session_found found;     /* in the candidate after the latest step */
     double loss[SIDES];
     ls_reference *single;
 } comparison;
@@ -79,16 +83,14 @@ static ls_status open_judges(ls_workplace *workplace, uint64_t steps, comparison
 
 static ls_status take_memory(comparison *c)
 {
-    const size_t bytes = (c->variables->elements + 1) * sizeof(float);
-    for (int i = 0; i < SINGLE; i++) {
-        c->own[i] = malloc(bytes);
-        if (!c->own[i])
-            return ls_fail_memory("gate", bytes);
-    }
-    c->given = malloc(bytes);
-    c->other = malloc(bytes);
-    c->again = malloc(bytes);
-    return c->given && c->other && c->again ? LS_OK : ls_fail_memory("gate", bytes);
+    const size_t elements = c->variables->elements + 1, size = sizeof(float);
+    if (c->judges || c->library)
+        LS_TRY(ls_allocate("gate", &c->again, elements, size));
+    for (int i = 0; i < SINGLE && c->judges; i++)
+        LS_TRY(ls_allocate("gate", &c->own[i], elements, size));
+    if (c->judges)
+        LS_TRY(ls_allocate("gate", &c->given, elements, size));
+    return c->judges ? ls_allocate("gate", &c->other, elements, size) : LS_OK;
 }
 
 static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case *plan,
@@ -102,9 +104,10 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .judges = !job->ranks.comm || job->ranks.comm->rank == 0,
                       .library = ls_strategy_reduces(plan->strategy) && !job->exact.on &&
                                  plan->all_devices > 1 && !job->exchange.allreduce->oracle};
-    for (int i = 0; i < SIDES; i++) /* compared if no step runs */
-        c->values[i] = plan->initial;
     ls_status status = take_memory(c);
+    c->values[CANDIDATE] = c->values[SINGLE] = c->own[CANDIDATE]; /* if no step runs */
+    if (!status && !steps && c->judges)
+        status = ls_plan_initial(plan, c->own[CANDIDATE]);
     if (!status)
         status = open_judges(workplace, steps, c);
     LS_TRY(ls_world_agree(job->ranks.comm, status));
@@ -124,21 +127,6 @@ static void note_element(const comparison *c, const char *when, const ls_differe
     ls_gate_wrong(gate, "%s: %s element %zu is %.9g, %s %.9g", when, v->name, d->first - v->offset,
                   ls_unsigned_nan((double)mine[d->first]), name,
                   ls_unsigned_nan((double)its[d->first]));
-}
-
-/* Replicas with parameters of their own must agree on them: the gradients of later steps might not
- * show a difference, and after the last step there are none. */
-static ls_status compare_replicas(comparison *c, uint64_t step, ls_gate *gate)
-{
-    char differs[LS_REASON_SIZE];
-    if (!gate->pass)
-        return LS_OK;
-    LS_TRY(ls_session_compare_replicas(&c->run[CANDIDATE], c->own[CANDIDATE], c->other, differs));
-    if (*differs)
-        ls_gate_wrong(gate, "step %llu: %.220s", (unsigned long long)step, differs);
-    for (size_t i = 0; i < c->run[CANDIDATE].job.device_count; i++)
-        LS_TRY(ls_gate_copies(&c->run[CANDIDATE], (int)i, c->own[CANDIDATE], c->other, step, gate));
-    return LS_OK;
 }
 
 /* Compares the first step's gradient (as the judge summed it) and the candidate's loss with the
@@ -181,9 +169,17 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
                        gate));
     if (gate->interrupted)
         return LS_OK;
-    LS_TRY(ls_session_gather(session, c->again));
-    const ls_difference d = ls_variables_compare(c->variables, c->again, c->values[CANDIDATE]);
     snprintf(when, sizeof when, "%llu steps at once", (unsigned long long)steps);
+    if (c->comm) { /* ranks without judges have only a digest */
+        ls_session_found found;
+        LS_TRY(ls_session_look(session, &found));
+        if (!*gate->diverged && strcmp(found.digest, c->found.digest) != 0)
+            ls_gate_wrong(gate, "%s: the parameters of a rank differ from those one by one", when);
+    }
+    LS_TRY(ls_session_gather(session, LS_VALUES, c->again));
+    if (!c->judges)
+        return LS_OK;
+    const ls_difference d = ls_variables_compare(c->variables, c->again, c->values[CANDIDATE]);
     if (!d.same_bits)
         note_element(c, when, &d, c->again, "one by one", c->values[CANDIDATE], gate);
     return LS_OK;
@@ -201,12 +197,13 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
 {
     ls_session *candidate = &c->run[CANDIDATE], *oracle = &c->run[ORACLE];
     const bool judges = c->here[ORACLE];
-    ls_status status = judges ? ls_session_begin_at(oracle, first, values) : LS_OK;
+    const ls_state_source held = ls_state_held(values);
+    ls_status status = judges ? ls_session_begin_at(oracle, first, &held) : LS_OK;
     if (!status)
-        status = ls_session_begin_at(candidate, first, values);
+        status = ls_session_begin_at(candidate, first, &held);
     LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(ls_session_steps(candidate, count));
-    LS_TRY(ls_session_gather(candidate, values));
+    LS_TRY(ls_session_gather(candidate, LS_VALUES, values));
     if (judges)
         ls_oracle_widely(oracle->run);
     for (uint64_t i = 0; i < count && judges && !status; i++)
@@ -222,10 +219,10 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
 static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     float *values = c->again;
-    char differs[LS_REASON_SIZE], by[LS_GATE_BY];
+    ls_session_found found;
+    char by[LS_GATE_BY];
     int other;
-    const size_t bytes = c->variables->elements * sizeof *values;
-    memcpy(values, c->plan->initial, bytes);
+    LS_TRY(ls_world_agree(c->comm, ls_plan_initial(c->plan, values)));
     steps = steps < LS_GATE_AT_ONCE ? steps : LS_GATE_AT_ONCE;
     const uint64_t begin = c->plan->job.start, end = begin + steps;
     for (uint64_t first = begin, count; first < end && gate->pass; first += count) {
@@ -236,19 +233,20 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
                 ? ls_variables_apart(c->variables, c->given, ls_oracle_gradient(c->run[ORACLE].run),
                                      ls_gate_products(c->plan, c->plan->job.batch))
                 : 0;
-        LS_TRY(ls_world_agree(
-            c->comm, ls_session_compare_replicas(&c->run[CANDIDATE], values, c->other, differs)));
-        LS_TRY(ls_world_differs(c->comm, ls_hash64(values, bytes), &other));
-        if (other >= 0 && !*differs)
-            snprintf(differs, sizeof differs, "rank %d has other parameters than rank 0", other);
+        LS_TRY(ls_session_look(&c->run[CANDIDATE], &found));
+        LS_TRY(ls_world_differs(c->comm, ls_hash64(found.digest, sizeof found.digest), &other));
+        if (other >= 0 && !*found.differs)
+            snprintf(found.differs, sizeof found.differs,
+                     "rank %d has other parameters than rank 0", other);
         if (!(rel <= gradient_bound))
             ls_gate_wrong(gate,
                           "%llu steps at once: the reduced gradient of step %llu differs from the "
                           "slices' sum %s",
                           (unsigned long long)count, (unsigned long long)(first + count - 1),
                           ls_gate_by(rel, gradient_bound, by));
-        else if (*differs)
-            ls_gate_wrong(gate, "%llu steps at once: %.220s", (unsigned long long)count, differs);
+        else if (*found.differs)
+            ls_gate_wrong(gate, "%llu steps at once: %.220s", (unsigned long long)count,
+                          found.differs);
         LS_TRY(ls_gate_agree(c->comm, gate));
     }
     return LS_OK;
@@ -312,10 +310,12 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
     uint64_t number = 0;
     ls_status status = ls_gate_rate(&c->run[CANDIDATE], step, gate);
     LS_TRY(take_step(c, CANDIDATE));
+    LS_TRY(ls_session_look(&c->run[CANDIDATE], &c->found));
     if (!status && c->judges)
         status = judge_step(c, step, gate);
-    if (!status)
-        status = compare_replicas(c, step, gate);
+    if (*c->found.differs && gate->pass) /* later gradients might not show it */
+        ls_gate_wrong(gate, "step %llu: %.220s", (unsigned long long)step, c->found.differs);
+    status = ls_status_first(status, ls_gate_copies(&c->run[CANDIDATE], step, gate));
     gate->interrupted = ls_interrupted();
     LS_TRY(ls_world_turn(c->comm, status, &number, &gate->interrupted));
     LS_TRY(ls_gate_agree(c->comm, gate));
@@ -335,7 +335,7 @@ static ls_status judge_state(comparison *c, ls_values array, const char *name, l
     char when[64];
     snprintf(when, sizeof when, "after %llu steps %s", (unsigned long long)gate->steps, name);
     if (oracle) {
-        LS_TRY(oracle->functions->state(oracle, array, c->other));
+        LS_TRY(oracle->functions->state(oracle, array, ls_job_elements(oracle->job), c->other));
         const ls_difference d = ls_variables_compare(c->variables, c->again, c->other);
         if (!d.same_bits && gate->pass)
             note_element(c, when, &d, c->again, "oracle", c->other, gate);
@@ -352,13 +352,13 @@ static ls_status judge_state(comparison *c, ls_values array, const char *name, l
 
 static ls_status compare_state(comparison *c, ls_gate *gate)
 {
-    ls_run *candidate = c->run[CANDIDATE].run;
+    const ls_job *job = c->run[CANDIDATE].run->job;
     const bool compares = gate->pass && !c->library; /* the same on all ranks */
     for (int a = LS_SLOT_0; a < LS_ARRAYS && compares; a++) {
-        const char *name = ls_state_name(candidate->job, (ls_values)a);
+        const char *name = ls_state_name(job, (ls_values)a);
         if (!name)
             continue;
-        ls_status status = candidate->functions->state(candidate, (ls_values)a, c->again);
+        ls_status status = ls_session_gather(&c->run[CANDIDATE], (ls_values)a, c->again);
         if (!status && c->judges)
             status = judge_state(c, (ls_values)a, name, gate);
         LS_TRY(ls_world_agree(c->comm, status));
@@ -367,24 +367,27 @@ static ls_status compare_state(comparison *c, ls_gate *gate)
 }
 
 /* All ranks must have the parameters of rank 0, which were compared with the judges'. */
-static ls_status compare_ranks(const comparison *c, uint64_t digest, ls_gate *gate)
+static ls_status compare_ranks(const comparison *c, const char digest[33], ls_gate *gate)
 {
     int other;
-    LS_TRY(ls_world_differs(c->comm, digest, &other));
+    LS_TRY(ls_world_differs(c->comm, ls_hash64(digest, strlen(digest)), &other));
     if (other >= 0 && gate->pass)
         ls_gate_wrong(gate, "rank %d has other parameters than rank 0", other);
     return LS_OK;
 }
 
 /* Each rank keeps the results for itself. */
-static ls_status keep_results(const comparison *c, uint64_t steps, ls_gate *gate)
+static ls_status keep_results(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
-    LS_TRY(ls_variables_digest(c->variables, c->values[CANDIDATE], gate->digest));
-    LS_TRY(ls_gate_keep(c->workplace, plan, c->values[CANDIDATE], gate));
-    if (steps == (uint64_t)(plan->warmup + plan->timed) && c->judges)
-        LS_TRY(ls_variables_digest(c->variables, c->values[SINGLE], gate->reference_digest));
-    return LS_OK;
+    memcpy(gate->digest, c->found.digest, sizeof gate->digest);
+    if (!*gate->diverged)
+        ls_values_diverged(c->variables, c->found.infinite, gate->steps, gate->diverged);
+    LS_TRY(ls_gate_keep(c->workplace, &c->run[CANDIDATE], gate));
+    const bool all = steps == (uint64_t)(plan->warmup + plan->timed) && c->judges;
+    return ls_world_agree(
+        c->comm,
+        all ? ls_variables_digest(c->variables, c->values[SINGLE], gate->reference_digest) : LS_OK);
 }
 
 /* The last, smaller batch of an epoch has its own program. If the compared steps do not include
@@ -395,14 +398,13 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
     uint64_t last;
     if (!gate->pass || !steps || !ls_job_lacks_tail(&plan->job, plan->job.start, steps, &last))
         return LS_OK;
-    ls_status status = ls_session_begin_at(&c->run[CANDIDATE], last, plan->initial);
+    ls_status status = ls_session_begin_at(&c->run[CANDIDATE], last, &plan->initial);
     if (!status && c->here[ORACLE])
-        status = ls_session_begin_at(&c->run[ORACLE], last, plan->initial);
+        status = ls_session_begin_at(&c->run[ORACLE], last, &plan->initial);
     LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(compare_step(c, last, gate));
     gate->steps = steps + 1;
-    const size_t bytes = c->variables->elements * sizeof(float);
-    LS_TRY(compare_ranks(c, ls_hash64(c->values[CANDIDATE], bytes), gate));
+    LS_TRY(compare_ranks(c, c->found.digest, gate));
     return ls_gate_agree(c->comm, gate);
 }
 
@@ -422,6 +424,9 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
                            ls_gate_alone_share * (double)(step + 1) / (double)steps, NAN,
                            c->loss[CANDIDATE]);
     }
+    if (!steps)
+        LS_TRY(ls_session_look(&c->run[CANDIDATE], &c->found));
+    LS_TRY(keep_results(c, steps, gate));
     if (steps && !gate->interrupted)
         LS_TRY(compare_state(c, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
@@ -434,10 +439,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     if (gate->pass && steps && !gate->interrupted && ls_session_has_full(&c->run[CANDIDATE]))
         LS_TRY(ls_gate_traffic(c->run[CANDIDATE].run, gate));
     LS_TRY(ls_gate_owners(&c->run[CANDIDATE], gate));
-    if (!*gate->diverged)
-        ls_values_diverged(c->variables, c->values[CANDIDATE], gate->steps, gate->diverged);
-    LS_TRY(ls_world_agree(c->comm, keep_results(c, steps, gate)));
-    LS_TRY(compare_ranks(c, ls_hash64(gate->digest, sizeof gate->digest - 1), gate));
+    LS_TRY(compare_ranks(c, gate->digest, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
     return gate->interrupted ? LS_OK : compare_tail(c, steps, gate);
 }

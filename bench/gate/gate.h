@@ -63,9 +63,9 @@ enum { LS_GATE_AT_ONCE = 32 };
 
 /* ---- Parts of it ---------------------------------------------------------------------------- */
 
-/** Copies the candidate's parameters if the request is to verify and save them. */
-ls_status ls_gate_keep(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                       const float *values, ls_gate *gate);
+/** Copies the candidate's parameters to rank 0 if the request is to verify and save them. All
+ * processes call it. */
+ls_status ls_gate_keep(const ls_workplace *workplace, ls_session *candidate, ls_gate *gate);
 
 /** The gate does not pass, and why: what differed first. */
 void ls_gate_wrong(ls_gate *gate, const char *why, ...) __attribute__((format(printf, 2, 3)));
@@ -82,10 +82,12 @@ void ls_gate_first_loss(const ls_plan_of_case *plan, double loss, double whole, 
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate);
 
 /** Where parameters are stored in bfloat16: that after step `step` the copy on this process's
- * device number `device` has the bits of the rounded masters [elements]. `other` has as much room.
- * What differs is said behind ls_gate_copies_differ. After sync. */
-ls_status ls_gate_copies(const ls_session *candidate, int device, const float *masters,
-                         float *other, uint64_t step, ls_gate *gate);
+ * device number `device` has the bits of the rounded masters, of a block of them. `other` has as
+ * much room. What differs is said behind ls_gate_copies_differ. After sync. */
+ls_status ls_gate_copies_of(const ls_session *candidate, int device, ls_range block,
+                            const float *masters, float *other, uint64_t step, ls_gate *gate);
+/** The same of all devices that have the candidate's parameters. All processes call it. */
+ls_status ls_gate_copies(ls_session *candidate, uint64_t step, ls_gate *gate);
 extern const char ls_gate_copies_differ[];
 
 /** What a full step sent, against the formula; without one, nothing. All ranks call it. */

@@ -8,6 +8,7 @@
 #include "bench/gate/gate.h"
 
 #include "bench/case/case_plan.h"
+#include "bench/case/workplace.h"
 #include "bench/gate/first_samples.h"
 #include "bench/gate/replay.h"
 #include "bench/progress/progress.h"
@@ -57,7 +58,7 @@ static ls_status take_memory(comparison *c)
     LS_TRY(ls_allocate("gate", &c->first, elements, sizeof *c->first));
     LS_TRY(ls_allocate("gate", &c->own, (size_t)c->here, sizeof *c->own));
     LS_TRY(ls_allocate("gate", &c->all, (size_t)c->replicas, sizeof *c->all));
-    memcpy(c->first, c->plan->initial, c->variables->elements * sizeof *c->first);
+    LS_TRY(ls_plan_initial(c->plan, c->first));
     return ls_allocate("gate", &c->stepwise, (size_t)c->replicas, sizeof *c->stepwise);
 }
 
@@ -129,10 +130,11 @@ static ls_status hash_replicas(comparison *c, uint64_t step, ls_gate *gate)
     ls_run *run = c->candidate.run;
     ls_status status = LS_OK;
     for (int i = 0; i < c->here && !status; i++) {
-        status = run->functions->gather_replica(run, i, c->mine);
+        status = run->functions->gather_replica(run, i, ls_job_elements(run->job), c->mine);
         c->own[i] = ls_hash64(c->mine, bytes);
         if (!status)
-            status = ls_gate_copies(&c->candidate, i, c->mine, c->its, step, gate);
+            status = ls_gate_copies_of(&c->candidate, i, ls_job_elements(run->job), c->mine, c->its,
+                                       step, gate);
         if (i == 0)
             memcpy(c->first, c->mine, bytes);
     }
@@ -148,7 +150,7 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
                       (unsigned long long)step, replica);
         return LS_OK;
     }
-    LS_TRY(run->functions->gather_replica(run, replica, c->mine));
+    LS_TRY(run->functions->gather_replica(run, replica, ls_job_elements(run->job), c->mine));
     const ls_difference d = ls_variables_compare(c->variables, c->mine, c->its);
     if (d.same_bits) /* but for those of NaN */
         return LS_OK;
@@ -185,7 +187,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     if (given)
         judge_library(c, step, gate);
     for (int d = 0; d < c->replicas && gate->pass; d++) {
-        LS_TRY(run->functions->gather_replica(run, d, c->its));
+        LS_TRY(run->functions->gather_replica(run, d, ls_job_elements(run->job), c->its));
         if (ls_hash64(c->its, bytes) != c->all[d])
             LS_TRY(note_replica(c, step, d, gate));
     }
@@ -212,7 +214,7 @@ static ls_status judge_exchange(comparison *c, uint64_t step, ls_gate *gate)
         return LS_OK;
     const ls_range due = ls_job_fragment_range(job, fragment);
     for (int i = 0; i < c->here && !status; i++) {
-        status = run->functions->gather_replica(run, i, c->mine);
+        status = run->functions->gather_replica(run, i, ls_job_elements(run->job), c->mine);
         c->own[i] = ls_hash64(c->mine + due.first, due.count * sizeof *c->mine);
     }
     LS_TRY(ls_comm_bring(c->comm, status, c->own, (size_t)c->here * sizeof *c->own, c->stepwise));
@@ -253,9 +255,9 @@ static ls_status compare_apart(comparison *c, uint64_t step, ls_gate *gate)
 {
     if (!gate->pass || gate->interrupted)
         return LS_OK;
-    ls_status status = ls_session_begin_at(&c->candidate, step, c->plan->initial);
+    ls_status status = ls_session_begin_at(&c->candidate, step, &c->plan->initial);
     if (!status && c->judges)
-        status = ls_session_begin_at(&c->judge, step, c->plan->initial);
+        status = ls_session_begin_at(&c->judge, step, &c->plan->initial);
     LS_TRY(ls_world_agree(c->comm, status));
     return compare_step(c, step, gate);
 }
@@ -265,7 +267,7 @@ static ls_status compare_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const size_t bytes = (size_t)c->replicas * sizeof *c->all;
     memcpy(c->stepwise, c->all, bytes);
-    LS_TRY(ls_world_agree(c->comm, ls_session_begin_at(&c->candidate, 0, c->plan->initial)));
+    LS_TRY(ls_world_agree(c->comm, ls_session_begin_at(&c->candidate, 0, &c->plan->initial)));
     LS_TRY(ls_gate_put(c->workplace, &c->candidate, steps, LS_GATE_AT_ONCE, ls_gate_alone_share,
                        gate));
     if (gate->interrupted)
@@ -335,9 +337,13 @@ static ls_status note_diverged(comparison *c, ls_gate *gate)
     ls_run *run = c->candidate.run;
     ls_status status = LS_OK;
     for (int i = 0; i < c->here && !status && !*mine; i++) {
-        status = run->functions->gather_replica(run, i, c->mine);
+        status = run->functions->gather_replica(run, i, ls_job_elements(run->job), c->mine);
+        size_t e = 0;
+        while (!status && e < c->variables->elements && isfinite(c->mine[e]))
+            e++;
         if (!status)
-            ls_values_diverged(c->variables, c->mine, gate->steps, mine);
+            ls_values_diverged(c->variables, e < c->variables->elements ? e : SIZE_MAX, gate->steps,
+                               mine);
     }
     status = ls_comm_bring(c->comm, status, mine, sizeof mine, all);
     for (int r = size; r-- > 0 && !status;)
@@ -357,7 +363,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     }
     if (!*gate->diverged) /* a loss, which all ranks have */
         LS_TRY(note_diverged(c, gate));
-    LS_TRY(ls_world_agree(c->comm, ls_gate_keep(c->workplace, c->plan, c->first, gate)));
+    LS_TRY(ls_gate_keep(c->workplace, &c->candidate, gate));
     return steps && gate->pass && !gate->interrupted ? compare_rest(c, steps, gate) : LS_OK;
 }
 

@@ -45,17 +45,17 @@ static ls_status judge_losses(ls_session *session, ls_gate *gate)
     return status;
 }
 
-/* values: [elements] */
 static ls_status judge(const ls_workplace *workplace, ls_session *session, uint64_t steps,
-                       float *values, ls_gate *gate)
+                       ls_gate *gate)
 {
+    ls_session_found found;
     const ls_variables *variables = &session->plan->model->graph->variables;
     gate->kernels = ls_step_kernels(session->run);
     LS_TRY(ls_gate_put(workplace, session, steps, STEPS_AT_ONCE, 0, gate));
     gate->steps = session->step;
     if (gate->interrupted)
         return LS_OK;
-    LS_TRY(ls_session_gather(session, values));
+    LS_TRY(ls_session_look(session, &found));
     LS_TRY(judge_bound(session, gate));
     if (steps)
         LS_TRY(ls_gate_traffic(session->run, gate));
@@ -63,9 +63,8 @@ static ls_status judge(const ls_workplace *workplace, ls_session *session, uint6
     if (!ls_job_tail(&session->job)) /* whose empty slices are pushed by nobody */
         LS_TRY(ls_world_agree(session->job.ranks.comm, ls_gate_rate(session, session->step, gate)));
     if (!*gate->diverged)
-        ls_values_diverged(variables, values, gate->steps, gate->diverged);
-    return ls_world_agree(session->job.ranks.comm,
-                          ls_gate_keep(workplace, session->plan, values, gate));
+        ls_values_diverged(variables, found.infinite, gate->steps, gate->diverged);
+    return ls_gate_keep(workplace, session, gate);
 }
 
 ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
@@ -76,23 +75,17 @@ ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, 
     snprintf(gate->oracle, sizeof gate->oracle, "not compared: timing decides %s",
              plan->job.ps.backups ? "which gradients a step has, and in which order"
                                   : "in which order gradients are applied");
-    const size_t elements = plan->model->graph->variables.elements;
-    float *values = calloc(elements + 1, sizeof *values);
-    ls_status status = values ? LS_OK : ls_fail_memory("gate", elements * sizeof *values);
-    status = ls_world_agree(plan->job.ranks.comm, status);
-    if (!status)
-        status = ls_session_open(workplace, plan, &session);
+    ls_status status = ls_session_open(workplace, plan, &session);
     const bool open = !status;
     if (open)
         ls_session_heed(workplace, &session);
     if (!status)
         status = ls_gate_step(&session, gate);
     if (!status && gate->pass)
-        status = judge(workplace, &session, steps, values, gate);
+        status = judge(workplace, &session, steps, gate);
     if (!status)
         status = ls_gate_agree(plan->job.ranks.comm, gate);
     if (open)
         ls_session_close(&session);
-    free(values);
     return status;
 }

@@ -319,9 +319,9 @@ static ls_status step(ls_run *run, ls_batch_kind kind, uint64_t times)
 
 /* ---- The rest of a run ---------------------------------------------------------------------- */
 
-static ls_status load(ls_run *run, const float *parameters)
+static ls_status load(ls_run *run, const ls_state_source *source)
 {
-    return ls_replica_load(((oracle *)run)->replica, parameters);
+    return ls_replicas_load(&((oracle *)run)->replica, 1, source);
 }
 
 static ls_status sync(ls_run *run)
@@ -337,14 +337,9 @@ static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_re
     return ls_replica_add_decay(r, first, count, out);
 }
 
-static ls_status gather(ls_run *run, float *parameters)
+static ls_status state(ls_run *run, ls_values array, ls_range block, float *out)
 {
-    return ls_replica_gather(((oracle *)run)->replica, LS_VALUES, parameters);
-}
-
-static ls_status state(ls_run *run, ls_values array, float *out)
-{
-    return ls_replica_gather(((oracle *)run)->replica, array, out);
+    return ls_replica_gather(((oracle *)run)->replica, array, block, out);
 }
 
 /* The net with which replica d evaluates. */
@@ -417,7 +412,6 @@ static const ls_run_functions oracle_run = {
     .sync = sync,
     .mark = sync, /* nothing is timed */
     .records = records,
-    .gather = gather,
     .state = state,
     .evaluate = evaluate,
     .close = close_run,

@@ -129,9 +129,9 @@ static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *pla
     if (!r->steps || !ls_job_lacks_tail(&plan->job, r->first, r->steps, &last))
         return LS_OK;
     LS_TRY(ls_allocate("reference", &r->tail, r->elements, sizeof *r->tail));
-    LS_TRY(ls_session_begin_at(&r->session, last, plan->initial));
+    LS_TRY(ls_session_begin_at(&r->session, last, &plan->initial));
     LS_TRY(ls_session_one_step(&r->session, r->tail, &r->tail_loss));
-    return ls_session_begin_at(&r->session, r->first, plan->initial);
+    return ls_session_begin_at(&r->session, r->first, &plan->initial);
 }
 
 size_t ls_reference_most(const ls_workplace *workplace)
@@ -223,7 +223,7 @@ static ls_status hash_state(ls_reference *r)
             continue;
         status = ls_allocate("reference", &r->state[a], variables->count, sizeof *r->state[a]);
         if (!status)
-            status = run->functions->state(run, (ls_values)a, values);
+            status = run->functions->state(run, (ls_values)a, ls_job_elements(run->job), values);
         for (size_t i = 0; i < variables->count && !status; i++)
             r->state[a][i] =
                 ls_reference_hash(values + variables->items[i].offset, variables->items[i].count);

@@ -157,7 +157,7 @@ static ls_status give_back(replay *me, int d)
     for (int i = 0; i < LS_OWNED_MOST && me->own[i]; i++)
         LS_TRY(ls_queue_read(me->replica->queue, me->own[i][d], me->replica->updated.own[i],
                              me->elements * sizeof(float)));
-    return ls_replica_gather(me->replica, LS_VALUES, values_of(me, d));
+    return ls_replica_gather(me->replica, LS_VALUES, (ls_range){0, me->elements}, values_of(me, d));
 }
 
 /* On a thread of the device: adds a piece's gradient to those before it. */
@@ -321,7 +321,7 @@ static ls_status finish(replay *me, int batch_kind, int d)
     ls_replica *r = me->replica;
     uint64_t mark_ns;
     LS_TRY(take(me, d));
-    LS_TRY(ls_replica_put(r, values_of(me, d)));
+    LS_TRY(ls_replica_put(r, (ls_range){0, me->elements}, values_of(me, d)));
     for (int i = 0; i < LS_OWNED_MOST && me->own[i]; i++)
         LS_TRY(ls_queue_write(r->queue, r->updated.own[i], me->own[i][d],
                               me->elements * sizeof(float)));
@@ -362,10 +362,10 @@ static ls_status step(ls_run *run, ls_batch_kind kind, uint64_t times)
 
 /* ---- The rest of a run ----------------------------------------------------------------------- */
 
-static ls_status load(ls_run *run, const float *parameters)
+static ls_status load(ls_run *run, const ls_state_source *source)
 {
     replay *me = (replay *)run;
-    LS_TRY(ls_replica_load(me->replica, parameters));
+    LS_TRY(ls_replicas_load(&me->replica, 1, source));
     for (int d = 0; d < me->count; d++)
         LS_TRY(give_back(me, d));
     me->at = run->job->start;
@@ -389,16 +389,17 @@ static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_re
     return LS_OK;
 }
 
-static ls_status gather_replica(ls_run *run, int index, float *parameters)
+static ls_status gather_replica(ls_run *run, int index, ls_range block, float *out)
 {
     const replay *me = (const replay *)run;
-    memcpy(parameters, values_of(me, index), me->elements * sizeof *parameters);
+    memcpy(out, values_of(me, index) + block.first, block.count * sizeof *out);
     return LS_OK;
 }
 
-static ls_status gather(ls_run *run, float *parameters)
+static ls_status state(ls_run *run, ls_values array, ls_range block, float *out)
 {
-    return gather_replica(run, 0, parameters);
+    (void)array;
+    return gather_replica(run, 0, block, out);
 }
 
 /* The first replica's variables, each replica's part of the samples by its net. */
@@ -463,7 +464,7 @@ static const ls_run_functions replay_run = {
     .sync = sync,
     .mark = sync, /* nothing is timed */
     .records = records,
-    .gather = gather,
+    .state = state,
     .gather_replica = gather_replica,
     .evaluate = evaluate,
     .close = close_run,

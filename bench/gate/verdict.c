@@ -4,6 +4,7 @@
 
 #include "bench/gate/first_samples.h"
 #include "bench/train/world.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <float.h>
@@ -13,17 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-ls_status ls_gate_keep(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                       const float *values, ls_gate *gate)
+ls_status ls_gate_keep(const ls_workplace *workplace, ls_session *candidate, ls_gate *gate)
 {
-    const size_t bytes = plan->model->graph->variables.elements * sizeof *values;
+    const size_t elements = candidate->job.model->graph->variables.elements;
+    ls_status status = LS_OK;
     if (!workplace->request->verify || !workplace->request->save)
         return LS_OK;
-    gate->parameters = malloc(bytes + 1);
-    if (!gate->parameters)
-        return ls_fail_memory("gate", bytes);
-    memcpy(gate->parameters, values, bytes);
-    return LS_OK;
+    if (ls_session_leads(candidate))
+        status = ls_allocate("gate", &gate->parameters, elements + 1, sizeof *gate->parameters);
+    LS_TRY(ls_world_agree(candidate->job.ranks.comm, status));
+    return ls_session_gather(candidate, LS_VALUES, gate->parameters);
 }
 
 void ls_gate_wrong(ls_gate *gate, const char *why, ...)

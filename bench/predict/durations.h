@@ -57,7 +57,7 @@ ls_status ls_durations_check(const ls_durations *durations, const ls_step_run *r
 /** Measures what the run's steps need and is not known yet. The run is on virtual devices; its
  * replicas get the parameters `initial`. */
 ls_status ls_durations_measure(ls_durations *durations, const ls_machine *machine, ls_step_run *run,
-                               int devices_per_host, const float *initial);
+                               int devices_per_host, const ls_state_source *initial);
 
 /** Reads what ls_durations_write wrote. LS_CODE_MISSING names the file and what is wrong. */
 ls_status ls_durations_read(const char *path, ls_durations *out);

@@ -61,7 +61,7 @@ typedef struct bench_host {
     const ls_machine *machine;
     ls_step_run *run;
     int first, count; /* virtual devices */
-    const float *initial;
+    const ls_state_source *initial;
     stand_in *devices; /* [count] */
     double *totals;    /* [count, MOST] */
     size_t repetitions;
@@ -189,7 +189,7 @@ static ls_status measure(bench_host *h)
     for (int m = 0; m < plan->total; m++) {
         const int device = plan->members[m].device;
         if (device >= h->first && device < h->first + h->count && plan->members[m].replica >= 0)
-            LS_TRY(ls_replica_load(h->run->resources.members[m].replica, h->initial));
+            LS_TRY(ls_replicas_load(&h->run->resources.members[m].replica, 1, h->initial));
     }
     for (int i = 0; i < h->count; i++)
         LS_TRY(open_stand_in(h, i));
@@ -350,7 +350,7 @@ static ls_status measure_messages(ls_durations *d, const ls_machine *machine)
 /* ---- All ------------------------------------------------------------------------------------ */
 
 ls_status ls_durations_measure(ls_durations *d, const ls_machine *machine, ls_step_run *run,
-                               int devices_per_host, const float *initial)
+                               int devices_per_host, const ls_state_source *initial)
 {
     const size_t devices = run->base.job->device_count + 1;
     size_t added = 0;

@@ -2,6 +2,7 @@
 /* Predictions; see predict.h. */
 #include "bench/predict/predict.h"
 
+#include "bench/case/workplace.h"
 #include "bench/case/profile.h"
 #include "bench/predict/predict_parts.h"
 #include "bench/predict/virtual.h"
@@ -94,7 +95,6 @@ ls_status ls_predictor_set_network(ls_predictor *p, const char *platform, int de
 void ls_predictor_close(ls_predictor *predictor)
 {
     ls_durations_close(&predictor->durations);
-    free(predictor->first.values);
 }
 
 static ls_status refuse_no_platform(void)
@@ -322,30 +322,15 @@ static ls_status take_memory(const ls_predictor *p, const virtual_run *v, ls_pre
 
 /* ---- A case --------------------------------------------------------------------------------- */
 
-/* The parameters' first values; cases of one model share them. */
-static ls_status make_first(ls_predictor *p, const ls_plan_of_case *plan)
-{
-    ls_first_values *first = &p->first;
-    const ls_variables *variables = &plan->model->graph->variables;
-    if (first->values && first->seed == plan->config->seed &&
-        strcmp(first->model, plan->model->name) == 0)
-        return LS_OK;
-    free(first->values);
-    LS_TRY(ls_allocate("parameters", &first->values, variables->elements, sizeof(float)));
-    ls_variables_initialize(variables, plan->config->seed, first->values);
-    memcpy(first->model, plan->model->name, sizeof first->model);
-    first->seed = plan->config->seed;
-    return LS_OK;
-}
-
 /* Measures what is not known yet of the run's operations. */
 static ls_status measure(ls_predictor *p, const ls_machine *machine, const ls_plan_of_case *plan,
                          const virtual_run *v)
 {
     const clock_t begin = clock();
-    LS_TRY(make_first(p, plan));
+    const ls_drawn_values drawn = {&plan->model->graph->variables, plan->config->seed};
+    const ls_state_source initial = ls_drawn_source(&drawn);
     ls_status status = ls_durations_measure(&p->durations, machine, ls_step_run_of(v->run),
-                                            p->devices_per_host, p->first.values);
+                                            p->devices_per_host, &initial);
     p->measuring_s += (double)(clock() - begin) / CLOCKS_PER_SEC;
     return status;
 }

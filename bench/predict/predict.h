@@ -15,13 +15,6 @@
 
 enum { LS_ACTIVITIES_MOST = 20000000 }; /**< of a case's steps; more are refused */
 
-/** A model's parameters before the first step. */
-typedef struct ls_first_values {
-    char model[LS_MODEL_TEXT];
-    uint64_t seed;
-    float *values; /**< NULL: none yet */
-} ls_first_values;
-
 /** How cases are played: the request's options, read. */
 typedef struct ls_predictor {
     const ls_prediction_request *request;
@@ -40,7 +33,6 @@ typedef struct ls_predictor {
     double slow_factor;
     ls_durations durations; /**< what is known so far */
     bool measures;          /**< what is not known is measured */
-    ls_first_values first;  /**< for the latest model that was measured */
     int probed;             /**< the platform is known to have so many devices */
     ls_wires wires;         /**< of a platform file, with `wired` devices */
     int wired;              /**< see wires; 0: not known */

@@ -140,13 +140,13 @@ static void a_step_is_begun_where_it_stands(void **state)
     for (int i = 0; i < STEPS; i++) {
         values[i] = calloc(elements + 1, sizeof *values[i]);
         assert_true(ends && values[i]);
-        must(ls_session_begin_at(&session, (uint64_t)i * 7, f->plan.initial));
+        must(ls_session_begin_at(&session, (uint64_t)i * 7, &f->plan.initial));
         must(ls_session_one_step(&session, values[i], &loss[i]));
         assert_true(loss[i] > 0);
         for (int before = 0; before < i; before++)
             assert_true(loss[i] != loss[before]);
     }
-    must(ls_session_begin_at(&session, 7, f->plan.initial));
+    must(ls_session_begin_at(&session, 7, &f->plan.initial));
     must(ls_session_one_step(&session, ends, &again));
     assert_true(again == loss[1]);
     assert_memory_equal(ends, values[1], elements * sizeof *ends);

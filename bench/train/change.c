@@ -8,6 +8,7 @@
 #include "impl/step/state_parts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const ls_elastic_phase *next_phase(const ls_session *session)
 {
@@ -106,15 +107,22 @@ static ls_status drop_step(ls_session *session)
     return LS_OK;
 }
 
+static ls_status read_kept(const ls_state_source *source, ls_values array, ls_range range,
+                           float *out)
+{
+    float *const *values = source->from;
+    memcpy(out, values[array] + range.first, range.count * sizeof *out);
+    return LS_OK;
+}
+
 static ls_status go_on(const ls_workplace *workplace, ls_session *session,
                        const ls_elastic_phase *to, float *const values[LS_ARRAYS])
 {
-    ls_state_values state = {.step = session->step};
-    for (int a = 0; a < LS_ARRAYS; a++)
-        state.of[a] = values[a];
+    const ls_state_source state = {.read = read_kept, .from = values};
+    const uint64_t step = session->step;
     LS_TRY(ls_session_renew(workplace, &to->plan, session));
     session->lent->resumed = &state;
-    ls_status status = ls_session_begin_at(session, state.step, values[LS_VALUES]);
+    ls_status status = ls_session_begin_at(session, step, &state);
     if (!status)
         status = session->run->functions->sync(session->run);
     session->lent->resumed = session->job.resumed;
@@ -133,7 +141,7 @@ static ls_status change_to(const ls_workplace *workplace, ls_session *session,
             continue;
         status = ls_allocate("change", &values[a], elements + 1, sizeof *values[a]);
         if (!status)
-            status = run->functions->state(run, (ls_values)a, values[a]);
+            status = run->functions->state(run, (ls_values)a, ls_job_elements(run->job), values[a]);
     }
     if (!status && to->deaths && !session->judge)
         status = drop_step(session);
@@ -165,5 +173,5 @@ ls_status ls_change_back(const ls_workplace *workplace, ls_session *session)
     if (whole && plan->phase != whole->phases)
         LS_TRY(ls_session_renew(workplace, &whole->phases->plan, session));
     plan = session->plan;
-    return ls_session_begin_at(session, plan->job.start, plan->initial);
+    return ls_session_begin_at(session, plan->job.start, &plan->initial);
 }

@@ -133,7 +133,7 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     if (status && limits)
         ls_need_of(out, limits);
     if (!status && !how->counted)
-        status = out->run->functions->load(out->run, plan->initial);
+        status = out->run->functions->load(out->run, &plan->initial);
     status = ls_world_agree(out->job.ranks.comm, status);
     out->setup_ns = ls_clock_ns() - begin_ns;
     if (status)
@@ -300,7 +300,7 @@ void ls_session_close(ls_session *session)
 static ls_status give_back(ls_session *session, uint64_t step, ls_carried *carried)
 {
     carried->gives = true;
-    LS_TRY(ls_session_begin_at(session, step, session->plan->initial));
+    LS_TRY(ls_session_begin_at(session, step, &session->plan->initial));
     return session->run->functions->keep(session->run, carried);
 }
 
@@ -403,12 +403,6 @@ ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record
         session->run->functions->records(session->run, session->step - count, count, out, mark_ns));
 }
 
-ls_status ls_session_gather(ls_session *session, float *values)
-{
-    return ls_world_agree(session->job.ranks.comm,
-                          session->run->functions->gather(session->run, values));
-}
-
 /* An evaluation, whose processes take turns about every turn_ns: often enough that a signal ends it
  * soon. */
 typedef struct turns {
@@ -457,8 +451,8 @@ ls_status ls_session_evaluate(ls_session *session, uint64_t samples, bool output
     return t.failed ? status : ls_world_agree(t.comm, status);
 }
 
-ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values)
+ls_status ls_session_begin_at(ls_session *session, uint64_t step, const ls_state_source *source)
 {
     session->lent->start = session->job.start = session->step = session->since = step;
-    return session->run->functions->load(session->run, values);
+    return session->run->functions->load(session->run, source);
 }

@@ -174,11 +174,35 @@ bool ls_session_leads(const ls_session *session);
 ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns);
 
-/** Continues at step number `step` with these parameters [elements], and optimizer state zero. */
-ls_status ls_session_begin_at(ls_session *session, uint64_t step, const float *values);
+/** Continues at step number `step` with these parameters, and optimizer state zero. */
+ls_status ls_session_begin_at(ls_session *session, uint64_t step, const ls_state_source *source);
 
-/** Copies the parameters to the host, float32 [elements]. */
-ls_status ls_session_gather(ls_session *session, float *values);
+/* The values of a session (session_values.c), without room for a whole model: */
+
+/** A block of the model's elements, values [block.count]. */
+typedef ls_status ls_values_visit(void *context, ls_range block, const float *values);
+
+/** Visits all blocks of an array of the state, of one variable after the other, in the model's
+ * order or by their names. NULL: this process only gives what others need. */
+ls_status ls_session_each(ls_session *session, ls_values array, bool by_name,
+                          ls_values_visit *visit, void *context);
+
+/** Copies an array of the state to `out`, float32 [elements of the model]. NULL: as above. */
+ls_status ls_session_gather(ls_session *session, ls_values array, float *out);
+
+/** What is found in the parameters. */
+typedef struct ls_session_found {
+    char digest[33];              /**< of all, as ls_variables_digest */
+    size_t infinite;              /**< the first element that is not finite; SIZE_MAX: none */
+    char differs[LS_REASON_SIZE]; /**< the first one that this process's devices or replicas have
+                                       differently; "": none */
+} ls_session_found;
+
+ls_status ls_session_look(ls_session *session, ls_session_found *out);
+
+/** Writes the parameters to a safetensors file; NULL: another process does. A failure to write is
+ * this process's alone. */
+ls_status ls_session_save(ls_session *session, const char *path);
 
 /** Evaluates the first `samples` of the test set, on all devices; `outputs` as in ls_evaluating. A
  * signal stops it within a second or, with several processes, a batch. */
@@ -193,13 +217,6 @@ void ls_session_announce(ls_session *session, uint64_t count);
 /** Enqueues `count` steps. *host_ns: the host's time to enqueue one, of the first ones. Other
  * processes are not told of a failure. */
 ls_status ls_session_enqueue(ls_session *session, uint64_t count, double *host_ns);
-
-/** Compares `first`, the parameters [elements] of replica 0, with those of this process's other
- * replicas that have their own, or with the parts that its devices have; writes the difference to
- * `differs`, or "". `other` [elements] is scratch
- * (session_compare.c). */
-ls_status ls_session_compare_replicas(ls_session *session, const float *first, float *other,
-                                      char differs[LS_REASON_SIZE]);
 
 /** Which kernel each operation of a step got: {operation: kernel, ...}, owned by the caller
  * (step_kernels.c). */

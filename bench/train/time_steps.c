@@ -68,5 +68,5 @@ ls_status ls_session_one_step(ls_session *session, float *values, double *loss)
     LS_TRY(ls_session_steps(session, 1));
     LS_TRY(ls_session_records(session, 1, &record, &mark_ns));
     *loss = record.loss;
-    return ls_session_gather(session, values);
+    return ls_session_gather(session, LS_VALUES, values);
 }

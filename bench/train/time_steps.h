@@ -36,5 +36,6 @@ ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_s
 /** The same without times and profile. */
 ls_status ls_session_steps(ls_session *session, uint64_t count);
 
-/** Runs one step and waits for it; gives parameters [elements] and loss after it. */
+/** Runs one step and waits for it; gives parameters [elements] (NULL: not to this process)
+ * and loss after it. */
 ls_status ls_session_one_step(ls_session *session, float *values, double *loss);

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { LS_TENSOR_RANK = 8 };
 
@@ -55,6 +56,10 @@ void ls_tensors_close(ls_tensor_file *file);
 
 /** Writes a file (whole_file.h), so that a full disk or a kill leaves the old one. */
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count);
+
+/** The same, but `put` writes all tensors' data to the stream, one after the other. */
+ls_status ls_tensors_write_by(const char *path, const ls_tensor *tensors, size_t count,
+                              ls_status (*put)(FILE *stream, void *context), void *context);
 
 /** The first bytes of such a file, which its tensors' data follow in this order: the length of the
  * header, and the header, padded to a multiple of 8. The caller frees `out`. */

@@ -98,6 +98,8 @@ typedef struct contents {
     size_t header_bytes;
     const ls_tensor *tensors;
     size_t count;
+    ls_status (*put)(FILE *stream, void *context); /* NULL: the tensors have their data */
+    void *context;
 } contents;
 
 /* Until it is on the disk. */
@@ -105,7 +107,9 @@ static ls_status write_contents(FILE *stream, void *context)
 {
     const contents *c = context;
     fwrite(c->header, 1, c->header_bytes, stream);
-    for (size_t i = 0; i < c->count; i++)
+    if (c->put)
+        LS_TRY(c->put(stream, c->context));
+    for (size_t i = 0; i < c->count && !c->put; i++)
         if (c->tensors[i].count > 0) /* else there may be no data */
             fwrite(c->tensors[i].data, sizeof(float), c->tensors[i].count, stream);
     if (fflush(stream) == 0 && fsync(fileno(stream)) == 0)
@@ -131,7 +135,13 @@ ls_status ls_tensors_writable(const char *path, uint64_t bytes)
 
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count)
 {
-    contents c = {.path = path, .tensors = tensors, .count = count};
+    return ls_tensors_write_by(path, tensors, count, NULL, NULL);
+}
+
+ls_status ls_tensors_write_by(const char *path, const ls_tensor *tensors, size_t count,
+                              ls_status (*put)(FILE *stream, void *context), void *context)
+{
+    contents c = {.path = path, .tensors = tensors, .count = count, .put = put, .context = context};
     char *target;
     LS_TRY(check_regular(path));
     LS_TRY(ls_tensors_header(path, tensors, count, &c.header, &c.header_bytes));

@@ -23,6 +23,18 @@ static void each_of_slab(const ls_slab *slab, ls_range some, size_t at, size_t w
     }
 }
 
+static void each_of_variable(const ls_graph_part *part, size_t v, ls_range range,
+                             ls_graph_part_visit *visit, void *context)
+{
+    const ls_variable *its = &part->graph->variables.items[v];
+    const ls_range both = ls_range_common(range, (ls_range){its->offset, its->count});
+    const ls_slab all = {.rows = 1, .ranges = 1, .width = its->count};
+    if (both.count)
+        each_of_slab(part->slabs ? &part->slabs[v] : &all,
+                     (ls_range){both.first - its->offset, both.count}, both.first - range.first,
+                     part->whole[v], visit, context);
+}
+
 void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_visit *visit,
                         void *context)
 {
@@ -30,34 +42,55 @@ void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part
         visit(context, 0, range.first, range.count);
         return;
     }
-    for (size_t v = 0; v < part->graph->variables.count; v++) {
-        const ls_variable *its = &part->graph->variables.items[v];
-        const ls_range both = ls_range_common(range, (ls_range){its->offset, its->count});
-        const ls_slab all = {.rows = 1, .ranges = 1, .width = its->count};
-        if (both.count)
-            each_of_slab(part->slabs ? &part->slabs[v] : &all,
-                         (ls_range){both.first - its->offset, both.count}, both.first - range.first,
-                         part->whole[v], visit, context);
+    for (size_t v = 0; v < part->graph->variables.count; v++)
+        each_of_variable(part, v, range, visit, context);
+}
+
+/* Elements of a part that the model has in a range, and what is to be done with them. */
+typedef struct chosen {
+    ls_range within;
+    float *here, *model; /* copied; `here` NULL: nothing is */
+    bool back;
+    size_t begin, end; /* where they are in the range of the part */
+} chosen;
+
+static void choose(void *context, size_t at, size_t model, size_t count)
+{
+    chosen *c = context;
+    const ls_range both = ls_range_common(c->within, (ls_range){model, count});
+    at += both.first - model;
+    if (both.count && c->here) {
+        float *here = c->here + at, *there = c->model + (both.first - c->within.first);
+        memcpy(c->back ? here : there, c->back ? there : here, both.count * sizeof *here);
+    } else if (both.count) {
+        c->begin = c->begin < at ? c->begin : at;
+        c->end = at + both.count;
     }
 }
 
-typedef struct copied {
-    float *here, *model;
-    bool back;
-} copied;
-
-static void copy(void *context, size_t at, size_t model, size_t count)
+/* A variable's elements are in the model's order, so those in a range are next to each other. */
+bool ls_graph_part_next(const ls_graph_part *part, ls_range range, ls_range within, size_t *v,
+                        ls_range *out)
 {
-    const copied *c = context;
-    float *here = c->here + at, *there = c->model + model;
-    memcpy(c->back ? here : there, c->back ? there : here, count * sizeof *here);
+    const size_t count = part ? part->graph->variables.count : 1;
+    *out = (ls_range){0};
+    while (*v < count && !out->count) {
+        chosen c = {.within = within, .begin = SIZE_MAX};
+        if (part)
+            each_of_variable(part, (*v)++, range, choose, &c);
+        else
+            choose(&c, (*v)++, range.first, range.count);
+        if (c.begin < c.end)
+            *out = (ls_range){range.first + c.begin, c.end - c.begin};
+    }
+    return out->count;
 }
 
-void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, float *model,
-                        bool back)
+void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, ls_range within,
+                        float *model, bool back)
 {
-    copied c = {here, model, back};
-    ls_graph_part_each(part, range, copy, &c);
+    chosen c = {.within = within, .here = here, .model = model, .back = back};
+    ls_graph_part_each(part, range, choose, &c);
 }
 
 ls_status ls_graph_part_note(ls_graph_part *part, size_t v, size_t whole, ls_slab slab, size_t at)

@@ -124,10 +124,18 @@ typedef void ls_graph_part_visit(void *context, size_t at, size_t model, size_t 
 void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_visit *visit,
                         void *context);
 
-/** Copies elements `range` of the part's flat buffer, one after the other at `here`, to where they
- * are in the model's; `back`: the other way. */
-void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, float *model,
-                        bool back);
+/** The elements of a part's `range` that the model has in `within`, by variables: sets *out to
+ * those of the next variable that has some, from number *v on, and *v behind it; false: there are
+ * no more.
+ */
+bool ls_graph_part_next(const ls_graph_part *part, ls_range range, ls_range within, size_t *v,
+                        ls_range *out);
+
+/** Copies elements `range` of the part's flat buffer, one after the other at `here`, to where the
+ * model has them, but only to its elements `within`, which are at `model`; `back`: the other way.
+ */
+void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, ls_range within,
+                        float *model, bool back);
 
 /** Whether a part has a node of the whole. */
 static inline bool ls_graph_parts_have(const ls_graph_parts *parts, int part, int node)

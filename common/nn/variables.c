@@ -59,39 +59,54 @@ size_t ls_variables_at(const ls_variables *variables, const size_t *at, size_t i
 
 /* Element e by Box and Muller's method (https://doi.org/10.1214/aoms/1177706645) from the stream's
  * numbers 2 e and 2 e + 1. */
-static void fill_normal(ls_random random, double deviation, size_t count, float *out)
+static void fill_normal(ls_random random, double deviation, ls_range range, float *out)
 {
     const double turn = 6.28318530717958647692;
-    for (size_t e = 0; e < count; e++) {
+    for (size_t i = 0; i < range.count; i++) {
+        const size_t e = range.first + i;
         const double size = ((double)ls_random_bits(random, 2 * e) + 0.5) * 0x1p-32; /* in (0, 1) */
         const double angle = (double)ls_random_bits(random, 2 * e + 1) * 0x1p-32;
-        out[e] = (float)(deviation * sqrt(-2 * log(size)) * cos(turn * angle));
+        out[i] = (float)(deviation * sqrt(-2 * log(size)) * cos(turn * angle));
+    }
+}
+
+/* Elements `range` of a variable. */
+static void draw(const ls_variable *v, uint64_t seed, ls_range range, float *out)
+{
+    char stream[64];
+    snprintf(stream, sizeof stream, "init/%s", v->name);
+    if (v->initializer == LS_INITIALIZER_NORMAL) {
+        fill_normal(ls_random_stream(seed, stream), v->deviation, range, out);
+        return;
+    }
+    if (v->initializer == LS_INITIALIZER_GLOROT_UNIFORM) {
+        float limit = (float)sqrt(6.0 / (double)(v->fan_in + v->fan_out));
+        ls_random_fill(ls_random_stream(seed, stream), range.first, range.count, -limit, limit,
+                       out);
+        return;
+    }
+    const bool forget = v->initializer == LS_INITIALIZER_FORGET_ONE;
+    for (size_t i = 0, e = range.first; i < range.count; i++, e++)
+        out[i] = v->initializer == LS_INITIALIZER_ONE ||
+                         (forget && e >= v->count / 4 && e < v->count / 2)
+                     ? 1.0f
+                     : 0.0f;
+}
+
+void ls_variables_draw(const ls_variables *variables, uint64_t seed, ls_range range, float *values)
+{
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        const ls_range both = ls_range_common(range, (ls_range){v->offset, v->count});
+        if (both.count)
+            draw(v, seed, (ls_range){both.first - v->offset, both.count},
+                 values + (both.first - range.first));
     }
 }
 
 void ls_variables_initialize(const ls_variables *variables, uint64_t seed, float *values)
 {
-    for (size_t i = 0; i < variables->count; i++) {
-        const ls_variable *v = &variables->items[i];
-        float *out = values + v->offset;
-        char stream[64];
-        snprintf(stream, sizeof stream, "init/%s", v->name);
-        if (v->initializer == LS_INITIALIZER_NORMAL) {
-            fill_normal(ls_random_stream(seed, stream), v->deviation, v->count, out);
-            continue;
-        }
-        if (v->initializer == LS_INITIALIZER_GLOROT_UNIFORM) {
-            float limit = (float)sqrt(6.0 / (double)(v->fan_in + v->fan_out));
-            ls_random_fill(ls_random_stream(seed, stream), 0, v->count, -limit, limit, out);
-            continue;
-        }
-        bool forget = v->initializer == LS_INITIALIZER_FORGET_ONE;
-        for (size_t e = 0; e < v->count; e++)
-            out[e] = v->initializer == LS_INITIALIZER_ONE ||
-                             (forget && e >= v->count / 4 && e < v->count / 2)
-                         ? 1.0f
-                         : 0.0f;
-    }
+    ls_variables_draw(variables, seed, (ls_range){0, variables->elements}, values);
 }
 
 static void shape_text(int rank, const int64_t *shape, char *text, size_t size)
@@ -219,19 +234,38 @@ ls_status ls_variables_load(const ls_variables *variables, const char *path, flo
     return status;
 }
 
-ls_status ls_variables_save(const ls_variables *variables, const char *path, const float *values)
+ls_status ls_variables_save_by(const ls_variables *variables, const char *path,
+                               ls_status (*put)(FILE *stream, void *context), void *context)
 {
     ls_tensor *tensors;
     LS_TRY(ls_allocate("save", &tensors, variables->count, sizeof *tensors));
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        tensors[i] = (ls_tensor){
-            .name = v->name, .rank = v->rank, .data = values + v->offset, .count = v->count};
+        tensors[i] = (ls_tensor){.name = v->name, .rank = v->rank, .count = v->count};
         memcpy(tensors[i].shape, v->shape, sizeof v->shape);
     }
-    ls_status status = ls_tensors_write(path, tensors, variables->count);
+    ls_status status = ls_tensors_write_by(path, tensors, variables->count, put, context);
     free(tensors);
     return status;
+}
+
+typedef struct held_values {
+    const float *values;
+    size_t elements;
+} held_values;
+
+static ls_status put_held(FILE *stream, void *context)
+{
+    const held_values *held = context;
+    if (held->elements)
+        fwrite(held->values, sizeof *held->values, held->elements, stream);
+    return LS_OK;
+}
+
+ls_status ls_variables_save(const ls_variables *variables, const char *path, const float *values)
+{
+    return ls_variables_save_by(variables, path, put_held,
+                                &(held_values){values, variables->elements});
 }
 
 static int compare_names(const void *a, const void *b, void *variables)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /** How a variable begins. */
 typedef enum ls_initializer {
@@ -72,7 +73,10 @@ const ls_variable *ls_variables_holding(const ls_variables *variables, size_t in
  * at[v]; NULL: the flat buffer. */
 size_t ls_variables_at(const ls_variables *variables, const size_t *at, size_t index);
 
-/** Initial values: a function of (seed, variable name, element index). */
+/** Initial values: a function of (seed, variable name, element index). Those of elements `range`:
+ * values [range.count]. */
+void ls_variables_draw(const ls_variables *variables, uint64_t seed, ls_range range, float *values);
+/** The same of all elements. */
 void ls_variables_initialize(const ls_variables *variables, uint64_t seed, float *values);
 
 /** Reads values from a safetensors file. LS_CODE_MISSING, naming the file and the tensor, for a
@@ -81,6 +85,10 @@ ls_status ls_variables_load(const ls_variables *variables, const char *path, flo
 
 /** Writes a safetensors file, whole or not at all. LS_CODE_MISSING where that fails. */
 ls_status ls_variables_save(const ls_variables *variables, const char *path, const float *values);
+/** The same, but `put` writes all values to the stream; errors of the stream are looked at later.
+ */
+ls_status ls_variables_save_by(const ls_variables *variables, const char *path,
+                               ls_status (*put)(FILE *stream, void *context), void *context);
 
 /** The variables' numbers in the order of their names (bytes): [count], owned by the caller. */
 ls_status ls_variables_by_name(const ls_variables *variables, size_t **out);

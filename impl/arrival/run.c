@@ -58,7 +58,7 @@ void ls_served_close_requests(ls_resources *r)
 
 /* ---- The run --------------------------------------------------------------------------------- */
 
-static ls_status load(ls_run *run, const float *parameters)
+static ls_status load(ls_run *run, const ls_state_source *source)
 {
     const ls_ps_layout *layout = &ls_step_run_of(run)->plan.servers;
     ls_served *served = ls_step_run_of(run)->resources.served;
@@ -66,7 +66,7 @@ static ls_status load(ls_run *run, const float *parameters)
         ls_ps_serving_load(&served->servers[k].serving);
     for (int w = 0; w < layout->workers; w++)
         served->clients[w].newest = 0;
-    return ls_run_of_steps.load(run, parameters);
+    return ls_run_of_steps.load(run, source);
 }
 
 /* With backup workers the traffic due is that of the served requests. */

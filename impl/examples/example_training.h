@@ -57,7 +57,7 @@ static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome
     if (!out->parameters)
         return ls_fail_memory("example", variables->elements * sizeof *out->parameters);
     ls_variables_initialize(variables, job->seed, out->parameters);
-    LS_TRY(run->functions->load(run, out->parameters));
+    LS_TRY(ls_run_load(run, out->parameters));
     for (uint64_t epoch = 0; epoch < (job->sampling.epochs ? steps : 1); epoch++) {
         LS_TRY(run->functions->step(run, LS_FULL, each - tail));
         if (tail)
@@ -75,7 +75,7 @@ static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome
     out->accuracy = found.accuracy;
     run->functions->describe(run, &info);
     out->nodes = info.program.nodes;
-    return run->functions->gather(run, out->parameters);
+    return ls_run_gather(run, out->parameters);
 }
 
 /** The same for a strategy by name. */

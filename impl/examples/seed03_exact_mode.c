@@ -15,10 +15,10 @@ static ls_status train(ls_run *run, const char *name, float w[3])
 {
     ls_run_info info;
     ls_variables_initialize(&run->job->model->graph->variables, run->job->seed, w);
-    LS_TRY(run->functions->load(run, w));
+    LS_TRY(ls_run_load(run, w));
     LS_TRY(run->functions->step(run, LS_FULL, STEPS));
     LS_TRY(run->functions->sync(run));
-    LS_TRY(run->functions->gather(run, w));
+    LS_TRY(ls_run_gather(run, w));
     run->functions->describe(run, &info);
     printf("%s: w = (%.9g, %.9g, %.9g), a program of %zu nodes\n", name, w[0], w[1], w[2],
            info.program.nodes);

@@ -21,13 +21,13 @@ static ls_status train(const ls_job *job, float *out, size_t *nodes)
     LS_TRY(ls_strategy_find("ps", &ps));
     LS_TRY(ls_strategy_open(ps, job, &run));
     *nodes = run->functions->describe_replica(run, 0).nodes; /* of one worker's program */
-    ls_status status = run->functions->load(run, initial);
+    ls_status status = ls_run_load(run, initial);
     if (!status)
         status = run->functions->step(run, LS_FULL, STEPS);
     if (!status)
         status = run->functions->sync(run);
     if (!status)
-        status = run->functions->gather(run, out);
+        status = ls_run_gather(run, out);
     run->functions->close(run);
     return status;
 }
@@ -58,19 +58,19 @@ static ls_status show_variable(ls_job *job)
     const ls_memory_ledger ledger = ls_device_ledger(job->variable_device);
     const size_t elements = ledger.in_use[LS_MEMORY_PARAMETERS] / sizeof(float);
     const ls_variables *variables = &job->model->graph->variables;
-    ls_status status = run->functions->load(run, initial);
+    ls_status status = ls_run_load(run, initial);
     if (!status) /* a step pulls the loaded values, and then the server updates them */
         status = run->functions->step(run, LS_FULL, 1);
     if (!status)
         status = run->functions->sync(run);
     for (int w = 0; w < 2 && !status; w++) {
-        status = run->functions->gather_replica(run, w, pulled);
+        status = run->functions->gather_replica(run, w, ls_job_elements(run->job), pulled);
         if (!status)
             status = example_expect(!memcmp(pulled, initial, sizeof pulled),
                                     "the server's variables, on each worker");
     }
     if (!status)
-        status = run->functions->gather(run, values[0]);
+        status = ls_run_gather(run, values[0]);
     if (!status) {
         printf("%s: %zu elements on the server, pulled by 2 workers, updated there\n",
                variables->items[0].name, variables->items[0].count);

@@ -34,14 +34,14 @@ static ls_status train(ls_run *run, const ls_job *job)
     const ls_evaluating how = {.samples = job->data->test.samples};
     ls_evaluation found;
     ls_variables_initialize(&job->model->graph->variables, 1, values[0]);
-    LS_TRY(run->functions->load(run, values[0]));
+    LS_TRY(ls_run_load(run, values[0]));
     LS_TRY(run->functions->step(run, LS_FULL, STEPS));
     LS_TRY(run->functions->sync(run));
     LS_TRY(print_loss(run, 0, &first));
     LS_TRY(print_loss(run, STEPS - 1, &last));
     LS_TRY(run->functions->evaluate(run, &how, &found));
     for (int i = 0; i < 2; i++)
-        LS_TRY(run->functions->gather_replica(run, i, values[i]));
+        LS_TRY(run->functions->gather_replica(run, i, ls_job_elements(run->job), values[i]));
     printf("accuracy on %zu images: %.4f\n", job->data->test.samples, found.accuracy);
     LS_TRY(example_expect(!memcmp(values[0], values[1], sizeof values[0]),
                           "the bits of the other replica"));

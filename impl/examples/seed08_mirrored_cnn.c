@@ -19,7 +19,7 @@ static ls_status train(ls_run *run)
     ls_status status = example_run(run, EPOCHS, &outcome);
     float *other = malloc(bytes);
     if (!status && other)
-        status = run->functions->gather_replica(run, 1, other);
+        status = run->functions->gather_replica(run, 1, ls_job_elements(run->job), other);
     if (!status) {
         printf("loss %.4f, after %d epochs %.4f; accuracy %.4f\n", outcome.first, EPOCHS,
                outcome.last, outcome.accuracy);

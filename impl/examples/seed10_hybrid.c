@@ -35,15 +35,15 @@ static ls_status train(ls_run *run, double loss[2])
     ls_step_record record[STEPS];
     uint64_t mark;
     ls_variables_initialize(&run->job->model->graph->variables, 1, values[INSTANCES]);
-    LS_TRY(run->functions->load(run, values[INSTANCES]));
+    LS_TRY(ls_run_load(run, values[INSTANCES]));
     LS_TRY(run->functions->step(run, LS_FULL, STEPS));
     LS_TRY(run->functions->sync(run));
     LS_TRY(run->functions->records(run, 0, STEPS, record, &mark));
     loss[0] = record[0].loss;
     loss[1] = record[STEPS - 1].loss;
     for (int i = 0; i < INSTANCES && ls_strategy_reduces(strategy); i++)
-        LS_TRY(run->functions->gather_replica(run, i, values[i]));
-    return ls_strategy_reduces(strategy) ? LS_OK : run->functions->gather(run, values[INSTANCES]);
+        LS_TRY(run->functions->gather_replica(run, i, ls_job_elements(run->job), values[i]));
+    return ls_strategy_reduces(strategy) ? LS_OK : ls_run_gather(run, values[INSTANCES]);
 }
 
 static ls_status train_with(const char *name, const ls_job *job, double loss[2])

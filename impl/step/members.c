@@ -195,20 +195,25 @@ void ls_resources_memory(const ls_resources *r, int member, ls_memory_formula *f
     }
 }
 
-ls_status ls_resources_load(const ls_resources *r, const float *parameters)
+ls_status ls_resources_load(const ls_resources *r, const ls_state_source *source)
 {
+    ls_replica **here;
+    int count = 0;
+    LS_TRY(ls_allocate("step", &here, (size_t)r->plan->total, sizeof *here));
     for (int m = 0; m < r->plan->total; m++)
         if (r->members[m].replica)
-            LS_TRY(ls_replica_load(r->members[m].replica, parameters));
-    return LS_OK;
+            here[count++] = r->members[m].replica;
+    const ls_status status = ls_replicas_load(here, count, source);
+    free(here);
+    return status;
 }
 
-ls_status ls_resources_gather(const ls_resources *r, int first, int count, ls_values values,
-                              float *parameters)
+ls_status ls_resources_gather(const ls_resources *r, ls_range members, ls_values values,
+                              ls_range block, float *out)
 {
-    for (int m = first; m < first + count; m++)
+    for (size_t m = members.first; m < members.first + members.count; m++)
         if (r->members[m].replica)
-            LS_TRY(ls_replica_gather(r->members[m].replica, values, parameters));
+            LS_TRY(ls_replica_gather(r->members[m].replica, values, block, out));
     return LS_OK;
 }
 

@@ -79,11 +79,10 @@ ls_status ls_build_evaluation(ls_resources *resources, int replica, int piece,
 ls_traffic ls_build_formula(ls_resources *resources, int kind);
 
 /** Sets the parameters of all members. */
-ls_status ls_resources_load(const ls_resources *resources, const float *parameters);
-/** Copies the variables owned by members [first, first + count) of this process into the whole
- * parameters. */
-ls_status ls_resources_gather(const ls_resources *resources, int first, int count, ls_values values,
-                              float *parameters);
+ls_status ls_resources_load(const ls_resources *resources, const ls_state_source *source);
+/** Copies what `members` have of a block of the model's elements, if they are in this process. */
+ls_status ls_resources_gather(const ls_resources *resources, ls_range members, ls_values values,
+                              ls_range block, float *out);
 /** Sends values [count] from one process to all others of [first, last], which all call this. */
 ls_status ls_broadcast(const ls_job *job, int from, int first, int last, float *values,
                        size_t count);

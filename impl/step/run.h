@@ -119,8 +119,9 @@ ls_status ls_steps_collect(const ls_job *job, ls_traffic mine, ls_traffic *sum);
 ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *due, ls_traffic *sent,
                            ls_traffic *formula);
 
-/** run_values.c: an array of the state, of the whole model. All processes call it. */
-ls_status ls_steps_gather(ls_step_run *run, ls_values values, float *parameters);
+/** run_values.c: a block of an array of the state, float32 [block.count]; without averages, of the
+ * variables. All processes call it. */
+ls_status ls_steps_gather(ls_step_run *run, ls_values values, ls_range block, float *out);
 
 /** check.c: names of this process's memory, members and lanes. Close them also on failure. */
 ls_status ls_steps_names(const ls_step_run *run, ls_names *out);

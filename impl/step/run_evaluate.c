@@ -31,8 +31,10 @@ typedef struct evaluation {
     ls_tester *shares; /* [count] */
     ls_tested *parts;  /* [parts] */
     visit *visits;     /* [parts] */
-    float **places;    /* [places] where parameters come from the host into windows: float32 [the
-                        * place's elements], in the order of its part; else NULL */
+    float *block;      /* float32 [LS_STATE_BLOCK], or fewer if the model has fewer elements */
+    float **places;    /* [places] where the windows of divided replicas are filled from the host:
+                        * float32 [the place's elements], in the order of its part; else NULL */
+    int unit;          /* filled last, of windows that all processes fill together */
     int count, part_count;
     uint64_t rounds;
 } evaluation;
@@ -121,6 +123,8 @@ static ls_status open(evaluation *e)
     LS_TRY(ls_allocate("step", &e->parts, members, sizeof *e->parts));
     LS_TRY(ls_allocate("step", &e->visits, members, sizeof *e->visits));
     LS_TRY(ls_allocate("step", &e->places, (size_t)plan->mesh.places, sizeof *e->places));
+    const size_t elements = ls_job_elements(plan->job).count, most = LS_STATE_BLOCK;
+    LS_TRY(ls_allocate("step", &e->block, elements < most ? elements : most, sizeof *e->block));
     for (int r = 0; r < plan->mesh.replicas; r++)
         add_tester(e, r);
     for (int i = 0; i < e->count; i++) {
@@ -141,6 +145,7 @@ static void close(evaluation *e)
     free(e->parts);
     free(e->visits);
     free(e->places);
+    free(e->block);
 }
 
 /* ---- Their variables ------------------------------------------------------------------------- */
@@ -155,19 +160,24 @@ static bool is_lent(const ls_step_plan *plan)
            (plan->parameters.on[LS_MEMBER] == LS_WHOLE && (differ || averages));
 }
 
-/* The averages of all variables, or these if there are none, in new memory, which the caller frees,
- * also on failure. Where replicas differ, those of replica 0. */
-static ls_status gather(ls_step_run *me, float **out)
+/* Whether all processes fill the windows of all replicas together, unit by unit. Places of divided
+ * replicas are at different units at one time, so each process has all that its places need. */
+static bool by_unit(const ls_step_plan *plan)
 {
-    const ls_step_plan *plan = &me->plan;
+    return plan->parameters.windows && !plan->parts.count;
+}
+
+/* The averages of a block, or its variables if there are none. Where replicas differ, those of
+ * replica 0. */
+static ls_status gather(const evaluation *e, ls_range block)
+{
+    const ls_step_plan *plan = &e->run->plan;
     const ls_job *job = plan->job;
-    const size_t elements = job->model->graph->variables.elements;
-    LS_TRY(ls_comm_agree(job->ranks.comm, ls_allocate("step", out, elements, sizeof **out)));
-    LS_TRY(ls_steps_gather(me, LS_AVERAGES, *out));
+    LS_TRY(ls_steps_gather(e->run, LS_AVERAGES, block, e->block));
     if (!ls_strategy_alone(plan->strategy) || plan->parameters.on[LS_MEMBER] == LS_PLACED ||
         !job->ranks.comm)
         return LS_OK;
-    return ls_broadcast(job, 0, 0, job->ranks.comm->size - 1, *out, elements);
+    return ls_broadcast(job, 0, 0, job->ranks.comm->size - 1, e->block, block.count);
 }
 
 /* Reads what a tester has into new memory; `back`: writes it, and frees it. */
@@ -189,32 +199,43 @@ static ls_status keep(const evaluation *e, tester *t, bool back)
     return LS_OK;
 }
 
-/* Copies the values of the whole model to each place's order. */
-static ls_status fill_places(evaluation *e, float *values)
+/* A tester that gets other variables than it has: not the one that has those of all. */
+static bool is_given(const evaluation *e, const tester *t)
 {
-    for (int p = 0; p < e->part_count; p++) {
-        const ls_replica *r = e->parts[p].replica;
+    return !e->run->plan.parameters.windows && e->visits[t->first].member != e->run->plan.holder;
+}
+
+static ls_status begin_lending(evaluation *e)
+{
+    for (int p = 0; p < e->part_count && e->run->plan.parameters.windows; p++) {
         float **place = &e->places[e->visits[p].member % e->run->plan.mesh.places];
-        if (*place)
+        if (!*place)
+            LS_TRY(ls_allocate("step", place, e->parts[p].replica->elements, sizeof **place));
+    }
+    for (int i = 0; i < e->count; i++) {
+        if (!is_given(e, &e->testers[i]))
             continue;
-        LS_TRY(ls_allocate("step", place, r->elements, sizeof **place));
-        ls_graph_part_copy(r->part, (ls_range){0, r->elements}, *place, values, true);
+        if (!e->run->plan.servers.servers) /* from which a worker pulls anew in its next step */
+            LS_TRY(keep(e, &e->testers[i], false));
+        e->shares[i].lent = true;
     }
     return LS_OK;
 }
 
-static ls_status lend_all(evaluation *e, float *values)
+/* Gives a block to the testers, or to their places' memory. */
+static ls_status lend_block(evaluation *e, ls_range block)
 {
-    const ls_step_plan *plan = &e->run->plan;
     for (int i = 0; i < e->count; i++) {
-        tester *t = &e->testers[i];
-        if (e->visits[t->first].member == plan->holder)
-            continue;
-        if (!plan->servers.servers) /* from which a worker pulls anew in its next step */
-            LS_TRY(keep(e, t, false));
-        e->shares[i].lent = true;
-        for (int p = t->first; p < t->first + t->count; p++)
-            LS_TRY(ls_replica_set(e->parts[p].replica, values));
+        const tester *t = &e->testers[i];
+        for (int p = t->first; p < t->first + t->count; p++) {
+            ls_replica *r = e->parts[p].replica;
+            float *place = e->places[e->visits[p].member % e->run->plan.mesh.places];
+            if (place)
+                ls_graph_part_copy(r->part, (ls_range){0, r->elements}, place, block, e->block,
+                                   true);
+            else if (is_given(e, t))
+                LS_TRY(ls_replica_set(r, block, e->block));
+        }
     }
     return LS_OK;
 }
@@ -223,16 +244,17 @@ static ls_status lend_all(evaluation *e, float *values)
 static ls_status lend(evaluation *e)
 {
     const ls_step_plan *plan = &e->run->plan;
-    const bool windows = plan->parameters.windows;
-    float *values = NULL;
-    if (!windows && !is_lent(plan))
+    ls_comm *comm = plan->job->ranks.comm;
+    if (by_unit(plan) || (!plan->parameters.windows && !is_lent(plan)))
         return LS_OK;
-    ls_status status = gather(e->run, &values);
-    status = ls_comm_agree(plan->job->ranks.comm, status    ? status
-                                                  : windows ? fill_places(e, values)
-                                                            : lend_all(e, values));
-    free(values);
-    return status;
+    LS_TRY(ls_comm_agree(comm, begin_lending(e)));
+    ls_status lent = LS_OK;
+    for (ls_range block = {0}; ls_state_next(ls_job_elements(plan->job).count, &block);) {
+        LS_TRY(gather(e, block));
+        if (!lent)
+            lent = lend_block(e, block);
+    }
+    return ls_comm_agree(comm, lent);
 }
 
 static ls_status take_back(evaluation *e)
@@ -270,10 +292,44 @@ static ls_status fill_windows(evaluation *e, int part, int node)
     return LS_OK;
 }
 
-static ls_status prepare(void *context, int index, int node)
+/* A unit that is filled into the windows of all replicas. */
+typedef struct filling {
+    const evaluation *e;
+    size_t first; /* where the windows have it */
+    ls_status status;
+} filling;
+
+/* Elements from number `at` of the unit on, which the model has from `model` on. */
+static void fill_range(void *context, size_t at, size_t model, size_t count)
+{
+    filling *f = context;
+    const evaluation *e = f->e;
+    for (ls_range block = {0}; !f->status && ls_state_next(count, &block);) {
+        f->status = gather(e, (ls_range){model + block.first, block.count});
+        for (int p = 0; p < e->part_count && !f->status; p++) {
+            const ls_replica *r = e->parts[p].replica;
+            f->status = ls_replica_fill(r, f->first + at + block.first, e->block, block.count);
+        }
+    }
+}
+
+/* In each batch, all processes fill the same units in the same order. */
+static ls_status prepare(void *context, int node)
 {
     evaluation *e = context;
-    return fill_windows(e, e->testers[index].first, node);
+    const ls_windows *windows = &ls_step_planned_group(&e->run->plan, 0)->windows;
+    if (node == LS_BATCH_BEGINS)
+        e->unit = (int)windows->buckets->count;
+    const int need = node == LS_BATCH_BEGINS ? e->unit
+                     : node == LS_BATCH_ENDS ? 0
+                                             : ls_windows_need(windows, node);
+    while (e->unit > need) {
+        const ls_range unit = windows->buckets->items[--e->unit];
+        filling f = {.e = e, .first = ls_windows_at(windows, unit.first)};
+        ls_graph_part_each(ls_step_plan_part(&e->run->plan, 0), unit, fill_range, &f);
+        LS_TRY(f.status);
+    }
+    return LS_OK;
 }
 
 /* Before a task of a divided replica. */
@@ -347,7 +403,7 @@ static ls_status run_pass(evaluation *e, ls_evaluation *out)
                                .count = e->count,
                                .rounds = e->rounds,
                                .predict = divided ? predict : NULL,
-                               .prepare = divided ? NULL : prepare,
+                               .prepare = by_unit(&me->plan) ? prepare : NULL,
                                .abandon = divided ? abandon : NULL,
                                .context = e};
     const ls_traffic before = divided ? count_ends(me) : (ls_traffic){0};

@@ -22,43 +22,38 @@ static int first_of(const ls_run *run, int index)
     return (ls_step_plan_own(plan) / plan->mesh.places + index) * plan->mesh.places;
 }
 
-static ls_status load(ls_run *run, const float *parameters)
+static ls_status load(ls_run *run, const ls_state_source *source)
 {
     ls_step_run *me = ls_step_run_of(run);
     me->counts.at = run->job->start;
-    return ls_resources_load(&me->resources, parameters);
+    return ls_resources_load(&me->resources, source);
 }
 
-static ls_status gather(ls_run *run, float *parameters)
+static ls_status state(ls_run *run, ls_values array, ls_range block, float *out)
 {
-    return ls_steps_gather(ls_step_run_of(run), LS_VALUES, parameters);
-}
-
-static ls_status state(ls_run *run, ls_values array, float *out)
-{
-    return ls_state_name(run->job, array) ? ls_steps_gather(ls_step_run_of(run), array, out)
+    return ls_state_name(run->job, array) ? ls_steps_gather(ls_step_run_of(run), array, block, out)
                                           : LS_OK;
 }
 
-static ls_status gather_replica(ls_run *run, int index, float *parameters)
+static ls_status gather_replica(ls_run *run, int index, ls_range block, float *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    return ls_resources_gather(&me->resources, first_of(run, index), me->plan.mesh.places,
-                               LS_VALUES, parameters);
+    const ls_range places = {(size_t)first_of(run, index), (size_t)me->plan.mesh.places};
+    return ls_resources_gather(&me->resources, places, LS_VALUES, block, out);
 }
 
-static ls_status gather_device(ls_run *run, int index, float *parameters)
+static ls_status gather_device(ls_run *run, int index, ls_range block, float *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
-    return ls_resources_gather(&me->resources, ls_step_plan_own(&me->plan) + index, 1, LS_VALUES,
-                               parameters);
+    const ls_range one = {(size_t)(ls_step_plan_own(&me->plan) + index), 1};
+    return ls_resources_gather(&me->resources, one, LS_VALUES, block, out);
 }
 
-static ls_status copies(ls_run *run, int index, float *parameters)
+static ls_status copies(ls_run *run, int index, ls_range block, float *out)
 {
     const ls_step_run *me = ls_step_run_of(run);
     const int member = ls_step_plan_own(&me->plan) + index;
-    return ls_replica_copies(me->resources.members[member].replica, parameters);
+    return ls_replica_copies(me->resources.members[member].replica, block, out);
 }
 
 static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
@@ -369,7 +364,6 @@ const ls_run_functions ls_run_of_steps = {
     .sync = ls_steps_sync,
     .mark = ls_steps_mark,
     .records = ls_steps_records,
-    .gather = gather,
     .state = state,
     .gather_replica = gather_replica,
     .gather_device = gather_device,

@@ -39,7 +39,7 @@ static int setup(void **state)
 /* The averages of the whole model. */
 static void averages_of(ls_run *run, float *out)
 {
-    must(ls_steps_gather(ls_step_run_of(run), LS_AVERAGES, out));
+    must(ls_steps_gather(ls_step_run_of(run), LS_AVERAGES, ls_job_elements(run->job), out));
 }
 
 static const ls_evaluating how = {.samples = SAMPLES, .outputs = true};
@@ -53,7 +53,7 @@ static ls_evaluation evaluation_of(const ls_job *like, const float *parameters)
     job.update.average = 0;
     job.device_count = 1;
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
-    must(run->functions->load(run, parameters));
+    must(ls_run_load(run, parameters));
     must(run->functions->evaluate(run, &how, &found));
     run->functions->close(run);
     return found;
@@ -73,13 +73,13 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
         must(ls_declared_set(&job.options, ls_strategy_option(strategy, "towers-staged"), "yes"));
     must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&f->model->graph->variables, 1, w);
-    must(run->functions->load(run, w));
+    must(ls_run_load(run, w));
     for (int i = 0; i < PARAMETERS; i++)
         want[i] = (double)w[i];
     for (int t = 1; t <= STEPS; t++) {
         must(run->functions->step(run, LS_FULL, 1));
         must(run->functions->sync(run));
-        must(run->functions->gather(run, w));
+        must(ls_run_gather(run, w));
         for (int i = 0; i < PARAMETERS; i++)
             want[i] += (1 - (1.0 + t) / (10.0 + t)) * ((double)w[i] - want[i]);
         must(run->functions->evaluate(run, &how, &found)); /* between steps, as after each epoch */
@@ -88,7 +88,7 @@ static void check(fixture *f, const char *name, size_t devices, bool staged)
     for (int i = 0; i < PARAMETERS; i++)
         if (fabs((double)average[i] - want[i]) > 1e-6 * fmax(1, fabs(want[i])))
             fail_msg("%s: average %d is %.9g, not %.9g", name, i, (double)average[i], want[i]);
-    must(run->functions->gather(run, after));
+    must(ls_run_gather(run, after));
     assert_memory_equal(after, w, sizeof w);
     same = evaluation_of(&job, average);
     other = evaluation_of(&job, w);

@@ -81,7 +81,7 @@ static uint64_t count_nodes(const char *model_name, ls_convolution convolution)
     must(ls_optimizer_parse(model->family->default_optimizer, &job.update.optimizer));
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
-    must(run->functions->load(run, values));
+    must(ls_run_load(run, values));
     const uint64_t nodes = count_nodes_of(run);
     free(values);
     run->functions->close(run);

@@ -59,7 +59,7 @@ static void check_messages(const fixture *f, ls_kind variables)
     must(ls_steps_check(run)); /* no races */
     for (int i = 0; i < PARAMETERS; i++)
         first[i] = (float)(i + 1);
-    must(run->functions->load(run, first));
+    must(ls_run_load(run, first));
     must(run->functions->step(run, LS_FULL, 2));
     must(run->functions->sync(run));
     for (int m = 0; m < MEMBERS; m++) {

@@ -93,10 +93,10 @@ static float *train(const site *s, const ls_strategy *strategy, int devices, boo
     must(ls_allreduce_find("canonical", &job.exchange.allreduce));
     must(ls_strategy_open(strategy, &job, &run));
     ls_variables_initialize(&s->model->graph->variables, 1, values);
-    must(run->functions->load(run, values));
+    must(ls_run_load(run, values));
     must(run->functions->step(run, LS_FULL, STEPS));
     must(run->functions->sync(run));
-    must(run->functions->gather(run, values));
+    must(ls_run_gather(run, values));
     run->functions->close(run);
     return values;
 }

@@ -54,7 +54,8 @@ static void open_all(fixture *f, bool exact, int64_t shards, int64_t batch)
     must(ls_replica_open(&options, &f->replica));
     f->parameters = calloc(f->replica->elements, sizeof *f->parameters);
     ls_variables_initialize(&f->model->graph->variables, 5, f->parameters);
-    must(ls_replica_load(f->replica, f->parameters));
+    const ls_state_source source = ls_state_held(f->parameters);
+    must(ls_replicas_load(&f->replica, 1, &source));
 }
 
 static void close_all(fixture *f)

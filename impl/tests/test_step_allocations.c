@@ -167,7 +167,7 @@ static void check(const char *model_name, const char *data_name, bool exact, boo
     must(ls_strategy_open(&ls_strategy_single, &job, &run));
     float *values = calloc(model->graph->variables.elements, sizeof *values);
     ls_variables_initialize(&model->graph->variables, 1, values);
-    must(run->functions->load(run, values));
+    must(ls_run_load(run, values));
     must(run->functions->step(run, LS_FULL, 10)); /* warm-up */
     counts once = count_steps(run, STEPS), again = count_steps(run, 2 * STEPS);
     print_message("%s: a step allocates %ld times by our code, %ld by libraries\n", model_name,
@@ -388,7 +388,7 @@ static void programs_that_wait_for_each_other_end(void **state)
     must(ls_strategy_open(&ls_strategy_mirrored, &job, &run));
     const ls_step_run *steps = ls_step_run_of(run);
     assert_int_equal(steps->components.count, 2);
-    must(run->functions->load(run, values));
+    must(ls_run_load(run, values));
     must(ls_queue_enqueue(steps->queues[0].queue, &gate.op));
     must(ls_queue_enqueue(steps->queues[1].queue, &gate.op));
     atomic_store(&pieces_left, 1); /* for the first */

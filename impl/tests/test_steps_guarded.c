@@ -267,7 +267,7 @@ static void check(const ls_job *asked, const char *name, size_t *left_out, size_
     must(ls_strategy_find(name, &strategy));
     ls_strategy_resolve(strategy, &job, 1);
     must(ls_strategy_open(strategy, &job, &run));
-    must(run->functions->load(run, initial));
+    must(ls_run_load(run, initial));
     opened = ls_step_run_of(run);
     must(ls_steps_check(run));
     for (int kind = 0; kind < opened->kinds; kind++)

@@ -64,10 +64,10 @@ static float *train(const fixture *f, const ls_job *job)
     ls_run *run;
     must(ls_strategy_open(&ls_strategy_towers, job, &run));
     ls_variables_initialize(&f->model->graph->variables, 1, values);
-    must(run->functions->load(run, values));
+    must(ls_run_load(run, values));
     must(run->functions->step(run, LS_FULL, STEPS));
     must(run->functions->sync(run));
-    must(run->functions->gather(run, values));
+    must(ls_run_gather(run, values));
     must(run->functions->traffic(run, &sent, &formula));
     assert_true(sent.bytes_sent == formula.bytes_sent && sent.bytes_sent > 0);
     run->functions->close(run);

@@ -59,9 +59,11 @@ static ls_status records(ls_run *run, uint64_t first, uint64_t count, ls_step_re
     return fail_if(run, RECORDS);
 }
 
-static ls_status gather(ls_run *run, float *parameters)
+static ls_status state(ls_run *run, ls_values array, ls_range block, float *out)
 {
-    *parameters = 1;
+    (void)array;
+    assert_int_equal(block.count, 1);
+    *out = 1;
     return fail_if(run, GATHER);
 }
 
@@ -80,7 +82,7 @@ static const ls_run_functions made_up_run = {.mark = mark,
                                              .step = step,
                                              .sync = sync_run,
                                              .records = records,
-                                             .gather = gather,
+                                             .state = state,
                                              .evaluate = evaluate};
 
 /* A rank and its result. */
@@ -109,16 +111,23 @@ static ls_status take_round(rank *r)
 {
     const ls_plan_of_case plan = {.strategy = &strategy};
     const ls_data data = {.train = {.samples = 8}};
+    ls_variable weight = {.name = "w", .count = 1};
+    ls_graph graph = {.variables = {.items = &weight, .count = 1, .elements = 1}};
+    const ls_model model = {.graph = &graph};
     ls_session session = {.plan = &plan, .run = &r->run.base};
     ls_step_record record;
     uint64_t mark_ns;
     float value;
-    session.job =
-        (ls_job){.ranks.comm = r->comm, .data = &data, .device_count = 1, .batch = 1, .records = 1};
+    session.job = (ls_job){.ranks.comm = r->comm,
+                           .model = &model,
+                           .data = &data,
+                           .device_count = 1,
+                           .batch = 1,
+                           .records = 1};
     r->found.accuracy = -1;
     LS_TRY(ls_session_steps(&session, 1));
     LS_TRY(ls_session_records(&session, 1, &record, &mark_ns));
-    LS_TRY(ls_session_gather(&session, &value));
+    LS_TRY(ls_session_gather(&session, LS_VALUES, &value));
     LS_TRY(ls_session_evaluate(&session, UINT64_MAX, false, &r->found));
     return bring_texts(r);
 }

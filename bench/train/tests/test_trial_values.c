@@ -288,11 +288,9 @@ static void values_that_are_not_finite_are_named(void **state)
     ls_variable items[] = {{.name = "a", .offset = 0, .count = 2},
                            {.name = "b", .offset = 2, .count = 2}};
     const ls_variables variables = {.items = items, .count = 2, .elements = 4};
-    float values[] = {1, 2, 3, 4};
     char reason[LS_REASON_SIZE] = "";
-    assert_false(ls_values_diverged(&variables, values, 9, reason));
-    values[3] = NAN;
-    assert_true(ls_values_diverged(&variables, values, 9, reason));
+    assert_false(ls_values_diverged(&variables, SIZE_MAX, 9, reason));
+    assert_true(ls_values_diverged(&variables, 3, 9, reason));
     assert_string_equal(reason, "diverged: b element 1 is not finite after step 9");
 }
 

@@ -4,11 +4,13 @@
 
 #include "bench/train/session.h"
 #include "bench/train/world.h"
+#include "common/base/digest.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void ls_verdict_fail(ls_verdict *verdict, const char *why, ...)
 {
@@ -30,17 +32,14 @@ bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE])
     return true;
 }
 
-bool ls_values_diverged(const ls_variables *variables, const float *values, uint64_t steps,
+bool ls_values_diverged(const ls_variables *variables, size_t infinite, uint64_t steps,
                         char reason[LS_REASON_SIZE])
 {
-    size_t i = 0;
-    while (i < variables->elements && isfinite(values[i]))
-        i++;
-    if (i == variables->elements)
+    if (infinite == SIZE_MAX)
         return false;
-    const ls_variable *v = ls_variables_holding(variables, i);
+    const ls_variable *v = ls_variables_holding(variables, infinite);
     snprintf(reason, LS_REASON_SIZE, "diverged: %s element %zu is not finite after step %llu",
-             v->name, i - v->offset, (unsigned long long)steps);
+             v->name, infinite - v->offset, (unsigned long long)steps);
     return true;
 }
 
@@ -49,22 +48,6 @@ void ls_check_losses(const ls_step_times *steps, ls_verdict *verdict)
     for (uint64_t i = 0; i < steps->count && !verdict->failed; i++)
         verdict->failed =
             ls_loss_diverged(steps->records[i].loss, steps->first + i, verdict->reason);
-}
-
-/* All replicas of this process must still have the same parameters. Replicas of several processes
- * are compared by digest. */
-static ls_status check_replicas(ls_session *session, const float *parameters, ls_verdict *verdict)
-{
-    char differs[LS_REASON_SIZE];
-    const size_t bytes = session->plan->model->graph->variables.elements * sizeof(float);
-    float *other = malloc(bytes + 1);
-    ls_status status = other ? ls_session_compare_replicas(session, parameters, other, differs)
-                             : ls_fail_memory("trial", bytes);
-    free(other);
-    if (!status && *differs)
-        ls_verdict_fail(verdict, "after %llu steps: %.220s", (unsigned long long)session->step,
-                        differs);
-    return ls_world_agree(session->job.ranks.comm, status);
 }
 
 /* Full steps must have sent what the formula says; without a full step nothing is checked. */
@@ -103,13 +86,22 @@ static ls_status share_failure(ls_comm *comm, ls_verdict *verdict)
 ls_status ls_check_trained(ls_session *session, ls_verdict *verdict, ls_checked *out)
 {
     const ls_variables *variables = &session->plan->model->graph->variables;
-    ls_comm *comm = session->job.ranks.comm;
-    LS_TRY(ls_session_gather(session, out->parameters));
-    LS_TRY(check_replicas(session, out->parameters, verdict));
+    ls_session_found found;
+    LS_TRY(ls_session_look(session, &found));
+    if (*found.differs)
+        ls_verdict_fail(verdict, "after %llu steps: %.220s", (unsigned long long)session->step,
+                        found.differs);
     if (!verdict->failed)
         verdict->failed =
-            ls_values_diverged(variables, out->parameters, session->step, verdict->reason);
+            ls_values_diverged(variables, found.infinite, session->step, verdict->reason);
+    memcpy(out->digest, found.digest, sizeof out->digest);
+    int other = -1;
+    if (!ls_strategy_alone(session->run->strategy)) /* replicas that must be equal on all ranks */
+        LS_TRY(ls_world_differs(session->job.ranks.comm,
+                                ls_hash64(out->digest, strlen(out->digest)), &other));
+    if (other >= 0)
+        ls_verdict_fail(
+            verdict, "the parameters of rank %d differ from rank 0's after the last step", other);
     LS_TRY(check_traffic(session, verdict, out));
-    LS_TRY(share_failure(comm, verdict));
-    return ls_world_agree(comm, ls_variables_digest(variables, out->parameters, out->digest));
+    return share_failure(session->job.ranks.comm, verdict);
 }

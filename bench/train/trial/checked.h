@@ -17,8 +17,8 @@ void ls_verdict_fail(ls_verdict *verdict, const char *why, ...)
 /** Whether the loss of `step` is not finite; then `reason` says so. */
 bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE]);
 
-/** The same of the parameters [elements] after `steps` steps. */
-bool ls_values_diverged(const ls_variables *variables, const float *values, uint64_t steps,
+/** The same of the parameters after `steps` steps; `infinite`: ls_session_found. */
+bool ls_values_diverged(const ls_variables *variables, size_t infinite, uint64_t steps,
                         char reason[LS_REASON_SIZE]);
 
 /** The losses of these steps must be finite. */
@@ -26,12 +26,11 @@ void ls_check_losses(const ls_step_times *steps, ls_verdict *verdict);
 
 /** What the checks after the last step read. */
 typedef struct ls_checked {
-    float *parameters;        /**< [elements] */
-    char digest[33];          /**< of these */
+    char digest[33];          /**< of the parameters */
     bool counted;             /**< full steps sent something: `sent` and `formula` are set */
     ls_traffic sent, formula; /**< of one full step */
 } ls_checked;
 
 /** Checks a session after its last step. All processes together: a failed check of one fails all.
- * `out` has room for the parameters. */
+ */
 ls_status ls_check_trained(ls_session *session, ls_verdict *verdict, ls_checked *out);

@@ -44,9 +44,6 @@ ls_status ls_trial_open(ls_workplace *workplace, const ls_plan_of_case *plan, ls
         status = ls_account_open(&out->accounts, out->session.device_count);
     if (!status)
         status = ls_step_times_open(plan->job.records, &out->latest);
-    if (!status)
-        status = ls_allocate("trial", &out->checked.parameters,
-                             plan->model->graph->variables.elements, sizeof(float));
     if (status)
         ls_trial_close(out);
     return status;
@@ -62,7 +59,6 @@ void ls_trial_close(ls_trial *trial)
     ls_noise_close(&trial->noise);
     ls_reported_close(&trial->reported);
     ls_profile_close(&trial->profile);
-    free(trial->checked.parameters);
     *trial = (ls_trial){0};
 }
 
@@ -302,6 +298,25 @@ static ls_status confirm_growth(ls_session *session, ls_growth *growth)
     return LS_OK;
 }
 
+/* Writes the parameters to --save, before further steps. Rank 0 decides and writes; all give it
+ * what they have. */
+static ls_status save_parameters(ls_trial *trial)
+{
+    const char *path = trial->workplace->request->save;
+    uint64_t saves = trial->saves && !trial->verdict.failed;
+    bool stop = false;
+    if (!path)
+        return LS_OK;
+    LS_TRY(ls_world_turn(trial->session.job.ranks.comm, LS_OK, &saves, &stop));
+    if (!saves)
+        return LS_OK;
+    ls_workplace_busy(trial->workplace, true);
+    trial->unsaved =
+        ls_session_save(&trial->session, ls_session_leads(&trial->session) ? path : NULL);
+    ls_workplace_busy(trial->workplace, false);
+    return LS_OK;
+}
+
 ls_status ls_trial_finish(ls_trial *trial)
 {
     ls_session *session = &trial->session;
@@ -309,6 +324,7 @@ ls_status ls_trial_finish(ls_trial *trial)
     ls_status profiled = LS_OK;
     LS_TRY(ls_report_memory(session, &trial->reported));
     LS_TRY(ls_check_trained(session, &trial->verdict, &trial->checked));
+    LS_TRY(save_parameters(trial));
     LS_TRY(ls_saved_write(&trial->saved, trial->workplace, session, true, &trial->verdict));
     if (!ls_trial_stopped(trial))
         LS_TRY(ls_learned_evaluate(&trial->learned, session,

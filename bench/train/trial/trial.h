@@ -35,6 +35,8 @@ typedef struct ls_trial {
     ls_checked checked;           /**< after the last step, like the following */
     ls_reported reported;
     ls_saved saved;       /**< checkpoints */
+    bool saves;           /**< set by the command: the parameters are written to --save */
+    ls_status unsaved;    /**< why they could not be */
     ls_changes changes;   /**< of members */
     uint64_t block_first; /**< the current block's first step */
     ls_profile profile;

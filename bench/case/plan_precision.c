@@ -24,9 +24,11 @@ static ls_status check_parts(const ls_plan_of_case *plan)
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
                        "rounds what is stored, not the factors of products; use --math float32");
     if (!plan->strategy->rounds)
-        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                       "does not work with --strategy %s; use float32, or --strategy single",
-                       plan->strategy->name);
+        return ls_fail(
+            LS_CODE_USAGE, WHERE, bf16,
+            "does not work with --strategy %s; use float32, or --strategy mirrored, zero, "
+            "pipeline or hybrid",
+            plan->strategy->name);
     const ls_mesh mesh = ls_job_mesh(&plan->job);
     if (mesh.size[LS_SLICE] > 1 || mesh.size[LS_POSITION] > 1)
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
@@ -59,7 +61,6 @@ static ls_status check_shares(const ls_plan_of_case *plan)
 
 ls_status ls_plan_check_precision(const ls_plan_of_case *plan)
 {
-    char text[32];
     if (plan->config->precision == LS_PRECISION_FLOAT32)
         return LS_OK;
     LS_TRY(check_parts(plan));
@@ -67,13 +68,6 @@ ls_status ls_plan_check_precision(const ls_plan_of_case *plan)
     if (ls_profile_is(plan->config->model))
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
                        "does not work with profiles, whose bytes are what they say; use float32");
-    for (size_t i = 0; i < plan->device_count; i++) {
-        const ls_kernel_table *table = ls_kernel_table_default(plan->devices[i].kind);
-        if (!table || !table->narrow)
-            return ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                           "works on CPU devices only, and there is %s; use float32",
-                           ls_device_name_text(&plan->devices[i], text));
-    }
     const char *layer = lacking(plan->model->graph);
     return layer ? ls_fail(LS_CODE_USAGE, WHERE, bf16,
                            "has no kernels for layer %s of this model; use float32", layer)

@@ -30,11 +30,12 @@ static size_t bytes_of(const transfer *t)
 /* Elements between the host's block and `packed`, one after the other. */
 static void pack(const ls_replica *r, ls_range some, float *packed, const transfer *t, bool back)
 {
-    float *here = t->values + (some.first - (r->part ? some.first : t->block.first));
-    if (r->part)
+    if (r->part) {
         ls_graph_part_copy(r->part, some, packed, t->block, t->values, back);
-    else
-        memcpy(back ? packed : here, back ? here : packed, some.count * sizeof *packed);
+        return;
+    }
+    float *here = t->values + (some.first - t->block.first);
+    memcpy(back ? packed : here, back ? here : packed, some.count * sizeof *packed);
 }
 
 static void convert(float *wide, uint16_t *narrow, size_t count, bool widens)
@@ -192,11 +193,15 @@ ls_status ls_replica_fill(const ls_replica *r, size_t at, const float *values, s
     return status;
 }
 
+static ls_status put_values(const ls_replica *r, transfer *t)
+{
+    LS_TRY(move_parameters(r, t));
+    return r->masters ? move_stated(r, r->masters, t) : LS_OK;
+}
+
 ls_status ls_replica_put(ls_replica *r, ls_range block, const float *values)
 {
-    transfer t = {.block = block, .values = (float *)values};
-    LS_TRY(move_parameters(r, &t));
-    return r->masters ? move_stated(r, r->masters, &t) : LS_OK;
+    return put_values(r, &(transfer){.block = block, .values = (float *)values});
 }
 
 /* ---- First values ---------------------------------------------------------------------------- */
@@ -207,9 +212,7 @@ static ls_status put(ls_replica *r, ls_values values, transfer *t)
 {
     if (values != LS_VALUES)
         return stated(r, values) ? move_stated(r, stated(r, values), t) : LS_OK;
-    LS_TRY(move_parameters(r, t));
-    if (r->masters)
-        LS_TRY(move_stated(r, r->masters, t));
+    LS_TRY(put_values(r, t));
     if (!r->job->resumed && r->updated.average)
         LS_TRY(move_stated(r, r->updated.average, t));
     for (int i = 0; i < LS_OWNED_MOST && r->updated.own[i]; i++)

@@ -3,6 +3,7 @@
  * with it, or later, to the receiver's. */
 #include "common/base/whole_file.h"
 #include "bench/predict/predict_parts.h"
+#include "bench/trace/write.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,18 +18,6 @@ typedef struct trace {
     FILE *file;
     size_t events, flows;
 } trace;
-
-static const char *const categories[LS_TIME_USES] = {[LS_TIME_COMPUTE] = "compute",
-                                                     [LS_TIME_BACKWARD] = "backward",
-                                                     [LS_TIME_WEIGHTS] = "backward",
-                                                     [LS_TIME_OPTIMIZER] = "optimizer",
-                                                     [LS_TIME_COMMUNICATION] = "communication",
-                                                     [LS_TIME_COPY] = "copy",
-                                                     [LS_TIME_GATHER] = "copy",
-                                                     [LS_TIME_WAIT] = "wait",
-                                                     [LS_TIME_DELAY] = "wait",
-                                                     [LS_TIME_IDLE] = "wait",
-                                                     [LS_TIME_HARNESS] = "compute"};
 
 static void begin_event(trace *t)
 {
@@ -63,7 +52,7 @@ static void put_slice(trace *t, uint32_t node)
     fprintf(t->file,
             "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":0,\"tid\":%d,\"ts\":%.4f,"
             "\"dur\":%.4f,\"args\":{\"layer\":\"\",\"bytes\":0,\"flops\":0,\"step\":%u}}",
-            label->name, categories[label->use], label->lane + 1, us_of(t, begin),
+            label->name, ls_trace_categories[label->use], label->lane + 1, us_of(t, begin),
             (t->end_ns[node] - begin) * 1e-3, g->nodes[node].step - t->first + 1);
 }
 

@@ -107,6 +107,22 @@ ours() { tr -d '\0' <"$1" | grep '^lockstep: ' || true; }
 # thorough: whether the test runs in the slow tier, with all of its cases; else with one of each kind.
 thorough() { [ -n "${LOCKSTEP_THOROUGH:-}" ]; }
 
+# planted: for each line "BUG OPTIONS" of the file `table`, the test's function `detect BUG OPTIONS` must set $found, to
+# what detected the bug, and without a bug to "".
+planted() {
+    local bug options
+    while read -r bug options; do
+        detect "" "$options"
+        command_line="nothing is planted: $options"
+        expect "but: $found" test -z "$found"
+        detect "$bug" "$options"
+        command_line="planted: $bug $options"
+        expect "$bug is not detected" test -n "$found"
+        printf '%-24s %s\n' "$bug" "$found"
+    done <table
+    : >every.rows # those of planted bugs
+}
+
 # sanitized [thread|address]: whether the program was built with that sanitizer, or with any.
 sanitized() { [[ $("$LOCKSTEP" --version) == *fsanitize=${1:-}* ]]; }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # --precision bf16: in exact mode every layout has the digest of single; memory and bytes are those of formulas
-# written here; refusals.
+# written here; refusals. Further layouts only if thorough.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 quick="--precision bf16 --steps 2 --warmup 0 --blocks 1 --waterfall no --eval-samples 8 --cpu-devices 4 --results none \
 --format jsonl"
@@ -24,6 +24,23 @@ same "shares" $gpt --reduce exact --strategy zero --zero-stage 1,3 --devices 2
 rows "shares: 6 + 12 / n and 18 / n bytes a parameter, 6 on the wire" "all(
     [d['parameters'], d['optimizer'], r['traffic']['bytes_sent']] == [2 * p if stage == 1 else p, 6 * p, 6 * p]
     for r, stage in zip(rows, (1, 3)) for d in r['memory']['devices'] for p in [r['case']['parameters']])"
+
+if thorough; then
+    same "replicas, stages" $gpt --reduce exact --strategy mirrored,model-parallel,pipeline --devices 1,2,3
+    same "shares" $gpt --reduce exact --strategy zero --zero-stage 1,2,3 --devices 2,3
+    same "shares, repeated" $gpt --reduce exact --strategy zero --zero-stage 3 --recompute full --devices 3
+    same "hybrid" $gpt --reduce exact --strategy hybrid --devices 4 --hybrid-inner pipeline,zero
+    same "hybrid, shares" $gpt --reduce exact --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero \
+        --zero-stage 1,3
+    same "schedules" $gpt --reduce exact --strategy pipeline --pipeline-schedule 1f1b,interleaved,zb-h1 --devices 2
+    same "recomputation" $gpt --reduce exact --strategy single,mirrored,pipeline --recompute mlp,full --devices 1
+    same "pieces" $gpt --reduce exact --strategy mirrored --gradient-accumulation-steps 2 --devices 1,2
+    for model in "cifar10 --batch 4" "resnet:8 --batch 16 --sync-bn yes"; do
+        lockstep_ok run --model $model --data synthetic:20 $quick --reduce exact --strategy single
+        digest
+        same "$model" --model $model --data synthetic:20 $quick --reduce exact --strategy mirrored --devices 2
+    done
+fi
 
 # A border of 9 values, then 8: two bytes each, there and back, of 8 samples; gradients of variables are float32.
 lockstep_ok run $mlp --reduce exact --strategy single

@@ -35,12 +35,5 @@ detect() {
     esac
 }
 
-while read -r bug options; do
-    detect "" "$options"
-    expect "but: $found" test -z "$found"
-    detect "$bug" "$options"
-    expect "$bug is not detected" test -n "$found"
-    printf '%-24s %s\n' "$bug" "$found"
-done <table
-: >every.rows # those of planted bugs
+planted
 finish

@@ -70,7 +70,7 @@ static void name_lanes(writer *w)
 
 /* ---- Slices ---------------------------------------------------------------------------------- */
 
-static const char *const categories[LS_TIME_USES] = {
+const char *const ls_trace_categories[LS_TIME_USES] = {
     [LS_TIME_COMPUTE] = "compute",
     [LS_TIME_BACKWARD] = "backward",
     [LS_TIME_WEIGHTS] = "backward",
@@ -80,6 +80,8 @@ static const char *const categories[LS_TIME_USES] = {
     [LS_TIME_GATHER] = "copy",
     [LS_TIME_WAIT] = "wait",
     [LS_TIME_DELAY] = "wait",
+    [LS_TIME_IDLE] = "wait",
+    [LS_TIME_HARNESS] = "compute",
 };
 
 /* "12.345": a time or a duration, in us. */
@@ -104,7 +106,7 @@ static void put_slice(writer *w, int lane, const ls_shown *shown)
     const int step = ends ? (int)w->whole->steps : s->step + 1 - w->whole->lead;
     begin_event(w);
     fprintf(w->file, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\"", s->name,
-            categories[shown->use]);
+            ls_trace_categories[shown->use]);
     put_position(w, lane, shown->begin_ns);
     put_us(w, "dur", shown->end_ns - shown->begin_ns);
     fprintf(w->file, ",\"args\":{\"layer\":\"%s\",\"bytes\":%.0f,\"flops\":%.0f,\"step\":%d",

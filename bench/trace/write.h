@@ -6,6 +6,9 @@
 
 #include <jansson.h>
 
+/** The word by which a viewer colours a slice, for each use of time. */
+extern const char *const ls_trace_categories[LS_TIME_USES];
+
 /**
  * Writes the trace. `other` gets the waterfall and other facts of the whole trace, and becomes
  * `otherData`. `devices`: how many devices the file shows as one process; with ranks that are

@@ -88,7 +88,6 @@ bool ls_schedule_frees(const ls_schedule *schedule, const ls_pass *pass);
  * stages wait for each other. */
 ls_status ls_schedule_order(const ls_schedule *schedule, ls_pass **out, size_t *count);
 
-/** What a stage has at once, at most. */
 /** What a chunk's backward pass has before it on its stage. */
 typedef enum ls_pass_before {
     LS_BEFORE_FORWARD,  /**< a forward pass of the chunk */
@@ -99,6 +98,7 @@ typedef enum ls_pass_before {
 
 ls_pass_before ls_pass_before_of(const ls_pass *pass, const ls_pass *before);
 
+/** What a stage has at once, at most. */
 typedef struct ls_schedule_most {
     int in_flight;                /**< forward passes whose backward (or data) pass has not ended */
     int weights_waiting;          /**< data passes whose weight pass has not ended */

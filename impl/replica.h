@@ -174,6 +174,12 @@ typedef struct ls_replica_options {
                                                 parameters and argument block it shares */
 } ls_replica_options;
 
+/** The values that it updates: its masters, or (float32) its parameters. */
+static inline void *ls_replica_trained(const ls_replica *replica)
+{
+    return replica->masters ? replica->masters : replica->parameters;
+}
+
 /** Bytes of an element of its parameters. */
 size_t ls_replica_parameter_bytes(const ls_replica *replica);
 

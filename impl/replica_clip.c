@@ -72,13 +72,13 @@ static ls_status append_run(ls_replica *r, where at, const run_of *run, size_t b
 {
     const ls_update_range *last = &run->items[run->count - 1];
     const size_t real = r->kernels->table->real_bytes;
-    const ls_square_sums_args args = {
-        .count = last->first + last->count,
-        .gradient = (char *)r->gradients + at.gradient * real,
-        .weight = (const char *)(r->masters ? r->masters : r->parameters) + at.weight * real,
-        .ranges = run->items,
-        .range_count = run->count,
-        .sums = r->norm.own_squares + block};
+    const ls_square_sums_args args = {.count = last->first + last->count,
+                                      .gradient = (char *)r->gradients + at.gradient * real,
+                                      .weight =
+                                          (const char *)ls_replica_trained(r) + at.weight * real,
+                                      .ranges = run->items,
+                                      .range_count = run->count,
+                                      .sums = r->norm.own_squares + block};
     ls_op *op;
     LS_TRY(r->kernels->table->square_sums(r->kernels, &args, &op));
     op->use = LS_TIME_OPTIMIZER;

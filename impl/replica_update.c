@@ -193,8 +193,7 @@ static ls_status append_decay_loss(ls_replica *r, ls_range range, const void *we
 ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
 {
     for (size_t i = 0; i < r->loss.decay_parts; i++)
-        LS_TRY(append_decay_loss(r, (ls_range){0, r->updated.owned},
-                                 r->masters ? r->masters : r->parameters, i,
+        LS_TRY(append_decay_loss(r, (ls_range){0, r->updated.owned}, ls_replica_trained(r), i,
                                  r->loss.decay + (i ? 2 + i : 0), ops));
     return LS_OK;
 }

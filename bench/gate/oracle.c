@@ -272,8 +272,7 @@ static ls_status add_decay(oracle *me)
     if (!values)
         return ls_fail_memory("oracle", bytes);
     const ls_replica *r = me->replica;
-    ls_status status =
-        ls_queue_read(r->queue, values, r->masters ? r->masters : r->parameters, bytes);
+    ls_status status = ls_queue_read(r->queue, values, ls_replica_trained(r), bytes);
     for (size_t i = 0; i < variables->count && !status; i++) {
         const ls_variable *v = &variables->items[i];
         for (size_t k = v->offset; k < v->offset + v->count && v->decay != 0; k++)

@@ -21,6 +21,7 @@ typedef struct opening {
     ls_session_opener judge; /* opens the run of a judge; NULL: to train */
     uint64_t delay_ns;
     bool counted; /* memory is only counted and holds no values */
+    bool renewed; /* the caller sets the values */
 } opening;
 
 static ls_memory_policy policy_of(const ls_plan_of_case *plan, const ls_device_name *name,
@@ -132,7 +133,7 @@ static ls_status open_session(const ls_workplace *workplace, const ls_plan_of_ca
     }
     if (status && limits)
         ls_need_of(out, limits);
-    if (!status && !how->counted)
+    if (!status && !how->counted && !how->renewed)
         status = out->run->functions->load(out->run, &plan->initial);
     status = ls_world_agree(out->job.ranks.comm, status);
     out->setup_ns = ls_clock_ns() - begin_ns;
@@ -297,10 +298,19 @@ void ls_session_close(ls_session *session)
     *session = (ls_session){0};
 }
 
+static ls_status read_zeros(const ls_state_source *source, ls_values array, ls_range range,
+                            float *out)
+{
+    (void)source, (void)array;
+    memset(out, 0, range.count * sizeof *out);
+    return LS_OK;
+}
+
 static ls_status give_back(ls_session *session, uint64_t step, ls_carried *carried)
 {
+    const ls_state_source zeros = {.read = read_zeros}; /* the values are carried */
     carried->gives = true;
-    LS_TRY(ls_session_begin_at(session, step, &session->plan->initial));
+    LS_TRY(ls_session_begin_at(session, step, &zeros));
     return session->run->functions->keep(session->run, carried);
 }
 
@@ -316,7 +326,8 @@ ls_status ls_session_renew(const ls_workplace *workplace, const ls_plan_of_case 
                            ls_session *session)
 {
     const ls_session before = *session;
-    const opening how = {.judge = session->judge, .delay_ns = session->job.faults.delay_ns};
+    const opening how = {
+        .judge = session->judge, .delay_ns = session->job.faults.delay_ns, .renewed = true};
     const bool moved = ls_session_moved(session);
     ls_comm *comm = session->job.ranks.comm;
     ls_status status = LS_OK;

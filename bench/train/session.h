@@ -150,8 +150,8 @@ bool ls_session_moved(const ls_session *session);
  * processes of the case call it, and get the same status. */
 ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session);
 
-/** Closes the devices, and opens those of a plan with the initial values, as the session was opened
- * before. Its numbers of steps stay. As ls_session_reopen. */
+/** Closes the devices, and opens those of a plan, as the session was opened before, without values:
+ * the caller sets these. Its numbers of steps stay. As ls_session_reopen. */
 ls_status ls_session_renew(const ls_workplace *workplace, const ls_plan_of_case *plan,
                            ls_session *session);
 

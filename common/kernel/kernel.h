@@ -282,7 +282,7 @@ typedef struct ls_combine_args {
     void *out;      /**< real [count] */
 } ls_combine_args;
 
-/** y = x, of bfloat16 (bits_inline.h). */
+/** y = x, of bfloat16 (bf16_inline.h). */
 typedef struct ls_widen_args {
     int64_t count;     /**< elements */
     const uint16_t *x; /**< [count] */

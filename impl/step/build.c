@@ -179,8 +179,8 @@ ls_span ls_own(ls_step *s, int member, int i, ls_range range)
                     "finds no such buffer: ls_strategy.owns and ls_job_update.owned say which "
                     "there are") &&
         r)
-        span.memory = (char *)r->updated.own[i] +
-                      ((char *)span.memory - (char *)(r->masters ? r->masters : r->parameters));
+        span.memory =
+            (char *)r->updated.own[i] + ((char *)span.memory - (char *)ls_replica_trained(r));
     return span;
 }
 
@@ -190,6 +190,5 @@ ls_span ls_parameters(const ls_step *s, int member, ls_range range)
     if (!r)
         return (ls_span){member, NULL, range.count * sizeof(float)};
     const size_t real = r->kernels->table->real_bytes, first = ls_step_offset(s, member, range);
-    char *values = r->masters ? r->masters : r->parameters;
-    return (ls_span){member, values + first * real, range.count * real};
+    return (ls_span){member, (char *)ls_replica_trained(r) + first * real, range.count * real};
 }

@@ -27,7 +27,7 @@ bool ls_apart(const ls_step *s, int a, int b)
 static void append_end(ls_step *s, const char *verb, int member, int peer,
                        const ls_exchange *exchange, int call)
 {
-    const size_t in_float = exchange->bytes ? sizeof(float) : 1;
+    const size_t in_float = exchange->bytes ? sizeof(float) : 1; /* ends are matched in floats */
     const ls_channel *channel = &s->plan->lanes.channels[LS_MESSAGES];
     const bool served = s->resources->served;
     ls_op *op = NULL;

@@ -152,7 +152,7 @@ static void run_by_node(ls_step *s, const ls_pass *pass, int part)
     ls_next_exchange(s, microbatch);
     if (backward && s->flow)
         gather_last(s, pass);
-    for (int n = 0; n < loss && !backward; n++)
+    for (int n = 0; n < loss && pass->kind == LS_PASS_FORWARD; n++)
         if (stage_of(s, n) == part)
             run_node(s, microbatch, n, false);
     if (backward && stage_of(s, loss) == part)

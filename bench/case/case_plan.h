@@ -20,8 +20,9 @@ typedef struct ls_drawn_values {
 typedef struct ls_workplace {
     const ls_request *request;
     ls_machine *machine;
-    struct ls_data_cache *data;       /**< data sets by text and model */
-    struct ls_loaded_values *loaded;  /**< values of --load by model */
+    struct ls_data_cache *data;  /**< data sets by text and model */
+    struct ls_held_values *held; /**< first values by model and seed (first_values.c) */
+    bool holds; /**< whether first values that a seed draws are held, to be drawn once only */
     struct ls_resumed *resumed;       /**< the state that all go on from (plan_checkpoint.c) */
     struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.c */

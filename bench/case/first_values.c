@@ -13,10 +13,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct ls_loaded_values {
+struct ls_held_values {
     char model[LS_MODEL_TEXT], data[600]; /* as in ls_case: a data set may give a model its sizes */
-    float *values;                        /* [elements] */
-    struct ls_loaded_values *next;
+    uint64_t seed;
+    float *values; /* [elements] */
+    struct ls_held_values *next;
 };
 
 /* ---- By a seed ------------------------------------------------------------------------------- */
@@ -50,35 +51,43 @@ static uint64_t hash_drawn(const ls_drawn_values *drawn)
     return hash;
 }
 
-/* ---- From files ------------------------------------------------------------------------------ */
+/* ---- Held ------------------------------------------------------------------------------------ */
 
-static ls_status read_file(const ls_variables *variables, const char *path, float *out)
+/* From a file or, if there is none, by the case's seed. */
+static ls_status fill(const ls_workplace *workplace, const ls_plan_of_case *plan, float *out)
 {
+    const ls_variables *variables = &plan->model->graph->variables;
+    const char *path = workplace->request->load;
     struct stat is;
+    if (!path) {
+        ls_variables_initialize(variables, plan->config->seed, out);
+        return LS_OK;
+    }
     return stat(path, &is) == 0 && S_ISDIR(is.st_mode) ? ls_plan_load_folder(variables, path, out)
                                                        : ls_variables_load(variables, path, out);
 }
 
-static ls_status load(ls_workplace *workplace, const ls_plan_of_case *plan,
-                      struct ls_loaded_values **out)
+static ls_status hold(ls_workplace *workplace, const ls_plan_of_case *plan,
+                      struct ls_held_values **out)
 {
     const ls_case *c = plan->config;
     const ls_variables *variables = &plan->model->graph->variables;
-    struct ls_loaded_values *d;
+    struct ls_held_values *d;
     LS_TRY(ls_allocate("parameters", &d, 1, sizeof *d));
     memcpy(d->model, c->model, sizeof d->model);
     memcpy(d->data, c->data, sizeof d->data);
+    d->seed = c->seed;
     ls_status status =
         ls_allocate("parameters", &d->values, variables->elements + 1, sizeof *d->values);
     if (!status)
-        status = read_file(variables, workplace->request->load, d->values);
+        status = fill(workplace, plan, d->values);
     if (status) {
         free(d->values);
         free(d);
         return status;
     }
-    d->next = workplace->loaded;
-    *out = workplace->loaded = d;
+    d->next = workplace->held;
+    *out = workplace->held = d;
     return LS_OK;
 }
 
@@ -107,18 +116,21 @@ static ls_status check_copies(const ls_workplace *workplace, const ls_plan_of_ca
     return status;
 }
 
-static ls_status load_or_know(ls_workplace *workplace, ls_plan_of_case *plan)
+static ls_status hold_or_know(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
-    struct ls_loaded_values *d = workplace->loaded;
-    while (d && (strcmp(d->model, c->model) || strcmp(d->data, c->data)))
+    struct ls_held_values *d = workplace->held;
+    while (d && (strcmp(d->model, c->model) || strcmp(d->data, c->data) ||
+                 (!workplace->request->load && d->seed != c->seed)))
         d = d->next;
     if (!d)
-        LS_TRY(load(workplace, plan, &d));
+        LS_TRY(hold(workplace, plan, &d));
     plan->initial = ls_state_held(d->values);
     plan->initial_hash =
         ls_hash64(d->values, plan->model->graph->variables.elements * sizeof *d->values);
-    return c->precision == LS_PRECISION_BF16 ? check_copies(workplace, plan) : LS_OK;
+    return c->precision == LS_PRECISION_BF16 && workplace->request->load
+               ? check_copies(workplace, plan)
+               : LS_OK;
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
@@ -129,8 +141,8 @@ ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan)
         LS_TRY(ls_plan_draw(workplace, &phase->plan));
     if (ls_plan_resumes(workplace))
         return ls_plan_read_state(workplace, plan);
-    if (workplace->request->load)
-        return load_or_know(workplace, plan);
+    if (workplace->request->load || workplace->holds)
+        return hold_or_know(workplace, plan);
     plan->drawn = (ls_drawn_values){&plan->model->graph->variables, plan->config->seed};
     plan->initial = ls_drawn_source(&plan->drawn);
     plan->initial_hash = hash_drawn(&plan->drawn);
@@ -145,10 +157,10 @@ ls_status ls_plan_initial(const ls_plan_of_case *plan, float *out)
 
 void ls_first_values_close(ls_workplace *workplace)
 {
-    while (workplace->loaded) {
-        struct ls_loaded_values *next = workplace->loaded->next;
-        free(workplace->loaded->values);
-        free(workplace->loaded);
-        workplace->loaded = next;
+    while (workplace->held) {
+        struct ls_held_values *next = workplace->held->next;
+        free(workplace->held->values);
+        free(workplace->held);
+        workplace->held = next;
     }
 }

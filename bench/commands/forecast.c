@@ -103,6 +103,7 @@ static ls_status open_plans(ls_forecast *out)
                               ls_plan_open(&out->workplace, &out->configs[i], plan)));
         out->memory[i] = (ls_memory_case){.plan = plan, .group = i / LS_GROUP_CASES};
     }
+    out->workplace.holds = !request->processes->comm; /* as run does */
     ls_memory_check(&out->workplace, out->memory, out->count, &out->process);
     return LS_OK;
 }

@@ -50,22 +50,23 @@ static size_t split_bytes(const ls_split *split)
     return sum;
 }
 
-/* Data sets and first values from files, each once. */
+/* Data sets, and first values that are held, each once. */
 static void add_shared(const ls_workplace *workplace, const ls_memory_case *cases, size_t count,
                        ls_memory_sum *out)
 {
-    const bool held = workplace->request->load || ls_plan_resumes(workplace);
+    const bool file = workplace->request->load || ls_plan_resumes(workplace);
     for (size_t i = 0; i < count; i++) {
         const ls_plan_of_case *plan = cases[i].plan;
-        bool read = false, loaded = !held;
+        bool read = false, held = !file && !workplace->holds;
         for (size_t k = 0; k < i; k++) {
             const ls_plan_of_case *other = cases[k].plan;
             read = read || other->data == plan->data;
-            loaded = loaded || strcmp(other->config->model, plan->config->model) == 0;
+            held = held || (strcmp(other->config->model, plan->config->model) == 0 &&
+                            (file || other->config->seed == plan->config->seed));
         }
         if (!read)
             out->data += split_bytes(&plan->data->train) + split_bytes(&plan->data->test);
-        if (!loaded)
+        if (!held)
             out->values += plan->model->graph->variables.elements * sizeof(float);
     }
 }

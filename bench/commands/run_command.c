@@ -394,6 +394,7 @@ static ls_status draw_all(command_run *run)
 static ls_status open_command(command_run *run)
 {
     LS_TRY(ls_world_agree(run->processes->comm, resolve_all(run)));
+    run->workplace.holds = !run->processes->comm; /* ranks draw what their devices hold */
     if (!run->request->print_step) {
         LS_TRY(check_memory(run));
         LS_TRY(draw_all(run));

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Writes the API reference of the public headers: ci/docs.sh [FOLDER]; FOLDER is build/docs. Fails if anything public
-# is undocumented.
+# is undocumented, or a link in a document leads nowhere.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-build/docs}
+ci/check-links.py
 if ! command -v doxygen >/dev/null; then
   echo "ci/docs.sh: doxygen: not installed; apt-get install doxygen" >&2
   exit 3

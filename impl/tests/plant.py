@@ -9,6 +9,7 @@ import sys
 
 TABLE = pathlib.Path(__file__).with_name("hooks.txt")
 ROOT = TABLE.parents[2]
+PAGE = ROOT / "impl/strategies/compositions.md"
 
 
 def fail(line, why):
@@ -39,6 +40,9 @@ def read_table():
     for number, name, _, _, new in replacements:
         if name in bugs and "PLANTED" not in new:
             fail(number, f"{name}: is always there; write PLANTED where the new text decides")
+    for name in re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.M):
+        if name not in bugs:
+            fail(1, f"{name}: {PAGE.name} has a bug that this table does not have; rename it there, or remove it")
     return bugs, replacements
 
 

@@ -103,8 +103,7 @@ static ls_status take_buffers(ls_replica *r, size_t rows)
         LS_TRY(take_carried(r, "wire error", sizeof *r->wire_error, &r->wire_error));
     LS_TRY(take_small(r, "loss", LS_REPLICA_LOSSES * sizeof *r->loss.parts, &r->loss.parts));
     if (r->loss.more > r->loss.sums - 1)
-        LS_TRY(take_carried(r, "loss", (2 + r->loss.decay_parts) * sizeof *r->loss.decay,
-                            &r->loss.decay));
+        LS_TRY(take_carried(r, "loss", 2 * sizeof *r->loss.decay, &r->loss.decay));
     if (r->loss.more)
         LS_TRY(take_small(r, "records", records * r->loss.more * sizeof *r->loss.more_losses,
                           &r->loss.more_losses));
@@ -142,7 +141,7 @@ static ls_status open_parts(ls_replica *r, int64_t rows)
     LS_TRY(take_buffers(r, (size_t)rows));
     LS_TRY(share_split(r, &r->job->data->train, r->data.train));
     LS_TRY(share_split(r, &r->job->data->test, r->data.test));
-    if (r->loss.decay && !r->windows.parameters)
+    if (r->loss.decay)
         LS_TRY(ls_replica_decay_loss(r, &r->loss.decay_loss));
     return r->kernels->table->stamp(r->kernels, &(ls_stamp_args){.time_ns = r->timing.mark_ns},
                                     &r->timing.mark);
@@ -190,13 +189,11 @@ ls_status ls_replica_open(const ls_replica_options *options, ls_replica **out)
                    .count;
     replica->updated.stated = replica->updated.shares.buckets ? sum : replica->updated.owned;
     replica->loss.more = replica->loss.sums - 1;
-    replica->loss.decay_parts =
-        options->part && options->part->split ? (size_t)replica->graph->slices.splits + 1 : 1;
     replica->loss.decays = options->decay_loss;
     if (decays(replica) &&
         (replica->loss.decays == LS_DECAY_UPDATES ? replica->updates
                                                   : replica->loss.decays == LS_DECAY_HERE))
-        replica->loss.more += replica->loss.decay_parts;
+        replica->loss.more++;
     ls_status status = open_parts(replica, options->rows);
     if (status) {
         ls_replica_close(replica);
@@ -240,10 +237,9 @@ ls_status ls_replica_finish(ls_replica *r, int64_t batch, ls_op_list *ops)
                                       .more_losses = r->loss.more_losses};
     ls_op *op;
     /* Last, since partial sums have used this memory. */
-    for (size_t i = 0; i < r->loss.decay_parts && r->loss.decay; i++) {
-        const ls_add_loss_args decay = {.a = r->loss.decay + (i ? 2 + i : 0),
-                                        .b = r->loss.decay + 1,
-                                        .out = r->loss.parts + r->loss.sums + i};
+    if (r->loss.decay) {
+        const ls_add_loss_args decay = {
+            .a = r->loss.decay, .b = r->loss.decay + 1, .out = r->loss.parts + r->loss.sums};
         LS_TRY(r->kernels->table->add_loss(r->kernels, &decay, &op));
         LS_TRY(ls_op_list_add(ops, op));
     }

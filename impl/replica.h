@@ -93,11 +93,8 @@ typedef struct ls_replica_loss {
     size_t more;           /**< parts recorded after the first: sums - 1, and weight decay's */
     double *more_losses;   /**< [job->records, more]; NULL: none */
     ls_decay_loss decays;  /**< where weight decay's part is computed */
-    size_t decay_parts;    /**< weight decay's, if any: 1; if layers are split, of each slice (0 of
-                                those elsewhere), then of the rest */
     ls_op_list decay_loss; /**< sets decay[0]; empty if this replica does not compute it */
-    double *decay;         /**< [2 + decay_parts] weight decay's part of the loss, 0, that of a
-                                bucket in a window, and further parts, from [3] on; or NULL */
+    double *decay;         /**< [2] its share of weight decay's part, and 0; or NULL */
 } ls_replica_loss;
 
 /** When its steps ended. */
@@ -243,12 +240,8 @@ void *ls_replica_updated_at(const ls_replica *replica, ls_range range, size_t st
  * gradients of shares. LS_CODE_USAGE if the range is in none of its shares. */
 ls_status ls_replica_find(const ls_replica *replica, ls_range range, size_t *out);
 
-/** Appends setting `decay` to weight decay's part of the loss, of all variables that it owns. */
+/** Appends setting `decay` to weight decay's part of the loss, of all that it updates. */
 ls_status ls_replica_decay_loss(ls_replica *replica, ls_op_list *ops);
-
-/** Appends adding weight decay's part of a bucket in a window to the step's; `first` of a step: to
- * nothing. */
-ls_status ls_replica_decay(ls_replica *replica, ls_range bucket, bool first, ls_op_list *ops);
 
 /** Appends the end of a step of `batch` samples. */
 ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops);
@@ -297,9 +290,6 @@ ls_status ls_replica_records(ls_replica *replica, uint64_t first, uint64_t count
 
 /** Record `index`'s further parts of the loss, [more]. */
 ls_status ls_replica_more_losses(ls_replica *replica, uint64_t index, double *out);
-
-/** Weight decay's part of a loss from its parts (ls_replica_loss.decay_parts). */
-double ls_replica_decay_sum(const double *parts, size_t count);
 
 /** Adds weight decay's part to `count` losses from record `first`; for a replica that updates. */
 ls_status ls_replica_add_decay(ls_replica *replica, uint64_t first, uint64_t count,

@@ -149,91 +149,71 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
 
 /* ---- Weight decay's part of the loss -------------------------------------------------------- */
 
-/* The number of the part to which variable v belongs. */
-static size_t part_of(const ls_replica *r, size_t v)
+/* Whether this replica, of those that together have all variables, counts one. */
+static bool counts(const ls_replica *r, size_t variable)
 {
-    const int slice = r->loss.decay_parts > 1 ? ls_graph_slice(r->graph, v) : 0;
-    return slice ? (size_t)slice - 1 : r->loss.decay_parts - 1;
+    const ls_graph_slices *s = &r->graph->slices;
+    return r->graph->variables.items[variable].decay != 0 &&
+           (s->place == 0 || ls_graph_slice(r->graph, variable));
 }
 
-/* Appends setting *loss to part number `part` of weight decay's part of the loss, of the variables
- * in a range, whose first element is at `weight`, summed variable by variable; nothing if none
- * decays.
- */
-static ls_status append_decay_loss(ls_replica *r, ls_range range, const void *weight, size_t part,
-                                   double *loss, ls_op_list *ops)
+/* Adds what of a range decays; its elements begin at number `at` of what is trained. */
+static void list_decaying(const ls_replica *r, ls_range range, size_t at, range_list *out)
 {
     const ls_variables *variables = &r->graph->variables;
-    ls_update_range *ranges;
-    LS_TRY(ls_allocate("replica", &ranges, variables->count, sizeof *ranges));
-    ls_weight_decay_args args = {
-        .count = (int64_t)range.count, .weight = weight, .ranges = ranges, .loss = loss};
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        const size_t first = v->offset - range.first;
-        if (v->decay != 0 && v->offset >= range.first && first < range.count &&
-            part_of(r, i) == part)
-            ranges[args.range_count++] =
-                (ls_update_range){(int64_t)first, (int64_t)v->count, v->decay, 0, false};
+        const ls_range both = ls_range_common((ls_range){v->offset, v->count}, range);
+        if (both.count && counts(r, i))
+            out->items[out->count++] =
+                (ls_update_range){.first = (int64_t)(at + both.first - range.first),
+                                  .count = (int64_t)both.count,
+                                  .decay = v->decay};
     }
-    ls_op *op = NULL;
-    ls_status status = LS_OK;
-    if (args.range_count)
-        status = ls_kernel_table_need(r->kernels->table, "weight_decay", "the model");
-    if (args.range_count && !status)
-        status = r->kernels->table->weight_decay(r->kernels, &args, &op);
-    free(ranges);
-    LS_TRY(status);
-    if (!op)
-        return LS_OK;
-    op->use = LS_TIME_OPTIMIZER;
-    return ls_op_list_add(ops, op);
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const int64_t x = ((const ls_update_range *)a)->first, y = ((const ls_update_range *)b)->first;
+    return (x > y) - (x < y);
+}
+
+/* The same of all that the replica updates, in order; whether these are one after the other. */
+static bool list_all_decaying(const ls_replica *r, range_list *out)
+{
+    const ls_shares *s = &r->updated.shares;
+    const bool apart = s->buckets && (r->masters || r->windows.parameters);
+    if (!s->buckets)
+        list_decaying(r, (ls_range){0, r->updated.owned}, 0, out);
+    for (size_t b = 0, state = 0; s->buckets && b < s->buckets->count; b++) {
+        const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
+        list_decaying(r, share, apart ? state : share.first, out);
+        state += share.count;
+    }
+    if (out->count)
+        qsort(out->items, (size_t)out->count, sizeof *out->items, compare_ranges);
+    return apart;
 }
 
 ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
 {
-    for (size_t i = 0; i < r->loss.decay_parts; i++)
-        LS_TRY(append_decay_loss(r, (ls_range){0, r->updated.owned}, ls_replica_trained(r), i,
-                                 r->loss.decay + (i ? 2 + i : 0), ops));
-    return LS_OK;
-}
-
-ls_status ls_replica_decay(ls_replica *r, ls_range bucket, bool first, ls_op_list *ops)
-{
-    const char *weight =
-        (const char *)r->windows.whole_parameters +
-        ls_windows_at(r->windows.parameters, bucket.first) * r->kernels->table->real_bytes;
-    double *nothing = r->loss.decay + 1, *part = r->loss.decay + 2;
+    range_list ranges = {0};
+    LS_TRY(ls_allocate("replica", &ranges.items, r->graph->variables.count, sizeof *ranges.items));
+    const bool apart = list_all_decaying(r, &ranges);
+    const ls_weight_decay_args args = {.count =
+                                           (int64_t)(apart ? r->updated.stated : r->updated.owned),
+                                       .weight = ls_replica_trained(r),
+                                       .ranges = ranges.items,
+                                       .range_count = ranges.count,
+                                       .loss = r->loss.decay};
     ls_op *op;
-    for (size_t i = 0; i < r->loss.decay_parts; i++) {
-        double *sum = r->loss.decay + (i ? 2 + i : 0);
-        const ls_add_loss_args zero = {.a = nothing, .b = nothing, .out = sum},
-                               add = {.a = sum, .b = part, .out = sum};
-        if (first) {
-            LS_TRY(r->kernels->table->add_loss(r->kernels, &zero, &op));
-            LS_TRY(ls_op_list_add(ops, op));
-        }
-        const size_t before = ops->count;
-        LS_TRY(append_decay_loss(r, bucket, weight, i, part, ops));
-        if (ops->count == before)
-            continue;
-        LS_TRY(r->kernels->table->add_loss(r->kernels, &add, &op));
-        LS_TRY(ls_op_list_add(ops, op));
-    }
-    return LS_OK;
-}
-
-/* sum(lo, hi) of exact mode's tree over slices. */
-static double sum_slices(const double *parts, int64_t lo, int64_t hi)
-{
-    const int64_t mid = ls_canonical_middle(lo, hi);
-    return hi - lo == 1 ? parts[lo] : sum_slices(parts, lo, mid) + sum_slices(parts, mid, hi);
-}
-
-double ls_replica_decay_sum(const double *parts, size_t count)
-{
-    const double rest = parts[count - 1];
-    return count > 1 ? sum_slices(parts, 0, (int64_t)count - 1) + rest : rest;
+    ls_status status = ls_kernel_table_need(r->kernels->table, "weight_decay", "the model");
+    if (!status)
+        status = r->kernels->table->weight_decay(r->kernels, &args, &op);
+    free(ranges.items);
+    LS_TRY(status);
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
 }
 
 ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
@@ -241,11 +221,11 @@ ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
 {
     for (uint64_t i = 0; i < count && r->loss.decay; i++) {
         const uint64_t slot = (first + i) % r->job->records;
-        double parts[LS_REPLICA_LOSSES];
-        LS_TRY(ls_queue_read(r->queue, parts,
+        double decay;
+        LS_TRY(ls_queue_read(r->queue, &decay,
                              r->loss.more_losses + slot * r->loss.more + r->loss.sums - 1,
-                             r->loss.decay_parts * sizeof *parts));
-        records[i].loss += ls_replica_decay_sum(parts, r->loss.decay_parts);
+                             sizeof decay));
+        records[i].loss += decay;
     }
     return LS_OK;
 }

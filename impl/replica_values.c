@@ -272,8 +272,7 @@ static ls_status begin(ls_replica *r)
                                      ls_rate_of_step(&r->job->update.schedule, r->job->start)};
     LS_TRY(ls_queue_write(r->queue, r->state, &start, sizeof start));
     if (r->loss.decay)
-        LS_TRY(ls_queue_write(r->queue, r->loss.decay, (const double[2 + LS_REPLICA_LOSSES]){0},
-                              (2 + r->loss.decay_parts) * sizeof *r->loss.decay));
+        LS_TRY(ls_queue_write(r->queue, r->loss.decay, (const double[2]){0}, 2 * sizeof(double)));
     return ls_op_list_enqueue(&r->loss.decay_loss, r->queue);
 }
 

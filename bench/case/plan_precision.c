@@ -40,31 +40,11 @@ static ls_status check_parts(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* Masters are shared out, and weight decay's part of the loss is of whole variables. */
-static ls_status check_shares(const ls_plan_of_case *plan)
-{
-    const ls_variables *variables = &plan->model->graph->variables;
-    if (plan->job.state.on[LS_MEMBER] != LS_SHARE)
-        return LS_OK;
-    if (*plan->config->elastic)
-        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                       "does not work with --elastic and shares of masters yet; use float32, or "
-                       "--strategy mirrored");
-    for (size_t i = 0; i < variables->count; i++)
-        if (variables->items[i].decay != 0)
-            return ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                           "does not work with --strategy %s and a model with weight decay in its "
-                           "loss yet; use float32, or --strategy mirrored",
-                           plan->strategy->name);
-    return LS_OK;
-}
-
 ls_status ls_plan_check_precision(const ls_plan_of_case *plan)
 {
     if (plan->config->precision == LS_PRECISION_FLOAT32)
         return LS_OK;
     LS_TRY(check_parts(plan));
-    LS_TRY(check_shares(plan));
     if (ls_profile_is(plan->config->model))
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
                        "does not work with profiles, whose bytes are what they say; use float32");

@@ -25,6 +25,12 @@ rows "shares: 6 + 12 / n and 18 / n bytes a parameter, 6 on the wire" "all(
     [d['parameters'], d['optimizer'], r['traffic']['bytes_sent']] == [2 * p if stage == 1 else p, 6 * p, 6 * p]
     for r, stage in zip(rows, (1, 3)) for d in r['memory']['devices'] for p in [r['case']['parameters']])"
 
+# A joiner gets half of the masters and of two slots, in stage 1 all copies, too.
+same "shares of fewer" $gpt --reduce exact --strategy zero --zero-stage 1,3 --devices 2 --elastic join=1:1
+rows "shares of fewer: what moves" "all(
+    p - 3 <= (e['moved_bytes'] - (2 * p if stage == 1 else 0)) / 6 <= p + 3
+    for r, stage in zip(rows, (1, 3)) for e, p in [(r['elastic'], r['case']['parameters'])])"
+
 if thorough; then
     same "replicas, stages" $gpt --reduce exact --strategy mirrored,model-parallel,pipeline --devices 1,2,3
     same "shares" $gpt --reduce exact --strategy zero --zero-stage 1,2,3 --devices 2,3
@@ -35,11 +41,10 @@ if thorough; then
     same "schedules" $gpt --reduce exact --strategy pipeline --pipeline-schedule 1f1b,interleaved,zb-h1 --devices 2
     same "recomputation" $gpt --reduce exact --strategy single,mirrored,pipeline --recompute mlp,full --devices 1
     same "pieces" $gpt --reduce exact --strategy mirrored --gradient-accumulation-steps 2 --devices 1,2
-    for model in "cifar10 --batch 4" "resnet:8 --batch 16 --sync-bn yes"; do
-        lockstep_ok run --model $model --data synthetic:20 $quick --reduce exact --strategy single
-        digest
-        same "$model" --model $model --data synthetic:20 $quick --reduce exact --strategy mirrored --devices 2
-    done
+    lockstep_ok run --model resnet:8 --batch 16 --sync-bn yes --data synthetic:20 $quick --reduce exact --strategy single
+    digest
+    same "resnet" --model resnet:8 --batch 16 --sync-bn yes --data synthetic:20 $quick --reduce exact \
+        --strategy mirrored,zero --zero-stage 1,3 --devices 2
 fi
 
 # A border of 9 values, then 8: two bytes each, there and back, of 8 samples; gradients of variables are float32.
@@ -47,6 +52,14 @@ lockstep_ok run $mlp --reduce exact --strategy single
 digest
 same "mlp" $mlp --reduce exact --strategy mirrored,pipeline --devices 3
 rows "mlp: bytes" "[r['traffic']['bytes_sent'] for r in rows if r['case']['strategy'] == 'pipeline'] == [2 * 2 * 8 * 17]"
+
+# Weight decay, in the loss, too, is of masters, of which each device has a share.
+cifar="--model cifar10 --data synthetic:12 --batch 4 $quick --reduce exact"
+lockstep_ok run $cifar --strategy single
+digest
+loss=$(python3 -c 'import json, sys; print(repr(json.loads(sys.stdin.readline())["train"]["loss_last"]))' <out)
+same "weight decay" $cifar --strategy mirrored,zero --zero-stage 1,3 --devices 2
+rows "weight decay: the loss" "{r['train']['loss_last'] for r in rows} == {$loss}"
 
 # Masters are saved, and rounding them anew gives the same copies.
 lockstep_ok run ${mlp/--steps 2/--steps 4} --strategy single --save masters.safetensors

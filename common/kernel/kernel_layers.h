@@ -114,8 +114,8 @@ typedef struct ls_transpose_args {
 } ls_transpose_args;
 
 /**
- * Weight decay's part of the loss: *loss = the sum over the ranges of decay * sum(w^2) / 2, each
- * rounded to a multiple of 2^-40 (ls_decay_part). (The gradient's is the update's:
+ * Weight decay's part of the loss: *loss = the sum over the ranges' elements of decay * w^2 / 2,
+ * each rounded to a multiple of 2^-44 (ls_decay_part). (The gradient's is the update's:
  * ls_update_range.)
  */
 typedef struct ls_weight_decay_args {

@@ -49,12 +49,14 @@ LS_DEVICE_FN double ls_moving_average_decay(const ls_moving_average_args *a)
     return early < a->decay ? early : a->decay;
 }
 
-/** A range's part of the loss, given its sum of squares: a multiple of 2^-40, so that parts add up
- *  to the same in any order, below 2^13. */
-LS_DEVICE_FN double ls_decay_part(double decay, double squares)
+/** 1.5 * 2^52 * 2^-44: adding it, then taking it off, rounds to a multiple of 2^-44. */
+#define LS_DECAY_ROUND 384.0
+
+/** A weight's part of the loss: a multiple of 2^-44, so that parts add up to the same in any order,
+ *  and wherever variables are cut, below 2^9. */
+LS_DEVICE_FN double ls_decay_part(double decay, float weight)
 {
-    const double grains = 1099511627776.0; /* 2^40 */
-    return rint(decay * squares / 2 * grains) / grains;
+    return ((double)weight * (double)weight * (decay / 2) + LS_DECAY_ROUND) - LS_DECAY_ROUND;
 }
 
 /** A batch's moments of one channel, from its sums over `count` pixels. */

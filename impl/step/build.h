@@ -117,8 +117,6 @@ size_t ls_group_share_before(const ls_planned_group *group, size_t buckets, cons
 size_t ls_mean_scratch(const ls_step_plan *plan, const ls_comm *comm);
 size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end);
 
-/** Appends weight decay's part of the loss that is a bucket's in a window, if the member has it. */
-void ls_step_bucket_decay(ls_step *step, int member, int b);
 /** Tasks appended from now on belong to that piece of a replica's slice; replica -1: to none. Names
  * the pieces of accumulated gradients, nothing else. */
 void ls_step_enter_piece(ls_step *step, int replica, int piece);

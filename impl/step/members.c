@@ -9,11 +9,11 @@
 
 /* ---- Members --------------------------------------------------------------------------------- */
 
-/* Workers, and replicas with windows, get variables in each step, so one of them computes weight
- * decay's part of the loss; with backup workers all do, since worker 0 may skip the step. */
+/* Workers get variables in each step, so one of them computes weight decay's part of the loss; with
+ * backup workers all do, since worker 0 may skip the step. */
 static ls_decay_loss decay_loss_of(const ls_step_plan *plan, int replica)
 {
-    if (!plan->servers.servers && !plan->groups->windows.buckets)
+    if (!plan->servers.servers)
         return LS_DECAY_UPDATES;
     return replica == 0 || plan->job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
 }

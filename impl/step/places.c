@@ -424,8 +424,6 @@ void ls_gather_for_node(ls_step *s, int place, int n, bool backward)
         ls_need(s, place, b);
         if (!s->exchanged)
             ls_step_share_values(s, place, ls_bucket(s, place, b));
-        for (int r = 0; r < ls_replicas(s); r++)
-            ls_step_bucket_decay(s, member_at(s->plan, r, place), b);
     }
     for (int b = 0; b < buckets && backward; b++)
         if (n + 1 == (b ? ls_bucket_node(s, place, b - 1) : ls_nodes(s)))

@@ -12,15 +12,14 @@
 #include <string.h>
 
 /* The numbers that a process sends for each record: its members' last end, in ns from the mark;
- * weight decay's parts of the loss, of its first replica; then, for each replica whose loss it
- * has, the parts of that loss. */
+ * weight decay's part of the loss, of the first copy of the model; then, for each replica whose
+ * loss it has, the parts of that loss. */
 enum { END, DECAY, REPLICAS };
 
 typedef struct reading {
     ls_reading base;
     const ls_step_plan *plan;
     const ls_job *job;
-    size_t decays;       /* weight decay's parts (ls_replica_loss.decay_parts) */
     size_t *at;          /* [replicas] index of the replica's numbers */
     const double **each; /* [replicas] parts of the current record's loss, as received */
 } reading;
@@ -138,35 +137,37 @@ static int loss_of(const ls_step_plan *plan, int d)
 /* Sets `at` and `width`; used [processes] must be zero. */
 static void lay_out(reading *r, size_t *used)
 {
-    r->decays = r->plan->split.graph ? (size_t)r->plan->split.graph->slices.splits + 1 : 1;
-    r->base.width = REPLICAS + r->decays - 1;
+    r->base.width = REPLICAS;
     for (int d = 0; d < all_losses(r->plan); d++) {
         size_t *its = &used[r->plan->members[loss_of(r->plan, d)].process];
-        const size_t before = REPLICAS + r->decays - 1;
-        r->at[d] = before + *its;
+        r->at[d] = REPLICAS + *its;
         *its += ls_replicated_sums(r->job, d / losses_of(r->plan));
-        r->base.width = before + *its > r->base.width ? before + *its : r->base.width;
+        r->base.width = REPLICAS + *its > r->base.width ? REPLICAS + *its : r->base.width;
     }
 }
 
-/* Weight decay's part comes from members that update: it is summed over the places of the first
- * replica. */
+/* The members that have weight decay's part of the loss together: those with one copy of what is
+ * updated; of servers' workers, the first. */
+static bool has_decay(const ls_step_plan *plan, int m)
+{
+    const ls_range copy = plan->servers.servers
+                              ? (ls_range){0, 1}
+                              : ls_step_plan_copy(plan, &plan->state, (int)plan->owners.first);
+    return (size_t)m - copy.first < copy.count;
+}
+
 static ls_status read_losses(ls_reading *base, int m, uint64_t k, double end_ns, double *numbers)
 {
     const reading *r = (const reading *)base;
     ls_replica *replica = replica_of(base, m);
     const int d = m / (r->plan->mesh.places / losses_of(r->plan));
-    const int from = r->plan->holder >= 0 ? r->plan->holder : 0;
-    const bool first = m >= from && m < from + r->plan->mesh.places;
-    /* Of split layers, every place has the rest of the variables. */
-    const bool counts_rest = r->plan->members[m].place % r->plan->mesh.size[LS_SLICE] == 0;
+    const bool first = has_decay(r->plan, m);
     double further[LS_REPLICA_LOSSES] = {0}; /* further parts, then weight decay's */
     (void)end_ns;
     if (replica->loss.more && (first || replica->loss.sums > 1))
         LS_TRY(ls_replica_more_losses(replica, base->first + k, further));
-    for (size_t i = 0; i < r->decays && first && replica->loss.decay; i++)
-        if (i + 1 < r->decays || counts_rest)
-            numbers[DECAY + i] += further[replica->loss.sums - 1 + i];
+    if (first && replica->loss.decay)
+        numbers[DECAY] += further[replica->loss.sums - 1];
     if (d < all_losses(r->plan) && m == loss_of(r->plan, d)) {
         numbers[r->at[d]] = base->records[k].loss;
         memcpy(numbers + r->at[d] + 1, further, (replica->loss.sums - 1) * sizeof *numbers);
@@ -178,14 +179,13 @@ static ls_status read_losses(ls_reading *base, int m, uint64_t k, double end_ns,
  * weight decay's part of the loss. */
 static double find_numbers(const reading *r, uint64_t k, double *decay)
 {
-    double end_ns = 0, decays[LS_REPLICA_LOSSES] = {0};
+    double end_ns = 0;
+    *decay = 0;
     for (int p = 0; p < ls_job_processes(r->job); p++) {
         const double *numbers = ls_reading_of(&r->base, p, k);
         end_ns = numbers[END] > end_ns ? numbers[END] : end_ns;
-        for (size_t i = 0; i < r->decays; i++)
-            decays[i] += numbers[DECAY + i];
+        *decay += numbers[DECAY];
     }
-    *decay = ls_replica_decay_sum(decays, r->decays);
     for (int d = 0; d < all_losses(r->plan); d++) {
         const int process = r->plan->members[loss_of(r->plan, d)].process;
         r->each[d] = ls_reading_of(&r->base, process, k) + r->at[d];

@@ -145,6 +145,27 @@ static void count_lacking(void *context, size_t at, size_t model, size_t count)
         l->count += !l->has[i];
 }
 
+enum { COPIES = LS_ARRAYS }; /* beside a job's arrays: rounded parameters */
+
+/* Bytes of an element that moves; 0: none does. What is rounded follows from masters that a member
+ * has itself. */
+static size_t moved_bytes(const ls_step_plan *plan, int array)
+{
+    const bool rounds = plan->job->kernels.precision == LS_PRECISION_BF16;
+    if (array == COPIES)
+        return rounds && ls_step_plan_shares(plan) && plan->parameters.on[LS_MEMBER] != LS_SHARE
+                   ? sizeof(uint16_t)
+                   : 0;
+    return ls_state_name(plan->job, (ls_values)array) ? sizeof(float) : 0;
+}
+
+/* Whether it is of whole variables, not of what a member updates. */
+static bool is_whole(const ls_step_plan *plan, int array)
+{
+    return array == (moved_bytes(plan, COPIES) ? COPIES : LS_VALUES) &&
+           plan->parameters.on[LS_MEMBER] != LS_SHARE;
+}
+
 /* Visits the elements of an array that a member holds between steps. */
 static void each_held(const ls_step_plan *plan, int member, int array,
                       void (*visit)(void *context, size_t at, size_t model, size_t count),
@@ -152,7 +173,7 @@ static void each_held(const ls_step_plan *plan, int member, int array,
 {
     const ls_graph_part *part = ls_step_plan_part(plan, member);
     ls_range range = {0, part ? part->owned : plan->job->model->graph->variables.elements};
-    if (array == LS_VALUES && plan->parameters.on[LS_MEMBER] != LS_SHARE)
+    if (is_whole(plan, array))
         ls_state_each(plan, member, range, visit, l);
     else
         for (size_t i = 0; ls_step_plan_owned(plan, member, i, &range); i++)
@@ -166,16 +187,17 @@ ls_status ls_state_moved(const ls_step_plan *from, const ls_step_plan *to, const
     lacking l = {0};
     LS_TRY(ls_allocate("state", &l.has, elements, sizeof *l.has));
     for (int m = 0; m < to->total; m++) {
-        l.count = 0;
-        for (int a = 0; a < LS_ARRAYS; a++) {
-            if (!ls_state_name(to->job, (ls_values)a))
+        out[m] = 0;
+        for (int a = 0; a <= COPIES; a++) {
+            if (!moved_bytes(to, a))
                 continue;
+            l.count = 0;
             memset(l.has, 0, elements);
             if (of[m] >= 0)
                 each_held(from, of[m], a, mark_held, &l);
             each_held(to, m, a, count_lacking, &l);
+            out[m] += l.count * moved_bytes(to, a);
         }
-        out[m] = l.count * sizeof(float);
     }
     free(l.has);
     return LS_OK;

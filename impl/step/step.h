@@ -193,7 +193,7 @@ void ls_weights_node(ls_step *step, int replica, int piece, int node);
 int ls_bucket_node(const ls_step *step, int place, int b);
 
 /** Where parameters are in windows, the all-gathers of what a node's pass on a place is the first
- * to need, and weight decay's part of the loss of these; nothing where they are whole. */
+ * to need; nothing where they are whole. */
 void ls_gather_for_node(ls_step *step, int place, int node, bool backward);
 
 /** Pass number `i` of all stages of a replica, in the order of the job's schedule; false: there are

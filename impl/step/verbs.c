@@ -180,19 +180,6 @@ void ls_forward(ls_step *s, int member)
     append_acts(s, "forward", member, end, ls_no_range);
 }
 
-void ls_step_bucket_decay(ls_step *s, int member, int b)
-{
-    ls_replica *r = ls_step_replica(s, member);
-    const ls_range bucket = ls_bucket(s, ls_place_of(s, member), b);
-    ls_op_list ops = {0};
-    if (s->program->status || !r || !r->loss.decay || s->exchanged)
-        return;
-    const bool first = (size_t)b + 1 == r->windows.parameters->buckets->count;
-    const ls_status status = ls_replica_decay(r, bucket, first, &ops);
-    if (ops.count || status)
-        ls_task_of(s->program, "decay", member, bucket, &ops, status);
-}
-
 void ls_forward_bucket(ls_step *s, int member, int b)
 {
     size_t count;
@@ -203,7 +190,6 @@ void ls_forward_bucket(ls_step *s, int member, int b)
         ls_forward(s, member);
         return;
     }
-    ls_step_bucket_decay(s, member, b);
     size_t end;
     const ls_act *acts = acts_now(s, member, &end, &count);
     end = s->appended[member] > end ? s->appended[member] : end;

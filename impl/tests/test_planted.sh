@@ -95,6 +95,7 @@ mask_left_out 0 --strategy single --devices 1
 mask_left_out 0 --strategy mirrored --devices 3
 mask_left_out 0 --strategy single --devices 1 --reduce exact
 mask_left_out 0 --strategy ps --devices 3 --ps-mode async
+decay_by_one 0 --strategy zero --devices 2 --model cifar10 --data synthetic:60 --batch 8 --steps 1
 not_turned 0 --strategy single --devices 1 --model cifar10 --data synthetic:60 --batch 8 --steps 1
 mean_over_all 0 --strategy ps --devices 3 --ps-backup-workers 1
 mean_over_all 0 --strategy ps --ranks 6 --ps-servers 2 --ps-backup-workers 2

@@ -270,6 +270,8 @@ typedef struct ls_vector_loops {
     void (*transpose)(const ls_transpose_args *transpose, int64_t first, int64_t last);
     /** gradient += factor * weight. */
     void (*decay)(const float *weight, float factor, float *gradient, int64_t count);
+    /** The sum over elements of ls_decay_part. */
+    double (*decay_loss)(const float *weight, double decay, int64_t count);
     double (*sum_squares)(const float *x, int64_t count);
     /** Pixels of bn_sums and bn_backward_sums, added to `sums`, [2,C]; and of the others. */
     void (*bn_sums)(const ls_bn_sums_args *bn, int64_t first, int64_t last, double *sums);

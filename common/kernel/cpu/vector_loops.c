@@ -71,6 +71,7 @@ const ls_vector_loops LS_VECTOR_TABLE = {
     .lrn_back = lrn_back,
     .transpose = transposed,
     .decay = decay,
+    .decay_loss = decay_loss,
     .sum_squares = sum_squares,
     .bn_sums = bn_sums,
     .bn_forward = bn_forward,

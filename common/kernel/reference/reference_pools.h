@@ -143,10 +143,8 @@ static ls_status weight_decay(const ls_weight_decay_args *d)
     *d->loss = 0;
     for (int64_t r = 0; r < d->range_count; r++) {
         const real *weight = (const real *)d->weight + ranges[r].first;
-        double sum = 0;
         for (int64_t i = 0; i < ranges[r].count; i++)
-            sum += (double)weight[i] * (double)weight[i];
-        *d->loss += ls_decay_part(ranges[r].decay, sum);
+            *d->loss += ls_decay_part(ranges[r].decay, (float)weight[i]);
     }
     return LS_OK;
 }

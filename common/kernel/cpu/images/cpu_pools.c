@@ -59,7 +59,7 @@ ls_status ls_cpu_gather_crops(ls_kernels *kernels, const ls_gather_crops_args *a
     return ls_cpu_op_open(kernels, &like, &args, sizeof args, work, out);
 }
 
-/* ---- Weight decay: a sum of squares is one thread's, in one order ---------------------------- */
+/* ---- Weight decay: its sum is one thread's --------------------------------------------------- */
 
 static ls_status run_decay(cpu_op *op)
 {
@@ -67,9 +67,8 @@ static ls_status run_decay(cpu_op *op)
     const ls_update_range *ranges = (const void *)(a + 1);
     double loss = 0;
     for (int64_t r = 0; r < a->range_count; r++)
-        loss += ls_decay_part(
-            ranges[r].decay,
-            op->loops->sum_squares((const float *)a->weight + ranges[r].first, ranges[r].count));
+        loss += op->loops->decay_loss((const float *)a->weight + ranges[r].first, ranges[r].decay,
+                                      ranges[r].count);
     *a->loss = loss;
     return LS_OK;
 }

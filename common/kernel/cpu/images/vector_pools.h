@@ -7,6 +7,7 @@
 
 #include "common/kernel/cpu/elements/vector_elementwise.h"
 #include "common/kernel/cpu/vector_lanes.h"
+#include "common/kernel/step_inline.h"
 
 #include <math.h>
 
@@ -274,6 +275,23 @@ static void decay(const float *restrict weight, float factor, float *restrict gr
 {
     for (int64_t i = 0; i < count; i++)
         gradient[i] += factor * weight[i];
+}
+
+/* The sum of ls_decay_part over elements. */
+static double decay_loss(const float *weight, double decay, int64_t count)
+{
+    lanes_wide sum = {{{{0}, {0}}}};
+    for (int64_t i = 0; i < count; i += LS_LANES) {
+        const lanes part = i + LS_LANES <= count ? lanes_get(weight + i)
+                                                 : lanes_get_some(weight + i, count - i, 0);
+        LS_WRITE_OUT
+        for (int p = 0; p < LS_PARTS; p++) {
+            const vec_wide w = vec_widen(part.part[p]);
+            sum.part[p].low += (w.low * w.low * (decay / 2) + LS_DECAY_ROUND) - LS_DECAY_ROUND;
+            sum.part[p].high += (w.high * w.high * (decay / 2) + LS_DECAY_ROUND) - LS_DECAY_ROUND;
+        }
+    }
+    return lanes_sum_wide(&sum);
 }
 
 static double sum_squares(const float *x, int64_t count)

@@ -351,22 +351,7 @@ int ls_gpu_logistic_loss(void *stream, const ls_logistic_loss_args *args, const 
 
 /* ---- The loss of weight decay ---------------------------------------------------------------- */
 
-/* The sum of a range's parts, by a warp, returned in all lanes: part i is in lane i % 32, then
- * folded by halves. */
-__device__ static inline double sum_parts(const double *parts, int64_t first, int64_t last)
-{
-    double sum = 0;
-#pragma unroll 8
-    for (int64_t i = first + threadIdx.x % LOSS_WARP; i < last; i += LOSS_WARP)
-        sum += ls_gpu_fetch(&parts[i]);
-#pragma unroll
-    for (int half = LOSS_WARP / 2; half; half /= 2)
-        sum += ls_gpu_exchange(sum, half);
-    return sum;
-}
-
-/* Parts of a range are at the same positions in it wherever it lies, and are summed in a fixed
- * order; the ranges' sums are such that their order does not matter (ls_decay_part). */
+/* The terms are such that their order does not matter (ls_decay_part). */
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     squares_kernel(const float *weight, ls_gpu_ranges ranges, ls_gpu_parts parts, double *loss)
 {
@@ -381,7 +366,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
         const float *w = weight + range.first;
 #pragma unroll 4
         for (int64_t i = s.first; i < range.count; i += s.stride)
-            sum += (double)w[i] * (double)w[i];
+            sum += ls_decay_part(range.decay, w[i]);
     }
     sum = ls_gpu_block_sum(sum, space);
     if (threadIdx.x == 0)
@@ -389,15 +374,8 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     if (!ls_gpu_comes_last(parts.arrived, gridDim.x))
         return;
     sum = 0;
-    for (int64_t r = threadIdx.x / LOSS_WARP; r < ranges.count; r += blockDim.x / LOSS_WARP) {
-        const int64_t begin = ranges.at ? ranges.at[r].block : 0;
-        const int64_t end =
-            ranges.at ? ls_gpu_block_end(ranges.at, ranges.count, ranges.blocks, r) : ranges.blocks;
-        const double squares = sum_parts(parts.values, begin, end);
-        const double decay = ls_gpu_range_at(ranges, r).decay;
-        if (threadIdx.x % LOSS_WARP == 0)
-            sum += ls_decay_part(decay, squares);
-    }
+    for (int64_t i = threadIdx.x; i < gridDim.x; i += blockDim.x)
+        sum += ls_gpu_fetch(&parts.values[i]);
     sum = ls_gpu_block_sum(sum, space);
     if (threadIdx.x == 0)
         *loss = sum;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The values that parameters have before the first step; see workplace.h. */
+/*
+ * The values that parameters have before the first step; see workplace.h. Those of a file are read
+ * by whoever needs them, block by block; before training the processes of a host read each block of
+ * it once, to check it.
+ */
 #include "bench/case/elastic.h"
 #include "bench/case/workplace.h"
 
@@ -16,7 +20,12 @@
 struct ls_held_values {
     char model[LS_MODEL_TEXT], data[600]; /* as in ls_case: a data set may give a model its sizes */
     uint64_t seed;
-    float *values; /* [elements] */
+    ls_precision precision;
+    float *values;              /* drawn: [elements] */
+    ls_variables_file *file;    /* or in a file, */
+    struct ls_resumed *resumed; /* or in a checkpoint */
+    ls_state_source source;
+    uint64_t hash;
     struct ls_held_values *next;
 };
 
@@ -51,39 +60,139 @@ static uint64_t hash_drawn(const ls_drawn_values *drawn)
     return hash;
 }
 
-/* ---- Held ------------------------------------------------------------------------------------ */
+/* ---- In files -------------------------------------------------------------------------------- */
 
-/* From a file or, if there is none, by the case's seed. */
-static ls_status fill(const ls_workplace *workplace, const ls_plan_of_case *plan, float *out)
+static ls_status read_file(const ls_state_source *source, ls_values array, ls_range range,
+                           float *out)
 {
-    const ls_variables *variables = &plan->model->graph->variables;
+    (void)array;
+    return ls_variables_read(source->from, range, out);
+}
+
+static ls_status open_file(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                           struct ls_held_values *d)
+{
     const char *path = workplace->request->load;
     struct stat is;
-    if (!path) {
-        ls_variables_initialize(variables, plan->config->seed, out);
+    if (stat(path, &is) == 0 && S_ISDIR(is.st_mode)) {
+        LS_TRY(ls_plan_open_parameters(workplace, plan, path, &d->resumed));
+        d->source = ls_resumed_source(d->resumed, &d->hash);
         return LS_OK;
     }
-    return stat(path, &is) == 0 && S_ISDIR(is.st_mode) ? ls_plan_load_folder(variables, path, out)
-                                                       : ls_variables_load(variables, path, out);
+    LS_TRY(ls_variables_open(&plan->model->graph->variables, path, &d->file));
+    d->source = (ls_state_source){.read = read_file, .from = d->file};
+    return LS_OK;
+}
+
+/* Loaded values are masters, whose rounded copies must be finite. */
+static ls_status check_copies(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                              ls_range block, const float *values)
+{
+    for (size_t i = 0; i < block.count; i++) {
+        if (isfinite(ls_float_of_bf16(ls_bf16_of_float(values[i]))))
+            continue;
+        const size_t element = block.first + i;
+        const ls_variable *v = ls_variables_holding(&plan->model->graph->variables, element);
+        char where[640];
+        snprintf(where, sizeof where, "%s: %s", workplace->request->load, v->name);
+        return ls_fail(LS_CODE_MISSING, "load", where,
+                       "element %zu is %.9g, which --precision bf16 rounds to an infinite copy; "
+                       "use float32, or smaller values",
+                       element - v->offset, (double)values[i]);
+    }
+    return LS_OK;
+}
+
+/* Reads this process's share of the blocks, and adds up their hashes. */
+static ls_status check_blocks(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                              ls_state_source source, uint64_t *hash)
+{
+    const ls_processes *processes = workplace->request->processes;
+    const bool together = plan->job.ranks.comm;
+    const size_t shares = together ? (size_t)processes->neighbours : 1;
+    const size_t share = together ? (size_t)processes->neighbour : 0;
+    float *values;
+    LS_TRY(ls_allocate("parameters", &values, LS_STATE_BLOCK, sizeof *values));
+    ls_status status = LS_OK;
+    size_t number = 0;
+    for (ls_range block = {0};
+         !status && ls_state_next(plan->model->graph->variables.elements, &block); number++) {
+        if (number % shares != share)
+            continue;
+        status = source.read(&source, LS_VALUES, block, values);
+        *hash += (2 * number + 1) * ls_hash64(values, block.count * sizeof *values);
+        if (!status && plan->config->precision == LS_PRECISION_BF16)
+            status = check_copies(workplace, plan, block, values);
+    }
+    free(values);
+    return status;
+}
+
+/* Checks all blocks, with the other processes; *hash: of all, as this host's processes read them.
+ */
+static ls_status check_values(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                              ls_state_source source, ls_status status, uint64_t *hash)
+{
+    const ls_processes *processes = workplace->request->processes;
+    struct {
+        uint64_t hash;
+        int host;
+    } mine = {0, processes->host}, *all = NULL;
+    if (!status)
+        status = check_blocks(workplace, plan, source, &mine.hash);
+    if (!plan->job.ranks.comm) {
+        *hash = mine.hash;
+        return status;
+    }
+    status = ls_status_first(status,
+                             ls_allocate("parameters", &all, (size_t)processes->size, sizeof *all));
+    status = ls_comm_bring(plan->job.ranks.comm, status, &mine, sizeof mine, all);
+    *hash = 0;
+    for (int r = 0; r < processes->size && !status; r++)
+        *hash += all[r].host == mine.host ? all[r].hash : 0;
+    free(all);
+    return status;
+}
+
+/* ---- Held ------------------------------------------------------------------------------------ */
+
+static void close_held(struct ls_held_values *d)
+{
+    ls_variables_close(d->file);
+    ls_resumed_close(d->resumed);
+    free(d->values);
+    free(d);
+}
+
+static ls_status draw_held(const ls_plan_of_case *plan, struct ls_held_values *d)
+{
+    const ls_variables *variables = &plan->model->graph->variables;
+    LS_TRY(ls_allocate("parameters", &d->values, variables->elements + 1, sizeof *d->values));
+    ls_variables_initialize(variables, plan->config->seed, d->values);
+    d->source = ls_state_held(d->values);
+    d->hash = ls_hash64(d->values, variables->elements * sizeof *d->values);
+    return LS_OK;
 }
 
 static ls_status hold(ls_workplace *workplace, const ls_plan_of_case *plan,
                       struct ls_held_values **out)
 {
     const ls_case *c = plan->config;
-    const ls_variables *variables = &plan->model->graph->variables;
     struct ls_held_values *d;
     LS_TRY(ls_allocate("parameters", &d, 1, sizeof *d));
     memcpy(d->model, c->model, sizeof d->model);
     memcpy(d->data, c->data, sizeof d->data);
     d->seed = c->seed;
-    ls_status status =
-        ls_allocate("parameters", &d->values, variables->elements + 1, sizeof *d->values);
-    if (!status)
-        status = fill(workplace, plan, d->values);
+    d->precision = c->precision;
+    ls_status status;
+    if (workplace->request->load) {
+        status = open_file(workplace, plan, d);
+        status = check_values(workplace, plan, d->source, status, &d->hash);
+    } else {
+        status = draw_held(plan, d);
+    }
     if (status) {
-        free(d->values);
-        free(d);
+        close_held(d);
         return status;
     }
     d->next = workplace->held;
@@ -91,46 +200,19 @@ static ls_status hold(ls_workplace *workplace, const ls_plan_of_case *plan,
     return LS_OK;
 }
 
-/* Loaded values are masters, whose rounded copies must be finite. */
-static ls_status check_copies(const ls_workplace *workplace, const ls_plan_of_case *plan)
-{
-    const ls_variables *variables = &plan->model->graph->variables;
-    float *values;
-    LS_TRY(ls_allocate("parameters", &values, LS_STATE_BLOCK, sizeof *values));
-    ls_status status = LS_OK;
-    for (ls_range block = {0}; !status && ls_state_next(variables->elements, &block);) {
-        status = plan->initial.read(&plan->initial, LS_VALUES, block, values);
-        for (size_t i = 0; i < block.count && !status; i++) {
-            if (isfinite(ls_float_of_bf16(ls_bf16_of_float(values[i]))))
-                continue;
-            const ls_variable *v = ls_variables_holding(variables, block.first + i);
-            char where[640];
-            snprintf(where, sizeof where, "%s: %s", workplace->request->load, v->name);
-            status = ls_fail(LS_CODE_MISSING, "load", where,
-                             "element %zu is %.9g, which --precision bf16 rounds to an infinite "
-                             "copy; use float32, or smaller values",
-                             block.first + i - v->offset, (double)values[i]);
-        }
-    }
-    free(values);
-    return status;
-}
-
+/* A file is checked again for each precision. */
 static ls_status hold_or_know(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     struct ls_held_values *d = workplace->held;
     while (d && (strcmp(d->model, c->model) || strcmp(d->data, c->data) ||
-                 (!workplace->request->load && d->seed != c->seed)))
+                 (workplace->request->load ? d->precision != c->precision : d->seed != c->seed)))
         d = d->next;
     if (!d)
         LS_TRY(hold(workplace, plan, &d));
-    plan->initial = ls_state_held(d->values);
-    plan->initial_hash =
-        ls_hash64(d->values, plan->model->graph->variables.elements * sizeof *d->values);
-    return c->precision == LS_PRECISION_BF16 && workplace->request->load
-               ? check_copies(workplace, plan)
-               : LS_OK;
+    plan->initial = d->source;
+    plan->initial_hash = d->hash;
+    return LS_OK;
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
@@ -159,8 +241,7 @@ void ls_first_values_close(ls_workplace *workplace)
 {
     while (workplace->held) {
         struct ls_held_values *next = workplace->held->next;
-        free(workplace->held->values);
-        free(workplace->held);
+        close_held(workplace->held);
         workplace->held = next;
     }
 }

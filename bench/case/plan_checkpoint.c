@@ -21,7 +21,8 @@
 
 struct ls_resumed {
     ls_checkpoint checkpoint;
-    float *values[LS_ARRAYS]; /* [elements] */
+    ls_checkpoint_files *files;
+    uint64_t hash; /* of the manifest */
     ls_state_source state;
 };
 
@@ -277,30 +278,40 @@ static ls_status read_state(const ls_state_source *source, ls_values array, ls_r
                             float *out)
 {
     const struct ls_resumed *r = source->from;
-    memcpy(out, r->values[array] + range.first, range.count * sizeof *out);
-    return LS_OK;
+    return ls_checkpoint_read(r->files, array, range, out);
+}
+
+/* Processes of a host that run the case together share the checks of files. */
+static ls_status open_files(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                            const char *const names[LS_ARRAYS], struct ls_resumed *r)
+{
+    const ls_processes *processes = workplace->request->processes;
+    const bool together = plan->job.ranks.comm;
+    const ls_check_share share = {together ? processes->neighbour : 0,
+                                  together ? processes->neighbours : 1};
+    char *text = json_dumps(r->checkpoint.manifest, JSON_COMPACT | JSON_SORT_KEYS);
+    r->hash = text ? ls_hash64(text, strlen(text)) : 0;
+    free(text);
+    r->state = (ls_state_source){.read = read_state, .from = r};
+    return ls_checkpoint_files_open(&r->checkpoint, &plan->model->graph->variables, names, share,
+                                    &r->files);
 }
 
 ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     struct ls_resumed *r = workplace->resumed;
-    const size_t elements = plan->model->graph->variables.elements;
     const char *names[LS_ARRAYS];
-    const bool known = r->values[LS_VALUES];
-    for (int a = 0; a < LS_ARRAYS; a++) {
+    for (int a = 0; a < LS_ARRAYS; a++)
         names[a] = ls_state_name(&plan->job, (ls_values)a);
-        if (names[a] && !known)
-            LS_TRY(ls_allocate("checkpoint", &r->values[a], elements + 1, sizeof(float)));
-    }
-    if (!known) {
-        LS_TRY(
-            ls_checkpoint_read(&r->checkpoint, &plan->model->graph->variables, names, r->values));
-        LS_TRY(check_position(&plan->job, &r->checkpoint));
+    if (!r->files) {
+        ls_status status = open_files(workplace, plan, names, r);
+        if (!status)
+            status = check_position(&plan->job, &r->checkpoint);
+        LS_TRY(ls_comm_agree(plan->job.ranks.comm, status));
         tell_reduction(workplace, plan);
     }
-    r->state = (ls_state_source){.read = read_state, .from = r};
     plan->initial = r->state;
-    plan->initial_hash = ls_hash64(r->values[LS_VALUES], elements * sizeof(float));
+    plan->initial_hash = r->hash;
     plan->job.resumed = &r->state;
     return LS_OK;
 }
@@ -310,33 +321,41 @@ bool ls_plan_resumes(const ls_workplace *workplace)
     return workplace->resumed && workplace->resumed->checkpoint.manifest;
 }
 
-ls_status ls_plan_load_folder(const ls_variables *variables, const char *folder, float *values)
+ls_status ls_plan_open_parameters(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                                  const char *folder, struct ls_resumed **out)
 {
     const char *const names[LS_ARRAYS] = {"param"};
-    float *const arrays[LS_ARRAYS] = {values};
-    ls_checkpoint checkpoint;
+    struct ls_resumed *r;
     char *found;
     LS_TRY(ls_checkpoint_find(folder, &found));
     if (!found)
         return ls_fail(LS_CODE_MISSING, "load", folder,
                        "is a folder without a complete checkpoint; name a safetensors file, or a "
                        "folder with a manifest.json");
-    ls_status status = ls_checkpoint_open(found, &checkpoint);
+    ls_status status = ls_allocate("checkpoint", &r, 1, sizeof *r);
+    if (!status)
+        status = ls_checkpoint_open(found, &r->checkpoint);
     free(found);
-    LS_TRY(status);
-    status = ls_checkpoint_read(&checkpoint, variables, names, arrays);
-    ls_checkpoint_close(&checkpoint);
+    if (!status)
+        status = open_files(workplace, plan, names, r);
+    if (status)
+        ls_resumed_close(r);
+    else
+        *out = r;
     return status;
 }
 
-void ls_resumed_close(ls_workplace *workplace)
+ls_state_source ls_resumed_source(const struct ls_resumed *r, uint64_t *hash)
 {
-    struct ls_resumed *r = workplace->resumed;
+    *hash = r->hash;
+    return r->state;
+}
+
+void ls_resumed_close(struct ls_resumed *r)
+{
     if (!r)
         return;
+    ls_checkpoint_files_close(r->files);
     ls_checkpoint_close(&r->checkpoint);
-    for (int a = 0; a < LS_ARRAYS; a++)
-        free(r->values[a]);
     free(r);
-    workplace->resumed = NULL;
 }

@@ -82,7 +82,7 @@ void ls_workplace_close(ls_workplace *workplace)
         workplace->data = next;
     }
     ls_first_values_close(workplace);
-    ls_resumed_close(workplace);
+    ls_resumed_close(workplace->resumed);
     if (workplace->request) /* it was opened */
         ls_status_free(ls_processes_pulse(workplace->request->processes, NULL, NULL));
     ls_machine_close(workplace->machine);

@@ -30,8 +30,9 @@ void ls_plan_close_phases(ls_plan_of_case *plan);
 /** Resolves the plan of a phase (elastic.h), whose `config`, `whole` and devices are set. */
 ls_status ls_plan_resolve(ls_workplace *workplace, ls_plan_of_case *plan);
 
-/** Sets plan.initial: drawn by the seed, or read from --load (first_values.c) or a checkpoint.
- * Cases of one model share what is read, which the workplace owns. The plan must not move. */
+/** Sets plan.initial: drawn by the seed, or read from --load (first_values.c) or a checkpoint,
+ * whose files are checked. Cases of one model share them; the workplace owns them. The plan must
+ * not move. Processes that run the case together call it together. */
 ls_status ls_plan_draw(ls_workplace *workplace, ls_plan_of_case *plan);
 
 /** The values that a seed draws, of the model's elements. Borrows `drawn`. */
@@ -54,13 +55,19 @@ json_t *ls_plan_written(const ls_plan_of_case *plan);
  * many steps are left. Refuses strategies without checkpoints. */
 ls_status ls_plan_resume(ls_workplace *workplace, ls_plan_of_case *plan);
 
-/** Reads that checkpoint into plan.initial and job.resumed, which the workplace owns. */
+/** Opens and checks that checkpoint's files, from which plan.initial and job.resumed then read; the
+ * workplace owns them. Processes that run the case together call it together. */
 ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan);
 
-/** Reads the parameters alone of a checkpoint's folder: --load. */
-ls_status ls_plan_load_folder(const ls_variables *variables, const char *folder, float *values);
+/** Opens and checks a checkpoint's folder for its parameters alone: --load. */
+ls_status ls_plan_open_parameters(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                                  const char *folder, struct ls_resumed **out);
 
-void ls_resumed_close(ls_workplace *workplace);
+/** What to read from, as long as `resumed` is open, and the hash of its manifest. */
+ls_state_source ls_resumed_source(const struct ls_resumed *resumed, uint64_t *hash);
+
+/** Takes NULL. */
+void ls_resumed_close(struct ls_resumed *resumed);
 
 /** Frees all that ls_plan_draw made. */
 void ls_first_values_close(ls_workplace *workplace);

@@ -6,7 +6,8 @@
  *
  *     checkpoint_folder.c   which folders are checkpoints; leftovers; older ones
  *     checkpoint_write.c    writes one, by all processes together; last checkpoint_manifest.c
- *     checkpoint_read.c     reads one
+ *     checkpoint_open.c     reads a manifest
+ *     checkpoint_read.c     checks and reads the files of one
  */
 #pragma once
 
@@ -68,10 +69,27 @@ ls_status ls_checkpoint_open(const char *folder, ls_checkpoint *out);
 /** It may be zero-filled. */
 void ls_checkpoint_close(ls_checkpoint *checkpoint);
 
+/** A checkpoint's files, open and checked. */
+typedef struct ls_checkpoint_files ls_checkpoint_files;
+
+/** Checks are numbered; of so many shares a process does one. Others do the rest. */
+typedef struct ls_check_share {
+    int share, shares;
+} ls_check_share;
+
 /**
- * Reads the arrays `names` [LS_ARRAYS] (NULL: not that one; without any but the first, the others
- * are passed over) into values [LS_ARRAYS][elements]. Every file has its size and digest, and the
- * tensors cover each variable of each array once: else LS_CODE_MISSING, naming file and tensor.
+ * Opens the files for reading the arrays `names` [LS_ARRAYS] (NULL: not that one; without any but
+ * the first, the others are passed over). Every file has its size and its parts, which cover each
+ * variable of each array once, and what this process checks has its digest and is finite: else
+ * LS_CODE_MISSING, naming file and tensor. All is borrowed but `names`.
  */
-ls_status ls_checkpoint_read(const ls_checkpoint *checkpoint, const ls_variables *variables,
-                             const char *const names[LS_ARRAYS], float *const values[LS_ARRAYS]);
+ls_status ls_checkpoint_files_open(const ls_checkpoint *checkpoint, const ls_variables *variables,
+                                   const char *const names[LS_ARRAYS], ls_check_share share,
+                                   ls_checkpoint_files **out);
+
+/** Reads elements `range` of the model from an array. */
+ls_status ls_checkpoint_read(const ls_checkpoint_files *files, ls_values array, ls_range range,
+                             float *out);
+
+/** Takes NULL. */
+void ls_checkpoint_files_close(ls_checkpoint_files *files);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a checkpoint; see checkpoint.h. What the manifest says is compared with the model first:
- * the parts of each tensor, sorted, must have each element once. Then each file must have its size,
- * its digest, and just those parts; and each tensor its digest. Left out: reading only what the
- * devices of this process need; every process reads all.
+ * Reads a checkpoint's files; see checkpoint.h. What the manifest says is compared with the model
+ * first: the parts of each tensor, sorted, must have each element once. Then each file must have
+ * its size, its digest, and just those parts; and each tensor its digest. Processes of one host
+ * share the work of digests. Elements are read block by block, for checks as for devices, so that
+ * no process has room for more. The files stay open: they may be removed while the run goes on.
  */
-#include "bench/checkpoint/checkpoint.h"
-
 #include "bench/checkpoint/checkpoint_parts.h"
+
 #include "common/base/digest.h"
 #include "common/base/grow.h"
+#include "common/data/raw.h"
 #include "common/data/safetensors.h"
 
 #include <errno.h>
@@ -17,112 +18,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static ls_status broken(const char *path, const char *tensor, const char *why)
-{
-    return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, path,
-                   "%s%.100s%s%s; an intact checkpoint is needed, for instance an older one",
-                   tensor ? "tensor '" : "", tensor ? tensor : "", tensor ? "': " : "", why);
-}
-
-/* ---- The manifest ---------------------------------------------------------------------------- */
-
-/* A whole number from 0. */
-static bool get_size(const json_t *value, size_t *out)
-{
-    if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return false;
-    *out = (size_t)json_integer_value(value);
-    return true;
-}
-
-static bool is_digest(const json_t *value)
-{
-    const char *text = json_string_value(value);
-    return text && strlen(text) == 32 && strspn(text, "0123456789abcdef") == 32;
-}
-
-static ls_status check_form(const ls_checkpoint *c)
-{
-    static const char *const objects[] = {"case", "written", "tensors", "files"};
-    const json_t *m = c->manifest;
-    size_t version, number;
-    const char *format = json_string_value(json_object_get(m, "format"));
-    if (!format || strcmp(format, LS_CHECKPOINT_FORMAT) != 0)
-        return broken(c->path, NULL, "its format is not \"" LS_CHECKPOINT_FORMAT "\"");
-    if (!get_size(json_object_get(m, "version"), &version))
-        return broken(c->path, NULL, "it has no version");
-    if (version != LS_CHECKPOINT_VERSION)
-        return ls_fail(
-            LS_CODE_MISSING, ls_checkpoint_what, c->path,
-            "its version is %zu, and this program reads %d; use the program that wrote it", version,
-            LS_CHECKPOINT_VERSION);
-    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
-        if (!json_is_object(json_object_get(m, objects[i])))
-            return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, c->path,
-                           "its member '%s' is not an object; an intact checkpoint is needed",
-                           objects[i]);
-    if (!get_size(json_object_get(m, "step"), &number) ||
-        !get_size(json_object_get(m, "position"), &number))
-        return broken(c->path, NULL, "its step or its position is not a whole number from 0");
-    if (!is_digest(json_object_get(m, "digest")))
-        return broken(c->path, NULL, "its digest is not 32 hexadecimal digits");
-    return LS_OK;
-}
-
-ls_status ls_checkpoint_open(const char *folder, ls_checkpoint *out)
-{
-    json_error_t error;
-    *out = (ls_checkpoint){.folder = strdup(folder)};
-    if (!out->folder || asprintf(&out->path, "%s/" LS_MANIFEST, folder) < 0)
-        return ls_fail_memory(ls_checkpoint_what, strlen(folder));
-    out->manifest = json_load_file(out->path, JSON_REJECT_DUPLICATES, &error);
-    ls_status status =
-        out->manifest
-            ? check_form(out)
-            : ls_fail(LS_CODE_MISSING, ls_checkpoint_what, out->path,
-                      "does not parse: %s at line %d; an intact checkpoint is needed, for "
-                      "instance an older one",
-                      error.text, error.line);
-    if (status)
-        ls_checkpoint_close(out);
-    else
-        out->step = (uint64_t)json_integer_value(json_object_get(out->manifest, "step"));
-    return status;
-}
-
-void ls_checkpoint_close(ls_checkpoint *c)
-{
-    free(c->folder);
-    free(c->path);
-    json_decref(c->manifest);
-    *c = (ls_checkpoint){0};
-}
 
 /* ---- Its tensors ----------------------------------------------------------------------------- */
 
 /* A part, as the manifest has it. */
 typedef struct part {
     const char *tensor, *file;
+    int array; /* LS_ARRAYS: it is passed over */
     size_t first, count;
-    float *values; /* where it goes; NULL: it is passed over */
-    bool whole;
     const ls_variable *variable;
-    bool found; /* in its file */
+    const ls_tensor *data; /* in its file */
 } part;
 
-typedef struct reading {
+struct ls_checkpoint_files {
     const ls_checkpoint *checkpoint;
     const ls_variables *variables;
     const char *const *names; /* [LS_ARRAYS] */
-    float *const *values;     /* [LS_ARRAYS] */
-    part *parts;              /* [count] by tensor, then by element */
+    ls_check_share share;
+    part *parts; /* [count] by array, variable and element, once all are found */
     size_t count;
-    json_t *index; /* numbers of parts by file and name */
-} reading;
+    json_t *index;          /* numbers of parts by file and name, until they are sorted */
+    ls_tensor_file **files; /* [file_count] */
+    size_t file_count;
+    float *block; /* [LS_STATE_BLOCK] for checks */
+};
+typedef struct ls_checkpoint_files reading;
 
 /* The array and the variable of a tensor's name; the array is LS_ARRAYS if it is passed over. */
 static bool find_tensor(const reading *r, const char *name, int *array, const ls_variable **out)
@@ -143,13 +66,27 @@ static bool find_tensor(const reading *r, const char *name, int *array, const ls
     return *out && (*array < LS_ARRAYS || alone);
 }
 
+static bool is_whole(const part *p)
+{
+    return p->count == p->variable->count;
+}
+
+static int compare_numbers(size_t a, size_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* A tensor's parts are next to each other, by elements; arrays as the model has their elements. */
 static int compare_parts(const void *a, const void *b)
 {
     const part *x = a, *y = b;
-    return (x->first > y->first) - (x->first < y->first);
+    int order = compare_numbers((size_t)x->array, (size_t)y->array);
+    order = order ? order : compare_numbers(x->variable->offset, y->variable->offset);
+    order = order ? order : strcmp(x->tensor, y->tensor);
+    return order ? order : compare_numbers(x->first, y->first);
 }
 
-static ls_status add_parts(reading *r, const char *name, const json_t *tensor, float *values,
+static ls_status add_parts(reading *r, const char *name, const json_t *tensor, int array,
                            const ls_variable *v)
 {
     const char *path = r->checkpoint->path;
@@ -159,24 +96,24 @@ static ls_status add_parts(reading *r, const char *name, const json_t *tensor, f
     json_t *one;
     files = json_object_get(r->checkpoint->manifest, "files");
     if (json_array_size(parts) == 0)
-        return broken(path, name, "it has no parts");
+        return ls_checkpoint_broken(path, name, "it has no parts");
     json_array_foreach(parts, i, one)
     {
         const char *file = json_string_value(json_object_get(one, "file"));
         size_t offset, count;
         if (!file || !json_object_get(files, file) ||
-            !get_size(json_object_get(one, "offset"), &offset) ||
-            !get_size(json_object_get(one, "count"), &count) || !count)
-            return broken(path, name, "a part of it is not a file, an offset and a count");
+            !ls_manifest_size(json_object_get(one, "offset"), &offset) ||
+            !ls_manifest_size(json_object_get(one, "count"), &count) || !count)
+            return ls_checkpoint_broken(path, name,
+                                        "a part of it is not a file, an offset and a count");
         if (offset > v->count || count > v->count - offset)
-            return broken(path, name, "a part of it ends behind its last element");
+            return ls_checkpoint_broken(path, name, "a part of it ends behind its last element");
         LS_TRY(ls_grow(ls_checkpoint_what, &r->parts, r->count, sizeof *r->parts));
         r->parts[r->count++] = (part){.tensor = name,
                                       .file = file,
+                                      .array = array,
                                       .first = offset,
                                       .count = count,
-                                      .values = values ? values + v->offset : NULL,
-                                      .whole = count == v->count,
                                       .variable = v};
     }
     qsort(&r->parts[first], r->count - first, sizeof *r->parts, compare_parts);
@@ -185,15 +122,17 @@ static ls_status add_parts(reading *r, const char *name, const json_t *tensor, f
         const part *p = &r->parts[i];
         char at[32] = "", key[400];
         snprintf(at, sizeof at, "@%zu", p->first);
-        snprintf(key, sizeof key, "%s/%s%s", p->file, name, p->whole ? "" : at);
+        snprintf(key, sizeof key, "%s/%s%s", p->file, name, is_whole(p) ? "" : at);
         json_object_set_new(r->index, key, json_integer((json_int_t)i));
         if (r->parts[i].first != reached)
-            return broken(path, name,
-                          r->parts[i].first > reached ? "its parts leave a hole"
-                                                      : "its parts overlap");
+            return ls_checkpoint_broken(path, name,
+                                        r->parts[i].first > reached ? "its parts leave a hole"
+                                                                    : "its parts overlap");
         reached += r->parts[i].count;
     }
-    return reached == v->count ? LS_OK : broken(path, name, "its parts leave a hole at its end");
+    return reached == v->count
+               ? LS_OK
+               : ls_checkpoint_broken(path, name, "its parts leave a hole at its end");
 }
 
 static ls_status check_tensor(reading *r, const char *name, const json_t *tensor)
@@ -203,15 +142,15 @@ static ls_status check_tensor(reading *r, const char *name, const json_t *tensor
     const ls_variable *v;
     int array;
     if (!find_tensor(r, name, &array, &v))
-        return broken(path, name, "this model and its optimizer have no such tensor");
+        return ls_checkpoint_broken(path, name, "this model and its optimizer have no such tensor");
     bool fits = json_is_array(shape) && json_array_size(shape) == (size_t)v->rank;
     for (int i = 0; i < v->rank && fits; i++)
         fits = json_integer_value(json_array_get(shape, (size_t)i)) == v->shape[i];
     if (!fits)
-        return broken(path, name, "its shape is not the model's");
-    if (!is_digest(json_object_get(tensor, "digest")))
-        return broken(path, name, "its digest is not 32 hexadecimal digits");
-    return add_parts(r, name, tensor, array < LS_ARRAYS ? r->values[array] : NULL, v);
+        return ls_checkpoint_broken(path, name, "its shape is not the model's");
+    if (!ls_manifest_digest(json_object_get(tensor, "digest")))
+        return ls_checkpoint_broken(path, name, "its digest is not 32 hexadecimal digits");
+    return add_parts(r, name, tensor, array, v);
 }
 
 /* All tensors of the manifest, and whether all that this run needs are among them. */
@@ -229,50 +168,64 @@ static ls_status list_parts(reading *r)
             char needed[128];
             snprintf(needed, sizeof needed, "%s/%s", r->names[a], r->variables->items[v].name);
             if (!json_object_get(tensors, needed))
-                return broken(r->checkpoint->path, needed, "it is missing");
+                return ls_checkpoint_broken(r->checkpoint->path, needed, "it is missing");
         }
     return LS_OK;
 }
 
 /* ---- Its files ------------------------------------------------------------------------------- */
 
+/* Whether check number `number` is this process's. */
+static bool is_mine(const reading *r, size_t number)
+{
+    return number % (size_t)r->share.shares == (size_t)r->share.share;
+}
+
+static ls_status digest_bytes(const reading *r, const ls_raw_file *raw, char text[33])
+{
+    const size_t most = LS_STATE_BLOCK * sizeof *r->block;
+    ls_digest *digest;
+    LS_TRY(ls_digest_open(&digest));
+    ls_status status = LS_OK;
+    for (size_t at = 0; at < raw->size && !status; at += most) {
+        const size_t count = raw->size - at < most ? raw->size - at : most;
+        status = ls_raw_read_at(raw, at, r->block, count);
+        if (!status)
+            ls_digest_add(digest, r->block, count);
+    }
+    ls_digest_text(digest, text);
+    ls_digest_close(digest);
+    return status;
+}
+
 /* A file has the size and the digest that the manifest says. */
-static ls_status check_file(const char *path, const json_t *entry)
+static ls_status check_file(const reading *r, const char *path, const json_t *entry)
 {
     size_t bytes;
     struct stat is;
-    if (!get_size(json_object_get(entry, "bytes"), &bytes) ||
-        !is_digest(json_object_get(entry, "digest")))
-        return broken(path, NULL, "the manifest does not have its bytes and its digest");
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &is)) {
-        const int error = errno;
-        if (fd >= 0)
-            close(fd);
-        return broken(path, NULL, error == ENOENT ? "it is missing" : strerror(error));
-    }
-    const bool fits = S_ISREG(is.st_mode) && (size_t)is.st_size == bytes;
-    void *read = fits && bytes ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
-    close(fd);
-    if (!fits)
-        return broken(path, NULL,
-                      (size_t)is.st_size < bytes ? "it is cut: shorter than written"
-                                                 : "it is longer than written");
-    if (read == MAP_FAILED)
-        return broken(path, NULL, "it cannot be read");
-    ls_digest *digest;
-    char text[33] = "";
-    ls_status status = ls_digest_open(&digest);
-    if (!status) {
-        ls_digest_add(digest, read, bytes);
-        ls_digest_text(digest, text);
-        ls_digest_close(digest);
-    }
-    munmap(read, bytes);
+    char text[33];
+    if (!ls_manifest_size(json_object_get(entry, "bytes"), &bytes) ||
+        !ls_manifest_digest(json_object_get(entry, "digest")))
+        return ls_checkpoint_broken(path, NULL,
+                                    "the manifest does not have its bytes and its digest");
+    if (stat(path, &is))
+        return ls_checkpoint_broken(path, NULL,
+                                    errno == ENOENT ? "it is missing" : strerror(errno));
+    if (!S_ISREG(is.st_mode) || (size_t)is.st_size != bytes)
+        return ls_checkpoint_broken(path, NULL,
+                                    (size_t)is.st_size < bytes ? "it is cut: shorter than written"
+                                                               : "it is longer than written");
+    if (!is_mine(r, r->file_count))
+        return LS_OK;
+    ls_raw_file raw;
+    LS_TRY(ls_raw_open(ls_checkpoint_what, path, &raw));
+    ls_status status = digest_bytes(r, &raw, text);
+    ls_raw_close(&raw);
     LS_TRY(status);
     return strcmp(text, json_string_value(json_object_get(entry, "digest"))) == 0
                ? LS_OK
-               : broken(path, NULL, "it has changed: the manifest has another digest");
+               : ls_checkpoint_broken(path, NULL,
+                                      "it has changed: the manifest has another digest");
 }
 
 /* The part of the manifest that a file's tensor is; NULL: none. */
@@ -284,102 +237,222 @@ static part *find_part(const reading *r, const char *file, const char *name)
     return number ? &r->parts[json_integer_value(number)] : NULL;
 }
 
-static ls_status take_tensor(const reading *r, const char *path, const char *file,
-                             const ls_tensor *tensor)
+static ls_status find_tensor_part(const reading *r, const char *path, const char *file,
+                                  const ls_tensor *tensor)
 {
     part *p = find_part(r, file, tensor->name);
-    if (!p || p->found)
-        return broken(path, tensor->name, "the manifest does not have it");
-    bool fits = tensor->count == p->count && tensor->rank == (p->whole ? p->variable->rank : 1);
-    for (int i = 0; p->whole && i < tensor->rank && fits; i++)
+    if (!p || p->data)
+        return ls_checkpoint_broken(path, tensor->name, "the manifest does not have it");
+    bool fits = tensor->count == p->count && tensor->rank == (is_whole(p) ? p->variable->rank : 1);
+    for (int i = 0; is_whole(p) && i < tensor->rank && fits; i++)
         fits = tensor->shape[i] == p->variable->shape[i];
     if (!fits)
-        return broken(path, tensor->name, "the manifest has another shape");
-    const size_t wrong = ls_first_not_finite(tensor->data, tensor->count);
-    if (wrong < tensor->count)
-        return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, path,
-                       "tensor '%.100s': element %zu is not finite; an intact checkpoint is "
-                       "needed, for instance an older one",
-                       tensor->name, wrong);
-    if (p->values)
-        memcpy(p->values + p->first, tensor->data, tensor->count * sizeof(float));
-    p->found = true;
+        return ls_checkpoint_broken(path, tensor->name, "the manifest has another shape");
+    p->data = tensor;
     return LS_OK;
 }
 
-static ls_status read_file(const reading *r, const char *name, const json_t *entry)
+static ls_status open_file(reading *r, const char *name, const json_t *entry)
 {
-    ls_tensor_file *file = NULL;
     char *path = NULL;
     if (strchr(name, '/') || *name == '.')
-        return broken(r->checkpoint->path, NULL, "a name of a file leads out of the folder");
+        return ls_checkpoint_broken(r->checkpoint->path, NULL,
+                                    "a name of a file leads out of the folder");
     if (asprintf(&path, "%s/%s", r->checkpoint->folder, name) < 0)
         return ls_fail_memory(ls_checkpoint_what, strlen(name));
-    ls_status status = check_file(path, entry);
+    ls_status status = check_file(r, path, entry);
+    ls_tensor_file **file = &r->files[r->file_count];
     if (!status)
-        status = ls_tensors_read(path, &file);
-    for (size_t i = 0; !status && i < ls_tensors_count(file); i++)
-        status = take_tensor(r, path, name, ls_tensors_at(file, i));
-    ls_tensors_close(file);
+        status = ls_tensors_open(path, NULL, file);
+    r->file_count += !status;
+    for (size_t i = 0; !status && i < ls_tensors_count(*file); i++)
+        status = find_tensor_part(r, path, name, ls_tensors_at(*file, i));
     free(path);
     return status;
 }
 
-static ls_status read_files(const reading *r)
+/* So many files may be open beside those that are. */
+static void allow_files(size_t count)
 {
+    enum { OTHERS = 256 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= count + OTHERS)
+        return;
+    limit.rlim_cur = count + OTHERS < limit.rlim_max ? count + OTHERS : limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* else opening fails, and says so */
+}
+
+static ls_status open_files(reading *r)
+{
+    json_t *files = json_object_get(r->checkpoint->manifest, "files");
     const char *name;
     json_t *entry;
-    json_object_foreach(json_object_get(r->checkpoint->manifest, "files"), name, entry)
+    LS_TRY(ls_allocate(ls_checkpoint_what, &r->files, json_object_size(files), sizeof *r->files));
+    allow_files(json_object_size(files));
+    json_object_foreach(files, name, entry)
     {
-        LS_TRY(read_file(r, name, entry));
+        LS_TRY(open_file(r, name, entry));
     }
     for (size_t i = 0; i < r->count; i++)
-        if (!r->parts[i].found)
-            return broken(r->checkpoint->path, r->parts[i].tensor,
-                          "a part of it is not in its file");
+        if (!r->parts[i].data)
+            return ls_checkpoint_broken(r->checkpoint->path, r->parts[i].tensor,
+                                        "a part of it is not in its file");
+    if (r->count)
+        qsort(r->parts, r->count, sizeof *r->parts, compare_parts);
+    return LS_OK;
+}
+
+/* ---- Its elements ---------------------------------------------------------------------------- */
+
+static ls_status digest_part(const reading *r, const part *p, ls_digest *digest)
+{
+    for (ls_range block = {0}; ls_state_next(p->count, &block);) {
+        LS_TRY(ls_tensor_part(p->data, block, r->block));
+        ls_digest_add(digest, r->block, block.count * sizeof *r->block);
+        const size_t wrong = ls_first_not_finite(r->block, block.count);
+        if (wrong < block.count)
+            return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, p->data->file,
+                           "tensor '%.100s': element %zu is not finite; an intact checkpoint is "
+                           "needed, for instance an older one",
+                           p->data->name, block.first + wrong);
+    }
+    return LS_OK;
+}
+
+/* Adds the parts of a tensor from number `first` on; *end: behind them. */
+static ls_status digest_tensor(const reading *r, size_t first, ls_digest *digest, size_t *end)
+{
+    ls_status status = LS_OK;
+    for (*end = first; *end < r->count && !status; ++*end) {
+        if (strcmp(r->parts[*end].tensor, r->parts[first].tensor) != 0)
+            break;
+        status = digest_part(r, &r->parts[*end], digest);
+    }
+    return status;
+}
+
+/* The first part that ends behind an element of the model in an array; r->count: none. */
+static size_t part_behind(const reading *r, int array, size_t element)
+{
+    size_t low = 0, high = r->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const part *p = &r->parts[middle];
+        if (p->array < array ||
+            (p->array == array && p->variable->offset + p->first + p->count <= element))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static ls_status check_text(const reading *r, ls_digest *digest, const json_t *wanted,
+                            const char *tensor, const char *why)
+{
+    char text[33];
+    ls_digest_text(digest, text);
+    return strcmp(text, json_string_value(json_object_get(wanted, "digest"))) == 0
+               ? LS_OK
+               : ls_checkpoint_broken(r->checkpoint->path, tensor, why);
+}
+
+static ls_status check_tensors(const reading *r)
+{
+    const json_t *tensors = json_object_get(r->checkpoint->manifest, "tensors");
+    size_t number = 0;
+    for (size_t i = 0, end; i < r->count; i = end) {
+        const char *name = r->parts[i].tensor;
+        for (end = i; end < r->count && strcmp(r->parts[end].tensor, name) == 0;)
+            end++;
+        if (!is_mine(r, number++))
+            continue;
+        ls_digest *digest;
+        LS_TRY(ls_digest_open(&digest));
+        ls_status status = digest_tensor(r, i, digest, &end);
+        if (!status)
+            status = check_text(r, digest, json_object_get(tensors, name), name,
+                                "its elements do not have the digest of the manifest");
+        ls_digest_close(digest);
+        LS_TRY(status);
+    }
+    return LS_OK;
+}
+
+/* The digest of a row: of all parameters, by their variables' names. */
+static ls_status check_parameters(const reading *r)
+{
+    ls_digest *digest;
+    size_t *names, end;
+    LS_TRY(ls_variables_by_name(r->variables, &names));
+    ls_status status = ls_digest_open(&digest);
+    for (size_t n = 0; n < r->variables->count && !status; n++) {
+        const ls_variable *v = &r->variables->items[names[n]];
+        if (v->count)
+            status = digest_tensor(r, part_behind(r, LS_VALUES, v->offset), digest, &end);
+    }
+    free(names);
+    LS_TRY(status);
+    status = check_text(r, digest, r->checkpoint->manifest, NULL,
+                        "the parameters do not have the digest of the manifest");
+    ls_digest_close(digest);
+    return status;
+}
+
+ls_status ls_checkpoint_read(const ls_checkpoint_files *r, ls_values array, ls_range range,
+                             float *out)
+{
+    const size_t end = range.first + range.count;
+    for (size_t i = part_behind(r, (int)array, range.first), at = range.first; at < end; i++) {
+        const part *p = &r->parts[i];
+        const size_t begin = p->variable->offset + p->first;
+        const ls_range both = ls_range_common(range, (ls_range){begin, p->count});
+        LS_TRY(ls_tensor_part(p->data, (ls_range){both.first - begin, both.count},
+                              out + (both.first - range.first)));
+        at = both.first + both.count;
+    }
     return LS_OK;
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
-/* Each tensor that was read, and all parameters together, have the digests of the manifest. */
-static ls_status check_digests(const reading *r)
+ls_status ls_checkpoint_files_open(const ls_checkpoint *checkpoint, const ls_variables *variables,
+                                   const char *const names[LS_ARRAYS], ls_check_share share,
+                                   ls_checkpoint_files **out)
 {
-    const json_t *m = r->checkpoint->manifest, *tensors = json_object_get(m, "tensors");
-    char text[33];
-    for (size_t i = 0; i < r->count; i++) {
-        const part *p = &r->parts[i];
-        ls_digest *digest;
-        if (p->first || !p->values)
-            continue;
-        LS_TRY(ls_digest_open(&digest));
-        ls_digest_add(digest, p->values, p->variable->count * sizeof *p->values);
-        ls_digest_text(digest, text);
-        ls_digest_close(digest);
-        if (strcmp(text, json_string_value(
-                             json_object_get(json_object_get(tensors, p->tensor), "digest"))) != 0)
-            return broken(r->checkpoint->path, p->tensor,
-                          "its elements do not have the digest of the manifest");
-    }
-    LS_TRY(ls_variables_digest(r->variables, r->values[LS_VALUES], text));
-    return strcmp(text, json_string_value(json_object_get(m, "digest"))) == 0
-               ? LS_OK
-               : broken(r->checkpoint->path, NULL,
-                        "the parameters do not have the digest of the manifest");
+    reading *r;
+    LS_TRY(ls_allocate(ls_checkpoint_what, &r, 1, sizeof *r));
+    *r =
+        (reading){.checkpoint = checkpoint, .variables = variables, .names = names, .share = share};
+    r->index = json_object();
+    ls_status status = ls_allocate(ls_checkpoint_what, &r->block, LS_STATE_BLOCK, sizeof *r->block);
+    if (!status)
+        status = list_parts(r);
+    if (!status)
+        status = open_files(r);
+    if (!status)
+        status = check_tensors(r);
+    if (!status && is_mine(r, (size_t)share.shares - 1))
+        status = check_parameters(r);
+    json_decref(r->index);
+    free(r->block);
+    r->index = NULL;
+    r->block = NULL;
+    r->names = NULL;
+    if (status)
+        ls_checkpoint_files_close(r);
+    else
+        *out = r;
+    return status;
 }
 
-ls_status ls_checkpoint_read(const ls_checkpoint *checkpoint, const ls_variables *variables,
-                             const char *const names[LS_ARRAYS], float *const values[LS_ARRAYS])
+void ls_checkpoint_files_close(ls_checkpoint_files *r)
 {
-    reading r = {
-        .checkpoint = checkpoint, .variables = variables, .names = names, .values = values};
-    r.index = json_object();
-    ls_status status = list_parts(&r);
-    if (!status)
-        status = read_files(&r);
-    if (!status)
-        status = check_digests(&r);
-    json_decref(r.index);
-    free(r.parts);
-    return status;
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->file_count; i++)
+        ls_tensors_close(r->files[i]);
+    free(r->files);
+    free(r->parts);
+    free(r);
 }

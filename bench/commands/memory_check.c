@@ -55,14 +55,15 @@ static void add_shared(const ls_workplace *workplace, const ls_memory_case *case
                        ls_memory_sum *out)
 {
     const bool file = workplace->request->load || ls_plan_resumes(workplace);
+    const bool holds = workplace->holds && !file;
     for (size_t i = 0; i < count; i++) {
         const ls_plan_of_case *plan = cases[i].plan;
-        bool read = false, held = !file && !workplace->holds;
+        bool read = false, held = !holds;
         for (size_t k = 0; k < i; k++) {
             const ls_plan_of_case *other = cases[k].plan;
             read = read || other->data == plan->data;
             held = held || (strcmp(other->config->model, plan->config->model) == 0 &&
-                            (file || other->config->seed == plan->config->seed));
+                            other->config->seed == plan->config->seed);
         }
         if (!read)
             out->data += split_bytes(&plan->data->train) + split_bytes(&plan->data->test);

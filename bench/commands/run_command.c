@@ -384,11 +384,11 @@ static ls_status check_memory(command_run *run)
 /* The values that the cases begin with; a step that is only listed needs none. */
 static ls_status draw_all(command_run *run)
 {
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < run->count && !status; i++)
+    for (size_t i = 0; i < run->count; i++)
         if (!run->cases[i].error)
-            status = ls_plan_draw(&run->workplace, &run->cases[i].plan);
-    return ls_world_agree(run->processes->comm, status);
+            LS_TRY(ls_world_agree(run->processes->comm,
+                                  ls_plan_draw(&run->workplace, &run->cases[i].plan)));
+    return LS_OK;
 }
 
 static ls_status open_command(command_run *run)

@@ -51,11 +51,11 @@ static uint64_t compared_steps(const ls_plan_of_case *plan)
     return asked < 0 || (uint64_t)asked > all ? all : (uint64_t)asked;
 }
 
-/* All arrays of the state but the parameters, whole on the host. */
-static size_t state_bytes(const ls_plan_of_case *plan)
+/* The state that a change of members holds on the host, while devices are opened again. */
+static size_t moved_bytes(const ls_plan_of_case *plan)
 {
     size_t sum = 0;
-    for (int a = LS_SLOT_0; a < LS_ARRAYS; a++)
+    for (int a = 0; a < LS_ARRAYS && plan->phases; a++)
         sum += ls_state_name(&plan->job, (ls_values)a) ? parameter_bytes(plan) : 0;
     return sum;
 }
@@ -148,9 +148,8 @@ ls_status ls_footprint_count(const ls_workplace *workplace, const ls_plan_of_cas
     ls_status status = ls_need_refuse(&out->need, plan, false);
     if (!status)
         status = count_gate(workplace, plan, out);
-    const size_t resumed = ls_plan_resumes(workplace) ? state_bytes(plan) : 0;
-    out->gate.copies += resumed;
-    out->training.copies += resumed;
+    out->gate.copies += moved_bytes(plan);
+    out->training.copies += moved_bytes(plan);
     out->gate.copies = with_fragments(out->gate.copies);
     out->training.copies = with_fragments(out->training.copies);
     return ls_world_agree(comm, status);

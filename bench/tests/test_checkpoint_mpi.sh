@@ -41,6 +41,14 @@ ranks 2 run $exact --steps 5 --strategy mirrored --checkpoint pipeline --resume-
 rows "nothing is left" 'r["result"]["status"] == "ok" and r["checkpoint"] == {"resumed_step": 6}'
 lockstep_ok run $exact --steps 5 --resume-from-checkpoint processes/step-00000004
 same_end "a single device goes on"
+# Each of two processes checks some of the three files: what is wrong in any is refused by both, in one line.
+for shard in 0 1 2; do
+    rm -rf changed && cp -r processes/step-00000004 changed
+    printf x | dd of="changed/shard-0000$shard.safetensors" bs=1 seek=2000 conv=notrunc status=none
+    ranks 2 run $exact --steps 5 --strategy mirrored --resume-from-checkpoint changed
+    expect "status of changed file $shard" test "$code" -eq 3
+    expect "changed file $shard" test "$(ours err | grep -c "shard-0000$shard.safetensors: it has changed")" = 1
+done
 truncate -s -4 processes/step-00000004/shard-00002.safetensors
 ranks 2 run $exact --steps 5 --strategy mirrored --resume-from-checkpoint processes/step-00000004
 expect "a cut file" test "$code" -ne 0

@@ -30,11 +30,15 @@ ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out)
     return LS_OK;
 }
 
-ls_status ls_raw_read(const ls_raw_file *file, void *out, size_t size)
+/* `at` NULL: the next bytes. */
+static ls_status read_bytes(const ls_raw_file *file, const size_t *at, void *out, size_t size)
 {
     char *next = out;
     while (size) {
-        ssize_t got = read(file->fd, next, size < READ_BYTES ? size : READ_BYTES);
+        const size_t most = size < READ_BYTES ? size : READ_BYTES;
+        const size_t done = (size_t)(next - (char *)out);
+        const ssize_t got =
+            at ? pread(file->fd, next, most, (off_t)(*at + done)) : read(file->fd, next, most);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -47,6 +51,16 @@ ls_status ls_raw_read(const ls_raw_file *file, void *out, size_t size)
         size -= (size_t)got;
     }
     return LS_OK;
+}
+
+ls_status ls_raw_read(const ls_raw_file *file, void *out, size_t size)
+{
+    return read_bytes(file, NULL, out, size);
+}
+
+ls_status ls_raw_read_at(const ls_raw_file *file, size_t at, void *out, size_t size)
+{
+    return read_bytes(file, &at, out, size);
 }
 
 void ls_raw_close(ls_raw_file *file)

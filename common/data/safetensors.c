@@ -3,11 +3,10 @@
  * Reads safetensors files; see safetensors.h. (safetensors_write.c writes them.) The header's
  * length is compared with the file's size and a limit before the header is read; each tensor's
  * shape, multiplied with checks for overflow, with its range of bytes; and the ranges, sorted by
- * their beginnings, must cover the data exactly once from the first byte to the last. Only then is
- * memory for the data allocated, as much as the file has. Data are read directly into it, so they
- * are aligned for any length of the header: at its end, from where they are widened to its begin.
- * The tensors of an index are those of its shards, each of which is read so. Left out: types other
- * than float32 and bf16, and the contents of __metadata__.
+ * their beginnings, must cover the data exactly once from the first byte to the last. Data are read
+ * only then, by ranges of a tensor's elements. The tensors of an index are those of its shards,
+ * each of which is opened so. Left out: types other than float32 and bf16, and the contents of
+ * __metadata__.
  */
 #include "common/data/safetensors.h"
 
@@ -26,19 +25,21 @@ enum { MAX_HEADER_BYTES = 100000000, LENGTH_BYTES = 8 };
 
 /* A tensor and its bytes, counted from the end of the header. */
 typedef struct entry {
-    ls_tensor tensor;
+    ls_tensor tensor; /* first: callers have its address */
     size_t begin, end;
-    size_t element; /* bytes of one: 4, of bf16 2 */
-    bool passed;    /* left out of the file as it is read */
+    size_t element;              /* bytes of one: 4, of bf16 2 */
+    bool passed;                 /* left out of the file as it is read */
+    const ls_tensor_file *owner; /* whose bytes they are */
 } entry;
 
 struct ls_tensor_file {
     json_t *header; /* owns the names */
     char *path;
-    entry *entries; /* [count], in the order of the data; of an index, of all shards */
+    ls_raw_file raw; /* open as long as data can be read */
+    size_t start;    /* bytes before the data */
+    entry *entries;  /* [count], in the order of the data; of an index, of all shards */
     size_t count;
-    float *data;
-    size_t wider;            /* bytes by which the data are more than in the file */
+    float *data;             /* of all tensors, if they have been read */
     ls_tensor_file **shards; /* [shard_count] of an index, which own what its entries have */
     size_t shard_count;
 };
@@ -181,43 +182,19 @@ static ls_status parse_header(const char *path, const char *text, size_t length,
             LS_TRY(parse_entry(path, name, value, passed && passed(name),
                                &file->entries[file->count++]));
     }
-    LS_TRY(check_ranges(path, file, size));
-    for (size_t i = 0; i < file->count; i++)
-        if (file->entries[i].element == sizeof(uint16_t))
-            file->wider += file->entries[i].tensor.count * sizeof(uint16_t);
-    void *data;
-    LS_TRY(ls_raw_allocate(path, size + file->wider, &data));
-    file->data = data;
-    return LS_OK;
+    return check_ranges(path, file, size);
 }
 
-/* Moves an entry's elements from its bytes to `out`, which may begin before them. */
-static void widen_entry(const entry *e, const char *bytes, float *out)
-{
-    if (e->element == sizeof(float) && e->tensor.count)
-        memmove(out, bytes, e->tensor.count * sizeof(float));
-    for (size_t i = 0; e->element < sizeof(float) && i < e->tensor.count; i++) {
-        uint16_t value;
-        memcpy(&value, bytes + i * sizeof value, sizeof value);
-        const float wide = ls_float_of_bf16(value);
-        memcpy(out + i, &wide, sizeof wide);
-    }
-}
-
-/* Leaves out what is passed over: the others move together, so that they are aligned. What was
- * read lies behind as many bytes as widening adds, so that none is overwritten before its turn. */
+/* Leaves out what is passed over. */
 static void gather_entries(ls_tensor_file *file)
 {
-    size_t count = 0, at = 0;
+    size_t count = 0;
     for (size_t i = 0; i < file->count; i++) {
-        const entry *e = &file->entries[i];
-        if (e->passed)
+        if (file->entries[i].passed)
             continue;
-        widen_entry(e, (const char *)file->data + file->wider + e->begin, file->data + at);
-        file->entries[count] = *e;
-        file->entries[count].tensor.file = file->path;
-        file->entries[count++].tensor.data = file->data + at;
-        at += e->tensor.count;
+        file->entries[count] = file->entries[i];
+        file->entries[count].owner = file;
+        file->entries[count++].tensor.file = file->path;
     }
     file->count = count;
 }
@@ -273,40 +250,40 @@ static ls_status header_length(const char *path, const uint8_t *bytes, size_t si
     return LS_OK;
 }
 
-/* Reads what follows the first 8 bytes of a file with tensors. */
-static ls_status read_tensors(const ls_raw_file *raw, const uint8_t *start,
-                              bool (*passed)(const char *), ls_tensor_file *file)
+/* Reads the header of a file with tensors, after its first 8 bytes. */
+static ls_status read_header(const uint8_t *start, bool (*passed)(const char *),
+                             ls_tensor_file *file)
 {
+    const ls_raw_file *raw = &file->raw;
     size_t length = 0;
     LS_TRY(header_length(raw->path, start, raw->size, &length));
     void *text;
     LS_TRY(ls_raw_allocate(raw->path, length, &text));
-    size_t size = raw->size - LENGTH_BYTES - length;
-    ls_status status = ls_raw_read(raw, text, length);
+    file->start = LENGTH_BYTES + length;
+    ls_status status = ls_raw_read_at(raw, LENGTH_BYTES, text, length);
     if (!status)
-        status = parse_header(raw->path, text, length, size, passed, file);
+        status = parse_header(raw->path, text, length, raw->size - file->start, passed, file);
     free(text);
     LS_TRY(status);
-    LS_TRY(ls_raw_read(raw, (char *)file->data + file->wider, size));
     gather_entries(file);
     return LS_OK;
 }
 
 /* ---- An index of shards ---------------------------------------------------------------------- */
 
-static ls_status read_any(const char *path, bool is_shard, bool (*passed)(const char *),
+static ls_status open_any(const char *path, bool is_shard, bool (*passed)(const char *),
                           ls_tensor_file **out);
 
-/* The JSON of an index, of which the first 8 bytes have been read. */
-static ls_status parse_index(const ls_raw_file *raw, const uint8_t *start, ls_tensor_file *file)
+/* The JSON of an index. */
+static ls_status parse_index(ls_tensor_file *file)
 {
+    const ls_raw_file *raw = &file->raw;
     void *text;
     json_error_t error;
     if (raw->size > MAX_HEADER_BYTES)
         return broken(raw->path, "is too large for an index of shards");
     LS_TRY(ls_raw_allocate(raw->path, raw->size, &text));
-    memcpy(text, start, LENGTH_BYTES);
-    ls_status status = ls_raw_read(raw, (char *)text + LENGTH_BYTES, raw->size - LENGTH_BYTES);
+    ls_status status = ls_raw_read_at(raw, 0, text, raw->size);
     if (!status) {
         file->header = json_loadb(text, raw->size, JSON_REJECT_DUPLICATES, &error);
         if (!file->header)
@@ -319,8 +296,8 @@ static ls_status parse_index(const ls_raw_file *raw, const uint8_t *start, ls_te
     return status;
 }
 
-/* Reads the shard of the index in its folder, if it was not yet. */
-static ls_status read_shard(const char *path, const char *name, bool (*passed)(const char *),
+/* Opens the shard of the index in its folder, if it was not yet. */
+static ls_status open_shard(const char *path, const char *name, bool (*passed)(const char *),
                             ls_tensor_file *index)
 {
     char *shard = NULL;
@@ -335,7 +312,7 @@ static ls_status read_shard(const char *path, const char *name, bool (*passed)(c
     if (!known)
         status = ls_grow(path, &index->shards, index->shard_count, sizeof *index->shards);
     if (!known && !status)
-        status = read_any(shard, true, passed, &index->shards[index->shard_count]);
+        status = open_any(shard, true, passed, &index->shards[index->shard_count]);
     index->shard_count += !known && !status;
     free(shard);
     return status;
@@ -360,12 +337,12 @@ static ls_status add_shard(const json_t *map, const ls_tensor_file *shard, ls_te
     return LS_OK;
 }
 
-static ls_status read_index(const ls_raw_file *raw, const uint8_t *start,
-                            bool (*passed)(const char *), ls_tensor_file *file)
+static ls_status read_index(bool (*passed)(const char *), ls_tensor_file *file)
 {
+    const ls_raw_file *raw = &file->raw;
     const char *name;
     json_t *value;
-    LS_TRY(parse_index(raw, start, file));
+    LS_TRY(parse_index(file));
     json_t *map = json_object_get(file->header, "weight_map");
     if (json_object_size(map) == 0)
         return ls_fail(LS_CODE_MISSING, what, raw->path,
@@ -376,7 +353,7 @@ static ls_status read_index(const ls_raw_file *raw, const uint8_t *start,
         const char *shard = json_string_value(value);
         if (!shard || !*shard || strchr(shard, '/'))
             return broken_tensor(raw->path, name, "its shard is not the name of a file beside it");
-        LS_TRY(read_shard(raw->path, shard, passed, file));
+        LS_TRY(open_shard(raw->path, shard, passed, file));
     }
     LS_TRY(ls_allocate(raw->path, &file->entries, json_object_size(map), sizeof *file->entries));
     for (size_t i = 0; i < file->shard_count; i++)
@@ -393,31 +370,29 @@ static ls_status read_index(const ls_raw_file *raw, const uint8_t *start,
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-static ls_status read_file(const ls_raw_file *raw, bool is_shard, bool (*passed)(const char *),
+static ls_status open_file(const char *path, bool is_shard, bool (*passed)(const char *),
                            ls_tensor_file *file)
 {
     uint8_t start[LENGTH_BYTES];
-    if (raw->size < LENGTH_BYTES)
-        return broken(raw->path, "is shorter than 8 bytes");
-    file->path = strdup(raw->path);
+    file->path = strdup(path);
     if (!file->path)
-        return ls_fail_memory(raw->path, 0);
-    LS_TRY(ls_raw_read(raw, start, LENGTH_BYTES));
-    const bool json = start[0] == '{' && said_length(start) > raw->size - LENGTH_BYTES;
-    return json && !is_shard ? read_index(raw, start, passed, file)
-                             : read_tensors(raw, start, passed, file);
+        return ls_fail_memory(path, 0);
+    LS_TRY(ls_raw_open(what, file->path, &file->raw));
+    if (file->raw.size < LENGTH_BYTES)
+        return broken(path, "is shorter than 8 bytes");
+    LS_TRY(ls_raw_read_at(&file->raw, 0, start, LENGTH_BYTES));
+    const bool json = start[0] == '{' && said_length(start) > file->raw.size - LENGTH_BYTES;
+    return json && !is_shard ? read_index(passed, file) : read_header(start, passed, file);
 }
 
 /* A shard is no index. */
-static ls_status read_any(const char *path, bool is_shard, bool (*passed)(const char *),
+static ls_status open_any(const char *path, bool is_shard, bool (*passed)(const char *),
                           ls_tensor_file **out)
 {
-    ls_raw_file raw;
-    LS_TRY(ls_raw_open(what, path, &raw));
-    ls_tensor_file *file = calloc(1, sizeof *file);
-    ls_status status =
-        file ? read_file(&raw, is_shard, passed, file) : ls_fail_memory(path, sizeof *file);
-    ls_raw_close(&raw);
+    ls_tensor_file *file;
+    LS_TRY(ls_allocate(path, &file, 1, sizeof *file));
+    file->raw.fd = -1;
+    ls_status status = open_file(path, is_shard, passed, file);
     if (status)
         ls_tensors_close(file);
     else
@@ -425,15 +400,60 @@ static ls_status read_any(const char *path, bool is_shard, bool (*passed)(const 
     return status;
 }
 
-ls_status ls_tensors_read(const char *path, ls_tensor_file **out)
+ls_status ls_tensors_open(const char *path, bool (*passed)(const char *name), ls_tensor_file **out)
 {
-    return read_any(path, false, NULL, out);
+    return open_any(path, false, passed, out);
 }
 
-ls_status ls_tensors_read_some(const char *path, bool (*passed)(const char *name),
-                               ls_tensor_file **out)
+/* bf16 elements are read to the end of `out`, from where they are widened. */
+ls_status ls_tensor_part(const ls_tensor *tensor, ls_range range, float *out)
 {
-    return read_any(path, false, passed, out);
+    const entry *e = (const entry *)tensor;
+    const bool narrow = e->element < sizeof *out;
+    const size_t size = range.count * e->element;
+    char *bytes = (char *)out + (narrow ? size : 0);
+    LS_TRY(ls_raw_read_at(&e->owner->raw, e->owner->start + e->begin + range.first * e->element,
+                          bytes, size));
+    for (size_t i = 0; i < range.count && narrow; i++) {
+        uint16_t value;
+        memcpy(&value, bytes + i * sizeof value, sizeof value);
+        const float wide = ls_float_of_bf16(value);
+        memcpy(out + i, &wide, sizeof wide);
+    }
+    return LS_OK;
+}
+
+/* Reads all data, after which no file is open. */
+static ls_status read_data(const char *path, ls_tensor_file *file)
+{
+    size_t elements = 0;
+    void *data;
+    for (size_t i = 0; i < file->count; i++)
+        elements += file->entries[i].tensor.count;
+    LS_TRY(ls_raw_allocate(path, elements * sizeof(float), &data));
+    float *at = file->data = data;
+    for (size_t i = 0; i < file->count; i++) {
+        ls_tensor *tensor = &file->entries[i].tensor;
+        tensor->data = at;
+        LS_TRY(ls_tensor_part(tensor, (ls_range){0, tensor->count}, at));
+        at += tensor->count;
+    }
+    ls_raw_close(&file->raw);
+    for (size_t i = 0; i < file->shard_count; i++)
+        ls_raw_close(&file->shards[i]->raw);
+    return LS_OK;
+}
+
+ls_status ls_tensors_read(const char *path, ls_tensor_file **out)
+{
+    ls_tensor_file *file;
+    LS_TRY(ls_tensors_open(path, NULL, &file));
+    ls_status status = read_data(path, file);
+    if (status)
+        ls_tensors_close(file);
+    else
+        *out = file;
+    return status;
 }
 
 size_t ls_tensors_count(const ls_tensor_file *file)
@@ -461,6 +481,7 @@ void ls_tensors_close(ls_tensor_file *file)
     for (size_t i = 0; i < file->shard_count; i++)
         ls_tensors_close(file->shards[i]);
     free(file->shards);
+    ls_raw_close(&file->raw);
     json_decref(file->header);
     free(file->path);
     free(file->entries);

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "common/base/range.h"
 #include "common/base/status.h"
 
 #include <stdbool.h>
@@ -25,25 +26,29 @@ typedef struct ls_tensor {
     const char *file; /**< path of the file that it was read from */
     int rank;
     int64_t shape[LS_TENSOR_RANK];
-    const float *data; /**< [product of shape] */
+    const float *data; /**< [product of shape]; NULL if they were not read */
     size_t count;      /**< product of shape */
 } ls_tensor;
 
 typedef struct ls_tensor_file ls_tensor_file;
 
 /**
- * Reads a file whole, or all shards of an index. LS_CODE_MISSING, naming the file and the tensor,
- * for: a file that is not there or too short, or of another format; a header longer than the file;
- * JSON that does not parse; a dtype other than F32 and BF16; a shape that overflows, is negative,
- * or does not match its range; ranges that overlap, leave a gap, or lie outside the file; a name
- * twice; a tensor that is not in the shard of the index, or in another one. Nothing is allocated by
- * an unchecked number.
+ * Opens a file, or all shards of an index, and reads their headers, but no data: `data` is NULL.
+ * Tensors for whose names `passed` (or NULL) is true are left out. LS_CODE_MISSING, naming the file
+ * and the tensor, for: a file that is not there or too short, or of another format; a header longer
+ * than the file; JSON that does not parse; a dtype other than F32 and BF16; a shape that overflows,
+ * is negative, or does not match its range; ranges that overlap, leave a gap, or lie outside the
+ * file; a name twice; a tensor that is not in the shard of the index, or in another one. Nothing is
+ * allocated by an unchecked number.
  */
-ls_status ls_tensors_read(const char *path, ls_tensor_file **out);
+ls_status ls_tensors_open(const char *path, bool (*passed)(const char *name), ls_tensor_file **out);
 
-/** The same without the tensors for whose names `passed` is true, of any dtype and shape. */
-ls_status ls_tensors_read_some(const char *path, bool (*passed)(const char *name),
-                               ls_tensor_file **out);
+/** Reads elements `range` of a tensor of an open file. LS_CODE_MISSING where the file is shorter
+ * by now. */
+ls_status ls_tensor_part(const ls_tensor *tensor, ls_range range, float *out);
+
+/** Opens a file, reads all data into memory, and closes it. */
+ls_status ls_tensors_read(const char *path, ls_tensor_file **out);
 
 size_t ls_tensors_count(const ls_tensor_file *file);
 const ls_tensor *ls_tensors_at(const ls_tensor_file *file, size_t index);

@@ -118,8 +118,15 @@ static void shape_text(int rank, const int64_t *shape, char *text, size_t size)
             (size_t)snprintf(text + used, size - used, i ? ",%lld" : "%lld", (long long)shape[i]);
 }
 
-static ls_status load_one(const ls_variable *v, const ls_tensor *tensor, const char *path,
-                          float *values)
+/* ---- Load ------------------------------------------------------------------------------------ */
+
+struct ls_variables_file {
+    const ls_variables *variables;
+    ls_tensor_file *file;
+    const ls_tensor **tensors; /* [variables] */
+};
+
+static ls_status check_tensor(const ls_variable *v, const ls_tensor *tensor, const char *path)
 {
     char where[640], want[128], got[256];
     snprintf(where, sizeof where, "%s: %s", tensor ? tensor->file : path, v->name);
@@ -134,11 +141,6 @@ static ls_status load_one(const ls_variable *v, const ls_tensor *tensor, const c
     if (!fits)
         return ls_fail(LS_CODE_MISSING, "load", where, "the shape is [%s]; this model has [%s]",
                        got, want);
-    for (size_t e = 0; e < v->count; e++)
-        if (!isfinite(tensor->data[e]))
-            return ls_fail(LS_CODE_MISSING, "load", where,
-                           "element %zu is not finite; values must be finite numbers", e);
-    memcpy(values + v->offset, tensor->data, v->count * sizeof *values);
     return LS_OK;
 }
 
@@ -178,23 +180,43 @@ static ls_status find_gpt2(const ls_tensor_file *file, const char *path, const c
     return LS_OK;
 }
 
+/* Whether two tensors with as many elements have the same bits. */
+static ls_status compare_bits(const ls_tensor *a, const ls_tensor *b, bool *same)
+{
+    enum { BLOCK = 1 << 16 };
+    float *values;
+    LS_TRY(ls_allocate("load", &values, 2 * (size_t)BLOCK, sizeof *values));
+    ls_status status = LS_OK;
+    *same = true;
+    for (size_t first = 0; first < a->count && *same && !status; first += BLOCK) {
+        const size_t left = a->count - first;
+        const ls_range block = {first, left < BLOCK ? left : BLOCK};
+        status = ls_tensor_part(a, block, values);
+        if (!status)
+            status = ls_tensor_part(b, block, values + BLOCK);
+        *same = !status && memcmp(values, values + BLOCK, block.count * sizeof *values) == 0;
+    }
+    free(values);
+    return status;
+}
+
 /* Whether a tensor is the head, with the bits of the embedding, which it is. */
-static bool is_tied_head(const ls_tensor_file *file, const ls_tensor *tensor)
+static ls_status find_tied_head(const ls_tensor_file *file, const ls_tensor *tensor, bool *is)
 {
     const ls_tensor *tie = NULL;
     for (size_t i = 0; i < ls_tensors_count(file) && !tie; i++)
         if (strcmp(short_name(ls_tensors_at(file, i)->name), tied) == 0)
             tie = ls_tensors_at(file, i);
-    return strcmp(short_name(tensor->name), head) == 0 && tie && tie->count == tensor->count &&
-           tie->rank == tensor->rank && memcmp(tie->shape, tensor->shape, sizeof tie->shape) == 0 &&
-           memcmp(tie->data, tensor->data, tie->count * sizeof(float)) == 0;
+    *is = strcmp(short_name(tensor->name), head) == 0 && tie && tie->rank == tensor->rank &&
+          memcmp(tie->shape, tensor->shape, sizeof tie->shape) == 0;
+    return *is ? compare_bits(tie, tensor, is) : LS_OK;
 }
 
-/* ---- Load, save ------------------------------------------------------------------------------ */
-
-static ls_status load_all(const ls_variables *variables, const ls_tensor_file *file,
-                          const char *path, float *values)
+static ls_status match_all(ls_variables_file *f, const char *path)
 {
+    const ls_variables *variables = f->variables;
+    const ls_tensor_file *file = f->file;
+    LS_TRY(ls_allocate("load", &f->tensors, variables->count, sizeof *f->tensors));
     if (variables->of_gpt2) /* a head with the prefix and one without are refused */
         LS_TRY(find_gpt2(file, path, head, &(const ls_tensor *){NULL}));
     for (size_t i = 0; i < variables->count; i++) {
@@ -202,15 +224,16 @@ static ls_status load_all(const ls_variables *variables, const ls_tensor_file *f
         const ls_tensor *tensor = ls_tensors_find(file, v->name);
         if (variables->of_gpt2)
             LS_TRY(find_gpt2(file, path, v->name, &tensor));
-        LS_TRY(load_one(v, tensor, path, values));
+        LS_TRY(check_tensor(v, tensor, path));
+        f->tensors[i] = tensor;
     }
     for (size_t i = 0; i < ls_tensors_count(file); i++) {
         const char *name = ls_tensors_at(file, i)->name;
-        if (variables->of_gpt2 && is_tied_head(file, ls_tensors_at(file, i)))
-            continue;
-        if (variables->of_gpt2)
-            name = short_name(name);
         bool known = false;
+        if (variables->of_gpt2) {
+            LS_TRY(find_tied_head(file, ls_tensors_at(file, i), &known));
+            name = short_name(name);
+        }
         for (size_t j = 0; j < variables->count && !known; j++)
             known = strcmp(variables->items[j].name, name) == 0;
         if (!known)
@@ -225,14 +248,63 @@ static ls_status load_all(const ls_variables *variables, const ls_tensor_file *f
     return LS_OK;
 }
 
-ls_status ls_variables_load(const ls_variables *variables, const char *path, float *values)
+ls_status ls_variables_open(const ls_variables *variables, const char *path,
+                            ls_variables_file **out)
 {
-    ls_tensor_file *file;
-    LS_TRY(ls_tensors_read_some(path, variables->of_gpt2 ? is_mask : NULL, &file));
-    ls_status status = load_all(variables, file, path, values);
-    ls_tensors_close(file);
+    ls_variables_file *f;
+    LS_TRY(ls_allocate("load", &f, 1, sizeof *f));
+    f->variables = variables;
+    ls_status status = ls_tensors_open(path, variables->of_gpt2 ? is_mask : NULL, &f->file);
+    if (!status)
+        status = match_all(f, path);
+    if (status)
+        ls_variables_close(f);
+    else
+        *out = f;
     return status;
 }
+
+ls_status ls_variables_read(const ls_variables_file *f, ls_range range, float *values)
+{
+    for (size_t i = 0; i < f->variables->count; i++) {
+        const ls_variable *v = &f->variables->items[i];
+        const ls_range both = ls_range_common(range, (ls_range){v->offset, v->count});
+        float *out = values + (both.first - range.first);
+        const size_t first = both.first - v->offset;
+        if (!both.count)
+            continue;
+        LS_TRY(ls_tensor_part(f->tensors[i], (ls_range){first, both.count}, out));
+        for (size_t e = 0; e < both.count; e++) {
+            char where[640];
+            if (isfinite(out[e]))
+                continue;
+            snprintf(where, sizeof where, "%s: %s", f->tensors[i]->file, v->name);
+            return ls_fail(LS_CODE_MISSING, "load", where,
+                           "element %zu is not finite; values must be finite numbers", first + e);
+        }
+    }
+    return LS_OK;
+}
+
+void ls_variables_close(ls_variables_file *f)
+{
+    if (!f)
+        return;
+    ls_tensors_close(f->file);
+    free(f->tensors);
+    free(f);
+}
+
+ls_status ls_variables_load(const ls_variables *variables, const char *path, float *values)
+{
+    ls_variables_file *file;
+    LS_TRY(ls_variables_open(variables, path, &file));
+    ls_status status = ls_variables_read(file, (ls_range){0, variables->elements}, values);
+    ls_variables_close(file);
+    return status;
+}
+
+/* ---- Save ------------------------------------------------------------------------------------ */
 
 ls_status ls_variables_save_by(const ls_variables *variables, const char *path,
                                ls_status (*put)(FILE *stream, void *context), void *context)

@@ -79,8 +79,18 @@ void ls_variables_draw(const ls_variables *variables, uint64_t seed, ls_range ra
 /** The same of all elements. */
 void ls_variables_initialize(const ls_variables *variables, uint64_t seed, float *values);
 
-/** Reads values from a safetensors file. LS_CODE_MISSING, naming the file and the tensor, for a
- *  missing, extra, misshapen or non-finite one. */
+/** Parameters in a safetensors file, which is open. */
+typedef struct ls_variables_file ls_variables_file;
+
+/** Opens a file that has a tensor for each variable. LS_CODE_MISSING, naming the file and the
+ * tensor, for a missing, extra or misshapen one. Borrows `variables`. */
+ls_status ls_variables_open(const ls_variables *variables, const char *path,
+                            ls_variables_file **out);
+/** Reads elements `range` of the flat buffer. LS_CODE_MISSING if one is not finite. */
+ls_status ls_variables_read(const ls_variables_file *file, ls_range range, float *values);
+/** Takes NULL. */
+void ls_variables_close(ls_variables_file *file);
+/** Opens a file, reads all values, and closes it. */
 ls_status ls_variables_load(const ls_variables *variables, const char *path, float *values);
 
 /** Writes a safetensors file, whole or not at all. LS_CODE_MISSING where that fails. */

@@ -96,19 +96,38 @@ static void test_bf16(void **state)
     add_bytes(&made, last, sizeof last);
     ls_tensor_file *file;
     char path[32];
-    for (int some = 0; some < 2; some++) {
-        const int memory = open_memory(made.data, made.size, path);
-        must(ls_tensors_read_some(path, some ? is_left_out : NULL, &file));
-        close(memory);
-        assert_int_equal(ls_tensors_count(file), some ? 3 : 4);
-        for (int i = 0; i < 3; i++) {
-            const uint32_t x = (uint32_t)first[i] << 16, z = (uint32_t)last[i] << 16;
-            assert_memory_equal(ls_tensors_find(file, "x")->data + i, &x, sizeof x);
-            assert_memory_equal(ls_tensors_find(file, "z")->data + i, &z, sizeof z);
-        }
-        assert_true(ls_tensors_find(file, "y")->data[0] == y);
-        ls_tensors_close(file);
+    uint32_t wide[2][3];
+    for (int i = 0; i < 3; i++) {
+        wide[0][i] = (uint32_t)first[i] << 16;
+        wide[1][i] = (uint32_t)last[i] << 16;
     }
+    int memory = open_memory(made.data, made.size, path);
+    must(ls_tensors_read(path, &file));
+    assert_int_equal(ls_tensors_count(file), 4);
+    assert_memory_equal(ls_tensors_find(file, "x")->data, wide[0], sizeof wide[0]);
+    assert_memory_equal(ls_tensors_find(file, "z")->data, wide[1], sizeof wide[1]);
+    assert_true(ls_tensors_find(file, "y")->data[0] == y);
+    ls_tensors_close(file);
+    must(ls_tensors_open(path, is_left_out, &file));
+    assert_int_equal(ls_tensors_count(file), 3);
+    assert_null(ls_tensors_find(file, "x")->data);
+    for (size_t begin = 0; begin < 3; begin++) /* every range of elements */
+        for (size_t count = 0; begin + count <= 3; count++)
+            for (int k = 0; k < 2; k++) {
+                float part[4] = {7, 7, 7, 7};
+                must(ls_tensor_part(ls_tensors_find(file, k ? "z" : "x"), (ls_range){begin, count},
+                                    part));
+                assert_memory_equal(part, wide[k] + begin, count * sizeof *part);
+                assert_true(part[count] == 7);
+            }
+    float rest[3];
+    must(ls_tensor_part(ls_tensors_find(file, "y"), (ls_range){0, 1}, rest));
+    assert_true(rest[0] == y);
+    assert_int_equal(ftruncate(memory, (off_t)made.size - 2), 0); /* after it was opened */
+    ls_status status = ls_tensor_part(ls_tensors_find(file, "z"), (ls_range){0, 3}, rest);
+    expect_refusal(status, LS_CODE_MISSING, path, "2 bytes are missing");
+    ls_tensors_close(file);
+    close(memory);
     expect_broken("{" NARROW("x", "0", "12") "}", 3, "does not match");
     expect_broken("{" NARROW("x", "0", "6") "}", 2, "after its last tensor");
 }
@@ -313,8 +332,13 @@ static void test_shards(void **state)
     join(at, directory, "two");
     assert_string_equal(ls_tensors_find(file, "b")->file, at);
     ls_tensors_close(file);
-    must(ls_tensors_read_some(path, is_c, &file));
+    must(ls_tensors_open(path, is_c, &file));
     assert_int_equal(ls_tensors_count(file), 2);
+    for (size_t i = 0; i < 2; i++) { /* each from its own shard */
+        float part = 0;
+        must(ls_tensor_part(ls_tensors_at(file, i), (ls_range){1, 1}, &part));
+        assert_true(part == 1);
+    }
     ls_tensors_close(file);
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         write_text(directory, "index", broken[i].index);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* Opens a checkpoint: reads its manifest, and checks its form; see checkpoint.h. */
+#include "bench/checkpoint/checkpoint_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+ls_status ls_checkpoint_broken(const char *path, const char *tensor, const char *why)
+{
+    return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, path,
+                   "%s%.100s%s%s; an intact checkpoint is needed, for instance an older one",
+                   tensor ? "tensor '" : "", tensor ? tensor : "", tensor ? "': " : "", why);
+}
+
+bool ls_manifest_size(const json_t *value, size_t *out)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return false;
+    *out = (size_t)json_integer_value(value);
+    return true;
+}
+
+bool ls_manifest_digest(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    return text && strlen(text) == 32 && strspn(text, "0123456789abcdef") == 32;
+}
+
+static ls_status check_form(const ls_checkpoint *c)
+{
+    static const char *const objects[] = {"case", "written", "tensors", "files"};
+    const json_t *m = c->manifest;
+    size_t version, number;
+    const char *format = json_string_value(json_object_get(m, "format"));
+    if (!format || strcmp(format, LS_CHECKPOINT_FORMAT) != 0)
+        return ls_checkpoint_broken(c->path, NULL,
+                                    "its format is not \"" LS_CHECKPOINT_FORMAT "\"");
+    if (!ls_manifest_size(json_object_get(m, "version"), &version))
+        return ls_checkpoint_broken(c->path, NULL, "it has no version");
+    if (version != LS_CHECKPOINT_VERSION)
+        return ls_fail(
+            LS_CODE_MISSING, ls_checkpoint_what, c->path,
+            "its version is %zu, and this program reads %d; use the program that wrote it", version,
+            LS_CHECKPOINT_VERSION);
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
+        if (!json_is_object(json_object_get(m, objects[i])))
+            return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, c->path,
+                           "its member '%s' is not an object; an intact checkpoint is needed",
+                           objects[i]);
+    if (!ls_manifest_size(json_object_get(m, "step"), &number) ||
+        !ls_manifest_size(json_object_get(m, "position"), &number))
+        return ls_checkpoint_broken(c->path, NULL,
+                                    "its step or its position is not a whole number from 0");
+    if (!ls_manifest_digest(json_object_get(m, "digest")))
+        return ls_checkpoint_broken(c->path, NULL, "its digest is not 32 hexadecimal digits");
+    return LS_OK;
+}
+
+ls_status ls_checkpoint_open(const char *folder, ls_checkpoint *out)
+{
+    json_error_t error;
+    *out = (ls_checkpoint){.folder = strdup(folder)};
+    if (!out->folder || asprintf(&out->path, "%s/" LS_MANIFEST, folder) < 0)
+        return ls_fail_memory(ls_checkpoint_what, strlen(folder));
+    out->manifest = json_load_file(out->path, JSON_REJECT_DUPLICATES, &error);
+    ls_status status =
+        out->manifest
+            ? check_form(out)
+            : ls_fail(LS_CODE_MISSING, ls_checkpoint_what, out->path,
+                      "does not parse: %s at line %d; an intact checkpoint is needed, for "
+                      "instance an older one",
+                      error.text, error.line);
+    if (status)
+        ls_checkpoint_close(out);
+    else
+        out->step = (uint64_t)json_integer_value(json_object_get(out->manifest, "step"));
+    return status;
+}
+
+void ls_checkpoint_close(ls_checkpoint *c)
+{
+    free(c->folder);
+    free(c->path);
+    json_decref(c->manifest);
+    *c = (ls_checkpoint){0};
+}

@@ -441,7 +441,11 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     LS_TRY(ls_gate_owners(&c->run[CANDIDATE], gate));
     LS_TRY(compare_ranks(c, gate->digest, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
-    return gate->interrupted ? LS_OK : compare_tail(c, steps, gate);
+    if (!gate->interrupted)
+        LS_TRY(compare_tail(c, steps, gate));
+    return gate->pass && !gate->interrupted && steps && !c->library
+               ? ls_gate_changes(c->workplace, plan, steps, &sides, gate)
+               : LS_OK;
 }
 
 /* Runs the comparison of all steps. */

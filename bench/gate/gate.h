@@ -107,6 +107,11 @@ typedef struct ls_gate_sides {
  * steps are checked. */
 ls_status ls_gate_change(const ls_gate_sides *sides, ls_gate *gate);
 
+/** Compares the steps beside each change of members that is due behind the first `steps`, from the
+ * initial values (gate_changes.c). */
+ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                          uint64_t steps, const ls_gate_sides *sides, ls_gate *gate);
+
 /** Enqueues the session's steps up to `steps`, at most `most` by one call, so that an interrupt is
  * answered between; `done` is the progress before them. All ranks call it. */
 ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64_t steps,

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Gate of changes of members that the first steps do not reach: the step before each change and the
+ * one after it, from the initial values, and the state that they leave. Replicas that leave, join
+ * or die at step 500 are so compared without 500 steps. Left out: sums of a library, which have no
+ * order that a judge knows.
+ */
+#include "bench/gate/gate.h"
+
+#include "bench/case/elastic.h"
+#include "bench/train/change.h"
+#include "bench/train/interrupt.h"
+#include "bench/train/time_steps.h"
+#include "common/base/grow.h"
+#include "common/base/numbers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct changes {
+    const ls_workplace *workplace;
+    ls_session *candidate, *judge;
+    bool oracle; /* the judge is one; else `single`, which has no members */
+    const ls_variables *variables;
+    float *mine, *its; /* [elements] */
+} changes;
+
+static void compare_values(const changes *c, const char *what, uint64_t step, ls_gate *gate)
+{
+    const ls_difference d = ls_variables_compare(c->variables, c->mine, c->its);
+    if (d.same_bits || !gate->pass)
+        return;
+    const ls_variable *v = ls_variables_holding(c->variables, d.first);
+    ls_gate_wrong(gate,
+                  "step %llu, beside a change of members: %s%s%s element %zu is %.9g, %s %.9g",
+                  (unsigned long long)step, what, *what ? " of " : "", v->name, d.first - v->offset,
+                  ls_unsigned_nan((double)c->mine[d.first]), c->oracle ? "oracle" : "reference",
+                  ls_unsigned_nan((double)c->its[d.first]));
+}
+
+static ls_status compare_step(const changes *c, ls_gate *gate)
+{
+    const uint64_t step = c->candidate->step;
+    ls_session_found found;
+    double mine, its;
+    LS_TRY(ls_gate_rate(c->candidate, step, gate));
+    LS_TRY(ls_session_one_step(c->candidate, c->mine, &mine));
+    LS_TRY(ls_session_one_step(c->judge, c->its, &its));
+    compare_values(c, "", step, gate);
+    if (gate->pass && !ls_values_same(mine, its))
+        ls_gate_wrong(gate, "step %llu, beside a change of members: loss is %.9g, %s %.9g",
+                      (unsigned long long)step, ls_unsigned_nan(mine),
+                      c->oracle ? "oracle" : "reference", ls_unsigned_nan(its));
+    LS_TRY(ls_session_look(c->candidate, &found));
+    if (*found.differs && gate->pass)
+        ls_gate_wrong(gate, "step %llu: %.220s", (unsigned long long)step, found.differs);
+    gate->steps++;
+    return ls_gate_copies(c->candidate, step, gate);
+}
+
+/* Slots and averages after the latest step. */
+static ls_status compare_state(const changes *c, ls_gate *gate)
+{
+    const ls_job *job = c->candidate->run->job;
+    ls_run *judge = c->judge->run;
+    for (int a = LS_SLOT_0; a < LS_ARRAYS && gate->pass; a++) {
+        const char *name = ls_state_name(job, (ls_values)a);
+        if (!name)
+            continue;
+        LS_TRY(ls_session_gather(c->candidate, (ls_values)a, c->mine));
+        LS_TRY(judge->functions->state(judge, (ls_values)a, ls_job_elements(judge->job), c->its));
+        compare_values(c, name, c->candidate->step - 1, gate);
+    }
+    return LS_OK;
+}
+
+static ls_status begin_in(const changes *c, ls_session *session, const ls_elastic_phase *phase,
+                          bool changes_members)
+{
+    if (changes_members && session->plan->phase != phase)
+        LS_TRY(ls_session_renew(c->workplace, &phase->plan, session));
+    return ls_session_begin_at(session, phase->next->first - 1, &session->plan->initial);
+}
+
+static ls_status compare_change(const changes *c, const ls_elastic_phase *phase, ls_gate *gate)
+{
+    const ls_gate_sides sides = {.workplace = c->workplace,
+                                 .candidate = c->candidate,
+                                 .oracle = c->oracle ? c->judge : NULL};
+    LS_TRY(begin_in(c, c->candidate, phase, true));
+    LS_TRY(begin_in(c, c->judge, phase, c->oracle));
+    LS_TRY(compare_step(c, gate));
+    LS_TRY(ls_gate_change(&sides, gate));
+    LS_TRY(compare_step(c, gate));
+    LS_TRY(ls_gate_owners(c->candidate, gate));
+    return compare_state(c, gate);
+}
+
+static ls_status compare_all(const changes *c, const ls_plan_of_case *plan, uint64_t steps,
+                             ls_gate *gate)
+{
+    for (const ls_elastic_phase *p = plan->phases; p->next && gate->pass; p = p->next) {
+        gate->interrupted = ls_interrupted();
+        if (gate->interrupted)
+            return LS_OK;
+        if (p->next->first >= plan->job.start + steps)
+            LS_TRY(compare_change(c, p, gate));
+    }
+    return LS_OK;
+}
+
+ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                          uint64_t steps, const ls_gate_sides *sides, ls_gate *gate)
+{
+    const size_t elements = plan->model->graph->variables.elements + 1;
+    const ls_elastic_phase *last = plan->phases;
+    ls_session single;
+    changes c = {.workplace = workplace,
+                 .candidate = sides->candidate,
+                 .judge = sides->oracle,
+                 .oracle = sides->oracle,
+                 .variables = &plan->model->graph->variables};
+    while (last && last->next)
+        last = last->next;
+    if (!last || last->first < plan->job.start + steps)
+        return LS_OK;
+    ls_status status = ls_allocate("gate", &c.mine, elements, sizeof *c.mine);
+    if (!status)
+        status = ls_allocate("gate", &c.its, elements, sizeof *c.its);
+    if (!status && !c.judge) {
+        status = ls_session_open_single(workplace, plan, &single);
+        c.judge = status ? NULL : &single;
+    }
+    if (!status)
+        status = compare_all(&c, plan, steps, gate);
+    if (c.judge == &single)
+        ls_session_close(&single);
+    free(c.mine);
+    free(c.its);
+    return status;
+}

@@ -286,9 +286,9 @@ static ls_status open_files(const ls_workplace *workplace, const ls_plan_of_case
                             const char *const names[LS_ARRAYS], struct ls_resumed *r)
 {
     const ls_processes *processes = workplace->request->processes;
-    const bool together = plan->job.ranks.comm;
-    const ls_check_share share = {together ? processes->neighbour : 0,
-                                  together ? processes->neighbours : 1};
+    ls_comm *comm = plan->job.ranks.comm;
+    const ls_check_share share = {comm ? processes->neighbour : 0, comm ? processes->neighbours : 1,
+                                  comm};
     char *text = json_dumps(r->checkpoint.manifest, JSON_COMPACT | JSON_SORT_KEYS);
     r->hash = text ? ls_hash64(text, strlen(text)) : 0;
     free(text);
@@ -304,10 +304,8 @@ ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan)
     for (int a = 0; a < LS_ARRAYS; a++)
         names[a] = ls_state_name(&plan->job, (ls_values)a);
     if (!r->files) {
-        ls_status status = open_files(workplace, plan, names, r);
-        if (!status)
-            status = check_position(&plan->job, &r->checkpoint);
-        LS_TRY(ls_comm_agree(plan->job.ranks.comm, status));
+        LS_TRY(open_files(workplace, plan, names, r));
+        LS_TRY(check_position(&plan->job, &r->checkpoint));
         tell_reduction(workplace, plan);
     }
     plan->initial = r->state;
@@ -326,16 +324,18 @@ ls_status ls_plan_open_parameters(const ls_workplace *workplace, const ls_plan_o
 {
     const char *const names[LS_ARRAYS] = {"param"};
     struct ls_resumed *r;
-    char *found;
-    LS_TRY(ls_checkpoint_find(folder, &found));
-    if (!found)
-        return ls_fail(LS_CODE_MISSING, "load", folder,
-                       "is a folder without a complete checkpoint; name a safetensors file, or a "
-                       "folder with a manifest.json");
+    char *found = NULL;
     ls_status status = ls_allocate("checkpoint", &r, 1, sizeof *r);
+    if (!status)
+        status = ls_checkpoint_find(folder, &found);
+    if (!status && !found)
+        status = ls_fail(LS_CODE_MISSING, "load", folder,
+                         "is a folder without a complete checkpoint; name a safetensors file, or a "
+                         "folder with a manifest.json");
     if (!status)
         status = ls_checkpoint_open(found, &r->checkpoint);
     free(found);
+    status = ls_comm_agree(plan->job.ranks.comm, status);
     if (!status)
         status = open_files(workplace, plan, names, r);
     if (status)

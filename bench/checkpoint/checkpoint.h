@@ -72,16 +72,17 @@ void ls_checkpoint_close(ls_checkpoint *checkpoint);
 /** A checkpoint's files, open and checked. */
 typedef struct ls_checkpoint_files ls_checkpoint_files;
 
-/** Checks are numbered; of so many shares a process does one. Others do the rest. */
+/** Checks are numbered; of so many shares a process does one, and others of its host the rest. */
 typedef struct ls_check_share {
     int share, shares;
+    ls_comm *comm; /**< of all processes; NULL: this one is alone */
 } ls_check_share;
 
 /**
  * Opens the files for reading the arrays `names` [LS_ARRAYS] (NULL: not that one; without any but
  * the first, the others are passed over). Every file has its size and its parts, which cover each
- * variable of each array once, and what this process checks has its digest and is finite: else
- * LS_CODE_MISSING, naming file and tensor. All is borrowed but `names`.
+ * variable of each array once, its digest, and finite elements: else LS_CODE_MISSING, naming file
+ * and tensor. All processes call it. All is borrowed but `names`.
  */
 ls_status ls_checkpoint_files_open(const ls_checkpoint *checkpoint, const ls_variables *variables,
                                    const char *const names[LS_ARRAYS], ls_check_share share,

@@ -421,19 +421,23 @@ ls_status ls_checkpoint_files_open(const ls_checkpoint *checkpoint, const ls_var
                                    ls_checkpoint_files **out)
 {
     reading *r;
-    LS_TRY(ls_allocate(ls_checkpoint_what, &r, 1, sizeof *r));
+    ls_status status = ls_allocate(ls_checkpoint_what, &r, 1, sizeof *r);
+    if (status)
+        return ls_comm_agree(share.comm, status);
     *r =
         (reading){.checkpoint = checkpoint, .variables = variables, .names = names, .share = share};
     r->index = json_object();
-    ls_status status = ls_allocate(ls_checkpoint_what, &r->block, LS_STATE_BLOCK, sizeof *r->block);
+    status = ls_allocate(ls_checkpoint_what, &r->block, LS_STATE_BLOCK, sizeof *r->block);
     if (!status)
         status = list_parts(r);
     if (!status)
         status = open_files(r);
+    status = ls_comm_agree(share.comm, status); /* a changed file says more than its tensors */
     if (!status)
         status = check_tensors(r);
     if (!status && is_mine(r, (size_t)share.shares - 1))
         status = check_parameters(r);
+    status = ls_comm_agree(share.comm, status);
     json_decref(r->index);
     free(r->block);
     r->index = NULL;

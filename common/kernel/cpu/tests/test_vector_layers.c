@@ -144,8 +144,7 @@ static void call_sums(const ls_vector_loops *l, outcome *o, int s, int first, in
         labels[i] = i % 2;
     l->decay(o->data[0] + s + first, 0.3f, o->data[3] + s + first, last - first);
     if (first == 0 && last == ROWS)
-        o->value = l->sum_squares(o->data[0] + s, 1003) +
-                   l->decay_loss(o->data[1] + s, 0.3, 1003) +
+        o->value = l->sum_squares(o->data[0] + s, 1003) + l->decay_loss(o->data[1] + s, 0.3, 1003) +
                    l->logistic(&(ls_logistic_loss_args){ROWS, o->data[0] + s, labels, 0.25,
                                                         o->data[4] + s, NULL});
 }

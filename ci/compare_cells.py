@@ -98,7 +98,7 @@ CELLS = f"""
 {DEEP} {EITHER} --strategy hybrid --hybrid-inner pipeline --devices 4 --pipeline-schedule {{gpipe|1f1b}} --pipeline-microbatches {{1|3}} {MODES}
 {DEEP} {EITHER} {HYBRID} --ranks {{2|4}} --devices {{1|2}} --hybrid-replicas {{1|2}} --reduce {{fast|exact}}
 {DEEP} {EITHER} --strategy hybrid --hybrid-inner model-parallel --hybrid-outer {{mirrored|zero}} --devices 4 --gradient-accumulation-steps 3 --gradient-accumulation-exchange {{last|each}} {EXACT}
-{DEEP} {EITHER} --strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage {{2|3}} --devices 4 --bucket-bytes 0 --pipeline-schedule {{gpipe|1f1b}} {EXACT}
+{DEEP} {EITHER} --strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage {{2|3}} --devices 4 --bucket-bytes 0 --pipeline-schedule {{gpipe|1f1b|zb-h1|zb-h2}} {EXACT}
 {DEEP} {TAIL} {HYBRID} --devices 4 --cpu-devices 4 --cores-per-device 2 --bucket-bytes {{auto|0}} --capture {{yes|no}}
 {DEEP} {TAIL} {HYBRID} --devices 4 --comm device {MODES}
 

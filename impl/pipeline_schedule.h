@@ -88,7 +88,8 @@ bool ls_schedule_frees(const ls_schedule *schedule, const ls_pass *pass);
  * stages wait for each other. */
 ls_status ls_schedule_order(const ls_schedule *schedule, ls_pass **out, size_t *count);
 
-/** What a chunk's backward pass has before it on its stage. */
+/** What a chunk's backward pass has before it on its stage. A weight pass, which needs no
+ * parameters, is only behind a data pass. */
 typedef enum ls_pass_before {
     LS_BEFORE_FORWARD,  /**< a forward pass of the chunk */
     LS_BEFORE_BACKWARD, /**< a backward pass of the chunk */

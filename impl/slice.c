@@ -207,7 +207,7 @@ static ls_status build_by_node(ls_slice *s, int64_t piece, size_t level, bool ad
         if (!ls_net_node_final(s->work[p], n, &final.first, &final.count))
             continue;
         if (adds)
-            LS_TRY(ls_slice_add(s, 0, level, final));
+            LS_TRY(ls_slice_add(s, LS_ACT_SUM, 0, level, final));
         s->acts[s->act_count - 1].final = final;
     }
     return LS_OK;

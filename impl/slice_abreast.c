@@ -303,10 +303,17 @@ static void belongs(ls_slice *s, int piece, int node)
     s->acts[s->act_count - 1].node = node;
 }
 
+/* Whether a node's weight pass makes its gradients final. */
+static bool splits(const plan *p, int n)
+{
+    return p->count && ls_net_splits(p->s->work[p->base], n);
+}
+
 /* Adds a node's gradients of two levels, behind piece number `behind`. */
 static ls_status add_gradients(const plan *p, int n, int behind, size_t into, size_t from)
 {
     ls_range left;
+    const ls_act_kind kind = splits(p, n) ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM;
     const ls_windows *windows = p->s->options.replica->windows.gradients;
     if (!ls_net_node_final(p->s->work[p->base], n, &left.first, &left.count))
         return LS_OK;
@@ -314,7 +321,7 @@ static ls_status add_gradients(const plan *p, int n, int behind, size_t into, si
         const ls_range part = windows ? ls_windows_part(windows, left) : left;
         if (!part.count) /* a copy's gradient, which its owner adds */
             return LS_OK;
-        LS_TRY(ls_slice_add(p->s, into, from, part));
+        LS_TRY(ls_slice_add(p->s, kind, into, from, part));
         belongs(p->s, behind, n);
         left.first += part.count;
         left.count -= part.count;
@@ -322,15 +329,19 @@ static ls_status add_gradients(const plan *p, int n, int behind, size_t into, si
     return LS_OK;
 }
 
-/* The first half of a node's backward pass over pieces [lo, hi), whose sum is on a level. */
-static ls_status build_tree(const plan *p, int n, int64_t lo, int64_t hi, size_t level)
+/* The first half of a node's backward pass, or its weight pass, over pieces [lo, hi), whose sum is
+ * on a level. */
+static ls_status build_tree(const plan *p, int n, int64_t lo, int64_t hi, size_t level,
+                            bool weights)
 {
     if (hi - lo == 1)
-        return ls_slice_act_node(p->s, LS_ACT_BACKWARD, number_of(p, lo), n, LS_NET_BACKWARD_HALF);
+        return ls_slice_act_node(p->s, weights ? LS_ACT_WEIGHTS : LS_ACT_BACKWARD, number_of(p, lo),
+                                 n, weights ? LS_NET_WEIGHTS : LS_NET_BACKWARD_HALF);
     const int64_t mid = middle(p, lo, hi);
-    LS_TRY(build_tree(p, n, lo, mid, level));
-    LS_TRY(build_tree(p, n, mid, hi, level + 1));
-    return add_gradients(p, n, number_of(p, hi - 1), level, level + 1);
+    LS_TRY(build_tree(p, n, lo, mid, level, weights));
+    LS_TRY(build_tree(p, n, mid, hi, level + 1, weights));
+    return splits(p, n) == weights ? add_gradients(p, n, number_of(p, hi - 1), level, level + 1)
+                                   : LS_OK;
 }
 
 /* With windows, a node's gradients are final after its last act. The injected fault is in the first
@@ -354,8 +365,15 @@ static ls_status end_node(const plan *p, const ls_slice_exchange *x, int n)
 static ls_status build_backward(const plan *p, const ls_slice_exchange *x, int n)
 {
     for (size_t k = 0; k < p->count; k++)
-        LS_TRY(build_tree(p, n, p->sums[k].first, p->sums[k].last, k));
+        LS_TRY(build_tree(p, n, p->sums[k].first, p->sums[k].last, k, false));
     LS_TRY(build_rest(p, n, true));
+    return splits(p, n) ? LS_OK : end_node(p, x, n);
+}
+
+static ls_status build_weights(const plan *p, const ls_slice_exchange *x, int n)
+{
+    for (size_t k = 0; k < p->count; k++)
+        LS_TRY(build_tree(p, n, p->sums[k].first, p->sums[k].last, k, true));
     return end_node(p, x, n);
 }
 
@@ -398,6 +416,9 @@ ls_status ls_slice_build_abreast(ls_slice *s, ls_slice_exchange *x, int64_t rows
         LS_TRY(ls_slice_build_again(s, p.base, n));
         LS_TRY(build_backward(&p, x, n));
     }
+    for (int n = graph->count; n-- > 0;)
+        if (splits(&p, n))
+            LS_TRY(build_weights(&p, x, n));
     x->sums = p.count;
     return LS_OK;
 }

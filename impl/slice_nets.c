@@ -103,6 +103,7 @@ ls_status ls_slice_need_net(ls_slice *s, size_t index, int64_t rows, int chunk, 
         .scratch_of = slot_net(s, chunk, 0),
         .seed = r->job->seed,
         .weights_apart = r->part && r->job->division.weights_apart,
+        .waits = r->windows.gradients ? r->windows.gradients->waits : NULL,
         .synced = s->options.synced,
     };
     LS_TRY(ls_net_open(&options, out));

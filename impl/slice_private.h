@@ -119,9 +119,9 @@ ls_status ls_slice_build_again(ls_slice *slice, int from, int node);
  * below 0: pieces use the slots in turn. */
 ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
 
-/** Appends into = into + from for a range of two levels' gradients, which windows may not cut; and
- * for two losses. */
-ls_status ls_slice_add(ls_slice *slice, size_t into, size_t from, ls_range range);
+/** Appends into = into + from for a range of two levels' gradients, which windows may not cut, as
+ * an act of this kind; and for two losses. */
+ls_status ls_slice_add(ls_slice *slice, ls_act_kind kind, size_t into, size_t from, ls_range range);
 ls_status ls_slice_add_loss(ls_slice *slice, size_t into, size_t from);
 
 /** The same for all gradients and the losses of two levels. */

@@ -27,9 +27,9 @@ static ls_status add_range(ls_slice *s, ls_act_kind kind, size_t into, size_t fr
     return ls_slice_act_op(s, kind, chunk, status, op);
 }
 
-ls_status ls_slice_add(ls_slice *s, size_t into, size_t from, ls_range range)
+ls_status ls_slice_add(ls_slice *s, ls_act_kind kind, size_t into, size_t from, ls_range range)
 {
-    return add_range(s, LS_ACT_SUM, into, from, range, 0);
+    return add_range(s, kind, into, from, range, 0);
 }
 
 ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)

@@ -164,11 +164,40 @@ ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
     return LS_OK;
 }
 
+/* Whether a node waits that has variables of a unit, and is the first that uses them. */
+static bool has_waiting(const ls_windows *w, int unit)
+{
+    for (int n = 0; n < w->graph->count; n++)
+        for (int v = 0; w->waits[n] && v < w->graph->nodes[n].variable_count; v++)
+            if (unit_of(w, &w->graph->nodes[n], v) == unit)
+                return true;
+    return false;
+}
+
+ls_status ls_windows_wait(ls_windows *w)
+{
+    LS_TRY(ls_allocate("windows", &w->waits, (size_t)w->graph->count, sizeof *w->waits));
+    for (int n = 0; n < w->graph->count; n++)
+        w->waits[n] = w->graph->nodes[n].shares < 0 && ls_node_splits(w->graph, n);
+    for (bool more = true; more;) { /* a node can be in several units */
+        more = false;
+        for (int n = 0; n < w->graph->count; n++)
+            for (int v = 0; v < w->graph->nodes[n].variable_count && !w->waits[n]; v++) {
+                const int unit = unit_of(w, &w->graph->nodes[n], v);
+                w->waits[n] = w->graph->nodes[n].shares < 0 && unit < (int)w->buckets->count &&
+                              has_waiting(w, unit);
+                more |= w->waits[n];
+            }
+    }
+    return LS_OK;
+}
+
 void ls_windows_close(ls_windows *w)
 {
     free(w->turn);
     free(w->at);
     free(w->alone_at);
+    free(w->waits);
     *w = (ls_windows){0};
 }
 

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "common/nn/net_nodes.h"
 #include "common/nn/repeat.h"
 #include "impl/buckets.h"
 #include "impl/job.h"
@@ -26,6 +27,8 @@ typedef struct ls_windows {
     size_t *alone_at;          /**< [variables] element at which each begins in memory that has one
                                     node's variables at a time, and all copies */
     size_t alone_elements;     /**< of that memory */
+    bool *waits; /**< [nodes] whose gradients are final behind weight passes (ls_windows_wait);
+                      NULL: none */
 } ls_windows;
 
 /** `count` windows; more if one node, or nodes that are repeated together, need more at once, no
@@ -35,6 +38,10 @@ typedef struct ls_windows {
 ls_status ls_windows_open(const ls_graph *graph, const ls_repeat *repeats,
                           const ls_buckets *buckets, int count, bool keeps, ls_windows *out);
 void ls_windows_close(ls_windows *windows);
+
+/** Of gradients, where weight passes are apart: all nodes of a unit wait for these if one of them
+ * has one, since the unit is summed once. */
+ls_status ls_windows_wait(ls_windows *windows);
 
 /** The unit that holds element `index`. */
 int ls_windows_unit(const ls_buckets *buckets, size_t index);

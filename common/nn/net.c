@@ -25,18 +25,18 @@ static void *at_flat_gradient(const ls_net *net, int variable)
                        real_bytes_of(&net->options));
 }
 
-/* The gradient of node n's variable v: in the flat buffer, or with that layout in memory of a node
- * that shares it. */
+/* Where backward leaves the gradient of node n's variable v: in the flat buffer, or with that
+ * layout in memory of a node that shares it, or waits. */
 static void *at_gradient(const ls_net *net, int n, int v)
 {
     const ls_node *node = graph_node(net, n);
     const ls_variable *items = net->options.graph->variables.items;
-    char *shared = net->nodes[n].shared_gradient;
-    if (node->shares < 0)
+    char *own = net->nodes[n].own_gradient;
+    if (node->shares < 0 && !net->nodes[n].waits)
         return at_flat_gradient(net, node->variables[v]);
-    return shared ? shared + (items[node->variables[v]].offset - items[node->variables[0]].offset) *
-                                 net->options.kernels->table->real_bytes
-                  : NULL;
+    return own ? own + (items[node->variables[v]].offset - items[node->variables[0]].offset) *
+                           net->options.kernels->table->real_bytes
+               : NULL;
 }
 
 /* What a fork or join adds up. */
@@ -140,21 +140,44 @@ static ls_status build_forward(ls_net *net, int n)
                                 : LS_OK;
 }
 
-/* Adds what node `later` computed for variables that node n owns, as many at once as adjoin. */
-static ls_status add_shared_of(ls_net *net, int n, int later, ls_op_list *ops)
+/* Elements of node n's variables from number v on that adjoin in the flat buffer; *next: the first
+ * that does not. */
+static size_t count_adjoining(const ls_net *net, int n, int v, int *next)
 {
     const ls_node *node = graph_node(net, n);
     const ls_variable *items = net->options.graph->variables.items;
-    const size_t real = net->options.kernels->table->real_bytes;
-    for (int v = 0, next; v < node->variable_count; v = next) {
-        char *sum = at_flat_gradient(net, node->variables[v]);
-        size_t count = items[node->variables[v]].count;
-        for (next = v + 1; next < node->variable_count; next++) {
-            if ((char *)at_flat_gradient(net, node->variables[next]) != sum + count * real)
-                break;
-            count += items[node->variables[next]].count;
-        }
-        LS_TRY(ls_net_append_add(net, sum, at_gradient(net, later, v), (int64_t)count, ops));
+    const char *first = at_flat_gradient(net, node->variables[v]);
+    size_t count = items[node->variables[v]].count;
+    for (*next = v + 1; *next < node->variable_count; ++*next) {
+        if ((char *)at_flat_gradient(net, node->variables[*next]) !=
+            first + count * net->options.kernels->table->real_bytes)
+            break;
+        count += items[node->variables[*next]].count;
+    }
+    return count;
+}
+
+/* Adds what node `later` computed for variables that node n owns, as many at once as adjoin. */
+static ls_status add_shared_of(ls_net *net, int n, int later, ls_op_list *ops)
+{
+    for (int v = 0, next; v < graph_node(net, n)->variable_count; v = next) {
+        const size_t count = count_adjoining(net, n, v, &next);
+        LS_TRY(ls_net_append_add(net, at_gradient(net, n, v), at_gradient(net, later, v),
+                                 (int64_t)count, ops));
+    }
+    return LS_OK;
+}
+
+/* Copies the gradients of a node that waits to the flat buffer. */
+static ls_status release_gradients(ls_net *net, int n)
+{
+    for (int v = 0, next; v < graph_node(net, n)->variable_count; v = next) {
+        const ls_add_args copy = {.count = (int64_t)count_adjoining(net, n, v, &next),
+                                  .a = at_gradient(net, n, v),
+                                  .y = at_flat_gradient(net, graph_node(net, n)->variables[v])};
+        ls_op *op;
+        LS_TRY(net->options.kernels->table->add(net->options.kernels, &copy, &op));
+        LS_TRY(ls_op_list_add(&net->nodes[n].weights, op));
     }
     return LS_OK;
 }
@@ -184,6 +207,8 @@ static ls_status build_backward(ls_net *net, int n)
     }
     if (my->splits)
         LS_TRY(ls_net_put(net, n, true, node->layer->backward_weights, &my->weights));
+    if (my->waits)
+        LS_TRY(release_gradients(net, n));
     for (int i = 0; i < node->input_count; i++)
         if (my->input_scratch[i] && !net->nodes[node->inputs[i]].is_fork)
             LS_TRY(ls_net_add_use(net, node->inputs[i], my->input_scratch[i], last));
@@ -317,7 +342,7 @@ const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward)
 
 bool ls_net_splits(const ls_net *net, int node)
 {
-    return net->nodes[node].splits;
+    return net->nodes[node].splits || net->nodes[node].waits;
 }
 
 void *ls_net_loss_parts(const ls_net *net)
@@ -328,6 +353,13 @@ void *ls_net_loss_parts(const ls_net *net)
 void *ls_net_gradient(const ls_net *net, size_t index)
 {
     const ls_net_options *o = &net->options;
+    for (int n = ls_net_begin(o); n < ls_net_end(o) && o->waits; n++) {
+        size_t first, count;
+        if (net->nodes[n].waits && ls_net_node_final(net, n, &first, &count) && index >= first &&
+            index < first + count)
+            return (char *)net->nodes[n].own_gradient +
+                   (index - first) * o->kernels->table->real_bytes;
+    }
     return (char *)o->gradients + ls_variables_at(&o->graph->variables, o->gradient_at, index) *
                                       o->kernels->table->real_bytes;
 }

@@ -44,7 +44,9 @@ typedef struct ls_net_options {
     ls_net *scratch_of; /**< NULL, or a net of the same nodes that never runs at the same time,
                            whose scratch for widened values this one uses if it has as many rows */
     uint64_t seed;      /**< of what dropout layers drop */
-    bool weights_apart; /**< nodes that can (ls_net_splits) have their weight pass apart */
+    bool weights_apart; /**< nodes that can (ls_node_splits) have their weight pass apart */
+    const bool *waits;  /**< [nodes] whose gradients of variables are final behind the weight pass:
+                             a node that cannot split copies them there. NULL: none but these */
     bool synced; /**< batch statistics are those of the whole batch, `divisor` rows: the caller
                       enqueues halves of nodes, and adds their sums up in between */
 } ls_net_options;

@@ -52,7 +52,7 @@ static void plan_fusions(const ls_graph *graph, net_node *nodes)
 
 /* A variable's uses have their weight passes apart together, or none: gradients are added in one
  * order, of other places' uses behind the backward pass. */
-static bool splits(const ls_graph *graph, int n)
+bool ls_node_splits(const ls_graph *graph, int n)
 {
     const ls_node *node = &graph->nodes[n];
     return node->layer->backward_weights && !node->copied &&
@@ -149,7 +149,9 @@ void ls_net_plan(const ls_net_options *o, net_node *nodes)
 {
     const ls_graph *graph = o->graph;
     for (int n = 0; n < graph->count; n++)
-        nodes[n].splits = o->weights_apart && splits(graph, n);
+        nodes[n].splits = o->weights_apart && ls_node_splits(graph, n);
+    for (int n = 0; n < graph->count && o->waits; n++)
+        nodes[n].waits = o->waits[n] && !nodes[n].splits;
     plan_fusions(graph, nodes);
     plan_passing(graph, nodes);
     plan_handing_on(graph, nodes);
@@ -343,9 +345,9 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
             if (has_scratch(graph, nodes, n, i) && !my->scratch_passing)
                 LS_TRY(take(context, stored_use(o, node->inputs[i]), node_bytes(o, node->inputs[i]),
                             &my->input_scratch[i]));
-        if (node->variable_count && node->shares >= 0)
+        if (node->variable_count && (node->shares >= 0 || my->waits))
             LS_TRY(take(context, LS_MEMORY_WORKSPACE, count_variables(graph, node) * real,
-                        &my->shared_gradient));
+                        &my->own_gradient));
     }
     if (!o->gradients)
         return LS_OK;
@@ -380,7 +382,7 @@ static void borrow(ls_net *net, const ls_net *other)
         my->gradient = theirs->gradient;
         my->kept = theirs->kept;
         memcpy(my->input_scratch, theirs->input_scratch, sizeof my->input_scratch);
-        my->shared_gradient = theirs->shared_gradient;
+        my->own_gradient = theirs->own_gradient;
     }
     net->target = other->target;
     net->scratch = other->scratch;

@@ -77,8 +77,11 @@ ls_status ls_net_node_enqueue(const ls_net *net, int node, ls_net_pass pass, ls_
 /** Whether the node's backward pass makes gradients final, and which elements. */
 bool ls_net_node_final(const ls_net *net, int node, size_t *first, size_t *count);
 
-/** Whether the node's weight pass is apart from its backward pass: its layer has one, and all uses
- * of its variables are here and have one. Its output's gradient has memory of its own. */
+/** Whether the node's weight pass can be apart from its backward pass: its layer has one, and all
+ * uses of its variables are here and have one. */
+bool ls_node_splits(const ls_graph *graph, int node);
+
+/** Whether the node has a weight pass, which makes the gradients of its variables final. */
 bool ls_net_splits(const ls_net *net, int node);
 
 /** Device memory that the net's operations hold (the library's scratch). */

@@ -9,6 +9,7 @@
 typedef struct net_node {
     bool wants_gradient; /* a gradient must reach its output */
     bool splits;         /* its weight pass is apart */
+    bool waits;          /* its weight pass copies what its backward pass has made */
     bool fused_forward;  /* a ReLU that is fused into its input, and uses its buffers */
     bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
     bool masked_before;  /* the layer before it does */
@@ -22,9 +23,9 @@ typedef struct net_node {
     int last_use;      /* last node that uses the output; -1: none */
     void *output, *gradient, *kept;
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
-    void *shared_gradient;               /* of a sharing node's variables, one after the other */
+    void *own_gradient; /* of variables, one after the other, of a node that shares or waits */
     ls_op_list forward, forward_rest, backward, backward_rest;
-    ls_op_list weights; /* of a node that splits */
+    ls_op_list weights; /* of a node that splits or waits */
     ls_op_list again;   /* if a repeated forward pass differs */
     ls_op_list predict; /* if evaluation differs from forward */
 } net_node;

@@ -99,6 +99,11 @@ size_t ls_step_offset(const ls_step *step, int member, ls_range range);
  * border's output to it. */
 bool ls_step_has_room(const ls_step *step, int part);
 void ls_step_cross_output(ls_step *step, int replica, int piece, const ls_border *border);
+
+/** Whether parts fetch other parts' outputs, which are then not sent; and all that a part needs of
+ * a piece. */
+bool ls_step_fetches(const ls_step *step);
+void ls_step_fetch_outputs(ls_step *step, int replica, int piece, int part);
 /** Frees the order of a replica's passes. */
 void ls_step_close_order(ls_step *step);
 

@@ -124,6 +124,16 @@ void ls_step_cross_output(ls_step *s, int replica, int piece, const ls_border *b
     cross(s, replica, piece, b, OUTPUT);
 }
 
+void ls_step_fetch_outputs(ls_step *s, int replica, int piece, int part)
+{
+    for (size_t i = 0; i < parts_of(s)->border_count; i++) {
+        const ls_border *b = &parts_of(s)->borders[i];
+        if (b->to / parts_of(s)->across == part)
+            ls_fetch(s, border_at(s, b, replica, b->to, piece, OUTPUT),
+                     border_at(s, b, replica, b->from, piece, OUTPUT));
+    }
+}
+
 void ls_step_cross(ls_step *s, int replica, int piece, int n, bool backward)
 {
     const ls_graph_parts *parts = parts_of(s);
@@ -253,11 +263,12 @@ static void forward_on(ls_step *s, int member, int piece, int node, ls_act_kind 
                         1U << pass, LS_ALL_CHUNKS, node);
 }
 
-/* Whether other places get a node's output: in a repeated pass only if they have dropped it. */
+/* Whether a node's output is sent to other places, unless these fetch it: in a repeated pass only
+ * if they have dropped it. */
 static bool crosses(const ls_step *s, int n, ls_act_kind pass)
 {
     return !ls_step_is_summed(s, n, false) &&
-           (pass != LS_ACT_AGAIN || s->plan->repeats[n].drops_output);
+           (pass == LS_ACT_AGAIN ? s->plan->repeats[n].drops_output : !ls_step_fetches(s));
 }
 
 /* A node's forward pass, or repeated one. */
@@ -286,12 +297,14 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
     ls_step_enter_piece(s, -1, -1);
 }
 
-/* Of gradients that backward passes make final, or weight passes: these are behind them. */
-static unsigned additions_of(const ls_step *s, bool weights)
+/* Of gradients that backward passes make final, or weight passes: these are behind them. The fault
+ * is behind the last of them, of one node (below 0: of all). */
+static unsigned additions_of(const ls_step *s, int member, int piece, int node, bool weights)
 {
-    const bool apart = ls_step_job(s)->division.weights_apart;
-    return (apart && weights ? 1U << LS_ACT_SUM_WEIGHTS : 1U << LS_ACT_SUM) |
-           (apart && !weights ? 0 : 1U << LS_ACT_FAULT);
+    const bool apart = node >= 0 ? ls_net_splits(net_of(s, member, piece, node), node)
+                                 : ls_step_job(s)->division.weights_apart;
+    return 1U << (weights ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM) |
+           (apart == weights ? 1U << LS_ACT_FAULT : 0);
 }
 
 /* Pieces that run node by node add up each node's gradients before those of the next one: with the
@@ -301,8 +314,9 @@ static void backward_on(ls_step *s, int member, int piece, int node, bool later)
     const bool adds = ls_step_by_node(s, member) && !later;
     const bool apart = ls_step_job(s)->division.weights_apart;
     ls_step_append_acts(s, apart ? "backward data" : "backward", member, piece,
-                        1U << LS_ACT_BACKWARD | (adds ? additions_of(s, false) : 0), LS_ALL_CHUNKS,
-                        node);
+                        1U << LS_ACT_BACKWARD |
+                            (adds ? additions_of(s, member, piece, node, false) : 0),
+                        LS_ALL_CHUNKS, node);
 }
 
 /* Whether other places' copies of a node's variables have it as their first use. */
@@ -327,10 +341,11 @@ static bool is_first(const ls_step *s, int part, int n)
 static void add_up(ls_step *s, int member, int piece, int chunk)
 {
     if (ls_step_replica(s, member))
-        ls_step_append_acts(s, "add up", member, piece,
-                            1U << LS_ACT_LOSS |
-                                (ls_step_by_node(s, member) ? 0 : additions_of(s, false)),
-                            chunk, -1);
+        ls_step_append_acts(
+            s, "add up", member, piece,
+            1U << LS_ACT_LOSS |
+                (ls_step_by_node(s, member) ? 0 : additions_of(s, member, piece, -1, false)),
+            chunk, -1);
 }
 
 void ls_backward_node(ls_step *s, int replica, int piece, int n)
@@ -359,10 +374,13 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     for (size_t i = 0; i < parts->copy_count; i++) /* the first use, which is last here, adds all */
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);
-    for (int p = 0; p < parts->count && copied; p++)
-        if (ls_graph_parts_have(parts, p, n) && ls_step_by_node(s, member_at(s->plan, replica, p)))
-            ls_step_append_acts(s, "add up", member_at(s->plan, replica, p), piece,
-                                additions_of(s, false), LS_ALL_CHUNKS, local(s, p, n));
+    for (int p = 0; p < parts->count && copied; p++) {
+        const int member = member_at(s->plan, replica, p);
+        if (ls_graph_parts_have(parts, p, n) && ls_step_by_node(s, member))
+            ls_step_append_acts(s, "add up", member, piece,
+                                additions_of(s, member, piece, local(s, p, n), false),
+                                LS_ALL_CHUNKS, local(s, p, n));
+    }
     for (int p = 0; p < parts->count; p++)
         if (ls_graph_parts_have(parts, p, n) && is_first(s, p, n))
             add_up(s, member_at(s->plan, replica, p), piece, p / s->plan->mesh.places);
@@ -378,11 +396,13 @@ void ls_weights_node(ls_step *s, int replica, int piece, int n)
         const int member = member_at(s->plan, replica, p);
         if (!ls_graph_parts_have(parts_of(s), p, n) || !ls_step_replica(s, member))
             continue;
-        ls_step_append_acts(s, "backward weights", member, piece, 1U << LS_ACT_WEIGHTS,
+        const bool by_node = ls_step_by_node(s, member);
+        const unsigned sums = by_node ? additions_of(s, member, piece, local(s, p, n), true) : 0;
+        ls_step_append_acts(s, "backward weights", member, piece, 1U << LS_ACT_WEIGHTS | sums,
                             LS_ALL_CHUNKS, local(s, p, n));
-        if (is_first(s, p, n))
-            ls_step_append_acts(s, "add up", member, piece, additions_of(s, true), LS_ALL_CHUNKS,
-                                -1);
+        if (is_first(s, p, n) && !by_node)
+            ls_step_append_acts(s, "add up", member, piece,
+                                additions_of(s, member, piece, -1, true), LS_ALL_CHUNKS, -1);
     }
 }
 

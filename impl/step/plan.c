@@ -348,9 +348,10 @@ static ls_status plan_buckets(const ls_step_plan *plan, int member, ls_planned_g
         windows ? ls_step_plan_repeats(plan, plan->members[member].place) : NULL;
     if (windows)
         LS_TRY(ls_windows_open(graph, repeats, &g->buckets, windows, true, &g->windows));
-    return gradients ? ls_windows_open(graph, repeats, &g->buckets, gradients, false,
-                                       &g->gradient_windows)
-                     : LS_OK;
+    if (gradients)
+        LS_TRY(
+            ls_windows_open(graph, repeats, &g->buckets, gradients, false, &g->gradient_windows));
+    return gradients && job->division.weights_apart ? ls_windows_wait(&g->gradient_windows) : LS_OK;
 }
 
 static ls_status plan_groups(ls_step_plan *plan)

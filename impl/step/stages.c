@@ -2,7 +2,9 @@
 /*
  * Stages of a pipeline: passes over micro-batches in the order of the job's schedule
  * (pipeline_schedule.h). An output is sent behind the pass that computes it or, if the part that
- * needs it has no memory for the micro-batch then, behind the pass that frees some.
+ * needs it has no memory for the micro-batch then, behind the pass that frees some. Where the
+ * sender's compute lane would wait for that memory, in a process with several chunks, the part
+ * fetches it before its pass.
  */
 #include "impl/step/build.h"
 
@@ -88,6 +90,13 @@ bool ls_scheduled_pass(ls_step *s, int replica, size_t i, ls_pass *out)
     return s->flow;
 }
 
+bool ls_step_fetches(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    return s->flow && job->division.chunks > 1 && !job->exchange.transfers &&
+           !ls_step_plan_has_ends(s->plan);
+}
+
 bool ls_step_has_room(const ls_step *s, int part)
 {
     const ls_part_flow *flow = s->flow ? &s->flow[part / parts_of(s)->across] : NULL;
@@ -103,7 +112,7 @@ static void admit(ls_step *s, int first, int end, int part)
     if (!flow)
         return;
     const int microbatch = flow->freed++ + flow->held;
-    for (size_t i = 0; i < parts->border_count; i++) {
+    for (size_t i = 0; i < parts->border_count && !ls_step_fetches(s); i++) {
         const ls_border *b = &parts->borders[i];
         if (b->to / parts->across != part || s->flow[b->from / parts->across].ran <= microbatch)
             continue;
@@ -114,18 +123,30 @@ static void admit(ls_step *s, int first, int end, int part)
     }
 }
 
+/* Whether a node's pass of this kind is the last one that its gradients wait for. */
+static bool is_last(const ls_step *s, int place, int node, ls_pass_kind kind)
+{
+    const bool *waits = ls_step_planned_group(s->plan, place)->gradient_windows.waits;
+    const bool weights = waits && waits[ls_graph_parts_at(parts_of(s), place)->local[node]];
+    return kind == (weights ? LS_PASS_WEIGHTS : LS_PASS_BACKWARD);
+}
+
 /* A node's pass over a micro-batch's pieces of all replicas, behind the gathers of what it is the
  * first to need; behind it the sums of what it makes final. */
-static void run_node(ls_step *s, int microbatch, int node, bool backward)
+static void run_node(ls_step *s, int microbatch, int node, ls_pass_kind kind)
 {
-    for (int place = 0; place < ls_places(s); place++)
-        ls_gather_for_node(s, place, node, backward);
+    static void (*const passes[])(ls_step *, int, int,
+                                  int) = {[LS_PASS_FORWARD] = ls_forward_node,
+                                          [LS_PASS_BACKWARD] = ls_backward_node,
+                                          [LS_PASS_WEIGHTS] = ls_weights_node};
+    for (int place = 0; place < ls_places(s) && kind != LS_PASS_WEIGHTS; place++)
+        ls_gather_for_node(s, place, node, kind == LS_PASS_BACKWARD);
     for (int r = 0; r < ls_replicas(s); r++)
         for (int p = begin_of(s, r, microbatch); p < begin_of(s, r, microbatch + 1); p++)
-            (backward ? ls_backward_node : ls_forward_node)(s, r, p, node);
-    for (int place = 0; place < ls_places(s) && backward; place++)
+            passes[kind](s, r, p, node);
+    for (int place = 0; place < ls_places(s); place++)
         for (int b = 0; b < ls_buckets_of(s, place); b++)
-            if (ls_bucket_node(s, place, b) == node)
+            if (ls_bucket_node(s, place, b) == node && is_last(s, place, node, kind))
                 ls_give(s, place, b);
 }
 
@@ -154,12 +175,12 @@ static void run_by_node(ls_step *s, const ls_pass *pass, int part)
         gather_last(s, pass);
     for (int n = 0; n < loss && pass->kind == LS_PASS_FORWARD; n++)
         if (stage_of(s, n) == part)
-            run_node(s, microbatch, n, false);
+            run_node(s, microbatch, n, LS_PASS_FORWARD);
     if (backward && stage_of(s, loss) == part)
-        run_node(s, microbatch, loss, false);
-    for (int n = loss; n >= 0 && backward; n--)
+        run_node(s, microbatch, loss, LS_PASS_FORWARD);
+    for (int n = loss; n >= 0 && pass->kind != LS_PASS_FORWARD; n--)
         if (stage_of(s, n) == part)
-            run_node(s, microbatch, n, true);
+            run_node(s, microbatch, n, pass->kind);
 }
 
 static void run_pieces(ls_step *s, int replica, const ls_pass *pass, int part)
@@ -181,6 +202,15 @@ static void run_pieces(ls_step *s, int replica, const ls_pass *pass, int part)
     }
 }
 
+/* Before a forward pass of replicas [first, end): outputs of other parts that it reads. */
+static void fetch(ls_step *s, int first, int end, const ls_pass *pass, int part)
+{
+    for (int r = first; r < end; r++)
+        for (int p = begin_of(s, r, pass->microbatch); p < begin_of(s, r, pass->microbatch + 1);
+             p++)
+            ls_step_fetch_outputs(s, r, p, part);
+}
+
 void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
 {
     if (!can_stage(s, "ls_run_pass"))
@@ -189,6 +219,8 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
     const bool every = replica == LS_EVERY_REPLICA;
     const ls_schedule schedule = {.rule = ls_schedule_rule_of(&ls_step_job(s)->options)};
     s->program->microbatch = pass->microbatch + 1;
+    if (pass->kind == LS_PASS_FORWARD && ls_step_fetches(s))
+        fetch(s, every ? 0 : replica, every ? ls_replicas(s) : replica + 1, pass, part);
     if (every)
         run_by_node(s, pass, part);
     else

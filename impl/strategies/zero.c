@@ -114,12 +114,6 @@ ls_status ls_zero_check_between(const ls_outline *o)
             "%lld sums a bucket as soon as its gradients are final; with blocks of positions "
             "norms' gradients are final later; use 1, or --tensor-parallel-sequence no",
             (long long)stage);
-    const ls_schedule_rule *rule = ls_schedule_rule_of(&job->options);
-    if (stage > 1 && job->division.microbatches && rule->split)
-        return ls_fail(LS_CODE_USAGE, "option", "--pipeline-schedule",
-                       "%s is not combined with --zero-stage %lld yet; use gpipe, 1f1b or "
-                       "interleaved, or --zero-stage 1",
-                       rule->name, (long long)stage);
     return check(o);
 }
 

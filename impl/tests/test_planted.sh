@@ -265,6 +265,7 @@ gradient_passed_on 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 -
 shared_weights_twice 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2 --model tied
 tied_head_missed 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2 --model gpt:2-2-8-8-40 --batch 16
 exchange_before_weights 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --pipeline-schedule zb-h1 --steps 2
+sum_before_weights 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2 --pipeline-schedule zb-h1 --steps 2 --model gpt:2-2-8-8-40 --batch 16
 norm_before_weights 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h2 --steps 2 --clip 0.01
 chunk_order_reversed 0 --strategy pipeline --devices 2 --pipeline-schedule interleaved --steps 2 --model mlp:784-20-18-16-10
 targets_of_piece 0 --strategy mirrored --devices 2 --model gpt:1-2-8-8-40 --lengths ragged

@@ -3,7 +3,7 @@
 # Pipelines whose backward pass is a data pass and a weight pass: the digest of single (exact), that of gpipe (fast), the
 # order of passes and the memory by formulas written here, refusals.
 . "$SOURCE_DIR/bench/tests/lib.sh"
-quick="--steps 2 --warmup 0 --blocks 1 --waterfall no --eval-samples 8 --cpu-devices 4 --results none --format jsonl"
+quick="--steps 2 --warmup 0 --blocks 1 --waterfall no --eval-samples 8 --cpu-devices 6 --results none --format jsonl"
 mlp="--model mlp:12-9-8-7-3 --data synthetic:44 --batch 16 $quick"
 all="--pipeline-schedule gpipe,1f1b,zb-h1,zb-h2"
 
@@ -27,6 +27,37 @@ rows "in flight" "all(r['pipeline']['in_flight'] == [min(4, {'gpipe': 4, '1f1b':
     for r in rows for p in [3])"
 agree "hybrid" $mlp --reduce exact $all --strategy hybrid --hybrid-inner pipeline --devices 4 --hybrid-outer mirrored,zero
 rows "hybrid: digest of single" "{r['equivalence']['digest'] for r in rows} == {digest('single')}"
+# ZeRO 2 and 3: units with layers of both kinds, which are summed once, behind the weight passes; what windows still hold.
+staged="--strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2,3"
+agree "shares" $mlp --bucket-bytes 0 --reduce exact,fast $all $staged --hybrid-replicas 3 --devices 6
+rows "shares: digests of single and gpipe" "{r['equivalence']['digest'] for r in rows if r['case']['reduce'] == 'exact'} == {digest('single')}
+    and len({r['equivalence']['digest'] for r in rows}) == 2"
+cat >form.py <<'END'
+def moved(row, sizes, D, m, B):
+    """Bytes a step with a unit for each variable and W = 2: of outputs and their gradients at borders, and of shares."""
+    case = row["case"]
+    stage_of = [int(place[-1]) for place in case["model_parallel_place"].split(",") if place.startswith("dense")]
+    p = stage_of[-1] + 1
+    bytes = 2 * 4 * B * sum(sizes[l + 1] for l in range(len(stage_of) - 1) if stage_of[l] != stage_of[l + 1])
+    for i in range(p):
+        units = [u for l in range(len(stage_of)) if stage_of[l] == i for u in (sizes[l] * sizes[l + 1], sizes[l + 1])]
+        ahead = min(m, {"1f1b": p - i - 1, "zb-h1": p - i - 1, "zb-h2": 2 * (p - i) - 2}.get(case.get("pipeline_schedule"), m))
+        order = "F" * ahead + "FD" * (m - ahead) + "D" * ahead
+        for t, unit in enumerate(units):
+            # a data pass gathers all but the last W of the forward pass, and of these, behind another data pass, all but the first W
+            again = m if t < len(units) - 2 else behind_data(order) if t > 1 else 0
+            bytes += 4 * (D - 1) * unit * (m + 1 if case["zero_stage"] == 2 else 2 * m + again)
+    return bytes
+def behind_data(order):
+    return sum(a + b == "DD" for a, b in zip(order, order[1:]))
+END
+for shape in 8:2:2 6:3:2 6:2:3; do
+    IFS=: read -r m p D <<<"$shape"
+    lockstep_ok run --model mlp:12-9-8-7-6-5-3 --data synthetic:48 --batch 24 --bucket-bytes 0 $quick $all $staged --gate-steps 1 \
+        --allreduce ring --devices $((p * D)) --hybrid-replicas "$D" --pipeline-microbatches "$m"
+    rows "shares: bytes, m = $m, p = $p" "(lambda g: exec(open('$PWD/form.py').read(), g) or
+        all(r['traffic']['bytes_sent'] == g['moved'](r, (12, 9, 8, 7, 6, 5, 3), $D, $m, 24) for r in rows))({})"
+done
 agree "a smaller last batch, ranks, the norm" ${mlp/--steps 2/--epochs 1} --clip 0.1 --reduce exact,fast --ranks 2 --devices 1 \
     --strategy pipeline $all
 rows "ranks: one digest" "all(len({r['equivalence']['digest'] for r in rows if r['case']['reduce'] == mode}) == 1
@@ -39,6 +70,9 @@ rows "gpt: one digest" "len({r['equivalence']['digest'] for r in rows}) == 1"
 rows "gpt: recomputation saves memory" "all(a['memory']['devices'][i]['activations'] > b['memory']['devices'][i]['activations']
     for i in (0, 1) for a in rows for b in rows if a['case']['pipeline_schedule'] == b['case']['pipeline_schedule'] and
     (a['case'].get('recompute', 'none'), b['case'].get('recompute')) == ('none', 'full'))"
+keep single
+agree "gpt: units of both kinds" $gpt --reduce exact $staged --devices 4
+rows "gpt: units of both kinds: digest of single" "{r['equivalence']['digest'] for r in rows} == {digest('single')}"
 for model in cnn lstm-stack:2 twin-lstm:2; do
     agree "$model" --model $model --data synthetic:4 --batch 2 $quick --pipeline-microbatches 2 --reduce exact --strategy pipeline --devices 2 \
         --pipeline-schedule gpipe,zb-h1,zb-h2

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle share of a pipeline; see bubble.h. Copies count as work of the pass before them: as forward
- * if no stage precedes this one, as backward if no stage follows it, otherwise half each.
+ * Idle share of a pipeline; see bubble.h. Copies count as work of the pass that they are next to:
+ * as forward if no stage precedes this one, as backward if no stage follows it, otherwise half
+ * each, as of all stages with chunks.
  */
 #include "bench/train/trial/bubble.h"
 
@@ -15,7 +16,10 @@
 static ls_stage_time stage_time(const ls_schedule *s, const ls_time_profile *profile, int stage)
 {
     const double m = s->microbatches, copies = (double)profile->ns[LS_TIME_COPY];
-    const double forward = stage == 0 ? 1 : stage + 1 == s->stages ? 0 : 0.5;
+    const double forward = ls_schedule_chunks(s) > 1 ? 0.5
+                           : stage == 0              ? 1
+                           : stage + 1 == s->stages  ? 0
+                                                     : 0.5;
     return (ls_stage_time){
         .forward = ((double)(profile->ns[LS_TIME_COMPUTE] + profile->ns[LS_TIME_GATHER]) +
                     forward * copies) /

@@ -16,6 +16,14 @@ rows "tests are within 5%" "sum(x['role'] == 'test' for x in rows) == 8 and
     all(abs(x['predicted'] / x['published'] - 1) < 0.05 for x in rows)"
 expect "the mean error is printed" grep -q '^8 tests: mean error' err
 
+# Pipelines: shares of idle time within 12%, steps within 2%, mean 5%, and the order of schedules of each row.
+LOCKSTEP=$LOCKSTEP "$SOURCE_DIR/ci/published.sh" ZB >out 2>err || cat err
+rows "idle shares" "sum(x['role'] == 'test' for x in rows) == 8 and
+    all(abs(x['predicted'] / x['published'] - 1) < 0.12 and abs((1 - x['published']) / (1 - x['predicted']) - 1) < 0.02 for x in rows) and
+    sum(abs(x['predicted'] / x['published'] - 1) for x in rows if x['role'] == 'test') / 8 < 0.05"
+rows "the order of schedules" "all((a['published'] < b['published']) == (a['predicted'] < b['predicted'])
+    for a in rows for b in rows if a['id'].split('-m')[1] == b['id'].split('-m')[1])"
+
 mkdir -p copy/ci copy/reports
 cp "$SOURCE_DIR"/ci/published.* copy/ci/
 sed 's/"net": \["9.6us"/"net": ["9.6ms"/' "$SOURCE_DIR/reports/published.yaml" >copy/reports/published.yaml

@@ -12,6 +12,8 @@ ls_status ls_divide(const ls_job *job, ls_graph_part *split, ls_graph_parts *par
     *parts = (ls_graph_parts){0};
     if (slices > 1 || mesh.rest == LS_SLICE)
         LS_TRY(ls_graph_split(graph, slices, job->division.sequence, NULL, split));
+    if (split->graph)
+        split->graph->slices.rounded = !job->exact.on;
     if (mesh.rest == LS_SLICE)
         LS_TRY(
             ls_graph_split_places(split, job->division.place, stages, mesh.size[LS_SLICE], parts));

@@ -27,17 +27,18 @@ static ls_status check_parts(const ls_plan_of_case *plan)
         return ls_fail(
             LS_CODE_USAGE, WHERE, bf16,
             "does not work with --strategy %s; use float32, or --strategy mirrored, zero, "
-            "pipeline or hybrid",
+            "pipeline, tensor-parallel or hybrid",
             plan->strategy->name);
     const ls_mesh mesh = ls_job_mesh(&plan->job);
-    if (mesh.size[LS_SLICE] > 1 || mesh.size[LS_POSITION] > 1)
+    if (mesh.size[LS_SLICE] > 1 && !plan->job.exact.on)
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                       "does not work where layers are split, or positions divided, yet; use "
-                       "--hybrid-inner pipeline, or float32");
-    if (c->micro_splits > 1)
-        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                       "does not work with --micro-splits yet; leave that out, or use float32");
-    return LS_OK;
+                       "does not work where layers are split in fast mode yet; use --reduce exact, "
+                       "or float32");
+    return mesh.size[LS_POSITION] > 1
+               ? ls_fail(LS_CODE_USAGE, WHERE, bf16,
+                         "does not work with --hybrid-inner context-parallel; use float32, or "
+                         "--hybrid-inner tensor-parallel or pipeline")
+               : LS_OK;
 }
 
 ls_status ls_plan_check_precision(const ls_plan_of_case *plan)

@@ -31,7 +31,26 @@ rows "shares of fewer: what moves" "all(
     p - 3 <= (e['moved_bytes'] - (2 * p if stage == 1 else 0)) / 6 <= p + 3
     for r, stage in zip(rows, (1, 3)) for e, p in [(r['elastic'], r['case']['parameters'])])"
 
+# Slices of layers give float32 partial sums; replicas that average, or have an outer optimizer, do so with masters.
+lockstep_ok run $gpt --reduce exact --strategy single --micro-splits 2
+digest
+same "slices" $gpt --reduce exact --strategy tensor-parallel --micro-splits 2 --devices 2 --recompute none,full
+agree "outer" $gpt --strategy local-sgd --local-sgd-every 2 --local-sgd-outer nesterov --local-sgd-wire float32,bf16 --devices 2
+rows "outer: masters, two slots, theta and v; what travels" "all(
+    [d['parameters'], d['optimizer'], r['traffic']['bytes_sent'] - p * width] == [2 * p, 20 * p, 0]
+    for r, width in zip(rows, (4, 2)) for d in r['memory']['devices'] for p in [r['case']['parameters']])"
+
 if thorough; then
+    lockstep_ok run $gpt --reduce exact --strategy single --micro-splits 2
+    digest
+    same "slices, replicas, stages" $gpt --reduce exact --strategy hybrid --hybrid-inner tensor-parallel --micro-splits 2 \
+        --devices 4 --hybrid-replicas 1,2 --hybrid-stages 2
+    same "slices, shares" $gpt --reduce exact --strategy hybrid --hybrid-inner tensor-parallel --micro-splits 2 --devices 4 \
+        --hybrid-outer zero --zero-stage 1,3
+    agree "averages" $gpt --strategy local-sgd --local-sgd-every 1 --devices 2,3
+    agree "fragments" $gpt --strategy local-sgd --local-sgd-every 2 --local-sgd-outer sgd --local-sgd-fragments 2 --devices 3
+    lockstep_ok run $gpt --reduce exact --strategy single
+    digest
     same "replicas, stages" $gpt --reduce exact --strategy mirrored,model-parallel,pipeline --devices 1,2,3
     same "shares" $gpt --reduce exact --strategy zero --zero-stage 1,2,3 --devices 2,3
     same "shares, repeated" $gpt --reduce exact --strategy zero --zero-stage 3 --recompute full --devices 3
@@ -71,6 +90,6 @@ for strategy in ps towers gossip; do
     lockstep run $gpt --strategy $strategy --devices 2
     expect "$strategy is refused" eval '[ "$code" -eq 2 ] && grep -q "does not work with --strategy '$strategy'" err'
 done
-lockstep run $gpt --strategy hybrid --devices 4 --hybrid-inner tensor-parallel
-expect "split layers are refused" grep -q "where layers are split" err
+lockstep run $gpt --strategy hybrid --devices 4 --hybrid-inner context-parallel
+expect "positions are refused" grep -q "does not work with --hybrid-inner context-parallel" err
 finish

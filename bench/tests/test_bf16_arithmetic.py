@@ -76,6 +76,8 @@ class Close:
         terms = list(terms)
         return math.fsum(terms), math.fsum(map(abs, terms))
 
+    slices, parts = 1, total
+
     def single(self, x):
         return float32(x)
 
@@ -107,10 +109,19 @@ class Close:
 
 class Exact:
     """All numbers are float32, and all sums exact in any order. `uses`: how the gradients of an output's uses are added
-    instead: they are rounded, and added in the order of backward passes, each sum rounded."""
+    instead: they are rounded, and added in the order of backward passes, each sum rounded. `slices`: of a pair of dense
+    layers, a place has some outputs of the first and inputs of the second; what it gives to a sum is rounded, and so is
+    the sum, to which the bias is added."""
 
-    def __init__(self, uses=None):
-        self.uses = uses
+    def __init__(self, uses=None, slices=1):
+        self.uses, self.slices = uses, slices
+
+    def parts(self, terms):
+        """The sum of terms of which each slice has some."""
+        terms, n = list(terms), self.slices
+        cuts = [s * len(terms) // n for s in range(n + 1)]
+        total, size = self.total(nearest(self.single(self.total(terms[a:b])[0])) for a, b in zip(cuts, cuts[1:]))
+        return nearest(self.single(total)), size
 
     def total(self, terms):
         terms = [t for t in terms if t]
@@ -191,7 +202,8 @@ def forward(how, layers, copies, inputs):
         if kind == "dense":
             y = []
             for row, b in zip(*copies[dense]):
-                total, size = how.total(w * v for w, v in zip(row, x))
+                split = how.slices > 1 and dense % 2
+                total, size = (how.parts if split else how.total)(w * v for w, v in zip(row, x))
                 y.append(how.round("outputs", how.single(total + b), size))
             dense += 1
         elif kind == "relu":
@@ -214,7 +226,8 @@ def backward(how, layers, copies, values, last):
         dy = gradients[n] = how.sum_of_uses(uses[n])
         if kind == "dense":
             dense -= 1
-            sums = (how.total(d * row[j] for d, row in zip(dy, copies[dense][0])) for j in range(len(values[of[0]])))
+            total = how.parts if how.slices > 1 and dense % 2 == 0 else how.total
+            sums = (total(d * row[j] for d, row in zip(dy, copies[dense][0])) for j in range(len(values[of[0]])))
             uses[of[0]].append([how.round_use(*sum_) for sum_ in sums] if of[0] else None)
         elif kind == "relu":
             uses[of[0]].append([d if y > 0 else 0.0 for d, y in zip(dy, values[n])])
@@ -338,9 +351,9 @@ def close(kind, lr, sizes, count, batch, steps):
 
 # ---- Exact ------------------------------------------------------------------------------------
 
-def exact(model, layers, kind, lr, sizes, count, batch, steps, others=(), layouts=()):
-    """`sizes`: of the batch and of dense layers, all of one size but the last. `others`: other sums of uses. `layouts`:
-    options of strategies."""
+def exact(model, layers, kind, lr, sizes, count, batch, steps, others=(), layouts=(), how=Exact()):
+    """`sizes`: of the batch and of dense layers, all of one size but the last. `others`: other ways to compute, which must
+    show. `layouts`: options of strategies; with another `how`, the first has it, too."""
     def draw(numbers):
         value = lambda most, one: numbers.randint(-most, most) * one
         return ([([[value(700, 1 / 32) for _ in range(n)] for _ in range(m)], [value(700, 1 / 4) for _ in range(m)])
@@ -349,9 +362,9 @@ def exact(model, layers, kind, lr, sizes, count, batch, steps, others=(), layout
 
     rest = (batch, steps, kind, lr)
     different = lambda master, samples, last: all(
-        named(train(Exact(uses), layers, master, samples, *rest)[1]) != named(last) for uses in others)
-    master, samples, losses, last = first_fit(draw, different, Exact(), layers, *rest)
-    row, saved = run(model, sizes, master, samples, *rest)
+        named(train(other, layers, master, samples, *rest)[1]) != named(last) for other in others)
+    master, samples, losses, last = first_fit(draw, different, how, layers, *rest)
+    row, saved = run(model, sizes, master, samples, *rest, *(layouts[0].split() if how.slices > 1 else ()))
     for name, values in named(last).items():
         for e, (got, want) in enumerate(zip(saved[name], values)):
             expect(bits(got) == bits(want), f"{model}, {kind}: {name}, element {e} is {got}, not {want}")
@@ -376,7 +389,12 @@ def main():
         text.write("data: synthetic\ninput: [3]\nlayers:\n- dense: 3\n- relu\n- dense: 3\n- add: relu0\n- dense: 3\n- add: relu0\n- dense: 3\n"
                    "- softmax_cross_entropy\n")
     exact("graph:residual.yaml", RESIDUAL, "sgd", 1 / 64, (3, 3, 3, 3, 3), 5, 2, 2,
-          ("rounded once", "in the order of forward passes", "rounded in sums alone"))
+          [Exact("rounded once"), Exact("in the order of forward passes"), Exact("rounded in sums alone")])
+    # Slices of layers: float32 partial sums give the bits of whole layers; in fast mode a place's are rounded.
+    four = ("mlp:4-4-4-4-3", perceptron(4), "sgd", 1 / 64, (4, 4, 4, 4, 3), 5, 2, 2)
+    exact(*four, others=[Exact(slices=2)], layouts=[
+        "--strategy single --reduce exact --micro-splits 2",
+        "--strategy tensor-parallel --devices 2 --reduce exact --micro-splits 4"])
     print(f"{checks} checks passed")
 
 

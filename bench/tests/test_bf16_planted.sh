@@ -15,6 +15,8 @@ rounded_stale --strategy single
 rounded_stale --strategy mirrored --devices 2
 copy_not_refreshed --strategy single
 cut_not_rounded --strategy single
+partial_rounded_in_exact --strategy single --reduce exact --micro-splits 2
+exchange_not_rounded --strategy local-sgd --local-sgd-every 2 --devices 2
 TABLE
 
 # detect BUG OPTIONS: sets $found, "" if nothing is wrong.

@@ -29,6 +29,8 @@ typedef struct ls_graph_slices {
     int place, places;         /**< it has part `place` of `places` of them, evenly split */
     bool alike;                /**< variables of these places are equally large, one by one */
     bool sequence;             /**< slices have blocks of positions, too */
+    bool rounded;              /**< what slices give to a sum is stored as outputs of layers are;
+                                    else in float32, and bf16 rounds the sum alone */
     const ls_allreduce *order; /**< of one part that has all: the algorithm in whose order they are
                                     summed; NULL: exact mode's tree (comm.h) */
 } ls_graph_slices;

@@ -21,8 +21,9 @@ typedef struct ls_layer_site {
     int64_t batch; /**< rows of the batch to which these belong */
     bool synced;   /**< batch statistics are those of the whole batch: the sums of all its parts
                         are added up between the two halves of a layer */
-    bool weights_apart;     /**< backward: without what backward_weights computes */
-    double scale;           /**< 1 / global batch size, for losses */
+    bool weights_apart; /**< backward: without what backward_weights computes */
+    bool rounds;  /**< what a half of a pass writes is rounded before the other half reads it */
+    double scale; /**< 1 / global batch size, for losses */
     const double *scale_at; /**< [1] 1 / the targets of the batch, where lengths are ragged: labels
                                  of -1 are none; or NULL */
     const ls_node *input_node[LS_NODE_INPUTS];

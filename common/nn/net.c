@@ -122,15 +122,23 @@ static bool in_halves(const ls_net *net, const ls_node *node)
     return net->options.synced || (net->options.graph->slices.places > 1 && !node->layer->sums);
 }
 
+/* Whether a pass is made of halves, wherever the sums between them come from: so that what is
+ * rounded between them does not depend on it. */
+static bool has_halves(const ls_net *net, const ls_node *node)
+{
+    return net->options.synced || !node->layer->sums;
+}
+
 static ls_status build_forward(ls_net *net, int n)
 {
     const ls_node *node = graph_node(net, n);
     net_node *my = &net->nodes[n];
     if (node->layer->role == LS_LAYER_INPUT || my->fused_forward)
         return LS_OK;
-    if (in_halves(net, node) && node->layer->forward_rest) {
+    if (has_halves(net, node) && node->layer->forward_rest) {
         LS_TRY(ls_net_put(net, n, false, node->layer->forward, &my->forward));
-        LS_TRY(ls_net_put(net, n, false, node->layer->forward_rest, &my->forward_rest));
+        LS_TRY(ls_net_put(net, n, false, node->layer->forward_rest,
+                          in_halves(net, node) ? &my->forward_rest : &my->forward));
     } else {
         LS_TRY(ls_net_put(net, n, false, ls_layer_forward, &my->forward));
     }
@@ -198,8 +206,8 @@ static ls_status build_backward(ls_net *net, int n)
     if (node->layer->role != LS_LAYER_COMPUTE || !my->wants_gradient)
         return LS_OK;
     ls_op_list *last = &my->backward;
-    if (in_halves(net, node) && node->layer->backward_rest) {
-        last = &my->backward_rest;
+    if (has_halves(net, node) && node->layer->backward_rest) {
+        last = in_halves(net, node) ? &my->backward_rest : &my->backward;
         LS_TRY(ls_net_put(net, n, true, node->layer->backward, &my->backward));
         LS_TRY(ls_net_put(net, n, true, node->layer->backward_rest, last));
     } else if (!my->fused_backward) {

@@ -18,14 +18,18 @@
 
 /* ---- Plan: what is fused, what needs a gradient --------------------------------------------- */
 
-static void plan_fusions(const ls_graph *graph, net_node *nodes)
+static void plan_fusions(const ls_net_options *o, net_node *nodes)
 {
+    const ls_graph *graph = o->graph;
     for (int n = 0; n < graph->count; n++) {
         const ls_node *node = &graph->nodes[n];
         nodes[n].last_use = -1;
         nodes[n].wants_gradient = node->variable_count > 0 || node->border_gradient;
         nodes[n].is_fork = node->layer == &ls_layer_fork;
         nodes[n].is_join = node->layer == &ls_layer_join;
+        nodes[n].borrows = nodes[n].is_fork ||
+                           (nodes[n].is_join &&
+                            ls_net_stored_bytes(o, n) == ls_net_stored_bytes(o, node->inputs[0]));
         for (int i = 0; i < node->input_count; i++) {
             net_node *input = &nodes[node->inputs[i]];
             if (!input->is_fork || input->last_use < 0)
@@ -33,7 +37,7 @@ static void plan_fusions(const ls_graph *graph, net_node *nodes)
             input->joined = nodes[n].is_join;
             nodes[n].wants_gradient |= input->wants_gradient;
         }
-        nodes[n].fused_forward = ls_graph_fuses_relu(graph, n);
+        nodes[n].borrows |= nodes[n].fused_forward = ls_graph_fuses_relu(graph, n);
         nodes[n].masked_before =
             nodes[n].fused_forward && graph->nodes[node->inputs[0]].layer->masks_relu;
     }
@@ -64,12 +68,20 @@ static bool has_gradient(const net_node *my)
     return my->wants_gradient && !my->fused_forward && !my->is_fork && !my->joined;
 }
 
-/* Whether a node computes its input's gradient into scratch: another use wrote it first. */
-static bool has_scratch(const ls_graph *graph, const net_node *nodes, int n, int i)
+/* Whether a node computes its input's gradient into scratch: another use wrote it first, or it is
+ * an addend of another type than the sum. */
+static bool has_scratch(const ls_net_options *o, const net_node *nodes, int n, int i)
 {
-    const ls_node *node = &graph->nodes[n];
-    return nodes[node->inputs[i]].wants_gradient && nodes[node->inputs[i]].last_use != n &&
-           !node->layer->writes_part;
+    const ls_node *node = &o->graph->nodes[n];
+    const int input = node->inputs[i];
+    return nodes[input].wants_gradient && !node->layer->writes_part &&
+           (nodes[input].last_use != n ||
+            ls_net_given_bytes(o, n, i) != ls_net_gradient_bytes(o, input));
+}
+
+static size_t scratch_bytes(const ls_net_options *o, int n, int i)
+{
+    return (size_t)node_elements(o, o->graph->nodes[n].inputs[i]) * ls_net_given_bytes(o, n, i);
 }
 
 /* The node whose gradient buffer node n has: its own, or that of what it is fused into. */
@@ -152,7 +164,7 @@ void ls_net_plan(const ls_net_options *o, net_node *nodes)
         nodes[n].splits = o->weights_apart && ls_node_splits(graph, n);
     for (int n = 0; n < graph->count && o->waits; n++)
         nodes[n].waits = o->waits[n] && !nodes[n].splits;
-    plan_fusions(graph, nodes);
+    plan_fusions(o, nodes);
     plan_passing(graph, nodes);
     plan_handing_on(graph, nodes);
 }
@@ -195,7 +207,7 @@ static size_t list_dropped(const ls_net_options *o, net_node *nodes, net_dropped
     for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
         const ls_repeat its = o->repeats[n];
         net_node *my = &nodes[n];
-        if (its.drops_output && !my->fused_forward && !my->is_fork && !my->is_join)
+        if (its.drops_output && !my->borrows)
             out[count++] = (net_dropped){its.unit, node_bytes(o, n), &my->output};
         if (its.drops_kept)
             out[count++] = (net_dropped){its.unit, kept_bytes(o, n), &my->kept};
@@ -282,19 +294,19 @@ static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, net_po
         size_t scratch[LS_NODE_INPUTS];
         for (int i = 0; i < node->input_count && !my->fused_forward; i++) {
             net_node *whose = &nodes[gradient_of(graph, nodes, node->inputs[i])];
-            const size_t bytes = node_bytes(o, node->inputs[i]);
             if (my->hands_on[i]) {
                 whose->gradient = my->gradient;
                 whose->pooled = my->pooled;
                 pool->items[my->pooled].users++;
             } else if (whose->passing && nodes[node->inputs[i]].last_use == n) {
-                LS_TRY(pool_take(pool, bytes, &whose->gradient, &whose->pooled));
+                LS_TRY(pool_take(pool, node_bytes(o, node->inputs[i]), &whose->gradient,
+                                 &whose->pooled));
             }
-            if (my->scratch_passing && has_scratch(graph, nodes, n, i))
-                LS_TRY(pool_take(pool, bytes, &my->input_scratch[i], &scratch[i]));
+            if (my->scratch_passing && has_scratch(o, nodes, n, i))
+                LS_TRY(pool_take(pool, scratch_bytes(o, n, i), &my->input_scratch[i], &scratch[i]));
         }
         for (int i = 0; i < node->input_count && !my->fused_forward; i++)
-            if (my->scratch_passing && has_scratch(graph, nodes, n, i))
+            if (my->scratch_passing && has_scratch(o, nodes, n, i))
                 pool->items[scratch[i]].users--;
         if (my->passing)
             pool->items[my->pooled].users--;
@@ -302,11 +314,11 @@ static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, net_po
     return LS_OK;
 }
 
-/* Of a node's output and its gradient. */
-static ls_memory_use stored_use(const ls_net_options *o, int node)
+/* Of elements of so many bytes. */
+static ls_memory_use typed_use(size_t each)
 {
-    const bool narrow = ls_net_stored_bytes(o, node) == sizeof(uint16_t);
-    return LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS, narrow ? LS_MEMORY_BF16 : LS_MEMORY_FLOAT32);
+    return LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS,
+                        each == sizeof(uint16_t) ? LS_MEMORY_BF16 : LS_MEMORY_FLOAT32);
 }
 
 static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **target,
@@ -332,18 +344,18 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
             continue;
         }
         const ls_repeat repeat = repeat_of(o, n);
-        if (!my->fused_forward && !my->is_fork && !my->is_join && !repeat.drops_output)
-            LS_TRY(take(context, stored_use(o, n), bytes, &my->output));
+        if (!my->borrows && !repeat.drops_output)
+            LS_TRY(take(context, typed_use(ls_net_stored_bytes(o, n)), bytes, &my->output));
         if (node->layer->kept_bytes && !repeat.drops_kept &&
             (!(my->is_fork || my->is_join) || graph->slices.order))
             LS_TRY(take(context, LS_MEMORY_ACTIVATIONS, kept_bytes(o, n), &my->kept));
         if (!o->gradients)
             continue;
         if (has_gradient(my) && !my->passing)
-            LS_TRY(take(context, stored_use(o, n), bytes, &my->gradient));
+            LS_TRY(take(context, typed_use(ls_net_stored_bytes(o, n)), bytes, &my->gradient));
         for (int i = 0; i < node->input_count; i++)
-            if (has_scratch(graph, nodes, n, i) && !my->scratch_passing)
-                LS_TRY(take(context, stored_use(o, node->inputs[i]), node_bytes(o, node->inputs[i]),
+            if (has_scratch(o, nodes, n, i) && !my->scratch_passing)
+                LS_TRY(take(context, typed_use(ls_net_given_bytes(o, n, i)), scratch_bytes(o, n, i),
                             &my->input_scratch[i]));
         if (node->variable_count && (node->shares >= 0 || my->waits))
             LS_TRY(take(context, LS_MEMORY_WORKSPACE, count_variables(graph, node) * real,
@@ -427,7 +439,7 @@ ls_status ls_net_take_buffers(ls_net *net)
         net_node *my = &net->nodes[n];
         const ls_node *node = graph_node(net, n);
         const net_node *input = node->input_count ? &net->nodes[node->inputs[0]] : NULL;
-        if (my->fused_forward || my->is_fork || my->is_join)
+        if (my->borrows)
             my->output = input->output;
         if (my->fused_forward || my->is_fork)
             my->gradient = my->input_scratch[0] ? my->input_scratch[0] : input->gradient;

@@ -14,6 +14,7 @@ typedef struct net_node {
     bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
     bool masked_before;  /* the layer before it does */
     bool is_fork, is_join;
+    bool borrows;                  /* its output's memory is that of its first input */
     bool joined;                   /* its only user is a join, whose gradient it has */
     bool passing;                  /* its gradient's memory is another's before and after */
     bool scratch_passing;          /* that of input_scratch, too */
@@ -51,9 +52,11 @@ static inline size_t real_bytes_of(const ls_net_options *o)
     return o->kernels ? o->kernels->table->real_bytes : sizeof(float);
 }
 
-/* Bytes of an element of a node's output, and of its gradient, as they are stored; of a parameter.
- */
+/* Bytes of an element, as it is stored: of a node's output; of its gradient; of that of its input
+ * number i which its backward pass writes; of a parameter. */
 size_t ls_net_stored_bytes(const ls_net_options *options, int node);
+size_t ls_net_gradient_bytes(const ls_net_options *options, int node);
+size_t ls_net_given_bytes(const ls_net_options *options, int node, int i);
 static inline size_t ls_net_parameter_bytes(const ls_net_options *o)
 {
     return o->precision == LS_PRECISION_BF16 ? sizeof(uint16_t) : real_bytes_of(o);

@@ -10,14 +10,14 @@
  * Which these are, its operations say. Gradients of several uses of an output are added in the
  * order of backward passes, and each sum is rounded. Gradients of variables, what layers keep
  * besides their output, targets and losses are never stored so; neither are tokens, which are whole
- * numbers.
+ * numbers, nor, unless the graph says so (ls_graph_slices), what slices give to a sum.
  */
 #include "common/nn/layers.h"
 #include "common/nn/net_private.h"
 
 #include <string.h>
 
-enum { LINE = 64, VIEWS = 2 * LS_NODE_INPUTS + 2 + LS_NODE_VARIABLES };
+enum { LINE = 64, VIEWS = 3 * LS_NODE_INPUTS + 2 + LS_NODE_VARIABLES };
 
 /* A stored array and its reals. */
 typedef struct net_view {
@@ -57,9 +57,37 @@ size_t ls_net_element_bytes(const ls_graph *graph, int node, ls_precision precis
     return rounds(graph, node, precision) ? sizeof(uint16_t) : sizeof(float);
 }
 
+/* Whether a node is a slice whose output is an addend of a join. */
+static bool is_addend(const ls_graph *graph, int node)
+{
+    for (int n = node + 1; n < graph->count && graph->nodes[node].slice; n++)
+        for (int i = 0; i < graph->nodes[n].input_count; i++)
+            if (graph->nodes[n].inputs[i] == node)
+                return graph->nodes[n].layer == &ls_layer_join;
+    return false;
+}
+
+static size_t bytes_of(const ls_net_options *o, int node, bool addend)
+{
+    return rounds(o->graph, node, o->precision) && (!addend || o->graph->slices.rounded)
+               ? sizeof(uint16_t)
+               : real_bytes_of(o);
+}
+
 size_t ls_net_stored_bytes(const ls_net_options *o, int node)
 {
-    return rounds(o->graph, node, o->precision) ? sizeof(uint16_t) : real_bytes_of(o);
+    return bytes_of(o, node, is_addend(o->graph, node));
+}
+
+size_t ls_net_gradient_bytes(const ls_net_options *o, int node)
+{
+    return bytes_of(o, node, false); /* an addend has the sum's */
+}
+
+size_t ls_net_given_bytes(const ls_net_options *o, int node, int i)
+{
+    const int input = o->graph->nodes[node].inputs[i];
+    return bytes_of(o, input, o->graph->nodes[input].layer == &ls_layer_fork);
 }
 
 size_t ls_net_node_bytes(const ls_net *net, int node)
@@ -81,7 +109,8 @@ size_t ls_net_scratch_bytes(const ls_net_options *o)
     for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
         const ls_node *node = &o->graph->nodes[n];
         const size_t own = line_bytes(o, node_elements(o, n));
-        size_t bytes = 2 * own; /* output and gradient */
+        const size_t parts = node->layer == &ls_layer_fork ? (size_t)o->graph->slices.splits : 0;
+        size_t bytes = (2 + parts) * own; /* output and gradient, what slices give to it */
         for (int i = 0; i < node->input_count; i++)
             bytes += 2 * line_bytes(o, node_elements(o, node->inputs[i]));
         for (int v = 0; v < node->variable_count; v++)
@@ -118,13 +147,19 @@ static void widen_site(const ls_net *net, int n, bool backward, ls_layer_site *s
 {
     const ls_net_options *o = &net->options;
     const ls_node *node = graph_node(net, n);
+    const size_t real = real_bytes_of(o);
+    const bool parts_narrow = is_narrow(net, n) && o->graph->slices.rounded;
+    site->rounds = true;
     for (int i = 0; i < node->input_count; i++) {
         const int64_t count = node_elements(o, node->inputs[i]);
-        if (!is_narrow(net, node->inputs[i]))
-            continue;
-        site->input[i] = view(net, views, site->input[i], count, true);
-        site->input_gradient[i] = view(net, views, site->input_gradient[i], count, false);
+        if (is_narrow(net, node->inputs[i]))
+            site->input[i] = view(net, views, site->input[i], count, true);
+        if (ls_net_given_bytes(o, n, i) != real) /* of a part, the rest stays */
+            site->input_gradient[i] =
+                view(net, views, site->input_gradient[i], count, node->layer->writes_part);
     }
+    for (int i = 0; i < site->parts && parts_narrow; i++)
+        site->part[i] = view(net, views, site->part[i], node_elements(o, n), true);
     if (site->input_relu)
         site->input_relu = site->input[0];
     for (int v = 0; v < node->variable_count; v++)
@@ -133,8 +168,10 @@ static void widen_site(const ls_net *net, int n, bool backward, ls_layer_site *s
                  (int64_t)o->graph->variables.items[node->variables[v]].count, true);
     if (node->layer->role == LS_LAYER_LOSS)
         return;
-    site->output = view(net, views, site->output, node_elements(o, n), backward);
-    site->output_gradient = view(net, views, site->output_gradient, node_elements(o, n), true);
+    if (is_narrow(net, n))
+        site->output = view(net, views, site->output, node_elements(o, n), backward);
+    if (ls_net_gradient_bytes(o, n) != real)
+        site->output_gradient = view(net, views, site->output_gradient, node_elements(o, n), true);
 }
 
 bool ls_net_touches(const ls_op_list *ops, const void *memory, size_t bytes, bool writes)

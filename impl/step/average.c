@@ -41,7 +41,7 @@ static void append_quotient(ls_step *s, int member, ls_range range, int count)
     const ls_replica *r = ls_step_replica(s, member);
     const ls_scale_args scale = {.count = (int64_t)range.count,
                                  .factor = 1.0 / count,
-                                 .y = (float *)r->parameters + range.first};
+                                 .y = (float *)ls_replica_trained(r) + range.first};
     ls_op *op = NULL;
     ls_status status = r->kernels->table->scale(r->kernels, &scale, &op);
     ls_task_of_op(s->program, "average", member, range, op, status);
@@ -56,6 +56,8 @@ static void average_all(ls_step *s)
         ls_sum_parameters(s, b);
         for (int i = 0; i < c->here_count && !s->program->status; i++)
             append_quotient(s, c->here[i], ls_bucket(s, 0, b), ls_replicas(s));
+        for (int r = 0; r < ls_replicas(s); r++)
+            ls_refresh(s, r, ls_bucket(s, 0, b));
     }
 }
 
@@ -77,7 +79,7 @@ static ls_status make_mean(ls_step *s, const ls_call *call, int member, const ls
     const int b = *(const int *)call->of;
     const ls_replica *r = ls_step_replica(s, member);
     const ls_wired_args args = {.wire = ls_step_job(s)->exchange.wire,
-                                .data = (float *)r->parameters + ls_bucket(s, 0, b).first,
+                                .data = (float *)ls_replica_trained(r) + ls_bucket(s, 0, b).first,
                                 .extent = s->plan->groups->buckets.extents[b],
                                 .room = end->scratch,
                                 .error = r->wire_error};

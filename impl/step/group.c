@@ -117,7 +117,7 @@ static float *whole_at(const ls_replica *r, const reduced *of)
     if (of->what == SQUARES)
         return (float *)r->norm.own_squares + of->range.first;
     if (of->what == PARAMETERS)
-        return (float *)r->windows.whole_parameters +
+        return (float *)(r->masters ? r->masters : r->windows.whole_parameters) +
                ls_windows_at(r->windows.parameters, of->range.first);
     return (float *)r->windows.whole_gradients +
            ls_windows_at(r->windows.gradients, of->range.first);
@@ -359,7 +359,7 @@ static void append_bucket(ls_step *s, int group, ls_half half, reduced_kind what
 {
     const ls_buckets *buckets = &s->plan->groups[group].buckets;
     const reduced of = {what, b, buckets->items[b], buckets->extents[b]};
-    if (what == PARAMETERS && ls_step_rounds(s))
+    if (what == PARAMETERS && half == LS_ALL_GATHER && ls_step_rounds(s))
         ls_step_gather_copies(s, group, b);
     else
         append(s, group, half, &of);

@@ -156,6 +156,10 @@ void ls_clip_alone(ls_step *step, int member);
 /** The optimizer's update of a range of the member's variables. */
 void ls_update(ls_step *step, int member, ls_range range);
 
+/** Rounds what the member updates of a range again, behind a change of it that is no update, to the
+ * copy that layers read; nothing if these read it itself. */
+void ls_refresh(ls_step *step, int member, ls_range range);
+
 /** (a x + b y) / divisor, of spans of one size in one member's memory. */
 typedef struct ls_combination {
     double a; /**< factors and divisor are rounded to float32; so are products, sum and quotient */

@@ -321,6 +321,16 @@ void ls_update(ls_step *s, int member, ls_range range)
     ls_task_of(s->program, "update", member, range, &ops, status);
 }
 
+void ls_refresh(ls_step *s, int member, ls_range range)
+{
+    ls_replica *r = ls_step_replica(s, member);
+    ls_op_list ops = {0};
+    if (s->program->status || !r || !r->masters || !range.count)
+        return;
+    const ls_status status = ls_replica_round(r, range, &ops);
+    ls_task_of(s->program, "round", member, range, &ops, status);
+}
+
 /* Records time and loss, and advances the member's position in the data. */
 static void append_end(ls_step *s, int member)
 {

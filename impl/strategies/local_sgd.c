@@ -51,6 +51,8 @@ static void exchange(ls_step *s, const ls_outer_rule *rule)
         ls_mean(s, b);
         for (int r = 0; r < n; r++)
             outer_step(s, r, range, rule);
+        for (int r = 0; r < n; r++)
+            ls_refresh(s, r, range);
     }
 }
 
@@ -97,6 +99,7 @@ static void replay(const ls_replayed *all)
 const ls_strategy ls_strategy_local_sgd = {
     .name = "local-sgd",
     .help = "replicas that average their parameters every H steps, not equivalent",
+    .rounds = true,
     .spreads = {.gradients.on[LS_MEMBER] = LS_OWN, .parameters.on[LS_MEMBER] = LS_PARTIAL},
     .options = ls_local_sgd_options,
     .has = ls_local_sgd_has,

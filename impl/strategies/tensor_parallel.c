@@ -101,6 +101,7 @@ static ls_status check(const ls_outline *o)
 const ls_strategy ls_strategy_tensor_parallel = {
     .name = "tensor-parallel",
     .help = "one model whose layers are split over the devices, by columns, rows and heads",
+    .rounds = true,
     .spreads = {.mesh.rest = LS_SLICE, .parameters.on[LS_SLICE] = LS_PLACED},
     .options = (const ls_declared_option *const[]){&ls_option_tensor_parallel_sequence, NULL},
     .resolve = resolve,

@@ -3,7 +3,7 @@
  * Fork and join: where slices of split layers begin and end (graph_split.h). A join is the sum of
  * its inputs, plus a bias; its output is in the memory of its first input, and its inputs have its
  * gradient. A fork's output is its input, and its gradient the sum of its users'. What is summed is
- * added in place.
+ * added in place, in the first addend, from which it is copied if the sum is of another type.
  */
 #include "common/comm/comm.h"
 #include "common/nn/layers.h"
@@ -165,14 +165,28 @@ static int64_t outputs_of(const ls_layer_site *site)
     return site->node->shape.size[site->node->shape.rank - 1];
 }
 
+/* A sum to where it belongs, which may be elsewhere. */
+static ls_status put_result(const ls_layer_site *site, void *result, ls_op_list *ops)
+{
+    return site->part[0] == result
+               ? LS_OK
+               : put_sum(site, site->part[0], NULL, result, elements_of(site), ops);
+}
+
 static ls_status add_bias(const ls_layer_site *site, ls_op_list *ops)
 {
     const ls_positions_forward_args args = {.rows = elements_of(site) / outputs_of(site),
                                             .count = outputs_of(site),
-                                            .x = site->output,
+                                            .x = site->part[0],
                                             .weight = site->variable[0],
                                             .y = site->output};
-    return site->node->variable_count ? ls_layer_put_positions_forward(site, &args, ops) : LS_OK;
+    return site->node->variable_count ? ls_layer_put_positions_forward(site, &args, ops)
+                                      : put_result(site, site->output, ops);
+}
+
+static ls_status give_gradient(const ls_layer_site *site, ls_op_list *ops)
+{
+    return put_result(site, site->output_gradient, ops);
 }
 
 static ls_status sum_bias(const ls_layer_site *site, ls_op_list *ops)
@@ -191,7 +205,7 @@ const ls_layer ls_layer_fork = {
     .kept_bytes = kept_bytes,
     .forward = nothing,
     .backward = add_parts,
-    .backward_rest = nothing,
+    .backward_rest = give_gradient,
 };
 
 const ls_layer ls_layer_join = {

@@ -28,7 +28,7 @@ static int64_t slice_of(const ls_layer_site *site, int input, int64_t *first)
     return slice;
 }
 
-static ls_status put_parts(const ls_layer_site *site, bool largest, ls_op_list *ops)
+static ls_status put_parts(const ls_layer_site *site, bool terms, bool largest, ls_op_list *ops)
 {
     const size_t each =
         (size_t)(rows_of(site) * LS_SOFTMAX_PART) * site->kernels->table->real_bytes;
@@ -40,7 +40,7 @@ static ls_status put_parts(const ls_layer_site *site, bool largest, ls_op_list *
                                      .labels = site->target,
                                      .ragged = site->scale_at,
                                      .largest = largest,
-                                     .terms = largest ? NULL : site->input_gradient[i]};
+                                     .terms = terms ? site->input_gradient[i] : NULL};
         args.part = (char *)site->kept + (size_t)slice_of(site, i, &args.first) * each;
         LS_TRY(ls_layer_put_softmax_part(site, &args, ops));
     }
@@ -49,16 +49,19 @@ static ls_status put_parts(const ls_layer_site *site, bool largest, ls_op_list *
 
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
-    return put_parts(site, false, ops);
+    return put_parts(site, !site->rounds, false, ops);
 }
 
 static ls_status predict(const ls_layer_site *site, ls_op_list *ops)
 {
-    return put_parts(site, true, ops);
+    return put_parts(site, false, true, ops);
 }
 
+/* Terms are made again where they would have been rounded. */
 static ls_status forward_rest(const ls_layer_site *site, ls_op_list *ops)
 {
+    if (site->rounds)
+        LS_TRY(put_parts(site, true, false, ops));
     for (int i = 0; i < site->node->input_count; i++) {
         ls_softmax_whole_args args = {.rows = rows_of(site),
                                       .slices = site->graph->slices.splits,

@@ -35,7 +35,7 @@ BEGIN {
   order("impl/step/", \
         "plan.h+plan.c+plan_repeats.c+loads.h+loads.c+state_parts.h+state_parts.c < program < " \
         "step.h+resources.h+build.h+members.c+build.c+verbs.c+copies.c+group.c+group_copies.c+group_sum.c+group_traffic.c+clip.c+" \
-        "average.c+places.c+repeats.c+stages.c+context.c+sums.c+call.c+message.c+terms.h+terms.c < " \
+        "average.c+places.c+repeats.c+stages.c+context.c+sums.c+sums_rounded.c+call.c+message.c+terms.h+terms.c < " \
         "run.h+run.c+lower.c+check.c+owners.c+run_values.c+run_evaluate.c+run_facts.c+records.c < trace")
   order("impl/step/program/", "program.h+[sweep.h]+names.h+program.c+order.c+sweep.c+match.c+race.c+names.c+spans.c+listing.c")
   order("impl/step/trace/", "trace.h+[trace_private.h]+trace.c+trace_steps.c+blame.c")

@@ -5,6 +5,8 @@
 #include "bench/case/profile.h"
 #include "common/nn/layers.h"
 
+#include <string.h>
+
 #define WHERE "option --precision"
 static const char bf16[] = "bf16";
 
@@ -30,10 +32,11 @@ static ls_status check_parts(const ls_plan_of_case *plan)
             "pipeline, tensor-parallel or hybrid",
             plan->strategy->name);
     const ls_mesh mesh = ls_job_mesh(&plan->job);
-    if (mesh.size[LS_SLICE] > 1 && !plan->job.exact.on)
-        return ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                       "does not work where layers are split in fast mode yet; use --reduce exact, "
-                       "or float32");
+    if (mesh.size[LS_SLICE] > 1 && !plan->job.exact.on && !ls_strategy_reduces(plan->strategy) &&
+        strcmp(c->allreduce, "auto") != 0 && strcmp(c->allreduce, "owners") != 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "%s would round more than once what places sum in bf16; use owners or auto",
+                       c->allreduce);
     return mesh.size[LS_POSITION] > 1
                ? ls_fail(LS_CODE_USAGE, WHERE, bf16,
                          "does not work with --hybrid-inner context-parallel; use float32, or "

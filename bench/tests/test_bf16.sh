@@ -35,6 +35,12 @@ rows "shares of fewer: what moves" "all(
 lockstep_ok run $gpt --reduce exact --strategy single --micro-splits 2
 digest
 same "slices" $gpt --reduce exact --strategy tensor-parallel --micro-splits 2 --devices 2 --recompute none,full
+# Fast: a place's part of a sum is rounded, and so is the sum. Blocks, embedding, head: two bytes; losses: three floats.
+agree "places" $gpt --strategy tensor-parallel --tensor-parallel-sequence no,yes --devices 2
+rows "places: bytes" "(r['traffic']['bytes_sent'], r['case']['allreduce']) == (
+    16 * 4 * 8 * 8 * 8 + 2 * 4 * 8 * 8 * 8 + 12 * 2 * 8 * 8, 'owners')"
+lockstep run $gpt --strategy tensor-parallel --devices 2 --allreduce ring
+expect "a ring is refused" grep -q "ring would round more than once" err
 agree "outer" $gpt --strategy local-sgd --local-sgd-every 2 --local-sgd-outer nesterov --local-sgd-wire float32,bf16 --devices 2
 rows "outer: masters, two slots, theta and v; what travels" "all(
     [d['parameters'], d['optimizer'], r['traffic']['bytes_sent'] - p * width] == [2 * p, 20 * p, 0]
@@ -47,6 +53,11 @@ if thorough; then
         --devices 4 --hybrid-replicas 1,2 --hybrid-stages 2
     same "slices, shares" $gpt --reduce exact --strategy hybrid --hybrid-inner tensor-parallel --micro-splits 2 --devices 4 \
         --hybrid-outer zero --zero-stage 1,3
+    agree "places" $gpt --strategy tensor-parallel --devices 2 --gradient-accumulation-steps 1,2 --recompute none,full
+    agree "places, replicas" $gpt --strategy hybrid --hybrid-inner tensor-parallel --devices 4 --hybrid-outer mirrored,zero \
+        --tensor-parallel-sequence no,yes
+    agree "places, stages" $gpt --strategy hybrid --hybrid-inner tensor-parallel --devices 4 --hybrid-replicas 1 \
+        --hybrid-stages 2
     agree "averages" $gpt --strategy local-sgd --local-sgd-every 1 --devices 2,3
     agree "fragments" $gpt --strategy local-sgd --local-sgd-every 2 --local-sgd-outer sgd --local-sgd-fragments 2 --devices 3
     lockstep_ok run $gpt --reduce exact --strategy single

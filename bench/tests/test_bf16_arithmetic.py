@@ -395,6 +395,7 @@ def main():
     exact(*four, others=[Exact(slices=2)], layouts=[
         "--strategy single --reduce exact --micro-splits 2",
         "--strategy tensor-parallel --devices 2 --reduce exact --micro-splits 4"])
+    exact(*four, others=[Exact()], layouts=["--strategy tensor-parallel --devices 2"], how=Exact(slices=2))
     print(f"{checks} checks passed")
 
 

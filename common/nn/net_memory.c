@@ -68,8 +68,7 @@ static bool has_gradient(const net_node *my)
     return my->wants_gradient && !my->fused_forward && !my->is_fork && !my->joined;
 }
 
-/* Whether a node computes its input's gradient into scratch: another use wrote it first, or it is
- * an addend of another type than the sum. */
+/* Whether its input's gradient goes to scratch: another use wrote it first, or its type differs. */
 static bool has_scratch(const ls_net_options *o, const net_node *nodes, int n, int i)
 {
     const ls_node *node = &o->graph->nodes[n];
@@ -363,11 +362,7 @@ static ls_status each_buffer(const ls_net_options *o, net_node *nodes, void **ta
     }
     if (!o->gradients)
         return LS_OK;
-    net_pool pool = {.take = take,
-                     .context = context,
-                     .use = LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS, o->precision == LS_PRECISION_BF16
-                                                                    ? LS_MEMORY_BF16
-                                                                    : LS_MEMORY_FLOAT32)};
+    net_pool pool = {.take = take, .context = context, .use = typed_use(ls_net_parameter_bytes(o))};
     const ls_status status = pass_gradients(o, nodes, &pool);
     free(pool.items);
     return status;

@@ -73,7 +73,7 @@ size_t ls_mean_scratch(const ls_step_plan *plan, const ls_comm *comm)
     return (most + sizeof(float) - 1) / sizeof(float);
 }
 
-static ls_status make_mean(ls_step *s, const ls_call *call, int member, const ls_end *end,
+static ls_status make_mean(ls_step *s, const ls_call *call, int member, ls_brought *brought,
                            ls_op_list *ops)
 {
     const int b = *(const int *)call->of;
@@ -81,9 +81,9 @@ static ls_status make_mean(ls_step *s, const ls_call *call, int member, const ls
     const ls_wired_args args = {.wire = ls_step_job(s)->exchange.wire,
                                 .data = (float *)ls_replica_trained(r) + ls_bucket(s, 0, b).first,
                                 .extent = s->plan->groups->buckets.extents[b],
-                                .room = end->scratch,
+                                .room = (void *)brought->args.scratch,
                                 .error = r->wire_error};
-    return ls_wired_mean_build(end->comm, &args, ops);
+    return ls_wired_mean_build(s->resources->ends[call->channel].of[member].comm, &args, ops);
 }
 
 void ls_mean(ls_step *s, int b)

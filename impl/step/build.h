@@ -54,10 +54,27 @@ struct ls_call {
                       ls_op_list *ops);
     /** Appends all of a member's part, in place of an algorithm and the two above. NULL: these do.
      */
-    ls_status (*make)(ls_step *step, const ls_call *call, int member, const ls_end *end,
+    ls_status (*make)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
                       ls_op_list *ops);
     const void *of; /**< for these three */
 };
+
+/** What a place brings to a sum of what is stored in bfloat16 (sums_rounded.c), which it gets. */
+typedef struct ls_rounded {
+    uint16_t *data; /**< [extent.count] */
+    ls_extent extent;
+    float *scratch; /**< [ls_rounded_scratch(...)] */
+} ls_rounded;
+
+size_t ls_rounded_scratch(const ls_comm *comm, ls_extent extent);
+ls_status ls_rounded_sum(ls_comm *comm, ls_kernels *kernels, ls_half half, const ls_rounded *args,
+                         ls_op_list *ops);
+
+/** Appends widening, or rounding, what is exchanged. */
+ls_status ls_rounded_widen(ls_kernels *kernels, size_t count, const void *x, float *y,
+                           ls_op_list *ops);
+ls_status ls_rounded_narrow(ls_kernels *kernels, size_t count, const float *x, void *y,
+                            ls_op_list *ops);
 
 /** Appends gathering the rounded copies of a bucket of a group (group_copies.c); what that moves.
  */

@@ -83,9 +83,9 @@ ls_status ls_channels_open(ls_resources *r)
 static ls_status build(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
     const ls_end *end = &s->resources->ends[c->channel].of[member];
-    if (c->make)
-        return c->make(s, c, member, end, ops);
     b->args.scratch = end->scratch;
+    if (c->make)
+        return c->make(s, c, member, b, ops);
     LS_TRY(c->bring(s, c, member, b, ops));
     if (!b->args.cut)
         b->args.cut = &b->extent;

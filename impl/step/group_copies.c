@@ -37,13 +37,15 @@ static ls_status round_share(const ls_replica *r, const gathered *of, ls_range o
     return ls_op_list_add(ops, op);
 }
 
-static ls_status make(ls_step *s, const ls_call *call, int member, const ls_end *end,
+static ls_status make(ls_step *s, const ls_call *call, int member, ls_brought *brought,
                       ls_op_list *ops)
 {
     const gathered *of = call->of;
+    const ls_end *end = &s->resources->ends[call->channel].of[member];
     const ls_replica *r = ls_step_replica(s, member);
     const int n = end->comm->size, me = end->comm->rank;
     const ls_range own = share_of(of, me, n);
+    (void)brought;
     if (r->windows.parameters && own.count)
         LS_TRY(round_share(r, of, own, ops));
     for (int k = 1; k < n; k++) {

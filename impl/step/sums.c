@@ -9,6 +9,8 @@
  * backward it is the other way round. A block is contiguous only within a sample, so data are
  * exchanged in memory where a block of all samples is, one block after the other. Gradients of
  * variables that blocks share are summed in the order of the places, by `flat`.
+ *
+ * In bfloat16 and fast mode what is exchanged is stored so, and sums_rounded.c sums it.
  */
 #include "impl/step/build.h"
 #include "impl/step/loads.h"
@@ -17,6 +19,11 @@
 static int64_t leaves(const ls_job *job)
 {
     return job->exact.on ? ls_job_splits(job) : 0;
+}
+
+static bool rounds(const ls_step_plan *plan)
+{
+    return plan->job->kernels.precision == LS_PRECISION_BF16 && !plan->job->exact.on;
 }
 
 /* What the places do between the halves of a node's pass (loads.h). */
@@ -68,7 +75,8 @@ static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* Elements of scratch for a node's sums; with blocks of positions their memory comes first. */
+/* Elements of scratch for a node's sums; with blocks of positions their memory comes first; rounded
+ * ones have that of the node and of the blocks in float32, too. */
 static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls_end *end)
 {
     const ls_allreduce *algorithm = plan->job->exchange.allreduce;
@@ -76,6 +84,10 @@ static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls
     if (forward == LS_NO_SUM && backward == LS_NO_SUM)
         return 0;
     const ls_extent extent = extent_of(plan, n, rows);
+    if (rounds(plan))
+        return (plan->parts.whole->slices.sequence ? 2 * extent.count + (extent.count + 1) / 2
+                                                   : 0) +
+               ls_rounded_scratch(end->comm, extent);
     return (plan->parts.whole->slices.sequence ? extent.count : 0) +
            (algorithm->scratch
                 ? algorithm->scratch(end->comm->rank, end->comm->size, extent, leaves(plan->job))
@@ -134,18 +146,21 @@ static int find_block(const ls_step_plan *plan, int n, int j)
     return n;
 }
 
-/* Appends copies of places' blocks of positions of all samples from a node's samples into memory of
- * blocks, or `back`: what the half sends, or brings. */
-static ls_status copy_blocks(ls_step *s, const ls_call *c, const addend *a, const ls_brought *b,
-                             bool back, ls_op_list *ops)
+static void *data_of(const ls_call *c, const addend *a)
 {
-    const summed *of = c->of;
+    return ((const summed *)c->of)->what == GRADIENTS ? ls_net_node_gradient(a->net, a->node)
+                                                      : ls_net_node_output(a->net, a->node);
+}
+
+/* Appends copies of places' blocks of positions of all samples from a node's samples, at `data`,
+ * into memory of blocks, or `back`: what the half sends, or brings. */
+static ls_status copy_blocks(ls_step *s, const ls_call *c, const addend *a, const ls_brought *b,
+                             float *data, bool back, ls_op_list *ops)
+{
     const ls_comm *comm = s->resources->ends[c->channel].of[a->member].comm;
     ls_kernels *kernels = ls_step_replica(s, a->member)->kernels;
     const int64_t rows = ls_net_rows(a->net), whole = (int64_t)b->extent.count / (rows ? rows : 1);
     const bool scatters = c->half == LS_REDUCE_SCATTER;
-    float *data = of->what == GRADIENTS ? ls_net_node_gradient(a->net, a->node)
-                                        : ls_net_node_output(a->net, a->node);
     for (int j = 0; j < comm->size && rows; j++) {
         const bool own = j == comm->rank;
         const size_t first = ls_comm_cut(b->extent, j, comm->size);
@@ -198,7 +213,7 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
         b->extent = extent_of(s->plan, of->node, rows);
         b->args.data = b->args.scratch;
         b->args.scratch += b->extent.count;
-        return copy_blocks(s, c, &a, b, false, ops);
+        return copy_blocks(s, c, &a, b, data_of(c, &a), false, ops);
     }
     return LS_OK;
 }
@@ -207,7 +222,38 @@ static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, l
 {
     const summed *of = c->of;
     const addend a = addend_at(s, member, of->piece, of->node);
-    return copy_blocks(s, c, &a, b, true, ops);
+    return copy_blocks(s, c, &a, b, data_of(c, &a), true, ops);
+}
+
+/* All of a member's part in a sum of what is rounded. Blocks are copied in float32. */
+static ls_status make_rounded(ls_step *s, const ls_call *c, int member, ls_brought *b,
+                              ls_op_list *ops)
+{
+    const summed *of = c->of;
+    const addend a = addend_at(s, member, of->piece, of->node);
+    ls_comm *comm = s->resources->ends[c->channel].of[member].comm;
+    ls_kernels *k = ls_step_replica(s, member)->kernels;
+    const int64_t rows = ls_net_rows(a.net);
+    void *parts[LS_LAYER_TREES];
+    b->node = a.node;
+    b->extent = extent_of(s->plan, of->node, rows);
+    if (c->half == LS_HALVES) {
+        ls_net_node_part_sums(a.net, a.node, parts);
+        return ls_rounded_sum(comm, k, c->half, &(ls_rounded){parts[0], b->extent, b->args.scratch},
+                              ops);
+    }
+    const size_t count = b->extent.count;
+    float *node = b->args.scratch;
+    b->args.data = node + count;
+    uint16_t *blocks = (uint16_t *)(void *)(b->args.data + count);
+    const ls_rounded sum = {blocks, b->extent, b->args.data + count + (count + 1) / 2};
+    LS_TRY(ls_rounded_widen(k, count, data_of(c, &a), node, ops));
+    LS_TRY(copy_blocks(s, c, &a, b, node, false, ops));
+    LS_TRY(ls_rounded_narrow(k, count, b->args.data, blocks, ops));
+    LS_TRY(ls_rounded_sum(comm, k, c->half, &sum, ops));
+    LS_TRY(ls_rounded_widen(k, count, blocks, b->args.data, ops));
+    LS_TRY(copy_blocks(s, c, &a, b, node, true, ops));
+    return ls_rounded_narrow(k, count, node, data_of(c, &a), ops);
 }
 
 /* Appends the second half of the node's pass. */
@@ -257,6 +303,7 @@ static void sum_places(ls_step *s, int channel, const summed *of)
                     .half = (ls_half)half,
                     .bring = bring,
                     .take = blocks ? take : NULL,
+                    .make = split && rounds(s->plan) ? make_rounded : NULL,
                     .of = of};
     if (!split)
         ls_step_fail(s, ls_allreduce_find(of->what == LOSS ? "ring" : "flat", &call.algorithm));
@@ -306,22 +353,30 @@ static ls_traffic fixed_traffic(const char *name, ls_half half, int ranks, ls_ex
     return (ls_traffic){0};
 }
 
+/* One sum of a node. */
+static ls_traffic half_traffic(const ls_step_plan *plan, int half, ls_extent extent)
+{
+    const ls_allreduce *a = plan->job->exchange.allreduce;
+    const int t = plan->parts.across;
+    if (rounds(plan)) {
+        ls_traffic of_floats = fixed_traffic("owners", (ls_half)half, t, extent);
+        of_floats.bytes_sent /= sizeof(float) / sizeof(uint16_t);
+        return of_floats;
+    }
+    return half == LS_HALVES ? a->formula(t, extent, leaves(plan->job), NULL)
+                             : a->half_formula((ls_half)half, t, extent, 0);
+}
+
 /* What a node's sum, or its gather, of so many samples moves; `again`: in a repeated pass, too. */
 static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows, bool again)
 {
-    const ls_job *job = plan->job;
     const int t = plan->parts.across;
     ls_traffic sum = {0};
     for (int backward = 0; backward < 2; backward++) {
         const int half = half_at(plan, n, backward);
-        const uint64_t times = !backward && again ? 2 : 1;
-        const ls_extent extent = half == LS_NO_SUM ? ls_elements(0) : extent_of(plan, n, rows);
-        if (half == LS_HALVES)
-            ls_traffic_add(&sum, job->exchange.allreduce->formula(t, extent, leaves(job), NULL),
-                           times);
-        else if (half != LS_NO_SUM)
-            ls_traffic_add(&sum, job->exchange.allreduce->half_formula((ls_half)half, t, extent, 0),
-                           times);
+        if (half != LS_NO_SUM)
+            ls_traffic_add(&sum, half_traffic(plan, half, extent_of(plan, n, rows)),
+                           !backward && again ? 2 : 1);
     }
     if (is_shared(plan, n))
         ls_traffic_add(

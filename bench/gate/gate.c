@@ -158,7 +158,7 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
         ls_gate_wrong(gate, "step 0: the gradient differs from single's %s",
                       ls_gate_by(rel, gradient_bound, by));
     else
-        ls_gate_first_loss(c->plan, c->loss[CANDIDATE], loss, gate);
+        ls_gate_whole_loss(c->plan, c->plan->job.start, c->loss[CANDIDATE], loss, gate);
     return LS_OK;
 }
 

@@ -75,8 +75,9 @@ enum { LS_GATE_BY = 64 };
 /** How far two sides are apart, for a message: "by 0.31 relative, bound 0.02". */
 const char *ls_gate_by(double rel, double bound, char text[LS_GATE_BY]);
 
-/** The first step's loss against the whole batch's in one piece, which differs by rounding only. */
-void ls_gate_first_loss(const ls_plan_of_case *plan, double loss, double whole, ls_gate *gate);
+/** A step's loss against the whole batch's in one piece, which differs by rounding only. */
+void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss, double whole,
+                        ls_gate *gate);
 
 /** Agrees on the verdict: one rank's failure fails all, with its reason. */
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate);

@@ -199,7 +199,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     const ls_job *job = &c->plan->job;
     if (gate->pass && gate->steps == 0 && !ls_sync_bn_is_own(c->plan) &&
         !(job->sampling.ragged && job->update.own_mean))
-        ls_gate_first_loss(c->plan, c->loss, c->whole_loss, gate);
+        ls_gate_whole_loss(c->plan, step, c->loss, c->whole_loss, gate);
     return LS_OK;
 }
 

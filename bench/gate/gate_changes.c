@@ -2,8 +2,9 @@
 /*
  * Gate of changes of members that the first steps do not reach: the step before each change and the
  * one after it, from the initial values, and the state that they leave. Replicas that leave, join
- * or die at step 500 are so compared without 500 steps. Left out: sums of a library, which have no
- * order that a judge knows.
+ * or die at step 500 are so compared without 500 steps. An oracle takes its slices from the same
+ * plan as the candidate, so the loss behind a change is also compared with that of `single`. Left
+ * out: sums of a library, which have no order that a judge knows.
  */
 #include "bench/gate/gate.h"
 
@@ -11,6 +12,7 @@
 #include "bench/train/change.h"
 #include "bench/train/interrupt.h"
 #include "bench/train/time_steps.h"
+#include "common/base/digest.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
 
@@ -20,7 +22,7 @@
 typedef struct changes {
     const ls_workplace *workplace;
     ls_session *candidate, *judge;
-    bool oracle; /* the judge is one; else `single`, which has no members */
+    ls_session *single; /* beside an oracle; else NULL: `single` is the judge */
     const ls_variables *variables;
     float *mine, *its; /* [elements] */
 } changes;
@@ -34,15 +36,26 @@ static void compare_values(const changes *c, const char *what, uint64_t step, ls
     ls_gate_wrong(gate,
                   "step %llu, beside a change of members: %s%s%s element %zu is %.9g, %s %.9g",
                   (unsigned long long)step, what, *what ? " of " : "", v->name, d.first - v->offset,
-                  ls_unsigned_nan((double)c->mine[d.first]), c->oracle ? "oracle" : "reference",
+                  ls_unsigned_nan((double)c->mine[d.first]), c->single ? "oracle" : "reference",
                   ls_unsigned_nan((double)c->its[d.first]));
 }
 
-static ls_status compare_step(const changes *c, ls_gate *gate)
+/* The step's loss in one piece, with the parameters that the candidate had before it. */
+static ls_status find_whole_loss(const changes *c, uint64_t step, double *loss)
+{
+    const ls_state_source held = ls_state_held(c->mine);
+    LS_TRY(ls_session_begin_at(c->single, step, &held));
+    return ls_session_one_step(c->single, c->its, loss);
+}
+
+static ls_status compare_step(const changes *c, bool behind, ls_gate *gate)
 {
     const uint64_t step = c->candidate->step;
     ls_session_found found;
-    double mine, its;
+    double mine, its, whole = 0;
+    behind = behind && c->single && !ls_sync_bn_is_own(c->candidate->plan);
+    if (behind)
+        LS_TRY(find_whole_loss(c, step, &whole));
     LS_TRY(ls_gate_rate(c->candidate, step, gate));
     LS_TRY(ls_session_one_step(c->candidate, c->mine, &mine));
     LS_TRY(ls_session_one_step(c->judge, c->its, &its));
@@ -50,7 +63,9 @@ static ls_status compare_step(const changes *c, ls_gate *gate)
     if (gate->pass && !ls_values_same(mine, its))
         ls_gate_wrong(gate, "step %llu, beside a change of members: loss is %.9g, %s %.9g",
                       (unsigned long long)step, ls_unsigned_nan(mine),
-                      c->oracle ? "oracle" : "reference", ls_unsigned_nan(its));
+                      c->single ? "oracle" : "reference", ls_unsigned_nan(its));
+    if (gate->pass && behind)
+        ls_gate_whole_loss(c->candidate->plan, step, mine, whole, gate);
     LS_TRY(ls_session_look(c->candidate, &found));
     if (*found.differs && gate->pass)
         ls_gate_wrong(gate, "step %llu: %.220s", (unsigned long long)step, found.differs);
@@ -82,16 +97,44 @@ static ls_status begin_in(const changes *c, ls_session *session, const ls_elasti
     return ls_session_begin_at(session, phase->next->first - 1, &session->plan->initial);
 }
 
+/* Hashes of the arrays that the candidate has; its parameters are then in c->mine. */
+static ls_status hash_state(const changes *c, uint64_t hashes[LS_ARRAYS])
+{
+    for (int a = LS_ARRAYS; a-- > 0;) {
+        hashes[a] = 0;
+        if (!ls_state_name(c->candidate->run->job, (ls_values)a))
+            continue;
+        LS_TRY(ls_session_gather(c->candidate, (ls_values)a, c->mine));
+        hashes[a] = ls_hash64(c->mine, c->variables->elements * sizeof *c->mine);
+    }
+    return LS_OK;
+}
+
+/* A change must leave the state as it was, of which an oracle changes its own, too. */
+static ls_status change_members(const changes *c, const ls_gate_sides *sides, ls_gate *gate)
+{
+    uint64_t before[LS_ARRAYS], behind[LS_ARRAYS];
+    LS_TRY(hash_state(c, before));
+    LS_TRY(ls_gate_change(sides, gate));
+    LS_TRY(hash_state(c, behind));
+    for (int a = 0; a < LS_ARRAYS && gate->pass; a++)
+        if (before[a] != behind[a])
+            ls_gate_wrong(gate, "step %llu: the change of members before it has changed %s",
+                          (unsigned long long)c->candidate->step,
+                          ls_state_name(c->candidate->run->job, (ls_values)a));
+    return LS_OK;
+}
+
 static ls_status compare_change(const changes *c, const ls_elastic_phase *phase, ls_gate *gate)
 {
     const ls_gate_sides sides = {.workplace = c->workplace,
                                  .candidate = c->candidate,
-                                 .oracle = c->oracle ? c->judge : NULL};
+                                 .oracle = c->single ? c->judge : NULL};
     LS_TRY(begin_in(c, c->candidate, phase, true));
-    LS_TRY(begin_in(c, c->judge, phase, c->oracle));
-    LS_TRY(compare_step(c, gate));
-    LS_TRY(ls_gate_change(&sides, gate));
-    LS_TRY(compare_step(c, gate));
+    LS_TRY(begin_in(c, c->judge, phase, c->single));
+    LS_TRY(compare_step(c, false, gate));
+    LS_TRY(change_members(c, &sides, gate));
+    LS_TRY(compare_step(c, true, gate));
     LS_TRY(ls_gate_owners(c->candidate, gate));
     return compare_state(c, gate);
 }
@@ -118,7 +161,6 @@ ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *
     changes c = {.workplace = workplace,
                  .candidate = sides->candidate,
                  .judge = sides->oracle,
-                 .oracle = sides->oracle,
                  .variables = &plan->model->graph->variables};
     while (last && last->next)
         last = last->next;
@@ -127,13 +169,14 @@ ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *
     ls_status status = ls_allocate("gate", &c.mine, elements, sizeof *c.mine);
     if (!status)
         status = ls_allocate("gate", &c.its, elements, sizeof *c.its);
-    if (!status && !c.judge) {
+    if (!status)
         status = ls_session_open_single(workplace, plan, &single);
-        c.judge = status ? NULL : &single;
-    }
+    const bool open = !status;
+    c.single = c.judge ? &single : NULL;
+    c.judge = c.judge ? c.judge : &single;
     if (!status)
         status = compare_all(&c, plan, steps, gate);
-    if (c.judge == &single)
+    if (open)
         ls_session_close(&single);
     free(c.mine);
     free(c.its);

@@ -44,7 +44,8 @@ const char *ls_gate_by(double rel, double bound, char text[LS_GATE_BY])
     return text;
 }
 
-void ls_gate_first_loss(const ls_plan_of_case *plan, double loss, double whole, ls_gate *gate)
+void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss, double whole,
+                        ls_gate *gate)
 {
     const double products = ls_gate_products(plan, plan->job.batch);
     const double apart = ls_values_apart(loss, whole);
@@ -52,8 +53,9 @@ void ls_gate_first_loss(const ls_plan_of_case *plan, double loss, double whole, 
     const double bound =
         plan->job.kernels.precision == LS_PRECISION_BF16 ? 0x1p-8 : ls_gate_loss_bound;
     if (apart > 0 && !(apart <= bound * fabs(whole) + (double)FLT_MIN * products))
-        ls_gate_wrong(gate, "step 0: loss is %.9g, the whole batch has %.9g, relative bound %.3g",
-                      ls_unsigned_nan(loss), ls_unsigned_nan(whole), bound);
+        ls_gate_wrong(
+            gate, "step %llu: loss is %.9g, the whole batch has %.9g, relative bound %.3g",
+            (unsigned long long)step, ls_unsigned_nan(loss), ls_unsigned_nan(whole), bound);
 }
 
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate)

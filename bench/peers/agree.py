@@ -10,23 +10,29 @@ MEDIAN_BOUND = 2e-5
 MEDIAN_BOUNDS = {"gpt": 1e-5}  # where it is another
 LARGEST_BOUND = 2e-2
 # model, batch, what is not the model's own: the learning rate (rounding differences of cifar10 and resnet grow several
-# times each step), the optimizer, clipping (with sgd, whose losses depend on the gradient's length)
+# times each step), the optimizer, clipping (with sgd, whose losses depend on the gradient's length), pieces and rates
+OWN = ("optimizer", "clip", "gradient-accumulation-steps", "lr-schedule", "steps")  # what a line names
+SCHEDULE = {"gradient-accumulation-steps": 4, "lr-schedule": "cosine", "lr-warmup-steps": 10, "steps": 40}
 CASES = (
     ("mlp:784-128-10", 256, {}), ("poly", 100, {}), ("cnn", 256, {}), ("cifar10", 128, {"lr": 1e-3}),
     ("twin-lstm:64", 64, {}), ("lstm-stack:2", 64, {}), ("resnet:20", 128, {"lr": 1e-4}),
     ("gpt:4-4-128-128-256", 16, {}),
     ("gpt:4-4-128-128-256", 16, {"lr": 0.5, "optimizer": "sgd", "clip": 0.5}),
+    ("gpt:4-4-128-128-256", 16, {"clip": 1.0} | SCHEDULE | {"min-lr": 6e-5}),
+    ("gpt:4-4-128-128-256", 16, {"lr": 0.5, "optimizer": "sgd", "clip": 0.5} | SCHEDULE | {"min-lr": 0.05}),
 )
 
 
 def own_losses(comparison, case, init):
     """lockstep's first losses as {False: of `single`, True: of `mirrored` on two devices}."""
     model, batch, given = case
-    files = comparison.options(model, init) + [word for key, value in given.items() for word in (f"--{key}", value)]
+    steps = given.get("steps", models.BATCHES)
+    words = [word for key, value in given.items() if key != "steps" for word in (f"--{key}", value)]
+    files = comparison.options(model, init) + words
     places = {False: (comparison.lockstep, "single", 1), True: (comparison.pair, "mirrored", 2)}
     return {
         paired: lockstep.losses(
-            model, batch, models.BATCHES, files, ("--strategy", strategy, "--devices", devices)
+            model, batch, steps, files, ("--strategy", strategy, "--devices", devices)
         )
         for paired, (lockstep, strategy, devices) in places.items()
         if paired in {peer.name in runners.PAIRS for peer in comparison.takers(model, given)}
@@ -78,9 +84,9 @@ def table(results):
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for r in results:
         verdict = "agrees" if r["pass"] else "DISAGREES"
-        clip = f", --clip {r['clip']}" if "clip" in r else ""
+        own = "".join(f", --{key} {r[key]}" for key in OWN if key in r)
         lines.append(
-            f"| {r['model']}{clip} | {r['batch']} | {r['peer']} | {r['median']:.1e} "
+            f"| {r['model']}{own} | {r['batch']} | {r['peer']} | {r['median']:.1e} "
             f"| {r['largest']:.1e} | {verdict} |"
         )
     return "\n".join(lines)

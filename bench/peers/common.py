@@ -6,9 +6,9 @@ that it starts (and compiles) once and then takes turns with the others:
 
     {"op": "build", "model": "mlp:784-128-10", "batch": 256, "init": FILE, "data": FILE or null,
      "lr": RATE, "optimizer": NAME (the model's),
-     "clip": NORM (none)}                        -> {"ok": true}
+     "clip": NORM (none), and what SCHEDULED names (PyTorch only)} -> {"ok": true}
     {"op": "load", "init": FILE}                 -> {"ok": true}       other initial values
-    {"op": "losses"}                             -> {"losses": [...]}  of the first BATCHES steps
+    {"op": "losses"}                             -> {"losses": [...]}  of the first `steps` of build, or BATCHES
     {"op": "time", "steps": n, "warmup": w, "block": k} -> {"step_ms": [one mean per block],
                                                          "huge_bytes": memory on huge pages}
     {"op": "info"}                               -> {"name": ..., "version": ...}
@@ -40,6 +40,9 @@ class Case:
         self.optimizer = request.get("optimizer", optimizer)
         self.lr = request.get("lr", rate)
         self.clip = request.get("clip")
+        self.pieces = request.get("gradient-accumulation-steps", 1)
+        self.lr_warmup, self.min_lr = request.get("lr-warmup-steps"), request.get("min-lr")  # None: constant
+        self.steps = request.get("steps", models.BATCHES)
         self.values = models.load_values(request["init"], self.kind, self.sizes)
         self.stride = 1
         self.batches = models.make_batches(self.kind, self.batch, request.get("data"))
@@ -72,10 +75,10 @@ class Trainer:
         return self.read(losses)
 
     def losses(self):
-        """The loss of each of the first BATCHES steps, before its update."""
+        """The loss of each of the case's first steps, before its update."""
         self.restart()
         stride = self.case.stride
-        return [loss for _ in range(models.BATCHES // stride) for loss in self.run(stride)]
+        return [loss for _ in range(self.case.steps // stride) for loss in self.run(stride)]
 
     def time(self, steps, warmup, block):
         """Mean step time in ms of each block of `block` steps; one wait at the end of a block."""

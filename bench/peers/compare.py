@@ -75,13 +75,14 @@ class Comparison:
         return [] if models.parse_model(model)[0] in TEXT_KINDS else self.files(model)
 
     def takers(self, model, given=()):
-        """The peers that know the model, and clipping where it is given."""
+        """The peers that know the model, and clipping and schedules where they are given."""
         kind, _ = models.parse_model(model)
         return [
             peer for peer in self.peers
             if (kind in PAIRED_KINDS or peer.name not in runners.PAIRS)
             and kind in runners.ONLY_KINDS.get(peer.name, models.TRAINING)
             and ("clip" not in given or peer.name.startswith(runners.CLIPPERS))
+            and (not set(given) & set(models.SCHEDULED) or peer.name.startswith("torch"))
         ]
 
     def build(self, peer, model, batch, given=None):

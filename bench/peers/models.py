@@ -33,6 +33,8 @@ ADAMW = {"beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "decay": 0.1}  # decay of wha
 ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 RMSPROP = {"rho": 0.9, "eps": 1e-7}
 MOMENTUM = 0.9
+# options of lockstep for what PyTorch alone does here; the schedule is cosine, to the last step
+SCHEDULED = ("gradient-accumulation-steps", "lr-schedule", "lr-warmup-steps", "min-lr", "steps")
 SAMPLES = {"poly": 10000, "cifar10": 2560, "twin-lstm": 256, "lstm-stack": 256, "resnet": 2560,
            "gpt": 320}
 GPT = "4-4-128-128-256"  # blocks, heads, width, positions, tokens

@@ -37,6 +37,22 @@ def capture(train, case):
     return step
 
 
+def backward(pieces, forward, optimizer, x, y):
+    """The batch's loss and gradients, piece by piece: each piece's mean is divided by their number."""
+    if pieces == 1:
+        loss = forward(x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        return loss
+    optimizer.zero_grad()
+    total = 0
+    for part_x, part_y in zip(x.chunk(pieces), y.chunk(pieces), strict=True):
+        loss = forward(part_x, part_y) / pieces
+        loss.backward()
+        total += loss.detach()
+    return total
+
+
 def make_build(variant, wrap=lambda model: model, device="cpu"):
     """The build function of one variant, see common.py; wrap makes a model a replica of several."""
 
@@ -53,18 +69,22 @@ def make_build(variant, wrap=lambda model: model, device="cpu"):
         if variant == "compile":
             forward = torch.compile(forward, mode="reduce-overhead" if device == "cuda" else None)
 
+        schedule = None
+
         def train(x, y):
             if variant == "compile" and device == "cuda":
                 torch.compiler.cudagraph_mark_step_begin()
-            loss = forward(x, y)
-            optimizer.zero_grad()
-            loss.backward()
+            loss = backward(case.pieces, forward, optimizer, x, y)
             if case.clip:
                 torch.nn.utils.clip_grad_norm_(parameters, case.clip)
             optimizer.step()
+            if schedule:
+                schedule.step()
             return loss
 
         def reset(values):
+            nonlocal schedule
+            schedule = torch_models.make_schedule(case, optimizer) if case.lr_warmup else None
             with torch.no_grad():
                 for parameter, value in zip(parameters, values, strict=True):
                     parameter.copy_(torch.from_numpy(value))

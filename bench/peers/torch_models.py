@@ -219,6 +219,16 @@ def to_tensors(case, device="cpu"):
     return tensors
 
 
+def make_schedule(case, optimizer):
+    """Linear warm-up, then cosine to the case's last step. From the first step, also of an optimizer used before."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["initial_lr"] = case.lr
+    rates, warmup = torch.optim.lr_scheduler, case.lr_warmup
+    rise = rates.LinearLR(optimizer, 1 / warmup, total_iters=warmup - 1)
+    fall = rates.CosineAnnealingLR(optimizer, case.steps - warmup, case.min_lr)
+    return rates.SequentialLR(optimizer, [rise, fall], [warmup])
+
+
 def make_optimizer(case, parameters, fast):
     """The case's optimizer; fast: one pass over all parameters."""
     if case.optimizer == "sgd":

@@ -87,6 +87,9 @@ agree "abreast" ${full/steps 4/steps 1,4} --strategy zero --zero-stage 2,3 --dev
 rows "abreast: memory of one piece" "len(rows) == 4 and all(len({json.dumps([d[k] for d in r['memory']['devices'] for k in
     ('parameters', 'gradients', 'optimizer', 'activations', 'communication')]) for r in rows
     if r['case']['zero_stage'] == stage}) == 1 for stage in (2, 3))"
+agree "abreast, gpt" $gpt --strategy zero --zero-stage 2 --devices 2 --gradient-accumulation-steps 1,4 --zero-accumulation breadth
+rows "abreast: operations of all pieces share one scratch" "(lambda one, four: 0 < four < 1.5 * one)(
+    *(r['memory']['devices'][0]['workspace'] for r in rows))"
 # Divided replicas, 2: besides, 16 outputs and their gradients cross, or 10 are summed; of a join all have the bias.
 for how in "model-parallel 0 16" "tensor-parallel 10 10"; do
     read -r inner twice crossing <<<"$how"

@@ -56,6 +56,8 @@ keep slices
 table "slices, exact" $gpt --recompute full,3 --strategy tensor-parallel --devices 2 --reduce exact --micro-splits 2
 rows "slices, exact: digest of single" "{r['equivalence']['digest'] for r in rows} == {digest('slices')}"
 table "slices, sequence" $gpt $layers --strategy tensor-parallel --devices 2 --tensor-parallel-sequence yes
+rows "sequence: the same sums" "[r['traffic']['bytes_sent'] - rows[0]['traffic']['bytes_sent'] for r in rows] == [
+    8 * 8 * 8 * 8 * sums for sums in (0, 3, 3)]"
 table "positions" $gpt $all --strategy context-parallel --devices 2
 rows "positions: 8 j B T C for each repeated unit of j blocks" "[r['traffic']['bytes_sent'] -
     rows[0]['traffic']['bytes_sent'] for r in rows] == [8 * 8 * 8 * 8 * blocks for blocks in (0, 0, 3, 2, 3)]"

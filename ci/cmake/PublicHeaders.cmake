@@ -20,6 +20,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   common/kernel/kernel.h
   common/kernel/kernel_layers.h
   common/kernel/kernel_residual.h
+  common/kernel/kernel_scratch.h
   common/kernel/kernel_step.h
   common/kernel/kernel_transformer.h
   common/nn/graph.h

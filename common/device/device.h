@@ -213,7 +213,7 @@ typedef struct ls_op {
     int reorders;    /**< passes of one run that only move values: into another layout of weights
                           or images, or into copies of columns */
     size_t reordered_bytes;  /**< bytes that the reorders write */
-    size_t workspace;        /**< bytes of device memory that the operation keeps */
+    size_t workspace;        /**< bytes of device memory that this operation alone has */
     ls_access *accesses;     /**< all memory that a run touches, except its own, such as
                                   workspace: decides which operations wait for which */
     size_t access_count;     /**< number of accesses */

@@ -27,6 +27,7 @@
 #include "common/base/status.h"
 #include "common/device/device.h"
 #include "common/kernel/kernel_layers.h"
+#include "common/kernel/kernel_scratch.h"
 #include "common/kernel/kernel_step.h"
 #include "common/kernel/kernel_transformer.h"
 
@@ -381,6 +382,7 @@ typedef struct ls_kernels {
                          library's peak, not for steps */
     ls_convolution convolution; /**< auto where just opened; making an operation that needs a
                                      missing library fails with LS_CODE_MISSING */
+    ls_scratch scratch;         /**< that its operations share */
 } ls_kernels;
 
 /** Entries that every table has, and that tables of the same kind of device may share. */

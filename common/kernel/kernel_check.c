@@ -19,9 +19,13 @@ ls_status ls_work_touch(ls_work *work, const void *memory, size_t bytes, bool wr
     return LS_OK;
 }
 
-ls_status ls_work_done(ls_work *work, ls_status made, ls_op **out)
+ls_status ls_work_done(ls_kernels *kernels, ls_work *work, ls_status made, ls_op **out)
 {
+    const ls_scratch *scratch = &kernels->scratch;
     ls_status status = made;
+    for (size_t i = 0; i < scratch->count && !status; i++)
+        if (scratch->blocks[i].taken)
+            status = ls_work_touch(work, scratch->blocks[i].memory, scratch->blocks[i].taken, true);
     if (!status) {
         (*out)->flops = work->flops;
         (*out)->bytes = work->bytes;

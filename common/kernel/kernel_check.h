@@ -26,8 +26,9 @@ typedef struct ls_work {
 /** Adds memory that the operation accesses; ignores NULL. */
 ls_status ls_work_touch(ls_work *work, const void *memory, size_t bytes, bool writes);
 
-/** Moves the work to the operation *out, unless making it failed (`made`). */
-ls_status ls_work_done(ls_work *work, ls_status made, ls_op **out);
+/** Moves the work to the operation *out, unless making it failed (`made`). The scratch that it took
+ * is among its accesses. */
+ls_status ls_work_done(ls_kernels *kernels, ls_work *work, ls_status made, ls_op **out);
 
 /** The failure of an operation that found a label outside [0, classes) in row `row`. */
 ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t classes);
@@ -53,9 +54,10 @@ LS_KERNEL_ENTRIES(LS_KERNEL_CHECK)
     {                                                                                              \
         ls_work work = {.op = #entry, .real_bytes = kernels->table->real_bytes};                   \
         ls_status status = ls_check_##entry(arguments, &work);                                     \
+        ls_scratch_begin(&kernels->scratch);                                                       \
         if (!status)                                                                               \
             status = make;                                                                         \
-        return ls_work_done(&work, status, out);                                                   \
+        return ls_work_done(kernels, &work, status, out);                                          \
     }
 
 /** The entry's member of the table. */

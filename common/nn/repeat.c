@@ -59,17 +59,21 @@ static bool keeps(const ls_graph *graph, int n)
     return node->layer->kept_bytes && node->layer->kept_bytes(graph, node, 1, sizeof(float));
 }
 
-/* Sets what is dropped: outputs that only their unit uses. */
+/* Sets what is dropped: outputs that only their unit uses. Of blocks of positions a unit keeps what
+ * it gathers first, too: gathering that again would take a message more than its sums. */
 static void drop_outputs(const finder *f)
 {
     const ls_graph *graph = f->graph;
+    int gathered = 0; /* the last unit that gathers */
     for (int n = 0; n < graph->count; n++) {
         const ls_layer *layer = graph->nodes[n].layer;
         const bool norm = layer == &ls_layer_gelu || layer == &ls_layer_layer_norm;
         const bool all = f->out[n].unit && f->drops != LS_REPEAT_NORMS;
         const bool with_input =
             is_alias(graph, n) && f->out[graph->nodes[n].inputs[0]].drops_output;
-        f->out[n].drops_output = f->out[n].unit && (all || norm || with_input);
+        const bool first = layer == &ls_layer_gather && f->out[n].unit > gathered;
+        gathered = first ? f->out[n].unit : gathered;
+        f->out[n].drops_output = f->out[n].unit && !first && (all || norm || with_input);
         f->out[n].drops_kept = all && !layer->again && keeps(graph, n);
         if (!f->apart || !layer->backward_weights)
             continue;

@@ -185,6 +185,7 @@ void ls_resources_memory(const ls_resources *r, int member, ls_memory_formula *f
     for (size_t i = 0; i < m->replica->buffer_count; i++)
         formula->bytes[ls_memory_use_of(m->replica->buffers[i].use)] +=
             m->replica->buffers[i].bytes;
+    formula->bytes[LS_MEMORY_WORKSPACE] += ls_scratch_bytes(&m->replica->kernels->scratch);
     for (int b = 0; b < LS_BATCHES; b++)
         if (m->slice[b])
             ls_slice_memory(m->slice[b], formula);

@@ -142,22 +142,22 @@ ls_status ls_dnnl_call_add(ls_dnnl_call *call, int argument, ls_dnnl_shape_view 
     return LS_OK;
 }
 
-static ls_status add_scratch(ls_dnnl_call *call)
+static ls_status add_scratch(ls_dnnl_call *call, ls_kernels *kernels)
 {
     ls_dnnl_shape shape;
-    LS_TRY(
-        ls_device_allocate(call->device, LS_MEMORY_WORKSPACE, call->scratch_bytes, &call->scratch));
+    void *scratch;
+    LS_TRY(ls_scratch_take(&kernels->scratch, call->scratch_bytes, &scratch));
     LS_TRY(ls_dnnl_check(bytes_open(&shape, call->scratch_bytes), "scratch"));
     ls_status status =
-        ls_dnnl_call_add(call, DNNL_ARG_SCRATCHPAD, ls_dnnl_shape_see(&shape), call->scratch);
+        ls_dnnl_call_add(call, DNNL_ARG_SCRATCHPAD, ls_dnnl_shape_see(&shape), scratch);
     ls_dnnl_shape_close(&shape);
     return status;
 }
 
-ls_status ls_dnnl_call_finish(ls_dnnl_call *call)
+ls_status ls_dnnl_call_finish(ls_dnnl_call *call, ls_kernels *kernels)
 {
     if (call->scratch_bytes)
-        LS_TRY(add_scratch(call));
+        LS_TRY(add_scratch(call, kernels));
     return ls_dnnl_check(dnnl_stream_create(&call->stream, call->engine, dnnl_stream_default_flags),
                          "stream");
 }
@@ -177,6 +177,4 @@ void ls_dnnl_call_close(ls_dnnl_call *call)
         dnnl_stream_destroy(call->stream);
     if (call->primitive)
         dnnl_primitive_destroy(call->primitive);
-    if (call->scratch)
-        ls_device_release(call->device, call->scratch);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "common/base/status.h"
+#include "common/kernel/kernel.h"
 #include "common/device/device.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -30,7 +31,6 @@ typedef struct ls_dnnl_call {
     dnnl_primitive_t primitive;
     dnnl_stream_t stream;
     size_t scratch_bytes; /**< set when the primitive is made */
-    void *scratch;
     int count;
     dnnl_exec_arg_t arguments[LS_DNNL_ARGUMENTS];
 } ls_dnnl_call;
@@ -58,8 +58,8 @@ dnnl_status_t ls_dnnl_call_make(ls_dnnl_call *call, const_dnnl_primitive_desc_t 
 ls_status ls_dnnl_call_add(ls_dnnl_call *call, int argument, ls_dnnl_shape_view shape,
                            const void *data);
 
-/** Allocates the scratch memory from the device's workspace, and opens the stream. */
-ls_status ls_dnnl_call_finish(ls_dnnl_call *call);
+/** Takes scratch for the operation that is being made, and opens the stream. */
+ls_status ls_dnnl_call_finish(ls_dnnl_call *call, ls_kernels *kernels);
 
 /** On a thread of the device; fails if its team is not the device's. */
 ls_status ls_dnnl_call_run(const ls_dnnl_call *call, const char *what);

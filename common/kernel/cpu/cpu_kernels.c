@@ -70,7 +70,6 @@ static void destroy(ls_op *base)
 {
     cpu_op *op = (cpu_op *)base;
     ls_product_close(op->product);
-    ls_device_release(op->device, op->memory);
     free(op);
 }
 
@@ -89,10 +88,8 @@ ls_status ls_cpu_op_open(ls_kernels *kernels, const cpu_op *like, const void *ar
     op->loops = cpu->loops;
     op->device = kernels->device;
     op->threads = like->threads ? like->threads : ls_cpu_threads_for(cpu, like->elements);
-    op->op.workspace = op->memory_bytes + (size_t)op->threads * op->own_bytes;
-    ls_status status = LS_OK;
-    if (op->op.workspace)
-        status = ls_device_allocate(op->device, LS_MEMORY_WORKSPACE, op->op.workspace, &op->memory);
+    const size_t room = op->memory_bytes + (size_t)op->threads * op->own_bytes;
+    ls_status status = room ? ls_scratch_take(&kernels->scratch, room, &op->memory) : LS_OK;
     if (status) {
         free(op);
         return status;
@@ -108,6 +105,7 @@ static void close_table(ls_kernels *kernels)
     if (!kernels)
         return;
     ls_product_engine_close(((cpu_kernels *)kernels)->engine);
+    ls_scratch_release(&kernels->scratch);
     free(kernels);
 }
 
@@ -115,7 +113,8 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
 {
     cpu_kernels *kernels;
     LS_TRY(ls_allocate("cpu kernels", &kernels, 1, sizeof *kernels));
-    kernels->base = (ls_kernels){.table = &ls_cpu_kernels, .device = device};
+    kernels->base =
+        (ls_kernels){.table = &ls_cpu_kernels, .device = device, .scratch.device = device};
     kernels->loops = ls_vector_loops_pick();
     int cores = ls_device_describe(device)->core_count;
     kernels->threads = cores > 1 ? cores : 1;

@@ -48,7 +48,7 @@ typedef struct cpu_op {
     ls_status (*once)(struct cpu_op *op); /**< these three may be NULL */
     void (*part)(const cpu_part *part);
     void (*end)(struct cpu_op *op);
-    size_t memory_bytes, own_bytes; /**< workspace: of all threads, then of each */
+    size_t memory_bytes, own_bytes; /**< scratch: of all threads, then of each */
     void *memory;
     struct ls_product *product;             /**< closed with it; NULL: none */
     _Alignas(16) unsigned char arguments[]; /**< a copy; then one of the work's array */

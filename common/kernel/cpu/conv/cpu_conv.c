@@ -208,19 +208,19 @@ static const int *argument_names(direction to)
     return names[to];
 }
 
-static ls_status add_memories(conv_op *c, const ls_dnnl_shape shapes[TENSORS])
+static ls_status add_memories(conv_op *c, ls_kernels *kernels, const ls_dnnl_shape shapes[TENSORS])
 {
     const int *names = argument_names(c->direction);
     const bool back = c->direction == TO_WEIGHTS;
     if (c->reorder.primitive) {
         c->op.reorders = 1;
         c->op.reordered_bytes = c->packed_bytes;
-        LS_TRY(ls_device_allocate(c->device, LS_MEMORY_WORKSPACE, c->packed_bytes, &c->packed));
+        LS_TRY(ls_scratch_take(&kernels->scratch, c->packed_bytes, &c->packed));
         LS_TRY(ls_dnnl_call_add(&c->reorder, back ? DNNL_ARG_TO : DNNL_ARG_FROM,
                                 ls_dnnl_shape_see(&shapes[WEIGHTS]), c->tensors[WEIGHTS]));
         LS_TRY(ls_dnnl_call_add(&c->reorder, back ? DNNL_ARG_FROM : DNNL_ARG_TO, liked_weights(c),
                                 c->packed));
-        LS_TRY(ls_dnnl_call_finish(&c->reorder));
+        LS_TRY(ls_dnnl_call_finish(&c->reorder, kernels));
     }
     for (int i = 0; i < TENSORS; i++) {
         bool reordered = i == WEIGHTS && c->reorder.primitive;
@@ -229,11 +229,7 @@ static ls_status add_memories(conv_op *c, const ls_dnnl_shape shapes[TENSORS])
                                     i == WEIGHTS ? liked_weights(c) : ls_dnnl_shape_see(&shapes[i]),
                                     reordered ? c->packed : c->tensors[i]));
     }
-    LS_TRY(ls_dnnl_call_finish(&c->conv));
-    c->op.workspace = (c->packed ? c->packed_bytes : 0) +
-                      (c->conv.scratch ? c->conv.scratch_bytes : 0) +
-                      (c->reorder.scratch ? c->reorder.scratch_bytes : 0);
-    return LS_OK;
+    return ls_dnnl_call_finish(&c->conv, kernels);
 }
 
 static ls_status run_conv(ls_op *op, ls_queue *queue)
@@ -279,17 +275,15 @@ static void destroy(ls_op *op)
         dnnl_primitive_desc_destroy(c->desc);
     if (c->reorder_desc)
         dnnl_primitive_desc_destroy(c->reorder_desc);
-    if (c->packed)
-        ls_device_release(c->device, c->packed);
     free(c);
 }
 
-static ls_status open_parts(conv_op *c)
+static ls_status open_parts(conv_op *c, ls_kernels *kernels)
 {
     ls_dnnl_shape shapes[TENSORS];
     LS_TRY(ls_device_call(c->device, create, c));
     LS_TRY(ls_dnnl_check(shapes_open(&c->shape, true, shapes), "shapes"));
-    ls_status status = add_memories(c, shapes);
+    ls_status status = add_memories(c, kernels, shapes);
     shapes_close(shapes);
     return status;
 }
@@ -307,7 +301,7 @@ static ls_status make(ls_kernels *kernels, const conv_op *like, ls_op **out)
     c->op.destroy = destroy;
     c->conv = (ls_dnnl_call){.device = c->device, .engine = cpu->engine};
     c->reorder = c->conv;
-    ls_status status = is_empty(&c->shape) ? LS_OK : open_parts(c);
+    ls_status status = is_empty(&c->shape) ? LS_OK : open_parts(c, kernels);
     if (status) {
         destroy(&c->op);
         return status;

@@ -17,7 +17,7 @@
 static ls_status begin_sums(cpu_op *op)
 {
     if (op->memory)
-        memset(op->memory, 0, op->op.workspace);
+        memset(op->memory, 0, (size_t)op->threads * op->own_bytes);
     return LS_OK;
 }
 

@@ -38,10 +38,9 @@ static ls_status run_product(cpu_op *op)
 /* So many multiply-adds of a product take as long as an element of a loop. */
 enum { ELEMENT_PRODUCTS = 16 };
 
-static ls_status open_product(const cpu_kernels *cpu, const ls_vector_product *spec,
-                              ls_product **out)
+static ls_status open_product(cpu_kernels *cpu, const ls_vector_product *spec, ls_product **out)
 {
-    const ls_product_maker maker = {cpu->base.device, cpu->engine, cpu->loops};
+    const ls_product_maker maker = {&cpu->base, cpu->engine, cpu->loops};
     const ls_gemm_args *g = &spec->gemm;
     const int threads = ls_cpu_threads_for(cpu, g->m * g->n * g->k / ELEMENT_PRODUCTS);
     return ls_product_open(&maker, spec, threads, out);
@@ -61,7 +60,7 @@ static ls_status make(ls_kernels *kernels, const dense_way *way, const void *arg
     cpu_op *op = (cpu_op *)made;
     ls_status status = LS_OK;
     if (!way->by_loop)
-        status = open_product((const cpu_kernels *)kernels, &way->product, &op->product);
+        status = open_product((cpu_kernels *)kernels, &way->product, &op->product);
     if (status) {
         ls_op_free(&op->op);
         return status;
@@ -69,7 +68,6 @@ static ls_status make(ls_kernels *kernels, const dense_way *way, const void *arg
     if (op->product) {
         const bool packed = ls_product_packed(op->product);
         op->op.name = packed ? way->packed : way->brg;
-        op->op.workspace = ls_product_workspace(op->product);
         op->part = packed && way->product.mask ? NULL : op->part;
     }
     *out = made;

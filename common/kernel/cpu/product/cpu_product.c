@@ -154,7 +154,7 @@ static ls_status create(void *context)
     return ls_dnnl_check(status, "primitive");
 }
 
-static ls_status add_memories(ls_product *product)
+static ls_status add_memories(ls_product *product, ls_kernels *kernels)
 {
     static const int names[4] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
     const ls_vector_product *spec = &product->spec;
@@ -168,7 +168,7 @@ static ls_status add_memories(ls_product *product)
                 ls_dnnl_call_add(&product->call, names[i], ls_dnnl_shape_see(&shapes[i]), data[i]);
         ls_dnnl_shape_close(&shapes[i]);
     }
-    return status ? status : ls_dnnl_call_finish(&product->call);
+    return status ? status : ls_dnnl_call_finish(&product->call, kernels);
 }
 
 /* ---- Either -------------------------------------------------------------------------------- */
@@ -179,15 +179,15 @@ ls_status ls_product_open(const ls_product_maker *maker, const ls_vector_product
     ls_product *product;
     LS_TRY(ls_allocate("product", &product, 1, sizeof *product));
     *product = (ls_product){.spec = *spec,
-                            .call = {.device = maker->device, .engine = maker->engine},
+                            .call = {.device = maker->kernels->device, .engine = maker->engine},
                             .loops = maker->loops,
                             .threads = threads};
-    ls_status status = ls_device_call(maker->device, create, product);
+    ls_status status = ls_device_call(maker->kernels->device, create, product);
     if (!status && product->call.primitive)
-        status = add_memories(product);
+        status = add_memories(product, maker->kernels);
     else if (!status)
-        status = ls_device_allocate(maker->device, LS_MEMORY_WORKSPACE, ls_packed_scratch(threads),
-                                    &product->scratch);
+        status = ls_scratch_take(&maker->kernels->scratch, ls_packed_scratch(threads),
+                                 &product->scratch);
     if (status) {
         ls_product_close(product);
         return status;
@@ -200,8 +200,6 @@ void ls_product_close(ls_product *product)
 {
     if (!product)
         return;
-    if (product->scratch)
-        ls_device_release(product->call.device, product->scratch);
     ls_dnnl_call_close(&product->call);
     free(product);
 }
@@ -209,13 +207,6 @@ void ls_product_close(ls_product *product)
 bool ls_product_packed(const ls_product *product)
 {
     return !product->call.primitive;
-}
-
-size_t ls_product_workspace(const ls_product *product)
-{
-    if (ls_product_packed(product))
-        return ls_packed_scratch(product->threads);
-    return product->call.scratch ? product->call.scratch_bytes : 0;
 }
 
 ls_status ls_product_run(const ls_product *product)

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "common/device/device.h"
+#include "common/kernel/kernel.h"
 #include "common/kernel/cpu/vector.h"
 
 struct dnnl_engine;
@@ -27,13 +27,12 @@ void ls_product_engine_close(struct dnnl_engine *engine);
 
 /** What makes products. */
 typedef struct ls_product_maker {
-    ls_device *device;
+    ls_kernels *kernels;        /**< whose scratch they use */
     struct dnnl_engine *engine; /**< must outlive them */
     const ls_vector_loops *loops;
 } ls_product_maker;
 
-/** `threads`: of a packed product. Scratch memory is the device's workspace. A brg product leaves
- *  the spec's mask to the caller. */
+/** `threads`: of a packed product. A brg product leaves the spec's mask to the caller. */
 ls_status ls_product_open(const ls_product_maker *maker, const ls_vector_product *spec, int threads,
                           ls_product **out);
 
@@ -42,9 +41,6 @@ void ls_product_close(ls_product *product);
 
 /** Whether it is packed; else it is brg. */
 bool ls_product_packed(const ls_product *product);
-
-/** Bytes of scratch memory that it holds. */
-size_t ls_product_workspace(const ls_product *product);
 
 /** On a thread of the device. */
 ls_status ls_product_run(const ls_product *product);

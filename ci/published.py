@@ -166,10 +166,16 @@ def llama8b():
     return layers + [("head", 128256 * width + width, 128256 * width)]
 
 
+def blocks(count, params):
+    return [(f"block{i}", round(params / count), 1) for i in range(count)]
+
+
 MODELS = {"vgg16": vgg16, "alexnet": alexnet, "inception3": inception3, "bert-base": bert_base, "llama8b": llama8b,
           "resnet50": lambda: resnet((3, 4, 6, 3)), "resnet101": lambda: resnet((3, 4, 23, 3)),
           "resnet152": lambda: resnet((3, 8, 36, 3)),
-          "transformer48": lambda: [(f"block{i}", 1000, 1) for i in range(48)]}
+          "transformer48": lambda: [(f"block{i}", 1000, 1) for i in range(48)],
+          "chinchilla150m": lambda: blocks(12, 150e6), "chinchilla1b": lambda: blocks(24, 1e9),
+          "chinchilla10b": lambda: blocks(48, 10e9), "chinchilla100b": lambda: blocks(108, 100e9)}
 
 
 def write_profile(folder, setup, row):
@@ -184,6 +190,7 @@ def write_profile(folder, setup, row):
     wait_ms = setup.get("wait_ms", 0)
     for name, params, flops in layers:
         forward = step_ms * flops / work / 3
+        params = round(params * setup.get("elements", 1))
         lines.append(f"  - {{name: {name}, params: {params}, forward: {forward:.9f}ms, "
                      f"backward: {2 * forward + wait_ms:.9f}ms, activations: 0}}")
         wait_ms = 0
@@ -214,8 +221,9 @@ def predict(folder, setup, row, n=None, options=""):
         setup = setup | {"host": [setup["host"][0], min(setup["host"][1], most)]}
     if not row["model"].startswith("gpt:"):
         model = ["--model", f"profile:{write_profile(folder, setup, row)}"]
-        found = run(setup, n, model, ["--strategy", setup["strategy"], *setup["options"].split()])
-        return found["time"]["samples_per_s"]
+        found = run(setup, n, model, [*options.split(), *row.get("options", setup["options"]).split(), "--strategy",
+                                      row.get("strategy", setup["strategy"])])
+        return found["time"]["samples_per_s_mean" if "strategy" in row else "samples_per_s"]
     # messages of a model are of 4 bytes an element, and forward's sums of a tensor are made twice if it is recomputed
     wide = setup | {level: [setup[level][0], setup[level][1] * 4 / setup["element_bytes"]] for level in ("host", "net")}
     for level, fewest in (("host", 2), ("net", setup["per_host"] + 1)):
@@ -259,12 +267,37 @@ def fullest(setup, row):
     return parameters * setup["bytes_per_parameter"] / 2**30
 
 
+def busy(folder, setup, row, gbits):
+    """Percent of the time in which a device computes, on a network of so many Gbit/s."""
+    rate = predict(folder, setup | {"net": [setup["net"][0], gbits * 1e9 / 8]}, row)
+    return 100 * rate / row["n"] / row["single"]
+
+
+def needed(folder, setup, row):
+    """The Gbit/s with which devices compute `use` percent of the time, as on the source's grid of steps of `grid`, of
+    which it has the first that is enough: half a step more."""
+    low, high = 0.01, 10000
+    for _ in range(18):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if busy(folder, setup, row, middle) < row["use"] else (low, middle)
+    return low * setup["grid"] ** 0.5
+
+
 def figure(folder, setup, row):
     """What was published, predicted."""
     if "stages" in setup:
         return staged(folder, setup, row)
     if row.get("unit") == "GiB":
         return fullest(setup, row)
+    if row.get("unit") == "Gbit/s":
+        return needed(folder, setup, row)
+    if row.get("unit") == "hours":
+        return 100 * row["hours"] / busy(folder, setup, row, row["gbits"])
+    if row.get("unit") == "bytes":  # how many times fewer than of mirrored
+        model = ["--model", f"profile:{write_profile(folder, setup, row)}"]
+        sent = [run(setup, row["n"], model, ["--strategy", *of.split()])["traffic"]["bytes_sent"]
+                for of in ("mirrored", f"{row['strategy']} {row['options']}")]
+        return sent[0] / sent[1]
     rate = predict(folder, setup, row)
     if row.get("unit") == "percent":
         single = row["single"] if "single" in row else predict(folder, setup, row, 1, "--strategy single")

@@ -81,7 +81,8 @@ typedef struct ls_job_exchange {
     bool overlap;        /**< all-reduces have a queue of their own */
     bool transfers;      /**< so have copies between a pipeline's stages within a process */
     ls_wire_form wire;   /**< of means of parameters (ls_mean); else, float32 */
-    bool sync_statistics; /**< batch statistics are of the global batch */
+    ls_wire_form gradient_wire; /**< of gradients that are summed (ls_give): float32 or bf16 */
+    bool sync_statistics;       /**< batch statistics are of the global batch */
 } ls_job_exchange;
 
 /** Which implementations compute. */
@@ -220,6 +221,12 @@ int ls_job_pieces(const ls_job *job);
 /** Number of gradients that fast mode sums in a step: of the replicas' slices, of all
  * micro-batches, or of the places' positions of all slices. */
 int ls_job_parts(const ls_job *job);
+
+/** Whether fast mode's gradient is not that of the whole batch in one piece, as it is. */
+static inline bool ls_job_sums(const ls_job *job)
+{
+    return ls_job_parts(job) > 1 || ls_job_splits(job) > 1 || job->exchange.gradient_wire;
+}
 
 /** Steps of one epoch: ceil(samples / batch); 0 if there are no samples. */
 uint64_t ls_job_steps_per_epoch(const ls_job *job);

@@ -94,6 +94,43 @@ const ls_declared_option ls_option_accumulation_exchange = {
     .words = (const char *const[]){"auto", "last", "each", NULL},
 };
 
+const ls_declared_option ls_option_gradient_wire = {
+    .name = "gradient-wire",
+    .placeholder = "float32|bf16",
+    .fallback = "float32",
+    .unit = "",
+    .help = "how gradients travel to be summed: as they are, or rounded to 16 bits",
+    .type = LS_DECLARED_WORD,
+    .words = (const char *const[]){"float32", "bf16", NULL}, /* as ls_wire_form */
+};
+
+/* Refuses a wire that rounds where sums have a fixed order, or would be rounded more than once. */
+static ls_status check_wire(const ls_outline *o)
+{
+    const char *const where = "--gradient-wire";
+    if (!o->job->exchange.gradient_wire)
+        return LS_OK;
+    if (o->job->exact.on)
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "bf16 rounds what replicas send, and --reduce exact sends partial sums as "
+                       "they are; use --reduce fast, or --gradient-wire float32");
+    if (o->job->mesh.rest == LS_POSITION)
+        return ls_fail(LS_CODE_USAGE, "option", where,
+                       "bf16 rounds each replica's gradient, and places with a part of the "
+                       "positions have only partial sums of it; use float32, or another "
+                       "--hybrid-inner");
+    if (strcmp(o->comm, "nccl") == 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--comm",
+                       "nccl adds in 16 bits what travels in 16 bits; use auto, or --gradient-wire "
+                       "float32");
+    if (strcmp(o->allreduce, "auto") != 0 && strcmp(o->allreduce, "owners") != 0)
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "%s would round more than once an element that --gradient-wire rounds; use "
+                       "owners or auto",
+                       o->allreduce);
+    return LS_OK;
+}
+
 /* Refuses all-reduces that the ranks' communicator cannot run. */
 static ls_status check_ranks(const ls_outline *o)
 {
@@ -135,6 +172,8 @@ void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
         job->update.period = (int)ls_declared_number(&job->options, strategy->average.period);
     if (strategy->resolve)
         strategy->resolve(job, ranks);
+    job->exchange.gradient_wire =
+        (ls_wire_form)ls_declared_number(&job->options, &ls_option_gradient_wire);
     const int64_t exchange = ls_declared_number(&job->options, &ls_option_accumulation_exchange);
     const bool staged =
         job->division.microbatches; /* these options are of pieces that it has not */
@@ -221,6 +260,7 @@ static ls_status check_sums(const ls_strategy *strategy, const ls_outline *o)
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
 {
     LS_TRY(check_accumulation(strategy, o));
+    LS_TRY(check_wire(o));
     if (strategy->check)
         LS_TRY(strategy->check(o));
     LS_TRY(check_sums(strategy, o));

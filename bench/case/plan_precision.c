@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a case with --precision bf16 cannot have. */
+/* What a case with --precision bf16, or with --gradient-wire bf16, cannot have. */
 #include "bench/case/case_facts.h"
 #include "bench/case/case_plan.h"
 #include "bench/case/profile.h"
@@ -46,6 +46,9 @@ static ls_status check_parts(const ls_plan_of_case *plan)
 
 ls_status ls_plan_check_precision(const ls_plan_of_case *plan)
 {
+    if (ls_profile_is(plan->config->model) && plan->job.exchange.gradient_wire)
+        return ls_fail(LS_CODE_USAGE, "option --gradient-wire", bf16,
+                       "does not work with profiles, whose bytes are what they say; use float32");
     if (plan->config->precision == LS_PRECISION_FLOAT32)
         return LS_OK;
     LS_TRY(check_parts(plan));

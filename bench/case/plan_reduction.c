@@ -122,7 +122,8 @@ ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_cas
         LS_TRY(lay_out(workplace->wires, workplace->devices_per_host, plan));
     if (job->exact.on)
         return ls_allreduce_find("canonical", &job->exchange.allreduce);
-    if (job->exchange.wire || (!replicas && job->kernels.precision == LS_PRECISION_BF16))
+    if (job->exchange.wire || job->exchange.gradient_wire ||
+        (!replicas && job->kernels.precision == LS_PRECISION_BF16))
         return ls_allreduce_find("owners", &job->exchange.allreduce);
     if (strcmp(c->allreduce, "auto") != 0)
         return ls_allreduce_find(c->allreduce, &job->exchange.allreduce);

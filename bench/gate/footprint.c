@@ -67,7 +67,7 @@ static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case
     const ls_job *job = &plan->job;
     const size_t bytes = parameter_bytes(plan);
     const bool alone = ls_strategy_alone(plan->strategy), arrival = ls_ps_by_arrival(&job->ps);
-    const bool parts = ls_job_parts(job) > 1 || ls_job_splits(job) > 1;
+    const bool parts = ls_job_sums(job);
     const bool tail = ls_job_tail(job) && ls_job_steps_per_epoch(job) > steps;
     const uint64_t kept = alone ? 1 : arrival ? 0 : steps;
     out->kept = kept ? ls_reference_bytes(workplace, bytes / sizeof(float), kept) : 0;

@@ -78,7 +78,7 @@ static ls_status open_judges(ls_workplace *workplace, uint64_t steps, comparison
     if (!c->judges)
         return LS_OK;
     LS_TRY(ls_reference_get(workplace, plan, steps, &c->single));
-    if (plan->job.exact.on || (ls_job_parts(&plan->job) == 1 && ls_job_splits(&plan->job) == 1))
+    if (plan->job.exact.on || !ls_job_sums(&plan->job))
         return LS_OK;
     LS_TRY(ls_session_open_one(workplace, first, ls_gate_open_oracle, &c->run[ORACLE]));
     c->here[ORACLE] = true;

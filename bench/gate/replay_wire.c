@@ -5,24 +5,12 @@
  */
 #include "bench/gate/replay.h"
 
+#include "common/comm/sum_order.h"
+
 #include <math.h>
 #include <string.h>
 
 enum { ROW = 512 };
-
-/* The nearer one of the two numbers of 16 bits around x; the even one, if both are as near. */
-static float as_bf16(float x)
-{
-    enum { UPPER = 1 << 16, HALF = 1 << 15 };
-    uint32_t bits;
-    if (isnan(x))
-        return x;
-    memcpy(&bits, &x, sizeof bits);
-    const uint32_t rest = bits % UPPER, below = bits - rest, odd = bits / UPPER % 2;
-    const uint32_t nearest = below + (rest > HALF || (rest == HALF && odd) ? UPPER : 0);
-    memcpy(&x, &nearest, sizeof x);
-    return x;
-}
 
 /* What arrives of a row that is sent. */
 static void send_row(ls_wire_form wire, float *x, size_t count)
@@ -35,7 +23,7 @@ static void send_row(ls_wire_form wire, float *x, size_t count)
     }
     const float scale = finite ? largest / 127 : NAN;
     for (size_t i = 0; i < count; i++)
-        x[i] = wire == LS_WIRE_BF16          ? as_bf16(x[i])
+        x[i] = wire == LS_WIRE_BF16          ? ls_nearest_bf16(x[i])
                : scale > 0                   ? (float)(int)rintf(x[i] / scale) * scale
                : finite /* a row of zeros */ ? 0
                                              : NAN;

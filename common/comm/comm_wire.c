@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Means over a wire of fewer bits; see comm_wire.h. */
+/* Sums and means over a wire of fewer bits; see comm_wire.h. */
 #include "common/comm/comm_wire.h"
 
 #include "common/comm/comm_parts.h"
 #include "common/comm/comm_wire_loops.h"
+
+#if LS_HAS_CUDA
+#include "common/comm/gpu_sums.h"
+#include "common/device/cuda/cuda_check.h"
+#endif
 
 enum { LINE = 64 }; /* parts begin on a cache line */
 
@@ -36,20 +41,32 @@ static size_t lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* Sets a rank's part of the elements to the mean of what these blocks hold, and packs it into
- * `out`; ranks 0: only packs, out NULL: only sets. */
-static void work_on(const ls_wired_args *a, const part_of *p, const unsigned char *const *in,
-                    int ranks, unsigned char *out)
+/* Sets a rank's part of the elements to the sum, or mean, of what these blocks hold, and packs it
+ * into `out`; ranks 0: only packs, out NULL: only sets. */
+static ls_status work_on(ls_queue *queue, const ls_wired_args *a, const part_of *p,
+                         const unsigned char *const *in, int ranks, unsigned char *out)
 {
+#if LS_HAS_CUDA
+    const ls_device_info *device = ls_device_describe(ls_queue_device(queue));
+    if (device->name.kind == LS_DEVICE_GPU)
+        return ls_cuda_check_code(
+            device->text, "wire",
+            ls_gpu_wire(ls_queue_native(queue), (const uint16_t *const *)(const void *)in, ranks,
+                        p->elements.count, a->data + p->elements.first, (uint16_t *)(void *)out));
+#else
+    (void)queue;
+#endif
     ls_wire_loop(&(ls_wire_work){.rows = {.wire = a->wire,
                                           .count = p->elements.count,
                                           .rows = p->rows,
                                           .begin = p->rows ? a->extent.begin + p->row : NULL},
                                  .in = in,
                                  .ranks = ranks,
+                                 .mean = a->mean,
                                  .values = a->data + p->elements.first,
                                  .out = out,
                                  .error = a->error});
+    return LS_OK;
 }
 
 /* ---- Room ------------------------------------------------------------------------------------ */
@@ -84,42 +101,40 @@ typedef struct wired_op {
     ls_op op;
     ls_wired_args args;
     int rank, ranks;
-    const unsigned char *blocks[]; /* [ranks] that its mean is of */
+    const unsigned char *blocks[]; /* [ranks] whose sum it computes */
 } wired_op;
 
 static ls_status run_pack(ls_op *op, ls_queue *queue)
 {
     const wired_op *w = (const wired_op *)op;
-    (void)queue;
     for (int d = 0; d < w->ranks; d++) {
         const part_of part = find_part(w->args.wire, w->args.extent, d, w->ranks);
-        work_on(&w->args, &part, NULL, 0, packed_at(&w->args, d, w->ranks));
+        LS_TRY(work_on(queue, &w->args, &part, NULL, 0, packed_at(&w->args, d, w->ranks)));
     }
     return LS_OK;
 }
 
-/* The owner's mean, packed where its own addend was. */
-static ls_status run_mean(ls_op *op, ls_queue *queue)
+/* The owner's sum, packed where its own addend was. */
+static ls_status run_sum(ls_op *op, ls_queue *queue)
 {
     wired_op *w = (wired_op *)op;
     const ls_wired_args *a = &w->args;
     const part_of own = find_part(a->wire, a->extent, w->rank, w->ranks);
     unsigned char *packed = packed_at(a, w->rank, w->ranks);
-    (void)queue;
     for (int d = 0; d < w->ranks; d++)
         w->blocks[d] = d == w->rank ? packed : arrived_at(a, w->rank, w->ranks, d);
-    work_on(a, &own, w->blocks, w->ranks, packed);
+    LS_TRY(
+        work_on(queue, a, &own, w->blocks, w->ranks, a->half == LS_REDUCE_SCATTER ? NULL : packed));
     return LS_OK;
 }
 
 static ls_status run_unpack(ls_op *op, ls_queue *queue)
 {
     const wired_op *w = (const wired_op *)op;
-    (void)queue;
     for (int d = 0; d < w->ranks; d++) {
         const part_of part = find_part(w->args.wire, w->args.extent, d, w->ranks);
         const unsigned char *const packed = packed_at(&w->args, d, w->ranks);
-        work_on(&w->args, &part, &packed, 1, NULL);
+        LS_TRY(work_on(queue, &w->args, &part, &packed, 1, NULL));
     }
     return LS_OK;
 }
@@ -130,7 +145,7 @@ static ls_status add_op(const ls_comm *comm, const ls_wired_args *a, const char 
     const size_t room = ls_wired_room(a->wire, comm->rank, comm->size, a->extent);
     const ls_access touched[] = {{a->data, a->extent.count * sizeof *a->data, true},
                                  {a->room, room, true},
-                                 {a->error, sizeof *a->error, true}};
+                                 {a->error, a->error ? sizeof *a->error : 0, true}};
     wired_op *w;
     LS_TRY(ls_allocate("wire", &w, 1, sizeof *w + (size_t)comm->size * sizeof *w->blocks));
     *w = (wired_op){.op = {.name = name,
@@ -147,7 +162,7 @@ static ls_status add_op(const ls_comm *comm, const ls_wired_args *a, const char 
     return status;
 }
 
-/* Every rank's part to its owner, or an owner's mean to every rank. */
+/* Every rank's part to its owner, or an owner's sum to every rank. */
 static ls_status add_messages(ls_comm *comm, const ls_wired_args *a, bool gathers, ls_op_list *ops)
 {
     const int n = comm->size, me = comm->rank;
@@ -170,22 +185,96 @@ static ls_status add_messages(ls_comm *comm, const ls_wired_args *a, bool gather
     return LS_OK;
 }
 
-ls_status ls_wired_mean_build(ls_comm *comm, const ls_wired_args *a, ls_op_list *ops)
+ls_status ls_wired_build(ls_comm *comm, const ls_wired_args *a, ls_op_list *ops)
 {
-    if (ls_device_describe(comm->device)->name.kind == LS_DEVICE_GPU)
+    if ((a->mean || a->error) && ls_device_describe(comm->device)->name.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_MISSING, "wire", ls_device_describe(comm->device)->text,
-                       "rounds for a wire on CPU devices only; use --local-sgd-wire float32");
-    LS_TRY(add_op(comm, a, "wire.pack", run_pack, ops));
+                       "takes means over a wire on CPU devices only; use --local-sgd-wire float32");
+    LS_TRY(add_op(comm, a, "allreduce.pack", run_pack, ops));
     LS_TRY(add_messages(comm, a, false, ops));
-    LS_TRY(add_op(comm, a, "wire.mean", run_mean, ops));
+    LS_TRY(add_op(comm, a, "allreduce.sum", run_sum, ops));
+    if (a->half == LS_REDUCE_SCATTER)
+        return LS_OK;
     LS_TRY(add_messages(comm, a, true, ops));
-    return add_op(comm, a, "wire.unpack", run_unpack, ops);
+    return add_op(comm, a, "allreduce.unpack", run_unpack, ops);
 }
 
-ls_traffic ls_wired_formula(ls_wire_form wire, int ranks, ls_extent extent)
+ls_traffic ls_wired_formula(ls_wire_form wire, ls_half half, int ranks, ls_extent extent)
 {
-    const uint64_t twice = 2 * ((uint64_t)ranks - 1);
+    const uint64_t times = (half == LS_HALVES ? 2 : 1) * ((uint64_t)ranks - 1);
     const part_of all = {.elements = {0, extent.count}, .rows = extent.blocks};
-    return (ls_traffic){.bytes_sent = twice * bytes_of(wire, &all),
-                        .messages_sent = twice * ls_comm_filled(extent, ranks)};
+    return (ls_traffic){.bytes_sent = times * bytes_of(wire, &all),
+                        .messages_sent = times * ls_comm_filled(extent, ranks)};
+}
+
+/* ---- An all-reduce of 16 bits ---------------------------------------------------------------- */
+
+static size_t scratch(int rank, int ranks, ls_extent extent, int64_t shards)
+{
+    const size_t bytes = ls_wired_room(LS_WIRE_BF16, rank, ranks, extent);
+    (void)shards;
+    return (bytes + sizeof(float) - 1) / sizeof(float);
+}
+
+static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    return ls_wired_build(comm,
+                          &(ls_wired_args){.wire = LS_WIRE_BF16,
+                                           .half = half,
+                                           .data = a->data,
+                                           .extent = ls_comm_extent(a),
+                                           .room = (unsigned char *)a->scratch},
+                          ops);
+}
+
+static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *ops)
+{
+    return put_half(comm, LS_HALVES, a, ops);
+}
+
+static ls_traffic half_formula(ls_half half, int ranks, ls_extent extent, int64_t shards)
+{
+    (void)shards;
+    return ls_wired_formula(LS_WIRE_BF16, half, ranks, extent);
+}
+
+static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_layout *layout)
+{
+    (void)layout;
+    return half_formula(LS_HALVES, ranks, extent, shards);
+}
+
+static ls_status order(int ranks, ls_extent extent, const ls_layout *layout, ls_sum_order *out)
+{
+    LS_TRY(ls_comm_rank_order(ranks, extent, layout, out));
+    return ls_wired_order(LS_WIRE_BF16, LS_HALVES, out);
+}
+
+static const ls_allreduce of_bf16 = {
+    .name = "owners",
+    .help = "owners, of what is rounded to 16 bits",
+    .scratch = scratch,
+    .build = build,
+    .formula = formula,
+    .half = put_half,
+    .half_formula = half_formula,
+    .oracle = order,
+};
+
+const ls_allreduce *ls_allreduce_wired(const ls_allreduce *algorithm, ls_wire_form wire)
+{
+    return wire == LS_WIRE_BF16 ? &of_bf16 : algorithm;
+}
+
+ls_status ls_wired_order(ls_wire_form wire, ls_half half, ls_sum_order *order)
+{
+    ls_order_step last = {.input = LS_SUM_OTHER, .begins = true, .rounds = true};
+    for (size_t i = 0; i < order->count && wire == LS_WIRE_BF16; i++) {
+        ls_order_step *step = &order->steps[i];
+        const size_t end = step->first + step->count;
+        step->rounds = step->input >= 0;
+        last.visit = step->visit > last.visit ? step->visit : last.visit;
+        last.count = end > last.count ? end : last.count;
+    }
+    return half == LS_HALVES && wire == LS_WIRE_BF16 ? ls_sum_order_add(order, &last) : LS_OK;
 }

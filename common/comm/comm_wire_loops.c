@@ -33,13 +33,16 @@ ALWAYS void raise_error(float *error, uint32_t largest)
 ALWAYS void pack_bf16(const float *restrict x, size_t count, uint16_t *restrict out, float *error)
 {
     uint32_t largest = 0 - infinite;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !error; i++)
+        out[i] = ls_bf16_of_float(x[i]);
+    for (size_t i = 0; i < count && error; i++) {
         out[i] = ls_bf16_of_float(x[i]);
         const float off = ls_float_of_bits(size_of(ls_float_of_bf16(out[i]) - x[i]));
         const uint32_t apart = ls_bits_of_float(off / ls_float_of_bits(size_of(x[i]))) - infinite;
         largest = apart > largest ? apart : largest;
     }
-    raise_error(error, largest + infinite);
+    if (error)
+        raise_error(error, largest + infinite);
 }
 
 ALWAYS void unpack_bf16(const uint16_t *restrict in, size_t count, bool add, float *restrict y)
@@ -100,7 +103,7 @@ ALWAYS void do_row(const ls_wire_work *w, size_t r, size_t first, size_t count)
         else
             unpack_bf16((const uint16_t *)block + first, count, d > 0, y);
     }
-    if (w->ranks > 1)
+    if (w->mean && w->ranks > 1)
         for (size_t i = 0; i < count; i++)
             y[i] = y[i] / (float)w->ranks;
     void *const block = w->out;

@@ -16,16 +16,17 @@ typedef struct ls_wire_rows {
     const size_t *begin; /**< int8: [rows + 1] where each begins, all from the same origin */
 } ls_wire_rows;
 
-/** Sets values [count] to the mean of what `ranks` packed blocks hold, added in float32 in their
- * order; 0: they stay. Then packs the values, if `out` is not NULL; it may be one of the blocks.
- * *error: raised to the largest error of rounding so far. */
+/** Sets values [count] to the sum of what `ranks` packed blocks hold, added in float32 in their
+ * order, or (`mean`) that over their number; 0: they stay. Then packs the values, if `out` is not
+ * NULL; it may be one of the blocks. *error: raised to the largest error of rounding so far. */
 typedef struct ls_wire_work {
     ls_wire_rows rows;
     const unsigned char *const *in; /**< [ranks] */
     int ranks;
+    bool mean;
     float *values;
     unsigned char *out;
-    float *error; /**< NULL if `out` is */
+    float *error; /**< NULL if `out` is, or, of bf16, if nobody asks */
 } ls_wire_work;
 
 /** The bits do not depend on the instruction set. */

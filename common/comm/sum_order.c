@@ -5,6 +5,8 @@
 #include "common/base/grow.h"
 #include "common/comm/comm_loops.h"
 
+#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,12 +55,35 @@ void ls_sum_order_close(ls_sum_order *order)
     *order = (ls_sum_order){0};
 }
 
+float ls_nearest_bf16(float x)
+{
+    enum { UPPER = 1 << 16, HALF = 1 << 15 };
+    uint32_t bits;
+    if (isnan(x))
+        return x;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t rest = bits % UPPER, below = bits - rest, odd = bits / UPPER % 2;
+    const uint32_t nearest = below + (rest > HALF || (rest == HALF && odd) ? UPPER : 0);
+    memcpy(&x, &nearest, sizeof x);
+    return x;
+}
+
+static void take_rounded(float *to, const float *from, size_t count, bool begins)
+{
+    for (size_t i = 0; i < count; i++) {
+        const float sent = ls_nearest_bf16(from[i]);
+        to[i] = begins ? sent : to[i] + sent;
+    }
+}
+
 void ls_order_step_take(const ls_order_step *step, const float *input, float *const *sums)
 {
     const size_t first = step->first, count = step->count;
     float *to = sums[step->into] + first;
     const float *from = step->input == LS_SUM_OTHER ? sums[step->from] : input;
-    if (step->input == LS_SUM_ZEROS && step->begins)
+    if (step->rounds && step->input != LS_SUM_ZEROS)
+        take_rounded(to, from + first, count, step->begins);
+    else if (step->input == LS_SUM_ZEROS && step->begins)
         memset(to, 0, count * sizeof *to);
     else if (step->input == LS_SUM_ZEROS)
         for (size_t i = 0; i < count; i++)

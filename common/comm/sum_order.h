@@ -19,6 +19,7 @@ typedef struct ls_order_step {
     int input;      /**< rank whose input is used; LS_SUM_OTHER: sum `from`; LS_SUM_ZEROS: zeros */
     int from, into; /**< numbers of sums */
     bool begins;    /**< into = input; else into = into + input */
+    bool rounds;    /**< input is rounded to bf16 before (comm_wire.h) */
     size_t first, count; /**< elements */
 } ls_order_step;
 
@@ -36,6 +37,10 @@ ls_status ls_sum_order_add(ls_sum_order *order, const ls_order_step *step);
 ls_status ls_sum_order_sort(ls_sum_order *order);
 
 void ls_sum_order_close(ls_sum_order *order);
+
+/** The nearer one of the two numbers of bf16 around x; the even one, if both are as near. By that
+ * definition, not by what a wire rounds with (bf16_inline.h), which it judges. */
+float ls_nearest_bf16(float x);
 
 /** Does a step. Each of `sums`, and `input`, reaches as far as the order's last element. */
 void ls_order_step_take(const ls_order_step *step, const float *input, float *const *sums);

@@ -79,11 +79,12 @@ static ls_status make_mean(ls_step *s, const ls_call *call, int member, ls_broug
     const int b = *(const int *)call->of;
     const ls_replica *r = ls_step_replica(s, member);
     const ls_wired_args args = {.wire = ls_step_job(s)->exchange.wire,
+                                .mean = true,
                                 .data = (float *)ls_replica_trained(r) + ls_bucket(s, 0, b).first,
                                 .extent = s->plan->groups->buckets.extents[b],
                                 .room = (void *)brought->args.scratch,
                                 .error = r->wire_error};
-    return ls_wired_mean_build(s->resources->ends[call->channel].of[member].comm, &args, ops);
+    return ls_wired_build(s->resources->ends[call->channel].of[member].comm, &args, ops);
 }
 
 void ls_mean(ls_step *s, int b)

@@ -192,3 +192,9 @@ ls_span ls_parameters(const ls_step *s, int member, ls_range range)
     const size_t real = r->kernels->table->real_bytes, first = ls_step_offset(s, member, range);
     return (ls_span){member, (char *)ls_replica_trained(r) + first * real, range.count * real};
 }
+
+int ls_bucket_ahead(const ls_step *s, int place, int b)
+{
+    const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
+    return windows->buckets ? ls_windows_ahead(windows, b) : -1;
+}

@@ -2,6 +2,7 @@
 /* What verbs work on, and share: a plan and its resources, and the programs that they append to. */
 #pragma once
 
+#include "common/comm/comm_wire.h"
 #include "impl/step/resources.h"
 #include "impl/step/step.h"
 
@@ -80,6 +81,12 @@ ls_status ls_rounded_narrow(ls_kernels *kernels, size_t count, const float *x, v
  */
 void ls_step_gather_copies(ls_step *step, int group, int bucket);
 ls_traffic ls_step_copies_traffic(const ls_step *step, int group, int bucket);
+
+/** What sums gradients: the job's all-reduce, or the same of what is rounded for a wire. */
+static inline const ls_allreduce *ls_gradient_sum(const ls_job *job)
+{
+    return ls_allreduce_wired(job->exchange.allreduce, job->exchange.gradient_wire);
+}
 
 static inline bool ls_step_rounds(const ls_step *step)
 {

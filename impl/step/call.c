@@ -25,6 +25,15 @@ static bool is_used(const ls_step_plan *plan, int channel)
     return channel == LS_MESSAGES ? ls_step_plan_has_ends(plan) : !g || g->buckets.count;
 }
 
+/* What a group's scratch holds: numbers as they travel. */
+static ls_memory_type type_of(const ls_job_exchange *exchange)
+{
+    static const ls_memory_type types[] = {[LS_WIRE_FLOAT32] = LS_MEMORY_FLOAT32,
+                                           [LS_WIRE_BF16] = LS_MEMORY_BF16,
+                                           [LS_WIRE_INT8] = LS_MEMORY_INT8};
+    return types[exchange->wire ? exchange->wire : exchange->gradient_wire];
+}
+
 /* Allocates scratch for the largest call of this end; they run one after the other. */
 static ls_status take_scratch(ls_resources *r, int channel, int member, ls_end *end)
 {
@@ -39,8 +48,11 @@ static ls_status take_scratch(ls_resources *r, int channel, int member, ls_end *
             r->members[member].replica, "sums of shares", LS_MEMORY_COMMUNICATION,
             slots * ls_group_share_before(g, g->buckets.count, end->comm) * sizeof(float),
             &end->terms));
-    return most ? ls_replica_take(r->members[member].replica, "scratch", LS_MEMORY_COMMUNICATION,
-                                  most * sizeof(float), &end->scratch)
+    return most ? ls_replica_take(
+                      r->members[member].replica, "scratch",
+                      LS_MEMORY_AS(LS_MEMORY_COMMUNICATION,
+                                   g ? type_of(&r->plan->job->exchange) : LS_MEMORY_FLOAT32),
+                      most * sizeof(float), &end->scratch)
                 : LS_OK;
 }
 

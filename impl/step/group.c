@@ -52,13 +52,13 @@ size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int
                         const ls_comm *comm)
 {
     const ls_job *job = plan->job;
+    const ls_allreduce *adds = ls_gradient_sum(job);
     /* its all-reduces are of shares, between groups of replicas */
     const bool between = g - plan->groups >= ls_step_plan_sets(plan);
     const size_t exchanges = between ? 1 : (size_t)ls_slice_exchanges(job);
     size_t most = 0;
-    for (int batch_kind = 0; batch_kind < LS_BATCHES && job->exchange.allreduce->scratch;
-         batch_kind++) {
-        const int64_t batch = ls_replicated_batch(job, batch_kind);
+    for (int kind = 0; kind < LS_BATCHES && adds->scratch; kind++) {
+        const int64_t batch = ls_replicated_batch(job, kind);
         const int64_t shards = job->exact.on && batch ? ls_job_shards(job, batch) : 0;
         for (size_t i = 0; i < exchanges * g->buckets.count && batch; i++) {
             const ls_extent extent = g->buckets.extents[i / exchanges];
@@ -67,7 +67,7 @@ size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int
             const size_t need =
                 set.groups && job->exact.on
                     ? ls_canonical_scratch(set, comm->rank, comm->size, extent, shards)
-                    : job->exchange.allreduce->scratch(comm->rank, comm->size, extent, shards);
+                    : adds->scratch(comm->rank, comm->size, extent, shards);
             most = need > most ? need : most;
         }
     }
@@ -345,8 +345,10 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
 
 static void append(ls_step *s, int group, ls_half half, const reduced *of)
 {
+    const ls_job *job = ls_step_job(s);
     ls_step_call(s, &(ls_call){.channel = LS_GROUPS + group,
-                               .algorithm = ls_step_job(s)->exchange.allreduce,
+                               .algorithm = of->what == GRADIENTS ? ls_gradient_sum(job)
+                                                                  : job->exchange.allreduce,
                                .half = half,
                                .range = of->what == SQUARES ? (ls_range){0} : of->range,
                                .bring = group < ls_step_plan_sets(s->plan) ? bring : bring_share,
@@ -491,10 +493,4 @@ ls_traffic ls_step_squares_traffic(const ls_step *s)
                            1);
     }
     return sum;
-}
-
-int ls_bucket_ahead(const ls_step *s, int place, int b)
-{
-    const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
-    return windows->buckets ? ls_windows_ahead(windows, b) : -1;
 }

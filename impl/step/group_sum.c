@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /* Fast mode's reduction order as a sequence of additions, which the gate's oracle replays; see
  * ls_strategy_witness.sum. */
+#include "common/comm/comm_wire.h"
 #include "impl/step/plan.h"
 #include "impl/step/step.h"
 
 /* ---- Members of one group -------------------------------------------------------------------- */
+
+/* The order of the job's all-reduce, or of a half; with what a wire rounds. */
+static ls_status order_of(const ls_job *job, ls_half half, int ranks, ls_extent extent,
+                          const ls_layout *layout, ls_sum_order *out)
+{
+    LS_TRY(job->exchange.allreduce->oracle(ranks, extent, layout, out));
+    return ls_wired_order(job->exchange.gradient_wire, half, out);
+}
+
+/* What members of a set do with a bucket's gradients. */
+static ls_half half_of(const ls_job *job)
+{
+    return job->state.on[LS_MEMBER] == LS_SHARE ? LS_REDUCE_SCATTER : LS_HALVES;
+}
 
 /* Appends the additions of one bucket. */
 static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bool *has, int count,
                             const ls_range *bucket, ls_extent extent, ls_sum_order *out)
 {
     ls_sum_order steps = {0};
-    ls_status status = job->exchange.allreduce->oracle(count, extent, layout, &steps);
+    ls_status status = order_of(job, half_of(job), count, extent, layout, &steps);
     for (size_t i = 0; i < steps.count && !status; i++) {
         ls_order_step step = steps.steps[i];
         step.first += bucket->first;
@@ -115,8 +130,8 @@ static ls_status add_set(const share_sum *p, const ls_order_step *step)
 static ls_status sum_share(const ls_job *job, share_sum p, ls_range share)
 {
     ls_sum_order between = {0};
-    ls_status status = job->exchange.allreduce->oracle(job->mesh.size[LS_GROUP],
-                                                       ls_elements(share.count), NULL, &between);
+    ls_status status = order_of(job, LS_HALVES, job->mesh.size[LS_GROUP], ls_elements(share.count),
+                                NULL, &between);
     p.above = between.sums;
     for (size_t i = 0; i < between.count && !status; i++) {
         ls_order_step step = between.steps[i];
@@ -142,7 +157,7 @@ static ls_status sum_shares(const ls_job *job, const bool *has, int count, int p
     ls_status status = LS_OK;
     for (size_t b = 0; b < buckets.count && !status; b++) {
         ls_sum_order inside = {0};
-        status = job->exchange.allreduce->oracle(size, buckets.extents[b], NULL, &inside);
+        status = order_of(job, LS_REDUCE_SCATTER, size, buckets.extents[b], NULL, &inside);
         const share_sum p = {&inside, buckets.items[b], has, size, count / pieces, pieces, 0, out};
         for (int q = 0; q < size && !status; q++) {
             ls_range share = ls_bucket_share(&buckets, b, q, size);
@@ -194,6 +209,7 @@ static ls_status add_replica(const place_sum *p, const ls_order_step *step)
     ls_order_step each = *step, fold = *step;
     each.into = fold.from = p->above;
     each.begins = true;
+    each.rounds = false; /* what is sent is the sum of parts */
     for (int i = 0; i < p->parts; i++) {
         if (!p->has[first + (size_t)i])
             continue;
@@ -251,6 +267,7 @@ static ls_status add_pieces(const ls_sum_order *units, const bool *has, int piec
         fold.visit = (fold.visit + 1) * (size_t)pieces - 1;
         each.into = above;
         each.begins = true;
+        each.rounds = false; /* what is sent is the sum of pieces */
         for (int p = 0; p < pieces && fold.input >= 0; p++) {
             each.input = part_of(fold.input, p, pieces, places);
             each.visit = units->steps[i].visit * (size_t)pieces + (size_t)p;

@@ -55,7 +55,7 @@ static ls_traffic scatter_traffic(const ls_step *s, int set, ls_extent extent)
             1);
     if (!job->exact.on)
         ls_traffic_add(&sum,
-                       job->exchange.allreduce->half_formula(LS_REDUCE_SCATTER, members, extent, 0),
+                       ls_gradient_sum(job)->half_formula(LS_REDUCE_SCATTER, members, extent, 0),
                        count_exchanges(s));
     return sum;
 }
@@ -84,14 +84,14 @@ static ls_traffic whole_traffic(const ls_step *s, int set, int b, int ranks)
     const ls_extent extent = g->buckets.extents[b];
     ls_traffic sum = {0};
     if (job->exchange.wire)
-        return ls_wired_formula(job->exchange.wire, ranks, extent);
+        return ls_wired_formula(job->exchange.wire, LS_HALVES, ranks, extent);
     if (job->exact.on && ls_slice_exchanges(job) > 1 && set < ls_step_plan_sets(s->plan)) {
         sum = scatter_traffic(s, set, extent);
         ls_traffic_add(&sum, job->exchange.allreduce->half_formula(LS_ALL_GATHER, ranks, extent, 0),
                        1);
         return sum;
     }
-    ls_traffic_add(&sum, job->exchange.allreduce->formula(ranks, extent, ls_shards(s), g->layout),
+    ls_traffic_add(&sum, ls_gradient_sum(job)->formula(ranks, extent, ls_shards(s), g->layout),
                    set < ls_step_plan_sets(s->plan) ? count_exchanges(s) : 1);
     return sum;
 }

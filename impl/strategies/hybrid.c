@@ -103,8 +103,8 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
     const bool splits = ls_strategy_splits(within);
     const bool staged = splits && ls_declared_number(values, &stages) > 1;
     return option == &ls_option_hybrid_replicas || option == &inner ||
-           option == &ls_option_accumulation_exchange || (splits && option == &stages) ||
-           (within->passes && option == &outer) ||
+           option == &ls_option_accumulation_exchange || option == &ls_option_gradient_wire ||
+           (splits && option == &stages) || (within->passes && option == &outer) ||
            (staged && ls_strategy_has(&ls_strategy_pipeline, values, ranks, option)) ||
            ls_strategy_has(between(values), values, ranks, option) ||
            ls_strategy_has(within, values, ranks, option);
@@ -181,6 +181,7 @@ const ls_strategy ls_strategy_hybrid = {
     .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL},
     .options = (const ls_declared_option *const[]){&ls_option_hybrid_replicas, &inner, &outer,
                                                    &stages, &ls_option_accumulation_exchange,
+                                                   &ls_option_gradient_wire,
                                                    INNER_STRATEGIES(OPTIONS) NULL},
     .inner = inner_of,
     .has = has,

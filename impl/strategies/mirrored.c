@@ -6,6 +6,8 @@
  *
  * Reduction order: in fast mode the all-reduce algorithm's own (see the head of its file), bucket
  * by bucket; in exact mode a fixed binary tree (slice.h, allreduce_canonical.c), in one bucket.
+ * With
+ * --gradient-wire bf16: `owners`, of rounded gradients, and the rounded sum (comm_wire.h).
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"
@@ -33,7 +35,8 @@ const ls_strategy ls_strategy_mirrored = {
     .help = "a replica per device, gradients summed by an all-reduce in buckets",
     .rounds = true,
     .spreads = {.gradients.on[LS_MEMBER] = LS_PARTIAL},
-    .options = (const ls_declared_option *const[]){&ls_option_accumulation_exchange, NULL},
+    .options = (const ls_declared_option *const[]){&ls_option_accumulation_exchange,
+                                                   &ls_option_gradient_wire, NULL},
     .build = build,
     .witness.formula = ls_moved_traffic,
     .witness.sum = ls_sum_by_algorithm,

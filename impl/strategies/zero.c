@@ -11,8 +11,9 @@
  * behind that on the communication lane. In `hybrid` (HSDP) groups of n replicas sum their shares.
  *
  * Reduction order: that of `mirrored` with the same algorithm and buckets; in exact mode the fixed
- * tree (slice.h), in buckets of --bucket-bytes, too. Leaves out: sums of libraries; checkpoints by
- * shares; gradients of several batches without an exchange; elements of 16 bits (all is float32).
+ * tree (slice.h), in buckets of --bucket-bytes, too. With --gradient-wire bf16 a share's owner
+ * keeps its float32 sum of what the replicas sent. Leaves out: sums of libraries; gradients of
+ * several batches without an exchange.
  */
 #include "common/comm/comm.h"
 #include "impl/step/step.h"
@@ -70,6 +71,7 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
     const bool third = stage_of(values) == 3;
     (void)ranks;
     return option == &ls_option_zero_stage || option == &ls_option_accumulation_exchange ||
+           option == &ls_option_gradient_wire ||
            (stage_of(values) > 1 && option == &ls_option_zero_accumulation) ||
            (third && option == &ls_option_zero_reshard) ||
            (third && option == &ls_option_zero_windows &&
@@ -125,7 +127,8 @@ const ls_strategy ls_strategy_zero = {
     .options =
         (const ls_declared_option *const[]){&ls_option_zero_stage, &ls_option_zero_reshard,
                                             &ls_option_zero_windows, &ls_option_zero_accumulation,
-                                            &ls_option_accumulation_exchange, NULL},
+                                            &ls_option_accumulation_exchange,
+                                            &ls_option_gradient_wire, NULL},
     .has = has,
     .resolve = resolve,
     .check = check,

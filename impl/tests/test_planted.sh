@@ -281,6 +281,13 @@ scale_of_zero_row 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local
 scale_by_rank 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer sgd --local-sgd-wire int8
 fragment_missed 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer nesterov --local-sgd-fragments 2
 residual_dropped 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-sgd-outer sgd --local-sgd-wire int8
+owner_keeps_float 0 --strategy mirrored --devices 3 --steps 2 --gradient-wire bf16
+own_not_as_sent 0 --strategy zero --devices 3 --steps 2 --gradient-wire bf16
+share_rounded 0 --strategy zero --devices 3 --steps 2 --gradient-wire bf16
+share_rounded 0 --strategy hybrid --hybrid-inner zero --devices 4 --steps 2 --gradient-wire bf16
+partial_sums_rounded 0 --strategy mirrored --devices 3 --steps 2 --gradient-wire bf16
+cut_for_wire 0 --strategy mirrored --devices 3 --steps 2 --gradient-wire bf16
+wrong_buffer_reduced 0 --strategy mirrored --devices 2 --steps 2 --gradient-accumulation-steps 2 --gradient-accumulation-exchange each --gradient-wire bf16
 TABLE
 # Bugs in Winograd's kernels show only where these are used: AVX-512, arm64.
 "$LOCKSTEP" verify --model cifar10 --data synthetic:60 --batch 8 --steps 1 --warmup 0 --results none --format jsonl \

@@ -7,9 +7,8 @@
  * changed one after the other, and a change is kept if it is faster or, while the case does not fit
  * into the memory, needs less; until none is. Of options that only save memory (EASES) all
  * combinations are tried where it is short. Other combinations are not: of 64 devices there are
- * thousands. Starts that are four times as slow as the best so far are left as they are. Those with
- * the most replicas, which are built the fastest, come first: if time ends, what is left is deep
- * pipelines.
+ * thousands. Starts that are four times as slow as the best so far are left as they are. The most
+ * replicas, which are built the fastest, come first: if time ends, deep pipelines are left.
  */
 #include "bench/case/case_facts.h"
 #include "bench/cli/cases.h"
@@ -91,14 +90,15 @@ static int value_of(size_t axis, const char *value)
 }
 
 /* Whether a case has the axis: its strategy, with the options so far, and the user left it open.
- * Micro-batches of stages are their pieces. */
+ * Micro-batches of stages are their pieces; a wire implies an all-reduce. */
 static bool has_axis(const ls_advising *a, const ls_case *one, size_t axis)
 {
     const char *name = axes[axis].option, *strategy = axes[axis].strategy;
     const ls_option *option = ls_option_find_in(name, strlen(name), LS_FOR_RUN);
     ls_job job = {0};
     ls_case_job(one, &job);
-    if (axes[axis].is == (PIECES | EASES) && job.division.microbatches)
+    if ((axes[axis].is == (PIECES | EASES) && job.division.microbatches) ||
+        (job.exchange.gradient_wire && strcmp(name, "allreduce") == 0))
         return false;
     return (!strategy || strcmp(strategy, one->strategy->name) == 0) &&
            !ls_option_set_has(a->workplace->request->given, name) && ls_option_applies(option, one);

@@ -110,6 +110,7 @@ static void check(ls_wire_form wire)
     ls_wire_loop(&(ls_wire_work){.rows = rows,
                                  .in = (const unsigned char *const *)packed,
                                  .ranks = BLOCKS,
+                                 .mean = true,
                                  .values = y,
                                  .out = packed[1],
                                  .error = &error});

@@ -4,7 +4,9 @@
  * loops: more steps than one launch takes, steps that read what an earlier one wrote, lengths
  * around a block. No tolerance: bits, and nothing is written past the end.
  */
+#include "common/base/bf16_inline.h"
 #include "common/comm/comm_sums.h"
+#include "common/comm/comm_wire_loops.h"
 #include "common/comm/gpu_sums.h"
 #include "common/comm/tests/comm_fixture.h"
 
@@ -55,10 +57,51 @@ static void kernel_has_the_loops_bits(void **state)
     assert_int_equal(pulses, 6);
 }
 
+/* Sums over a wire: of more blocks than one launch takes, of some, of none; packed into a block. */
+static void wire_has_the_loops_bits(void **state)
+{
+    enum { BLOCKS = 130, COUNT = 700 };
+    static const int ranks[] = {0, 1, 3, BLOCKS};
+    float error = 0;
+    (void)state;
+    for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++) {
+        uint16_t *of[2][BLOCKS + 1];
+        float *values[2];
+        for (int side = 0; side < 2; side++) {
+            values[side] = random_floats("wire", 0, COUNT);
+            for (int d = 0; d <= BLOCKS; d++) {
+                float *x = random_floats("blocks", d, COUNT);
+                of[side][d] = malloc(COUNT * sizeof **of[side]);
+                for (size_t i = 0; i < COUNT; i++)
+                    of[side][d][i] = ls_bf16_of_float(x[i]);
+                free(x);
+            }
+        }
+        const int out = ranks[r] > 1 ? 1 : BLOCKS;
+        ls_wire_loop(&(ls_wire_work){.rows = {LS_WIRE_BF16, COUNT, 0, NULL},
+                                     .in = (const unsigned char *const *)(void *)of[0],
+                                     .ranks = ranks[r],
+                                     .values = values[0],
+                                     .out = (unsigned char *)of[0][out],
+                                     .error = r % 2 ? &error : NULL});
+        assert_int_equal(ls_gpu_wire(NULL, (const uint16_t *const *)of[1], ranks[r], COUNT,
+                                     values[1], of[1][out]),
+                         0);
+        assert_memory_equal(values[0], values[1], COUNT * sizeof(float));
+        assert_memory_equal(of[0][out], of[1][out], COUNT * sizeof(uint16_t));
+        for (int side = 0; side < 2; side++) {
+            free(values[side]);
+            for (int d = 0; d <= BLOCKS; d++)
+                free(of[side][d]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernel_has_the_loops_bits),
+        cmocka_unit_test(wire_has_the_loops_bits),
     };
     return cmocka_run_group_tests(tests, setup_devices, teardown);
 }

@@ -56,7 +56,7 @@ if thorough; then
     # A sum of nearly opposite addends is far from the whole batch's once these are rounded, and is no fault.
     agree "opposite addends" --model twin-lstm --data text --batch 12 ${quick/samples 8/samples 0} --strategy mirrored \
         --devices 5 --gradient-wire bf16
-    agree "buckets" ${gpt/--steps 2/--epochs 1} $both --strategy mirrored,zero --devices 3,6 --bucket-bytes 0,1KiB
+    agree "buckets" ${gpt/--steps 2/--epochs 1} --gradient-wire bf16 --strategy mirrored,zero --devices 3,6 --bucket-bytes 0,1KiB
     rows "buckets: bytes" "$by_formula"
     agree "split layers" $gpt $both --strategy hybrid --hybrid-inner tensor-parallel --hybrid-outer mirrored,zero --devices 4
     agree "micro-batches" $gpt $both --strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2,3 --devices 4

@@ -284,7 +284,6 @@ residual_dropped 0 --strategy local-sgd --devices 3 --local-sgd-every 2 --local-
 owner_keeps_float 0 --strategy mirrored --devices 3 --steps 2 --gradient-wire bf16
 own_not_as_sent 0 --strategy zero --devices 3 --steps 2 --gradient-wire bf16
 share_rounded 0 --strategy zero --devices 3 --steps 2 --gradient-wire bf16
-share_rounded 0 --strategy hybrid --hybrid-inner zero --devices 4 --steps 2 --gradient-wire bf16
 partial_sums_rounded 0 --strategy mirrored --devices 3 --steps 2 --gradient-wire bf16
 cut_for_wire 0 --strategy mirrored --devices 3 --steps 2 --gradient-wire bf16
 wrong_buffer_reduced 0 --strategy mirrored --devices 2 --steps 2 --gradient-accumulation-steps 2 --gradient-accumulation-exchange each --gradient-wire bf16

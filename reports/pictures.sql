@@ -145,7 +145,8 @@ WITH
         GROUP BY first
     ),
     s AS (
-        SELECT c.*, coalesce({{#bars}}row_number() OVER (ORDER BY c.first) - 1{{/bars}}{{^bars}}style{{/bars}}, -2) AS style,
+        SELECT c.*, coalesce({{#bars}}row_number() OVER (ORDER BY c.first) - 1{{/bars}}{{^bars}}
+                {{#colours}}row_number() OVER (ORDER BY c.first) * 3 % 9{{/colours}}{{^colours}}style{{/colours}}{{/bars}}, -2) AS style,
             min(first) OVER (PARTITION BY replace(series, ' (predicted)', '')) AS begin
         FROM c LEFT JOIN read ON at = c.number
     ),

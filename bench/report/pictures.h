@@ -25,6 +25,7 @@
  *     each      a column whose values make pictures of their own names: NAME-VALUE
  *     at        the path of x, if it is an option
  *     series    the column that names series; none: the case does
+ *     colours   "series": each series has its own; else its strategy does
  *     log       x, y or xy: logarithmic if the numbers allow it
  *     one       a series of one point is enough
  *     median    of a case with several rows, the median one is shown

@@ -16,7 +16,7 @@ rounded_stale --strategy mirrored --devices 2
 copy_not_refreshed --strategy single
 cut_not_rounded --strategy single
 partial_rounded_in_exact --strategy single --reduce exact --micro-splits 2
-own_part_first --strategy tensor-parallel --devices 3
+places_sum_narrow --strategy tensor-parallel --devices 3
 exchange_not_rounded --strategy local-sgd --local-sgd-every 2 --devices 2
 TABLE
 

@@ -310,7 +310,7 @@ static ls_status check_file(const char *argument)
     if (!ls_output_is_named(value ? value + 1 : argument))
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "argument", argument,
-                   "standard output is for rows only; name a file, or leave --out out where "
+                   "standard output is for rows only; name a file, or remove --out where "
                    "standard output is its default");
 }
 

@@ -16,7 +16,7 @@ if ! [[ $seconds =~ ^[1-9][0-9]{0,5}$ ]]; then
 fi
 only=${2:-}
 if ! [[ $only =~ ^(|idx|safetensors|models|rows)$ ]]; then
-    echo "fuzz.sh: '$only' is no target; idx, safetensors, models or rows" >&2
+    echo "fuzz.sh: '$only' is not a target; use idx, safetensors, models or rows" >&2
     exit 2
 fi
 out=build/fuzz

@@ -36,7 +36,7 @@ build=${LOCKSTEP_BUILD:-$configure && cmake --build --preset release --target lo
 read -ra options <<<"${LOCKSTEP_REGRESS:---plan bench/plans/ci.yaml --threshold 5%}"
 counts='(^| )--instructions( --|[ =]yes( |$)|$)'
 if [[ "${options[*]}" =~ $counts ]] && ! command -v valgrind >/dev/null; then
-  echo "ci/regress.sh: --instructions: valgrind, which counts them, is not here; install valgrind, or leave it out" >&2
+  echo "ci/regress.sh: --instructions: valgrind, which counts them, is not here; install valgrind, or remove it" >&2
   exit 3
 fi
 mkdir -p "$out"

@@ -222,7 +222,7 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
                        (long long)pieces);
     if (job->gradients.windows && !job->accumulation.each)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-exchange",
-                       "last needs the whole gradient, which is stage 1; use each, or "
+                       "last requires the complete gradient, which only stage 1 has; use each, or "
                        "--zero-stage 1");
     if (most < pieces * replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
@@ -265,16 +265,16 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
         LS_TRY(strategy->check(o));
     LS_TRY(check_sums(strategy, o));
     if (ls_strategy_alone(strategy) && o->job->exact.on)
-        return ls_fail(LS_CODE_USAGE, "strategy", strategy->name,
-                       "adds up no gradients, so --reduce exact does not concern it; use "
-                       "--reduce fast");
+        return ls_fail(
+            LS_CODE_USAGE, "strategy", strategy->name,
+            "does not sum gradients, so --reduce exact has no effect on it; use --reduce fast");
     bool canonical = strcmp(o->allreduce, "canonical") == 0;
     const bool sums = ls_strategy_reduces(strategy) || ls_job_slices(o->job);
     if (sums && o->job->exact.on && !canonical && strcmp(o->allreduce, "auto") != 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "%s does not sum canonically; --reduce exact implies canonical, so leave "
-                       "it out",
-                       o->allreduce);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--allreduce",
+            "%s does not sum canonically; --reduce exact implies canonical, so remove it",
+            o->allreduce);
     if (sums && !o->job->exact.on && canonical)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "canonical is for --reduce exact only; name another algorithm or auto");

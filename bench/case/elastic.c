@@ -300,7 +300,7 @@ static ls_status check_flip(const ls_plan_of_case *plan)
         return LS_OK;
     snprintf(where, sizeof where, "--inject %s", ls_fault_text(fault, text, sizeof text));
     return ls_fail(LS_CODE_USAGE, "option", where,
-                   "the device takes no part in this step; name another device or step");
+                   "the device does not take part in this step; name another device or step");
 }
 
 static ls_status open_phases(ls_workplace *workplace, ls_plan_of_case *plan, bool *in)

@@ -107,8 +107,8 @@ static ls_status find_node(const reading *r, const char *key, const char *name, 
                 return LS_OK;
     if (is_given(r, name))
         return ls_yaml_refuse(r->file,
-                              "%s: '%.40s' does not stand above this layer, and a layer takes only "
-                              "what does, since a cycle could not be computed",
+                              "%s: '%.40s' is not above this layer; a layer takes only layers "
+                              "above it, so that there is no cycle",
                               key, name);
     /* The last names, "dense0, relu0", as many as there is room for. */
     size_t used = 0;
@@ -242,10 +242,10 @@ static ls_status read_layer(reading *r, struct fy_node *item)
                                     "window: 3}`");
     const ls_layer *layer = ls_registry_find(&ls_layers, name, strlen(name));
     if (!layer || layer->role == LS_LAYER_INPUT)
-        return ls_yaml_refuse(file, "'%.40s' is no layer here; valid are: %s", name,
+        return ls_yaml_refuse(file, "'%.40s' is not a layer; valid are: %s", name,
                               list_layers(names));
     if (graph->nodes[graph->count - 1].layer->role == LS_LAYER_LOSS)
-        return ls_yaml_refuse(file, "stands below the loss, %s, which is the last layer",
+        return ls_yaml_refuse(file, "is below the loss, %s, which must be the last layer",
                               r->places[graph->count - 1].name);
     LS_TRY(ls_graph_layer_read(file, layer, value, &options, &links));
     LS_TRY(take_inputs(r, layer, &links, inputs));
@@ -260,8 +260,8 @@ static ls_status read_layer(reading *r, struct fy_node *item)
     const ls_node *first = &graph->nodes[inputs[0]];
     if (layer == &ls_layer_bn && first->layer == &ls_layer_conv && !first->options.no_bias)
         return ls_yaml_refuse(file,
-                              "bn takes away the mean, and with it the bias of %s, whose gradient "
-                              "would be rounding errors alone; write `bias: no` there",
+                              "bn subtracts the mean, so the bias of %s has no effect, and its "
+                              "gradient would be rounding errors; write `bias: no` there",
                               r->places[inputs[0]].name);
     return add_node(r, layer, inputs, shares, &options);
 }
@@ -303,7 +303,7 @@ static ls_status set_need(const reading *r)
         if (graph->nodes[n].layer == &ls_layer_embedding && graph->nodes[n].shares < 0)
             embedding = &graph->nodes[n];
     if (loss->layer == &ls_layer_squared_error && ls_shape_elements(&loss->shape) != 1)
-        return ls_yaml_refuse(r->file, "squared_error is of one output, and there are %lld",
+        return ls_yaml_refuse(r->file, "squared_error requires one output, and there are %lld",
                               (long long)ls_shape_elements(&loss->shape));
     if (loss->layer->integer_target)
         need->classes = loss->layer == &ls_layer_logistic_loss
@@ -334,7 +334,7 @@ static ls_status check_graph(const reading *r)
     const ls_node *last = &graph->nodes[graph->count - 1];
     if (last->layer->role != LS_LAYER_LOSS)
         return ls_yaml_refuse(r->file,
-                              "the last layer, %s, is no loss, which are "
+                              "the last layer, %s, is not a loss; the losses are "
                               "softmax_cross_entropy, logistic_loss, squared_error",
                               r->places[graph->count - 1].name);
     for (int n = 0; n + 1 < graph->count; n++)
@@ -362,7 +362,7 @@ static ls_status read_training(reading *r, struct fy_node *root)
                               "--data is given");
     if (!ls_registry_find(&ls_data_sources, data, strcspn(data, ":")) ||
         strlen(data) >= sizeof out->data)
-        return ls_yaml_refuse(file, "data: '%.40s' is no data set; valid are: %s", data,
+        return ls_yaml_refuse(file, "data: '%.40s' is not a data set; valid are: %s", data,
                               ls_registry_names(&ls_data_sources, names, sizeof names));
     snprintf(out->data, sizeof out->data, "%s", data);
     const char *optimizer = ls_yaml_member_text(file, root, "optimizer");
@@ -375,10 +375,10 @@ static ls_status read_training(reading *r, struct fy_node *root)
     }
     const char *rate = ls_yaml_member_text(file, root, "lr");
     if (rate && (!ls_parse_real(rate, &out->family.default_rate) || out->family.default_rate <= 0))
-        return ls_yaml_refuse(file, "lr: '%.40s' is no number above 0", rate);
+        return ls_yaml_refuse(file, "lr: '%.40s' is not a number above 0", rate);
     const char *batch = ls_yaml_member_text(file, root, "batch");
     if (batch && !ls_parse_integer(batch, 1, INT32_MAX, &out->family.default_batch))
-        return ls_yaml_refuse(file, "batch: '%.40s' is no whole number from 1 to %d", batch,
+        return ls_yaml_refuse(file, "batch: '%.40s' is not a whole number from 1 to %d", batch,
                               INT32_MAX);
     return LS_OK;
 }
@@ -393,7 +393,7 @@ static ls_status read_root(reading *r)
     LS_TRY(read_inputs(r, root));
     r->layers = ls_yaml_member(r->file, root, "layers");
     if (!r->layers || !fy_node_is_sequence(r->layers))
-        return ls_yaml_refuse(r->file, r->layers ? "layers is no list" : "layers is missing");
+        return ls_yaml_refuse(r->file, r->layers ? "layers is not a list" : "layers is missing");
     for (struct fy_node *item; (item = fy_node_sequence_iterate(r->layers, &at));)
         LS_TRY(read_layer(r, item));
     return check_graph(r);

@@ -16,7 +16,7 @@ static ls_status read_whole(ls_yaml_file *file, struct fy_node *node, const char
     const char *text = ls_yaml_text(file, node);
     if (text && ls_parse_integer(text, 1, LS_GRAPH_SIZE_MOST, out))
         return LS_OK;
-    return ls_yaml_refuse(file, "%s: '%.40s' is no whole number from 1 to %d", key,
+    return ls_yaml_refuse(file, "%s: '%.40s' is not a whole number from 1 to %d", key,
                           text ? text : "", LS_GRAPH_SIZE_MOST);
 }
 
@@ -26,7 +26,7 @@ static ls_status read_real(ls_yaml_file *file, struct fy_node *node, const char 
     double *real = out;
     if (text && ls_parse_real(text, real) && *real >= 0)
         return LS_OK;
-    return ls_yaml_refuse(file, "%s: '%.40s' is no number from 0", key, text ? text : "");
+    return ls_yaml_refuse(file, "%s: '%.40s' is not a number from 0", key, text ? text : "");
 }
 
 /* One of two words. */
@@ -130,9 +130,9 @@ static ls_status read_links(ls_yaml_file *file, struct fy_node *value, ls_layer_
         return LS_OK;
     const size_t length = strlen(name);
     if (!length || length >= sizeof o->name || name[strspn(name, allowed)])
-        return ls_yaml_refuse(file,
-                              "name: '%.40s' is no name: 1 to %zu letters, digits, '.', '_', '-'",
-                              name, sizeof o->name - 1);
+        return ls_yaml_refuse(
+            file, "name: '%.40s' is not a valid name; use 1 to %zu letters, digits, '.', '_', '-'",
+            name, sizeof o->name - 1);
     memcpy(o->name, name, length + 1);
     return LS_OK;
 }
@@ -178,7 +178,7 @@ ls_status ls_graph_layer_read(ls_yaml_file *file, const ls_layer *layer, struct 
     links->with = text;
     return layer->inputs == 2 && text
                ? LS_OK
-               : ls_yaml_refuse(file, "%s has no options that could stand here", layer->name);
+               : ls_yaml_refuse(file, "%s takes no options here", layer->name);
 }
 
 ls_status ls_graph_shape_read(ls_yaml_file *file, struct fy_node *node, ls_shape *out)

@@ -15,14 +15,14 @@ static ls_status check_rank(const ls_workplace *workplace, const ls_plan_of_case
     if (c->shrinks) /* an event of the case (elastic.h) */
         return LS_OK;
     if (workplace->request->verify)
-        return ls_fail(LS_CODE_USAGE, "option", where,
-                       "strikes after the comparison with the reference, which is all that verify "
-                       "does; use lockstep run");
+        return ls_fail(
+            LS_CODE_USAGE, "option", where,
+            "acts after the steps that verify compares with the reference; use lockstep run");
     const bool process = workplace->request->processes->size > 1;
     const bool device = fault->kind == LS_FAULT_HANG && !process && ls_plan_can_hang(plan);
     if (fault->kind != LS_FAULT_KILL && !process && !device)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "works on ranks that are processes of their own%s; start mpirun -n N "
+                       "works on ranks that are separate processes%s; start mpirun -n N "
                        "lockstep, or use kill",
                        fault->kind == LS_FAULT_HANG ? ", or on several CPU devices" : "");
     const int ranks = device && c->ranks == 1 ? plan->all_devices : c->ranks;

@@ -142,7 +142,7 @@ static ls_status read_count(ls_yaml_file *file, struct fy_node *mapping, const c
         return ls_yaml_refuse(file, "%s is missing", key);
     return ls_parse_integer(text, low, most, out)
                ? LS_OK
-               : ls_yaml_refuse(file, "%s is no whole number from %lld", key, (long long)low);
+               : ls_yaml_refuse(file, "%s is not a whole number from %lld", key, (long long)low);
 }
 
 /* A time of all samples as one of a sample. */
@@ -153,7 +153,7 @@ static ls_status read_time(ls_yaml_file *file, struct fy_node *mapping, const ch
     if (!text)
         return ls_yaml_refuse(file, "%s is missing: a layer without a time", key);
     if (!ls_parse_time(text, out))
-        return ls_yaml_refuse(file, "%s is no time with a unit, as 1.5ms", key);
+        return ls_yaml_refuse(file, "%s is not a time with a unit, such as 1.5ms", key);
     *out /= (double)batch;
     return LS_OK;
 }
@@ -172,7 +172,7 @@ static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, whole *all, 
     ls_layer_options o = {.shape = {.rank = 1, .size = {1}}};
     size_t bytes = 0;
     if (!fy_node_is_mapping(one))
-        return ls_yaml_refuse(file, "a layer is no mapping");
+        return ls_yaml_refuse(file, "a layer is not a mapping");
     LS_TRY(ls_yaml_check_keys(file, one, keys));
     LS_TRY(read_count(file, one, "params", 0, &o.units));
     LS_TRY(read_time(file, one, "forward", all->batch, &o.forward_ns));
@@ -180,12 +180,12 @@ static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, whole *all, 
     if (ls_yaml_member_text(file, one, "weights"))
         LS_TRY(read_time(file, one, "weights", all->batch, &o.weights_ns));
     if (o.weights_ns > o.backward_ns)
-        return ls_yaml_refuse(file, "weights is a part of backward, and is longer");
+        return ls_yaml_refuse(file, "weights is longer than backward, of which it is a part");
     const int64_t word = sizeof(float); /* variables are of words: as many as have these bytes */
     o.units = (o.units * all->element_bytes + word - 1) / word;
     const char *text = ls_yaml_member_text(file, one, "activations");
     if (text && !ls_parse_bytes(text, &bytes))
-        return ls_yaml_refuse(file, "activations are no size in bytes");
+        return ls_yaml_refuse(file, "activations are not a size in bytes");
     const size_t of_sample = sizeof(float) * (size_t)all->batch;
     if (bytes > of_sample)
         o.shape.size[0] = (int64_t)((bytes + of_sample - 1) / of_sample);
@@ -218,7 +218,8 @@ static ls_status read_root(ls_yaml_file *file, ls_model *model)
     all.batch = model->batch;
     struct fy_node *layers = ls_yaml_member(file, root, "layers");
     if (!layers || !fy_node_is_sequence(layers) || fy_node_sequence_is_empty(layers))
-        return ls_yaml_refuse(file, layers ? "layers is no list of layers" : "layers is missing");
+        return ls_yaml_refuse(file,
+                              layers ? "layers is not a list of layers" : "layers is missing");
     LS_TRY(ls_graph_add(model->graph, "input", NULL, -1, &input, &node));
     void *at = NULL;
     for (struct fy_node *one; (one = fy_node_sequence_iterate(layers, &at));)

@@ -69,7 +69,7 @@ ls_status ls_workplace_open(const ls_request *request, ls_workplace *out)
     LS_TRY(ls_processes_pulse(request->processes, has_moved, out));
     if (request->logical_gpus > 1 && !ls_machine_count(out->machine, LS_DEVICE_GPU))
         return ls_fail(LS_CODE_USAGE, "option", "--logical-gpus",
-                       "concerns no case here: there is no GPU to split; leave it out");
+                       "applies to no case here: there is no GPU to split; remove it");
     return LS_OK;
 }
 
@@ -307,7 +307,7 @@ static ls_status divide_model(ls_plan_of_case *plan)
     if (*text && places > (int)plan->device_count)
         return ls_fail(LS_CODE_USAGE, "option", "--model-parallel-place",
                        "names devices of one process, and the %d devices of a replica belong to "
-                       "several; leave it out, or give each process more --devices",
+                       "several; remove it, or give each process more --devices",
                        places);
     LS_TRY(*text ? ls_places_parse(graph, text, plan->devices, places, plan->place)
                  : ls_places_balance(graph, places, plan->place));
@@ -350,9 +350,9 @@ static ls_status place_devices(const ls_placement *placement, const ls_processes
     const char *spec = c->devices;
     if (here > 1) {
         if (!ls_parse_integer(spec, 1, INT32_MAX, &devices))
-            return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                           "names devices, and each of several ranks has devices of its own; give "
-                           "a number of devices");
+            return ls_fail(
+                LS_CODE_USAGE, "option", "--devices",
+                "names devices, but every rank has its own devices; give a number of devices");
         snprintf(all, sizeof all, "%lld", (long long)devices * here);
         spec = all;
     }

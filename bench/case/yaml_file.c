@@ -72,8 +72,8 @@ ls_status ls_yaml_check_keys(ls_yaml_file *file, struct fy_node *mapping, const 
         while (text && keys[k] && strcmp(keys[k], text) != 0)
             k++;
         if (!text || !keys[k])
-            return ls_yaml_refuse(file, "'%.80s' is no key here, which are %s", text ? text : "",
-                                  valid);
+            return ls_yaml_refuse(file, "'%.80s' is not a key here; the keys are %s",
+                                  text ? text : "", valid);
     }
     return LS_OK;
 }
@@ -190,7 +190,7 @@ static ls_status make_document(ls_yaml_file *file)
     struct fy_node *root = file->document ? ls_yaml_root(file) : NULL;
     if (!root)
         return ls_yaml_refuse(file, "is empty");
-    return fy_node_is_mapping(root) ? LS_OK : ls_yaml_refuse(file, "is no mapping");
+    return fy_node_is_mapping(root) ? LS_OK : ls_yaml_refuse(file, "is not a mapping");
 }
 
 /* Opens the parser, if the text may come to it. */

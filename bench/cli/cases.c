@@ -176,7 +176,7 @@ static ls_status check_concerned(const ls_request_parsing *parsing, const ls_opt
         ls_setting setting = ls_parsing_setting(parsing, set, table[i].name);
         if (with == 0)
             return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                     "concerns no case of this command; it concerns %s",
+                                     "applies to no case of this command; it applies to %s",
                                      ls_option_concerns(&table[i], concerned, sizeof concerned));
     }
     return LS_OK;

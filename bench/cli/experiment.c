@@ -53,7 +53,7 @@ static const char what_is_valid[] =
 
 static ls_status refuse_shape(const plan_reading *plan, const char *found)
 {
-    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "%s is not taken here; %s", found,
+    return ls_fail(LS_CODE_USAGE, "plan", plan->origin, "%s is not allowed here; %s", found,
                    what_is_valid);
 }
 
@@ -302,8 +302,8 @@ static ls_status read_document(plan_reading *plan)
     LS_TRY(expect(plan, FYET_STREAM_END, "a second document"));
     if (*plan->option_at && (plan->seen[CASES] || plan->seen[DEFAULTS]))
         return ls_fail(LS_CODE_USAGE, "plan", plan->option_at, "%s",
-                       "an option beside `cases:` or `defaults:` belongs to no "
-                       "case; give it under `defaults:`, and all cases have it");
+                       "an option next to `cases:` or `defaults:` applies to no case; move it "
+                       "under `defaults:`, where it applies to all cases");
     return LS_OK;
 }
 

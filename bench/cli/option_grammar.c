@@ -34,7 +34,7 @@ static ls_status check_device_names(const ls_setting *setting, char *list)
                 return ls_setting_refuse(setting, LS_CODE_USAGE,
                                          "%s is named twice, as a device of rank 0 (and of each "
                                          "other rank); name each device once, or give a number of "
-                                         "devices, which is of each rank",
+                                         "devices, which applies to each rank",
                                          part);
     }
     return LS_OK;

@@ -26,19 +26,20 @@ const char *ls_option_command_name(unsigned command)
 
 const char *ls_option_lacked(const ls_option *option, unsigned command)
 {
-    static const char devices[] = "is of processes; give all devices by --devices";
-    static const char training[] = "is of training, and nothing is trained here; leave it out";
-    static const char later[] = "is an option of run that is lacking here; leave it out";
+    static const char devices[] = "applies to separate processes; list all devices with --devices";
+    static const char training[] =
+        "applies only when training, and this command does not train; remove it";
+    static const char later[] = "is an option of `run` only; remove it";
     enum { VIRTUAL = LS_FOR_PREDICT | LS_FOR_ADVISE, LOOKING = VIRTUAL | LS_FOR_TRACE };
     static const struct {
         const char *name, *why;
         unsigned commands;
     } lacked[] = {
-        {"link", "is of real devices; give the network by --platform", VIRTUAL},
+        {"link", "applies to real devices; describe the network with --platform", VIRTUAL},
         {"ranks", devices, VIRTUAL},
         {"comm", devices, VIRTUAL},
-        {"memory", "is of real devices; give what a device has by --memory-limit", VIRTUAL},
-        {"epochs", "is of a data set, and none is read here; give --steps", VIRTUAL},
+        {"memory", "applies to real devices; give a device's memory with --memory-limit", VIRTUAL},
+        {"epochs", "applies to a data set, and this command reads none; use --steps", VIRTUAL},
         {"blocks", training, VIRTUAL},
         {"gate-steps", training, VIRTUAL},
         {"eval-samples", training, VIRTUAL},
@@ -59,9 +60,8 @@ const char *ls_option_lacked(const ls_option *option, unsigned command)
         {"print-step", later, VIRTUAL},
         {"waterfall", later, VIRTUAL},
         {"dry-run", later, VIRTUAL},
-        {"plan", "makes several questions, and advise answers one; give its options",
-         LS_FOR_ADVISE},
-        {"columns", "is of rows, and advise prints none; leave it out", LS_FOR_ADVISE},
+        {"plan", "asks several questions, and advise answers one; give its options", LS_FOR_ADVISE},
+        {"columns", "applies to rows, and advise prints none; remove it", LS_FOR_ADVISE},
     };
     for (size_t i = 0; i < sizeof lacked / sizeof *lacked; i++)
         if (lacked[i].commands & command && strcmp(lacked[i].name, option->name) == 0)
@@ -140,7 +140,7 @@ ls_status ls_option_require(const char *name, size_t length, unsigned command, c
                                          used ? ", " : "", commands[i].name);
         ls_setting setting = {.option = option, .origin = origin};
         return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                 "concerns nothing that %s does; it is an option of: %s",
+                                 "does not apply to %s; it is an option of: %s",
                                  ls_option_command_name(command), others);
     }
     const ls_setting setting = {.option = option};
@@ -167,7 +167,8 @@ static void print_option(FILE *stream, const ls_option *option, unsigned command
                            option->placeholder);
     ls_text_wrap(stream, text, at, INDENT, WIDTH);
     ls_option_concerns(option, concerned, sizeof concerned);
-    snprintf(text, sizeof text, "%s%s%s", option->help, *concerned ? "; concerns " : "", concerned);
+    snprintf(text, sizeof text, "%s%s%s", option->help, *concerned ? "; applies to " : "",
+             concerned);
     ls_text_wrap(stream, text, 0, INDENT, WIDTH);
 }
 

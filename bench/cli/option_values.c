@@ -177,8 +177,8 @@ static ls_status check_name(const ls_setting *setting, const char *noun)
         snprintf(hint, sizeof hint, "%s; ", here);
     else if (nearest)
         snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
-    return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is no %s; %svalid are: %s", name, noun,
-                             hint, ls_registry_names(registry, valid, sizeof valid));
+    return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not a valid %s; %svalid are: %s",
+                             name, noun, hint, ls_registry_names(registry, valid, sizeof valid));
 }
 
 static ls_status set_named(const ls_setting *setting, const char *noun)
@@ -347,7 +347,7 @@ ls_status ls_set_ranks(const ls_setting *setting)
         setting->one->ranks != processes->size)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not the number of ranks that the launcher started, %d; "
-                                 "leave it out, or use mpirun -n %s",
+                                 "remove it, or use mpirun -n %s",
                                  setting->text, processes->size, setting->text);
     return LS_OK;
 }
@@ -361,8 +361,8 @@ ls_status ls_set_gpu_word(const ls_setting *setting)
     const int word = *(int *)ls_setting_field(setting);
     if (word && !ls_kernel_table_default(LS_DEVICE_GPU))
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "%s concerns no case of this command; it concerns GPUs, and this "
-                                 "build supports none; use %s",
+                                 "%s applies to no case of this command: it works on GPUs, which "
+                                 "this build does not support; use %s",
                                  option->words[word], option->words[0]);
     if (option->words == ls_convolution_words && word == LS_CONVOLUTION_CUDNN && !LS_HAS_CUDNN)
         return ls_setting_refuse(setting, LS_CODE_MISSING,
@@ -378,9 +378,10 @@ ls_status ls_set_launcher(const ls_setting *setting)
     static const char *const words[] = {"auto", "none", NULL};
     int word;
     if (setting->origin)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "cannot stand in a plan: ranks are connected before they read it; "
-                                 "give it on the command line");
+        return ls_setting_refuse(
+            setting, LS_CODE_USAGE,
+            "cannot be used in a plan: ranks connect before they read the plan; "
+            "give it on the command line");
     return read_word(setting, words, &word);
 }
 
@@ -390,7 +391,7 @@ ls_status ls_set_format(const ls_setting *setting)
     ls_status status = ls_format_find(setting->text, &format);
     if (status) {
         ls_status_free(status);
-        return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is no format; valid are: %s",
+        return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not a format; valid are: %s",
                                  setting->text, ls_format_names());
     }
     return ls_set_text(setting);

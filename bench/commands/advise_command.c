@@ -34,7 +34,7 @@ static ls_status check_options(const ls_request *request)
     if (strcmp(request->format, "table") != 0 && strcmp(request->format, "json") != 0 &&
         strcmp(request->format, "jsonl") != 0)
         return ls_fail(LS_CODE_USAGE, "option --format", request->format,
-                       "is no form of advice; use table, json or jsonl");
+                       "is not a format of advise; use table, json or jsonl");
     int64_t number;
     if (!request->prediction.platform && !ls_parse_integer(request->cases->devices, 1, 1, &number))
         return ls_fail(LS_CODE_USAGE, "option", "--platform",

@@ -95,12 +95,12 @@ static ls_status resolve_devices(const ls_option_set *set, int ranks, ls_micro *
     if (ranks > 1 && m->processes->comm)
         return ls_fail(
             LS_CODE_USAGE, "option", "--ranks",
-            "makes ranks of threads, and the launcher started %d ranks already; leave it out",
+            "makes ranks of threads, and the launcher started %d ranks already; remove it",
             m->processes->size);
     if (ranks > 1 && !ls_parse_integer(spec, 1, 1024, &devices))
-        return ls_fail(LS_CODE_USAGE, "option --devices", spec,
-                       "names devices, and each of several ranks has devices of its own; give a "
-                       "number of devices");
+        return ls_fail(
+            LS_CODE_USAGE, "option --devices", spec,
+            "names devices, but every rank has its own devices; give a number of devices");
     if (ranks > 1) {
         snprintf(all, sizeof all, "%lld", (long long)devices * ranks);
         spec = all;
@@ -202,7 +202,7 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
 {
     static const struct {
         const char *option, *operations;
-    } concerns[] = {
+    } applies[] = {
         {"sizes", "copy optimizer " COLLECTIVES},
         {"model", "gemm optimizer floor layers"},
         {"data", "floor"},
@@ -213,14 +213,13 @@ static ls_status refuse_strangers(const ls_option_set *set, const ls_micro_op *o
         {"link", COLLECTIVES},
         {"comm", COLLECTIVES},
     };
-    for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
-        if (ls_option_set_has(set, concerns[i].option) &&
-            !strstr(concerns[i].operations, op->name)) {
+    for (size_t i = 0; i < sizeof applies / sizeof *applies; i++)
+        if (ls_option_set_has(set, applies[i].option) && !strstr(applies[i].operations, op->name)) {
             char where[64];
-            snprintf(where, sizeof where, "--%s", concerns[i].option);
+            snprintf(where, sizeof where, "--%s", applies[i].option);
             return ls_fail(LS_CODE_USAGE, "option", where,
-                           "does not concern micro %s; it concerns %s", op->name,
-                           concerns[i].operations);
+                           "does not apply to micro %s; it applies to %s", op->name,
+                           applies[i].operations);
         }
     return LS_OK;
 }

@@ -80,11 +80,11 @@ static ls_status check_options(const ls_request *request)
         LS_TRY(check_plan(request->given));
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option --plan", "budget",
-                       "is of training, and predict trains nothing; leave it out");
+                       "applies only when training, and predict does not train; remove it");
     const bool out = ls_option_set_has(request->given, "out");
     if (request->prediction.calibrate != out)
         return ls_fail(LS_CODE_USAGE, "option", out ? "--out" : "--calibrate",
-                       "goes with %s; give both, or none", out ? "--calibrate" : "--out FILE");
+                       "requires %s; give both, or none", out ? "--calibrate" : "--out FILE");
     const struct {
         const char *option, *path;
     } files[] = {{"option --trace", request->prediction.trace},
@@ -93,8 +93,7 @@ static ls_status check_options(const ls_request *request)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i].path && request->case_count > 1)
             return ls_fail(LS_CODE_USAGE, files[i].option, files[i].path,
-                           "%zu cases cannot be written to one place; give one case, or leave it "
-                           "out",
+                           "%zu cases cannot be written to one place; give one case, or remove it",
                            request->case_count);
     if (request->prediction.validate && !request->results)
         return ls_fail(LS_CODE_USAGE, "option", "--validate",
@@ -102,7 +101,7 @@ static ls_status check_options(const ls_request *request)
     if (request->prediction.validate && strcmp(request->format, "table") != 0 &&
         strcmp(request->format, "jsonl") != 0)
         return ls_fail(LS_CODE_USAGE, "option --format", request->format,
-                       "is no form of --validate; use table or jsonl");
+                       "is not a format of --validate; use table or jsonl");
     if (request->processes->size > 1)
         return ls_fail(LS_CODE_USAGE, "predict", "ranks",
                        "a launcher started several; predict runs alone, and --devices says how "
@@ -168,7 +167,7 @@ static ls_status check_slowdown(const prediction *p)
     return p->predictor.slow_device < (int)most
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "option --slowdown", p->request->prediction.slowdown,
-                         "names a device that every case lacks; there are up to %zu, numbered "
+                         "names a device that no case has; there are up to %zu, numbered "
                          "from 0",
                          most);
 }
@@ -253,8 +252,8 @@ static ls_status open_results(prediction *p)
     }
     if (takes_measured(request) && !p->measured.count)
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
-                       "no measured row in %s can be predicted: none is of this machine and one "
-                       "process, with --link or one device; measure some first: run --link",
+                       "no measured row in %s can be predicted: none was measured on this machine "
+                       "in one process, with --link or one device; measure some first: run --link",
                        request->results);
     LS_TRY(ls_validations_open(rows, &p->validations));
     p->known = p->validations.count;

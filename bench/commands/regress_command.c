@@ -150,8 +150,7 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
         char dashed[32];
         snprintf(dashed, sizeof dashed, "--%s", unfit[i]);
         if (ls_option_set_has(set, unfit[i]))
-            return ls_fail(LS_CODE_USAGE, "option", dashed,
-                           "leaves nothing to compare; leave it out");
+            return ls_fail(LS_CODE_USAGE, "option", dashed, "leaves nothing to compare; remove it");
     }
     LS_TRY(ls_allocate("options", &task->options, count + 1, sizeof *task->options));
     for (size_t i = 0; i < count; i++) {

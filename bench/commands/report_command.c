@@ -94,7 +94,8 @@ static ls_status read_url(const ls_option_set *set, const char **out)
                                   "-._~:/?#[]@!$&'()*+,;=%";
     if (text && text[strspn(text, allowed)])
         return ls_fail(LS_CODE_USAGE, "--url", text,
-                       "is no address: '%.1s' stands in none; https://example.org/page",
+                       "is not a valid address: '%.1s' is not allowed in one; an example is "
+                       "https://example.org/page",
                        text + strspn(text, allowed));
     return LS_OK;
 }

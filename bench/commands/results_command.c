@@ -102,8 +102,8 @@ static ls_status check_options(const ls_option_set *set, const results_verb *ver
                 snprintf(of + strlen(of), sizeof of - strlen(of), "%s%s", *of ? ", " : "",
                          verbs[v].name);
         return ls_fail(LS_CODE_USAGE, "option", dashed,
-                       "concerns nothing that results %s does; it is an option of results %s",
-                       verb->name, of);
+                       "does not apply to results %s; it is an option of results %s", verb->name,
+                       of);
     }
     return LS_OK;
 }

@@ -16,9 +16,9 @@ static const char *why_no_row(const json_t *row)
     if (!json_is_object(row))
         return "is not a JSON object";
     if (!*ls_row_string(row, LS_F_id))
-        return "has no id, so it is no row";
+        return "has no id, so it is not a row";
     if (!json_is_string(ls_row_get(row, LS_F_timestamp)))
-        return "has no timestamp, so it is no row";
+        return "has no timestamp, so it is not a row";
     if (ls_row_integer(row, LS_F_schema) != LS_ROW_SCHEMA)
         return "is a row of another schema";
     return NULL;

@@ -68,10 +68,10 @@ static ls_status parse_two_levels(const char *text, const char *levels, ls_platf
         return refuse(text, "two-level has two parts, host= and net=");
     levels += sizeof host - 1;
     if (!parse_level(levels, (size_t)(comma - levels), &out->device))
-        return refuse(text, "host= is no TIME@RATE above 0");
+        return refuse(text, "host= is not TIME@RATE above 0");
     comma += sizeof net;
     if (!parse_level(comma, strlen(comma), &out->net))
-        return refuse(text, "net= is no TIME@RATE above 0");
+        return refuse(text, "net= is not TIME@RATE above 0");
     return LS_OK;
 }
 
@@ -90,7 +90,7 @@ static ls_status parse_flat(const char *text, const char *link, ls_platform *out
     char *rest = NULL;
     for (char *part = strtok_r(copy, ",", &rest); part; part = strtok_r(NULL, ",", &rest))
         if (strncmp(part, "latency=", 8) == 0 && !ls_parse_time(part + 8, &out->device.latency_ns))
-            return refuse(text, "latency= is no time");
+            return refuse(text, "latency= is not a time");
     return LS_OK;
 }
 
@@ -105,7 +105,7 @@ static ls_status check_file(const char *text)
     fclose(file);
     return regular ? LS_OK
                    : ls_fail(LS_CODE_MISSING, "option --platform", text,
-                             "is no file; name a platform file of SimGrid");
+                             "is not a file; name a platform file of SimGrid");
 }
 
 ls_status ls_platform_parse(const char *text, ls_platform *out)
@@ -127,7 +127,7 @@ ls_status ls_platform_parse(const char *text, ls_platform *out)
         return parse_two_levels(text, meant + sizeof two - 1, out);
     }
     if (length < sizeof xml || strcmp(text + length - sizeof xml + 1, xml) != 0)
-        return refuse(text, "it is no platform");
+        return refuse(text, "is not a platform");
     out->kind = LS_PLATFORM_FILE;
     return check_file(text);
 }

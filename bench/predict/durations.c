@@ -152,8 +152,8 @@ static ls_status read_operations(const char *path, const json_t *operations, ls_
         if (json_unpack(one, "{s:s,s:F,s:F,s:F}", "name", &name, "flops", &flops, "bytes", &bytes,
                         "ns", &ns) ||
             flops < 0 || bytes < 0 || ns < 0)
-            return refuse(path, "an operation lacks its name, flops, bytes or ns, or one is below "
-                                "0");
+            return refuse(path,
+                          "an operation does not have name, flops, bytes or ns, or one is below 0");
         if (!ls_durations_find(out, name, flops, bytes))
             LS_TRY(ls_durations_add(out, name, flops, bytes, ns));
     }

@@ -30,7 +30,7 @@ static ls_status read_durations(const char *text, ls_predictor *out)
     if (!ls_parse_real(text + sizeof flops - 1, &out->durations.flops_per_s) ||
         !(out->durations.flops_per_s > 0))
         return ls_fail(LS_CODE_USAGE, "option --durations", text,
-                       "the rate is no number above 0; FLOPs a second, as flops=2e10");
+                       "the rate is not a number above 0; FLOPs a second, as flops=2e10");
     return LS_OK;
 }
 
@@ -49,7 +49,7 @@ static ls_status read_slowdown(const char *text, ls_predictor *out)
     if (!equals || !ls_parse_integer(copy, 0, INT32_MAX, &device) ||
         !ls_parse_real(equals, &out->slow_factor) || !(out->slow_factor > 0))
         return ls_fail(LS_CODE_USAGE, "option --slowdown", text,
-                       "is no RANK=FACTOR above 0; 3=1.2 makes device 3 a fifth slower");
+                       "is not RANK=FACTOR above 0; 3=1.2 makes device 3 a fifth slower");
     out->slow_device = (int)device;
     return LS_OK;
 }
@@ -70,11 +70,11 @@ ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *
     LS_TRY(ls_engine_choose(&out->platform, &out->engine));
     if (request->memory_limit && !ls_parse_bytes(request->memory_limit, &out->memory_limit))
         return ls_fail(LS_CODE_USAGE, "option --memory-limit", request->memory_limit,
-                       "is no size; bytes, or as 16GB, 512MiB");
+                       "is not a size; use bytes, or a unit as in 16GB, 512MiB");
     LS_TRY(read_slowdown(request->slowdown, out));
     if (request->calibrate && request->durations && strcmp(request->durations, "measured") != 0)
         return ls_fail(LS_CODE_USAGE, "option --durations", request->durations,
-                       "is not measured, and --calibrate measures; leave it out");
+                       "cannot be used with --calibrate, which measures; remove it");
     return read_durations(request->durations, out);
 }
 
@@ -132,14 +132,14 @@ static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
                        "as cpu:0+cpu:1");
     if (ls_ps_by_arrival(&plan->job.ps))
         return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
-                       "of servers that serve requests as they arrive cannot be predicted: their "
-                       "order is no part of the step; use sync, without backup workers");
+                       "servers that serve requests as they arrive cannot be predicted: their "
+                       "order does not follow from the step; use sync, without backup workers");
     if (plan->job.exchange.sync_statistics)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "has sums inside a pass, which are not played; leave it out");
+                       "has sums inside a pass, which predict does not play; remove it");
     if (plan->config->fault.kind && !plan->config->fault.delay_ns)
         return ls_fail(LS_CODE_USAGE, "option", "--inject",
-                       "strikes what is trained, and predict trains nothing; delay=RANK:TIME "
+                       "acts on training, and predict does not train; delay=RANK:TIME "
                        "works");
     return probe(predictor, (int)devices);
 }
@@ -353,7 +353,7 @@ ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
     virtual_run v = {0};
     if (ls_profile_is(plan->config->model))
         return ls_fail(LS_CODE_USAGE, "option --calibrate", plan->config->model,
-                       "has its times, and there is nothing to measure");
+                       "is a profile, which has its times; nothing can be measured");
     ls_status status = open_virtual(machine, plan, &v);
     if (!status)
         status = measure(p, machine, plan, &v);

@@ -36,7 +36,7 @@ ls_status ls_regress_can_count(const ls_regress_task *task)
     ls_status_free(status);
     return ls_fail(LS_CODE_MISSING, "option", "--instructions",
                    "valgrind, which counts them, cannot be started; install it (Debian's package "
-                   "is valgrind), or leave the option out");
+                   "is valgrind), or remove the option");
 }
 
 static ls_status count_once(const ls_regress_task *task, int side, int steps, double *out,
@@ -66,8 +66,8 @@ ls_status ls_regress_instructions(const ls_regress_task *task, json_t **out)
     char why[512] = "";
     if (!is_countable(task))
         snprintf(why, sizeof why,
-                 "not counted: leave --steps, --warmup, --epochs and --plan out, so that two "
-                 "numbers of steps can be compared");
+                 "not counted: remove --steps, --warmup, --epochs and --plan, so that two numbers "
+                 "of steps can be compared");
     for (int side = 0; side < LS_SIDES && !*why; side++) {
         double few = 0, many = 0;
         ls_status status = count_once(task, side, FEW_STEPS, &few, why, sizeof why);

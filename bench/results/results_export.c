@@ -114,7 +114,7 @@ ls_status ls_results_check_export(const ls_option_set *set)
     LS_TRY(find_form(set, &form));
     if (form >= OWN && ls_option_set_has(set, "columns"))
         return ls_fail(LS_CODE_USAGE, "--columns", forms[form],
-                       "a format of fixed fields; leave it out, or --to jsonl, csv, md");
+                       "has fixed fields; remove --columns, or use --to jsonl, csv or md");
     return LS_OK;
 }
 

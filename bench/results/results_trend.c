@@ -131,8 +131,8 @@ ls_status ls_results_trend(ls_results_task *task)
         ls_log_stderr("results: %s: no rows that fit and have %s", task->file, key);
     if (path && count > 1)
         return ls_fail(LS_CODE_USAGE, "--out", path,
-                       "a picture shows one series, and the rows make %lld; leave --out out to "
-                       "list the series, and choose one by --where",
+                       "a picture shows one series, and the rows make %lld; remove --out to list "
+                       "the series, and choose one by --where",
                        (long long)count);
     LS_TRY(tell_surroundings(task->results));
     ls_status drawn = path && count > 0 ? draw(task, key, path) : LS_OK;

@@ -108,7 +108,10 @@ static void note_findings(const ls_timed *timed, double *sorted, double *medians
         note(row, "drift: the last third of the blocks is %.0f%% %s than the first",
              100 * (change > 0 ? change : -change), change > 0 ? "slower" : "faster");
     else if (ls_find_autocorrelation(medians, timed->blocks, &by))
-        note(row, "autocorrelated: neighbouring blocks go together (%.2f); ci95 is too narrow", by);
+        note(row,
+             "autocorrelated: the times of neighbouring blocks are correlated (%.2f); ci95 is too "
+             "narrow",
+             by);
     if (ls_find_modes(sorted, timed->samples, means, &slower))
         note(row, "two modes: %.0f%% of the steps take %.4g ms, the others %.4g ms",
              100 * (1 - slower), means[0], means[1]);
@@ -126,7 +129,7 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
         note_findings(timed, memory, memory + timed->samples, row);
     if (!ls_timed_is_whole(timed))
         note(row,
-             "partial: the %llu steps that count are not whole periods of %d, so that they "
+             "partial: the %llu steps that count are not complete periods of %d, so that they "
              "have too few or too many averages; use a multiple for --steps",
              (unsigned long long)ls_timed_counted(timed), f->plan->job.update.period);
     if (timed->imprecise)

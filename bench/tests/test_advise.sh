@@ -264,7 +264,7 @@ done
 lockstep_ok advise --platform list
 expect "--platform list lists" grep -q '^dgx-a100$' out
 refused "several questions" --devices 2,4 --platform flat:latency=1us
-refused "nothing is trained here" --devices 2 --platform flat:latency=1us --baseline
+refused "does not train" --devices 2 --platform flat:latency=1us --baseline
 refused "table, json or jsonl" --devices 2 --platform flat:latency=1us --format csv
 
 finish

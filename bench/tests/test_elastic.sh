@@ -114,13 +114,13 @@ refuse 'leave=1:9.* 9 steps' $four --elastic leave=1:9
 refuse 'micro-shards.*fewer' $four --reduce exact --micro-shards 3 --elastic leave=1:3,join=1:5
 refuse 'not valid' $four --elastic leave=1
 refuse 'not valid' $four --elastic drop=1:2
-refuse 'elastic.*concerns' --strategy pipeline --devices 2 --elastic leave=1:2
-refuse 'elastic.*concerns' --strategy towers --devices 2 --elastic leave=1:2
-refuse 'on-failure.*concerns' $four --on-failure shrink
+refuse 'elastic.*applies to' --strategy pipeline --devices 2 --elastic leave=1:2
+refuse 'elastic.*applies to' --strategy towers --devices 2 --elastic leave=1:2
+refuse 'on-failure.*applies to' $four --on-failure shrink
 refuse '--checkpoint' --strategy zero --devices 4 --inject kill=1:3 --on-failure shrink
 refuse 'part of a replica' --strategy hybrid --devices 4 --inject kill=1:3 --on-failure shrink
 refuse 'kill=4:3.* 4 ranks' $four --inject kill=4:3 --on-failure shrink
-refuse 'takes no part' $four --elastic leave=1:3 --inject bitflip=1:5
+refuse 'does not take part' $four --elastic leave=1:3 --inject bitflip=1:5
 lockstep predict --strategy mirrored --devices 2 --platform flat:latency=1us,bandwidth=1GB/s --elastic leave=1:2
 expect "predict refuses it" one_line 'elastic'
 small=${small/--batch 16/--batch 3}

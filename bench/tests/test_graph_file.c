@@ -243,10 +243,11 @@ static void test_file_refused(void **state)
     (void)state;
     refused("", "1:1", "is empty");
     refused("# nothing\n", "1:1", "is empty");
-    refused("- relu\n", "1:1", "is no mapping");
+    refused("- relu\n", "1:1", "is not a mapping");
     refused("data: synthetic\nlayers: [relu, }\n", "2:16", "is not valid YAML");
     refused("data: synthetic\ndata: text\n", "2:1", "is not valid YAML");
-    refused("data: synthetic\nlayer: [relu]\n", "2:1", "'layer' is no key here, which are data");
+    refused("data: synthetic\nlayer: [relu]\n", "2:1",
+            "'layer' is not a key here; the keys are data");
     refused("data: synthetic\n%YAML 1.2\n", "2:1", "has a line that begins with %");
     refused("%\xed: \xed\xf1", "1:1", "has a line that begins with %"); /* an endless loop */
     refused("? add : ? x", "1:1", "has a key here that begins with ?"); /* a crash */
@@ -262,40 +263,40 @@ static void test_file_refused(void **state)
     refused("\xff\xfe"
             "d\0a\0",
             "1:1", "is not UTF-8");
-    refused("\xef\xbb\xbf# one\n---\ndata: nowhere\n...\n", "3:7", "'nowhere' is no data set");
-    refused("data: nowhere\n", "1:7", "'nowhere' is no data set; valid are: fashion-mnist");
+    refused("\xef\xbb\xbf# one\n---\ndata: nowhere\n...\n", "3:7", "'nowhere' is not a data set");
+    refused("data: nowhere\n", "1:7", "'nowhere' is not a data set; valid are: fashion-mnist");
     refused("data: *x\n", "1:", "");
     refused("data: synthetic\noptimizer: adamm\n", "2:12", "adamm");
-    refused("data: synthetic\nlr: fast\n", "2:5", "lr: 'fast' is no number");
-    refused("data: synthetic\nbatch: 0\n", "2:8", "batch: '0' is no whole number");
+    refused("data: synthetic\nlr: fast\n", "2:5", "lr: 'fast' is not a number");
+    refused("data: synthetic\nbatch: 0\n", "2:8", "batch: '0' is not a whole number");
     refused("data: synthetic\nlayers: [relu]\n", "1:7", "input is missing");
-    refused("data: synthetic\ninput: [0]\n", "2:9", "size: '0' is no whole number");
+    refused("data: synthetic\ninput: [0]\n", "2:9", "size: '0' is not a whole number");
     refused("data: synthetic\ninput: []\n", "2:1", "without sizes");
     refused("data: synthetic\ninput: [1, 1, 1, 1, 1]\n", "2:21", "more than 4 axes");
     refused("data: synthetic\ninput: [[1], [1], [1]]\n", "2:20", "more than 2 inputs");
     refused("data: synthetic\ninput: [1048576, 1048576]\n", "2:18", "is too large");
     refused("data: synthetic\ninput: [3]\n", "2:9", "layers is missing");
-    refused("data: synthetic\ninput: [3]\nlayers: relu\n", "3:1", "layers is no list");
+    refused("data: synthetic\ninput: [3]\nlayers: relu\n", "3:1", "layers is not a list");
 }
 
 static void test_layers_refused(void **state)
 {
     (void)state;
-    layers_refused("  - dense: 4\n  - rleu\n", "5:5", "'rleu' is no layer here; valid are: dense");
-    layers_refused("  - input\n", "4:5", "is no layer here");
+    layers_refused("  - dense: 4\n  - rleu\n", "5:5", "'rleu' is not a layer; valid are: dense");
+    layers_refused("  - input\n", "4:5", "is not a layer");
     layers_refused("  - [relu]\n", "4:6", "a layer is `- relu`");
     layers_refused("  - {dense: 4, name: a}\n", "4:6", "a layer is `- relu`");
     layers_refused("  - dense: {units: 4, unit: 3}\n", "4:23",
-                   "'unit' is no key here, which are units, bias");
-    layers_refused("  - dense: {units: 4, with: input0}\n", "4:23", "'with' is no key here");
-    layers_refused("  - dense: four\n", "4:12", "units: 'four' is no whole number");
+                   "'unit' is not a key here; the keys are units, bias");
+    layers_refused("  - dense: {units: 4, with: input0}\n", "4:23", "'with' is not a key here");
+    layers_refused("  - dense: four\n", "4:12", "units: 'four' is not a whole number");
     layers_refused("  - dense: {units: 4, bias: 1}\n", "4:29", "bias: '1' is not yes or no");
     layers_refused("  - dense\n", "4:5", "dense: needs at least one unit; input0 is [8,8,2]");
     layers_refused("  - relu: 3\n", "4:11", "relu has no options");
     layers_refused("  - conv: {units: 4, window: [3, 3, 3]}\n", "4:37", "[height, width]");
     layers_refused("  - conv: {units: 4, window: 3, pad: zero}\n", "4:38", "none, same or centred");
     layers_refused("  - conv: {units: 4, window: 9}\n", "4:5", "larger than the image of 8 x 8");
-    layers_refused("  - dense: {units: 4, name: a b}\n", "4:29", "'a b' is no name");
+    layers_refused("  - dense: {units: 4, name: a b}\n", "4:29", "'a b' is not a valid name");
     layers_refused("  - dense: {units: 4, name: a}\n  - dense: {units: 4, name: a}\n", "5:5",
                    "two layers are called 'a'; the other one is in line 4");
     layers_refused("  - dense: {units: 4, name: dense0}\n  - relu\n  - dense: {units: 4, name: "
@@ -311,8 +312,8 @@ static void test_links_refused(void **state)
 {
     (void)state;
     layers_refused("  - relu: {from: later}\n  - relu: {name: later}\n", "4:18",
-                   "'later' does not stand above this layer");
-    layers_refused("  - relu: {from: self, name: self}\n", "4:", "does not stand above this layer");
+                   "'later' is not above this layer");
+    layers_refused("  - relu: {from: self, name: self}\n", "4:", "is not above this layer");
     layers_refused("  - conv: {units: 4, window: 3}\n  - bn\n", "5:5", "bias of conv0");
     layers_refused("  - relu\n  - add\n", "5:5", "add takes two layers: `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes relu0 twice");
@@ -321,15 +322,15 @@ static void test_links_refused(void **state)
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
                    "shares the variables of");
-    layers_refused("  - dense: 4\n", "4:", "the last layer, dense0, is no loss");
+    layers_refused("  - dense: 4\n", "4:", "the last layer, dense0, is not a loss");
     layers_refused("  - relu\n  - dense: {units: 4, from: input0}\n  - softmax_cross_entropy\n",
                    "4:5", "no layer takes relu0");
     layers_refused("  - dense: 4\n  - softmax_cross_entropy\n  - relu\n", "6:5",
-                   "stands below the loss, softmax_cross_entropy0");
+                   "is below the loss, softmax_cross_entropy0");
     layers_refused("  - softmax_cross_entropy\n", "4:", "nothing to train");
     layers_refused("  - conv: {units: 4, window: 3}\n  - softmax_cross_entropy\n",
                    "5:", "a model of tokens has one input");
-    layers_refused("  - dense: 2\n  - squared_error\n", "5:", "squared_error is of one output");
+    layers_refused("  - dense: 2\n  - squared_error\n", "5:", "squared_error requires one output");
     layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5", "takes one output; dense0 is [2]");
 }
 

@@ -50,7 +50,7 @@ rows "predicted" "r['case']['model'] == 'graph:residual.yaml' and r['time']['ste
 # Options of batch statistics concern a file that has them.
 # shellcheck disable=SC2086
 lockstep run $small --sync-bn yes
-expect "without batch statistics there is no --sync-bn" one_line "sync-bn: concerns no case"
+expect "without batch statistics there is no --sync-bn" one_line "sync-bn: applies to no case"
 cat >bn.yaml <<'Y'
 {data: cifar10, input: [2, 8, 8], layers: [channels_last, conv: {units: 3, window: 3, pad: centred, bias: no}, bn,
  relu, global_mean_pool, dense: 10, softmax_cross_entropy]}

@@ -100,8 +100,8 @@ for value in latency latency= latency=abc latency=-1ms latency=11s bandwidth=1GB
     refused 2 '--link.*latency=50us,bandwidth=1GB/s' run --strategy mirrored --devices 2 --link $value
     refused 2 '--link.*latency=50us,bandwidth=1GB/s' micro allreduce --devices 2 --link $value
 done
-refused 2 '--link.*concerns' run --model poly --link latency=1ms
-refused 2 '--link.*concerns' run --model poly --devices cpu:0 --link latency=1ms
+refused 2 '--link.*applies to' run --model poly --link latency=1ms
+refused 2 '--link.*applies to' run --model poly --devices cpu:0 --link latency=1ms
 refused 2 '--link.*micro gemm' micro gemm --link latency=1ms
 refused 2 '--link.*list' micro allreduce --link latency=1ms,none
 refused 2 'direct.*ring' run --strategy mirrored --devices 2 --allreduce direct --link latency=1ms

@@ -319,11 +319,11 @@ refused() { # STATUS WORD ARGUMENTS...
 refused 2 --platform --strategy mirrored --devices 2
 refused 2 --platform --strategy mirrored --devices 2 --platform nonsense
 refused 2 "option --platform" --strategy mirrored --devices 2 --platform flat:bandwidth=0GB/s
-refused 3 "is no file" --strategy mirrored --devices 2 --platform folder.xml
+refused 3 "is not a file" --strategy mirrored --devices 2 --platform folder.xml
 refused 2 "serve requests as they arrive" --strategy ps --ps-mode async --devices 2 --platform flat:$link
-refused 2 "nothing is trained here" --steps 3 --blocks 2
-refused 2 "by --platform" --strategy mirrored --devices 2 --link $link
-refused 2 "names a device that every case lacks" --strategy mirrored --devices 2 --platform flat:$link --slowdown 2=1.5
+refused 2 "does not train" --steps 3 --blocks 2
+refused 2 "with --platform" --strategy mirrored --devices 2 --link $link
+refused 2 "names a device that no case has" --strategy mirrored --devices 2 --platform flat:$link --slowdown 2=1.5
 refused 2 "delay=RANK:TIME works" --strategy mirrored --devices 2 --platform flat:$link --inject bitflip=1:2
 refused 2 "--calibrate" --out d.json
 refused 2 collectives --collectives guess

@@ -206,7 +206,7 @@ split="run --model mlp:784-32-24-10 --data synthetic:100 --results none --cpu-de
 refused 2 '--devices|32 columns|33' $split --strategy tensor-parallel --devices 33
 refused 2 '--micro-splits|fewer|3 devices' $split --strategy tensor-parallel --devices 3 --reduce exact --micro-splits 2
 refused 2 '--micro-splits|32 columns|40' $split --reduce exact --micro-splits 40
-refused 2 '--micro-splits|concerns no case' $split --strategy tensor-parallel --devices 2 --micro-splits 4
+refused 2 '--micro-splits|applies to no case' $split --strategy tensor-parallel --devices 2 --micro-splits 4
 refused 2 '--pipeline-microbatches|127 sums|130 pieces' $split --strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --devices 4 --reduce exact --batch 260 --micro-shards 260 --pipeline-microbatches 130
 refused 2 '--zero-stage|--hybrid-outer zero' $split --strategy hybrid --hybrid-inner tensor-parallel --zero-stage 3 --devices 4
 refused 2 '--hybrid-stages|8 stages' $split --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 8 --devices 16
@@ -218,7 +218,7 @@ sequence() { # NODE LAYERS: layers between wpe and the head that are no blocks o
     echo "{data: text, input: [8], layers: [embedding: {units: 4, tokens: 9, name: wte}, positions: {name: wpe}, $2,
         dense: {units: 4, each_position: yes}, dense: {units: 4, each_position: yes}, dense: {units: 9,
         each_position: yes, shares: wte, bias: no}, softmax_cross_entropy]}" >graph.yaml
-    refused 2 "--tensor-parallel-sequence|$1 is no layer of blocks" run --model graph:graph.yaml --data synthetic:100 \
+    refused 2 "--tensor-parallel-sequence|$1 cannot be divided by positions" run --model graph:graph.yaml --data synthetic:100 \
         --results none --strategy tensor-parallel --devices 2 --tensor-parallel-sequence yes
 }
 sequence other 'embedding: {units: 4, tokens: 9, from: input0, name: other}, add: wpe'
@@ -234,7 +234,7 @@ refused 2 '6 positions|4 places|most 3' $context --devices 4
 refused 2 '--reduce|positions' $context --devices 2 --reduce exact
 refused 2 '--allreduce|replayed' $context --devices 2 --allreduce library
 refused 2 'dense0|alone|use gpt' ${context/gpt:1-4-8-6-64/mlp} --devices 2
-refused 2 '--micro-splits|concerns no case' $context --devices 2 --micro-splits 2
+refused 2 '--micro-splits|applies to no case' $context --devices 2 --micro-splits 2
 refused 2 'replicas' $context --devices 2 --inject delay=1:1ms
 # Servers are ranks, or the variable device in one process.
 refused 2 '--ps-servers' run --model poly --strategy ps --ps-servers 1 --results none

@@ -17,7 +17,7 @@
 set -euo pipefail
 lockstep=${LOCKSTEP:-lockstep}
 command -v "$lockstep" >/dev/null || {
-    echo "scaling.sh: LOCKSTEP: $lockstep: is no program on $(hostname); LOCKSTEP=/path/lockstep $0 ... works" >&2
+    echo "scaling.sh: LOCKSTEP: $lockstep: is not a program on $(hostname); LOCKSTEP=/path/lockstep $0 ... works" >&2
     exit 3
 }
 
@@ -30,7 +30,7 @@ submit() { # options of sbatch, then numbers of nodes
     [ $# -gt 0 ] || set -- 1 2
     for nodes in "$@"; do
         [[ $nodes =~ ^[1-9][0-9]*$ ]] || {
-            echo "scaling.sh: NODES: $nodes: is no number of nodes; ci/slurm/scaling.sh 1 2 4 works" >&2
+            echo "scaling.sh: NODES: $nodes: is not a number of nodes; ci/slurm/scaling.sh 1 2 4 works" >&2
             exit 2
         }
     done

@@ -352,7 +352,8 @@ static ls_status read_index(bool (*passed)(const char *), ls_tensor_file *file)
     {
         const char *shard = json_string_value(value);
         if (!shard || !*shard || strchr(shard, '/'))
-            return broken_tensor(raw->path, name, "its shard is not the name of a file beside it");
+            return broken_tensor(raw->path, name,
+                                 "its shard is not the name of a file in the same folder");
         LS_TRY(open_shard(raw->path, shard, passed, file));
     }
     LS_TRY(ls_allocate(raw->path, &file->entries, json_object_size(map), sizeof *file->entries));

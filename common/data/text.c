@@ -198,7 +198,7 @@ static ls_status read_text(const char *argument, const ls_data_need *need, ls_da
     if (need->targets && need->classes < VALUES)
         return ls_fail(
             LS_CODE_USAGE, "--data", data->name,
-            "its tokens are bytes, and the model has %d tokens; use a model of %d or more",
+            "its tokens are bytes, but the model has %d tokens; use a model of %d or more",
             need->classes, VALUES);
     if (!need->targets && (need->classes != 2 || need->rank[0] != 2 ||
                            need->shape[0][1] != VALUES || need->shape[0][0] % 2))

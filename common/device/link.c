@@ -57,8 +57,8 @@ static ls_status parse_part(const char *text, const char *part, unsigned *given,
         return refuse(text, bit == 1 ? "latency is there twice" : "bandwidth is there twice");
     *given |= bit;
     if (!valid)
-        return refuse(text,
-                      bit == 1 ? "the latency is no such time" : "the bandwidth is no such rate");
+        return refuse(text, bit == 1 ? "the latency is not such a time"
+                                     : "the bandwidth is not such a rate");
     return LS_OK;
 }
 

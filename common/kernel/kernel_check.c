@@ -228,7 +228,7 @@ ls_status ls_check_batch_indices(const ls_batch_indices_args *a, ls_work *work)
     LS_TRY(CHECK_TENSORS(OF_TYPE(indices, a->rows, 1, WRITTEN), OF_TYPE(state, 1, 1, 0)));
     if (a->order.samples > INT32_MAX || (a->rows && !a->order.samples))
         return ls_fail(LS_CODE_USAGE, work->op, "order",
-                       "it is of %" PRIu64 " samples; give 1 to %" PRId32, a->order.samples,
+                       "it has %" PRIu64 " samples; give 1 to %" PRId32, a->order.samples,
                        INT32_MAX);
     return LS_OK;
 }

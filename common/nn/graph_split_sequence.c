@@ -51,9 +51,9 @@ static ls_status check_blocks(const ls_graph *g, const ls_split_vocabulary *v)
     return whole < 0
                ? LS_OK
                : ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-                         "%s is no layer of blocks of positions, which are: one embedding; "
-                         "positions, layer_norm, add and dropout of such layers, with variables of "
-                         "their own; and pairs of dense layers; leave it out, or use gpt",
+                         "%s cannot be divided by positions; these can: one embedding; positions, "
+                         "layer_norm, add and dropout behind such layers, with variables of their "
+                         "own; and pairs of dense layers; remove it, or use gpt",
                          ls_graph_node_name(g, whole, name));
 }
 
@@ -64,13 +64,13 @@ ls_status ls_graph_split_check_sequence(const ls_graph *g, int64_t splits)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
                        "positions are divided between an embedding and a dense layer before "
                        "softmax_cross_entropy that alone shares its weight, without a bias, and "
-                       "the model has no such two; leave it out, or use gpt");
+                       "the model has no such pair; remove it, or use gpt");
     LS_TRY(check_blocks(g, &v));
     const int64_t T = g->nodes[v.embedding].shape.size[0];
     if (T < splits)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
                        "%lld positions cannot be divided over %lld devices; use at most as many "
-                       "devices, or leave it out",
+                       "devices, or remove it",
                        (long long)T, (long long)splits);
     return LS_OK;
 }

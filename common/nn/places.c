@@ -224,7 +224,7 @@ static ls_status check_places(const ls_graph *graph, const ls_device_name *devic
             used |= out[n] == p && !is_input(graph, n);
         if (!used)
             return ls_fail(LS_CODE_USAGE, "placement", ls_device_name_text(&devices[p], text),
-                           "has no node; place one there, or leave it out of --devices");
+                           "has no node; place one there, or remove it of --devices");
     }
     return LS_OK;
 }
@@ -239,7 +239,7 @@ static ls_status read_plan(const char *path, char **out)
     size_t used = 0;
     bool comment = false;
     if (!file)
-        return ls_fail(LS_CODE_USAGE, "placement", path, "names no device and is no file; %s",
+        return ls_fail(LS_CODE_USAGE, "placement", path, "names no device, and is not a file; %s",
                        plan_form);
     for (int c = getc(file); c != EOF && used < MOST; c = getc(file)) {
         comment = c != '\n' && (comment || c == '#');

@@ -279,8 +279,9 @@ static ls_status check(const ls_parallel_options *o)
                        "%d inputs and %d outputs are not possible; at most %d of each",
                        o->input_count, o->output_count, LS_PARALLEL_BATCHES);
     if (o->gradients && !o->variables)
-        return ls_fail(LS_CODE_USAGE, "make_parallel", "gradients",
-                       "are wanted of no variables; give variables, or leave gradients out");
+        return ls_fail(
+            LS_CODE_USAGE, "make_parallel", "gradients",
+            "are wanted, but no variables are given; give variables, or remove gradients");
     return LS_OK;
 }
 

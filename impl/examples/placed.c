@@ -112,7 +112,8 @@ static ls_status add_step(ls_placed *me, const char *name, site *at, const int64
     if (shape[0] < 1 || shape[1] < 1 || __builtin_mul_overflow(shape[0], shape[1], &bytes) ||
         bytes > SIZE_MAX / sizeof(float))
         return ls_fail(LS_CODE_USAGE, "operation", name,
-                       "[%lld, %lld] is no shape; both sizes at least 1, bytes that fit memory",
+                       "[%lld, %lld] is not a valid shape; both sizes must be at least 1, and the "
+                       "bytes fit memory",
                        (long long)shape[0], (long long)shape[1]);
     step *s = calloc(1, sizeof *s);
     if (!s)

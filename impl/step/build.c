@@ -137,7 +137,7 @@ int ls_shadow(ls_step *s, int replica)
 {
     const bool can =
         ls_step_can(s, s->plan->all > s->plan->total, "ls_shadow",
-                    "finds no shadows: the job does not hold backward passes (backward_held)");
+                    "needs shadow members, which exist only with --colocate-gradients no");
     return can ? s->plan->total + replica : replica;
 }
 

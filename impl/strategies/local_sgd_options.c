@@ -137,9 +137,10 @@ ls_status ls_local_sgd_check(const ls_outline *o)
                        "owners or auto",
                        o->allreduce);
     if (update->owned && strcmp(o->allreduce, "library") == 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library adds in an order of its own, which an outer optimizer's replay "
-                       "cannot follow; use ring, tree, halving-doubling, flat or auto");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--allreduce",
+            "the library does not document its order of sums, which an outer optimizer's replay "
+            "cannot follow; use ring, tree, halving-doubling, flat or auto");
     return LS_OK;
 }
 

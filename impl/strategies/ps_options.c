@@ -98,7 +98,7 @@ ls_status ls_ps_check(const ls_outline *o)
                        o->comm);
     if (o->ranks == 1 && (ps->servers != 1 || ps->colocate))
         return ls_fail(LS_CODE_USAGE, "option", ps->colocate ? "--ps-colocate" : "--ps-servers",
-                       "concerns several ranks, and in one process the variable device is the "
+                       "applies to several ranks: in one process the variable device is the "
                        "server; use --ranks N or mpirun -n N");
     if (exact && ps->mode != LS_PS_SYNC)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",

@@ -72,7 +72,7 @@ static ls_status check_sequence(const ls_outline *o)
                        "mode's tree would depend on the devices; use --reduce fast");
     if (o->job->mesh.size[LS_STAGE] > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-                       "stages pass on whole sequences; use --hybrid-stages 1");
+                       "stages exchange complete sequences; use --hybrid-stages 1");
     if (strcmp(o->allreduce, "auto") == 0)
         return LS_OK;
     LS_TRY(ls_allreduce_find(o->allreduce, &algorithm));

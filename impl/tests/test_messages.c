@@ -157,7 +157,7 @@ static void verbs_that_cannot_act_are_refused(void **state)
         void (*build)(ls_step *step);
         const char *words;
     } cases[] = {{build_add_up, "ls_add_up has no holder"},
-                 {build_shadow, "ls_shadow finds no shadows"},
+                 {build_shadow, "ls_shadow needs shadow members"},
                  {build_buckets, "ls_buckets_of has no buckets"},
                  {ls_average, "ls_buckets_of has no buckets"},
                  {build_node, "ls_forward_node has no places"},

@@ -101,7 +101,7 @@ refused 'the 8 layers' --devices 9
 refused 'are not a multiple of the 2 stages.* use 4 or 6' --devices 2 --pipeline-schedule interleaved --pipeline-microbatches 5
 refused 'cannot be cut into the 16 parts of 2 stages; use --pipeline-chunks 4' --devices 2 --pipeline-schedule interleaved --pipeline-chunks 8
 refused 'a whole number from 2 to 64' --devices 2 --pipeline-schedule interleaved --pipeline-chunks 1
-refused 'concerns no case' --devices 2 --pipeline-schedule 1f1b --pipeline-chunks 2
+refused 'applies to no case' --devices 2 --pipeline-schedule 1f1b --pipeline-chunks 2
 refused '1f1b' --devices 2 --pipeline-schedule forward
 refused 'pipeline-microbatches' --devices 2 --pipeline-microbatches 0
 # A sweep skips such cases, with a line each.

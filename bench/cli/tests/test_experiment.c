@@ -150,7 +150,7 @@ static void test_unknown_and_repeated_keys(void **state)
     assert_refused("model: mlp\nbatsh: 3\n", "plan: p.yaml:2:1: batsh: unknown key; did you mean "
                                              "batch?");
     assert_refused("batch: 3\nmodel: mlp\nbatch: 4\n", "p.yaml:3:1: batch: given twice");
-    assert_refused("sizes: 3\n", "p.yaml:1:1: sizes: concerns nothing that run does");
+    assert_refused("sizes: 3\n", "p.yaml:1:1: sizes: does not apply to run");
     assert_refused("--batch: 3\n", "p.yaml:1:1: --batch: unknown key");
     assert_refused("plan: other.yaml\n", "p.yaml:1:1");
     assert_refused("steps: 3\nepochs: 2\n", "p.yaml:1:8: steps: conflicts with --epochs");
@@ -167,8 +167,8 @@ static void test_bad_values(void **state)
     assert_refused("batch: {a: 1}\n", "p.yaml:1:8");
     assert_refused("load: [a, b]\n", "p.yaml:1:7");
     assert_refused("baseline: true\n", "p.yaml:1:11: baseline: 'true' is not valid");
-    assert_refused("ps-mode: async\n", "p.yaml:1:10: ps-mode: concerns no case");
-    assert_refused("micro-shards: 4\n", "p.yaml:1:15: micro-shards: concerns no case");
+    assert_refused("ps-mode: async\n", "p.yaml:1:10: ps-mode: applies to no case");
+    assert_refused("micro-shards: 4\n", "p.yaml:1:15: micro-shards: applies to no case");
     assert_refused("batch: &a 3\n", "p.yaml:1:");
     assert_refused("batch: !!int 3\n", "p.yaml:1:");
     assert_refused("batch: *a\n", "p.yaml:1:");
@@ -338,11 +338,12 @@ static void test_refused_parts(void **state)
     assert_refused("cases: [{batsh: 3}]\n", "p.yaml:1:10: batsh: unknown key");
     assert_refused("cases: [{quiet: yes}]\n", "p.yaml:1:10: quiet: belongs to the whole command");
     assert_refused("cases: [{steps: 3, epochs: 4}]\n", "p.yaml:1:17: steps: conflicts");
-    assert_refused("batch: 3\ncases: [{seed: 2}]\n", "p.yaml:1:1: an option beside `cases:`");
+    assert_refused("batch: 3\ncases: [{seed: 2}]\n", "p.yaml:1:1: an option next to `cases:`");
     assert_refused("defaults: [1]\n", "p.yaml:1:11: anything but a mapping");
     assert_refused("defaults: {dry-run: yes}\n", "p.yaml:1:12");
-    assert_refused("cases: [{ps-mode: async}]\n", "ps-mode: concerns no case");
-    assert_refused("defaults: {ps-mode: async}\ncases: [{seed: 2}]\n", "ps-mode: concerns no case");
+    assert_refused("cases: [{ps-mode: async}]\n", "ps-mode: applies to no case");
+    assert_refused("defaults: {ps-mode: async}\ncases: [{seed: 2}]\n",
+                   "ps-mode: applies to no case");
 }
 
 /* Writes the same few bytes many times. */

@@ -86,13 +86,14 @@ static void test_bad_numbers(void **state)
 static void test_bad_words(void **state)
 {
     (void)state;
-    USAGE("run --model mpl", "'mpl' is no model", "did you mean mlp?", "mlp, poly, cnn");
+    USAGE("run --model mpl", "'mpl' is not a valid model", "did you mean mlp?", "mlp, poly, cnn");
     USAGE("run --model mlp:0", "--model", "sizes of mlp");
-    USAGE("run --model mlp,zzzz", "'zzzz' is no model");
+    USAGE("run --model mlp,zzzz", "'zzzz' is not a valid model");
     USAGE("run --data mnits", "no data set", "fashion-mnist, mnist, synthetic");
-    USAGE("run --strategy ddp", "'ddp' is no strategy", "mirrored", "single, independent, towers");
+    USAGE("run --strategy ddp", "'ddp' is not a valid strategy", "mirrored",
+          "single, independent, towers");
     USAGE("run --optimizer adamm", "no optimizer", "did you mean adam?");
-    USAGE("run --format xml", "'xml' is no format", "jsonl");
+    USAGE("run --format xml", "'xml' is not a format", "jsonl");
     USAGE("run --scaling big", "strong, weak");
     USAGE("run --reduce slow", "fast, exact");
     USAGE("run --shuffle maybe", "no, yes");
@@ -193,7 +194,7 @@ static void test_options_that_concern_no_case(void **state)
         char line[128];
         const ls_option *option = ls_option_find(text[i], strcspn(text[i], "="));
         snprintf(line, sizeof line, "run --%s", text[i]);
-        USAGE(line, option->name, "concerns no case of this command; it concerns",
+        USAGE(line, option->name, "applies to no case of this command; it applies to",
               option->concerns);
     }
 }

@@ -184,8 +184,8 @@ static void test_option_that_concerns_some_cases(void **state)
     assert_int_equal(request->cases[1].micro_shards, 8);
     assert_int_equal(request->cases[2].micro_shards, 16);
     ls_request_free(request);
-    USAGE("run --micro-shards 8", "--micro-shards", "concerns no case", "--reduce exact");
-    USAGE("run --reduce fast --micro-shards 8,16", "concerns no case");
+    USAGE("run --micro-shards 8", "--micro-shards", "applies to no case", "--reduce exact");
+    USAGE("run --reduce fast --micro-shards 8,16", "applies to no case");
 }
 
 static void test_repeated_cases_run_once(void **state)

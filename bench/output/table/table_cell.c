@@ -119,7 +119,7 @@ static void write_number(ls_cell kind, const json_t *value, char *cell)
         write_text(value, cell);
 }
 
-/* What stands for a value that a row does not have: its default, where such rows leave it out. */
+/* What stands for a value that a row does not have: its default, where such rows remove it. */
 static const char *absent_of(const char *path)
 {
     const ls_field *field = path ? ls_field_find(path) : NULL;

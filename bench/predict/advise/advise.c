@@ -438,12 +438,11 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
         if (!why || ls_strategy_alone(why->config.strategy) || refused->code == LS_CODE_MISSING)
             why = refused;
     }
-    return ls_fail(why && why->code == LS_CODE_MISSING ? LS_CODE_MISSING : LS_CODE_USAGE, "advise",
-                   "ranking", "is empty: each strategy is refused, as %s: %s%s",
-                   why ? why->config.strategy->name : "all", why ? why->reason : "",
-                   why && !ls_strategy_alone(why->config.strategy)
-                       ? ""
-                       : "; leave --strategy out, and others are tried");
+    return ls_fail(
+        why && why->code == LS_CODE_MISSING ? LS_CODE_MISSING : LS_CODE_USAGE, "advise", "ranking",
+        "is empty: each strategy is refused, as %s: %s%s", why ? why->config.strategy->name : "all",
+        why ? why->reason : "",
+        why && !ls_strategy_alone(why->config.strategy) ? "" : "; remove --strategy to try others");
 }
 
 void ls_advice_close(ls_advice *advice)

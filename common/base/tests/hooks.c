@@ -59,7 +59,7 @@ static ls_status read_fuzz(const char *text)
 {
     int64_t seed;
     if (!ls_parse_integer(text, 0, INT64_MAX, &seed))
-        return ls_fail(LS_CODE_USAGE, "LOCKSTEP_FUZZ", text, "is no seed; a number is");
+        return ls_fail(LS_CODE_USAGE, "LOCKSTEP_FUZZ", text, "is not a seed; give a number");
     hooks.seed = (uint64_t)seed;
     hooks.fuzz = true;
     return LS_OK;
@@ -78,7 +78,7 @@ static ls_status read_fail(const char *text)
     if (fields < 3 || (text[length] && !hooks.final))
         return ls_fail(
             LS_CODE_USAGE, "LOCKSTEP_FAIL", text,
-            "is no place; DEVICE:STEP[:OPERATION] is, such as cpu:1:20:3, or open:NUMBER");
+            "is not a place; give DEVICE:STEP[:OPERATION], such as cpu:1:20:3, or open:NUMBER");
     snprintf(hooks.device, sizeof hooks.device, "%s:%d", kind, device);
     hooks.step = step;
     hooks.operation = operation;
@@ -97,9 +97,10 @@ static ls_status read_edit(const char *text)
         if (strcmp(kind, kinds[i]) == 0 && (fields == 2 || (fields == 3 && end == '?')))
             hooks.edit = text;
     if (!hooks.edit)
-        return ls_fail(LS_CODE_USAGE, "LOCKSTEP_EDIT", text,
-                       "is no edit; drop:N, double:N, swap:N, turn:N, drop-wait:N and drop-begin:N "
-                       "are, or one of these and a question mark");
+        return ls_fail(
+            LS_CODE_USAGE, "LOCKSTEP_EDIT", text,
+            "is not an edit; give drop:N, double:N, swap:N, turn:N, drop-wait:N or drop-begin:N, "
+            "or one of these and a question mark");
     return LS_OK;
 }
 
@@ -109,7 +110,7 @@ static ls_status read_slow(const char *text)
     if (!time || time == text || time - text >= (ptrdiff_t)sizeof hooks.slow ||
         !ls_parse_duration(time + 1, &hooks.slow_ns))
         return ls_fail(LS_CODE_USAGE, "LOCKSTEP_SLOW", text,
-                       "is no operation and time; NAME:TIME is, such as gather:2ms");
+                       "is not an operation and a time; give NAME:TIME, such as gather:2ms");
     snprintf(hooks.slow, sizeof hooks.slow, "%.*s", (int)(time - text), text);
     return LS_OK;
 }

@@ -154,7 +154,7 @@ static ls_status refuse_gpus(const mpi_offer *offers, int processes)
     snprintf(rank, sizeof rank, "rank %d", p);
     return ls_fail(LS_CODE_MISSING, "comm: mpi", rank,
                    "this communicator exchanges between CPU devices only; --comm nccl sums "
-                   "between GPUs, one for each rank, with --reduce fast, or says what it lacks; "
+                   "between GPUs, one for each rank, with --reduce fast, or says what it requires; "
                    "CPU devices, one process with all GPUs of a host, or a strategy without "
                    "all-reduce work, too");
 }

@@ -173,7 +173,7 @@ static ls_status judge(const play *p)
         if (o && (o->sends || o->receives))
             return refuse(
                 p, task,
-                "announces messages that do not follow it; send or receive the whole shard");
+                "announces messages that do not follow it; send or receive the complete shard");
         if (is_last(p, t) && strcmp(task->verb, "end") != 0)
             return refuse(p, task,
                           "is the last of its device, where the end of the step belongs; after the "

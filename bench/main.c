@@ -222,7 +222,7 @@ static ls_status help(int argc, char **argv)
 
 /* ---- Launchers ------------------------------------------------------------------------------- */
 
-/* The value of an option ("--timeout") before the command line is parsed; NULL: not given. */
+/* The value of an option ("--timeout") before the command line is parsed; NULL if not given. */
 static const char *early_option(int argc, char **argv, const char *name)
 {
     const size_t length = strlen(name);

@@ -71,7 +71,7 @@ static int chunk_of(const ls_graph_part *part, size_t element)
 /* Which bucket may not have variables on both sides of a place. */
 typedef struct apart {
     size_t fragments;
-    const ls_graph_part *chunks; /* NULL: one */
+    const ls_graph_part *chunks; /* NULL means one */
 } apart;
 
 /* Whether two variables, i and the next, may not be in one bucket. */

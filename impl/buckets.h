@@ -14,23 +14,22 @@ typedef struct ls_buckets {
     ls_range *items;
     size_t count;
     ls_extent *extents; /**< [count] where each may be cut */
-    size_t *begins;     /**< of all blocks; NULL: they may be cut anywhere */
-    int *chunk;         /**< [count] of the part's chunks that each is of; NULL: it has one */
+    size_t *begins;     /**< of all blocks; NULL if they may be cut anywhere */
+    int *chunk;         /**< [count] of the part's chunks that each is of; NULL if it has one */
 } ls_buckets;
 
 /**
  * Divides the variables in the first `elements` elements (float32) into buckets of whole variables.
- * All but the last have at least `bytes` bytes. 0: one per variable; SIZE_MAX: a single one. Of a
- * place of split layers, if slices are not equally large on all places, a bucket also ends where
- * what all places have begins or ends. `chunks`: a part in two of whose chunks no bucket is; NULL:
- * any may be.
- * `in_blocks`: they are only cut between blocks.
+ * All but the last have at least `bytes` bytes. 0 means one per variable; SIZE_MAX means a single
+ * one. Of a place of split layers, if slices are not equally large on all places, a bucket also
+ * ends where what all places have begins or ends. `chunks`: a part in two of whose chunks no bucket
+ * is; NULL means any may be. `in_blocks`: they are only cut between blocks.
  */
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes,
                           const ls_graph_part *chunks, bool in_blocks, ls_buckets *out);
 /** The same of the whole model, none in two of `fragments` fragments: of K variables k is in
- * floor(k fragments / K). They are cut between blocks of up to `block` elements of a variable; 0:
- * anywhere. */
+ * floor(k fragments / K). They are cut between blocks of up to `block` elements of a variable; 0
+ * means anywhere. */
 ls_status ls_buckets_open_fragments(const ls_graph *graph, size_t bytes, int fragments,
                                     size_t block, ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);

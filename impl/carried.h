@@ -14,7 +14,7 @@ typedef struct ls_carried {
     unsigned char *bytes; /**< [count], allocated: [room] */
     size_t count, room;
     size_t at;  /**< bytes restored so far */
-    bool gives; /**< false: it saves; true: it restores */
+    bool gives; /**< false if it saves; true if it restores */
 } ls_carried;
 
 /** Saves or restores a piece of host memory; its size is the same both times. */

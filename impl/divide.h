@@ -5,7 +5,7 @@
 #include "common/nn/graph_split.h"
 #include "impl/job.h"
 
-/** Sets `split` to the model with layers in slices (graph NULL: none is), and `parts` to the parts
- * of a replica's places (count 0: it is not divided by nodes or slices). Close both also on
+/** Sets `split` to the model with layers in slices (graph NULL if none is), and `parts` to the
+ * parts of a replica's places (count 0 if it is not divided by nodes or slices). Close both also on
  * failure. */
 ls_status ls_divide(const ls_job *job, ls_graph_part *split, ls_graph_parts *parts);

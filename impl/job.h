@@ -24,7 +24,7 @@ typedef enum ls_batch_kind { LS_FULL, LS_TAIL, LS_BATCHES } ls_batch_kind;
 /** Which samples of the training set the steps have. */
 typedef struct ls_job_sampling {
     bool epochs;  /**< an epoch's last batch is the remainder, and may be smaller */
-    bool shuffle; /**< false: samples are in the order of the data set */
+    bool shuffle; /**< false if samples are in the order of the data set */
     bool augment; /**< training images are cropped at random and flipped; else in the center */
     bool ragged;  /**< sequences have targets at as many positions as their sample's number gives */
 } ls_job_sampling;
@@ -32,42 +32,42 @@ typedef struct ls_job_sampling {
 /** How a replica is divided, besides the job's mesh and spreads. */
 typedef struct ls_job_division {
     const int *place;   /**< [nodes] stage, or of chunks the part, of each; NULL if there is one */
-    int microbatches;   /**< micro-batches of a replica's slice; 0: it is not split */
-    int chunks;         /**< parts of a stage (pipeline_schedule.h); 0: 1 */
+    int microbatches;   /**< micro-batches of a replica's slice; 0 if it is not split */
+    int chunks;         /**< parts of a stage (pipeline_schedule.h); 0 means 1 */
     bool weights_apart; /**< backward passes are data passes and weight passes */
     bool backward_held; /**< backward runs on the variable device */
     bool sequence;      /**< with slices: positions, too, are divided over them, in blocks */
-    bool windows_given; /**< false: windows rise to what one node needs */
+    bool windows_given; /**< false if windows rise to what one node needs */
 } ls_job_division;
 
 /** Exact mode: the batch is split into shards, whose gradients are summed in a fixed tree. */
 typedef struct ls_job_exact {
-    bool on;        /**< false: fast mode */
+    bool on;        /**< false if fast mode */
     int64_t shards; /**< S; a batch of B samples is split into min(S, B) */
-    int splits;     /**< slices of split layers; 0: 1 */
+    int splits;     /**< slices of split layers; 0 means 1 */
 } ls_job_exact;
 
 /** How variables follow from a gradient. */
 typedef struct ls_job_update {
     ls_optimizer optimizer;    /**< with its values */
     ls_rate_schedule schedule; /**< of the learning rate */
-    double clip;               /**< the norm to which gradients are scaled down; 0: they are not */
+    double clip;    /**< the norm to which gradients are scaled down; 0 if they are not */
     double average; /**< decay of the parameters' moving averages, which are evaluated in their
-                         place (kernel.h, moving_average); 0: no averages */
+                         place (kernel.h, moving_average); 0 means no averages */
     bool own_mean;  /**< a replica's gradient is the mean over its own samples, as it is applied
                          alone; else its part of the mean over the global batch */
-    int period;     /**< steps of a period, whose last one differs (ls_due); 0: all steps are
+    int period;     /**< steps of a period, whose last one differs (ls_due); 0 if all steps are
                          alike */
     int fragments;  /**< parts of the parameters that take turns to be exchanged, each once a
-                         period; 0: 1 */
+                         period; 0 means 1 */
     int owned;      /**< how many of the strategy's own buffers it has (ls_strategy.owns) */
 } ls_job_update;
 
 /** The processes that train together. */
 typedef struct ls_job_ranks {
-    ls_comm *comm;                 /**< whose ranks are the processes; NULL: there is one */
+    ls_comm *comm;                 /**< whose ranks are the processes; NULL if there is one */
     uint64_t timeout_ns;           /**< longest wait without progress of another rank */
-    const ls_layout *layout;       /**< hosts and processes of the replicas; NULL: all are in
+    const ls_layout *layout;       /**< hosts and processes of the replicas; NULL if all are in
                                         this process */
     const ls_processes *processes; /**< notified of progress, for ranks that wait for this one; may
                                         be NULL */
@@ -75,9 +75,10 @@ typedef struct ls_job_ranks {
 
 /** What devices send each other in a step. */
 typedef struct ls_job_exchange {
-    const ls_comm_backend *transport; /**< between devices; NULL: ls_comm_backend_auto */
+    const ls_comm_backend *transport; /**< between devices; NULL means ls_comm_backend_auto */
     const ls_allreduce *allreduce;    /**< the algorithm; exact mode: canonical */
-    size_t bucket_bytes; /**< least size of a bucket; 0: one per variable; SIZE_MAX: a single one */
+    size_t bucket_bytes; /**< least size of a bucket; 0 means one per variable; SIZE_MAX means a
+                            single one */
     bool overlap;        /**< all-reduces have a queue of their own */
     bool transfers;      /**< so have copies between a pipeline's stages within a process */
     ls_wire_form wire;   /**< of means of parameters (ls_mean); else, float32 */
@@ -90,22 +91,22 @@ typedef struct ls_job_kernels {
     ls_math math;                 /**< arithmetic of products */
     ls_precision precision;       /**< of what is stored; masters, sums and state are float32 */
     ls_convolution convolution;   /**< algorithm, on GPUs */
-    const ls_kernel_table *table; /**< of all operations; NULL: the device's own */
+    const ls_kernel_table *table; /**< of all operations; NULL means the device's own */
     bool capture;                 /**< replay captured programs */
 } ls_job_kernels;
 
 /** Injected faults, for tests of what must notice them. */
 typedef struct ls_job_faults {
-    int flip_replica;   /**< a bit of this replica's gradient is flipped; -1: none */
+    int flip_replica;   /**< a bit of this replica's gradient is flipped; -1 if none */
     uint64_t flip_step; /**< in this step */
-    uint64_t delay_ns;  /**< delay of each step of some replicas; 0: none */
+    uint64_t delay_ns;  /**< delay of each step of some replicas; 0 if none */
     int delay_replica;  /**< the first delayed one */
     int delay_count;    /**< number of delayed ones */
 } ls_job_faults;
 
 /** Gradient accumulation: a replica computes its slice as pieces, one after the other. */
 typedef struct ls_accumulation {
-    int pieces;   /**< 0: 1 */
+    int pieces;   /**< 0 means 1 */
     bool each;    /**< gradients are exchanged in each piece's backward pass; else in the last's */
     bool breadth; /**< with `each`: all pieces pass a node before any passes the next one, so that
                        there is one exchange after all */
@@ -138,7 +139,7 @@ typedef struct ls_job {
     ls_job_faults faults;         /**< injected */
     uint64_t records;             /**< capacity of the ring of step records */
     uint64_t start; /**< number of the first step after parameters are loaded: usually 0 */
-    const ls_state_source *resumed; /**< of optimizer state and averages; NULL: the state of a
+    const ls_state_source *resumed; /**< of optimizer state and averages; NULL means the state of a
                                          first step */
 } ls_job;
 
@@ -173,8 +174,8 @@ static inline int ls_job_fragments(const ls_job *job)
     return job->update.fragments > 1 ? job->update.fragments : 1;
 }
 
-/** The fragment that is exchanged behind step number `step`, from 0; -1: none. With step s from 1,
- * period H and F fragments it is f if s mod H = f H / F. */
+/** The fragment that is exchanged behind step number `step`, from 0; -1 if there is none. With step
+ * s from 1, period H and F fragments it is f if s mod H = f H / F. */
 int ls_job_fragment(const ls_job *job, uint64_t step);
 
 /** Elements of fragment `f` of F: variables k of K with floor(k F / K) = f. */

@@ -42,7 +42,7 @@ enum { LS_ALL_WINDOWS = INT32_MAX }; /**< buckets stay whole until the step ends
 /** How a buffer is spread. */
 typedef struct ls_spread {
     ls_kind on[LS_AXES]; /**< along each axis */
-    int windows;         /**< buckets that a device holds whole at once (windows.h); 0: all */
+    int windows;         /**< buckets that a device holds whole at once (windows.h); 0 means all */
 } ls_spread;
 
 /** How a strategy spreads a model: gradients as backward leaves them; parameters are partial if

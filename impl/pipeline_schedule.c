@@ -129,7 +129,7 @@ typedef struct merge {
     ls_pass *passes; /* [stages, ls_schedule_passes] */
     int *count;      /* [stages] passes of each */
     int *next;       /* [stages] the first that is left */
-    int *tick;       /* [kinds, parts, micro-batches] from 1: when a pass ran; 0: not yet */
+    int *tick;       /* [kinds, parts, micro-batches] from 1: when a pass ran; 0 if not yet */
 } merge;
 
 static int *tick_of(const merge *m, ls_pass_kind kind, int part, int microbatch)
@@ -143,7 +143,7 @@ static int part_of(const merge *m, const ls_pass *pass)
     return pass->chunk * m->schedule->stages + pass->stage;
 }
 
-/* The pass of the same micro-batch that a pass needs; false: there is none. */
+/* The pass of the same micro-batch that a pass needs; false if there is none. */
 static bool input_of(const merge *m, const ls_pass *pass, ls_pass_kind *kind, int *part)
 {
     const int at = part_of(m, pass);

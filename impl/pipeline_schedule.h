@@ -52,7 +52,7 @@ const ls_schedule_rule *ls_schedule_rule_of(const ls_declared_values *options);
 struct ls_schedule {
     int stages, microbatches;
     const ls_schedule_rule *rule;
-    int chunks; /**< V; 0: 1 */
+    int chunks; /**< V; 0 means 1 */
 };
 
 typedef enum ls_pass_kind {

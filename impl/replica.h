@@ -42,13 +42,13 @@ typedef enum ls_decay_loss {
 /** A replica's shares (ls_bucket_share) of buckets, which are all that it updates; its optimizer
  * state has them one after the other, in the order of the buckets. */
 typedef struct ls_shares {
-    const ls_buckets *buckets; /**< NULL: it updates all that it owns */
+    const ls_buckets *buckets; /**< NULL if it updates all that it owns */
     int share, count;          /**< number `share` of `count` */
 } ls_shares;
 
 /** A buffer of device memory. */
 typedef struct ls_replica_buffer {
-    const char *what;  /**< its name; NULL: no step touches it */
+    const char *what;  /**< its name; NULL means no step touches it */
     ls_memory_use use; /**< its kind in memory counts */
     size_t element;    /**< bytes per element of an array whose ranges are named; else 0 */
     size_t bytes;
@@ -78,11 +78,11 @@ typedef struct ls_replica_windows {
 
 /** The gradient's norm. */
 typedef struct ls_replica_norm {
-    double *squares;     /**< [blocks of the whole model] sums of the gradient's squares; NULL:
+    double *squares;     /**< [blocks of the whole model] sums of the gradient's squares; NULL if
                               it clips no gradient */
     double *own_squares; /**< [blocks of its part] the same in its own order, if a part's buckets
                               are shared; else `squares` */
-    ls_clip *clip;       /**< [1] what follows from these; NULL: likewise */
+    ls_clip *clip;       /**< [1] what follows from these; NULL means likewise */
 } ls_replica_norm;
 
 /** A replica's parts of a step's loss. */
@@ -91,7 +91,7 @@ typedef struct ls_replica_loss {
                                 pieces abreast, each piece's */
     size_t sums;           /**< most parts of a step's loss */
     size_t more;           /**< parts recorded after the first: sums - 1, and weight decay's */
-    double *more_losses;   /**< [job->records, more]; NULL: none */
+    double *more_losses;   /**< [job->records, more]; NULL if none */
     ls_decay_loss decays;  /**< where weight decay's part is computed */
     ls_op_list decay_loss; /**< sets decay[0]; empty if this replica does not compute it */
     double *decay;         /**< [2] its share of weight decay's part, and 0; or NULL */
@@ -107,9 +107,9 @@ typedef struct ls_replica_timing {
 /** The data sets, and what gathers samples. */
 typedef struct ls_replica_data {
     uint32_t *indices; /**< [rows] */
-    double *scale;     /**< [1] 1 / the targets of a step's batch; NULL: lengths are not ragged */
-    float *sequences;  /**< [rows, positions] an input, or the target, of which it has some
-                            positions; NULL: it has all */
+    double *scale; /**< [1] 1 / the targets of a step's batch; NULL means lengths are not ragged */
+    float *sequences; /**< [rows, positions] an input, or the target, of which it has some
+                           positions; NULL if it has all */
     const void *train[LS_REPLICA_ARRAYS];
     const void *test[LS_REPLICA_ARRAYS];
 } ls_replica_data;
@@ -121,7 +121,7 @@ typedef struct ls_replica_test {
     const ls_net *net;    /**< for which the following were built, or NULL */
     uint64_t end;         /**< the same: samples from this number on are not counted */
     ls_op_list feed, count;
-    struct ls_test_outputs *outputs; /**< NULL: the model's output is on another place */
+    struct ls_test_outputs *outputs; /**< NULL if the model's output is on another place */
 } ls_replica_test;
 
 typedef struct ls_replica {
@@ -130,22 +130,22 @@ typedef struct ls_replica {
     int number; /**< of the job's device for which it computes */
     ls_queue *queue;
     ls_kernels *kernels;
-    const ls_graph_part *part;  /**< its part of the model; NULL: the whole */
-    const ls_graph *graph;      /**< the model's or the part's */
-    const ls_repeat *repeats;   /**< [nodes] of it: which are repeated; NULL: none */
-    size_t elements;            /**< P: parameters of the graph */
-    bool own_variables;         /**< false: `variables_of` has its parameters and argument block */
-    bool updates;               /**< whether it updates variables */
+    const ls_graph_part *part; /**< its part of the model; NULL means the whole */
+    const ls_graph *graph;     /**< the model's or the part's */
+    const ls_repeat *repeats;  /**< [nodes] of it: which are repeated; NULL if none */
+    size_t elements;           /**< P: parameters of the graph */
+    bool own_variables;        /**< false if `variables_of` has its parameters and argument block */
+    bool updates;              /**< whether it updates variables */
     ls_replica_updated updated; /**< which, and the optimizer's state */
     void *parameters;           /**< [P] of the job's precision; in windows [stated], its shares */
     void *masters;              /**< bfloat16: real [stated], what it updates, of which parameters
-                                     are the rounded copy; NULL: parameters are updated */
+                                     are the rounded copy; NULL means parameters are updated */
     void *gradients;            /**< real [P]; in windows [stated], the sums of its shares */
     ls_replica_windows windows;
     ls_replica_norm norm;
     ls_step_state *state; /**< argument block of training */
     ls_replica_loss loss;
-    float *wire_error; /**< [1] the largest error of rounding for a wire (comm_wire.h); NULL: none
+    float *wire_error; /**< [1] the largest error of rounding for a wire (comm_wire.h); NULL if none
                             is rounded */
     ls_replica_timing timing;
     ls_replica_data data;
@@ -159,13 +159,14 @@ typedef struct ls_replica_options {
     ls_device *device;
     int number;                /**< of the job's device for which it computes */
     int64_t rows;              /**< of its largest slice */
-    const ls_graph_part *part; /**< NULL: the whole model */
+    const ls_graph_part *part; /**< NULL means the whole model */
     size_t sums;               /**< most partial sums of its gradient; 1 in fast mode */
-    ls_shares shares;          /**< buckets NULL: it updates all variables */
+    ls_shares shares;          /**< buckets NULL if it updates all variables */
     const ls_windows *windows, *gradient_windows; /**< as in ls_replica; with shares */
-    const ls_own_buffer *owns; /**< the strategy's own buffers; NULL: it has none */
+    const ls_own_buffer *owns; /**< the strategy's own buffers; NULL if it has none */
     bool no_optimizer;         /**< another replica updates: no optimizer state */
-    const ls_repeat *repeats;  /**< [nodes] of its graph that are repeated; NULL: none. Borrowed */
+    const ls_repeat
+        *repeats; /**< [nodes] of its graph that are repeated; NULL if there is none. Borrowed */
     ls_decay_loss decay_loss;
     const struct ls_replica *variables_of; /**< NULL, or a replica on this device, whose
                                                 parameters and argument block it shares */

@@ -16,7 +16,7 @@
 /* A block of the model's elements on its way to or from a replica. */
 typedef struct transfer {
     ls_range block;
-    float *values;     /* [block.count]; NULL: only `begin` and `end` are found */
+    float *values;     /* [block.count]; NULL if only `begin` and `end` are found */
     bool out;          /* from the replica */
     bool narrow;       /* the replica has them rounded to bfloat16 */
     size_t begin, end; /* the replica has no elements of the block before and behind these */
@@ -116,7 +116,7 @@ static ls_status move_parameters(const ls_replica *r, transfer *t)
     return status;
 }
 
-/* Where an array is that has what the replica updates alone; NULL: it has no such array. */
+/* Where an array is that has what the replica updates alone; NULL if it has no such array. */
 static void *stated(const ls_replica *r, ls_values values)
 {
     return values == LS_AVERAGES ? r->updated.average

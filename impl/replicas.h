@@ -12,18 +12,19 @@
 /** A device's replica, or its part of one, and its slices; all zero: in another process. */
 typedef struct ls_member {
     ls_replica *replica;
-    ls_comm *statistics_comm;    /**< sums batch statistics over replicas; NULL: none. Borrowed */
+    ls_comm *statistics_comm;    /**< sums batch statistics over replicas; NULL if there is none.
+                                    Borrowed */
     ls_slice *slice[LS_BATCHES]; /**< LS_TAIL: NULL if every batch is full */
-    void *inboxes;               /**< [peers, elements] of ls_average; NULL: there are no peers */
+    void *inboxes;               /**< [peers, elements] of ls_average; NULL if there are no peers */
 } ls_member;
 
 /** Whether all pieces of a batch are in flight together, to sum batch statistics. */
 bool ls_replicated_syncs(const ls_job *job);
 
-/** Size of the full batch or the tail; 0: there is no tail. */
+/** Size of the full batch or the tail; 0 if there is no tail. */
 int64_t ls_replicated_batch(const ls_job *job, int batch_kind);
 
-/** Number of pieces of replica d's slice of a batch; 0: it is empty. */
+/** Number of pieces of replica d's slice of a batch; 0 if it is empty. */
 int ls_replicated_pieces(const ls_job *job, int d, int batch_kind);
 
 /** The same of the exchanges of gradients before number `exchange`. */

@@ -26,19 +26,19 @@ typedef struct ls_slice_options {
     ls_replica *replica;
     int64_t batch;     /**< B */
     int number, count; /**< d and n */
-    int pieces;        /**< fast mode: number of micro-batches; 0: one */
+    int pieces;        /**< fast mode: number of micro-batches; 0 means one */
     int64_t divisor;   /**< of each piece's sums, in the place of the batch's or, where a replica's
-                            gradient is applied alone, its samples; 0: one of these */
+                            gradient is applied alone, its samples; 0 means one of these */
     int64_t divided;   /**< where `divisor` is given: the first of its samples in the batch */
     const int *slots;  /**< [chunks of the replica's part] pieces in flight at once, each with its
-                            own memory; NULL or 0: one */
+                            own memory; NULL or 0 means one */
     ls_slice
         *memory_of; /**< NULL, or a slice whose memory it shares, of pieces at least as large */
     bool synced;    /**< batch statistics of the whole batch: all pieces run a node before any runs
                          the next one, each with its own memory, and statistics are summed in the
                          order of gradients; so do those of a replica with windows of gradients */
     bool apart;     /**< synced: the pieces' gradients are not summed here */
-    ls_comm *comm;  /**< synced: of all replicas; NULL: this slice is the whole batch */
+    ls_comm *comm;  /**< synced: of all replicas; NULL if this slice is the whole batch */
 } ls_slice_options;
 
 /** What an act does: an injected delay; gathers; runs a pass, or, where sums over places come
@@ -66,7 +66,7 @@ typedef struct ls_act {
     int piece;                             /**< which it belongs to, or follows */
     int chunk;                             /**< of the replica's part (graph_parts.h) */
     int node;                              /**< of a pass */
-    const ls_op_list *lists[LS_NET_LISTS]; /**< the operations, in order; NULL: none */
+    const ls_op_list *lists[LS_NET_LISTS]; /**< the operations, in order; NULL if none */
     ls_op_list own;                        /**< operations that belong to no net */
     ls_range final;                        /**< elements whose gradients are final after it */
 } ls_act;
@@ -86,7 +86,7 @@ ls_status ls_slice_enqueue(ls_slice *slice);
  * one piece, after the backward pass of their node. */
 const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count);
 
-/** The net of a piece, of chunk 0; NULL: there is none. */
+/** The net of a piece, of chunk 0; NULL if there is none. */
 ls_net *ls_slice_piece_net(const ls_slice *slice, int piece);
 
 /** The net of the chunk that has a node of the replica's graph. */
@@ -96,7 +96,7 @@ ls_net *ls_slice_node_net(const ls_slice *slice, int piece, int node);
 ls_net *const *ls_slice_piece_nets(const ls_slice *slice, int piece);
 
 /** The piece whose net evaluates: the first one. In exact mode the first one of as many rows as the
- * batch's first piece, so that outputs have the bits of `single`; -1: the slice has none. */
+ * batch's first piece, so that outputs have the bits of `single`; -1 if the slice has none. */
 int ls_slice_test_piece(const ls_slice *slice);
 
 /** Rows of the batch's first piece. */
@@ -124,7 +124,7 @@ bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exch
 void *ls_slice_gradients(const ls_slice *slice, size_t index);
 double *ls_slice_loss(const ls_slice *slice, size_t index);
 
-/** Rows of the largest piece of a slice with these options; 0: it is empty. Reads batch, number,
+/** Rows of the largest piece of a slice with these options; 0 if it is empty. Reads batch, number,
  * count and pieces. */
 int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *options);
 

@@ -165,7 +165,7 @@ static ls_status build_pieces(const plan *p, int64_t rows)
 
 /* ---- Statistics ----------------------------------------------------------------------------- */
 
-/* Number of sums of a node in one direction; 0: none. */
+/* Number of sums of a node in one direction; 0 if there is none. */
 static size_t sums_of_node(const ls_graph *graph, int n)
 {
     const ls_layer_site site = {.graph = graph, .node = &graph->nodes[n]};

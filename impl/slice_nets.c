@@ -53,7 +53,8 @@ void ls_slice_divided(const ls_slice *s, uint64_t *first, uint64_t *count)
     *count = divisor_of(s);
 }
 
-/* The first net of a chunk's slot, of this slice or of that whose memory it shares; NULL: none yet.
+/* The first net of a chunk's slot, of this slice or of that whose memory it shares; NULL if there
+ * is none yet.
  */
 static ls_net *slot_net(const ls_slice *s, int chunk, int slot)
 {

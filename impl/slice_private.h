@@ -15,7 +15,7 @@ typedef struct ls_slice_net_at {
     size_t level;
     int chunk, slot;
     size_t loss;
-    bool own; /* false: it shares another net's memory */
+    bool own; /* false if it shares another net's memory */
     ls_net *net;
 } ls_slice_net_at;
 
@@ -71,7 +71,7 @@ static inline bool ls_slice_node_alone(const ls_slice *slice, size_t level)
     return level > 0 && r->windows.gradients && !r->job->exact.on;
 }
 
-/** [variables] where each begins in a level's gradients; NULL: as in the flat buffer. */
+/** [variables] where each begins in a level's gradients; NULL means as in the flat buffer. */
 const size_t *ls_slice_gradients_at(const ls_slice *slice, size_t level);
 
 /** Whether losses of exchanges are added: in fast mode, where each is of one piece. */
@@ -116,7 +116,7 @@ ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int no
 ls_status ls_slice_build_again(ls_slice *slice, int from, int node);
 
 /** Appends the gathering of the next piece into nets with the gradients of level `index`; a slot
- * below 0: pieces use the slots in turn. */
+ * below 0 means pieces use the slots in turn. */
 ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
 
 /** Appends into = into + from for a range of two levels' gradients, which windows may not cut, as

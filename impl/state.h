@@ -48,7 +48,7 @@ static inline ls_state_source ls_state_held(const float *parameters)
     return (ls_state_source){.read = ls_state_copy, .from = parameters};
 }
 
-/** Sets *block to the next block of `elements` elements, from a zero-filled one on; false: there
+/** Sets *block to the next block of `elements` elements, from a zero-filled one on; false if there
  * are no more. */
 static inline bool ls_state_next(size_t elements, ls_range *block)
 {

@@ -46,10 +46,10 @@ typedef struct ls_evaluating {
     bool outputs;     /**< whether to find ls_evaluation.outputs */
     /** Called by all processes at the same points: before the first batches, and after every
      * *batches of each device, which the call sets. Shares failures (`mine`, whose ownership it
-     * takes), and ends the evaluation if it sets *stop. NULL: nothing is asked. */
+     * takes), and ends the evaluation if it sets *stop. NULL if nothing is asked. */
     ls_status (*turn)(void *context, ls_status mine, uint64_t *batches, bool *stop);
     /** Called after each node, where a single process evaluates; LS_CODE_INTERRUPTED ends the
-     * evaluation. NULL: nothing is asked. */
+     * evaluation. NULL if nothing is asked. */
     ls_status (*check)(void *context);
     void *context; /**< of both */
 } ls_evaluating;
@@ -57,7 +57,7 @@ typedef struct ls_evaluating {
 /** The outcome of an evaluation. With equal parameters and equal rows of a batch, all is bitwise
  * equal, however many replicas evaluate. */
 typedef struct ls_evaluation {
-    double accuracy;         /**< share of correctly classified samples; -1: stopped */
+    double accuracy;         /**< share of correctly classified samples; -1 means stopped */
     uint64_t right, counted; /**< correct ones, and of how many */
     uint64_t outputs;        /**< sum of hashes of the model's outputs, with their places */
     bool stopped;            /**< before its end */
@@ -126,7 +126,7 @@ struct ls_run_functions {
     ls_memory_formula (*memory)(const ls_run *run, size_t index);
     /** What one step of a full batch sent, and what it must send by formula, over all devices of
      * all processes; 0 if only a library knows. All processes call it. After sync, and after a full
-     * step. NULL: nothing is sent. */
+     * step. NULL if nothing is sent. */
     ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
     /** The norm of the latest step's gradient (job.update.clip); where replicas have one each, that
      * of the first with samples in the step. All processes call it. After sync. */
@@ -173,11 +173,11 @@ typedef struct ls_outline {
 
 /** When, and with whom, replicas that update alone average their parameters (ls_average). */
 typedef struct ls_strategy_average {
-    /** The option of ls_job_update.period, which ls_strategy_resolve sets. NULL: the strategy has
+    /** The option of ls_job_update.period, which ls_strategy_resolve sets. NULL if the strategy has
      * no period, or `resolve` sets it. */
     const ls_declared_option *period;
     /** The replicas whose parameters replica `replica` of `count` averages with its own: writes
-     * their numbers, ascending, to `out` [count]; returns how many. NULL: all, or none. */
+     * their numbers, ascending, to `out` [count]; returns how many. NULL means all, or none. */
     int (*peers)(int replica, int count, int *out);
 } ls_strategy_average;
 
@@ -209,12 +209,12 @@ typedef struct ls_strategy_witness {
      * what the end of a step that exchanges parameters does to all replicas, by plain loops in
      * float32. It runs where subnormal numbers are 0, as they are on devices. */
     void (*exchange)(const ls_replayed *replayed);
-    /** What one step sends, over all processes, by a closed form that does not count tasks. NULL:
+    /** What one step sends, over all processes, by a closed form that does not count tasks. NULL if
      * nothing is sent. */
     ls_traffic (*formula)(const ls_step *step);
     /** Fast mode's reduction order, for the oracle: appends the additions of `count` gradients,
      * each [elements], of ls_job_parts; has[d]: gradient d is not empty. The same of the sum of
-     * parameters, where replicas update alone and all average. NULL: nothing is summed. */
+     * parameters, where replicas update alone and all average. NULL if nothing is summed. */
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 } ls_strategy_witness;
 
@@ -222,29 +222,30 @@ typedef struct ls_strategy_witness {
 struct ls_strategy {
     const char *name; /**< as users write it */
     const char *help; /**< one line for people */
-    /** Its own options, NULL-terminated; NULL: none. If an option decides whether a case has
-     * another one (`has`), it comes first. */
+    /** Its own options, NULL-terminated; NULL if there is none. If an option decides whether a case
+     * has another one (`has`), it comes first. */
     const ls_declared_option *const *options;
-    /** Whether a case with these values, on `ranks` ranks, has this option. NULL: it has all. */
+    /** Whether a case with these values, on `ranks` ranks, has this option. NULL if it has all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
     bool rounds;        /**< its jobs may store in bfloat16 (ls_precision) */
     ls_spreads spreads; /**< how it spreads the model, with its options' first values */
     /** The strategy inside each of its replicas, with these values, whose mesh and parameters it
-     * has. NULL: there is none. */
+     * has. NULL if there is none. */
     const ls_strategy *(*inner)(const ls_declared_values *values);
     ls_strategy_average average; /**< of parameters, where replicas update alone */
-    /** Buffers of its own, at most LS_OWNED_MOST; `resolve` sets how many of them a job has. NULL:
-     * none. */
+    /** Buffers of its own, at most LS_OWNED_MOST; `resolve` sets how many of them a job has. NULL
+     * if there is none. */
     const ls_own_buffer *owns;
-    /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL: none do. */
+    /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL if none do.
+     */
     void (*resolve)(ls_job *job, int ranks);
-    /** Refuses a job that it cannot run: LS_CODE_USAGE, with why and what would work. NULL: it runs
-     * any. */
+    /** Refuses a job that it cannot run: LS_CODE_USAGE, with why and what would work. NULL if it
+     * runs any. */
     ls_status (*check)(const ls_outline *outline);
     /** Describes what this process's members do in one step (impl/step/step.h). */
     void (*build)(ls_step *step);
     /** Where replicas are divided, the part of `build` up to the gradients of one of them: forward
-     * and backward over its places. NULL: they are not, or `build` is all that `hybrid` needs. */
+     * and backward over its places. NULL if they are not, or `build` is all that `hybrid` needs. */
     void (*passes)(ls_step *step, int replica);
     ls_strategy_witness witness; /**< what the gate checks `build` by */
 };
@@ -330,7 +331,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *outli
 bool ls_strategy_has(const ls_strategy *strategy, const ls_declared_values *values, int ranks,
                      const ls_declared_option *option);
 
-/** Its declared option of this name; NULL: it has none. */
+/** Its declared option of this name; NULL if it has none. */
 const ls_declared_option *ls_strategy_option(const ls_strategy *strategy, const char *name);
 
 extern const ls_registry ls_strategies; /**< of ls_strategy */

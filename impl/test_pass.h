@@ -12,8 +12,9 @@
 typedef struct ls_tested {
     ls_replica *replica;
     ls_net *net;
-    bool counts;           /**< it counts, if it has the model's output; else another part does */
-    ls_net *const *chunks; /**< [chunk_count] the nets of all chunks, `net` the last; NULL: one */
+    bool counts; /**< it counts, if it has the model's output; else another part does */
+    ls_net *const
+        *chunks; /**< [chunk_count] the nets of all chunks, `net` the last; NULL means one */
     int chunk_count;
 } ls_tested;
 
@@ -33,7 +34,8 @@ typedef struct ls_test_pass {
     ls_tester *testers; /**< [count] */
     int count;
     uint64_t rounds; /**< batches that each tester of any process has, at most */
-    /** Runs a batch through all nets of a tester. NULL: each tester has one net, which runs alone.
+    /** Runs a batch through all nets of a tester. NULL if each tester has one net, which runs
+     * alone.
      */
     ls_status (*predict)(void *context, int tester);
     /** Called before each node of nets that run alone, and as each batch begins and ends, in this

@@ -260,7 +260,7 @@ int ls_windows_ahead(const ls_windows *w, int unit)
 
 /* ---- The check ------------------------------------------------------------------------------- */
 
-/* Raises *least to how many windows a part (NULL: the model) needs at once. */
+/* Raises *least to how many windows a part (NULL means the model) needs at once. */
 static ls_status need_of(const ls_job *job, const ls_graph_part *part, int *least)
 {
     const ls_graph *graph = part ? part->graph : job->model->graph;

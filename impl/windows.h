@@ -14,12 +14,13 @@
 #include "impl/pipeline_schedule.h"
 
 typedef struct ls_windows {
-    const ls_graph *graph;     /**< borrowed, as are the buckets */
-    const ls_repeat *repeats;  /**< [nodes] which are repeated (repeat.h); NULL: none. Borrowed */
+    const ls_graph *graph; /**< borrowed, as are the buckets */
+    const ls_repeat
+        *repeats; /**< [nodes] which are repeated (repeat.h); NULL if there is none. Borrowed */
     const ls_buckets *buckets; /**< the units; the last one is the first of the forward pass */
     int count;                 /**< W */
     int turns;                 /**< units that take turns */
-    int *turn;                 /**< [units] number t of each; -1: it has a window of its own */
+    int *turn;                 /**< [units] number t of each; -1 if it has a window of its own */
     size_t *at;                /**< [variables] element of the windows' memory at which it begins */
     size_t owned;              /**< elements that are in units. Copies of other places' variables
                                     (graph_parts.h) come behind; they are behind all windows */
@@ -46,7 +47,8 @@ ls_status ls_windows_wait(ls_windows *windows);
 /** The unit that holds element `index`. */
 int ls_windows_unit(const ls_buckets *buckets, size_t index);
 
-/** Where element `index` of the flat buffer is in the windows' memory; NULL: there are no windows.
+/** Where element `index` of the flat buffer is in the windows' memory; NULL if there are no
+ * windows.
  */
 size_t ls_windows_at(const ls_windows *windows, size_t index);
 
@@ -58,7 +60,7 @@ ls_range ls_windows_part(const ls_windows *windows, ls_range range);
 int ls_windows_need(const ls_windows *windows, int node);
 
 /** The unit to gather again before the backward pass of a unit, so that this one and the W - 1
- * units before it in the forward pass are there; -1: all are. Passes are those of a chunk. */
+ * units before it in the forward pass are there; -1 if all are. Passes are those of a chunk. */
 int ls_windows_ahead(const ls_windows *windows, int unit);
 
 /** Whether the unit is gathered in both passes: it is not among the last W of the forward pass. */

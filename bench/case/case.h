@@ -44,19 +44,19 @@ typedef struct ls_case {
     ls_declared_values own;      /**< values of options that the strategy, the model and the data
                                       declare */
     char devices[512];           /**< "1", "cpu:0+cpu:1" */
-    int64_t batch; /**< 0: the model's; as given: global (strong) or per device (weak) */
+    int64_t batch; /**< 0 means the model's; as given: global (strong) or per device (weak) */
     ls_scaling scaling;
     int64_t steps;  /**< timed steps; -1 where epochs are given */
     int64_t epochs; /**< 0 where steps are given */
     int64_t warmup;
     char optimizer[256];  /**< "adam:beta1=0.9"; "" : the model's */
-    double learning_rate; /**< 0: the model's */
-    char lr_schedule[16]; /**< "cosine"; "": the model's */
+    double learning_rate; /**< 0 means the model's */
+    char lr_schedule[16]; /**< "cosine"; "" means the model's */
     int64_t lr_warmup;    /**< steps in which the learning rate rises */
-    int64_t lr_decay;     /**< steps after which it has fallen; 0: the run's */
+    int64_t lr_decay;     /**< steps after which it has fallen; 0 means the run's */
     double min_lr;        /**< to which it falls */
-    int64_t lr_wsd_decay; /**< steps in which schedule wsd falls; 0: follows from the others */
-    double clip;          /**< the norm to which gradients are scaled down; 0: they are not */
+    int64_t lr_wsd_decay; /**< steps in which schedule wsd falls; 0 if it follows from the others */
+    double clip;          /**< the norm to which gradients are scaled down; 0 if they are not */
     uint64_t seed;
     bool shuffle;
     ls_reduce reduce;
@@ -64,11 +64,11 @@ typedef struct ls_case {
     int64_t micro_splits; /**< likewise */
     int64_t accumulation; /**< pieces of each replica's slice; 1: gradients are not accumulated */
     int64_t drops;        /**< outputs that are computed again (common/nn/repeat.h) */
-    int64_t gate_steps;   /**< -1: all steps (`verify`) */
+    int64_t gate_steps;   /**< -1 means all steps (`verify`) */
     int64_t eval_samples; /**< samples of the test set; LS_EVAL_AUTO, LS_EVAL_ALL */
-    char memory_text[32]; /**< as given; "": growth on CPUs, all on GPUs */
+    char memory_text[32]; /**< as given; "" means growth on CPUs, all on GPUs */
     ls_memory_policy memory;
-    char link_text[64]; /**< as given; "": none */
+    char link_text[64]; /**< as given; "" if none */
     ls_link link;
     ls_target_kind target_kind;
     double target;
@@ -77,11 +77,11 @@ typedef struct ls_case {
     ls_convolution convolution; /**< LS_CONVOLUTION_AUTO where the model has none */
     bool capture;
     char allreduce[32];   /**< of strategies that reduce: "auto", or a name */
-    int64_t bucket_bytes; /**< likewise; -1: auto; 0: one per variable */
+    int64_t bucket_bytes; /**< likewise; -1 means auto; 0 means one per variable */
     ls_fault fault;       /**< --inject; all zero: none */
-    char elastic[512];    /**< replicas that leave and join (elastic.h); "": none */
+    char elastic[512];    /**< replicas that leave and join (elastic.h); "" if none */
     int shrinks;          /**< not 0: a killed rank is gone, and the others go on */
-    char label[256];      /**< "": none */
+    char label[256];      /**< "" if none */
     int ranks;            /**< 1; else processes (comm mpi), or ranks within this process */
     char comm[8];         /**< "thread" (on GPUs it means device), "mpi", "device", "nccl" */
     bool comm_auto;       /**< `auto` has chosen it; for GPUs nccl may replace mpi */
@@ -89,16 +89,16 @@ typedef struct ls_case {
 
 /** How `predict` plays cases (bench/predict); for all cases of a command. */
 typedef struct ls_prediction_request {
-    char *platform;       /**< NULL: not given */
-    char *durations;      /**< "measured", a file, or "flops=RATE"; NULL: measured */
-    char *slowdown;       /**< "RANK=FACTOR"; NULL: none */
-    char *goal;           /**< file for the steps' graph; NULL: none */
-    char *chakra;         /**< folder for it, as Chakra traces; NULL: none */
-    char *trace;          /**< file for the counted steps; NULL: none */
-    char *memory_limit;   /**< of each device; NULL: none */
+    char *platform;       /**< NULL if not given */
+    char *durations;      /**< "measured", a file, or "flops=RATE"; NULL means measured */
+    char *slowdown;       /**< "RANK=FACTOR"; NULL if none */
+    char *goal;           /**< file for the steps' graph; NULL if none */
+    char *chakra;         /**< folder for it, as Chakra traces; NULL if none */
+    char *trace;          /**< file for the counted steps; NULL if none */
+    char *memory_limit;   /**< of each device; NULL if none */
     int engine;           /**< ls_engine */
     int collectives;      /**< ls_expansion */
-    int draws;            /**< 0: as many as fit the number of devices */
+    int draws;            /**< 0 means as many as fit the number of devices */
     int devices_per_host; /**< devices that share a host */
     bool calibrate;       /**< durations are measured and written to `out` */
     bool validate;        /**< measured rows are predicted, and compared */
@@ -111,16 +111,16 @@ typedef struct ls_request {
     bool verify; /**< `verify`: no timing, all steps compared */
     int64_t blocks;
     double precision;     /**< blocks are added until half of ci95 over the median is at most
-                               this; 0: none are */
+                               this; 0 if none are */
     uint64_t max_time_ns; /**< limit of a group's time when blocks are added */
-    int cpu_devices;      /**< 0: the machine's */
+    int cpu_devices;      /**< 0 means the machine's */
     int cores_per_device;
     int logical_gpus;
     bool baseline;
     bool waterfall;  /**< measures where the steps' time goes */
     bool trace;      /**< `trace`: steps are traced to a file, not measured */
     int trace_steps; /**< how many */
-    char *out;       /**< file of the trace; NULL: not given */
+    char *out;       /**< file of the trace; NULL if not given */
     bool predict;    /**< `predict`, `advise`: played in virtual time */
     bool advise;     /**< `advise`: strategies and their options are compared */
     ls_prediction_request prediction;
@@ -128,24 +128,24 @@ typedef struct ls_request {
     bool soft_placement;
     bool log_placement;
     uint64_t timeout_ns;           /**< without progress of another rank, or of a GPU */
-    char *load;                    /**< NULL: none */
-    char *save;                    /**< NULL: none */
-    char *checkpoint;              /**< folder of checkpoints; NULL: none are written */
-    int64_t checkpoint_interval;   /**< steps; 0: only after the last one */
-    int64_t checkpoint_keep;       /**< how many stay; 0: all */
-    char *resume_from;             /**< "auto", or a folder; NULL: from the start */
-    char *ps_record;               /**< NULL: none */
-    char *results;                 /**< file; NULL: none */
+    char *load;                    /**< NULL if none */
+    char *save;                    /**< NULL if none */
+    char *checkpoint;              /**< folder of checkpoints; NULL if none are written */
+    int64_t checkpoint_interval;   /**< steps; 0 means only after the last one */
+    int64_t checkpoint_keep;       /**< how many stay; 0 means all */
+    char *resume_from;             /**< "auto", or a folder; NULL means from the start */
+    char *ps_record;               /**< NULL if none */
+    char *results;                 /**< file; NULL if none */
     struct ls_option_set *given;   /**< options given for all cases; owns texts that cases[].own
                                         borrows */
     struct ls_experiment *plan;    /**< likewise: options given for some cases */
-    uint64_t budget_ns;            /**< time that the numbers of steps are fitted to; 0: none */
-    uint64_t deadline_ns;          /**< when a budget is over, by ls_clock_ns; 0: none */
+    uint64_t budget_ns;            /**< time that the numbers of steps are fitted to; 0 if none */
+    uint64_t deadline_ns;          /**< when a budget is over, by ls_clock_ns; 0 if none */
     bool steps_given;              /**< by the command or the plan: a budget does not raise them */
     bool dry_run;                  /**< cases are listed, nothing is trained */
     bool resume;                   /**< cases that have a row already are skipped */
     char *format;                  /**< "table", "jsonl", "json", "csv", "md" */
-    char *columns;                 /**< keys of the table's columns; NULL: not chosen */
+    char *columns;                 /**< keys of the table's columns; NULL if not chosen */
     char *command;                 /**< the command line, for the row */
     int progress;                  /**< -1 auto, 0 no, 1 yes */
     ls_log log;                    /**< quiet, normal, verbose */

@@ -15,7 +15,7 @@ enum { LS_DECLARED_HAD = 32 }; /**< declared options that concern one case, at m
 /** The declared options that concern the case; how many there are. */
 size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED_HAD]);
 
-double ls_case_dropout(const ls_case *one); /**< 0: no dropout */
+double ls_case_dropout(const ls_case *one); /**< 0 means no dropout */
 bool ls_case_is_ragged(const ls_case *one); /**< --lengths ragged */
 
 /** Whether an option of accumulation that the strategy has, if not this case, is taken and changes

@@ -26,9 +26,9 @@ typedef struct ls_workplace {
     struct ls_resumed *resumed;       /**< the state that all go on from (plan_checkpoint.c) */
     struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.c */
-    struct ls_progress *progress; /**< bench/progress/progress.h; borrowed; NULL: none is shown */
-    const ls_wires *wires;        /**< network on which cases are played; borrowed; NULL: none is */
-    int devices_per_host;         /**< of that network */
+    struct ls_progress *progress; /**< bench/progress/progress.h; borrowed; NULL if none is shown */
+    const ls_wires *wires; /**< network on which cases are played; borrowed; NULL if none is */
+    int devices_per_host;  /**< of that network */
     bool *left;       /**< set where a session has lost a device: its threads may still use what is
                            opened here and in plans, so nothing of it is closed, and the process ends
                            at once */
@@ -49,11 +49,11 @@ typedef struct ls_plan_of_case {
     bool soft_placed;               /**< it runs on other devices than those asked for */
     bool variables_placed;          /**< the next likewise */
     ls_device_name variable_device; /**< for towers */
-    int *place;                     /**< [nodes] device of each; NULL: the model is not divided */
-    ls_layout *layout;          /**< hosts of the devices, where these are played; NULL: one host */
-    ls_job job;                 /**< without `devices`, which are not open yet */
-    int64_t warmup, timed;      /**< steps from job.start on */
-    struct ls_elastic *elastic; /**< replicas that leave and join (elastic.h), or NULL; */
+    int *place;                     /**< [nodes] device of each; NULL if the model is not divided */
+    ls_layout *layout;     /**< hosts of the devices, where these are played; NULL means one host */
+    ls_job job;            /**< without `devices`, which are not open yet */
+    int64_t warmup, timed; /**< steps from job.start on */
+    struct ls_elastic *elastic;           /**< replicas that leave and join (elastic.h), or NULL; */
     struct ls_elastic_phase *phases;      /**< then the first of its phases, each with a plan */
     const struct ls_elastic_phase *phase; /**< the phase that this is the plan of, or NULL; */
     const struct ls_plan_of_case *whole;  /**< then the plan of all replicas */
@@ -76,7 +76,8 @@ bool ls_plan_tests(const ls_plan_of_case *plan);
 /** Whether a sample is a window of tokens. */
 bool ls_plan_has_tokens(const ls_plan_of_case *plan);
 
-/** How many test samples are evaluated after the last of `steps` steps (--eval-samples); 0: none.
+/** How many test samples are evaluated after the last of `steps` steps (--eval-samples); 0 if there
+ * is none.
  */
 uint64_t ls_plan_evaluated(const ls_plan_of_case *plan, uint64_t steps);
 

@@ -34,12 +34,12 @@ typedef struct ls_elastic {
 
 /** A stretch of steps with the same members. */
 typedef struct ls_elastic_phase {
-    struct ls_elastic_phase *next; /**< NULL: the last one */
+    struct ls_elastic_phase *next; /**< NULL means the last one */
     uint64_t first;                /**< its first step */
     size_t begin, end;             /**< its events, before that step */
     bool deaths;                   /**< they are deaths: `first` was begun by the phase before */
     int members;                   /**< replicas that take part */
-    int *member;    /**< [devices of the case] number here of each; -1: it takes no part */
+    int *member;    /**< [devices of the case] number here of each; -1 if it takes no part */
     ls_case config; /**< the case as if its members were all */
     char count[16]; /**< `members`, as text */
     ls_plan_of_case plan;

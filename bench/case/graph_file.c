@@ -66,7 +66,7 @@ uint64_t ls_graph_file_digest(const ls_model *model)
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* The item's layer, and what follows it; NULL: it is no layer. */
+/* The item's layer, and what follows it; NULL if it is no layer. */
 static const char *layer_of(ls_yaml_file *file, struct fy_node *item, struct fy_node **value)
 {
     void *at = NULL;

@@ -34,8 +34,8 @@ ls_status ls_graph_file_open(const char *text, ls_model **out);
 /** The same of a YAML text [length + 1], which is taken over; `path` is its name in messages. */
 ls_status ls_graph_text_open(const char *path, char *text, size_t length, ls_model **out);
 
-/** The file's text, owned by the model; NULL: it is from no file. */
+/** The file's text, owned by the model; NULL if it is from no file. */
 const char *ls_graph_file_text(const ls_model *model);
 
-/** Hash of the text; 0: it is from no file. */
+/** Hash of the text; 0 if it is from no file. */
 uint64_t ls_graph_file_digest(const ls_model *model);

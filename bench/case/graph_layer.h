@@ -9,9 +9,9 @@ enum { LS_GRAPH_SIZE_MOST = 1 << 20 }; /**< of an axis, and of units */
 
 /** Keys of every layer: its name, its inputs, and whose variables it uses. */
 typedef struct ls_graph_links {
-    const char *from;   /**< first input; NULL: the layer before */
-    const char *with;   /**< second input; NULL: none is named */
-    const char *shares; /**< NULL: its own variables */
+    const char *from;   /**< first input; NULL means the layer before */
+    const char *with;   /**< second input; NULL if none is named */
+    const char *shares; /**< NULL means its own variables */
 } ls_graph_links;
 
 /**

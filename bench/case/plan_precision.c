@@ -10,7 +10,7 @@
 #define WHERE "option --precision"
 static const char bf16[] = "bf16";
 
-/* The first layer of the model that has no kernels for it; NULL: all have. */
+/* The first layer of the model that has no kernels for it; NULL if all have. */
 static const char *lacking(const ls_graph *graph)
 {
     for (int n = 0; n < graph->count; n++)

@@ -40,7 +40,7 @@ static ls_status lay_out(const ls_wires *wires, int each, ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* Sets `wires` to the network between the case's devices. false: they are on one host, without
+/* Sets `wires` to the network between the case's devices. false if they are on one host, without
  * links. */
 static bool find_wires(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_wires *wires)
 {

@@ -52,11 +52,11 @@ struct fy_node *ls_yaml_root(const ls_yaml_file *file);
 ls_status ls_yaml_refuse(const ls_yaml_file *file, const char *why, ...)
     __attribute__((format(printf, 2, 3), warn_unused_result));
 
-/** The text of a scalar, borrowed from the document, which is looked at; NULL: it is NULL, no
+/** The text of a scalar, borrowed from the document, which is looked at; NULL if it is NULL, no
  * scalar, or an alias. */
 const char *ls_yaml_text(ls_yaml_file *file, struct fy_node *node);
 
-/** The value of a key, which is looked at; NULL: it is missing. */
+/** The value of a key, which is looked at; NULL if it is missing. */
 struct fy_node *ls_yaml_member(ls_yaml_file *file, struct fy_node *mapping, const char *key);
 
 /** The text of a key's value, as ls_yaml_text. */

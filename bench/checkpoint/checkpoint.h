@@ -75,7 +75,7 @@ typedef struct ls_checkpoint_files ls_checkpoint_files;
 /** Checks are numbered; of so many shares a process does one, and others of its host the rest. */
 typedef struct ls_check_share {
     int share, shares;
-    ls_comm *comm; /**< of all processes; NULL: this one is alone */
+    ls_comm *comm; /**< of all processes; NULL if this one is alone */
 } ls_check_share;
 
 /**

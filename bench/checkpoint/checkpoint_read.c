@@ -228,7 +228,7 @@ static ls_status check_file(const reading *r, const char *path, const json_t *en
                                       "it has changed: the manifest has another digest");
 }
 
-/* The part of the manifest that a file's tensor is; NULL: none. */
+/* The part of the manifest that a file's tensor is; NULL if there is none. */
 static part *find_part(const reading *r, const char *file, const char *name)
 {
     char key[400];

@@ -94,8 +94,8 @@ static ls_status expand_set(const ls_request_parsing *parsing, ls_option_set *se
 
 /* ---- Products ------------------------------------------------------------------------------- */
 
-/* The set that sets an option: the mapping's (NULL: none), otherwise that of all cases. A mapping's
- * `steps` also overrides `epochs` of all cases, and the reverse. */
+/* The set that sets an option: the mapping's (NULL if there is none), otherwise that of all cases.
+ * A mapping's `steps` also overrides `epochs` of all cases, and the reverse. */
 static const ls_option_set *set_with(const ls_request_parsing *parsing,
                                      const ls_experiment_part *part, size_t index)
 {
@@ -190,7 +190,7 @@ static ls_status check_steps(const ls_request_parsing *parsing, const ls_option_
     return LS_OK;
 }
 
-/* Appends the cases of one mapping (NULL: of the options of all cases) to the request's. */
+/* Appends the cases of one mapping (NULL means the options of all cases) to the request's. */
 static ls_status add_product(const ls_request_parsing *parsing, const ls_experiment_part *part,
                              const ls_case *first)
 {

@@ -9,7 +9,7 @@
 typedef struct ls_request_parsing {
     ls_option_set *set;            /**< of the request: options of all cases */
     ls_experiment *plan;           /**< of the request; zero-filled where there is no plan */
-    const ls_processes *processes; /**< NULL: this one alone */
+    const ls_processes *processes; /**< NULL means this one alone */
     ls_request *request;           /**< has one case, the default */
 } ls_request_parsing;
 

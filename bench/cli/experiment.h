@@ -47,8 +47,8 @@ typedef struct ls_experiment {
     ls_experiment_replaced
         *replaced; /**< outside of `defaults:`, whose options it replaces silently */
     size_t replaced_count;
-    int64_t repeat;     /**< 0: not given */
-    uint64_t budget_ns; /**< 0: not given */
+    int64_t repeat;     /**< 0 if not given */
+    uint64_t budget_ns; /**< 0 if not given */
     char repeat_at[LS_EXPERIMENT_ORIGIN], budget_at[LS_EXPERIMENT_ORIGIN];
 } ls_experiment;
 

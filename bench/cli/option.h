@@ -41,8 +41,8 @@ struct ls_option;
 typedef struct ls_setting {
     const struct ls_option *option;
     const char *text;              /**< one value, never empty */
-    const char *origin;            /**< "plan.yaml:3:8"; NULL: the command line */
-    const ls_processes *processes; /**< that run the command; NULL: this one alone */
+    const char *origin;            /**< "plan.yaml:3:8"; NULL means the command line */
+    const ls_processes *processes; /**< that run the command; NULL means this one alone */
     ls_case *one;                  /**< destination of a swept option; else NULL */
     ls_request *request;           /**< destination of any other option; else NULL */
 } ls_setting;
@@ -61,24 +61,24 @@ typedef struct ls_option {
     bool is_switch;          /**< yes or no; yes if no value follows */
     unsigned repeats;        /**< LS_FOR_*: commands in which it may be given several times */
     ls_help_group group;
-    /** Refuses a whole list, the setting's text, before it is split. NULL: nothing is refused. */
+    /** Refuses a whole list, the setting's text, before it is split. NULL if nothing is refused. */
     ls_status (*check_list)(const ls_setting *setting);
     /** Reads the value, or refuses it. */
     ls_status (*set)(const ls_setting *setting);
     size_t offset;     /**< of the field in ls_case (swept) or ls_request */
     int64_t low, high; /**< valid range of a whole number; of a text field, `high` is its size;
                             of words, `low` is the number of the first */
-    const ls_registry *registry; /**< of the names that values begin with; NULL: they have none */
+    const ls_registry *registry; /**< of the names that values begin with; NULL if they have none */
     const char *const *words;    /**< valid values, NULL-terminated, of ls_set_word */
-    bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL: every one */
-    bool (*of)(const ls_strategy *strategy); /**< strategies whose cases have it; NULL: not
+    bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL means every one */
+    bool (*of)(const ls_strategy *strategy); /**< strategies whose cases have it; NULL if not
                                                   decided by the strategy */
     unsigned otherwise;                      /**< LS_FOR_*: commands with another default */
     const char *otherwise_fallback;          /**< which is this */
     const char *concerns;                    /**< which cases have it, in words, for refusals
                                                   where `applies` says no */
     const ls_declared_option *declared;      /**< its declaration by a strategy, a model or data;
-                                                  NULL: an option of the program */
+                                                  NULL means an option of the program */
 } ls_option;
 
 /**

@@ -9,19 +9,19 @@
 
 typedef struct ls_option_value {
     char *text;   /**< never empty */
-    char *origin; /**< "plan.yaml:3:8"; NULL: the command line */
+    char *origin; /**< "plan.yaml:3:8"; NULL means the command line */
 } ls_option_value;
 
 typedef struct ls_option_given {
     ls_option_value *values;
-    size_t count; /**< 0: not given */
+    size_t count; /**< 0 if not given */
 } ls_option_given;
 
 /** A zero-filled set need not be closed. */
 typedef struct ls_option_set {
     unsigned command;       /**< LS_FOR_* */
     ls_option_given *given; /**< [entries of the option table] */
-    char **operands;        /**< arguments that are no options: "gemm"; NULL: refused */
+    char **operands;        /**< arguments that are no options: "gemm"; NULL means refused */
     size_t operand_count;
 } ls_option_set;
 
@@ -49,7 +49,8 @@ const char *ls_option_set_text(const ls_option_set *set, const char *name, const
 bool ls_option_set_yes(const ls_option_set *set, const char *name);
 
 /** Sets an option, for a command without cases: in `one` if `run` sweeps it, otherwise in
- * `request`. The value is the given one, not a list, or `fallback`; NULL: sets nothing. */
+ * `request`. The value is the given one, not a list, or `fallback`; NULL means that it sets
+ * nothing. */
 ls_status ls_option_set_take(const ls_option_set *set, const char *name, const char *fallback,
                              const ls_processes *processes, ls_case *one, ls_request *request);
 

@@ -28,7 +28,8 @@ const ls_option *ls_option_table(size_t *count);
 /** Whether the case has the option. */
 bool ls_option_applies(const ls_option *option, const ls_case *one);
 
-/** Writes which cases have it: "cases with --strategy pipeline or hybrid"; "": all. Returns `text`.
+/** Writes which cases have it: "cases with --strategy pipeline or hybrid"; "" means all. Returns
+ * `text`.
  */
 char *ls_option_concerns(const ls_option *option, char *text, size_t size);
 
@@ -46,7 +47,7 @@ const ls_option *ls_option_find_in(const char *name, size_t length, unsigned com
 ls_status ls_option_require(const char *name, size_t length, unsigned command, const char *origin,
                             const ls_option **out);
 
-/** Why `command` refuses an option, though it has those of `run`; NULL: it takes it. */
+/** Why `command` refuses an option, though it has those of `run`; NULL if it takes it. */
 const char *ls_option_lacked(const ls_option *option, unsigned command);
 
 /** Whether it is an option of the command, which takes it. */

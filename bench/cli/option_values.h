@@ -54,7 +54,8 @@ ls_status
 ls_set_nothing(const ls_setting *setting); /**< read elsewhere: --plan, and all of micro */
 
 /** What a row's `case` says of an option that sweeps, as a command line has it: owned by the caller
- * (free); NULL: nothing. Devices that are `kind`:0, `kind`:1 and so on, of each rank, are a number.
+ * (free); NULL if there is nothing. Devices that are `kind`:0, `kind`:1 and so on, of each rank,
+ * are a number.
  */
 char *ls_option_of_row(const ls_option *option, const json_t *row, const char *kind);
 

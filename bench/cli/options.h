@@ -17,7 +17,7 @@
 
 /**
  * Reads options and the plan file into a request, owned by the caller, for the processes of the
- * command (borrowed; NULL: this one alone). Cases of a product that a strategy cannot run, and
+ * command (borrowed; NULL means this one alone). Cases of a product that a strategy cannot run, and
  * cases that are listed several times, get a line each, for ls_request_tell.
  */
 ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes, FILE *err,

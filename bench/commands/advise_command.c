@@ -99,7 +99,7 @@ typedef struct asking {
     ls_results *results;
     ls_validations validations;
     ls_advice advice;
-    char *line; /* that checks the first; NULL: there is none */
+    char *line; /* that checks the first; NULL if there is none */
 } asking;
 
 /* Rows so far say how far predictions are to be trusted; no file: nothing is known. */

@@ -16,10 +16,10 @@ typedef struct ls_command {
     const char *name;
     const char *operands; /**< after the name in the usage line */
     const char *help;
-    unsigned options;           /**< LS_FOR_*; 0: it has none */
+    unsigned options;           /**< LS_FOR_*; 0 if it has none */
     void (*more)(FILE *stream); /**< more of --help; may be NULL */
     const char *examples[2];
-    /** On every rank; NULL: see `alone`. */
+    /** On every rank; NULL means see `alone`. */
     ls_status (*run)(const ls_processes *processes, int argc, char **argv, int *exit_status);
     /** On rank 0 alone. */
     ls_status (*alone)(int argc, char **argv, int *exit_status);

@@ -41,7 +41,7 @@ static ls_status list_cases(const ls_request *request, ls_forecast *out)
     return LS_OK;
 }
 
-/* An earlier equal case, whose estimate a repeat uses; NULL: none. */
+/* An earlier equal case, whose estimate a repeat uses; NULL if there is none. */
 static const ls_forecast_case *same_before(const ls_forecast *forecast, size_t index)
 {
     for (size_t i = 0; i < index; i++)

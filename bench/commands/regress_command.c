@@ -174,14 +174,14 @@ static ls_status collect_options(const ls_option_set *set, ls_regress_task *task
 typedef struct request {
     const ls_option_set *set;
     ls_regress_task *task;
-    const char *formats, *out; /* out: NULL: standard output */
+    const char *formats, *out; /* out: NULL means standard output */
     char format[16];           /* the one that is looked at, and where it goes: */
     char path[1024];           /* OUT, or of several OUT.md, OUT.json */
     const ls_format *form;     /* for calibrate */
     ls_regress regress;
-    json_t *document;    /* of the comparison; NULL: none yet */
+    json_t *document;    /* of the comparison; NULL if none yet */
     int exit_status;     /* .. and its exit status */
-    json_t *calibration; /* NULL: something else was asked for */
+    json_t *calibration; /* NULL means something else was asked for */
 } request;
 
 /* The next format; false after the last. */
@@ -212,7 +212,7 @@ static ls_status write_formats(request *r)
     return LS_OK;
 }
 
-/* The file of the JSON report; "": none is written. */
+/* The file of the JSON report; "" if none is written. */
 static const char *report_of(request *r)
 {
     for (const char *next = r->formats; r->out && next_format(r, &next);)

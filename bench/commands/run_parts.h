@@ -31,7 +31,7 @@ typedef struct case_run {
     bool interrupted;    /* the row is of an interrupted case */
     bool asked;          /* the request has it; else it is a baseline that was added */
     size_t group;        /* number of its group */
-    size_t baseline;     /* case that its speed-up is relative to; SIZE_MAX: none */
+    size_t baseline;     /* case that its speed-up is relative to; SIZE_MAX if none */
     ls_verdict verdict;  /* of the trial's checks, then of those between runs and ranks */
     ls_sample_ms per_sample;
     double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, likewise */
@@ -48,12 +48,12 @@ typedef struct command_run {
     case_run *cases;  /* [count] */
     size_t count, groups;
     size_t finished, parts; /* rows that are kept, and of these those that are interrupted */
-    ls_results *results;    /* NULL: none */
+    ls_results *results;    /* NULL if none */
     ls_writer *writer;
     ls_chosen chosen; /* of --columns */
     const ls_processes *processes;
-    char lost[512];    /* how the processes lost each other; "": they have not */
-    char over[512];    /* why no further case can run; "": they can */
+    char lost[512];    /* how the processes lost each other; "" if they have not */
+    char over[512];    /* why no further case can run; "" if they can */
     ls_code code;      /* worst so far */
     ls_status unsaved; /* first row that could not be committed or printed */
 } command_run;

@@ -37,7 +37,7 @@ static ls_status time_untraced(ls_session *session, uint64_t steps, ls_step_time
                                double *ms)
 {
     const uint64_t most = session->job.records - 1, count = steps < most ? steps : most;
-    if (!count) /* --steps 0 --warmup 0: no records */
+    if (!count) /* --steps 0 --warmup 0 means no records */
         return LS_OK;
     LS_TRY(ls_time_steps(session, count + 1, false, times));
     *ms = (times->mean_ms * (double)times->count - times->ms[0]) / (double)count;

@@ -43,7 +43,7 @@ static ls_status add_judge(const ls_workplace *workplace, const ls_plan_of_case 
     return status;
 }
 
-/* The steps that the gate compares; 0: it compares none. */
+/* The steps that the gate compares; 0 if it compares none. */
 static uint64_t compared_steps(const ls_plan_of_case *plan)
 {
     const uint64_t all = (uint64_t)(plan->warmup + plan->timed);

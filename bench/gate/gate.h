@@ -13,7 +13,7 @@
 
 typedef struct ls_gate {
     const char *grade; /**< "exact", "bounded" or "none" */
-    bool compared;     /**< false: `oracle` has the reason */
+    bool compared;     /**< false if `oracle` has the reason */
     bool checked;      /**< not compared; of `steps` steps what else must hold (gate_arrival.c,
                             gate_alone.c) */
     bool replayed;     /**< checked by a replay of the strategy's own definition */
@@ -23,24 +23,25 @@ typedef struct ls_gate {
     uint32_t max_ulp; /**< of parameters against `single`, over all compared steps */
     double max_rel;
     double loss_first, loss_last; /**< of the compared steps */
-    double step_s;                /**< of the steps enqueued by one call; 0: none were */
-    double bound;        /**< on the first step's gradient against `single`; 0: bits are compared */
-    double gradient_rel; /**< its value; NaN: not compared */
-    uint64_t exchanges;  /**< compared ones, after which all replicas must be equal */
-    bool apart;          /**< after one they were not */
-    double library_rel;  /**< largest distance of a library's sum; NaN: none was compared */
-    double kernels_rel;  /**< of the first gradients against plain C kernels; NaN: not compared */
-    double precision_rel;          /**< stored in bfloat16: of the first gradients against those
-                                        that are not rounded, if there are kernels_compared */
-    bool copies;                   /**< stored in bfloat16: were compared with their masters */
-    char kernels_compared[160];    /**< with what; "" */
-    char digest[33];               /**< of the candidate after the last compared step */
-    char reference_digest[33];     /**< of `single`; "" unless all steps were compared */
-    char oracle[256];              /**< "same bits", or what differed first */
-    char diverged[LS_REASON_SIZE]; /**< where the candidate stopped being finite; "": nowhere */
-    json_t *kernels;               /**< of the candidate's step; NULL if nothing was compared */
-    float *parameters;             /**< of the candidate after the last step, where verify saves
-                                        them; or NULL */
+    double step_s;                /**< of the steps enqueued by one call; 0 if none were */
+    double bound; /**< on the first step's gradient against `single`; 0 means bits are compared */
+    double gradient_rel;  /**< its value; NaN: not compared */
+    uint64_t exchanges;   /**< compared ones, after which all replicas must be equal */
+    bool apart;           /**< after one they were not */
+    double library_rel;   /**< largest distance of a library's sum; NaN: none was compared */
+    double kernels_rel;   /**< of the first gradients against plain C kernels; NaN: not compared */
+    double precision_rel; /**< stored in bfloat16: of the first gradients against those
+                               that are not rounded, if there are kernels_compared */
+    bool copies;          /**< stored in bfloat16: were compared with their masters */
+    char kernels_compared[160]; /**< with what; "" */
+    char digest[33];            /**< of the candidate after the last compared step */
+    char reference_digest[33];  /**< of `single`; "" unless all steps were compared */
+    char oracle[256];           /**< "same bits", or what differed first */
+    char
+        diverged[LS_REASON_SIZE]; /**< where the candidate stopped being finite; "" means nowhere */
+    json_t *kernels;              /**< of the candidate's step; NULL if nothing was compared */
+    float *parameters;            /**< of the candidate after the last step, where verify saves
+                                       them; or NULL */
 } ls_gate;
 
 /** A failed comparison is no failure of this function: look at out->pass. */
@@ -100,8 +101,8 @@ ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate);
 typedef struct ls_gate_sides {
     const ls_workplace *workplace;
     ls_session *candidate;
-    ls_session *oracle;      /**< NULL: `single` judges, or this process does not */
-    ls_reference *reference; /**< NULL: the oracle alone judges, or this process does not */
+    ls_session *oracle;      /**< NULL means `single` judges, or this process does not */
+    ls_reference *reference; /**< NULL means the oracle alone judges, or this process does not */
 } ls_gate_sides;
 
 /** Candidate and oracle go on with other members where that is due (bench/train/change.h); the new

@@ -295,7 +295,7 @@ static ls_status compare_kinds(comparison *c, uint64_t steps, ls_gate *gate)
     const uint64_t all = (uint64_t)(c->plan->warmup + c->plan->timed);
     const uint64_t epoch = ls_job_tail(job) ? ls_job_steps_per_epoch(job) : 0;
     const uint64_t period = (uint64_t)job->update.period;
-    uint64_t first[3] = {epoch, period, 0}; /* numbers, from 1; 0: there is none */
+    uint64_t first[3] = {epoch, period, 0}; /* numbers, from 1; 0 if there is none */
     if (epoch && period) {
         first[2] = epoch / common_divisor(epoch, period) * period;
         first[0] = first[2] == epoch ? 0 : epoch;

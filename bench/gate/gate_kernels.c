@@ -66,7 +66,8 @@ typedef struct ls_kernels_known {
     double dropout;
     bool ragged;                 /* lengths */
     distance kernels, precision; /* fast against plain C; rounded to bfloat16 against not */
-    double slope; /* the loss's change along the gradient, divided by the gradient's; 0: unknown */
+    double
+        slope; /* the loss's change along the gradient, divided by the gradient's; 0 if unknown */
     char words[160];
     struct ls_kernels_known *next;
 } known;

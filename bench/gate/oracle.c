@@ -20,9 +20,9 @@ typedef struct oracle {
     int count; /* n: number of parts */
     ls_replica *replica;
     ls_oracle_places *places;      /* that have parts of the positions: part d places + j is of
-                                    * place j, whose first replica is `replica`; NULL: none */
-    int computed;                  /* the replica whose places have computed last; -1: none */
-    ls_graph_part split;           /* the model with layers in slices; graph NULL: none is */
+                                    * place j, whose first replica is `replica`; NULL if none */
+    int computed;                  /* the replica whose places have computed last; -1 if none */
+    ls_graph_part split;           /* the model with layers in slices; graph NULL if none is */
     ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory. If replicas sum their
                                     * batch statistics: one slice of n pieces, the others NULL */
     ls_op_list update, apply;      /* `apply`: for a given gradient that includes weight decay */
@@ -35,7 +35,7 @@ typedef struct oracle {
     double *losses;     /* [n] loss of each slice */
     const float *given; /* [P] or NULL */
     bool widely;        /* the update uses the float64 sum */
-    double *exact;      /* [P] the float64 sum; NULL: not computed */
+    double *exact;      /* [P] the float64 sum; NULL if not computed */
     float *wide;        /* [P] that sum, rounded to float32 */
 } oracle;
 

@@ -17,8 +17,8 @@ ls_status ls_oracle_open(const ls_strategy *strategy, const ls_job *of, const ls
                          ls_run **out);
 
 /** From here on a step updates by this gradient, float32 [elements], weight decay included: for
- * sums whose order only a library knows. NULL: by its own sum, in the strategy's order. Borrowed
- * until the step is done. */
+ * sums whose order only a library knows. NULL means by its own sum, in the strategy's order.
+ * Borrowed until the step is done. */
 void ls_oracle_give(ls_run *run, const float *gradient);
 
 /** From here on a step updates by the sum of the slices' gradients in float64. */

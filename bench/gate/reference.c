@@ -28,12 +28,13 @@ struct ls_reference {
     float *values;   /* [steps or 1, elements] */
     double *loss;    /* [steps] losses */
     float *gradient; /* [elements] of step 0 */
-    float *whole;    /* [elements] of step 0, batch in one piece; NULL: the same as `gradient` */
+    float *whole; /* [elements] of step 0, batch in one piece; NULL means the same as `gradient` */
     double whole_loss;
-    float *tail; /* [elements] after an epoch's last batch alone; NULL: it is among the steps */
+    float *tail; /* [elements] after an epoch's last batch alone; NULL if it is among the steps */
     double tail_loss;
-    ls_evaluation evaluation;   /* after all steps */
-    uint64_t *state[LS_ARRAYS]; /* [variables] hashes then; NULL: no such array, or parameters */
+    ls_evaluation evaluation; /* after all steps */
+    uint64_t
+        *state[LS_ARRAYS]; /* [variables] hashes then; NULL means no such array, or parameters */
     ls_session session;
     ls_reference *next;
 };

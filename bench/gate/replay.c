@@ -22,16 +22,16 @@ typedef struct replay {
     ls_replica *replica;
     ls_slice **slices[LS_BATCHES]; /* [n, pieces]; the largest one owns the memory */
     ls_op_list update, finish[LS_BATCHES];
-    ls_carried *states;   /* [n] */
-    float *values;        /* [n, elements] parameters after the latest step */
-    float *mixed;         /* [n, elements] means over replicas and their peers; NULL: no peers */
-    double *losses;       /* [n] of the latest step's slices */
-    float *gradient;      /* [2, elements] of the pieces so far, and of one */
-    const double **parts; /* [n] into `losses` */
-    ls_sum_order order;   /* of the mean's sum; unset if only a library knows it */
-    float **sums;         /* [order.sums, elements] */
-    float **parameters;   /* [n] into `values` */
-    float **own[LS_OWNED_MOST]; /* [n] of the strategy's own buffers; NULL: it has fewer */
+    ls_carried *states; /* [n] */
+    float *values;      /* [n, elements] parameters after the latest step */
+    float *mixed;       /* [n, elements] means over replicas and their peers; NULL means no peers */
+    double *losses;     /* [n] of the latest step's slices */
+    float *gradient;    /* [2, elements] of the pieces so far, and of one */
+    const double **parts;       /* [n] into `losses` */
+    ls_sum_order order;         /* of the mean's sum; unset if only a library knows it */
+    float **sums;               /* [order.sums, elements] */
+    float **parameters;         /* [n] into `values` */
+    float **own[LS_OWNED_MOST]; /* [n] of the strategy's own buffers; NULL if it has fewer */
     float *owned;               /* all of these */
     const float *given;         /* [elements] or NULL */
     float *wide;                /* [elements] */

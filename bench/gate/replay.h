@@ -23,7 +23,7 @@ ls_status ls_replay_open(const ls_strategy *strategy, const ls_job *of, const ls
 void ls_replay_wired_mean(const ls_replayed *replayed, float *mean);
 
 /** From here on, where only a library knows the order of the sum, replicas take these parameters,
- * float32 [elements], for their mean. NULL: they sum. Borrowed until the step is done. */
+ * float32 [elements], for their mean. NULL if they sum. Borrowed until the step is done. */
 void ls_replay_give(ls_run *run, const float *mean);
 
 /** If a mean was given: the latest one, summed in float64 and rounded to float32 [elements]. */

@@ -28,44 +28,44 @@ typedef struct ls_micro {
     ls_model *model;
     int64_t batch;
     ls_optimizer optimizer;
-    const char *data;                 /**< of --data; NULL: the model's */
+    const char *data;                 /**< of --data; NULL means the model's */
     const ls_option_given *sizes;     /**< of --sizes, as given */
     const ls_option_given *allreduce; /**< of --allreduce, as given */
     const ls_comm_backend *comm;      /**< of a collective */
-    const char *link_text;            /**< of --link; NULL: none */
+    const char *link_text;            /**< of --link; NULL if none */
     ls_link link;
-    ls_network *network; /**< between the ranks' devices, opened by a collective; NULL: none */
-    double roof;         /**< floating-point operations per second; 0: not asked for */
+    ls_network *network; /**< between the ranks' devices, opened by a collective; NULL if none */
+    double roof;         /**< floating-point operations per second; 0 if not asked for */
     ls_writer *writer;
-    ls_results *results;          /**< that rows are kept in; NULL: none, or another rank's */
-    const char *command;          /**< the command line */
-    const char *label;            /**< of --label; NULL: none */
-    bool failed;                  /**< a check has failed */
-    bool silent;                  /**< rows are neither stored nor printed */
-    double sent_ns[2];            /**< of the last rows of sendrecv: time of a message, */
-    size_t sent_bytes[2];         /**< of so many bytes: the smallest and the largest */
-    struct ls_progress *progress; /**< of the parts below; NULL: none is shown */
+    ls_results *results;  /**< that rows are kept in; NULL if there is none, or another rank's */
+    const char *command;  /**< the command line */
+    const char *label;    /**< of --label; NULL if none */
+    bool failed;          /**< a check has failed */
+    bool silent;          /**< rows are neither stored nor printed */
+    double sent_ns[2];    /**< of the last rows of sendrecv: time of a message, */
+    size_t sent_bytes[2]; /**< of so many bytes: the smallest and the largest */
+    struct ls_progress *progress; /**< of the parts below; NULL if none is shown */
 } ls_micro;
 
 /** The figures of a row. */
 typedef struct ls_micro_figure {
     const char *op;
-    const char *shape;   /**< "256x128x784"; NULL: none */
-    size_t bytes, count; /**< 0: none */
+    const char *shape;   /**< "256x128x784"; NULL if none */
+    size_t bytes, count; /**< 0 if none */
     ls_statistics ns;    /**< time of one operation; n = 0: a sum of medians */
-    double flops;        /**< 0: not counted */
-    double moved_bytes;  /**< read and written; 0: not counted */
-    double roof_ns;      /**< roof as a time; 0: the roof is the device's rate of products */
+    double flops;        /**< 0 if not counted */
+    double moved_bytes;  /**< read and written; 0 if not counted */
+    double roof_ns;      /**< roof as a time; 0 if the roof is the device's rate of products */
     const char *roof;    /**< what that roof is; else NULL */
     bool checked;
     uint64_t wrong;
-    const char *kernel; /**< chosen implementation; NULL: unknown */
-    double host_ns;     /**< the host's time to launch it; 0: unknown */
-    double build_ns;    /**< time to build its program; 0: none */
+    const char *kernel; /**< chosen implementation; NULL if unknown */
+    double host_ns;     /**< the host's time to launch it; 0 if unknown */
+    double build_ns;    /**< time to build its program; 0 if none */
     /* Of collectives. */
-    int ranks;          /**< 0: 1 */
-    const char *comm;   /**< communicator; NULL: unknown */
-    const char *redop;  /**< "sum", "none"; NULL: unknown */
+    int ranks;          /**< 0 means 1 */
+    const char *comm;   /**< communicator; NULL if unknown */
+    const char *redop;  /**< "sum", "none"; NULL if unknown */
     double bus_factor;  /**< bus bandwidth over algorithm bandwidth */
     ls_traffic sent;    /**< of one operation, summed over ranks */
     bool uncounted;     /**< only a library knows what it sends */

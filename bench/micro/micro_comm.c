@@ -34,7 +34,7 @@ bool ls_collective_is(const ls_collective *c, const char *name)
     return strcmp(c->name, name) == 0;
 }
 
-/* What a rank must have at element i after a call; false: anything. */
+/* What a rank must have at element i after a call; false if anything. */
 static bool expected_of(const ls_collective *c, int rank, size_t i, float *out)
 {
     if (ls_collective_is(c, "broadcast"))
@@ -340,7 +340,7 @@ static ls_status choose(const ls_micro *m, const ls_collective *c, size_t bytes,
     return shared || !(*out)->time ? LS_OK : ls_allreduce_fastest(&network, &load, 1, *out, out);
 }
 
-/* `algorithm`: of an all-reduce or its half, or "auto"; NULL: another collective. */
+/* `algorithm`: of an all-reduce or its half, or "auto"; NULL means another collective. */
 static ls_status run_sizes(ls_micro *m, ls_collective *c, const char *algorithm,
                            const size_t *sizes, size_t count)
 {

@@ -14,7 +14,7 @@ typedef struct ls_micro_member {
     ls_op_list ops;
     ls_event *left;      /**< with joint ranks (ls_comm_is_joint): the rank has done its part of
                               a call */
-    ls_program *program; /**< NULL: members[0]'s program holds its operations */
+    ls_program *program; /**< NULL means members[0]'s program holds its operations */
 } ls_micro_member;
 
 /** A collective of one size. */
@@ -23,7 +23,7 @@ typedef struct ls_collective {
     const ls_allreduce *algorithm; /**< of all-reduces and their halves; else NULL */
     ls_half half;                  /**< of that: all-gather, reduce-scatter or the whole */
     bool out_of_place;
-    ls_comm *comm;   /**< of the processes; NULL: this one alone */
+    ls_comm *comm;   /**< of the processes; NULL means this one alone */
     int first, here; /**< this process's ranks: members [here] */
     int ranks;
     size_t count;

@@ -44,7 +44,7 @@ static void keep_copy(ls_op *op)
 typedef struct copies {
     ls_micro *m;
     size_t bytes, floats;
-    ls_device *other; /* NULL: the same device */
+    ls_device *other; /* NULL means the same device */
     float *to, *from; /* from: on `other` */
     float *host, *back;
 } copies;

@@ -70,7 +70,7 @@ typedef struct tensor {
     int64_t width;
     bool of_rows;  /* otherwise of the whole: variables, the loss */
     bool is_loss;  /* one double */
-    int judged_as; /* 0: output, 1: gradient; -1: not compared */
+    int judged_as; /* 0 means output; 1 means gradient; -1 if not compared */
 } tensor;
 
 typedef struct trial {

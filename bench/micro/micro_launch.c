@@ -19,7 +19,7 @@ static const int nodes_of[] = {1, 8, 64, 512};
 
 typedef struct launch {
     ls_micro *m;
-    ls_program *program; /* NULL: one by one */
+    ls_program *program; /* NULL means one by one */
     int nodes;
 } launch;
 

@@ -9,7 +9,8 @@
 
 /**
  * Appends the result of a query, which may use the functions of results_db.h, and in which
- * :document is the JSON text and :format is a text (NULL: none), as ls_results_query does.
+ * :document is the JSON text and :format is a text (NULL if there is none), as ls_results_query
+ * does.
  */
 ls_status ls_document_query(const char *sql, const json_t *document, const char *format,
                             json_t *out);
@@ -17,7 +18,7 @@ ls_status ls_document_query(const char *sql, const json_t *document, const char 
 /**
  * Writes the result of such a query. A row of it has a `text`, which is written as it is, or a JSON
  * object "row:json", which is a row of a table. Such rows, one after the other, are printed in
- * `columns` (NULL: the query has none) and in the form `format`. LS_CODE_MISSING where the stream
+ * `columns` (NULL if the query has none) and in the form `format`. LS_CODE_MISSING where the stream
  * cannot be written.
  */
 ls_status ls_document_write(const char *sql, const json_t *document, const char *format,

@@ -119,7 +119,7 @@ const char *ls_format_names(void);
 /** Borrows the stream. */
 ls_status ls_writer_open(const ls_format *format, FILE *stream, ls_writer **out);
 
-/** Sets the groups `case` (an array, or NULL: not known) of all rows to come, so that a table has
+/** Sets the groups `case` (an array, or NULL if not known) of all rows to come, so that a table has
  * the same columns for all; and the fields of it that were asked to differ, {field: true}, whose
  * columns a table drops last. Takes ownership of both. Before the first row. */
 void ls_writer_expect(ls_writer *writer, json_t *cases, json_t *swept);
@@ -146,13 +146,13 @@ enum { LS_DROP_NEVER = -1, LS_DROP_FIRST = 10, LS_DROP_ALWAYS = 99 };
 enum { LS_WIDTH_ANY = 160 }; /**< no limit for a text */
 
 typedef struct ls_column {
-    const char *title; /**< NULL: the field's heading */
-    const char *path;  /**< NULL: a column of the field `of`, with its cell */
+    const char *title; /**< NULL means the field's heading */
+    const char *path;  /**< NULL means a column of the field `of`, with its cell */
     int width;         /**< characters: fixed if rows are printed one by one, else the most */
     bool right;        /**< numbers stand to the right */
     ls_cell cell;
-    int drop;           /**< order of dropping if lines are too long, the highest first; 0: only if
-                             it is empty */
+    int drop; /**< order of dropping if lines are too long, the highest first; 0 if only if
+                   it is empty */
     ls_field_number of; /**< where there is no path */
 } ls_column;
 
@@ -195,8 +195,8 @@ typedef struct ls_chosen {
     char title[LS_CHOSEN_MOST][96]; /**< the keys as they were given */
 } ls_chosen;
 
-/** Reads the keys of --columns, "strategy,time.step_ms.median" (NULL: not given). `out` points into
- * itself: do not move it. LS_CODE_USAGE as of ls_row_key_find. */
+/** Reads the keys of --columns, "strategy,time.step_ms.median" (NULL if not given). `out` points
+ * into itself: do not move it. LS_CODE_USAGE as of ls_row_key_find. */
 ls_status ls_chosen_read(const char *keys, ls_chosen *out);
 
 /* ---- Writers, inside ---------------------------------------------------------------------------
@@ -214,22 +214,22 @@ struct ls_writer {
     const ls_format *format;
     FILE *stream;
     const char *results;       /**< file that has the rows, too, which is said if the stream cannot
-                                    be written; NULL: none. The caller sets these three. */
-    const ls_columns *columns; /**< for table and md; `alone`: in every format only these; NULL:
-                                  those of the row's kind */
+                                    be written; NULL if there is none. The caller sets these three. */
+    const ls_columns *columns; /**< for table and md; `alone`: in every format only these; NULL
+                                  means those of the row's kind */
     bool deferred;             /**< rows are flushed at the end, not one by one */
     size_t rows;
     int width;       /**< characters of a line of the table */
     bool colour;     /**< failures are red */
     json_t *options; /**< of the cases that will come, and of those printed (table_parts.h) */
     bool uneven;     /**< the steps of one of them are not alike */
-    json_t *swept;   /**< {field: true} of those asked to differ; NULL: not known */
-    json_t *kept;    /**< rows to be printed at the next flush; NULL: none yet */
+    json_t *swept;   /**< {field: true} of those asked to differ; NULL if not known */
+    json_t *kept;    /**< rows to be printed at the next flush; NULL if none yet */
     json_t *ended;   /**< rows that have been printed, for the lines below them */
-    json_t *dropped; /**< {title: true} of columns that found no room; NULL: none */
-    char *head;      /**< text that stood above the last rows; NULL: none yet */
+    json_t *dropped; /**< {title: true} of columns that found no room; NULL if none */
+    char *head;      /**< text that stood above the last rows; NULL if none yet */
     const ls_columns *headed; /**< the columns below `head` */
-    int widths[64];           /**< and how wide they are; 0: not shown */
+    int widths[64];           /**< and how wide they are; 0 if not shown */
 };
 
 /** Writes all rows (an array) in these columns; without a format, as a table. */

@@ -208,7 +208,7 @@ static void print_string(FILE *stream, const char *text)
 static void print_json(FILE *stream, const json_t *value, int indent, int level)
 {
     json_t *group = (json_t *)(size_t)value;
-    void *member = json_object_iter(group); /* NULL: not an object, or empty */
+    void *member = json_object_iter(group); /* NULL if not an object, or empty */
     const bool object = json_is_object(value),
                lines = indent >= 0 && (object || json_is_object(json_array_get(value, 0)));
     const size_t count = object ? json_object_size(value) : json_array_size(value);

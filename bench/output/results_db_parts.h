@@ -27,7 +27,7 @@ ls_status ls_results_perform(ls_results *results, const char *sql);
 /** What follows from several fields of a row: a column of the connection's view. */
 typedef struct ls_derived {
     const char *name;
-    bool (*holds)(const json_t *row); /* NULL: a figure */
+    bool (*holds)(const json_t *row); /* NULL means a figure */
 } ls_derived;
 
 extern const ls_derived ls_results_derived[];
@@ -38,6 +38,6 @@ int ls_results_attach(sqlite3 *db);
 /** Begins the text of a view of ours. A user's own object of that name is left alone. */
 #define LS_RESULTS_VIEW_MARK "CREATE VIEW v AS /* lockstep */ "
 
-/** The text of the view `v`, owned by the caller (free); NULL: out of memory. `own`: that of this
- * connection, with what results_db.h says; else that of the file. */
+/** The text of the view `v`, owned by the caller (free); NULL if memory is short. `own`: that of
+ * this connection, with what results_db.h says; else that of the file. */
 char *ls_results_view_text(bool own);

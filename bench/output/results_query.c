@@ -394,7 +394,7 @@ static void strategy_fact(sqlite3_context *context, int count, sqlite3_value **v
         sqlite3_result_text(context, period->name, -1, SQLITE_STATIC);
 }
 
-/* link_fact(link, "MB/s" or "us"): NULL: it has none. */
+/* link_fact(link, "MB/s" or "us"): NULL if it has none. */
 static void link_fact(sqlite3_context *context, int count, sqlite3_value **value)
 {
     static const char flat[] = "flat:";

@@ -161,7 +161,8 @@ ls_status ls_results_collect(void *array, int64_t number, const json_t *row)
     return LS_OK;
 }
 
-/* The value of a column; NULL: none. Equal objects, as the cases of rows, are parsed once. */
+/* The value of a column; NULL if there is none. Equal objects, as the cases of rows, are parsed
+ * once. */
 static json_t *value_at(sqlite3_stmt *statement, int column, bool is_json, json_t *known)
 {
     const char *text = ls_results_text(statement, column);

@@ -18,7 +18,8 @@
  * of rows of other programs, which CSV does not have (LS_GROUP_FOREIGN). */
 const char *const *ls_row_paths(void);
 
-/** The option of a strategy, a model or a data source that is the field at this path; NULL: none.
+/** The option of a strategy, a model or a data source that is the field at this path; NULL if there
+ * is none.
  */
 const ls_declared_option *ls_row_declared(const char *path);
 

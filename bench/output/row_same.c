@@ -50,7 +50,7 @@ static json_t *facts_of(const json_t *row, unsigned of)
     return facts;
 }
 
-/* The first value that both have and that differs; NULL: none. */
+/* The first value that both have and that differs; NULL if there is none. */
 static const char *other_value(const json_t *a, const json_t *b)
 {
     const char *path;

@@ -27,14 +27,15 @@ bool ls_row_same_case(const json_t *a, const json_t *b, unsigned but, bool commo
 bool ls_row_same_but(const json_t *row, const json_t *other, const char *const *fields,
                      bool common);
 
-/** The case and these parts (0: none) as text, for looking up: what is unknown is the same only
- * where it is unknown, too. Owned by the caller (free); NULL: out of memory. */
+/** The case and these parts (0 if there is none) as text, for looking up: what is unknown is the
+ * same only where it is unknown, too. Owned by the caller (free); NULL if memory is short. */
 char *ls_row_identity(const json_t *row, unsigned but, unsigned of);
 
 /** Whether this path is a field of these parts. */
 bool ls_row_is_of(const char *path, unsigned of);
 
-/** The first field ("provenance.cpu") of these parts in which two rows differ; NULL: none. */
+/** The first field ("provenance.cpu") of these parts in which two rows differ; NULL if there is
+ * none. */
 const char *ls_row_other_machine(const json_t *a, const json_t *b, unsigned of);
 
 /** The number of the row's machine among `known` (an array, empty at first), whose entry takes

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Why the line is not a row; NULL: it is one. */
+/* Why the line is not a row; NULL if it is one. */
 static const char *why_no_row(const json_t *row)
 {
     if (!json_is_object(row))

@@ -50,7 +50,7 @@ static void column(const char *path, char sql[128])
     snprintf(sql, 128, field && is_list(field) ? "list_text(\"%s\")" : "\"%s\"", path);
 }
 
-/* How a value is also written, as SQL; "": only one way. */
+/* How a value is also written, as SQL; "" means only one way. */
 static void also_written(const char *path, const char *x, char sql[256])
 {
     const ls_field *field = ls_field_find(path);
@@ -61,7 +61,7 @@ static void also_written(const char *path, const char *x, char sql[256])
         snprintf(sql, 256, "CASE %s WHEN 'true' THEN 'yes' WHEN 'false' THEN 'no' END", x);
 }
 
-/* A number as SQL has it; "": it is none. SQLite reads a real as it reads those of rows. */
+/* A number as SQL has it; "" if it is none. SQLite reads a real as it reads those of rows. */
 static void literal(const char *text, char sql[64])
 {
     int64_t whole;

@@ -32,7 +32,7 @@ typedef struct ls_selection {
                           result.warnings), so that predicted rows may stand beside measured ones */
 } ls_selection;
 
-/** Reads the options' texts; NULL: not given. LS_CODE_USAGE names what is wrong in one, as a text
+/** Reads the options' texts; NULL if not given. LS_CODE_USAGE names what is wrong in one, as a text
  * for a field that is a number. */
 ls_status ls_selection_open(const char *where, const char *since, const char *last,
                             const char *sort, ls_selection *out);

@@ -20,7 +20,7 @@ typedef struct ls_play {
     const ls_platform *platform;
     int devices, devices_per_host;
     const double *factors; /**< [steps, devices] delays of a device in a step are multiplied by it;
-                                NULL: all are 1 */
+                                NULL if all are 1 */
     size_t factor_count;   /**< steps x devices */
 } ls_play;
 

@@ -38,7 +38,7 @@ typedef struct ls_platform {
  * shipped one, or "FILE.xml". LS_CODE_USAGE says what is valid. */
 ls_status ls_platform_parse(const char *text, ls_platform *out);
 
-/** What a message between two devices takes, alone: latency, and bytes a second (0: not limited).
+/** What a message between two devices takes, alone: latency, and bytes a second (0 if not limited).
  * Not of a file. */
 ls_platform_level ls_platform_between(const ls_platform *platform, int devices_per_host, int from,
                                       int to);

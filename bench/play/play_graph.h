@@ -32,7 +32,7 @@ typedef struct ls_play_edge {
 /** What of an activity a trace shows: a slice of a lane. */
 typedef struct ls_play_label {
     const char *name; /**< borrowed */
-    int lane;         /**< -1: not shown */
+    int lane;         /**< -1 if not shown */
     int use;          /**< ls_time_use */
     uint32_t begin;   /**< the activity at whose end it begins; LS_PLAY_NONE: its own beginning */
 } ls_play_label;

@@ -81,7 +81,7 @@ static ls_status add_phases(ls_play_graph *g, int each, phases *p)
     return ls_play_seal(g);
 }
 
-/* Bandwidth of `times` large messages that take so long beyond their latency; 0: not limited. */
+/* Bandwidth of `times` large messages that take so long beyond their latency; 0 if not limited. */
 static double rate_of(int times, double ns)
 {
     return ns > 0 ? times * probe_bytes * 1e9 / ns : 0;

@@ -66,7 +66,7 @@ static void write_platform(const ls_play *play, FILE *to)
                 play->devices);
 }
 
-/* The number of a delay's factor, from 1; 0: it has none. */
+/* The number of a delay's factor, from 1; 0 if it has none. */
 static size_t factor_of(const ls_play *play, const ls_activity_node *node)
 {
     return !play->factors || node->rounds

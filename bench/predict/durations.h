@@ -48,7 +48,7 @@ double ls_duration_of(const ls_durations *durations, const ls_op *op);
  * few were late, or no step `sends` a message, so that none of these times is used. */
 bool ls_durations_words(const ls_durations *durations, bool sends, char *words, size_t size);
 
-/** Half the width of the 95% interval of the medians, over them; 0: not known. */
+/** Half the width of the 95% interval of the medians, over them; 0 if not known. */
 double ls_durations_error(const ls_durations *durations);
 
 /** LS_CODE_MISSING names the first operation of the run's steps that has no duration. */
@@ -67,7 +67,7 @@ void ls_durations_close(ls_durations *durations);
 
 /* ---- What its files share -------------------------------------------------------------------- */
 
-/** NULL: there is none. */
+/** NULL if there is none. */
 ls_duration *ls_durations_find(const ls_durations *durations, const char *name, double flops,
                                double bytes);
 

@@ -22,7 +22,7 @@ extern const char *const ls_expansion_words[]; /**< in this order, NULL-terminat
 
 /** What a rank sends and receives at once; elements of 4 bytes. */
 typedef struct ls_move {
-    int to, from;                      /**< ranks; -1: none */
+    int to, from;                      /**< ranks; -1 if none */
     bool bytes;                        /**< counts are of bytes, not of float32 */
     size_t sent, received, added;      /**< elements */
     double summed;                     /**< elements that it adds by itself, before */

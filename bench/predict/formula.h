@@ -10,8 +10,8 @@
 
 /* What an all-reduce by formula takes, of equal ones whose ranks are on like hosts. */
 typedef struct ls_formula {
-    const ls_expanded *of;       /* NULL: by NCCL's model */
-    const ls_virtual_comm *nccl; /* one of them, for that model; NULL: not by it */
+    const ls_expanded *of;       /* NULL means by NCCL's model */
+    const ls_virtual_comm *nccl; /* one of them, for that model; NULL if not by it */
     int *hosts;                  /* [ranks] relative to the first rank's */
     ls_play_graph alone;         /* the all-reduce by itself, sealed */
     ls_traffic sent;

@@ -10,7 +10,7 @@
 typedef struct ls_measured_case {
     ls_case config;
     int devices;
-    char platform[80]; /**< "flat:latency=..", as --link was; "": one device */
+    char platform[80]; /**< "flat:latency=..", as --link was; "" means one device */
 } ls_measured_case;
 
 typedef struct ls_measured_cases {

@@ -21,7 +21,7 @@
 
 typedef struct ls_nccl_choice {
     bool tree;    /**< else a ring */
-    int protocol; /**< 0: LL, 1: LL128, 2: Simple */
+    int protocol; /**< 0 means LL; 1 means LL128, 2: Simple */
     double ns;
 } ls_nccl_choice;
 

@@ -21,21 +21,21 @@ typedef struct ls_predictor {
     ls_platform platform;
     int devices_per_host;
     ls_expansion level;
-    int draws;                 /**< 0: as many as fit the number of devices */
-    const char *goal;          /**< file for the graph; NULL: none */
-    const char *chakra;        /**< folder for it, as Chakra traces; NULL: none */
-    const char *trace;         /**< file for the counted steps of a play; NULL: none */
+    int draws;                 /**< 0 means as many as fit the number of devices */
+    const char *goal;          /**< file for the graph; NULL if none */
+    const char *chakra;        /**< folder for it, as Chakra traces; NULL if none */
+    const char *trace;         /**< file for the counted steps of a play; NULL if none */
     const ls_platform *others; /**< [other_count] platforms that are played, too; borrowed */
     size_t other_count;
     ls_engine engine;
-    size_t memory_limit; /**< SIZE_MAX: none */
-    int slow_device;     /**< -1: none */
+    size_t memory_limit; /**< SIZE_MAX if none */
+    int slow_device;     /**< -1 if none */
     double slow_factor;
     ls_durations durations; /**< what is known so far */
     bool measures;          /**< what is not known is measured */
     int probed;             /**< the platform is known to have so many devices */
     ls_wires wires;         /**< of a platform file, with `wired` devices */
-    int wired;              /**< see wires; 0: not known */
+    int wired;              /**< see wires; 0 if not known */
     double measuring_s;     /**< processor time of this process that measuring has taken */
 } ls_predictor;
 
@@ -43,8 +43,8 @@ typedef struct ls_predictor {
 ls_status ls_predictor_open(const ls_prediction_request *request, ls_predictor *out);
 void ls_predictor_close(ls_predictor *predictor);
 
-/** Changes the network: the text of a platform (NULL: one device), borrowed. Durations that were
- * measured with another number of devices at work are forgotten. */
+/** Changes the network: the text of a platform (NULL means one device), borrowed. Durations that
+ * were measured with another number of devices at work are forgotten. */
 ls_status ls_predictor_set_network(ls_predictor *predictor, const char *platform,
                                    int devices_per_host);
 

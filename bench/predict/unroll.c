@@ -24,15 +24,15 @@ typedef struct message_end {
 
 typedef struct pending_end {
     message_end end;
-    size_t next; /* of the same channel, from 1; 0: none */
+    size_t next; /* of the same channel, from 1; 0 if none */
 } pending_end;
 
 /* Ends of one direction between two ranks of a communicator. */
 typedef struct channel {
-    const void *group; /* NULL: the slot is free */
+    const void *group; /* NULL if the slot is free */
     int from, to;
     bool sends;         /* what waits are sends */
-    size_t first, last; /* in pending, from 1; 0: none */
+    size_t first, last; /* in pending, from 1; 0 if none */
 } channel;
 
 /* An all-reduce by formula: the ranks of a group that are there, each for the k-th time. */

@@ -20,7 +20,7 @@ static bool is_timed(const json_t *row)
            ls_row_real(row, LS_F_time_step_ms_median) > 0;
 }
 
-/* The latest measured row of the case, on this machine; NULL: there is none. */
+/* The latest measured row of the case, on this machine; NULL if there is none. */
 static const json_t *find_measured(const ls_validations *v, const json_t *row)
 {
     for (size_t i = json_array_size(v->measured); i-- > 0;) {

@@ -39,7 +39,7 @@ typedef struct ls_virtual_comm {
     ls_extent extent; /**< of the all-reduce; where blocks begin is the plan's memory */
     int64_t shards;
     ls_rank_group of;
-    const ls_layout *layout; /**< of the group; NULL: one process */
+    const ls_layout *layout; /**< of the group; NULL means one process */
     size_t sums;             /**< of exact mode: finished subtrees of this rank */
 } ls_virtual_comm;
 

@@ -21,9 +21,9 @@
 typedef struct ls_progress ls_progress;
 
 /**
- * Borrows the stream. `mode` 0: shows nothing; -1: a redrawn line if the stream is a terminal,
+ * Borrows the stream. `mode` 0 shows nothing, -1 redraws a line if the stream is a terminal,
  * otherwise of several cases a line when another one is at work, at most one in 10 s, and at least
- * one in 30 s; 1: the same, or a line each second elsewhere. Returns NULL if nothing is to be
+ * one in 30 s; 1 means the same, or a line each second elsewhere. Returns NULL if nothing is to be
  * shown, or without memory or a thread for it.
  */
 ls_progress *ls_progress_open(FILE *stream, int mode);

@@ -96,7 +96,7 @@ static double first_known(double a, double b, double c)
     return a > 0 ? a : b > 0 ? b : c;
 }
 
-/* Factor for the expected seconds of a part; 0: unknown. */
+/* Factor for the expected seconds of a part; 0 if unknown. */
 static double factor(const factors *f, const ls_work_case *c, ls_phase phase)
 {
     const bool after = phase > LS_PHASE_CHECKING; /* seconds that are measured, or could be */

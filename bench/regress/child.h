@@ -11,12 +11,12 @@
 typedef struct ls_child {
     char *out, *err; /**< its output and errors; NULL only after a failure */
     int code;        /**< exit status; 128 + signal where a signal ended it */
-    int signal;      /**< that ended it; 0: none */
+    int signal;      /**< that ended it; 0 if none */
 } ls_child;
 
 /**
- * Runs argv[0] (found in PATH) in `folder` (NULL: this one), in its own process group, for at most
- * `limit_ns`. LS_CODE_MISSING if it cannot be started, or is killed at the limit.
+ * Runs argv[0] (found in PATH) in `folder` (NULL means this one), in its own process group, for at
+ * most `limit_ns`. LS_CODE_MISSING if it cannot be started, or is killed at the limit.
  * LS_CODE_INTERRUPTED if this program received a signal, unless the child `cleans` up. A child that
  * fails is not a failure of this call.
  */

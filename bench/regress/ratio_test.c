@@ -35,7 +35,7 @@ static size_t fewest_for(double p)
 }
 
 /* The number of smallest pairwise means that lie below a bound with one-sided error `p`; the bound
- * is the next mean. -1: n pairs give no bound. `share` [n (n + 1) / 2 + 1] is scratch. */
+ * is the next mean. -1 means n pairs give no bound. `share` [n (n + 1) / 2 + 1] is scratch. */
 static long count_left_out(size_t n, double p, double *share)
 {
     const size_t most = n * (n + 1) / 2;
@@ -175,7 +175,7 @@ static double widened(size_t n)
 }
 
 /* How many more runs of each side would make the error at most `wanted`, if runs keep their
- * deviations (not widened); 0: more than are worth a try. */
+ * deviations (not widened); 0 means more than are worth a try. */
 static size_t runs_more(double run_a, double run_b, double drift, double wanted, size_t n)
 {
     for (size_t all = n + 1; all <= RUNS_MOST; all++) {

@@ -36,14 +36,14 @@ typedef struct ls_ratio_result {
     double ratio;   /**< B / A; NaN without blocks */
     double ci95[2]; /**< of this look alone; NaN with one pair, or where runs leave a factor open */
     size_t blocks;
-    size_t more; /**< about how many more blocks (unpaired: runs of each side) would decide; 0:
+    size_t more; /**< about how many more blocks (unpaired: runs of each side) would decide; 0 means
                     decided, or no estimate */
 } ls_ratio_result;
 
 enum { LS_RATIO_BLOCKS_MOST = 2000 };
 
-/** The share to use for a look at `n` pairs when `share` of the time is over; 0: no look now. Looks
- * are at 1/64, then each time at twice that, if the pairs could decide anything, and at 1. */
+/** The share to use for a look at `n` pairs when `share` of the time is over; 0 means no look now.
+ * Looks are at 1/64, then each time at twice that, if the pairs could decide anything, and at 1. */
 double ls_ratio_due(const ls_ratio_test *test, size_t n, double share);
 
 /** Tests log(B / A) of `n` pairs; `share` of the time is used (1: the last look). */
@@ -54,7 +54,7 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
 typedef struct ls_ratio_side {
     const double *logs;
     size_t count;
-    double half; /**< for a single run: half of its 95% interval, in logarithms; 0: unknown */
+    double half; /**< for a single run: half of its 95% interval, in logarithms; 0 if unknown */
 } ls_ratio_side;
 
 /**

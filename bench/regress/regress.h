@@ -32,21 +32,21 @@ typedef struct ls_fail_key {
 typedef struct ls_regress_task {
     const char *side[LS_SIDES]; /**< paths */
     double threshold;           /**< 0.03 */
-    uint64_t max_ns;            /**< time for turns; 0: a minute per case, at most ten */
+    uint64_t max_ns;            /**< time for turns; 0 means a minute per case, at most ten */
     ls_selection where;
     ls_fail_key fail_on[LS_FAIL_ON_MOST];
     size_t fail_count;
-    int64_t undecided; /**< how many undecided comparisons in a row fail; 0: none do */
+    int64_t undecided; /**< how many undecided comparisons in a row fail; 0 if none do */
     bool instructions;
     char **options;              /**< of `run`, as --name=value; ends with NULL */
     size_t option_count;         /**< how many these are */
     bool fixed_steps;            /**< the options set the length of a block */
     bool plan_gate, plan_blocks; /**< the plan has this key: the option would be refused */
-    const char *results;         /**< file that rows of blocks are kept in; NULL: none */
+    const char *results;         /**< file that rows of blocks are kept in; NULL if none */
     uint64_t seed;               /**< of the order */
     const double *slowed; /**< to calibrate: each case is judged again with NEW's times ... */
     size_t slowed_count;  /**< ... multiplied by 1 + each of these (0 first, then 0.05, ..);
-                               NULL, 0: not so */
+                               NULL, or 0 if not so */
     bool quiet;           /**< no progress */
 } ls_regress_task;
 
@@ -70,7 +70,7 @@ typedef struct ls_regress_case {
     ls_ratio_result result;
     json_t *worse;       /**< [{key, base, new}] that make the comparison fail */
     json_t *differences; /**< the same, of keys that are only reported */
-    int64_t undecided;   /**< comparisons in a row that could not tell; 0: not counted */
+    int64_t undecided;   /**< comparisons in a row that could not tell; 0 if not counted */
     char *error;         /**< why it cannot be compared; NULL if it can */
 } ls_regress_case;
 
@@ -78,7 +78,7 @@ typedef struct ls_regress_case {
 typedef struct ls_regress {
     ls_regress_case *cases;
     size_t count;
-    json_t *instructions; /**< {base, new, ratio}, or a text why not; NULL: not asked for */
+    json_t *instructions; /**< {base, new, ratio}, or a text why not; NULL if not asked for */
     double seconds;
 } ls_regress;
 
@@ -116,17 +116,17 @@ bool ls_regress_is_file(const char *path);
 ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int side,
                          const json_t *rows);
 
-/** The case that a row belongs to; NULL: none yet. */
+/** The case that a row belongs to; NULL if there is none yet. */
 ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_task *task,
                                  const json_t *row);
 
-/** The row that represents a side of the case; NULL: it has none. */
+/** The row that represents a side of the case; NULL if it has none. */
 const json_t *ls_regress_row(const ls_regress_case *one, int side);
 
 /** That of NEW, or else of BASE. */
 const json_t *ls_regress_either(const ls_regress_case *one);
 
-/** The median step in ms, or the mean one if steps are not alike (ls_row_pace); 0: the row has
+/** The median step in ms, or the mean one if steps are not alike (ls_row_pace); 0 if the row has
  * none. */
 double ls_regress_time(const json_t *row);
 

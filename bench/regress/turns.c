@@ -121,8 +121,8 @@ static ls_status run_block(const ls_regress_task *task, int side, int64_t steps,
 typedef struct turns {
     const ls_regress_task *task;
     ls_regress *regress;
-    ls_results *results; /* NULL: rows are not saved */
-    int64_t steps;       /* per block; 0: as the options say */
+    ls_results *results; /* NULL means rows are not saved */
+    int64_t steps;       /* per block; 0 means as the options say */
     uint64_t begin, deadline;
     size_t measured; /* the first `measured` cases have rows; the rest count them as slower */
 } turns;

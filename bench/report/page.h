@@ -33,8 +33,9 @@ ls_status ls_page_open(ls_page *page);
 /** Adds the functions that statements of reports call (report_functions.c). */
 void ls_page_add_functions(const ls_page *page, sqlite3 *db);
 
-/** Performs the section of a text of SQL (NULL: each one), which begins after an empty line with
- * "-- NAME", after its places (template.h; NULL: it has none) were filled. Results are added to
+/** Performs the section of a text of SQL (NULL means each one), which begins after an empty line
+ * with
+ * "-- NAME", after its places (template.h; NULL if it has none) were filled. Results are added to
  * `out` (an object) by the section's name, as lists of objects of texts; a column "NAME:json" is
  * JSON.
  */

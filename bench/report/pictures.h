@@ -3,8 +3,8 @@
  * Pictures: each is a file reports/NAME.sql, with the template of gnuplot that it names. Its head
  * are comments, "-- name: text"; what follows is one query in SQL (results_db.h), whose rows are
  * points:
- *     number   of the row that a point is of; NULL: of none, as of an ideal line
- *     part     the name of the point's series; NULL: that of the row's case
+ *     number   of the row that a point is of; NULL means of none, as of an ideal line
+ *     part     the name of the point's series; NULL means that of the row's case
  *     x, y, low, high
  * The query reads `r`: rows in their order (place), with all that reports/rows.sql knows of them
  * (table `read`), as the fields of `v` that it names in double quotes, rate and pace with bounds,

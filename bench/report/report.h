@@ -22,12 +22,12 @@
 
 typedef struct ls_report_options {
     const char *out;     /**< the folder; made where it is missing */
-    const char *against; /**< path of a key whose values are compared side by side; NULL: none */
+    const char *against; /**< path of a key whose values are compared side by side; NULL if none */
     bool bare;           /**< PDFs have neither title nor footer: a paper has a caption */
-    double letters;      /**< printed points of their letters; 0: 6.2 */
-    const char *url;     /**< where the report or the project is, for BibTeX; NULL: nowhere */
+    double letters;      /**< printed points of their letters; 0 means 6.2 */
+    const char *url;     /**< where the report or the project is, for BibTeX; NULL means nowhere */
     const json_t *notes; /**< texts: what was not read, and why */
-    /** Appends what limits the step of the row with this number, in texts. NULL: not used. */
+    /** Appends what limits the step of the row with this number, in texts. NULL if not used. */
     void (*explain)(ls_results *results, int64_t number, json_t *lines);
 } ls_report_options;
 

@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The row's value of an option that defines cases; owned by the caller (free); NULL: none. */
+/* The row's value of an option that defines cases; owned by the caller (free); NULL if there is
+ * none. */
 static char *text_of(const json_t *row, const ls_option *option)
 {
     const char *name = option->name, *comm = ls_row_string(row, LS_F_case_comm);

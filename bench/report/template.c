@@ -10,7 +10,7 @@ enum { TEXT_MOST = 400 }; /* characters */
 
 typedef struct scope {
     const json_t *value;
-    const struct scope *outer; /* NULL: the outermost */
+    const struct scope *outer; /* NULL means the outermost */
 } scope;
 
 /* A place: "{{#name}}". */

@@ -14,7 +14,7 @@ typedef struct ls_results_task {
     const ls_option_set *set; /**< the options; its operands are the verb, and what follows it */
     const char *file;
     ls_results *results;   /**< open */
-    const ls_format *form; /**< --format; NULL: not given */
+    const ls_format *form; /**< --format; NULL if not given */
     ls_selection selection;
     ls_chosen chosen;
     ls_status (*draw)(json_t *figure, const char *path); /**< see bench/report/pictures.h */

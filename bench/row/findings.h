@@ -26,6 +26,6 @@ bool ls_find_modes(const double *sorted, size_t n, double means[2], double *slow
  * sqrt(n), which occurs by chance in 1%. False for n below 8. */
 bool ls_find_autocorrelation(const double *medians, size_t n, double *by);
 
-/** What of a row's noise is worth a warning, in words, then, after a semicolon, what helps; false:
- * nothing. */
+/** What of a row's noise is worth a warning, in words, then, after a semicolon, what helps; false
+ * if there is nothing. */
 bool ls_row_noise_words(const json_t *row, char *words, size_t size);

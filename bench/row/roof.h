@@ -18,8 +18,8 @@
  * The highest rate (by the tenth percentile of times) of this device's default kernels for square
  * products (512 to 1536; 2048 and 4096 on a GPU) and some of layers, in floating-point operations
  * per second. Read from the cache, or measured in about a second and stored. If it is below
- * `reached`, a rate at which the device was seen to work (0: none), it is measured again, and the
- * higher one stored. A cache that cannot be written is not a failure.
+ * `reached`, a rate at which the device was seen to work (0 if there is none), it is measured
+ * again, and the higher one stored. A cache that cannot be written is not a failure.
  */
 ls_status ls_roof_get(const ls_machine *machine, ls_device *device, ls_math math, double reached,
                       double *flops_per_s);

@@ -367,7 +367,7 @@ static void put_servers(const ls_job *job, const ls_reported *reported, json_t *
         json_t *load = ls_row_make(row, LS_G_server_load);
         ls_put_server_load_device(load, s->device);
         ls_put_server_load_bytes(load, s->bytes);
-        if (s->busy > 0) /* 0: not measured */
+        if (s->busy > 0) /* 0 if not measured */
             ls_put_server_load_busy(load, s->busy);
         if (s->steps) { /* mean bytes per step */
             ls_put_server_load_received_bytes(load, (s->received.bytes + s->steps / 2) / s->steps);

@@ -13,19 +13,19 @@
 typedef struct ls_row_facts {
     const ls_workplace *workplace;
     const ls_plan_of_case *plan;
-    const ls_gate *gate; /**< NULL: never got there */
+    const ls_gate *gate; /**< NULL if never got there */
     const ls_trial *trial;
     const ls_verdict *verdict; /**< of the trial's checks, and the command's */
     ls_statistics steps;       /**< of the trial's timed steps, where it has some */
     double ci95[2];            /**< of their median; NaN: none */
     ls_sample_ms pace;
     double rate, rate_ci95[2];    /**< samples per second over all of them; NaN: no interval */
-    const char *error;            /**< why the case could not run; NULL: it could */
-    ls_sample_ms baseline;        /**< of `single` on one like device; 0: none */
-    const double *baseline_parts; /**< [LS_WATERFALL_PARTS] of its step, per sample; NULL: none */
-    double roof_flops;            /**< 0: not known */
-    double harness_ns;            /**< of a step; 0: not known */
-    double exact_cost;            /**< exact mode's median step over fast mode's; 0: not known */
+    const char *error;            /**< why the case could not run; NULL if it could */
+    ls_sample_ms baseline;        /**< of `single` on one like device; 0 if none */
+    const double *baseline_parts; /**< [LS_WATERFALL_PARTS] of its step, per sample; NULL if none */
+    double roof_flops;            /**< 0 if not known */
+    double harness_ns;            /**< of a step; 0 if not known */
+    double exact_cost;            /**< exact mode's median step over fast mode's; 0 if not known */
     bool unfinished;              /**< interrupted after the gate, before the first step */
     size_t group, groups;         /**< the command's cases took turns in so many groups; its own */
     bool shared;                  /**< other cases ran in the same process, too */

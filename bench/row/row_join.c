@@ -46,7 +46,7 @@ static bool ranks_share(const json_t *rows, const json_t *hosts, bool gpus)
 /* ---- What ranks should have in common, and may not ------------------------------------------- */
 
 /* The text of all ranks; of different ones each, with its ranks: "1 (ranks 0-2+4), unset (ranks
- * 3)". `texts` has null for a rank without one. NULL: none has, or no memory. */
+ * 3)". `texts` has null for a rank without one. NULL if none has, or no memory. */
 static json_t *join_texts(const json_t *texts)
 {
     char *joined = NULL;

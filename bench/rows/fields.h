@@ -75,7 +75,7 @@ typedef enum ls_worse { LS_WORSE_MORE, LS_WORSE_LESS } ls_worse;
 
 /** Where tables show a field. The low byte of `shown` is its place among the options. */
 enum {
-    LS_SHOWN_AT = 0xff,       /**< 1, 2, .. in tables; 0: after these, as the row has it */
+    LS_SHOWN_AT = 0xff,       /**< 1, 2, .. in tables; 0 means after these, as the row has it */
     LS_SHOWN_LAST = 0x80,     /**< added to a place: after all others, for it follows from them */
     LS_SHOWN_DIFF = 0x100,    /**< `results diff` names it where it differs */
     LS_SHOWN_DERIVED = 0x200, /**< no option: it follows from others */
@@ -84,10 +84,10 @@ enum {
 
 typedef struct ls_field {
     const char *path;    /**< "time.step_ms.median" */
-    const char *heading; /**< of tables' columns, "a|b"; NULL: the end of the path */
+    const char *heading; /**< of tables' columns, "a|b"; NULL means the end of the path */
     const char *valid;   /**< for the schema, see fields.def */
     const char *doc;     /**< NULL if the name says it */
-    const char *absent;  /**< what a table shows where a row does not have it; NULL: nothing */
+    const char *absent;  /**< what a table shows where a row does not have it; NULL if nothing */
     unsigned identifies; /**< LS_IS_, LS_BUT_, LS_OF_ */
     unsigned shown;      /**< LS_SHOWN_ */
     unsigned char type;  /**< an ls_field_type */
@@ -136,7 +136,7 @@ const ls_field *ls_field_find(const char *path);
  * "provenance.environment.OMP_NUM_THREADS"); NULL if none. */
 const ls_field *ls_field_of_key(const char *key);
 
-/** The group around a path that has the flag (LS_GROUP_..); NULL: none. */
+/** The group around a path that has the flag (LS_GROUP_..); NULL if there is none. */
 const ls_field_group *ls_field_group_of(const char *path, unsigned flag);
 
 /** The group of a path; NULL if it is none. */

@@ -34,7 +34,7 @@ json_t *ls_row_get(const json_t *row, ls_field_number field);
 /** The object or list of a group; NULL where it is absent. */
 json_t *ls_row_group(const json_t *row, ls_group_number group);
 
-/** Of memory.devices the first element with the largest peak; NULL: none. */
+/** Of memory.devices the first element with the largest peak; NULL if there is none. */
 json_t *ls_row_fullest(const json_t *row);
 
 bool ls_row_has(const json_t *row, ls_field_number field);

@@ -12,7 +12,7 @@
 
 /* Where the path continues: a slice, and the time at which this slice ended the wait. */
 typedef struct step_back {
-    int64_t slice; /* -1: at the beginning */
+    int64_t slice; /* -1 means at the beginning */
     uint64_t ns;
 } step_back;
 
@@ -99,7 +99,7 @@ static void mark(ls_whole_trace *whole, int64_t slice)
         whole->path.ns[s->kind == LS_STRETCH_EVENT ? LS_TIME_WAIT : s->use] += s->end_ns - begin;
 }
 
-/* What ended a wait; slice -1: unknown. */
+/* What ended a wait; slice -1 if unknown. */
 static step_back cause_of(const ls_whole_trace *whole, int64_t slice)
 {
     const ls_trace_slice *s = at(whole, slice);

@@ -46,9 +46,9 @@ typedef struct ls_whole_trace {
     ls_trace trace;          /**< lanes and slices of all, by rank; times on rank 0's clock */
     int *process;            /**< [lanes] */
     size_t *first;           /**< [lanes + 1] a lane's first slice */
-    int64_t *other;          /**< [messages] number of the other end; -1: not known */
-    int64_t *next;           /**< [messages] next message of the same slice; -1: none */
-    int64_t *message_of;     /**< [slices] first message of the slice; -1: none */
+    int64_t *other;          /**< [messages] number of the other end; -1 if not known */
+    int64_t *next;           /**< [messages] next message of the same slice; -1 if none */
+    int64_t *message_of;     /**< [slices] first message of the slice; -1 if none */
     bool *critical;          /**< [slices] */
     ls_clock_offset *clocks; /**< [ranks] */
     int ranks;

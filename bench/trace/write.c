@@ -122,7 +122,7 @@ static void put_slice(writer *w, int lane, const ls_shown *shown)
 
 /* ---- Flows ----------------------------------------------------------------------------------- */
 
-/* The slice shown on a lane at a time, or the nearest one; NULL: there is none. */
+/* The slice shown on a lane at a time, or the nearest one; NULL if there is none. */
 static const ls_shown *nearest(const ls_whole_trace *whole, int lane, uint64_t ns)
 {
     const size_t first = whole->shown_first[lane], count = whole->shown_first[lane + 1] - first;

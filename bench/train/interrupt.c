@@ -15,8 +15,8 @@
  * which it could reach state. */
 static atomic_bool asked;
 static atomic_int signals_seen;
-static _Atomic uint64_t interrupted_ns; /* the first SIGINT; 0: none */
-static _Atomic(const char *) last_line; /* of an end at once; NULL: none */
+static _Atomic uint64_t interrupted_ns; /* the first SIGINT; 0 if none */
+static _Atomic(const char *) last_line; /* of an end at once; NULL if none */
 
 /* A second SIGINT within this time may be the first one, forwarded by a launcher. */
 static const uint64_t passed_on_ns = 200000000;

@@ -18,7 +18,7 @@
 
 /* How a session is opened. */
 typedef struct opening {
-    ls_session_opener judge; /* opens the run of a judge; NULL: to train */
+    ls_session_opener judge; /* opens the run of a judge; NULL means to train */
     uint64_t delay_ns;
     bool counted; /* memory is only counted and holds no values */
     bool renewed; /* the caller sets the values */
@@ -418,7 +418,7 @@ ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record
  * soon. */
 typedef struct turns {
     ls_comm *comm;
-    uint64_t latest_ns;     /* end of the latest turn; 0: there was none */
+    uint64_t latest_ns;     /* end of the latest turn; 0 if there was none */
     uint64_t batches, next; /* since then, and until the next turn but one */
     bool failed;            /* all know why */
 } turns;

@@ -21,10 +21,10 @@ typedef struct ls_session {
     bool *left;          /**< ls_workplace.left */
     ls_device **devices; /**< [device_count] */
     size_t device_count;
-    ls_network *network; /**< between the devices; NULL: no links */
-    ls_watch *watch;     /**< of the devices; NULL: none (bench/train/session_watch.c) */
+    ls_network *network; /**< between the devices; NULL means no links */
+    ls_watch *watch;     /**< of the devices; NULL if none (bench/train/session_watch.c) */
     ls_run *run;
-    ls_session_opener judge;             /**< that opened the run; NULL: it trains */
+    ls_session_opener judge;             /**< that opened the run; NULL if it trains */
     bool heeds;                          /**< signals (ls_session_heed) */
     uint64_t step;                       /**< steps done */
     uint64_t since;                      /**< the first of them that the run's counters have */
@@ -133,7 +133,7 @@ ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_o
  * frees `out`. */
 ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out);
 
-/** The same of a judge's run; `open` NULL: of `single`. */
+/** The same of a judge's run; `open` NULL means `single`. */
 ls_status ls_session_need_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_need *out);
 
@@ -183,25 +183,25 @@ ls_status ls_session_begin_at(ls_session *session, uint64_t step, const ls_state
 typedef ls_status ls_values_visit(void *context, ls_range block, const float *values);
 
 /** Visits all blocks of an array of the state, of one variable after the other, in the model's
- * order or by their names. NULL: this process only gives what others need. */
+ * order or by their names. NULL means this process only gives what others need. */
 ls_status ls_session_each(ls_session *session, ls_values array, bool by_name,
                           ls_values_visit *visit, void *context);
 
-/** Copies an array of the state to `out`, float32 [elements of the model]. NULL: as above. */
+/** Copies an array of the state to `out`, float32 [elements of the model]. NULL means as above. */
 ls_status ls_session_gather(ls_session *session, ls_values array, float *out);
 
 /** What is found in the parameters. */
 typedef struct ls_session_found {
     char digest[33];              /**< of all, as ls_variables_digest */
-    size_t infinite;              /**< the first element that is not finite; SIZE_MAX: none */
+    size_t infinite;              /**< the first element that is not finite; SIZE_MAX if none */
     char differs[LS_REASON_SIZE]; /**< the first one that this process's devices or replicas have
-                                       differently; "": none */
+                                       differently; "" if none */
 } ls_session_found;
 
 ls_status ls_session_look(ls_session *session, ls_session_found *out);
 
-/** Writes the parameters to a safetensors file; NULL: another process does. A failure to write is
- * this process's alone. */
+/** Writes the parameters to a safetensors file; NULL means another process does. A failure to write
+ * is this process's alone. */
 ls_status ls_session_save(ls_session *session, const char *path);
 
 /** Evaluates the first `samples` of the test set, on all devices; `outputs` as in ls_evaluating. A

@@ -72,7 +72,8 @@ size_t ls_need_sum(const ls_memory_formula *formula)
     return sum;
 }
 
-/* The use that follows use `last` in descending order of size (ties by index); -1: none. */
+/* The use that follows use `last` in descending order of size (ties by index); -1 if there is none.
+ */
 static int next_use(const ls_memory_formula *formula, int last)
 {
     int best = -1;
@@ -127,7 +128,7 @@ static const char *remedy_of(const ls_memory_formula *formula)
     return remedies[next_use(formula, -1)];
 }
 
-/* The device that lacks the most memory; NULL: each has enough. */
+/* The device that lacks the most memory; NULL if each has enough. */
 static const ls_need_device *fullest(const ls_need *need)
 {
     const ls_need_device *most = NULL;

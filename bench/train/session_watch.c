@@ -29,7 +29,7 @@ ls_status ls_session_watch(ls_session *session)
     return LS_OK;
 }
 
-/* Number of devices per rank; 0: the case has only one rank. */
+/* Number of devices per rank; 0 if the case has only one rank. */
 static int devices_per_rank(const ls_plan_of_case *plan)
 {
     return plan->config->ranks > 1 ? plan->all_devices / plan->config->ranks : 0;

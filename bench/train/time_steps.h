@@ -10,7 +10,7 @@ typedef struct ls_step_times {
     uint64_t first, count;   /**< the steps */
     ls_step_record *records; /**< [count] end and loss of each */
     double *ms;              /**< [count] time of each */
-    double mean_ms;          /**< 0: none was timed yet */
+    double mean_ms;          /**< 0 if none was timed yet */
     uint64_t mark_ns;        /**< when the first began; the last ended at its record's end_ns */
     double host_ns;          /**< the host's time to enqueue one step */
     ls_memory_in_use before, after; /**< memory in use before the steps, and after them */
@@ -26,7 +26,7 @@ void ls_step_times_close(ls_step_times *times);
  *
  * All that the harness adds to a step is one clock reading and one record at its end, by the
  * device. A step's time is the difference of two such readings; the first step counts from a mark
- * that the device makes right before it. `out` NULL: nothing is read.
+ * that the device makes right before it. `out` NULL if nothing is read.
  *
  * `profiled`: ends what ls_account_begin began, before anything is read, since queues note that,
  * too.
@@ -36,6 +36,6 @@ ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_s
 /** The same without times and profile. */
 ls_status ls_session_steps(ls_session *session, uint64_t count);
 
-/** Runs one step and waits for it; gives parameters [elements] (NULL: not to this process)
+/** Runs one step and waits for it; gives parameters [elements] (NULL if not to this process)
  * and loss after it. */
 ls_status ls_session_one_step(ls_session *session, float *values, double *loss);

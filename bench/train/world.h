@@ -22,13 +22,13 @@ ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *s
  * is, and both texts, if any. */
 ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const char *text);
 
-/** Finds the first rank whose value differs from rank 0's; -1: none. */
+/** Finds the first rank whose value differs from rank 0's; -1 if there is none. */
 ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank);
 
 /** Gathers a text from each rank on rank 0, where the caller owns texts[r]; other ranks get none.
  * `ready` (ownership is taken) says whether this rank has its text: if one has none, all fail. */
 ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts);
 
-/** The same of values: a new array of all ranks', on rank 0; an empty one on others. `mine` NULL:
+/** The same of values: a new array of all ranks', on rank 0; an empty one on others. `mine` NULL if
  *  this rank has none, so all fail. */
 ls_status ls_world_gather_json(ls_comm *comm, const json_t *mine, json_t **out);

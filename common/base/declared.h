@@ -17,7 +17,7 @@ typedef struct ls_declared_option ls_declared_option;
 typedef struct ls_declared_owner {
     const char *name;                         /**< as users write it */
     const char *help;                         /**< one line for people */
-    const ls_declared_option *const *options; /**< NULL-terminated; NULL: none */
+    const ls_declared_option *const *options; /**< NULL-terminated; NULL if none */
 } ls_declared_owner;
 
 /** The type of an option's values, and the number that stands for one, which a double holds. */
@@ -44,8 +44,9 @@ struct ls_declared_option {
     bool follows;             /**< by default it follows from other options */
     bool implied;             /**< a row does not have it where it has its default */
     const char *when;         /**< which cases of its owner have it, as refusals say: "--ps-mode
-                                   ssp"; NULL: all */
-    /** Refuses a text that is not well formed, and says what would work; NULL: any text will do. */
+                                   ssp"; NULL means all */
+    /** Refuses a text that is not well formed, and says what would work; NULL means any text will
+     * do. */
     ls_status (*check)(const char *text);
 };
 
@@ -53,7 +54,7 @@ enum { LS_DECLARED_MOST = 16 }; /* options that one case may give */
 
 /** An option that was given, and its value. */
 typedef struct ls_declared_value {
-    const ls_declared_option *option; /**< NULL: end of the list */
+    const ls_declared_option *option; /**< NULL means end of the list */
     double number;                    /**< see ls_declared_type; 0 for a text */
     const char *text;                 /**< as given; borrowed */
 } ls_declared_value;

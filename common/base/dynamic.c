@@ -18,7 +18,7 @@ static void *open_file(const char *file, char why[WHY])
     return handle;
 }
 
-/* The library's path in `folder`; false: it is not there. */
+/* The library's path in `folder`; false if it is not there. */
 static bool path_in_folder(const ls_dynamic *library, char path[PATH_MAX])
 {
     return *library->folder &&

@@ -12,7 +12,7 @@
 typedef struct ls_dynamic {
     const char *name;   /**< "cuDNN", for messages */
     const char *file;   /**< "libcudnn.so.9": looked for as the system does, then in `folder` */
-    const char *folder; /**< where the build found it; "": nowhere */
+    const char *folder; /**< where the build found it; "" means nowhere */
     const char *remedy; /**< what would work where it is missing */
     int major;          /**< version that this build was compiled for */
     /** Major version of what was loaded, asked with its own functions. */

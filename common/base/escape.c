@@ -19,7 +19,7 @@ static const struct way {
     const char *const *instead; /* written in their place */
     const char *blanks;         /* these are written as blanks */
     const char *kept;           /* control characters that stay as they are */
-    const char *hidden;         /* before what nobody would see; NULL: that is a blank */
+    const char *hidden;         /* before what nobody would see; NULL if that is a blank */
 } ways[] = {
     [LS_ESCAPE_LINE] = {"", NULL, NULL, "", "", "\\"},
     [LS_ESCAPE_FONT] = {"", NULL, NULL, "", "", "\\"},
@@ -35,7 +35,7 @@ static const struct way {
     [LS_ESCAPE_ZSH] = {"'[]:\\", NULL, zsh, "", "", "\\"},
 };
 
-/* The character at `c`, and its bytes; -1: a byte that is no UTF-8. */
+/* The character at `c`, and its bytes; -1 if a byte that is no UTF-8. */
 static int32_t decode(const char *c, size_t *bytes)
 {
     static const int32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

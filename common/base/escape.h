@@ -47,8 +47,8 @@ size_t ls_escape_step(const char *c);
  * backslash before a backslash is one. -------------------------------------------------------- */
 
 /** Ends the value at `list`, without its backslashes, and returns what follows its comma; NULL
- * after the last one. `is_part` says which commas, by what follows, are part of a value; NULL:
- * none. */
+ * after the last one. `is_part` says which commas, by what follows, are part of a value; NULL if
+ * there is none. */
 char *ls_list_cut(char *list, bool (*is_part)(const char *after));
 
 /** Writes a value so that ls_list_cut gives it back. */

@@ -10,7 +10,7 @@
 /** How much is written. */
 typedef enum ls_log_level { LS_LOG_QUIET, LS_LOG_NORMAL, LS_LOG_VERBOSE } ls_log_level;
 
-/** Passed by pointer to whoever may write a line; NULL: none is written. Borrows the stream. */
+/** Passed by pointer to whoever may write a line; NULL if none is written. Borrows the stream. */
 typedef struct ls_log {
     FILE *stream;       /**< written to; borrowed */
     ls_log_level level; /**< of the lines that are written: this or less */

@@ -19,7 +19,7 @@
 typedef struct ls_sample_order {
     uint64_t samples; /**< of the data set */
     uint64_t seed;    /**< of its permutations */
-    bool shuffle;     /**< false: position p is sample p % samples */
+    bool shuffle;     /**< false if position p is sample p % samples */
 } ls_sample_order;
 
 enum { LS_ORDER_ROUNDS = 6 };

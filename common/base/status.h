@@ -27,7 +27,7 @@ typedef enum ls_code {
                             by SIGPIPE */
 } ls_code;
 
-/** NULL: success. Otherwise owned by whoever holds it, until ls_status_free. */
+/** NULL means success. Otherwise owned by whoever holds it, until ls_status_free. */
 typedef const struct ls_failure *ls_status;
 
 /** Success. */

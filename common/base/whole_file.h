@@ -20,8 +20,8 @@
 ls_status ls_whole_file(const char *what, const char *path,
                         ls_status (*write)(FILE *stream, void *context), void *context);
 
-/** LS_CODE_MISSING, about `what`, if no file of that name can be written that has so many bytes (0:
- * not known). Leaves no file behind. */
+/** LS_CODE_MISSING, about `what`, if no file of that name can be written that has so many bytes (0
+ * if not known). Leaves no file behind. */
 ls_status ls_file_writable(const char *what, const char *path, uint64_t bytes);
 
 /** Whether both names are of one file that exists. */

@@ -47,7 +47,7 @@ struct ls_comm {
     const ls_comm_backend *backend;
     int rank, size;
     ls_device *device;
-    const ls_layout *layout; /**< NULL: one process */
+    const ls_layout *layout; /**< NULL means one process */
     bool linked;             /**< messages go over shaped links (link.h) */
     bool shared;          /**< every rank's device reads and writes the others' memory: `direct` */
     const char *unshared; /**< why not, if the system refused it; else NULL */
@@ -66,10 +66,10 @@ typedef enum ls_arriving { LS_REPLACE, LS_ADD } ls_arriving;
 
 /** A send and a receive that make progress together, so that a ring cannot lock up. */
 typedef struct ls_exchange {
-    int to; /**< rank; -1: nothing is sent */
+    int to; /**< rank; -1 if nothing is sent */
     const float *send;
     size_t send_count; /**< elements */
-    int from;          /**< rank; -1: nothing is received */
+    int from;          /**< rank; -1 if nothing is received */
     float *receive;
     size_t receive_count; /**< elements */
     bool add;             /**< receive[i] += the received value; else it is overwritten */
@@ -90,7 +90,7 @@ enum { LS_DIRECT_FEW = 8 };
 typedef struct ls_extent {
     size_t count;        /**< P */
     size_t blocks;       /**< K */
-    const size_t *begin; /**< [K + 1] where each block begins, and P; NULL: all have P / K */
+    const size_t *begin; /**< [K + 1] where each block begins, and P; NULL if all have P / K */
 } ls_extent;
 
 /** What of an all-reduce is done: the whole, or one of its halves. */
@@ -119,7 +119,7 @@ struct ls_comm_backend {
     /** All-reduce by the back end's library, or a half of it, in the library's order. With mpi
      * every rank must be a separate process, else LS_CODE_USAGE. May be NULL. */
     ls_status (*library)(ls_comm *comm, ls_half half, float *data, size_t count, ls_op **out);
-    /** See ls_comm_enqueue. NULL: each rank enqueues its own operations. */
+    /** See ls_comm_enqueue. NULL means each rank enqueues its own operations. */
     ls_status (*enqueue)(ls_comm *const *comms, const ls_comm_list *lists, int count);
     /** To be called before ls_queue_sync: waits until `queue`, which waits for the operations on
      * `sums`, is empty. Fails if the library reports a failure or there is no progress for
@@ -146,9 +146,9 @@ struct ls_comm_backend {
 extern const ls_registry ls_comm_backends; /**< of ls_comm_backend */
 
 /**
- * Opens a communicator of all devices of all ranks of `processes` (NULL: of this process only), in
- * the order of ranks, then of `devices`; comms[i] is the end on devices[i]. All ranks call it.
- * `backend` NULL: the one that ls_comm_backend_auto returns.
+ * Opens a communicator of all devices of all ranks of `processes` (NULL means this process only),
+ * in the order of ranks, then of `devices`; comms[i] is the end on devices[i]. All ranks call it.
+ * `backend` NULL means the one that ls_comm_backend_auto returns.
  */
 ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
                        ls_device *const *devices, int count, ls_comm **comms);
@@ -181,7 +181,7 @@ bool ls_comm_shares(const ls_device_name *names, int count);
 ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **out);
 
 /** A host call: gathers `bytes` bytes of every rank, in the order of ranks, to all ranks. `all` is
- * [size, bytes]. `comm` NULL: one rank. */
+ * [size, bytes]. `comm` NULL means one rank. */
 ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all);
 
 /**
@@ -225,14 +225,14 @@ static inline ls_extent ls_elements(size_t count)
 /** Which of equal groups of ranks a communicator connects: ranks group x size and those behind it,
  * of all groups' ranks. */
 typedef struct ls_rank_group {
-    int group, groups; /**< groups 0: one, of all ranks */
+    int group, groups; /**< groups 0 means one, of all ranks */
 } ls_rank_group;
 
 /** What a rank brings to an all-reduce (sum of float32, in the algorithm's documented order). */
 typedef struct ls_allreduce_args {
     float *data; /**< [count], in place */
     size_t count;
-    const ls_extent *cut; /**< of these elements; NULL: they may be cut anywhere */
+    const ls_extent *cut; /**< of these elements; NULL if they may be cut anywhere */
     float *scratch;       /**< [ls_allreduce.scratch(...)]; NULL if that is 0 */
     /* canonical only: shards of the tree; this rank's finished subtrees, from left to right. */
     int64_t shards;
@@ -247,14 +247,14 @@ struct ls_rounds; /* comm_network.h */
 struct ls_allreduce {
     const char *name;
     const char *help;
-    /** Elements of scratch that a rank needs; NULL: none. */
+    /** Elements of scratch that a rank needs; NULL if there is none. */
     size_t (*scratch)(int rank, int ranks, ls_extent extent, int64_t shards);
-    /** LS_CODE_USAGE if the back end lacks what it needs, saying what would work; NULL: it needs
+    /** LS_CODE_USAGE if the back end lacks what it needs, saying what would work; NULL if it needs
      * nothing. */
     ls_status (*check)(const ls_comm *comm);
     /** Appends this rank's operations. */
     ls_status (*build)(ls_comm *comm, const ls_allreduce_args *args, ls_op_list *ops);
-    /** What one call moves, summed over ranks. NULL: only a library knows. */
+    /** What one call moves, summed over ranks. NULL if only a library knows. */
     ls_traffic (*formula)(int ranks, ls_extent extent, int64_t shards, const ls_layout *layout);
     /**
      * Appends this rank's operations of a half (not LS_HALVES), in place on the same arguments.
@@ -262,16 +262,16 @@ struct ls_allreduce {
      * empty; every rank takes part, also without elements. After the reduce-scatter
      * rank q's share has the bits that `build` gives it (a library's: its own), and the rest of
      * `data` holds anything. The all-gather needs the rank's share alone, and no shards or sums.
-     * NULL: it cannot be cut in two (ls_allreduce_check_halves).
+     * NULL if it cannot be cut in two (ls_allreduce_check_halves).
      */
     ls_status (*half)(ls_comm *comm, ls_half half, const ls_allreduce_args *args, ls_op_list *ops);
-    /** What one call of a half moves, summed over ranks. NULL: only a library knows. */
+    /** What one call of a half moves, summed over ranks. NULL if only a library knows. */
     ls_traffic (*half_formula)(ls_half half, int ranks, ls_extent extent, int64_t shards);
     /** Appends the steps that compute the same sum, bit for bit, in one thread. NULL for canonical,
      * and if only a library knows the order. */
     ls_status (*oracle)(int ranks, ls_extent extent, const ls_layout *layout, ls_sum_order *out);
     /** Sets *ns to what one call, or a half of it, takes on a network, where every rank begins at
-     * the same time (comm_network.h). NULL: `auto` does not choose it by its time. */
+     * the same time (comm_network.h). NULL means `auto` does not choose it by its time. */
     ls_status (*time)(struct ls_rounds *rounds, ls_half half, ls_extent extent, double *ns);
 };
 

@@ -28,7 +28,7 @@ typedef struct device_comm device_comm;
 typedef struct device_group {
     int size, members;   /* members: ends that are still open */
     device_comm **ranks; /* [size] */
-    device_op **message; /* [size, size] from, to: the message not taken yet; NULL: none */
+    device_op **message; /* [size, size] from, to: the message not taken yet; NULL if none */
 } device_group;
 
 struct device_comm {
@@ -55,7 +55,7 @@ struct device_op {
     size_t count;
     ls_direct_part part;
     ls_event *ready, *taken;
-    ls_op *sum, *write;       /* made in the first run; NULL: not yet, or not needed */
+    ls_op *sum, *write;       /* made in the first run; NULL if not yet, or not needed */
     const device_op *partner; /* of an exchange: the sender's operation, the same in every run */
     device_op *taker;         /* of an exchange: the receiver's operation */
 };

@@ -38,18 +38,18 @@ void ls_mailbox_close(ls_mailbox *box);
 /** Wakes waiting threads, which then check whether a rank gave up. */
 void ls_mailbox_wake(ls_mailbox *box);
 
-/** Room for a message with this header; NULL: there is no memory. */
+/** Room for a message with this header; NULL if there is no memory. */
 ls_mail *ls_mail_make(ls_mailbox *box, const ls_mail_header *header);
 void ls_mail_free(ls_mailbox *box, ls_mail *mail);
 
 /** Adds a message that has arrived. */
 void ls_mail_put(ls_mailbox *box, ls_mail *mail);
 
-/** The first one for wanted->to with this tag, from wanted->from or (-1) from any; NULL: none has
+/** The first one for wanted->to with this tag, from wanted->from or (-1) from any; NULL if none has
  * arrived. */
 ls_mail *ls_mail_take(ls_mailbox *box, const ls_mail_header *wanted);
 
-/** The same, but waits; NULL: none has arrived, and *given_up is not 0. */
+/** The same, but waits; NULL if none has arrived, and *given_up is not 0. */
 ls_mail *ls_mail_await(ls_mailbox *box, const ls_mail_header *wanted, const _Atomic int *given_up);
 
 /** Waits for a link's time, copies the message, and frees it. */

@@ -15,7 +15,7 @@
 /** What a message takes: latency + bytes / bandwidth. */
 typedef struct ls_wire {
     double latency_ns;
-    double bytes_per_s; /**< of each port, in and out; 0: not limited */
+    double bytes_per_s; /**< of each port, in and out; 0 if not limited */
 } ls_wire;
 
 enum { LS_DISTANCES = 12 }; /**< powers of two up to the most hosts */
@@ -31,13 +31,13 @@ typedef struct ls_wires {
 } ls_wires;
 
 /** Sets `out` to the network of a link or, without one (NULL, or all zero), of processes on so many
- * hosts, of which nothing else is known. false: one host, without a link. */
+ * hosts, of which nothing else is known. false if one host, without a link. */
 bool ls_wires_between(const ls_link *link, int hosts, ls_wires *out);
 
 /** Devices on a network. */
 typedef struct ls_comm_network {
     ls_wires wires;
-    const ls_layout *layout; /**< hosts of all devices, below `devices`; NULL: they are on one */
+    const ls_layout *layout; /**< hosts of all devices, below `devices`; NULL if they are on one */
     int devices;
 } ls_comm_network;
 
@@ -46,7 +46,8 @@ typedef struct ls_comm_network {
 typedef struct ls_sum_load {
     int ranks, stride;
     int groups, group_stride;
-    const ls_layout *layout; /**< of a group's ranks, as of its communicator; NULL: one process */
+    const ls_layout
+        *layout; /**< of a group's ranks, as of its communicator; NULL means one process */
     ls_half half;
     ls_extent extent;
     double times; /**< how often they come in a step */

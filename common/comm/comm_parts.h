@@ -31,7 +31,8 @@ static inline ls_traffic ls_comm_halves_formula(const ls_allreduce *algorithm, i
 /** Adds the exchange to the list, without a half that has no rank or no elements. */
 ls_status ls_comm_add_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange);
 
-/** The same for the whole of args->data: to rank `to`, from rank `from`; below 0: to or from none.
+/** The same for the whole of args->data: to rank `to`, from rank `from`; below 0 means to or from
+ * none.
  */
 ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *args, int to, int from,
                             ls_arriving arriving, ls_op_list *ops);
@@ -39,7 +40,7 @@ ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *args, int to
 /** Blocks that go around a ring: block b is counts[b] elements at data + offsets[b]. */
 typedef struct ls_comm_ring {
     int size, position; /**< how many ranks, and this one's position */
-    const int *ranks;   /**< [size]; NULL: all of the communicator */
+    const int *ranks;   /**< [size]; NULL means all of the communicator */
     float *data;
     const size_t *offsets, *counts; /**< [size] */
 } ls_comm_ring;

@@ -96,7 +96,7 @@ typedef struct exchange_op {
     ls_op op;
     thread_comm *comm;
     ls_exchange what;
-    thread_channel *out, *in; /* NULL: nothing is sent; received */
+    thread_channel *out, *in; /* NULL if nothing is sent; received */
 } exchange_op;
 
 static ls_status receive(exchange_op *x, ls_queue *queue)

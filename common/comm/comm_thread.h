@@ -20,8 +20,8 @@ typedef struct thread_channel {
     uint64_t ready_ns; /* over links: when it was published */
     uint64_t sent;
     _Alignas(64) uint64_t received; /* the receiver's */
-    uint64_t came_ns;               /* when it was ready for the latest message; 0: not profiled */
-    uint64_t arrival_ns;            /* over links: when that has arrived; else 0 */
+    uint64_t came_ns;    /* when it was ready for the latest message; 0 if not profiled */
+    uint64_t arrival_ns; /* over links: when that has arrived; else 0 */
 } thread_channel;
 
 /* What a rank shows the others in a direct all-reduce: its buffer, or the elements themselves. */
@@ -44,7 +44,7 @@ typedef struct thread_group {
     bool linked;       /* some ranks are joined by links */
     ls_device **devices;
     thread_slot *slots;                 /* [size] */
-    _Alignas(64) _Atomic int abandoned; /* 1 + rank that gave up; 0: none */
+    _Alignas(64) _Atomic int abandoned; /* 1 + rank that gave up; 0 if none */
     /* Meetings of a crowded group: the last rank to arrive wakes all. */
     _Alignas(64) _Atomic uint64_t arrived;
     ls_signal released;

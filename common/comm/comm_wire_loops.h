@@ -17,7 +17,7 @@ typedef struct ls_wire_rows {
 } ls_wire_rows;
 
 /** Sets values [count] to the sum of what `ranks` packed blocks hold, added in float32 in their
- * order, or (`mean`) that over their number; 0: they stay. Then packs the values, if `out` is not
+ * order, or (`mean`) that over their number; 0 if they stay. Then packs the values, if `out` is not
  * NULL; it may be one of the blocks. *error: raised to the largest error of rounding so far. */
 typedef struct ls_wire_work {
     ls_wire_rows rows;

@@ -15,7 +15,7 @@ ls_processes ls_processes_alone(void)
 
 /* What a launcher sets for each process that it starts. */
 typedef struct launcher {
-    const char *rank, *size;              /* size NULL: not set */
+    const char *rank, *size;              /* size NULL if not set */
     enum { BY_NONE, BY_PMI, BY_ALL } met; /* which MPI finds its peers through it */
     const char *kills; /* set if the launcher is its parent, and kills all when it dies */
 } launcher;

@@ -18,15 +18,15 @@ struct ls_processes {
     int neighbour;    /**< which of them this is, in rank order */
     int part, parts;  /**< ranks on this host with the same cores to use: which one, of how many */
     ls_layout layout; /**< of the processes; until ls_processes_end */
-    ls_comm *comm;    /**< each process a rank, without a device; NULL: alone */
-    char version[32]; /**< of the MPI library, "Open MPI 4.1.4", "MPICH 4.0.2"; "": none */
+    ls_comm *comm;    /**< each process a rank, without a device; NULL means alone */
+    char version[32]; /**< of the MPI library, "Open MPI 4.1.4", "MPICH 4.0.2"; "" if none */
 };
 
 /** Whether this build can communicate between processes. */
 bool ls_processes_built(void);
 
-/** Name and version of the MPI library in this build, "OpenMPI" or "MPICH" and "4.1.4"; NULL: none.
- * The version is written to `text`, and returned. */
+/** Name and version of the MPI library in this build, "OpenMPI" or "MPICH" and "4.1.4"; NULL if
+ * there is none. The version is written to `text`, and returned. */
 const char *ls_processes_library_name(void);
 const char *ls_processes_library(char text[32]);
 
@@ -53,7 +53,8 @@ typedef enum ls_processes_death {
 } ls_processes_death;
 ls_processes_death ls_processes_when_one_dies(void);
 
-/** The open file that is this process's connection to the launcher; -1: none, or not known. */
+/** The open file that is this process's connection to the launcher; -1 if there is none, or not
+ * known. */
 int ls_processes_wire(void);
 
 /** A single process. */
@@ -69,16 +70,16 @@ ls_status ls_processes_start(uint64_t timeout_ns, void (*late)(void), ls_process
 void ls_processes_set_timeout(const ls_processes *processes, uint64_t timeout_ns);
 
 /**
- * `ending`, called from any thread, returns whether this process was asked to end (NULL: never). A
- * wait then fails: at once if another process of this host has ended, otherwise if nothing arrives
- * for a while. `print` gets lines, newline included: what a wait was for, and the lines of
- * ls_processes_autopsy.
+ * `ending`, called from any thread, returns whether this process was asked to end (NULL means
+ * never). A wait then fails: at once if another process of this host has ended, otherwise if
+ * nothing arrives for a while. `print` gets lines, newline included: what a wait was for, and the
+ * lines of ls_processes_autopsy.
  */
 void ls_processes_watch(const ls_processes *processes, bool (*ending)(void),
                         void (*print)(const char *line));
 
 /** Announces that steps [first, first + count) are enqueued next, so that failed waits can name the
- * step; `alike`: every step runs the same operations. `count` 0: none. Takes NULL. */
+ * step; `alike`: every step runs the same operations. `count` 0 if there is none. Takes NULL. */
 void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t count, bool alike);
 
 /**

@@ -28,7 +28,7 @@ typedef struct ls_array {
     ls_array_type type; /**< of one element */
     int64_t width;      /**< elements of one sample */
     int64_t side;       /**< LS_ARRAY_IMAGE: height and width; else 0 */
-    void *data;         /**< [samples, width]; NULL: not there */
+    void *data;         /**< [samples, width]; NULL if not there */
 } ls_array;
 
 /** Bytes of `samples` samples; 0 if the array is absent. */
@@ -46,9 +46,9 @@ typedef struct ls_data_need {
     int inputs;                                  /**< 1 or 2 */
     int rank[LS_DATA_INPUTS];                    /**< of one sample of each input */
     int64_t shape[LS_DATA_INPUTS][LS_DATA_RANK]; /**< of one sample: mlp {784}; poly {1} */
-    int classes;                                 /**< labels 0..classes-1; 0: a real target */
+    int classes;                                 /**< labels 0..classes-1; 0 means a real target */
     int64_t targets; /**< T: the input is [T] tokens, whole numbers below `classes`, and the target
-                        a label at each; 0: one label, or real target, of a sample */
+                        a label at each; 0 means one label, or real target, of a sample */
     int64_t border;  /**< pixels of zeros around images that are cropped to the shape */
     const char *synthetic; /**< which generator: "classes", "polynomial", "windows",
                                 "tokens" */
@@ -93,7 +93,7 @@ void ls_data_close(ls_data *data);
 typedef struct ls_data_source {
     const char *name;                         /**< as users write it */
     const char *help;                         /**< one line for people */
-    const ls_declared_option *const *options; /**< its own, NULL-terminated; NULL: none */
+    const ls_declared_option *const *options; /**< its own, NULL-terminated; NULL if none */
     /** `argument` is what follows the colon, or NULL. Fills train and test, and path. */
     ls_status (*read)(const char *argument, const ls_data_need *need, ls_data *data);
     /** Bytes that `read` allocates for the arrays; 0 for a bad argument. NULL if only reading the

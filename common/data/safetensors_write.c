@@ -25,7 +25,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors data are 
 
 static const char what[] = "safetensors file";
 
-/* {"dtype": .., "shape": .., "data_offsets": ..}; advances *offset. NULL: out of memory. */
+/* {"dtype": .., "shape": .., "data_offsets": ..}; advances *offset. NULL if memory is short. */
 static json_t *entry_json(const ls_tensor *tensor, size_t *offset)
 {
     size_t begin = *offset;
@@ -98,7 +98,7 @@ typedef struct contents {
     size_t header_bytes;
     const ls_tensor *tensors;
     size_t count;
-    ls_status (*put)(FILE *stream, void *context); /* NULL: the tensors have their data */
+    ls_status (*put)(FILE *stream, void *context); /* NULL if the tensors have their data */
     void *context;
 } contents;
 

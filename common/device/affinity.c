@@ -15,7 +15,7 @@ extern int omp_get_num_places(void);
 
 enum { MOST_CORES = 1 << 20 }; /* no kernel has more */
 
-/* A set with room for core `core`; NULL: no memory. The caller frees it (CPU_FREE). */
+/* A set with room for core `core`; NULL if there is no memory. The caller frees it (CPU_FREE). */
 static cpu_set_t *open_set(int core, size_t *bytes)
 {
     cpu_set_t *set = CPU_ALLOC((size_t)core + 1);
@@ -25,7 +25,7 @@ static cpu_set_t *open_set(int core, size_t *bytes)
     return set;
 }
 
-/* Reads the thread's set; NULL: no memory, or the system does not tell. */
+/* Reads the thread's set; NULL if there is no memory, or the system does not tell. */
 static cpu_set_t *read_set(pthread_t thread, size_t *bytes)
 {
     for (int cores = 1024; cores <= MOST_CORES; cores *= 2) {
@@ -42,7 +42,7 @@ static cpu_set_t *read_set(pthread_t thread, size_t *bytes)
     return NULL;
 }
 
-/* Makes the set of these cores; NULL: no memory, or a number that is no core's. */
+/* Makes the set of these cores; NULL if there is no memory, or a number that is no core's. */
 static cpu_set_t *make_set(const int *cores, int count, size_t *bytes)
 {
     int last = 0;

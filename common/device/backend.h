@@ -64,22 +64,22 @@ struct ls_device {
     const ls_device_backend *backend;
     ls_device_info info;
     struct ls_pool *pool;
-    struct ls_network *network; /**< that the device is plugged into; NULL: none */
+    struct ls_network *network; /**< that the device is plugged into; NULL if none */
     int port;                   /**< of that network */
     ls_copies copies;           /**< enqueued so far */
-    struct ls_watch *watch;     /**< of its queues; NULL: none */
-    ls_pulse *pulse;            /**< of all queues of its machine; NULL: none */
+    struct ls_watch *watch;     /**< of its queues; NULL if none */
+    ls_pulse *pulse;            /**< of all queues of its machine; NULL if none */
     uint64_t turns;             /**< begun (ls_device_turn) */
     bool lost;                  /**< ls_device_lose was called */
-    bool (*asked)(void);        /**< see ls_device_heed; NULL: nothing ends a wait */
+    bool (*asked)(void);        /**< see ls_device_heed; NULL if nothing ends a wait */
 };
 
 struct ls_queue {
     ls_device *device;
     const char *name;
-    const bool *skip;           /**< see ls_queue_skip; NULL: nothing is skipped */
-    ls_time_profile *profile;   /**< NULL: not profiled */
-    ls_time_log *log;           /**< NULL: none is kept */
+    const bool *skip;           /**< see ls_queue_skip; NULL if nothing is skipped */
+    ls_time_profile *profile;   /**< NULL if not profiled */
+    ls_time_log *log;           /**< NULL if none is kept */
     uint64_t waited_ns;         /**< within the current operation, if profiled */
     ls_pulse_entry pulse_entry; /**< in its machine's pulse */
 };

@@ -164,7 +164,7 @@ typedef enum ls_stretch_kind {
 typedef struct ls_stretch {
     uint64_t begin_ns;      /**< when it began */
     uint64_t end_ns;        /**< when it ended */
-    const struct ls_op *op; /**< that ran; NULL: none */
+    const struct ls_op *op; /**< that ran; NULL if none */
     ls_stretch_kind kind;   /**< what it did */
 } ls_stretch;
 
@@ -203,9 +203,9 @@ typedef struct ls_op {
     /** Called instead of run on a queue that has failed, and after a run that failed: wakes all
      * that wait for this operation on another queue. May be NULL. */
     void (*abandon)(struct ls_op *op);
-    void (*destroy)(struct ls_op *op); /**< frees the op itself; NULL: free(op) will do */
+    void (*destroy)(struct ls_op *op); /**< frees the op itself; NULL means free(op) will do */
     /** What a communicator's operation waits for, in words: "an exchange of 8 bytes, cpu:1". Called
-     *  by another thread while it runs. NULL: its name says it. */
+     *  by another thread while it runs. NULL means its name says it. */
     void (*awaits)(const struct ls_op *op, char *text, size_t size);
     ls_time_use use; /**< what its time counts as in a profile */
     double flops;    /**< floating-point operations of one run */

@@ -67,7 +67,7 @@ typedef struct ls_memory_ledger {
     size_t reserved;                 /**< bytes taken from the system */
     size_t limit;                    /**< most that the policy lets it take */
     size_t allocations;              /**< calls of ls_device_allocate so far */
-    size_t refused;                  /**< bytes of the latest request that did not fit; 0: none */
+    size_t refused;                  /**< bytes of the latest request that did not fit; 0 if none */
 } ls_memory_ledger;
 
 /** A piece of a device's memory: the bytes that one call of ls_device_allocate asked for. */

@@ -17,7 +17,7 @@ typedef enum ls_device_kind { LS_DEVICE_CPU, LS_DEVICE_GPU } ls_device_kind;
 typedef struct ls_device_name {
     ls_device_kind kind; /**< CPU or GPU */
     int index;           /**< from 0 */
-    int logical;         /**< part of a split GPU, from 0; -1: the whole device */
+    int logical;         /**< part of a split GPU, from 0; -1 means the whole device */
     char job[32];        /**< "" where the name has none */
     int replica;         /**< -1 where the name has none */
     int task;            /**< -1 where the name has none */

@@ -29,11 +29,11 @@ typedef struct ls_gpus {
 
 /** What the driver answered when it was asked for its GPUs; versions are 1000 major + 10 minor. */
 typedef struct ls_gpu_answer {
-    int driver;          /**< newest version that the driver knows; 0: there is no driver */
+    int driver;          /**< newest version that the driver knows; 0 if there is no driver */
     int runtime;         /**< version that this build needs */
     bool too_old;        /**< it refused, being too old for this build */
     const char *visible; /**< CUDA_VISIBLE_DEVICES, or NULL */
-    const char *error;   /**< the driver's own words; NULL: no error, there are `count` GPUs */
+    const char *error;   /**< the driver's own words; NULL means no error, there are `count` GPUs */
     int count;
 } ls_gpu_answer;
 

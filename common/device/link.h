@@ -26,7 +26,7 @@
 /** All zero: no delay. */
 typedef struct ls_link {
     uint64_t latency_ns;
-    double bytes_per_s; /**< of each port; 0: not limited */
+    double bytes_per_s; /**< of each port; 0 if not limited */
 } ls_link;
 
 /** "latency=50us,bandwidth=1GB/s", or one of the two; "none" is no link, all zero. LS_CODE_USAGE
@@ -45,10 +45,10 @@ void ls_network_close(ls_network *network);
  * thread. Does not wait; ls_clock_sleep_until does. */
 uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes, uint64_t ready_ns);
 
-/** When the latest booked transfer arrives; 0: none was booked. Any thread. */
+/** When the latest booked transfer arrives; 0 if none was booked. Any thread. */
 uint64_t ls_network_arrival_ns(ls_network *network);
 
-/** Connects an idle device to a port of its own; NULL: disconnects it. Borrows the network. */
+/** Connects an idle device to a port of its own; NULL means disconnects it. Borrows the network. */
 void ls_device_link(ls_device *device, ls_network *network, int port);
 
 /** Whether transfers from one device to the other use a link. */

@@ -26,12 +26,13 @@ typedef struct ls_machine ls_machine;
 /** How the machine is divided into devices. All zero: a device for each core, all for this
  * process. */
 typedef struct ls_machine_options {
-    int cpu_devices;      /**< 0: cores / cores_per_device, at least 1 */
-    int cores_per_device; /**< 0: 1 */
-    int logical_gpus;     /**< 0: 1; each GPU counts as this many */
-    int part, parts; /**< this process gets part number `part` of `parts` of the cores; 0: all */
-    int neighbours;  /**< processes that share the memory; 0: 1 */
-    int neighbour;   /**< which of them this is: decides what GPUs a number in `--devices` means */
+    int cpu_devices;      /**< 0 means cores / cores_per_device, at least 1 */
+    int cores_per_device; /**< 0 means 1 */
+    int logical_gpus;     /**< 0 means 1; each GPU counts as this many */
+    int part,
+        parts; /**< this process gets part number `part` of `parts` of the cores; 0 means all */
+    int neighbours; /**< processes that share the memory; 0 means 1 */
+    int neighbour;  /**< which of them this is: decides what GPUs a number in `--devices` means */
 } ls_machine_options;
 
 /** Caches of one level. */
@@ -52,7 +53,7 @@ typedef struct ls_machine_info {
     int cores_total;            /**< cores of the machine, hardware threads counted once */
     int cores_allowed;          /**< after the affinity mask and the CPU quota */
     int numa_nodes;             /**< of the machine */
-    double cpu_quota;           /**< cores' worth of the cgroup's quota; 0: none */
+    double cpu_quota;           /**< cores' worth of the cgroup's quota; 0 if none */
     size_t memory_total;        /**< bytes */
     size_t memory_limit;        /**< the smaller of memory_total and the cgroup's limit */
     ls_machine_cache caches[8]; /**< the first cache_count of them */
@@ -98,7 +99,7 @@ char *ls_machine_list(const ls_machine *machine, char *text, size_t size);
  */
 int ls_machine_cores(const ls_machine *machine, int index, int *cores, int capacity);
 
-/** NUMA node (operating-system number) of a core that this process may use; -1: not known. */
+/** NUMA node (operating-system number) of a core that this process may use; -1 if not known. */
 int ls_machine_numa_node(const ls_machine *machine, int core);
 
 /** Whether any two of these devices share a core, or a GPU. */

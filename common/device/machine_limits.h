@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 typedef struct ls_limits {
-    double cpu_quota; /**< cores' worth of time; 0: none */
-    size_t memory;    /**< bytes; SIZE_MAX: none */
+    double cpu_quota; /**< cores' worth of time; 0 if none */
+    size_t memory;    /**< bytes; SIZE_MAX if none */
 } ls_limits;
 
 /** Whole text of a file of at most 1 MiB, owned by the caller; NULL if it cannot be read. */

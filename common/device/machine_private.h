@@ -12,7 +12,7 @@ enum { LS_MACHINE_DEVICES_MOST = 4096, LS_MACHINE_CORES_MOST = 64, LS_MACHINE_LO
 struct ls_machine {
     ls_machine_info info;
     int *cores; /* operating-system numbers of info.cores_allowed cores */
-    int *nodes; /* NUMA node of each; -1: unknown */
+    int *nodes; /* NUMA node of each; -1 if unknown */
     int cpu_devices;
     int cores_per_device;
     ls_gpus gpus;

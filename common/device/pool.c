@@ -48,7 +48,7 @@ typedef struct chunk {
     char *start;
     size_t bytes;
     block *first;
-    void (*unpin)(void *start); /* NULL: not pinned */
+    void (*unpin)(void *start); /* NULL if not pinned */
 } chunk;
 
 struct ls_pool {

@@ -150,7 +150,7 @@ static bool is_gpu(const ls_device *device)
 
 /* The device that hangs: of GPUs at work, the one that has finished the fewest steps, since a
  * stream does not tell whether it computes or waits for another's event. Without a GPU at work, the
- * CPU at work if no other CPU is; if none works, the first that waits. NULL: no device delays
+ * CPU at work if no other CPU is; if none works, the first that waits. NULL means no device delays
  * another. */
 static const ls_device *find_lost(const ls_watch *watch)
 {

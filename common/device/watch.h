@@ -25,7 +25,7 @@ typedef struct ls_activity {
     enum { LS_AT_REST, LS_AT_WAIT, LS_AT_WORK } kind;
     const void *command; /**< this and `done` change with progress */
     uint64_t done;       /**< commands */
-    uint64_t replays;    /**< of programs, done since ls_watch_begin; UINT64_MAX: not known */
+    uint64_t replays;    /**< of programs, done since ls_watch_begin; UINT64_MAX if not known */
     char what[128];      /**< an operation's name, or what is waited for */
 } ls_activity;
 
@@ -40,7 +40,7 @@ void ls_device_watch(ls_device *device, ls_watch *watch);
 /** Replays are counted from here; the first is step `step`. The queues are empty. Takes NULL. */
 void ls_watch_begin(ls_watch *watch, uint64_t step);
 
-/** Whether a device was lost. Takes NULL: no. */
+/** Whether a device was lost; false for NULL. */
 bool ls_watch_lost(const ls_watch *watch);
 
 /** How long there was no progress when a device was lost. */
@@ -49,7 +49,7 @@ double ls_watch_seconds(const ls_watch *watch);
 /** What a device is doing: at work if any of its queues is, otherwise waiting if any is. */
 ls_activity ls_watch_activity(const ls_watch *watch, const ls_device *device);
 
-/** The queue of the device that was opened first; NULL: it has none. */
+/** The queue of the device that was opened first; NULL if it has none. */
 ls_queue *ls_watch_queue(const ls_watch *watch, const ls_device *device);
 
 /* For back ends. */

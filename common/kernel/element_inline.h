@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdint.h>
 
-/** The token that a number stands for; -1: it is not a whole number from 0 to tokens - 1. */
+/** The token that a number stands for; -1 if it is not a whole number from 0 to tokens - 1. */
 LS_DEVICE_FN int64_t ls_token(double value, int64_t tokens)
 {
     return value >= 0 && value < (double)tokens && value == (double)(int64_t)value ? (int64_t)value

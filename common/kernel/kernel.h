@@ -49,7 +49,7 @@ typedef struct ls_dense_forward_args {
     int64_t rows, inputs, outputs; /**< B, I, O */
     const void *x;                 /**< real [B,I] */
     const void *weight;            /**< real [O,I] */
-    const void *bias;              /**< real [O]; NULL: none */
+    const void *bias;              /**< real [O]; NULL if none */
     void *y;                       /**< real [B,O] */
     ls_activation activation;      /**< of each element of y */
     bool input_major;              /**< see above */
@@ -61,7 +61,7 @@ typedef struct ls_dense_backward_weights_args {
     const void *x;                 /**< real [B,I] */
     const void *dy;                /**< real [B,O] */
     void *dweight;                 /**< real [O,I] */
-    void *dbias;                   /**< real [O]; NULL: none */
+    void *dbias;                   /**< real [O]; NULL if none */
     bool input_major;              /**< dweight is [I,O] */
 } ls_dense_backward_weights_args;
 
@@ -71,7 +71,7 @@ typedef struct ls_dense_backward_data_args {
     int64_t rows, inputs, outputs; /**< B, I, O */
     const void *dy;                /**< real [B,O] */
     const void *weight;            /**< real [O,I] */
-    const void *relu_output;       /**< real [B,I]; NULL: no mask */
+    const void *relu_output;       /**< real [B,I]; NULL means no mask */
     void *dx;                      /**< real [B,I] */
     bool input_major;              /**< weight is [I,O] */
 } ls_dense_backward_data_args;
@@ -117,8 +117,8 @@ typedef struct ls_softmax_cross_entropy_args {
     const int32_t *labels;  /**< [B] */
     double scale;           /**< 1 / global batch size */
     const double *scale_at; /**< [1] what takes the place of `scale` (set_targets); or NULL */
-    void *dlogits;          /**< real [B,C]; NULL: forward only. May not be logits */
-    double *loss;           /**< [1], overwritten; NULL: not wanted */
+    void *dlogits;          /**< real [B,C]; NULL means forward only. May not be logits */
+    double *loss;           /**< [1], overwritten; NULL if not wanted */
 } ls_softmax_cross_entropy_args;
 
 /** loss = scale * sum (y - target)^2; dy = scale * 2 (y - target). O outputs per row are summed. */
@@ -126,8 +126,8 @@ typedef struct ls_squared_error_args {
     int64_t rows, outputs;  /**< B, O */
     const void *y, *target; /**< real [B,O] */
     double scale;           /**< 1 / global batch size */
-    void *dy;               /**< real [B,O]; NULL: forward only */
-    double *loss;           /**< [1], overwritten; NULL: not wanted */
+    void *dy;               /**< real [B,O]; NULL means forward only */
+    double *loss;           /**< [1], overwritten; NULL if not wanted */
 } ls_squared_error_args;
 
 /**
@@ -212,8 +212,8 @@ typedef struct ls_optimizer_args {
     double mu, beta1, beta2, rho, epsilon, decay; /**< those that the kind uses */
     const ls_step_state *state;                   /**< argument block of the step */
     const ls_update_range *ranges;                /**< of 0 to count, one after the other; copied */
-    int64_t range_count; /**< 0: all is trained, and nothing decays or shrinks */
-    const ls_clip *clip; /**< NULL: the gradient is taken as it is */
+    int64_t range_count; /**< 0 if all is trained, and nothing decays or shrinks */
+    const ls_clip *clip; /**< NULL if the gradient is taken as it is */
 } ls_optimizer_args;
 
 /**
@@ -268,7 +268,7 @@ typedef struct ls_scale_args {
     int64_t count;       /**< elements */
     double factor;       /**< see above */
     void *y;             /**< real [count] */
-    const ls_clip *clip; /**< whose factor takes the place of `factor`; NULL: none */
+    const ls_clip *clip; /**< whose factor takes the place of `factor`; NULL if none */
 } ls_scale_args;
 
 /** out = (a x + b y) / divisor elementwise; each product, the sum and the quotient are rounded to
@@ -278,7 +278,7 @@ typedef struct ls_combine_args {
     double a;       /**< rounded to real, like b and divisor */
     const void *x;  /**< real [count] */
     double b;       /**< of y */
-    const void *y;  /**< real [count]; NULL: none */
+    const void *y;  /**< real [count]; NULL if none */
     double divisor; /**< not 0 */
     void *out;      /**< real [count] */
 } ls_combine_args;
@@ -306,7 +306,7 @@ typedef struct ls_finish_step_args {
     ls_step_state *state;      /**< argument block, moved on */
     uint64_t batch;            /**< global batch size of this step */
     ls_rate_schedule schedule; /**< of the learning rate */
-    const double *loss;        /**< NULL: recorded as 0 */
+    const double *loss;        /**< NULL means recorded as 0 */
     ls_step_record *records;   /**< [capacity] a ring */
     uint64_t capacity;         /**< records in the ring */
     uint64_t more;             /**< further parts of the loss */
@@ -483,7 +483,7 @@ ls_status ls_kernel_math_check(const ls_kernel_table *table, ls_math math);
  *  table, LS_CODE_USAGE where it does not know the arithmetic. */
 ls_status ls_kernels_open(ls_device *device, ls_math math, ls_kernels **out);
 
-/** The same of a table that runs on the device; NULL: the default. */
+/** The same of a table that runs on the device; NULL means the default. */
 ls_status ls_kernels_open_table(const ls_kernel_table *table, ls_device *device, ls_math math,
                                 ls_kernels **out);
 

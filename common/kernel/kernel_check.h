@@ -19,7 +19,7 @@ typedef struct ls_work {
     double bytes;        /**< each tensor read or written, once */
     ls_access *accesses; /**< of the operation: on the heap, until ls_work_done */
     size_t access_count;
-    const void *array; /**< what an argument points to and the operation copies; NULL: nothing */
+    const void *array; /**< what an argument points to and the operation copies; NULL if nothing */
     size_t array_bytes;
 } ls_work;
 

@@ -4,8 +4,8 @@
 
 #include "common/kernel/kernel_check.h"
 
-/** What a tensor is; 0: required, and read. APART: its access is added by ls_work_touch, since it
- * differs from the bytes that are counted. */
+/** What a tensor is; 0 means required, and read. APART: its access is added by ls_work_touch, since
+ * it differs from the bytes that are counted. */
 enum { OPTIONAL = 1, WRITTEN = 2, APART = 4 };
 
 /** One tensor of an operation: [rows, columns] elements. */

@@ -37,7 +37,7 @@ typedef struct ls_conv_forward_args {
     ls_conv_shape shape;      /**< sizes */
     const void *x;            /**< real [B, in_height, in_width, C] */
     const void *weight;       /**< real [O, C, height, width] */
-    const void *bias;         /**< real [O]; NULL: none */
+    const void *bias;         /**< real [O]; NULL if none */
     void *y;                  /**< real [B, out_height, out_width, O] */
     ls_activation activation; /**< of each element of y */
 } ls_conv_forward_args;
@@ -48,7 +48,7 @@ typedef struct ls_conv_backward_weights_args {
     const void *x;       /**< real [B, in_height, in_width, C] */
     const void *dy;      /**< real [B, out_height, out_width, O] */
     void *dweight;       /**< real [O, C, height, width] */
-    void *dbias;         /**< real [O]; NULL: none */
+    void *dbias;         /**< real [O]; NULL if none */
 } ls_conv_backward_weights_args;
 
 /** The gradient of x. Overwrites. */
@@ -80,7 +80,7 @@ typedef struct ls_max_pool_backward_args {
     ls_window window;        /**< of the image */
     const void *dy;          /**< real [B, out_height, out_width, C] */
     const int32_t *argmax;   /**< [B, out_height, out_width, C] */
-    const void *relu_output; /**< real [B, out_height, out_width, C]; NULL: no mask */
+    const void *relu_output; /**< real [B, out_height, out_width, C]; NULL means no mask */
     void *dx;                /**< real [B, in_height, in_width, C] */
 } ls_max_pool_backward_args;
 
@@ -157,7 +157,7 @@ typedef struct ls_conv_max_forward_args {
     ls_conv_shape shape;      /**< sizes */
     const void *x;            /**< real [B, in_height, in_width, C] */
     const void *weight;       /**< real [O, C, height, width] */
-    const void *bias;         /**< real [O]; NULL: none */
+    const void *bias;         /**< real [O]; NULL if none */
     void *y;                  /**< real [B,O] */
     int32_t *argmax;          /**< [B,O] */
     ls_activation activation; /**< of each element of y */
@@ -170,7 +170,7 @@ typedef struct ls_conv_max_backward_weights_args {
     const void *dy;        /**< real [B,O] */
     const int32_t *argmax; /**< [B,O] */
     void *dweight;         /**< real [O, C, height, width] */
-    void *dbias;           /**< real [O]; NULL: none */
+    void *dbias;           /**< real [O]; NULL if none */
 } ls_conv_max_backward_weights_args;
 
 /** Sizes of an LSTM over whole sequences; `last`: only the last state comes out. */
@@ -203,12 +203,12 @@ typedef struct ls_lstm_forward_args {
 typedef struct ls_lstm_backward_args {
     ls_lstm_shape shape;   /**< sizes */
     const void *x;         /**< real [B,T,I] */
-    const void *weight_ih; /**< real [4H,I]; NULL: the second pass */
+    const void *weight_ih; /**< real [4H,I]; NULL means the second pass */
     const void *weight_hh; /**< real [4H,H] */
     void *kept;            /**< real [B,T,6,H]: by forward; undefined afterwards */
     const void *dy;        /**< real [B,T,H]; last: [B,H] */
-    void *dx;              /**< real [B,T,I]; NULL: not wanted */
-    void *dweight_ih;      /**< real [4H,I]; NULL: the first pass */
+    void *dx;              /**< real [B,T,I]; NULL if not wanted */
+    void *dweight_ih;      /**< real [4H,I]; NULL means the first pass */
     void *dweight_hh;      /**< real [4H,H] */
     void *dbias;           /**< real [4H] */
 } ls_lstm_backward_args;
@@ -222,8 +222,8 @@ typedef struct ls_logistic_loss_args {
     const void *logits;    /**< real [B] */
     const int32_t *labels; /**< [B] */
     double scale;          /**< 1 / global batch size */
-    void *dlogits;         /**< real [B]; NULL: forward only */
-    double *loss;          /**< [1], overwritten; NULL: not wanted */
+    void *dlogits;         /**< real [B]; NULL means forward only */
+    double *loss;          /**< [1], overwritten; NULL if not wanted */
 } ls_logistic_loss_args;
 
 /** y[b, 0 to width) = x[b, 0 to width), rows lying x_pitch and y_pitch elements apart. */

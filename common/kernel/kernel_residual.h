@@ -25,7 +25,7 @@ typedef struct ls_bn_sums_args {
     int64_t pixels, channels; /**< pixels: of all rows */
     const void *x;            /**< real [pixels, C] */
     double *sums;             /**< [2,C] */
-    void *moments;            /**< real [2,C]; NULL: not wanted */
+    void *moments;            /**< real [2,C]; NULL if not wanted */
     double epsilon;           /**< added to the variance */
 } ls_bn_sums_args;
 
@@ -53,7 +53,7 @@ typedef struct ls_bn_forward_args {
     const void *moments;      /**< real [2,C] */
     const void *weight;       /**< real [C] */
     const void *bias;         /**< real [C] */
-    const void *z;            /**< real [pixels, C], a shortcut; NULL: none */
+    const void *z;            /**< real [pixels, C], a shortcut; NULL if none */
     void *y;                  /**< real [pixels, C] */
     ls_activation activation; /**< of each element of y */
 } ls_bn_forward_args;
@@ -141,7 +141,7 @@ typedef struct ls_mean_pool_backward_args {
 typedef struct ls_moving_average_args {
     int64_t count;              /**< elements */
     double decay;               /**< at most */
-    const ls_step_state *state; /**< NULL: always `decay` */
+    const ls_step_state *state; /**< NULL means always `decay` */
     const void *value;          /**< real [count] */
     void *average;              /**< real [count] */
 } ls_moving_average_args;

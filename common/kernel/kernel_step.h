@@ -24,7 +24,7 @@ typedef struct ls_step_record {
 
 /** Which curve the learning rate follows after its warm-up (rate_inline.h). */
 typedef enum ls_rate_kind {
-    LS_RATE_CONSTANT, /**< times `factor` every `period` steps; period 0: never */
+    LS_RATE_CONSTANT, /**< times `factor` every `period` steps; period 0 if never */
     LS_RATE_LINEAR,   /**< in a line from `initial` to `least` */
     LS_RATE_COSINE,   /**< in half a cosine's turn */
     LS_RATE_WSD       /**< `initial`, and in a line to `least` in the last `down` of them */
@@ -40,7 +40,7 @@ typedef struct ls_rate_schedule {
     uint64_t warmup;   /**< first steps, over which it rises in a line to `initial` */
     uint64_t decay;    /**< the step, above warmup, from which it is `least` */
     uint64_t down;     /**< see LS_RATE_WSD; at least 1 */
-    uint64_t updates;  /**< updates that count as one step; 0: 1 */
+    uint64_t updates;  /**< updates that count as one step; 0 means 1 */
 } ls_rate_schedule;
 
 /** A function that an operation applies to each of its outputs. */

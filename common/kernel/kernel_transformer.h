@@ -20,7 +20,7 @@ typedef struct ls_embedding_forward_args {
     const void *x;               /**< real [rows]: whole numbers from 0 to V - 1 */
     const void *weight;          /**< real [V,C] */
     void *y;                     /**< real [rows,C] */
-    int64_t first, all;          /**< see above; 0: the weight has all tokens */
+    int64_t first, all;          /**< see above; 0 if the weight has all tokens */
 } ls_embedding_forward_args;
 
 /** dweight[v] = the sum of dy[r] over the rows whose token is first + v, in the order of the rows.
@@ -51,7 +51,7 @@ typedef struct ls_softmax_part_args {
     const int32_t *labels; /**< [rows]: from 0 to all - 1 */
     bool ragged;           /**< a label may be -1: none */
     bool largest;          /**< see above */
-    void *terms;           /**< real [rows,classes]: e^(logit - m); NULL: not wanted. May not be
+    void *terms;           /**< real [rows,classes]: e^(logit - m); NULL if not wanted. May not be
                                 logits */
     void *part;            /**< real [rows,3] */
 } ls_softmax_part_args;
@@ -66,11 +66,11 @@ typedef struct ls_softmax_whole_args {
     const void *parts;      /**< real [slices,rows,3], by softmax_part */
     double scale;           /**< 1 / global batch size */
     const double *scale_at; /**< [1] what takes its place; or NULL */
-    double *loss;           /**< [1], overwritten; NULL: not wanted */
+    double *loss;           /**< [1], overwritten; NULL if not wanted */
     int64_t slice;          /**< whose gradient is wanted, ... */
     int64_t classes, first; /**< ... its classes, and the number of the first */
     const int32_t *labels;  /**< [rows] */
-    void *dlogits;          /**< real [rows,classes]: terms, which become the gradient; NULL: not
+    void *dlogits;          /**< real [rows,classes]: terms, which become the gradient; NULL if not
                                  wanted */
 } ls_softmax_whole_args;
 
@@ -183,7 +183,7 @@ typedef struct ls_dropout_args {
     int64_t whole, begin;  /**< elements of the whole sample; the number of the first one here */
     ls_random random;      /**< stream of the site */
     const uint64_t *first; /**< [1] position of row 0 (set_first) */
-    uint32_t threshold;    /**< share that is dropped, times 2^32; 0: y = x factor */
+    uint32_t threshold;    /**< share that is dropped, times 2^32; 0 means y = x factor */
     float factor;          /**< 1 / (1 - share) */
     const void *x;         /**< real [B,width] */
     void *y;               /**< real [B,width]; may be x */

@@ -100,7 +100,7 @@ LS_DEVICE_FN ls_clip ls_clip_of(double squares, double most)
 typedef struct ls_update_scalars {
     double beta1, beta2;           /**< adam, and likewise adamw */
     double decay;                  /**< adamw */
-    float shrink;                  /**< adamw: learning rate times decay; 0: not in this range */
+    float shrink;                  /**< adamw: learning rate times decay; 0 if not in this range */
     float rate;                    /**< learning rate; adam: over 1 - beta1^t */
     float keep_first, add_first;   /**< momentum: mu, 1; adam: beta1, 1 - beta1 */
     float keep_second, add_second; /**< adam: beta2, 1 - beta2; rmsprop: rho, 1 - rho */
@@ -127,7 +127,7 @@ static inline ls_update_scalars ls_update_scalars_make(const ls_optimizer_args *
     return s;
 }
 
-/** Sets the current step's scalars; `clip` NULL: none. */
+/** Sets the current step's scalars; `clip` NULL if there is none. */
 LS_DEVICE_FN void ls_update_scalars_set(ls_update_scalars *s, ls_optimizer_kind kind,
                                         const ls_step_state *state, const ls_clip *clip)
 {

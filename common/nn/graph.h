@@ -25,19 +25,19 @@ typedef struct ls_allreduce ls_allreduce; /**< common/comm/comm.h */
 
 /** Which slices of split layers a graph has, and how they are summed (graph_split.h). */
 typedef struct ls_graph_slices {
-    int splits;                /**< Z: slices of the whole; 0: no layer is split */
+    int splits;                /**< Z: slices of the whole; 0 if no layer is split */
     int place, places;         /**< it has part `place` of `places` of them, evenly split */
     bool alike;                /**< variables of these places are equally large, one by one */
     bool sequence;             /**< slices have blocks of positions, too */
     bool rounded;              /**< what slices give to a sum is stored as outputs of layers are;
                                     else in float32, and bf16 rounds the sum alone */
     const ls_allreduce *order; /**< of one part that has all: the algorithm in whose order they are
-                                    summed; NULL: exact mode's tree (comm.h) */
+                                    summed; NULL means exact mode's tree (comm.h) */
 } ls_graph_slices;
 
 /** Which positions of each sequence a graph has: two blocks of them (graph_context.h). */
 typedef struct ls_graph_blocks {
-    int64_t whole;              /**< T: positions of a sequence; 0: the graph has all */
+    int64_t whole;              /**< T: positions of a sequence; 0 if the graph has all */
     int64_t first[2], count[2]; /**< positions of the blocks */
 } ls_graph_blocks;
 
@@ -80,8 +80,8 @@ enum { LS_NODE_NAME = 40 };
  */
 const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_NAME]);
 
-/** The node that is input number `index` of the model (0: x0); NULL: there is none. Owned by the
- * graph. */
+/** The node that is input number `index` of the model (0 means x0); NULL if there is none. Owned by
+ * the graph. */
 const ls_node *ls_graph_input(const ls_graph *graph, int index);
 
 /** Whether node n is a ReLU that is fused into the layer before it, which it alone uses. */

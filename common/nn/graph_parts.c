@@ -49,7 +49,7 @@ void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part
 /* Elements of a part that the model has in a range, and what is to be done with them. */
 typedef struct chosen {
     ls_range within;
-    float *here, *model; /* copied; `here` NULL: nothing is */
+    float *here, *model; /* copied; `here` NULL if nothing is */
     bool back;
     size_t begin, end; /* where they are in the range of the part */
 } chosen;

@@ -21,16 +21,17 @@ typedef struct ls_slab {
 /** One place's part. */
 typedef struct ls_graph_part {
     ls_graph *graph;
-    int *local; /**< [nodes of the whole] index here, of the node or of its border; -1: neither */
+    int *local; /**< [nodes of the whole] index here, of the node or of its border; -1 means neither
+                 */
     size_t *whole;  /**< [variables here] offset of it, or of its original, in the whole's */
-    ls_slab *slabs; /**< [variables here] elements of the original; NULL: all of them */
+    ls_slab *slabs; /**< [variables here] elements of the original; NULL means all of them */
     /* Of a split graph (graph_split.h), or a place's part of one: */
-    const ls_graph *split; /**< that graph; NULL: neither */
+    const ls_graph *split; /**< that graph; NULL means neither */
     size_t *at;            /**< [variables here] offset in its flat buffer */
     int *origin;           /**< [nodes here] of that graph: node of the whole that it is made of */
     size_t owned;          /**< elements of the variables that it owns, which are first */
     /* Of several parts together (ls_graph_parts_merge), chunks: */
-    int chunks;            /**< how many; 0: it is one */
+    int chunks;            /**< how many; 0 if it is one */
     int *chunk_node;       /**< [chunks + 1] where each one's nodes begin */
     size_t *chunk_element; /**< [chunks + 1] where the variables that each one owns begin */
 } ls_graph_part;
@@ -43,7 +44,7 @@ typedef struct ls_border {
     bool gradient;  /**< its gradient is sent back */
     size_t samples; /**< elements of one sample */
     size_t next[2]; /**< from 1, after ls_graph_parts_index: the next border of equal `node`, and of
-                         equal `first_use`; 0: there is none */
+                         equal `first_use`; 0 if there is none */
 } ls_border;
 
 /** A copy of a variable that another place owns. Offsets are of the places' flat buffers. */
@@ -57,7 +58,7 @@ typedef struct ls_variable_copy {
 typedef struct ls_graph_parts {
     const ls_graph *whole;
     const int *place; /**< [nodes of the whole] the first that has it */
-    int *own_place;   /**< the same, if it belongs to the parts; NULL: it is borrowed */
+    int *own_place;   /**< the same, if it belongs to the parts; NULL if it is borrowed */
     int count;        /**< parts; without `merged`, of as many places */
     int across;       /**< consecutive places that all have nodes of no slice (graph_split.h); 1:
                            each node is on one */
@@ -65,7 +66,7 @@ typedef struct ls_graph_parts {
     ls_border *borders; /**< in order of their nodes, then of places */
     size_t border_count;
     size_t *border_of[2]; /**< [nodes of the whole] from 1, after ls_graph_parts_index: the first
-                               border of this `node`, and of this `first_use`; 0: there is none */
+                               border of this `node`, and of this `first_use`; 0 if there is none */
     ls_variable_copy *copies; /**< in order of their nodes */
     size_t copy_count;
     ls_graph_part *merged; /**< [merged_count] what a place has, if that is several parts; else
@@ -98,8 +99,8 @@ static inline const ls_graph_part *ls_graph_parts_at(const ls_graph_parts *parts
     return parts->merged ? &parts->merged[place] : &parts->parts[place];
 }
 
-/** The chunks of what a place has, `part` NULL: the whole model; number c's nodes; which one has a
- * node. */
+/** The chunks of what a place has, `part` NULL means the whole model; number c's nodes; which one
+ * has a node. */
 static inline int ls_graph_part_chunks(const ls_graph_part *part)
 {
     return part && part->chunks > 1 ? part->chunks : 1;
@@ -108,7 +109,7 @@ ls_range ls_graph_part_nodes(const ls_graph_part *part, const ls_graph *graph, i
 int ls_graph_part_chunk(const ls_graph_part *part, int node);
 
 /** Number, in the graph that the part's place has, of a node of the whole or of its border in a
- * part; -1: it has neither. */
+ * part; -1 if it has neither. */
 int ls_graph_parts_local(const ls_graph_parts *parts, int part, int node);
 
 /** Zero-filled ones hold nothing. */
@@ -119,13 +120,14 @@ void ls_graph_parts_close(ls_graph_parts *parts);
  * range is the model's element `model`. */
 typedef void ls_graph_part_visit(void *context, size_t at, size_t model, size_t count);
 
-/** Visits elements `range` of the part's flat buffer, in order. NULL: the part is the whole model.
+/** Visits elements `range` of the part's flat buffer, in order. NULL if the part is the whole
+ * model.
  */
 void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_visit *visit,
                         void *context);
 
 /** The elements of a part's `range` that the model has in `within`, by variables: sets *out to
- * those of the next variable that has some, from number *v on, and *v behind it; false: there are
+ * those of the next variable that has some, from number *v on, and *v behind it; false if there are
  * no more.
  */
 bool ls_graph_part_next(const ls_graph_part *part, ls_range range, ls_range within, size_t *v,

@@ -16,7 +16,7 @@ enum { BETWEEN = 4 }; /* most layers between the two of a pair */
 typedef struct pair {
     int first, last;
     int between[BETWEEN], count;
-    int64_t heads; /* of an attention between them; 0: there is none */
+    int64_t heads; /* of an attention between them; 0 if there is none */
 } pair;
 
 /* Whether a node is a dense layer with variables of its own. */
@@ -28,7 +28,7 @@ static bool is_lone_dense(const ls_graph *g, int n)
     return lone;
 }
 
-/* The node after node n, if it alone takes the output of n, and nothing else; -1: it does not. */
+/* The node after node n, if it alone takes the output of n, and nothing else; -1 if it does not. */
 static int only_user(const ls_graph *g, int n)
 {
     const ls_node *user = &g->nodes[n + 1];

@@ -49,7 +49,7 @@ static bool has_slice(const ls_graph_parts *out, const ls_node *node, int j)
                          slice < (int)ls_comm_share(splits, j + 1, out->across));
 }
 
-/* A place while it is built from its stage: numbers here of the stage's nodes and variables; -1:
+/* A place while it is built from its stage: numbers here of the stage's nodes and variables; -1 if
  * they are elsewhere. */
 typedef struct site {
     const ls_graph_part *stage;
@@ -101,7 +101,7 @@ static ls_status copy_variables(const site *s)
     return LS_OK;
 }
 
-/* `local`: numbers in the stage of the split graph's nodes; NULL: the same. */
+/* `local`: numbers in the stage of the split graph's nodes; NULL means the same. */
 static ls_status build_place(const site *s, const int *local, const ls_graph_parts *parts,
                              int place)
 {

@@ -17,13 +17,13 @@ typedef struct ls_split_builder {
     const ls_graph *whole;
     ls_graph_part *part; /**< its `local` is the node here that has the output */
     int splits;
-    int slice; /**< of nodes appended now, from 1; 0: none */
+    int slice; /**< of nodes appended now, from 1; 0 if none */
     ls_split_vocabulary has;
     bool splits_vocabulary;
     int embedding[LS_SPLITS], logits[LS_SPLITS]; /**< nodes here, of each slice */
-    bool *in_blocks;          /**< [nodes of the whole] its output is in blocks; NULL: none is */
+    bool *in_blocks;          /**< [nodes of the whole] its output is in blocks; NULL if none is */
     int (*blocks)[LS_SPLITS]; /**< [nodes of the whole] nodes here that have them */
-    int shared;               /**< whose variables nodes appended now share; -1: as in the whole */
+    int shared; /**< whose variables nodes appended now share; -1 means as in the whole */
 } ls_split_builder;
 
 static inline bool ls_split_is(const ls_node *node, const char *layer)
@@ -46,7 +46,7 @@ ls_status ls_split_note_variables(const ls_split_builder *b, size_t from, const 
 ls_slab *ls_split_slab_of(const ls_split_builder *b, const ls_node *node, int v);
 void ls_split_move_slab(const ls_split_builder *b, const ls_node *node, int v, size_t elements);
 
-/** The last node of the pair that node n begins; -1: it begins none. */
+/** The last node of the pair that node n begins; -1 if it begins none. */
 int ls_split_pair_end(const ls_graph *graph, int n);
 
 /** Whether the model has an embedding whose weight is that of the last layer before the loss, and

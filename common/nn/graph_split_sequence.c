@@ -30,7 +30,7 @@ static bool fits_blocks(const ls_graph *g, int n, const ls_split_vocabulary *v,
     return fits;
 }
 
-/* The first node that does not; -1: all do. */
+/* The first node that does not; -1 if all do. */
 static int find_whole(const ls_graph *g, const ls_split_vocabulary *v, bool *in_blocks)
 {
     for (int n = 0, end; n < g->count; n = end + 1) {

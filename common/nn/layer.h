@@ -28,7 +28,7 @@ typedef struct ls_layer_site {
                                  of -1 are none; or NULL */
     const ls_node *input_node[LS_NODE_INPUTS];
     void *input[LS_NODE_INPUTS];          /**< real [rows, elements] */
-    void *input_gradient[LS_NODE_INPUTS]; /**< to be overwritten; NULL: not needed */
+    void *input_gradient[LS_NODE_INPUTS]; /**< to be overwritten; NULL if not needed */
     void *output;                         /**< real [rows, elements] */
     void *output_gradient;                /**< real [rows, elements] */
     const void *variable[LS_NODE_VARIABLES];
@@ -73,7 +73,7 @@ struct ls_layer {
     ls_layer_role role;
     int inputs;            /**< number of inputs */
     int more_inputs;       /**< number of optional inputs */
-    const char *shares_of; /**< another layer whose variables it may use, too; NULL: none */
+    const char *shares_of; /**< another layer whose variables it may use, too; NULL if none */
     bool float32_only;     /**< what it reads and writes is not stored in bfloat16 */
     bool takes_tokens;     /**< its input is of whole numbers, which are not rounded */
     bool fuses_relu;       /**< honours relu_follows */
@@ -83,40 +83,40 @@ struct ls_layer {
                                 this input, of the same layer, the rest */
     bool passes_gradient;  /**< its inputs' gradients are its output's; backward writes those that
                                 have other memory */
-    unsigned reads;        /**< LS_READS_INPUT, LS_READS_OUTPUT: by backward; 0: neither */
+    unsigned reads;        /**< LS_READS_INPUT, LS_READS_OUTPUT: by backward; 0 means neither */
     bool integer_target;   /**< loss: the target is int32, of each position of the output */
     /** Sets node->shape from its inputs' and options, and adds its variables. */
     ls_status (*infer)(ls_graph *graph, ls_node *node);
     /** Bytes for `rows` samples, besides the output, that forward keeps for backward, in reals of
-     * `real_bytes`. NULL: none. */
+     * `real_bytes`. NULL if there is none. */
     size_t (*kept_bytes)(const ls_graph *graph, const ls_node *node, int64_t rows,
                          size_t real_bytes);
     /** Appends operations. NULL for inputs. */
     ls_status (*forward)(const ls_layer_site *site, ls_op_list *ops);
     /** Appends the operations of a repeated forward pass, for a layer whose `kept` stays
-     * (repeat.h). NULL: those of forward, which computes `kept` again. */
+     * (repeat.h). NULL means those of forward, which computes `kept` again. */
     ls_status (*again)(const ls_layer_site *site, ls_op_list *ops);
     /** Appends operations. Called if a gradient reaches the output and an input or variable needs
      * one. NULL for inputs and losses. */
     ls_status (*backward)(const ls_layer_site *site, ls_op_list *ops);
     /** Appends the operations of the weight pass: gradients of the variables, from the input and
-     * what forward kept, and the output's gradient as the backward pass found it. NULL: backward
-     * computes them always. */
+     * what forward kept, and the output's gradient as the backward pass found it. NULL means
+     * backward computes them always. */
     ls_status (*backward_weights)(const ls_layer_site *site, ls_op_list *ops);
     /** Second halves of forward and backward, for a layer with batch statistics: after the `sums`
-     * of the batch's parts were added. NULL: no such layer. */
+     * of the batch's parts were added. NULL means no such layer. */
     ls_status (*forward_rest)(const ls_layer_site *site, ls_op_list *ops);
     ls_status (*backward_rest)(const ls_layer_site *site, ls_op_list *ops);
     /** The sums that the first half of forward, or of backward, leaves: *count of them in device
      * memory, as many at every site of a node. */
     double *(*sums)(const ls_layer_site *site, bool backward, size_t *count);
-    /** Appends the operations of evaluation. NULL: those of forward. */
+    /** Appends the operations of evaluation. NULL means those of forward. */
     ls_status (*predict)(const ls_layer_site *site, ls_op_list *ops);
     /** Floating-point operations for one sample: forward and weight gradients; and, apart, the
-     *  gradient of its inputs. NULL: not counted. */
+     *  gradient of its inputs. NULL if not counted. */
     double (*flops)(const ls_graph *graph, const ls_node *node, double *input_gradient);
     /** The matrix products that it consists of, for roofs: of forward and weight gradients, then of
-     * the gradient of its inputs (`inputs_too`). Returns how many. NULL: none. */
+     * the gradient of its inputs (`inputs_too`). Returns how many. NULL if there is none. */
     int (*products)(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS]);
 };

@@ -17,18 +17,18 @@ enum { LS_MODEL_TEXT = 256 }; /**< bytes of the text of --model */
 /** A model with its sizes; owned by its opener (ls_model_close). */
 typedef struct ls_model {
     const ls_model_family *family; /**< what all models of its name have */
-    int64_t batch;                 /**< global batch size by default; 0: the family's */
+    int64_t batch;                 /**< global batch size by default; 0 means the family's */
     char name[LS_MODEL_TEXT];      /**< with all sizes: "mlp:784-128-10"; "poly" */
     ls_graph *graph;               /**< owned */
     ls_data_need need;             /**< what it asks of its data */
-    double dropout;                /**< probability of each of its dropout layers; 0: it has none */
+    double dropout; /**< probability of each of its dropout layers; 0 if it has none */
 } ls_model;
 
 /** A node of a model that is a chain: it takes the one before. */
 typedef struct ls_model_step {
-    const char *layer;        /**< by its name; NULL: the chain ends */
+    const char *layer;        /**< by its name; NULL if the chain ends */
     ls_layer_options options; /**< as they are added */
-    int shares;               /**< number of the step whose variables it uses; 0: its own */
+    int shares;               /**< number of the step whose variables it uses; 0 means its own */
 } ls_model_step;
 
 /** A step with these options. */
@@ -41,22 +41,22 @@ typedef struct ls_model_step {
 struct ls_model_family {
     const char *name;                         /**< as users write it */
     const char *help;                         /**< one line for people */
-    const ls_declared_option *const *options; /**< its own, NULL-terminated; NULL: none */
+    const ls_declared_option *const *options; /**< its own, NULL-terminated; NULL if none */
     const char *default_data;                 /**< text of --data */
     const char *default_optimizer;            /**< text of --optimizer */
     double default_rate;                      /**< learning rate */
     int64_t default_batch;                    /**< global batch size */
     int64_t rate_epochs; /**< epochs after which the learning rate falls to a tenth, again and
-                              again; 0: never */
+                              again; 0 if never */
     bool convolves;      /**< has convolutions that GPUs can leave to a library */
-    double average;      /**< decay of the moving averages that are evaluated; 0: none */
-    /** Of a model without sizes: its layers, from input to loss; NULL: `build` builds it. */
+    double average;      /**< decay of the moving averages that are evaluated; 0 if none */
+    /** Of a model without sizes: its layers, from input to loss; NULL means `build` builds it. */
     const ls_model_step *chain;
     ls_data_need need; /**< of a chain */
     /** Builds the graph and the need; `sizes` is what follows the colon, or NULL. */
     ls_status (*build)(const char *sizes, ls_model *model);
-    /** Writes the model's text with the sizes that samples of that shape give it. NULL: its text
-     * says all. */
+    /** Writes the model's text with the sizes that samples of that shape give it. NULL means its
+     * text says all. */
     void (*fit)(const ls_model *model, const int64_t *shape, char *text, size_t size);
 };
 

@@ -22,23 +22,23 @@ typedef struct ls_net ls_net;
 typedef struct ls_net_options {
     const ls_graph *graph;      /**< borrowed */
     ls_range nodes;             /**< those of the graph that it has, which no edge leaves or enters;
-                                     count 0: all */
+                                     count 0 means all */
     ls_kernels *kernels;        /**< of the device it runs on */
     int64_t rows;               /**< samples of this replica's slice */
     uint64_t divisor;           /**< global batch size: the loss is the sum over rows / divisor */
     ls_precision precision;     /**< of `parameters`, of outputs and of their gradients */
     void *parameters;           /**< [elements] of `precision`, device memory, borrowed */
-    void *gradients;            /**< real [elements]; NULL: forward only */
-    const size_t *parameter_at; /**< [variables] element of `parameters` at which each begins; NULL:
-                                     as in the flat buffer. Borrowed, as is the next */
+    void *gradients;            /**< real [elements]; NULL means forward only */
+    const size_t *parameter_at; /**< [variables] element of `parameters` at which each begins; NULL
+                                   means as in the flat buffer. Borrowed, as is the next */
     const size_t *gradient_at;  /**< likewise, of `gradients` */
     const double *scale_at; /**< [1], device memory, borrowed: 1 / the targets of the batch, where
-                                 lengths are ragged (set_targets); NULL: all have targets */
-    double *loss;           /**< [1], device memory, borrowed; NULL: not wanted */
+                                 lengths are ragged (set_targets); NULL if all have targets */
+    double *loss;           /**< [1], device memory, borrowed; NULL if not wanted */
     ls_net *memory_of;      /**< NULL, or a net with at least as many rows whose memory this one
                                  uses as well: they never run at the same time */
-    const struct ls_repeat *repeats; /**< [nodes] which are repeated (repeat.h); NULL: none.
-                                          Borrowed */
+    const struct ls_repeat *repeats; /**< [nodes] which are repeated (repeat.h); NULL if there is
+                                        none. Borrowed */
     ls_net *window_of;  /**< NULL, or such a net that runs no unit's passes meanwhile, whose
                              window this one uses as well */
     ls_net *scratch_of; /**< NULL, or a net of the same nodes that never runs at the same time,
@@ -58,16 +58,16 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out);
 /** Takes NULL. */
 void ls_net_close(ls_net *net);
 
-/** Where input number `index` (0: x0) is gathered: real [rows, elements of one sample]; then
+/** Where input number `index` (0 means x0) is gathered: real [rows, elements of one sample]; then
  * ls_net_store_inputs. */
-void *ls_net_input(const ls_net *net, int index); /**< NULL: the graph has none of this number */
+void *ls_net_input(const ls_net *net, int index); /**< NULL if the graph has none of this number */
 /** Appends rounding the gathered inputs to where they are stored, if that is elsewhere. */
 ls_status ls_net_store_inputs(ls_net *net, ls_op_list *ops);
 /** The target: int32 [rows], or real as the output. NULL without a loss. */
 void *ls_net_target(const ls_net *net);
 
 /** Where dropout layers find the position, in the endless sequence, of the first row [1]: set it
- * (set_first) before each forward pass. NULL: the graph has none. */
+ * (set_first) before each forward pass. NULL if the graph has none. */
 uint64_t *ls_net_first(const ls_net *net);
 
 /** The model's output as it is stored [rows, elements], valid after forward. */

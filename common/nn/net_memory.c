@@ -253,7 +253,7 @@ static ls_status take_window(const ls_net_options *o, net_node *nodes, take_memo
 typedef struct net_pooled {
     size_t bytes;
     void *memory;
-    int users; /* 0: free */
+    int users; /* 0 means free */
 } net_pooled;
 
 typedef struct net_pool {

@@ -37,7 +37,7 @@ ls_layer_site ls_net_site(ls_net *net, int node);
 const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward);
 
 /** What a loss of logits in slices (graph_split.h) has of each slice: real
- * [slices,rows,positions,3]; NULL: its logits are whole. */
+ * [slices,rows,positions,3]; NULL if its logits are whole. */
 void *ls_net_loss_parts(const ls_net *net);
 
 /** Where backward leaves element `index` of the flat gradient buffer. */
@@ -45,7 +45,7 @@ void *ls_net_gradient(const ls_net *net, size_t index);
 
 int64_t ls_net_rows(const ls_net *net);
 
-/** The sums between the halves, device memory, *count; NULL: the node has none. */
+/** The sums between the halves, device memory, *count; NULL if the node has none. */
 double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count);
 
 /** Of a fork or join (graph_split.h): where its sums of parts are between the halves of backward,

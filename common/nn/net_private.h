@@ -21,7 +21,7 @@ typedef struct net_node {
     bool hands_on[LS_NODE_INPUTS]; /* this input has its gradient in the node's own */
     int gradient_from; /* the node whose gradient's memory it has in that way; or itself */
     size_t pooled;     /* passing: the number of this memory, while buffers are planned */
-    int last_use;      /* last node that uses the output; -1: none */
+    int last_use;      /* last node that uses the output; -1 if none */
     void *output, *gradient, *kept;
     void *input_scratch[LS_NODE_INPUTS]; /* gradient of an input that another use wrote first */
     void *own_gradient; /* of variables, one after the other, of a node that shares or waits */
@@ -62,7 +62,7 @@ static inline size_t ls_net_parameter_bytes(const ls_net_options *o)
     return o->precision == LS_PRECISION_BF16 ? sizeof(uint16_t) : real_bytes_of(o);
 }
 
-/* Bytes of scratch of its own that a net needs, for the largest node; 0: none. */
+/* Bytes of scratch of its own that a net needs, for the largest node; 0 if there is none. */
 size_t ls_net_scratch_bytes(const ls_net_options *options);
 
 typedef ls_status (*ls_layer_make)(const ls_layer_site *site, ls_op_list *ops);

@@ -268,7 +268,8 @@ ls_status ls_net_add_use(ls_net *net, int n, const void *gradient, ls_op_list *o
     return put_narrow(net, &views.of[0], ops);
 }
 
-/* The view of an input's values, as they are gathered; false: it is gathered where it is stored. */
+/* The view of an input's values, as they are gathered; false if it is gathered where it is stored.
+ */
 static bool gathered(const ls_net *net, int input, net_view *out)
 {
     net_views views = {.scratch = net->scratch};

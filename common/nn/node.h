@@ -20,7 +20,7 @@ typedef struct ls_shape {
  *  are ceil(size / stride) positions, the odd pixel of padding after; else only whole windows. */
 typedef struct ls_layer_window {
     int64_t height, width; /**< pixels */
-    int64_t stride;        /**< 0: 1 */
+    int64_t stride;        /**< 0 means 1 */
     bool same;             /**< see above */
 } ls_layer_window;
 
@@ -28,9 +28,9 @@ typedef struct ls_layer_window {
  */
 typedef struct ls_layer_exchange {
     int place, places; /**< deal: whose part it takes, of how many */
-    int64_t heads;     /**< the part is of the channels, those of whole heads of so many; 0: of the
-                            positions */
-    int64_t ranges;    /**< with heads: the channels are so many equal ranges, of H heads each */
+    int64_t heads; /**< the part is of the channels, those of whole heads of so many; 0 means of the
+                        positions */
+    int64_t ranges; /**< with heads: the channels are so many equal ranges, of H heads each */
 } ls_layer_exchange;
 
 /** Options of a layer, given when it is added. A field that a layer does not use is 0. */
@@ -49,11 +49,11 @@ typedef struct ls_layer_options {
     bool input_major;       /**< dense: weights are [inputs, outputs] */
     int64_t tokens;         /**< embedding: how many there are */
     int64_t first;          /**< embedding, dropout of a slice: its first token, element */
-    int64_t all;            /**< the same: how many there are in all; 0: it has all */
+    int64_t all;            /**< the same: how many there are in all; 0 if it has all */
     double rate;            /**< dropout: probability of 0 */
     double deviation;       /**< dense, embedding, positions: weights begin normal, with this
-                                 standard deviation; 0: as the layer's usually do */
-    char name[LS_NODE_OPTION_NAME]; /**< of the node and of its variables: "wte"; "": layer and
+                                 standard deviation; 0 means as the layer's usually do */
+    char name[LS_NODE_OPTION_NAME]; /**< of the node and of its variables: "wte"; "" means layer and
                                          number */
     double forward_ns;              /**< of a sample, where a layer is a time (bench/case) */
     double backward_ns;             /**< the same; with the next */
@@ -69,8 +69,8 @@ typedef struct ls_node {
     const ls_layer *layer;            /**< what it computes */
     ls_layer_options options;         /**< as it was added */
     int inputs[LS_NODE_INPUTS];       /**< numbers of earlier nodes */
-    int input_count;                  /**< 0: an input of the model */
-    int shares;                       /**< node whose variables this one uses; -1: its own */
+    int input_count;                  /**< 0 means an input of the model */
+    int shares;                       /**< node whose variables this one uses; -1 means its own */
     int uses;                         /**< how many nodes take its output */
     ls_shape shape;                   /**< of its output */
     int variables[LS_NODE_VARIABLES]; /**< indices into the graph's variables */
@@ -79,7 +79,7 @@ typedef struct ls_node {
     bool copied;                      /**< other places use its variables, too */
     bool border_gradient;             /**< border: a gradient must reach its output */
     int slice;                        /**< number, from 1, of the slice of split layers that it
-                                           computes (graph_split.h); 0: of none */
-    int block;                        /**< likewise, of the block of positions that it has; 0: it
+                                           computes (graph_split.h); 0 means of none */
+    int block;                        /**< likewise, of the block of positions that it has; 0 if it
                                            has all */
 } ls_node;

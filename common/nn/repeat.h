@@ -19,7 +19,7 @@ enum { LS_REPEAT_NORMS = -1, LS_REPEAT_NONE, LS_REPEAT_FULL };
 
 /** How a node takes part. */
 typedef struct ls_repeat {
-    int unit;          /**< number, from 1, of its unit; 0: it is in none */
+    int unit;          /**< number, from 1, of its unit; 0 if it is in none */
     bool again;        /**< its forward pass is repeated: backward reads what it computes */
     bool drops_output; /**< its output is in the window */
     bool drops_kept;   /**< what its layer keeps besides (kept_bytes) is, too */
@@ -27,9 +27,9 @@ typedef struct ls_repeat {
 } ls_repeat;
 
 /**
- * Sets *out [nodes], to be freed, of a graph of which node n is on place[n] / across (NULL: all are
- * on one device). NULL if `drops` is LS_REPEAT_NONE. `weights_apart`: what weight passes read is
- * not dropped.
+ * Sets *out [nodes], to be freed, of a graph of which node n is on place[n] / across (NULL if all
+ * are on one device). NULL if `drops` is LS_REPEAT_NONE. `weights_apart`: what weight passes read
+ * is not dropped.
  */
 ls_status ls_repeats_open(const ls_graph *graph, const int *place, int across, int drops,
                           bool weights_apart, ls_repeat **out);

@@ -26,7 +26,7 @@ typedef enum ls_initializer {
     LS_INITIALIZER_NORMAL /**< mean 0, standard deviation `deviation` */
 } ls_initializer;
 
-/** The elements that two ranges have in common; count 0: none. */
+/** The elements that two ranges have in common; count 0 if there is none. */
 static inline ls_range ls_range_common(ls_range a, ls_range b)
 {
     const size_t first = a.first > b.first ? a.first : b.first;
@@ -70,7 +70,7 @@ void ls_variables_clear(ls_variables *variables);
 const ls_variable *ls_variables_holding(const ls_variables *variables, size_t index);
 
 /** Where element `index` of the flat buffer is in memory in which variable v begins at element
- * at[v]; NULL: the flat buffer. */
+ * at[v]; NULL means the flat buffer. */
 size_t ls_variables_at(const ls_variables *variables, const size_t *at, size_t index);
 
 /** Initial values: a function of (seed, variable name, element index). Those of elements `range`:
@@ -119,7 +119,7 @@ typedef struct ls_difference {
     uint32_t max_ulp; /**< units in the last place; UINT32_MAX where one is not finite */
     double max_rel;   /**< largest over variables of ||a - b|| / ||b||, by ls_values_apart;
                            absolute where b is 0 */
-    size_t first;     /**< first element whose bits differ; SIZE_MAX: none */
+    size_t first;     /**< first element whose bits differ; SIZE_MAX if none */
 } ls_difference;
 
 /** Compares `a` with `b`, the reference; both float32 [elements]. */
@@ -130,7 +130,7 @@ ls_difference ls_variables_compare(const ls_variables *variables, const float *a
  * normal number, FLT_MIN, and two right ones need not flush the same values. So where each side
  * made a and b of `products` values, each of which may have been flushed, ||a - b|| up to 2 FLT_MIN
  * products is 0: each of both loses at most FLT_MIN a value, and the sum of the elements'
- * differences bounds their norm. 0: nothing is flushed.
+ * differences bounds their norm. 0 if nothing is flushed.
  */
 double ls_variables_apart(const ls_variables *variables, const float *a, const float *b,
                           double products);

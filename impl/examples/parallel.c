@@ -12,7 +12,8 @@ typedef struct lane {
     ls_queue *queue; /* the holder's is borrowed */
     ls_kernels *kernels;
     void *variables;
-    ls_event *done; /* recorded when its parts' results have arrived; NULL: the holder's lane */
+    ls_event
+        *done; /* recorded when its parts' results have arrived; NULL means the holder's lane */
 } lane;
 
 /* A part, with its sums on the holder. */

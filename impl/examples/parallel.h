@@ -43,8 +43,8 @@ typedef struct ls_part {
     ls_batch input[LS_PARALLEL_BATCHES];  /**< [rows] */
     ls_batch output[LS_PARALLEL_BATCHES]; /**< [rows] to be filled */
     void *variables;                      /**< read-only */
-    void *gradients;                      /**< of its rows, to be overwritten; NULL: not needed */
-    double *loss;   /**< [1] of its rows, to be overwritten; NULL: not needed */
+    void *gradients;                      /**< of its rows, to be overwritten; NULL if not needed */
+    double *loss;   /**< [1] of its rows, to be overwritten; NULL if not needed */
     ls_op_list ops; /**< to be filled by the function; freed with the part */
     void *own;      /**< the function's own */
 } ls_part;
@@ -52,7 +52,7 @@ typedef struct ls_part {
 typedef struct ls_part_function {
     /** Opens a part: appends operations to part->ops. */
     ls_status (*open)(ls_part *part);
-    /** Enqueues the part on a queue of its device. NULL: enqueues part->ops. */
+    /** Enqueues the part on a queue of its device. NULL means enqueues part->ops. */
     ls_status (*enqueue)(ls_part *part, ls_queue *queue);
     /** Frees part->own, also after a failed open. May be NULL. */
     void (*close)(ls_part *part);
@@ -64,16 +64,16 @@ typedef struct ls_parallel_options {
     const void *context;
     ls_device *const *devices;    /**< [count] of each part, may repeat; read when opened */
     int count;                    /**< n, at most LS_PARALLEL_PARTS and B */
-    const ls_kernel_table *table; /**< NULL: the default of each device */
+    const ls_kernel_table *table; /**< NULL means the default of each device */
     ls_queue *queue;              /**< the holder's; drives all parts */
     int64_t rows;                 /**< B */
     int input_count, output_count;
     ls_batch input[LS_PARALLEL_BATCHES];
     ls_batch output[LS_PARALLEL_BATCHES];
-    void *variables; /**< shared by all parts; NULL: none */
+    void *variables; /**< shared by all parts; NULL if none */
     size_t variable_bytes;
-    void *gradients; /**< [variable_bytes] sum over parts; NULL: not needed */
-    double *loss;    /**< [1] sum over parts; NULL: not needed */
+    void *gradients; /**< [variable_bytes] sum over parts; NULL if not needed */
+    double *loss;    /**< [1] sum over parts; NULL if not needed */
 } ls_parallel_options;
 
 /** make_parallel(function, count, inputs...): allocates all memory and builds every part.

@@ -24,9 +24,9 @@ typedef struct site {
 typedef struct step {
     ls_matrix matrix;
     site *at;
-    const struct step *source; /* the step that it copies; NULL: made by `ops` */
+    const struct step *source; /* the step that it copies; NULL means made by `ops` */
     ls_op_list ops;            /* empty for a constant */
-    ls_event *made;            /* NULL: no other device copies it */
+    ls_event *made;            /* NULL means no other device copies it */
     struct step *next;
 } step;
 
@@ -34,7 +34,7 @@ struct ls_placed {
     const ls_placement *placement;
     site *sites;
     step *steps;
-    ls_program *program; /* NULL: not captured */
+    ls_program *program; /* NULL if not captured */
 };
 
 static size_t bytes_of(const ls_matrix *matrix)

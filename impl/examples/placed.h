@@ -23,7 +23,7 @@ typedef struct ls_matrix {
 /** An operation's name and its device. */
 typedef struct ls_place {
     const char *name;
-    const char *device; /**< NULL: the default */
+    const char *device; /**< NULL means the default */
 } ls_place;
 
 /** `placement` is borrowed. */

@@ -35,7 +35,7 @@ int ls_ps_workers(const ls_ps_options *options, int all_devices);
 ls_status ls_ps_layout_open(const ls_job *job, ls_ps_layout *out);
 void ls_ps_layout_close(ls_ps_layout *layout);
 
-/** Range number i of a server's shard, in the order of the flat buffer; false: there are no more.
+/** Range number i of a server's shard, in the order of the flat buffer; false if there are no more.
  */
 bool ls_ps_layout_range(const ls_ps_layout *layout, int server, size_t i, ls_range *out);
 
@@ -45,7 +45,7 @@ ls_status ls_ps_refuse_arrival(const char *comm);
 /** The process, device and rank of a member. */
 typedef struct ls_ps_seat {
     int process;
-    ls_device *device; /**< NULL: in another process */
+    ls_device *device; /**< NULL means in another process */
     int rank;          /**< in the communicator, by device; on the same rank, the server is first */
 } ls_ps_seat;
 
@@ -54,5 +54,5 @@ ls_ps_seat ls_ps_seat_of(const ls_job *job, const ls_ps_layout *layout, int memb
 /** Whether the two are on the same device, so that their messages are not traffic. */
 bool ls_ps_same_device(const ls_job *job, const ls_ps_layout *layout, int server, int worker);
 
-/** Number of the worker on device `index` of this process; -1: none. */
+/** Number of the worker on device `index` of this process; -1 if there is none. */
 int ls_ps_worker_on(const ls_job *job, int index);

@@ -11,7 +11,8 @@ typedef enum ls_ps_mode { LS_PS_SYNC, LS_PS_ASYNC, LS_PS_SSP } ls_ps_mode;
 
 /** How parameter servers work (ps_layout.h). */
 typedef struct ls_ps_options {
-    int ranks; /**< workers and servers: threads of this process, or processes; 0: no servers */
+    int ranks; /**< workers and servers: threads of this process, or processes; 0 means no servers
+                */
     ls_ps_mode mode;   /**< when gradients are applied */
     int staleness;     /**< ssp: steps that a worker may be ahead of the slowest */
     int backups;       /**< sync: backup workers; a step does not wait for so many gradients */

@@ -17,11 +17,11 @@ typedef struct ls_ps_server {
     const char *device;   /**< its name */
     size_t bytes;         /**< of its variables */
     ls_received received; /**< gradients received, and copied from the worker on its device, ... */
-    uint64_t steps;       /**< ... in so many steps, all those enqueued; 0: not counted */
+    uint64_t steps;       /**< ... in so many steps, all those enqueued; 0 if not counted */
     double busy;          /**< share of its time in which it did not wait, when last profiled */
 } ls_ps_server;
 
-/** Server number `index` of this process; false: there are no more. */
+/** Server number `index` of this process; false if there are no more. */
 bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out);
 
 /** Writes the requests that each server served since the load, in order, a line each: server,

@@ -19,12 +19,12 @@ typedef struct ls_pushed {
 int ls_servers(const ls_step *step);
 int ls_server(const ls_step *step, int k);
 
-/** Range number i of a server's shard, in the order of the flat buffer; false: there are no more.
+/** Range number i of a server's shard, in the order of the flat buffer; false if there are no more.
  */
 bool ls_shard_range(const ls_step *step, int server, size_t i, ls_range *out);
 
 /** Range number i of the servers' ranges, split at bucket boundaries, in the order in which
- * backward makes them final; false: there are no more. */
+ * backward makes them final; false if there are no more. */
 bool ls_pushed_range(const ls_step *step, size_t i, ls_pushed *out);
 
 /** Adds a range of all sums that arrived at a server, up the tree of exact mode; in fast mode they

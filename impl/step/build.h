@@ -23,26 +23,26 @@ struct ls_step {
     ls_step_program *program; /**< what verbs append to */
     ls_step_program *before, *after; /**< the same, of tasks outside steps */
     int *in_windows;  /**< [windows] number of the piece, from 1, times the model's units, plus that
-                           of the unit whose outputs a divided replica's window has; 0: none */
+                           of the unit whose outputs a divided replica's window has; 0 if none */
     size_t *appended; /**< [members] acts of its slice, or in a divided replica [chunks, members]
                            gathered pieces, already appended */
     ls_pass *passes;  /**< [pass_count] of the replica whose passes are appended; owned */
     size_t pass_count;
-    ls_part_flow *flow; /**< [stages x chunks] of that replica; owned. NULL: no schedule */
+    ls_part_flow *flow; /**< [stages x chunks] of that replica; owned. NULL means no schedule */
 };
 
-/** What a member brings to a call; `cut` NULL: `extent`. */
+/** What a member brings to a call; `cut` NULL means `extent`. */
 typedef struct ls_brought {
     ls_allreduce_args args;   /**< but `count` and `scratch` */
     ls_extent extent;         /**< of its elements */
     float *sums[LS_SUBTREES]; /**< memory for args.sums */
-    int node;                 /**< of the member's graph; -1: none */
+    int node;                 /**< of the member's graph; -1 if none */
 } ls_brought;
 
 /** A call: what all members of a channel do together, an all-reduce or a half of one. */
 typedef struct ls_call ls_call;
 struct ls_call {
-    const char *verb; /**< static text; NULL: the half's name */
+    const char *verb; /**< static text; NULL means the half's name */
     int channel;
     const ls_allreduce *algorithm;
     ls_half half;
@@ -50,10 +50,11 @@ struct ls_call {
     /** Sets what a member brings, and appends what comes before. */
     ls_status (*bring)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
                        ls_op_list *ops);
-    /** Appends what comes behind. NULL: nothing. */
+    /** Appends what comes behind. NULL if there is nothing. */
     ls_status (*take)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
                       ls_op_list *ops);
-    /** Appends all of a member's part, in place of an algorithm and the two above. NULL: these do.
+    /** Appends all of a member's part, in place of an algorithm and the two above. NULL means these
+     * do.
      */
     ls_status (*make)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
                       ls_op_list *ops);
@@ -114,7 +115,7 @@ void ls_step_fail(ls_step *step, ls_status status);
 bool ls_step_can(ls_step *step, bool can, const char *verb, const char *why);
 
 ls_member *ls_step_member(const ls_step *step, int member);
-/** NULL: the member is in another process. */
+/** NULL if the member is in another process. */
 ls_replica *ls_step_replica(const ls_step *step, int member);
 /** Index, in the member's buffers, of the first element of a range of the model's flat buffers. */
 size_t ls_step_offset(const ls_step *step, int member, ls_range range);
@@ -146,8 +147,8 @@ size_t ls_group_share_before(const ls_planned_group *group, size_t buckets, cons
 size_t ls_mean_scratch(const ls_step_plan *plan, const ls_comm *comm);
 size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end);
 
-/** Tasks appended from now on belong to that piece of a replica's slice; replica -1: to none. Names
- * the pieces of accumulated gradients, nothing else. */
+/** Tasks appended from now on belong to that piece of a replica's slice; replica -1 means to none.
+ * Names the pieces of accumulated gradients, nothing else. */
 void ls_step_enter_piece(ls_step *step, int replica, int piece);
 /** Whether the member's pieces run node by node, each node's gradients final before the next's. */
 bool ls_step_by_node(const ls_step *step, int member);
@@ -169,7 +170,7 @@ void ls_sum_parameters(ls_step *step, int b);
 void ls_step_gather_squares(ls_step *step);
 ls_traffic ls_step_squares_traffic(const ls_step *step);
 /** Appends messages of variables that several places use, in all replicas, from their owners: of a
- * place's, in a range of its elements; -1: of all. */
+ * place's, in a range of its elements; -1 means of all. */
 void ls_step_share_values(ls_step *step, int place, ls_range range);
 /** Closed forms of what moves in all replicas: at boundaries between places, with variables that
  * several use; in sums between places; in all-to-alls. */

@@ -38,7 +38,7 @@ static ls_status sum_bucket(const ls_job *job, const ls_layout *layout, const bo
     return status;
 }
 
-/* Appends the sum of `count` parts, each [elements], bucket by bucket; has[d] false: part d is
+/* Appends the sum of `count` parts, each [elements], bucket by bucket; has[d] false if part d is
  * zeros. */
 static ls_status sum_group(const ls_job *job, const ls_graph_part *part, int place, const bool *has,
                            int count, ls_sum_order *out)
@@ -175,7 +175,7 @@ static ls_status sum_shares(const ls_job *job, const bool *has, int count, int p
 
 /* A place's sums: those of its group, and one for the parts of a replica. */
 typedef struct place_sum {
-    const ls_graph_part *part; /* NULL: of a model that is not divided */
+    const ls_graph_part *part; /* NULL means of a model that is not divided */
     bool copied;               /* a place before has what is in no slice, too */
     const bool *has;           /* [replicas, parts] */
     int parts;                 /* of a replica */

@@ -18,13 +18,14 @@
 /** A device's share of a step; see step.h. */
 typedef struct ls_planned_member {
     int process;
-    int device;  /**< number in the job's devices; device_count: the variable device; -1: it is in
+    int device;  /**< number in the job's devices; device_count: the variable device; -1 if it is in
                       another process */
-    int replica; /**< whose slice of the batch it computes; -1: it computes none */
+    int replica; /**< whose slice of the batch it computes; -1 if it computes none */
     int place;   /**< its rank in that replica */
     int rank;    /**< in the channel of messages */
     int sends;   /**< the lane on which it sends copies to members of this process */
-    int slots[LS_SCHEDULE_CHUNKS]; /**< of each chunk, pieces in flight at once (slice.h); 0: one */
+    int slots[LS_SCHEDULE_CHUNKS]; /**< of each chunk, pieces in flight at once (slice.h); 0 means
+                                      one */
 } ls_planned_member;
 
 /** A lane: a queue of a member's device. */
@@ -37,7 +38,7 @@ typedef struct ls_lane {
 /** A communicator between members: the ends in it meet. */
 typedef struct ls_channel {
     int members;
-    int *lane;    /**< [members] of the member's end; -1: none in this process */
+    int *lane;    /**< [members] of the member's end; -1 if none in this process */
     int arrivals; /**< from this member on, ends serve requests as they arrive; `members`: none */
     int *here;    /**< [here_count] members that have an end in this process */
     int here_count;
@@ -59,11 +60,11 @@ enum { LS_MESSAGES, LS_GROUPS }; /* numbers of the channel of messages, of the f
  * LS_GROUP reduce their share. */
 typedef struct ls_planned_group {
     ls_buckets buckets;
-    ls_windows windows;          /**< of parameters, in which all members have them; buckets NULL:
+    ls_windows windows;          /**< of parameters, in which all members have them; buckets NULL if
                                       all are whole */
     ls_windows gradient_windows; /**< likewise of gradients */
     int first, end, stride;      /**< members first, first + stride, and so on, before end */
-    const ls_layout *layout;     /**< hosts of the members; NULL: they are in this process */
+    const ls_layout *layout;     /**< hosts of the members; NULL if they are in this process */
     ls_layout own_layout;        /**< *layout, if a replica has several processes */
     int *hosts;
 } ls_planned_group;
@@ -71,19 +72,19 @@ typedef struct ls_planned_group {
 typedef struct ls_step_plan {
     const ls_job *job;
     const ls_strategy *strategy;
-    ls_graph_parts parts; /**< the model's, by place; count 0: the model is not divided */
+    ls_graph_parts parts; /**< the model's, by place; count 0 if the model is not divided */
     ls_graph *context;    /**< the model of all places together, if these have parts of the
                                positions (graph_context.h); else NULL */
-    ls_graph_part split;  /**< the model with layers split into slices; graph NULL: none is */
+    ls_graph_part split;  /**< the model with layers split into slices; graph NULL if none is */
     ls_repeat *repeats;   /**< [nodes] of the model, as it is split and placed: which are repeated;
-                               NULL: none */
-    ls_repeat **repeats_of; /**< [parts] the same of a part's nodes; NULL: not divided, or none */
+                               NULL if none */
+    ls_repeat **repeats_of; /**< [parts] the same of a part's nodes; NULL if not divided, or none */
     ls_mesh mesh;           /**< a replica's places are consecutive members */
     ls_spread parameters, state; /**< the job's, and placed where the model is divided */
     ls_ps_layout servers;        /**< all zero: there are no servers */
     ls_range owners;             /**< members with variables that are updated */
     int holder;     /**< the member that owns the variables of all: a replica, or one more on
-                         the variable device; -1: there is none */
+                         the variable device; -1 if there is none */
     int loss_place; /**< the place that has the loss */
     int total;      /**< members: replicas x places, then servers, or an additional holder */
     int all;        /**< `total`, then, if backward is held, a shadow of each replica */
@@ -100,7 +101,7 @@ typedef struct ls_step_plan {
 ls_status ls_step_plan_open(const ls_strategy *strategy, const ls_job *job, ls_step_plan *out);
 void ls_step_plan_close(ls_step_plan *plan);
 
-/** NULL: the member is in another process. */
+/** NULL if the member is in another process. */
 ls_device *ls_step_plan_device(const ls_step_plan *plan, int member);
 
 /** Whether a member is on the job's device number `index`; device_count: the variable device. */
@@ -133,7 +134,7 @@ bool ls_step_plan_owns(const ls_step_plan *plan, int member);
 ls_range ls_step_plan_copy(const ls_step_plan *plan, const ls_spread *spread, int member);
 
 /** Range number i that a member owns, of its own elements, or of the model's if it is a server;
- * false: there are no more. */
+ * false if there are no more. */
 bool ls_step_plan_owned(const ls_step_plan *plan, int member, size_t i, ls_range *out);
 
 enum { LS_NO_SUM = -1 };
@@ -163,14 +164,15 @@ ls_range ls_step_plan_bucket_share(const ls_step_plan *plan, int member, size_t 
 /** The first group of a place's members. */
 const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int place);
 
-/** What a member has of the model: the part of its place, or all in slices; NULL: the model. */
+/** What a member has of the model: the part of its place, or all in slices; NULL means the model.
+ */
 const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member);
 
 /** Sets `repeats` and `repeats_of`. */
 ls_status ls_step_plan_open_repeats(ls_step_plan *plan);
 void ls_step_plan_close_repeats(ls_step_plan *plan);
 
-/** [nodes] Which nodes of a place are repeated; NULL: none. */
+/** [nodes] Which nodes of a place are repeated; NULL if there is none. */
 const ls_repeat *ls_step_plan_repeats(const ls_step_plan *plan, int place);
 
 /** The bucket boundaries of the variables that it updates. */

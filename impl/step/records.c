@@ -74,7 +74,7 @@ static ls_status read_here(ls_reading *r)
     for (int m = 0; m < total; m++)
         if (ends_steps(r, m))
             LS_TRY(read_mark(r, m));
-    const bool marked = r->mark_ns != 0; /* false: no member's ends are ends of steps */
+    const bool marked = r->mark_ns != 0; /* false if no member's ends are ends of steps */
     for (int m = 0; m < total && !marked; m++)
         if (replica_of(r, m))
             LS_TRY(read_mark(r, m));

@@ -14,14 +14,15 @@ typedef struct ls_served ls_served;
 typedef struct ls_end {
     ls_comm *comm;
     void *scratch; /**< of a group: for one all-reduce at a time */
-    void *terms; /**< likewise: sums of shares left over between exchanges (terms.h); NULL: none */
+    void
+        *terms; /**< likewise: sums of shares left over between exchanges (terms.h); NULL if none */
     size_t slot; /**< elements of one of them */
 } ls_end;
 
 /** The ends of a channel in this process. */
 typedef struct ls_ends {
     ls_end *of;      /**< [members] */
-    ls_comm **comms; /**< [members + 1] those that exist, by rank; all NULL: none */
+    ls_comm **comms; /**< [members + 1] those that exist, by rank; all NULL if none */
 } ls_ends;
 
 /** An end of a communicator between members, of a channel or for control. */
@@ -41,8 +42,8 @@ typedef struct ls_resources {
     size_t connection_count;
     int communicators;
     void **arrived;    /**< [replicas, copies] gradients of copies of variables, at owners of this
-                            process; NULL: the model is not divided */
-    ls_served *served; /**< NULL: there are no parameter servers */
+                            process; NULL if the model is not divided */
+    ls_served *served; /**< NULL if there are no parameter servers */
 } ls_resources;
 
 /** Opens a member on each of this process's devices, then communicators. All processes call it.

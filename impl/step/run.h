@@ -14,9 +14,9 @@
 
 /** The queue of a lane, and its times. */
 typedef struct ls_lane_queue {
-    ls_queue *queue;       /**< NULL: the member is in another process */
-    bool own;              /**< opened for the lane; false: it is the member's compute queue */
-    const bool *skip;      /**< the flag on which tasks enqueued now are skipped; NULL: none */
+    ls_queue *queue;       /**< NULL if the member is in another process */
+    bool own;              /**< opened for the lane; false if it is the member's compute queue */
+    const bool *skip;      /**< the flag on which tasks enqueued now are skipped; NULL if none */
     ls_time_profile times; /**< while profiled */
     ls_time_log log;       /**< while profiled */
 } ls_lane_queue;
@@ -43,7 +43,7 @@ typedef struct ls_enqueued {
 } ls_enqueued;
 
 typedef struct ls_run_profile {
-    uint64_t steps;    /**< for which the lanes' logs have memory; 0: no logs */
+    uint64_t steps;    /**< for which the lanes' logs have memory; 0 means no logs */
     ls_enqueued *list; /**< [count] programs enqueued while profiled, in order */
     size_t count, room;
 } ls_run_profile;
@@ -94,7 +94,7 @@ typedef struct ls_reading {
     const ls_step_run *run;
     uint64_t first, count; /**< of records */
     size_t width;
-    /** Whether a member's ends are ends of steps. NULL: all are. */
+    /** Whether a member's ends are ends of steps. NULL if all are. */
     bool (*ends)(const ls_step_run *run, int member);
     /** Sets a member's numbers for record k, which ended `end_ns` behind the mark. */
     ls_status (*read)(struct ls_reading *reading, int member, uint64_t k, double end_ns,
@@ -115,7 +115,7 @@ int64_t ls_reading_batch(const ls_reading *reading, uint64_t k);
 /** Sum of all processes' `mine`. All processes call it. */
 ls_status ls_steps_collect(const ls_job *job, ls_traffic mine, ls_traffic *sum);
 /** As ls_run_functions.traffic, but with the traffic of all steps, over all processes, that is due;
- * NULL: by the strategy's formula. */
+ * NULL means by the strategy's formula. */
 ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *due, ls_traffic *sent,
                            ls_traffic *formula);
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* NULL: the member is in another process. */
+/* NULL if the member is in another process. */
 static ls_replica *replica_of(const ls_run *run, int member)
 {
     return ls_step_run_of(run)->resources.members[member].replica;
@@ -250,7 +250,7 @@ static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formul
 
 /* ---- The norm of the gradient ---------------------------------------------------------------- */
 
-/* A member's norm; which member: -1: none has any. */
+/* A member's norm; which member: -1 if none has any. */
 typedef struct norm_of {
     double norm;
     int member;

@@ -12,7 +12,7 @@
 typedef struct copy {
     ls_range members;
     int first, last; /* processes */
-    bool shares;     /* each member has what it updates; false: all that its place has */
+    bool shares;     /* each member has what it updates; false if all that its place has */
     bool sends;
 } copy;
 
@@ -36,7 +36,7 @@ static copy find_copy(const ls_step_plan *plan, ls_values values)
     return c;
 }
 
-/* Range number i of what a member of the copy has of its elements; false: there are no more. */
+/* Range number i of what a member of the copy has of its elements; false if there are no more. */
 static bool range_of(const ls_step_plan *plan, const copy *c, int member, size_t i, ls_range *out)
 {
     const ls_graph_part *part = ls_step_plan_part(plan, member);
@@ -51,7 +51,7 @@ static ls_status send_range(const ls_step_plan *plan, const copy *c, int member,
                             ls_range block, float *packed, float *out)
 {
     const ls_graph_part *part =
-        plan->servers.servers ? NULL : ls_step_plan_part(plan, member); /* NULL: the model's */
+        plan->servers.servers ? NULL : ls_step_plan_part(plan, member); /* NULL means the model's */
     ls_range some;
     for (size_t v = 0; ls_graph_part_next(part, range, block, &v, &some);) {
         ls_graph_part_copy(part, some, packed, block, out, true);

@@ -147,8 +147,8 @@ static void count_lacking(void *context, size_t at, size_t model, size_t count)
 
 enum { COPIES = LS_ARRAYS }; /* beside a job's arrays: rounded parameters */
 
-/* Bytes of an element that moves; 0: none does. What is rounded follows from masters that a member
- * has itself. */
+/* Bytes of an element that moves; 0 if none does. What is rounded follows from masters that a
+ * member has itself. */
 static size_t moved_bytes(const ls_step_plan *plan, int array)
 {
     const bool rounds = plan->job->kernels.precision == LS_PRECISION_BF16;

@@ -30,7 +30,7 @@ void ls_state_each(const ls_step_plan *plan, int member, ls_range range,
                    void *context);
 
 /** The bytes of the state that each member of `to` holds and its device did not hold as member
- * of[m] of `from` (-1: it was none): out [members of `to`]. */
+ * of[m] of `from` (-1 if it was none): out [members of `to`]. */
 ls_status ls_state_moved(const ls_step_plan *from, const ls_step_plan *to, const int *of,
                          uint64_t *out);
 

@@ -68,7 +68,7 @@ int ls_places(const ls_step *step);
 int ls_stages(const ls_step *step); /**< of a divided model: places, or groups of these */
 int ls_nodes(const ls_step *step);
 
-/** The member that owns the variables: a replica on the variable device, or one more member; -1:
+/** The member that owns the variables: a replica on the variable device, or one more member; -1 if
  * each replica has its own. */
 int ls_holder(const ls_step *step);
 
@@ -166,7 +166,7 @@ typedef struct ls_combination {
     ls_span x;
     double b;
     ls_span y;      /**< no memory: there is no y */
-    double divisor; /**< 0: 1 */
+    double divisor; /**< 0 means 1 */
 } ls_combination;
 
 /** Sets `to`, which may be x or y, elementwise. */
@@ -200,8 +200,8 @@ int ls_bucket_node(const ls_step *step, int place, int b);
  * to need; nothing where they are whole. */
 void ls_gather_for_node(ls_step *step, int place, int node, bool backward);
 
-/** Pass number `i` of all stages of a replica, in the order of the job's schedule; false: there are
- * no more. */
+/** Pass number `i` of all stages of a replica, in the order of the job's schedule; false if there
+ * are no more. */
 bool ls_scheduled_pass(ls_step *step, int replica, size_t i, ls_pass *out);
 
 enum { LS_EVERY_REPLICA = -1 };
@@ -253,7 +253,8 @@ void ls_need(ls_step *step, int place, int b);
  * to the others. */
 void ls_settle(ls_step *step);
 
-/** The bucket to gather again before the backward pass of bucket `b`, because of windows; -1: none.
+/** The bucket to gather again before the backward pass of bucket `b`, because of windows; -1 if
+ * there is none.
  */
 int ls_bucket_ahead(const ls_step *step, int place, int b);
 

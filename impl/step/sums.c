@@ -15,7 +15,7 @@
 #include "impl/step/build.h"
 #include "impl/step/loads.h"
 
-/* Leaves of the tree; 0: fast mode. */
+/* Leaves of the tree; 0 means fast mode. */
 static int64_t leaves(const ls_job *job)
 {
     return job->exact.on ? ls_job_splits(job) : 0;
@@ -123,7 +123,7 @@ typedef struct summed {
 /* A member's part of a node's pass. */
 typedef struct addend {
     int member, node; /* of the member's graph */
-    ls_net *net;      /* NULL: it is in another process */
+    ls_net *net;      /* NULL if it is in another process */
 } addend;
 
 static addend addend_at(const ls_step *s, int member, int piece, int n)

@@ -114,7 +114,8 @@ void ls_step_enter_piece(ls_step *s, int replica, int piece)
 }
 
 /* The end of the acts that are one task: a repeated unit's or, of several pieces, those in one
- * direction over one piece. *what is the first of them that has one; NULL: all go in either. */
+ * direction over one piece. *what is the first of them that has one; NULL means all go in either.
+ */
 static size_t task_end(const ls_step *s, const ls_act *acts, size_t first, size_t end,
                        const ls_act **what)
 {
@@ -275,7 +276,7 @@ void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, un
         ls_task_finish(s->program);
 }
 
-/* The replica whose slice a member of this process has; -1: it is in another one. */
+/* The replica whose slice a member of this process has; -1 if it is in another one. */
 static int replica_of(const ls_step *s, int member)
 {
     const ls_replica *r = ls_step_replica(s, member);

@@ -14,7 +14,7 @@
 
 static void build(ls_step *s)
 {
-    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0: not divided */
+    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0 if not divided */
     for (int e = 0; ls_next_exchange(s, e); e++) {
         for (int r = 0; r < n; r++)
             ls_forward(s, r);

@@ -45,7 +45,7 @@ static int64_t stage_of(const ls_declared_values *values)
 
 static void build(ls_step *s)
 {
-    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0: not divided */
+    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0 if not divided */
     for (int e = 0; ls_next_exchange(s, e); e++) {
         for (int b = buckets; b-- > 0;) {
             ls_need(s, 0, b);

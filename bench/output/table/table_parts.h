@@ -91,7 +91,7 @@ typedef struct ls_table_plan {
     bool mean;             /**< has samples per second of the mean, not of the median step */
 } ls_table_plan;
 
-/** Rows as a table. Empty columns are hidden, unless they are alone. NULL: out of memory. */
+/** Rows as a table. Empty columns are hidden, unless they are alone. NULL if memory is short. */
 ls_table *ls_table_make(const ls_table_plan *plan, const json_t *rows);
 void ls_table_free(ls_table *table);
 
@@ -101,8 +101,8 @@ int ls_table_width(const ls_table *table);
 /** Takes the warnings that all rows have out of their status, into `shared`. */
 void ls_table_share_warnings(ls_table *table);
 
-/** Hides columns above the rank (table_layout.c; 0: figures that have a `drop`), the highest first,
- * while a line is wider than `width`. */
+/** Hides columns above the rank (table_layout.c; 0 means figures that have a `drop`), the highest
+ * first, while a line is wider than `width`. */
 void ls_table_hide(ls_table *table, int width, int above);
 
 /** Hides columns and truncates texts until a line fits `width`: see table_layout.c. */

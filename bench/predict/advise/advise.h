@@ -28,7 +28,7 @@ typedef struct ls_advised {
     ls_case config;
     char options[LS_ADVISED_OPTIONS]; /**< that were chosen, as a command line has them */
     json_t *facts;                    /**< group `case` */
-    double samples_per_s;             /**< 0: it was refused */
+    double samples_per_s;             /**< 0 if it was refused */
     double quick_per_s;               /**< as estimated */
     double ci95[2];                   /**< of samples_per_s */
     double step_ms;
@@ -37,7 +37,7 @@ typedef struct ls_advised {
     const char *bound_by; /**< "compute", "bandwidth", "latency"; "network": of a platform file */
     ls_advised_shares shares;
     char reason[400]; /**< why it was refused */
-    bool played;      /**< as `predict` does; false: estimated */
+    bool played;      /**< as `predict` does; false if estimated */
     ls_code code;     /**< of the reason */
 } ls_advised;
 
@@ -59,12 +59,12 @@ typedef struct ls_advice {
     int devices_per_host;
     ls_advised *refused; /**< [refused_count] */
     size_t refused_count;
-    double alone_per_s;    /**< of `single` on one such device; 0: not known */
+    double alone_per_s;    /**< of `single` on one such device; 0 if not known */
     size_t tied;           /**< of the ranking, the first so many are within the noise */
     ls_break_even *breaks; /**< [break_count] of the first and the best other strategy; of memory
                                 one for each that leads with less, down to where none fits */
     size_t break_count;
-    size_t second;    /**< number in the ranking of that best other strategy; 0: there is none */
+    size_t second;    /**< number in the ranking of that best other strategy; 0 if there is none */
     size_t tried;     /**< combinations of strategy and options that were estimated */
     size_t over;      /**< of them, those that need more than the memory limit */
     ls_advised least; /**< of those the one that needs least; no facts */

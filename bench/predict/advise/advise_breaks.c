@@ -124,7 +124,7 @@ static ls_status find_of_network(ls_advising *a)
 
 enum { DOUBLINGS = 2, DEVICES_MOST = 4096, ACTIVITIES_MOST = 300000 };
 
-/* The rate of one of the ranking on other devices; 0: it cannot run there. */
+/* The rate of one of the ranking on other devices; 0 if it cannot run there. */
 static ls_status rate_at(ls_advising *a, size_t number, int64_t devices, double *out)
 {
     char text[24];

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a user of Megatron-LM would try first, and what became of it; "": there is no such
+/* What a user of Megatron-LM would try first, and what became of it; "" if there is no such
  * combination. */
 static void tell_usual(const ls_advice *advice, size_t memory_limit, char *text, size_t size)
 {

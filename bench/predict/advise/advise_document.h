@@ -12,8 +12,8 @@
 typedef struct ls_advice_words {
     const char *guess;   /**< of --durations, if they are a rate of FLOPs; else NULL */
     const char *noise;   /**< ls_durations_words, or "" */
-    const char *line;    /**< runs the first of the ranking; NULL: nothing can */
-    const char *differs; /**< where that line differs from what was asked; "": nowhere */
+    const char *line;    /**< runs the first of the ranking; NULL if nothing can */
+    const char *differs; /**< where that line differs from what was asked; "" means nowhere */
     bool profile;        /**< the model is only sizes and times */
     int cores;           /**< of this machine */
 } ls_advice_words;

@@ -33,7 +33,7 @@ typedef struct ls_advising {
     int64_t devices;
     ls_advice_pace pace;
     double begun_s;        /**< processor time */
-    ls_progress *progress; /**< NULL: nothing is shown */
+    ls_progress *progress; /**< NULL if nothing is shown */
 } ls_advising;
 
 /** The next piece of work begins: for a person who waits. */
@@ -55,8 +55,8 @@ ls_status ls_advising_predict(ls_advising *advising, ls_advised *one, ls_predict
 bool ls_advising_takes(const ls_advising *advising, const ls_case *base);
 ls_status ls_advising_refuse_grade(ls_advising *advising, const ls_case *base);
 
-/** Estimates a case, and adds it to the ranking or to what is refused. samples/s (0: refused) and
- * bytes of the fullest device (0: not known). LS_CODE_INTERRUPTED after an interrupt. */
+/** Estimates a case, and adds it to the ranking or to what is refused. samples/s (0 means refused)
+ * and bytes of the fullest device (0 if not known). LS_CODE_INTERRUPTED after an interrupt. */
 ls_status ls_advising_estimate(ls_advising *advising, ls_advised *one, double *rate,
                                size_t *memory);
 

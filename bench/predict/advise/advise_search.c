@@ -29,7 +29,7 @@ enum { DIVIDES = 1, PIECES = 2, EASES = 4 };
 /* An option that changes a strategy's speed or its memory, and the values that are tried: of cases
  * that have it with the values of the earlier axes. */
 static const struct axis {
-    const char *strategy; /* NULL: any that has the option */
+    const char *strategy; /* NULL means any that has the option */
     const char *option;
     unsigned is; /* DIVIDES: each value is a start; PIECES: numbers up to a replica's samples, whose
                     effect rises and then falls; EASES: tried where memory is short */
@@ -147,7 +147,7 @@ static int64_t stages_of(const ls_advising *a, const ls_job *job)
                : ls_mesh_of(job->mesh, (int)a->devices).size[job->mesh.rest];
 }
 
-/* The value of an axis of a case; NULL: there is no such value. With chunks, micro-batches are a
+/* The value of an axis of a case; NULL if there is no such value. With chunks, micro-batches are a
  * multiple of the stages. The last number of pieces is a replica's samples, which may be no power
  * of two. */
 static const char *text_of(const ls_advising *a, const ls_case *one, size_t axis, int value,
@@ -220,8 +220,8 @@ typedef struct tried {
     const ls_case *base;
     picks picks;
     char options[LS_ADVISED_OPTIONS];
-    double rate;   /* samples/s; 0: refused */
-    size_t memory; /* bytes of the fullest device; 0: not known */
+    double rate;   /* samples/s; 0 means refused */
+    size_t memory; /* bytes of the fullest device; 0 if not known */
     bool start;
 } tried;
 
@@ -242,7 +242,7 @@ static bool is_better(const tried *x, const tried *y)
     return x->memory < y->memory;
 }
 
-/* Estimates a combination, unless that was done. Its number in the list; SIZE_MAX: no case. */
+/* Estimates a combination, unless that was done. Its number in the list; SIZE_MAX means no case. */
 static ls_status try_picks(search *s, const ls_case *base, const picks *p, size_t *number)
 {
     ls_advised one;
@@ -269,8 +269,8 @@ static bool is_over(search *s, double seconds)
     return over;
 }
 
-/* All combinations of the axes of a kind, from axis `index` on: the best one replaces `best`; NULL:
- * they are starts. */
+/* All combinations of the axes of a kind, from axis `index` on: the best one replaces `best`; NULL
+ * if they are starts. */
 static ls_status try_combinations(search *s, const ls_case *base, unsigned kind, picks *p,
                                   size_t index, size_t *best)
 {
@@ -356,7 +356,7 @@ static ls_status tune(search *s, size_t best)
     return LS_OK;
 }
 
-/* The best start that was not tuned yet; SIZE_MAX: none is left. */
+/* The best start that was not tuned yet; SIZE_MAX if none is left. */
 static size_t find_start(const search *s)
 {
     size_t best = SIZE_MAX;

@@ -21,7 +21,7 @@ static json_t *read_rows(void)
     return rows;
 }
 
-/* The row of an answer, [id, n]; NULL: there is none. */
+/* The row of an answer, [id, n]; NULL if there is none. */
 static const json_t *find_row(const json_t *rows, const json_t *answer)
 {
     for (size_t i = 0; i < json_array_size(rows); i++) {

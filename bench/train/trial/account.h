@@ -33,7 +33,7 @@ ls_status ls_account_open(ls_accounts *accounts, size_t devices);
 ls_status ls_account_renew(ls_accounts *accounts, size_t devices);
 void ls_account_close(ls_accounts *accounts);
 
-/** Whether the next timed steps are accounted, if a step takes `step_ms` (0: not known): rank 0
+/** Whether the next timed steps are accounted, if a step takes `step_ms` (0 if not known): rank 0
  * decides for all ranks. */
 bool ls_account_wanted(ls_accounts *accounts, const ls_session *session, bool waterfall,
                        double step_ms);

@@ -16,7 +16,7 @@ typedef struct ls_learned {
     double *step_ms;        /**< likewise */
     size_t losses_kept, room;
     double accuracy;    /**< NaN: none */
-    uint64_t evaluated; /**< samples of which that is; 0: there is none */
+    uint64_t evaluated; /**< samples of which that is; 0 if there is none */
     bool stopped;       /**< a signal ended the evaluation */
     double ms;          /**< all steps so far, with the warm-up's */
     bool target_reached;

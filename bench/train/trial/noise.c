@@ -104,7 +104,8 @@ static double read_number(const char *path)
 
 /* ---- Readings ------------------------------------------------------------------------------- */
 
-/* Adds a thread to the counters of the devices whose cores it may use; false: not counted here. */
+/* Adds a thread to the counters of the devices whose cores it may use; false if not counted here.
+ */
 static bool read_thread(pid_t thread, ls_noise_counters *now, const ls_noise *noise)
 {
     char path[64], text[128] = "";
@@ -156,7 +157,7 @@ static double read_throttled(void)
     return throttled_s;
 }
 
-/* Counters of each device now, to be freed by the caller; NULL: no memory. */
+/* Counters of each device now, to be freed by the caller; NULL if there is no memory. */
 static ls_noise_counters *read_counters(const ls_noise *noise)
 {
     ls_noise_counters *now = calloc(noise->count + 1, sizeof *now);

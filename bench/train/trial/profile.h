@@ -17,14 +17,14 @@ enum { LS_PROFILED_MOST = 100, LS_PROFILE_ROUNDS = 15 };
 
 /** How a device that trains spends the mean step, in ms. */
 typedef struct ls_device_load {
-    double busy_ms, wait_ms; /**< work (with a delay on purpose); waiting for others. Both 0: it
+    double busy_ms, wait_ms; /**< work (with a delay on purpose); waiting for others. Both 0 if it
                                   does not train */
     double gather_ms;        /**< part of busy_ms: gathering of batches */
 } ls_device_load;
 
 typedef struct ls_profile {
-    double part_ms[LS_TIME_USES]; /**< of the mean step, by use; all 0: not known */
-    uint64_t accounted;           /**< timed steps among them; 0: extra steps after these */
+    double part_ms[LS_TIME_USES]; /**< of the mean step, by use; all 0 if not known */
+    uint64_t accounted;           /**< timed steps among them; 0 means extra steps after these */
     double profiled_ms;           /**< the mean of these steps, by the devices' own readings */
     double residual;              /**< that over their mean by the records, less 1 */
     ls_device_load *loads;        /**< [devices] of this process, if part_ms is known; else NULL */

@@ -68,7 +68,7 @@ ls_status ls_timed_statistics(const ls_timed *timed, ls_statistics *out, double 
 
 /** Time per sample. */
 typedef struct ls_sample_ms {
-    double median;  /**< median step over a full batch; 0: not known */
+    double median;  /**< median step over a full batch; 0 if not known */
     double ci95[2]; /**< its interval; NaN: none */
     double mean;    /**< all steps that count over their samples; NaN if they are fewer than a
                          period has */

@@ -51,7 +51,7 @@ typedef struct exchange_op {
     ls_op op;
     mpi_comm *comm;
     ls_exchange what;
-    flow out, in; /* count 0: nothing is sent; received */
+    flow out, in; /* count 0 if nothing is sent; received */
     mpi_turns turns;
 } exchange_op;
 
@@ -203,7 +203,7 @@ static void drop_pieces(exchange_op *x)
             MPI_Request_free(&x->out.request[slot_of(at)]);
 }
 
-/* The time before which nothing can happen; 0: something may happen now. */
+/* The time before which nothing can happen; 0 means something may happen now. */
 static uint64_t idle_until(const exchange_op *x)
 {
     const flow *in = &x->in, *out = &x->out;

@@ -33,9 +33,9 @@ typedef struct mpi_peer {
 typedef struct mpi_wait {
     struct mpi_comm *comm;
     const char *what;              /* "a message" */
-    int peer;                      /* member; -1: any */
-    size_t bytes;                  /* 0: not known */
-    const struct mpi_turns *turns; /* NULL: of no step */
+    int peer;                      /* member; -1 means any */
+    size_t bytes;                  /* 0 if not known */
+    const struct mpi_turns *turns; /* NULL means of no step */
     uint64_t since_ns;
     uint64_t looks;
     uint64_t looked_ns, vain_ns; /* latest look at rare events; time without any sign of life */
@@ -46,22 +46,22 @@ typedef struct mpi_keeper mpi_keeper;
 
 /* What all groups of a process share. */
 typedef struct mpi_life {
-    mpi_keeper *keeper;         /* NULL: none */
+    mpi_keeper *keeper;         /* NULL if none */
     mpi_peer *peers;            /* [processes]; NULL until they are connected */
-    _Atomic uint64_t *heard_ns; /* [processes] when something last came from each; 0: never */
+    _Atomic uint64_t *heard_ns; /* [processes] when something last came from each; 0 if never */
     _Atomic bool *gave_up;      /* [processes] which have notified that they gave up */
     _Atomic uint64_t timeout_ns;
     _Atomic uint64_t alive_ns; /* when another process last showed a sign of life */
     int beat;                  /* send buffer of this one's signs of life */
     _Atomic uint64_t starts;   /* how often steps were enqueued: each starts a new count of runs */
-    _Atomic uint64_t step, steps; /* enqueued last: the first, how many; 0: none */
+    _Atomic uint64_t step, steps; /* enqueued last: the first, how many; 0 if none */
     _Atomic bool alike;           /* every step runs the same operations */
-    bool (*ending)(void);         /* whether this process was asked to end; NULL: not checked */
+    bool (*ending)(void);         /* whether this process was asked to end; NULL if not checked */
     void (*print)(const char *line);
-    _Atomic uint64_t asked_ns; /* when a wait first saw `ending`; 0: none has */
+    _Atomic uint64_t asked_ns; /* when a wait first saw `ending`; 0 if none has */
     _Atomic bool said;         /* this process has reported its part of an autopsy */
     int *hosts;                /* [processes] */
-    ls_layout layout;  /* of all processes, each with as many members; processes 0: not yet */
+    ls_layout layout;  /* of all processes, each with as many members; processes 0 if not yet */
     bool speaks;       /* this process names the silent ones */
     char waited[384];  /* what for, when it first gave up; behind the mutex */
     mpi_wait wait;     /* the one that began last, behind the mutex */
@@ -73,7 +73,7 @@ typedef struct mpi_life {
     pthread_t pulse; /* mpi_pulse.c */
     pthread_cond_t pulse_changed;
     pthread_mutex_t pulse_mutex;  /* of the following */
-    bool (*moved)(void *context); /* whether this process made progress; NULL: not asked */
+    bool (*moved)(void *context); /* whether this process made progress; NULL if not asked */
     void *moved_context;
 } mpi_life;
 
@@ -85,7 +85,7 @@ typedef struct mpi_turns {
 /* What a process tells the others when a communicator is opened. */
 typedef struct mpi_offer {
     int members;    /* negative: its devices cannot take part */
-    int file;       /* descriptor of its board; -1: none, with the reason in `error` */
+    int file;       /* descriptor of its board; -1 if there is none, with the reason in `error` */
     int error;      /* errno */
     uint64_t token; /* that the board begins with */
 } mpi_offer;
@@ -100,13 +100,13 @@ typedef struct mpi_group {
     ls_device **devices;     /* [locals] */
     struct mpi_group *world; /* of all processes; itself, where it is that */
     mpi_life *life;          /* the world's */
-    _Atomic int abandoned;   /* 1 + member that gave up; 0: none */
+    _Atomic int abandoned;   /* 1 + member that gave up; 0 if none */
     int control;             /* the same, as it is sent */
     pthread_mutex_t mutex;   /* of `open`, and of the life's wait */
     ls_mailbox mail;         /* of all members of this process */
-    /* Memory that a host shares (comm_mpi_shared.c); NULL: not opened by ls_comm_mpi_open. */
+    /* Memory that a host shares (comm_mpi_shared.c); NULL if not opened by ls_comm_mpi_open. */
     mpi_offer *offers;         /* [processes] */
-    struct mpi_board **boards; /* [processes]; NULL: not mapped */
+    struct mpi_board **boards; /* [processes]; NULL if not mapped */
     bool shared;               /* all are mapped */
     char unshared[192];        /* why not, though all are on one host */
     pthread_mutex_t pulling;   /* one thread at a time receives from MPI */
@@ -202,7 +202,7 @@ ls_status ls_comm_mpi_end(mpi_group *group, int local, ls_device *device, ls_com
 
 void ls_comm_mpi_close_group(mpi_group *group);
 
-/* mpi_autopsy.c. What became of a process of this host: "has ended", "is stopped"; NULL: it runs,
+/* mpi_autopsy.c. What became of a process of this host: "has ended", "is stopped"; NULL if it runs,
  * or is elsewhere. */
 const char *ls_comm_mpi_fate(const mpi_group *world, int process);
 
@@ -222,7 +222,7 @@ void ls_comm_mpi_end_wait(const mpi_group *group);
 void ls_comm_mpi_watch(mpi_group *world);
 void ls_comm_mpi_end_watch(mpi_group *world);
 
-/* Does not return. `world` NULL: there is none yet. */
+/* Does not return. `world` NULL if there is none yet. */
 void ls_comm_mpi_end_all(const mpi_group *world, int exit_status);
 
 /* mpi_keeper.c. Starts a keeper if the launcher kills the others once this process dies; otherwise

@@ -204,8 +204,8 @@ static struct mpi_slot *slot_of(const mpi_group *group, int member)
 
 /* A member's data, mapped into this process. */
 typedef struct window {
-    uint64_t address; /* in its process; 0: not mapped yet */
-    void *pages;      /* here; NULL: member of this process */
+    uint64_t address; /* in its process; 0 if not mapped yet */
+    void *pages;      /* here; NULL means member of this process */
     size_t bytes;
 } window;
 

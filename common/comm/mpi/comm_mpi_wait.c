@@ -210,7 +210,7 @@ static ls_status fail_late(const mpi_wait *wait, uint64_t waited_ns)
     return ls_comm_mpi_fail(wait->comm, why);
 }
 
-/* A process of this host that is known to be dead or stopped; -1: none. */
+/* A process of this host that is known to be dead or stopped; -1 if there is none. */
 static int find_dead(const mpi_group *world)
 {
     for (int p = 0; p < world->processes; p++)

@@ -34,8 +34,8 @@ enum { STACK = 64 << 10, CONNECTIONS = 256 };
 
 /* In memory that both processes share; the keeper's stack follows. */
 struct mpi_keeper {
-    pid_t process, keeper;      /* keeper 0: it is this process's parent */
-    _Atomic uint64_t linger_ns; /* 0: before ranks are connected there is nothing to keep */
+    pid_t process, keeper;      /* keeper 0 if it is this process's parent */
+    _Atomic uint64_t linger_ns; /* 0 means before ranks are connected there is nothing to keep */
     _Alignas(64) char stack[STACK];
 };
 

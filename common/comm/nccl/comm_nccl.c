@@ -45,14 +45,14 @@ typedef struct nccl_group {
     struct nccl_comm **ends; /* [locals] */
     ncclUniqueId id;
     bool given_up;
-    uint64_t given_up_ns; /* when; 0: not yet */
+    uint64_t given_up_ns; /* when; 0 if not yet */
     bool stuck;           /* opening has not returned, and its thread still uses this */
 } nccl_group;
 
 typedef struct nccl_comm {
     ls_comm base;
     nccl_group *group;
-    ncclComm_t comm; /* NULL: not opened, or given up */
+    ncclComm_t comm; /* NULL if not opened, or given up */
 } nccl_comm;
 
 typedef struct library_op {

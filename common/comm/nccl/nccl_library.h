@@ -36,8 +36,8 @@ typedef struct ls_nccl_functions {
 
 typedef struct ls_nccl {
     ls_nccl_functions call;
-    void *library;    /**< for ls_nccl_unload; NULL: functions of a test */
-    uint64_t open_ns; /**< most time to open communicators; 0: the default */
+    void *library;    /**< for ls_nccl_unload; NULL means functions of a test */
+    uint64_t open_ns; /**< most time to open communicators; 0 means the default */
 } ls_nccl;
 
 /** LS_CODE_MISSING if the library is missing or has another major version. */

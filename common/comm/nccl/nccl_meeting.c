@@ -13,8 +13,8 @@
 typedef struct hello {
     int count; /* number of devices */
     ncclUniqueId id;
-    char host[64];               /* boot id of its system; "": not known */
-    char pci[LS_GPUS_MOST][16];  /* [count] of its GPUs; "": none */
+    char host[64];               /* boot id of its system; "" if not known */
+    char pci[LS_GPUS_MOST][16];  /* [count] of its GPUs; "" if none */
     char text[LS_GPUS_MOST][32]; /* their names in this process */
 } hello;
 

@@ -98,12 +98,12 @@ typedef struct cpu_queue {
     uint64_t enqueued;    /* the host's own count of `produced` */
     uint64_t before_turn; /* of these, enqueued before the device's latest turn */
     uint64_t turns;       /* of the device, when `before_turn` was set */
-    uint64_t profiled_ns; /* the profile's latest reading of the clock; 0: it has none */
+    uint64_t profiled_ns; /* the profile's latest reading of the clock; 0 if it has none */
     int spins;            /* looks before the thread sleeps */
     bool flushed;         /* the thread flushes denormals */
     bool bound;           /* one thread per core; false (set-up work): anywhere on the cores */
     bool failed;          /* the thread's own: skip what follows */
-    _Atomic(const cpu_command *) at; /* what the thread executes; NULL: nothing */
+    _Atomic(const cpu_command *) at; /* what the thread executes; NULL if nothing */
     _Atomic uint64_t replays;        /* done */
     _Atomic(ls_status) failure;      /* first failure, for the host */
     cpu_program *capture;            /* NULL, or where commands are recorded */
@@ -126,7 +126,7 @@ typedef struct cpu_device {
     ls_device base;
     cpu_queue *service; /* zero-filling and calls */
     bool shares_cores;
-    int pages_file; /* descriptor of pages that others map (cpu_register.c); -1: none yet */
+    int pages_file; /* descriptor of pages that others map (cpu_register.c); -1 if none yet */
     int queues;     /* open ones, without the service queue */
 } cpu_device;
 

@@ -22,7 +22,7 @@
 /* How often a queue's thread polls for work before it sleeps: some 20 us. */
 enum { QUEUE_SPINS = 1000 };
 
-/* `op` is the failed operation, for which others may wait; NULL: something else failed. */
+/* `op` is the failed operation, for which others may wait; NULL means something else failed. */
 static void fail_queue(cpu_queue *queue, ls_op *op, ls_status status)
 {
     char where[96];

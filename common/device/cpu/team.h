@@ -24,7 +24,7 @@ ls_status ls_team_check(int threads);
 
 /**
  * Sets up the calling thread: bound to `cores` (part i > 0 of its team to cores[i] only), denormals
- * flushed in each (*flushes; false: not by this processor), and a team of `count` threads for
+ * flushed in each (*flushes; false if not by this processor), and a team of `count` threads for
  * OpenMP. If `make_team` is false, only the number is set, and the thread may run on any of the
  * cores. Fails if such a team does not come, naming the variable or limit.
  */

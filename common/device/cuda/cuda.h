@@ -23,7 +23,7 @@ typedef enum cuda_reach { CUDA_NOT_ASKED, CUDA_PEER, CUDA_STAGED } cuda_reach;
 typedef struct cuda_device {
     ls_device base;
     int gpu;                        /* CUDA's number of it */
-    ls_arena *arena;                /* entered; NULL: not yet */
+    ls_arena *arena;                /* entered; NULL if not yet */
     cudaStream_t service;           /* zero-filling */
     cuda_reach peers[LS_GPUS_MOST]; /* how copies from and to other GPUs go */
 } cuda_device;
@@ -31,7 +31,7 @@ typedef struct cuda_device {
 /* A queue's words in pinned memory, which the GPU writes, too. */
 typedef struct cuda_pinned {
     char staging[(size_t)1 << 20]; /* for reads and writes */
-    unsigned fault;                /* a kernel's complaint: ls_cuda_fault, 0: none */
+    unsigned fault;                /* a kernel's complaint: ls_cuda_fault, or 0 if none */
     unsigned pulse;                /* counted up by kernels: a sign of life */
     unsigned steps;                /* that have ended: the low bits of the next one's number */
 } cuda_pinned;
@@ -40,12 +40,12 @@ typedef struct cuda_queue {
     ls_queue base;
     cudaStream_t stream;
     cuda_pinned *pinned;
-    uint64_t begun_ns;      /* of the capture that began here; 0: none */
+    uint64_t begun_ns;      /* of the capture that began here; 0 if none */
     uint32_t first;         /* number of the first step after ls_cuda_queue_begin */
     uint32_t enqueued;      /* replays enqueued since then */
     uint64_t ops;           /* enqueued under a watch */
     cudaEvent_t windows[2]; /* ends of the latest two windows of WINDOW_OPS operations
-                            (cuda_watch.c); NULL: not yet */
+                            (cuda_watch.c); NULL if not yet */
     bool counted;           /* its steps count in pinned->steps */
     bool busy;              /* at the latest look */
 } cuda_queue;
@@ -93,7 +93,7 @@ ls_status ls_cuda_await_event(const cuda_event *event);
 ls_status ls_cuda_await_replay(cuda_queue *queue);
 ls_status ls_cuda_await_window(cuda_queue *queue);
 /* Where the last operation of a step on this queue writes the number of the next one:
- * device-visible. NULL: it is a CPU's. */
+ * device-visible. NULL if it is a CPU's. */
 unsigned *ls_cuda_queue_steps(ls_queue *queue);
 void ls_cuda_queue_begin(ls_queue *queue, uint64_t step);
 void ls_cuda_queue_activity(const ls_queue *queue, ls_activity *out);

@@ -31,7 +31,7 @@ static int ls_gpu_launch_over(void *stream, int64_t items, unsigned threads,
                : 0;
 }
 
-/* Loads kernels; the first failure, 0: none. */
+/* Loads kernels; the first failure, or 0 if there is none. */
 template <typename... Kernels> static int ls_gpu_load(Kernels... kernels)
 {
     int error = 0;

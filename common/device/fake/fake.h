@@ -18,7 +18,7 @@ extern "C" {
 typedef struct ls_fake_work {
     const char *name;      /**< for messages; copied */
     void (*run)(void *);   /**< may touch the memory of the stream's device */
-    bool (*ready)(void *); /**< NULL: at once; else asked again until true */
+    bool (*ready)(void *); /**< NULL means at once; else asked again until true */
     const void *context;   /**< `bytes` of it are copied */
     size_t bytes;
     unsigned devices; /**< bits of other devices whose memory it may touch */
@@ -40,7 +40,7 @@ int ls_fake_current(void);
 /** Whether a stream is captured. */
 bool ls_fake_captured(void *stream);
 
-/** The device that a pointer is the memory of; -1: none. */
+/** The device that a pointer is the memory of; -1 if there is none. */
 int ls_fake_owner(const void *memory);
 
 /** Prints what the program did wrong, and ends the process. */

@@ -32,7 +32,7 @@ using fake_task_ref = std::shared_ptr<fake_task>;
 
 /* A job that waits for others and then for its turn. */
 struct fake_task {
-    fake_job_ref job;                              /* NULL: only a point in time */
+    fake_job_ref job;                              /* NULL means only a point in time */
     std::function<void(const fake_task &)> expand; /* adds tasks that `end` waits for */
     std::vector<fake_task_ref> after, before;
     unsigned waits = 0;  /* for so many of `after` */
@@ -64,7 +64,7 @@ struct CUstream_st {
 
 struct CUevent_st {
     int device;
-    fake_task_ref task; /* NULL: nothing to wait for */
+    fake_task_ref task; /* NULL if nothing to wait for */
     fake_capture_ref capture;
     std::vector<size_t> nodes;
 };
@@ -96,7 +96,7 @@ bool fake_busy(int device);
 void fake_drain();
 /* Whether a function of the host has held up a stream. */
 bool fake_held_up();
-/* The job that runs now; NULL: none. */
+/* The job that runs now; NULL if there is none. */
 const fake_job *fake_running();
 
 /* ---- fake_memory.cpp ------------------------------------------------------------------------- */

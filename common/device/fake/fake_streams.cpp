@@ -13,7 +13,7 @@
 static std::set<CUstream_st *> streams; /* that are open */
 static std::set<CUevent_st *> events;
 static std::map<std::pair<int, uint64_t>, CUstream_st *>
-    implicit; /* by device, thread; 0: legacy */
+    implicit; /* by device, thread; 0 means legacy */
 
 static CUstream_st *implicit_stream(uint64_t thread)
 {

@@ -32,7 +32,7 @@ typedef struct cpu_part {
     const ls_vector_loops *loops;
     const void *arguments; /**< the operation's */
     int64_t first, last;   /**< of the things that the parts divide */
-    void *own;             /**< the thread's memory; NULL: none */
+    void *own;             /**< the thread's memory; NULL if none */
 } cpu_part;
 
 /** An operation of vector loops, with its arguments: `once` by one thread, then the parts, then
@@ -50,7 +50,7 @@ typedef struct cpu_op {
     void (*end)(struct cpu_op *op);
     size_t memory_bytes, own_bytes; /**< scratch: of all threads, then of each */
     void *memory;
-    struct ls_product *product;             /**< closed with it; NULL: none */
+    struct ls_product *product;             /**< closed with it; NULL if none */
     _Alignas(16) unsigned char arguments[]; /**< a copy; then one of the work's array */
 } cpu_op;
 

@@ -28,7 +28,7 @@ typedef struct ls_vector_softmax {
     const float *logits;
     const int32_t *labels;
     float scale;
-    float *dlogits; /**< NULL: forward only */
+    float *dlogits; /**< NULL means forward only */
     float *tile;    /**< [ls_vector_tile_rows(classes) * classes]; used if dlogits is NULL */
 } ls_vector_softmax;
 
@@ -45,10 +45,10 @@ typedef enum ls_vector_causal {
 /** c = op(a) op(b) (+ c), then + bias, ReLU, and 0 where `mask` is not above 0; sizes above 0. */
 typedef struct ls_vector_product {
     ls_gemm_args gemm;
-    int64_t a_row, b_row, c_row; /**< elements from a row of a, b, c in memory to the next; 0: they
-                                      are dense */
-    const float *bias;           /**< [n]; NULL: none */
-    const float *mask;           /**< [m,n]; NULL: none */
+    int64_t a_row, b_row, c_row; /**< elements from a row of a, b, c in memory to the next; 0 if
+                                    they are dense */
+    const float *bias;           /**< [n]; NULL if none */
+    const float *mask;           /**< [m,n]; NULL if none */
     bool relu;
     const float *panels; /**< NULL, or b as product_panels copies it, of k up to
                               LS_VECTOR_PRODUCT_DEPTH */
@@ -86,7 +86,7 @@ typedef struct ls_vector_conv_max {
     int64_t outputs;       /**< ls_vector_pad of the shape's */
     const float *packed;   /**< [height, width, channels, outputs] by pack_filters */
     const float *bias;     /**< [outputs] */
-    float *image;          /**< [height, width, channels] for one sample; NULL: no padding */
+    float *image;          /**< [height, width, channels] for one sample; NULL means no padding */
     int64_t height, width; /**< of a sample with its padding */
 } ls_vector_conv_max;
 
@@ -110,7 +110,7 @@ typedef struct ls_vector_winograd {
     ls_conv_shape shape;
     bool turned, relu;   /**< relu: on the outputs */
     const float *x, *dy; /**< dy: of the weights' gradient, which overwrites dweight and dbias */
-    const float *weight, *bias; /**< bias, dbias: NULL: none */
+    const float *weight, *bias; /**< bias, dbias: NULL if none */
     float *y, *dweight, *dbias;
     float *packed;   /**< [6, 6, C, O]: weights, or sums for their gradient */
     float *in, *out; /**< [C / 16 or O / 16, LS_WINOGRAD_TILES, 6, 6, 16]: tiles at work */
@@ -216,7 +216,7 @@ typedef struct ls_vector_loops {
     void (*gemm)(const ls_gemm_args *gemm);
     /** Rows and columns of a product; scratch of LS_VECTOR_PRODUCT_SCRATCH. */
     void (*product)(const ls_vector_product *product, const ls_vector_share *share, float *scratch);
-    /** The first row whose label is outside [0, classes); -1: none. */
+    /** The first row whose label is outside [0, classes); -1 if there is none. */
     int64_t (*bad_label)(const int32_t *labels, int64_t rows, int64_t classes, bool ragged);
     /** Fills dlogits; the loss, without scale. */
     double (*softmax)(const ls_vector_softmax *softmax);
@@ -282,7 +282,7 @@ typedef struct ls_vector_loops {
     /** Rows of mean_pool_forward and mean_pool_backward. */
     void (*mean_pool)(const ls_mean_pool_forward_args *pool, int64_t first, int64_t last);
     void (*mean_pool_back)(const ls_mean_pool_backward_args *pool, int64_t first, int64_t last);
-    /** The first row of x that is no token; -1: none. */
+    /** The first row of x that is no token; -1 if there is none. */
     int64_t (*bad_token)(const float *x, int64_t rows, int64_t tokens);
     /** Rows of embedding_forward, and tokens of embedding_backward. */
     void (*embedding)(const ls_embedding_forward_args *embedding, int64_t first, int64_t last);

@@ -56,9 +56,9 @@ typedef struct cuda_op {
         int radius;                /**< lrn */
     };
     ls_device *device;
-    void *workspace;      /**< NULL: none */
+    void *workspace;      /**< NULL if none */
     ls_gpu_ranges ranges; /**< of an operation that has any */
-    void *table;          /**< owned; the device has a copy; NULL: none */
+    void *table;          /**< owned; the device has a copy; NULL if none */
     const void *shared;   /**< the device's copy of `table` */
 } cuda_op;
 

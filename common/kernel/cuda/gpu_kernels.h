@@ -102,7 +102,7 @@ typedef struct ls_gpu_range {
 
 /** All ranges of a launch of `blocks`. */
 typedef struct ls_gpu_ranges {
-    const ls_gpu_range *at; /**< [count], device memory; NULL: there is `one` */
+    const ls_gpu_range *at; /**< [count], device memory; NULL if there is `one` */
     ls_update_range one;
     int64_t count, blocks;
 } ls_gpu_ranges;
@@ -133,7 +133,7 @@ int ls_gpu_set_targets(void *stream, const ls_set_targets_args *args, const ls_g
 
 /* ---- gpu_batch.cu ---------------------------------------------------------------------------- */
 
-/* steps, in host memory: the low bits of the number of recorded steps; NULL: not needed. */
+/* steps, in host memory: the low bits of the number of recorded steps; NULL if not needed. */
 int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args, unsigned *steps);
 
 /* ---- gpu_losses.cu: gradients have the bits of the cpu table --------------------------------- */
@@ -176,8 +176,8 @@ int ls_gpu_decay_loss(void *stream, const ls_weight_decay_args *args, const ls_g
  *  too; sums in double. For what no library call is made for. */
 typedef struct ls_gpu_product {
     ls_gemm_args gemm;
-    const float *bias; /**< [n]; NULL: none */
-    const float *mask; /**< [m,n]; NULL: none */
+    const float *bias; /**< [n]; NULL if none */
+    const float *mask; /**< [m,n]; NULL if none */
     bool relu;
 } ls_gpu_product;
 
@@ -185,13 +185,13 @@ int ls_gpu_plain_product(void *stream, const ls_gpu_product *product);
 /** What follows a product: c = (c +) the sum of its pieces in order, then + bias, ReLU, and 0 where
  * `mask` is not positive. */
 typedef struct ls_gpu_rest {
-    float *parts; /**< [pieces,rows,columns]; NULL: c is whole */
+    float *parts; /**< [pieces,rows,columns]; NULL means c is whole */
     int pieces;
     int64_t rows, columns;
     bool accumulate;   /**< c is added to: by the pieces, or by ls_gpu_tile_product */
-    const float *bias; /**< [columns]; NULL: none */
+    const float *bias; /**< [columns]; NULL if none */
     bool relu;
-    const float *mask; /**< [rows,columns]; NULL: none */
+    const float *mask; /**< [rows,columns]; NULL if none */
     float *c;          /**< [rows,columns] */
 } ls_gpu_rest;
 
@@ -204,7 +204,7 @@ int ls_gpu_tile_product(void *stream, const ls_gemm_args *gemm, const ls_gpu_res
 int ls_gpu_load_tile_product(void);
 
 /** What follows both products of a layer's backward pass, and the gradient of its bias, in one
- * launch. One without rows is skipped; `dbias` NULL: not needed. */
+ * launch. One without rows is skipped; `dbias` NULL if not needed. */
 typedef struct ls_gpu_backward_rest {
     ls_gpu_rest weights, data;
     int64_t rows, outputs;
@@ -213,7 +213,7 @@ typedef struct ls_gpu_backward_rest {
 } ls_gpu_backward_rest;
 
 int ls_gpu_finish_backward(void *stream, const ls_gpu_backward_rest *rest);
-/** The backward pass of a layer of a few outputs, whole: one launch. `dweight`, `dx` NULL: not
+/** The backward pass of a layer of a few outputs, whole: one launch. `dweight`, `dx` NULL if not
  *  wanted. Any size, 0 too. */
 int ls_gpu_narrow_backward(void *stream, const ls_dense_backward_args *args);
 /** y[r] += bias (if not NULL), then ReLU if set. */
@@ -221,7 +221,7 @@ int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t
                 bool relu);
 /** Pieces that many rows are summed in; 1: as a whole. */
 int64_t ls_gpu_column_pieces(int64_t rows);
-/** sums[c] = sum of x[r,c] over the rows; `memory` [pieces, columns], or NULL: as a whole. */
+/** sums[c] = sum of x[r,c] over the rows; `memory` [pieces, columns], or NULL means as a whole. */
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums);
 
@@ -300,7 +300,7 @@ typedef struct ls_gpu_direct {
     int blocks;          /**< of a class: set by the launch */
     const float *from;   /**< x; dy */
     const float *weight; /**< [O, height, width, C] */
-    const float *bias;   /**< [to_channels]; NULL: none */
+    const float *bias;   /**< [to_channels]; NULL if none */
     float *to;           /**< y; dx */
 } ls_gpu_direct;
 
@@ -313,7 +313,7 @@ int ls_gpu_conv_direct(void *stream, const ls_gpu_direct *direct);
 typedef struct ls_gpu_conv_weights {
     ls_conv_shape shape;
     const float *x, *dy;
-    float *dweight, *dbias; /**< [O,C,height,width]; [O], NULL: none */
+    float *dweight, *dbias; /**< [O,C,height,width]; [O], or NULL if none */
     float *parts;           /**< memory: [tiles,chunks,part_floats] */
     int64_t part_floats;
     /* The rest is a function of the shape, made by ls_gpu_conv_weights_plan. A strip is `lines`

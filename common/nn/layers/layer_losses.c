@@ -16,7 +16,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
 static ls_status softmax_forward(const ls_layer_site *site, ls_op_list *ops)
 {
     const int64_t positions = ls_shape_positions(&site->node->shape);
-    const int64_t whole = site->graph->blocks.whole; /* 0: all are here */
+    const int64_t whole = site->graph->blocks.whole; /* 0 if all are here */
     const ls_softmax_cross_entropy_args args = {
         .rows = site->rows * positions,
         .classes = ls_shape_elements(&site->node->shape) / positions,

@@ -81,7 +81,8 @@ static char *at(const ls_layer_site *site, const void *memory, size_t element)
     return (char *)memory + element * site->kernels->table->real_bytes;
 }
 
-/* y = a + b in a step's elements; b NULL: y = a. Blocks of positions lie apart in each sample. */
+/* y = a + b in a step's elements; b NULL means y = a. Blocks of positions lie apart in each sample.
+ */
 static ls_status put_step(const ls_layer_site *site, const ls_order_step *step, const void *a,
                           const void *b, const void *y, ls_op_list *ops)
 {

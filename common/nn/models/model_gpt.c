@@ -52,7 +52,8 @@ static ls_status parse_sizes(const char *text, gpt_sizes *out)
     return LS_OK;
 }
 
-/* Adds a layer that takes node *x, named for block `block` (-1: none), and sets *x to it. */
+/* Adds a layer that takes node *x, named for block `block` (-1 if there is none), and sets *x to
+ * it. */
 static ls_status append(ls_graph *graph, const char *layer, int block, const char *name,
                         ls_layer_options options, int *x)
 {

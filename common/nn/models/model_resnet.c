@@ -18,7 +18,7 @@ enum { SIDE = 32, COLOURS = 3, BORDER = 4, CLASSES = 10, STAGES = 3, WIDTH = 16 
 static const int64_t most_layers = 1202;
 static const double decay = 1e-4;
 
-/* A convolution and its bn, which adds `shortcut` (-1: none), and a ReLU. */
+/* A convolution and its bn, which adds `shortcut` (-1 if there is none), and a ReLU. */
 static ls_status add_unit(ls_graph *graph, int64_t units, int64_t stride, int shortcut, int *node)
 {
     const ls_layer_options conv = {.units = units,

@@ -22,8 +22,8 @@ typedef struct owed {
 
 typedef struct play {
     const ls_step_program *program;
-    size_t *next; /* [lanes] the lane's next task, from 1; 0: none */
-    size_t *then; /* [tasks] the next task on its lane, from 1; 0: none */
+    size_t *next; /* [lanes] the lane's next task, from 1; 0 if none */
+    size_t *then; /* [tasks] the next task on its lane, from 1; 0 if none */
     bool *done;   /* [tasks] whether it has run */
     owed *owed;   /* [members, members] by worker and server */
 } play;
@@ -58,7 +58,7 @@ static void run(play *p, const ls_task *task)
     p->next[task->lane] = p->then[t];
 }
 
-/* NULL: the task's peer serves no requests. */
+/* NULL means the task's peer serves no requests. */
 static owed *owed_of(const play *p, const ls_task *task)
 {
     const ls_channel *c = task->end.peer < 0 ? NULL : channel_of(p, task);

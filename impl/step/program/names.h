@@ -13,8 +13,8 @@ enum { LS_MEMBER_NAME = 80 };
 typedef struct ls_name {
     uintptr_t begin, end; /**< first member: the search key */
     const char *what;     /**< static text */
-    int member;           /**< -1: no member's */
-    size_t element;       /**< bytes per element; 0: ranges are not named */
+    int member;           /**< -1 means no member's */
+    size_t element;       /**< bytes per element; 0 means ranges are not named */
 } ls_name;
 
 typedef struct ls_member_name {
@@ -46,7 +46,7 @@ ls_status ls_names_accesses(const ls_names *names, const ls_task *task, const ls
  * also how much goes where: "send, 12 bytes to cpu:1", to another process "to rank 1 device 0". */
 void ls_names_task(const ls_names *names, const ls_task *task, FILE *out);
 
-/** Name, in the whole model, of a node of a place's part; "": it has none there. */
+/** Name, in the whole model, of a node of a place's part; "" if it has none there. */
 const char *ls_names_node(const ls_graph_parts *parts, int place, int node,
                           char text[LS_NODE_NAME]);
 

@@ -95,8 +95,8 @@ static ls_status find_components(const ls_step_program *programs, int count, int
 typedef struct ordering {
     ls_sweep sweep;
     ls_step_program *program;
-    size_t *last;   /* [components] its last task, from 1; 0: none */
-    size_t *wanted; /* [lanes] the latest task to wait for, from 1; 0: none */
+    size_t *last;   /* [components] its last task, from 1; 0 if none */
+    size_t *wanted; /* [lanes] the latest task to wait for, from 1; 0 if none */
     int *lanes;     /* [lane_count] those with one, and maybe the task's own, whose is 0 again */
     int lane_count;
 } ordering;
@@ -112,7 +112,7 @@ static void want(void *context, size_t earlier, ls_access both)
     *wanted = earlier + 1 > *wanted ? earlier + 1 : *wanted;
 }
 
-/* Removes the latest task from `wanted` and returns it; 0: none is left. */
+/* Removes the latest task from `wanted` and returns it; 0 if none is left. */
 static size_t take_wanted(ordering *o)
 {
     int latest = 0;

@@ -42,15 +42,15 @@ typedef struct ls_items {
 typedef struct ls_task_copy {
     int from_member, to_member;
     const void *from;
-    void *to; /**< NULL: the task is no copy */
+    void *to; /**< NULL if the task is no copy */
     size_t bytes;
     bool apart; /**< between two devices: traffic */
 } ls_task_copy;
 
 /** The end of a message or all-reduce that a task is, or a request to a server. */
 typedef struct ls_task_end {
-    int channel;           /**< -1: none of these */
-    int peer;              /**< the other member; -1: an all-reduce */
+    int channel;           /**< -1 if none of these */
+    int peer;              /**< the other member; -1 means an all-reduce */
     size_t sent, received; /**< elements of its messages, or of those that a request announces; 0 if
                                 only a library knows */
     bool announces;        /**< a request that announces messages */
@@ -59,7 +59,7 @@ typedef struct ls_task_end {
 /** A task: operations on one lane, or a copy. */
 typedef struct ls_task {
     const char *verb; /**< static text */
-    int node;         /**< node of the member's graph that it computes; -1: several or none */
+    int node;         /**< node of the member's graph that it computes; -1 means several or none */
     ls_range range;   /**< elements that it works on; empty: unknown */
     int lane;
     ls_items ops;      /**< in the program's ops */
@@ -68,12 +68,12 @@ typedef struct ls_task {
     bool begins;       /**< waits for the beginning of its component's step */
     double flops,
         bytes; /**< of one run: of its operations; bytes read and written by a copy, too */
-    int call;  /**< tasks with the same number are enqueued together; -1: alone */
+    int call;  /**< tasks with the same number are enqueued together; -1 means alone */
     ls_task_copy copy;
     ls_task_end end;
-    const bool *skip; /**< the task is skipped if true; NULL: never */
-    int microbatch;   /**< that it is a part of, from 1; 0: none */
-    int piece;        /**< of accumulated gradients, from 1; 0: it belongs to none */
+    const bool *skip; /**< the task is skipped if true; NULL if never */
+    int microbatch;   /**< that it is a part of, from 1; 0 if none */
+    int piece;        /**< of accumulated gradients, from 1; 0 if it belongs to none */
 } ls_task;
 
 typedef struct ls_step_program {
@@ -102,7 +102,7 @@ typedef struct ls_component {
 } ls_component;
 
 typedef struct ls_components {
-    int *of;   /**< [lanes] component of each; -1: no tasks */
+    int *of;   /**< [lanes] component of each; -1 means no tasks */
     int *rank; /**< [lanes] number of the lane within its component */
     ls_component *items;
     int count;
@@ -154,7 +154,7 @@ ls_status ls_step_program_match(const ls_step_program *program);
 /** Two tasks that access the same memory in no order. */
 typedef struct ls_race {
     const ls_step_program *program, *earlier_program;
-    const ls_task *task, *earlier; /**< NULL: there are none */
+    const ls_task *task, *earlier; /**< NULL if there are none */
     bool step_before;              /**< `earlier` belongs to the step before */
     ls_access both;                /**< memory that both touch */
 } ls_race;

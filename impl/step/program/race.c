@@ -13,7 +13,7 @@ typedef struct race_check {
     ls_sweep sweep; /* over two steps */
     size_t *begun;  /* [components] the driver's latest task when the current step begins, from 1 */
     size_t first;   /* number of the current step's first task */
-    size_t found;   /* what the current task races with, from 1; 0: nothing */
+    size_t found;   /* what the current task races with, from 1; 0 if nothing */
     ls_access both; /* bytes that both touch */
 } race_check;
 

@@ -11,7 +11,7 @@
 /* A task that read a piece after its last writer. */
 struct ls_sweep_reader {
     size_t task;
-    size_t next; /* the piece's next reader, from 1; 0: none */
+    size_t next; /* the piece's next reader, from 1; 0 if none */
 };
 
 /* ---- Opening --------------------------------------------------------------------------------- */

@@ -12,20 +12,20 @@
 #include "impl/step/program/program.h"
 
 typedef struct ls_sweep {
-    const ls_components *components;        /**< NULL: there are no clocks */
+    const ls_components *components;        /**< NULL if there are no clocks */
     const ls_step_program *const *programs; /**< [count] tasks are numbered through, from 0 */
     size_t count;
     size_t task;    /**< the current one */
-    size_t before;  /**< the previous one on its lane, from 1; 0: none */
+    size_t before;  /**< the previous one on its lane, from 1; 0 if none */
     size_t next;    /**< the number after the current task's */
-    size_t *latest; /**< [lanes] the latest task so far, from 1; 0: none */
+    size_t *latest; /**< [lanes] the latest task so far, from 1; 0 if none */
     size_t *first;  /**< [tasks] index of its clock in `clocks`; empty if there are no clocks */
     size_t *clocks;
     size_t *clock, size; /**< the current task's */
     uintptr_t *cuts;     /**< [cut_count] ascending; piece i is [cuts[i], cuts[i + 1]) */
     size_t cut_count;
-    size_t *writer;  /**< [cut_count] the piece's last writer, from 1; 0: none */
-    size_t *readers; /**< [cut_count] the piece's first reader in `pool`, from 1; 0: none */
+    size_t *writer;  /**< [cut_count] the piece's last writer, from 1; 0 if none */
+    size_t *readers; /**< [cut_count] the piece's first reader in `pool`, from 1; 0 if none */
     struct ls_sweep_reader *pool;
     size_t pool_count;
 } ls_sweep;

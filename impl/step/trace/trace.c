@@ -23,7 +23,8 @@ typedef struct lane_walk {
     const ls_item *now; /* the item found last */
 } lane_walk;
 
-/* Returns the next enqueued item of that kind and operation, and advances behind it; NULL: none. */
+/* Returns the next enqueued item of that kind and operation, and advances behind it; NULL if there
+ * is none. */
 static const ls_item *find(lane_walk *l, const ls_stretch *stretch)
 {
     const ls_item_list *list = &l->w->enqueued[l->lane];

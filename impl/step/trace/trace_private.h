@@ -8,12 +8,12 @@
 /** An item enqueued on a lane for a task: a wait, an operation or a copy. */
 typedef struct ls_item {
     ls_stretch_kind kind;
-    int32_t number; /**< of the step; -1: before or after steps */
+    int32_t number; /**< of the step; -1 means before or after steps */
     const ls_step_program *program;
     const ls_task *task;
     int64_t id;       /**< index of the task in ls_tracing.last */
     const ls_op *op;  /**< of LS_STRETCH_OP; otherwise NULL */
-    int64_t awaited;  /**< of LS_STRETCH_EVENT: index of the awaited task in ls_tracing.last; -1:
+    int64_t awaited;  /**< of LS_STRETCH_EVENT: index of the awaited task in ls_tracing.last; -1 if
                            none */
     const char *verb; /**< of the awaited task */
 } ls_item;
@@ -22,7 +22,7 @@ typedef struct ls_item {
 typedef struct ls_item_list {
     ls_item *items;
     size_t count;
-    int64_t ended; /**< index of its last task of earlier steps; -1: none */
+    int64_t ended; /**< index of its last task of earlier steps; -1 if none */
     const char *verb;
 } ls_item_list;
 
@@ -38,7 +38,7 @@ typedef struct ls_tracing {
     bool named; /**< slices get names and layers */
     ls_status status;
     ls_item_list *enqueued; /**< [lanes] in order */
-    int64_t *last;          /**< [tasks] the last slice of each task of each step; -1: none */
+    int64_t *last;          /**< [tasks] the last slice of each task of each step; -1 if none */
     size_t tasks;           /**< of all steps */
     ls_op_node *nodes;      /**< [node_count] by address */
     size_t node_count;
@@ -54,7 +54,8 @@ void *ls_tracing_grow(ls_tracing *w, void *items, size_t count, size_t size);
 void ls_tracing_open(ls_tracing *w);
 void ls_tracing_close(ls_tracing *w);
 
-/** The layer or layers of an operation. `item` is the last one found, or NULL. "": none. */
+/** The layer or layers of an operation. `item` is the last one found, or NULL. "" if there is none.
+ */
 void ls_tracing_layer(const ls_tracing *w, const ls_item *item, const ls_op *op,
                       char out[LS_TRACE_TEXT]);
 

@@ -9,7 +9,7 @@ typedef struct optimizer_args {
     const ls_clip *clip;
     float *gradient; /* the update's gradient; written if weights decay */
     ls_vector_update update;
-    int64_t range_count; /* they follow this struct; 0: all elements */
+    int64_t range_count; /* they follow this struct; 0 means all elements */
 } optimizer_args;
 
 /* Elements [first, last) of a range. */

@@ -24,7 +24,7 @@ typedef struct dense_way {
     ls_status (*run_loop)(cpu_op *op);
     bool by_loop;
     ls_vector_product product; /* with a mask, the pass is for brg alone */
-    /* The pass, as in cpu_op; NULL: none. */
+    /* The pass, as in cpu_op; NULL if there is none. */
     void (*pass)(const cpu_part *part);
     int64_t shared, elements;
     bool in_blocks;

@@ -32,7 +32,7 @@ typedef struct product_tile {
                           k * a_step + row */
     const float *b;    /* depth rows, `b_row` apart */
     float *c;          /* rows, `c_row` apart */
-    const float *bias; /* added to the finished chains; NULL: none */
+    const float *bias; /* added to the finished chains; NULL if none */
     int64_t depth, a_step, b_row, c_row;
     bool add; /* the chains go on from c; else from 0 */
 } product_tile;

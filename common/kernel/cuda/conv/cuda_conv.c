@@ -27,8 +27,8 @@ typedef struct conv_op {
     bool direct;                     /* the windows are the images */
     void *memory;
     float *windows;    /* [part_rows, out_height, out_width, height, width, C] */
-    float *packed;     /* NULL: the weights are in this order, or `lent` */
-    const float *lent; /* the forward operation's `packed`; NULL: none */
+    float *packed;     /* NULL if the weights are in this order, or `lent` */
+    const float *lent; /* the forward operation's `packed`; NULL if none */
     float *sums;       /* of columns, in pieces */
 } conv_op;
 

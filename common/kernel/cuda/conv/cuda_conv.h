@@ -39,7 +39,7 @@ int ls_conv_swap_taps(void *stream, const ls_conv_shape *shape, bool back, const
                       float *to);
 
 /** The reordered weights that the task's forward operation leaves, of whichever implementation, for
- * a gradient of the image; they begin on 64 bytes. NULL: it has none, or other weights. */
+ * a gradient of the image; they begin on 64 bytes. NULL if it has none, or other weights. */
 const float *ls_conv_reordered(const ls_conv_task *task);
 
 /* The same if that operation, which is not NULL, is this implementation's. */

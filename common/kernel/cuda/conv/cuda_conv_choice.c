@@ -57,7 +57,7 @@ static bool is_faster(const ls_conv_task *task)
            s->window.stride_y == 1;
 }
 
-/* Refuses if cuDNN is required and `why` says that it cannot; NULL: it can. */
+/* Refuses if cuDNN is required and `why` says that it cannot; NULL if it can. */
 static ls_status insist(const ls_kernels *kernels, const ls_conv_shape *s, const char *why)
 {
     const ls_window *w = &s->window;

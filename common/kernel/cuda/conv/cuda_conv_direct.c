@@ -18,7 +18,7 @@ typedef struct direct_conv {
     ls_device *device;
     ls_conv_task t;
     ls_gpu_direct launch;
-    float *packed; /* the weights, channels-last; NULL: they are in this order, or lent */
+    float *packed; /* the weights, channels-last; NULL if they are in this order, or lent */
 } direct_conv;
 
 static ls_status run(ls_op *op, ls_queue *queue)

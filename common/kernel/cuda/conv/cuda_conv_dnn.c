@@ -46,8 +46,8 @@ typedef struct dnn_conv {
     size_t workspace_bytes;
     void *memory;      /* holds the following arrays */
     void *workspace;   /* [workspace_bytes] */
-    float *packed;     /* weights or their gradient, [O, height, width, C]; NULL: `lent` */
-    const float *lent; /* the forward operation's reordered weights; NULL: none */
+    float *packed;     /* weights or their gradient, [O, height, width, C]; NULL means `lent` */
+    const float *lent; /* the forward operation's reordered weights; NULL if none */
     float *bias_at;    /* [O] */
     float *sums;       /* of columns, in pieces */
 } dnn_conv;

@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
     }
 }
 
-/* The position on an axis whose window has `at` (of the padded image) as tap number `tap`; -1:
- * none. */
+/* The position on an axis whose window has `at` (of the padded image) as tap number `tap`; -1 if
+ * there is none. */
 __device__ static inline int64_t position_of(int64_t at, int64_t tap, int64_t stride,
                                              int64_t positions)
 {

@@ -25,8 +25,8 @@ enum { DIRECT_THREADS = 128, DIRECT_FOUR = 4 };
 typedef ls_gpu_pack<float, DIRECT_FOUR> direct_four;
 
 /* A term, or four of them that are neighbours: where its tap's element lies, from that of a
- * position's first tap; where its weights begin; which bit of a position's mask is its tap's, 0:
- * there is no such term. */
+ * position's first tap; where its weights begin; which bit of a position's mask is its tap's, or 0
+ * if there is no such term. */
 struct alignas(16) direct_term {
     int from;
     unsigned bit;

@@ -276,7 +276,7 @@ static int64_t weights_over(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* The first kind that has enough columns for few channels; -1: none. */
+/* The first kind that has enough columns for few channels; -1 if there is none. */
 static int find_weights_kind(const ls_conv_shape *s)
 {
     const ls_window *w = &s->window;

@@ -151,7 +151,7 @@ struct fill_with : arrays<0, 1> {
 
 struct scale_by : arrays<1, 1> {
     float factor;
-    const ls_clip *clip; /* whose factor takes its place; NULL: none */
+    const ls_clip *clip; /* whose factor takes its place; NULL if none */
     __device__ void apply(const float *x, float *y) const
     {
         y[0] = (clip ? (float)clip->factor : factor) * x[0];

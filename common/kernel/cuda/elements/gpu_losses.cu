@@ -87,7 +87,7 @@ __device__ static inline int wide_head(const float *z)
     return (int)((4 - (uintptr_t)z / sizeof *z % 4) % 4);
 }
 
-/* The class outside of the fours that this thread has; -1: none. */
+/* The class outside of the fours that this thread has; -1 if there is none. */
 __device__ static inline int wide_edge(int head, int tail, int classes)
 {
     const int t = (int)threadIdx.x;

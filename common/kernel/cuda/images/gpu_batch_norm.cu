@@ -84,9 +84,9 @@ __device__ static inline void load_rows(const F &f, const channel_grid &g, const
 }
 
 /*
- * Visits a thread's elements. F has INPUTS images `from` (NULL: none), and `to` (NULL: none), which
- * may be one of them; of(c) are a channel's values; element(values, in, j, sum) is the new value of
- * element j of four, and may add to both of its channel's sums.
+ * Visits a thread's elements. F has INPUTS images `from` (NULL if there is none), and `to` (NULL if
+ * there is none), which may be one of them; of(c) are a channel's values; element(values, in, j,
+ * sum) is the new value of element j of four, and may add to both of its channel's sums.
  */
 template <bool FOURS, typename F>
 __device__ static inline void walk(const F &f, const channel_grid &g, const channel_share &s,

@@ -42,7 +42,7 @@ static bool is_narrow(int64_t rows, int64_t inputs, int64_t outputs, bool input_
 
 typedef struct product_op {
     ls_op op;
-    ls_cuda_product *product; /* NULL: our own kernel */
+    ls_cuda_product *product; /* NULL means our own kernel */
     ls_gpu_product plain;
 } product_op;
 
@@ -113,7 +113,7 @@ enum { WEIGHTS, DATA, HALVES };
 
 typedef struct backward_op {
     ls_op op;
-    ls_cuda_product *product[HALVES]; /* both NULL: our own kernel */
+    ls_cuda_product *product[HALVES]; /* both NULL means our own kernel */
     ls_dense_backward_args args;      /* zeros for a half that is not requested */
 } backward_op;
 

@@ -17,9 +17,9 @@
 /** c = op(a) op(b) (+ c), then + bias, ReLU, and 0 where `mask` is not positive. Sizes above 0. */
 typedef struct ls_cuda_product_spec {
     ls_gemm_args gemm;
-    const float *bias; /**< [n]; NULL: none */
+    const float *bias; /**< [n]; NULL if none */
     bool relu;
-    const float *mask; /**< [m,n]; NULL: none */
+    const float *mask; /**< [m,n]; NULL if none */
     bool cut;          /**< its sum may be cut */
     bool any_order;    /**< sums may be split: the library's own first choice, for roofs alone */
 } ls_cuda_product_spec;
@@ -41,7 +41,7 @@ enum { LS_PRODUCT_LIBRARY = 1, LS_PRODUCT_TILES = 2, LS_PRODUCT_WAYS = 4 };
 #define LS_PRODUCT_NAMES(entry, rest)                                                              \
     entry ".cuda", entry ".cublaslt" rest, entry ".tiles" rest, entry ".cublaslt+tiles" rest
 
-/** What computes it; NULL: 0. */
+/** What computes it; NULL means 0. */
 unsigned ls_cuda_product_way(const ls_cuda_product *product);
 
 /** The union of the products of an operation of cuda_dense.c. */

@@ -19,11 +19,11 @@ struct ls_cuda_product {
     bool tiles; /* computed by ls_gpu_tile_product: the library's things are not used */
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
-    void *room;      /* [workspace_room]; NULL: none */
+    void *room;      /* [workspace_room]; NULL if none */
     void *workspace; /* aligned, inside `room` */
     int32_t pieces;  /* of the sum */
-    float *parts;    /* NULL: the sum is not split */
-    void *bias_room; /* NULL: no epilogue is used */
+    float *parts;    /* NULL if the sum is not split */
+    void *bias_room; /* NULL if no epilogue is used */
     float *bias;     /* aligned, inside it: a copy */
 };
 

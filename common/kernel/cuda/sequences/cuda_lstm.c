@@ -18,7 +18,7 @@ typedef struct lstm_op {
     ls_op op;
     ls_device *device;
     ls_gpu_lstm loop;
-    ls_op *parts[PARTS]; /* forward: before the recurrence; backward: after it; NULL: none */
+    ls_op *parts[PARTS]; /* forward: before the recurrence; backward: after it; NULL if none */
 } lstm_op;
 
 static ls_status run_parts(const lstm_op *l, ls_queue *queue)
@@ -46,7 +46,7 @@ static ls_status run_forward(ls_op *op, ls_queue *queue)
 static ls_status run_backward(ls_op *op, ls_queue *queue)
 {
     const lstm_op *l = (const lstm_op *)op;
-    if (l->loop.weight) /* NULL: the second pass */
+    if (l->loop.weight) /* NULL means the second pass */
         LS_TRY(ls_cuda_launched(op, queue, ls_gpu_lstm_backward(ls_queue_native(queue), &l->loop)));
     return run_parts(l, queue);
 }

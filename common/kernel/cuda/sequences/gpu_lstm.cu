@@ -348,7 +348,7 @@ struct cell_step {
 /* Where that is, of a step and a state. */
 struct cell_place {
     const float *gates, *cells, *dy;
-    int dy_pitch; /* 0: only the last step has one */
+    int dy_pitch; /* 0 if only the last step has one */
 };
 
 /* The step there, and on to the one before, unless it is the first. */

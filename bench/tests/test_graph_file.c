@@ -292,7 +292,7 @@ static void test_layers_refused(void **state)
     layers_refused("  - dense: four\n", "4:12", "units: 'four' is not a whole number");
     layers_refused("  - dense: {units: 4, bias: 1}\n", "4:29", "bias: '1' is not yes or no");
     layers_refused("  - dense\n", "4:5", "dense: needs at least one unit; input0 is [8,8,2]");
-    layers_refused("  - relu: 3\n", "4:11", "relu has no options");
+    layers_refused("  - relu: 3\n", "4:11", "relu takes no options");
     layers_refused("  - conv: {units: 4, window: [3, 3, 3]}\n", "4:37", "[height, width]");
     layers_refused("  - conv: {units: 4, window: 3, pad: zero}\n", "4:38", "none, same or centred");
     layers_refused("  - conv: {units: 4, window: 9}\n", "4:5", "larger than the image of 8 x 8");

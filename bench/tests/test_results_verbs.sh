@@ -559,8 +559,8 @@ done <<'END'
 2|no such format; valid are: jsonl|export --to excel
 2|is an option of results export|list --to csv
 2|is an option of results prune|list --yes
-2|which rows to remove|prune
-2|which rows to remove|prune --yes
+2|the rows to remove|prune
+2|the rows to remove|prune --yes
 2|is not an id|show last~x
 3|not in|show 1999
 3|not in|diff last 1999

@@ -29,10 +29,9 @@ typedef struct ls_machine_options {
     int cpu_devices;      /**< 0 means cores / cores_per_device, at least 1 */
     int cores_per_device; /**< 0 means 1 */
     int logical_gpus;     /**< 0 means 1; each GPU counts as this many */
-    int part,
-        parts; /**< this process gets part number `part` of `parts` of the cores; 0 means all */
-    int neighbours; /**< processes that share the memory; 0 means 1 */
-    int neighbour;  /**< which of them this is: decides what GPUs a number in `--devices` means */
+    int part, parts;      /**< this process gets cores number `part` of `parts`; 0 means all */
+    int neighbours;       /**< processes that share the memory; 0 means 1 */
+    int neighbour; /**< which of them this is: decides what GPUs a number in `--devices` means */
 } ls_machine_options;
 
 /** Caches of one level. */

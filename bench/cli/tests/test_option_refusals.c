@@ -89,7 +89,7 @@ static void test_bad_words(void **state)
     USAGE("run --model mpl", "'mpl' is not a valid model", "did you mean mlp?", "mlp, poly, cnn");
     USAGE("run --model mlp:0", "--model", "sizes of mlp");
     USAGE("run --model mlp,zzzz", "'zzzz' is not a valid model");
-    USAGE("run --data mnits", "no data set", "fashion-mnist, mnist, synthetic");
+    USAGE("run --data mnits", "not a valid data set", "fashion-mnist, mnist, synthetic");
     USAGE("run --strategy ddp", "'ddp' is not a valid strategy", "mirrored",
           "single, independent, towers");
     USAGE("run --optimizer adamm", "no optimizer", "did you mean adam?");

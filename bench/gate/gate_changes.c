@@ -34,7 +34,7 @@ static void compare_values(const changes *c, const char *what, uint64_t step, ls
         return;
     const ls_variable *v = ls_variables_holding(c->variables, d.first);
     ls_gate_wrong(gate,
-                  "step %llu, beside a change of members: %s%s%s element %zu is %.9g, %s %.9g",
+                  "step %llu, next to a change of members: %s%s%s element %zu is %.9g, %s %.9g",
                   (unsigned long long)step, what, *what ? " of " : "", v->name, d.first - v->offset,
                   ls_unsigned_nan((double)c->mine[d.first]), c->single ? "oracle" : "reference",
                   ls_unsigned_nan((double)c->its[d.first]));
@@ -61,7 +61,7 @@ static ls_status compare_step(const changes *c, bool behind, ls_gate *gate)
     LS_TRY(ls_session_one_step(c->judge, c->its, &its));
     compare_values(c, "", step, gate);
     if (gate->pass && !ls_values_same(mine, its))
-        ls_gate_wrong(gate, "step %llu, beside a change of members: loss is %.9g, %s %.9g",
+        ls_gate_wrong(gate, "step %llu, next to a change of members: loss is %.9g, %s %.9g",
                       (unsigned long long)step, ls_unsigned_nan(mine),
                       c->single ? "oracle" : "reference", ls_unsigned_nan(its));
     if (gate->pass && behind)

@@ -92,7 +92,7 @@ static void test_bad_words(void **state)
     USAGE("run --data mnits", "not a valid data set", "fashion-mnist, mnist, synthetic");
     USAGE("run --strategy ddp", "'ddp' is not a valid strategy", "mirrored",
           "single, independent, towers");
-    USAGE("run --optimizer adamm", "no optimizer", "did you mean adam?");
+    USAGE("run --optimizer adamm", "not a valid optimizer", "did you mean adam?");
     USAGE("run --format xml", "'xml' is not a format", "jsonl");
     USAGE("run --scaling big", "strong, weak");
     USAGE("run --reduce slow", "fast, exact");

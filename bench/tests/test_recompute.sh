@@ -62,6 +62,10 @@ table "positions" $gpt $all --strategy context-parallel --devices 2
 rows "positions: 8 j B T C for each repeated unit of j blocks" "[r['traffic']['bytes_sent'] -
     rows[0]['traffic']['bytes_sent'] for r in rows] == [8 * 8 * 8 * 8 * blocks for blocks in (0, 0, 3, 2, 3)]"
 table "three axes" $gpt --recompute none,full --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 --devices 4
+# A sum of slices ends a stage, or a chunk, whose window no place may have its output in.
+table "slices in chunks" --model mlp:20-16-14-12-10 --data synthetic:37 --batch 8 $quick --recompute none,full --strategy hybrid \
+    --hybrid-inner tensor-parallel --hybrid-replicas 1 --hybrid-stages 2 --devices 4 --reduce exact --micro-splits 2 \
+    --pipeline-schedule interleaved --pipeline-microbatches 2
 ! thorough || table "slices, zero" $gpt $layers --strategy hybrid --hybrid-inner tensor-parallel --hybrid-outer zero --zero-stage 3 \
     --devices 4
 

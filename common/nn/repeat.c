@@ -46,11 +46,14 @@ static void number_units(const finder *f)
     }
 }
 
-/* Whether a node has the memory of its first input. */
-static bool is_alias(const ls_graph *graph, int n)
+/* How many of a node's inputs, from the first on, have its memory: one, or none. Over several
+ * places a sum of slices has at each place the memory of that place's slice. */
+static int aliases(const finder *f, int n)
 {
-    const ls_layer *layer = graph->nodes[n].layer;
-    return layer == &ls_layer_fork || layer == &ls_layer_join || ls_graph_fuses_relu(graph, n);
+    const ls_node *node = &f->graph->nodes[n];
+    if (node->layer == &ls_layer_join)
+        return f->across > 1 ? node->input_count : 1;
+    return node->layer == &ls_layer_fork || ls_graph_fuses_relu(f->graph, n);
 }
 
 static bool keeps(const ls_graph *graph, int n)
@@ -69,8 +72,7 @@ static void drop_outputs(const finder *f)
         const ls_layer *layer = graph->nodes[n].layer;
         const bool norm = layer == &ls_layer_gelu || layer == &ls_layer_layer_norm;
         const bool all = f->out[n].unit && f->drops != LS_REPEAT_NORMS;
-        const bool with_input =
-            is_alias(graph, n) && f->out[graph->nodes[n].inputs[0]].drops_output;
+        const bool with_input = aliases(f, n) && f->out[graph->nodes[n].inputs[0]].drops_output;
         const bool first = layer == &ls_layer_gather && f->out[n].unit > gathered;
         gathered = first ? f->out[n].unit : gathered;
         f->out[n].drops_output = f->out[n].unit && !first && (all || norm || with_input);
@@ -87,10 +89,10 @@ static void drop_outputs(const finder *f)
             input->drops_output &= input->unit == f->out[n].unit;
         }
     for (int n = graph->count; n-- > 0;) /* memory of several nodes is kept if one of them is */
-        if (is_alias(graph, n) && !f->out[n].drops_output)
-            f->out[graph->nodes[n].inputs[0]].drops_output = false;
+        for (int i = 0; i < aliases(f, n); i++)
+            f->out[graph->nodes[n].inputs[i]].drops_output &= f->out[n].drops_output;
     for (int n = 0; n < graph->count; n++)
-        if (is_alias(graph, n))
+        if (aliases(f, n))
             f->out[n].drops_output = f->out[graph->nodes[n].inputs[0]].drops_output;
 }
 

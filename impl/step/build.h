@@ -182,8 +182,9 @@ ls_traffic ls_step_clip_traffic(const ls_step *step);
 /** Appends a copy on a lane; counted as traffic if devices differ. Refuses spans of two sizes, and
  * of two processes; nothing if both are in another process. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
-/** Appends the messages of what a node's pass has made final for other places. */
-void ls_step_cross(ls_step *step, int replica, int piece, int node, bool backward);
+/** Appends the messages of what a node's pass has made final for other places, but outputs that
+ * these fetch. `pass`: as of ls_step_sum_places. */
+void ls_step_cross(ls_step *step, int replica, int piece, int node, ls_act_kind pass);
 /** Whether a sum over places completes the node's pass. */
 bool ls_step_is_summed(const ls_step *step, int node, bool backward);
 /** Appends that sum, and the rest of the node's pass, if layers are split. `pass`: LS_ACT_FORWARD,

@@ -134,10 +134,13 @@ void ls_step_fetch_outputs(ls_step *s, int replica, int piece, int part)
     }
 }
 
-void ls_step_cross(ls_step *s, int replica, int piece, int n, bool backward)
+void ls_step_cross(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
 {
     const ls_graph_parts *parts = parts_of(s);
+    const bool backward = pass == LS_ACT_BACKWARD;
     const ls_border *b;
+    if (pass == LS_ACT_FORWARD && ls_step_fetches(s))
+        return;
     for (size_t i = parts->border_count ? parts->border_of[backward][n] : 0; i;
          i = b->next[backward]) {
         b = &parts->borders[i - 1];
@@ -263,12 +266,11 @@ static void forward_on(ls_step *s, int member, int piece, int node, ls_act_kind 
                         1U << pass, LS_ALL_CHUNKS, node);
 }
 
-/* Whether a node's output is sent to other places, unless these fetch it: in a repeated pass only
- * if they have dropped it. */
+/* Whether other places get a node's output: in a repeated pass only if they have dropped it. */
 static bool crosses(const ls_step *s, int n, ls_act_kind pass)
 {
     return !ls_step_is_summed(s, n, false) &&
-           (pass == LS_ACT_AGAIN ? s->plan->repeats[n].drops_output : !ls_step_fetches(s));
+           (pass != LS_ACT_AGAIN || s->plan->repeats[n].drops_output);
 }
 
 /* A node's forward pass, or repeated one. */
@@ -278,7 +280,7 @@ static void forward_node(ls_step *s, int replica, int piece, int n, ls_act_kind 
         if (ls_graph_parts_have(parts_of(s), p, n))
             forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n), pass);
     if (crosses(s, n, pass))
-        ls_step_cross(s, replica, piece, n, false);
+        ls_step_cross(s, replica, piece, n, pass);
     ls_step_sum_places(s, replica, piece, n, pass);
 }
 
@@ -362,7 +364,7 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
         if (ls_graph_parts_have(parts, p, n) && ls_step_replica(s, member_at(s->plan, replica, p)))
             backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n), copied);
     if (!ls_step_is_summed(s, n, true))
-        ls_step_cross(s, replica, piece, n, true);
+        ls_step_cross(s, replica, piece, n, LS_ACT_BACKWARD);
     for (size_t i = 0; i < parts->copy_count; i++)
         if (parts->copies[i].node == n) {
             /* Sends a copy's gradient to the owner. */

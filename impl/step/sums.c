@@ -336,7 +336,7 @@ void ls_step_sum_places(ls_step *s, int replica, int piece, int n, ls_act_kind p
             append_rest(s, &a, piece, pass);
     }
     if (sums)
-        ls_step_cross(s, replica, piece, n, backward);
+        ls_step_cross(s, replica, piece, n, pass);
 }
 
 /* ---- Traffic --------------------------------------------------------------------------------- */

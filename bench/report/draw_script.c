@@ -105,20 +105,38 @@ static const char *colour_of(json_int_t style)
     return style < 0 ? "#767676" : style < STYLES ? colours[style] : "#222222";
 }
 
+static json_int_t style_of(const json_t *series)
+{
+    json_int_t style = LS_STYLE_NEUTRAL;
+    json_unpack((json_t *)(size_t)series, "{s?I}", "style", &style);
+    return style;
+}
+
+/* Whether colours need not tell strategies apart. */
+static bool is_one_style(const json_t *all)
+{
+    size_t i = 1;
+    while (i < json_array_size(all) &&
+           style_of(json_array_get(all, i)) == style_of(json_array_get(all, 0)))
+        i++;
+    return i > 1 && i == json_array_size(all);
+}
+
 /* Colour and shape stand for the strategy, other shapes and dashes for its variant; what is
- * predicted, or a peer's, is hollow. */
-static void put_look(FILE *stream, size_t i, const json_t *series, bool stacked)
+ * predicted, or a peer's, is hollow. `one_style`: colours stand for the variant. */
+static void put_look(FILE *stream, size_t i, const json_t *series, bool stacked, bool one_style)
 {
     /* Dark and light alternate, so that neighbours also differ in grey print. */
     static const char *const parts[] = {"#0072b2", "#56b4e9", "#d55e00",
                                         "#c8c8c8", "#cc79a7", "#4d4d4d"};
     static const int shapes[SHAPES] = {7, 5, 9, 11, 13, 15}; /* filled; hollow ones of 1 less */
-    json_int_t style = LS_STYLE_NEUTRAL, variant = 0;
+    json_int_t style = style_of(series), variant = 0;
     int predicted = 0;
-    json_unpack((json_t *)(size_t)series, "{s?I,s?I,s?b}", "style", &style, "variant", &variant,
-                "predicted", &predicted);
+    json_unpack((json_t *)(size_t)series, "{s?I,s?b}", "variant", &variant, "predicted",
+                &predicted);
     const bool hollow = predicted || style == LS_STYLE_PEER;
-    const char *colour = stacked ? parts[style % 6] : colour_of(style);
+    const json_int_t hue = one_style ? (json_int_t)i % STYLES : style;
+    const char *colour = stacked ? parts[style % 6] : colour_of(hue);
     const int shape = shapes[((style < 0 ? 0 : style) + variant) % SHAPES] - hollow;
     const int dash = style == LS_STYLE_IDEAL || predicted ? 2 : (int)(variant % DASHES) + 1;
     fprintf(stream, "COLOURS[%zu] = '%s'\nMARKS[%zu] = %d\nDASHES[%zu] = %d\n", i + 1, colour,
@@ -151,7 +169,7 @@ static void put_series(const script *to, const json_t *all, bool stacked)
                 json_array_size(points_of(series)), i + 1);
         put_name(to, name, most);
         fputc('\n', to->stream);
-        put_look(to->stream, i, series, stacked);
+        put_look(to->stream, i, series, stacked, is_one_style(all));
         longest = width > longest ? width : longest;
     }
     fprintf(to->stream, "LONGEST = %zu\n$points << EOD\n", longest);

@@ -233,7 +233,7 @@ static ls_status open_results(prediction *p)
     p->given = request->cases;
     p->asked = request->case_count;
     if (!request->results || request->prediction.calibrate)
-        return LS_OK;
+        return ls_validations_open(rows, &p->validations); /* other machines' */
     LS_TRY(ls_results_open(request->results, true, &p->results));
     LS_TRY(ls_results_each(p->results, ls_results_collect, rows));
     if (takes_measured(request) && ls_option_set_has(request->given, "plan")) {
@@ -358,8 +358,7 @@ static ls_status predict_case(prediction *p, size_t index)
     LS_TRY(status);
     if (interrupted)
         ls_put_result_status(row, "interrupted");
-    if (p->results)
-        status = ls_validations_take(&p->validations, row, &added);
+    status = ls_validations_take(&p->validations, row, &added);
     if (p->results && !status)
         status = ls_results_append(p->results, row);
     if (status)

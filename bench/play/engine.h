@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "bench/play/cores.h"
 #include "bench/play/platform.h"
 #include "bench/play/play_graph.h"
 
@@ -19,10 +20,18 @@ typedef struct ls_play {
     const ls_play_graph *graph; /**< sealed */
     const ls_platform *platform;
     int devices, devices_per_host;
+    int cores;      /**< of a host, which its devices share (cores.h); 0: each lane has its own */
+    double turn_ns; /**< for which a thread keeps a core while another one waits */
     const double *factors; /**< [steps, devices] delays of a device in a step are multiplied by it;
                                 NULL if all are 1 */
     size_t factor_count;   /**< steps x devices */
 } ls_play;
+
+/** Whether an activity is a delay that takes a core: the network's have rounds. */
+static inline bool ls_play_computes(const ls_activity_node *node)
+{
+    return node->to < 0 && !node->rounds && node->amount > 0;
+}
 
 /** The duration of a delay with its factor; the amount of a message. */
 static inline double ls_play_amount(const ls_play *play, const ls_activity_node *node)

@@ -10,28 +10,43 @@
 
 /* ---- Events, earliest first; equal ones in the order of their numbers ------------------------ */
 
+/* Of equal times, in this order. */
+typedef enum event_kind {
+    ENDS,  /* the activity has ended */
+    READY, /* the message is ready */
+    LOOK,  /* at core number `node` */
+    DISPATCH
+} event_kind;
+
 typedef struct event {
     double ns;
     uint32_t node;
-    bool ends; /* the activity has ended; else it is a message that is ready. Ends come first */
+    uint32_t looks; /* of the core; other ones by then: the event is void */
+    event_kind kind;
 } event;
 
 typedef struct heap {
     event *items;
     size_t count;
+    ls_status failed;
 } heap;
 
 static bool before(const event *a, const event *b)
 {
     if (a->ns < b->ns || a->ns > b->ns)
         return a->ns < b->ns;
-    if (a->ends != b->ends)
-        return a->ends;
+    if (a->kind != b->kind)
+        return a->kind < b->kind;
     return a->node < b->node;
 }
 
+/* Where memory is short, sets h->failed. */
 static void push(heap *h, event e)
 {
+    if (!h->failed)
+        h->failed = ls_grow("activities", &h->items, h->count, sizeof e);
+    if (h->failed)
+        return;
     size_t at = h->count++;
     for (; at && before(&e, &h->items[(at - 1) / 2]); at = (at - 1) / 2)
         h->items[at] = h->items[(at - 1) / 2];
@@ -59,6 +74,8 @@ typedef struct player {
     const ls_play *play;
     heap events;
     uint32_t *left;         /* [count] activities that each still waits for */
+    ls_core *cores;         /* NULL: delays share none */
+    ls_core_work *works;    /* [count] */
     double *out_ns, *in_ns; /* [devices, hosts] until when ports are booked */
     double *end_ns;
     size_t ended;
@@ -109,13 +126,28 @@ static double end_of(player *p, const ls_activity_node *node, double ns)
     return start + node->rounds * net.latency_ns;
 }
 
-/* A delay is not in anyone's way, and its end is known; a message waits for its turn. */
+static void push_look(player *p, uint32_t core)
+{
+    const double ns = ls_core_next(&p->cores[core], p->works);
+    if (ns < LS_CORE_NEVER)
+        push(&p->events, (event){ns, core, p->cores[core].looks, LOOK});
+}
+
+/* A delay ends in time, or when its core has run it; a message waits for its turn. */
 static void release(player *p, uint32_t number, double ns)
 {
-    const ls_activity_node *node = &p->play->graph->nodes[number];
+    const ls_play *play = p->play;
+    const ls_activity_node *node = &play->graph->nodes[number];
+    if (p->cores && ls_play_computes(node)) {
+        const size_t core = ls_core_of(node->from, play->devices_per_host, play->cores);
+        ls_core_begin(&p->cores[core], p->works, number, ls_play_amount(play, node), play->turn_ns,
+                      ns);
+        push_look(p, (uint32_t)core);
+        return;
+    }
     const bool delays = node->to < 0;
-    const double at_ns = delays ? ns + ls_play_amount(p->play, node) : ns;
-    push(&p->events, (event){at_ns, number, delays});
+    const double at_ns = delays ? ns + ls_play_amount(play, node) : ns;
+    push(&p->events, (event){at_ns, number, 0, delays ? ENDS : READY});
 }
 
 static void release_followers(player *p, uint32_t node, double ns)
@@ -124,6 +156,33 @@ static void release_followers(player *p, uint32_t node, double ns)
     for (size_t e = g->first[node]; e < g->first[node + 1]; e++)
         if (--p->left[g->next[e]] == 0)
             release(p, g->next[e], ns);
+}
+
+static void end(player *p, uint32_t node, double ns)
+{
+    p->end_ns[node] = ns;
+    p->ended++;
+    release_followers(p, node, ns);
+}
+
+/* What ended there may go on with a follower, which is ready by the time of the dispatch. */
+static void look(player *p, event e)
+{
+    ls_core *core = &p->cores[e.node];
+    if (core->looks != e.looks && e.kind == LOOK)
+        return;
+    if (e.kind == DISPATCH) {
+        ls_core_dispatch(core, p->works, p->play->turn_ns, e.ns);
+        push_look(p, e.node);
+        return;
+    }
+    const uint32_t ended = ls_core_look(core, p->works, p->play->turn_ns, e.ns);
+    if (ended == LS_CORE_IDLE) {
+        push_look(p, e.node);
+        return;
+    }
+    push(&p->events, (event){.ns = e.ns, .node = e.node, .kind = DISPATCH});
+    end(p, ended, e.ns);
 }
 
 static void run(player *p)
@@ -141,13 +200,12 @@ static void run(player *p)
             return;
         }
         const event e = pop(&p->events);
-        if (!e.ends) {
-            push(&p->events, (event){end_of(p, &g->nodes[e.node], e.ns), e.node, true});
-            continue;
-        }
-        p->end_ns[e.node] = e.ns;
-        p->ended++;
-        release_followers(p, e.node, e.ns);
+        if (e.kind == READY)
+            push(&p->events, (event){end_of(p, &g->nodes[e.node], e.ns), e.node, 0, ENDS});
+        else if (e.kind == ENDS)
+            end(p, e.node, e.ns);
+        else
+            look(p, e);
     }
 }
 
@@ -156,7 +214,16 @@ static ls_status play_here(const ls_play *play, double *end_ns)
     const size_t count = play->graph->count;
     const size_t ports = 2 * (size_t)play->devices; /* no more hosts than devices */
     player p = {.play = play, .end_ns = end_ns};
-    ls_status status = ls_allocate("activities", &p.events.items, count + 1, sizeof(event));
+    ls_status status = LS_OK;
+    if (play->cores) {
+        const int hosts = (play->devices + play->devices_per_host - 1) / play->devices_per_host;
+        const size_t cores = (size_t)play->cores * (size_t)hosts;
+        status = ls_allocate("activities", &p.cores, cores, sizeof *p.cores);
+        if (!status)
+            status = ls_allocate("activities", &p.works, count + 1, sizeof *p.works);
+        for (size_t i = 0; i < cores && !status; i++)
+            p.cores[i] = (ls_core)LS_CORE_FREE;
+    }
     if (!status)
         status = ls_allocate("activities", &p.left, count + 1, sizeof *p.left);
     if (!status)
@@ -165,7 +232,9 @@ static ls_status play_here(const ls_play *play, double *end_ns)
         status = ls_allocate("activities", &p.in_ns, ports, sizeof *p.in_ns);
     if (!status) {
         run(&p);
-        if (p.interrupted)
+        if (p.events.failed)
+            status = p.events.failed;
+        else if (p.interrupted)
             status = ls_engine_interrupted();
         else if (p.ended < count)
             status = ls_fail(LS_CODE_CHECK, "engine", "ports",
@@ -173,6 +242,8 @@ static ls_status play_here(const ls_play *play, double *end_ns)
                              count - p.ended, count);
     }
     free(p.events.items);
+    free(p.cores);
+    free(p.works);
     free(p.left);
     free(p.out_ns);
     free(p.in_ns);

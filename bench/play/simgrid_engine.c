@@ -54,7 +54,7 @@ static ls_status find_helper(helper *h)
 static void write_platform(const ls_play *play, FILE *to)
 {
     const ls_platform *p = play->platform;
-    fprintf(to, "lockstep-simgrid 1\n");
+    fprintf(to, "lockstep-simgrid 2\n");
     if (p->kind == LS_PLATFORM_FILE)
         fprintf(to, "file %d %d %s\n", play->devices, play->devices_per_host, p->text);
     else if (p->kind == LS_PLATFORM_TWO_LEVEL)
@@ -74,17 +74,26 @@ static size_t factor_of(const ls_play *play, const ls_activity_node *node)
                : (size_t)node->step * (size_t)play->devices + (size_t)node->from + 1;
 }
 
+/* The number of a delay's core, from 1; 0: it takes none. */
+static size_t core_of(const ls_play *play, const ls_activity_node *node)
+{
+    return play->cores && ls_play_computes(node)
+               ? 1 + ls_core_of(node->from, play->devices_per_host, play->cores)
+               : 0;
+}
+
 static void *write_graph(void *context)
 {
     const helper *h = context;
     FILE *to = h->graph_to;
     const ls_play_graph *g = h->play->graph;
     write_platform(h->play, to);
-    fprintf(to, "nodes %zu\n", g->count);
+    fprintf(to, "turn %.17g\nnodes %zu\n", h->play->turn_ns, g->count);
     for (size_t n = 0; n < g->count; n++) {
         const ls_activity_node *node = &g->nodes[n];
         if (node->to < 0)
-            fprintf(to, "d %.17g %zu\n", node->amount, factor_of(h->play, node));
+            fprintf(to, "d %.17g %zu %zu\n", node->amount, factor_of(h->play, node),
+                    core_of(h->play, node));
         else
             fprintf(to, "m %d %d %.17g %u\n", node->from, node->to, node->amount, node->rounds);
     }

@@ -10,6 +10,7 @@
 #include "common/base/grow.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,20 @@ bool ls_duration_is_timed(const ls_op *op)
     return op->use != LS_TIME_DELAY && !ls_virtual_comm_of(op);
 }
 
+int ls_durations_cores(const ls_durations *d, int devices_per_host)
+{
+    return devices_per_host <= d->devices_per_host ? d->cores : 0;
+}
+
+const ls_message_times *ls_durations_messages(const ls_durations *d, int per_core)
+{
+    const ls_message_times *best = NULL;
+    for (size_t i = 0; i < d->message_count; i++)
+        if (!best || abs(d->messages[i].per_core - per_core) < abs(best->per_core - per_core))
+            best = &d->messages[i];
+    return best;
+}
+
 ls_status ls_durations_check(const ls_durations *d, const ls_step_run *run)
 {
     for (int kind = 0; kind < run->kinds; kind++) {
@@ -112,12 +127,15 @@ ls_status ls_durations_check(const ls_durations *d, const ls_step_run *run)
 bool ls_durations_words(const ls_durations *d, bool sends, char *words, size_t size)
 {
     static const double most = 0.05;
-    if (!sends || d->late <= most)
+    double late = 0;
+    for (size_t i = 0; i < d->message_count; i++)
+        late = d->messages[i].late > late ? d->messages[i].late : late;
+    if (!sends || late <= most)
         return false;
     snprintf(words, size,
              "noisy: other programs kept %.0f%% of the timed messages from a core; predict when "
              "they do not, or with --durations FILE",
-             100 * d->late);
+             100 * late);
     return true;
 }
 
@@ -130,6 +148,7 @@ void ls_durations_close(ls_durations *d)
     free(d->items);
     free(d->slots);
     free(d->spread);
+    free(d->messages);
     *d = (ls_durations){0};
 }
 
@@ -174,13 +193,54 @@ static ls_status read_spread(const char *path, const json_t *spread, ls_duration
     return LS_OK;
 }
 
+/* The times by name. */
+static const struct {
+    const char *name;
+    size_t offset;
+} message_times[] = {{"wake_ns", offsetof(ls_message_times, wake_ns)},
+                     {"late_ns", offsetof(ls_message_times, late_ns)},
+                     {"within_ns", offsetof(ls_message_times, within_ns)},
+                     {"between_ns", offsetof(ls_message_times, between_ns)}};
+enum { MESSAGE_TIMES = sizeof message_times / sizeof *message_times };
+
+static double *times_of(ls_message_times *m, size_t number)
+{
+    return (double *)((char *)m + message_times[number].offset); // NOLINT
+}
+
+static ls_status read_messages(const char *path, const json_t *messages, ls_durations *out)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(messages, i, item)
+    {
+        ls_message_times one = {.per_core =
+                                    (int)json_integer_value(json_object_get(item, "per_core"))};
+        for (size_t k = 0; k < MESSAGE_TIMES; k++)
+            for (size_t slept = 0; slept < LS_SLEPT; slept++) {
+                const json_t *ns =
+                    json_array_get(json_object_get(item, message_times[k].name), slept);
+                if (!json_is_number(ns) || json_number_value(ns) < 0 || one.per_core < 1)
+                    return refuse(path, "per_core or a time of its messages is missing or below 0");
+                times_of(&one, k)[slept] = json_number_value(ns);
+            }
+        LS_TRY(ls_grow("durations", &out->messages, out->message_count, sizeof *out->messages));
+        out->messages[out->message_count++] = one;
+    }
+    return LS_OK;
+}
+
 static ls_status read_root(const char *path, json_t *root, ls_durations *out)
 {
     const json_t *spread = NULL, *operations = NULL;
-    if (json_unpack(root, "{s:F,s:F,s:F,s?o,s?o}", "add_ns", &out->add_ns, "copy_ns", &out->copy_ns,
-                    "message_ns", &out->message_ns, "spread", &spread, "operations", &operations) ||
-        out->add_ns < 0 || out->copy_ns < 0 || out->message_ns < 0)
-        return refuse(path, "add_ns, copy_ns or message_ns is missing or below 0");
+    const json_t *messages = NULL;
+    if (json_unpack(root, "{s:F,s:F,s?i,s?i,s?F,s?o,s?o,s?o}", "add_ns", &out->add_ns, "copy_ns",
+                    &out->copy_ns, "devices_per_host", &out->devices_per_host, "cores", &out->cores,
+                    "turn_ns", &out->turn_ns, "messages", &messages, "spread", &spread,
+                    "operations", &operations) ||
+        out->add_ns < 0 || out->copy_ns < 0 || out->cores < 0 || out->turn_ns < 0)
+        return refuse(path, "add_ns or copy_ns is missing, or a time is below 0");
+    LS_TRY(read_messages(path, messages, out));
     LS_TRY(read_spread(path, spread, out));
     return read_operations(path, operations, out);
 }
@@ -212,9 +272,19 @@ static ls_status dump(FILE *stream, void *root)
 ls_status ls_durations_write(const char *path, const ls_durations *d)
 {
     json_t *operations = json_array();
-    json_auto_t *root = json_pack("{s:f,s:f,s:f,s:o,s:o}", "add_ns", d->add_ns, "copy_ns",
-                                  d->copy_ns, "message_ns", d->message_ns, "spread",
-                                  ls_reals(d->spread, d->spread_count), "operations", operations);
+    json_t *messages = json_array();
+    json_auto_t *root =
+        json_pack("{s:f,s:f,s:i,s:i,s:f,s:o,s:o,s:o}", "add_ns", d->add_ns, "copy_ns", d->copy_ns,
+                  "devices_per_host", d->devices_per_host, "cores", d->cores, "turn_ns", d->turn_ns,
+                  "messages", messages, "spread", ls_reals(d->spread, d->spread_count),
+                  "operations", operations);
+    for (size_t i = 0; i < d->message_count; i++) {
+        ls_message_times *m = &d->messages[i];
+        json_t *one = json_pack("{s:i}", "per_core", m->per_core);
+        for (size_t k = 0; k < MESSAGE_TIMES; k++)
+            json_object_set_new(one, message_times[k].name, ls_reals(times_of(m, k), LS_SLEPT));
+        json_array_append_new(messages, one);
+    }
     for (size_t i = 0; i < d->count; i++)
         json_array_append_new(operations, json_pack("{s:s,s:f,s:f,s:f}", "name", d->items[i].name,
                                                     "flops", d->items[i].flops, "bytes",

@@ -4,10 +4,11 @@
  *
  * Two operations of equal name, FLOPs and bytes have one duration. `measured`: the first device
  * that has a key runs its share of the step, without what is exchanged, on a real device of this
- * machine, some times over; with K devices a host, all devices of its host run at once. A key's
- * duration is the median. The spread is the ratio of each repetition to the median repetition;
- * those over twice as long were interrupted by other programs, and are left out. What a message
- * costs besides the network (waking up, mostly) is measured by exchanges of two real devices.
+ * machine, some times over, after a pause where the case has several devices; with K devices a
+ * host, as many of them at once as have a core each. A key's duration is the mean. The spread is
+ * the ratio of each repetition to the mean repetition; those over twice as long were interrupted
+ * by other programs, and are left out. What messages and waiting cost besides the network is
+ * measured by exchanges of real devices (durations_messages.c).
  */
 #pragma once
 
@@ -25,6 +26,25 @@ typedef struct ls_duration {
     size_t sample_count;
 } ls_duration;
 
+enum { LS_SLEPT = 3, LS_PER_CORE_MOST = 8 };
+
+/** How long threads slept before the times below. */
+extern const double ls_slept_ns[LS_SLEPT];
+
+/** What messages and waiting cost besides the network, with so many devices at work on a core,
+ * after each sleep. */
+typedef struct ls_message_times {
+    int per_core;
+    double wake_ns[LS_SLEPT];    /**< until both ends of a message run again */
+    double late_ns[LS_SLEPT];    /**< until a queue that slept runs again */
+    double within_ns[LS_SLEPT];  /**< until a queue runs again that waited for its device's */
+    double between_ns[LS_SLEPT]; /**< until a queue runs again that waited for another device's */
+    double late;                 /**< share of messages that waited for a core */
+} ls_message_times;
+
+/** One of these times after another sleep. */
+double ls_message_cost(const double cost_ns[LS_SLEPT], double slept_ns);
+
 typedef struct ls_durations {
     bool profile;       /**< of a profile (bench/case/profile.h): layers say how long they take, and
                              all else takes none */
@@ -35,11 +55,17 @@ typedef struct ls_durations {
     size_t slot_count;
     double add_ns, copy_ns; /**< of an element that is added on arrival; of a byte copied within a
                                  device */
-    double message_ns;      /**< of a message, besides the network */
-    double *spread;         /**< [spread_count] */
+    ls_message_times *messages; /**< [message_count] */
+    size_t message_count;
+    int devices_per_host; /**< for which it was measured; 0: not known */
+    int cores;            /**< of such a host; 0: not known, and devices share none */
+    double turn_ns;       /**< for which a thread keeps a core that another one waits for */
+    double *spread;       /**< [spread_count] */
     size_t spread_count;
-    double late; /**< share of messages that waited for a core, while message_ns was measured */
 } ls_durations;
+
+/** How many cores devices of a host share, if there are so many of them; 0: each has its own. */
+int ls_durations_cores(const ls_durations *durations, int devices_per_host);
 
 /** Duration of an operation in ns; NaN if it is not known. */
 double ls_duration_of(const ls_durations *durations, const ls_op *op);
@@ -75,9 +101,22 @@ ls_duration *ls_durations_find(const ls_durations *durations, const char *name, 
 ls_status ls_durations_add(ls_durations *durations, const char *name, double flops, double bytes,
                            double ns);
 
-/** Of timed exchanges: the lower quartile, and the share of those that took more than twice as
- * long. Sorts `times`. */
-void ls_durations_take_exchanges(double *times, size_t count, double *ns, double *late);
+/** Measures what messages cost here with so many devices on each of `cores` cores, unless it is
+ * known. */
+ls_status ls_durations_measure_messages(const ls_machine *machine, int cores, int per_core,
+                                        ls_durations *durations);
+
+/** What messages cost with so many devices on a core, or the nearest number. NULL: not known. */
+const ls_message_times *ls_durations_messages(const ls_durations *durations, int per_core);
+
+/** The mean of the times that are at most so many times their median: what takes place one after
+ * the other adds up by means. Sorts `times`. */
+double ls_durations_typical(double *times, size_t count, double most);
+
+/** Of timed exchanges that slept: what they took besides, and the share of those that took more
+ * than twice the median. Changes `times`. */
+void ls_durations_take_exchanges(double *times, size_t count, double slept_ns, double *cost_ns,
+                                 double *late);
 
 /** Whether the operation has a duration: it is neither an exchange nor a delay on purpose. */
 bool ls_duration_is_timed(const ls_op *op);

@@ -8,7 +8,6 @@
 #include "common/base/clock.h"
 #include "common/base/grow.h"
 #include "common/comm/comm_loops.h"
-#include "common/device/link.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +15,9 @@
 
 enum { WARM = 3, LEAST = 5, MOST = 60 }; /* repetitions */
 static const uint64_t enough_ns = 400000000, look_ns = 100000000;
+
+/* Devices that wait for others go on with cold caches, and on a core that has slept. */
+static const uint64_t pause_ns = 1000000;
 
 /* A repetition so many times as long as the median was interrupted by other programs, and says
  * nothing of the device. */
@@ -60,7 +62,8 @@ typedef struct bench_host {
     ls_durations *durations;
     const ls_machine *machine;
     ls_step_run *run;
-    int first, count; /* virtual devices */
+    int first, count;  /* virtual devices, each on a core of its own */
+    uint64_t pause_ns; /* before each repetition */
     const ls_state_source *initial;
     stand_in *devices; /* [count] */
     double *totals;    /* [count, MOST] */
@@ -121,7 +124,9 @@ static ls_status launch(bench_host *h, uint64_t times)
 static ls_status repeat(bench_host *h, uint64_t times, uint64_t at_once)
 {
     for (uint64_t left = times; left;) {
-        const uint64_t next = left < at_once ? left : at_once;
+        const uint64_t next = h->pause_ns ? 1 : left < at_once ? left : at_once;
+        if (h->pause_ns)
+            ls_clock_sleep(h->pause_ns);
         LS_TRY(launch(h, next));
         if (ls_interrupted())
             return ls_engine_interrupted();
@@ -173,12 +178,13 @@ static ls_status take_spread(const bench_host *h, int index)
     const double *totals = &h->totals[(size_t)index * MOST];
     double sorted[MOST];
     memcpy(sorted, totals, h->repetitions * sizeof *sorted);
+    const double mean = ls_durations_typical(sorted, h->repetitions, INTERRUPTED);
     const double median = ls_statistics_median(sorted, h->repetitions);
-    for (size_t r = 0; r < h->repetitions && median > 0; r++) {
+    for (size_t r = 0; r < h->repetitions && mean > 0; r++) {
         if (totals[r] > INTERRUPTED * median)
             continue;
         LS_TRY(ls_grow("durations", &d->spread, d->spread_count, sizeof *d->spread));
-        d->spread[d->spread_count++] = totals[r] / median;
+        d->spread[d->spread_count++] = totals[r] / mean;
     }
     return LS_OK;
 }
@@ -203,7 +209,7 @@ static ls_status measure(bench_host *h)
     for (size_t i = 0; i < h->durations->count; i++) {
         ls_duration *item = &h->durations->items[i];
         if (isnan(item->ns) && item->sample_count)
-            item->ns = ls_statistics_median(item->samples, item->sample_count);
+            item->ns = ls_durations_typical(item->samples, item->sample_count, INTERRUPTED);
     }
     return LS_OK;
 }
@@ -226,7 +232,7 @@ static ls_status measure_host(bench_host *h)
     return status;
 }
 
-/* ---- Sums, copies and messages --------------------------------------------------------------- */
+/* ---- Sums and copies --------------------------------------------------------------- */
 
 enum { LOOP_ELEMENTS = 65536, LOOP_TIMES = 25 };
 
@@ -251,102 +257,6 @@ static ls_status measure_loops(ls_durations *d)
     return LS_OK;
 }
 
-/* Two devices, joined by a link that only delays, exchange a message some times over. */
-typedef struct pair {
-    ls_device *devices[2];
-    ls_queue *queues[2];
-    ls_network *network;
-    ls_comm *comms[2];
-    ls_op_list ops[2];
-    float *memory;
-} pair;
-
-enum { EXCHANGES = 40 };
-static const ls_link only_delays = {.latency_ns = 500000};
-
-static ls_status open_pair(const ls_machine *machine, pair *p)
-{
-    const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
-    LS_TRY(ls_allocate("durations", &p->memory, 4, sizeof *p->memory));
-    LS_TRY(ls_network_open(&only_delays, 2, &p->network));
-    for (int i = 0; i < 2; i++) {
-        const ls_device_name name = {
-            .kind = LS_DEVICE_CPU, .index = i, .logical = -1, .replica = -1, .task = -1};
-        LS_TRY(ls_device_open(machine, &name, &policy, &p->devices[i]));
-        ls_device_link(p->devices[i], p->network, i);
-        LS_TRY(ls_queue_open(p->devices[i], "durations", &p->queues[i]));
-    }
-    LS_TRY(ls_comm_open(NULL, NULL, p->devices, 2, p->comms));
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < EXCHANGES; k++) {
-            const ls_exchange x = {.to = 1 - i,
-                                   .send = p->memory + i,
-                                   .send_count = 1,
-                                   .from = 1 - i,
-                                   .receive = p->memory + 2 + i,
-                                   .receive_count = 1,
-                                   .add = true};
-            ls_op *op;
-            LS_TRY(ls_comm_exchange(p->comms[i], &x, &op));
-            LS_TRY(ls_op_list_add(&p->ops[i], op));
-        }
-    return LS_OK;
-}
-
-/* Other programs, which a woken thread waits for, only lengthen an exchange. */
-void ls_durations_take_exchanges(double *times, size_t count, double *ns, double *late)
-{
-    ls_statistics_sort(times, count);
-    *ns = count ? ls_statistics_quantile(times, count, 0.25) : (double)only_delays.latency_ns;
-    *late = 0;
-    for (size_t i = 0; i < count; i++)
-        *late += times[i] > INTERRUPTED * *ns ? 1.0 / (double)count : 0;
-}
-
-/* Without the first one, whose ends do not begin together. */
-static ls_status exchange_all(const pair *p, double *ns, double *late)
-{
-    ls_stretch stretches[2 * EXCHANGES];
-    ls_time_log log = {.items = stretches, .capacity = EXCHANGES};
-    ls_time_profile profile = {0};
-    double times[EXCHANGES];
-    size_t count = 0;
-    LS_TRY(ls_queue_profile(p->queues[0], &profile, &log));
-    ls_status status = LS_OK;
-    for (int i = 0; i < 2; i++)
-        status = ls_status_first(status, ls_op_list_enqueue(&p->ops[i], p->queues[i]));
-    for (int i = 0; i < 2; i++)
-        status = ls_status_first(status, ls_queue_sync(p->queues[i]));
-    status = ls_status_first(status, ls_queue_profile(p->queues[0], NULL, NULL));
-    for (size_t i = 1; i < log.count; i++)
-        if (stretches[i].kind == LS_STRETCH_OP)
-            times[count++] = (double)(stretches[i].end_ns - stretches[i].begin_ns);
-    ls_durations_take_exchanges(times, count, ns, late);
-    return status;
-}
-
-static ls_status measure_messages(ls_durations *d, const ls_machine *machine)
-{
-    pair p = {0};
-    double ns = 0;
-    ls_status status = open_pair(machine, &p);
-    if (!status)
-        status = exchange_all(&p, &ns, &d->late);
-    for (int i = 0; i < 2; i++)
-        ls_op_list_clear(&p.ops[i]);
-    for (int i = 0; i < 2; i++) {
-        ls_comm_close(p.comms[i]);
-        ls_queue_close(p.queues[i]);
-    }
-    for (int i = 0; i < 2; i++)
-        ls_device_close(p.devices[i]);
-    ls_network_close(p.network);
-    free(p.memory);
-    const double more = ns - (double)only_delays.latency_ns;
-    d->message_ns = more > 0 ? more : 0;
-    return status;
-}
-
 /* ---- All ------------------------------------------------------------------------------------ */
 
 ls_status ls_durations_measure(ls_durations *d, const ls_machine *machine, ls_step_run *run,
@@ -355,22 +265,31 @@ ls_status ls_durations_measure(ls_durations *d, const ls_machine *machine, ls_st
     const size_t devices = run->base.job->device_count + 1;
     size_t added = 0;
     bool *marked;
-    if (!(d->add_ns > 0)) {
+    const int all_cores =
+        ls_machine_describe(machine)->cores_allowed / ls_machine_cores_per_device(machine);
+    const int cores = all_cores > 1 ? all_cores : 1;
+    const int job_devices = (int)run->base.job->device_count;
+    const int at_once = devices_per_host < job_devices ? devices_per_host : job_devices;
+    d->devices_per_host = devices_per_host;
+    d->cores = devices_per_host < cores ? devices_per_host : cores;
+    if (!(d->add_ns > 0))
         LS_TRY(measure_loops(d));
-        LS_TRY(measure_messages(d, machine));
-    }
+    if (job_devices > 1)
+        LS_TRY(
+            ls_durations_measure_messages(machine, cores, (at_once + d->cores - 1) / d->cores, d));
     LS_TRY(ls_allocate("durations", &marked, devices + 1, sizeof *marked));
     ls_status status = add_keys(d, run, marked, &added);
     for (size_t at = 0; at < devices && added && !status; at++) {
         if (!marked[at])
             continue;
-        const size_t per = (size_t)devices_per_host, first = at / per * per;
+        const size_t per = (size_t)d->cores, first = at / per * per;
         const size_t end = first + per < devices ? first + per : devices;
         bench_host host = {.durations = d,
                            .machine = machine,
                            .run = run,
                            .first = (int)first,
                            .count = (int)(end - first),
+                           .pause_ns = run->base.job->device_count > 1 ? pause_ns : 0,
                            .initial = initial};
         status = measure_host(&host);
         memset(&marked[first], 0, end - first);

@@ -19,6 +19,11 @@ const ls_durations *ls_predictor_durations(const ls_predictor *p, const ls_plan_
     return ls_profile_is(plan->config->model) ? &of_profile : &p->durations;
 }
 
+static int cores_of(const ls_predictor *p, const ls_plan_of_case *plan)
+{
+    return ls_durations_cores(ls_predictor_durations(p, plan), p->devices_per_host);
+}
+
 /* ---- Draws ---------------------------------------------------------------------------------- */
 
 /* How many repetitions a median of durations is of, at most (durations_measured.c). */
@@ -214,6 +219,8 @@ static ls_status play_other(const ls_predictor *p, const ls_plan_of_case *plan,
                           .platform = platform,
                           .devices = (int)run->devices,
                           .devices_per_host = p->devices_per_host,
+                          .cores = cores_of(p, plan),
+                          .turn_ns = ls_predictor_durations(p, plan)->turn_ns,
                           .factors = room->factors,
                           .factor_count = (warmup + steps) * run->devices};
     draw(p, ls_predictor_durations(p, plan), &play, 0, 0, true, warmup + steps, room->factors);
@@ -285,7 +292,9 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     const ls_unroll what = what_of(p, plan, run, &p->platform);
     ls_play play = {.platform = &p->platform,
                     .devices = (int)run->devices,
-                    .devices_per_host = p->devices_per_host};
+                    .devices_per_host = p->devices_per_host,
+                    .cores = cores_of(p, plan),
+                    .turn_ns = ls_predictor_durations(p, plan)->turn_ns};
     ls_unrolled unrolled = {0};
     play_room room = {0};
     ls_status status = ls_unroll_steps(&what, &unrolled);

@@ -74,6 +74,23 @@ static bool is_guess(const ls_predictor *predictor, const ls_plan_of_case *plan)
     return predictor->durations.flops_per_s > 0 && !ls_profile_is(plan->config->model);
 }
 
+/* What kind of case it is, where durations were measured: its interval depends on it. */
+static void put_kind(json_t *row, const ls_predictor *predictor, const ls_plan_of_case *plan,
+                     const ls_predicted *p)
+{
+    const size_t hosts = (size_t)predictor->devices_per_host;
+    const size_t at_once = p->devices < hosts ? p->devices : hosts;
+    const int cores =
+        ls_durations_cores(ls_predictor_durations(predictor, plan), predictor->devices_per_host);
+    double all_ms = 0;
+    for (size_t i = 0; i < p->draws * p->steps; i++)
+        all_ms += p->step_ms[i];
+    if (!cores || !(all_ms > 0))
+        return;
+    ls_put_prediction_shared(row, at_once > (size_t)cores);
+    ls_put_prediction_computing(row, p->busy_ms / all_ms / (double)p->devices);
+}
+
 static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_plan_of_case *plan,
                            const ls_predicted *p)
 {
@@ -96,6 +113,7 @@ static void put_prediction(json_t *row, const ls_predictor *predictor, const ls_
     ls_put_prediction_activities(row, p->activities);
     if (p->draws)
         ls_put_prediction_draws(row, p->draws);
+    put_kind(row, predictor, plan, p);
     ls_put_prediction_extrapolated(row, true); /* until validated rows say else */
     if (p->draws && interval_of(p, figures, ci95) && ci95[0] + ci95[1] > 0) {
         const double error = (ci95[1] - ci95[0]) / (ci95[1] + ci95[0]);

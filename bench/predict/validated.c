@@ -65,7 +65,7 @@ ls_status ls_validations_open(const json_t *rows, ls_validations *out)
 {
     size_t i;
     json_t *row;
-    *out = (ls_validations){.measured = json_array()};
+    *out = (ls_validations){.table = ls_validated_table(), .measured = json_array()};
     json_array_foreach(rows, i, row)
     {
         if (!ls_row_is_predicted(row) && ls_row_group(row, LS_G_case) && is_timed(row))
@@ -86,6 +86,7 @@ void ls_validations_close(ls_validations *v)
         json_decref(v->items[i].row);
     free(v->items);
     json_decref(v->measured);
+    json_decref(v->table);
     *v = (ls_validations){0};
 }
 
@@ -131,10 +132,11 @@ static model_error errors_of(const ls_validations *v, const json_t *row, bool al
     return sum;
 }
 
+enum { ENOUGH = 3 }; /* rows */
+
 /* Those of the row's strategy, if there are enough, else all: *own. */
 static model_error known_errors(const ls_validations *v, const json_t *row, bool *own)
 {
-    enum { ENOUGH = 3 };
     const model_error known = errors_of(v, row, false);
     *own = known.count >= ENOUGH;
     return *own ? known : errors_of(v, row, true);
@@ -163,20 +165,39 @@ static void widen_field(json_t *row, ls_field_number field, ls_field_number ci95
     ls_row_put_value(row, ci95, ls_interval_value(low, high));
 }
 
+/* Half the width of the model's interval of a row, in logarithms, and where it is from; 0: nothing
+ * is known. */
+static double model_of(const ls_validations *v, const json_t *row, char *source, size_t size)
+{
+    bool own;
+    const model_error known = known_errors(v, row, &own);
+    if (known.count < ENOUGH && ls_row_has(row, LS_F_prediction_shared)) {
+        size_t count;
+        const bool shared = ls_row_true(row, LS_F_prediction_shared);
+        const bool busy = ls_validated_busy(row);
+        const double error = ls_validated_error(v->table, shared, busy, NULL, &count);
+        snprintf(source, size,
+                 "draws, with calibration; errors of %zu rows of other machines, %s steps%s", count,
+                 busy ? "busy" : "quiet", shared ? ", devices share cores" : "");
+        return error;
+    }
+    snprintf(source, size, "draws, with calibration; errors of %zu validated rows of %s",
+             known.count, own ? ls_row_string(row, LS_F_case_strategy) : "any strategy");
+    return width_of(&known);
+}
+
 static void widen(const ls_validations *v, json_t *row)
 {
-    char source[96];
+    char source[160];
     bool own;
     const model_error known = known_errors(v, row, &own);
     ls_put_prediction_extrapolated(row, ls_row_count(row, LS_F_case_devices) > known.most);
-    if (!known.count || !(pace_of(row).low > 0))
+    const double model = pace_of(row).low > 0 ? model_of(v, row, source, sizeof source) : 0;
+    if (!(model > 0))
         return;
-    const double model = width_of(&known);
     widen_field(row, LS_F_time_step_ms_median, LS_F_time_step_ms_ci95, model);
     widen_field(row, LS_F_time_samples_per_s_mean, LS_F_time_samples_per_s_mean_ci95, model);
     const ls_interval pace = pace_of(row);
-    snprintf(source, sizeof source, "draws, with calibration; errors of %zu validated rows of %s",
-             known.count, own ? ls_row_string(row, LS_F_case_strategy) : "any strategy");
     ls_put_prediction_error_model(row, expm1(model));
     ls_put_prediction_error(row, (pace.high - pace.low) / (pace.high + pace.low));
     ls_put_prediction_error_source(row, source);
@@ -185,13 +206,13 @@ static void widen(const ls_validations *v, json_t *row)
 void ls_validations_settle(ls_validations *v, size_t first)
 {
     for (size_t i = first; i < v->count; i++) {
-        bool own;
+        char source[160];
         ls_validation *one = &v->items[i];
-        const model_error known = known_errors(v, one->row, &own);
         one->low_ms = one->drawn_ms[0];
         one->high_ms = one->drawn_ms[1];
         if (one->low_ms > 0)
-            widen_interval(one->predicted_ms, width_of(&known), &one->low_ms, &one->high_ms);
+            widen_interval(one->predicted_ms, model_of(v, one->row, source, sizeof source),
+                           &one->low_ms, &one->high_ms);
     }
 }
 
@@ -281,6 +302,11 @@ static void print_one(const ls_validation *one, bool json, FILE *stream)
         json_pack("{s:O?,s:f,s:f,s:f,s:[f,f],s:b}", "case", ls_row_group(one->row, LS_G_case),
                   "predicted_ms", one->predicted_ms, "measured_ms", one->measured_ms, "error",
                   error_of(one), "ci95", one->low_ms, one->high_ms, "held", has_held(one));
+    if (ls_row_has(one->row, LS_F_prediction_shared)) {
+        json_object_set_new(line, "shared",
+                            json_boolean(ls_row_true(one->row, LS_F_prediction_shared)));
+        json_object_set_new(line, "busy", json_boolean(ls_validated_busy(one->row)));
+    }
     json_dumpf(line, stream, JSON_COMPACT);
     fputc('\n', stream);
 }

@@ -7,6 +7,12 @@
  * of all, and t the 97.5% quantile of Student's distribution with as many degrees of freedom as
  * there are rows. Rows of the case itself do not count. A prediction for more devices than any of
  * the rows is extrapolated.
+ *
+ * With fewer than three rows of this machine, the model's part is what the program's own table says
+ * (results/validated.jsonl, ci/validate.sh), of rows of several machines: the error that 95% of the
+ * rows of this kind have at most. A kind is whether devices share cores, and whether a step is
+ * busy: computes for more than a third of the time, or sends more than one message a device and ms.
+ * Only measured durations have a kind.
  */
 #pragma once
 
@@ -27,6 +33,7 @@ typedef struct ls_validation {
 } ls_validation;
 
 typedef struct ls_validations {
+    json_t *table;        /**< rows of other machines, an array */
     json_t *measured;     /**< rows that may be of the same case, an array */
     ls_validation *items; /**< [count] */
     size_t count;
@@ -57,6 +64,17 @@ void ls_regret_add(ls_regret *regret, double chosen, double best);
 /** Sets the intervals of the validations from number `first` on by the errors of all others, later
  * ones too: what a further prediction would have. */
 void ls_validations_settle(ls_validations *validations, size_t first);
+
+/** Rows of other machines, which are a part of the program; owned by the caller. */
+json_t *ls_validated_table(void);
+
+/** Whether a predicted row's step is busy. */
+bool ls_validated_busy(const json_t *row);
+
+/** The error that 95% of the rows of a kind have at most, in logarithms, without those of the
+ * machine `without` (NULL: with all); *count of them. */
+double ls_validated_error(const json_t *table, bool shared, bool busy, const char *without,
+                          size_t *count);
 
 /** Prints a line for each of the validations from number `first` on, and their summary: as a table,
  * or (`json`) an object a line. */

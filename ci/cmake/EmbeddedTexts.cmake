@@ -10,6 +10,7 @@ function(lockstep_embed file name)
 endfunction()
 
 lockstep_embed(results/published.jsonl published_rows)      # by which advise judges its choices
+lockstep_embed(results/validated.jsonl validated_rows)      # how far predictions were from what machines took
 lockstep_embed(reports/questions.json published_questions)  # which of these rows answer one question
 lockstep_embed(reports/page.html template_page)             # files of `lockstep report`
 lockstep_embed(reports/page.markdown template_markdown)

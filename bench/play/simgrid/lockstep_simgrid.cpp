@@ -3,14 +3,16 @@
 // `simgrid` of `lockstep predict` starts it (bench/play/simgrid_engine.c), writes the graph to
 // its standard input as text:
 //
-//     lockstep-simgrid 1
+//     lockstep-simgrid 2
 //     a platform, one of:
 //         flat LATENCY BANDWIDTH DEVICES
 //         two-level LATENCY BANDWIDTH LATENCY BANDWIDTH DEVICES PER_HOST
 //         file DEVICES PER_HOST PATH
 //
+//     turn NS                     for which a thread keeps a core
+//
 //     nodes COUNT, then a line each, one of:
-//         d NS FACTOR             number of the factor, from 1; 0: none
+//         d NS FACTOR CORE        numbers of the factor and the core, from 1; 0: none
 //         m FROM TO BYTES ROUNDS
 //
 //     edges COUNT, then a line each:
@@ -51,6 +53,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bench/play/cores.h"
 #include "bench/play/simgrid/simgrid_input.hpp"
 #include "bench/play/simgrid/simgrid_names.hpp"
 
@@ -65,6 +68,7 @@ struct Node {
     int from, to;  // devices; -1: a delay
     double rounds;
     size_t factor; // of a delay, from 1; 0: none
+    size_t core;   // of a delay, from 1; 0: none
     unsigned waits = 0;
 };
 
@@ -233,7 +237,11 @@ class Player
     std::deque<unsigned> ready;
     std::unordered_map<const s4u::Activity *, unsigned> flows;
     std::vector<s4u::CommPtr> running; // by node
-    s4u::CommPtr ended_last;           // may only be released behind its callback
+    std::vector<ls_core> cores;
+    std::vector<ls_core_work> works; // by node
+    double turn_ns = 0;
+    double core_ns = -1;     // the time, while what follows an activity of a core begins
+    s4u::CommPtr ended_last; // may only be released behind its callback
     size_t ended = 0;
     bool busy = false;
 
@@ -260,11 +268,36 @@ class Player
         end(node);
         go_on();
     }
+    void look_later(ls_core &core)
+    {
+        const double ns = ls_core_next(&core, works.data());
+        if (ns < LS_CORE_NEVER)
+            at(ns, [this, &core, ns, looks = core.looks] {
+                if (core.looks == looks)
+                    look(core, ns);
+            });
+    }
+    // Activities that follow are ready before the core is given to another thread.
+    void look(ls_core &core, double ns)
+    {
+        const unsigned ended = ls_core_look(&core, works.data(), turn_ns, ns);
+        if (ended != LS_CORE_IDLE) {
+            core_ns = ns;
+            end_and_go_on(ended);
+            core_ns = -1;
+            ls_core_dispatch(&core, works.data(), turn_ns, ns);
+        }
+        look_later(core);
+    }
     void begin(unsigned node)
     {
         const Node &n = nodes[node];
         if (n.to < 0) {
-            if (n.amount > 0)
+            if (n.core) {
+                ls_core_begin(&cores[n.core - 1], works.data(), node, n.amount, turn_ns,
+                              core_ns >= 0 ? core_ns : now_ns());
+                look_later(cores[n.core - 1]);
+            } else if (n.amount > 0)
                 at(now_ns() + n.amount, [this, node] { end_and_go_on(node); });
             else
                 end(node);
@@ -324,11 +357,13 @@ class Player
     }
     void read(Input &in)
     {
+        in.expect("turn");
+        turn_ns = in.number();
         in.expect("nodes");
         nodes.resize(in.count(1U << 31));
         for (auto &n : nodes) {
             const std::string kind = in.word();
-            n = {0, 0, -1, 0, 0, 0};
+            n = {0, 0, -1, 0, 0, 0, 0};
             if (kind == "m") {
                 n.from = static_cast<int>(in.count(platform.size() - 1));
                 n.to = static_cast<int>(in.count(platform.size() - 1));
@@ -338,6 +373,9 @@ class Player
             n.amount = in.number();
             n.rounds = n.to >= 0 ? in.number() : 0;
             n.factor = n.to >= 0 ? 0 : in.count(SIZE_MAX / 2);
+            n.core = n.to >= 0 ? 0 : in.count(1U << 24);
+            if (n.core > cores.size())
+                cores.resize(n.core, ls_core LS_CORE_FREE);
             if (n.from == n.to)
                 fail(BAD_INPUT, "input: a message from a device to itself");
         }
@@ -357,6 +395,7 @@ class Player
             next[first[edge.first + 1]++] = edge.second;
         ends_ns.assign(nodes.size(), 0);
         running.resize(nodes.size());
+        works.resize(nodes.size());
     }
     void scale(const std::vector<double> &factors)
     {
@@ -431,7 +470,7 @@ void run(Input &in)
     s4u::Engine engine(&argc, argv.data());
     Platform platform;
     in.expect("lockstep-simgrid");
-    in.expect("1");
+    in.expect("2");
     platform.open(in, engine);
     Player player(platform);
     player.read(in);

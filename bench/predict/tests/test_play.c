@@ -40,21 +40,27 @@ static double last_of(const double *end_ns, size_t count)
 }
 
 /* Plays on `ports`; if there is SimGrid, on that, too, and compares each activity. */
-static double play(const ls_play_graph *graph, const ls_platform *platform, int devices)
+static double *play_both(const ls_play *what)
 {
-    const ls_play what = {
-        .graph = graph, .platform = platform, .devices = devices, .devices_per_host = 1};
-    double *ports = play_on(LS_ENGINE_PORTS, &what);
+    double *ports = play_on(LS_ENGINE_PORTS, what);
 #if LS_HAS_SIMGRID
-    double *simgrid = play_on(LS_ENGINE_SIMGRID, &what);
-    for (size_t i = 0; i < graph->count; i++)
+    double *simgrid = play_on(LS_ENGINE_SIMGRID, what);
+    for (size_t i = 0; i < what->graph->count; i++)
         if (fabs(ports[i] - simgrid[i]) > 1)
             fail_msg("activity %zu ends at %.3f ns on ports, %.3f on simgrid", i, ports[i],
                      simgrid[i]);
     free(simgrid);
 #endif
-    const double last = last_of(ports, graph->count);
-    free(ports);
+    return ports;
+}
+
+static double play(const ls_play_graph *graph, const ls_platform *platform, int devices)
+{
+    const ls_play what = {
+        .graph = graph, .platform = platform, .devices = devices, .devices_per_host = 1};
+    double *end_ns = play_both(&what);
+    const double last = last_of(end_ns, graph->count);
+    free(end_ns);
     return last;
 }
 
@@ -110,6 +116,52 @@ static void factors(void **state)
     near(end_ns[message], 1500);
     free(end_ns);
     ls_play_close(&g);
+}
+
+/* Devices 0 and 2 of the first host share a core, 1 has the other one, and so has 3 of the next
+ * host. Delays of the network take no core. */
+static void shared_cores(void **state)
+{
+    (void)state;
+    ls_play_graph g = {0};
+    uint32_t work[4], on, wake, more;
+    assert_null(ls_play_delay(&g, 0, 0, 1000, LS_PLAY_NONE, &work[0]));
+    assert_null(ls_play_delay(&g, 0, 1, 1000, LS_PLAY_NONE, &work[1]));
+    assert_null(ls_play_delay(&g, 0, 2, 3000, LS_PLAY_NONE, &work[2]));
+    assert_null(ls_play_delay(&g, 0, 3, 1000, LS_PLAY_NONE, &work[3]));
+    assert_null(ls_play_delay(&g, 0, 0, 900, work[0], &on));
+    assert_null(ls_play_delay(&g, 0, 0, 500, LS_PLAY_NONE, &wake));
+    g.nodes[wake].rounds = 1;
+    assert_null(ls_play_delay(&g, 0, 2, 100, wake, &more));
+    assert_null(ls_play_seal(&g));
+    const ls_play what = {.graph = &g,
+                          .platform = &flat,
+                          .devices = 4,
+                          .devices_per_host = 3,
+                          .cores = 2,
+                          .turn_ns = 1500};
+    double *end_ns = play_both(&what);
+    near(end_ns[work[0]], 1000);
+    near(end_ns[wake], 500);
+    /* device 0 goes on until its turn is over at 1500, then come 2's work and what woke it */
+    near(end_ns[more], 3100);
+    near(end_ns[on], 3500);
+    near(end_ns[work[2]], 5000);
+    near(end_ns[work[1]], 1000);
+    near(end_ns[work[3]], 1000);
+    free(end_ns);
+    ls_play_close(&g);
+}
+
+/* What a message costs lies between the two nearest sleeps. */
+static void message_costs(void **state)
+{
+    (void)state;
+    const double ns[LS_SLEPT] = {10, 20, 80};
+    near(ls_message_cost(ns, 0), 10);
+    near(ls_message_cost(ns, ls_slept_ns[1]), 20);
+    near(ls_message_cost(ns, sqrt(ls_slept_ns[1] * ls_slept_ns[2])), 50);
+    near(ls_message_cost(ns, 1e12), 80);
 }
 
 /* Activities that wait for each other never end, and both engines say so. */
@@ -327,7 +379,9 @@ static void platforms(void **state)
 static void busy(void **state)
 {
     (void)state;
-    const ls_durations quiet = {.late = 0.02}, late = {.late = 0.2};
+    ls_message_times few = {.late = 0.02}, many = {.late = 0.2};
+    const ls_durations quiet = {.messages = &few, .message_count = 1};
+    const ls_durations late = {.messages = &many, .message_count = 1};
     char words[160];
     assert_false(ls_durations_words(&quiet, true, words, sizeof words));
     assert_true(ls_durations_words(&late, true, words, sizeof words));
@@ -335,27 +389,30 @@ static void busy(void **state)
     assert_false(ls_durations_words(&late, false, words, sizeof words));
 }
 
-/* A quarter of the exchanges is as fast as the first two; those of twice as long are not late. */
+/* Those of twice the median are not late; the mean leaves out what was five times as late. */
 static void exchanges(void **state)
 {
     (void)state;
-    double ns, late, times[] = {200, 110, 900, 100, 120, 201, 400, 100, 130};
-    ls_durations_take_exchanges(times, sizeof times / sizeof *times, &ns, &late);
-    near(ns, 110);
+    double ns, late, times[] = {200, 110, 900, 100, 100, 201, 400, 100, 100};
+    ls_durations_take_exchanges(times, sizeof times / sizeof *times, 90, &ns, &late);
     near(late, 2.0 / 9);
+    near(ns, (10 * 4 + 20) / 5.0);
     double same[] = {100, 200, 100, 200, 100};
-    ls_durations_take_exchanges(same, 5, &ns, &late);
-    near(ns, 100);
+    ls_durations_take_exchanges(same, 5, 50, &ns, &late);
+    near(ns, (50 * 3 + 150 * 2) / 5.0);
     assert_true(late == 0);
-    ls_durations_take_exchanges(same, 0, &ns, &late);
-    assert_true(ns > 0 && late == 0);
+    ls_durations_take_exchanges(same, 0, 50, &ns, &late);
+    assert_true(ns == 0 && late == 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(incast),     cmocka_unit_test(factors), cmocka_unit_test(circle),
-        cmocka_unit_test(expansions), cmocka_unit_test(ring),    cmocka_unit_test(two_levels),
-        cmocka_unit_test(platforms),  cmocka_unit_test(busy),    cmocka_unit_test(exchanges)};
+        cmocka_unit_test(incast),       cmocka_unit_test(factors),
+        cmocka_unit_test(circle),       cmocka_unit_test(expansions),
+        cmocka_unit_test(ring),         cmocka_unit_test(two_levels),
+        cmocka_unit_test(platforms),    cmocka_unit_test(busy),
+        cmocka_unit_test(exchanges),    cmocka_unit_test(shared_cores),
+        cmocka_unit_test(message_costs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

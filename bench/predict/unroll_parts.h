@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of unrolling: unroll.c goes through tasks, unroll_messages.c joins what they exchange. */
+#pragma once
+
+#include "bench/predict/unroll.h"
+#include "bench/predict/virtual.h"
+
+/* One end of a message. */
+typedef struct ls_message_end {
+    uint32_t ready, join; /* the end is there after `ready`; `join` waits for the message */
+    int device;
+    size_t count, added; /* elements */
+    uint32_t rounds;
+} ls_message_end;
+
+typedef struct ls_pending_end {
+    ls_message_end end;
+    size_t next; /* of the same channel, from 1; 0 if none */
+} ls_pending_end;
+
+/* Ends of one direction between two ranks of a communicator. */
+typedef struct ls_unroll_channel {
+    const void *group; /* NULL if the slot is free */
+    int from, to;
+    bool sends;         /* what waits are sends */
+    size_t first, last; /* in pending, from 1; 0 if none */
+} ls_unroll_channel;
+
+/* An all-reduce by formula: the ranks of a group that are there, each for the k-th time. */
+typedef struct ls_formula_group {
+    const void *group;
+    size_t *seen;     /* [size] all-reduces that each rank has come to in this step */
+    uint32_t *joined; /* [count] the activity that waits for all */
+    size_t *formula;  /* [count] number of the formula of each */
+    size_t count;
+    int size;
+} ls_formula_group;
+
+typedef struct ls_unroller {
+    const ls_unroll *what;
+    ls_unrolled *out;
+    ls_expansions expansions;
+    const ls_message_times *times; /* NULL: messages cost nothing besides the network */
+    uint32_t step;
+    uint32_t *tail;              /* [lanes] the lane's latest activity */
+    uint32_t *begun;             /* [components] the end of its previous step */
+    uint32_t *done;              /* [tasks] of the step's program */
+    ls_unroll_channel *channels; /* [channel_count] hash table */
+    size_t channel_count, channels_used;
+    ls_pending_end *pending;
+    size_t pending_count, waiting;
+    ls_formula_group *groups; /* [group_count] */
+    size_t group_count;
+} ls_unroller;
+
+/* A task at work: the device and the latest activity. */
+typedef struct ls_unroll_task {
+    int device;
+    uint32_t tail;
+    double ns; /* of operations that are not in an activity yet */
+    int lane, use;
+    const char *name; /* of the task */
+} ls_unroll_task;
+
+/** Makes one activity of the operations so far; `always`: even if there are none. */
+ls_status ls_unroll_flush(ls_unroller *u, ls_unroll_task *w, bool always);
+
+/** Adds an exchange of a rank: a message to another rank, from one, or both. */
+ls_status ls_unroll_move(ls_unroller *u, ls_unroll_task *w, const ls_virtual_comm *comm,
+                         const ls_move *m);
+
+/** Adds the time until a thread runs again, which takes no core, behind *tail. */
+ls_status ls_unroll_wake(ls_unroller *u, int device, double ns, uint32_t *tail);
+
+/** What a thread needs of its core to begin or end a transfer. */
+double ls_unroll_begin_ns(const ls_unroller *u);
+
+/** How long a message takes on the network. */
+double ls_unroll_slept_ns(const ls_unroller *u, int from, int to, double bytes);
+
+/** Counts what is sent in the counted steps. */
+void ls_unroll_count_sent(ls_unroller *u, size_t bytes, size_t messages);

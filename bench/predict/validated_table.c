@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Validated rows of other machines, which are a part of the program; see validated.h. */
+#include "bench/predict/validated.h"
+
+#include "bench/rows/row.h"
+#include "bench/statistics/statistics.h"
+#include "common/base/grow.h"
+#include "validated_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+json_t *ls_validated_table(void)
+{
+    json_t *rows = json_array();
+    for (const char *at = ls_validated_rows; *at; at += strspn(at, "\n")) {
+        json_t *row = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
+        if (row)
+            json_array_append_new(rows, row);
+        at += strcspn(at, "\n");
+    }
+    return rows;
+}
+
+bool ls_validated_busy(const json_t *row)
+{
+    static const double most_computing = 1.0 / 3, most_messages = 1; /* a device and ms */
+    const double devices = (double)ls_row_count(row, LS_F_case_devices);
+    const double messages = ls_row_real(row, LS_F_traffic_messages_sent);
+    return ls_row_real(row, LS_F_prediction_computing) > most_computing ||
+           messages > most_messages * devices * ls_row_real(row, LS_F_time_step_ms_median);
+}
+
+static bool is_true(const json_t *row, const char *key)
+{
+    return json_is_true(json_object_get(row, key));
+}
+
+double ls_validated_error(const json_t *table, bool shared, bool busy, const char *without,
+                          size_t *count)
+{
+    double *errors = calloc(json_array_size(table) + 1, sizeof *errors), error = 0;
+    *count = 0;
+    for (size_t i = 0; errors && i < json_array_size(table); i++) {
+        const json_t *row = json_array_get(table, i);
+        const char *machine = json_string_value(json_object_get(row, "machine"));
+        if (is_true(row, "shared") != shared || is_true(row, "busy") != busy ||
+            (without && machine && strcmp(machine, without) == 0))
+            continue;
+        errors[(*count)++] = fabs(log(json_number_value(json_object_get(row, "measured_ms")) /
+                                      json_number_value(json_object_get(row, "predicted_ms"))));
+    }
+    if (errors && *count) {
+        ls_statistics_sort(errors, *count);
+        error = ls_statistics_quantile(errors, *count, 0.95);
+    }
+    free(errors);
+    return error;
+}

@@ -75,7 +75,7 @@ FNR == 1 && FILENAME ~ /^(common|bench)\// && FILENAME !~ /\/tests\// && !(folde
     if (unit(FILENAME) != unit(header)) edges[unit(FILENAME)] = edges[unit(FILENAME)] " " unit(header)
     next
   }
-  if ($0 ~ /"/ && header !~ /^(build_info|planted|(published|template)_[a-z_]+).h$/) refuse("our own headers are named from the top folder")
+  if ($0 ~ /"/ && header !~ /^(build_info|planted|(published|template|validated)_[a-z_]+).h$/) refuse("our own headers are named from the top folder")
   for (i = 1; i in vendors; i += 2)
     if (header ~ vendors[i] && FILENAME !~ vendors[i + 1]) refuse("a header that only " vendors[i + 1] " may include")
 }

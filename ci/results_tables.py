@@ -6,6 +6,7 @@ results_tables.py [--check]: a table stands between `<!-- table: NAME FILE.. -->
 from the files, which lie in results/. With --check nothing is written, and a table that differs ends with status 1.
 Names are the functions of TABLES.
 """
+import math
 import json
 import pathlib
 import re
@@ -135,8 +136,42 @@ def predicted(name):
     return tables.markdown(["devices", *map(str, counts)], lines)
 
 
+def kind_of(row):
+    """Whether devices share cores, and then, whether the step is busy."""
+    return row["shared"], row["shared"] and row["busy"]
+
+
+def error_of(rows, kind, machine):
+    """Half the width, in logarithms, that the program gives a kind of case without a machine (validated_table.c)."""
+    errors = sorted(abs(math.log(row["measured_ms"] / row["predicted_ms"])) for row in rows
+                    if kind_of(row) == kind and row["machine"] != machine)
+    at = 0.9 * (len(errors) - 1)
+    low = errors[int(at)]
+    return low + (at - int(at)) * (errors[math.ceil(at)] - low)
+
+
+def validated(name):
+    """Errors of predictions by machine, and how many intervals hold that only know the other machines."""
+    rows = rows_of(name)
+    lines = []
+    for machine in dict.fromkeys(row["machine"] for row in rows):
+        own = [row for row in rows if row["machine"] == machine]
+        errors = [100 * (row["predicted_ms"] / row["measured_ms"] - 1) for row in own]
+        widths = {kind: error_of(rows, kind, machine) for kind in {kind_of(row) for row in own}}
+        held = [abs(math.log(row["measured_ms"] / row["predicted_ms"])) <= widths[kind_of(row)]
+                for row in own]
+        alone, shared = ([100 * math.expm1(width) for (is_shared, _), width in widths.items() if is_shared == which]
+                         for which in (False, True))
+        lines.append([machine, str(len(own)), f"{statistics.median(map(abs, errors)):.1f}",
+                      f"{max(errors, key=abs):+.1f}", f"{100 * statistics.mean(held):.0f}",
+                      *(f"{min(each):.0f} to {max(each):.0f}" if each else "-" for each in (alone, shared))])
+    return tables.markdown(["machine", "cases", "median error, %", "largest", "intervals held, %",
+                            "half width, own cores, %", "shared cores, %"], lines)
+
+
 TABLES = {function.__name__.replace("_", "-"): function
-          for function in (one_core, strategies, two_cores, placed, gpu, logical, idle, published, predicted)}
+          for function in (one_core, strategies, two_cores, placed, gpu, logical, idle, published, predicted,
+                           validated)}
 
 
 def main():

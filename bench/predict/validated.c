@@ -176,9 +176,11 @@ static double model_of(const ls_validations *v, const json_t *row, char *source,
         const bool shared = ls_row_true(row, LS_F_prediction_shared);
         const bool busy = ls_validated_busy(row);
         const double error = ls_validated_error(v->table, shared, busy, NULL, &count);
-        snprintf(source, size,
-                 "draws, with calibration; errors of %zu rows of other machines, %s steps%s", count,
-                 busy ? "busy" : "quiet", shared ? ", devices share cores" : "");
+        snprintf(source, size, "draws, with calibration; errors of %zu rows of other machines%s",
+                 count,
+                 !shared ? ", a core for each device"
+                 : busy  ? ", devices share cores, busy steps"
+                         : ", devices share cores, quiet steps");
         return error;
     }
     snprintf(source, size, "draws, with calibration; errors of %zu validated rows of %s",

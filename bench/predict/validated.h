@@ -9,10 +9,10 @@
  * the rows is extrapolated.
  *
  * With fewer than three rows of this machine, the model's part is what the program's own table says
- * (results/validated.jsonl, ci/validate.sh), of rows of several machines: the error that 95% of the
- * rows of this kind have at most. A kind is whether devices share cores, and whether a step is
- * busy: computes for more than a third of the time, or sends more than one message a device and ms.
- * Only measured durations have a kind.
+ * (results/validated.jsonl, ci/validate.sh), of rows of several machines: the error that nine in
+ * ten rows of this kind have at most. A kind is whether devices share cores, and if so whether a
+ * step is busy: computes for more than a third of the time, or sends more than one message a device
+ * and ms. Only measured durations have a kind.
  */
 #pragma once
 
@@ -71,7 +71,7 @@ json_t *ls_validated_table(void);
 /** Whether a predicted row's step is busy. */
 bool ls_validated_busy(const json_t *row);
 
-/** The error that 95% of the rows of a kind have at most, in logarithms, without those of the
+/** The error that nine in ten rows of a kind have at most, in logarithms, without those of the
  * machine `without` (NULL: with all); *count of them. */
 double ls_validated_error(const json_t *table, bool shared, bool busy, const char *without,
                           size_t *count);

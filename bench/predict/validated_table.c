@@ -45,7 +45,7 @@ double ls_validated_error(const json_t *table, bool shared, bool busy, const cha
     for (size_t i = 0; errors && i < json_array_size(table); i++) {
         const json_t *row = json_array_get(table, i);
         const char *machine = json_string_value(json_object_get(row, "machine"));
-        if (is_true(row, "shared") != shared || is_true(row, "busy") != busy ||
+        if (is_true(row, "shared") != shared || (shared && is_true(row, "busy") != busy) ||
             (without && machine && strcmp(machine, without) == 0))
             continue;
         errors[(*count)++] = fabs(log(json_number_value(json_object_get(row, "measured_ms")) /
@@ -53,7 +53,7 @@ double ls_validated_error(const json_t *table, bool shared, bool busy, const cha
     }
     if (errors && *count) {
         ls_statistics_sort(errors, *count);
-        error = ls_statistics_quantile(errors, *count, 0.95);
+        error = ls_statistics_quantile(errors, *count, 0.90);
     }
     free(errors);
     return error;

@@ -63,15 +63,6 @@ using simgrid::kernel::timer::Timer;
 namespace
 {
 
-struct Node {
-    double amount; // ns, or bytes
-    int from, to;  // devices; -1: a delay
-    double rounds;
-    size_t factor; // of a delay, from 1; 0: none
-    size_t core;   // of a delay, from 1; 0: none
-    unsigned waits = 0;
-};
-
 // ---- Platform -----------------------------------------------------------------------------------
 
 struct Route {
@@ -249,12 +240,10 @@ class Player
     {
         return s4u::Engine::get_clock() * 1e9;
     }
-
     void at(double ns, std::function<void()> what)
     {
         Timer::set(ns * 1e-9, std::move(what));
     }
-
     void end(unsigned node)
     {
         ends_ns[node] = now_ns();
@@ -271,22 +260,22 @@ class Player
     void look_later(ls_core &core)
     {
         const double ns = ls_core_next(&core, works.data());
+        const auto later = [this, &core, ns, looks = core.looks] {
+            core.looks == looks ? look(core, ns) : void();
+        };
         if (ns < LS_CORE_NEVER)
-            at(ns, [this, &core, ns, looks = core.looks] {
-                if (core.looks == looks)
-                    look(core, ns);
-            });
+            at(ns, later);
     }
     // Activities that follow are ready before the core is given to another thread.
     void look(ls_core &core, double ns)
     {
         const unsigned ended = ls_core_look(&core, works.data(), turn_ns, ns);
-        if (ended != LS_CORE_IDLE) {
-            core_ns = ns;
+        core_ns = ns;
+        if (ended != LS_CORE_IDLE)
             end_and_go_on(ended);
-            core_ns = -1;
+        if (ended != LS_CORE_IDLE)
             ls_core_dispatch(&core, works.data(), turn_ns, ns);
-        }
+        core_ns = -1;
         look_later(core);
     }
     void begin(unsigned node)
@@ -374,8 +363,7 @@ class Player
             n.rounds = n.to >= 0 ? in.number() : 0;
             n.factor = n.to >= 0 ? 0 : in.count(SIZE_MAX / 2);
             n.core = n.to >= 0 ? 0 : in.count(1U << 24);
-            if (n.core > cores.size())
-                cores.resize(n.core, ls_core LS_CORE_FREE);
+            cores.resize(std::max(cores.size(), n.core), ls_core LS_CORE_FREE);
             if (n.from == n.to)
                 fail(BAD_INPUT, "input: a message from a device to itself");
         }

@@ -22,6 +22,15 @@ enum { BAD_INPUT = 3, NEVER_ENDS = 4, BROKEN = 5 };
 
 // ---- Input --------------------------------------------------------------------------------------
 
+struct Node {
+    double amount; // ns, or bytes
+    int from, to;  // devices; -1: a delay
+    double rounds;
+    size_t factor; // of a delay, from 1; 0: none
+    size_t core;   // of a delay, from 1; 0: none
+    unsigned waits = 0;
+};
+
 class Input
 {
     std::string text;

@@ -35,6 +35,7 @@ typedef struct ls_play_label {
     int lane;         /**< -1 if not shown */
     int use;          /**< ls_time_use */
     uint32_t begin;   /**< the activity at whose end it begins; LS_PLAY_NONE: its own beginning */
+    int microbatch;   /**< from 1; 0: of none */
 } ls_play_label;
 
 typedef struct ls_play_graph {

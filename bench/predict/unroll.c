@@ -108,7 +108,7 @@ static ls_status by_formula(ls_unroller *u, ls_unroll_task *w, const ls_virtual_
         f->count++;
     }
     LS_TRY(ls_play_wait(g, w->tail, f->joined[k]));
-    ls_play_label label = {w->name, w->lane, LS_TIME_COMMUNICATION, w->tail};
+    ls_play_label label = {w->name, w->lane, LS_TIME_COMMUNICATION, w->tail, w->microbatch};
     LS_TRY(ls_play_delay(g, u->step, w->device, u->out->formulas.items[f->formula[k]].ns,
                          f->joined[k], &w->tail));
     ls_play_show(g, w->tail, label);
@@ -181,7 +181,8 @@ static ls_status add_copy(ls_unroller *u, const ls_task_copy *copy, ls_unroll_ta
     const uint32_t before = w->tail;
     LS_TRY(ls_play_message(&u->out->graph, u->step, from, to, (double)copy->bytes, 1, w->tail,
                            &w->tail));
-    ls_play_show(&u->out->graph, w->tail, (ls_play_label){w->name, w->lane, LS_TIME_COPY, before});
+    ls_play_show(&u->out->graph, w->tail,
+                 (ls_play_label){w->name, w->lane, LS_TIME_COPY, before, w->microbatch});
     w->ns += ls_unroll_begin_ns(u);
     return u->times ? ls_unroll_wake(
                           u, from,
@@ -210,6 +211,7 @@ static ls_status begin(ls_unroller *u, const ls_step_program *p, const ls_task *
     *w = (ls_unroll_task){.device = device_of(u, run->plan.lanes.items[task->lane].member),
                           .tail = u->tail[task->lane],
                           .lane = task->lane,
+                          .microbatch = task->microbatch,
                           .name = task->verb};
     if (!task->waits.count && !task->begins)
         return LS_OK;

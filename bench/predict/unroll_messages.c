@@ -139,7 +139,7 @@ ls_status ls_unroll_flush(ls_unroller *u, ls_unroll_task *w, bool always)
     LS_TRY(ls_play_delay(&u->out->graph, u->step, w->device, w->ns, w->tail, &w->tail));
     if (w->ns > 0)
         ls_play_show(&u->out->graph, w->tail,
-                     (ls_play_label){w->name, w->lane, w->use, LS_PLAY_NONE});
+                     (ls_play_label){w->name, w->lane, w->use, LS_PLAY_NONE, w->microbatch});
     w->ns = 0;
     return LS_OK;
 }
@@ -155,7 +155,7 @@ ls_status ls_unroll_move(ls_unroller *u, ls_unroll_task *w, const ls_virtual_com
     ls_message_end end = {.ready = w->tail, .device = w->device};
     LS_TRY(ls_play_delay(&u->out->graph, u->step, w->device, 0, w->tail, &end.join));
     ls_play_show(&u->out->graph, end.join,
-                 (ls_play_label){w->name, w->lane, LS_TIME_COMMUNICATION, w->tail});
+                 (ls_play_label){w->name, w->lane, LS_TIME_COMMUNICATION, w->tail, w->microbatch});
     w->tail = end.join;
     if (m->to >= 0) {
         end.count = m->sent * (m->bytes ? 1 : sizeof(float));

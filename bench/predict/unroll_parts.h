@@ -58,7 +58,7 @@ typedef struct ls_unroll_task {
     int device;
     uint32_t tail;
     double ns; /* of operations that are not in an activity yet */
-    int lane, use;
+    int lane, use, microbatch;
     const char *name; /* of the task */
 } ls_unroll_task;
 

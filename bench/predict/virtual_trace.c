@@ -51,9 +51,12 @@ static void put_slice(trace *t, uint32_t node)
     begin_event(t);
     fprintf(t->file,
             "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":0,\"tid\":%d,\"ts\":%.4f,"
-            "\"dur\":%.4f,\"args\":{\"layer\":\"\",\"bytes\":0,\"flops\":0,\"step\":%u}}",
+            "\"dur\":%.4f,\"args\":{\"layer\":\"\",\"bytes\":0,\"flops\":0,\"step\":%u",
             label->name, ls_trace_categories[label->use], label->lane + 1, us_of(t, begin),
             (t->end_ns[node] - begin) * 1e-3, g->nodes[node].step - t->first + 1);
+    if (label->microbatch)
+        fprintf(t->file, ",\"microbatch\":%d", label->microbatch - 1);
+    fputs(label->use == LS_TIME_WEIGHTS ? ",\"pass\":\"weights\"}}" : "}}", t->file);
 }
 
 static void put_end(trace *t, char phase, double bytes, int lane, double ns)

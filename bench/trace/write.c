@@ -115,6 +115,8 @@ static void put_slice(writer *w, int lane, const ls_shown *shown)
         fprintf(w->file, ",\"stage\":%d", s->stage);
     if (s->microbatch >= 0)
         fprintf(w->file, ",\"microbatch\":%d", s->microbatch);
+    if (shown->use == LS_TIME_WEIGHTS)
+        fputs(",\"pass\":\"weights\"", w->file);
     if (*s->partner)
         fprintf(w->file, ",\"partner\":\"%s\"", s->partner);
     fputs(!ends && w->whole->critical[shown->slice] ? ",\"critical\":true}}" : "}}", w->file);

@@ -92,6 +92,13 @@ for weights in 3 9; do
         '1f1b': (9 + $weights,), 'zb-h1': (4, 5, 9 - $weights), 'zb-h2': (4, 1, 9 - 2 * $weights)}[r['case']['pipeline_schedule']])) - 1)
         < 1e-6 for r in rows)"
 done
+# The picture of a step: a box for each pass of 3 stages over 12 micro-batches, a background and three of the legend.
+lockstep_ok predict --model profile:even.yaml --strategy pipeline --devices 3 --pipeline-microbatches 12 --pipeline-schedule zb-h1 --results none \
+    --platform flat:latency=1us,bandwidth=1e9GB/s --steps 1 --trace step.json
+expect "predicted: a picture" [ "$(python3 -B "$SOURCE_DIR/reports/timeline.py" step.json | grep -c '<rect')" -eq $((3 * 3 * 12 + 4)) ]
+lockstep_ok trace $(sed 's/--steps.*--waterfall no --eval-samples 8/--steps 4/; s/--format jsonl//' <<<"$mlp") --strategy pipeline --devices 3 \
+    --pipeline-schedule zb-h2 --trace-steps 1 --out step.json --quiet
+expect "measured: a picture" [ "$(python3 -B "$SOURCE_DIR/reports/timeline.py" step.json | grep -c '<rect')" -eq $((3 * 3 * 4 + 4)) ]
 printf 'name: bad\nbatch: 1\nsource: test\nlayers:\n  - {name: a, params: 9, forward: 1ms, backward: 1ms, weights: 2ms}\n' >bad.yaml
 lockstep predict --model profile:bad.yaml --strategy single
 expect "a weight pass longer than the backward pass" grep -q 'weights is a part of backward' err

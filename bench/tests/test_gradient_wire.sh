@@ -79,7 +79,7 @@ refuse "exact" "--gradient-wire: .*--reduce fast" --strategy mirrored --devices 
 refuse "a ring rounds at each hop" "--allreduce: ring .*owners" --strategy zero --devices 2 --allreduce ring
 refuse "partial sums of positions" "--gradient-wire: .*positions" --model gpt:2-2-8-8-40 --strategy hybrid --hybrid-inner \
     context-parallel --devices 4
-refuse "nothing is reduced" "--gradient-wire: concerns no case" --strategy single,pipeline --devices 2
+refuse "nothing is reduced" "--gradient-wire: applies to no case" --strategy single,pipeline --devices 2
 lockstep_ok predict --model mlp --strategy mirrored --devices 4 --platform flat:latency=10us,bandwidth=1Gbit/s \
     --durations flops=1e10 $both --format jsonl
 rows "predicted bytes" '[r["traffic"]["bytes_sent"] for r in rows] == [2 * 3 * b * r["case"]["parameters"] for b in (4, 2)]'

@@ -79,7 +79,8 @@ class Comparison:
         kind, _ = models.parse_model(model)
         return [
             peer for peer in self.peers
-            if (kind in PAIRED_KINDS or peer.name not in runners.PAIRS)
+            if ("precision" in given) == (peer.name in runners.BF16_PEERS)
+            and (kind in PAIRED_KINDS or peer.name not in runners.PAIRS)
             and kind in runners.ONLY_KINDS.get(peer.name, models.TRAINING)
             and ("clip" not in given or peer.name.startswith(runners.CLIPPERS))
             and (not set(given) & set(models.SCHEDULED) or peer.name.startswith("torch"))
@@ -121,7 +122,7 @@ def make_parser():
     parser.add_argument("--lockstep", default="build/lockstep", help="the program (%(default)s)")
     parser.add_argument(
         "--peers", help="comma-separated; agree, time: of "
-        f"{', '.join(runners.PEERS)}; agree also: {', '.join(runners.PAIRS)}, "
+        f"{', '.join((*runners.PEERS, *runners.BF16_PEERS))}; agree also: {', '.join(runners.PAIRS)}, "
         f"{', '.join(runners.JUDGES)} ({', '.join(runners.TIMED)}; agree also the judge and, "
         f"where there are two cores, {', '.join(runners.MAIN_PAIRS)})",
     )
@@ -164,7 +165,7 @@ def parse_arguments():
     here = "-".join(filter(None, (book.processor(), arguments.isa)))
     arguments.file = arguments.file or str(RESULTS / f"{here}-rounds.jsonl")
     os.environ |= runners.ISAS.get(arguments.isa, {})  # all programs inherit it
-    valid = tuple(runners.PEERS)
+    valid = (*runners.PEERS, *runners.BF16_PEERS)
     if arguments.what == "agree":
         valid += tuple(runners.PAIRS) + tuple(runners.JUDGES)
     arguments.peers = arguments.peers.split(",") if arguments.peers else None
@@ -192,9 +193,9 @@ def peers_of(part, arguments):
     timed = tuple(name for name in runners.TIMED if name != "llmc" or arguments.llmc)
     if part == "agree":
         pairs = runners.MAIN_PAIRS if len(arguments.cores) > 1 else ()
-        return arguments.peers or (*timed, *runners.JUDGES, *pairs)
+        return arguments.peers or (*timed, *runners.BF16_PEERS, *runners.JUDGES, *pairs)
     if part == "time":
-        return arguments.peers or timed
+        return arguments.peers or (*timed, *runners.BF16_TIMED)
     return (*runners.MAIN_PEERS, *runners.PAIRS) if part == "scaling" else ()
 
 

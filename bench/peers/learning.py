@@ -2,7 +2,7 @@
 """The losses of gpt on the text of Debian's licences, Lockstep's beside PyTorch's: the same windows in the same order,
 from the same initial values.
 
-Usage: learning.py --lockstep PROGRAM --out ROWS.jsonl [--model MODEL] [--batch N] [--steps N]
+Usage: learning.py --lockstep PROGRAM --out ROWS.jsonl [--model MODEL] [--batch N] [--steps N] [--precision bf16]
 
 Writes both as rows of `lockstep run --verbose`, for `lockstep report` (loss-steps.svg), and prints the mean of each
 hundred steps. Exit status 1: that of the last hundred differs by more than 1%.
@@ -25,6 +25,7 @@ import runners
 TEXTS = pathlib.Path("/usr/share/common-licenses")
 MEAN = 100  # steps
 BOUND = 0.01
+VARIANTS = {"float32": "tuned", "bf16": "autocast"}  # of peer_torch.py
 
 
 def write_windows(path, positions, batch):
@@ -36,11 +37,11 @@ def write_windows(path, positions, batch):
     models.save_file({"x0": text[:end].reshape(count, -1), "y": text[1 : end + 1].reshape(count, -1)}, path)
 
 
-def train_torch(request, steps):
+def train_torch(request, steps, variant):
     """The losses of as many steps, and what PyTorch says of itself."""
-    info = peer_torch.prepare("tuned", 1)
+    info = peer_torch.prepare(variant, 1)
     models.BATCHES = steps  # at most; the file has fewer
-    return common.Trainer(common.Case(request), peer_torch.make_build("tuned")).losses(), info
+    return common.Trainer(common.Case(request), peer_torch.make_build(variant)).losses(), info
 
 
 def save_rows(path, row, losses, info, directory):
@@ -67,17 +68,19 @@ def main():
     parser.add_argument("--model", default="gpt:4-4-128-128-256")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--precision", choices=VARIANTS, default="float32")
     arguments = parser.parse_args()
     model, batch, steps = arguments.model, arguments.batch, arguments.steps
     lockstep = runners.Lockstep(arguments.lockstep, ())
     with tempfile.TemporaryDirectory(prefix="lockstep-learning-") as directory:
         data, init = f"{directory}/text.safetensors", f"{directory}/init.safetensors"
         write_windows(data, models.parse_model(model)[1][3], batch)
-        files = ["--data", f"file:{data}"]
+        files = ["--data", f"file:{data}", "--precision", arguments.precision]
         lockstep.save_initial(model, 1, init, files)
         row = lockstep.run(model, "--batch", batch, "--steps", steps, "--warmup", 0, "--blocks", 1, "--verbose",
                            "--label", "learning", "--load", init, *files)
-        theirs, info = train_torch({"model": model, "batch": batch, "init": init, "data": data}, steps)
+        theirs, info = train_torch({"model": model, "batch": batch, "init": init, "data": data}, steps,
+                                   VARIANTS[arguments.precision])
     ours = row["train"]["losses"]
     save_rows(arguments.out, row, theirs, info, directory)
     difference = 0

@@ -28,6 +28,7 @@ TIME_CASES = (
     ("gpt:4-4-128-128-256", 16, 5),
     ("gpt:6-6-384-256-256", 8, 2),
 )
+BF16_KINDS = ("mlp", "gpt")  # also timed in bfloat16, where peers have it
 SCALED = "mlp:784-128-10"
 BATCHES = (512, 256)  # of the whole step
 WEAK_BATCH = 256  # of a core
@@ -89,8 +90,8 @@ class Measurement:
         comparison, lockstep = self.comparison, self.comparison.lockstep
         files = comparison.timed_files(model)
 
-        def own():
-            options = ["--load", comparison.initial(model, 1), *files]
+        def own(*more):
+            options = ["--load", comparison.initial(model, 1), *files, *more]
             return lockstep.blocks(model, batch, steps, options), {"steps": steps}
 
         def floor():
@@ -99,7 +100,10 @@ class Measurement:
         self.turn(("time", model, batch, "lockstep", 1), turn, own)
         if turn % 2:  # takes as long as a turn of several, and is steadier
             self.turn(("time", model, batch, "floor", 1), turn, floor)
-        for peer in comparison.takers(model):
+        narrow = comparison.takers(model, {"precision": "bf16"}) if model.startswith(BF16_KINDS) else []
+        if narrow:
+            self.turn(("time", model, batch, "lockstep-bf16", 1), turn, lambda: own("--precision", "bf16"))
+        for peer in comparison.takers(model) + narrow:
             key = ("time", model, batch, peer.name, 1)
             if steps % runners.STRIDES.get(peer.name, 1) or out_of_reach(self.rounds, key, turn):
                 continue

@@ -4,15 +4,18 @@
 Variants: `tuned` (fused optimizer, denormals flushed), `default` (the default optimizer),
 `compile` (tuned, loss and gradients through torch.compile, on a GPU with CUDA graphs), `float64`
 (double throughout: the reference for rounding) and `graph` (on a GPU: tuned, the whole step
-captured as one CUDA graph). TF32 is off.
+captured as one CUDA graph). In bfloat16: `autocast`, `compile-autocast`, and `rounded`
+(torch_rounded.py). TF32 is off.
 """
 
 import argparse
 
 import torch
+from torch.nn import functional
 
 import common
 import torch_models
+import torch_rounded
 
 
 def capture(train, case):
@@ -60,19 +63,23 @@ def make_build(variant, wrap=lambda model: model, device="cpu"):
         case.batches = torch_models.to_tensors(case, device)
         model = torch_models.make_model(case).to(device)
         parameters = [p for p in model.parameters() if p.requires_grad]
-        fast = True if variant in ("tuned", "compile", "graph") else None
+        fast = None if variant in ("default", "float64") else True
         optimizer = torch_models.make_optimizer(case, parameters, fast)
         if variant == "graph":
             for group in optimizer.param_groups:
                 group["capturable"] = True
         forward = torch_models.make_forward(case, wrap(model), model)
-        if variant == "compile":
+        if variant == "rounded":
+            forward = torch_rounded.make_forward(lambda z, y: functional.cross_entropy(z, y.flatten()), model)
+        if variant.endswith("autocast"):
+            forward = torch.autocast(device, torch.bfloat16)(forward)
+        if variant.startswith("compile"):
             forward = torch.compile(forward, mode="reduce-overhead" if device == "cuda" else None)
 
         schedule = None
 
         def train(x, y):
-            if variant == "compile" and device == "cuda":
+            if variant.startswith("compile") and device == "cuda":
                 torch.compiler.cudagraph_mark_step_begin()
             loss = backward(case.pieces, forward, optimizer, x, y)
             if case.clip:
@@ -105,7 +112,7 @@ def prepare(variant, threads):
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
     torch.set_num_interop_threads(1)
-    flushed = variant in ("tuned", "compile", "graph") and torch.set_flush_denormal(True)
+    flushed = variant not in ("default", "float64") and torch.set_flush_denormal(True)
     if variant == "float64":
         torch.set_default_dtype(torch.float64)
     return {"name": "PyTorch", "version": torch.__version__, "denormals_flushed": flushed,
@@ -115,7 +122,7 @@ def prepare(variant, threads):
 def main():
     """Serves one variant on stdin and stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
-    variants = ("tuned", "default", "compile", "float64", "graph")
+    variants = ("tuned", "default", "compile", "float64", "graph", "rounded", "autocast", "compile-autocast")
     parser.add_argument("--variant", choices=variants, default="tuned")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")

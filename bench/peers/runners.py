@@ -31,6 +31,12 @@ PEERS = {
     "jax-scan": ("peer_jax.py", "--variant scan", "JAX, 20 steps in one call"),
     "llmc": ("peer_llmc.py", "--folder {llmc}", "llm.c, train_gpt2.c"),
 }
+# those with bfloat16, beside `lockstep --precision bf16`
+BF16_PEERS = {
+    "torch-rounded": ("peer_torch.py", "--variant rounded", "PyTorch in float32, rounded where Lockstep rounds"),
+    "torch-autocast": ("peer_torch.py", "--variant autocast", "PyTorch, torch.autocast"),
+    "torch-compile-autocast": ("peer_torch.py", "--variant compile-autocast", "torch.compile, torch.autocast"),
+}
 # those that work on two cores; {cores} is their list
 PAIRS = {
     "torch-ddp": ("peer_ddp.py", "--cores {cores}", "PyTorch DDP"),
@@ -60,6 +66,8 @@ TIMED = (
     "torch", "torch-compile", "tensorflow", "tensorflow-xla", "tensorflow-fused", "jax", "jax-default",
     "llmc",
 )
+
+BF16_TIMED = ("torch-autocast", "torch-compile-autocast")
 
 # Large blocks on huge pages, as lockstep has them. And glibc gives large blocks back to the system
 # each step unless told not to; PyTorch's LSTM took six times as long.
@@ -111,7 +119,7 @@ class Peer:
     it is bound to none. llmc: the folder of llm.c."""
 
     def __init__(self, name, cores, log_directory, llmc=None):
-        program, options, _ = (PEERS | PAIRS | JUDGES | GPU_PEERS)[name]
+        program, options, _ = (PEERS | BF16_PEERS | PAIRS | JUDGES | GPU_PEERS)[name]
         self.name, self.asked = name, None
         self.log = pathlib.Path(log_directory) / f"{name}.log"
         listed = ",".join(map(str, cores))

@@ -127,6 +127,23 @@ def variants(rounds):
 # ---- Two cores ----------------------------------------------------------------------------------
 
 
+def narrow(rounds):
+    """bfloat16: Lockstep in both precisions, and the peers that have it."""
+    lines = []
+    for model, batch in cases_of(rounds):
+        figure = lambda name, case=(model, batch): rounds.figure(("time", *case, name, 1))
+        own, ours = figure("lockstep"), figure("lockstep-bf16")
+        if math.isnan(ours):
+            continue
+        times = {name: figure(name) for name in runners.BF16_TIMED}
+        lines.append([f"`{model}`", str(batch), milliseconds(own), f"**{milliseconds(ours)}**", quotient(own / ours),
+                      *map(milliseconds, times.values()),
+                      quotient(min((t for t in times.values() if not math.isnan(t)), default=math.nan) / ours)])
+    head = ["model", "batch", "Lockstep float32", "Lockstep bf16", "ratio",
+            *(runners.BF16_PEERS[name][2] for name in runners.BF16_TIMED), "fastest peer / Lockstep"]
+    return markdown(head, lines)
+
+
 def scaled(rounds, name, cores, batch):
     """A figure of `scaling`."""
     return rounds.figure(("scaling", measure.SCALED, batch, name, cores))
@@ -226,6 +243,8 @@ def everything(rounds):
                   "In brackets the variant, and [n] where only n rounds were run: over "
                   f"{book.OUT_OF_REACH} times the fastest peer in the first.",
                   "### Every variant", variants(rounds)]
+    if any(key[3] == "lockstep-bf16" for key in rounds.keys("time")):
+        parts += ["### bfloat16, ms a step", narrow(rounds)]
     if rounds.keys("scaling"):
         parts += ["## One core and two", own_table(rounds), pairs_table(rounds), against(rounds)]
     if rounds.keys("processes"):

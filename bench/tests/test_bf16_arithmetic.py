@@ -237,7 +237,13 @@ def backward(how, layers, copies, values, last):
     return gradients
 
 
-def train(how, layers, master, samples, batch, steps, kind, lr):
+def clipped(how, gradients, most):
+    """The gradients, scaled down to a norm of at most this."""
+    factor = min(1, most / (math.sqrt(math.fsum(g * g for g in gradients)) + 1e-6)) if most else 1
+    return [how.single(how.single(factor) * g) for g in gradients] if factor < 1 else gradients
+
+
+def train(how, layers, master, samples, batch, steps, kind, lr, most=0):
     """Losses, and the masters after the last step, of [(weight, bias)] and [(inputs, label)]."""
     master = [([row[:] for row in weight], bias[:]) for weight, bias in master]
     slots = [([[[0.0, 0.0, "matrix"] for _ in row] for row in weight], [[0.0, 0.0] for _ in bias])
@@ -257,13 +263,15 @@ def train(how, layers, master, samples, batch, steps, kind, lr):
                     for c, p in enumerate(shares)]
             passes.append((values, backward(how, layers, copies, values, last)))
         losses.append(loss / batch)
-        for (output, of), (weight, bias), (ours, biases) in zip(dense, master, slots):
-            for o, row in enumerate(weight):
-                for j in range(len(row)):
-                    g, _ = how.total(d[output][o] * v[of][j] for v, d in passes)
-                    row[j] = update(row[j], how.gradient(g), ours[o][j], step + 1)
-                g, _ = how.total(d[output][o] for _, d in passes)
-                bias[o] = update(bias[o], how.gradient(g), biases[o], step + 1)
+        sums = [how.gradient(how.total(terms)[0]) for (output, of), (weight, bias) in zip(dense, master)
+                for terms in [*([d[output][o] * v[of][j] for v, d in passes] for o in range(len(weight))
+                                for j in range(len(weight[o]))),
+                              *([d[output][o] for _, d in passes] for o in range(len(bias)))]]
+        sums = iter(clipped(how, sums, most))
+        for (weight, bias), (ours, biases) in zip(master, slots):
+            for row, slot in zip(weight, ours):
+                row[:] = [update(w, next(sums), slot[j], step + 1) for j, w in enumerate(row)]
+            bias[:] = [update(w, next(sums), biases[o], step + 1) for o, w in enumerate(bias)]
     return losses, master
 
 
@@ -326,14 +334,14 @@ def first_fit(draw, suits, how, layers, *rest):
 
 # ---- Close ------------------------------------------------------------------------------------
 
-def close(kind, lr, sizes, count, batch, steps):
+def close(kind, lr, sizes, count, batch, steps, most=0):
     def draw(numbers):
         value = lambda size: float32(numbers.uniform(-size, size))
         return ([([[value(1.2 / math.sqrt(n)) for _ in range(n)] for _ in range(m)], [value(0.3) for _ in range(m)])
                  for n, m in zip(sizes, sizes[1:])],
                 [([value(1) for _ in range(sizes[0])], numbers.randrange(sizes[-1])) for _ in range(count)])
 
-    layers, rest = perceptron(len(sizes) - 1), (batch, steps, kind, lr)
+    layers, rest = perceptron(len(sizes) - 1), (batch, steps, kind, lr, most)
     def seen(master, samples, last):
         """Whether each rounding less, or more, shows."""
         other = [Close(left_out) for left_out in ("inputs", "outputs", "gradients of inputs", "copies")]
@@ -341,7 +349,8 @@ def close(kind, lr, sizes, count, batch, steps):
                    VISIBLE * CLOSE for how in other + [Close(added="gradients")])
 
     master, samples, losses, last = first_fit(draw, seen, Close(), layers, *rest)
-    row, saved = run("mlp:" + "-".join(map(str, sizes)), sizes, master, samples, *rest)
+    row, saved = run("mlp:" + "-".join(map(str, sizes)), sizes, master, samples, *rest[:4],
+                     *(("--clip", most) if most else ()))
     first, wanted = named(master), named(last)
     off = apart(saved, wanted, first)
     expect(off < CLOSE, f"{kind}: parameters are {off:.1e} of their way apart")
@@ -380,6 +389,7 @@ def main():
     for kind, lr in ("sgd", 0.5), ("momentum:0.9", 0.25), ("adam", 0.01), ("adamw", 0.01):
         close(kind, lr, (5, 6, 4), 7, 3, 3)
     close("sgd", 0.5, (4, 5, 4, 3), 5, 2, 3)
+    close("sgd", 0.5, (5, 6, 4), 7, 3, 3, 0.25)
     for kind, lr in ("sgd", 1 / 8), ("momentum:0.5", 1 / 4):
         exact("mlp:3-3-3", perceptron(2), kind, lr, (3, 3, 3), 5, 2, 3, layouts=[
             "--strategy single --reduce exact", "--strategy mirrored --devices 2", "--strategy zero --devices 2 --zero-stage 3",

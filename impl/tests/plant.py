@@ -23,7 +23,7 @@ def read_table():
         key, _, text = line.partition(" ")
         if key in ("bug", "hook"):
             name, _, what = text.partition(": ")
-            if not re.fullmatch(r"[a-z_]+", name) or not what or name in bugs or name in hooks:
+            if not re.fullmatch(r"[a-z_0-9]+", name) or not what or name in bugs or name in hooks:
                 fail(number, f"{name}: is not a new {key}; give a name of its own, and after a colon what it is")
             (bugs if key == "bug" else hooks)[name], file = what, None
         elif key == "in" and name:

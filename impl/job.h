@@ -93,6 +93,7 @@ typedef struct ls_job_kernels {
     ls_convolution convolution;   /**< algorithm, on GPUs */
     const ls_kernel_table *table; /**< of all operations; NULL means the device's own */
     bool capture;                 /**< replay captured programs */
+    struct ls_choices *choices;   /**< of kinks (choices.h); NULL: not asked for */
 } ls_job_kernels;
 
 /** Injected faults, for tests of what must notice them. */

@@ -22,9 +22,9 @@ typedef struct transfer {
     size_t begin, end; /* the replica has no elements of the block before and behind these */
 } transfer;
 
-static size_t bytes_of(const transfer *t)
+static size_t bytes_of(const ls_replica *r, const transfer *t)
 {
-    return t->narrow ? sizeof(uint16_t) : sizeof(float);
+    return t->narrow ? sizeof(uint16_t) : r->kernels->table->real_bytes;
 }
 
 /* Elements between the host's block and `packed`, one after the other. */
@@ -38,36 +38,44 @@ static void pack(const ls_replica *r, ls_range some, float *packed, const transf
     memcpy(back ? packed : here, back ? here : packed, some.count * sizeof *packed);
 }
 
-static void convert(float *wide, uint16_t *narrow, size_t count, bool widens)
+/* Elements of the host, and those of `bytes` each as the replica has them. */
+static void convert(float *host, void *there, size_t bytes, size_t count, bool to_host)
 {
+    uint16_t *narrow = there;
+    double *wide = there;
     for (size_t i = 0; i < count; i++)
-        if (widens)
-            wide[i] = ls_float_of_bf16(narrow[i]);
+        if (bytes == sizeof *narrow && to_host)
+            host[i] = ls_float_of_bf16(narrow[i]);
+        else if (bytes == sizeof *narrow)
+            narrow[i] = ls_bf16_of_float(host[i]);
+        else if (to_host)
+            host[i] = (float)wide[i];
         else
-            narrow[i] = ls_bf16_of_float(wide[i]);
+            wide[i] = (double)host[i];
 }
 
 /* Elements `some` of the replica, of one variable if it has a part, which are at `there`. */
 static ls_status move_some(const ls_replica *r, void *there, ls_range some, transfer *t)
 {
-    const size_t bytes = some.count * bytes_of(t);
+    const size_t each = bytes_of(r, t), bytes = some.count * each;
+    const bool converts = each != sizeof(float);
     float *packed;
-    if (!r->part && !t->narrow) { /* one copy */
+    if (!r->part && !converts) { /* one copy */
         float *here = t->values + (some.first - t->block.first);
         return t->out ? ls_queue_read(r->queue, here, there, bytes)
                       : ls_queue_write(r->queue, there, here, bytes);
     }
-    LS_TRY(ls_allocate("replica", &packed, some.count, sizeof *packed + sizeof(uint16_t)));
-    uint16_t *narrow = (uint16_t *)(packed + some.count);
-    void *moved = t->narrow ? (void *)narrow : packed;
+    LS_TRY(ls_allocate("replica", &packed, some.count + 1, sizeof *packed + sizeof(double)));
+    char *other = (char *)(packed + (some.count + 1) / 2 * 2); /* aligned for doubles */
+    void *moved = converts ? other : (void *)packed;
     if (!t->out)
         pack(r, some, packed, t, true);
-    if (!t->out && t->narrow)
-        convert(packed, narrow, some.count, false);
+    if (!t->out && converts)
+        convert(packed, other, each, some.count, false);
     ls_status status = t->out ? ls_queue_read(r->queue, moved, there, bytes)
                               : ls_queue_write(r->queue, there, moved, bytes);
-    if (!status && t->out && t->narrow)
-        convert(packed, narrow, some.count, true);
+    if (!status && t->out && converts)
+        convert(packed, other, each, some.count, true);
     if (!status && t->out)
         pack(r, some, packed, t, false);
     free(packed);
@@ -83,7 +91,8 @@ static ls_status move(const ls_replica *r, void *flat, ls_range range, transfer 
         t->begin = t->begin < model.first ? t->begin : model.first;
         t->end = t->end > model.first + model.count ? t->end : model.first + model.count;
         if (t->values)
-            LS_TRY(move_some(r, (char *)flat + (some.first - range.first) * bytes_of(t), some, t));
+            LS_TRY(
+                move_some(r, (char *)flat + (some.first - range.first) * bytes_of(r, t), some, t));
     }
     return LS_OK;
 }
@@ -100,7 +109,7 @@ static ls_status move_stated(const ls_replica *r, void *flat, transfer *t)
             ls_bucket_share(buckets, b, r->updated.shares.share, r->updated.shares.count);
         if (share.count)
             LS_TRY(move(r, at, share, t));
-        at += share.count * bytes_of(t);
+        at += share.count * bytes_of(r, t);
     }
     return LS_OK;
 }
@@ -186,7 +195,7 @@ ls_status ls_replica_fill(const ls_replica *r, size_t at, const float *values, s
         return ls_queue_write(r->queue, whole + at * sizeof *values, values,
                               count * sizeof *values);
     LS_TRY(ls_allocate("replica", &narrow, count, sizeof *narrow));
-    convert((float *)values, narrow, count, false);
+    convert((float *)values, narrow, sizeof *narrow, count, false);
     const ls_status status =
         ls_queue_write(r->queue, whole + at * sizeof *narrow, narrow, count * sizeof *narrow);
     free(narrow);

@@ -91,6 +91,17 @@ loss=$(python3 -c 'import json, sys; print(repr(json.loads(sys.stdin.readline())
 same "weight decay" $cifar --strategy mirrored,zero --zero-stage 1,3 --devices 2
 rows "weight decay: the loss" "{r['train']['loss_last'] for r in rows} == {$loss}"
 
+# Products of stored values, where oneDNN has them: the same digest on all layouts; without them, other bits.
+large="--model mlp:72-96-64-10 --data synthetic:44 --batch 12 $quick --reduce exact"
+by_float32="{r['provenance']['kernels']['bf16'] for r in rows} == {'by float32'}"
+lockstep_ok run $large --strategy single
+digest
+rows "which products" "all(k['bf16'] == ('by float32' if 'bf16_product' not in k else '%s (%s)' % (
+    k['library'].split(' (')[0], k['bf16_product'])) for k in [rows[0]['provenance']['kernels']])"
+same "products of stored values" $large --strategy mirrored,pipeline,zero --devices 2,3
+ONEDNN_MAX_CPU_ISA=AVX512_CORE lockstep_ok run $large --strategy single
+rows "no products of stored values" "$by_float32"
+
 # Masters are saved, and rounding them anew gives the same copies.
 lockstep_ok run ${mlp/--steps 2/--steps 4} --strategy single --save masters.safetensors
 lockstep_ok run $mlp --load masters.safetensors --strategy single

@@ -34,6 +34,17 @@ static void note_kernel(void *context, const ls_op *op)
     json_object_set_new(kernels, entry, json_string(joined));
 }
 
+/* What multiplies bfloat16 (net_stored.c): "oneDNN 2.6.3 (brg:avx512_core_amx_bf16)". */
+static void note_bf16(json_t *kernels)
+{
+    const char *library = json_string_value(json_object_get(kernels, "library"));
+    const char *product = json_string_value(json_object_get(kernels, "bf16_product"));
+    char text[JOINED + 64] = "by float32";
+    if (product)
+        snprintf(text, sizeof text, "%.*s(%s)", (int)strcspn(library, "("), library, product);
+    json_object_set_new(kernels, "bf16", json_string(text));
+}
+
 json_t *ls_step_kernels(const ls_run *run)
 {
     ls_run_info info;
@@ -41,8 +52,8 @@ json_t *ls_step_kernels(const ls_run *run)
     run->functions->describe(run, &info);
     json_object_set_new(kernels, "table", json_string(info.kernels));
     json_object_set_new(kernels, "library", json_string(info.kernel_library));
-    if (run->job && run->job->kernels.precision == LS_PRECISION_BF16)
-        json_object_set_new(kernels, "bf16", json_string("by float32")); /* net_stored.c */
     run->functions->each_op(run, note_kernel, kernels);
+    if (run->job && run->job->kernels.precision == LS_PRECISION_BF16)
+        note_bf16(kernels);
     return kernels;
 }

@@ -22,6 +22,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   common/kernel/kernel_residual.h
   common/kernel/kernel_scratch.h
   common/kernel/kernel_step.h
+  common/kernel/kernel_storage.h
   common/kernel/kernel_transformer.h
   common/nn/graph.h
   common/nn/model.h

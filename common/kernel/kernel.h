@@ -29,6 +29,7 @@
 #include "common/kernel/kernel_layers.h"
 #include "common/kernel/kernel_scratch.h"
 #include "common/kernel/kernel_step.h"
+#include "common/kernel/kernel_storage.h"
 #include "common/kernel/kernel_transformer.h"
 
 #include <stddef.h>
@@ -283,20 +284,6 @@ typedef struct ls_combine_args {
     void *out;      /**< real [count] */
 } ls_combine_args;
 
-/** y = x, of bfloat16 (bf16_inline.h). */
-typedef struct ls_widen_args {
-    int64_t count;     /**< elements */
-    const uint16_t *x; /**< [count] */
-    void *y;           /**< real [count] */
-} ls_widen_args;
-
-/** y = x, rounded to bfloat16 (ls_bf16_of_float). */
-typedef struct ls_narrow_args {
-    int64_t count; /**< elements */
-    const void *x; /**< real [count] */
-    uint16_t *y;   /**< [count] */
-} ls_narrow_args;
-
 /**
  * Ends a step: records[state->record % capacity] = {now, *loss}; then step + 1, record + 1,
  * position + batch, and the learning rate of the next step by the schedule. Where a replica has
@@ -383,6 +370,7 @@ typedef struct ls_kernels {
     ls_convolution convolution; /**< auto where just opened; making an operation that needs a
                                      missing library fails with LS_CODE_MISSING */
     ls_scratch scratch;         /**< that its operations share */
+    bool multiplies_bf16;       /**< LS_KERNEL_BF16_ENTRIES work here */
 } ls_kernels;
 
 /** Entries that every table has, and that tables of the same kind of device may share. */
@@ -427,18 +415,18 @@ typedef struct ls_kernels {
     X(dense_backward, ls_dense_backward_args)                                                      \
     X(gather_batch, ls_gather_batch_args)
 
-/** Entries of tables that store in bfloat16 (ls_precision); others have NULL. */
-#define LS_KERNEL_STORAGE_ENTRIES(X)                                                               \
-    X(widen, ls_widen_args)                                                                        \
-    X(narrow, ls_narrow_args)
-
-/** All entries. */
-#define LS_KERNEL_ENTRIES(X)                                                                       \
+/** All entries but those of LS_KERNEL_BF16_ENTRIES. */
+#define LS_KERNEL_REAL_ENTRIES(X)                                                                  \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \
     LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
     LS_KERNEL_TRANSFORMER_ENTRIES(X)                                                               \
     LS_KERNEL_STORAGE_ENTRIES(X)                                                                   \
     LS_KERNEL_JOINT_ENTRIES(X)
+
+/** All entries. */
+#define LS_KERNEL_ENTRIES(X)                                                                       \
+    LS_KERNEL_REAL_ENTRIES(X)                                                                      \
+    LS_KERNEL_BF16_ENTRIES(X)
 
 /** The operations of one back end. */
 struct ls_kernel_table {
@@ -454,8 +442,8 @@ struct ls_kernel_table {
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
     /* The operations: constructors; arguments are copied, memory is borrowed. Those of
-     * LS_KERNEL_LAYER_ENTRIES, LS_KERNEL_TRANSFORMER_ENTRIES, LS_KERNEL_STORAGE_ENTRIES and
-     * LS_KERNEL_JOINT_ENTRIES may be NULL. */
+     * LS_KERNEL_LAYER_ENTRIES, LS_KERNEL_TRANSFORMER_ENTRIES, LS_KERNEL_STORAGE_ENTRIES,
+     * LS_KERNEL_BF16_ENTRIES and LS_KERNEL_JOINT_ENTRIES may be NULL. */
     /** Declares an entry, the constructor of an operation. */
 #define LS_KERNEL_MEMBER(entry, args)                                                              \
     ls_status (*entry)(ls_kernels * kernels, const args *arguments, ls_op **out);

@@ -361,6 +361,30 @@ ls_status ls_check_narrow(const ls_narrow_args *a, ls_work *work)
     return CHECK_TENSORS(READ(x, a->count, 1), OF_TYPE(y, a->count, 1, WRITTEN));
 }
 
+ls_status ls_check_bf16_product(const ls_bf16_product_args *a, ls_work *work)
+{
+    work->flops += 2.0 * (double)a->m * (double)a->n * (double)a->k;
+    if (a->transpose_a) {
+        if (a->bias || a->relu || a->mask)
+            return ls_fail(LS_CODE_USAGE, work->op, "transpose_a",
+                           "a gradient of weights has neither bias nor ReLU; leave these out");
+        return CHECK_TENSORS(OF_TYPE(a, a->k, a->m, 0), OF_TYPE(b, a->k, a->n, 0),
+                             WRITE(c, a->m, a->n));
+    }
+    if (a->k < 1)
+        return ls_fail(LS_CODE_USAGE, work->op, "k",
+                       "it is %" PRId64 "; give products of 1 or more terms", a->k);
+    return CHECK_TENSORS(OF_TYPE(a, a->m, a->k, 0), OF_TYPE(b, a->k, a->n, 0),
+                         OF_TYPE(bias, a->n, 1, OPTIONAL), OF_TYPE(mask, a->m, a->n, OPTIONAL),
+                         TENSOR(c, a->m, a->n, sizeof *a->a, WRITTEN));
+}
+
+ls_status ls_check_bf16_column_sums(const ls_bf16_column_sums_args *a, ls_work *work)
+{
+    work->flops += (double)a->rows * (double)a->columns;
+    return CHECK_TENSORS(OF_TYPE(x, a->rows, a->columns, 0), WRITE(sums, a->columns, 1));
+}
+
 ls_status ls_check_add_loss(const ls_add_loss_args *a, ls_work *work)
 {
     work->flops += 1;

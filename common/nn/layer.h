@@ -46,6 +46,8 @@ typedef struct ls_layer_site {
     void *part[LS_NODE_INPUTS]; /**< fork, join: what the slices here give to their sum, in order,
                                      real [rows, elements]; the first becomes the sum */
     int parts;                  /**< how many */
+    bool stored; /**< inputs, variables, output and the gradients of inputs and output are as they
+                      are stored, in bfloat16 */
 } ls_layer_site;
 
 /** A matrix product that a layer's pass consists of, `times` over: [m,k] by [k,n]. */
@@ -75,6 +77,7 @@ struct ls_layer {
     int more_inputs;       /**< number of optional inputs */
     const char *shares_of; /**< another layer whose variables it may use, too; NULL if none */
     bool float32_only;     /**< what it reads and writes is not stored in bfloat16 */
+    bool multiplies_bf16;  /**< honours `stored` */
     bool takes_tokens;     /**< its input is of whole numbers, which are not rounded */
     bool fuses_relu;       /**< honours relu_follows */
     bool masks_relu;       /**< in backward, too */

@@ -242,6 +242,8 @@ ls_status ls_net_open(const ls_net_options *options, ls_net **out)
     }
     for (int n = ls_net_begin(options); n < ls_net_end(options) && !status; n++)
         status = build_forward(net, n);
+    if (!status && options->choices)
+        status = ls_net_append_choices(net, &net->nodes[ls_net_end(options) - 1].forward);
     for (int n = ls_net_end(options);
          n-- > ls_net_begin(options) && options->gradients && !status;) {
         status = build_backward(net, n);

@@ -47,6 +47,7 @@ typedef struct ls_net_options {
     bool weights_apart; /**< nodes that can (ls_node_splits) have their weight pass apart */
     const bool *waits;  /**< [nodes] whose gradients of variables are final behind the weight pass:
                              a node that cannot split copies them there. NULL: none but these */
+    struct ls_choices *choices; /**< NULL, or of kinks, to note or to take over (choices.h) */
     bool synced; /**< batch statistics are those of the whole batch, `divisor` rows: the caller
                       enqueues halves of nodes, and adds their sums up in between */
 } ls_net_options;

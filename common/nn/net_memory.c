@@ -37,7 +37,7 @@ static void plan_fusions(const ls_net_options *o, net_node *nodes)
             input->joined = nodes[n].is_join;
             nodes[n].wants_gradient |= input->wants_gradient;
         }
-        nodes[n].borrows |= nodes[n].fused_forward = ls_graph_fuses_relu(graph, n);
+        nodes[n].borrows |= nodes[n].fused_forward = ls_net_fuses_relu(o, n);
         nodes[n].masked_before =
             nodes[n].fused_forward && graph->nodes[node->inputs[0]].layer->masks_relu;
     }

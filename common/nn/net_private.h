@@ -74,6 +74,14 @@ ls_status ls_net_put(ls_net *net, int node, bool backward, ls_layer_make make, l
 /* Appends adding a further use's gradient of an output to that of the uses before it. */
 ls_status ls_net_add_use(ls_net *net, int node, const void *gradient, ls_op_list *ops);
 
+/* Whether a node is a ReLU that the layer before it computes. A layer that masks it by itself would
+ * not take over choices. */
+bool ls_net_fuses_relu(const ls_net_options *options, int node);
+
+/* Appends what notes the net's choices (choices.h), or, if these are noted already, takes over
+ * those of the first rows. The net's forward pass comes before, its backward pass after it. */
+ls_status ls_net_append_choices(const ls_net *net, ls_op_list *ops);
+
 /* Appends sum += part, both real [count]. */
 ls_status ls_net_append_add(ls_net *net, void *sum, const void *part, int64_t count,
                             ls_op_list *ops);

@@ -7,7 +7,8 @@
  *     (layer)     its operations, in float32, with bias and fused ReLU
  *     narrow      each value that it wrote, rounded once
  *
- * Which these are, its operations say. Gradients of several uses of an output are added in the
+ * Which these are, its operations say. Large dense layers multiply the stored values as they are,
+ * where the kernel table can. Gradients of several uses of an output are added in the
  * order of backward passes, and each sum is rounded. Gradients of variables, what layers keep
  * besides their output, targets and losses are never stored so; neither are tokens, which are whole
  * numbers, nor, unless the graph says so (ls_graph_slices), what slices give to a sum.
@@ -100,6 +101,22 @@ static bool is_narrow(const ls_net *net, int node)
     return ls_net_stored_bytes(&net->options, node) != real_bytes_of(&net->options);
 }
 
+/* Whether a node multiplies stored values as they are: it has enough weights to repay the layout of
+ * them that the library wants. */
+static bool multiplies(const ls_net_options *o, int n)
+{
+    enum { LEAST = 16, LEAST_WEIGHTS = 4096 };
+    const ls_node *node = &o->graph->nodes[n];
+    if (o->precision != LS_PRECISION_BF16 || !o->kernels || !o->kernels->multiplies_bf16 ||
+        !node->layer->multiplies_bf16)
+        return false;
+    if (ls_net_stored_bytes(o, n) != sizeof(uint16_t) ||
+        ls_net_given_bytes(o, n, 0) != sizeof(uint16_t))
+        return false; /* a partial sum */
+    const ls_variable *weight = &o->graph->variables.items[node->variables[0]];
+    return weight->shape[0] >= LEAST && weight->shape[1] >= LEAST && weight->count >= LEAST_WEIGHTS;
+}
+
 size_t ls_net_scratch_bytes(const ls_net_options *o)
 {
     size_t most = 0, inputs = 0;
@@ -109,6 +126,8 @@ size_t ls_net_scratch_bytes(const ls_net_options *o)
     for (int n = ls_net_begin(o); n < ls_net_end(o); n++) {
         const ls_node *node = &o->graph->nodes[n];
         const size_t own = line_bytes(o, node_elements(o, n));
+        if (multiplies(o, n))
+            continue;
         const size_t parts = node->layer == &ls_layer_fork ? (size_t)o->graph->slices.splits : 0;
         size_t bytes = (2 + parts) * own; /* output and gradient, what slices give to it */
         for (int i = 0; i < node->input_count; i++)
@@ -234,7 +253,9 @@ ls_status ls_net_put(ls_net *net, int n, bool backward, ls_layer_make make, ls_o
     net_views views = {.scratch = net->scratch};
     ls_op_list made = {0};
     site.forward = NULL;
-    widen_site(net, n, backward, &site, &views);
+    site.stored = multiplies(&net->options, n);
+    if (!site.stored)
+        widen_site(net, n, backward, &site, &views);
     ls_status status = make(&site, &made);
     if (!status)
         status = surround(net, &views, &made, ops);

@@ -20,12 +20,12 @@ ls_status ls_dnnl_check(dnnl_status_t status, const char *what)
 /* ---- What differs between oneDNN 2 and 3 --------------------------------------------------- */
 
 #if DNNL_VERSION_MAJOR >= 3
-dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, int rank, const dnnl_dims_t dims,
-                                 const dnnl_dims_t strides)
+dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, dnnl_data_type_t type, int rank,
+                                 const dnnl_dims_t dims, const dnnl_dims_t strides)
 {
     if (!strides)
-        return dnnl_memory_desc_create_with_tag(shape, rank, dims, dnnl_f32, dnnl_format_tag_any);
-    return dnnl_memory_desc_create_with_strides(shape, rank, dims, dnnl_f32, strides);
+        return dnnl_memory_desc_create_with_tag(shape, rank, dims, type, dnnl_format_tag_any);
+    return dnnl_memory_desc_create_with_strides(shape, rank, dims, type, strides);
 }
 
 void ls_dnnl_shape_close(ls_dnnl_shape *shape)
@@ -53,13 +53,21 @@ static dnnl_status_t bytes_open(ls_dnnl_shape *shape, size_t bytes)
     return dnnl_memory_desc_create_with_strides(shape, 1, (dnnl_dims_t){(dnnl_dim_t)bytes}, dnnl_u8,
                                                 (dnnl_dims_t){1});
 }
+
+dnnl_status_t ls_dnnl_matmul_open(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                  const ls_dnnl_shape shapes[4], bool bias,
+                                  const_dnnl_primitive_attr_t attr)
+{
+    return dnnl_matmul_primitive_desc_create(out, engine, shapes[0], shapes[1],
+                                             bias ? shapes[2] : NULL, shapes[3], attr);
+}
 #else
-dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, int rank, const dnnl_dims_t dims,
-                                 const dnnl_dims_t strides)
+dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, dnnl_data_type_t type, int rank,
+                                 const dnnl_dims_t dims, const dnnl_dims_t strides)
 {
     if (!strides)
-        return dnnl_memory_desc_init_by_tag(shape, rank, dims, dnnl_f32, dnnl_format_tag_any);
-    return dnnl_memory_desc_init_by_strides(shape, rank, dims, dnnl_f32, strides);
+        return dnnl_memory_desc_init_by_tag(shape, rank, dims, type, dnnl_format_tag_any);
+    return dnnl_memory_desc_init_by_strides(shape, rank, dims, type, strides);
 }
 
 void ls_dnnl_shape_close(ls_dnnl_shape *shape)
@@ -86,6 +94,18 @@ static dnnl_status_t bytes_open(ls_dnnl_shape *shape, size_t bytes)
 {
     return dnnl_memory_desc_init_by_strides(shape, 1, (dnnl_dims_t){(dnnl_dim_t)bytes}, dnnl_u8,
                                             (dnnl_dims_t){1});
+}
+
+dnnl_status_t ls_dnnl_matmul_open(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                  const ls_dnnl_shape shapes[4], bool bias,
+                                  const_dnnl_primitive_attr_t attr)
+{
+    dnnl_matmul_desc_t matmul;
+    dnnl_status_t status = dnnl_matmul_desc_init(&matmul, &shapes[0], &shapes[1],
+                                                 bias ? &shapes[2] : NULL, &shapes[3]);
+    if (status != dnnl_success)
+        return status;
+    return dnnl_primitive_desc_create(out, &matmul, attr, engine, NULL);
 }
 #endif
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What differs between oneDNN 2 and 3, and what every primitive of ours needs: shapes, memory,
- * attributes. For cpu_product.c and cpu_conv.c alone.
+ * attributes. For cpu_product.c, cpu_bf16.c and
+ * cpu_conv.c alone.
  */
 #pragma once
 
@@ -38,14 +39,19 @@ typedef struct ls_dnnl_call {
 /** The failure of `what`, or LS_OK. */
 ls_status ls_dnnl_check(dnnl_status_t status, const char *what);
 
-/** float32 with these strides; NULL means the library chooses the layout. */
-dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, int rank, const dnnl_dims_t dims,
-                                 const dnnl_dims_t strides);
+/** With these strides; NULL means the library chooses the layout. */
+dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, dnnl_data_type_t type, int rank,
+                                 const dnnl_dims_t dims, const dnnl_dims_t strides);
 void ls_dnnl_shape_close(ls_dnnl_shape *shape);
 ls_dnnl_shape_view ls_dnnl_shape_see(const ls_dnnl_shape *shape);
 
 /** Scratch memory is the caller's; `sum`: adds to the destination; `relu` after that. */
 dnnl_status_t ls_dnnl_attributes_open(bool sum, bool relu, dnnl_primitive_attr_t *out);
+
+/** A product's source, weights, bias (used if `bias`) and destination. */
+dnnl_status_t ls_dnnl_matmul_open(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                  const ls_dnnl_shape shapes[4], bool bias,
+                                  const_dnnl_primitive_attr_t attr);
 
 /** "" if the library does not tell. */
 const char *ls_dnnl_implementation(const_dnnl_primitive_desc_t desc);

@@ -119,7 +119,8 @@ static ls_status open_table(ls_device *device, ls_kernels **out)
     int cores = ls_device_describe(device)->core_count;
     kernels->threads = cores > 1 ? cores : 1;
     char product[64];
-    ls_status status = ls_product_engine_open(device, &kernels->engine, product);
+    ls_status status =
+        ls_product_engine_open(device, &kernels->engine, product, &kernels->base.multiplies_bf16);
     if (status) {
         free(kernels);
         return status;
@@ -143,16 +144,17 @@ LS_KERNEL_OWN_ENTRIES(CPU_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(CPU_ENTRY)
 LS_KERNEL_TRANSFORMER_ENTRIES(CPU_ENTRY)
 LS_KERNEL_STORAGE_ENTRIES(CPU_ENTRY)
+LS_KERNEL_BF16_ENTRIES(CPU_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)
 
-const ls_kernel_table ls_cpu_kernels = {.name = "cpu",
-                                        .help = "oneDNN and vectorised loops, float32",
-                                        .kind = LS_DEVICE_CPU,
-                                        .real_bytes = sizeof(float),
-                                        .open = open_table,
-                                        .close = close_table,
-                                        .library = library,
-                                        LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED)
-                                            LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)
-                                                LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED)
-                                                    LS_KERNEL_STORAGE_ENTRIES(LS_KERNEL_LISTED)};
+const ls_kernel_table ls_cpu_kernels = {
+    .name = "cpu",
+    .help = "oneDNN and vectorised loops, float32",
+    .kind = LS_DEVICE_CPU,
+    .real_bytes = sizeof(float),
+    .open = open_table,
+    .close = close_table,
+    .library = library,
+    LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED) LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)
+        LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED) LS_KERNEL_STORAGE_ENTRIES(LS_KERNEL_LISTED)
+            LS_KERNEL_BF16_ENTRIES(LS_KERNEL_LISTED)};

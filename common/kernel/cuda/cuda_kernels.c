@@ -190,7 +190,7 @@ static const char *library(const ls_kernels *kernels)
 
 #define CUDA_ENTRY(entry, args)                                                                    \
     LS_KERNEL_CHECKED(entry, args, ls_cuda_##entry(kernels, arguments, out))
-LS_KERNEL_ENTRIES(CUDA_ENTRY)
+LS_KERNEL_REAL_ENTRIES(CUDA_ENTRY)
 
 const ls_kernel_table ls_cuda_kernels = {.name = "cuda",
                                          .help = "cuBLASLt, cuDNN and own kernels, float32 or TF32",
@@ -200,4 +200,4 @@ const ls_kernel_table ls_cuda_kernels = {.name = "cuda",
                                          .open = open_table,
                                          .close = close_table,
                                          .library = library,
-                                         LS_KERNEL_ENTRIES(LS_KERNEL_LISTED)};
+                                         LS_KERNEL_REAL_ENTRIES(LS_KERNEL_LISTED)};

@@ -179,6 +179,37 @@ static ls_status narrow(const ls_narrow_args *s)
     return LS_OK;
 }
 
+static ls_status bf16_product(const ls_bf16_product_args *p)
+{
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            double sum = p->bias ? (double)ls_float_of_bf16(p->bias[j]) : 0;
+            for (int64_t k = 0; k < p->k; k++)
+                sum +=
+                    (double)ls_float_of_bf16(p->a[p->transpose_a ? k * p->m + i : i * p->k + k]) *
+                    (double)ls_float_of_bf16(p->b[p->transpose_b ? j * p->k + k : k * p->n + j]);
+            if ((p->relu && !(sum > 0)) ||
+                (p->mask && !(ls_float_of_bf16(p->mask[i * p->n + j]) > 0)))
+                sum = 0;
+            if (p->transpose_a)
+                ((real *)p->c)[i * p->n + j] = (real)sum;
+            else
+                ((uint16_t *)p->c)[i * p->n + j] = ls_bf16_of_float((float)sum);
+        }
+    return LS_OK;
+}
+
+static ls_status bf16_column_sums(const ls_bf16_column_sums_args *s)
+{
+    for (int64_t c = 0; c < s->columns; c++) {
+        double sum = 0;
+        for (int64_t r = 0; r < s->rows; r++)
+            sum += (double)ls_float_of_bf16(s->x[r * s->columns + c]);
+        ((real *)s->sums)[c] = (real)sum;
+    }
+    return LS_OK;
+}
+
 /* ---- Losses -------------------------------------------------------------------------------- */
 
 static ls_status softmax_cross_entropy(const ls_softmax_cross_entropy_args *s)
@@ -381,6 +412,7 @@ LS_KERNEL_OWN_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_LAYER_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_TRANSFORMER_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_STORAGE_ENTRIES(REFERENCE_ENTRY)
+LS_KERNEL_BF16_ENTRIES(REFERENCE_ENTRY)
 LS_KERNEL_STEP_ENTRIES(STEP_ENTRY)
 
 const ls_kernel_table LS_REFERENCE_TABLE = {
@@ -392,5 +424,5 @@ const ls_kernel_table LS_REFERENCE_TABLE = {
     .close = ls_reference_close,
     .library = library,
     LS_KERNEL_CORE_ENTRIES(LS_KERNEL_LISTED) LS_KERNEL_LAYER_ENTRIES(LS_KERNEL_LISTED)
-        LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED)
-            LS_KERNEL_STORAGE_ENTRIES(LS_KERNEL_LISTED)};
+        LS_KERNEL_TRANSFORMER_ENTRIES(LS_KERNEL_LISTED) LS_KERNEL_STORAGE_ENTRIES(LS_KERNEL_LISTED)
+            LS_KERNEL_BF16_ENTRIES(LS_KERNEL_LISTED)};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "common/base/bf16_inline.h"
+#include "common/kernel/tests/kernel_bf16.h"
 
 static void narrow_by(fixture *f, ls_kernels *kernels, const float *x, uint16_t *y, int64_t count)
 {

@@ -464,12 +464,11 @@ static void test_flip_bit(void **state)
     fixture *f = *state;
     float data[] = {1, -2.5f, 2.5f, 0.5f};
     ls_step_state at = {.step = 3};
-    const ls_kernels *const both[] = {f->cpu, f->reference};
+    ls_kernels *const both[] = {f->cpu, f->reference};
     for (int k = 0; k < 2; k++) {
-        ls_kernels *kernels = (ls_kernels *)(uintptr_t)both[k];
         ls_op *op;
         at.step = 3;
-        must(kernels->table->flip_bit(kernels, &(ls_flip_bit_args){4, data, &at, 4}, &op));
+        must(both[k]->table->flip_bit(both[k], &(ls_flip_bit_args){4, data, &at, 4}, &op));
         must(ls_queue_enqueue(f->queue, op));
         must(ls_queue_sync(f->queue));
         assert_true(data[1] == -2.5f); /* another step */
@@ -486,7 +485,8 @@ static int run_kernel_tests(void)
 #define ENTRY_TEST(entry, args) cmocka_unit_test(test_##entry),
     const struct CMUnitTest tests[] = {
         LS_KERNEL_CORE_ENTRIES(ENTRY_TEST) LS_KERNEL_STORAGE_ENTRIES(ENTRY_TEST)
-            LS_KERNEL_JOINT_ENTRIES(ENTRY_TEST) cmocka_unit_test(test_ranges),
+            LS_KERNEL_BF16_ENTRIES(ENTRY_TEST) LS_KERNEL_JOINT_ENTRIES(ENTRY_TEST)
+                cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_rates), cmocka_unit_test(test_softmax_ragged)};
 #undef ENTRY_TEST
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -44,8 +44,51 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     return ls_graph_variable(graph, node, "bias", &bias);
 }
 
+/* y = x w^T, or dx = dy w, of a node whose values are used as they are stored. */
+static ls_status put_rows(const ls_layer_site *site, bool is_forward, ls_op_list *ops)
+{
+    const int64_t inputs = inputs_of(site->graph, site->node), outputs = site->node->options.units;
+    const bool biased = is_forward && !site->node->options.no_bias;
+    const ls_bf16_product_args args = {
+        .transpose_b = site->node->options.input_major != is_forward,
+        .m = site->rows * positions_of(site->graph, site->node),
+        .n = is_forward ? outputs : inputs,
+        .k = is_forward ? inputs : outputs,
+        .a = is_forward ? site->input[0] : site->output_gradient,
+        .b = site->variable[0],
+        .bias = biased ? site->variable[1] : NULL,
+        .relu = is_forward && site->relu_follows,
+        .mask = is_forward ? NULL : site->input_relu,
+        .c = is_forward ? site->output : site->input_gradient[0],
+    };
+    return ls_layer_put_bf16_product(site, &args, ops);
+}
+
+static ls_status put_weights(const ls_layer_site *site, ls_op_list *ops)
+{
+    const int64_t inputs = inputs_of(site->graph, site->node), outputs = site->node->options.units;
+    const bool turned = site->node->options.input_major;
+    const ls_bf16_product_args args = {
+        .transpose_a = true,
+        .m = turned ? inputs : outputs,
+        .n = turned ? outputs : inputs,
+        .k = site->rows * positions_of(site->graph, site->node),
+        .a = turned ? site->input[0] : site->output_gradient,
+        .b = turned ? site->output_gradient : site->input[0],
+        .c = site->variable_gradient[0],
+    };
+    LS_TRY(ls_layer_put_bf16_product(site, &args, ops));
+    if (site->node->options.no_bias)
+        return LS_OK;
+    const ls_bf16_column_sums_args sums = {args.k, outputs, site->output_gradient,
+                                           site->variable_gradient[1]};
+    return ls_layer_put_bf16_column_sums(site, &sums, ops);
+}
+
 static ls_status forward(const ls_layer_site *site, ls_op_list *ops)
 {
+    if (site->stored)
+        return put_rows(site, true, ops);
     const ls_dense_forward_args args = {
         .rows = site->rows * positions_of(site->graph, site->node),
         .inputs = inputs_of(site->graph, site->node),
@@ -76,6 +119,8 @@ static ls_dense_backward_weights_args weights_of(const ls_layer_site *site)
 
 static ls_status backward_weights(const ls_layer_site *site, ls_op_list *ops)
 {
+    if (site->stored)
+        return put_weights(site, ops);
     const ls_dense_backward_weights_args weights = weights_of(site);
     return ls_layer_put_dense_backward_weights(site, &weights, ops);
 }
@@ -92,7 +137,7 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         .dx = site->input_gradient[0],
         .input_major = site->node->options.input_major,
     };
-    if (data.dx && site->kernels->table->dense_backward && !site->weights_apart) {
+    if (data.dx && !site->stored && site->kernels->table->dense_backward && !site->weights_apart) {
         const ls_dense_backward_args both = {weights_of(site), data};
         return ls_layer_put_dense_backward(site, &both, ops);
     }
@@ -100,6 +145,8 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
         LS_TRY(backward_weights(site, ops));
     if (!data.dx)
         return LS_OK;
+    if (site->stored)
+        return put_rows(site, false, ops);
     return ls_layer_put_dense_backward_data(site, &data, ops);
 }
 
@@ -128,6 +175,7 @@ const ls_layer ls_layer_dense = {
     .help = "fully connected: y = x w^T + bias",
     .inputs = 1,
     .shares_of = "embedding",
+    .multiplies_bf16 = true,
     .fuses_relu = true,
     .fuses_relu_mask = true,
     .reads = LS_READS_INPUT,

@@ -118,8 +118,8 @@ static dnnl_status_t shapes_open(const ls_conv_shape *s, bool plain_weights,
         {H * W * O, 1, W * O, O}};
     for (int i = 0; i < TENSORS; i++) {
         bool liked = i == WEIGHTS && !plain_weights;
-        dnnl_status_t status =
-            ls_dnnl_shape_open(&shapes[i], i == BIAS ? 1 : 4, dims[i], liked ? NULL : strides[i]);
+        dnnl_status_t status = ls_dnnl_shape_open(&shapes[i], dnnl_f32, i == BIAS ? 1 : 4, dims[i],
+                                                  liked ? NULL : strides[i]);
         if (status != dnnl_success) {
             while (i--)
                 ls_dnnl_shape_close(&shapes[i]);

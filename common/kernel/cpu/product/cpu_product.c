@@ -74,28 +74,6 @@ ls_status ls_packed_run(const ls_vector_loops *loops, const ls_vector_product *p
 
 /* ---- By the library ------------------------------------------------------------------------ */
 
-#if DNNL_VERSION_MAJOR >= 3
-static dnnl_status_t matmul_open(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
-                                 const ls_dnnl_shape shapes[4], bool bias,
-                                 dnnl_primitive_attr_t attr)
-{
-    return dnnl_matmul_primitive_desc_create(out, engine, shapes[0], shapes[1],
-                                             bias ? shapes[2] : NULL, shapes[3], attr);
-}
-#else
-static dnnl_status_t matmul_open(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
-                                 const ls_dnnl_shape shapes[4], bool bias,
-                                 dnnl_primitive_attr_t attr)
-{
-    dnnl_matmul_desc_t matmul;
-    dnnl_status_t status = dnnl_matmul_desc_init(&matmul, &shapes[0], &shapes[1],
-                                                 bias ? &shapes[2] : NULL, &shapes[3]);
-    if (status != dnnl_success)
-        return status;
-    return dnnl_primitive_desc_create(out, &matmul, attr, engine, NULL);
-}
-#endif
-
 /* Source [m,k], weights [k,n], bias [1,n], destination [m,n]; dense, transposed by strides. */
 static dnnl_status_t shapes_open(const ls_gemm_args *g, ls_dnnl_shape shapes[4])
 {
@@ -105,7 +83,7 @@ static dnnl_status_t shapes_open(const ls_gemm_args *g, ls_dnnl_shape shapes[4])
                                     {g->n, 1},
                                     {g->n, 1}};
     for (int i = 0; i < 4; i++) {
-        dnnl_status_t status = ls_dnnl_shape_open(&shapes[i], 2, dims[i], strides[i]);
+        dnnl_status_t status = ls_dnnl_shape_open(&shapes[i], dnnl_f32, 2, dims[i], strides[i]);
         if (status != dnnl_success) {
             while (i--)
                 ls_dnnl_shape_close(&shapes[i]);
@@ -126,7 +104,7 @@ static dnnl_status_t describe(dnnl_engine_t engine, const ls_vector_product *spe
         return status;
     status = ls_dnnl_attributes_open(spec->gemm.accumulate, spec->relu, &attr);
     if (status == dnnl_success) {
-        status = matmul_open(out, engine, shapes, spec->bias != NULL, attr);
+        status = ls_dnnl_matmul_open(out, engine, shapes, spec->bias != NULL, attr);
         dnnl_primitive_attr_destroy(attr);
     }
     for (int i = 0; i < 4; i++)
@@ -222,6 +200,7 @@ ls_status ls_product_run(const ls_product *product)
 typedef struct engine_call {
     dnnl_engine_t engine;
     char implementation[32]; /* "packed" where it is not brg */
+    bool multiplies_bf16;
 } engine_call;
 
 /* Opens the engine, and finds which implementation it selects for a typical product. Arithmetic is
@@ -233,6 +212,7 @@ static ls_status open_engine(void *context)
     dnnl_primitive_desc_t desc = NULL;
     LS_TRY(ls_dnnl_check(dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_strict), "arithmetic"));
     LS_TRY(ls_dnnl_check(dnnl_engine_create(&call->engine, dnnl_cpu, 0), "engine"));
+    call->multiplies_bf16 = ls_bf16_multiplies(call->engine);
     const dnnl_status_t status = describe(call->engine, &usual, &desc);
     if (status == dnnl_unimplemented)
         return LS_OK;
@@ -243,7 +223,8 @@ static ls_status open_engine(void *context)
     return ls_dnnl_check(status, "primitive");
 }
 
-ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64])
+ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64],
+                                 bool *multiplies_bf16)
 {
     engine_call call = {.implementation = "products packed"};
     LS_TRY(ls_device_call(device, open_engine, &call));
@@ -251,6 +232,7 @@ ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, ch
     snprintf(library, 64, "oneDNN %d.%d.%d (%s", version->major, version->minor, version->patch,
              call.implementation);
     *out = call.engine;
+    *multiplies_bf16 = call.multiplies_bf16;
     return LS_OK;
 }
 

@@ -19,8 +19,13 @@ struct dnnl_engine;
 
 typedef struct ls_product ls_product;
 
-/** `library`: "oneDNN 2.6.3 (brg:avx512_core", for the caller to go on with. */
-ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64]);
+/** `library`: "oneDNN 2.6.3 (brg:avx512_core", for the caller to go on with. `multiplies_bf16`:
+ *  whether it has products of bfloat16 for this processor (cpu_bf16.c). */
+ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64],
+                                 bool *multiplies_bf16);
+
+/** The same of an engine; on the device's thread. */
+bool ls_bf16_multiplies(struct dnnl_engine *engine);
 
 /** Takes NULL. */
 void ls_product_engine_close(struct dnnl_engine *engine);

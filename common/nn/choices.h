@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What kinks choose in a forward pass: which units are above 0, where maxima are. A second net that
+ * takes them over before its backward pass computes the gradient of the same smooth piece, so that
+ * two gradients differ by the arithmetic alone. For nets in host memory.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** One node's. */
+typedef struct ls_node_choices {
+    size_t count; /**< elements of its output */
+    bool *above;  /**< [count] */
+    void *kept;   /**< [kept_bytes] positions of maxima; NULL if the layer has none */
+    size_t kept_bytes;
+} ls_node_choices;
+
+/** Zero it before use; after it, ls_choices_close. */
+typedef struct ls_choices {
+    int nodes;             /**< of the graph; 0 until a net has noted its choices */
+    ls_node_choices *node; /**< [nodes]; count is 0 where a layer chooses nothing */
+} ls_choices;
+
+/** Takes zeroed ones. */
+void ls_choices_close(ls_choices *choices);

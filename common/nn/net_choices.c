@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* Choices of kinks; see choices.h. Taking over changes an output only where a unit is above 0 in
+ * one net alone, that is by a rounding error: to 0, or to the least number that counts as above. */
+#include "common/nn/choices.h"
+
+#include "common/base/bf16_inline.h"
+#include "common/base/grow.h"
+#include "common/nn/layers.h"
+#include "common/nn/net_private.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool ls_net_fuses_relu(const ls_net_options *o, int n)
+{
+    const bool takes = o->choices && o->choices->nodes > 0;
+    return ls_graph_fuses_relu(o->graph, n) &&
+           !(takes && o->graph->nodes[o->graph->nodes[n].inputs[0]].layer->masks_relu);
+}
+
+typedef struct choices_op {
+    ls_op op;
+    const ls_net *net;
+    ls_choices *choices;
+} choices_op;
+
+/* Whether a node's layer chooses, here. */
+static bool chooses(const ls_net *net, int n)
+{
+    const ls_layer *layer = graph_node(net, n)->layer;
+    return n >= ls_net_begin(&net->options) && n < ls_net_end(&net->options) &&
+           (layer == &ls_layer_relu || layer == &ls_layer_max_pool ||
+            layer == &ls_layer_global_max_pool ||
+            (layer == &ls_layer_conv && kept_bytes(&net->options, n)));
+}
+
+static bool is_above(const ls_net *net, int n, size_t i)
+{
+    const void *y = net->nodes[n].output;
+    switch (ls_net_stored_bytes(&net->options, n)) {
+    case sizeof(uint16_t):
+        return ls_float_of_bf16(((const uint16_t *)y)[i]) >= FLT_MIN;
+    case sizeof(float):
+        return ((const float *)y)[i] > 0;
+    default:
+        return ((const double *)y)[i] > 0;
+    }
+}
+
+static void set(const ls_net *net, int n, size_t i, bool above)
+{
+    void *y = net->nodes[n].output;
+    if (real_bytes_of(&net->options) == sizeof(float))
+        ((float *)y)[i] = above ? FLT_MIN : 0;
+    else
+        ((double *)y)[i] = above ? DBL_MIN : 0;
+}
+
+static ls_status note(const ls_net *net, int n, ls_node_choices *out)
+{
+    out->count = (size_t)node_elements(&net->options, n);
+    out->kept_bytes = kept_bytes(&net->options, n);
+    LS_TRY(ls_allocate("choices", &out->above, out->count + 1, sizeof *out->above));
+    for (size_t i = 0; i < out->count; i++)
+        out->above[i] = is_above(net, n, i);
+    if (!out->kept_bytes)
+        return LS_OK;
+    LS_TRY(ls_allocate("choices", &out->kept, out->kept_bytes, 1));
+    memcpy(out->kept, net->nodes[n].kept, out->kept_bytes);
+    return LS_OK;
+}
+
+static ls_status take(const ls_net *net, int n, const ls_node_choices *from)
+{
+    const size_t count = (size_t)node_elements(&net->options, n);
+    const size_t kept = kept_bytes(&net->options, n);
+    if (from->count < count || from->kept_bytes < kept)
+        return ls_fail(LS_CODE_CHECK, "choices", graph_node(net, n)->layer->name,
+                       "were noted for fewer rows; note at least as many");
+    for (size_t i = 0; i < count; i++)
+        if (is_above(net, n, i) != from->above[i])
+            set(net, n, i, from->above[i]);
+    if (kept)
+        memcpy(net->nodes[n].kept, from->kept, kept);
+    return LS_OK;
+}
+
+static ls_status run(ls_op *base, ls_queue *queue)
+{
+    const choices_op *op = (const choices_op *)base;
+    const ls_graph *graph = op->net->options.graph;
+    ls_choices *c = op->choices;
+    const bool noted = c->nodes > 0;
+    (void)queue;
+    if (!noted) {
+        LS_TRY(ls_allocate("choices", &c->node, (size_t)graph->count, sizeof *c->node));
+        c->nodes = graph->count;
+    }
+    for (int n = 0; n < graph->count; n++)
+        if (chooses(op->net, n))
+            LS_TRY(noted ? take(op->net, n, &c->node[n]) : note(op->net, n, &c->node[n]));
+    return LS_OK;
+}
+
+ls_status ls_net_append_choices(const ls_net *net, ls_op_list *ops)
+{
+    choices_op *op;
+    LS_TRY(ls_allocate("choices", &op, 1, sizeof *op));
+    *op = (choices_op){
+        .op = {.name = "choices.plain", .run = run}, .net = net, .choices = net->options.choices};
+    ls_status status = LS_OK;
+    for (int n = 0; n < net->options.graph->count && !status; n++) {
+        const ls_access touched[] = {{net->nodes[n].output, node_bytes(&net->options, n), true},
+                                     {net->nodes[n].kept, kept_bytes(&net->options, n), true}};
+        if (chooses(net, n))
+            status = ls_op_touches(&op->op, touched, 2);
+    }
+    if (!status)
+        return ls_op_list_add(ops, &op->op);
+    ls_op_free(&op->op);
+    return status;
+}
+
+void ls_choices_close(ls_choices *choices)
+{
+    for (int n = 0; n < choices->nodes; n++) {
+        free(choices->node[n].above);
+        free(choices->node[n].kept);
+    }
+    free(choices->node);
+    *choices = (ls_choices){0};
+}

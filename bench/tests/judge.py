@@ -22,7 +22,10 @@ def digest(name):
 def judge(expression):
     rows = read("out")
     r = rows[0] if rows else {}
-    if eval("(" + expression + ")", {**globals(), "r": r, "rows": rows}):
+    value = eval("(" + expression + ")", {**globals(), "r": r, "rows": rows})
+    if isinstance(value, (dict, tuple)): # "condition or what to show" would hold always
+        return "not a condition: " + " ".join(expression.split())
+    if value:
         return ""
     brief = {k: r.get(k) for k in ("case", "result", "train", "equivalence")}
     return "not so: " + " ".join(expression.split()) + "\n  row: " + json.dumps(brief)[:1500]

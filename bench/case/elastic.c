@@ -358,26 +358,42 @@ void ls_plan_close_phases(ls_plan_of_case *plan)
 
 /* ---- What moves, by formula ------------------------------------------------------------------ */
 
-/* Elements of a place's buckets whose owner is another device than before. */
+/* Elements of a range whose owner, in bucket b, is another device than before. */
+static uint64_t moved_of(const ls_elastic_phase *from, const ls_step_plan *old,
+                         const ls_elastic_phase *to, const ls_step_plan *new, int place, size_t b,
+                         ls_range range)
+{
+    const int places = new->mesh.places;
+    const ls_buckets *buckets = &ls_step_planned_group(new, place)->buckets;
+    uint64_t moved = range.count;
+    for (size_t d = 0; d < to->plan.whole->device_count; d++) {
+        if (from->member[d] < 0 || to->member[d] < 0 || to->member[d] % places != place)
+            continue;
+        const ls_range was =
+            ls_bucket_share(buckets, b, from->member[d] / places, old->mesh.replicas);
+        const ls_range is = ls_bucket_share(buckets, b, to->member[d] / places, new->mesh.replicas);
+        moved -= ls_range_common(ls_range_common(was, is), range).count;
+    }
+    return moved;
+}
+
+/* The same of a place's buckets. What layers in slices do not split counts at their first place. */
 static uint64_t moved_elements(const ls_elastic_phase *from, const ls_step_plan *old,
                                const ls_elastic_phase *to, const ls_step_plan *new, int place)
 {
-    const size_t devices = to->plan.whole->device_count;
-    const int places = new->mesh.places;
     const ls_buckets *buckets = &ls_step_planned_group(new, place)->buckets;
+    const ls_graph_part *part = ls_step_plan_part(new, place);
+    const ls_graph *graph = part ? part->graph : to->plan.job.model->graph;
+    const bool again = place % new->mesh.size[LS_SLICE];
     uint64_t moved = 0;
-    for (size_t b = 0; b < buckets->count; b++) {
-        moved += buckets->items[b].count;
-        for (size_t d = 0; d < devices; d++) {
-            if (from->member[d] < 0 || to->member[d] < 0 || to->member[d] % places != place)
-                continue;
-            const ls_range was =
-                ls_bucket_share(buckets, b, from->member[d] / places, old->mesh.replicas);
-            const ls_range is =
-                ls_bucket_share(buckets, b, to->member[d] / places, new->mesh.replicas);
-            moved -= ls_range_common(was, is).count;
+    for (size_t b = 0; b < buckets->count; b++)
+        for (size_t v = 0; v < graph->variables.count; v++) {
+            const ls_variable *its = &graph->variables.items[v];
+            const ls_range both =
+                ls_range_common(buckets->items[b], (ls_range){its->offset, its->count});
+            if (both.count && !(again && !ls_graph_slice(graph, v)))
+                moved += moved_of(from, old, to, new, place, b, both);
         }
-    }
     return moved;
 }
 
@@ -387,14 +403,18 @@ ls_status ls_elastic_formula(const ls_elastic_phase *from, const ls_elastic_phas
     const ls_job *job = &to->plan.job;
     const ls_elastic *all = to->plan.whole->elastic;
     const uint64_t bytes = job->model->graph->variables.elements * sizeof(float);
-    const bool shares = job->state.on[LS_MEMBER] == LS_SHARE;
-    const bool third = job->parameters.on[LS_MEMBER] == LS_SHARE, groups = job->mesh.size[LS_GROUP];
-    uint64_t slots = 0, joiners = 0, moved = 0;
+    const bool shares = job->state.on[LS_MEMBER] == LS_SHARE, groups = job->mesh.size[LS_GROUP];
+    const bool third = job->parameters.on[LS_MEMBER] == LS_SHARE;
+    const bool masters = shares && job->kernels.precision == LS_PRECISION_BF16;
+    const uint64_t whole = third ? 0 : masters ? bytes / 2 : bytes; /* of parameters, a device */
+    uint64_t slots = 0, /* arrays that are shared out or, if none are, all */
+        joiners = 0, moved = 0;
     for (int a = LS_SLOT_0; a < LS_ARRAYS; a++)
         slots += ls_state_name(job, (ls_values)a) != NULL;
     for (size_t d = 0; d < to->plan.whole->device_count; d += (size_t)all->each)
         joiners += to->member[d] >= 0 && from->member[d] < 0;
-    *out = joiners * bytes * (slots + (shares && groups && !third ? (uint64_t)all->each : 1));
+    slots += masters || third || !shares;
+    *out = joiners * (bytes * slots + (shares ? whole * (uint64_t)all->each : 0));
     if (!shares || groups)
         return LS_OK;
     ls_step_plan old = {0}, new = {0};
@@ -403,7 +423,7 @@ ls_status ls_elastic_formula(const ls_elastic_phase *from, const ls_elastic_phas
         status = ls_step_plan_open(to->plan.strategy, job, &new);
     for (int place = 0; place < (status ? 0 : new.mesh.places); place++)
         moved += moved_elements(from, &old, to, &new, place);
-    *out = (third ? 0 : joiners * bytes) + moved * sizeof(float) * (slots + third);
+    *out = joiners * whole + moved * sizeof(float) * slots;
     ls_step_plan_close(&new);
     ls_step_plan_close(&old);
     return status;

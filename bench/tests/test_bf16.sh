@@ -30,11 +30,16 @@ same "shares of fewer" $gpt --reduce exact --strategy zero --zero-stage 1,3 --de
 rows "shares of fewer: what moves" "all(
     p - 3 <= (e['moved_bytes'] - (2 * p if stage == 1 else 0)) / 6 <= p + 3
     for r, stage in zip(rows, (1, 3)) for e, p in [(r['elastic'], r['case']['parameters'])])"
+# Who stays gets the other half, in every stage: 4 (1 + Z) bytes an element.
+same "shares of one" $gpt --reduce exact --strategy zero --zero-stage 1 --devices 2 --elastic leave=1:1
+rows "shares of one: what moves" "abs(rows[0]['elastic']['moved_bytes'] / 6 - rows[0]['case']['parameters']) <= 3"
 
 # Slices of layers give float32 partial sums; replicas that average, or have an outer optimizer, do so with masters.
 lockstep_ok run $gpt --reduce exact --strategy single --micro-splits 2
 digest
 same "slices" $gpt --reduce exact --strategy tensor-parallel --micro-splits 2 --devices 2 --recompute none,full
+same "slices, shares of one" $gpt --reduce exact --strategy hybrid --hybrid-inner tensor-parallel --micro-splits 2 --devices 4 \
+    --hybrid-outer zero --elastic leave=1:1
 # Fast: a place's part of a sum is rounded, and so is the sum. Blocks, embedding, head: two bytes; losses: three floats.
 agree "places" $gpt --strategy tensor-parallel --tensor-parallel-sequence no,yes --devices 2
 rows "places: bytes" "(r['traffic']['bytes_sent'], r['case']['allreduce']) == (

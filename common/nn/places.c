@@ -224,7 +224,7 @@ static ls_status check_places(const ls_graph *graph, const ls_device_name *devic
             used |= out[n] == p && !is_input(graph, n);
         if (!used)
             return ls_fail(LS_CODE_USAGE, "placement", ls_device_name_text(&devices[p], text),
-                           "has no node; place one there, or remove it of --devices");
+                           "has no node; place one there, or remove it from --devices");
     }
     return LS_OK;
 }

@@ -12,10 +12,10 @@ expect "no database is made" [ ! -e "$work/rows.db" ]
 sed -n '/^A step of 100 samples: /,/^A step of 50/p' out | sed -e 1,2d -e '/^A step/d' -e '/^$/d' -e 's/ *$//' -e 's/   */ | /g' >full
 diff full - <<'T' || wrong "the listing of mirrored on two devices"
 task | lane | what | ops | waits for | reads | writes
-0 | cpu:0 compute | forward | 5 | - | activations, argument block, batch, data set, parameters | activations, batch, loss
-1 | cpu:1 compute | forward | 5 | - | activations, argument block, batch, data set, parameters | activations, batch, loss
-2 | cpu:0 compute | backward, elements 7840 to 7849 | 1 | - | activations, batch | gradients
-3 | cpu:1 compute | backward, elements 7840 to 7849 | 1 | - | activations, batch | gradients
+0 | cpu:0 compute | forward | 5 | - | activations, argument block, batch, data set, parameters | activations, batch, loss, scratch
+1 | cpu:1 compute | forward | 5 | - | activations, argument block, batch, data set, parameters | activations, batch, loss, scratch
+2 | cpu:0 compute | backward, elements 7840 to 7849 | 1 | - | activations, batch | gradients, scratch
+3 | cpu:1 compute | backward, elements 7840 to 7849 | 1 | - | activations, batch | gradients, scratch
 4 | cpu:0 communication | all-reduce, elements 7840 to 7849 | 1 | 2 | - | communicator, gradients elements 7840 to 7849
 5 | cpu:1 communication | all-reduce, elements 7840 to 7849 | 1 | 3 | - | communicator, gradients elements 7840 to 7849
 6 | cpu:0 communication | all-reduce, elements 0 to 7839 | 1 | - | - | communicator, gradients elements 0 to 7839

@@ -22,7 +22,7 @@ static void add(naming *n, int member, const char *what, const void *memory, siz
         n->status = ls_names_add(n->names, (ls_name){begin, begin + bytes, what, member, element});
 }
 
-/* Names a replica's buffers, and the data set. */
+/* Names a replica's buffers, what its operations work in, and the data set. */
 static void add_replica(naming *n, int member, const ls_replica *r)
 {
     const ls_split *train = &r->job->data->train;
@@ -30,6 +30,9 @@ static void add_replica(naming *n, int member, const ls_replica *r)
         if (r->buffers[i].what)
             add(n, member, r->buffers[i].what, r->buffers[i].memory, r->buffers[i].bytes,
                 r->buffers[i].element);
+    for (size_t i = 0; i < r->kernels->scratch.count; i++)
+        add(n, member, "scratch", r->kernels->scratch.blocks[i].memory,
+            r->kernels->scratch.blocks[i].bytes, 0);
     for (int i = 0; i < LS_REPLICA_ARRAYS; i++)
         add(n, -1, "data set", r->data.train[i],
             ls_array_bytes(i < LS_DATA_INPUTS ? &train->input[i] : &train->target, train->samples),

@@ -104,15 +104,17 @@ static size_t memory_of_comm(const ls_comm *comm)
     return (size_t)comm->rank * 100;
 }
 
-/* A member's memory: its replica's buffers by use, and its own communicators. */
+/* A member's memory: its replica's buffers by use, its operations' scratch, its communicators. */
 static void memory_is_a_sum(void **state)
 {
     (void)state;
     ls_replica_buffer buffers[] = {{.use = LS_MEMORY_PARAMETERS, .bytes = 5},
                                    {.use = LS_MEMORY_COMMUNICATION, .bytes = 7},
                                    {.use = LS_MEMORY_PARAMETERS, .bytes = 11}};
-    ls_replica replicas[] = {{.buffers = buffers, .buffer_count = 3},
-                             {.buffers = buffers, .buffer_count = 1}};
+    ls_scratch_block block = {.bytes = 64};
+    ls_kernels kernels[] = {{.scratch = {.blocks = &block, .count = 1}}, {.device = NULL}};
+    ls_replica replicas[] = {{.buffers = buffers, .buffer_count = 3, .kernels = &kernels[0]},
+                             {.buffers = buffers, .buffer_count = 1, .kernels = &kernels[1]}};
     ls_member members[] = {{.replica = &replicas[0]}, {.replica = &replicas[1]}};
     const ls_comm_backend with = {.memory = memory_of_comm}, without = {.name = "none"};
     ls_comm comms[] = {{.backend = &with, .rank = 1},
@@ -132,7 +134,7 @@ static void memory_is_a_sum(void **state)
     assert_int_equal(both.bytes[LS_MEMORY_COMMUNICATION], 307);
     for (int use = 0; use < LS_MEMORY_USES; use++)
         if (use != LS_MEMORY_PARAMETERS && use != LS_MEMORY_COMMUNICATION)
-            assert_int_equal(both.bytes[use], 0);
+            assert_int_equal(both.bytes[use], use == LS_MEMORY_WORKSPACE ? 64 : 0);
 }
 
 int main(void)

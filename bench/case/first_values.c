@@ -103,14 +103,29 @@ static ls_status check_copies(const ls_workplace *workplace, const ls_plan_of_ca
     return LS_OK;
 }
 
-/* Reads this process's share of the blocks, and adds up their hashes. */
-static ls_status check_blocks(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              ls_state_source source, uint64_t *hash)
+/* A process that loads. Processes of one host with one file share its blocks. */
+typedef struct loader {
+    int host;
+    dev_t device; /* of the file or folder, with its inode; 0 if there is none */
+    ino_t inode;
+    uint64_t hash; /* of the blocks that it read */
+} loader;
+
+static bool share_file(const loader *a, const loader *b)
 {
-    const ls_processes *processes = workplace->request->processes;
-    const bool together = plan->job.ranks.comm;
-    const size_t shares = together ? (size_t)processes->neighbours : 1;
-    const size_t share = together ? (size_t)processes->neighbour : 0;
+    return a->host == b->host && a->device == b->device && a->inode == b->inode;
+}
+
+/* Reads the share of process `me` among all, and adds up the blocks' hashes. */
+static ls_status check_blocks(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                              ls_state_source source, const loader *all, int count, int me,
+                              uint64_t *hash)
+{
+    size_t shares = 0, share = 0;
+    for (int r = 0; r < count; r++) {
+        share += r < me && share_file(&all[r], &all[me]);
+        shares += share_file(&all[r], &all[me]);
+    }
     float *values;
     LS_TRY(ls_allocate("parameters", &values, LS_STATE_BLOCK, sizeof *values));
     ls_status status = LS_OK;
@@ -128,28 +143,33 @@ static ls_status check_blocks(const ls_workplace *workplace, const ls_plan_of_ca
     return status;
 }
 
-/* Checks all blocks, with the other processes; *hash: of all, as this host's processes read them.
- */
+/* Checks all blocks, with the other processes; *hash: of all that this process's file has. */
 static ls_status check_values(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_state_source source, ls_status status, uint64_t *hash)
 {
     const ls_processes *processes = workplace->request->processes;
-    struct {
-        uint64_t hash;
-        int host;
-    } mine = {0, processes->host}, *all = NULL;
-    if (!status)
-        status = check_blocks(workplace, plan, source, &mine.hash);
-    if (!plan->job.ranks.comm) {
-        *hash = mine.hash;
-        return status;
+    ls_comm *comm = plan->job.ranks.comm;
+    const int count = comm ? processes->size : 1, me = comm ? processes->rank : 0;
+    struct stat is = {0};
+    loader mine = {.host = processes->host}, *all = NULL;
+    if (stat(workplace->request->load, &is) == 0) {
+        mine.device = is.st_dev;
+        mine.inode = is.st_ino;
     }
-    status = ls_status_first(status,
-                             ls_allocate("parameters", &all, (size_t)processes->size, sizeof *all));
-    status = ls_comm_bring(plan->job.ranks.comm, status, &mine, sizeof mine, all);
+    status = ls_status_first(status, ls_allocate("parameters", &all, (size_t)count, sizeof *all));
+    if (comm)
+        status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
+    else if (!status)
+        all[0] = mine;
+    if (!status)
+        status = check_blocks(workplace, plan, source, all, count, me, &mine.hash);
+    if (comm)
+        status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
+    else if (!status)
+        all[0] = mine;
     *hash = 0;
-    for (int r = 0; r < processes->size && !status; r++)
-        *hash += all[r].host == mine.host ? all[r].hash : 0;
+    for (int r = 0; r < count && !status; r++)
+        *hash += share_file(&all[r], &mine) ? all[r].hash : 0;
     free(all);
     return status;
 }

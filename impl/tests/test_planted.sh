@@ -300,7 +300,7 @@ fi
 # Of checkpoints: test_checkpoint_planted.sh; of changes of members: test_elastic_planted.sh; of bf16.
 { cut -d ' ' -f 1 "$dir/table"; echo device_leak; echo heap_leak; echo nothing_freed
   for test in checkpoint elastic bf16; do
-    sed -n '/^TABLE$/q; s/^\([a-z_]*\) --.*/\1/p' "$SOURCE_DIR/bench/tests/test_${test}_planted.sh"
+    sed -n '/^TABLE$/q; s/^\([a-z0-9_]*\) --.*/\1/p' "$SOURCE_DIR/bench/tests/test_${test}_planted.sh"
   done; } |
   sort -u >"$dir/shown"
 diff "$dir/names" "$dir/shown" || fail "bugs (<) and lines of the table (>) are not the same"

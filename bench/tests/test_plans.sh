@@ -15,7 +15,7 @@ for plan in "$plans"/*.yaml; do
     expect "$name: --dry-run ends well" [ "$code" -eq 0 ]
     rows "$name: each case has seconds and memory" "len(rows) >= 4 and all(
         r['estimate']['seconds'] > 0 and r['estimate']['memory_bytes'] > 0 for r in rows)"
-    expect "$name: says in all how long" grep -qE '^lockstep: dry run: [0-9]+ cases, about [0-9]+ s, ' err
+    expect "$name: says in all how long" grep -qE '^lockstep: dry run: [0-9]+ cases, about [0-9.]+ (s|min|h), ' err
     expect "$name: its first line does, too" grep -qE '^# Up to [0-9]+ s on 2 cores' <(head -n 1 "$plan")
 done
 expect "--dry-run makes no file" [ "$(find . -name '*.db*')" = "" ]

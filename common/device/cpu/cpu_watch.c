@@ -15,15 +15,18 @@ ls_status ls_cpu_await(ls_device *device, ls_signal *signal, uint64_t target, bo
         ls_signal_wait(signal, target, 0);
         return LS_OK;
     }
-    uint64_t patience_ns = watch ? ls_watch_patience_ns(watch) : heed_ns;
-    patience_ns = asked && heed_ns < patience_ns ? heed_ns : patience_ns;
-    while (!ls_signal_wait_for(signal, target, 0, patience_ns)) {
+    const uint64_t patience_ns = watch ? ls_watch_patience_ns(watch) : heed_ns;
+    const uint64_t each_ns = asked && heed_ns < patience_ns ? heed_ns : patience_ns;
+    for (uint64_t waited_ns = each_ns; !ls_signal_wait_for(signal, target, 0, each_ns);
+         waited_ns += each_ns) {
         if (asked && asked()) {
             ls_device_lose(device);
             return ls_fail(LS_CODE_INTERRUPTED, "device", device->info.text, "interrupted");
         }
-        if (watch)
+        if (watch && waited_ns >= patience_ns) {
+            waited_ns = 0;
             LS_TRY(ls_watch_look(watch));
+        }
     }
     return LS_OK;
 }

@@ -8,8 +8,9 @@
  * gets 4 P (1 + Z). Where members share the update (zero), an element whose owner is another device
  * than before moves 4 Z, in stage 3 4 (1 + Z); of a bucket of P_u elements that is
  * P_u - sum over d of |I_d and I'_d|, I_d the share of device d; in stages 1 and 2 a joining
- * replica gets 4 P, too. In bfloat16 masters are shared out like slots: 4 (1 + Z) in each stage, and
- * copies, 2 P, for who joins in stages 1 and 2. Groups that share an update join and leave as one.
+ * replica gets 4 P, too. In bfloat16 masters are shared out like slots: 4 (1 + Z) in each stage,
+ * and copies, 2 P, for who joins in stages 1 and 2. Groups that share an update join and leave as
+ * one.
  */
 #pragma once
 

@@ -99,7 +99,7 @@ refused 'names no device' --strategy model-parallel --devices 2 --model-parallel
 refused '4 layers' --strategy model-parallel --devices 5
 echo 'dense0=cpu:0,dense1' >"$dir/plan"
 refused 'dense1: names no device' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"
-refused 'no file' --strategy model-parallel --devices 2 --model-parallel-place "$dir/none"
+refused 'is not a file' --strategy model-parallel --devices 2 --model-parallel-place "$dir/none"
 refused 'Is a directory' --strategy model-parallel --devices 2 --model-parallel-place "$dir"
 printf '# nothing\n\n' >"$dir/plan"
 refused 'places no node' --strategy model-parallel --devices 2 --model-parallel-place "$dir/plan"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Weight decay as a user sees it: images of zeros give the weights no gradient, so a step of SGD multiplies decaying
 # weights by (1 - lr decay) and leaves others unchanged; the loss is ln 10 plus decay sum(w^2) / 2 of the values
-# before. On several devices, decay counts once. Tolerance: 2 units in the last place of a float32 for weights, 1e-12
+# before. On several devices, decay counts once. Tolerance: 2 units in the last place of a float32 for weights, 1e-10
 # of the loss.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 
@@ -14,7 +14,7 @@ loss = json.load(open(sys.argv[3]))["train"]["loss_first"]
 decaying = ("dense0.weight", "dense1.weight")
 part = 0.004 / 2 * sum(w * w for name in decaying for w in before[name])
 assert part > 1, part
-assert abs(loss - math.log(10) - part) < 1e-12 * loss, (loss, math.log(10) + part)
+assert abs(loss - math.log(10) - part) < 1e-10 * loss, (loss, math.log(10) + part)
 for name, values in before.items():
     if not name.endswith("weight"):
         continue

@@ -377,7 +377,7 @@ static uint64_t moved_of(const ls_elastic_phase *from, const ls_step_plan *old,
     return moved;
 }
 
-/* Counts them in a place's buckets; what layers in slices do not split, at their first place only. */
+/* Counts them in a place's buckets; what layers in slices do not split, at the first place only. */
 static uint64_t moved_elements(const ls_elastic_phase *from, const ls_step_plan *old,
                                const ls_elastic_phase *to, const ls_step_plan *new, int place)
 {

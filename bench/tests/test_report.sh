@@ -576,7 +576,7 @@ lockstep report --results page --where strategy=towers --out page
 expect "rows are not lost" eval '[ "$code" -eq 2 ] && one_line "page: has the rows that are read, of which 1 would be lost"'
 # Of rows of ranks with their baseline and label, too.
 of_ranks() { "$launcher" 2 "$LOCKSTEP" run --results "$@" --quiet >/dev/null; }
-cases_of() { "$LOCKSTEP" results list --results "$1" --columns strategy,devices,case.ranks,case.comm,steps,label | sort; }
+cases_of() { "$LOCKSTEP" results list --results "$1" --format csv --columns strategy,devices,case.ranks,case.comm,steps,label | sort; }
 of_ranks ranks.db --model poly --steps 4 --warmup 1 --blocks 1 --strategy mirrored --devices 1 --baseline --label 'a "b"'
 report --results ranks.db
 expect "the plan of ranks names its start" grep -q '^# *mpirun -n 2 lockstep run --plan report.yaml ' page/report.yaml

@@ -2,7 +2,7 @@
 /* Buckets of the flat gradient buffer; see buckets.h. */
 #include "common/base/grow.h"
 #include "common/kernel/kernel_step.h"
-#include "common/nn/graph_split.h"
+#include "common/nn/divide/graph_split.h"
 #include "impl/buckets.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "common/comm/comm.h"
-#include "common/nn/graph_parts.h"
+#include "common/nn/divide/graph_parts.h"
 
 typedef struct ls_buckets {
     ls_range *items;

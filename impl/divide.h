@@ -2,7 +2,7 @@
 /* Division of a job's model over the stages and slices of its mesh. */
 #pragma once
 
-#include "common/nn/graph_split.h"
+#include "common/nn/divide/graph_split.h"
 #include "impl/job.h"
 
 /** Sets `split` to the model with layers in slices (graph NULL if none is), and `parts` to the

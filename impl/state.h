@@ -3,7 +3,7 @@
  * State: all that a run has to keep from one step to the next: some arrays, each with one element
  * for each element of the model's variables, and the number of the next step. The position in the
  * data, the learning rate and every random number follow from that number. Which member owns which
- * elements: impl/step/state_parts.h.
+ * elements: impl/step/plan/state_parts.h.
  */
 #pragma once
 

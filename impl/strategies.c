@@ -3,7 +3,7 @@
 #include "common/comm/comm.h"
 #include "common/device/device_name.h"
 #include "impl/ps/ps_layout.h"
-#include "impl/slice.h"
+#include "impl/replica/slice.h"
 #include "impl/strategies.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "impl/replica.h"
+#include "impl/replica/replica.h"
 
 /** A replica, or a part of one, and the net with which it evaluates. */
 typedef struct ls_tested {

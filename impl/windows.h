@@ -11,7 +11,7 @@
 #include "common/nn/repeat.h"
 #include "impl/buckets.h"
 #include "impl/job.h"
-#include "impl/pipeline_schedule.h"
+#include "impl/pipeline/pipeline_schedule.h"
 
 typedef struct ls_windows {
     const ls_graph *graph; /**< borrowed, as are the buckets */

@@ -6,8 +6,8 @@
 #include "bench/case/graph_file.h"
 #include "common/base/digest.h"
 #include "common/base/numbers.h"
-#include "common/nn/graph_context.h"
-#include "common/nn/graph_split.h"
+#include "common/nn/divide/graph_context.h"
+#include "common/nn/divide/graph_split.h"
 #include "common/nn/models.h"
 #include "impl/strategies.h"
 

@@ -6,7 +6,7 @@
 #include "bench/case/workplace.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
-#include "impl/step/plan.h"
+#include "impl/step/plan/plan.h"
 #include "impl/strategies.h"
 
 #include <stdio.h>

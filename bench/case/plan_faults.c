@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Planted faults; see case_plan.h. */
 #include "bench/case/case_plan.h"
-#include "impl/slice.h"
+#include "impl/replica/slice.h"
 
 #include <stdio.h>
 

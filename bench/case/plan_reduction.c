@@ -8,7 +8,7 @@
 #include "bench/case/case_plan.h"
 #include "common/base/grow.h"
 #include "common/nn/layer.h"
-#include "impl/step/loads.h"
+#include "impl/step/plan/loads.h"
 
 #include <stdlib.h>
 #include <string.h>

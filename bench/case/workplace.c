@@ -10,9 +10,9 @@
 #include "common/device/machine_gpus.h"
 #include "common/device/placement.h"
 #include "common/device/pulse.h"
-#include "common/nn/graph_split.h"
+#include "common/nn/divide/graph_split.h"
 #include "common/nn/layer.h"
-#include "common/nn/places.h"
+#include "common/nn/divide/places.h"
 #include "impl/strategies.h"
 #include "impl/windows.h"
 

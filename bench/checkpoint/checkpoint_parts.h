@@ -3,8 +3,8 @@
 #pragma once
 
 #include "bench/checkpoint/checkpoint.h"
-#include "impl/step/run.h"
-#include "impl/step/state_parts.h"
+#include "impl/step/run/run.h"
+#include "impl/step/plan/state_parts.h"
 
 #define LS_MANIFEST          "manifest.json"
 #define LS_MANIFEST_PART     "manifest.json.part"

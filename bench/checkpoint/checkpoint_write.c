@@ -2,9 +2,9 @@
 /*
  * Writes a checkpoint; see checkpoint.h. Each device that owns something writes one file, its
  * *shard*: a range at a time, from device memory to disk. All processes know from the plan what is
- * in every shard (impl/step/state_parts.h), so none sends elements to another. Then rank 0 reads
- * the files for the digests of whole tensors, and writes the manifest. Every file is flushed, and
- * so are the folders, before the manifest gets its name. Left out: writing while the next steps
+ * in every shard (impl/step/plan/state_parts.h), so none sends elements to another. Then rank 0
+ * reads the files for the digests of whole tensors, and writes the manifest. Every file is flushed,
+ * and so are the folders, before the manifest gets its name. Left out: writing while the next steps
  * run.
  */
 #include "bench/checkpoint/checkpoint.h"
@@ -13,8 +13,8 @@
 #include "common/base/digest.h"
 #include "common/base/grow.h"
 #include "common/data/safetensors.h"
-#include "impl/step/run.h"
-#include "impl/step/state_parts.h"
+#include "impl/step/run/run.h"
+#include "impl/step/plan/state_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

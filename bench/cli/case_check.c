@@ -6,10 +6,10 @@
 #include "bench/case/profile.h"
 #include "bench/cli/cases.h"
 #include "common/base/numbers.h"
-#include "common/nn/graph_context.h"
-#include "common/nn/graph_split.h"
+#include "common/nn/divide/graph_context.h"
+#include "common/nn/divide/graph_split.h"
 #include "common/nn/model.h"
-#include "common/nn/places.h"
+#include "common/nn/divide/places.h"
 #include "common/nn/repeat.h"
 #include "impl/strategies.h"
 

@@ -9,7 +9,7 @@
 #include "bench/cli/option_values.h"
 #include "bench/output/results_db.h"
 #include "common/data/data.h"
-#include "common/nn/graph_split.h"
+#include "common/nn/divide/graph_split.h"
 #include "common/nn/model.h"
 #include "common/nn/optimizer.h"
 #include "common/nn/rate.h"

@@ -14,7 +14,7 @@
 #include "bench/train/world.h"
 #include "bench/train/trial/trial.h"
 #include "common/base/clock.h"
-#include "impl/replicas.h"
+#include "impl/replica/replicas.h"
 
 #include <math.h>
 #include <string.h>

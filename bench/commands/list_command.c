@@ -11,7 +11,7 @@
 #include "common/nn/optimizer.h"
 #include "common/nn/rate.h"
 #include "impl/outer_optimizer.h"
-#include "impl/pipeline_schedule.h"
+#include "impl/pipeline/pipeline_schedule.h"
 
 #include <string.h>
 

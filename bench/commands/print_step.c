@@ -4,7 +4,7 @@
 
 #include "bench/output/standard_output.h"
 #include "bench/train/world.h"
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,7 +26,7 @@
 #include "common/base/clock.h"
 #include "common/base/digest.h"
 #include "common/base/grow.h"
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 
 #include <stdio.h>
 #include <stdlib.h>

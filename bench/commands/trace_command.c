@@ -11,7 +11,7 @@
 #include "bench/train/world.h"
 #include "bench/train/trial/trial.h"
 #include "build_info.h"
-#include "impl/replicas.h"
+#include "impl/replica/replicas.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "bench/gate/oracle.h"
 #include "bench/train/time_steps.h"
 #include "common/base/grow.h"
-#include "common/base/order.h"
+#include "common/base/random/order.h"
 
 #include <math.h>
 #include <stdlib.h>

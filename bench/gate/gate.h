@@ -119,7 +119,7 @@ ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *
 ls_status ls_gate_put(const ls_workplace *workplace, ls_session *session, uint64_t steps,
                       uint64_t most, double done, ls_gate *gate);
 
-/** Checks the candidate's tasks (impl/step/run.h). Before any of them runs: tasks that nothing
+/** Checks the candidate's tasks (impl/step/run/run.h). Before any of them runs: tasks that nothing
  * orders may wait for each other for ever. All ranks call it. */
 ls_status ls_gate_step(const ls_session *candidate, ls_gate *gate);
 

@@ -7,7 +7,7 @@
 #include "bench/train/time_steps.h"
 #include "bench/train/world.h"
 #include "common/base/clock.h"
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 
 #include <math.h>
 

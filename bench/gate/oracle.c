@@ -6,8 +6,8 @@
 #include "bench/gate/oracle_places.h"
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
-#include "common/nn/graph_split.h"
-#include "impl/replicas.h"
+#include "common/nn/divide/graph_split.h"
+#include "impl/replica/replicas.h"
 #include "impl/test_pass.h"
 
 #include <stdlib.h>

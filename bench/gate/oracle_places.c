@@ -3,7 +3,7 @@
 #include "bench/gate/oracle_places.h"
 
 #include "common/base/grow.h"
-#include "common/nn/graph_context.h"
+#include "common/nn/divide/graph_context.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "impl/slice.h"
+#include "impl/replica/slice.h"
 #include "impl/test_pass.h"
 
 typedef struct ls_oracle_places ls_oracle_places;

@@ -6,7 +6,7 @@
 #include "common/base/grow.h"
 #include "common/comm/comm.h"
 #include "impl/carried.h"
-#include "impl/replicas.h"
+#include "impl/replica/replicas.h"
 #include "impl/test_pass.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "bench/micro/micro.h"
 
 #include "common/data/data.h"
-#include "impl/replica.h"
+#include "impl/replica/replica.h"
 
 /* Times indices, inputs and targets of a batch, as a step gathers them; advances the position. */
 static ls_status time_feed(ls_micro *m, ls_replica *replica, ls_net *net, ls_micro_figure *figure)

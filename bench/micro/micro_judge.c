@@ -8,7 +8,7 @@
 #include "bench/micro/micro_judge.h"
 
 #include "common/base/grow.h"
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/nn/layer.h"
 #include "common/nn/net_nodes.h"
 

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "common/device/machine.h"
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 
 #include <jansson.h>
 

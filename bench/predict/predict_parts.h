@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/predict/predict.h"
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 
 /** What a case's durations are taken from. */
 const ls_durations *ls_predictor_durations(const ls_predictor *predictor,

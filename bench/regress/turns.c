@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/grow.h"
 #include "common/base/log.h"
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 
 #include <math.h>
 #include <stdio.h>

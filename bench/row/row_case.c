@@ -7,7 +7,7 @@
 #include "bench/rows/put.h"
 #include "common/nn/models.h"
 #include "impl/ps/ps_layout.h"
-#include "impl/slice.h"
+#include "impl/replica/slice.h"
 #include "impl/strategies.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "bench/statistics/statistics.h"
 
 #include "common/base/grow.h"
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 
 #include <math.h>
 #include <stdbool.h>

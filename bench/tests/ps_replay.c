@@ -16,7 +16,7 @@
 #include "bench/cli/options.h"
 #include "common/base/grow.h"
 #include "impl/arrival/serve.h"
-#include "impl/replicas.h"
+#include "impl/replica/replicas.h"
 
 #include <jansson.h>
 

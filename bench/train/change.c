@@ -5,7 +5,7 @@
 #include "bench/train/time_steps.h"
 #include "common/base/clock.h"
 #include "common/base/grow.h"
-#include "impl/step/state_parts.h"
+#include "impl/step/plan/state_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

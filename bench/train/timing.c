@@ -2,7 +2,7 @@
 /* Timing of operations on a device's queue; see timing.h. */
 #include "bench/train/timing.h"
 
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 
 #include <stdlib.h>
 

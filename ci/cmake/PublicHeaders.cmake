@@ -4,8 +4,8 @@
 set(LOCKSTEP_PUBLIC_HEADERS
   common/base/declared.h
   common/base/log.h
-  common/base/order.h
-  common/base/philox.h
+  common/base/random/order.h
+  common/base/random/philox.h
   common/base/range.h
   common/base/registry.h
   common/base/status.h
@@ -29,7 +29,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   common/nn/net.h
   common/nn/node.h
   common/nn/optimizer.h
-  common/nn/places.h
+  common/nn/divide/places.h
   common/nn/variables.h
   impl/job.h
   impl/mesh.h

@@ -16,7 +16,7 @@
  * 100 million, the largest N: no number is in both, and sample i does not depend on N.
  */
 #include "common/base/numbers.h"
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/data/data_sources.h"
 
 #include <stdio.h>

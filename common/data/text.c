@@ -12,7 +12,7 @@
  * For a model of tokens (gpt) bytes are tokens: the files' training parts, and their testing parts,
  * one after the other, are two texts, which are cut into windows (ls_split_windows).
  */
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/data/data_sources.h"
 #include "common/data/raw.h"
 

@@ -2,7 +2,7 @@
 /* Draws the position of a sample's crop: the same in every table. */
 #pragma once
 
-#include "common/base/philox_inline.h"
+#include "common/base/random/philox_inline.h"
 #include "common/kernel/kernel.h"
 
 /** The crop's first pixel, in pixels of the image; the border begins at -pad. */

@@ -23,7 +23,7 @@
 #pragma once
 
 #include "common/base/registry.h"
-#include "common/base/order.h"
+#include "common/base/random/order.h"
 #include "common/base/status.h"
 #include "common/device/device.h"
 #include "common/kernel/kernel_layers.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/kernel/kernel_step.h"
 
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "common/base/device_fn.h"
-#include "common/base/philox_inline.h"
+#include "common/base/random/philox_inline.h"
 #include "common/kernel/kernel.h"
 #include "common/kernel/rate_inline.h"
 

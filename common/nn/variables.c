@@ -5,7 +5,7 @@
 #include "common/base/digest.h"
 #include "common/base/grow.h"
 #include "common/base/numbers.h"
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/data/safetensors.h"
 
 #include <float.h>

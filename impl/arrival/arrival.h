@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 
 /** As ls_steps_records, if servers serve requests as they arrive (records.c). */
 ls_status ls_arrival_records(ls_run *run, uint64_t first, uint64_t count, ls_step_record *out,

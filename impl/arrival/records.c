@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends and losses of steps, if servers do not wait for all workers; see impl/step/records.c. With
- * backup workers, a step ends when the servers end it, and its loss is that of the workers that
- * took part. With asynchronous servers and n workers, a step is n successive gradients.
+ * Ends and losses of steps, if servers do not wait for all workers; see impl/step/run/records.c.
+ * With backup workers, a step ends when the servers end it, and its loss is that of the workers
+ * that took part. With asynchronous servers and n workers, a step is n successive gradients.
  */
 #include "common/base/grow.h"
 #include "impl/arrival/arrival.h"

@@ -32,7 +32,7 @@
 #include "impl/arrival/serve.h"
 
 #include "common/base/grow.h"
-#include "impl/slice.h"
+#include "impl/replica/slice.h"
 
 #include <stdlib.h>
 

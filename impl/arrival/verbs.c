@@ -2,7 +2,7 @@
 /* The verbs of servers that serve requests as they arrive; see arrival_step.h. */
 #include "impl/arrival/arrival_step.h"
 #include "impl/ps/served.h"
-#include "impl/step/build.h"
+#include "impl/step/verbs/build.h"
 
 static bool can_request(ls_step *s, const char *verb)
 {

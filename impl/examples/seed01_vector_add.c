@@ -3,7 +3,7 @@
  * Seed 1: the sum of two [1000,100] uniform tensors: on one CPU device; on an accelerator, if there
  * is one; split along axis 0 over two devices and concatenated. All results have the same bits.
  */
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "impl/examples/example.h"
 #include "impl/examples/parallel.h"
 #include "impl/examples/placed.h"

@@ -4,7 +4,7 @@
  * batches with two results. 10 rows on 3 devices are split into 3, 3 and 4; outputs are bitwise
  * equal to those of the whole batch; copies between devices are counted.
  */
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/nn/model.h"
 #include "impl/examples/example.h"
 #include "impl/examples/parallel.h"

@@ -9,7 +9,7 @@
  * Each batch has four parts, with backward on the part's device: all four on cpu:0, or two each on
  * cpu:0 and cpu:1. w has the same bits, since the parts and their order of summation are the same.
  */
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/nn/model.h"
 #include "impl/examples/example.h"
 #include "impl/examples/parallel_training.h"

@@ -6,7 +6,7 @@
  * branches one after the other. cpu:0 and cpu:1 have the LSTM's weights, cpu:2 only the dense
  * layer's.
  */
-#include "common/nn/places.h"
+#include "common/nn/divide/places.h"
 #include "impl/examples/example_training.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "common/base/whole_file.h"
 #include "impl/ps/ps_report.h"
 
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 #include "impl/ps/served.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "impl/ps/ps_layout.h"
-#include "impl/replica.h"
+#include "impl/replica/replica.h"
 
 typedef struct ls_ps_shard {
     const ls_ps_layout *layout;

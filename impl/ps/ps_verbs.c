@@ -3,7 +3,7 @@
 #include "common/base/grow.h"
 #include "impl/ps/ps_step.h"
 #include "impl/ps/served.h"
-#include "impl/step/build.h"
+#include "impl/step/verbs/build.h"
 
 #include <stdlib.h>
 

@@ -31,8 +31,8 @@
 
 #include "common/comm/comm.h"
 #include "impl/job.h"
-#include "impl/pipeline_schedule.h"
-#include "impl/slice.h"
+#include "impl/pipeline/pipeline_schedule.h"
+#include "impl/replica/slice.h"
 
 typedef struct ls_step ls_step;
 

@@ -12,7 +12,7 @@
  */
 #include "common/base/grow.h"
 #include "common/base/tests/hooks.h"
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * + t)), where t counts updates. Evaluation uses them and does not change the parameters, for any
  * strategy. Tolerance: 1e-6 for the average; all else is compared bitwise.
  */
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"
 

@@ -5,7 +5,7 @@
  * mark on them might come after the step has begun. No tolerance.
  */
 #include "common/base/tests/must.h"
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>

@@ -7,7 +7,7 @@
  * up for this, without training. And who waits for a device that is lost is woken. No tolerance.
  */
 #include "common/device/backend.h"
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 #include "impl/arrival/arrival_step.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"

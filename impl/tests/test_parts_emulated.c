@@ -6,7 +6,7 @@
  * and a transformer, copied, too. No tolerance. */
 #include "impl/tests/run_emulated.h"
 
-#include "common/nn/places.h"
+#include "common/nn/divide/places.h"
 #include "impl/strategies.h"
 
 enum { DEVICES = 3, STEPS = 3, NODES = 32 };

@@ -5,10 +5,10 @@
  * forms. Tolerance: 1e-12 of a time.
  */
 #include "common/base/tests/must.h"
-#include "impl/pipeline_schedule.h"
+#include "impl/pipeline/pipeline_schedule.h"
 
 #include "common/device/cpu/cpu.h"
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>

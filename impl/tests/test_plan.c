@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A plan refuses a spread whose copies are not consecutive members (ls_step_plan_copy); its table
  * of moves. */
-#include "impl/step/plan.h"
+#include "impl/step/plan/plan.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"
 

@@ -4,7 +4,7 @@
  * of several replicas; fast mode uses the right samples. No tolerance: bits.
  */
 #include "common/base/tests/must.h"
-#include "impl/slice.h"
+#include "impl/replica/slice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

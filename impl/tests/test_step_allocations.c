@@ -10,8 +10,8 @@
 #include "common/base/tests/must.h"
 #include "common/comm/comm.h"
 #include "common/device/cpu/cpu.h"
-#include "impl/slice.h"
-#include "impl/step/run.h"
+#include "impl/replica/slice.h"
+#include "impl/step/run/run.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>

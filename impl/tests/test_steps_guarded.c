@@ -9,10 +9,10 @@
  */
 #include "common/base/grow.h"
 #include "common/base/tests/must.h"
-#include "common/nn/places.h"
-#include "impl/replicas.h"
+#include "common/nn/divide/places.h"
+#include "impl/replica/replicas.h"
 #include "impl/step/program/names.h"
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 #include "impl/strategies.h"
 
 #include <setjmp.h>

@@ -5,8 +5,8 @@
  * the model, and each end of a message names its partner. Without training;
  * no tolerance.
  */
-#include "common/nn/places.h"
-#include "impl/step/run.h"
+#include "common/nn/divide/places.h"
+#include "impl/step/run/run.h"
 #include "impl/strategies.h"
 #include "impl/tests/devices_fixture.h"
 

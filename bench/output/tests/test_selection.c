@@ -5,7 +5,7 @@
 #include "bench/output/row_same.h"
 #include "bench/output/selection.h"
 #include "bench/statistics/level_changes.h"
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,7 +11,7 @@
  * be wrong.
  */
 #include "bench/regress/ratio_test.h"
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * in 2% of 500 series of noise. */
 #include "bench/row/findings.h"
 
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 #include "bench/statistics/verdict.h"
 #include "bench/statistics/level_changes.h"
 
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/base/tests/must.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/base/signal.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sample order: permutations that differ and look random, and consistent ranges. */
-#include "common/base/order.h"
+#include "common/base/random/order.h"
 #include "common/base/tests/must.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Philox4x32-10 against the known answers of Random123, and the streams built on it. */
-#include "common/base/philox_inline.h"
+#include "common/base/random/philox_inline.h"
 #include "common/base/tests/must.h"
 
 #include <math.h>

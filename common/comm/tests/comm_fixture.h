@@ -8,7 +8,7 @@
 #pragma once
 
 #include "common/base/clock.h"
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/base/tests/thorough.h"
 #include "common/comm/comm.h"
 #include "common/comm/tests/comm_oracle.h"

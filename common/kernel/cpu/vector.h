@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "common/base/philox_inline.h"
+#include "common/base/random/philox_inline.h"
 #include "common/kernel/crop_draw.h"
 #include "common/kernel/step_inline.h"
 

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 #include "common/kernel/step_inline.h"
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
  * place; a collect puts together what all places have dealt. Both copy columns, and backward
  * copies back.
  */
-#include "common/nn/graph_context.h"
+#include "common/nn/divide/graph_context.h"
 #include "common/nn/layers.h"
 
 /* A part of a sequence and the whole of it, real memory. */

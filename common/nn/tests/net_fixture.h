@@ -6,7 +6,7 @@
 #include "common/base/tests/must.h"
 #include "common/nn/net.h"
 
-#include "common/base/philox.h"
+#include "common/base/random/philox.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * precision on plain C, the places' losses and gradients add up to those of the whole model, within
  * 1e-12 of the largest gradient: the same sums in another order.
  */
-#include "common/nn/graph_context.h"
+#include "common/nn/divide/graph_context.h"
 #include "common/nn/layers.h"
 #include "common/nn/model.h"
 #include "common/nn/net_nodes.h"

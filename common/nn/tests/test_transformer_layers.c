@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers of transformers: gradients against central differences in double precision (tolerance in
  * net_fixture.h), a tied head, names of variables, what is refused. */
-#include "common/nn/graph_split.h"
+#include "common/nn/divide/graph_split.h"
 #include "common/nn/net_nodes.h"
 #include "common/nn/tests/net_fixture.h"
 

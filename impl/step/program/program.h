@@ -7,7 +7,7 @@
 #pragma once
 
 #include "common/device/op_list.h"
-#include "impl/step/plan.h"
+#include "impl/step/plan/plan.h"
 
 #include <stdio.h>
 

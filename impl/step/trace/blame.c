@@ -5,7 +5,7 @@
  * did counts, and so on; all other time counts as waiting.
  */
 #include "common/base/numbers.h"
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 #include "impl/step/trace/trace_private.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "impl/replicas.h"
+#include "impl/replica/replicas.h"
 
 #include <stdint.h>
 

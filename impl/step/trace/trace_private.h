@@ -2,7 +2,7 @@
 /* The input of a trace: what was enqueued on each lane, and the node of each operation. */
 #pragma once
 
-#include "impl/step/run.h"
+#include "impl/step/run/run.h"
 #include "impl/step/trace/trace.h"
 
 /** An item enqueued on a lane for a task: a wait, an operation or a copy. */

@@ -3,7 +3,7 @@
  * Operations on a batch of the cpu table: its samples, their data, and their losses. The device's
  * threads share the rows of a gather; one thread computes a sum, in a fixed order.
  */
-#include "common/base/order_inline.h"
+#include "common/base/random/order_inline.h"
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/step_inline.h"
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "common/base/bf16_inline.h"
-#include "common/base/order_inline.h"
+#include "common/base/random/order_inline.h"
 #include "common/kernel/cpu/vector_lanes.h"
 
 static void relu(const float *x, float *y, int64_t count)

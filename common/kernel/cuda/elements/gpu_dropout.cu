@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Dropout: of whole samples a Philox block a thread, which is up to four elements. */
-#include "common/base/philox_inline.h"
+#include "common/base/random/philox_inline.h"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_shares.cuh"
 

@@ -5,7 +5,7 @@
  * number, and all threads copy that piece for each array. A row is divided so that each thread has
  * a few accesses.
  */
-#include "common/base/order_inline.h"
+#include "common/base/random/order_inline.h"
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/element_inline.h"

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* The order and times of a pipeline's passes; see pipeline_schedule.h. */
+#include "impl/pipeline/pipeline_schedule.h"
+
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const ls_schedule_rule *const rules[] = {&ls_schedule_gpipe,       &ls_schedule_1f1b,
+                                                &ls_schedule_interleaved, &ls_schedule_zb_h1,
+                                                &ls_schedule_zb_h2,       NULL};
+const ls_registry ls_schedules = {"pipeline schedule", (const void *const *)rules};
+
+const ls_schedule_rule *ls_schedule_rule_of(const ls_declared_values *options)
+{
+    return rules[ls_declared_number(options, &ls_option_pipeline_schedule)];
+}
+
+double ls_schedule_equal(const ls_schedule *s)
+{
+    const double p = s->stages, m = s->microbatches;
+    const double units = s->rule->split ? 3 : ls_schedule_chunks(s);
+    return (p - 1) / (units * m + p - 1);
+}
+
+bool ls_schedule_frees(const ls_schedule *s, const ls_pass *pass)
+{
+    return pass->kind == (s->rule->split ? LS_PASS_WEIGHTS : LS_PASS_BACKWARD);
+}
+
+/* ---- A stage's order ------------------------------------------------------------------------- */
+
+/* Passes of one direction, of micro-batches up to a multiple of the stages if there are chunks: an
+ * epoch's smaller batch may have fewer, and those that it lacks are left out. */
+static int directed_passes(const ls_schedule *s)
+{
+    const int p = s->stages, v = ls_schedule_chunks(s), m = s->microbatches;
+    return v > 1 ? v * ((m + p - 1) / p * p) : m;
+}
+
+size_t ls_schedule_passes(const ls_schedule *s)
+{
+    return (size_t)(s->rule->split ? 3 : 2) * (size_t)directed_passes(s);
+}
+
+/* A stage's passes as they are appended. */
+typedef struct stage_order {
+    const ls_schedule *schedule;
+    int stage, count, weights; /* weight passes so far */
+    ls_pass *passes;
+} stage_order;
+
+static void append(stage_order *o, ls_pass_kind kind, int chunk, int microbatch)
+{
+    if (microbatch < o->schedule->microbatches)
+        o->passes[o->count++] = (ls_pass){o->stage, kind, chunk, microbatch};
+}
+
+static void append_forward(stage_order *o, int k)
+{
+    const int p = o->schedule->stages, v = ls_schedule_chunks(o->schedule);
+    append(o, LS_PASS_FORWARD, k % (p * v) / p, k / (p * v) * p + k % p);
+}
+
+static void append_backward(stage_order *o, int k)
+{
+    const ls_schedule *s = o->schedule;
+    const int p = s->stages, v = ls_schedule_chunks(s);
+    append(o, LS_PASS_BACKWARD, v - 1 - k % (p * v) / p, k / (p * v) * p + k % p);
+    if (s->rule->split && k >= s->rule->lag(s, o->stage))
+        append(o, LS_PASS_WEIGHTS, 0, o->weights++);
+}
+
+int ls_schedule_stage(const ls_schedule *s, int stage, ls_pass *out)
+{
+    stage_order o = {.schedule = s, .stage = stage, .passes = out};
+    const int all = directed_passes(s), wanted = s->rule->ahead(s, stage);
+    const int ahead = wanted < all ? wanted : all;
+    for (int k = 0; k < ahead; k++)
+        append_forward(&o, k);
+    for (int k = 0; k < all; k++) {
+        if (ahead + k < all)
+            append_forward(&o, ahead + k);
+        append_backward(&o, k);
+    }
+    while (s->rule->split && o.weights < s->microbatches)
+        append(&o, LS_PASS_WEIGHTS, 0, o.weights++);
+    return o.count;
+}
+
+ls_pass_before ls_pass_before_of(const ls_pass *pass, const ls_pass *before)
+{
+    return before->chunk != pass->chunk      ? LS_BEFORE_OTHER
+           : before->kind == LS_PASS_FORWARD ? LS_BEFORE_FORWARD
+                                             : LS_BEFORE_BACKWARD;
+}
+
+ls_status ls_schedule_count(const ls_schedule *s, int stage, int chunk, ls_schedule_most *out)
+{
+    ls_pass *passes;
+    int done[LS_PASS_KINDS] = {0}, held = 0;
+    LS_TRY(ls_allocate("pipeline", &passes, ls_schedule_passes(s) + 1, sizeof *passes));
+    const int count = ls_schedule_stage(s, stage, passes);
+    ls_schedule_most most = {0};
+    for (int k = 0; k < count; k++) {
+        done[passes[k].kind]++;
+        if (passes[k].chunk == chunk)
+            held += (passes[k].kind == LS_PASS_FORWARD) - ls_schedule_frees(s, &passes[k]);
+        if (passes[k].chunk == chunk && passes[k].kind == LS_PASS_BACKWARD)
+            most.before[ls_pass_before_of(&passes[k], &passes[k - 1])]++;
+        const int flying = done[LS_PASS_FORWARD] - done[LS_PASS_BACKWARD];
+        const int waiting = s->rule->split ? done[LS_PASS_BACKWARD] - done[LS_PASS_WEIGHTS] : 0;
+        most.in_flight = flying > most.in_flight ? flying : most.in_flight;
+        most.weights_waiting = waiting > most.weights_waiting ? waiting : most.weights_waiting;
+        most.held = held > most.held ? held : most.held;
+    }
+    free(passes);
+    *out = most;
+    return LS_OK;
+}
+
+/* ---- All stages ------------------------------------------------------------------------------ */
+
+/* All stages' passes while they are put into one order. Parts are numbered c p + i. */
+typedef struct merge {
+    const ls_schedule *schedule;
+    int parts;
+    ls_pass *passes; /* [stages, ls_schedule_passes] */
+    int *count;      /* [stages] passes of each */
+    int *next;       /* [stages] the first that is left */
+    int *tick;       /* [kinds, parts, micro-batches] from 1: when a pass ran; 0 if not yet */
+} merge;
+
+static int *tick_of(const merge *m, ls_pass_kind kind, int part, int microbatch)
+{
+    const int all = m->schedule->microbatches;
+    return &m->tick[((int)kind * m->parts + part) * all + microbatch];
+}
+
+static int part_of(const merge *m, const ls_pass *pass)
+{
+    return pass->chunk * m->schedule->stages + pass->stage;
+}
+
+/* The pass of the same micro-batch that a pass needs; false if there is none. */
+static bool input_of(const merge *m, const ls_pass *pass, ls_pass_kind *kind, int *part)
+{
+    const int at = part_of(m, pass);
+    const bool last = at + 1 == m->parts;
+    *kind = pass->kind == LS_PASS_FORWARD || (pass->kind == LS_PASS_BACKWARD && last)
+                ? LS_PASS_FORWARD
+                : LS_PASS_BACKWARD;
+    *part = pass->kind == LS_PASS_FORWARD             ? at - 1
+            : pass->kind == LS_PASS_BACKWARD && !last ? at + 1
+                                                      : at;
+    return *part >= 0;
+}
+
+/* Whether a pass can run at a tick: what it needs ran before. */
+static bool is_ready(const merge *m, const ls_pass *pass, int tick)
+{
+    ls_pass_kind kind;
+    int part;
+    if (!input_of(m, pass, &kind, &part))
+        return true;
+    const int before = *tick_of(m, kind, part, pass->microbatch);
+    return before && before < tick;
+}
+
+static ls_status open_merge(const ls_schedule *s, merge *m)
+{
+    const size_t stages = (size_t)s->stages, passes = ls_schedule_passes(s);
+    *m = (merge){.schedule = s, .parts = s->stages * ls_schedule_chunks(s)};
+    const size_t ticks = LS_PASS_KINDS * (size_t)m->parts * (size_t)s->microbatches;
+    LS_TRY(ls_allocate("pipeline", &m->passes, stages * passes + 1, sizeof *m->passes));
+    LS_TRY(ls_allocate("pipeline", &m->count, 2 * stages + ticks, sizeof *m->count));
+    m->next = m->count + stages;
+    m->tick = m->next + stages;
+    for (int i = 0; i < s->stages; i++)
+        m->count[i] = ls_schedule_stage(s, i, m->passes + (size_t)i * passes);
+    return LS_OK;
+}
+
+static void close_merge(merge *m)
+{
+    free(m->passes);
+    free(m->count);
+}
+
+/* Runs each stage's next pass in a tick, the last stage's first. */
+static size_t run_tick(merge *m, int tick, ls_pass *out)
+{
+    const ls_schedule *s = m->schedule;
+    size_t ran = 0;
+    for (int i = s->stages; i-- > 0;) {
+        const ls_pass *pass = &m->passes[(size_t)i * ls_schedule_passes(s) + (size_t)m->next[i]];
+        if (m->next[i] == m->count[i] || !is_ready(m, pass, tick))
+            continue;
+        *tick_of(m, pass->kind, part_of(m, pass), pass->microbatch) = tick;
+        m->next[i]++;
+        out[ran++] = *pass;
+    }
+    return ran;
+}
+
+ls_status ls_schedule_order(const ls_schedule *s, ls_pass **out, size_t *count)
+{
+    merge m;
+    size_t all = 0, ran = 1;
+    ls_pass *passes = NULL;
+    ls_status status = open_merge(s, &m);
+    for (int i = 0; i < s->stages && !status; i++)
+        all += (size_t)m.count[i];
+    if (!status)
+        status = ls_allocate("pipeline", &passes, all + 1, sizeof *passes);
+    *count = 0;
+    for (int tick = 1; !status && *count < all && ran; tick++)
+        *count += ran = run_tick(&m, tick, passes + *count);
+    if (!status && *count < all)
+        status = ls_fail(LS_CODE_USAGE, "pipeline schedule", s->rule->name,
+                         "its stages wait for each other with %d stages and %d micro-batches; use "
+                         "another schedule",
+                         s->stages, s->microbatches);
+    close_merge(&m);
+    if (status)
+        free(passes);
+    else
+        *out = passes;
+    return status;
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* When stages' passes begin and end. */
+typedef struct clocks {
+    merge all;
+    const ls_stage_time *times;
+    double *begun, *ended, *worked; /* [stages] the first pass; the last one; all */
+    double *done;                   /* [kinds, parts, micro-batches] when passes end */
+} clocks;
+
+static double *done_at(const clocks *c, ls_pass_kind kind, int part, int microbatch)
+{
+    return &c->done[tick_of(&c->all, kind, part, microbatch) - c->all.tick];
+}
+
+static void take_time(clocks *c, const ls_pass *pass)
+{
+    const ls_stage_time *t = &c->times[pass->stage];
+    const double times[LS_PASS_KINDS] = {t->forward, t->backward, t->weights};
+    const double takes = times[pass->kind] / ls_schedule_chunks(c->all.schedule);
+    double begin = later(c->ended[pass->stage], 0);
+    ls_pass_kind kind;
+    int part;
+    if (input_of(&c->all, pass, &kind, &part))
+        begin = later(begin, *done_at(c, kind, part, pass->microbatch));
+    if (c->begun[pass->stage] < 0)
+        c->begun[pass->stage] = begin;
+    c->worked[pass->stage] += takes;
+    c->ended[pass->stage] = begin + takes;
+    *done_at(c, pass->kind, part_of(&c->all, pass), pass->microbatch) = begin + takes;
+}
+
+static ls_status play(clocks *c, const ls_schedule *s, ls_schedule_times *out)
+{
+    ls_pass *passes;
+    size_t count;
+    LS_TRY(ls_schedule_order(s, &passes, &count));
+    for (size_t i = 0; i < (size_t)s->stages; i++)
+        c->begun[i] = -1;
+    for (size_t i = 0; i < count; i++)
+        take_time(c, &passes[i]);
+    free(passes);
+    *out = (ls_schedule_times){0};
+    for (int i = 0; i < s->stages; i++) {
+        const double span = c->ended[i] - later(c->begun[i], 0);
+        out->step = later(out->step, c->ended[i] + c->times[i].rest);
+        if (span > out->longest)
+            out->idle = 1 - c->worked[i] / span;
+        out->longest = later(out->longest, span);
+    }
+    return LS_OK;
+}
+
+ls_status ls_schedule_span(const ls_schedule *s, const ls_stage_time *times, ls_schedule_times *out)
+{
+    clocks c = {.times = times};
+    const size_t stages = (size_t)s->stages;
+    ls_status status = open_merge(s, &c.all);
+    const size_t passes = LS_PASS_KINDS * (size_t)c.all.parts * (size_t)s->microbatches;
+    if (!status)
+        status = ls_allocate("pipeline", &c.begun, 3 * stages + passes, sizeof *c.begun);
+    c.ended = c.begun + stages;
+    c.worked = c.ended + stages;
+    c.done = c.worked + stages;
+    if (!status)
+        status = play(&c, s, out);
+    free(c.begun);
+    close_merge(&c.all);
+    return status;
+}

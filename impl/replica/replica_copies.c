@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The copy, rounded to bfloat16, of the parameters that a replica's layers read; its masters are
+ * float32. See replica.h; to and from the host: replica_values.c. */
+#include "impl/replica/replica.h"
+
+/* Appends setting the copy of a range to rounded values. */
+static ls_status append_round(ls_replica *r, ls_range range, size_t state, const void *values,
+                              ls_op_list *ops)
+{
+    uint16_t *copies = r->parameters;
+    const ls_narrow_args args = {.count = (int64_t)range.count,
+                                 .x = (const float *)values + state,
+                                 .y = copies + (r->windows.parameters ? state : range.first)};
+    ls_op *op;
+    LS_TRY(r->kernels->table->narrow(r->kernels, &args, &op));
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
+}
+
+ls_status ls_replica_round(ls_replica *r, ls_range range, ls_op_list *ops)
+{
+    size_t state;
+    if (!r->masters)
+        return LS_OK;
+    LS_TRY(ls_replica_find(r, range, &state));
+    return append_round(r, range, state, r->masters, ops);
+}
+
+ls_status ls_replica_lend(ls_replica *r, ls_values values)
+{
+    ls_op_list ops = {0};
+    const ls_range owned = {0, r->updated.owned};
+    ls_status status =
+        append_round(r, owned, 0, values == LS_AVERAGES ? r->updated.average : r->masters, &ops);
+    if (!status)
+        status = ls_op_list_enqueue(&ops, r->queue);
+    if (!status)
+        status = ls_queue_sync(r->queue);
+    ls_op_list_clear(&ops);
+    return status;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A replica's update of a range of the flat buffers: weight decay, the optimizer's pass and moving
+ * statistics as one operation; then moving averages of parameters.
+ */
+#include "common/base/grow.h"
+#include "common/comm/comm.h"
+#include "common/nn/divide/graph_split.h"
+#include "common/kernel/rate_inline.h"
+#include "impl/carried.h"
+#include "impl/replica/replica.h"
+
+#include <stdlib.h>
+
+static void *element_at(const ls_replica *r, void *flat, size_t index)
+{
+    return flat ? (char *)flat + index * r->kernels->table->real_bytes : NULL;
+}
+
+void *ls_replica_updated_at(const ls_replica *r, ls_range range, size_t state)
+{
+    return r->masters ? element_at(r, r->masters, state)
+                      : element_at(r, r->parameters, r->windows.parameters ? state : range.first);
+}
+
+ls_status ls_replica_find(const ls_replica *r, ls_range range, size_t *out)
+{
+    const ls_shares *s = &r->updated.shares;
+    *out = 0;
+    for (size_t b = 0; s->buckets && b < s->buckets->count; b++) {
+        const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
+        if (range.first >= share.first && range.first + range.count <= share.first + share.count) {
+            *out += range.first - share.first;
+            return LS_OK;
+        }
+        *out += share.count;
+    }
+    if (s->buckets)
+        return ls_fail(LS_CODE_USAGE, "update", NULL,
+                       "elements %zu to %zu are in no share of replica %d, which has no optimizer "
+                       "state for these; update its own shares",
+                       range.first, range.first + range.count - 1, s->share);
+    *out = range.first;
+    return LS_OK;
+}
+
+/* ---- Ranges with equal treatment ------------------------------------------------------------- */
+
+typedef struct range_list {
+    ls_update_range *items;
+    int64_t count;
+} range_list;
+
+/* Lists the variables in elements [first, first + count). Weights shrink, not biases and norms. */
+static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bool decay,
+                             range_list *out)
+{
+    const ls_variables *variables = &r->graph->variables;
+    const bool shrink = r->job->update.optimizer.rule->kind == LS_OPTIMIZER_ADAMW;
+    out->count = 0;
+    LS_TRY(ls_allocate("update", &out->items, variables->count, sizeof *out->items));
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        const ls_range both =
+            ls_range_common((ls_range){v->offset, v->count}, (ls_range){first, count});
+        const ls_update_range range = {.first = (int64_t)(both.first - first),
+                                       .count = (int64_t)both.count,
+                                       .decay = decay ? v->decay : 0,
+                                       .keep = v->keep,
+                                       .shrinks = shrink && v->shrinks};
+        if (both.count) {
+            /* merged with the previous range if both have equal treatment */
+            ls_update_range *last = out->count ? &out->items[out->count - 1] : NULL;
+            if (last && last->decay == range.decay && last->keep == range.keep &&
+                last->shrinks == range.shrinks)
+                last->count += range.count;
+            else
+                out->items[out->count++] = range;
+        }
+    }
+    const ls_update_range *only = out->items;
+    if (out->count == 1 && only->decay == 0 && only->keep == 0 && !only->shrinks)
+        out->count = 0;
+    return LS_OK;
+}
+
+/* ---- The operations -------------------------------------------------------------------------- */
+
+/* Appends weight decay's gradient (`decay`), the optimizer's pass, and the step of moving
+ * statistics towards those of the batch, which are in the gradient buffer. */
+static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool decay,
+                               ls_op_list *ops)
+{
+    const size_t first = range.first, count = range.count;
+    const ls_optimizer *o = &r->job->update.optimizer;
+    range_list ranges;
+    LS_TRY(find_ranges(r, first, count, decay, &ranges));
+    const ls_optimizer_args args = {
+        .kind = o->rule->kind,
+        .count = (int64_t)count,
+        .weight = ls_replica_updated_at(r, range, state),
+        .gradient = element_at(r, r->gradients, r->windows.gradients ? state : first),
+        .slot = {element_at(r, r->updated.slot[0], state),
+                 element_at(r, r->updated.slot[1], state)},
+        .mu = o->mu,
+        .beta1 = o->beta1,
+        .beta2 = o->beta2,
+        .rho = o->rho,
+        .epsilon = o->epsilon,
+        .decay = o->decay,
+        .state = r->state,
+        .ranges = ranges.items,
+        .range_count = ranges.count,
+        .clip = r->updates ? r->norm.clip : NULL,
+    };
+    ls_op *op;
+    ls_status status = r->kernels->table->optimizer(r->kernels, &args, &op);
+    free(ranges.items);
+    LS_TRY(status);
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
+}
+
+/* Appends the step of moving averages towards the updated parameters. */
+static ls_status append_average(ls_replica *r, ls_range range, size_t state, ls_op_list *ops)
+{
+    const ls_moving_average_args args = {.count = (int64_t)range.count,
+                                         .decay = r->job->update.average,
+                                         .state = r->state,
+                                         .value = ls_replica_updated_at(r, range, state),
+                                         .average = element_at(r, r->updated.average, state)};
+    ls_op *op;
+    LS_TRY(ls_kernel_table_need(r->kernels->table, "moving_average", "the model"));
+    LS_TRY(r->kernels->table->moving_average(r->kernels, &args, &op));
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
+}
+
+ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, ls_op_list *ops)
+{
+    size_t state;
+    LS_TRY(ls_replica_find(r, range, &state));
+    LS_TRY(
+        append_update(r, range, state, decay == LS_DECAY_TO_ADD && r->job->update.clip == 0, ops));
+    if (r->updated.average)
+        LS_TRY(append_average(r, range, state, ops));
+    return ls_replica_round(r, range, ops);
+}
+
+/* ---- Weight decay's part of the loss -------------------------------------------------------- */
+
+/* Whether this replica, of those that together have all variables, counts one. */
+static bool counts(const ls_replica *r, size_t variable)
+{
+    const ls_graph_slices *s = &r->graph->slices;
+    return r->graph->variables.items[variable].decay != 0 &&
+           (s->place == 0 || ls_graph_slice(r->graph, variable));
+}
+
+/* Adds what of a range decays; its elements begin at number `at` of what is trained. */
+static void list_decaying(const ls_replica *r, ls_range range, size_t at, range_list *out)
+{
+    const ls_variables *variables = &r->graph->variables;
+    for (size_t i = 0; i < variables->count; i++) {
+        const ls_variable *v = &variables->items[i];
+        const ls_range both = ls_range_common((ls_range){v->offset, v->count}, range);
+        if (both.count && counts(r, i))
+            out->items[out->count++] =
+                (ls_update_range){.first = (int64_t)(at + both.first - range.first),
+                                  .count = (int64_t)both.count,
+                                  .decay = v->decay};
+    }
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const int64_t x = ((const ls_update_range *)a)->first, y = ((const ls_update_range *)b)->first;
+    return (x > y) - (x < y);
+}
+
+/* The same of all that the replica updates, in order; whether these are one after the other. */
+static bool list_all_decaying(const ls_replica *r, range_list *out)
+{
+    const ls_shares *s = &r->updated.shares;
+    const bool apart = s->buckets && (r->masters || r->windows.parameters);
+    if (!s->buckets)
+        list_decaying(r, (ls_range){0, r->updated.owned}, 0, out);
+    for (size_t b = 0, state = 0; s->buckets && b < s->buckets->count; b++) {
+        const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
+        list_decaying(r, share, apart ? state : share.first, out);
+        state += share.count;
+    }
+    if (out->count)
+        qsort(out->items, (size_t)out->count, sizeof *out->items, compare_ranges);
+    return apart;
+}
+
+ls_status ls_replica_decay_loss(ls_replica *r, ls_op_list *ops)
+{
+    range_list ranges = {0};
+    LS_TRY(ls_allocate("replica", &ranges.items, r->graph->variables.count, sizeof *ranges.items));
+    const bool apart = list_all_decaying(r, &ranges);
+    const ls_weight_decay_args args = {.count =
+                                           (int64_t)(apart ? r->updated.stated : r->updated.owned),
+                                       .weight = ls_replica_trained(r),
+                                       .ranges = ranges.items,
+                                       .range_count = ranges.count,
+                                       .loss = r->loss.decay};
+    ls_op *op;
+    ls_status status = ls_kernel_table_need(r->kernels->table, "weight_decay", "the model");
+    if (!status)
+        status = r->kernels->table->weight_decay(r->kernels, &args, &op);
+    free(ranges.items);
+    LS_TRY(status);
+    op->use = LS_TIME_OPTIMIZER;
+    return ls_op_list_add(ops, op);
+}
+
+ls_status ls_replica_add_decay(ls_replica *r, uint64_t first, uint64_t count,
+                               ls_step_record *records)
+{
+    for (uint64_t i = 0; i < count && r->loss.decay; i++) {
+        const uint64_t slot = (first + i) % r->job->records;
+        double decay;
+        LS_TRY(ls_queue_read(r->queue, &decay,
+                             r->loss.more_losses + slot * r->loss.more + r->loss.sums - 1,
+                             sizeof decay));
+        records[i].loss += decay;
+    }
+    return LS_OK;
+}
+
+ls_status ls_replica_keep(ls_replica *r, ls_carried *carried)
+{
+    for (size_t i = 0; i < r->buffer_count; i++)
+        if (r->buffers[i].carried)
+            LS_TRY(ls_carry_memory(carried, r->queue, r->buffers[i].memory, r->buffers[i].bytes));
+    return LS_OK;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a replica has of the arrays of a state, to and from blocks of the model's elements, so that
+ * the host never needs room for a whole model. Replicas that are loaded together share the reading
+ * of each block, of which only those elements are read that one of them has.
+ */
+#include "common/base/bf16_inline.h"
+#include "common/base/grow.h"
+#include "common/kernel/rate_inline.h"
+#include "impl/replica/replica.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A block of the model's elements on its way to or from a replica. */
+typedef struct transfer {
+    ls_range block;
+    float *values;     /* [block.count]; NULL if only `begin` and `end` are found */
+    bool out;          /* from the replica */
+    bool narrow;       /* the replica has them rounded to bfloat16 */
+    size_t begin, end; /* the replica has no elements of the block before and behind these */
+} transfer;
+
+static size_t bytes_of(const ls_replica *r, const transfer *t)
+{
+    return t->narrow ? sizeof(uint16_t) : r->kernels->table->real_bytes;
+}
+
+/* Elements between the host's block and `packed`, one after the other. */
+static void pack(const ls_replica *r, ls_range some, float *packed, const transfer *t, bool back)
+{
+    if (r->part) {
+        ls_graph_part_copy(r->part, some, packed, t->block, t->values, back);
+        return;
+    }
+    float *here = t->values + (some.first - t->block.first);
+    memcpy(back ? packed : here, back ? here : packed, some.count * sizeof *packed);
+}
+
+/* Elements of the host, and those of `bytes` each as the replica has them. */
+static void convert(float *host, void *there, size_t bytes, size_t count, bool to_host)
+{
+    uint16_t *narrow = there;
+    double *wide = there;
+    for (size_t i = 0; i < count; i++)
+        if (bytes == sizeof *narrow && to_host)
+            host[i] = ls_float_of_bf16(narrow[i]);
+        else if (bytes == sizeof *narrow)
+            narrow[i] = ls_bf16_of_float(host[i]);
+        else if (to_host)
+            host[i] = (float)wide[i];
+        else
+            wide[i] = (double)host[i];
+}
+
+/* Elements `some` of the replica, of one variable if it has a part, which are at `there`. */
+static ls_status move_some(const ls_replica *r, void *there, ls_range some, transfer *t)
+{
+    const size_t each = bytes_of(r, t), bytes = some.count * each;
+    const bool converts = each != sizeof(float);
+    float *packed;
+    if (!r->part && !converts) { /* one copy */
+        float *here = t->values + (some.first - t->block.first);
+        return t->out ? ls_queue_read(r->queue, here, there, bytes)
+                      : ls_queue_write(r->queue, there, here, bytes);
+    }
+    LS_TRY(ls_allocate("replica", &packed, some.count + 1, sizeof *packed + sizeof(double)));
+    char *other = (char *)(packed + (some.count + 1) / 2 * 2); /* aligned for doubles */
+    void *moved = converts ? other : (void *)packed;
+    if (!t->out)
+        pack(r, some, packed, t, true);
+    if (!t->out && converts)
+        convert(packed, other, each, some.count, false);
+    ls_status status = t->out ? ls_queue_read(r->queue, moved, there, bytes)
+                              : ls_queue_write(r->queue, there, moved, bytes);
+    if (!status && t->out && converts)
+        convert(packed, other, each, some.count, true);
+    if (!status && t->out)
+        pack(r, some, packed, t, false);
+    free(packed);
+    return status;
+}
+
+/* Elements `range` of the replica, which are at `flat`. */
+static ls_status move(const ls_replica *r, void *flat, ls_range range, transfer *t)
+{
+    ls_range some;
+    for (size_t v = 0; ls_graph_part_next(r->part, range, t->block, &v, &some);) {
+        const ls_range model = r->part ? t->block : some;
+        t->begin = t->begin < model.first ? t->begin : model.first;
+        t->end = t->end > model.first + model.count ? t->end : model.first + model.count;
+        if (t->values)
+            LS_TRY(
+                move_some(r, (char *)flat + (some.first - range.first) * bytes_of(r, t), some, t));
+    }
+    return LS_OK;
+}
+
+/* All of a buffer of what the replica updates: its shares, if it has shares. */
+static ls_status move_stated(const ls_replica *r, void *flat, transfer *t)
+{
+    const ls_buckets *buckets = r->updated.shares.buckets;
+    char *at = flat;
+    if (!buckets)
+        return move(r, flat, (ls_range){0, r->updated.owned}, t);
+    for (size_t b = 0; b < buckets->count; b++) {
+        const ls_range share =
+            ls_bucket_share(buckets, b, r->updated.shares.share, r->updated.shares.count);
+        if (share.count)
+            LS_TRY(move(r, at, share, t));
+        at += share.count * bytes_of(r, t);
+    }
+    return LS_OK;
+}
+
+/* The parameters that layers read, rounded or not. */
+static ls_status move_parameters(const ls_replica *r, transfer *t)
+{
+    t->narrow = ls_replica_parameter_bytes(r) == sizeof(uint16_t);
+    const ls_status status = r->windows.parameters
+                                 ? move_stated(r, r->parameters, t)
+                                 : move(r, r->parameters, (ls_range){0, r->elements}, t);
+    t->narrow = false;
+    return status;
+}
+
+/* Where an array is that has what the replica updates alone; NULL if it has no such array. */
+static void *stated(const ls_replica *r, ls_values values)
+{
+    return values == LS_AVERAGES ? r->updated.average
+           : values == LS_VALUES ? (r->masters              ? r->masters
+                                    : r->windows.parameters ? r->parameters
+                                                            : NULL)
+                                 : r->updated.slot[values - LS_SLOT_0];
+}
+
+ls_status ls_replica_gather(ls_replica *r, ls_values values, ls_range block, float *out)
+{
+    transfer t = {.block = block, .values = out, .out = true};
+    if (values == LS_AVERAGES && !r->updated.average)
+        values = LS_VALUES;
+    void *own = stated(r, values);
+    if (own)
+        return move_stated(r, own, &t);
+    return values != LS_VALUES || ls_replica_parameter_bytes(r) != sizeof *out
+               ? LS_OK
+               : move(r, r->parameters, (ls_range){0, r->updated.owned}, &t);
+}
+
+ls_status ls_replica_copies(ls_replica *r, ls_range block, float *out)
+{
+    return ls_replica_parameter_bytes(r) == sizeof *out
+               ? LS_OK
+               : move_parameters(r, &(transfer){.block = block, .values = out, .out = true});
+}
+
+ls_status ls_replica_read(ls_replica *r, ls_values values, ls_range range, float *out)
+{
+    const ls_shares *s = &r->updated.shares;
+    const float *shares = stated(r, values), *whole = r->parameters;
+    const size_t element = sizeof *out;
+    if (shares || !s->buckets)
+        return ls_queue_read(r->queue, out, (shares ? shares : whole) + range.first,
+                             range.count * element);
+    size_t at = 0;
+    for (size_t b = 0; b < s->buckets->count; b++) { /* all parameters, and it updates its shares */
+        const ls_range share = ls_bucket_share(s->buckets, b, s->share, s->count);
+        const ls_range both = ls_range_common(range, (ls_range){at, share.count});
+        if (both.count)
+            LS_TRY(ls_queue_read(r->queue, out + (both.first - range.first),
+                                 whole + share.first + (both.first - at), both.count * element));
+        at += share.count;
+    }
+    return LS_OK;
+}
+
+ls_status ls_replica_gradient(ls_replica *r, float *gradient)
+{
+    const ls_range all = {0, r->job->model->graph->variables.elements};
+    return move(r, r->gradients, (ls_range){0, r->elements},
+                &(transfer){.block = all, .values = gradient, .out = true});
+}
+
+ls_status ls_replica_set(ls_replica *r, ls_range block, const float *values)
+{
+    return move_parameters(r, &(transfer){.block = block, .values = (float *)values});
+}
+
+ls_status ls_replica_fill(const ls_replica *r, size_t at, const float *values, size_t count)
+{
+    char *whole = r->windows.whole_parameters;
+    uint16_t *narrow;
+    if (ls_replica_parameter_bytes(r) != sizeof *narrow)
+        return ls_queue_write(r->queue, whole + at * sizeof *values, values,
+                              count * sizeof *values);
+    LS_TRY(ls_allocate("replica", &narrow, count, sizeof *narrow));
+    convert((float *)values, narrow, sizeof *narrow, count, false);
+    const ls_status status =
+        ls_queue_write(r->queue, whole + at * sizeof *narrow, narrow, count * sizeof *narrow);
+    free(narrow);
+    return status;
+}
+
+static ls_status put_values(const ls_replica *r, transfer *t)
+{
+    LS_TRY(move_parameters(r, t));
+    return r->masters ? move_stated(r, r->masters, t) : LS_OK;
+}
+
+ls_status ls_replica_put(ls_replica *r, ls_range block, const float *values)
+{
+    return put_values(r, &(transfer){.block = block, .values = (float *)values});
+}
+
+/* ---- First values ---------------------------------------------------------------------------- */
+
+/* What a replica begins with of a block: parameters also become moving averages and buffers of the
+ * strategy. */
+static ls_status put(ls_replica *r, ls_values values, transfer *t)
+{
+    if (values != LS_VALUES)
+        return stated(r, values) ? move_stated(r, stated(r, values), t) : LS_OK;
+    LS_TRY(put_values(r, t));
+    if (!r->job->resumed && r->updated.average)
+        LS_TRY(move_stated(r, r->updated.average, t));
+    for (int i = 0; i < LS_OWNED_MOST && r->updated.own[i]; i++)
+        if (r->updated.owns[i].begins == LS_OWNED_PARAMETERS)
+            LS_TRY(move(r, r->updated.own[i], (ls_range){0, r->elements}, t));
+    return LS_OK;
+}
+
+/* Reads an array block by block. */
+static ls_status fill(ls_replica *const *replicas, int count, ls_values values,
+                      const ls_state_source *source, float *host)
+{
+    const size_t elements = replicas[0]->job->model->graph->variables.elements;
+    for (ls_range block = {0}; ls_state_next(elements, &block);) {
+        transfer t = {.block = block, .begin = SIZE_MAX};
+        for (int i = 0; i < count; i++)
+            LS_TRY(put(replicas[i], values, &t));
+        if (t.begin >= t.end)
+            continue;
+        t = (transfer){.block = {t.begin, t.end - t.begin}, .values = host};
+        LS_TRY(source->read(source, values, t.block, host));
+        for (int i = 0; i < count; i++)
+            LS_TRY(put(replicas[i], values, &t));
+    }
+    return LS_OK;
+}
+
+static ls_status clear(ls_replica *r, void *buffer, size_t elements, const float *zeros)
+{
+    const size_t bytes = elements * r->kernels->table->real_bytes, most = LS_STATE_BLOCK;
+    for (size_t at = 0, count; at < bytes; at += count) {
+        count = bytes - at < most ? bytes - at : most;
+        LS_TRY(ls_queue_write(r->queue, (char *)buffer + at, zeros, count));
+    }
+    return LS_OK;
+}
+
+/* All that is zero in a first step; `zeros` [LS_STATE_BLOCK bytes]. */
+static ls_status clear_all(ls_replica *r, const float *zeros)
+{
+    for (int i = 0; i < r->updated.slots && !r->job->resumed; i++)
+        LS_TRY(clear(r, r->updated.slot[i], r->updated.stated, zeros));
+    for (int i = 0; i < LS_OWNED_MOST && r->updated.own[i]; i++)
+        if (r->updated.owns[i].begins == LS_OWNED_ZEROS)
+            LS_TRY(clear(r, r->updated.own[i], r->elements, zeros));
+    return r->wire_error ? ls_queue_write(r->queue, r->wire_error, &(float){0}, sizeof(float))
+                         : LS_OK;
+}
+
+/* The argument block, and weight decay of the values that it has now. */
+static ls_status begin(ls_replica *r)
+{
+    const ls_step_state start = {.step = r->job->start,
+                                 .position = ls_job_samples(r->job, r->job->start),
+                                 .record = r->job->start,
+                                 .learning_rate =
+                                     ls_rate_of_step(&r->job->update.schedule, r->job->start)};
+    LS_TRY(ls_queue_write(r->queue, r->state, &start, sizeof start));
+    if (r->loss.decay)
+        LS_TRY(ls_queue_write(r->queue, r->loss.decay, (const double[2]){0}, 2 * sizeof(double)));
+    return ls_op_list_enqueue(&r->loss.decay_loss, r->queue);
+}
+
+ls_status ls_replicas_load(ls_replica *const *replicas, int count, const ls_state_source *source)
+{
+    const ls_state_source *resumed = count ? replicas[0]->job->resumed : NULL;
+    float *host;
+    LS_TRY(ls_allocate("replica", &host, LS_STATE_BLOCK, sizeof *host));
+    ls_status status = LS_OK;
+    for (int i = 0; i < count && !status; i++)
+        status = clear_all(replicas[i], host);
+    if (count && !status)
+        status = fill(replicas, count, LS_VALUES, source, host);
+    for (int a = LS_SLOT_0; a < LS_ARRAYS && resumed && !status; a++)
+        if (ls_state_name(replicas[0]->job, (ls_values)a))
+            status = fill(replicas, count, (ls_values)a, resumed, host);
+    for (int i = 0; i < count && !status; i++)
+        status = begin(replicas[i]);
+    free(host);
+    return status;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* Sizes and slices of replicas, from the job; see replicas.h. */
+#include "impl/replica/replicas.h"
+
+bool ls_replicated_syncs(const ls_job *job)
+{
+    return job->exchange.sync_statistics && (job->exact.on || ls_job_replicas(job) > 1);
+}
+
+int64_t ls_replicated_batch(const ls_job *job, int batch_kind)
+{
+    return batch_kind == LS_FULL ? job->batch : ls_job_tail(job);
+}
+
+/* The two slices share memory: the one with larger pieces is opened first. That can be the tail's:
+ * of 5 replicas, one has 1 of 8 samples, but 2 of 7. */
+ls_status ls_replicated_open_slices(const ls_job *job, int number, const int *slots, ls_member *m)
+{
+    ls_slice_options options[LS_BATCHES];
+    int64_t rows[LS_BATCHES] = {0};
+    for (int b = 0; b < LS_BATCHES; b++) {
+        options[b] = (ls_slice_options){.replica = m->replica,
+                                        .batch = ls_replicated_batch(job, b),
+                                        .number = number,
+                                        .count = ls_job_replicas(job),
+                                        .pieces = ls_job_pieces(job),
+                                        .slots = slots,
+                                        .synced = ls_replicated_syncs(job),
+                                        .comm = m->statistics_comm};
+        if (options[b].batch)
+            rows[b] = ls_slice_rows(job, &options[b]);
+    }
+    int first = rows[LS_TAIL] > rows[LS_FULL] ? LS_TAIL : LS_FULL;
+    for (int i = 0; i < LS_BATCHES; i++) {
+        int b = i ? LS_FULL + LS_TAIL - first : first;
+        options[b].memory_of = i ? m->slice[first] : NULL;
+        if (options[b].batch)
+            LS_TRY(ls_slice_open(&options[b], &m->slice[b]));
+    }
+    return LS_OK;
+}
+
+size_t ls_replicated_sums(const ls_job *job, int number)
+{
+    size_t most = 1;
+    for (int b = 0; b < LS_BATCHES; b++) {
+        int64_t batch = ls_replicated_batch(job, b);
+        const int exchanges = job->exact.on ? ls_slice_exchanges(job) : 1;
+        size_t sums = 0;
+        for (int e = 0; e < exchanges && batch; e++)
+            sums += ls_slice_count_sums(job, batch,
+                                        exchanges > 1 ? ls_slice_number(job, number, e) : number,
+                                        ls_job_replicas(job) * exchanges);
+        most = sums > most ? sums : most;
+    }
+    return most;
+}
+
+/* ---- Pieces of a divided model's slice ------------------------------------------------------- */
+
+int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange)
+{
+    const int64_t batch = ls_replicated_batch(job, batch_kind), n = ls_job_replicas(job);
+    const int64_t m = ls_job_pieces(job), exchanges = ls_slice_exchanges(job);
+    const int64_t each = exchanges > 1 ? 1 : m; /* fast mode's pieces of an exchange */
+    int pieces = 0;
+    for (int e = 0; e < exchange && job->exact.on; e++)
+        pieces += (int)ls_slice_share(ls_job_shards(job, batch), ls_slice_number(job, d, e),
+                                      n * exchanges);
+    for (int64_t i = d * m; i < d * m + exchange * each && !job->exact.on; i++)
+        pieces += ls_slice_share(batch, i, n * m) > 0;
+    return pieces;
+}
+
+int ls_replicated_exchanges(const ls_job *job, int batch_kind)
+{
+    const int64_t batch = ls_replicated_batch(job, batch_kind);
+    int count = 0;
+    for (int e = 0; e < ls_slice_exchanges(job); e++)
+        count += ls_slice_has_exchange(job, batch, ls_job_replicas(job), e);
+    return count;
+}
+
+int ls_replicated_pieces(const ls_job *job, int d, int batch_kind)
+{
+    return ls_replicated_before(job, d, batch_kind, ls_slice_exchanges(job));
+}
+
+ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind)
+{
+    const int pieces = ls_replicated_pieces(job, d, batch_kind);
+    int microbatches = job->division.microbatches < pieces ? job->division.microbatches : pieces;
+    if (job->division.microbatches && job->gradients.windows) /* all replicas exchange each */
+        microbatches = ls_replicated_exchanges(job, batch_kind);
+    return (ls_schedule){.stages = ls_job_stages(job),
+                         .microbatches = microbatches,
+                         .rule = ls_schedule_rule_of(&job->options),
+                         .chunks = job->division.chunks};
+}
+
+ls_status ls_replicated_slots(const ls_job *job, int d, int stage, int chunk, int *out)
+{
+    *out = 1;
+    for (int b = 0; b < LS_BATCHES; b++) {
+        const ls_schedule schedule = ls_replicated_schedule(job, d, b);
+        const int pieces = ls_replicated_pieces(job, d, b), m = schedule.microbatches;
+        ls_schedule_most most = {0};
+        if (m)
+            LS_TRY(ls_schedule_count(&schedule, stage, chunk, &most));
+        int slots = m ? (pieces + m - 1) / m * most.held : 0;
+        slots = slots < pieces ? slots : pieces;
+        for (int e = 0; e < ls_slice_exchanges(job) && job->gradients.windows; e++) {
+            const int all =
+                ls_replicated_before(job, d, b, e + 1) - ls_replicated_before(job, d, b, e);
+            slots = all * (m ? most.held : 1) > slots ? all * (m ? most.held : 1) : slots;
+        }
+        *out = slots > *out ? slots : *out;
+    }
+    return LS_OK;
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slice: pieces of a batch and the tree that sums them; see slice.h.
+ *
+ * Partial sums are on a stack of gradient buffers. sum(lo, hi) at level l computes sum(lo, mid) at
+ * l and sum(mid, hi) at l + 1, and adds the second to the first. So a tree over S shards needs
+ * about log2 S additional buffers. Finished subtree k starts at level k, and its sum stays there.
+ */
+#include "impl/replica/slice_private.h"
+
+#include "common/base/grow.h"
+#include "impl/delay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *o, int exchange,
+                             int64_t *first, int64_t *last)
+{
+    const int64_t each = o->pieces > 1 ? o->pieces : 1;
+    const int exchanges = ls_slice_exchanges(job);
+    const int64_t count = (int64_t)o->count * exchanges;
+    const int64_t all = job->exact.on ? ls_job_shards(job, o->batch) : o->count * each;
+    const int64_t number = ls_slice_number(job, o->number, exchange);
+    if (!job->exact.on && exchanges > 1) {
+        *first = o->number * each + exchange;
+        *last = *first + 1;
+        return all;
+    }
+    *first = ls_slice_begin(all, number, count);
+    *last = ls_slice_begin(all, number + 1, count);
+    return all;
+}
+
+static int64_t piece_begin(const ls_slice *s, int64_t piece)
+{
+    return ls_slice_begin(s->options.batch, piece, s->pieces);
+}
+
+int64_t ls_slice_piece_rows(const ls_slice *s, int64_t piece)
+{
+    return piece_begin(s, piece + 1) - piece_begin(s, piece);
+}
+
+int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *o)
+{
+    int64_t most = 0, piece, last;
+    for (int e = 0; e < ls_slice_exchanges(job); e++) {
+        const int64_t all = ls_slice_find_pieces(job, o, e, &piece, &last);
+        for (; piece < last; piece++) {
+            const int64_t rows = ls_slice_share(o->batch, piece, all);
+            most = rows > most ? rows : most;
+        }
+    }
+    return most;
+}
+
+/* ---- Acts ----------------------------------------------------------------------------------- */
+
+ls_status ls_slice_act(ls_slice *s, ls_act_kind kind, int piece, int node, ls_act **out)
+{
+    LS_TRY(ls_grow("slice", &s->acts, s->act_count, sizeof *s->acts));
+    *out = &s->acts[s->act_count++];
+    **out = (ls_act){.kind = kind, .piece = piece, .node = node};
+    return LS_OK;
+}
+
+ls_status ls_slice_act_node(ls_slice *s, ls_act_kind kind, int piece, int node, ls_net_pass pass)
+{
+    ls_act *act;
+    LS_TRY(ls_slice_act(s, kind, piece, node, &act));
+    act->chunk = ls_graph_part_chunk(s->options.replica->part, node);
+    ls_net_node_lists(ls_slice_node_net(s, piece, node), node, pass, act->lists);
+    return LS_OK;
+}
+
+ls_status ls_slice_act_op(ls_slice *s, ls_act_kind kind, int chunk, ls_status made, ls_op *op)
+{
+    ls_act *act;
+    LS_TRY(made);
+    ls_status status = ls_slice_act(s, kind, s->piece_count ? s->piece_count - 1 : 0, 0, &act);
+    if (status) {
+        ls_op_free(op);
+        return status;
+    }
+    act->chunk = chunk;
+    return ls_op_list_add(&act->own, op);
+}
+
+static int slots(const ls_slice_options *o, int chunk)
+{
+    return o->slots && o->slots[chunk] > 1 ? o->slots[chunk] : 1;
+}
+
+ls_status ls_slice_feed(ls_slice *s, int64_t piece, size_t index, int slot)
+{
+    ls_replica_part part = {.first = (uint64_t)piece_begin(s, piece)};
+    ls_slice_divided(s, &part.divided, &part.divisor);
+    const int chunks = ls_slice_chunks(s), p = s->piece_count++;
+    for (int c = 0; c < chunks; c++) {
+        ls_act *feed;
+        const size_t at = (size_t)(p * chunks + c);
+        const int its = slot < 0 ? p % slots(&s->options, c) : slot;
+        LS_TRY(ls_grow("slice", &s->work, at, sizeof *s->work));
+        LS_TRY(ls_slice_need_net(s, index, ls_slice_piece_rows(s, piece), c, its, &s->work[at]));
+        LS_TRY(ls_slice_act(s, LS_ACT_FEED, p, 0, &feed));
+        feed->chunk = c;
+        LS_TRY(ls_replica_feed(s->options.replica, s->work[at], &part, &feed->own));
+    }
+    return LS_OK;
+}
+
+/* A node's pass, in two acts if sums over places may come between. */
+static ls_status build_pass(ls_slice *s, int piece, int node, ls_act_kind kind)
+{
+    static const struct {
+        ls_net_pass whole, half, rest;
+        ls_act_kind behind;
+    } passes[] = {
+        [LS_ACT_FORWARD] = {LS_NET_FORWARD, LS_NET_FORWARD_HALF, LS_NET_FORWARD_REST,
+                            LS_ACT_FORWARD_REST},
+        [LS_ACT_BACKWARD] = {LS_NET_BACKWARD, LS_NET_BACKWARD_HALF, LS_NET_BACKWARD_REST,
+                             LS_ACT_BACKWARD_REST},
+        [LS_ACT_AGAIN] = {LS_NET_AGAIN, LS_NET_AGAIN_HALF, LS_NET_AGAIN_REST, LS_ACT_AGAIN_REST}};
+    if (s->options.replica->graph->slices.places < 2)
+        return ls_slice_act_node(s, kind, piece, node, passes[kind].whole);
+    LS_TRY(ls_slice_act_node(s, kind, piece, node, passes[kind].half));
+    return ls_slice_act_node(s, passes[kind].behind, piece, node, passes[kind].rest);
+}
+
+/* A replica's last unit is not repeated: its window still has it. The passes of places run in
+ * another order. */
+ls_status ls_slice_build_again(ls_slice *s, int from, int node)
+{
+    const ls_replica *r = s->options.replica;
+    const ls_repeat *its = r->repeats ? &r->repeats[node] : NULL;
+    if (!its || !its->unit || its->last != node ||
+        (!ls_job_divides(r->job) && its->unit == ls_repeats_units(r->graph, r->repeats)))
+        return LS_OK;
+    for (int n = its->first; n <= its->last; n++) {
+        if (r->repeats[n].unit != its->unit || !r->repeats[n].again)
+            continue;
+        for (int piece = from; piece < s->piece_count; piece++)
+            LS_TRY(build_pass(s, piece, n, LS_ACT_AGAIN));
+    }
+    return LS_OK;
+}
+
+/* A node's backward pass over a piece, behind its unit's repeated forward pass, if it is the last
+ * node. */
+static ls_status build_back(ls_slice *s, int piece, int node)
+{
+    LS_TRY(ls_slice_build_again(s, piece, node));
+    return build_pass(s, piece, node, LS_ACT_BACKWARD);
+}
+
+/* Feeds the next piece and runs its forward pass; pieces use the slots in turn. */
+static ls_status build_forward(ls_slice *s, int64_t piece, size_t index)
+{
+    const int nodes = s->options.replica->graph->count, p = s->piece_count;
+    LS_TRY(ls_slice_feed(s, piece, index, -1));
+    for (int n = 0; n < nodes; n++)
+        LS_TRY(build_pass(s, p, n, LS_ACT_FORWARD));
+    return LS_OK;
+}
+
+/* The same, its backward pass, and the weight passes of nodes that have one apart. */
+static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
+{
+    const int nodes = s->options.replica->graph->count, p = s->piece_count;
+    LS_TRY(build_forward(s, piece, index));
+    for (int n = nodes; n-- > 0;)
+        LS_TRY(build_back(s, p, n));
+    for (int n = nodes; n-- > 0;)
+        if (ls_net_splits(ls_slice_node_net(s, p, n), n))
+            LS_TRY(ls_slice_act_node(s, LS_ACT_WEIGHTS, p, n, LS_NET_WEIGHTS));
+    return LS_OK;
+}
+
+/* sum(lo, hi) of shards that are all this replica's. */
+static ls_status build_tree(ls_slice *s, int64_t lo, int64_t hi, size_t index)
+{
+    if (hi - lo == 1)
+        return build_next(s, lo, index);
+    LS_TRY(build_tree(s, lo, ls_canonical_middle(lo, hi), index));
+    LS_TRY(build_tree(s, ls_canonical_middle(lo, hi), hi, index + 1));
+    return ls_slice_add_level(s, index, index + 1);
+}
+
+static bool is_flipped(const ls_slice *s)
+{
+    return s->options.replica->job->faults.flip_replica == s->options.replica->number &&
+           s->piece_count;
+}
+
+/* A piece whose gradients are final node by node: of an exchange alone (level 0 or 1), or the last
+ * one (1), whose gradients are added to the others' at once (`adds`). Its loss is added, too. */
+static ls_status build_by_node(ls_slice *s, int64_t piece, size_t level, bool adds)
+{
+    const int p = s->piece_count;
+    LS_TRY(build_forward(s, piece, level));
+    if (adds || s->begun)
+        LS_TRY(ls_slice_add_loss(s, 0, 1));
+    for (int n = s->options.replica->graph->count; n-- > 0;) {
+        ls_range final;
+        LS_TRY(build_back(s, p, n));
+        if (!ls_net_node_final(s->work[p], n, &final.first, &final.count))
+            continue;
+        if (adds)
+            LS_TRY(ls_slice_add(s, LS_ACT_SUM, 0, level, final));
+        s->acts[s->act_count - 1].final = final;
+    }
+    return LS_OK;
+}
+
+/* Sums pieces in order. A tail batch may leave some of them empty. */
+static ls_status build_fast(ls_slice *s, ls_slice_exchange *x)
+{
+    const bool flips = s->options.replica->job->faults.flip_replica == s->options.number;
+    const bool by_node = !s->options.replica->part && !flips;
+    int64_t last = s->last - 1;
+    while (last >= s->first && !ls_slice_piece_rows(s, last))
+        last--;
+    x->by_node = x->number ? last >= s->first : by_node && last > s->first;
+    for (int64_t piece = s->first; piece <= last; piece++) {
+        if (!ls_slice_piece_rows(s, piece))
+            continue;
+        if (x->number || (piece == last && x->sums && x->by_node)) {
+            x->sums = 1;
+            return build_by_node(s, piece, 1, !x->number);
+        }
+        LS_TRY(build_next(s, piece, x->sums ? 1 : 0));
+        if (x->sums)
+            LS_TRY(ls_slice_add_level(s, 0, 1));
+        x->sums = 1;
+    }
+    x->by_node = false;
+    return LS_OK;
+}
+
+static ls_status build_exact(ls_slice *s, ls_slice_exchange *x)
+{
+    ls_subtree nodes[LS_SUBTREES];
+    const ls_slice_options *o = &s->options;
+    const int exchanges = ls_slice_exchanges(o->replica->job);
+    const int number = ls_slice_number(o->replica->job, o->number, x->exchange);
+    const size_t count = ls_canonical_subtrees(number, o->count * exchanges, s->pieces, nodes);
+    for (; x->sums < count; x->sums++)
+        LS_TRY(build_tree(s, nodes[x->sums].first, nodes[x->sums].last, x->sums));
+    return LS_OK;
+}
+
+/* Builds the acts up to an exchange. */
+static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
+{
+    const ls_replica *r = s->options.replica;
+    const bool exact = r->job->exact.on;
+    const int before = s->piece_count;
+    ls_slice_find_pieces(r->job, &s->options, x->exchange, &s->first, &s->last);
+    s->piece = before;
+    s->building = x->number;
+    LS_TRY(ls_slice_abreast(s) ? ls_slice_build_abreast(s, x, rows)
+           : exact             ? build_exact(s, x)
+                               : build_fast(s, x));
+    s->loss += exact ? x->sums : 0;
+    s->begun |= x->sums > 0;
+    if (!x->number && !r->windows.gradients)
+        LS_TRY(ls_slice_fault(s, (ls_range){0, r->elements}));
+    return LS_OK;
+}
+
+/* If an exchange is of one piece without an injected fault, has windows, or adds its last piece's
+ * node by node, gradients are final node by node; otherwise, after its last act. */
+static void end_exchange(ls_slice *s, const ls_slice_exchange *x)
+{
+    const ls_replica *r = s->options.replica;
+    const bool flipped = is_flipped(s) && !x->number;
+    const bool single = s->piece_count == s->piece + 1 && !flipped && !ls_slice_abreast(s);
+    for (size_t i = x->first; i < s->act_count && single; i++)
+        if (s->acts[i].kind == LS_ACT_BACKWARD)
+            ls_net_node_final(ls_slice_node_net(s, s->piece, s->acts[i].node), s->acts[i].node,
+                              &s->acts[i].final.first, &s->acts[i].final.count);
+    if (x->sums && !single && !x->by_node && !r->windows.gradients)
+        s->acts[s->act_count - 1].final = (ls_range){0, r->elements};
+}
+
+static ls_status build(ls_slice *s)
+{
+    const ls_slice_options *o = &s->options;
+    const ls_job *job = o->replica->job;
+    const int exchanges = ls_slice_exchanges(job);
+    int number = 0;
+    const int64_t rows = ls_slice_rows(job, o);
+    ls_net *net;
+    LS_TRY(ls_slice_need_level(s, 0));
+    if (exchanges > 1 && !job->exact.on && !o->replica->windows.gradients)
+        LS_TRY(ls_slice_need_level(s, 1)); /* also of a slice that has no samples for it */
+    /* Opens the largest net of each slot first: the smaller ones share its memory. A tail batch may
+     * have fewer samples than there are replicas. */
+    for (int c = 0; c < ls_slice_chunks(s) && rows && !ls_slice_abreast(s); c++)
+        for (int slot = 0; slot < slots(o, c); slot++)
+            LS_TRY(ls_slice_need_net(s, 0, rows, c, slot, &net));
+    LS_TRY(ls_allocate("slice", &s->exchanges, (size_t)exchanges, sizeof *s->exchanges));
+    for (int e = 0; e < exchanges; e++) {
+        ls_slice_exchange *x = &s->exchanges[s->exchange_count++];
+        *x = (ls_slice_exchange){.exchange = e, .number = number, .first = e ? s->act_count : 0};
+        if (rows || ls_slice_abreast(s)) /* without samples, too, a replica passes statistics on */
+            LS_TRY(build_exchange(s, x, rows));
+        x->end = s->act_count;
+        end_exchange(s, x);
+        number += ls_slice_has_exchange(job, o->batch, o->count, e);
+    }
+    return LS_OK;
+}
+
+static ls_status build_delay(ls_slice *s)
+{
+    const ls_job *job = s->options.replica->job;
+    const int number = s->options.replica->number;
+    ls_op *op = NULL;
+    if (!job->faults.delay_ns || number < job->faults.delay_replica ||
+        number >= job->faults.delay_replica + job->faults.delay_count)
+        return LS_OK;
+    const ls_status status = ls_delay_open(job->faults.delay_ns, &op);
+    return ls_slice_act_op(s, LS_ACT_DELAY, 0, status, op);
+}
+
+ls_status ls_slice_fault(ls_slice *s, ls_range range)
+{
+    ls_replica *r = s->options.replica;
+    const size_t first = ls_windows_at(r->windows.gradients, range.first);
+    const ls_flip_bit_args args = {.count = (int64_t)range.count,
+                                   .data = (float *)r->windows.whole_gradients + first,
+                                   .state = r->state,
+                                   .step = r->job->faults.flip_step};
+    ls_op *op = NULL;
+    if (!is_flipped(s))
+        return LS_OK;
+    const ls_status status = r->kernels->table->flip_bit(r->kernels, &args, &op);
+    return ls_slice_act_op(s, LS_ACT_FAULT, 0, status, op);
+}
+
+/* ---- The interface -------------------------------------------------------------------------- */
+
+ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out)
+{
+    ls_slice *slice;
+    LS_TRY(ls_allocate("slice", &slice, 1, sizeof *slice));
+    slice->options = *options;
+    slice->pieces =
+        ls_slice_find_pieces(options->replica->job, options, 0, &slice->first, &slice->last);
+    if (options->memory_of) { /* levels of the stack are shared, too */
+        slice->level_count = options->memory_of->level_count;
+        memcpy(slice->levels, options->memory_of->levels, sizeof slice->levels);
+    }
+    ls_status status = build_delay(slice);
+    if (!status)
+        status = build(slice);
+    if (status) {
+        ls_slice_close(slice);
+        return status;
+    }
+    for (size_t i = 0; i < slice->act_count; i++)
+        if (slice->acts[i].own.count)
+            slice->acts[i].lists[0] = &slice->acts[i].own;
+    *out = slice;
+    return LS_OK;
+}
+
+void ls_slice_close(ls_slice *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->act_count; i++)
+        ls_op_list_clear(&s->acts[i].own);
+    for (size_t i = s->net_count; i-- > 0;)
+        ls_net_close(s->nets[i].net);
+    free(s->exchanges);
+    free(s->acts);
+    free(s->work);
+    free(s->nets);
+    free(s);
+}
+
+ls_status ls_slice_enqueue(ls_slice *s)
+{
+    for (size_t i = 0; i < s->act_count; i++)
+        for (int l = 0; l < LS_NET_LISTS; l++)
+            if (s->acts[i].lists[l])
+                LS_TRY(ls_op_list_enqueue(s->acts[i].lists[l], s->options.replica->queue));
+    return LS_OK;
+}
+
+int64_t ls_slice_first_rows(const ls_slice *s)
+{
+    return ls_slice_piece_rows(s, 0);
+}
+
+int ls_slice_test_piece(const ls_slice *s)
+{
+    const bool exact = s->options.replica->job->exact.on;
+    for (int p = 0; p < s->piece_count; p++)
+        if (!exact || ls_net_rows(ls_slice_piece_net(s, p)) == ls_slice_first_rows(s))
+            return p;
+    return -1;
+}
+
+ls_net *ls_slice_piece_net(const ls_slice *slice, int piece)
+{
+    return piece < slice->piece_count ? slice->work[piece * ls_slice_chunks(slice)] : NULL;
+}
+
+ls_net *ls_slice_node_net(const ls_slice *slice, int piece, int node)
+{
+    const int chunk = ls_graph_part_chunk(slice->options.replica->part, node);
+    return piece < slice->piece_count ? slice->work[piece * ls_slice_chunks(slice) + chunk] : NULL;
+}
+
+ls_net *const *ls_slice_piece_nets(const ls_slice *slice, int piece)
+{
+    return &slice->work[piece * ls_slice_chunks(slice)];
+}
+
+const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count)
+{
+    *count = slice->act_count;
+    return slice->acts;
+}
+
+size_t ls_slice_sums(const ls_slice *slice, int exchange)
+{
+    return slice->exchanges[exchange].sums;
+}
+
+void ls_slice_exchange_acts(const ls_slice *slice, int exchange, size_t *first, size_t *end)
+{
+    *first = slice->exchanges[exchange].first;
+    *end = slice->exchanges[exchange].end;
+}
+
+void *ls_slice_gradients(const ls_slice *slice, size_t index)
+{
+    return slice->levels[index].gradients;
+}
+
+double *ls_slice_loss(const ls_slice *slice, size_t index)
+{
+    return slice->levels[index].loss;
+}

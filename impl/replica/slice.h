@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slice: a replica's part of a batch, from gathering it to its gradient.
+ *
+ * With n replicas and a batch of B samples, the slice of replica d is
+ *
+ *     fast    samples floor(d B / n) to floor((d+1) B / n) - 1, as one piece, or as m pieces
+ *             (micro-batches), which are summed in order
+ *     exact   shards floor(d S' / n) to floor((d+1) S' / n) - 1 of S' = min(S, B), where shard s is
+ *             samples floor(s B / S') to floor((s+1) B / S') - 1
+ *
+ * Every piece's loss and gradient is scaled by 1 / B, or, if a replica's gradient is applied alone
+ * (asynchronous servers, local SGD), by 1 / samples of its slice. In exact mode each shard is a
+ * piece, and shards are reduced in a fixed binary tree: sum(s, s+1) = shard s; sum(lo, hi) =
+ * sum(lo, mid) + sum(mid, hi), mid = lo + the largest power of two below hi - lo. A replica
+ * computes its *finished subtrees*: the largest subtrees whose shards are all its own.
+ */
+#pragma once
+
+#include "common/comm/comm.h"
+#include "impl/replica/replica.h"
+
+typedef struct ls_slice ls_slice;
+
+typedef struct ls_slice_options {
+    ls_replica *replica;
+    int64_t batch;     /**< B */
+    int number, count; /**< d and n */
+    int pieces;        /**< fast mode: number of micro-batches; 0 means one */
+    int64_t divisor;   /**< of each piece's sums, in the place of the batch's or, where a replica's
+                            gradient is applied alone, its samples; 0 means one of these */
+    int64_t divided;   /**< where `divisor` is given: the first of its samples in the batch */
+    const int *slots;  /**< [chunks of the replica's part] pieces in flight at once, each with its
+                            own memory; NULL or 0 means one */
+    ls_slice
+        *memory_of; /**< NULL, or a slice whose memory it shares, of pieces at least as large */
+    bool synced;    /**< batch statistics of the whole batch: all pieces run a node before any runs
+                         the next one, each with its own memory, and statistics are summed in the
+                         order of gradients; so do those of a replica with windows of gradients */
+    bool apart;     /**< synced: the pieces' gradients are not summed here */
+    ls_comm *comm;  /**< synced: of all replicas; NULL if this slice is the whole batch */
+} ls_slice_options;
+
+/** What an act does: an injected delay; gathers; runs a pass, or, where sums over places come
+ * between its halves (graph_split.h), the first or second; adds two gradients, then their losses;
+ * flips a bit (an injected fault). */
+typedef enum ls_act_kind {
+    LS_ACT_DELAY,
+    LS_ACT_FEED,
+    LS_ACT_FORWARD,
+    LS_ACT_BACKWARD,
+    LS_ACT_FORWARD_REST,
+    LS_ACT_BACKWARD_REST,
+    LS_ACT_AGAIN, /**< a node's repeated forward pass, in halves as others */
+    LS_ACT_AGAIN_REST,
+    LS_ACT_WEIGHTS, /**< a node's weight pass */
+    LS_ACT_SUM,
+    LS_ACT_SUM_WEIGHTS, /**< of what weight passes make */
+    LS_ACT_LOSS,
+    LS_ACT_FAULT
+} ls_act_kind;
+
+/** An act: one item of a slice's work, in order. */
+typedef struct ls_act {
+    ls_act_kind kind;
+    int piece;                             /**< which it belongs to, or follows */
+    int chunk;                             /**< of the replica's part (graph_parts.h) */
+    int node;                              /**< of a pass */
+    const ls_op_list *lists[LS_NET_LISTS]; /**< the operations, in order; NULL if none */
+    ls_op_list own;                        /**< operations that belong to no net */
+    ls_range final;                        /**< elements whose gradients are final after it */
+} ls_act;
+
+ls_status ls_slice_open(const ls_slice_options *options, ls_slice **out);
+
+/** Traffic of batch statistics in one step, summed over the `count` replicas. */
+ls_traffic ls_slice_statistics_formula(const ls_job *job, int64_t batch, int count);
+
+/** Before the replica closes. Takes NULL. */
+void ls_slice_close(ls_slice *slice);
+
+/** Enqueues all acts on the replica's queue. */
+ls_status ls_slice_enqueue(ls_slice *slice);
+
+/** The slice's acts [*count], in order. Gradients are final after the last act, or, if the slice is
+ * one piece, after the backward pass of their node. */
+const ls_act *ls_slice_acts(const ls_slice *slice, size_t *count);
+
+/** The net of a piece, of chunk 0; NULL if there is none. */
+ls_net *ls_slice_piece_net(const ls_slice *slice, int piece);
+
+/** The net of the chunk that has a node of the replica's graph. */
+ls_net *ls_slice_node_net(const ls_slice *slice, int piece, int node);
+
+/** The nets of all chunks of a piece that it has. */
+ls_net *const *ls_slice_piece_nets(const ls_slice *slice, int piece);
+
+/** The piece whose net evaluates: the first one. In exact mode the first one of as many rows as the
+ * batch's first piece, so that outputs have the bits of `single`; -1 if the slice has none. */
+int ls_slice_test_piece(const ls_slice *slice);
+
+/** Rows of the batch's first piece. */
+int64_t ls_slice_first_rows(const ls_slice *slice);
+
+/** Number of sums of gradients that an exchange has: in fast mode 1 (an empty slice: 0), in exact
+ * mode one for each finished subtree, in order. */
+size_t ls_slice_sums(const ls_slice *slice, int exchange);
+
+/** The acts [*first, *end) up to an exchange of gradients. */
+void ls_slice_exchange_acts(const ls_slice *slice, int exchange, size_t *first, size_t *end);
+
+/** How many exchanges of gradients a slice has: one, or one for each piece. */
+int ls_slice_exchanges(const ls_job *job);
+
+/** Exact mode: whose shards replica d of n has for an exchange: those of part number .. of n times
+ * the exchanges. Shards are dealt to groups first, then to exchanges, then to members, so that a
+ * member that adds up has few sums. */
+int ls_slice_number(const ls_job *job, int d, int exchange);
+
+/** Whether any of `count` replicas has samples for an exchange: in a tail batch some have none. */
+bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exchange);
+
+/** Sum number `index`, real [P], and its part of the loss. Number 0 is the replica's own buffer. */
+void *ls_slice_gradients(const ls_slice *slice, size_t index);
+double *ls_slice_loss(const ls_slice *slice, size_t index);
+
+/** Rows of the largest piece of a slice with these options; 0 if it is empty. Reads batch, number,
+ * count and pieces. */
+int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *options);
+
+/** Number of sums of slice `number` of `count`, of a batch of this size. */
+size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count);
+
+/**
+ * The loss of a step from its partial sums; parts[d][k] is sum k of replica d. In fast mode there
+ * is one each, summed in the order of the replicas; in exact mode one for each finished subtree,
+ * summed up the tree.
+ */
+double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count);
+
+/**
+ * The additions that reduce all replicas' sums to one gradient, the result of the last one. In fast
+ * mode ((s0 + s1) + s2) + ...; in exact mode the rest of the tree. The sums of all replicas are
+ * numbered in order. Owned by the caller (free).
+ */
+ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_addition **out,
+                        size_t *out_count);
+
+/** Adds this slice's memory besides the replica's buffers to the formula of its device. */
+void ls_slice_memory(const ls_slice *slice, ls_memory_formula *formula);
+
+/** Part d of n: its begin, floor(d * total / n), and its size. */
+int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n);
+int64_t ls_slice_share(int64_t total, int64_t d, int64_t n);

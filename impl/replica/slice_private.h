@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by slice.c, slice_abreast.c and slice_tree.c. */
+#pragma once
+
+#include "impl/replica/slice.h"
+
+enum { LS_SLICE_LEVELS = LS_REPLICA_LOSSES };
+
+typedef struct ls_slice_level {
+    void *gradients; /* real [P] */
+    double *loss;    /* [1] */
+} ls_slice_level;
+
+typedef struct ls_slice_net_at {
+    size_t level;
+    int chunk, slot;
+    size_t loss;
+    bool own; /* false if it shares another net's memory */
+    ls_net *net;
+} ls_slice_net_at;
+
+/* The pieces whose gradients are exchanged together: all of the slice, or some. */
+typedef struct ls_slice_exchange {
+    int exchange;      /* in the order of the slice's */
+    int number;        /* among those that have samples, on some replica */
+    size_t first, end; /* acts */
+    size_t sums;       /* that it results in */
+    bool by_node;      /* the last piece's gradients are final node by node */
+} ls_slice_exchange;
+
+struct ls_slice {
+    ls_slice_options options;
+    int64_t pieces;      /* of the whole batch: S', or n x m */
+    int64_t first, last; /* those of the exchange that is built are [first, last) */
+    int piece;           /* the first of them in `work` */
+    int building;        /* number of that exchange, among those that have samples */
+    size_t loss;         /* the first loss of that exchange */
+    bool begun;          /* an earlier exchange has samples of this slice */
+    ls_slice_level levels[LS_SLICE_LEVELS];
+    size_t level_count; /* levels with buffers */
+    ls_slice_net_at *nets;
+    size_t net_count;
+    ls_net **work; /* [piece_count, chunks] each piece's nets, in the order of execution */
+    int piece_count;
+    ls_slice_exchange *exchanges;
+    int exchange_count;
+    ls_act *acts;
+    size_t act_count;
+    double *gathered; /* synced: all replicas' sums of statistics */
+};
+
+int64_t ls_slice_piece_rows(const ls_slice *slice, int64_t piece);
+
+/** The samples [*first, *first + *count) of the batch that its pieces' sums are the mean of. */
+void ls_slice_divided(const ls_slice *slice, uint64_t *first, uint64_t *count);
+
+/** Allocates gradients and loss of a level, unless it has them; levels are allocated in order. */
+ls_status ls_slice_need_level(ls_slice *slice, size_t index);
+
+/** Whether all pieces run a node before any runs the next one. */
+static inline bool ls_slice_abreast(const ls_slice *slice)
+{
+    return slice->options.synced || slice->options.replica->windows.gradients;
+}
+
+/** Whether a level has one node's gradients at a time: of pieces abreast in fast mode, which are
+ * added to level 0 before the next node's. */
+static inline bool ls_slice_node_alone(const ls_slice *slice, size_t level)
+{
+    const ls_replica *r = slice->options.replica;
+    return level > 0 && r->windows.gradients && !r->job->exact.on;
+}
+
+/** [variables] where each begins in a level's gradients; NULL means as in the flat buffer. */
+const size_t *ls_slice_gradients_at(const ls_slice *slice, size_t level);
+
+/** Whether losses of exchanges are added: in fast mode, where each is of one piece. */
+static inline bool ls_slice_accumulates(const ls_slice *slice)
+{
+    const ls_job *job = slice->options.replica->job;
+    return !job->exact.on && ls_slice_exchanges(job) > 1;
+}
+
+static inline int ls_slice_chunks(const ls_slice *slice)
+{
+    return ls_graph_part_chunks(slice->options.replica->part);
+}
+
+/** Finds or opens a chunk's net for `rows` rows in a slot, with the gradients of level `index`, and
+ * that level's loss; of pieces abreast, in a slot of the exchange's, with loss number `slot`;
+ * behind the losses of earlier exchanges. */
+ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int chunk, int slot,
+                            ls_net **out);
+
+/** Returns the number of pieces of the whole batch, of which an exchange of the slice's has
+ * [*first, *last). */
+int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *options, int exchange,
+                             int64_t *first, int64_t *last);
+
+/** The first of a chunk's slots that the exchange which is built has. Where pieces are abreast, a
+ * pipeline's micro-batches are exchanges, several of them in flight. */
+int ls_slice_first_slot(const ls_slice *slice, int chunk);
+
+/** Appends an act without operations, to be filled in. *out is valid until the next one. */
+ls_status ls_slice_act(ls_slice *slice, ls_act_kind kind, int piece, int node, ls_act **out);
+
+/** Appends an act of one operation, which it owns; `made` is the status of its constructor. */
+ls_status ls_slice_act_op(ls_slice *slice, ls_act_kind kind, int chunk, ls_status made, ls_op *op);
+
+/** Appends a pass of one node by net work[piece]. */
+ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int node,
+                            ls_net_pass pass);
+
+/** Appends, if the node is the last one of a unit (repeat.h), the unit's repeated forward pass over
+ * the pieces from number `from` on. */
+ls_status ls_slice_build_again(ls_slice *slice, int from, int node);
+
+/** Appends the gathering of the next piece into nets with the gradients of level `index`; a slot
+ * below 0 means pieces use the slots in turn. */
+ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
+
+/** Appends into = into + from for a range of two levels' gradients, which windows may not cut, as
+ * an act of this kind; and for two losses. */
+ls_status ls_slice_add(ls_slice *slice, ls_act_kind kind, size_t into, size_t from, ls_range range);
+ls_status ls_slice_add_loss(ls_slice *slice, size_t into, size_t from);
+
+/** The same for all gradients and the losses of two levels. */
+ls_status ls_slice_add_level(ls_slice *slice, size_t into, size_t from);
+
+/** Appends the injected fault in a range of the first sum, if the replica has one. */
+ls_status ls_slice_fault(ls_slice *slice, ls_range range);
+
+/** Builds an exchange whose pieces are abreast; the slice's largest piece has `rows` rows. */
+ls_status ls_slice_build_abreast(ls_slice *slice, ls_slice_exchange *exchange, int64_t rows);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* The number of sums of each slice, and the order in which all are added; see slice.h. */
+#include "impl/replica/slice_private.h"
+
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+
+int64_t ls_slice_begin(int64_t total, int64_t d, int64_t n)
+{
+    return d * total / n;
+}
+
+int64_t ls_slice_share(int64_t total, int64_t d, int64_t n)
+{
+    return ls_slice_begin(total, d + 1, n) - ls_slice_begin(total, d, n);
+}
+
+int ls_slice_exchanges(const ls_job *job)
+{
+    const ls_accumulation *a = &job->accumulation;
+    return a->each && !a->breadth ? ls_job_pieces(job) : 1;
+}
+
+int ls_slice_number(const ls_job *job, int d, int exchange)
+{
+    const int exchanges = ls_slice_exchanges(job);
+    if (exchanges == 1)
+        return d;
+    const int members = ls_job_mesh(job).size[LS_MEMBER];
+    return (d / members * exchanges + exchange) * members + d % members;
+}
+
+/* The replica whose part this is. */
+static int replica_of(const ls_job *job, int number)
+{
+    const int exchanges = ls_slice_exchanges(job);
+    if (exchanges == 1)
+        return number;
+    const int members = ls_job_mesh(job).size[LS_MEMBER];
+    return number / members / exchanges * members + number % members;
+}
+
+bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exchange)
+{
+    const int exchanges = ls_slice_exchanges(job);
+    const int64_t all = job->exact.on ? ls_job_shards(job, batch) : batch;
+    for (int d = 0; d < count; d++) {
+        const int64_t number =
+            job->exact.on ? ls_slice_number(job, d, exchange) : (int64_t)d * exchanges + exchange;
+        if (ls_slice_share(all, number, (int64_t)count * exchanges))
+            return true;
+    }
+    return false;
+}
+
+size_t ls_slice_count_sums(const ls_job *job, int64_t batch, int number, int count)
+{
+    ls_subtree nodes[LS_SUBTREES];
+    if (!job->exact.on)
+        return ls_slice_share(batch, number, count) > 0;
+    return ls_canonical_subtrees(number, count, ls_job_shards(job, batch), nodes);
+}
+
+ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_addition **out,
+                        size_t *out_count)
+{
+    const int64_t shards = ls_job_shards(job, batch);
+    size_t leaves = 0, at = 0;
+    ls_subtree nodes[LS_SUBTREES];
+    ls_term *terms;
+    for (int d = 0; d < count; d++)
+        leaves += ls_slice_count_sums(job, batch, d, count);
+    *out_count = 0;
+    LS_TRY(ls_allocate("slice", out, leaves, sizeof **out));
+    if (!job->exact.on) {
+        for (size_t i = 1; i < leaves; i++)
+            (*out)[(*out_count)++] = (ls_addition){0, i};
+        return LS_OK;
+    }
+    ls_status status = ls_allocate("slice", &terms, leaves, sizeof *terms);
+    for (int d = 0; d < count && !status; d++) {
+        const size_t sums = ls_canonical_subtrees(d, count, shards, nodes);
+        for (size_t k = 0; k < sums; k++, at++)
+            terms[at] = (ls_term){nodes[k], at};
+    }
+    if (!status)
+        ls_fold(terms, leaves, shards, *out, out_count);
+    free(terms);
+    return status;
+}
+
+/* The same of losses, one after the other: what is left of those before fits here. */
+static double fold_losses(const ls_job *job, const double *const *parts, int64_t shards, int count)
+{
+    double loss[LS_SUBTREES];
+    ls_subtree nodes[LS_SUBTREES];
+    ls_term terms[LS_SUBTREES];
+    ls_addition added[LS_SUBTREES];
+    size_t left = 0, sums, taken[LS_JOB_REPLICAS] = {0};
+    const int all = count * ls_slice_exchanges(job);
+    for (int number = 0; number < all; number++) {
+        const int d = replica_of(job, number);
+        const size_t own = ls_canonical_subtrees(number, all, shards, nodes);
+        for (size_t k = 0; k < own; k++) {
+            loss[left] = parts[d][taken[d]++];
+            terms[left] = (ls_term){nodes[k], left};
+            sums = 0;
+            left = ls_fold(terms, left + 1, shards, added, &sums);
+            for (size_t i = 0; i < sums; i++)
+                loss[added[i].into] += loss[added[i].from];
+        }
+    }
+    return loss[0];
+}
+
+double ls_slice_loss_sum(const ls_job *job, int64_t batch, const double *const *parts, int count)
+{
+    if (job->exact.on)
+        return fold_losses(job, parts, ls_job_shards(job, batch), count);
+    double loss = 0;
+    bool first = true;
+    for (int d = 0; d < count; d++) {
+        if (!ls_slice_count_sums(job, batch, d, count))
+            continue;
+        double part = parts[d][0];
+        if (job->update.own_mean)
+            part *= (double)ls_slice_share(batch, d, count) / (double)batch;
+        loss = first ? part : loss + part;
+        first = false;
+    }
+    return loss;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who owns which elements, by what a step does, not by what its plan says: of each copy of the
+ * model (a replica's; that of its places; of those that share an update; of all servers), each
+ * element is updated exactly once in a step. Two owners need not show in any value: they may
+ * compute the same bits. Of servers that update as requests arrive, no task says what they update:
+ * the layout does.
+ */
+#include "common/base/grow.h"
+#include "impl/step/run/run.h"
+#include "impl/step/plan/state_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements of a copy that are updated once; a copy is known by its first member. */
+typedef struct updated {
+    size_t copy, first, count;
+} updated;
+
+typedef struct updates {
+    updated *items; /* [count] */
+    size_t count;
+    size_t copy; /* of what is added next */
+    ls_status status;
+} updates;
+
+static void add(void *context, size_t at, size_t element, size_t elements)
+{
+    updates *u = context;
+    (void)at;
+    if (!u->status && elements)
+        u->status = ls_grow("owners", &u->items, u->count, sizeof *u->items);
+    if (!u->status && elements)
+        u->items[u->count++] = (updated){u->copy, element, elements};
+}
+
+/* Adds what this process's members update. */
+static ls_status find_updates(const ls_step_run *run, updates *out)
+{
+    const ls_step_plan *plan = &run->plan;
+    const ls_step_program *p = &run->program[LS_FULL];
+    const ls_ps_layout *servers = &plan->servers;
+    for (size_t k = 0; k < p->task_count; k++) {
+        const int member = p->lanes->items[p->tasks[k].lane].member;
+        out->copy = ls_step_plan_copy(plan, &plan->state, member).first;
+        if (strcmp(p->tasks[k].verb, "update") == 0)
+            ls_state_each(plan, member, p->tasks[k].range, add, out);
+    }
+    out->copy = plan->owners.first;
+    for (size_t i = 0; i < servers->range_count; i++) {
+        const int member = servers->workers + servers->ranges[i].server;
+        if (run->resources.members[member].replica && !plan->lanes.items[member].ends)
+            add(out, 0, servers->ranges[i].first, servers->ranges[i].count);
+    }
+    return out->status;
+}
+
+/* Sets *all to those of all processes. */
+static ls_status collect(const ls_job *job, ls_status status, updates *mine, updates *all)
+{
+    const size_t n = (size_t)ls_job_processes(job);
+    size_t most = 0, *counts = NULL;
+    *all = (updates){0};
+    status = ls_status_first(status, ls_allocate("owners", &counts, n, sizeof *counts));
+    status = ls_comm_bring(job->ranks.comm, status, &mine->count, sizeof mine->count, counts);
+    for (size_t p = 0; p < n && !status; p++)
+        most = counts[p] > most ? counts[p] : most;
+    updated *padded = NULL, *each = NULL;
+    if (!status)
+        status = ls_allocate("owners", &padded, most + 1, sizeof *padded);
+    if (!status)
+        status = ls_allocate("owners", &each, n * (most + 1), sizeof *each);
+    if (!status && mine->count)
+        memcpy(padded, mine->items, mine->count * sizeof *padded);
+    status = ls_comm_bring(job->ranks.comm, status, padded, (most + 1) * sizeof *padded, each);
+    for (size_t i = 0; i < n * (most + 1) && !status; i++) {
+        all->copy = each[i].copy;
+        add(all, 0, each[i].first, each[i].count);
+        status = all->status;
+    }
+    free(padded);
+    free(each);
+    free(counts);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const updated *x = a, *y = b;
+    return x->copy != y->copy ? (x->copy > y->copy) - (x->copy < y->copy)
+                              : (x->first > y->first) - (x->first < y->first);
+}
+
+static ls_status refuse(const ls_variables *variables, size_t element, const char *how)
+{
+    const ls_variable *v = ls_variables_holding(variables, element);
+    return ls_fail(LS_CODE_CHECK, "owner", NULL, "%s element %zu is updated %s in a step", v->name,
+                   element - v->offset, how);
+}
+
+/* In order, the updates of a copy are all its elements. */
+static ls_status judge(const ls_step_plan *plan, const updates *u)
+{
+    const ls_variables *variables = &plan->job->model->graph->variables;
+    const size_t each = ls_step_plan_copy(plan, &plan->state, (int)plan->owners.first).count;
+    size_t i = 0;
+    for (size_t k = 0; k < plan->owners.count; k += each) {
+        size_t next = 0;
+        for (; i < u->count && u->items[i].copy == plan->owners.first + k; i++) {
+            if (u->items[i].first != next)
+                break;
+            next += u->items[i].count;
+        }
+        const bool more = i < u->count && u->items[i].copy == plan->owners.first + k;
+        if (more && u->items[i].first < next)
+            return refuse(variables, u->items[i].first, "twice");
+        if (next < variables->elements)
+            return refuse(variables, next, "0 times");
+    }
+    return LS_OK;
+}
+
+ls_status ls_steps_owners(const ls_run *run)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    updates mine = {0}, all;
+    const ls_status found = find_updates(me, &mine);
+    ls_status status = collect(run->job, found, &mine, &all);
+    if (!status && all.count)
+        qsort(all.items, all.count, sizeof *all.items, compare);
+    if (!status)
+        status = judge(&me->plan, &all);
+    free(mine.items);
+    free(all.items);
+    return status;
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs of steps: replicas, description, memory, traffic, state for another run; see run.h. */
+#include "common/base/grow.h"
+#include "impl/carried.h"
+#include "impl/step/run/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* NULL if the member is in another process. */
+static ls_replica *replica_of(const ls_run *run, int member)
+{
+    return ls_step_run_of(run)->resources.members[member].replica;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+/* The first member of this process's replica number `index`. */
+static int first_of(const ls_run *run, int index)
+{
+    const ls_step_plan *plan = &ls_step_run_of(run)->plan;
+    return (ls_step_plan_own(plan) / plan->mesh.places + index) * plan->mesh.places;
+}
+
+static ls_status load(ls_run *run, const ls_state_source *source)
+{
+    ls_step_run *me = ls_step_run_of(run);
+    me->counts.at = run->job->start;
+    return ls_resources_load(&me->resources, source);
+}
+
+static ls_status state(ls_run *run, ls_values array, ls_range block, float *out)
+{
+    return ls_state_name(run->job, array) ? ls_steps_gather(ls_step_run_of(run), array, block, out)
+                                          : LS_OK;
+}
+
+static ls_status gather_replica(ls_run *run, int index, ls_range block, float *out)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const ls_range places = {(size_t)first_of(run, index), (size_t)me->plan.mesh.places};
+    return ls_resources_gather(&me->resources, places, LS_VALUES, block, out);
+}
+
+static ls_status gather_device(ls_run *run, int index, ls_range block, float *out)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const ls_range one = {(size_t)(ls_step_plan_own(&me->plan) + index), 1};
+    return ls_resources_gather(&me->resources, one, LS_VALUES, block, out);
+}
+
+static ls_status copies(ls_run *run, int index, ls_range block, float *out)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const int member = ls_step_plan_own(&me->plan) + index;
+    return ls_replica_copies(me->resources.members[member].replica, block, out);
+}
+
+static ls_status records_replica(ls_run *run, int index, uint64_t first, uint64_t count,
+                                 ls_step_record *out)
+{
+    ls_replica *replica =
+        replica_of(run, first_of(run, index) + ls_step_run_of(run)->plan.loss_place);
+    uint64_t mark_ns;
+    if (replica->loss.sums > 1)
+        return ls_fail(LS_CODE_USAGE, "records", run->strategy->name,
+                       "a replica's loss has %zu parts, and can be read only if it has one; use "
+                       "--reduce fast",
+                       replica->loss.sums);
+    return ls_replica_records(replica, first, count, out, &mark_ns);
+}
+
+static ls_program_info describe_replica(const ls_run *run, int index)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const int lane = first_of(run, index); /* a member's number is its lane's */
+    const ls_program *program =
+        run->job->kernels.capture ? me->lowered.captured[me->components.of[lane]][LS_FULL] : NULL;
+    return program ? ls_program_describe(program) : (ls_program_info){0};
+}
+
+static ls_status gradient(ls_run *run, float *out)
+{
+    ls_replica *r = replica_of(run, ls_step_plan_own(&ls_step_run_of(run)->plan));
+    if (r->windows.gradients)
+        return ls_fail(LS_CODE_USAGE, "gradient", run->strategy->name,
+                       "has only shares of it on each device; use a strategy that has all of it");
+    return ls_replica_gradient(r, out);
+}
+
+/* ---- Operations, programs -------------------------------------------------------------------- */
+
+static void each_op(const ls_run *run, ls_op_visit visit, void *context)
+{
+    const ls_step_program *p = &ls_step_run_of(run)->program[LS_FULL];
+    for (size_t i = 0; i < p->op_count; i++)
+        visit(context, p->ops[i]);
+}
+
+static void describe(const ls_run *run, ls_run_info *out)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const ls_kernels *kernels = replica_of(run, ls_step_plan_own(&me->plan))->kernels;
+    *out = (ls_run_info){.kernels = kernels->table->name,
+                         .kernel_library = kernels->table->library(kernels)};
+    for (int c = 0; c < me->components.count; c++) {
+        if (!me->lowered.captured[c][LS_FULL])
+            continue;
+        const ls_program_info info = ls_program_describe(me->lowered.captured[c][LS_FULL]);
+        out->program.nodes += info.nodes;
+        out->program.reorders += info.reorders;
+        out->program.reordered_bytes += info.reordered_bytes;
+        out->program.bytes += info.bytes;
+        out->program.build_ns += info.build_ns;
+    }
+}
+
+/* ---- Memory and traffic ---------------------------------------------------------------------- */
+
+static ls_memory_formula memory(const ls_run *run, size_t index)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    ls_memory_formula formula = {0};
+    for (int m = 0; m < me->plan.all; m++)
+        if (ls_step_plan_is_on(&me->plan, m, index))
+            ls_resources_memory(&me->resources, m, &formula);
+    return formula;
+}
+
+ls_status ls_steps_collect(const ls_job *job, ls_traffic mine, ls_traffic *sum)
+{
+    const size_t n = (size_t)ls_job_processes(job);
+    ls_traffic *all;
+    ls_status status = ls_allocate("traffic", &all, n, sizeof *all);
+    status = ls_comm_bring(job->ranks.comm, status, &mine, sizeof mine, all);
+    *sum = (ls_traffic){0};
+    for (size_t p = 0; p < n && !status; p++)
+        ls_traffic_add(sum, all[p], 1);
+    free(all);
+    return status;
+}
+
+/* Adds the traffic of all steps, unless the end counts only when it is enqueued, not in replays
+ * (ls_lowered.called). */
+static void add_counted(const ls_comm *end, ls_traffic *sum)
+{
+    if (!ls_comm_is_joint(end))
+        ls_traffic_add(sum, ls_comm_traffic(end), 1);
+}
+
+static ls_traffic count_ends(const ls_step_run *me)
+{
+    const ls_resources *r = &me->resources;
+    ls_traffic sum = me->counts.before;
+    for (size_t i = 0; i < r->connection_count; i++)
+        if (r->connections[i].counts)
+            add_counted(r->connections[i].comm, &sum);
+    for (size_t i = 0; r->statistics_comms && i < me->plan.job->device_count; i++)
+        add_counted(r->statistics_comms[i], &sum);
+    return sum;
+}
+
+static ls_traffic formula_of(ls_step_run *me, int kind)
+{
+    const ls_job *job = me->plan.job;
+    ls_traffic sum = ls_build_formula(&me->resources, kind);
+    if (me->resources.statistics_comms)
+        ls_traffic_add(&sum,
+                       ls_slice_statistics_formula(job, ls_replicated_batch(job, kind % LS_BATCHES),
+                                                   me->plan.mesh.replicas),
+                       1);
+    return sum;
+}
+
+static bool is_equal(ls_traffic a, ls_traffic b)
+{
+    return a.bytes_sent == b.bytes_sent && a.messages_sent == b.messages_sent;
+}
+
+/* All steps' traffic as it was counted when it was sent, and as tasks and the formula have it; and
+ * that of one step: of a full batch or, if only in another kind these two differ, of that kind. */
+typedef struct tally {
+    uint64_t steps;
+    ls_traffic all, said, due, sent, formula;
+} tally;
+
+static ls_status count(ls_step_run *me, tally *out)
+{
+    ls_traffic mine = count_ends(me);
+    *out = (tally){0};
+    for (int kind = 0; kind < me->kinds; kind++) {
+        const uint64_t times = me->counts.enqueued[kind];
+        const ls_step_program *p = &me->program[kind];
+        ls_traffic sent;
+        if (!times && kind != LS_FULL)
+            continue;
+        LS_TRY(ls_steps_collect(me->base.job, ls_step_program_traffic(p), &sent));
+        const ls_traffic formula = formula_of(me, kind);
+        ls_traffic_add(&mine, ls_step_program_copied(p), times);
+        ls_traffic_add(&mine, me->lowered.called[kind], times);
+        ls_traffic_add(&out->said, sent, times);
+        ls_traffic_add(&out->due, formula, times);
+        out->steps += times;
+        if (kind == LS_FULL || (is_equal(out->sent, out->formula) && !is_equal(sent, formula))) {
+            out->sent = sent;
+            out->formula = formula;
+        }
+    }
+    return ls_steps_collect(me->base.job, mine, &out->all);
+}
+
+/* The mean of a step, rounded to the side of `other` on which it is, so that a difference in a
+ * single step shows; up, if they are equal. */
+static uint64_t mean(uint64_t all, uint64_t other, uint64_t steps)
+{
+    return all < other ? all / steps : (all + steps - 1) / steps;
+}
+
+static ls_traffic mean_of(ls_traffic all, ls_traffic other, uint64_t steps)
+{
+    return (ls_traffic){mean(all.bytes_sent, other.bytes_sent, steps),
+                        mean(all.messages_sent, other.messages_sent, steps)};
+}
+
+/* Of a step or, if steps of a kind differ, their mean. */
+ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *known, ls_traffic *sent,
+                           ls_traffic *formula)
+{
+    ls_step_run *me = ls_step_run_of(run);
+    tally c;
+    *sent = *formula = (ls_traffic){0};
+    if (me->plan.group_count &&
+        !run->job->exchange.allreduce->formula) /* only the library knows its traffic */
+        return LS_OK;
+    LS_TRY(count(me, &c));
+    *sent = c.sent;
+    *formula = c.formula;
+    if (c.steps && (known || run->job->update.period || !is_equal(c.all, c.said))) {
+        const ls_traffic due = known ? *known : c.due;
+        *sent = mean_of(c.all, due, c.steps);
+        *formula = mean_of(due, c.all, c.steps);
+    }
+    return LS_OK;
+}
+
+static ls_status traffic(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
+{
+    return ls_steps_traffic(run, NULL, sent, formula);
+}
+
+/* ---- The norm of the gradient ---------------------------------------------------------------- */
+
+/* A member's norm; which member: -1 if none has any. */
+typedef struct norm_of {
+    double norm;
+    int member;
+} norm_of;
+
+/* Whether a member has found the norm of the latest step, if it finds any: of its own gradient, it
+ * needs samples, which an epoch's last batch may have too few of. */
+static bool has_norm(const ls_step_run *me, int member)
+{
+    const ls_job *job = me->plan.job;
+    const bool tail = ls_job_is_tail(job, me->counts.at - 1);
+    if (!ls_strategy_alone(me->plan.strategy) && !job->update.own_mean)
+        return true;
+    return ls_slice_count_sums(job, ls_replicated_batch(job, tail ? LS_TAIL : LS_FULL),
+                               me->plan.members[member].replica, me->plan.mesh.replicas) > 0;
+}
+
+/* Of the first member, over all processes, that has one. */
+static ls_status norm(const ls_run *run, double *out)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const ls_job *job = run->job;
+    const size_t n = (size_t)ls_job_processes(job);
+    norm_of mine = {.member = -1}, *all;
+    ls_status status = ls_allocate("norm", &all, n, sizeof *all);
+    for (int m = me->plan.total; m-- > 0 && !status;) {
+        const ls_replica *r = me->resources.members[m].replica;
+        ls_clip clip;
+        if (!r || !r->norm.clip || !has_norm(me, m))
+            continue;
+        status = ls_queue_read(r->queue, &clip, r->norm.clip, sizeof clip);
+        mine = (norm_of){clip.norm, m};
+    }
+    status = ls_comm_bring(job->ranks.comm, status, &mine, sizeof mine, all);
+    for (size_t p = 0, first = n; p < n && !status; p++) {
+        if (all[p].member < 0 || (first < n && all[first].member < all[p].member))
+            continue;
+        first = p;
+        *out = all[p].norm;
+    }
+    free(all);
+    return status;
+}
+
+static ls_status rates(const ls_run *run, double range[2])
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    range[0] = INFINITY;
+    range[1] = 0;
+    for (int m = 0; m < me->plan.all; m++) {
+        const ls_replica *r = me->resources.members[m].replica;
+        ls_step_state state;
+        if (!r || !r->updates)
+            continue;
+        LS_TRY(ls_queue_read(r->queue, &state, r->state, sizeof state));
+        range[0] = fmin(range[0], state.learning_rate);
+        range[1] = fmax(range[1], state.learning_rate);
+    }
+    return LS_OK;
+}
+
+/* ---- Exchanges of periods -------------------------------------------------------------------- */
+
+static ls_status exchanged(const ls_run *run, ls_exchanged *out)
+{
+    const ls_step_run *me = ls_step_run_of(run);
+    const size_t n = (size_t)ls_job_processes(run->job);
+    double mine = 0, *all;
+    ls_status status = ls_allocate("exchange", &all, n, sizeof *all);
+    for (int m = 0; m < me->plan.all && !status; m++) {
+        const ls_replica *r = me->resources.members[m].replica;
+        float error = 0;
+        if (r && r->wire_error)
+            status = ls_queue_read(r->queue, &error, r->wire_error, sizeof error);
+        mine = fmax(mine, (double)error);
+    }
+    status = ls_comm_bring(run->job->ranks.comm, status, &mine, sizeof mine, all);
+    *out = (ls_exchanged){0};
+    for (size_t p = 0; p < n && !status; p++)
+        out->wire_error = fmax(out->wire_error, all[p]);
+    for (int kind = LS_LAST; kind < me->kinds; kind++)
+        out->count += me->counts.enqueued[kind];
+    free(all);
+    return status;
+}
+
+/* ---- State for a run that continues this one ------------------------------------------------- */
+
+/* The state for a run that continues this one: flat buffers and counts. Not records, which have
+ * been read, nor memory that every step overwrites. */
+static ls_status keep(ls_run *run, ls_carried *carried)
+{
+    ls_step_run *me = ls_step_run_of(run);
+    ls_traffic counted = count_ends(me);
+    const size_t kinds = (size_t)me->kinds;
+    for (int m = 0; m < me->plan.all; m++)
+        if (me->resources.members[m].replica)
+            LS_TRY(ls_replica_keep(me->resources.members[m].replica, carried));
+    LS_TRY(ls_carry_value(carried, me->counts.enqueued, kinds * sizeof *me->counts.enqueued));
+    LS_TRY(ls_carry_value(carried, &counted, sizeof counted));
+    /* of kinds of steps that this run has not enqueued itself, too */
+    LS_TRY(ls_carry_value(carried, me->lowered.called, kinds * sizeof *me->lowered.called));
+    if (carried->gives)
+        me->counts.before = counted;
+    return LS_OK;
+}
+
+const ls_run_functions ls_run_of_steps = {
+    .load = load,
+    .step = ls_steps_enqueue,
+    .sync = ls_steps_sync,
+    .mark = ls_steps_mark,
+    .records = ls_steps_records,
+    .state = state,
+    .gather_replica = gather_replica,
+    .gather_device = gather_device,
+    .copies = copies,
+    .records_replica = records_replica,
+    .describe_replica = describe_replica,
+    .evaluate = ls_steps_evaluate,
+    .describe = describe,
+    .each_op = each_op,
+    .profile = ls_steps_profile,
+    .times = ls_steps_times,
+    .parts = ls_steps_parts,
+    .memory = memory,
+    .traffic = traffic,
+    .norm = norm,
+    .rates = rates,
+    .exchanged = exchanged,
+    .gradient = gradient,
+    .keep = keep,
+    .close = ls_steps_close,
+};

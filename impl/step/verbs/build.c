@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* Building programs, and what a strategy asks of its step; see resources.h and step.h. */
+#include "impl/step/verbs/build.h"
+
+#include "common/base/grow.h"
+
+#include <stdlib.h>
+
+/* ---- Building -------------------------------------------------------------------------------- */
+
+void ls_step_fail(ls_step *s, ls_status status)
+{
+    ls_step_program_fail(s->program, status);
+}
+
+bool ls_step_can(ls_step *s, bool can, const char *verb, const char *why)
+{
+    if (!can && !s->program->status)
+        ls_step_fail(
+            s, ls_fail(LS_CODE_USAGE, "strategy", s->plan->strategy->name, "%s %s", verb, why));
+    return !s->program->status;
+}
+
+static ls_step open_step(ls_resources *r, int kind, ls_step_program *program)
+{
+    return (ls_step){.plan = r->plan,
+                     .resources = r,
+                     .kind = kind,
+                     .batch_kind = kind == LS_EVALUATION ? LS_FULL : kind % LS_BATCHES,
+                     .program = program};
+}
+
+ls_status ls_build_step(ls_resources *r, int kind, ls_step_program *programs)
+{
+    const int kinds = ls_kinds_of_steps(r->plan->job);
+    ls_step s = open_step(r, kind, &programs[kind]);
+    s.before = &programs[kinds + LS_BEFORE];
+    s.after = &programs[kinds + LS_AFTER];
+    if (!ls_replicated_batch(r->plan->job, s.batch_kind))
+        return LS_OK;
+    LS_TRY(ls_allocate("step", &s.appended, (size_t)(r->plan->all * ls_job_chunks(r->plan->job)),
+                       sizeof *s.appended));
+    const size_t windows = (size_t)ls_replicas(&s) * (size_t)r->plan->parts.count *
+                           (size_t)(r->plan->repeats_of ? ls_step_most_pieces(&s) : 0);
+    ls_status status = ls_allocate("step", &s.in_windows, windows + 1, sizeof *s.in_windows);
+    if (status)
+        ls_step_fail(&s, status);
+    r->plan->strategy->build(&s);
+    ls_step_append_ends(&s);
+    free(s.in_windows);
+    free(s.appended);
+    ls_step_close_order(&s);
+    return s.program->status;
+}
+
+ls_status ls_build_evaluation(ls_resources *r, int replica, int piece, ls_step_program *program)
+{
+    ls_step s = open_step(r, LS_EVALUATION, program);
+    for (int n = 0; n < ls_nodes(&s) && !program->status; n++) {
+        if (!ls_layer_predicts(r->plan->parts.whole->nodes[n].layer))
+            continue;
+        ls_forward_node(&s, replica, piece, n);
+    }
+    return program->status;
+}
+
+ls_traffic ls_build_formula(ls_resources *r, int kind)
+{
+    const ls_step s = open_step(r, kind, NULL);
+    const ls_strategy *strategy = r->plan->strategy;
+    ls_traffic sum = strategy->witness.formula ? strategy->witness.formula(&s) : (ls_traffic){0};
+    ls_traffic_add(&sum, ls_step_clip_traffic(&s), 1);
+    return sum;
+}
+
+/* ---- Queries --------------------------------------------------------------------------------- */
+
+ls_member *ls_step_member(const ls_step *s, int member)
+{
+    return &s->resources->members[member];
+}
+
+ls_replica *ls_step_replica(const ls_step *s, int member)
+{
+    return ls_step_member(s, member)->replica;
+}
+
+const ls_job *ls_step_job(const ls_step *s)
+{
+    return s->plan->job;
+}
+
+ls_range ls_due(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    if (!job->update.period)
+        return ls_all(s);
+    return s->kind < LS_LAST ? (ls_range){0} : ls_job_fragment_range(job, s->kind / LS_LAST - 1);
+}
+
+bool ls_is_due(const ls_step *s, int b)
+{
+    return ls_range_common(ls_bucket(s, 0, b), ls_due(s)).count > 0;
+}
+
+int ls_replicas(const ls_step *s)
+{
+    return s->plan->mesh.replicas;
+}
+
+int ls_members(const ls_step *s)
+{
+    return s->plan->mesh.replicas * s->plan->mesh.places;
+}
+
+int ls_place_of(const ls_step *s, int member)
+{
+    return s->plan->members[member].place;
+}
+
+int ls_step_most_pieces(const ls_step *s)
+{
+    int most = 1;
+    for (int r = 0; r < ls_replicas(s); r++) {
+        const int pieces = ls_replicated_pieces(ls_step_job(s), r, s->batch_kind);
+        most = pieces > most ? pieces : most;
+    }
+    return most;
+}
+
+int ls_holder(const ls_step *s)
+{
+    return s->plan->holder;
+}
+
+int ls_shadow(ls_step *s, int replica)
+{
+    const bool can =
+        ls_step_can(s, s->plan->all > s->plan->total, "ls_shadow",
+                    "needs shadow members, which exist only with --colocate-gradients no");
+    return can ? s->plan->total + replica : replica;
+}
+
+int64_t ls_shards(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    return job->exact.on ? ls_job_shards(job, ls_replicated_batch(job, s->batch_kind)) : 0;
+}
+
+size_t ls_sums(const ls_step *s, int replica)
+{
+    const ls_job *job = ls_step_job(s);
+    return ls_slice_count_sums(job, ls_replicated_batch(job, s->batch_kind), replica,
+                               s->plan->mesh.replicas);
+}
+
+ls_range ls_all(const ls_step *s)
+{
+    return (ls_range){0, ls_step_job(s)->model->graph->variables.elements};
+}
+
+ls_range ls_owned(const ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return (ls_range){0, r ? r->updated.owned : 0};
+}
+
+ls_range ls_part(const ls_step *s, int i, int n)
+{
+    const size_t all = ls_all(s).count, first = ls_comm_share(all, i, n);
+    return (ls_range){first, ls_comm_share(all, i + 1, n) - first};
+}
+
+ls_span ls_own(ls_step *s, int member, int i, ls_range range)
+{
+    ls_span span = ls_parameters(s, member, range);
+    const ls_replica *r = ls_step_replica(s, member);
+    if (ls_step_can(s, i < ls_step_job(s)->update.owned, "ls_own",
+                    "finds no such buffer: ls_strategy.owns and ls_job_update.owned say which "
+                    "there are") &&
+        r)
+        span.memory =
+            (char *)r->updated.own[i] + ((char *)span.memory - (char *)ls_replica_trained(r));
+    return span;
+}
+
+ls_span ls_parameters(const ls_step *s, int member, ls_range range)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    if (!r)
+        return (ls_span){member, NULL, range.count * sizeof(float)};
+    const size_t real = r->kernels->table->real_bytes, first = ls_step_offset(s, member, range);
+    return (ls_span){member, (char *)ls_replica_trained(r) + first * real, range.count * real};
+}
+
+int ls_bucket_ahead(const ls_step *s, int place, int b)
+{
+    const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
+    return windows->buckets ? ls_windows_ahead(windows, b) : -1;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The norm of the gradient over all variables, each once, and what follows from it
+ * (job.update.clip); see ls_clip_gradients. A block's sum of squares is computed where its
+ * variables are updated, and has the same bits everywhere, as has the sum over all blocks
+ * (square_sums, clip_factor of kernel.h). So only sums of blocks are sent: 8 bytes for up to 1,024
+ * elements.
+ */
+#include "common/base/grow.h"
+#include "impl/step/verbs/build.h"
+
+#include <stdlib.h>
+
+/* ---- Which blocks a member has --------------------------------------------------------------- */
+
+/* Consecutive blocks of the whole model. */
+typedef struct runs {
+    ls_range *items;
+    size_t count;
+} runs;
+
+static ls_status add_run(const ls_variables *whole, size_t first, size_t count, runs *out)
+{
+    const size_t block = ls_blocks_before(whole, first);
+    const size_t blocks = (size_t)ls_square_blocks((int64_t)count);
+    ls_range *last = out->count ? &out->items[out->count - 1] : NULL;
+    if (last && last->first + last->count == block) {
+        last->count += blocks;
+        return LS_OK;
+    }
+    LS_TRY(ls_grow("step", &out->items, out->count, sizeof *out->items));
+    out->items[out->count++] = (ls_range){block, blocks};
+    return LS_OK;
+}
+
+/* All variables: of slices, if layers are split. */
+static const ls_variables *whole_of(const ls_step *s)
+{
+    const ls_graph *split = s->plan->split.graph;
+    return split ? &split->variables : &ls_step_job(s)->model->graph->variables;
+}
+
+/* Adds the blocks of all variables in a range. */
+static ls_status add_range(const ls_variables *whole, ls_range range, runs *out)
+{
+    for (size_t i = 0; i < whole->count; i++) {
+        const ls_variable *v = &whole->items[i];
+        const ls_range both = ls_range_common((ls_range){v->offset, v->count}, range);
+        if (both.count)
+            LS_TRY(add_run(whole, both.first, both.count, out));
+    }
+    return LS_OK;
+}
+
+/* Of a server, or of a place: of variables that several places use, the owner has the blocks; of
+ * those that all places have, nobody sends them. */
+static ls_status find_runs(const ls_step *s, int member, runs *out)
+{
+    const ls_variables *whole = whole_of(s);
+    ls_range range;
+    *out = (runs){0};
+    const bool divided = s->plan->parts.count && !s->plan->context; /* else all have all */
+    for (size_t i = 0; !divided && ls_step_plan_owned(s->plan, member, i, &range); i++)
+        LS_TRY(add_range(whole, range, out));
+    if (!divided)
+        return LS_OK;
+    const ls_graph_part *part = ls_step_plan_part(s->plan, member);
+    for (size_t i = 0; i < part->graph->variables.count; i++) {
+        const ls_variable *v = &part->graph->variables.items[i];
+        if (ls_job_slices(s->plan->job) && !ls_graph_slice(part->graph, i) &&
+            !(ls_stages(s) > 1 && ls_place_of(s, member) % s->plan->parts.across == 0))
+            continue;
+        if (v->offset < part->owned)
+            LS_TRY(add_run(whole, part->split ? part->at[i] : part->whole[i], v->count, out));
+    }
+    return LS_OK;
+}
+
+/* The members that send each other sums: those that have all together, once the members of a set
+ * have told each other theirs. */
+static ls_range partners(const ls_step *s, int member)
+{
+    ls_spread squares = s->plan->state;
+    if (squares.on[LS_MEMBER] == LS_SHARE)
+        squares.on[LS_MEMBER] = LS_WHOLE;
+    return ls_step_plan_copy(s->plan, &squares, member);
+}
+
+/* ---- Sums, factor ---------------------------------------------------------------------------- */
+
+static bool can_clip(const ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return !s->program->status && r && r->norm.clip;
+}
+
+static void append_squares(ls_step *s, int member, ls_range range)
+{
+    ls_op_list ops = {0};
+    if (s->program->status || !range.count)
+        return;
+    const ls_range own = {ls_step_offset(s, member, range), range.count};
+    const ls_status status =
+        ls_replica_square(ls_step_replica(s, member), own, LS_DECAY_TO_ADD, &ops);
+    ls_task_of(s->program, "squares", member, range, &ops, status);
+}
+
+/* What a member updates, range by range: as soon as a range's gradients are final. */
+static void append_all_squares(ls_step *s, int member)
+{
+    const int place = ls_step_plan_group(s->plan, ls_place_of(s, member));
+    ls_range range;
+    for (int b = 0; place < s->plan->group_count && b < ls_buckets_of(s, place); b++)
+        append_squares(s, member, ls_share(s, member, b));
+    for (size_t i = 0; !s->plan->group_count && ls_step_plan_owned(s->plan, member, i, &range); i++)
+        append_squares(s, member, range);
+}
+
+static void append_factor(ls_step *s, int member)
+{
+    ls_op_list ops = {0};
+    if (!can_clip(s, member))
+        return;
+    const ls_status status = ls_replica_clip(ls_step_replica(s, member), &ops);
+    ls_task_of(s->program, "clip", member, ls_no_range, &ops, status);
+}
+
+/* ---- Exchange -------------------------------------------------------------------------------- */
+
+static ls_span squares_at(const ls_step *s, int member, ls_range blocks)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return (ls_span){member, r ? r->norm.squares + blocks.first : NULL,
+                     blocks.count * sizeof(double)};
+}
+
+/* Sends a member's sums to all that have the other variables. */
+static void send_sums(ls_step *s, int member)
+{
+    const ls_range all = partners(s, member);
+    runs own;
+    ls_step_fail(s, find_runs(s, member, &own));
+    for (int to = (int)all.first; to < (int)(all.first + all.count); to++)
+        for (size_t i = 0; to != member && i < own.count && !s->program->status; i++)
+            ls_message(s, squares_at(s, to, own.items[i]), squares_at(s, member, own.items[i]),
+                       LS_REPLACE);
+    free(own.items);
+}
+
+/* Each sum goes to all others that have a part of the same variables; messages: a run each. */
+ls_traffic ls_step_clip_traffic(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    const ls_range members = s->plan->owners;
+    const uint64_t together = partners(s, (int)members.first).count;
+    ls_traffic sum = {0};
+    if (job->update.clip == 0 || job->update.own_mean)
+        return sum;
+    if (ls_step_plan_shares(s->plan))
+        sum = ls_step_squares_traffic(s);
+    const ls_variables *whole = whole_of(s);
+    size_t blocks = ls_blocks_before(whole, whole->elements); /* whose sums are sent */
+    for (size_t v = 0; v < whole->count && ls_job_slices(job) && ls_stages(s) == 1; v++)
+        if (!ls_graph_slice(s->plan->split.graph, v))
+            blocks -= (size_t)ls_square_blocks((int64_t)whole->items[v].count);
+    sum.bytes_sent += members.count / together * (together - 1) * blocks * sizeof(double);
+    for (size_t m = members.first; m < members.first + members.count; m++) {
+        runs own;
+        ls_status_free(find_runs(s, (int)m, &own));
+        sum.messages_sent += (together - 1) * own.count;
+        free(own.items);
+    }
+    return sum;
+}
+
+/* ---- The verbs ------------------------------------------------------------------------------- */
+
+void ls_clip_gradients(ls_step *s)
+{
+    const int total = s->plan->total;
+    const ls_range members = s->plan->owners;
+    if (ls_step_job(s)->update.clip == 0)
+        return;
+    for (int m = 0; m < total; m++)
+        if (can_clip(s, m))
+            append_all_squares(s, m);
+    const bool shares = ls_step_plan_shares(s->plan);
+    if (shares)
+        ls_step_gather_squares(s);
+    for (int m = 0; m < total && shares; m++)
+        if (can_clip(s, m)) {
+            /* what members told each other goes to where it is in the whole model */
+            ls_op_list ops = {0};
+            const ls_status status = ls_replica_place_squares(ls_step_replica(s, m), &ops);
+            if (ops.count || status)
+                ls_task_of(s->program, "squares", m, ls_no_range, &ops, status);
+        }
+    for (size_t m = members.first; m < members.first + members.count; m++)
+        send_sums(s, (int)m);
+    for (int m = 0; m < total; m++)
+        append_factor(s, m);
+}
+
+void ls_clip_alone(ls_step *s, int member)
+{
+    if (!can_clip(s, member) || !ls_sums(s, member))
+        return;
+    append_squares(s, member, ls_owned(s, member));
+    append_factor(s, member);
+    if (!ls_step_replica(s, member)->updates) {
+        /* Appends the scaling of a member's gradients, which another one applies. */
+        const ls_replica *r = ls_step_replica(s, member);
+        const ls_scale_args args = {
+            .count = (int64_t)r->elements, .y = r->gradients, .clip = r->norm.clip};
+        ls_op *op = NULL;
+        const ls_status status =
+            s->program->status ? LS_OK : r->kernels->table->scale(r->kernels, &args, &op);
+        if (!s->program->status)
+            ls_task_of_op(s->program, "scale", member, ls_all(s), op, status);
+    }
+}

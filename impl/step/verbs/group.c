@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All-reduces of gradients, bucket by bucket. With overlap, a member's all-reduces have a lane of
+ * their own; otherwise they are on its compute lane, which is faster if one core does both.
+ */
+#include "common/base/grow.h"
+#include "common/comm/comm_sums.h"
+#include "impl/step/verbs/build.h"
+#include "impl/step/verbs/terms.h"
+
+#include <stdlib.h>
+
+/* ---- Buckets --------------------------------------------------------------------------------- */
+
+/* The place's group; NULL after a failure, or if the verb cannot act. */
+static const ls_planned_group *group_of(ls_step *s, const char *verb, int place)
+{
+    const int group = ls_step_plan_group(s->plan, place);
+    return ls_step_can(s, group < s->plan->group_count, verb,
+                       "has no buckets: the strategy declares no partial sums")
+               ? &s->plan->groups[group]
+               : NULL;
+}
+
+int ls_buckets_of(ls_step *s, int place)
+{
+    const ls_planned_group *g = group_of(s, "ls_buckets_of", place);
+    return g ? (int)g->buckets.count : 0;
+}
+
+ls_range ls_bucket(const ls_step *s, int place, int b)
+{
+    const int group = ls_step_plan_group(s->plan, place);
+    const ls_planned_group *g = group < s->plan->group_count ? &s->plan->groups[group] : NULL;
+    return g && (size_t)b < g->buckets.count ? g->buckets.items[b] : (ls_range){0, 0};
+}
+
+/* ---- Scratch --------------------------------------------------------------------------------- */
+
+/* Which of several groups of replicas that share the update a member is in; of one, none. A group
+ * has the shards of its exchanges one after the other, so each of these is as a group. */
+static ls_rank_group set_of(const ls_step_plan *plan, int member, int exchange)
+{
+    const int exchanges = ls_slice_exchanges(plan->job), groups = plan->mesh.size[LS_GROUP];
+    const int group = groups > 1 ? ls_step_plan_set(plan, member) : 0;
+    return groups * exchanges > 1
+               ? (ls_rank_group){group * exchanges + exchange, groups * exchanges}
+               : (ls_rank_group){0};
+}
+
+size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int member,
+                        const ls_comm *comm)
+{
+    const ls_job *job = plan->job;
+    const ls_allreduce *adds = ls_gradient_sum(job);
+    /* its all-reduces are of shares, between groups of replicas */
+    const bool between = g - plan->groups >= ls_step_plan_sets(plan);
+    const size_t exchanges = between ? 1 : (size_t)ls_slice_exchanges(job);
+    size_t most = 0;
+    for (int kind = 0; kind < LS_BATCHES && adds->scratch; kind++) {
+        const int64_t batch = ls_replicated_batch(job, kind);
+        const int64_t shards = job->exact.on && batch ? ls_job_shards(job, batch) : 0;
+        for (size_t i = 0; i < exchanges * g->buckets.count && batch; i++) {
+            const ls_extent extent = g->buckets.extents[i / exchanges];
+            const ls_rank_group set =
+                between ? (ls_rank_group){0} : set_of(plan, member, (int)(i % exchanges));
+            const size_t need =
+                set.groups && job->exact.on
+                    ? ls_canonical_scratch(set, comm->rank, comm->size, extent, shards)
+                    : adds->scratch(comm->rank, comm->size, extent, shards);
+            most = need > most ? need : most;
+        }
+    }
+    return most;
+}
+
+size_t ls_group_share_before(const ls_planned_group *g, size_t buckets, const ls_comm *comm)
+{
+    size_t sum = 0;
+    for (size_t b = 0; b < buckets; b++)
+        sum += ls_bucket_share(&g->buckets, b, comm->rank, comm->size).count;
+    return sum;
+}
+
+size_t ls_group_slots(const ls_step_plan *plan, const ls_planned_group *g, int member)
+{
+    const ls_job *job = plan->job;
+    const int exchanges = ls_slice_exchanges(job);
+    size_t slots = 0;
+    if (!job->exact.on || exchanges == 1 || g - plan->groups >= ls_step_plan_sets(plan))
+        return 0;
+    for (int kind = 0; kind < LS_BATCHES; kind++) {
+        const int64_t batch = ls_replicated_batch(job, kind);
+        ls_terms terms = {.slots = slots};
+        for (int e = 0; e < exchanges && batch; e++)
+            ls_terms_take(&terms, set_of(plan, member, e), ls_job_shards(job, batch), NULL);
+        slots = terms.slots;
+    }
+    return slots;
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+/* What a call is of. */
+typedef enum reduced_kind { GRADIENTS, PARAMETERS, SQUARES } reduced_kind;
+
+typedef struct reduced {
+    reduced_kind what;
+    int bucket;
+    ls_range range; /* of the flat buffer; of sums of squares, as floats */
+    ls_extent extent;
+} reduced;
+
+/* Where a member's range is when it is whole. */
+static float *whole_at(const ls_replica *r, const reduced *of)
+{
+    if (of->what == SQUARES)
+        return (float *)r->norm.own_squares + of->range.first;
+    if (of->what == PARAMETERS)
+        return (float *)(r->masters ? r->masters : r->windows.whole_parameters) +
+               ls_windows_at(r->windows.parameters, of->range.first);
+    return (float *)r->windows.whole_gradients +
+           ls_windows_at(r->windows.gradients, of->range.first);
+}
+
+/* Whether gradients of an exchange, in fast mode, are beside those of earlier ones. */
+static bool is_beside(const ls_step *s, const ls_replica *r)
+{
+    return !ls_step_job(s)->exact.on && s->exchanged && !r->windows.gradients;
+}
+
+/* Where a member has a range before a call: gradients of the exchange, that is. */
+static float *brought_at(const ls_step *s, int member, const reduced *of)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
+    return of->what == GRADIENTS && is_beside(s, r)
+               ? (float *)ls_slice_gradients(slice, 1) + of->range.first
+               : whole_at(r, of);
+}
+
+/* Appends the copy of a member's share of a bucket: parameters from where they are kept into the
+ * window, gradients from the window to where they are kept, or are added (`adds`). */
+static ls_status copy_share(const ls_replica *r, const reduced *of, bool adds, ls_op_list *ops)
+{
+    const ls_shares *shares = &r->updated.shares;
+    const ls_range share =
+        ls_bucket_share(shares->buckets, (size_t)of->bucket, shares->share, shares->count);
+    float *whole = whole_at(r, of) + (share.first - of->range.first);
+    ls_op *op;
+    size_t at;
+    if (!share.count)
+        return LS_OK;
+    LS_TRY(ls_replica_find(r, share, &at));
+    float *kept = (float *)r->gradients + at;
+    const ls_sum_step copy = of->what == PARAMETERS
+                                 ? (ls_sum_step){whole, (float *)r->parameters + at, NULL}
+                             : adds ? (ls_sum_step){kept, kept, whole}
+                                    : (ls_sum_step){kept, whole, NULL};
+    LS_TRY(ls_sums_make(r->device, "allreduce.copy", &copy, 1, share.count, &op));
+    return ls_op_list_add(ops, op);
+}
+
+/* In exact mode a member brings its finished subtrees. */
+static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
+{
+    const reduced *of = c->of;
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
+    b->args.data = c->half == LS_ALL_GATHER ? whole_at(r, of) : brought_at(s, member, of);
+    b->args.cut = &of->extent;
+    if (ls_step_job(s)->exact.on && c->half != LS_ALL_GATHER) {
+        b->args.shards = ls_shards(s);
+        b->args.sums = b->sums;
+        b->args.sum_count = ls_slice_sums(slice, s->exchange);
+        b->args.of = set_of(s->plan, member, s->exchange);
+    }
+    for (size_t k = 0; k < b->args.sum_count; k++)
+        b->sums[k] = (float *)ls_slice_gradients(slice, k) +
+                     (b->args.data - (float *)r->windows.whole_gradients);
+    return c->half == LS_ALL_GATHER && of->what == PARAMETERS && r->windows.parameters
+               ? copy_share(r, of, false, ops)
+               : LS_OK;
+}
+
+/* ---- Exchanges of a step --------------------------------------------------------------------- */
+
+/* Steps that take the finished sums of an exchange to those before. */
+typedef struct folding {
+    float *terms; /* slot 0, of the share */
+    size_t slot;  /* elements of a slot */
+    float *sums[LS_SUBTREES];
+    ls_sum_step *steps;
+    size_t count;
+    ls_status status;
+} folding;
+
+static folding folding_at(const ls_step *s, int member, int bucket)
+{
+    const int set = ls_step_plan_set(s->plan, member);
+    const ls_planned_group *g = &s->plan->groups[set];
+    const ls_end *end = &s->resources->ends[LS_GROUPS + set].of[member];
+    return (folding){.terms =
+                         (float *)end->terms + ls_group_share_before(g, (size_t)bucket, end->comm),
+                     .slot = ls_group_share_before(g, g->buckets.count, end->comm)};
+}
+
+static float *slot_at(const folding *f, size_t slot)
+{
+    return f->terms + slot * f->slot;
+}
+
+static void push(folding *f, ls_sum_step step)
+{
+    if (!f->status)
+        f->status = ls_grow("step", &f->steps, f->count, sizeof step);
+    if (!f->status)
+        f->steps[f->count++] = step;
+}
+
+static void take_sum(void *context, size_t slot, size_t sum)
+{
+    folding *f = context;
+    push(f, (ls_sum_step){slot_at(f, slot), f->sums[sum], NULL});
+}
+
+static void add_sum(void *context, size_t into, size_t from)
+{
+    folding *f = context;
+    push(f, (ls_sum_step){slot_at(f, into), slot_at(f, into), slot_at(f, from)});
+}
+
+/* Sets `terms` to the sums that are left over behind the exchange; with `visit`, tells what that
+ * one changes. */
+static void find_terms(const ls_step *s, int member, const ls_term_visitor *visit, ls_terms *terms)
+{
+    *terms = (ls_terms){0};
+    for (int e = 0; e <= s->exchange; e++)
+        ls_terms_take(terms, set_of(s->plan, member, e), ls_shards(s),
+                      e == s->exchange ? visit : NULL);
+}
+
+/* Appends what takes the finished sums of a member's share of a bucket to those of earlier
+ * exchanges. Behind the last one, a single sum goes to where the share is kept. */
+static ls_status fold_share(const ls_step *s, const ls_end *end, int member, const ls_brought *b,
+                            const reduced *of, ls_op_list *ops)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_planned_group *g = &s->plan->groups[ls_step_plan_set(s->plan, member)];
+    const ls_range share =
+        ls_bucket_share(&g->buckets, (size_t)of->bucket, end->comm->rank, end->comm->size);
+    folding f = folding_at(s, member, of->bucket);
+    const ls_term_visitor visit = {take_sum, add_sum, &f};
+    ls_terms terms;
+    ls_op *op;
+    size_t count, at = share.first;
+    if (!share.count)
+        return LS_OK;
+    LS_TRY(ls_canonical_sums(end->comm, &b->args, f.sums, &count));
+    find_terms(s, member, &visit, &terms);
+    if (!f.status && r->windows.gradients)
+        f.status = ls_replica_find(r, share, &at);
+    if (ls_step_last_exchange(s) && s->plan->mesh.size[LS_GROUP] == 1)
+        push(&f, (ls_sum_step){(float *)r->gradients + at, slot_at(&f, terms.items[0].at), NULL});
+    if (!f.status && f.count)
+        f.status = ls_sums_make(r->device, "allreduce.terms", f.steps, f.count, share.count, &op);
+    if (!f.status && f.count)
+        f.status = ls_op_list_add(ops, op);
+    free(f.steps);
+    return f.status;
+}
+
+/* Appends what adds the gradients of an exchange to those of earlier ones, in fast mode: of a
+ * bucket, or of a member's share. */
+static ls_status add_exchange(const ls_step *s, const ls_end *end, int member, ls_half half,
+                              const reduced *of, ls_op_list *ops)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    const ls_planned_group *g = &s->plan->groups[ls_step_plan_set(s->plan, member)];
+    reduced own = *of;
+    ls_op *op;
+    if (r->windows.gradients)
+        return copy_share(r, of, s->exchanged > 0, ops);
+    if (half == LS_REDUCE_SCATTER)
+        own.range =
+            ls_bucket_share(&g->buckets, (size_t)of->bucket, end->comm->rank, end->comm->size);
+    if (!is_beside(s, r) || !own.range.count)
+        return LS_OK;
+    float *sum = whole_at(r, &own);
+    const ls_sum_step add = {sum, sum, brought_at(s, member, &own)};
+    LS_TRY(ls_sums_make(r->device, "allreduce.add", &add, 1, own.range.count, &op));
+    return ls_op_list_add(ops, op);
+}
+
+/* In exact mode, what groups add up between them (bring_share) is not in the gradient's share yet.
+ */
+static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
+{
+    const reduced *of = c->of;
+    const ls_end *end = &s->resources->ends[c->channel].of[member];
+    const bool exact = ls_step_job(s)->exact.on;
+    if (of->what != GRADIENTS || c->half == LS_ALL_GATHER)
+        return LS_OK;
+    if (exact && ls_slice_exchanges(ls_step_job(s)) > 1)
+        return fold_share(s, end, member, b, of, ops);
+    return exact && b->args.of.groups ? LS_OK : add_exchange(s, end, member, c->half, of, ops);
+}
+
+/* Of a member's share of a bucket, between groups, where that is kept. In exact mode it brings its
+ * group's finished subtrees, which the reduce-scatter has left. */
+static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brought *b,
+                             ls_op_list *ops)
+{
+    const reduced *of = c->of;
+    const ls_replica *r = ls_step_replica(s, member);
+    const int inside = LS_GROUPS + ls_step_plan_set(s->plan, member);
+    const ls_end *end = &s->resources->ends[inside].of[member];
+    size_t at = of->range.first;
+    if (of->range.count && r->windows.gradients)
+        LS_TRY(ls_replica_find(r, of->range, &at));
+    if (ls_step_job(s)->exact.on && ls_slice_exchanges(ls_step_job(s)) > 1) {
+        const folding f = folding_at(s, member, of->bucket);
+        ls_terms terms;
+        find_terms(s, member, NULL, &terms);
+        for (; b->args.sum_count < terms.count; b->args.sum_count++)
+            b->sums[b->args.sum_count] = slot_at(&f, terms.items[b->args.sum_count].at);
+        b->args.shards = ls_shards(s);
+        b->args.sums = b->sums;
+    } else if (ls_step_job(s)->exact.on) {
+        const ls_buckets *buckets = &s->plan->groups->buckets;
+        const reduced bucket = {GRADIENTS, of->bucket, buckets->items[of->bucket],
+                                buckets->extents[of->bucket]};
+        const ls_call scatter = {.half = LS_REDUCE_SCATTER, .of = &bucket};
+        ls_brought whole = {.args.scratch = end->scratch};
+        LS_TRY(bring(s, &scatter, member, &whole, ops));
+        whole.args.count = bucket.extent.count;
+        LS_TRY(ls_canonical_sums(end->comm, &whole.args, b->sums, &b->args.sum_count));
+        b->args.shards = whole.args.shards;
+        b->args.sums = b->sums;
+    }
+    b->args.data = (float *)r->gradients + at;
+    b->args.cut = &of->extent;
+    return LS_OK;
+}
+
+static void append(ls_step *s, int group, ls_half half, const reduced *of)
+{
+    const ls_job *job = ls_step_job(s);
+    ls_step_call(s, &(ls_call){.channel = LS_GROUPS + group,
+                               .algorithm = of->what == GRADIENTS ? ls_gradient_sum(job)
+                                                                  : job->exchange.allreduce,
+                               .half = half,
+                               .range = of->what == SQUARES ? (ls_range){0} : of->range,
+                               .bring = group < ls_step_plan_sets(s->plan) ? bring : bring_share,
+                               .take = group < ls_step_plan_sets(s->plan) ? take : NULL,
+                               .of = of});
+}
+
+/* The same of a bucket of a group. */
+static void append_bucket(ls_step *s, int group, ls_half half, reduced_kind what, int b)
+{
+    const ls_buckets *buckets = &s->plan->groups[group].buckets;
+    const reduced of = {what, b, buckets->items[b], buckets->extents[b]};
+    if (what == PARAMETERS && half == LS_ALL_GATHER && ls_step_rounds(s))
+        ls_step_gather_copies(s, group, b);
+    else
+        append(s, group, half, &of);
+}
+
+/* Appends a task that sets an empty slice's gradient to 0; `canonical` does not need it. */
+static void append_zeros(ls_step *s, int member, ls_range range)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    const reduced of = {.what = GRADIENTS, .range = range};
+    const ls_fill_args fill = {.count = (int64_t)range.count, .y = brought_at(s, member, &of)};
+    ls_op *op = NULL;
+    ls_status status = r->kernels->table->fill(r->kernels, &fill, &op);
+    ls_task_of_op(s->program, "zeros", member, range, op, status);
+}
+
+/* Empty slices' gradients become 0. */
+static void fill_empty(ls_step *s, int set, int b)
+{
+    const ls_channel *c = &s->plan->lanes.channels[LS_GROUPS + set];
+    for (int i = 0; i < c->here_count && !ls_step_job(s)->exact.on; i++)
+        if (!ls_slice_sums(ls_step_member(s, c->here[i])->slice[s->batch_kind], s->exchange))
+            append_zeros(s, c->here[i], s->plan->groups[set].buckets.items[b]);
+}
+
+/* Moves a bucket of a place, in all sets that have it, from how members have it to how they need
+ * it. Where both agree it appends nothing. */
+static void move(ls_step *s, int place, int b, reduced_kind what, ls_kind has, ls_kind needs)
+{
+    const int sets = ls_step_plan_sets(s->plan), each = ls_step_plan_parts(s->plan);
+    const int half = ls_step_plan_move(has, needs);
+    for (int set = ls_step_plan_group(s->plan, place); set < sets && half != LS_NO_SUM;
+         set += each) {
+        if (what == GRADIENTS && has == LS_PARTIAL)
+            fill_empty(s, set, b);
+        append_bucket(s, set, (ls_half)half, what, b);
+    }
+}
+
+/* How members have a buffer of which each would have all, or its share. */
+static ls_kind on_members(const ls_spread *spread)
+{
+    return spread->on[LS_MEMBER] == LS_SHARE ? LS_SHARE : LS_WHOLE;
+}
+
+void ls_sum_parameters(ls_step *s, int b)
+{
+    if (group_of(s, "ls_sum_parameters", 0))
+        move(s, 0, b, PARAMETERS, LS_PARTIAL, LS_WHOLE);
+}
+
+ls_range ls_share(const ls_step *s, int member, int b)
+{
+    return ls_step_plan_shares(s->plan) ? ls_step_plan_bucket_share(s->plan, member, (size_t)b)
+                                        : ls_bucket(s, ls_place_of(s, member), b);
+}
+
+void ls_give(ls_step *s, int place, int b)
+{
+    /* in exact mode, a whole sum is left only behind the last exchange, by shares */
+    const bool folds = ls_step_job(s)->exact.on && ls_slice_exchanges(ls_step_job(s)) > 1;
+    const bool last = ls_step_last_exchange(s);
+    const ls_kind needs = on_members(&s->plan->state);
+    if (!group_of(s, "ls_give", place))
+        return;
+    move(s, place, b, GRADIENTS, LS_PARTIAL, folds ? LS_SHARE : needs);
+    if (folds && last)
+        move(s, place, b, GRADIENTS, LS_SHARE, needs);
+    for (int k = ls_step_plan_sets(s->plan); k < s->plan->group_count && last; k++)
+        if (s->plan->groups[k].buckets.items[b].count)
+            append_bucket(s, k, LS_HALVES, GRADIENTS, b);
+}
+
+void ls_need(ls_step *s, int place, int b)
+{
+    const bool held = s->exchanged && s->plan->parameters.windows == LS_ALL_WINDOWS;
+    if (b >= 0 && !held)
+        move(s, place, b, PARAMETERS, on_members(&s->plan->parameters), LS_WHOLE);
+}
+
+void ls_settle(ls_step *s)
+{
+    const ls_kind has = on_members(&s->plan->state), needs = on_members(&s->plan->parameters);
+    for (int place = 0; place < ls_step_plan_parts(s->plan) && s->plan->group_count; place++)
+        for (int b = 0; b < ls_buckets_of(s, place); b++)
+            move(s, place, b, PARAMETERS, has, needs);
+    ls_step_share_values(s, -1, ls_no_range);
+}
+
+/* ---- Sums of squares ------------------------------------------------------------------------- */
+
+enum { HALVES_OF_DOUBLE = sizeof(double) / sizeof(float) };
+
+/* Of a bucket's blocks, as floats: two a sum. */
+static ls_extent squares_of(const ls_buckets *buckets, size_t b)
+{
+    const size_t blocks = buckets->extents[b].blocks;
+    return (ls_extent){.count = HALVES_OF_DOUBLE * blocks, .blocks = blocks};
+}
+
+void ls_step_gather_squares(ls_step *s)
+{
+    for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
+        const ls_planned_group *g = &s->plan->groups[set];
+        for (size_t b = 0; b < g->buckets.count; b++) {
+            /* What members with the same buckets have: the blocks are theirs. */
+            const ls_graph_part *part =
+                ls_step_plan_part(s->plan, set % ls_step_plan_parts(s->plan));
+            const size_t first = ls_blocks_before(part ? &part->graph->variables
+                                                       : &ls_step_job(s)->model->graph->variables,
+                                                  g->buckets.items[b].first);
+            const ls_extent extent = squares_of(&g->buckets, b);
+            const reduced of = {SQUARES, (int)b, {HALVES_OF_DOUBLE * first, extent.count}, extent};
+            append(s, set, LS_ALL_GATHER, &of);
+        }
+    }
+}
+
+ls_traffic ls_step_squares_traffic(const ls_step *s)
+{
+    const int members = s->plan->mesh.size[LS_MEMBER];
+    ls_traffic sum = {0};
+    for (int set = 0; set < ls_step_plan_sets(s->plan); set++) {
+        const ls_buckets *buckets = &s->plan->groups[set].buckets;
+        for (size_t b = 0; b < buckets->count; b++)
+            ls_traffic_add(&sum,
+                           ls_step_job(s)->exchange.allreduce->half_formula(
+                               LS_ALL_GATHER, members, squares_of(buckets, b), ls_shards(s)),
+                           1);
+    }
+    return sum;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Traffic of sums over replicas, by closed forms; see ls_moved_traffic. */
+#include "common/comm/comm_wire.h"
+#include "impl/step/verbs/build.h"
+
+static uint64_t count_exchanges(const ls_step *s)
+{
+    return (uint64_t)ls_replicated_exchanges(ls_step_job(s), s->batch_kind);
+}
+
+/* How many backward passes of a stage do not find a bucket in its window, in which a forward pass
+ * of its chunk leaves it. Without memory to count it is 0, and the sum is wrong. */
+static uint64_t count_lost(const ls_step *s, const ls_windows *windows, int stage, int b)
+{
+    const ls_job *job = ls_step_job(s);
+    const ls_schedule schedule = ls_replicated_schedule(job, 0, s->batch_kind);
+    ls_schedule_most most;
+    uint64_t lost = 0;
+    if (!job->division.microbatches || !schedule.microbatches)
+        return 0;
+    ls_status status =
+        ls_schedule_count(&schedule, stage, ls_bucket_chunk(windows->buckets, b), &most);
+    for (int before = 0; before < LS_PASSES_BEFORE && !status; before++)
+        if (ls_windows_lost(windows, b, (ls_pass_before)before))
+            lost += (uint64_t)most.before[before];
+    ls_status_free(status);
+    return lost;
+}
+
+/* A bucket's all-gathers: in each forward pass, and in backward passes that do not find it in its
+ * window. Once, if windows are as many as buckets, or parameters are whole between steps. */
+static uint64_t count_gathers(const ls_step *s, int set, int b)
+{
+    const ls_windows *windows = &s->plan->groups[set].windows;
+    const uint64_t all = count_exchanges(s);
+    const int stage = set % ls_step_plan_parts(s->plan) / s->plan->mesh.size[LS_SLICE];
+    if (!windows->buckets || s->plan->parameters.windows == LS_ALL_WINDOWS)
+        return 1;
+    return all + (ls_windows_twice(windows, b) ? all : 0) + count_lost(s, windows, stage, b);
+}
+
+/* Of a bucket's reduce-scatters in a set of replicas: in exact mode those of so many groups, each
+ * of an exchange. */
+static ls_traffic scatter_traffic(const ls_step *s, int set, ls_extent extent)
+{
+    const ls_job *job = ls_step_job(s);
+    const int members = s->plan->mesh.size[LS_MEMBER], exchanges = ls_slice_exchanges(job);
+    const int group = set / ls_step_plan_parts(s->plan), groups = s->plan->mesh.size[LS_GROUP];
+    ls_traffic sum = {0};
+    for (int e = 0; e < exchanges && job->exact.on; e++)
+        ls_traffic_add(
+            &sum,
+            ls_canonical_scatter_formula((ls_rank_group){group * exchanges + e, groups * exchanges},
+                                         members, extent, ls_shards(s)),
+            1);
+    if (!job->exact.on)
+        ls_traffic_add(&sum,
+                       ls_gradient_sum(job)->half_formula(LS_REDUCE_SCATTER, members, extent, 0),
+                       count_exchanges(s));
+    return sum;
+}
+
+/* Of a bucket's reduce-scatters in a set, and of its all-gathers. */
+static ls_traffic halves_traffic(const ls_step *s, int set, int b)
+{
+    const ls_job *job = ls_step_job(s);
+    const ls_planned_group *g = &s->plan->groups[set];
+    const ls_extent extent = g->buckets.extents[b];
+    ls_traffic sum = scatter_traffic(s, set, extent);
+    const ls_traffic gather =
+        ls_step_rounds(s) ? ls_step_copies_traffic(s, set, b)
+                          : job->exchange.allreduce->half_formula(
+                                LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER], extent, ls_shards(s));
+    ls_traffic_add(&sum, gather, count_gathers(s, set, b));
+    return sum;
+}
+
+/* Of a bucket's all-reduces over whole replicas, or places' parts of positions. In exact mode with
+ * several exchanges these are reduce-scatters, and one all-gather. */
+static ls_traffic whole_traffic(const ls_step *s, int set, int b, int ranks)
+{
+    const ls_job *job = ls_step_job(s);
+    const ls_planned_group *g = &s->plan->groups[set];
+    const ls_extent extent = g->buckets.extents[b];
+    ls_traffic sum = {0};
+    if (job->exchange.wire)
+        return ls_wired_formula(job->exchange.wire, LS_HALVES, ranks, extent);
+    if (job->exact.on && ls_slice_exchanges(job) > 1 && set < ls_step_plan_sets(s->plan)) {
+        sum = scatter_traffic(s, set, extent);
+        ls_traffic_add(&sum, job->exchange.allreduce->half_formula(LS_ALL_GATHER, ranks, extent, 0),
+                       1);
+        return sum;
+    }
+    ls_traffic_add(&sum, ls_gradient_sum(job)->formula(ranks, extent, ls_shards(s), g->layout),
+                   set < ls_step_plan_sets(s->plan) ? count_exchanges(s) : 1);
+    return sum;
+}
+
+/* Of all buckets. */
+static ls_traffic reduced_traffic(const ls_step *s)
+{
+    const int *size = s->plan->mesh.size, sets = ls_step_plan_sets(s->plan);
+    const bool shares = ls_step_plan_shares(s->plan);
+    ls_traffic sum = {0};
+    for (int k = 0; k < s->plan->group_count; k++) {
+        const ls_planned_group *g = &s->plan->groups[k];
+        const int ranks = k < sets ? size[LS_MEMBER] * size[LS_POSITION] : size[LS_GROUP];
+        for (int b = 0; b < (int)g->buckets.count; b++)
+            if (ls_strategy_alone(s->plan->strategy) && !ls_is_due(s, b))
+                continue;
+            else if (shares && k < sets)
+                ls_traffic_add(&sum, halves_traffic(s, k, b), 1);
+            else if (k < sets || g->buckets.items[b].count)
+                ls_traffic_add(&sum, whole_traffic(s, k, b, ranks), 1);
+    }
+    return sum;
+}
+
+ls_traffic ls_moved_traffic(const ls_step *s)
+{
+    ls_traffic sum = reduced_traffic(s);
+    if (s->plan->context)
+        ls_traffic_add(&sum, ls_step_all_to_all_traffic(s), 1);
+    else if (s->plan->parts.count)
+        ls_traffic_add(&sum, ls_step_border_traffic(s), 1);
+    if (s->plan->parts.across > 1)
+        ls_traffic_add(&sum, ls_step_sums_traffic(s), 1);
+    return sum;
+}

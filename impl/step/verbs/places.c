@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Models divided over places (graph_parts.h): a node's passes are tasks of its place, and outputs
+ * that another place needs are sent there.
+ *
+ * In one process, the sending place copies them. Between processes they are messages (message.c),
+ * on a lane of each place for messages only, so that a place computes meanwhile. All processes
+ * append their messages in the same order of the whole step, so that waiting ends cannot deadlock.
+ */
+#include "common/base/grow.h"
+#include "impl/step/verbs/build.h"
+
+#include <stdlib.h>
+
+static const ls_graph_parts *parts_of(const ls_step *s)
+{
+    return &s->plan->parts;
+}
+
+/* The replica's member that has a part. */
+static int member_at(const ls_step_plan *plan, int replica, int part)
+{
+    return replica * plan->mesh.places + part % plan->mesh.places;
+}
+
+/* Pieces of a part for which its member has memory at once. */
+static int slots_at(const ls_step_plan *plan, int replica, int part)
+{
+    const ls_planned_member *m = &plan->members[member_at(plan, replica, part)];
+    const int slots = m->slots[part / plan->mesh.places];
+    return slots > 1 ? slots : 1;
+}
+
+static size_t real_bytes(const ls_resources *r)
+{
+    return r->members[ls_step_plan_own(r->plan)].replica->kernels->table->real_bytes;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+/* Allocates the owners' buffers for copies' gradients, for all pieces in flight. */
+static ls_status take_memory(ls_resources *r)
+{
+    const ls_graph_parts *parts = &r->plan->parts;
+    const size_t copies = parts->copy_count, all = (size_t)r->plan->mesh.replicas * copies;
+    LS_TRY(ls_allocate("placement", &r->arrived, all, sizeof(void *)));
+    for (size_t i = 0; i < all; i++) {
+        const ls_variable_copy *c = &parts->copies[i % copies];
+        const int owner = member_at(r->plan, (int)(i / copies), c->owner);
+        const int slots = slots_at(r->plan, (int)(i / copies), c->owner);
+        if (r->members[owner].replica)
+            LS_TRY(ls_replica_take(r->members[owner].replica, NULL, LS_MEMORY_COMMUNICATION,
+                                   (size_t)slots * c->count * real_bytes(r), &r->arrived[i]));
+    }
+    return LS_OK;
+}
+
+ls_status ls_places_open(ls_resources *r)
+{
+    return r->plan->parts.count ? ls_comm_agree(r->plan->job->ranks.comm, take_memory(r)) : LS_OK;
+}
+
+/* ---- Queries --------------------------------------------------------------------------------- */
+
+int ls_places(const ls_step *s)
+{
+    return ls_graph_parts_places(parts_of(s));
+}
+
+int ls_stages(const ls_step *s)
+{
+    return s->plan->mesh.size[LS_STAGE];
+}
+
+int ls_nodes(const ls_step *s)
+{
+    return parts_of(s)->count ? parts_of(s)->whole->count : 0;
+}
+
+static bool is_input(const ls_step *s, int n)
+{
+    return parts_of(s)->whole->nodes[n].layer->role == LS_LAYER_INPUT;
+}
+
+static int local(const ls_step *s, int part, int n)
+{
+    return ls_graph_parts_local(parts_of(s), part, n);
+}
+
+static ls_net *net_of(const ls_step *s, int member, int piece, int node)
+{
+    return ls_slice_node_net(ls_step_member(s, member)->slice[s->batch_kind], piece, node);
+}
+
+/* ---- Messages between places ----------------------------------------------------------------- */
+
+/* What crosses a boundary. */
+typedef enum crossing { OUTPUT, GRADIENT } crossing;
+
+/* The output or its gradient at a boundary, in the memory of the member that has a part. */
+static ls_span border_at(const ls_step *s, const ls_border *b, int replica, int part, int piece,
+                         crossing what)
+{
+    ls_span span = {.member = member_at(s->plan, replica, part)};
+    if (!ls_step_replica(s, span.member))
+        return span;
+    const int node = local(s, part, b->node);
+    const ls_net *net = net_of(s, span.member, piece, node);
+    span.memory =
+        what == GRADIENT ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
+    span.bytes = ls_net_node_bytes(net, node);
+    return span;
+}
+
+static void cross(ls_step *s, int replica, int piece, const ls_border *b, crossing what)
+{
+    const int from = what == GRADIENT ? b->to : b->from, to = what == GRADIENT ? b->from : b->to;
+    ls_message(s, border_at(s, b, replica, to, piece, what),
+               border_at(s, b, replica, from, piece, what), LS_REPLACE);
+}
+
+void ls_step_cross_output(ls_step *s, int replica, int piece, const ls_border *b)
+{
+    cross(s, replica, piece, b, OUTPUT);
+}
+
+void ls_step_fetch_outputs(ls_step *s, int replica, int piece, int part)
+{
+    for (size_t i = 0; i < parts_of(s)->border_count; i++) {
+        const ls_border *b = &parts_of(s)->borders[i];
+        if (b->to / parts_of(s)->across == part)
+            ls_fetch(s, border_at(s, b, replica, b->to, piece, OUTPUT),
+                     border_at(s, b, replica, b->from, piece, OUTPUT));
+    }
+}
+
+void ls_step_cross(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
+{
+    const ls_graph_parts *parts = parts_of(s);
+    const bool backward = pass == LS_ACT_BACKWARD;
+    const ls_border *b;
+    if (pass == LS_ACT_FORWARD && ls_step_fetches(s))
+        return;
+    for (size_t i = parts->border_count ? parts->border_of[backward][n] : 0; i;
+         i = b->next[backward]) {
+        b = &parts->borders[i - 1];
+        if (backward ? b->gradient : ls_step_has_room(s, b->to))
+            cross(s, replica, piece, b, backward ? GRADIENT : OUTPUT);
+    }
+}
+
+/* Elements, of so many bytes, of a flat buffer, or of windows of it; `flat` is NULL for a member in
+ * another process.
+ */
+static ls_span elements(int member, void *flat, const ls_windows *windows, size_t each,
+                        ls_range range)
+{
+    const size_t first = ls_windows_at(windows, range.first);
+    return (ls_span){member, flat ? (char *)flat + first * each : NULL, range.count * each};
+}
+
+static ls_span gradients_of(const ls_step *s, int member, int piece, size_t first, size_t count)
+{
+    const bool here = ls_step_replica(s, member);
+    return (ls_span){member, here ? ls_net_gradient(net_of(s, member, piece, 0), first) : NULL,
+                     count * real_bytes(s->resources)};
+}
+
+/* Bytes of a parameter of every member, also of those in other processes. */
+static size_t parameter_bytes(const ls_step *s)
+{
+    return ls_replica_parameter_bytes(s->resources->members[ls_step_plan_own(s->plan)].replica);
+}
+
+static ls_span parameters_of(const ls_step *s, int member, size_t first, size_t count)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return elements(member, r ? r->windows.whole_parameters : NULL,
+                    r ? r->windows.parameters : NULL, parameter_bytes(s), (ls_range){first, count});
+}
+
+/* ---- Shared variables ------------------------------------------------------------------------ */
+
+/* The owner's buffer for a copy's gradient. */
+static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
+{
+    const ls_variable_copy *c = &parts_of(s)->copies[copy];
+    const int owner = member_at(s->plan, replica, c->owner);
+    const int slots = slots_at(s->plan, replica, c->owner);
+    void *memory = s->resources->arrived[(size_t)replica * parts_of(s)->copy_count + copy];
+    return elements(owner, memory, NULL, real_bytes(s->resources),
+                    (ls_range){(size_t)(piece % slots) * c->count, c->count});
+}
+
+/* Adds a copy's gradient, on the owner, to that of the piece. */
+static void add_shared(ls_step *s, int replica, int piece, size_t copy)
+{
+    const ls_variable_copy *c = &parts_of(s)->copies[copy];
+    const ls_span from = arrived(s, replica, piece, copy);
+    if (!from.memory || s->program->status)
+        return;
+    ls_step_add(s, "add up", gradients_of(s, from.member, piece, c->at_owner, c->count), from);
+}
+
+static bool can_divide(ls_step *s, const char *verb)
+{
+    return ls_step_can(s, parts_of(s)->count, verb,
+                       "has no places: the job's mesh has no stages, slices or positions");
+}
+
+/* Values go from the owner of a variable to the other places that use it: behind the updates or, of
+ * parameters in windows, in the next step behind the first gather. */
+void ls_step_share_values(ls_step *s, int place, ls_range range)
+{
+    const size_t copies = place < 0 && s->plan->parameters.windows ? 0 : parts_of(s)->copy_count;
+    for (size_t i = 0; i < (size_t)ls_replicas(s) * copies; i++) {
+        const ls_variable_copy *c = &parts_of(s)->copies[i % copies];
+        const ls_range its = {c->at_owner, c->count};
+        const int owner = member_at(s->plan, (int)(i / copies), c->owner);
+        const int user = member_at(s->plan, (int)(i / copies), c->user);
+        if (place < 0 || (c->owner == place && ls_range_common(its, range).count))
+            ls_message(s, parameters_of(s, user, c->at_user, c->count),
+                       parameters_of(s, owner, c->at_owner, c->count), LS_REPLACE);
+    }
+}
+
+/* ---- Nodes ----------------------------------------------------------------------------------- */
+
+/* Gathers a piece's inputs for a part, unless that is done. */
+static void gather(ls_step *s, int member, int piece, int node)
+{
+    const int chunk = ls_graph_part_chunk(ls_step_plan_part(s->plan, member), node);
+    size_t *appended = &s->appended[member + chunk * s->plan->all];
+    if (*appended > (size_t)piece)
+        return;
+    *appended = (size_t)piece + 1;
+    ls_step_append_acts(s, "gather", member, piece, 1U << LS_ACT_FEED, chunk, -1);
+}
+
+/* Appends a node's pass of evaluation. */
+static void predict(ls_step *s, int member, int piece, int node)
+{
+    const ls_op_list *lists[LS_NET_LISTS];
+    const bool apart = ls_job_slices(s->plan->job) &&
+                       !ls_step_replica(s, member)->graph->nodes[node].layer->predict;
+    ls_net_node_lists(net_of(s, member, piece, node), node,
+                      apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT, lists);
+    ls_task *task = ls_task_begin(s->program, "predict", member, ls_no_range);
+    if (task)
+        task->node = node;
+    for (int l = 0; l < LS_NET_LISTS; l++)
+        ls_task_add_ops(s->program, lists[l]);
+    ls_task_finish(s->program);
+}
+
+static void forward_on(ls_step *s, int member, int piece, int node, ls_act_kind pass)
+{
+    if (!ls_step_replica(s, member))
+        return;
+    if (s->kind == LS_EVALUATION) {
+        predict(s, member, piece, node);
+        return;
+    }
+    gather(s, member, piece, node);
+    ls_step_append_acts(s, pass == LS_ACT_AGAIN ? ls_verb_again : "forward", member, piece,
+                        1U << pass, LS_ALL_CHUNKS, node);
+}
+
+/* Whether other places get a node's output: in a repeated pass only if they have dropped it. */
+static bool crosses(const ls_step *s, int n, ls_act_kind pass)
+{
+    return !ls_step_is_summed(s, n, false) &&
+           (pass != LS_ACT_AGAIN || s->plan->repeats[n].drops_output);
+}
+
+/* A node's forward pass, or repeated one. */
+static void forward_node(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
+{
+    for (int p = 0; p < parts_of(s)->count; p++)
+        if (ls_graph_parts_have(parts_of(s), p, n))
+            forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n), pass);
+    if (crosses(s, n, pass))
+        ls_step_cross(s, replica, piece, n, pass);
+    ls_step_sum_places(s, replica, piece, n, pass);
+}
+
+void ls_step_forward_again(ls_step *s, int replica, int piece, int n)
+{
+    forward_node(s, replica, piece, n, LS_ACT_AGAIN);
+}
+
+void ls_forward_node(ls_step *s, int replica, int piece, int n)
+{
+    if (!can_divide(s, "ls_forward_node") || is_input(s, n))
+        return;
+    ls_step_enter_piece(s, replica, piece);
+    ls_step_fill_window(s, replica, piece, n);
+    forward_node(s, replica, piece, n, LS_ACT_FORWARD);
+    ls_step_enter_piece(s, -1, -1);
+}
+
+/* Of gradients that backward passes make final, or weight passes: these are behind them. The fault
+ * is behind the last of them, of one node (below 0: of all). */
+static unsigned additions_of(const ls_step *s, int member, int piece, int node, bool weights)
+{
+    const bool apart = node >= 0 ? ls_net_splits(net_of(s, member, piece, node), node)
+                                 : ls_step_job(s)->division.weights_apart;
+    return 1U << (weights ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM) |
+           (apart == weights ? 1U << LS_ACT_FAULT : 0);
+}
+
+/* Pieces that run node by node add up each node's gradients before those of the next one: with the
+ * node's pass, or (`later`) behind the gradients of other places' uses. */
+static void backward_on(ls_step *s, int member, int piece, int node, bool later)
+{
+    const bool adds = ls_step_by_node(s, member) && !later;
+    const bool apart = ls_step_job(s)->division.weights_apart;
+    ls_step_append_acts(s, apart ? "backward data" : "backward", member, piece,
+                        1U << LS_ACT_BACKWARD |
+                            (adds ? additions_of(s, member, piece, node, false) : 0),
+                        LS_ALL_CHUNKS, node);
+}
+
+/* Whether other places' copies of a node's variables have it as their first use. */
+static bool is_copied(const ls_graph_parts *parts, int n)
+{
+    for (size_t i = 0; i < parts->copy_count; i++)
+        if (parts->whole->nodes[parts->copies[i].node].shares == n)
+            return true;
+    return false;
+}
+
+/* Whether a node is the first of a part. */
+static bool is_first(const ls_step *s, int part, int n)
+{
+    while (n-- > 0)
+        if (ls_graph_parts_have(parts_of(s), part, n) && !is_input(s, n))
+            return false;
+    return true;
+}
+
+/* Appends the additions that the backward pass of a part over a piece makes possible. */
+static void add_up(ls_step *s, int member, int piece, int chunk)
+{
+    if (ls_step_replica(s, member))
+        ls_step_append_acts(
+            s, "add up", member, piece,
+            1U << LS_ACT_LOSS |
+                (ls_step_by_node(s, member) ? 0 : additions_of(s, member, piece, -1, false)),
+            chunk, -1);
+}
+
+void ls_backward_node(ls_step *s, int replica, int piece, int n)
+{
+    if (!can_divide(s, "ls_backward_node"))
+        return;
+    const ls_graph_parts *parts = parts_of(s);
+    const bool copied = is_copied(parts, n);
+    if (is_input(s, n))
+        return;
+    ls_step_enter_piece(s, replica, piece);
+    ls_step_repeat_unit(s, replica, piece, n);
+    for (int p = 0; p < parts->count; p++)
+        if (ls_graph_parts_have(parts, p, n) && ls_step_replica(s, member_at(s->plan, replica, p)))
+            backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n), copied);
+    if (!ls_step_is_summed(s, n, true))
+        ls_step_cross(s, replica, piece, n, LS_ACT_BACKWARD);
+    for (size_t i = 0; i < parts->copy_count; i++)
+        if (parts->copies[i].node == n) {
+            /* Sends a copy's gradient to the owner. */
+            const ls_variable_copy *c = &parts_of(s)->copies[i];
+            const int user = member_at(s->plan, replica, c->user);
+            ls_message(s, arrived(s, replica, piece, i),
+                       gradients_of(s, user, piece, c->at_user, c->count), LS_REPLACE);
+        }
+    for (size_t i = 0; i < parts->copy_count; i++) /* the first use, which is last here, adds all */
+        if (parts->whole->nodes[parts->copies[i].node].shares == n)
+            add_shared(s, replica, piece, i);
+    for (int p = 0; p < parts->count && copied; p++) {
+        const int member = member_at(s->plan, replica, p);
+        if (ls_graph_parts_have(parts, p, n) && ls_step_by_node(s, member))
+            ls_step_append_acts(s, "add up", member, piece,
+                                additions_of(s, member, piece, local(s, p, n), false),
+                                LS_ALL_CHUNKS, local(s, p, n));
+    }
+    for (int p = 0; p < parts->count; p++)
+        if (ls_graph_parts_have(parts, p, n) && is_first(s, p, n))
+            add_up(s, member_at(s->plan, replica, p), piece, p / s->plan->mesh.places);
+    ls_step_sum_places(s, replica, piece, n, LS_ACT_BACKWARD);
+    ls_step_enter_piece(s, -1, -1);
+}
+
+void ls_weights_node(ls_step *s, int replica, int piece, int n)
+{
+    if (!can_divide(s, "ls_weights_node") || is_input(s, n))
+        return;
+    for (int p = 0; p < parts_of(s)->count; p++) {
+        const int member = member_at(s->plan, replica, p);
+        if (!ls_graph_parts_have(parts_of(s), p, n) || !ls_step_replica(s, member))
+            continue;
+        const bool by_node = ls_step_by_node(s, member);
+        const unsigned sums = by_node ? additions_of(s, member, piece, local(s, p, n), true) : 0;
+        ls_step_append_acts(s, "backward weights", member, piece, 1U << LS_ACT_WEIGHTS | sums,
+                            LS_ALL_CHUNKS, local(s, p, n));
+        if (is_first(s, p, n) && !by_node)
+            ls_step_append_acts(s, "add up", member, piece,
+                                additions_of(s, member, piece, -1, true), LS_ALL_CHUNKS, -1);
+    }
+}
+
+int ls_bucket_node(const ls_step *s, int place, int b)
+{
+    const ls_graph_part *part = ls_graph_parts_at(parts_of(s), place);
+    const ls_range bucket = ls_bucket(s, place, b);
+    for (int n = 0; n < ls_nodes(s); n++) {
+        const ls_node *node = part->local[n] < 0 ? NULL : &part->graph->nodes[part->local[n]];
+        for (int v = 0; node && v < node->variable_count && node->shares < 0; v++) {
+            const ls_variable *its = &part->graph->variables.items[node->variables[v]];
+            if (ls_range_common(bucket, (ls_range){its->offset, its->count}).count)
+                return n;
+        }
+    }
+    return ls_nodes(s);
+}
+
+/* The last bucket, in the order of the forward pass, that nodes before number `end` need. */
+static int need_before(const ls_step *s, int place, int end)
+{
+    const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
+    int least = (int)windows->buckets->count;
+    for (int n = 0; n < end; n++) {
+        const int here = ls_graph_parts_at(parts_of(s), place)->local[n],
+                  need = here < 0 ? least : ls_windows_need(windows, here);
+        least = need < least ? need : least;
+    }
+    return least;
+}
+
+void ls_gather_for_node(ls_step *s, int place, int n, bool backward)
+{
+    if (!can_divide(s, "ls_gather_for_node") ||
+        !ls_step_planned_group(s->plan, place)->windows.buckets)
+        return;
+    const int buckets = ls_buckets_of(s, place);
+    for (int b = need_before(s, place, n); !backward && b-- > need_before(s, place, n + 1);) {
+        ls_need(s, place, b);
+        if (!s->exchanged)
+            ls_step_share_values(s, place, ls_bucket(s, place, b));
+    }
+    for (int b = 0; b < buckets && backward; b++)
+        if (n + 1 == (b ? ls_bucket_node(s, place, b - 1) : ls_nodes(s)))
+            ls_need(s, place, ls_bucket_ahead(s, place, b));
+}
+
+/* ---- One divided replica ----------------------------------------------------------------------
+ */
+
+void ls_build_divided(ls_step *s)
+{
+    s->plan->strategy->passes(s, 0);
+    ls_clip_gradients(s);
+    for (int m = 0; m < ls_members(s); m++)
+        ls_update(s, m, ls_owned(s, m));
+    ls_settle(s);
+}
+
+/* ---- Traffic ---------------------------------------------------------------------- */
+
+/* Each output at a boundary, and its gradient, is sent once for all rows; gradients of copies are
+ * sent once per piece, values once. */
+ls_traffic ls_step_border_traffic(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    const ls_graph_parts *parts = &s->plan->parts;
+    const uint64_t batch = (uint64_t)ls_replicated_batch(job, s->batch_kind);
+    const int n = ls_job_replicas(job);
+    uint64_t pieces = 0;
+    ls_traffic sum = {0};
+    for (int d = 0; d < n; d++)
+        pieces += (uint64_t)ls_replicated_pieces(job, d, s->batch_kind);
+    for (size_t i = 0; i < parts->border_count; i++) {
+        const ls_border *b = &parts->borders[i];
+        if (member_at(s->plan, 0, b->from) == member_at(s->plan, 0, b->to))
+            continue;
+        const size_t each = ls_net_element_bytes(parts->whole, b->node, job->kernels.precision);
+        const ls_traffic once = {batch * b->samples * each, pieces};
+        ls_traffic_add(&sum, once, b->gradient ? 2 : 1);
+    }
+    for (size_t i = 0; i < parts->copy_count; i++) {
+        const ls_variable_copy *c = &parts->copies[i];
+        if (member_at(s->plan, 0, c->owner) != member_at(s->plan, 0, c->user)) {
+            ls_traffic_add(&sum, (ls_traffic){c->count * sizeof(float), 1}, pieces);
+            ls_traffic_add(&sum, (ls_traffic){c->count * parameter_bytes(s), 1}, (uint64_t)n);
+        }
+    }
+    return sum;
+}

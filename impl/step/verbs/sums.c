@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sums over the places of a replica whose layers are split (graph_split.h): an all-reduce of
+ * activations, or of their gradients, between the halves of a node's pass, on the compute lane. In
+ * exact mode the places exchange their finished subtrees of the tree over slices. Of a loss they
+ * gather what each slice has left of each position, around a ring.
+ *
+ * With blocks of positions a join's outputs are reduced and scattered, and a gather's are gathered;
+ * backward it is the other way round. A block is contiguous only within a sample, so data are
+ * exchanged in memory where a block of all samples is, one block after the other. Gradients of
+ * variables that blocks share are summed in the order of the places, by `flat`.
+ *
+ * In bfloat16 and fast mode what is exchanged is stored so, and sums_rounded.c sums it.
+ */
+#include "impl/step/verbs/build.h"
+#include "impl/step/plan/loads.h"
+
+/* Leaves of the tree; 0 means fast mode. */
+static int64_t leaves(const ls_job *job)
+{
+    return job->exact.on ? ls_job_splits(job) : 0;
+}
+
+static bool rounds(const ls_step_plan *plan)
+{
+    return plan->job->kernels.precision == LS_PRECISION_BF16 && !plan->job->exact.on;
+}
+
+/* What the places do between the halves of a node's pass (loads.h). */
+static int half_at(const ls_step_plan *plan, int n, bool backward)
+{
+    return plan->parts.across > 1 ? ls_loads_half(plan->parts.whole, n, backward) : LS_NO_SUM;
+}
+
+/* Whether blocks of positions share the node's variables; it has the first block. */
+static bool is_shared(const ls_step_plan *plan, int n)
+{
+    const ls_node *node = &plan->parts.whole->nodes[n];
+    return plan->parts.across > 1 && node->block == 1 && !node->slice && node->variable_count;
+}
+
+/* Elements of its variables, which lie together. */
+static size_t count_shared(const ls_graph *graph, int n)
+{
+    size_t count = 0;
+    for (int v = 0; v < graph->nodes[n].variable_count; v++)
+        count += graph->variables.items[graph->nodes[n].variables[v]].count;
+    return count;
+}
+
+static bool is_gathered(const ls_step_plan *plan, int n)
+{
+    return plan->parts.across > 1 && plan->parts.whole->nodes[n].layer == &ls_layer_split_loss;
+}
+
+/* What a loss gathers of so many samples: what each slice gives. */
+static ls_extent gathered(const ls_step_plan *plan, int n, int64_t rows)
+{
+    const ls_graph *whole = plan->parts.whole;
+    const size_t splits = (size_t)whole->slices.splits;
+    const size_t each =
+        (size_t)(rows * ls_shape_positions(&whole->nodes[n].shape)) * LS_SOFTMAX_PART;
+    return (ls_extent){.count = splits * each, .blocks = splits};
+}
+
+/* Of a node's samples; with blocks of positions, of memory in which these are contiguous, cut
+ * between positions. */
+static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
+{
+    const ls_shape *shape = &plan->parts.whole->nodes[n].shape;
+    const size_t count = (size_t)(rows * ls_shape_elements(shape));
+    return plan->parts.whole->slices.sequence ? (ls_extent){count, (size_t)shape->size[0], NULL}
+                                              : ls_elements(count);
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+/* Elements of scratch for a node's sums; with blocks of positions their memory comes first; rounded
+ * ones have that of the node and of the blocks in float32, too. */
+static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls_end *end)
+{
+    const ls_allreduce *algorithm = plan->job->exchange.allreduce;
+    const int forward = half_at(plan, n, false), backward = half_at(plan, n, true);
+    if (forward == LS_NO_SUM && backward == LS_NO_SUM)
+        return 0;
+    const ls_extent extent = extent_of(plan, n, rows);
+    if (rounds(plan))
+        return (plan->parts.whole->slices.sequence ? 2 * extent.count + (extent.count + 1) / 2
+                                                   : 0) +
+               ls_rounded_scratch(end->comm, extent);
+    return (plan->parts.whole->slices.sequence ? extent.count : 0) +
+           (algorithm->scratch
+                ? algorithm->scratch(end->comm->rank, end->comm->size, extent, leaves(plan->job))
+                : 0);
+}
+
+size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end)
+{
+    const ls_job *job = plan->job;
+    size_t most = 0;
+    for (int b = 0; b < LS_BATCHES; b++) {
+        const ls_slice_options slice = {.batch = ls_replicated_batch(job, b),
+                                        .number = plan->members[member].replica,
+                                        .count = plan->mesh.replicas,
+                                        .pieces = ls_job_pieces(job)};
+        const int64_t rows = slice.batch ? ls_slice_rows(job, &slice) : 0;
+        for (int n = 0; n < plan->parts.whole->count && rows; n++) {
+            const size_t need = scratch_of(plan, n, rows, end);
+            most = need > most ? need : most;
+        }
+    }
+    return most;
+}
+
+/* ---- The verbs ------------------------------------------------------------------------------- */
+
+/* What a call is of. */
+typedef struct summed {
+    enum { OUTPUTS, GRADIENTS, LOSS, VARIABLES } what;
+    int piece, node; /* node: of the whole graph */
+} summed;
+
+/* A member's part of a node's pass. */
+typedef struct addend {
+    int member, node; /* of the member's graph */
+    ls_net *net;      /* NULL if it is in another process */
+} addend;
+
+static addend addend_at(const ls_step *s, int member, int piece, int n)
+{
+    const ls_graph_parts *parts = &s->plan->parts;
+    const int t = parts->across, part = parts->place[n] / t * t + ls_place_of(s, member) % t;
+    addend a = {.member = member, .node = ls_graph_parts_local(parts, part, n)};
+    if (ls_step_replica(s, member))
+        a.net = ls_slice_node_net(ls_step_member(s, member)->slice[s->batch_kind], piece, a.node);
+    return a;
+}
+
+/* The node that has block j of what node n has the first block of. */
+static int find_block(const ls_step_plan *plan, int n, int j)
+{
+    const ls_graph *whole = plan->parts.whole;
+    for (int m = n + 1; m < whole->count && j; m++)
+        if (whole->nodes[m].shares == n && whole->nodes[m].block == j + 1)
+            return m;
+    return n;
+}
+
+static void *data_of(const ls_call *c, const addend *a)
+{
+    return ((const summed *)c->of)->what == GRADIENTS ? ls_net_node_gradient(a->net, a->node)
+                                                      : ls_net_node_output(a->net, a->node);
+}
+
+/* Appends copies of places' blocks of positions of all samples from a node's samples, at `data`,
+ * into memory of blocks, or `back`: what the half sends, or brings. */
+static ls_status copy_blocks(ls_step *s, const ls_call *c, const addend *a, const ls_brought *b,
+                             float *data, bool back, ls_op_list *ops)
+{
+    const ls_comm *comm = s->resources->ends[c->channel].of[a->member].comm;
+    ls_kernels *kernels = ls_step_replica(s, a->member)->kernels;
+    const int64_t rows = ls_net_rows(a->net), whole = (int64_t)b->extent.count / (rows ? rows : 1);
+    const bool scatters = c->half == LS_REDUCE_SCATTER;
+    for (int j = 0; j < comm->size && rows; j++) {
+        const bool own = j == comm->rank;
+        const size_t first = ls_comm_cut(b->extent, j, comm->size);
+        const int64_t width = (int64_t)(ls_comm_cut(b->extent, j + 1, comm->size) - first) / rows;
+        float *in = data + (int64_t)first / rows, *out = b->args.data + first;
+        const ls_copy_columns_args args = {.rows = rows,
+                                           .width = width,
+                                           .x_pitch = back ? width : whole,
+                                           .y_pitch = back ? whole : width,
+                                           .x = back ? out : in,
+                                           .y = back ? in : out};
+        ls_op *op;
+        if (back ? scatters != own : !scatters && !own)
+            continue;
+        LS_TRY(ls_kernel_table_need(kernels->table, "copy_columns", "tensor-parallel-sequence"));
+        LS_TRY(kernels->table->copy_columns(kernels, &args, &op));
+        LS_TRY(ls_op_list_add(ops, op));
+    }
+    return LS_OK;
+}
+
+static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
+{
+    const summed *of = c->of;
+    const int place = ls_place_of(s, member);
+    const ls_graph *graph = ls_step_replica(s, member)->graph;
+    const addend a = addend_at(s, member, of->piece,
+                               of->what == VARIABLES
+                                   ? find_block(s->plan, of->node, place % s->plan->parts.across)
+                                   : of->node);
+    const int64_t rows = ls_net_rows(a.net);
+    void *parts[LS_LAYER_TREES];
+    b->node = a.node;
+    if (of->what == LOSS) {
+        b->extent = gathered(s->plan, of->node, rows);
+        b->args.data = ls_net_loss_parts(a.net);
+    } else if (of->what == VARIABLES) {
+        b->extent = ls_elements(count_shared(graph, a.node));
+        b->args.data = ls_net_site(a.net, a.node).variable_gradient[0];
+    } else if (c->half == LS_HALVES) {
+        const int count = ls_net_node_part_sums(a.net, a.node, parts);
+        for (int k = 0; k < count; k++)
+            b->sums[k] = parts[k];
+        b->extent = ls_elements((size_t)(rows * ls_shape_elements(&graph->nodes[a.node].shape)));
+        b->args.data = b->sums[0];
+        b->args.shards = leaves(ls_step_job(s));
+        b->args.sums = b->args.shards ? b->sums : NULL;
+        b->args.sum_count = b->args.shards ? (size_t)count : 0;
+    } else { /* in memory of blocks, which comes before the scratch */
+        b->extent = extent_of(s->plan, of->node, rows);
+        b->args.data = b->args.scratch;
+        b->args.scratch += b->extent.count;
+        return copy_blocks(s, c, &a, b, data_of(c, &a), false, ops);
+    }
+    return LS_OK;
+}
+
+static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
+{
+    const summed *of = c->of;
+    const addend a = addend_at(s, member, of->piece, of->node);
+    return copy_blocks(s, c, &a, b, data_of(c, &a), true, ops);
+}
+
+/* All of a member's part in a sum of what is rounded. Blocks are copied in float32. */
+static ls_status make_rounded(ls_step *s, const ls_call *c, int member, ls_brought *b,
+                              ls_op_list *ops)
+{
+    const summed *of = c->of;
+    const addend a = addend_at(s, member, of->piece, of->node);
+    ls_comm *comm = s->resources->ends[c->channel].of[member].comm;
+    ls_kernels *k = ls_step_replica(s, member)->kernels;
+    const int64_t rows = ls_net_rows(a.net);
+    void *parts[LS_LAYER_TREES];
+    b->node = a.node;
+    b->extent = extent_of(s->plan, of->node, rows);
+    if (c->half == LS_HALVES) {
+        ls_net_node_part_sums(a.net, a.node, parts);
+        return ls_rounded_sum(comm, k, c->half, &(ls_rounded){parts[0], b->extent, b->args.scratch},
+                              ops);
+    }
+    const size_t count = b->extent.count;
+    float *node = b->args.scratch;
+    b->args.data = node + count;
+    uint16_t *blocks = (uint16_t *)(void *)(b->args.data + count);
+    const ls_rounded sum = {blocks, b->extent, b->args.data + count + (count + 1) / 2};
+    LS_TRY(ls_rounded_widen(k, count, data_of(c, &a), node, ops));
+    LS_TRY(copy_blocks(s, c, &a, b, node, false, ops));
+    LS_TRY(ls_rounded_narrow(k, count, b->args.data, blocks, ops));
+    LS_TRY(ls_rounded_sum(comm, k, c->half, &sum, ops));
+    LS_TRY(ls_rounded_widen(k, count, blocks, b->args.data, ops));
+    LS_TRY(copy_blocks(s, c, &a, b, node, true, ops));
+    return ls_rounded_narrow(k, count, node, data_of(c, &a), ops);
+}
+
+/* Appends the second half of the node's pass. */
+static void append_rest(ls_step *s, const addend *a, int piece, ls_act_kind pass)
+{
+    const char *verb = pass == LS_ACT_BACKWARD ? "backward"
+                       : pass == LS_ACT_AGAIN  ? ls_verb_again
+                                               : "forward";
+    const ls_act_kind rest = pass == LS_ACT_BACKWARD ? LS_ACT_BACKWARD_REST
+                             : pass == LS_ACT_AGAIN  ? LS_ACT_AGAIN_REST
+                                                     : LS_ACT_FORWARD_REST;
+    const ls_op_list *lists[LS_NET_LISTS];
+    if (s->kind != LS_EVALUATION) {
+        ls_step_append_acts(s, verb, a->member, piece, 1U << rest, LS_ALL_CHUNKS, a->node);
+        return;
+    }
+    ls_net_node_lists(a->net, a->node, LS_NET_FORWARD_REST, lists);
+    if (!lists[1]->count)
+        return;
+    ls_task *task = ls_task_begin(s->program, verb, a->member, ls_no_range);
+    if (task)
+        task->node = a->node;
+    ls_task_add_ops(s->program, lists[1]);
+    ls_task_finish(s->program);
+}
+
+bool ls_step_is_summed(const ls_step *s, int n, bool backward)
+{
+    return half_at(s->plan, n, backward) != LS_NO_SUM || (!backward && is_gathered(s->plan, n));
+}
+
+/* Appends a sum on all places. */
+static void sum_places(ls_step *s, int channel, const summed *of)
+{
+    static const char *const verbs[] = {[OUTPUTS] = "sum outputs",
+                                        [GRADIENTS] = "sum gradients",
+                                        [LOSS] = "gather loss",
+                                        [VARIABLES] = "sum variables"};
+    const bool split = of->what == OUTPUTS || of->what == GRADIENTS;
+    const int half = split              ? half_at(s->plan, of->node, of->what == GRADIENTS)
+                     : of->what == LOSS ? LS_ALL_GATHER
+                                        : LS_HALVES;
+    const bool blocks = split && half != LS_HALVES;
+    ls_call call = {.verb = blocks ? NULL : verbs[of->what],
+                    .channel = channel,
+                    .algorithm = ls_step_job(s)->exchange.allreduce,
+                    .half = (ls_half)half,
+                    .bring = bring,
+                    .take = blocks ? take : NULL,
+                    .make = split && rounds(s->plan) ? make_rounded : NULL,
+                    .of = of};
+    if (!split)
+        ls_step_fail(s, ls_allreduce_find(of->what == LOSS ? "ring" : "flat", &call.algorithm));
+    ls_step_call(s, &call);
+}
+
+void ls_step_sum_places(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
+{
+    const ls_step_plan *plan = s->plan;
+    const bool backward = pass == LS_ACT_BACKWARD;
+    if (!ls_job_slices(plan->job))
+        return;
+    const int t = plan->parts.across;
+    const int stage = plan->parts.place[n] / t % plan->mesh.size[LS_STAGE];
+    const int first = replica * plan->mesh.places + stage * t;
+    const int channel = t > 1 ? ls_step_plan_places(plan, replica, stage) : LS_MESSAGES;
+    const bool loss = is_gathered(plan, n), sums = ls_step_is_summed(s, n, backward);
+    const bool fork = t > 1 && plan->parts.whole->nodes[n].layer == &ls_layer_fork;
+    summed of = {VARIABLES, piece, n};
+    if (backward && is_shared(plan, n))
+        sum_places(s, channel, &of);
+    if (!sums && !(fork && backward)) /* a fork's pass is in halves, with a sum or without */
+        return;
+    of.what = loss ? LOSS : backward ? GRADIENTS : OUTPUTS;
+    if (sums)
+        sum_places(s, channel, &of);
+    for (int m = first; m < first + t && !s->program->status; m++) {
+        const addend a = addend_at(s, m, piece, n);
+        if (a.net && !(loss && s->kind == LS_EVALUATION))
+            append_rest(s, &a, piece, pass);
+    }
+    if (sums)
+        ls_step_cross(s, replica, piece, n, pass);
+}
+
+/* ---- Traffic --------------------------------------------------------------------------------- */
+
+/* Of an algorithm that does not depend on the job's. */
+static ls_traffic fixed_traffic(const char *name, ls_half half, int ranks, ls_extent extent)
+{
+    const ls_allreduce *a;
+    ls_status status = ls_allreduce_find(name, &a);
+    if (!status)
+        return half == LS_HALVES ? a->formula(ranks, extent, 0, NULL)
+                                 : a->half_formula(half, ranks, extent, 0);
+    ls_status_free(status);
+    return (ls_traffic){0};
+}
+
+/* One sum of a node. */
+static ls_traffic half_traffic(const ls_step_plan *plan, int half, ls_extent extent)
+{
+    const ls_allreduce *a = plan->job->exchange.allreduce;
+    const int t = plan->parts.across;
+    if (rounds(plan)) {
+        ls_traffic of_floats = fixed_traffic("owners", (ls_half)half, t, extent);
+        of_floats.bytes_sent /= sizeof(float) / sizeof(uint16_t);
+        return of_floats;
+    }
+    return half == LS_HALVES ? a->formula(t, extent, leaves(plan->job), NULL)
+                             : a->half_formula((ls_half)half, t, extent, 0);
+}
+
+/* What a node's sum, or its gather, of so many samples moves; `again`: in a repeated pass, too. */
+static ls_traffic traffic_of(const ls_step_plan *plan, int n, int64_t rows, bool again)
+{
+    const int t = plan->parts.across;
+    ls_traffic sum = {0};
+    for (int backward = 0; backward < 2; backward++) {
+        const int half = half_at(plan, n, backward);
+        if (half != LS_NO_SUM)
+            ls_traffic_add(&sum, half_traffic(plan, half, extent_of(plan, n, rows)),
+                           !backward && again ? 2 : 1);
+    }
+    if (is_shared(plan, n))
+        ls_traffic_add(
+            &sum,
+            fixed_traffic("flat", LS_HALVES, t, ls_elements(count_shared(plan->parts.whole, n))),
+            1);
+    if (is_gathered(plan, n))
+        ls_traffic_add(&sum, fixed_traffic("ring", LS_ALL_GATHER, t, gathered(plan, n, rows)), 1);
+    return sum;
+}
+
+/* Each piece is summed once at each fork and join, and what its loss needs is gathered once; what a
+ * repeated pass sums is summed twice. */
+ls_traffic ls_step_sums_traffic(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    const int64_t batch = ls_replicated_batch(job, s->batch_kind);
+    const int64_t n = s->plan->mesh.replicas;
+    const int64_t all = job->exact.on ? ls_job_shards(job, batch) : n * ls_job_pieces(job);
+    ls_traffic sum = {0};
+    for (int r = 0; r < n; r++) {
+        int piece = 0;
+        for (int64_t i = ls_slice_begin(all, r, n); i < ls_slice_begin(all, r + 1, n); i++) {
+            const int64_t rows = ls_slice_share(batch, i, all);
+            for (int node = 0; node < s->plan->parts.whole->count && rows; node++)
+                ls_traffic_add(
+                    &sum, traffic_of(s->plan, node, rows, ls_step_is_repeated(s, r, piece, node)),
+                    1);
+            piece += rows > 0;
+        }
+    }
+    return sum;
+}

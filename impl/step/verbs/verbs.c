@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/* The verbs of a member's own work, and the ends of steps; see step.h. */
+#include "impl/step/verbs/build.h"
+
+#include <string.h>
+
+static const ls_act *acts_of(const ls_step *s, int member, size_t *count)
+{
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
+    *count = 0;
+    return slice ? ls_slice_acts(slice, count) : NULL;
+}
+
+/* The acts up to the exchange of gradients that the step has come to. */
+static const ls_act *acts_now(const ls_step *s, int member, size_t *first, size_t *end)
+{
+    const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
+    size_t count;
+    *first = *end = 0;
+    if (slice)
+        ls_slice_exchange_acts(slice, s->exchange, first, end);
+    return acts_of(s, member, &count);
+}
+
+int ls_step_exchange(const ls_step *s, int i)
+{
+    const ls_job *job = ls_step_job(s);
+    const int all = ls_slice_exchanges(job);
+    const int64_t batch = ls_replicated_batch(job, s->batch_kind);
+    int e = 0;
+    for (; e < all; e++)
+        if (ls_slice_has_exchange(job, batch, s->plan->mesh.replicas, e) && !i--)
+            break;
+    return e;
+}
+
+bool ls_next_exchange(ls_step *s, int i)
+{
+    const int e = ls_step_exchange(s, i), all = ls_slice_exchanges(ls_step_job(s));
+    s->exchange = e < all ? e : 0;
+    s->exchanged = i;
+    return e < all;
+}
+
+bool ls_step_last_exchange(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    const int64_t batch = ls_replicated_batch(job, s->batch_kind);
+    int e = s->exchange + 1;
+    while (e < ls_slice_exchanges(job) &&
+           !ls_slice_has_exchange(job, batch, s->plan->mesh.replicas, e))
+        e++;
+    return e == ls_slice_exchanges(job);
+}
+
+/* ---- Passes ---------------------------------------------------------------------------------- */
+
+static void add_act(ls_step *s, const ls_act *act)
+{
+    for (int l = 0; l < LS_NET_LISTS; l++)
+        ls_task_add_ops(s->program, act->lists[l]);
+}
+
+static bool has_ops(const ls_act *act)
+{
+    for (int l = 0; l < LS_NET_LISTS; l++)
+        if (act->lists[l] && act->lists[l]->count)
+            return true;
+    return false;
+}
+
+/* Of a pass; sums belong to backward, and other acts, or those without operations, to either. */
+typedef enum direction { EITHER, FORWARD, BACKWARD, AGAIN } direction;
+
+static direction direction_of(const ls_act *act)
+{
+    static const direction of[] = {[LS_ACT_FEED] = FORWARD,
+                                   [LS_ACT_FORWARD] = FORWARD,
+                                   [LS_ACT_FORWARD_REST] = FORWARD,
+                                   [LS_ACT_BACKWARD] = BACKWARD,
+                                   [LS_ACT_BACKWARD_REST] = BACKWARD,
+                                   [LS_ACT_AGAIN] = AGAIN,
+                                   [LS_ACT_AGAIN_REST] = AGAIN,
+                                   [LS_ACT_WEIGHTS] = BACKWARD,
+                                   [LS_ACT_SUM] = BACKWARD,
+                                   [LS_ACT_SUM_WEIGHTS] = BACKWARD,
+                                   [LS_ACT_FAULT] = EITHER};
+    return has_ops(act) ? of[act->kind] : EITHER;
+}
+
+static bool accumulates(const ls_step *s)
+{
+    const ls_job *job = ls_step_job(s);
+    return job->accumulation.pieces > 1 && !job->division.microbatches;
+}
+
+void ls_step_enter_piece(ls_step *s, int replica, int piece)
+{
+    const ls_job *job = ls_step_job(s);
+    const int64_t pieces = job->accumulation.pieces;
+    s->program->piece = 0;
+    if (!accumulates(s) || replica < 0)
+        return;
+    if (job->exact.on && ls_slice_exchanges(job) > 1)
+        piece = s->exchange;
+    else if (job->exact.on) { /* it is a shard: the accumulated piece is the one that has it */
+        const int64_t count = ls_replicas(s) * pieces, shards = ls_shards(s);
+        const int64_t shard = ls_slice_begin(shards, replica, ls_replicas(s)) + piece;
+        piece = 0;
+        while (ls_slice_begin(shards, replica * pieces + piece + 1, count) <= shard)
+            piece++;
+    }
+    s->program->piece = piece + 1;
+}
+
+/* The end of the acts that are one task: a repeated unit's or, of several pieces, those in one
+ * direction over one piece. *what is the first of them that has one; NULL means all go in either.
+ */
+static size_t task_end(const ls_step *s, const ls_act *acts, size_t first, size_t end,
+                       const ls_act **what)
+{
+    const bool pieces = accumulates(s);
+    *what = NULL;
+    for (; first < end; first++) {
+        const ls_act *act = &acts[first];
+        const direction to = direction_of(act), was = *what ? direction_of(*what) : EITHER;
+        const bool other = pieces && (act->piece != (*what ? (*what)->piece : 0) || to != was);
+        if (was && to && (other || (to == AGAIN) != (was == AGAIN)))
+            return first;
+        *what = was || !to ? *what : act;
+    }
+    return end;
+}
+
+/* Appends the next acts, up to number `end`: a task, and one of each unit that is repeated; where
+ * gradients are accumulated, a task for each piece's forward and backward pass. */
+static void append_acts(ls_step *s, const char *verb, int member, size_t end, ls_range range)
+{
+    size_t count, *at = &s->appended[member];
+    const ls_act *acts = acts_of(s, member, &count), *what;
+    while (!s->program->status && *at < end) {
+        const size_t until = task_end(s, acts, *at, end, &what);
+        const direction to = what ? direction_of(what) : EITHER;
+        const bool again = to == AGAIN, ahead = to == FORWARD && strcmp(verb, "backward") == 0;
+        if (what)
+            ls_step_enter_piece(s, ls_step_replica(s, member)->number, what->piece);
+        ls_task *task =
+            ls_task_begin(s->program,
+                          again                     ? ls_verb_again
+                          : ahead && accumulates(s) ? "forward"
+                                                    : verb,
+                          member, again || (ahead && accumulates(s)) ? ls_no_range : range);
+        if (task && again)
+            task->node = what->node;
+        for (; *at < until; ++*at)
+            add_act(s, &acts[*at]);
+        ls_task_finish(s->program);
+    }
+    s->program->piece = 0;
+}
+
+/* Appends weight decay's part of the loss, on a member that gets its variables in each step. */
+static void append_decay(ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    if (!r || r->loss.decays != LS_DECAY_HERE || !r->loss.decay_loss.count)
+        return;
+    ls_task_begin(s->program, "decay", member, ls_no_range);
+    ls_task_add_ops(s->program, &r->loss.decay_loss);
+    ls_task_finish(s->program);
+}
+
+void ls_forward(ls_step *s, int member)
+{
+    size_t count, end;
+    if (!s->exchanged)
+        append_decay(s, member);
+    const ls_act *acts = acts_now(s, member, &end, &count);
+    while (end < count && acts[end].kind != LS_ACT_BACKWARD)
+        end++;
+    append_acts(s, "forward", member, end, ls_no_range);
+}
+
+void ls_forward_bucket(ls_step *s, int member, int b)
+{
+    size_t count;
+    const ls_replica *r = ls_step_replica(s, member);
+    if (!r)
+        return;
+    if (!r->windows.parameters) {
+        ls_forward(s, member);
+        return;
+    }
+    size_t end;
+    const ls_act *acts = acts_now(s, member, &end, &count);
+    end = s->appended[member] > end ? s->appended[member] : end;
+    while (end < count && acts[end].kind != LS_ACT_BACKWARD &&
+           (acts[end].kind != LS_ACT_FORWARD ||
+            ls_windows_need(r->windows.parameters, acts[end].node) >= b))
+        end++;
+    append_acts(s, "forward", member, end, ls_bucket(s, 0, b));
+}
+
+void ls_backward(ls_step *s, int member, ls_range range)
+{
+    size_t count, end;
+    const ls_act *acts = acts_now(s, member, &end, &count);
+    /* Number of acts until all of the range is final. */
+    size_t final = 0;
+    while (end < count && final < range.count)
+        final += ls_range_common(acts[end++].final, range).count;
+    append_acts(s, "backward", member, end, range);
+}
+
+bool ls_step_by_node(const ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return r && r->windows.gradients;
+}
+
+/* ---- Pieces ---------------------------------------------------------------------------------- */
+
+int ls_first_piece(const ls_step *s, int replica)
+{
+    return ls_replicated_before(ls_step_job(s), replica, s->batch_kind, s->exchange);
+}
+
+int ls_pieces(const ls_step *s, int replica)
+{
+    const ls_job *job = ls_step_job(s);
+    return ls_replicated_before(job, replica, s->batch_kind, s->exchange + 1) -
+           ls_first_piece(s, replica);
+}
+
+/* The acts among which the piece's are: its own or, of pieces that run node by node, those up to
+ * the exchange. */
+static const ls_act *find_piece(const ls_step *s, int member, int piece, const ls_act **end)
+{
+    size_t high, low = 0, last, first, all;
+    const ls_act *acts = acts_now(s, member, &first, &all);
+    if (ls_step_by_node(s, member)) {
+        *end = acts + all;
+        return acts + first;
+    }
+    acts = acts_of(s, member, &high);
+    last = high;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (acts[middle].piece < piece)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (high = low; high < last && acts[high].piece == piece;)
+        high++;
+    *end = acts + high;
+    return acts + low;
+}
+
+void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, unsigned kinds,
+                         int chunk, int node)
+{
+    const ls_act *end, *act = find_piece(s, member, piece, &end);
+    bool begun = false;
+    for (; act < end && !s->program->status; act++) {
+        if (act->piece != piece || !(kinds >> act->kind & 1U) || (node >= 0 && act->node != node) ||
+            (chunk >= 0 && act->chunk != chunk) || !has_ops(act))
+            continue;
+        ls_task *task = begun ? NULL : ls_task_begin(s->program, verb, member, ls_no_range);
+        if (task)
+            task->node = node;
+        begun = true;
+        add_act(s, act);
+    }
+    if (begun)
+        ls_task_finish(s->program);
+}
+
+/* The replica whose slice a member of this process has; -1 if it is in another one. */
+static int replica_of(const ls_step *s, int member)
+{
+    const ls_replica *r = ls_step_replica(s, member);
+    return r ? r->number : -1;
+}
+
+void ls_forward_piece(ls_step *s, int member, int piece)
+{
+    ls_step_enter_piece(s, replica_of(s, member), piece);
+    ls_step_append_acts(s, "forward", member, piece,
+                        1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD |
+                            1U << LS_ACT_LOSS,
+                        LS_ALL_CHUNKS, -1);
+    ls_step_enter_piece(s, -1, -1);
+}
+
+void ls_backward_piece(ls_step *s, int member, int piece)
+{
+    ls_step_enter_piece(s, replica_of(s, member), piece);
+    ls_step_append_acts(s, "backward", member, piece,
+                        1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT,
+                        LS_ALL_CHUNKS, -1);
+    ls_step_enter_piece(s, -1, -1);
+}
+
+bool ls_kept(const ls_step *s, int member, int piece, size_t index, ls_span *out)
+{
+    const ls_net *net = ls_slice_piece_net(ls_step_member(s, member)->slice[s->batch_kind], piece);
+    out->member = member;
+    return ls_net_kept(net, index, &out->memory, &out->bytes);
+}
+
+/* ---- Updates --------------------------------------------------------------------------------- */
+
+void ls_update(ls_step *s, int member, ls_range range)
+{
+    ls_replica *r = ls_step_replica(s, member);
+    ls_op_list ops = {0};
+    if (s->program->status || !r || !range.count)
+        return;
+    const ls_range own = {ls_step_offset(s, member, range), range.count};
+    const ls_status status = ls_replica_update(r, own, LS_DECAY_TO_ADD, &ops);
+    ls_task_of(s->program, "update", member, range, &ops, status);
+}
+
+void ls_refresh(ls_step *s, int member, ls_range range)
+{
+    ls_replica *r = ls_step_replica(s, member);
+    ls_op_list ops = {0};
+    if (s->program->status || !r || !r->masters || !range.count)
+        return;
+    const ls_status status = ls_replica_round(r, range, &ops);
+    ls_task_of(s->program, "round", member, range, &ops, status);
+}
+
+/* Records time and loss, and advances the member's position in the data. */
+static void append_end(ls_step *s, int member)
+{
+    ls_replica *r = ls_step_replica(s, member);
+    ls_op_list ops = {0};
+    if (s->program->status || !r)
+        return;
+    const ls_status status =
+        ls_replica_finish(r, ls_replicated_batch(ls_step_job(s), s->batch_kind), &ops);
+    ls_task_of(s->program, "end", member, ls_no_range, &ops, status);
+}
+
+/* Moves the latest task before the copies with which its lane ends. */
+static void move_before_copies(ls_step_program *p)
+{
+    const ls_task task = p->tasks[p->task_count - 1];
+    size_t to = p->task_count - 1;
+    for (size_t t = to; t-- > 0;) {
+        if (p->tasks[t].lane != task.lane)
+            continue;
+        if (!p->tasks[t].copy.to)
+            break;
+        to = t;
+    }
+    memmove(&p->tasks[to + 1], &p->tasks[to], (p->task_count - 1 - to) * sizeof task);
+    p->tasks[to] = task;
+}
+
+/*
+ * Why in this order: the lane of the last end drives all lanes that wait for each other (order.c):
+ * the others begin after it, and it ends after them. It has to be the same lane for both sizes of a
+ * batch, and the one whose time is the step's. A holder and servers update last, so they end last;
+ * of a divided replica it is the first place, where the batch enters. Servers that serve requests
+ * as they arrive are in no step. A holder waits for its towers' copies; so towers end before them,
+ * or it would wait for the ends, too.
+ */
+void ls_step_append_ends(ls_step *s)
+{
+    const ls_step_plan *plan = s->plan;
+    const bool divided = plan->parts.count, held = plan->holder >= 0;
+    for (int i = 0; i < plan->total; i++) {
+        const int member = divided ? plan->total - 1 - i : i;
+        if (member == plan->holder || !plan->lanes.items[member].ends)
+            continue;
+        append_end(s, member);
+        if (held && !s->program->status)
+            move_before_copies(s->program);
+    }
+    if (held)
+        append_end(s, plan->holder);
+}

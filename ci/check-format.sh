@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Fails if a source file is not formatted as clang-format does, lacks its licence line or exceeds 500 lines; if a
 # document's lines are too long; or if README.md exceeds 1,500 words, ARCHITECTURE.md 2,200 (tables are not counted: a
-# strategy adds a line to them), or a folder's README.md (what it contains, where to start) 29 lines.
+# strategy adds a line to them), all documents 25,000, or a folder's README.md (what it contains, where to start) 29
+# lines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 files=$(find common impl bench \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' \) | sort)
@@ -39,8 +40,13 @@ fi
 for limit in README.md:1500 ARCHITECTURE.md:2200; do
   words=$(grep -v '^|' "${limit%:*}" | wc -w)
   if [ "$words" -gt "${limit#*:}" ]; then
-    echo "${limit%:*} has $words words beside its tables; at most ${limit#*:}, so a detail belongs into a document beside its code"
+    echo "${limit%:*} has $words words outside its tables; at most ${limit#*:}, so a detail belongs into a document beside its code"
     failed=1
   fi
 done
+words=$(find . -name '*.md' -not -path './build*' -not -path './report/*' -not -path './.*' -exec cat {} + | wc -w)
+if [ "$words" -gt 25000 ]; then
+  echo "the documents have $words words; at most 25000, so remove what --help, a table or git already says"
+  failed=1
+fi
 exit $failed

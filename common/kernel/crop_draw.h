@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Draws the position of a sample's crop: the same in every table. */
+/* Draws the position of a sample's crop, for all tables. */
 #pragma once
 
 #include "common/base/random/philox_inline.h"

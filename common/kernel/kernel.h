@@ -16,9 +16,9 @@
  * Tensors are dense and row-major. `real` below is the table's element type: 4 bytes, or 8 for
  * reference64. B rows (samples of this replica's slice), I inputs, O outputs, C classes. What only
  * images and sequences need is in kernel_layers.h, what transformers need in kernel_transformer.h;
- * a table may do without any of those entries.
- * A size of 0 is valid everywhere and gives an op that does nothing (sums over nothing are 0).
- * The bits of an element do not depend on where a range starts or ends, nor on alignment.
+ * a table may do without any entry of these three files. A size of 0 is valid everywhere and gives
+ * an op that does nothing (sums over nothing are 0). The bits of an element do not depend on where
+ * a range starts or ends, nor on alignment.
  */
 #pragma once
 
@@ -160,7 +160,7 @@ typedef enum ls_gather_type {
     LS_GATHER_BYTES_TO_UNIT, /**< uint8 / 255 (a float32 division) to real */
     LS_GATHER_FLOAT,         /**< float32 to real */
     LS_GATHER_INT32,         /**< int32 to int32 */
-    LS_GATHER_ONE_HOT        /**< uint8 to 256 reals, all 0 but the one of that number, 1 */
+    LS_GATHER_ONE_HOT        /**< uint8 to 256 reals: 1 at that number, else 0 */
 } ls_gather_type;
 
 /** out[i] = source[indices[i]], `width` elements a row of the source. */
@@ -179,7 +179,7 @@ enum { LS_GATHERS = 4 };
 typedef struct ls_gather_batch_args {
     ls_batch_indices_args indices;     /**< which samples */
     int count;                         /**< arrays, at most LS_GATHERS */
-    ls_gather_args gather[LS_GATHERS]; /**< of these rows, by these indices */
+    ls_gather_args gather[LS_GATHERS]; /**< operations for these rows, by these indices */
 } ls_gather_batch_args;
 
 /** Which update (ls_optimizer_args). */
@@ -210,18 +210,19 @@ typedef struct ls_optimizer_args {
     void *weight;           /**< real [count] */
     void *gradient;         /**< real [count]; written only where a range decays */
     void *slot[2];          /**< real [count]: momentum v; adam, adamw m, v; rmsprop v; else NULL */
-    double mu, beta1, beta2, rho, epsilon, decay; /**< those that the kind uses */
+    double mu, beta1, beta2, rho, epsilon, decay; /**< the values that the kind uses; others are
+                                                       ignored */
     const ls_step_state *state;                   /**< argument block of the step */
     const ls_update_range *ranges;                /**< of 0 to count, one after the other; copied */
     int64_t range_count; /**< 0 if all is trained, and nothing decays or shrinks */
-    const ls_clip *clip; /**< NULL if the gradient is taken as it is */
+    const ls_clip *clip; /**< NULL if the gradient is not scaled */
 } ls_optimizer_args;
 
 /**
- * Sums of squares of a gradient, block by block, in double: of each range, which is of one
- * variable, LS_SQUARE_BLOCK consecutive elements, the last block may be shorter. If a range decays,
- * gradient += decay * weight first, as the optimizer would do. Moving statistics are no gradient:
- * 0.
+ * Sums of squares of a gradient, block by block, in double: a range belongs to one variable, and a
+ * block is LS_SQUARE_BLOCK consecutive elements of it, the last one maybe fewer. If a range decays,
+ * gradient += decay * weight first, as the optimizer would do. Moving statistics count as 0, since
+ * they have no gradient.
  */
 typedef struct ls_square_sums_args {
     int64_t count;                 /**< elements */
@@ -240,7 +241,7 @@ typedef struct ls_square_sums_args {
 typedef struct ls_clip_factor_args {
     int64_t count; /**< blocks */
     double *sums;  /**< [count] */
-    double most;   /**< above 0: the norm to which a gradient is scaled down */
+    double most;   /**< the norm to which a gradient is scaled down; above 0 */
     ls_clip *clip; /**< [1] */
 } ls_clip_factor_args;
 
@@ -287,7 +288,7 @@ typedef struct ls_combine_args {
 /**
  * Ends a step: records[state->record % capacity] = {now, *loss}; then step + 1, record + 1,
  * position + batch, and the learning rate of the next step by the schedule. Where a replica has
- * several parts of the loss (exact mode), loss[1] to loss[more] go to a ring of their own.
+ * several parts of the loss (exact mode), loss[1] to loss[more] go to a separate ring.
  */
 typedef struct ls_finish_step_args {
     ls_step_state *state;      /**< argument block, moved on */
@@ -315,9 +316,9 @@ typedef struct ls_set_first_args {
 
 /**
  * Ragged lengths: sample i has targets at its first len(i) positions, q + bits(i) mod (T - q + 1)
- * with q = max(1, T / 4). Labels behind these become -1, and *scale 1 / the number of targets of
- * `count` samples from state->position + first on: a batch, of which the labels' samples are a
- * part.
+ * with q = max(1, T / 4). Labels behind these positions become -1. *scale becomes 1 / the number of
+ * targets of the batch, `count` samples from state->position + first on; the labels' samples are a
+ * part of it.
  */
 typedef struct ls_set_targets_args {
     ls_sample_order order;      /**< of the data set */
@@ -325,7 +326,7 @@ typedef struct ls_set_targets_args {
     ls_random random;           /**< the stream of bits(i) */
     int64_t whole;              /**< T, at least 1 */
     uint64_t first, count;      /**< samples of the mean, counted from state->position */
-    uint64_t offset;            /**< the labels' first sample, likewise */
+    uint64_t offset;            /**< the labels' first sample, relative to state->position */
     int64_t rows;               /**< samples with labels */
     int64_t width, begin;       /**< which of their positions: so many, from `begin` on */
     int32_t *labels;            /**< [rows,width] */
@@ -346,8 +347,8 @@ typedef struct ls_kernel_table ls_kernel_table;
 /** Arithmetic of products: float32, or with factors rounded to 10 bits (TF32), sums in float32. */
 typedef enum ls_math { LS_MATH_FLOAT32, LS_MATH_TF32 } ls_math;
 
-/** How outputs of layers, gradients of these, and the copy of the parameters that layers read are
- *  stored: as reals of the table, or rounded to bfloat16, to be widened before they are used. */
+/** How outputs of layers, their gradients, and the copy of the parameters that layers read are
+ * stored: as reals of the table, or rounded to bfloat16, to be widened before they are used. */
 typedef enum ls_precision { LS_PRECISION_FLOAT32, LS_PRECISION_BF16 } ls_precision;
 
 /** How a GPU's convolutions are computed. AUTO: by our own kernels, or by cuDNN where it is
@@ -415,7 +416,7 @@ typedef struct ls_kernels {
     X(dense_backward, ls_dense_backward_args)                                                      \
     X(gather_batch, ls_gather_batch_args)
 
-/** All entries but those of LS_KERNEL_BF16_ENTRIES. */
+/** All entries except LS_KERNEL_BF16_ENTRIES. */
 #define LS_KERNEL_REAL_ENTRIES(X)                                                                  \
     LS_KERNEL_CORE_ENTRIES(X)                                                                      \
     LS_KERNEL_LAYER_ENTRIES(X)                                                                     \
@@ -441,7 +442,7 @@ struct ls_kernel_table {
     void (*close)(ls_kernels *kernels);
     /** Version of the library behind it: "oneDNN 2.6.3 (avx512)"; "" where there is none. */
     const char *(*library)(const ls_kernels *kernels);
-    /* The operations: constructors; arguments are copied, memory is borrowed. Those of
+    /* The operations: constructors; arguments are copied, memory is borrowed. The entries of
      * LS_KERNEL_LAYER_ENTRIES, LS_KERNEL_TRANSFORMER_ENTRIES, LS_KERNEL_STORAGE_ENTRIES,
      * LS_KERNEL_BF16_ENTRIES and LS_KERNEL_JOINT_ENTRIES may be NULL. */
     /** Declares an entry, the constructor of an operation. */
@@ -451,7 +452,7 @@ struct ls_kernel_table {
 #undef LS_KERNEL_MEMBER
 };
 
-/** Of ls_kernel_table: `reference`, `reference64`, `cpu`; `cuda` in builds with CUDA. */
+/** Lists the ls_kernel_table: `reference`, `reference64`, `cpu`; `cuda` in builds with CUDA. */
 extern const ls_registry ls_kernel_tables;
 
 /** LS_CODE_USAGE with the valid names where there is none of this name. */
@@ -471,7 +472,7 @@ ls_status ls_kernel_math_check(const ls_kernel_table *table, ls_math math);
  *  table, LS_CODE_USAGE where it does not know the arithmetic. */
 ls_status ls_kernels_open(ls_device *device, ls_math math, ls_kernels **out);
 
-/** The same of a table that runs on the device; NULL means the default. */
+/** As above, with a table that runs on the device; NULL means the default. */
 ls_status ls_kernels_open_table(const ls_kernel_table *table, ls_device *device, ls_math math,
                                 ls_kernels **out);
 

@@ -33,7 +33,7 @@ ls_status ls_work_done(ls_kernels *kernels, ls_work *work, ls_status made, ls_op
 /** The failure of an operation that found a label outside [0, classes) in row `row`. */
 ls_status ls_label_fail(const char *op, int64_t row, int32_t label, int64_t classes);
 
-/** The failure of an operation that found what is no token in row `row`. */
+/** The failure of an operation that found an invalid token in row `row`. */
 ls_status ls_token_fail(const char *op, int64_t row, double value, int64_t tokens);
 
 /* ls_check_gemm, ls_check_dense_forward, ...: one per entry of the table. */
@@ -43,7 +43,7 @@ LS_KERNEL_ENTRIES(LS_KERNEL_CHECK)
 #undef LS_KERNEL_CHECK
 
 /** Declares the function that makes an entry's operation from checked arguments. It adds accesses
- * only if operations share memory of their own. */
+ * only if operations share memory that is not among the arguments. */
 #define LS_KERNEL_MAKES(make, args)                                                                \
     ls_status make(ls_kernels *kernels, const args *arguments, const ls_work *work, ls_op **out);
 

@@ -32,7 +32,7 @@ typedef struct ls_checked_tensor {
 /** Refuses bad sizes and missing memory; adds the bytes of all to *work, and their accesses. */
 ls_status ls_check_tensors(ls_work *work, size_t count, const ls_checked_tensor *tensors);
 
-/** The same for the tensors listed. */
+/** Checks the tensors listed. */
 #define CHECK_TENSORS(...)                                                                         \
     ls_check_tensors(work,                                                                         \
                      sizeof((const ls_checked_tensor[]){__VA_ARGS__}) / sizeof(ls_checked_tensor), \
@@ -49,5 +49,5 @@ ls_status ls_check_ranges(ls_work *work, const ls_update_range *ranges, int64_t 
 /** Refuses what is not finite. */
 ls_status ls_check_value(const ls_work *work, const char *name, double value);
 
-/** Refuses a number that is no activation. */
+/** Refuses an invalid activation. */
 ls_status ls_check_activation(const ls_work *work, ls_activation activation);

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-/* Number of pixels by which a mean or a gradient is divided. */
+/* Refuses an invalid number of pixels, the divisor of a mean or a gradient. */
 static ls_status check_count(const ls_work *work, int64_t count, int64_t least)
 {
     if (count >= least)

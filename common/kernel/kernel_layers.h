@@ -57,10 +57,8 @@ typedef struct ls_conv_backward_data_args {
     const void *dy;              /**< real [B, out_height, out_width, O] */
     const void *weight;          /**< real [O, C, height, width] */
     void *dx;                    /**< real [B, in_height, in_width, C] */
-    const struct ls_op *forward; /**< NULL, or a conv_forward of the same table that is not freed
-                                      before this one: each run of this follows one of that, since
-                                      which the weights have not changed; so a table may use what
-                                      that run has made of them */
+    const struct ls_op *forward; /**< conv_forward of this table, run before; its prepared
+                                      weights are reused */
 } ls_conv_backward_data_args;
 
 /** The maximum of each window, and its position in the image (y in_width + x; the first among
@@ -175,7 +173,7 @@ typedef struct ls_conv_max_backward_weights_args {
 
 /** Sizes of an LSTM over whole sequences; `last`: only the last state comes out. */
 typedef struct ls_lstm_shape {
-    int64_t rows, steps, inputs, hidden; /**< B, T, I, H; but for rows all at least 1 */
+    int64_t rows, steps, inputs, hidden; /**< B, T, I, H; at least 1, but rows may be 0 */
     bool last;                           /**< else all states */
 } ls_lstm_shape;
 

@@ -4,7 +4,7 @@
  * mean of an image, moving averages. Part of kernel.h, which says what holds for all, and of
  * kernel_layers.h, which says how images lie.
  *
- * Batch normalisation is cut where sums over pixels are complete, so that those of several replicas
+ * Batch normalisation is cut where sums over pixels are complete, so that sums of several replicas
  * can be added in between:
  *
  *     forward    bn_sums; where others' sums were added, bn_moments; bn_forward
@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** sums[0,c] = sum over pixels of x[p,c], sums[1,c] that of x[p,c]^2; and their moments, as
- *  bn_moments of these pixels. */
+/** sums[0,c] = sum over pixels of x[p,c], sums[1,c] the sum of x[p,c]^2; and the moments that
+ * bn_moments would give for these pixels. */
 typedef struct ls_bn_sums_args {
     int64_t pixels, channels; /**< pixels: of all rows */
     const void *x;            /**< real [pixels, C] */
@@ -29,8 +29,8 @@ typedef struct ls_bn_sums_args {
     double epsilon;           /**< added to the variance */
 } ls_bn_sums_args;
 
-/** Moments of a batch of `count` pixels, from their sums; the variance is that of the batch,
- *  sum / count. */
+/** Moments of a batch of `count` pixels, from their sums; the variance is the batch's, sum /
+ * count. */
 typedef struct ls_bn_moments_args {
     int64_t channels, count; /**< C; pixels of the batch */
     double epsilon;          /**< added to the variance */
@@ -103,7 +103,7 @@ typedef struct ls_bn_backward_args {
 } ls_bn_backward_args;
 
 /** A shortcut to a smaller image of more channels: pixel (y, x) is pixel (y stride, x stride) of
- *  the input; channels that this lacks, the last ones, are 0. */
+ * the input; channels that the input does not have, the last ones, are 0. */
 typedef struct ls_shortcut_shape {
     int64_t rows, in_height, in_width, channels, outputs, stride; /**< outputs >= channels */
 } ls_shortcut_shape;

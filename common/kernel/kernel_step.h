@@ -18,7 +18,7 @@ typedef struct ls_step_state {
 
 /** The record of a step, which the host reads many steps later. */
 typedef struct ls_step_record {
-    uint64_t end_ns; /**< ls_clock_ns (CPU) or the GPU's global timer at the end of the step */
+    uint64_t end_ns; /**< ls_clock_ns, or the GPU's global timer, when the step ended */
     double loss;     /**< this replica's part of the mean over the global batch */
 } ls_step_record;
 
@@ -27,18 +27,18 @@ typedef enum ls_rate_kind {
     LS_RATE_CONSTANT, /**< times `factor` every `period` steps; period 0 if never */
     LS_RATE_LINEAR,   /**< in a line from `initial` to `least` */
     LS_RATE_COSINE,   /**< in half a cosine's turn */
-    LS_RATE_WSD       /**< `initial`, and in a line to `least` in the last `down` of them */
+    LS_RATE_WSD       /**< `initial`, then linear to `least` in the last `down` steps */
 } ls_rate_kind;
 
 /** How the learning rate changes: a function of the step's number alone. */
 typedef struct ls_rate_schedule {
     double initial;    /**< the highest learning rate */
     double factor;     /**< see LS_RATE_CONSTANT */
-    uint64_t period;   /**< likewise */
+    uint64_t period;   /**< see LS_RATE_CONSTANT */
     ls_rate_kind kind; /**< see there */
     double least;      /**< the last learning rate */
     uint64_t warmup;   /**< first steps, over which it rises in a line to `initial` */
-    uint64_t decay;    /**< the step, above warmup, from which it is `least` */
+    uint64_t decay;    /**< first step with rate `least`; above warmup */
     uint64_t down;     /**< see LS_RATE_WSD; at least 1 */
     uint64_t updates;  /**< updates that count as one step; 0 means 1 */
 } ls_rate_schedule;
@@ -64,7 +64,7 @@ static inline int64_t ls_square_blocks(int64_t count)
 /**
  * Elements with the same rule of update. If `decay` is not 0, weight decay comes first: gradient +=
  * decay * weight. If `keep` is not 0 they are moving statistics, not trained by the optimizer:
- * weight += (1 - keep) (gradient - weight). If `shrinks`, adamw's own decay concerns them.
+ * weight += (1 - keep) (gradient - weight). If `shrinks`, adamw's own decay applies to them.
  */
 typedef struct ls_update_range {
     int64_t first, count; /**< of the arrays of the operation that takes it */

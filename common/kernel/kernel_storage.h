@@ -30,9 +30,9 @@ typedef struct ls_bf16_product_args {
     bool transpose_a, transpose_b; /**< a is [k,m] / b is [n,k] where set */
     int64_t m, n, k;               /**< rows and columns of c, and what is summed over */
     const uint16_t *a, *b;         /**< both factors */
-    const uint16_t *bias;          /**< [n]; NULL: none */
+    const uint16_t *bias;          /**< [n]; NULL if there is no bias */
     bool relu;                     /**< of each element of c */
-    const uint16_t *mask;          /**< [m,n]; NULL: none */
+    const uint16_t *mask;          /**< [m,n]; NULL if nothing is masked */
     void *c;                       /**< [m,n] of bfloat16; real, if a is transposed */
 } ls_bf16_product_args;
 

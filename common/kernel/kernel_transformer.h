@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** y[r] = weight[x[r]]. A number that is no token makes the op fail. With `all`, the weight has the
- * rows of tokens `first` to first + tokens - 1 of so many, and y is -0.0 for the others: a sum of
- * such slices has the row's bits. */
+/** y[r] = weight[x[r]]. An invalid token makes the op fail. With `all`, the weight has the rows of
+ * tokens `first` to first + tokens - 1 of so many, and y is -0.0 for the others: a sum of such
+ * slices has the row's bits. */
 typedef struct ls_embedding_forward_args {
     int64_t rows, tokens, width; /**< B T, V, C */
     const void *x;               /**< real [rows]: whole numbers from 0 to V - 1 */
@@ -33,9 +33,9 @@ typedef struct ls_embedding_backward_args {
     int64_t first;               /**< token of the first row of dweight */
 } ls_embedding_backward_args;
 
-/* Softmax cross-entropy (kernel.h) of classes that are cut into slices, each with logits of its
- * own: what softmax_part leaves of every slice, three reals a row, softmax_whole makes a loss of,
- * and a slice's gradient (Shoeybi et al., arXiv 1909.08053, section 3). */
+/* Softmax cross-entropy (kernel.h) of classes that are cut into slices, each with separate logits:
+ * what softmax_part leaves of every slice, three reals a row, softmax_whole makes a loss of, and a
+ * slice's gradient (Shoeybi et al., arXiv 1909.08053, section 3). */
 
 enum { LS_SOFTMAX_PART = 3 };
 
@@ -49,7 +49,7 @@ typedef struct ls_softmax_part_args {
     int64_t first, all;    /**< number of its first class, and how many the slices have, V */
     const void *logits;    /**< real [rows,classes] */
     const int32_t *labels; /**< [rows]: from 0 to all - 1 */
-    bool ragged;           /**< a label may be -1: none */
+    bool ragged;           /**< a label may be -1, which means no target */
     bool largest;          /**< see above */
     void *terms;           /**< real [rows,classes]: e^(logit - m); NULL if not wanted. May not be
                                 logits */

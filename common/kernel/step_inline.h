@@ -34,7 +34,7 @@ LS_DEVICE_FN int64_t ls_targets_of(ls_random random, uint64_t sample, int64_t wh
     return least + (int64_t)(ls_random_word(random, sample) % (uint64_t)(whole - least + 1));
 }
 
-/** What scales a loss: that of the step, where there is one. */
+/** What scales a loss: the step's scale, where there is one. */
 LS_DEVICE_FN double ls_loss_scale(const double *scale_at, double scale)
 {
     return scale_at ? *scale_at : scale;
@@ -98,7 +98,7 @@ LS_DEVICE_FN ls_clip ls_clip_of(double squares, double most)
 
 /** The scalars of an optimizer's pass, rounded to float. */
 typedef struct ls_update_scalars {
-    double beta1, beta2;           /**< adam, and likewise adamw */
+    double beta1, beta2;           /**< adam and adamw */
     double decay;                  /**< adamw */
     float shrink;                  /**< adamw: learning rate times decay; 0 if not in this range */
     float rate;                    /**< learning rate; adam: over 1 - beta1^t */

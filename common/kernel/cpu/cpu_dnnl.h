@@ -39,7 +39,7 @@ typedef struct ls_dnnl_call {
 /** The failure of `what`, or LS_OK. */
 ls_status ls_dnnl_check(dnnl_status_t status, const char *what);
 
-/** With these strides; NULL means the library chooses the layout. */
+/** Opens a shape with the given strides; NULL means the library chooses the layout. */
 dnnl_status_t ls_dnnl_shape_open(ls_dnnl_shape *shape, dnnl_data_type_t type, int rank,
                                  const dnnl_dims_t dims, const dnnl_dims_t strides);
 void ls_dnnl_shape_close(ls_dnnl_shape *shape);

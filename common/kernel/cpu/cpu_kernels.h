@@ -45,7 +45,7 @@ typedef struct cpu_op {
     int threads;
     int64_t shared; /**< rows, pixels or elements that the parts divide */
     bool in_blocks; /**< divided into whole blocks of 64 elements (256 bytes) */
-    ls_status (*once)(struct cpu_op *op); /**< these three may be NULL */
+    ls_status (*once)(struct cpu_op *op); /**< once, part and end may be NULL */
     void (*part)(const cpu_part *part);
     void (*end)(struct cpu_op *op);
     size_t memory_bytes, own_bytes; /**< scratch: of all threads, then of each */
@@ -58,7 +58,7 @@ typedef struct cpu_op {
 ls_status ls_cpu_op_open(ls_kernels *kernels, const cpu_op *like, const void *arguments,
                          size_t bytes, const ls_work *work, ls_op **out);
 
-/** Divides `shared` things among the operation's threads, each of which calls `part`. */
+/** Divides `shared` things among the operation's threads. Each thread calls `part`. */
 ls_status ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_part *part));
 
 /** Defines ls_cpu_<entry>, which makes an operation named <entry><suffix> with the members of
@@ -70,7 +70,8 @@ ls_status ls_cpu_op_share(cpu_op *op, int64_t shared, void (*part)(const cpu_par
         return ls_cpu_op_open(kernels, &like, a, sizeof *a, work, out);                            \
     }
 
-/** The same for an operation whose part calls a vector loop with its arguments, first and last. */
+/** As LS_CPU_OP, for an operation whose part calls a vector loop with its arguments, first and
+ * last. */
 #define LS_CPU_LOOP(entry, args, loop, ...)                                                        \
     static void entry##_part(const cpu_part *p)                                                    \
     {                                                                                              \
@@ -96,7 +97,7 @@ ls_status ls_cpu_conv_few_weights(ls_kernels *kernels, const ls_conv_backward_we
 /** Whether this convolution and the gradient of its data go by Winograd's method: a function of the
  *  shape and the instruction set. */
 bool ls_cpu_winograd(const cpu_kernels *cpu, const ls_conv_shape *shape);
-/** The same of its weights' gradient, which not every number of cores can share. */
+/** Whether the weights' gradient can use it too: not every number of cores can share it. */
 bool ls_cpu_winograd_shared(const cpu_kernels *cpu, const ls_conv_shape *shape);
 ls_status ls_cpu_winograd_forward(ls_kernels *kernels, const ls_conv_forward_args *a,
                                   const ls_work *work, ls_op **out);

@@ -33,8 +33,8 @@ typedef struct ls_vector_softmax {
 } ls_vector_softmax;
 
 /** What a causal product leaves out, with row i of op(a) at position `diagonal` + i: columns of c
- *  behind it, which stay undefined; or elements of op(a) that are 0, those behind it or before it.
- */
+ * behind it, which stay undefined; or elements of op(a) that are 0, the elements behind it or
+ * before it. */
 typedef enum ls_vector_causal {
     LS_CAUSAL_NONE,
     LS_CAUSAL_COLUMNS,
@@ -45,14 +45,13 @@ typedef enum ls_vector_causal {
 /** c = op(a) op(b) (+ c), then + bias, ReLU, and 0 where `mask` is not above 0; sizes above 0. */
 typedef struct ls_vector_product {
     ls_gemm_args gemm;
-    int64_t a_row, b_row, c_row; /**< elements from a row of a, b, c in memory to the next; 0 if
-                                    they are dense */
+    int64_t a_row, b_row, c_row; /**< elements between rows of a, b, c in memory; 0 if dense */
     const float *bias;           /**< [n]; NULL if none */
     const float *mask;           /**< [m,n]; NULL if none */
     bool relu;
     const float *panels; /**< NULL, or b as product_panels copies it, of k up to
                               LS_VECTOR_PRODUCT_DEPTH */
-    bool in_place;       /**< b, not transposed, is read where it is, however many rows a has */
+    bool in_place;       /**< b, not transposed, is never copied, however many rows a has */
     bool a_in_place;     /**< so is a; not transposed, its rows are LS_VECTOR_PRODUCT_ROW apart */
     ls_vector_causal causal;
     int64_t diagonal; /**< if LS_CAUSAL_BEFORE, diagonal + m is at most k */
@@ -103,8 +102,8 @@ enum { LS_VECTOR_FEW = 15, LS_VECTOR_LEAST = 9 };
 
 /**
  * A convolution by Winograd's minimal filtering: stride 1, a square window of 3 or 5, channels and
- * outputs in multiples of 16 (vector_winograd.h). For the gradient of the data the shape is that of
- * the convolution of dy that gives it, and the weights are `turned`.
+ * outputs in multiples of 16 (vector_winograd.h). The gradient of the data is itself a convolution
+ * of dy: `shape` describes that one, and the weights are `turned`.
  */
 typedef struct ls_vector_winograd {
     ls_conv_shape shape;
@@ -132,8 +131,7 @@ typedef struct ls_vector_lstm {
     const float *packed; /**< the recurrent weights, by pack_recurrent */
     const float *bias;   /**< [4H]; forward */
     float *gates;        /**< [B,T,4H] forward: W_ih x, becomes the gates; backward: the gates */
-    float *dz;           /**< [.,T,4H] backward: the gradient of z, from row dz_row on; may be
-                              the gates, which are read before it is written */
+    float *dz;           /**< [.,T,4H] backward: gradient of z, from row dz_row; may be the gates */
     int64_t dz_row;
     float *cells;    /**< [B,T,H] c_t */
     float *previous; /**< [B,T,H] h_(t-1) */
@@ -221,7 +219,7 @@ typedef struct ls_vector_loops {
     /** Fills dlogits; the loss, without scale. */
     double (*softmax)(const ls_vector_softmax *softmax);
     /** Rows of softmax_part; memory of a row. Then the loss of softmax_whole, without scale, and
-     * rows of its gradient; and of the first rows of count_parts how many are right. */
+     * rows of its gradient; and count_parts counts the right labels among the first rows. */
     void (*softmax_part)(const ls_softmax_part_args *part, int64_t first, int64_t last, float *own);
     double (*softmax_whole_loss)(const ls_softmax_whole_args *whole);
     void (*softmax_whole)(const ls_softmax_whole_args *whole, int64_t first, int64_t last);
@@ -245,7 +243,7 @@ typedef struct ls_vector_loops {
                               int64_t last);
     /** Units of conv_backward_weights: window rows by outputs / 16. */
     void (*conv_few_weights)(const ls_vector_conv_few *conv, int64_t first, int64_t last);
-    /** Blocks of 16 channels: of the weights into `packed`; and of their gradient. */
+    /** Blocks of 16 channels: packs the weights into `packed`; and unpacks their gradient. */
     void (*winograd_pack)(const ls_vector_winograd *winograd, int64_t first, int64_t last);
     void (*winograd_weights)(const ls_vector_winograd *winograd, int64_t first, int64_t last);
     /** Tiles. */
@@ -273,7 +271,8 @@ typedef struct ls_vector_loops {
     /** The sum over elements of ls_decay_part. */
     double (*decay_loss)(const float *weight, double decay, int64_t count);
     double (*sum_squares)(const float *x, int64_t count);
-    /** Pixels of bn_sums and bn_backward_sums, added to `sums`, [2,C]; and of the others. */
+    /** Pixels of bn_sums and bn_backward_sums, added to `sums`, [2,C]; and pixels of the other
+     * operations. */
     void (*bn_sums)(const ls_bn_sums_args *bn, int64_t first, int64_t last, double *sums);
     void (*bn_forward)(const ls_bn_forward_args *bn, int64_t first, int64_t last);
     void (*bn_backward_sums)(const ls_bn_backward_sums_args *bn, int64_t first, int64_t last,
@@ -282,7 +281,7 @@ typedef struct ls_vector_loops {
     /** Rows of mean_pool_forward and mean_pool_backward. */
     void (*mean_pool)(const ls_mean_pool_forward_args *pool, int64_t first, int64_t last);
     void (*mean_pool_back)(const ls_mean_pool_backward_args *pool, int64_t first, int64_t last);
-    /** The first row of x that is no token; -1 if there is none. */
+    /** The first row of x that is not a valid token; -1 if there is none. */
     int64_t (*bad_token)(const float *x, int64_t rows, int64_t tokens);
     /** Rows of embedding_forward, and tokens of embedding_backward. */
     void (*embedding)(const ls_embedding_forward_args *embedding, int64_t first, int64_t last);
@@ -314,5 +313,5 @@ typedef struct ls_vector_loops {
 /** The widest that this processor runs and that oneDNN may use: ONEDNN_MAX_CPU_ISA limits both. */
 const ls_vector_loops *ls_vector_loops_pick(void);
 
-/** NULL-terminated: those that this processor runs, the portable one first. */
+/** Lists the loops that this processor runs, the portable ones first; NULL-terminated. */
 size_t ls_vector_loops_list(const ls_vector_loops *list[4]);

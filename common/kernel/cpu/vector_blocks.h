@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How many values the vector loops keep in registers, by instruction set, so that no inner loop
- * spills. A block of sums is rows times vectors; beside it there are the block's vectors and one
+ * spills. A block of sums is rows times vectors; next to it there are the block's vectors and one
  * broadcast number. (AVX2: 6 x 2 sums, 2 vectors and a number are 15 of 16 registers.) A new
  * instruction set is a column here, with its operations in vector_lanes.h.
  */
@@ -12,11 +12,11 @@ enum {
     LS_VEC = 16,        /* floats of a vector */
     WINOGRAD_VECS = 4,  /* tiles by outputs: that many vectors, or a half or a quarter, */
     WINOGRAD_SUMS = 24, /* and sums; WINOGRAD_SUMS / vectors divides LS_WINOGRAD_TILES */
-    GRADIENT_SUMS = 16, /* the same of its weights' gradient: channels by outputs */
+    GRADIENT_SUMS = 16, /* in a gradient of weights: channels by outputs */
     FEW_VECS = 1,       /* few channels: vectors of outputs, at most 16 floats, */
-    FEW_TAPS = 15,      /* and taps, beside one sum for each vector */
+    FEW_TAPS = 15,      /* taps, next to one sum for each vector */
     CONV_MAX_VECS = 2,  /* outputs of a convolution with global max; filters stay, too */
-    CONV_MAX_WIDE = 2,  /* the same where filters are too many to stay */
+    CONV_MAX_WIDE = 2,  /* vectors where filters are too many to stay */
     LSTM_VECS = 4,      /* LS_VECTOR_LSTM_ROWS samples by gates: 1, 2 or 4 */
     COLUMN_VECS = 4,    /* columns with four sums each */
     POOL_VECS = 4,      /* channels of a max pool: largest and where */

@@ -104,7 +104,7 @@ LS_ALWAYS vec vec_get_some(const float *from, int64_t count, float rest)
     return vec_get(some);
 }
 
-/* Of `count` elements, at least one: those in the vector; the others are 0. */
+/* Loads up to a vector of `count` (at least one) elements; the rest of the vector is 0. */
 LS_ALWAYS vec vec_get_part(const float *from, int64_t count)
 {
     return count >= LS_VEC ? vec_get(from) : vec_get_some(from, count, 0);
@@ -270,7 +270,8 @@ LS_ALWAYS __m128d odd_sum(__m128d p, __m128d c)
 {
     const __m128d sum = _mm_add_pd(p, c), back = _mm_sub_pd(sum, p);
     const __m128d error = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(sum, back)), _mm_sub_pd(c, back));
-    const __m128d way = _mm_mul_pd(error, sum), zero = _mm_setzero_pd(); /* above 0: too small */
+    const __m128d way = _mm_mul_pd(error, sum), zero = _mm_setzero_pd(); /* positive if it is too
+                                                                            small */
     const __m128i bits = _mm_castpd_si128(sum), one = _mm_set_epi32(0, 1, 0, 1);
     const __m128i even = _mm_andnot_si128(bits, one);
     const __m128i up = _mm_and_si128(even, _mm_castpd_si128(_mm_cmpgt_pd(way, zero)));

@@ -31,8 +31,8 @@ typedef struct cuda_kernels {
     size_t window_bytes; /**< of windows that a convolution makes at a time */
     ls_tiles tiles;      /**< found out at the first product in float32 */
     ls_dnn *dnn;         /**< cuDNN, once a convolution has looked for it and found it */
-    ls_conv_way way;     /**< that convolutions are to take where it supports the shape, to measure
-                              it; just opened: the fastest */
+    ls_conv_way way;     /**< forces convolutions, where supported, for measurements; the fastest
+                              when opened */
     bool dnn_absent;     /**< a convolution has looked for it, and it is not here */
     bool dnn_failed;     /**< a trial of it has failed, and the convolution is our own */
     char library[160];
@@ -67,7 +67,7 @@ typedef struct cuda_op {
 ls_status ls_cuda_op_open(ls_kernels *kernels, const cuda_op *like, size_t workspace,
                           cuda_op **out);
 
-/** The same for one without workspace. */
+/** As above, for an operation without workspace. */
 ls_status ls_cuda_op_make(ls_kernels *kernels, const cuda_op *like, ls_op **out);
 
 /** Defines launch_<entry>: the kernel's launch with the entry's arguments, and what is given. */
@@ -84,7 +84,8 @@ ls_status ls_cuda_op_make(ls_kernels *kernels, const cuda_op *like, ls_op **out)
                      .args.entry = *arguments,                                                     \
                      ##__VA_ARGS__})
 
-/** The same for one whose blocks write `parts` to be summed, and have `arrivals` counters. */
+/** As above, for an operation whose blocks write `parts` to be summed, and have `arrivals`
+ * counters. */
 ls_status ls_cuda_op_parts(ls_kernels *kernels, const cuda_op *like, size_t parts, size_t arrivals,
                            ls_op **out);
 

@@ -5,7 +5,7 @@
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
 
-/* Of a block of a kernel with a thread for each channel, or for a few numbers. */
+/* Threads of a block, in a kernel with a thread for each channel or for a few numbers. */
 enum { LS_GPU_CHANNEL_THREADS = 64 };
 
 /* An element of an image: row, pixel, channel. */
@@ -13,7 +13,7 @@ struct ls_gpu_position {
     int64_t row, y, x, channel;
 };
 
-/* Of element `at * WIDE` of images [rows, height, width, channels]. */
+/* The position of element `at * WIDE` in images [rows, height, width, channels]. */
 template <int WIDE>
 __device__ static inline ls_gpu_position ls_gpu_position_of(int64_t at, int64_t height,
                                                             int64_t width, int64_t channels)
@@ -33,7 +33,7 @@ static inline bool ls_gpu_moves_fours(int64_t channels, const void *a, const voi
 /* Neighbouring channels of a pixel: a thread's. */
 typedef ls_gpu_pack<float, 4> ls_gpu_four;
 
-/* `left` of four channels, and 0 for those that are missing. FOURS: all, in one access. */
+/* `left` of four channels, and 0 for the missing ones. FOURS: all, in one access. */
 template <bool FOURS>
 __device__ static inline ls_gpu_four ls_gpu_load_four(const float *x, int left)
 {

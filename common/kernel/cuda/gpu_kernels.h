@@ -92,7 +92,7 @@ int ls_gpu_load_attention(void);
 LS_GPU_PLAIN_ENTRIES(LS_GPU_PLAIN_ENTRY)
 #undef LS_GPU_PLAIN_ENTRY
 
-/* ---- gpu_elements.cu: the same bits as the cpu table ---------------------------------------- */
+/* ---- gpu_elements.cu: bits as in the cpu table ---------------------------------------- */
 
 /** A range, and the first of the blocks that share it. */
 typedef struct ls_gpu_range {
@@ -109,11 +109,11 @@ typedef struct ls_gpu_ranges {
 
 /** Blocks for a range of so many elements. */
 unsigned ls_gpu_optimizer_blocks(int64_t count);
-/** `scalars`: those that do not change from step to step. */
+/** `scalars` do not change from step to step. */
 int ls_gpu_optimizer(void *stream, const ls_optimizer_args *args, const ls_gpu_ranges *ranges,
                      const ls_update_scalars *scalars);
 
-/** Blocks for a range of so many elements: those whose squares are summed together. */
+/** Blocks for a range of so many elements; squares of a block are summed together. */
 unsigned ls_gpu_square_blocks(int64_t count);
 int ls_gpu_square_sums(void *stream, const ls_square_sums_args *args, const ls_gpu_ranges *ranges);
 
@@ -122,7 +122,7 @@ int ls_gpu_square_sums(void *stream, const ls_square_sums_args *args, const ls_g
 /** An order made ready on the host. */
 typedef struct ls_gpu_order {
     ls_order_epoch epoch; /**< all but its number and keys */
-    ls_random keys;       /**< the stream from which an epoch's keys are drawn */
+    ls_random keys;       /**< random stream of an epoch's keys */
     double reciprocal;    /**< 1 / a */
 } ls_gpu_order;
 
@@ -154,7 +154,7 @@ typedef struct ls_gpu_fault {
 size_t ls_gpu_softmax_parts(int64_t rows);
 size_t ls_gpu_squared_error_parts(int64_t count);
 size_t ls_gpu_logistic_parts(int64_t rows);
-/** Of a range; as many as the blocks that share it. */
+/** Parts of a range's sum: as many as blocks that share the range. */
 unsigned ls_gpu_decay_parts(int64_t count);
 
 int ls_gpu_softmax_cross_entropy(void *stream, const ls_softmax_cross_entropy_args *args,
@@ -219,20 +219,20 @@ int ls_gpu_narrow_backward(void *stream, const ls_dense_backward_args *args);
 /** y[r] += bias (if not NULL), then ReLU if set. */
 int ls_gpu_bias(void *stream, float *y, const float *bias, int64_t rows, int64_t columns,
                 bool relu);
-/** Pieces that many rows are summed in; 1: as a whole. */
+/** Pieces in which so many rows are summed; 1 if they are not divided. */
 int64_t ls_gpu_column_pieces(int64_t rows);
 /** sums[c] = sum of x[r,c] over the rows; `memory` [pieces, columns], or NULL means as a whole. */
 int ls_gpu_column_sums(void *stream, const float *x, int64_t rows, int64_t columns, float *memory,
                        float *sums);
 
-/* ---- gpu_pools.cu: the same bits as the cpu table -------------------------------------------- */
+/* ---- gpu_pools.cu: bits as in the cpu table -------------------------------------------- */
 
 /** The widest that a block's shared memory is made for; there is no radius beyond channels - 1. */
 enum { LS_GPU_LRN_RADIUS_MOST = 64 };
 int ls_gpu_lrn_forward(void *stream, const ls_lrn_forward_args *args, int radius);
 int ls_gpu_lrn_backward(void *stream, const ls_lrn_backward_args *args, int radius);
 
-/* ---- gpu_layout.cu: the same bits as the cpu table ------------------------------------------- */
+/* ---- gpu_layout.cu: bits as in the cpu table ------------------------------------------- */
 
 /** `random` is ls_random_stream(seed, "augment"). */
 int ls_gpu_gather_crops(void *stream, const ls_gather_crops_args *args, ls_random random);
@@ -263,7 +263,7 @@ int ls_gpu_lstm_backward(void *stream, const ls_gpu_lstm *lstm);
 
 /** Images [B, in_height, in_width, C] to windows [B, out_height, out_width, height, width, C]. */
 int ls_gpu_windows(void *stream, const ls_conv_shape *shape, const float *x, float *windows);
-/** dx = at each pixel the sum of what the windows have there. */
+/** dx = at each pixel the sum of the windows' values for that pixel. */
 int ls_gpu_windows_back(void *stream, const ls_conv_shape *shape, const float *windows, float *dx);
 
 /* ---- gpu_conv_direct.cu ---------------------------------------------------------------------- */
@@ -281,8 +281,8 @@ typedef struct ls_gpu_direct_axis {
     int positions, first, step, taps, tap, apart, at;
 } ls_gpu_direct_axis;
 
-/** A class of positions, which have the same taps: all of them, or of a gradient with strides those
- * that are whole strides apart. */
+/** A class of positions, which have the same taps: all of them, or, for a gradient with strides,
+ * positions that are whole strides apart. */
 typedef struct ls_gpu_direct_class {
     ls_gpu_direct_axis y, x;
     int positions, terms; /**< in all rows; of a sum */
@@ -290,12 +290,12 @@ typedef struct ls_gpu_direct_class {
 
 /** A convolution, or with `back` the gradient of its image: `to` is made of `from`. Every tensor
  * has fewer than 2^31 elements; `from` and `to` begin on 16 bytes, and so does `weight` where
- * from_channels is a multiple of 4, as it is with `back`; to_channels always is. */
+ * from_channels is a multiple of 4. With `back` it always is, and so is to_channels. */
 typedef struct ls_gpu_direct {
     ls_gpu_direct_class classes[LS_GPU_DIRECT_CLASSES];
     int count; /**< of classes */
     bool back, relu;
-    int taps, width; /**< of the window: pixels, and those of a line */
+    int taps, width; /**< pixels of the window, and of one of its lines */
     int from_height, from_width, from_channels, to_height, to_width, to_channels;
     int blocks;          /**< of a class: set by the launch */
     const float *from;   /**< x; dy */
@@ -327,7 +327,7 @@ typedef struct ls_gpu_conv_weights {
     int column_tiles, output_tiles; /**< blocks of a chunk */
 } ls_gpu_conv_weights;
 
-/** Sets all but the pointers; false if this is no shape for these kernels. */
+/** Sets all but the pointers; false if the kernels do not support this shape. */
 bool ls_gpu_conv_weights_plan(const ls_conv_shape *shape, ls_gpu_conv_weights *out);
 int ls_gpu_conv_weights_run(void *stream, const ls_gpu_conv_weights *args);
 
@@ -340,7 +340,7 @@ int ls_gpu_bn_sums(void *stream, const ls_bn_sums_args *args, const ls_gpu_parts
 int ls_gpu_bn_backward_sums(void *stream, const ls_bn_backward_sums_args *args,
                             const ls_gpu_parts *parts);
 
-/* ---- gpu_transformer.cu: the same bits as the cpu table; gpu_attention.cu -------------------- */
+/* ---- gpu_transformer.cu: bits as in the cpu table; gpu_attention.cu -------------------- */
 
 int ls_gpu_embedding_forward(void *stream, const ls_embedding_forward_args *args,
                              ls_gpu_fault fault);

@@ -41,7 +41,7 @@ __device__ static inline ls_gpu_share ls_gpu_share_of(const Item *at, int64_t co
                         (end - begin) * blockDim.x};
 }
 
-/* The same of ranges, of which one needs no table. */
+/* As above, for ranges; a single range needs no table. */
 __device__ static inline void ls_gpu_find_range(const ls_gpu_ranges &ranges, int64_t *item)
 {
     if (ranges.at)

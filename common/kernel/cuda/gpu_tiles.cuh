@@ -2,7 +2,7 @@
 /*
  * Tiles of 64 x 64 floats in shared memory, and their products, for attention: a warp has 16 rows
  * of a tile, a thread 4 rows and 8 columns, so a step of depth 4 has 12 reads of 16 bytes for 128
- * multiply-adds. A tile is laid out as its rows in global memory, of which it is a copy, both for
+ * multiply-adds. A tile is a copy of its rows in global memory, with their layout, both for
  * products over its columns and over its rows.
  */
 #pragma once
@@ -27,8 +27,8 @@ struct tile {
     pack of[EDGE][PACKS];
 };
 
-/* `count` rows of floats, `stride` apart; those behind them are 0. PACKED: 16 bytes of them can be
- * accessed at a time. */
+/* `count` rows of floats, `stride` apart; rows behind them are 0. PACKED: 16 bytes can be accessed
+ * at a time. */
 template <bool PACKED> struct head_rows {
     const float *at;
     int stride, count;
@@ -58,13 +58,13 @@ __device__ static inline unsigned column_of(int j)
     return thread_column() + (unsigned)j % PACK + (unsigned)j / PACK * (EDGE / 2);
 }
 
-/* Where pack p of a row is: those of equal number of every fourth row are in other banks. */
+/* Where pack p of a row is: packs of equal number in every fourth row are in other banks. */
 __device__ static inline unsigned place_of_pack(unsigned row, unsigned p)
 {
     return p ^ row / PACK % BANK_PACKS;
 }
 
-/* Begins to copy channels from `first` to `end` of 64 rows, each warp those of its parts. */
+/* Begins to copy channels from `first` to `end` of 64 rows, each warp its own parts. */
 template <bool PACKED>
 __device__ static inline void begin_copy(const head_rows<PACKED> &m, int first, int end, tile &to)
 {

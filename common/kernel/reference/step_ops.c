@@ -47,7 +47,7 @@ static ls_status add_loss(const ls_add_loss_args *a)
     return LS_OK;
 }
 
-/* Pairs of neighbours, then pairs of these: the tree of kernel.h. */
+/* Pairs of neighbours, then pairs of their sums: the tree of kernel.h. */
 static ls_status clip_factor(const ls_clip_factor_args *a)
 {
     for (int64_t d = 1; d < a->count; d *= 2)

@@ -6,7 +6,7 @@
 #include "common/kernel/kernel_check.h"
 #include "common/kernel/kernel_tables.h"
 
-/* ls_kernel_table's open and close for a table without a state of its own. */
+/* ls_kernel_table's open and close for a table without state. */
 ls_status ls_reference_open(const ls_kernel_table *table, ls_device *device, ls_kernels **out);
 void ls_reference_close(ls_kernels *kernels);
 

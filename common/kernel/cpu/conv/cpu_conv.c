@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of the cpu table by oneDNN, except those in cpu_winograd.c and cpu_conv_few.c.
- * Images are channels-last: oneDNN 2.6 reads and writes these as fast as its blocked layouts (64 to
- * 64 channels, 5x5 on 12x12: 321, 318 and 302 GFLOP/s forward, to weights and to data, against 294,
- * 278 and 299), so no image is reordered. Weights are, since files and the flat buffer store them
- * as [O,C,height,width]: into oneDNN's layout before a forward or data pass, and their gradient
- * back from it.
+ * Convolutions of the cpu table by oneDNN, except what cpu_winograd.c and cpu_conv_few.c compute.
+ * Images are channels-last: oneDNN 2.6 reads and writes this layout as fast as its blocked layouts
+ * (64 to 64 channels, 5x5 on 12x12: 321, 318 and 302 GFLOP/s forward, to weights and to data,
+ * against 294, 278 and 299), so no image is reordered. Weights are, since files and the flat buffer
+ * store them as [O,C,height,width]: into oneDNN's layout before a forward or data pass, and their
+ * gradient back from it.
  */
 #include "common/kernel/cpu/cpu_dnnl.h"
 #include "common/kernel/cpu/cpu_kernels.h"
@@ -24,7 +24,7 @@ typedef struct conv_op {
     direction direction;
     ls_conv_shape shape;
     bool relu;
-    void *tensors[TENSORS];     /* x or dx; weight or dweight; bias, dbias or NULL; y or dy */
+    void *tensors[TENSORS];     /* x, dx; weight, dweight; bias, dbias or NULL; y, dy */
     ls_dnnl_call conv, reorder; /* reorder without a primitive: equal layouts */
     size_t packed_bytes;
     void *packed; /* weights in oneDNN's layout */

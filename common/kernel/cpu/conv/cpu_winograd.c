@@ -80,7 +80,7 @@ static ls_status make(ls_kernels *kernels, const char *name, const ls_vector_win
     const int threads = ls_cpu_threads_for((const cpu_kernels *)kernels, (int64_t)work->flops / 16);
     const cpu_op like = {
         .op = {.name = name,
-               .reorders = 2, /* weights, or their gradient; images, or these and gradients */
+               .reorders = 2, /* weights, or their gradient; images, or images and gradients */
                .reordered_bytes =
                    packed + (size_t)tiles * (back ? in + (size_t)threads * result : in)},
         .threads = threads,

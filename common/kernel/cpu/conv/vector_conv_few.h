@@ -2,8 +2,8 @@
 /*
  * Vector loop of the weights' gradient of a convolution over few channels. Part of vector_loops.c.
  * A unit is one row of the window by 16 outputs. Its elements stay in registers, a block at a time,
- * over all positions of a sample, and are then added to those of earlier samples. So each element
- * is a sum with one term per sample, whichever thread computes the unit.
+ * over all positions of a sample, and are then added to the sums of earlier samples. So each
+ * element is a sum with one term per sample, whichever thread computes the unit.
  */
 #pragma once
 

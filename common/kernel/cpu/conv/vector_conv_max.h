@@ -38,7 +38,7 @@ static const float *padded_image(const ls_vector_conv_max *m, int64_t row)
 
 /*
  * `vecs` vectors of outputs of one sample, written with 0 in what is padded. A window is `height`
- * runs of `run` elements; if these are constants, the filters stay in registers.
+ * runs of `run` elements; if both are constants, the filters stay in registers.
  */
 LS_ALWAYS void conv_max_block(const ls_vector_conv_max *m, const float *image, int64_t first,
                               int vecs, int64_t height, int64_t run, float *values,
@@ -127,8 +127,8 @@ static inline __attribute__((always_inline)) void add_taps(const float *image, i
                 dweight[c * taps + ky * w->width + kx] += dy * image[ky * line + kx * channels + c];
 }
 
-/* Adds a row's part of the gradient of output o: dy times the window at that position, of which
- * only taps inside the image count, rows [y0, y1) and columns [x0, x1) of it. */
+/* Adds a row's part of the gradient of output o: dy times the window at that position. Only taps
+ * inside the image count: rows [y0, y1) and columns [x0, x1) of the window. */
 static inline void conv_max_add(const ls_conv_max_backward_weights_args *a, int64_t r, int64_t o,
                                 float dy)
 {

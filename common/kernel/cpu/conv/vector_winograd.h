@@ -224,7 +224,8 @@ LS_ALWAYS void patch_in(const float *from, int64_t line, int64_t pixel, float *t
     }
 }
 
-/* The same for lines [y[0], y[1]) and columns [x[0], x[1]) inside the image; the rest is 0. */
+/* As patch_in, but reads only lines [y[0], y[1]) and columns [x[0], x[1]) inside the image; the
+ * rest is 0. */
 static void patch_in_part(const float *from, int64_t line, int64_t pixel, const int64_t y[2],
                           const int64_t x[2], float *to)
 {

@@ -9,8 +9,8 @@
 
 enum { AXIS = LS_WINOGRAD_AXIS, TILES = LS_WINOGRAD_TILES, POINT_LANES = AXIS * AXIS * LS_LANES };
 
-/* At one point: tiles in[C / 16, TILES, ., 16] and out[O / 16, TILES, ., 16], of which `count` are
- * used, and weights or sums [C, O]. */
+/* At one point: tiles in[C / 16, TILES, ., 16] and out[O / 16, TILES, ., 16], where the first
+ * `count` are used, and weights or sums [C, O]. */
 typedef struct winograd_point {
     float *in, *out, *weights;
     int64_t channels, outputs, count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The optimizer of the cpu table: computes the step's scalars once, in double, then makes one pass.
- * Ranges follow one after another; each thread updates those that overlap its elements. Also the
- * sums of squares of a gradient, whose blocks the threads share. */
+ * Ranges follow one after another; each thread updates the ranges that overlap its elements. Also
+ * the sums of squares of a gradient, whose blocks the threads share. */
 #include "common/kernel/cpu/cpu_kernels.h"
 
 typedef struct optimizer_args {

@@ -110,7 +110,8 @@ static void bn_forward(const ls_bn_forward_args *a, int64_t first, int64_t last)
     }
 }
 
-/* Which elements of dy count: all, those with positive y, or with a positive recomputed output. */
+/* Which elements of dy count: all, elements with positive y, or elements with a positive recomputed
+ * output. */
 enum bn_mask { BN_ALL, BN_WHERE_Y, BN_WHERE_AGAIN };
 
 LS_ALWAYS void bn_backward_sums_block(const ls_bn_backward_sums_args *a, const bn_block *b,

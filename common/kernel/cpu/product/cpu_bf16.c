@@ -27,8 +27,8 @@ typedef struct bf16_op {
     char name[64];
     ls_bf16_product_args args;
     const cpu_kernels *cpu;
-    ls_kernels *kernels;        /* the same */
-    ls_dnnl_call product, pack; /* pack without a primitive: b is used as it is */
+    ls_kernels *kernels;        /* the base of cpu */
+    ls_dnnl_call product, pack; /* pack without a primitive: b is used unchanged */
     dnnl_primitive_desc_t desc; /* of product */
     size_t packed_bytes;
     void *packed;   /* b as the library wants it */
@@ -38,7 +38,8 @@ typedef struct bf16_op {
 
 /* ---- What the library is asked for ----------------------------------------------------------- */
 
-/* Source [rows,k], weights [k,n] in the library's layout or as they are, bias, destination. */
+/* Source [rows,k], weights [k,n] in the library's layout or in the stored one, bias,
+ * destination. */
 static dnnl_status_t shapes_open(const ls_bf16_product_args *a, bool plain,
                                  ls_dnnl_shape shapes[TENSORS])
 {
@@ -203,7 +204,8 @@ static void finish_part(void *context, int part, int parts)
     uint16_t *c = (uint16_t *)b->args.c + f->first;
     const uint16_t *mask = b->args.mask ? b->args.mask + f->first : NULL;
     b->cpu->loops->narrow(b->block + begin, c + begin, end - begin);
-    for (int64_t i = begin; i < end && mask; i++) /* a subnormal mask counts as 0, NaN likewise */
+    for (int64_t i = begin; i < end && mask; i++) /* a subnormal mask counts as 0, and so does
+                                                     NaN */
         c[i] = (uint16_t)(mask[i] - 0x0080) <= 0x7f00 ? c[i] : 0;
 }
 

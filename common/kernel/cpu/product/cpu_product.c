@@ -246,7 +246,8 @@ const char *ls_kernel_library_isa(void)
 {
     static const char prefix[] = "cpu_isa_";
     const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-    const char *name = isa ? dnnl_cpu_isa2str(isa) : ""; /* 0 means no set of its own */
+    const char *name = isa ? dnnl_cpu_isa2str(isa) : ""; /* 0 if the library has no such
+                                                            instruction set */
     return name + (strncmp(name, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0);
 }
 

@@ -24,7 +24,7 @@ typedef struct ls_product ls_product;
 ls_status ls_product_engine_open(ls_device *device, struct dnnl_engine **out, char library[64],
                                  bool *multiplies_bf16);
 
-/** The same of an engine; on the device's thread. */
+/** As above, for an engine. Call it on the device's thread. */
 bool ls_bf16_multiplies(struct dnnl_engine *engine);
 
 /** Takes NULL. */

@@ -29,13 +29,14 @@ LS_ALWAYS void column_block(const float *x, int64_t count, int64_t columns, int 
         vec_put(part[i / vecs] + i % vecs * LS_VEC, sum[i]);
 }
 
-/* Column c: row r is added to sum r % 4; then (0 + 1) + (2 + 3). The same for every column. */
+/* Column c: row r is added to sum r % 4; then (0 + 1) + (2 + 3). Every column is summed alike. */
 static void column_sums(const float *x, int64_t rows, int64_t columns, int64_t first, int64_t last,
                         float *sums)
 {
     for (int64_t c = first, width; c < last; c += width) {
         const int vecs = last - c > LS_VEC ? COLUMN_VECS : 1;
-        /* A load may include the next rows' elements; only the last rows have none after them. */
+        /* A load may include the next rows' elements; after the last rows there is nothing to
+         * load. */
         const int64_t over = c + vecs * LS_VEC - columns;
         const int64_t after = over > 0 ? (over + columns - 1) / columns : 0;
         int64_t r = rows > after ? (rows - after) / 4 * 4 : 0;
@@ -148,7 +149,7 @@ LS_ALWAYS void columns_of_three(const float *x, vec column[3])
 #endif
 }
 
-/* The same sums as weights_of_output's, of one output and three inputs: the polynomial model's. */
+/* The sums of weights_of_output, for one output and three inputs: the polynomial model's. */
 static void weights_of_three(const float *x, const float *dy, int64_t rows, float *dweight,
                              float *dbias)
 {

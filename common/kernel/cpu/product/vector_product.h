@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Matrix products: c = op(a) op(b) (+ c), [M,K] by [K,N]; part of vector_loops.c. An element is one
- * chain of fused multiply-adds in the order of k, from 0 or from c: the same bits on every
+ * chain of fused multiply-adds in the order of k, from 0 or from c: so the bits are equal on every
  * instruction set, whatever the rest of the matrices and whoever computes it.
  *
  * After Goto and van de Geijn (https://doi.org/10.1145/1356052.1356053): a block of b,
@@ -28,8 +28,8 @@ typedef float four_load __attribute__((vector_size(16), aligned(4), may_alias));
 /* ---- A tile -------------------------------------------------------------------------------- */
 
 typedef struct product_tile {
-    const float *a;    /* element (row, k) at row * PRODUCT_A_ROW + k, or if a is transposed at
-                          k * a_step + row */
+    const float *a;    /* element (row, k): at row * PRODUCT_A_ROW + k, or transposed k * a_step
+                          + row */
     const float *b;    /* depth rows, `b_row` apart */
     float *c;          /* rows, `c_row` apart */
     const float *bias; /* added to the finished chains; NULL if none */
@@ -126,7 +126,7 @@ LS_ALWAYS void turn_four(const float *from, int64_t from_row, float *to, int64_t
     *(four_load *)(to + 3 * to_row) = LS_SHUFFLE(ab2, cd2, 2, 3, 6, 7);
 }
 
-/* A panel of PRODUCT_COLUMNS columns of b, of which `columns` exist; the others are 0. `b` is its
+/* A panel of PRODUCT_COLUMNS columns of b. The first `columns` exist; the others are 0. `b` is its
  * first element: columns are rows of `row` elements. */
 static void panel_turned(const float *b, int64_t row, int64_t depth, int64_t columns, float *panel)
 {
@@ -190,7 +190,8 @@ typedef struct b_block {
     int64_t a_step;                    /* and of a transposed a, where tiles read it */
     bool in_place;                     /* whole panels are read where they are */
     const float *panels;               /* of b */
-    float *copies, *rows;              /* the same, unless it was copied before; and of a */
+    float *copies, *rows;              /* memory of copied panels of b, unless copied before; and
+                                          of a */
 } b_block;
 
 static void copy_block(const b_block *k)
@@ -239,7 +240,7 @@ static void copy_rows(const b_block *k, int64_t first, int64_t count)
     }
 }
 
-/* Asks for a part of what copy_rows will copy next: `count` rows from `first` on. */
+/* Prefetches a part of the `count` rows from `first` on, which copy_rows will copy next. */
 static void fetch_rows(const b_block *k, int64_t first, int64_t count, int64_t part, int64_t parts)
 {
     const ls_gemm_args *g = &k->product->gemm;
@@ -358,7 +359,7 @@ static int64_t product_part(int64_t size, int64_t parts, int64_t i, int64_t *fir
 }
 
 /* All rows of the share over the block, in pairs, in nearly equal tiles. A panel of a transposed a
- * has those of several tiles, if they are that small. */
+ * has the rows of several tiles, if they are that small. */
 static void block_product(const b_block *k, const ls_vector_share *share, int64_t tiles)
 {
     const bool turned = k->product->gemm.transpose_a, in_place = k->product->a_in_place;

@@ -2,14 +2,14 @@
 /*
  * LSTM of the cpu table, a few samples at a time, so that their gates stay in the second-level
  * cache. Forward: one product for the inputs of all their steps, then the recurrence by a vector
- * loop. Backward: the recurrence, then one product each for both weights' gradients (added to those
- * of earlier samples) and for the inputs'; in two passes, the gradient of z takes the gates' place.
- * (One direction with 64 samples, 140 steps, 256 inputs and 64 states, AVX-512, one core of a busy
- * machine, ms forward and backward: 9.1 and 10.1; with all samples in one product 14.3 and 15.0.
- * oneDNN 2.6's LSTM, on some processors its plain reference, took 8.2 and 17.1 on a quiet one,
- * where all samples in one product took 6.6 and 9.4.) The device's threads share the rows of the
- * recurrence; the number of samples at a time depends only on the sizes and the number of threads.
- * Kept: [B,T,4H] gates, [B,T,H] cells, [B,T,H] the state before each step.
+ * loop. Backward: the recurrence, then one product each for both weights' gradients (added to the
+ * sums of earlier samples) and for the inputs'; in two passes, the gradient of z takes the gates'
+ * place. (One direction with 64 samples, 140 steps, 256 inputs and 64 states, AVX-512, one core of
+ * a busy machine, ms forward and backward: 9.1 and 10.1; with all samples in one product 14.3 and
+ * 15.0. oneDNN 2.6's LSTM, on some processors its plain reference, took 8.2 and 17.1 on a quiet
+ * one, where all samples in one product took 6.6 and 9.4.) The device's threads share the rows of
+ * the recurrence; the number of samples at a time depends only on the sizes and the number of
+ * threads. Kept: [B,T,4H] gates, [B,T,H] cells, [B,T,H] the state before each step.
  */
 #include "common/kernel/cpu/cpu_kernels.h"
 #include "common/kernel/cpu/product/cpu_product.h"

@@ -126,7 +126,7 @@ static void lstm_forward(const ls_vector_lstm *l, int64_t first, int64_t last)
         forward_rows_of(l, first, 1);
 }
 
-/* The cell of one sample backward: dh and dc of step t; dc becomes that of t - 1. */
+/* The cell of one sample backward: dh and dc of step t; dc becomes the gradient of step t - 1. */
 LS_ALWAYS void cell_backward(const ls_vector_lstm *l, int64_t row, int64_t t, int64_t first,
                              const float *dh_in, float *dc)
 {

@@ -197,7 +197,7 @@ LS_ALWAYS void random_blocks(ls_random random, uint64_t block, int64_t count,
             words[4 * i + k] = c[k][i];
 }
 
-/* Elements first to last - 1, of which element i has number begin + i in all samples. */
+/* Elements first to last - 1. Element i has number begin + i among all samples' elements. */
 static __attribute__((noinline)) void dropout_run(const ls_dropout_args *d, uint64_t begin,
                                                   int64_t first, int64_t last)
 {
@@ -367,8 +367,9 @@ static void spread(const attention_head *h, int64_t first, int64_t end, const fl
     product_of_parts(h, &p);
 }
 
-/* Of a row of scores the first `count` are of keys before the query: those behind them become 0 up
- * to `end`, or `rest` in the last vector, so that loops are over whole ones; returns their end. */
+/* The first `count` scores of a row belong to keys before the query. Scores behind them become 0 up
+ * to `end`, or `rest` in the last vector, so that loops need no partial vector. Returns where the
+ * vectors end. */
 LS_ALWAYS int64_t end_row(float *row, int64_t count, int64_t end, float rest)
 {
     const int64_t whole = ls_vector_pad(count);
@@ -434,8 +435,8 @@ static float dot_product(const float *a, const float *b, int64_t count)
     return lanes_sum(&sum);
 }
 
-/* Queries [first, end): their dq, and what they add to dk and dv. y, dy: of the head; dq likewise,
- * dk and dv C and 2C behind it. */
+/* Queries [first, end): their dq, and what they add to dk and dv. y and dy are the head's, and so
+ * is dq; dk and dv lie C and 2C behind dq. */
 static void attend_back(const attention_head *h, int64_t first, int64_t end, const float *y,
                         const float *dy, const float *sums, float *dq)
 {

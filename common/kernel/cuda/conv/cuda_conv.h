@@ -38,8 +38,9 @@ static inline int64_t ls_conv_taps(const ls_conv_shape *s)
 int ls_conv_swap_taps(void *stream, const ls_conv_shape *shape, bool back, const float *from,
                       float *to);
 
-/** The reordered weights that the task's forward operation leaves, of whichever implementation, for
- * a gradient of the image; they begin on 64 bytes. NULL if it has none, or other weights. */
+/** The reordered weights that the task's forward operation leaves, whatever its implementation, for
+ * a gradient of the image; aligned to 64 bytes. NULL if the forward operation left none, or had
+ * other weights. */
 const float *ls_conv_reordered(const ls_conv_task *task);
 
 /* The same if that operation, which is not NULL, is this implementation's. */

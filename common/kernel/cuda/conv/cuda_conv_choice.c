@@ -42,9 +42,9 @@ static ls_status ask_library(ls_kernels *kernels, const ls_conv_shape *s, bool *
 }
 
 /* Whether cuDNN is faster than products of windows: a function of the shape, so that the bits are,
- * too. Measured on an H100 (shapes of the models; results/README.md): its gradients of
- * weights are 1.5 to 26 times as slow; where a window has few outputs, or an image few channels,
- * writing the windows costs more than the product. Most of these shapes have kernels without
+ * too. Measured on an H100 (shapes of the models; results/README.md): its gradients of weights are
+ * 1.5 to 26 times as slow; where a window has few outputs, or an image few channels, writing the
+ * windows costs more than the product. For most of the models' shapes there are kernels without
  * windows. */
 static bool is_faster(const ls_conv_task *task)
 {

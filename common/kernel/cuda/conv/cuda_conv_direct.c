@@ -46,8 +46,8 @@ static void destroy(ls_op *op)
 
 /* ---- Which shapes ---------------------------------------------------------------------------- */
 
-/* Whether the kernels can count its elements, and for a gradient its classes of positions, of which
- * each has positions and taps. */
+/* Whether the kernels' numbers suffice for its elements, and, for a gradient, each class of
+ * positions has positions and taps. */
 static bool is_small(const ls_conv_shape *s, bool back)
 {
     const ls_window *w = &s->window;
@@ -88,8 +88,8 @@ static ls_gpu_direct_axis axis_forward(int64_t out, int64_t window, int64_t stri
                                 .at = (int)-before};
 }
 
-/* Those of dx in class `number` of `stride`: tap t of position p is of y at (p + before - t) /
- * stride, if that is whole. */
+/* The positions of dx in class `number` of `stride`: tap t of position p reads y at (p + before -
+ * t) / stride, if that is an integer. */
 static ls_gpu_direct_axis axis_back(int64_t in, int64_t window, int64_t stride, int64_t before,
                                     int64_t number)
 {

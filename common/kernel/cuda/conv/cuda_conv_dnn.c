@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions by cuDNN. Uses its functions with fixed algorithms, which version 9 still has, not
- * its graphs, whose engines a heuristic selects. Of the algorithms that cudnn_ops.h and its
- * documentation (Reproducibility) list as deterministic, these are the implicit products, which
- * support channels-last images. So results are reproducible and do not depend on the batch. Making
- * an operation runs it once, which shows whether the library supports the shape, and loads the
+ * its graphs, whose engines a heuristic selects. The fixed algorithms are the implicit products:
+ * cudnn_ops.h and its documentation (Reproducibility) list them as deterministic, and they support
+ * channels-last images. So results are reproducible and do not depend on the batch. Making an
+ * operation runs it once, which shows whether the library supports the shape, and loads the
  * library's kernels before any capture. Float32 is CUDNN_FMA_MATH, without tensor cores; with TF32
  * the library may use them. Weights and bias are copied to the operation's memory, and the weights'
  * gradient from there, so the library's results do not depend on where a variable begins. Bias and
  * ReLU are part of the library's forward pass if it supports them, otherwise a pass of ours; the
- * bias's gradient is our column sums. Left out: unequal padding, which the library lacks;
- * Winograd's and Fourier's methods, for which images would have to be transposed.
+ * bias's gradient is our column sums. Left out: unequal padding, which the library does not
+ * support; Winograd's and Fourier's methods, for which images would have to be transposed.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/conv/cuda_conv.h"
@@ -338,9 +338,9 @@ static ls_status try_out(void *context)
                          cudaStreamSynchronize(cudaStreamPerThread));
 }
 
-/* With `auto`, a trial that failed on a device that still works is no failure of the run: what it
- * was is added to the table's library, which a row has. Not if memory was lacking, which depends on
- * more than the shape, nor if the failure belongs to the device. */
+/* With `auto`, a trial that failed on a device that still works does not fail the run: the failure
+ * is recorded in the table's library, which rows state. This does not hold if memory was short,
+ * which depends on more than the shape, or if the device failed. */
 static ls_status give_way(cuda_kernels *cuda, cudnnStatus_t status, ls_status failure,
                           const char **why)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The gradient of a convolution's weights and bias by gpu_conv_weights.cu, which reads images and
- * gradients as they are stored and writes the weights in their stored order: no windows, no
- * reordering. Workspace: what the blocks of a chunk leave of each weight, a few MB,
- * tens of MB in the widest layers.
+ * gradients in their stored layout and writes the weights in their stored order: no windows, no
+ * reordering. Workspace: what the blocks of a chunk leave of each weight, a few MB, tens of MB in
+ * the widest layers.
  */
 #include "common/kernel/cuda/conv/cuda_conv.h"
 

@@ -48,8 +48,7 @@ typedef struct ls_dnn_functions {
 struct ls_dnn {
     ls_dnn_functions call;
     void *library;
-    cudnnHandle_t handle; /**< of the device that was current when it was opened; one thread at a
-                               time uses it, the one that enqueues the table's operations */
+    cudnnHandle_t handle; /**< of the device current at its opening; used by one thread */
 };
 
 /** Loads the library; no handle yet. LS_CODE_MISSING if it is missing or has another major version;
@@ -71,5 +70,5 @@ const char *ls_dnn_refuses(const ls_conv_shape *shape);
 /** Whether the status means that the library cannot do such a shape, not that it failed. */
 bool ls_dnn_unsupported(cudnnStatus_t status);
 
-/** Whether it means that memory of the host or of the device was lacking. */
+/** Whether it means that the host or the device was out of memory. */
 bool ls_dnn_lacks_memory(cudnnStatus_t status);

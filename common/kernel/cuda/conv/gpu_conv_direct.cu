@@ -11,9 +11,9 @@
  * position lie in the image is a mask.
  *
  * A gradient with strides is computed in classes: positions that differ by multiples of the strides
- * have the same taps, so none is visited in vain. A thread has TM positions and 4 columns. In
- * shared memory a position's terms lie together, in fours whose order depends on the position, so
- * that 8 neighbours' lie in different banks; so do 8 columns of 4 terms, which a block brings
+ * have the same taps, so no tap is visited without need. A thread has TM positions and 4 columns.
+ * In shared memory a position's terms lie together, in fours whose order depends on the position,
+ * so that 8 neighbours' lie in different banks; so do 8 columns of 4 terms, which a block brings
  * turned over. A warp has 8 x 4 threads, numbered so that a quarter's reads are its neighbour's.
  */
 #include "common/kernel/cuda/gpu_images.cuh"
@@ -24,7 +24,7 @@ enum { DIRECT_THREADS = 128, DIRECT_FOUR = 4 };
 
 typedef ls_gpu_pack<float, DIRECT_FOUR> direct_four;
 
-/* A term, or four of them that are neighbours: where its tap's element lies, from that of a
+/* A term, or four of them that are neighbours: where its tap's element lies, relative to a
  * position's first tap; where its weights begin; which bit of a position's mask is its tap's, or 0
  * if there is no such term. */
 struct alignas(16) direct_term {
@@ -158,8 +158,9 @@ __device__ static inline direct_four direct_image(const float *from, const direc
     return got;
 }
 
-/* Of a block's weights, four terms of a column; with BACK four columns of a term. `item`: which of
- * the slice. Columns that there are not are another's, and never written. */
+/* Loads four terms of a column of a block's weights; with BACK four columns of a term. `item` is
+ * their number in the slice. Columns beyond the last belong to another output, and are never
+ * written. */
 template <int BN, int WIDE, bool BACK, typename Block>
 __device__ static inline direct_four direct_weight(const ls_gpu_direct &d,
                                                    const ls_gpu_direct_class &c, const Block &s,
@@ -213,7 +214,8 @@ __device__ static inline void direct_multiply(const float *image, const float *w
     for (int q = 0; q < Block::FOURS; q++) {
         direct_four a[TM];
 #pragma unroll
-        for (int i = 0; i < TM; i++) /* DOWN is a multiple of 8: the same order of fours */
+        for (int i = 0; i < TM; i++) /* DOWN is a multiple of 8, so the order of fours does not
+                                        change */
             a[i] = *(const direct_four *)(image + Block::image_at(down, q) +
                                           i * Block::DOWN * Block::BK);
 #pragma unroll
@@ -374,8 +376,9 @@ template <int BN, int TM> static int64_t direct_blocks(const ls_gpu_direct *d)
            direct_block<BN, TM>::BM;
 }
 
-/* How long a slice takes a processor that has the most blocks: as long as its instructions. Those
- * that are no products cost as much as about 1.2 positions (of what ptxas makes for sm_90). */
+/* How long a slice takes a processor that has the most blocks: as long as its instructions.
+ * Instructions other than products cost about as much as 1.2 positions (in ptxas's code for
+ * sm_90). */
 template <int BN, int TM> static double direct_cost(const ls_gpu_direct *d)
 {
     const int64_t tiles = (d->to_channels + BN - 1) / BN;

@@ -6,7 +6,7 @@
  * needs a check and all lanes read the same address; an image that is too large is read from global
  * memory. Taps are in shared memory, 64 at a time. Backward, a block computes one output and eight
  * taps, and its threads share the rows: only the window with the maximum is read, and rows with
- * gradient 0 are skipped. Sums are in the order of the taps; those over rows are folded by halves.
+ * gradient 0 are skipped. Sums are in the order of the taps; sums over rows are folded by halves.
  * Instructions for a tap at eight positions, 8 of them products, in the code for sm_90: 30 with the
  * image in shared memory, 103 without. A separate pool would write and read the image in between,
  * 22 MB per step of `cnn` each, while x has 0.8 MB.
@@ -117,7 +117,7 @@ __device__ static inline void add_held(const ls_conv_shape &s, const image_plan 
     }
 }
 
-/* The same from global memory; padding is 0. */
+/* As above, from global memory; padding is 0. */
 __device__ static inline void add_far(const ls_conv_shape &s, const float *image,
                                       chunk_position chunk, const held_taps *taps, int count,
                                       float sum[AT_ONCE])

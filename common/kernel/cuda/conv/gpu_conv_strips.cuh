@@ -30,7 +30,7 @@ template <int SIDE_, int ROWS_, int OUTS_, int COLUMNS_, int STRIDE_> struct wei
     static constexpr int PART = SUMS * WEIGHT_LANES + OUTPUTS; /* weights, and the bias */
 };
 
-/* Images, of whose lines a strip has some in shared memory, all or a tile of their channels. */
+/* Images. A strip has some of their lines in shared memory, with all channels or a tile of them. */
 struct weights_area {
     const float *images;      /* the tile's first channel of the first one */
     int64_t of_image;         /* elements */
@@ -43,7 +43,7 @@ struct weights_area {
 };
 
 /* A thread's first line of a strip (upper half) and its column of the image, where a pixel has
- * PACKS threads. A column beyond all: it has none. */
+ * PACKS threads. A column beyond the last means that the thread has no pixel. */
 template <int PACKS> __device__ static inline int weights_start(int used, int down)
 {
     const int pixel = (int)threadIdx.x / PACKS, line = pixel / used;
@@ -52,8 +52,8 @@ template <int PACKS> __device__ static inline int weights_start(int used, int do
     return line < down ? line << 16 | (pixel - line * used) : 0xFFFF;
 }
 
-/* Begins to copy a strip from line `top` of the image on, zeros for lines that it has not. FEW:
- * what follows a pixel's channels stays as it is. */
+/* Begins to copy a strip from line `top` of the image on, zeros for lines outside of the image.
+ * FEW: what follows a pixel's channels is not written. */
 template <int PACKS, bool FOURS, bool FEW>
 __device__ static inline void copy_weights_lines(const weights_area &s, const float *image, int top,
                                                  int start, float *to)
@@ -94,7 +94,7 @@ __device__ static inline void copy_weights_area(const weights_area &s, int image
         copy_weights_lines<PACKS, false, FEW>(s, from, top, start, to);
 }
 
-/* Zeros for what is beside the image in so many strips, which no copy writes. */
+/* Writes zeros next to the image in so many strips, where no copy writes. */
 template <int PACKS>
 __device__ static inline void clear_weights_area(const weights_area &s, int strips, float *to)
 {

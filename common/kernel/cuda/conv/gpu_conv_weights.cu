@@ -8,12 +8,12 @@
  * channels a column is a channel, and its sums are all taps; otherwise it is a channel and a line
  * of taps. So a pixel that a lane has read counts for all taps of a line. Runs of four positions
  * are dealt out to the block's four warps, whose sums are added at the end, in order. What the
- * chunks leave is added by a second launch, in order of the chunks, which writes the weights as
- * they are stored. Blocks of the first column sum the bias, too. The division into strips and
+ * chunks leave is added by a second launch, in order of the chunks, which writes the weights in
+ * their stored order. Blocks of the first column sum the bias, too. The division into strips and
  * chunks is a function of the shape alone; so are the bits.
  *
- * A run of a lane in the code for sm_90, 3 x 3 with many channels: 288 FFMA of 326 instructions, of
- * which 27 read shared memory; 5 x 5: 400 of 458, 45; with few channels 96 of 120 and 160 of 186.
+ * A run of a lane in the code for sm_90, 3 x 3 with many channels: 288 FFMA of 326 instructions, 27
+ * of which read shared memory; 5 x 5: 400 of 458, 45; with few channels 96 of 120 and 160 of 186.
  */
 #include "common/kernel/cuda/conv/gpu_conv_strips.cuh"
 
@@ -84,7 +84,7 @@ __device__ static inline void leave_weights(const float (&sum)[Tile::SUMS], floa
     }
 }
 
-/* Adds dy's `count`, of which this thread has fours of the same outputs, to its sums. */
+/* Adds the `count` values of dy to the sums; this thread reads fours of one set of outputs. */
 __device__ static inline void add_weights_bias(const float *dy, int count,
                                                ls_gpu_pack<float, 4> *mine)
 {
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(WEIGHT_THREADS, Tile::BLOCKS)
         const float *const now = space + stage * WEIGHT_STAGE;
         const int runs = there(at) * strip_runs;
         ls_gpu_await_copies();
-        __syncthreads(); /* also behind the reads of what is written next */
+        __syncthreads(); /* also for reads of memory that is written next */
         stage = 1 - stage;
         copy_weights_strips<Tile>(a, strips, at + a.together, there(at + a.together),
                                   space + stage * WEIGHT_STAGE);
@@ -248,7 +248,8 @@ template <typename Tile> static constexpr weights_kind kind_of()
             conv_weights_kernel<Tile>};
 }
 
-/* Of many channels; of few, and of those, the ones that need few columns. By a stride of 1 or 2. */
+/* Tiles for many channels; for few; and for few channels that need few columns. For a stride of 1
+ * or 2. */
 typedef weights_tile<3, 3, 8, 16, 1> weights_3x3;
 typedef weights_tile<3, 3, 8, 16, 2> weights_3x3_by_2;
 typedef weights_tile<5, 5, 4, 16, 1> weights_5x5;
@@ -298,7 +299,7 @@ static int64_t weights_columns(const weights_kind &k, const ls_conv_shape *s)
     return k.tile.rows > 1 ? s->channels : s->channels * k.tile.side;
 }
 
-/* Whether at least a quarter of what the kernel multiplies is of the result, and numbers fit. */
+/* Whether at least a quarter of the kernel's products belong to the result, and numbers fit. */
 static bool suits_weights(const weights_kind &k, const ls_conv_shape *s)
 {
     const ls_window *w = &s->window;

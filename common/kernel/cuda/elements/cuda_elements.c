@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementwise operations of the cuda table, operations on a batch, and those at a step's ends: each
- * is a launch. An invalid label cannot stop a launched step: it sets the queue's fault, which the
- * next ls_queue_sync reports, and the loss of that step is NaN.
+ * Elementwise operations of the cuda table, operations on a batch, and operations at a step's ends:
+ * each is a launch. An invalid label cannot stop a launched step: it sets the queue's fault, which
+ * the next ls_queue_sync reports, and the loss of that step is NaN.
  */
 #include "common/device/cuda/cuda.h"
 #include "common/kernel/cuda/cuda_kernels.h"

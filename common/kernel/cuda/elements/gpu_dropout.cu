@@ -4,8 +4,8 @@
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_shares.cuh"
 
-/* Of a part of each sample: its elements need not begin or end with a Philox block, so each one
- * computes the block that it lies in. */
+/* Dropout of a part of each sample: its elements need not begin or end with a Philox block, so each
+ * one computes the block that it lies in. */
 __global__ static void __launch_bounds__(LS_GPU_THREADS) dropout_part_kernel(ls_dropout_args args)
 {
     const float *x = (const float *)args.x;

@@ -63,7 +63,7 @@ template <typename F> LS_DEVICE_FN bool takes_fours(const F &f)
     return all;
 }
 
-/* Elements below `count`: fours of them if `fours`, then those behind. */
+/* Elements below `count`: fours of them if `fours`, then the rest. */
 template <typename F>
 __device__ static inline void walk(const F &f, bool fours, int64_t count, int64_t first,
                                    int64_t stride)
@@ -270,7 +270,7 @@ template <typename Rule> struct update : Rule {
     }
 };
 
-/* The same for a gradient to which weight decay is added first; writes that gradient. */
+/* As above, for a gradient to which weight decay is added first; writes that gradient. */
 template <typename Rule> struct update_decayed : arrays<Rule::INPUTS, Rule::OUTPUTS + 1> {
     ls_update_scalars scalars;
     float decay;
@@ -401,7 +401,7 @@ unsigned ls_gpu_square_blocks(int64_t count)
 }
 
 /* A block of threads a block of elements: all load them, then SQUARE_LANES threads add every
- * SQUARE_LANES-th square, and one these sums by halves, as the cpu table's loops do. */
+ * SQUARE_LANES-th square, and one thread adds these sums by halves, as the cpu table's loops do. */
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     square_sums_kernel(float *gradient, const float *weight, ls_gpu_ranges ranges, double *sums)
 {
@@ -445,7 +445,7 @@ int ls_gpu_square_sums(void *stream, const ls_square_sums_args *args, const ls_g
                          (float *)args->gradient, (const float *)args->weight, *ranges, args->sums);
 }
 
-/* One block: pairs of neighbours, then pairs of these. */
+/* One block: pairs of neighbours, then pairs of the sums. */
 __global__ static void __launch_bounds__(FACTOR_THREADS)
     clip_factor_kernel(ls_clip_factor_args args)
 {

@@ -25,7 +25,7 @@ __device__ static inline float largest_logit(const float *z, int64_t classes, in
 
 /* All threads, THREADS a block at most, call it once their parts are written: the last block to
  * finish computes *loss = scale * sum of `count` parts, in an order that depends on up to 256
- * threads: those behind add nothing. */
+ * threads: later threads add nothing. */
 template <int THREADS = LS_GPU_THREADS>
 __device__ static void finish_loss(ls_gpu_parts parts, int64_t count, double scale, double *loss)
 {

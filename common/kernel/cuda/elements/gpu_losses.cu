@@ -14,7 +14,7 @@
 enum { LOSS_WARP = 32, NARROW_CLASSES = 32, LANES = 16 };
 
 /* Computes one row by ROW_LANES (1 or 16) neighbouring threads; returns its loss. All lanes of a
- * warp call it; those without a row (`here` is false) read and write nothing. */
+ * warp call it; lanes without a row (`here` is false) read and write nothing. */
 template <int ROW_LANES>
 __device__ static inline double softmax_row(const ls_softmax_cross_entropy_args &args, int64_t row,
                                             bool here)
@@ -76,7 +76,7 @@ enum {
     WIDE_CLASSES = 4096,       /* more than so many, */
     WIDE_MOST = INT32_MAX / 2, /* and not more */
     WIDE_THREADS = 1024,       /* fours of a chunk */
-    WIDE_KEPT = 6 /* chunks that stay in registers, 24,576 classes; those behind are read again */
+    WIDE_KEPT = 6 /* chunks that stay in registers, 24,576 classes; later chunks are read again */
 };
 
 using wide_four = ls_gpu_pack<float, 4>;
@@ -122,8 +122,8 @@ __device__ static inline wide_four wide_exp(const wide_four &z, float largest)
     return out;
 }
 
-/* The whole block leaves a chunk's terms in `terms`, of which there are two in turn; the first warp
- * adds them to its lanes' sums, lanes 16 to 31 the same as 0 to 15. `first`: the lane's place. */
+/* All threads of the block leave a chunk's terms in `terms` (two buffers take turns); the first
+ * warp adds them to its lanes' sums, lanes 16 to 31 repeat 0 to 15. `first`: the lane's place. */
 __device__ static inline float wide_add(wide_four *terms, const wide_four &e, int first, float sum)
 {
     terms[threadIdx.x] = e;
@@ -203,7 +203,7 @@ __global__ static void __launch_bounds__(WIDE_THREADS)
 #pragma unroll
             for (int half = LANES / 2; half; half /= 2)
                 sum += ls_gpu_exchange(sum, half);
-            sum_of_row = sum; /* the same in all lanes */
+            sum_of_row = sum; /* equal in all lanes */
         }
         __syncthreads();
         sum = sum_of_row;

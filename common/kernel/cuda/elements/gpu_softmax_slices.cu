@@ -9,7 +9,8 @@
 
 enum { PART_LANES = 16 };
 
-/* A row by PART_LANES neighbouring threads; those without a row (`here` is false) write nothing. */
+/* A row by PART_LANES neighbouring threads; threads without a row (`here` is false) write
+ * nothing. */
 __device__ static inline void part_row(const ls_softmax_part_args &args, int64_t row, bool here)
 {
     const int lane = (int)(threadIdx.x % PART_LANES);

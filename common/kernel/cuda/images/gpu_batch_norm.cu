@@ -66,7 +66,8 @@ __device__ static inline channel_share share_of(const channel_grid &g)
     return s;
 }
 
-/* Of the F below: ROWS pixels from `pixel` on, of each of its images; 0 where there is none. */
+/* For the F below: loads ROWS pixels from `pixel` on of each of its images; 0 where there is
+ * none. */
 template <bool FOURS, typename F>
 __device__ static inline void load_rows(const F &f, const channel_grid &g, const channel_share &s,
                                         int64_t pixel, ls_gpu_four in[F::ROWS][F::INPUTS])

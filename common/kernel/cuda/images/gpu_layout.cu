@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels that move elements: transposition, columns, crops of images. The same bits as the cpu
- * table.
+ * Kernels that move elements: transposition, columns, crops of images. Bits as in the cpu table.
  */
 #include "common/kernel/crop_draw.h"
 #include "common/kernel/cuda/gpu_shares.cuh"

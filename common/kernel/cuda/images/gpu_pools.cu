@@ -54,9 +54,9 @@ __global__ void __launch_bounds__(LS_GPU_THREADS)
 }
 
 /*
- * Of the backward pool, a thread has the pixels from where one window begins to where the next
- * does, down and across: `down` times `across` of them in an image, whose windows are the one that
- * begins there and those that begin up to `reach` before.
+ * In the backward pool a thread has the pixels from where one window begins to where the next does,
+ * down and across. An image has `down` times `across` such areas. Their windows begin there or up
+ * to `reach` areas before.
  */
 struct pool_grid {
     int64_t down, across, packs;
@@ -185,7 +185,7 @@ __device__ static inline lrn_pack lrn_pack_of(const lrn_grid &g, int64_t i)
     return lrn_pack{pixel * g.channels + 4 * number, number, left < 4 ? left : 4};
 }
 
-/* The place of a run's item t: those of the run, which are the threads' own, come first. */
+/* The place of a run's item t: the run's own items come first. */
 __device__ static inline int lrn_place(int t, int run, int halo)
 {
     return t < run ? halo + t : t < run + halo ? t - run : t;

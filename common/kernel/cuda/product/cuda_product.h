@@ -4,11 +4,12 @@
  * (cuda_product_cost.h) finds it faster, else by cuBLASLt. The library's algorithm is the one among
  * the library's candidates that the model finds fastest, that does not split the sum over k, and
  * that runs; nothing is timed. So it is a function of the shape, the layouts and the kind of GPU,
- * independent of the matrices' addresses, and the sums of an element have one order: the same bits
- * in every mode, in the whole model and in a part of it. A product with few output tiles and a long
- * sum would leave most multiprocessors idle: a gradient of weights over many rows, a layer with
- * many inputs and a small batch. If `cut` allows it and the model finds it faster, the sum is split
- * into equal pieces, whose products are one call of the library, and which are then added in order.
+ * independent of the matrices' addresses, and the sums of an element have one order: bits do not
+ * depend on the mode, or on whether the model is divided. A product with few output tiles and a
+ * long sum would leave most multiprocessors idle: a gradient of weights over many rows, a layer
+ * with many inputs and a small batch. If `cut` allows it and the model finds it faster, the sum is
+ * split into equal pieces, whose products are one call of the library, and which are then added in
+ * order.
  */
 #pragma once
 

@@ -22,7 +22,8 @@ enum {
     CANDIDATES_MOST = 6 * (CANDIDATES + 1), /* of all numbers of pieces */
     PIECE_TERMS = 48,                       /* the fewest of a piece */
     EMULATED = 132,                         /* multiprocessors where none is known */
-    EPILOGUE_ELEMENTS = 1 << 20 /* from here on a pass over them costs more than a copied bias */
+    EPILOGUE_ELEMENTS = 1 << 20 /* elements from which another pass costs more than copying the
+                                   bias */
 };
 
 /* The declared alignment of every matrix, in bytes. */
@@ -48,7 +49,7 @@ typedef struct candidate_list {
     uint32_t schemes;
     int count;
     candidate at[CANDIDATES_MOST];
-    cublasStatus_t status; /* of the latest trial; before the first, of what there is to try */
+    cublasStatus_t status; /* of the latest trial; before it, of the list of candidates */
 } candidate_list;
 
 /* ---- Candidates ------------------------------------------------------------------------------ */
@@ -104,7 +105,7 @@ static bool suits(const candidate_list *l, const cublasLtMatmulHeuristicResult_t
     return pieces <= 1;
 }
 
-/* Its blocks' tile, as ours: the library's rows are our columns. Of others than these 0. */
+/* Its blocks' tile, as ours: the library's rows are our columns. 0 for all other tiles. */
 static ls_product_tile tile_of(const ls_cuda_product *p, const cublasLtMatmulAlgo_t *algorithm)
 {
     static const struct {
@@ -146,9 +147,9 @@ static int multiprocessors_of(const ls_cuda_product *p)
     return known ? known : EMULATED;
 }
 
-/* Of a result of the library for the product's present pieces, behind `before` others that suit.
- * What was measured is float32's: all kernels of other arithmetic count as one tile, so that only
- * their pieces follow from the model, and so does a first choice of unknown tile. */
+/* The cost of a result of the library for the product's present pieces, behind `before` other
+ * candidates. Only float32 was measured: all kernels of other arithmetic count as one tile, so that
+ * only their pieces follow from the model, and so does a first choice of unknown tile. */
 static double cost_of(const ls_cuda_product *p, int before, const cublasLtMatmulAlgo_t *algorithm)
 {
     static const ls_product_tile some = {128, 128};
@@ -173,7 +174,7 @@ static void add_candidate(candidate_list *l, const candidate *added)
     l->at[place] = *added;
 }
 
-/* Of the product's present pieces. */
+/* Asks the library for candidates for the product's present pieces. */
 static ls_status ask(candidate_list *l, cublasLtMatmulPreference_t preference)
 {
     const ls_cuda_product *p = l->product;
@@ -183,7 +184,7 @@ static ls_status ask(candidate_list *l, cublasLtMatmulPreference_t preference)
         p->blas->handle, p->desc, p->layout[0], p->layout[1], p->layout[2], p->layout[2],
         preference, CANDIDATES, results, &count);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
-        count = 0; /* it has none: no failure */
+        count = 0; /* having no candidate is not a failure */
     else
         LS_TRY(ls_blas_check(p->blas, status, "choose an algorithm"));
     for (int i = 0; i < count; i++)
@@ -289,8 +290,8 @@ static void *align_workspace(void *room)
 }
 
 /* Runs the algorithm once, so that the library loads its kernels before any capture. If c is added
- * to, it stays unchanged; otherwise it is overwritten, as by every run. A refusal is no failure of
- * the device, which the wait would show. */
+ * to, it stays unchanged; otherwise it is overwritten, as by every run. A refusal is not a failure
+ * of the device, which the wait would show. */
 static ls_status try_out(void *context)
 {
     candidate_list *l = context;
@@ -331,8 +332,8 @@ static ls_status take_memory(ls_cuda_product *p)
     return LS_OK;
 }
 
-/* Whether another candidate may run: not if the library lacks memory or its context, which depends
- * on more than the shape. */
+/* Whether another candidate may run: not if the library has no memory or context, which depends on
+ * more than the shape. */
 static bool may_try_next(cublasStatus_t status)
 {
     return status != CUBLAS_STATUS_ALLOC_FAILED && status != CUBLAS_STATUS_NOT_INITIALIZED;
@@ -356,8 +357,8 @@ static ls_status try_candidates(candidate_list *l)
     return LS_OK;
 }
 
-/* Candidates without split sums are tried first; if none runs, those that the library lists for all
- * schemes. */
+/* Candidates without split sums are tried first; if none runs, the candidates that the library
+ * lists for all schemes. */
 static ls_status choose_of(candidate_list *list)
 {
     static const uint32_t schemes[] = {CUBLASLT_REDUCTION_SCHEME_NONE,

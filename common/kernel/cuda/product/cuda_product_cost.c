@@ -6,8 +6,8 @@
  * multiprocessor, at least half of that, since fewer warps hide less. A block's begin and end cost
  * as much as 100 terms. Pieces are written, and read to be added.
  *
- * The numbers are of cuBLAS 13.1's kernels in float32, on an H100 with 132 multiprocessors at 1.98
- * GHz (test_kernels_emulated.c has their times).
+ * The numbers were measured with cuBLAS 13.1's kernels in float32, on an H100 with 132
+ * multiprocessors at 1.98 GHz (test_kernels_emulated.c has their times).
  */
 #include "common/kernel/cuda/product/cuda_product_cost.h"
 
@@ -16,7 +16,7 @@
 
 enum { END_TERMS = 100 };
 
-/* Of a multiprocessor: multiply-adds in a microsecond. Of the GPU: bytes. */
+/* Multiply-adds of a multiprocessor, and bytes of the GPU, in a microsecond. */
 static const double per_us = 128 * 1980, bytes_per_us = 2.7e6;
 
 /* A tile, either way round; blocks at a time on a multiprocessor, and their share of the peak. */
@@ -33,7 +33,7 @@ static int64_t round_up(int64_t count, int64_t by)
     return (count + by - 1) / by;
 }
 
-/* Of the pieces. */
+/* Microseconds to write the pieces, and to read them again. */
 static double moving_us(const ls_product_size *size)
 {
     const double bytes =
@@ -65,8 +65,7 @@ double ls_product_cost(const ls_product_size *size, ls_product_tile tile, int mu
 }
 
 /* Rows, columns and terms of our own kernel, and microseconds of a block: its begin and end; a
- * slice of 32 terms where those of a are not neighbours in memory, those of b are not, or both are.
- */
+ * slice of 32 terms where a's terms are not neighbours in memory, b's are not, or both are. */
 enum { SIDE = 128, SLICE = 32 };
 static const double block_us = 4.2, slice_us[] = {1.40, 1.31, 1.20};
 

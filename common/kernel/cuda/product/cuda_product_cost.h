@@ -22,7 +22,7 @@ typedef struct ls_product_size {
 } ls_product_size;
 
 /** Microseconds on a GPU of so many multiprocessors as fast as an H100's, in float32; INFINITY for
- * a tile of another size than those that were measured. A function of its arguments alone. */
+ * a tile size that was not measured. A function of its arguments alone. */
 double ls_product_cost(const ls_product_size *size, ls_product_tile tile, int multiprocessors);
 
 /** Blocks of our own kernel. */

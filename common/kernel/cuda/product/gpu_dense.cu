@@ -57,8 +57,8 @@ int ls_gpu_plain_product(void *stream, const ls_gpu_product *product)
 
 /* A block sums up to 32 neighbouring columns: enough for a warp to read whole sectors, but not more
  * than there are, so that narrow matrices have many threads per column. Row r is added by thread r
- * % threads of its column; these sums are folded by halves. Many rows are split into pieces of
- * equal length, whose sums are then added in the same way. */
+ * % threads of its column; the threads' sums are folded by halves. Many rows are split into pieces
+ * of equal length, whose sums are then added in the same way. */
 enum { SUM_THREADS = 1024 };
 static const int64_t PIECE_ROWS = 2048, PIECES_MOST = 256;
 

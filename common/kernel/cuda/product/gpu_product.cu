@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Products of float32 matrices on Hopper's tensor cores, in three products of tf32, which has 11
- * bits: x = high + low but for 2^-23 of it at most, so x y = high high + high low + low high, and
- * low low, at most 2^-22 of it, is left out. Tensor cores cut sums instead of rounding them, which
- * adds up over a long sum; so no more than 32 terms are summed there, and these sums are added as
- * floats. Method: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
+ * bits: x = high + low, up to 2^-23 of x, so x y = high high + high low + low high, and low low, at
+ * most 2^-22 of it, is left out. Tensor cores cut sums instead of rounding them, which adds up over
+ * a long sum; so no more than 32 terms are summed there, and their sums are added as floats.
+ * Method: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
  * surpassing the FP32 theoretical peak performance", 2022, arXiv 2203.03341. Where a factor is
  * infinite, the product is NaN.
  *
  * A block computes a tile of c from slices of 32 terms. Two groups of four warps multiply, each for
  * half of the tile's rows: their part of a goes from global memory to registers, since nobody else
  * reads it. A third group splits b, in shared memory, some slices ahead. The fence in front of the
- * tensor cores waits for a thread's reads, too, so those who multiply must not need it.
+ * tensor cores waits for a thread's reads, too, so the multiplying groups must not need it.
  */
 #include "common/device/cuda/gpu_launch.cuh"
 #include "common/kernel/cuda/gpu_kernels.h"
@@ -86,7 +86,7 @@ template <stored AS, int READERS, int TERMS_READ> struct slice_reader {
     int leading, left;
     float terms[TERMS_READ];
 
-    /* Of all leading dimensions a copy, so that no products of it are kept in registers. */
+    /* A copy of the leading dimensions, so that no products of them are kept in registers. */
     __device__ int64_t distance() const
     {
         return AS == EDGES ? (int)ls_gpu_anew((unsigned)leading) : 0;

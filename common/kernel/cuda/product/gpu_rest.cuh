@@ -5,8 +5,8 @@
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/element_inline.h"
 
-/* Element `at` of c, in this column, of which `sum` is known: bias, ReLU and mask. NaN stays, so
- * that a product of infinite factors shows in the loss. */
+/* Finishes element `at` of c in this column, whose `sum` is known: bias, ReLU and mask. NaN stays,
+ * so that a product of infinite factors shows in the loss. */
 __device__ static inline float ls_gpu_finish(const ls_gpu_rest &r, int64_t at, int64_t column,
                                              float sum)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of an LSTM's cell, for its recurrence on a GPU. In those of
- * element_inline.h more operations wait for the one before: they were a third of a step. These take
- * 20 and have no branch: products and sums are fused, polynomials evaluated in pairs of terms, and
- * the division is a polynomial and a step of iteration.
+ * The functions of an LSTM's cell, for its recurrence on a GPU. In the functions of
+ * element_inline.h more operations wait for the one before: they were a third of a step. The ones
+ * here take 20 and have no branch: products and sums are fused, polynomials evaluated in pairs of
+ * terms, and the division is a polynomial and a step of iteration.
  */
 #pragma once
 
@@ -36,8 +36,8 @@ __device__ static inline float cell_inverse(float e)
     return fmaf(r, fmaf(a, a, a), r);
 }
 
-/* Of z, tanh within 2 ulp (as ls_tanh_element) or sigmoid within 4: a choice for each lane without
- * a branch. */
+/* tanh of z within 2 ulp (as ls_tanh_element) or its sigmoid within 4: a choice for each lane
+ * without a branch. */
 __device__ static inline float cell_function(float z, bool tanh)
 {
     const float size = fabsf(z), e = cell_exp(size * (tanh ? -2.0f : -1.0f)), q = z * z;

@@ -25,7 +25,7 @@ enum { FEW_ROWS = 512, GATES = 4 };
 static const int STATES = 1024;
 
 /* sum[r] += states of row r times the weights of gate element k, all H of them. All threads of the
- * block must call it; those with an invalid k add nothing. */
+ * block must call it; threads with an invalid k add nothing. */
 template <int ROWS>
 __device__ static inline void add_recurrent(const ls_gpu_lstm &l, int64_t row, int64_t t, int64_t k,
                                             float sum[ROWS])
@@ -114,7 +114,7 @@ template <int ROWS> __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_kerne
 }
 
 /* Overwrites a step's gates with their gradients, and its cell with the gradient of the cell
- * before: f times that of c. The later step must be done. */
+ * before: f times the gradient of c. The later step must be done. */
 __device__ static inline void step_cell_back(const ls_gpu_lstm &l, int64_t row, int64_t t,
                                              int64_t j)
 {
@@ -204,8 +204,8 @@ typedef ls_gpu_pack<float, 4> lstm_pack;
 
 /*
  * Thread 4 j + p has the weights of state j's four gates for states 16 m + 4 p + (0 to 3): a chain
- * of 16 terms for each gate. Those of four neighbours are added, (p = 0 and 1) and (2 and 3), so
- * that the sum of gate p is in thread p, which applies its function. Thread p = 0 has the cell.
+ * of 16 terms for each gate. The chains of four neighbours are added, (p = 0 and 1) and (2 and 3),
+ * so that the sum of gate p is in thread p, which applies its function. Thread p = 0 has the cell.
  */
 __device__ static inline void resident_gates(const ls_gpu_lstm &l, int H, int j, int part,
                                              float weight[GATES][RESIDENT / PARTS])
@@ -219,7 +219,7 @@ __device__ static inline void resident_gates(const ls_gpu_lstm &l, int H, int j,
         }
 }
 
-/* The products of a step; in a thread those of its own gate. */
+/* The products of a step; a thread has the products of its gate. */
 __device__ static inline float gate_sum(const lstm_pack state[RESIDENT / 4], int part,
                                         const float weight[GATES][RESIDENT / PARTS])
 {
@@ -270,7 +270,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_kernel(ls_gpu_ls
             if (owns)
                 *gates = gate;
             const float f = ls_gpu_exchange(gate, 1), g = ls_gpu_exchange(gate, 2);
-            const float o = ls_gpu_exchange(gate, 3); /* these, if the own gate is i */
+            const float o = ls_gpu_exchange(gate, 3); /* the values if the own gate is i */
             c = fmaf(f, c, gate * g);
             if (owns_cell)
                 *cells = c;
@@ -278,7 +278,7 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_kernel(ls_gpu_ls
             if (part == 0)
                 after[j / 4].element[j % 4] = h;
             if (owns_cell)
-                *y = h; /* that of the last step stays, if only that is wanted */
+                *y = h; /* only the last step's state stays, if only that is wanted */
             gates += pitch, cells += H, previous += H, y += y_pitch;
             __syncthreads();
             return --left > 0;
@@ -294,14 +294,14 @@ __global__ void __launch_bounds__(LS_GPU_THREADS) lstm_resident_kernel(ls_gpu_ls
 /*
  * Thread 8 i + q has the weights of states 2 i and 2 i + 1 for the gate elements 32 m + 4 q + (0 to
  * 3), where each gate has 64: for each state two chains of 16 terms, of even m and of odd m. Their
- * sums are added, then those of threads q and q + 4, then of pairs of these, q = 0 and 1, 2 and 3,
- * then both. All of q = 0 to 3 have the sum of state 2 i, the others that of 2 i + 1; thread q then
- * has the gradient of gate q % 4.
+ * sums are added, then the sums of threads q and q + 4, then of the pairs q = 0 and 1, 2 and 3,
+ * then both. All of q = 0 to 3 have the sum of state 2 i, the others the sum of state 2 i + 1;
+ * thread q then has the gradient of gate q % 4.
  */
 enum {
     BACK_TERMS = GATES * RESIDENT / BACK_PARTS,
     GATE_PITCH = RESIDENT + 8 /* of a gate's gradients in shared memory: a warp, which has eight
-                               * states, writes those of its gates to different banks */
+                                 states, writes the gradients of its gates to different banks */
 };
 
 __device__ static inline void resident_states(const ls_gpu_lstm &l, int H, int j, int part,
@@ -338,9 +338,9 @@ __device__ static inline float state_sum(const lstm_pack term[GATES * GATE_PITCH
     return all + ls_gpu_exchange(all, 2);
 }
 
-/* What a thread needs of a step. The gradient of z of a gate is that of the cell, of gate o that of
- * the state, times the slope of the gate's function and a factor: of gate i that is g, of f the
- * cell before, of g i, of o the cell's tanh. */
+/* What a thread needs of a step. The gradient of z of a gate is the gradient of the cell (for gate
+ * o, of the state) times the slope of the gate's function and a factor. The factor is g for gate i,
+ * the cell before for f, i for g, the cell's tanh for o. */
 struct cell_step {
     float own, factor, f, o, c, dy; /* own: the gate; factor: not of o */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transformers' operations of the cuda table that need more than their arguments. What is no token
+ * Transformers' operations of the cuda table that need more than their arguments. An invalid token
  * cannot stop a launched step: it sets the queue's fault, which the next ls_queue_sync reports, and
  * its row is NaN.
  */

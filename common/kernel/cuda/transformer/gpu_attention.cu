@@ -8,13 +8,13 @@
  * and visit the queries from there on (dk, dv), the others 64 queries and their keys (dq), so
  * nothing is added by several blocks.
  *
- * Products are chains of fused multiply-adds: over positions in order; over channels in order, of
- * wide heads by chunks of 64 of which the block's own comes last, so that it is in shared memory
- * for the next product. A result depends on its own head, T and d only.
+ * Products are chains of fused multiply-adds: over positions in order; over channels in order; wide
+ * heads in chunks of 64, the block's own chunk last, so that it is in shared memory for the next
+ * product. A result depends on its own head, T and d only.
  *
  * Shared memory has three tiles: rows of the block's own positions, of others, and of a second
- * array at these. Shares or slopes replace rows that only their warp still reads. With 48 KB, three
- * or four blocks run at a time on a multiprocessor, and hide each other's loads.
+ * array at the same positions. Shares or slopes replace rows that only their warp still reads. With
+ * 48 KB, three or four blocks run at a time on a multiprocessor, and hide each other's loads.
  */
 #include "common/kernel/cuda/gpu_kernels.h"
 #include "common/kernel/cuda/gpu_tiles.cuh"
@@ -59,7 +59,7 @@ struct attention_place {
     float scale;   /* of scores */
 };
 
-/* Block number `block` of those that share the tiles of all heads. */
+/* Block number `block` among the blocks that share the tiles of all heads. */
 __device__ static inline attention_place place_of(const ls_attention_shape &s, float scale,
                                                   int64_t block, bool last_first)
 {
@@ -95,7 +95,7 @@ __device__ static inline head_rows<PACKED> rows_of_qkv(const attention_place &p,
     return rows_of<PACKED>(p, (const float *)qkv, 3 * p.C, which * p.C, position);
 }
 
-/* The first channel of the chunk after that of `channel`, cyclically. */
+/* The first channel of the next chunk after `channel`, cyclically. */
 __device__ static inline int chunk_after(const attention_place &p, int channel)
 {
     return channel + EDGE < p.d ? channel + EDGE : 0;
@@ -154,8 +154,8 @@ __device__ static inline void put_part(const attention_place &p, float *array, i
 
 /* ---- Forward --------------------------------------------------------------------------------- */
 
-/* Of a thread's rows: the largest product so far, and the sum of e^(score - largest score) over the
- * thread's columns. */
+/* For each of a thread's rows: the largest product so far, and the sum of e^(score - largest score)
+ * over the thread's columns. */
 struct running {
     float largest[ROWS], sum[ROWS];
 };
@@ -309,7 +309,8 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
     }
 }
 
-/* The values at a thread's queries from `query` on: those of its columns (OF_KEYS), or rows. */
+/* The values at a thread's queries from `query` on: the values of its columns (OF_KEYS), or
+ * rows. */
 template <bool OF_KEYS> struct of_queries {
     enum { COUNT = OF_KEYS ? COLUMNS : ROWS };
     float at[COUNT];
@@ -408,7 +409,8 @@ __device__ static inline void back_tile(const ls_attention_backward_args &a, con
         put_part<PACKED>(p, dqkv, 3 * p.C, 2 * p.C, d_more);
 }
 
-/* The first half of the blocks have keys, the second queries; those with most to visit first. */
+/* The first half of the blocks have keys, the second queries; blocks with most to visit come
+ * first. */
 template <bool PACKED>
 __global__ static void __launch_bounds__(TILE_THREADS, BACK_AT_A_TIME)
     attention_back_kernel(ls_attention_backward_args a, float scale, const float *of_rows,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of tokens, positions and layer normalisation; all have the bits of the cpu table. An
- * embedding's gradient sorts the rows by token, equal ones in their order, by counting those before
- * each; then a thread adds an element's rows in that order: no atomics, and tokens that no row has
- * become 0 in the same launch. A row's mean and variance are sums over 16
- * neighbouring threads, channel c in thread c % 16, folded by halves; sums over rows are in 32
- * groups of rows, added in order.
+ * Kernels of tokens, positions and layer normalisation; all have the cpu table's bits. An
+ * embedding's gradient sorts the rows by token, equal ones in their order, by counting the rows
+ * before each; then a thread adds an element's rows in that order: no atomics, and tokens that no
+ * row has become 0 in the same launch. A row's mean and variance are sums over 16 neighbouring
+ * threads, channel c in thread c % 16, folded by halves; sums over rows are in 32 groups of rows,
+ * added in order.
  */
 #include "common/kernel/cuda/gpu_shares.cuh"
 #include "common/kernel/element_inline.h"
@@ -44,7 +44,7 @@ int ls_gpu_embedding_forward(void *stream, const ls_embedding_forward_args *args
                               *args, fault);
 }
 
-/* Of a row in `at`, before[j] counts those that come before row j of the warp's own. */
+/* before[j] counts the rows in `at` that come before row j of the warp's own. */
 template <bool EARLIER>
 __device__ static inline void count_before(float at, const float *token, int *before)
 {
@@ -72,8 +72,8 @@ __device__ static inline void count_rows(const float *x, int64_t first, int64_t 
         count_before<EARLIER>(x[r], token, before);
 }
 
-/* sorted[i] = the row that comes as number i. What is no token leaves places as they are. A warp
- * has four rows. */
+/* sorted[i] = the row that comes as number i. Invalid tokens leave places unchanged. A warp has
+ * four rows. */
 __global__ static void __launch_bounds__(LS_GPU_THREADS)
     sort_kernel(const float *x, int64_t rows, bool fours, int64_t *sorted)
 {
@@ -106,7 +106,7 @@ __global__ static void __launch_bounds__(LS_GPU_THREADS)
 }
 
 /* By a warp: the first of the sorted rows from number `first` on whose token is `token` or more.
- * Each lane looks at the last row of a 32nd of those that are left. */
+ * Each lane looks at the last row of a 32nd of the rows that are left. */
 __device__ static inline int64_t find_token(const ls_embedding_backward_args &a,
                                             const int64_t *sorted, int64_t first, int64_t token)
 {
@@ -220,15 +220,14 @@ int ls_gpu_positions_backward(void *stream, const ls_positions_backward_args *ar
 enum {
     NORM_LANES = 16,
     NORM_ROWS = LS_GPU_THREADS / NORM_LANES, /* of a block */
-    /* Channels of a lane that stay in registers (of a row of up to 384, 768); the others are read
-     * again. */
+    /* channels of a lane kept in registers (rows of up to 384, 768) */
     NORM_KEPT = 24,
     NORM_KEPT_WIDE = 48,
     NORM_GROUPS = 32,
-    NORM_WARP = 32, /* channels of a block that adds over the rows; a warp has one group */
+    NORM_WARP = 32, /* channels of a block that sums over rows; a group per warp */
     NORM_WARPS = LS_GPU_THREADS / NORM_WARP,
     NORM_SHARES = NORM_GROUPS / NORM_WARPS,   /* blocks that have the same channels */
-    NORM_PARTS = 2 * NORM_GROUPS * NORM_WARP, /* sums that these leave */
+    NORM_PARTS = 2 * NORM_GROUPS * NORM_WARP, /* sums that such blocks leave */
     NORM_FLIGHT = 24                          /* rows of a thread whose loads are in flight */
 };
 
@@ -241,7 +240,7 @@ __device__ static inline float sum_lanes(float sum)
     return sum;
 }
 
-/* By 16 neighbouring threads; C is 0 in those without a row, which are called, too. Where a row
+/* By 16 neighbouring threads; C is 0 in threads without a row, which are called, too. Where a row
  * ends, 0 is added to sums, which keeps their bits. */
 template <int KEPT>
 __device__ static inline void normalise_row(const ls_layer_norm_forward_args &n, int64_t row, int C)
@@ -358,8 +357,7 @@ __device__ static inline int64_t norm_group(const ls_layer_norm_backward_args &n
     return n.rows * group / NORM_GROUPS;
 }
 
-/* Sums of dweight and dbias over a group's rows, in order, by a warp of which each thread has a
- * channel. */
+/* Sums of dweight and dbias over a group's rows, in order, by a warp; each thread has a channel. */
 __device__ static inline void norm_group_sums(const ls_layer_norm_backward_args &n, int64_t c,
                                               int64_t group, double *dweight, double *dbias)
 {

@@ -74,7 +74,7 @@ typedef struct ls_exchange {
     size_t receive_count; /**< elements */
     bool add;             /**< receive[i] += the received value; else it is overwritten */
     bool inside;          /**< both ends are on one device: not counted as traffic */
-    bool bytes;           /**< counts are of bytes, which are only copied, not of float32 */
+    bool bytes;           /**< counts are bytes to be copied, not float32 numbers */
 } ls_exchange;
 
 /** Bytes of so many elements of an exchange. */
@@ -90,7 +90,7 @@ enum { LS_DIRECT_FEW = 8 };
 typedef struct ls_extent {
     size_t count;        /**< P */
     size_t blocks;       /**< K */
-    const size_t *begin; /**< [K + 1] where each block begins, and P; NULL if all have P / K */
+    const size_t *begin; /**< [K + 1] begin of each block, and P; NULL if blocks are equal */
 } ls_extent;
 
 /** What of an all-reduce is done: the whole, or one of its halves. */
@@ -100,13 +100,14 @@ typedef enum ls_half {
     LS_ALL_GATHER      /**< all get share q from rank q */
 } ls_half;
 
-/** A back end. Entries marked so may be NULL: it cannot do that. Callers make operations by the
- * functions below, not by these entries: those also note the memory that an operation touches. */
+/** A back end. Entries that may be NULL are marked; the back end then cannot do that. Callers make
+ * operations by the functions below, not by these entries, since the functions also note the memory
+ * that an operation touches. */
 struct ls_comm_backend {
     const char *name;
     const char *help;
-    /** Refuses devices of one process that cannot be its ranks, and a machine that lacks what it
-     * needs; says what would work. May be NULL: ls_comm_open finds out. */
+    /** Refuses devices of one process that cannot be its ranks, and a machine without what it
+     * needs; says what would work. May be NULL if ls_comm_open finds out. */
     ls_status (*check)(const ls_device_name *names, int count);
     /** Makes the operation of one exchange (a send, a receive, or both); memory is borrowed. May be
      * NULL if there is only `library`. */
@@ -123,11 +124,12 @@ struct ls_comm_backend {
     ls_status (*enqueue)(ls_comm *const *comms, const ls_comm_list *lists, int count);
     /** To be called before ls_queue_sync: waits until `queue`, which waits for the operations on
      * `sums`, is empty. Fails if the library reports a failure or there is no progress for
-     * `timeout_ns`; the operations are then given up, so that ls_queue_sync returns. May be NULL:
+     * `timeout_ns`; the operations are then given up, so that ls_queue_sync returns. May be NULL if
      * queues always end. */
     ls_status (*wait)(ls_comm *comm, const ls_queue *queue, const ls_queue *sums,
                       uint64_t timeout_ns);
-    /** Bytes of device memory that this end holds for its operations. May be NULL: none. */
+    /** Bytes of device memory that this end holds for its operations. May be NULL if there is
+     * none. */
     size_t (*memory)(const ls_comm *comm);
     /** Host calls: they block the calling thread; each rank calls from its own thread. All are NULL
      * if `enqueue` is not NULL: then one thread serves all ranks. */
@@ -158,7 +160,7 @@ ls_status ls_comm_open(const ls_comm_backend *backend, ls_comm *processes,
 const ls_comm_backend *ls_comm_backend_auto(const ls_comm *processes, ls_device_kind kind);
 
 /** For all-reduces between GPUs of several processes: `nccl`, if it is in this build, can be loaded
- * and takes these devices of this process; else NULL. */
+ * and supports the named devices; else NULL. */
 const ls_comm_backend *ls_comm_backend_of_gpus(const ls_device_name *names, int count);
 
 /** Whether one call enqueues the operations of all ranks of this process: one program then holds
@@ -171,7 +173,7 @@ bool ls_comm_is_joint(const ls_comm *comm);
  */
 ls_status ls_comm_enqueue(ls_comm *const *comms, const ls_comm_list *lists, int count);
 
-/** Whether devices of these names read and write each other's memory: CPU devices, or parts of one
+/** Whether the named devices read and write each other's memory: CPU devices, or parts of one
  * GPU. */
 bool ls_comm_shares(const ls_device_name *names, int count);
 
@@ -185,10 +187,10 @@ ls_status ls_comm_exchange(ls_comm *comm, const ls_exchange *exchange, ls_op **o
 ls_status ls_comm_collect(ls_comm *comm, const void *mine, size_t bytes, void *all);
 
 /**
- * The same for bytes that each rank computed alone. `mine` is the status of this computation (takes
- * ownership). If a rank has failed, all fail, the others with a consequence (ls_status_follows),
- * and none waits for the failed rank's bytes. Whatever a rank does alone before a collective call
- * ends with this, or with ls_comm_agree.
+ * As ls_comm_collect, for bytes that each rank computed alone. `mine` is the status of this
+ * computation (takes ownership). If a rank has failed, all fail, the others with a consequence
+ * (ls_status_follows), and none waits for the failed rank's bytes. Whatever a rank does alone
+ * before a collective call ends with this, or with ls_comm_agree.
  */
 ls_status ls_comm_bring(ls_comm *comm, ls_status mine, const void *bytes_of_mine, size_t bytes,
                         void *all);
@@ -222,8 +224,8 @@ static inline ls_extent ls_elements(size_t count)
 
 /* ---- Collectives -------------------------------------------------------------------------- */
 
-/** Which of equal groups of ranks a communicator connects: ranks group x size and those behind it,
- * of all groups' ranks. */
+/** Which of equal groups of ranks a communicator connects: `size` ranks from number group x size
+ * on, among all groups' ranks. */
 typedef struct ls_rank_group {
     int group, groups; /**< groups 0 means one, of all ranks */
 } ls_rank_group;
@@ -232,7 +234,7 @@ typedef struct ls_rank_group {
 typedef struct ls_allreduce_args {
     float *data; /**< [count], in place */
     size_t count;
-    const ls_extent *cut; /**< of these elements; NULL if they may be cut anywhere */
+    const ls_extent *cut; /**< blocks of the elements; NULL if they may be cut anywhere */
     float *scratch;       /**< [ls_allreduce.scratch(...)]; NULL if that is 0 */
     /* canonical only: shards of the tree; this rank's finished subtrees, from left to right. */
     int64_t shards;
@@ -249,8 +251,8 @@ struct ls_allreduce {
     const char *help;
     /** Elements of scratch that a rank needs; NULL if there is none. */
     size_t (*scratch)(int rank, int ranks, ls_extent extent, int64_t shards);
-    /** LS_CODE_USAGE if the back end lacks what it needs, saying what would work; NULL if it needs
-     * nothing. */
+    /** LS_CODE_USAGE if the back end does not offer what it needs, saying what would work; NULL if
+     * it needs nothing. */
     ls_status (*check)(const ls_comm *comm);
     /** Appends this rank's operations. */
     ls_status (*build)(ls_comm *comm, const ls_allreduce_args *args, ls_op_list *ops);
@@ -275,9 +277,8 @@ struct ls_allreduce {
     ls_status (*time)(struct ls_rounds *rounds, ls_half half, ls_extent extent, double *ns);
 };
 
-/** Of ls_allreduce: flat, ring, tree, halving-doubling, direct, owners, hierarchical, canonical,
- * library.
- */
+/** Lists the ls_allreduce: flat, ring, tree, halving-doubling, direct, owners, hierarchical,
+ * canonical, library. */
 extern const ls_registry ls_allreduces;
 
 /** `auto` on one host without links, and what is preferred elsewhere if nothing is faster
@@ -285,11 +286,11 @@ extern const ls_registry ls_allreduces;
  */
 const ls_allreduce *ls_allreduce_auto(const ls_comm *comm, size_t bytes);
 
-/** The same among those that can be cut in two; for every number of bytes. */
+/** As ls_allreduce_auto, among the algorithms that can be cut in two, for every number of bytes. */
 const ls_allreduce *ls_allreduce_auto_halves(const ls_comm *comm);
 
-/** LS_CODE_USAGE if it cannot be cut into a reduce-scatter and an all-gather; names those that can.
- */
+/** LS_CODE_USAGE if it cannot be cut into a reduce-scatter and an all-gather; names the algorithms
+ * that can. */
 ls_status ls_allreduce_check_halves(const ls_allreduce *algorithm);
 
 /** Shards [first, last) of the tree of exact mode. */
@@ -316,8 +317,8 @@ typedef struct ls_addition {
 /**
  * Exact mode, as one function: adds two children of the tree over `leaves` leaves into their parent
  * wherever both are there. The terms ascend, without gaps inside what they have to sum. Appends at
- * most `count` - 1 additions to `out`, of which there are *out_count. Returns how many terms are
- * left: in place, each where its leftmost part was.
+ * most `count` - 1 additions to `out`, which has *out_count. Returns how many terms are left: in
+ * place, each where its leftmost part was.
  */
 size_t ls_fold(ls_term *terms, size_t count, int64_t leaves, ls_addition *out, size_t *out_count);
 
@@ -329,8 +330,9 @@ size_t ls_fold(ls_term *terms, size_t count, int64_t leaves, ls_addition *out, s
 size_t ls_canonical_subtrees(int rank, int ranks, int64_t shards, ls_subtree out[LS_SUBTREES]);
 
 /** Where a rank of a group has its share's sums of the group's finished subtrees, after the
- * reduce-scatter `canonical` of these arguments: in `sums` and `scratch`. An all-reduce of such a
- * share between groups, each a rank with these sums, has the bits of all ranks'. */
+ * reduce-scatter `canonical` of the same arguments: in `sums` and `scratch`. An all-reduce of
+ * such a share between groups, in which each group is a rank with its sums, has the bits of all
+ * ranks'. */
 ls_status ls_canonical_sums(const ls_comm *comm, const ls_allreduce_args *args,
                             float *out[LS_SUBTREES], size_t *count);
 /** A rank's scratch, and what all ranks move, in that reduce-scatter. */
@@ -351,7 +353,7 @@ ls_status ls_allgather_build(ls_comm *comm, float *data, const size_t *offsets,
 ls_status ls_reducescatter_build(ls_comm *comm, float *data, const size_t *offsets,
                                  const size_t *counts, ls_op_list *ops);
 
-/** What these collectives move, summed over ranks. */
+/** What the collectives move, summed over ranks. */
 ls_traffic ls_broadcast_formula(int ranks, size_t count);
 ls_traffic ls_allgather_formula(int ranks, const size_t *counts);
 ls_traffic ls_reducescatter_formula(int ranks, const size_t *counts);

@@ -12,13 +12,13 @@
 /** One rank's end of a communicator (comm.h). */
 typedef struct ls_comm ls_comm;
 
-/** A means by which ranks talk: `thread`, `mpi`, `device`, `nccl` (comm.h). */
+/** How ranks communicate: `thread`, `mpi`, `device`, `nccl` (comm.h). */
 typedef struct ls_comm_backend ls_comm_backend;
 
 /** Where the ranks of a communicator are (comm.h). */
 typedef struct ls_layout ls_layout;
 
-/** An algorithm by which ranks add up what each has (comm.h). */
+/** An algorithm that sums values over ranks (comm.h). */
 typedef struct ls_allreduce ls_allreduce;
 
 /** In which form numbers travel (comm_wire.h). */

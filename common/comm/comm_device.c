@@ -34,14 +34,14 @@ typedef struct device_group {
 struct device_comm {
     ls_comm base;
     device_group *group;
-    float *scratch; /* for received data to be added, and sums of up to 8 elements */
+    float *scratch; /* received data before its addition; and sums of up to 8 elements */
     size_t scratch_elements;
     bool fixed; /* an operation is enqueued, so scratch may not move */
     /* State of ls_comm_enqueue: */
     size_t next;            /* index in the rank's list */
     int stage;              /* of that operation */
     uint64_t shown, summed; /* direct operations that have recorded `ready`; `taken` */
-    device_op *direct[2];   /* those, used alternately */
+    device_op *direct[2];   /* two operations, used alternately */
 };
 
 struct device_op {
@@ -222,7 +222,7 @@ static ls_status make_sums(device_op *op)
     size_t used = 0;
     ls_sum_step *steps;
     LS_TRY(ls_allocate("communicator", &steps, 2 * (size_t)n, sizeof *steps));
-    const int at = gathers ? me : 0; /* the rank in whose memory the slice's sum is */
+    const int at = gathers ? me : 0; /* the rank that has the slice's sum */
     float *to = few ? comm->scratch : peer_op(comm, at)->data + slice.first;
     for (int r = 1; r < n && !gathers; r++)
         steps[used++] = (ls_sum_step){to, r == 1 ? peer_op(comm, 0)->data + slice.first : to,

@@ -25,7 +25,7 @@ typedef struct ls_mail {
 } ls_mail;
 
 typedef struct ls_mailbox {
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* protects the members below */
     pthread_cond_t came;
     ls_mail *first, **end;
     ls_mail *spares;
@@ -49,7 +49,7 @@ void ls_mail_put(ls_mailbox *box, ls_mail *mail);
  * arrived. */
 ls_mail *ls_mail_take(ls_mailbox *box, const ls_mail_header *wanted);
 
-/** The same, but waits; NULL if none has arrived, and *given_up is not 0. */
+/** As ls_mail_take, but waits; NULL if none has arrived, and *given_up is not 0. */
 ls_mail *ls_mail_await(ls_mailbox *box, const ls_mail_header *wanted, const _Atomic int *given_up);
 
 /** Waits for a link's time, copies the message, and frees it. */

@@ -25,13 +25,13 @@ typedef struct ls_wires {
     ls_wire device; /**< of every message */
     ls_wire host;   /**< in addition, between hosts */
     bool hosts;     /**< hosts have ports; else each device is a host */
-    /** Of hosts 2^k to 2^(k + 1) - 1 apart: the latency, in place of the host's, and the bandwidth
-     * that all messages between such hosts share; all zero: as between any two hosts. */
+    /** For hosts 2^k to 2^(k + 1) - 1 apart: latency, and the bandwidth that their messages share;
+     * zero: as between any two hosts. */
     ls_wire apart[LS_DISTANCES];
 } ls_wires;
 
 /** Sets `out` to the network of a link or, without one (NULL, or all zero), of processes on so many
- * hosts, of which nothing else is known. false if one host, without a link. */
+ * hosts and an unknown network. Returns false for one host without a link. */
 bool ls_wires_between(const ls_link *link, int hosts, ls_wires *out);
 
 /** Devices on a network. */
@@ -41,8 +41,8 @@ typedef struct ls_comm_network {
     int devices;
 } ls_comm_network;
 
-/** Equal all-reduces, or halves of these, that groups of devices do at the same time: rank r of
- * group g is device g x group_stride + r x stride. */
+/** Equal all-reduces, or their halves, that groups of devices do at the same time: rank r of group
+ * g is device g x group_stride + r x stride. */
 typedef struct ls_sum_load {
     int ranks, stride;
     int groups, group_stride;
@@ -57,8 +57,8 @@ typedef struct ls_sum_load {
 typedef struct ls_rounds {
     const ls_comm_network *network;
     const ls_sum_load *load;
-    double *bytes; /**< [5, devices] of the round: out of and into devices, hosts; between hosts */
-    int *used;     /**< [5 x devices] ports that have any */
+    double *bytes;     /**< [5, devices]: out of and into devices, hosts; between hosts */
+    int *used;         /**< [5 x devices] ports that have any */
     size_t used_count; /**< see used */
     double latency_ns; /**< of the round */
 } ls_rounds;
@@ -74,8 +74,8 @@ double ls_rounds_end(ls_rounds *rounds);
 ls_status ls_allreduce_time(const ls_allreduce *algorithm, const ls_comm_network *network,
                             const ls_sum_load *loads, size_t count, double *ns);
 
-/** Sets *out to the algorithm by which the loads take the least time; to `usual` unless another one
- * takes at least a hundredth less. If one of the loads is a half, only algorithms that can be cut
- * in two count. The same on every rank. */
+/** Sets *out to the algorithm by which the loads take the least time; to `usual` unless another
+ * algorithm takes at least a hundredth less. If one of the loads is a half, only algorithms that
+ * can be cut in two count. The choice is equal on every rank. */
 ls_status ls_allreduce_fastest(const ls_comm_network *network, const ls_sum_load *loads,
                                size_t count, const ls_allreduce *usual, const ls_allreduce **out);

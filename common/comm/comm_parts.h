@@ -31,9 +31,7 @@ static inline ls_traffic ls_comm_halves_formula(const ls_allreduce *algorithm, i
 /** Adds the exchange to the list, without a half that has no rank or no elements. */
 ls_status ls_comm_add_exchange(ls_comm *comm, ls_op_list *ops, const ls_exchange *exchange);
 
-/** The same for the whole of args->data: to rank `to`, from rank `from`; below 0 means to or from
- * none.
- */
+/** As above, for all of args->data: to rank `to`, from rank `from`; negative if there is none. */
 ls_status ls_comm_add_whole(ls_comm *comm, const ls_allreduce_args *args, int to, int from,
                             ls_arriving arriving, ls_op_list *ops);
 
@@ -73,7 +71,7 @@ static inline ls_range ls_comm_parts(ls_extent extent, int part, int length, int
     return (ls_range){first, ls_comm_cut(extent, part + length, parts) - first};
 }
 
-/** Of what a rank brings to an all-reduce. */
+/** The extent of what a rank brings to an all-reduce. */
 static inline ls_extent ls_comm_extent(const ls_allreduce_args *args)
 {
     return args->cut ? *args->cut : ls_elements(args->count);

@@ -22,9 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With a core of its own, a rank spins for some 0.5 ms, longer than replicas are apart in most
- * steps; then it yields to other threads. A core that is yielded where other programs wait for it
- * is gone for milliseconds, and so is the step, since all ranks wait for the last. */
+/* With a separate core, a rank spins for some 0.5 ms, longer than replicas are apart in most steps;
+ * then it yields to other threads. A core that is yielded where other programs wait for it is gone
+ * for milliseconds, and so is the step, since all ranks wait for the last. */
 enum { OWN_SPINS = 20000 };
 
 /* Small messages of servers that may be pending per rank; more are allocated as needed. */
@@ -155,7 +155,7 @@ static ls_status run_exchange(ls_op *op, ls_queue *queue)
     return LS_OK;
 }
 
-/* Describes the message that has not come: after as many as were taken. */
+/* Describes the message that did not arrive, by the number of messages before it. */
 static void describe_exchange(const ls_op *op, char *text, size_t size)
 {
     const exchange_op *x = (const exchange_op *)op;
@@ -172,7 +172,7 @@ static void abandon_exchange(ls_op *op)
     ls_comm_thread_abandon(&((exchange_op *)op)->comm->base);
 }
 
-/* The channel of these ranks; either end creates it on first use. */
+/* The channel between two ranks; either end creates it on first use. */
 static ls_status find_channel(thread_group *group, int from, int to, thread_channel **out)
 {
     thread_channel *c;

@@ -41,8 +41,8 @@ static size_t lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* Sets a rank's part of the elements to the sum, or mean, of what these blocks hold, and packs it
- * into `out`; ranks 0: only packs, out NULL: only sets. */
+/* Sets a rank's part of the elements to the sum, or mean, of the blocks' contents, and packs it
+ * into `out`. With ranks 0 it only packs, with `out` NULL it only sets. */
 static ls_status work_on(ls_queue *queue, const ls_wired_args *a, const part_of *p,
                          const unsigned char *const *in, int ranks, unsigned char *out)
 {

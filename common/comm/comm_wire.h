@@ -26,8 +26,7 @@ typedef struct ls_wired_args {
     float *data;         /**< [extent.count], in place */
     ls_extent extent;    /**< int8: its blocks are the rows; borrowed */
     unsigned char *room; /**< [ls_wired_room(...)] bytes */
-    float *error; /**< [1] raised to the largest error so far: of int8 |q - x / scale|, of bf16
-                        |rounded - x| / |x|; NULL: bf16's is not looked for */
+    float *error;        /**< [1] raised to the largest rounding error; bf16: NULL if not wanted */
 } ls_wired_args;
 
 /** Bytes of scratch that a rank needs. */
@@ -40,7 +39,7 @@ ls_status ls_wired_build(ls_comm *comm, const ls_wired_args *args, ls_op_list *o
 ls_traffic ls_wired_formula(ls_wire_form wire, ls_half half, int ranks, ls_extent extent);
 
 /** What sums gradients that travel in a form: the algorithm itself, or one that rounds as above,
- * without the all-gather. Its oracle is that of its all-reduce; ls_wired_order makes the
- * algorithm's order that of either half. */
+ * without the all-gather. Its oracle is its all-reduce's; ls_wired_order makes the algorithm's
+ * order that of either half. */
 const ls_allreduce *ls_allreduce_wired(const ls_allreduce *algorithm, ls_wire_form wire);
 ls_status ls_wired_order(ls_wire_form wire, ls_half half, ls_sum_order *order);

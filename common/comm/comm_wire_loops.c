@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rounding for a wire, compiled for each instruction set as sums are (comm_loops.c); elementwise
- * and not contracted, so all variants give the same bits. Maxima are those of bits, as integers,
- * which makes their loops vectors. A Xeon's core with AVX-512 packs at 0.6 and unpacks at 1.1 of
- * the rate at which memcpy copies as many floats, in either form (without AVX2: at 0.4 and 1.1).
+ * and not contracted, so all variants give the same bits. Maxima compare bits as integers, so that
+ * the compiler can vectorize their loops. A Xeon's core with AVX-512 packs at 0.6 and unpacks at
+ * 1.1 of the rate at which memcpy copies as many floats, in either form (without AVX2: at 0.4 and
+ * 1.1).
  */
 #include "common/comm/comm_wire_loops.h"
 
@@ -13,7 +14,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { ROW = 512 }; /* of bf16, which has none */
+enum { ROW = 512 }; /* elements taken at a time from bf16, which has no rows */
 
 #define ALWAYS static inline __attribute__((always_inline))
 
@@ -29,7 +30,7 @@ ALWAYS void raise_error(float *error, uint32_t largest)
     *error = ls_float_of_bits(largest) > *error ? ls_float_of_bits(largest) : *error;
 }
 
-/* Errors are compared by their bits less those of infinity, so that the largest one is finite. */
+/* Errors are compared by their bits minus infinity's bits, so that the largest one is finite. */
 ALWAYS void pack_bf16(const float *restrict x, size_t count, uint16_t *restrict out, float *error)
 {
     uint32_t largest = 0 - infinite;

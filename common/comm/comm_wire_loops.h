@@ -16,8 +16,8 @@ typedef struct ls_wire_rows {
     const size_t *begin; /**< int8: [rows + 1] where each begins, all from the same origin */
 } ls_wire_rows;
 
-/** Sets values [count] to the sum of what `ranks` packed blocks hold, added in float32 in their
- * order, or (`mean`) that over their number; 0 if they stay. Then packs the values, if `out` is not
+/** Sets values [count] to the sum of `ranks` packed blocks, added in float32 in their order, or
+ * (`mean`) to their mean. With `ranks` 0 the values stay. Then packs the values, if `out` is not
  * NULL; it may be one of the blocks. *error: raised to the largest error of rounding so far. */
 typedef struct ls_wire_work {
     ls_wire_rows rows;

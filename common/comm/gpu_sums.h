@@ -19,8 +19,8 @@ int ls_gpu_load_sums(void);
  *  refused. Allocates nothing and waits for nothing, so it can be captured. */
 int ls_gpu_sums(void *stream, const ls_sum_step *steps, size_t step_count, size_t count);
 
-/** What ls_wire_loop does with numbers of bf16, but for means: sets values [count] to the sum of
- * `ranks` blocks (0: they stay), then rounds them to `out`, if that is not NULL. */
+/** What ls_wire_loop does with numbers of bf16, without means: sets values [count] to the sum of
+ * `ranks` blocks (if that is 0 they stay), then rounds them to `out`, if that is not NULL. */
 int ls_gpu_wire(void *stream, const uint16_t *const *blocks, int ranks, size_t count, float *values,
                 uint16_t *out);
 

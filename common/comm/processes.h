@@ -49,7 +49,7 @@ bool ls_processes_stepped(void);
 typedef enum ls_processes_death {
     LS_DEATH_SPARES,        /**< leaves them a second: Open MPI's mpirun; or there are none */
     LS_DEATH_BY_CONNECTION, /**< kills them when its connection to the dead one breaks: srun */
-    LS_DEATH_BY_PARENT      /**< likewise, or when its child dies by a signal: MPICH's mpirun */
+    LS_DEATH_BY_PARENT      /**< as above, or when its child dies by a signal (MPICH's mpirun) */
 } ls_processes_death;
 ls_processes_death ls_processes_when_one_dies(void);
 
@@ -84,7 +84,7 @@ void ls_processes_step(const ls_processes *processes, uint64_t first, uint64_t c
 
 /**
  * From here on a separate thread calls `moved` several times per timeout, and sends the others a
- * sign of life if it returns that this process has made progress. `moved` NULL ends these calls:
+ * sign of life if it returns that this process has made progress. If `moved` is NULL the calls end:
  * none happens after this function returns. Does nothing for a single process.
  */
 ls_status ls_processes_pulse(const ls_processes *processes, bool (*moved)(void *context),

@@ -15,7 +15,7 @@
 enum { LS_SUM_OTHER = -1, LS_SUM_ZEROS = -2 }; /**< in the place of an input */
 
 typedef struct ls_order_step {
-    size_t visit;   /**< number of the visit to an input; steps come in the order of visits */
+    size_t visit;   /**< number of the visit to an input; steps come in this order */
     int input;      /**< rank whose input is used; LS_SUM_OTHER: sum `from`; LS_SUM_ZEROS: zeros */
     int from, into; /**< numbers of sums */
     bool begins;    /**< into = input; else into = into + input */

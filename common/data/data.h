@@ -18,7 +18,7 @@ typedef enum ls_array_type {
     LS_ARRAY_FLOAT32,
     LS_ARRAY_INT32,
     LS_ARRAY_IMAGE,  /**< bytes [channels, side, side], cropped to the model's size */
-    LS_ARRAY_ONE_HOT /**< bytes, each of which stands for 256 values: all 0 but that one, 1 */
+    LS_ARRAY_ONE_HOT /**< bytes that stand for 256 values: 1 at that number, else 0 */
 } ls_array_type;
 
 enum { LS_DATA_INPUTS = 2, LS_DATA_RANK = 4 };
@@ -47,9 +47,8 @@ typedef struct ls_data_need {
     int rank[LS_DATA_INPUTS];                    /**< of one sample of each input */
     int64_t shape[LS_DATA_INPUTS][LS_DATA_RANK]; /**< of one sample: mlp {784}; poly {1} */
     int classes;                                 /**< labels 0..classes-1; 0 means a real target */
-    int64_t targets; /**< T: the input is [T] tokens, whole numbers below `classes`, and the target
-                        a label at each; 0 means one label, or real target, of a sample */
-    int64_t border;  /**< pixels of zeros around images that are cropped to the shape */
+    int64_t targets;       /**< T if input and target are [T] tokens; 0 if one target a sample */
+    int64_t border;        /**< pixels of zeros around images that are cropped to the shape */
     const char *synthetic; /**< which generator: "classes", "polynomial", "windows",
                                 "tokens" */
 } ls_data_need;
@@ -78,7 +77,7 @@ double ls_data_bytes(const char *spec, const ls_data_need *need);
  * besides N; fills `shape` then. Does not say why not. Reads the file. */
 bool ls_data_peek(const char *spec, int rank, int64_t *shape);
 
-/** Where to go with a file of another format. */
+/** What to do with a file of another format. */
 #define LS_DATA_CONVERTER                                                                          \
     "datasets/README.md has a short converter (--data synthetic needs no file)"
 

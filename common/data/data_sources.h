@@ -36,7 +36,8 @@ typedef struct ls_token_stream {
 } ls_token_stream;
 
 /** The windows of need->targets tokens one after the other, and the next tokens as targets.
- * LS_CODE_MISSING for a token that the model lacks, and a text shorter than a window. */
+ * LS_CODE_MISSING for a token outside of the model's vocabulary, and a text shorter than a
+ * window. */
 ls_status ls_split_windows(const ls_token_stream *stream, const ls_data_need *need,
                            ls_split *split);
 

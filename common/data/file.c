@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * file:PATH: a user's data, from a safetensors file of float32 tensors: x0 [N, shape of the model's
- * input], x1 likewise if the model has a second input, y [N]; no others. All values must be finite;
- * for models with classes, y must contain whole numbers in their range, which become int32. Of a
- * model of tokens x0 and y are [N,T] tokens; y is the target as it is. Inputs are used in the
- * buffer into which the file was read. Left out: test samples.
+ * input], x1 of the second input's shape if the model has one, y [N]; no others. All values must be
+ * finite; for models with classes, y must contain whole numbers in their range, which become int32.
+ * For a model of tokens x0 and y are [N,T] tokens; y is not shifted. Inputs are used in the buffer
+ * into which the file was read. Left out: test samples.
  */
 #include "common/data/data_sources.h"
 

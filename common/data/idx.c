@@ -35,7 +35,7 @@ static ls_status broken(const stream *in, const char *why)
     return ls_fail(LS_CODE_MISSING, what, in->file.path, "%s; %s", why, hint);
 }
 
-/* Reads the next piece of the compressed bytes, of which some must be left. */
+/* Reads the next piece of the compressed bytes, which must not be at their end. */
 static ls_status refill(stream *in)
 {
     size_t size = in->left < PIECE_BYTES ? in->left : PIECE_BYTES;

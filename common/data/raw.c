@@ -30,7 +30,7 @@ ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out)
     return LS_OK;
 }
 
-/* `at` NULL: the next bytes. */
+/* Reads the next bytes if `at` is NULL. */
 static ls_status read_bytes(const ls_raw_file *file, const size_t *at, void *out, size_t size)
 {
     char *next = out;

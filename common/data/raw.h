@@ -20,7 +20,7 @@ ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out);
 
 /** The next `size` bytes of the file into `out`; LS_CODE_MISSING where fewer are left. */
 ls_status ls_raw_read(const ls_raw_file *file, void *out, size_t size);
-/** The same of bytes `at` and following, wherever the next are. */
+/** Reads the bytes from `at` on; the position for ls_raw_read does not matter. */
 ls_status ls_raw_read_at(const ls_raw_file *file, size_t at, void *out, size_t size);
 
 void ls_raw_close(ls_raw_file *file);

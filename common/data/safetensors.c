@@ -4,9 +4,9 @@
  * length is compared with the file's size and a limit before the header is read; each tensor's
  * shape, multiplied with checks for overflow, with its range of bytes; and the ranges, sorted by
  * their beginnings, must cover the data exactly once from the first byte to the last. Data are read
- * only then, by ranges of a tensor's elements. The tensors of an index are those of its shards,
- * each of which is opened so. Left out: types other than float32 and bf16, and the contents of
- * __metadata__.
+ * only then, by ranges of a tensor's elements. The tensors of an index are its shards' tensors;
+ * each shard is opened in this way. Left out: types other than float32 and bf16, and the contents
+ * of __metadata__.
  */
 #include "common/data/safetensors.h"
 
@@ -28,7 +28,7 @@ typedef struct entry {
     ls_tensor tensor; /* first: callers have its address */
     size_t begin, end;
     size_t element;              /* bytes of one: 4, of bf16 2 */
-    bool passed;                 /* left out of the file as it is read */
+    bool passed;                 /* left out when the file is read */
     const ls_tensor_file *owner; /* whose bytes they are */
 } entry;
 
@@ -37,7 +37,7 @@ struct ls_tensor_file {
     char *path;
     ls_raw_file raw; /* open as long as data can be read */
     size_t start;    /* bytes before the data */
-    entry *entries;  /* [count], in the order of the data; of an index, of all shards */
+    entry *entries;  /* [count], in the order of the data; an index: of all shards */
     size_t count;
     float *data;             /* of all tensors, if they have been read */
     ls_tensor_file **shards; /* [shard_count] of an index, which own what its entries have */
@@ -72,7 +72,8 @@ static ls_status parse_range(const char *path, const json_t *range, entry *out)
     return LS_OK;
 }
 
-/* dtype, shape and data_offsets of one tensor; of one that is passed over, these alone. */
+/* dtype, shape and data_offsets of one tensor; no other members are checked if the tensor is
+ * skipped. */
 static ls_status parse_entry(const char *path, const char *name, json_t *value, bool passed,
                              entry *out)
 {
@@ -185,7 +186,7 @@ static ls_status parse_header(const char *path, const char *text, size_t length,
     return check_ranges(path, file, size);
 }
 
-/* Leaves out what is passed over. */
+/* Leaves out skipped tensors. */
 static void gather_entries(ls_tensor_file *file)
 {
     size_t count = 0;
@@ -318,7 +319,7 @@ static ls_status open_shard(const char *path, const char *name, bool (*passed)(c
     return status;
 }
 
-/* Adds the tensors of a shard, each of which the index must place there. */
+/* Adds the tensors of a shard; the index must place each of them there. */
 static ls_status add_shard(const json_t *map, const ls_tensor_file *shard, ls_tensor_file *index)
 {
     const char *slash = strrchr(shard->path, '/'), *own = slash ? slash + 1 : shard->path;
@@ -386,7 +387,7 @@ static ls_status open_file(const char *path, bool is_shard, bool (*passed)(const
     return json && !is_shard ? read_index(passed, file) : read_header(start, passed, file);
 }
 
-/* A shard is no index. */
+/* A shard cannot be an index. */
 static ls_status open_any(const char *path, bool is_shard, bool (*passed)(const char *),
                           ls_tensor_file **out)
 {

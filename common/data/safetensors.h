@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * safetensors files of float32 tensors: parameters, and any user's data. Of bf16 ones (dtype BF16)
- * the float32 values are read.
+ * safetensors files of float32 tensors: parameters, and any user's data. Tensors of bf16 (dtype
+ * BF16) are read as float32.
  *
  * Format (github.com/huggingface/safetensors): 8 bytes little-endian length of the header, the
  * header as JSON {name: {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, ...,
  * "__metadata__": {..}}, then the bytes that the offsets count from. An index, as transformers
  * writes it for a model in several files (its shards), is JSON, {"weight_map": {name: file in the
- * same folder, ...}, ...}, and stands for these files.
+ * same folder, ...}, ...}, and stands for all its files.
  */
 #pragma once
 
@@ -62,7 +62,7 @@ void ls_tensors_close(ls_tensor_file *file);
 /** Writes a file (whole_file.h), so that a full disk or a kill leaves the old one. */
 ls_status ls_tensors_write(const char *path, const ls_tensor *tensors, size_t count);
 
-/** The same, but `put` writes all tensors' data to the stream, one after the other. */
+/** As above, but `put` writes all tensors' data to the stream, one after the other. */
 ls_status ls_tensors_write_by(const char *path, const ls_tensor *tensors, size_t count,
                               ls_status (*put)(FILE *stream, void *context), void *context);
 

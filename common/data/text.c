@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Text: windows of bytes from the files of a directory; the label says whether two windows are from
- * the same file. Bytes stay bytes, each of which stands for 256 values (one-hot). The first five
- * sixths of each file are for training, the rest for testing. Label, files and offsets of sample i
- * come from Philox4x32-10 of i only: in half of the samples both windows are from one file, drawn
- * in proportion to its bytes; in the others from two files, drawn by number. So long files are more
+ * the same file. Bytes stay bytes; each stands for 256 values (one-hot). The first five sixths of
+ * each file are for training, the rest for testing. Label, files and offsets of sample i come from
+ * Philox4x32-10 of i only: in half of the samples both windows are from one file, drawn in
+ * proportion to its bytes; in the others from two files, drawn by number. So long files are more
  * often in equal pairs, and that is what the models learn: they add up scores of single windows,
  * and no such sum detects that two files are equal. A model with one input gets both as the halves
  * of one window. Files are ordered by name; one with several names counts once.

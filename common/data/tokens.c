@@ -50,7 +50,7 @@ ls_status ls_split_windows(const ls_token_stream *s, const ls_data_need *need, l
 }
 
 /* Bits of each token as the file seems to be written: more than 16 where every second 16-bit number
- * is 0, and the others are no pattern: they have at least three values. */
+ * is 0, and the others do not form a pattern: they have at least three values. */
 static int find_bits(const ls_token_stream *s)
 {
     enum { LEAST = 32, VALUES = 3 };

@@ -9,11 +9,11 @@
  *   3. the slices are all-gathered around a ring
  * With P elements, k = min(n, P) nonempty slices, T(q) subtrees of rank q, P(q) elements of slice
  * q: messages sum over q of T(q) (k - [P(q) > 0]), and (n - 1) k; bytes 4 times sum over q of T(q)
- * (P - P(q)), and 4 (n - 1) P: those of the two halves, of which steps 1 and 2 are the first. With
- * more ranks than shards, some contribute nothing. Of a group of ranks (ls_rank_group), steps 1 and
- * 2 are those of its ranks, and sum its finished subtrees. Sum: sum(0, S) with sum(lo, hi) =
- * sum(lo, mid) + sum(mid, hi), mid = lo + the largest power of two below hi - lo; sum(s, s + 1) =
- * shard s.
+ * (P - P(q)), and 4 (n - 1) P. The first numbers are for the reduce-scatter (steps 1 and 2), the
+ * second for the all-gather. With more ranks than shards, some contribute nothing. In a group of
+ * ranks (ls_rank_group), steps 1 and 2 run among its ranks, and sum its finished subtrees. Sum:
+ * sum(0, S) with sum(lo, hi) = sum(lo, mid) + sum(mid, hi), mid = lo + the largest power of two
+ * below hi - lo; sum(s, s + 1) = shard s.
  */
 #include "common/comm/comm_parts.h"
 #include "common/comm/comm_sums.h"
@@ -74,8 +74,8 @@ size_t ls_canonical_subtrees(int rank, int ranks, int64_t shards, ls_subtree out
 
 /* ---- Adding up the rest of the tree --------------------------------------------------------- */
 
-/* The additions for a rank's slice, computed in the memory of what is added; the result is then
- * moved to its position. */
+/* The additions for a rank's slice, computed in the addends' memory; the result is then moved to
+ * its position. */
 typedef struct tree_plan {
     float **leaves; /* [leaf_count] this rank's slice of each finished subtree, in order */
     ls_term *terms; /* [term_count] of leaves, what is left after the additions: the group's */
@@ -101,7 +101,7 @@ static size_t find_trees(ls_rank_group group, int rank, int ranks, int64_t shard
     return ls_canonical_subtrees(group.group * ranks + rank, groups * ranks, shards, out);
 }
 
-/* Those of the ranks before `ranks_before`. */
+/* The finished subtrees of the ranks before `ranks_before`. */
 static size_t count_trees(ls_rank_group group, int ranks_before, int ranks, int64_t shards)
 {
     ls_subtree nodes[LS_SUBTREES];

@@ -41,7 +41,7 @@ ls_status ls_comm_rank_order(int ranks, ls_extent extent, const ls_layout *layou
     return LS_OK;
 }
 
-/* Rank 0 receives from one rank after the other, and sends likewise. */
+/* Rank 0 receives from one rank after the other, and sends to them in the same order. */
 static ls_status take_time(ls_rounds *rounds, ls_half half, ls_extent extent, double *ns)
 {
     (void)half;

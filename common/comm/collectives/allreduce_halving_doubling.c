@@ -182,8 +182,8 @@ static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_
                         .messages_sent = messages};
 }
 
-/* Steps 1 and 2 (`add`) or 3 and 4. The gathering ranks above begin with rounds of their own, while
- * those below do theirs. */
+/* Steps 1 and 2 (`add`) or 3 and 4. The gathering ranks above begin with separate rounds, while the
+ * ranks below do theirs. */
 static double take_steps(ls_rounds *rounds, const halving *h, bool add)
 {
     const int above = h->ranks - h->power;

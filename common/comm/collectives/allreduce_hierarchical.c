@@ -18,7 +18,7 @@ typedef struct leaders {
     int process, host; /* their first ranks */
 } leaders;
 
-/* Of all ranks; and each host's first rank, ascending. */
+/* All ranks; and each host's first rank, ascending. */
 typedef struct all_leaders {
     int ranks, hosts;
     leaders *at;  /* [ranks] */

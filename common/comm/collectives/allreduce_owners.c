@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All-reduce `owners`: rank d owns elements floor(d P / n) to floor((d + 1) P / n) - 1. Every rank
- * sends each owner what it has of these; the owner adds in the order of ranks, and sends the sum to
- * all. So an element is added at one place: what is added may be rounded for the wire
- * (comm_wire.h), where a ring would round at every hop. With P elements on n ranks, of which k =
- * min(n, P) own some: messages 2 (n - 1) k; bytes 2 (n - 1) 4 P. Sum: ((g0 + g1) + g2) + ...
+ * sends each owner its values of the owner's elements; the owner adds in the order of ranks, and
+ * sends the sum to all. So an element is added at one place: what is added may be rounded for the
+ * wire (comm_wire.h), where a ring would round at every hop. With P elements on n ranks, where k =
+ * min(n, P) ranks own some: messages 2 (n - 1) k; bytes 2 (n - 1) 4 P. Sum: ((g0 + g1) + g2) + ...
  */
 #include "common/comm/comm_parts.h"
 #include "common/comm/comm_sums.h"
 
 #include <stdlib.h>
 
-/* Of what the others send to a rank. */
+/* Memory for what the other ranks send to a rank. */
 static size_t scratch(int rank, int ranks, ls_extent extent, int64_t shards)
 {
     (void)shards;
     return (size_t)(ranks - 1) * ls_comm_parts(extent, rank, 1, ranks).count;
 }
 
-/* The sum of a rank's own elements: `others` has those of the other ranks, in their order. */
+/* The sum of a rank's own elements: `others` has the other ranks' values, in their order. */
 static ls_status add_own(const ls_comm *comm, float *own, float *others, size_t count,
                          ls_op_list *ops)
 {

@@ -2,10 +2,9 @@
 /*
  * All-reduce `ring`: a reduce-scatter around the ring, then an all-gather (Patarasuk and Yuan,
  * "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009). Block r
- * is part r of an even split (ls_extent). With P elements on n ranks, k = min(n, P)
- * of whose blocks are not empty: messages 2 (n - 1) k; bytes 2 (n - 1) 4 P; a half each. Sum of
- * block b: g(b) + (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n; it ends on rank b, whose share
- * it is.
+ * is part r of an even split (ls_extent). With P elements on n ranks, k = min(n, P) blocks are not
+ * empty: messages 2 (n - 1) k; bytes 2 (n - 1) 4 P; one half in each phase. Sum of block b: g(b) +
+ * (g(b-1) + ... (g(b+2) + g(b+1))), ranks modulo n; it ends on rank b, whose share it is.
  */
 #include "common/comm/comm_network.h"
 #include "common/comm/comm_parts.h"

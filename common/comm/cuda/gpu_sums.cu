@@ -4,7 +4,8 @@
  * depend on the steps only and threads do not wait for each other. Steps are passed as launch
  * arguments, MOST per launch; launches on a stream stay in order. Leaves out vector loads, since
  * ranges begin anywhere, and keeping sums in registers between steps: accumulators are read from
- * the first-level cache. Numbers of a wire (comm_wire.h) likewise, blocks MOST per launch.
+ * the first-level cache. Numbers of a wire (comm_wire.h) are summed in the same way, MOST blocks
+ * per launch.
  */
 #include "common/comm/gpu_sums.h"
 

@@ -41,7 +41,7 @@ typedef struct flow {
     size_t count; /* elements */
     size_t pieces, posted, done;
     int process, tag;
-    size_t leads;    /* 1: an empty first piece shows that the peer is there; else 0 */
+    size_t leads;    /* 1 if an empty first piece shows that the peer is ready; else 0 */
     bool linked;     /* an empty last piece shows that the link's time is over */
     uint64_t due_ns; /* linked: when to send or expect the last piece, or when all has arrived */
     MPI_Request request[WINDOW];
@@ -347,7 +347,7 @@ typedef struct library_op {
     float *data;
     size_t count;
     mpi_turns turns;
-    int parts[]; /* [size] elements of each rank's share in one call; [size] where they begin */
+    int parts[]; /* [size] elements of each rank's share; then [size] their offsets */
 } library_op;
 
 static const char *const library_calls[] = {

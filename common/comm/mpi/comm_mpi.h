@@ -5,7 +5,7 @@
  * (comm_mpi_host.c), groups (comm_mpi_open.c), processes (mpi_processes.c), reports after processes
  * lose each other (mpi_autopsy.c, mpi_ending.c, mpi_keeper.c), signs of life (mpi_pulse.c). A rank
  * is a member: a device of some process. Members of one process use MPI, too: there is one code
- * path, and a message's tag says from which member to which it is.
+ * path, and a message's tag names the sending and receiving member.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ typedef struct mpi_member {
     int process, local;
 } mpi_member;
 
-/* Identifies a process, for reports of what became of it. */
+/* Identifies a process, for reports of what happened to it. */
 typedef struct mpi_peer {
     char host[64];
     int leader;           /* lowest rank of its host */
@@ -61,7 +61,7 @@ typedef struct mpi_life {
     _Atomic uint64_t asked_ns; /* when a wait first saw `ending`; 0 if none has */
     _Atomic bool said;         /* this process has reported its part of an autopsy */
     int *hosts;                /* [processes] */
-    ls_layout layout;  /* of all processes, each with as many members; processes 0 if not yet */
+    ls_layout layout;  /* of all processes, with equally many members; processes 0 if unset */
     bool speaks;       /* this process names the silent ones */
     char waited[384];  /* what for, when it first gave up; behind the mutex */
     mpi_wait wait;     /* the one that began last, behind the mutex */
@@ -84,15 +84,16 @@ typedef struct mpi_turns {
 
 /* What a process tells the others when a communicator is opened. */
 typedef struct mpi_offer {
-    int members;    /* negative: its devices cannot take part */
-    int file;       /* descriptor of its board; -1 if there is none, with the reason in `error` */
+    int members;    /* negative if its devices cannot take part */
+    int file;       /* descriptor of its board; -1 if none (`error` says why) */
     int error;      /* errno */
     uint64_t token; /* that the board begins with */
 } mpi_offer;
 
 typedef struct mpi_group {
     MPI_Comm comm;
-    int process, processes;  /* this one, of how many: numbered in every group as in the world */
+    int process, processes;  /* this process, and how many; numbered in every group as in the
+                                world */
     int size;                /* members */
     mpi_member *members;     /* [size] */
     int locals, most_locals; /* members of this process; most of any */
@@ -101,7 +102,7 @@ typedef struct mpi_group {
     struct mpi_group *world; /* of all processes; itself, where it is that */
     mpi_life *life;          /* the world's */
     _Atomic int abandoned;   /* 1 + member that gave up; 0 if none */
-    int control;             /* the same, as it is sent */
+    int control;             /* `abandoned`, as it is sent */
     pthread_mutex_t mutex;   /* of `open`, and of the life's wait */
     ls_mailbox mail;         /* of all members of this process */
     /* Memory that a host shares (comm_mpi_shared.c); NULL if not opened by ls_comm_mpi_open. */
@@ -121,7 +122,7 @@ typedef struct mpi_comm {
     uint64_t meetings, directs; /* in shared memory, that its queue has been through */
 } mpi_comm;
 
-/* Tags: exchanges from 0 up by pair of local members, then these. */
+/* Tags: exchanges from 0 up by pair of local members, then the tags below. */
 static inline int ls_comm_mpi_tag(const mpi_group *group, int from, int to)
 {
     return from * group->most_locals + to;
@@ -167,10 +168,10 @@ ls_status ls_comm_mpi_check(int error, const char *call);
 /* LS_CODE_MISSING: "communicator: rank R: <why>". */
 ls_status ls_comm_mpi_fail(const mpi_comm *comm, const char *why);
 
-/* The failure of what cannot end because a member gave up. */
+/* The failure of an operation that cannot end because a member gave up. */
 ls_status ls_comm_mpi_abandoned(const mpi_comm *comm);
 
-/* comm_mpi_wait.c. Sends *from, which must stay as it is, to every other process. */
+/* comm_mpi_wait.c. Sends *from, which must not change, to every other process. */
 void ls_comm_mpi_tell_all(const mpi_group *group, const int *from);
 
 /* Receives pending control messages: who gave up, signs of life. */
@@ -180,7 +181,7 @@ void ls_comm_mpi_read_control(mpi_group *group);
  * asked to end, or the timeout is over. */
 ls_status ls_comm_mpi_pause(mpi_wait *wait);
 
-/* The same, until `until_ns`: nothing can arrive before, so that time does not count towards the
+/* As above, until `until_ns`: nothing can arrive before, so that time does not count towards the
  * timeout. */
 ls_status ls_comm_mpi_pause_until(mpi_wait *wait, uint64_t until_ns);
 

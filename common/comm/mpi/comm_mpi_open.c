@@ -76,7 +76,7 @@ static ls_status open_parts(mpi_group *group)
     }
     LS_TRY(ls_allocate("communicator", &group->devices, (size_t)group->locals,
                        sizeof *group->devices));
-    /* every pair of members has a tag of its own */
+    /* every pair of members has a separate tag */
     int *most = NULL, found = 0;
     LS_TRY(ls_comm_mpi_check(MPI_Comm_get_attr(group->comm, MPI_TAG_UB, &most, &found),
                              "MPI_Comm_get_attr"));

@@ -15,8 +15,9 @@
 
 enum {
     LOOKS = 256,    /* polls between checks of rare events */
-    SLEEPS = 16,    /* likewise; on a busy machine a sleep takes milliseconds, and a launcher that
-                     * ended this process leaves it one second to report */
+    SLEEPS = 16,    /* sleeps between checks of rare events; on a busy machine a sleep takes
+                       milliseconds, and a launcher that ended this process leaves it one second
+                       to report */
     YIELDS = 20000, /* polls before sleeping in between; LOOKS for every 2 us that a yield took */
     VAIN_LOOKS = 8  /* checks that a timeout includes at least */
 };
@@ -26,8 +27,8 @@ static const uint64_t nap_ns = 20000;
 /* A wait that sleeps until a link's time checks rare events this often. */
 static const uint64_t long_nap_ns = 5000000;
 
-/* Of the second that launchers leave, the time for healthy ranks to finish their steps; longer
- * if all ranks are on this host, where each sees which ranks live. */
+/* The part of launchers' last second in which healthy ranks finish their steps. It is longer if all
+ * ranks are on this host, where each sees which ranks live. */
 static const uint64_t ending_ns = 400000000, ending_here_ns = 800000000;
 
 ls_status ls_comm_mpi_check(int error, const char *call)

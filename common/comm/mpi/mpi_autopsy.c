@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Autopsy: the report when processes have lost each other, by timeout or because the launcher ends
- * them all. A process whose wait failed notifies all others. The lowest rank among these waits a
- * while for the rest, then names each process that stayed silent, on a line each. For its own host
- * it reads in /proc what became of the processes. Each process reports once what it waited for.
- * Leaves out the state of silent processes on other hosts.
+ * them all. A process whose wait failed notifies all others. The lowest rank that is notified waits
+ * a while for the rest, then names each process that stayed silent, on a line each. For its own
+ * host it reads in /proc what became of the processes. Each process reports once what it waited
+ * for. Leaves out the state of silent processes on other hosts.
  */
 #include "common/comm/mpi/comm_mpi.h"
 #include "common/comm/processes.h"

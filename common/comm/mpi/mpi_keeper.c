@@ -95,7 +95,7 @@ static void linger(const struct mpi_keeper *k)
 static void begin_keeping(void)
 {
     sigset_t all;
-    sigfillset(&all); /* signals to the process do not concern the keeper */
+    sigfillset(&all); /* the keeper ignores signals to the process */
     sigprocmask(SIG_SETMASK, &all, NULL);
     prctl(PR_SET_NAME, "lockstep-keeper");
 }
@@ -126,7 +126,7 @@ static _Noreturn void keep_above(const struct mpi_keeper *k, pid_t rank)
 }
 
 /* The rank goes on in a child, which has all that this process has: its connection to the launcher
- * is open already. Less than 0: it cannot. */
+ * is open already. Returns less than 0 if the fork fails. */
 static pid_t descend(const struct mpi_keeper *k)
 {
     signal(SIGCHLD, SIG_DFL); /* if it was ignored, waitpid would not tell how the rank ended */

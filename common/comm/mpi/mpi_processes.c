@@ -66,7 +66,7 @@ bool ls_processes_take_pmi(void)
 /* What a process tells the others about itself. */
 typedef struct standing {
     mpi_peer peer;
-    uint64_t cores; /* digest of those that it may run on */
+    uint64_t cores; /* digest of the cores that it may run on */
 } standing;
 
 /* Finds the host and the share of its cores, from what all processes sent. */

@@ -16,7 +16,7 @@ LS_DEVICE_FN uint16_t ls_bf16_of_float(float value)
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
 }
 
-/** The same value. */
+/** Widens; the value does not change. */
 LS_DEVICE_FN float ls_float_of_bf16(uint16_t value)
 {
     return ls_float_of_bits((uint32_t)value << 16);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declared options: an option that its owner (a strategy, a model, a data source) declares beside
+ * Declared options: an option that its owner (a strategy, a model, a data source) declares next to
  * the code that reads it. From the declaration come the option of the command line, the key of a
  * plan, its line of help, its refusals, and the field of a row ("ps-mode" is `case.ps_mode`).
  */
@@ -43,8 +43,8 @@ struct ls_declared_option {
     bool continues;           /**< a comma before `name=` is part of the value */
     bool follows;             /**< by default it follows from other options */
     bool implied;             /**< a row does not have it where it has its default */
-    const char *when;         /**< which cases of its owner have it, as refusals say: "--ps-mode
-                                   ssp"; NULL means all */
+    const char *when;         /**< the owner's cases that have it ("--ps-mode ssp"); NULL means
+                                   all */
     /** Refuses a text that is not well formed, and says what would work; NULL means any text will
      * do. */
     ls_status (*check)(const char *text);
@@ -79,7 +79,7 @@ ls_status ls_declared_set(ls_declared_values *values, const ls_declared_option *
 /** The value as a number (ls_declared_type), or the default where none was given. */
 int64_t ls_declared_number(const ls_declared_values *values, const ls_declared_option *option);
 
-/** The same of a real number. */
+/** As above, for a real number. */
 double ls_declared_real(const ls_declared_values *values, const ls_declared_option *option);
 
 /** Whether an option has its default; of texts, whether it is not given. */
@@ -92,7 +92,7 @@ const char *ls_declared_text(const ls_declared_values *values, const ls_declared
  */
 char *ls_declared_field(const char *option, char field[64]);
 
-/** Whether `list`, NULL-terminated, has the option; a NULL list has none. */
+/** Whether `list`, NULL-terminated, has the option; false for a NULL list. */
 bool ls_declared_has(const ls_declared_option *const *list, const ls_declared_option *option);
 
 /** Removes the values of the list's options. */

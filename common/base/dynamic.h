@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Libraries that are loaded at first use: a GPU's, such as cuDNN. A machine without a GPU lacks
- * them, and the program must start there, too.
+ * Libraries that are loaded at first use: a GPU's, such as cuDNN. The program must also start on a
+ * machine without a GPU, which does not have them.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ typedef struct ls_dynamic {
     const char *folder; /**< where the build found it; "" means nowhere */
     const char *remedy; /**< what would work where it is missing */
     int major;          /**< version that this build was compiled for */
-    /** Major version of what was loaded, asked with its own functions. */
+    /** Major version of the loaded library, found with the library's functions. */
     int (*find_major)(const void *functions);
     const char *const *symbols; /**< names of the functions, NULL at the end */
 } ls_dynamic;
@@ -33,5 +33,5 @@ ls_status ls_dynamic_load(const ls_dynamic *library, void *functions, void **out
  */
 bool ls_dynamic_absent(const ls_dynamic *library);
 
-/** Takes NULL. The code stays in the process: these libraries do not bear to be unloaded. */
+/** Takes NULL. The code stays in the process: such libraries cannot be unloaded safely. */
 void ls_dynamic_unload(void *handle);

@@ -17,8 +17,8 @@ static const char *const zsh[] = {"'\\''", "\\[", "\\]", "\\:", "\\\\"};
 static const struct way {
     const char *these, *before; /* put before them */
     const char *const *instead; /* written in their place */
-    const char *blanks;         /* these are written as blanks */
-    const char *kept;           /* control characters that stay as they are */
+    const char *blanks;         /* characters to be written as blanks */
+    const char *kept;           /* control characters that are not escaped */
     const char *hidden;         /* before what nobody would see; NULL if that is a blank */
 } ways[] = {
     [LS_ESCAPE_LINE] = {"", NULL, NULL, "", "", "\\"},
@@ -35,7 +35,7 @@ static const struct way {
     [LS_ESCAPE_ZSH] = {"'[]:\\", NULL, zsh, "", "", "\\"},
 };
 
-/* The character at `c`, and its bytes; -1 if a byte that is no UTF-8. */
+/* The character at `c`, and its bytes; -1 if a byte is not valid UTF-8. */
 static int32_t decode(const char *c, size_t *bytes)
 {
     static const int32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

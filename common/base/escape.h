@@ -3,10 +3,10 @@
  * Escape: writes text of unknown origin (rows, files, options, what other programs say) so that it
  * is nothing but text where it goes. What has a meaning in the destination's language is escaped,
  * and so is what nobody would see: control characters (of Unicode, too), marks that change the
- * direction of writing, line separators, bytes that are no UTF-8. These are written "\x1b",
- * "\u202e", "\n"; in JSON and YAML that is exact, in BibTeX they are blanks. Other text stays as it
- * is. CSV keeps line feeds and tabs, and a leading '=' or '+', which a spreadsheet may take for a
- * formula: it is data, and has to read back the same.
+ * direction of writing, line separators, bytes that are not valid UTF-8. Such characters are
+ * written "\x1b", "\u202e", "\n"; in JSON and YAML that is exact, in BibTeX they are blanks. Other
+ * text is not changed. CSV keeps line feeds and tabs, and a leading '=' or '+', which a spreadsheet
+ * may take for a formula: it is data, and has to read back the same.
  */
 #pragma once
 
@@ -17,13 +17,13 @@
 /** Where the text goes. */
 typedef enum ls_escape {
     LS_ESCAPE_LINE,     /**< a line on a terminal, or in a log */
-    LS_ESCAPE_FONT,     /**< the same, in letters that any machine's fonts have */
+    LS_ESCAPE_FONT,     /**< a line in letters that any machine's fonts have */
     LS_ESCAPE_MARKUP,   /**< HTML and XML; in quotes, too */
     LS_ESCAPE_MARKDOWN, /**< in a table, too */
     LS_ESCAPE_GNUPLOT,  /**< between single quotes */
-    LS_ESCAPE_TICK,     /**< the same as the text of a tick, which is a format */
+    LS_ESCAPE_TICK,     /**< the text of a tick, which is a format, in single quotes */
     LS_ESCAPE_CSV,      /**< between double quotes */
-    LS_ESCAPE_JSON,     /**< the same, in JSON and YAML */
+    LS_ESCAPE_JSON,     /**< between double quotes, in JSON and YAML */
     LS_ESCAPE_BIBTEX,   /**< between braces */
     LS_ESCAPE_GITHUB,   /**< after the second "::" of a workflow command */
     LS_ESCAPE_TROFF,    /**< a manual page */
@@ -40,7 +40,7 @@ char *ls_escape_copy(char *out, size_t size, const char *text, ls_escape as);
 /** The text as a destination may have it, owned by the caller (free); NULL without memory. */
 char *ls_text_shown(const char *text, ls_escape as);
 
-/** Bytes of the character at `c`; 1 of what is none. */
+/** Bytes of the character at `c`; 1 for an invalid byte. */
 size_t ls_escape_step(const char *c);
 
 /* ---- Lists that users write, "a,b": a backslash before a comma makes it part of a value, and a

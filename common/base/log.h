@@ -20,5 +20,5 @@ typedef struct ls_log {
 void ls_log_line(const ls_log *log, ls_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** The same to stderr, whatever the level. */
+/** Writes such a line to stderr, whatever the level. */
 void ls_log_stderr(const char *format, ...) __attribute__((format(printf, 1, 2)));

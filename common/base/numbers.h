@@ -35,7 +35,7 @@ bool ls_parse_bytes(const char *text, size_t *out);
 /** "1.5us", "0.3ns", "2min" in nanoseconds, fractions too; a bare number is seconds. */
 bool ls_parse_time(const char *text, double *out_ns);
 
-/** The same in whole nanoseconds. */
+/** As above, in whole nanoseconds. */
 bool ls_parse_duration(const char *text, uint64_t *out_ns);
 
 /** "1GB/s", "125MB/s", "4GiB/s", and in bits "10Gbps", "10Gbit/s", in bytes per second. */

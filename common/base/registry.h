@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Registry: a table of what can be named (models, strategies, all-reduces ..). It feeds the lookup
- * by name, the errors that list what is valid, `lockstep list`, and the tests that run over every
+ * Registry: a table of named things (models, strategies, all-reduces ..). It feeds the lookup by
+ * name, the errors that list what is valid, `lockstep list`, and the tests that run over every
  * entry.
  */
 #pragma once
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** A table of what can be named. */
+/** A table of named things. */
 typedef struct ls_registry {
     const char *kind; /**< what an entry is: "strategy" */
     /** NULL-terminated. Every entry begins with two `const char *`: its name, and a line of help.

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** All zero is a new signal of value 0. On a cache line of its own. */
+/** All zero is a new signal of value 0. It fills a cache line. */
 typedef struct ls_signal {
     _Alignas(64) _Atomic uint64_t value;
     _Atomic uint32_t sleepers; /**< threads that sleep, or are about to */
@@ -24,7 +24,7 @@ void ls_signal_post(ls_signal *signal, uint64_t value);
 /** Waits until the value is at least `target`: looks `spins` times, then sleeps. */
 void ls_signal_wait(ls_signal *signal, uint64_t target, int spins);
 
-/** The same for at most `timeout_ns`; false where the time ran out. */
+/** As above, for at most `timeout_ns`; false if the time ran out. */
 bool ls_signal_wait_for(ls_signal *signal, uint64_t target, int spins, uint64_t timeout_ns);
 
 static inline uint64_t ls_signal_value(ls_signal *signal)

@@ -36,7 +36,7 @@ typedef const struct ls_failure *ls_status;
 /**
  * Makes a failure. `what` and `where` may be NULL; `why` is a printf format for the rest of the
  * line, "<why>; <what would work>". What a reader would not see is escaped (escape.h): newlines,
- * control characters. Never returns NULL: without memory it returns a static failure that says so.
+ * control characters. Never returns NULL; without memory it returns a static failure that says so.
  */
 ls_status ls_fail(ls_code code, const char *what, const char *where, const char *why, ...)
     __attribute__((format(printf, 4, 5), warn_unused_result));
@@ -63,8 +63,8 @@ ls_status ls_status_follows(ls_status status) __attribute__((warn_unused_result)
 bool ls_status_is_consequence(ls_status status);
 
 /**
- * Marks a failure as final: what failed is of no more use to this process (a GPU after an illegal
- * access, say), so a sweep ends here. Takes NULL; returns its argument.
+ * Marks a failure as final: what failed can no longer be used by this process (a GPU after an
+ * illegal access, say), so a sweep ends here. Takes NULL; returns its argument.
  */
 ls_status ls_status_final(ls_status status) __attribute__((warn_unused_result));
 
@@ -77,8 +77,8 @@ bool ls_status_is_final(ls_status status);
 ls_status ls_status_within(const char *what, const char *where, ls_status status)
     __attribute__((warn_unused_result));
 
-/** Returns the failure and frees the other; of two, the first that is no mere consequence, which is
- * final where either is. */
+/** Returns the failure and frees the other; of two failures, the first that is not a mere
+ * consequence. It is final if either is final. */
 ls_status ls_status_first(ls_status first, ls_status second) __attribute__((warn_unused_result));
 
 /** Relays a failure of `call` to the caller. */

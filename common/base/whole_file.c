@@ -49,8 +49,8 @@ static FILE *make(const char *path, mode_t mode)
     return stream;
 }
 
-/* Opens a device, a pipe or a descriptor for appending: a descriptor may be of a file with other
- * texts. Does not wait for the reader of a pipe that has none (ENXIO). */
+/* Opens a device, a pipe or a descriptor for appending: a descriptor may belong to a file with
+ * other texts. Does not wait for a reader of a pipe (ENXIO). */
 static FILE *open_direct(const char *path)
 {
     const int file = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
@@ -64,7 +64,8 @@ static FILE *open_direct(const char *path)
     return stream;
 }
 
-/* Opens a file beside `path` that can take its name; NULL where that cannot be. *part: its name. */
+/* Opens a file next to `path` that can take its name; NULL where that cannot be. *part: its
+ * name. */
 static FILE *open_part(const char *path, char **part)
 {
     struct stat old;
@@ -109,8 +110,8 @@ static int copy(FILE *from, const char *path)
     return error;
 }
 
-/* Whether the name is of a device, a pipe, or a descriptor: what is written there goes elsewhere.
- */
+/* Whether the name belongs to a device, a pipe, or a descriptor: what is written there goes
+ * elsewhere. */
 static bool leads_elsewhere(const char *path)
 {
     struct stat is;

@@ -24,7 +24,7 @@ ls_status ls_whole_file(const char *what, const char *path,
  * if not known). Leaves no file behind. */
 ls_status ls_file_writable(const char *what, const char *path, uint64_t bytes);
 
-/** Whether both names are of one file that exists. */
+/** Whether both names belong to one file that exists. */
 bool ls_same_file(const char *path, const char *other);
 
 /** Creates a folder and its parents, if they are not there. LS_CODE_MISSING, about `what`, if it

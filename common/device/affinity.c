@@ -42,7 +42,7 @@ static cpu_set_t *read_set(pthread_t thread, size_t *bytes)
     return NULL;
 }
 
-/* Makes the set of these cores; NULL if there is no memory, or a number that is no core's. */
+/* Makes the set of the cores; NULL without memory, or for an invalid number. */
 static cpu_set_t *make_set(const int *cores, int count, size_t *bytes)
 {
     int last = 0;

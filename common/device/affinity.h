@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Binds the calling thread to these cores (the system's numbers); fails unless it may run on each
- *  of them; then it may be bound to some. */
+/** Binds the calling thread to the cores (the system's numbers). Fails unless the thread may run on
+ * each of them; after a failure it may be bound to some. */
 ls_status ls_affinity_bind(const int *cores, int count);
 
-/** Whether the thread may run on these cores and on no other; true if the system does not tell. */
+/** Whether the thread may run exactly on these cores; true if the system does not tell. */
 bool ls_affinity_is(pthread_t thread, const int *cores, int count);
 
 /** A digest of the cores that the calling thread may run on; 0 if the system does not tell. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arena: the memory from which devices' pools take their chunks; see arena.h. Copies of data sets
- * are listed by host address and size: the host memory outlives them.
+ * Arena: memory for the chunks of devices' pools; see arena.h. Copies of data sets are listed by
+ * host address and size: the host memory outlives them.
  */
 #include "common/device/arena.h"
 
@@ -53,7 +53,7 @@ static ls_status refuse_lost(const ls_arena *arena)
  * Bytes that every policy leaves free for what CUDA and its libraries allocate themselves, mostly
  * later: kernels of cuBLASLt and cuDNN, loaded at first use (some hundred megabytes), thread
  * stacks, instantiated graphs, NCCL's buffers (some megabytes per peer and channel). At most an
- * eighth of what is free.
+ * eighth of the free memory.
  */
 static const size_t spare_most = (size_t)1 << 30;
 

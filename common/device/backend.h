@@ -22,7 +22,7 @@ typedef struct ls_device_backend {
                       const ls_memory_policy *policy, ls_device **out);
     void (*close)(ls_device *device);
     ls_status (*zero)(ls_device *device, void *memory, size_t bytes);
-    /** Both may be NULL: the device reads host memory itself. */
+    /** Both may be NULL if the device reads host memory itself. */
     ls_status (*share)(ls_device *device, const void *host, size_t bytes, const void **out);
     void (*unshare)(ls_device *device, const void *shared);
     ls_status (*register_memory)(ls_device *device, void *memory, size_t bytes,
@@ -32,7 +32,7 @@ typedef struct ls_device_backend {
     bool (*moved)(const ls_device *device); /**< may be NULL where threads stay */
     ls_status (*queue_open)(ls_device *device, const char *name, ls_queue **out);
     void (*queue_close)(ls_queue *queue);
-    void *(*queue_native)(const ls_queue *queue); /**< may be NULL: there is none */
+    void *(*queue_native)(const ls_queue *queue); /**< may be NULL if there is none */
     ls_status (*queue_put)(ls_queue *queue, ls_op *op);
     ls_status (*queue_copy)(ls_queue *queue, void *to, const ls_device *to_device, const void *from,
                             const ls_device *from_device, size_t bytes);
@@ -42,7 +42,7 @@ typedef struct ls_device_backend {
     bool (*queue_captured)(const ls_queue *queue); /**< whether it is being captured */
     ls_status (*queue_idle)(const ls_queue *queue, bool *out);
     /** For a watch: the next step is number `step`, and replays are counted from it. The queue is
-     * empty. May be NULL: replays are counted from the queue's opening. */
+     * empty. May be NULL if replays are counted from the queue's opening. */
     void (*queue_begin)(ls_queue *queue, uint64_t step);
     /** For a watch, from the host thread that uses the queue. */
     void (*queue_activity)(const ls_queue *queue, struct ls_activity *out);
@@ -59,7 +59,7 @@ typedef struct ls_device_backend {
     void (*program_close)(ls_program *program);
 } ls_device_backend;
 
-/* Back ends embed these first in their own structs. */
+/* Back ends embed ls_device and ls_queue first in their structs. */
 struct ls_device {
     const ls_device_backend *backend;
     ls_device_info info;
@@ -108,5 +108,5 @@ struct ls_program {
 extern const ls_device_backend ls_cpu_backend;
 extern const ls_device_backend ls_cuda_backend; /* where LS_HAS_CUDA */
 
-/** The back end of this build for devices of a kind; NULL where it has none. */
+/** The back end of this build for devices of a kind; NULL if there is none. */
 const ls_device_backend *ls_device_backend_find(ls_device_kind kind);

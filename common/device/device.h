@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device, queue, event, program: CUDA's model, the same on every back end. A device has its own
- * memory and any number of queues. A queue runs operations one after another, in the order in which
- * they were enqueued, asynchronously to the host. Events order queues. A program is what was
- * captured from a queue (and from the queues that joined it through events); one call of the host
- * replays the whole of it any number of times.
+ * Device, queue, event, program: CUDA's model, on every back end. A device has its own memory and
+ * any number of queues. A queue runs operations one after another, in the order in which they were
+ * enqueued, asynchronously to the host. Events order queues. A program is what was captured from a
+ * queue (and from the queues that joined it through events); one call of the host replays the whole
+ * of it any number of times.
  *                 CPU device                             GPU
- *     device      a set of cores, memory of its own      the GPU, or a logical part of it
+ *     device      a set of cores, and memory the GPU, or a logical part of it
  *     queue       a thread bound to those cores          a stream
  *     event       a counter that threads wait for        cudaEvent_t
  *     program     a recorded list of operations          cudaGraphExec_t
@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Cores, or a GPU or a part of it, with memory of its own. */
+/** Cores, or a GPU or a part of it, with its memory. */
 typedef struct ls_device ls_device;
 /** Operations of one device, in order. */
 typedef struct ls_queue ls_queue;
@@ -59,8 +59,8 @@ ls_memory_ledger ls_device_ledger(const ls_device *device);
 ls_status ls_device_pieces(const ls_device *device, ls_memory_piece **out, size_t *count);
 
 /**
- * Makes host memory readable by the device's operations (a data set, a table): the same pointer on
- * a CPU; a copy in device memory on a GPU. Undone with ls_device_unshare, which takes NULL.
+ * Makes host memory readable by the device's operations (a data set, a table): by its own address
+ * on a CPU; by a copy in device memory on a GPU. Undone with ls_device_unshare, which takes NULL.
  */
 ls_status ls_device_share(ls_device *device, const void *host, size_t bytes, const void **out);
 /** Ends the sharing; takes NULL. */
@@ -77,12 +77,12 @@ ls_status ls_device_register(ls_device *device, void *memory, size_t bytes, int 
 
 /** What a device is. */
 typedef struct ls_device_info {
-    ls_device_name name;    /**< as it was opened */
+    ls_device_name name;    /**< the name with which it was opened */
     char text[32];          /**< "cpu:0" */
     int cores[64];          /**< operating-system numbers; the first core_count of them */
     int core_count;         /**< 0 for a GPU */
     size_t capacity;        /**< bytes */
-    char pci[16];           /**< of the GPU that it is, or is a part of; "" for a CPU */
+    char pci[16];           /**< of the GPU that it is (a part of); "" for a CPU */
     int multiprocessors;    /**< that its queues may use; 0 for a CPU */
     bool flushes_denormals; /**< on every thread of the device */
     bool huge_pages;        /**< large allocations ask for them */
@@ -131,11 +131,11 @@ ls_status ls_device_call(ls_device *device, ls_status (*call)(void *context), vo
 
 /* ---- Operations and queues ---------------------------------------------------------------- */
 
-/** What a queue's time goes to: from these comes a row's division of the step time. */
+/** What a queue's time goes to; a row's division of the step time follows from that. */
 typedef enum ls_time_use {
     LS_TIME_COMPUTE,  /**< operations of none of the other kinds */
-    LS_TIME_BACKWARD, /**< the same, of a backward pass */
-    LS_TIME_WEIGHTS,  /**< the same, of a weight pass that is apart from it */
+    LS_TIME_BACKWARD, /**< computation of a backward pass */
+    LS_TIME_WEIGHTS,  /**< computation of a separate weight pass */
     LS_TIME_OPTIMIZER,
     LS_TIME_COMMUNICATION, /**< of a communicator, once its peer is there */
     LS_TIME_COPY,
@@ -274,12 +274,12 @@ typedef struct ls_copies {
     uint64_t host_bytes;   /**< from or to a CPU device */
 } ls_copies;
 
-/** Of this device's queues so far. */
+/** Copies by this device's queues so far. */
 ls_copies ls_device_copies(const ls_device *device);
 
 /** Copies from or to host memory and waits until it is done. Not while capturing. */
 ls_status ls_queue_read(ls_queue *queue, void *host, const void *device, size_t bytes);
-/** Likewise, to the device. */
+/** As above, to the device. */
 ls_status ls_queue_write(ls_queue *queue, void *device, const void *host, size_t bytes);
 
 /**
@@ -310,8 +310,7 @@ uint64_t ls_queue_wait_begin(const ls_queue *queue);
 void ls_queue_wait_end(ls_queue *queue, uint64_t begin_ns);
 /** Counts the time from begin_ns to end_ns as waiting; none where it ends before it begins. */
 void ls_queue_waited(ls_queue *queue, uint64_t begin_ns, uint64_t end_ns);
-/** Called by an operation: sleeps until `ns`. The time by which it wakes up late counts as waiting.
- */
+/** Called by an operation: sleeps until `ns`. Waking up late counts as waiting. */
 void ls_queue_sleep_until(ls_queue *queue, uint64_t ns);
 
 /* ---- Events ------------------------------------------------------------------------------- */

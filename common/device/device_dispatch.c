@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices: the functions of device.h, each of which calls its device's back end. */
+/* Devices: the functions of device.h, which call their device's back end. */
 #include "common/device/device.h"
 
 #include "common/base/clock.h"

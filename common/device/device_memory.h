@@ -16,7 +16,7 @@ typedef enum ls_memory_use {
     LS_MEMORY_USES
 } ls_memory_use;
 
-/** The type of its elements; OTHER: neither of these, as step numbers, labels, double. */
+/** The type of its elements. OTHER includes step numbers, labels and double. */
 typedef enum ls_memory_type {
     LS_MEMORY_FLOAT32,
     LS_MEMORY_BF16,
@@ -25,7 +25,7 @@ typedef enum ls_memory_type {
     LS_MEMORY_TYPES
 } ls_memory_type;
 
-/** A use together with a type, where a use is asked for; a use alone is of float32. */
+/** A use together with a type, where a use is asked for; a use alone means float32. */
 #define LS_MEMORY_AS(use, type) ((ls_memory_use)((unsigned)(use) | (unsigned)(type) << 4))
 
 static inline ls_memory_use ls_memory_use_of(ls_memory_use use)
@@ -46,8 +46,7 @@ typedef enum ls_memory_policy_kind {
     LS_MEMORY_GROWTH,   /**< on demand, never given back before the device closes */
     LS_MEMORY_ALL,      /**< nearly the whole capacity at the start */
     LS_MEMORY_FRACTION, /**< on demand, at most a fraction of the capacity */
-    LS_MEMORY_COUNTED,  /**< CPU devices, to learn what a case asks for: no limit, and pages that
-                             are never touched, so they cost nothing; not to be used */
+    LS_MEMORY_COUNTED,  /**< CPU devices whose pages are never touched, to count a case's memory */
 } ls_memory_policy_kind;
 
 /** How much a device takes. */
@@ -62,7 +61,7 @@ size_t ls_memory_limit(ls_memory_policy policy, size_t capacity);
 /** What a device holds. */
 typedef struct ls_memory_ledger {
     size_t in_use[LS_MEMORY_USES];   /**< bytes asked for and not freed, not rounded */
-    size_t of_type[LS_MEMORY_TYPES]; /**< the same bytes, by type */
+    size_t of_type[LS_MEMORY_TYPES]; /**< the bytes in use by type */
     size_t in_use_peak;              /**< largest sum of in_use so far */
     size_t reserved;                 /**< bytes taken from the system */
     size_t limit;                    /**< most that the policy lets it take */

@@ -18,12 +18,12 @@ typedef struct ls_device_name {
     ls_device_kind kind; /**< CPU or GPU */
     int index;           /**< from 0 */
     int logical;         /**< part of a split GPU, from 0; -1 means the whole device */
-    char job[32];        /**< "" where the name has none */
-    int replica;         /**< -1 where the name has none */
-    int task;            /**< -1 where the name has none */
+    char job[32];        /**< "" if the name has none */
+    int replica;         /**< -1 if the name has none */
+    int task;            /**< -1 if the name has none */
 } ls_device_name;
 
-/** LS_CODE_USAGE, with the forms that parse, where `text` is none of them. */
+/** LS_CODE_USAGE, which lists the valid forms, if `text` is invalid. */
 ls_status ls_device_name_parse(const char *text, ls_device_name *out);
 
 /** "cpu:0", "gpu:0/1": kind, index and logical part only. `text` holds 32 bytes; returns it. */

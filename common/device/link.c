@@ -115,7 +115,7 @@ static uint64_t occupied_ns(const ls_link *link, size_t bytes)
     return link->bytes_per_s > 0 ? (uint64_t)ceil((double)bytes * 1e9 / link->bytes_per_s) : 0;
 }
 
-/* Books both ports; the same port twice means one, where the other end books its own. */
+/* Books both ports; one port if both are equal, since the other end books its own. */
 static uint64_t reserve(ls_network *network, uint64_t *out, uint64_t *in, size_t bytes,
                         uint64_t ready_ns)
 {

@@ -3,16 +3,17 @@
  * Shaped links: a network between the devices of one machine that has a latency and a bandwidth.
  * Each device has a sending and a receiving port (full duplex, like a host's network card). A
  * transfer starts when it is requested and both its ports are free, occupies them for bytes /
- * bandwidth, and has arrived one latency later. So transfers over different ports overlap, those of
- * one port take turns in the order of their requests, and latencies overlap with everything. Ports
- * are booked in the clock's time, not when a thread wakes up: late wake-ups do not accumulate.
- * Between devices of different processes each end books its own port, by its own clock: a transfer
- * departs when its sender is ready and the sending port is free; it is received, for the same
- * duration and one latency later, when its receiver is ready, too, and the receiving port is free.
- * So a sending port does not depend on a late or busy receiver: the network buffers what was sent.
- * Links apply to copies between devices (ls_queue_copy) and messages between ranks (comm.h), but
- * not to copies within a device, copies to or from the host, and agreement (agree, collect). Leaves
- * out packets, switches, loss; a gap before a booked transfer is not used by a later one.
+ * bandwidth, and has arrived one latency later. So transfers over different ports overlap,
+ * transfers over one port take turns in the order of their requests, and latencies overlap with
+ * everything. Ports are booked in the clock's time, not when a thread wakes up: late wake-ups do
+ * not accumulate. Between devices of different processes each end books its own port, by its own
+ * clock: a transfer departs when its sender is ready and the sending port is free; it is received,
+ * for the same duration and one latency later, when its receiver is ready, too, and the receiving
+ * port is free. So a sending port does not depend on a late or busy receiver: the network buffers
+ * what was sent. Links apply to copies between devices (ls_queue_copy) and messages between ranks
+ * (comm.h), but not to copies within a device, copies to or from the host, and agreement (agree,
+ * collect). Leaves out packets, switches, loss; a gap before a booked transfer is not used by a
+ * later one.
  */
 #pragma once
 
@@ -29,8 +30,8 @@ typedef struct ls_link {
     double bytes_per_s; /**< of each port; 0 if not limited */
 } ls_link;
 
-/** "latency=50us,bandwidth=1GB/s", or one of the two; "none" is no link, all zero. LS_CODE_USAGE
- *  says what is valid. */
+/** "latency=50us,bandwidth=1GB/s", or one of the two; "none" means no link, all zero. LS_CODE_USAGE
+ * says what is valid. */
 ls_status ls_link_parse(const char *text, ls_link *out);
 
 typedef struct ls_network ls_network;
@@ -48,7 +49,8 @@ uint64_t ls_network_reserve(ls_network *network, int from, int to, size_t bytes,
 /** When the latest booked transfer arrives; 0 if none was booked. Any thread. */
 uint64_t ls_network_arrival_ns(ls_network *network);
 
-/** Connects an idle device to a port of its own; NULL means disconnects it. Borrows the network. */
+/** Connects an idle device to a port that only it uses; a NULL network disconnects it. Borrows the
+ * network. */
 void ls_device_link(ls_device *device, ls_network *network, int port);
 
 /** Whether transfers from one device to the other use a link. */

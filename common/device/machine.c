@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Machine: what hwloc and the system report, read once. The whole topology is loaded to count the
- * machine's cores. The usable cores are those with a hardware thread in both the process's affinity
- * mask and the group's set (hwloc's allowed set), each represented by the first such thread. With a
- * CPU quota of q cores only the first ceil(q) are used: more threads would only be throttled
+ * machine's cores. The usable cores have a hardware thread in both the process's affinity mask and
+ * the group's set (hwloc's allowed set), each represented by the first such thread. With a CPU
+ * quota of q cores only the first ceil(q) are used: more threads would only be throttled
  * alternately. The GPUs are found by the CUDA back end, not by hwloc. Left out: cores that go
  * offline later, and other processes on the same cores.
  */

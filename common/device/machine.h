@@ -31,7 +31,7 @@ typedef struct ls_machine_options {
     int logical_gpus;     /**< 0 means 1; each GPU counts as this many */
     int part, parts;      /**< this process gets cores number `part` of `parts`; 0 means all */
     int neighbours;       /**< processes that share the memory; 0 means 1 */
-    int neighbour; /**< which of them this is: decides what GPUs a number in `--devices` means */
+    int neighbour;        /**< its number on the host: a number in `--devices` picks GPUs by it */
 } ls_machine_options;
 
 /** Caches of one level. */
@@ -101,7 +101,7 @@ int ls_machine_cores(const ls_machine *machine, int index, int *cores, int capac
 /** NUMA node (operating-system number) of a core that this process may use; -1 if not known. */
 int ls_machine_numa_node(const ls_machine *machine, int core);
 
-/** Whether any two of these devices share a core, or a GPU. */
+/** Whether any two of the devices share a core, or a GPU. */
 bool ls_machine_oversubscribed(const ls_machine *machine, const ls_device_name *names,
                                size_t count);
 

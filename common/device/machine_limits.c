@@ -130,7 +130,7 @@ static void decode_octal(char *text)
     *to = 0;
 }
 
-/* Where a hierarchy is mounted, and with which of its folders as root. */
+/* Where a hierarchy is mounted, and which of its folders is the root there. */
 static bool mount_point(const char *mounts, const char *controller, char root[PATH_SIZE],
                         char point[PATH_SIZE])
 {

@@ -29,7 +29,7 @@ ls_status ls_placement_resolve(const ls_placement *placement, const char *operat
                                const char *spec, ls_device_name **out, size_t *out_count,
                                bool *replaced);
 
-/** The same for one device. */
+/** As above, for one device. */
 ls_status ls_placement_device(const ls_placement *placement, const char *operation,
                               const char *spec, ls_device_name *out);
 

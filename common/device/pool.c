@@ -175,7 +175,7 @@ static bool grow(ls_pool *pool, size_t bytes, ls_status *status)
         own = left;
     const size_t wish = smaller(bytes < unit / 8 ? unit : own, left);
     *status = add_chunk(pool, wish);
-    if (*status && own < wish) { /* the system lacks a whole unit, but perhaps has this much */
+    if (*status && own < wish) { /* the system may have this much, though not a whole unit */
         ls_status_free(*status);
         *status = add_chunk(pool, own);
     }
@@ -243,7 +243,7 @@ static ls_status fail_full(const ls_pool *pool, ls_memory_use use, size_t bytes,
 static ls_status allocate_locked(ls_pool *pool, ls_memory_use use, size_t bytes, void **out)
 {
     pool->ledger.allocations++;
-    const size_t needed = larger(bytes, 1); /* zero bytes get an address of their own */
+    const size_t needed = larger(bytes, 1); /* zero bytes get a distinct address */
     block *found = find_free(pool, needed);
     if (!found) {
         ls_status status = LS_OK;

@@ -5,8 +5,8 @@
  * may not be able to read the device's.
  *     growth    a chunk when nothing free fits; not returned before the pool closes; at most the
  *               capacity
- *     fraction  the same, at most that fraction of the capacity
- *     counted   the same, without a limit: address space only, until something is written
+ *     fraction as growth, at most that fraction of the capacity
+ *     counted as growth, without a limit: address space only, until something is written
  *     all       19/20 of the capacity as one chunk at the start; the rest is left to the system
  * A request of at least an eighth of the growing unit gets a chunk of its own size, a smaller one a
  * chunk of a whole unit. The unit is an eighth of what is reserved, at least 2 MiB and at most 64
@@ -27,8 +27,8 @@ typedef struct ls_pool_options {
     ls_memory_policy policy;
     size_t capacity; /**< bytes of the device */
     bool on_demand;  /**< `all` is a limit only: the memory is reserved elsewhere (arena.h) */
-    bool watched;    /**< host memory: in a build with the address sanitizer pieces are marked for
-                          it, except under `all`, whose marks would take an eighth of the machine */
+    bool watched;    /**< host memory: pieces are marked for the address sanitizer, except under
+                          `all` */
     /** Allocates from the system: at least `bytes`, 64-byte aligned. Called with a lock held. */
     ls_status (*reserve)(void *context, size_t bytes, void **out);
     /** Gives back all that one call of `reserve` took. */

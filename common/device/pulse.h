@@ -18,7 +18,8 @@ typedef struct ls_pulse ls_pulse;
 typedef struct ls_pulse_entry {
     const struct ls_queue *queue;
     uint64_t (*progress)(const struct ls_queue *queue); /**< a number that changes with progress */
-    uint64_t seen;                                      /**< these two are the pulse's */
+    uint64_t seen;                                      /**< this member and the next belong to
+                                                             the pulse */
     struct ls_pulse_entry *next;
 } ls_pulse_entry;
 

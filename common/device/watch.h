@@ -8,11 +8,10 @@
  * Threads that hang cannot be ended: such devices, and what was made on them, are not closed. A GPU
  * makes progress when a step or an all-reduce of NCCL ends; a step must be shorter than the
  * timeout. So a GPU at work without progress is lost, even if no thread waits for it, together with
- * all GPUs of the watch, since they share programs. Of several GPUs, the failure names the GPU that
- * has finished the fewest steps. A GPU that waits in a collective for a slow rank is at work, too:
- * with ranks on GPUs, --timeout must exceed their slowest step. One host thread uses a watch and
- * the queues of its devices. Leaves out a single CPU device: the host cannot tell its long work
- * from a hang.
+ * all GPUs of the watch, since they share programs. The failure names the GPU that has finished the
+ * fewest steps. A GPU that waits in a collective for a slow rank is at work, too: with ranks on
+ * GPUs, --timeout must exceed their slowest step. One host thread uses a watch and the queues of
+ * its devices. Leaves out a single CPU device: the host cannot tell its long work from a hang.
  */
 #pragma once
 
@@ -49,7 +48,7 @@ double ls_watch_seconds(const ls_watch *watch);
 /** What a device is doing: at work if any of its queues is, otherwise waiting if any is. */
 ls_activity ls_watch_activity(const ls_watch *watch, const ls_device *device);
 
-/** The queue of the device that was opened first; NULL if it has none. */
+/** The queue of the device that was opened first; NULL if the device has no queue. */
 ls_queue *ls_watch_queue(const ls_watch *watch, const ls_device *device);
 
 /* For back ends. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sample order by a Feistel network on Z_a x Z_b; see order.h. a = ceil(sqrt(N)) and b = ceil(N /
- * a), so fewer than a of the a * b codes are not samples; these are encrypted again (cycle
+ * a), so fewer than a of the a * b codes are not samples; such codes are encrypted again (cycle
  * walking). Both fit in 16 bits for N < 2^31, so the rounds use 32-bit arithmetic, which compilers
  * vectorise. The round function is a multiply-xorshift mix of 32 bits; the keys are Philox numbers
  * of (seed, epoch). This shuffles; it is not cryptographically secure.

@@ -56,7 +56,7 @@ LS_DEVICE_FN uint32_t ls_order_encipher(const ls_order_epoch *epoch, uint32_t co
 /**
  * ls_order_epoch_samples for at most LS_ORDER_CHUNK positions of a shuffled epoch. Loops of a whole
  * number of 16 positions (positions past the end are dropped), one per type, so that all is done in
- * vectors; then the few codes that are no sample are walked on.
+ * vectors; then the few codes that are not samples are walked on.
  */
 static inline void ls_order_chunk(const ls_order_epoch *epoch, uint32_t start, uint32_t count,
                                   uint32_t *out)

@@ -21,9 +21,9 @@ typedef struct cpu_program cpu_program;
 
 typedef enum cpu_kind {
     CPU_RUN,    /* an operation */
-    CPU_UNLESS, /* the same, unless `skip` holds */
+    CPU_UNLESS, /* an operation, unless `skip` holds */
     CPU_COPY,   /* bytes from one address to another */
-    CPU_CARRY,  /* the same, over a link: it takes the link's time */
+    CPU_CARRY,  /* an operation over a link: it takes the link's time */
     CPU_ZERO,   /* bytes set to 0 */
     CPU_CALL,   /* a host function, waited for */
     CPU_POST,   /* an event happens: its signal's value is `count` */
@@ -72,7 +72,7 @@ struct cpu_list {
     uint64_t until; /* the queue's count of commands when the last launch is done */
 };
 
-/* A captured event record and its waits, each of which counts its own replays. */
+/* A captured event record and its waits. Each wait counts its own replays. */
 struct cpu_edge {
     ls_signal signal;
     _Atomic bool failed;     /* the queue had failed when it last recorded it; rarely written */
@@ -96,9 +96,9 @@ typedef struct cpu_queue {
     ls_signal produced;   /* commands enqueued */
     ls_signal consumed;   /* commands done */
     uint64_t enqueued;    /* the host's own count of `produced` */
-    uint64_t before_turn; /* of these, enqueued before the device's latest turn */
+    uint64_t before_turn; /* commands enqueued before the device's latest turn */
     uint64_t turns;       /* of the device, when `before_turn` was set */
-    uint64_t profiled_ns; /* the profile's latest reading of the clock; 0 if it has none */
+    uint64_t profiled_ns; /* the profile's latest reading of the clock; 0 before the first */
     int spins;            /* looks before the thread sleeps */
     bool flushed;         /* the thread flushes denormals */
     bool bound;           /* one thread per core; false (set-up work): anywhere on the cores */
@@ -138,7 +138,7 @@ ls_status ls_cpu_queue_push(cpu_queue *queue, const cpu_command *command);
 /* Makes room for a command, so that the next push cannot fail. Not while capturing. */
 ls_status ls_cpu_queue_reserve(cpu_queue *queue);
 ls_status ls_cpu_queue_sync(ls_queue *queue);
-/* The same of a queue that is not captured. `heeds`: see ls_device_heed. */
+/* As above, for a queue that is not captured. `heeds`: see ls_device_heed. */
 ls_status ls_cpu_queue_finish(cpu_queue *queue, bool heeds);
 ls_status ls_cpu_queue_profile(ls_queue *queue, ls_time_profile *profile, ls_time_log *log);
 

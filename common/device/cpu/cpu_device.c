@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPU device: a set of cores with memory of its own. Memory comes from the system in chunks; huge
- * pages are requested for chunks that hold at least two, not for a few small blocks. A thread on
- * the device's own cores zero-fills it, so that pages are placed by first touch. A second, unbound
- * thread of the device does this and other set-up work, so that it delays no queue.
+ * CPU device: a set of cores, and memory that only it uses. Memory comes from the system in chunks;
+ * huge pages are requested for chunks that hold at least two, not for a few small blocks. A thread
+ * on the device's own cores zero-fills it, so that pages are placed by first touch. A second,
+ * unbound thread of the device does this and other set-up work, so that it delays no queue.
  */
 #include "common/device/affinity.h"
 #include "common/device/cpu/cpu.h"
@@ -119,7 +119,8 @@ static ls_status cpu_call(ls_device *base, ls_status (*call)(void *context), voi
                         &(cpu_command){.kind = CPU_CALL, .call = call, .context = context});
 }
 
-/* The service thread stands for all: what moves a thread from outside moves those of a process. */
+/* The service thread stands for all: what moves a thread from outside moves all threads of a
+ * process. */
 static bool cpu_moved(const ls_device *device)
 {
     const ls_device_info *info = &device->info;

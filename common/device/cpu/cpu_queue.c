@@ -116,7 +116,7 @@ static void run_command(cpu_queue *queue, const cpu_command *command)
         status =
             wait_for_event(queue, &command->event->signal, &command->event->failed, command->count);
         break;
-    case CPU_SIGNAL: /* these two are the program's own counting nodes */
+    case CPU_SIGNAL: /* this kind and the next are the program's counting nodes */
         post_event(queue, &command->edge->signal, &command->edge->failed,
                    ++((cpu_command *)command)->count);
         break;
@@ -212,7 +212,7 @@ static void *queue_thread(void *argument)
 {
     cpu_queue *queue = argument;
     const ls_device_info *info = &queue->base.device->info;
-    /* Of another thread it would go through /proc, whose entries the process's parent then has to
+    /* For another thread it would go through /proc, whose entries the process's parent then has to
      * clear away: on a busy machine that took longer than the process's own work. */
     pthread_setname_np(pthread_self(), info->text);
     ls_status status = ls_team_setup(info->cores, info->core_count, queue->bound, &queue->flushed);

@@ -2,10 +2,10 @@
 /*
  * Buffer registration: pages of a CPU device that other processes of this host map, too. The device
  * has one sparse file in memory, as large as the address space. A registered page lies in it at the
- * offset of its own address, and is mapped from there over the private page, with the same
- * contents. So a page that two buffers share may be registered twice, and an address is also an
- * offset in the file. The device's own thread copies the contents, because of first touch. Pages
- * stay registered until the device closes; they are not returned to the system before.
+ * offset of its address, and is mapped from there over the private page, with the same contents. So
+ * a page that two buffers share may be registered twice, and an address is also an offset in the
+ * file. The device's own thread copies the contents, because of first touch. Pages stay registered
+ * until the device closes; they are not returned to the system before.
  */
 #include "common/device/cpu/cpu.h"
 #include "common/device/pool.h"

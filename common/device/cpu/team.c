@@ -27,7 +27,7 @@ extern void omp_set_num_threads(int);
 extern void omp_set_dynamic(int);
 extern void omp_set_max_active_levels(int);
 
-/* ThreadSanitizer does not see how libgomp starts and joins threads, so these calls tell it. */
+/* ThreadSanitizer does not see how libgomp starts and joins threads, so the calls below tell it. */
 #if defined(__SANITIZE_THREAD__)
 extern void __tsan_acquire(void *address);
 extern void __tsan_release(void *address);
@@ -135,7 +135,8 @@ static void setup_part(void *context, int part, int parts)
 {
     binding *b = context;
     (void)parts;
-    if (part > 0) { /* part 0 is bound to all: threads that libgomp starts later inherit these */
+    if (part > 0) { /* part 0 is bound to all: threads that libgomp starts later inherit its
+                       cores */
         ls_status none = LS_OK, status = ls_affinity_bind(&b->cores[part % b->count], 1);
         if (status && !atomic_compare_exchange_strong(&b->failure, &none, status))
             ls_status_free(status);

@@ -2,9 +2,9 @@
 /*
  * Team: the OpenMP threads of a queue's thread, bound to the device's cores.
  *
- * oneDNN's threads are libgomp's, one team per thread that calls it. The same team runs our own
- * loops, so a device of c cores has c busy threads, never 2c. libgomp is called by its ABI
- * (GOMP_parallel), not by pragmas, so that gcc and clang builds share one run-time library.
+ * oneDNN's threads are libgomp's, one team per thread that calls it. It also runs our own loops, so
+ * a device of c cores has c busy threads, never 2c. libgomp is called by its ABI (GOMP_parallel),
+ * not by pragmas, so that gcc and clang builds share one run-time library.
  *
  * Work is divided by the number of threads that was asked for. libgomp may make a smaller team, and
  * says nothing; so the team that comes is checked when it is set up and in every use.

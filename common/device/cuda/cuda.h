@@ -44,8 +44,7 @@ typedef struct cuda_queue {
     uint32_t first;         /* number of the first step after ls_cuda_queue_begin */
     uint32_t enqueued;      /* replays enqueued since then */
     uint64_t ops;           /* enqueued under a watch */
-    cudaEvent_t windows[2]; /* ends of the latest two windows of WINDOW_OPS operations
-                            (cuda_watch.c); NULL if not yet */
+    cudaEvent_t windows[2]; /* ends of the latest two windows of WINDOW_OPS operations, or NULL */
     bool counted;           /* its steps count in pinned->steps */
     bool busy;              /* at the latest look */
 } cuda_queue;
@@ -64,8 +63,8 @@ typedef struct cuda_program {
 /* cuda_device.c */
 /* Makes the device the calling thread's; before every other call. Fails on one that was lost. */
 ls_status ls_cuda_use(const ls_device *device);
-/* The same for functions that close: false if the device was lost. (CPU devices, on which tests run
- * these kernels, are never lost.) */
+/* As ls_cuda_reach, for functions that close: false if the device was lost. (CPU devices, on which
+ * tests run the kernels, are never lost.) */
 bool ls_cuda_reaches(const ls_device *device);
 
 /* cuda_queue.c */
@@ -86,8 +85,8 @@ unsigned *ls_cuda_queue_pulse(const ls_queue *queue);
 ls_status ls_cuda_queue_idle(const ls_queue *queue, bool *out);
 
 /* cuda_watch.c */
-/* These wait until the queue is empty; for an event; and, under a watch, until the queue has room
- * for one more replay, or for one more operation. */
+/* Wait until the queue is empty; for an event; and, under a watch, until the queue has room for one
+ * more replay, or for one more operation. */
 ls_status ls_cuda_await_stream(cuda_queue *queue);
 ls_status ls_cuda_await_event(const cuda_event *event);
 ls_status ls_cuda_await_replay(cuda_queue *queue);

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* After these, CUDA rejects every call on the device until the process ends. */
+/* After such an error CUDA rejects every call on the device until the process ends. */
 static bool is_sticky(cudaError_t error)
 {
     switch (error) {

@@ -4,6 +4,6 @@
 
 typedef enum ls_cuda_fault {
     LS_CUDA_FAULT_NONE,
-    LS_CUDA_FAULT_LABEL, /* a label is no class */
-    LS_CUDA_FAULT_TOKEN  /* a number is no token */
+    LS_CUDA_FAULT_LABEL, /* a label is not a valid class */
+    LS_CUDA_FAULT_TOKEN  /* a number is not a valid token */
 } ls_cuda_fault;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few parts of a GPU that C++ lacks: launches, shuffles, copies in the background, the timer.
- * The test that runs the kernels on a CPU replaces this header by its own.
+ * The few parts of a GPU that C++ does not have: launches, shuffles, copies in the background, the
+ * timer. The test that runs the kernels on a CPU replaces this header by its own.
  */
 #ifndef LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
 #define LS_COMMON_DEVICE_CUDA_GPU_DEVICE_CUH
@@ -19,7 +19,7 @@ static int ls_gpu_launch(void *stream, unsigned blocks, unsigned threads,
     return (int)cudaGetLastError();
 }
 
-/* The same with LS_GPU_LARGE_SHARED of so many bytes. */
+/* As above, with so many bytes of LS_GPU_LARGE_SHARED. */
 template <typename... Parameters, typename... Arguments>
 static int ls_gpu_launch_with(void *stream, unsigned blocks, unsigned threads,
                               void (*kernel)(Parameters...), size_t bytes, Arguments... arguments)
@@ -61,8 +61,8 @@ __device__ static inline void ls_gpu_sync_warp()
     __syncwarp();
 }
 
-/* The value; the compiler does not keep what it has computed from it for the next time, for which
- * registers may lack. */
+/* The value; the compiler does not keep what it has computed from it, for which there may be too
+ * few registers. */
 __device__ static inline unsigned ls_gpu_anew(unsigned value)
 {
     asm volatile("" : "+r"(value));
@@ -100,8 +100,8 @@ __device__ static inline void ls_gpu_await_copies()
 /* ---- Compute capability 9.0 (PTX ISA: mbarrier, setmaxnreg, wgmma) -----------------------------
  */
 
-/* x as the sum of two numbers of 11 bits (tf32), but for 2^-23 of it at most. Where x is infinite,
- * the second is NaN. */
+/* x as the sum of two numbers of 11 bits (tf32), up to 2^-23 of x. Where x is infinite, the second
+ * is NaN. */
 __device__ static inline void ls_gpu_split_tf32(float x, unsigned &high, unsigned &low)
 {
     high = (__float_as_uint(x) + 0x1000u) & 0xFFFFE000u; /* to nearest */

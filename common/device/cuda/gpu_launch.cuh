@@ -21,7 +21,7 @@ static inline unsigned ls_gpu_blocks(int64_t items, int64_t items_of_block)
     return (unsigned)(blocks < 1 ? 1 : blocks > LS_GPU_BLOCKS ? LS_GPU_BLOCKS : blocks);
 }
 
-/* A grid-stride loop of `threads` over `items`; none is no launch. */
+/* A grid-stride loop of `threads` over `items`; without items nothing is launched. */
 template <typename... Parameters, typename... Arguments>
 static int ls_gpu_launch_over(void *stream, int64_t items, unsigned threads,
                               void (*kernel)(Parameters...), Arguments... arguments)

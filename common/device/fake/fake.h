@@ -30,7 +30,7 @@ typedef struct ls_fake_work {
  */
 int ls_fake_enqueue(void *stream, const ls_fake_work *work);
 
-/** The same whatever device is the current one. */
+/** As above, whatever device is the current one. */
 int ls_fake_enqueue_anywhere(void *stream, const ls_fake_work *work);
 
 /** Number of a stream's device, or of the current one. */

@@ -20,8 +20,8 @@ enum { FAKE_MOST = 8 };
 struct fake_job {
     std::string name;
     int device;
-    unsigned devices; /* bits of those whose memory it may touch */
-    bool on_host;     /* a host function: in a thread of its own, without memory of devices */
+    unsigned devices; /* bits of the devices whose memory it may touch */
+    bool on_host;     /* a host function: in a separate thread, without memory of devices */
     std::function<void()> run; /* both may be empty */
     std::function<bool()> ready;
 };
@@ -101,7 +101,7 @@ const fake_job *fake_running();
 
 /* ---- fake_memory.cpp ------------------------------------------------------------------------- */
 
-/* Lets code touch the memory of these devices, bit by bit, and of no others. */
+/* Lets code touch the memory of the devices whose bits are set, and of no others. */
 void fake_reach(unsigned devices);
 bool fake_is_pinned(const void *memory, size_t bytes);
 int fake_leaks();

@@ -24,14 +24,14 @@ typedef enum ls_reduce { LS_REDUCE_FAST, LS_REDUCE_EXACT } ls_reduce;
 typedef enum ls_scaling { LS_SCALING_STRONG, LS_SCALING_WEAK } ls_scaling;
 typedef enum ls_target_kind { LS_TARGET_NONE, LS_TARGET_ACCURACY, LS_TARGET_LOSS } ls_target_kind;
 
-/** What decides which options concern a model from a file (graph_file.h). */
+/** What decides which options apply to a model from a file (graph_file.h). */
 typedef struct ls_model_facts {
     char data[600];  /**< text of --data by default */
     bool normalises; /**< it has batch statistics */
     bool convolves;
 } ls_model_facts;
 
-/** Values of ls_case.eval_samples that are no numbers. */
+/** Values of ls_case.eval_samples that are words on the command line. */
 #define LS_EVAL_AUTO (-1)
 #define LS_EVAL_ALL  INT64_MAX
 
@@ -61,8 +61,8 @@ typedef struct ls_case {
     bool shuffle;
     ls_reduce reduce;
     int64_t micro_shards; /**< the default if `reduce` is fast, which does not use it */
-    int64_t micro_splits; /**< likewise */
-    int64_t accumulation; /**< pieces of each replica's slice; 1: gradients are not accumulated */
+    int64_t micro_splits; /**< slices of split layers; the default if `reduce` is fast */
+    int64_t accumulation; /**< pieces of each replica's slice; 1 if gradients are not accumulated */
     int64_t drops;        /**< outputs that are computed again (common/nn/repeat.h) */
     int64_t gate_steps;   /**< -1 means all steps (`verify`) */
     int64_t eval_samples; /**< samples of the test set; LS_EVAL_AUTO, LS_EVAL_ALL */
@@ -74,13 +74,13 @@ typedef struct ls_case {
     double target;
     ls_math math;
     ls_precision precision;
-    ls_convolution convolution; /**< LS_CONVOLUTION_AUTO where the model has none */
+    ls_convolution convolution; /**< LS_CONVOLUTION_AUTO if the model has no convolution */
     bool capture;
     char allreduce[32];   /**< of strategies that reduce: "auto", or a name */
-    int64_t bucket_bytes; /**< likewise; -1 means auto; 0 means one per variable */
+    int64_t bucket_bytes; /**< of strategies that reduce; -1 means auto, 0 one per variable */
     ls_fault fault;       /**< --inject; all zero: none */
     char elastic[512];    /**< replicas that leave and join (elastic.h); "" if none */
-    int shrinks;          /**< not 0: a killed rank is gone, and the others go on */
+    int shrinks;          /**< not 0 if the other ranks go on without a killed one */
     char label[256];      /**< "" if none */
     int ranks;            /**< 1; else processes (comm mpi), or ranks within this process */
     char comm[8];         /**< "thread" (on GPUs it means device), "mpi", "device", "nccl" */
@@ -110,8 +110,8 @@ typedef struct ls_request {
     size_t case_count;
     bool verify; /**< `verify`: no timing, all steps compared */
     int64_t blocks;
-    double precision;     /**< blocks are added until half of ci95 over the median is at most
-                               this; 0 if none are */
+    double precision;     /**< blocks are added until half of ci95/median is at most this; 0 if
+                               unused */
     uint64_t max_time_ns; /**< limit of a group's time when blocks are added */
     int cpu_devices;      /**< 0 means the machine's */
     int cores_per_device;
@@ -138,7 +138,7 @@ typedef struct ls_request {
     char *results;                 /**< file; NULL if none */
     struct ls_option_set *given;   /**< options given for all cases; owns texts that cases[].own
                                         borrows */
-    struct ls_experiment *plan;    /**< likewise: options given for some cases */
+    struct ls_experiment *plan;    /**< options given for some cases; owned likewise */
     uint64_t budget_ns;            /**< time that the numbers of steps are fitted to; 0 if none */
     uint64_t deadline_ns;          /**< when a budget is over, by ls_clock_ns; 0 if none */
     bool steps_given;              /**< by the command or the plan: a budget does not raise them */
@@ -149,7 +149,7 @@ typedef struct ls_request {
     char *command;                 /**< the command line, for the row */
     int progress;                  /**< -1 auto, 0 no, 1 yes */
     ls_log log;                    /**< quiet, normal, verbose */
-    char *notes;                   /**< lines for `log` about the cases, held back until nothing can
-                                        refuse the command any more: a refusal is one line */
+    char *notes;                   /**< lines for `log` about the cases, printed once no refusal
+                                        can come */
     const ls_processes *processes; /**< that run the command; borrowed */
 } ls_request;

@@ -150,7 +150,7 @@ bool ls_case_has_links(const ls_case *one)
            ls_parse_integer(one->devices, 2, INT32_MAX, &number);
 }
 
-/* A timeout also concerns a single GPU, which is watched. */
+/* A timeout also applies to a single GPU, which is watched. */
 bool ls_case_has_timeout(const ls_case *one)
 {
     return ls_case_has_links(one) || strcasestr(one->devices, "gpu:");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts of a case before it is resolved: which options concern it, and the job that it asks for. */
+/* Facts of a case before it is resolved: which options apply to it, and the job that it asks
+ * for. */
 #pragma once
 
 #include "bench/case/case.h"
@@ -7,12 +8,12 @@
 /** Notes what follows from the model's file, or that it is from none. */
 void ls_case_note_model(ls_case *one, const ls_model *model);
 
-/** Whether an option that is declared by a strategy, a model or a data set concerns the case. */
+/** Whether an option that a strategy, a model or a data set declares applies to the case. */
 bool ls_case_has(const ls_case *one, const ls_declared_option *option);
 
-enum { LS_DECLARED_HAD = 32 }; /**< declared options that concern one case, at most */
+enum { LS_DECLARED_HAD = 32 }; /**< declared options that apply to one case, at most */
 
-/** The declared options that concern the case; how many there are. */
+/** The declared options that apply to the case; how many there are. */
 size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED_HAD]);
 
 double ls_case_dropout(const ls_case *one); /**< 0 means no dropout */
@@ -38,7 +39,7 @@ bool ls_case_has_timeout(const ls_case *one);
 bool ls_case_is_elastic(const ls_case *one); /**< replicas leave, join, or may die */
 bool ls_case_by_arrival(const ls_case *one); /**< servers serve in the order of arrival */
 
-/** What a user calls the values of an enumeration, by these; NULL-terminated. */
+/** The words for an enumeration's values, by value; NULL-terminated. */
 extern const char *const ls_scaling_words[],
     *const ls_reduce_words[], *const ls_math_words[], *const ls_precision_words[],
                                                           *const ls_convolution_words[];
@@ -49,7 +50,7 @@ bool ls_case_same(const ls_case *a, const ls_case *b);
 /** A hash that is the same in every process for equal cases. */
 uint64_t ls_case_hash(const ls_case *one);
 
-/** Sets the fields of the job that the case alone decides; the others stay as they are. */
+/** Sets the fields of the job that the case alone decides; the others do not change. */
 void ls_case_job(const ls_case *one, ls_job *job);
 
 /** What the strategy's check sees; each rank has `devices` devices. Borrows the case and the job.

@@ -22,17 +22,15 @@ typedef struct ls_workplace {
     ls_machine *machine;
     struct ls_data_cache *data;  /**< data sets by text and model */
     struct ls_held_values *held; /**< first values by model and seed (first_values.c) */
-    bool holds; /**< whether first values that a seed draws are held, to be drawn once only */
+    bool holds; /**< whether first values drawn from a seed are kept, to draw once */
     struct ls_resumed *resumed;       /**< the state that all go on from (plan_checkpoint.c) */
     struct ls_reference *references;  /**< bench/gate/reference.h */
     struct ls_kernels_known *kernels; /**< bench/gate/gate_kernels.c */
     struct ls_progress *progress; /**< bench/progress/progress.h; borrowed; NULL if none is shown */
     const ls_wires *wires; /**< network on which cases are played; borrowed; NULL if none is */
     int devices_per_host;  /**< of that network */
-    bool *left;       /**< set where a session has lost a device: its threads may still use what is
-                           opened here and in plans, so nothing of it is closed, and the process ends
-                           at once */
-    _Atomic int busy; /**< looks during which other processes are told that this one is alive
+    bool *left;       /**< set if a device was lost: nothing is closed before the process ends */
+    _Atomic int busy; /**< liveness checks that still report this process as alive
                            (ls_workplace_busy) */
 } ls_workplace;
 
@@ -46,11 +44,11 @@ typedef struct ls_plan_of_case {
     size_t device_count;
     int all_devices; /**< of all ranks */
     bool oversubscribed;
-    bool soft_placed;               /**< it runs on other devices than those asked for */
-    bool variables_placed;          /**< the next likewise */
+    bool soft_placed;               /**< it runs on other devices than asked for */
+    bool variables_placed;          /**< variable_device is another one than asked for */
     ls_device_name variable_device; /**< for towers */
     int *place;                     /**< [nodes] device of each; NULL if the model is not divided */
-    ls_layout *layout;     /**< hosts of the devices, where these are played; NULL means one host */
+    ls_layout *layout;     /**< hosts of the devices, if they are played; NULL means one host */
     ls_job job;            /**< without `devices`, which are not open yet */
     int64_t warmup, timed; /**< steps from job.start on */
     struct ls_elastic *elastic;           /**< replicas that leave and join (elastic.h), or NULL; */
@@ -58,9 +56,8 @@ typedef struct ls_plan_of_case {
     const struct ls_elastic_phase *phase; /**< the phase that this is the plan of, or NULL; */
     const struct ls_plan_of_case *whole;  /**< then the plan of all replicas */
     ls_drawn_values drawn;                /**< by the case's seed */
-    ls_state_source initial; /**< parameters before the first step: `drawn`, or what the workplace
-                                  has; zero-filled until ls_plan_draw */
-    uint64_t initial_hash;   /**< of some of these, for ranks to compare */
+    ls_state_source initial; /**< parameters before the first step; unset until ls_plan_draw */
+    uint64_t initial_hash;   /**< hash of some first values, for ranks to compare */
 } ls_plan_of_case;
 
 /** Whether the variables are on a device of another kind than the towers: the host then orders
@@ -92,8 +89,8 @@ bool ls_plan_can_hang(const ls_plan_of_case *plan);
  * anything is opened (case_facts.c). */
 ls_status ls_plan_check_slices(const ls_plan_of_case *plan);
 
-/** The number of device `index` on the platform, where it is played: that of its name, if every
- * name has one below the number of devices; else `index`. */
+/** The number of device `index` on the platform, if it is played: its name's number, if every name
+ * has one below the number of devices; else `index`. */
 int ls_plan_number(const ls_plan_of_case *plan, size_t index);
 
 /** Refuses --precision bf16 with what does not work with it: LS_CODE_USAGE (plan_precision.c). */
@@ -115,17 +112,16 @@ ls_status ls_plan_choose_allreduce(const ls_wires *wires, ls_plan_of_case *plan)
  * what would work. */
 ls_status ls_plan_place_faults(const ls_workplace *workplace, ls_plan_of_case *plan);
 
-/* ---- Batch statistics (sync_bn.c): of which samples a case's batch normalisation takes them ---
- */
+/* ---- Batch statistics (sync_bn.c): the samples that a case's batch normalisation uses --- */
 
 /** LS_CODE_USAGE if the job's mode needs statistics of the whole batch and its strategy, with this
  * number of replicas and devices over all ranks, has others. */
 ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const ls_model *model,
                            int64_t replicas, int64_t devices);
 
-/** The same for the kinds of the devices. */
+/** As above, for the kinds of the devices. */
 ls_status ls_sync_bn_check_devices(const ls_plan_of_case *plan);
 
-/** Whether parts of the batch have statistics of their own: then no such case computes what
- *  `single` does, and its oracle alone judges. */
+/** Whether parts of the batch have separate statistics. Then the case does not compute what
+ * `single` does, and only its oracle judges. */
 bool ls_sync_bn_is_own(const ls_plan_of_case *plan);

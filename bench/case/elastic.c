@@ -59,7 +59,7 @@ static bool is_later(const ls_elastic_event *a, const ls_elastic_event *b)
     return a->step > b->step || (a->step == b->step && dies && !too);
 }
 
-/* Inserts an event behind those that are not later. */
+/* Inserts an event behind all events that are not later. */
 static void insert(ls_elastic *all, const ls_elastic_event *event)
 {
     size_t i = all->count++;
@@ -102,7 +102,8 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
     return LS_OK;
 }
 
-/* Which replicas take part before the first event: not those whose first event is a join. */
+/* Which replicas take part before the first event: all except replicas whose first event is a
+ * join. */
 static void begin_members(const ls_elastic *all, bool *in)
 {
     for (int r = 0; r < all->replicas; r++)
@@ -161,7 +162,7 @@ static ls_status check_event(const ls_elastic *all, size_t i, const bool *in)
     return LS_OK;
 }
 
-/* Refuses members with which the strategy cannot run. */
+/* Refuses members if the strategy cannot run with them. */
 static ls_status check_members(const ls_case *one, const ls_outline *outline, const ls_elastic *all,
                                const bool *in, const ls_elastic_event *e)
 {
@@ -309,7 +310,7 @@ static ls_status open_phases(ls_workplace *workplace, ls_plan_of_case *plan, boo
     size_t begin = 0, end = 0;
     begin_members(all, in);
     while (end < all->count && (uint64_t)all->events[end].step < plan->job.start)
-        end++; /* these have happened before a checkpoint */
+        end++; /* earlier events have happened before the checkpoint */
     apply(all, 0, end, in);
     begin = end;
     for (ls_elastic_phase **at = &plan->phases;; at = &(*at)->next) {

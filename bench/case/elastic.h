@@ -30,7 +30,7 @@ enum { LS_ELASTIC_EVENTS = 64 }; /* most events of a case */
 typedef struct ls_elastic {
     ls_elastic_event events[LS_ELASTIC_EVENTS]; /**< by step; a step's deaths last */
     size_t count;
-    int replicas; /**< of which some are members; of `hybrid`: those divided, or groups */
+    int replicas; /**< all replicas, members or not; of `hybrid`: divided replicas, or groups */
     int each;     /**< devices of one */
 } ls_elastic;
 
@@ -41,7 +41,7 @@ typedef struct ls_elastic_phase {
     size_t begin, end;             /**< its events, before that step */
     bool deaths;                   /**< they are deaths: `first` was begun by the phase before */
     int members;                   /**< replicas that take part */
-    int *member;    /**< [devices of the case] number here of each; -1 if it takes no part */
+    int *member;    /**< [devices of the case] number in this phase; -1 if not taking part */
     ls_case config; /**< the case as if its members were all */
     char count[16]; /**< `members`, as text */
     ls_plan_of_case plan;
@@ -53,7 +53,7 @@ extern const char *const ls_elastic_words[]; /**< names of the kinds; NULL-termi
 bool ls_elastic_parse(const char *text, ls_elastic *out);
 
 /** Reads the case's events, checks all but their last step, and that its strategy can run with the
- * members of every phase. LS_CODE_USAGE. `outline` is that of all devices. */
+ * members of every phase. LS_CODE_USAGE. `outline` is the outline of all devices. */
 ls_status ls_elastic_check(const ls_case *one, const ls_outline *outline, ls_elastic *out);
 
 /** The bytes that `to` moves by formula, when it follows `from`. */

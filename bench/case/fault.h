@@ -23,10 +23,10 @@ typedef struct ls_fault {
     uint64_t delay_ns; /**< of each step */
 } ls_fault;
 
-/** Reads "kill=RANK:STEP", "delay=RANK:TIME" and so on; false if it is none of these. */
+/** Reads "kill=RANK:STEP", "delay=RANK:TIME" and so on; false if it has none of these forms. */
 bool ls_fault_parse(const char *text, ls_fault *out);
 
-/** The same as text. */
+/** Writes a fault as such a text. */
 char *ls_fault_text(const ls_fault *fault, char *text, size_t size);
 
 /** Whether it strikes a rank in a step, as ls_fault_strike does. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values that parameters have before the first step; see workplace.h. Those of a file are read
- * by whoever needs them, block by block; before training the processes of a host read each block of
- * it once, to check it.
+ * The values that parameters have before the first step; see workplace.h. First values from a file
+ * are read by whoever needs them, block by block; before training the processes of a host read each
+ * block of it once, to check it.
  */
 #include "bench/case/elastic.h"
 #include "bench/case/workplace.h"
@@ -45,7 +45,8 @@ ls_state_source ls_drawn_source(const ls_drawn_values *drawn)
     return (ls_state_source){.read = read_drawn, .from = drawn};
 }
 
-/* Of each variable's first values: hosts may differ in their logarithms and cosines. */
+/* A hash of each variable's first values, since hosts may differ in their logarithms and
+ * cosines. */
 static uint64_t hash_drawn(const ls_drawn_values *drawn)
 {
     enum { MOST = 64 };
@@ -106,7 +107,7 @@ static ls_status check_copies(const ls_workplace *workplace, const ls_plan_of_ca
 /* A process that loads. Processes of one host with one file share its blocks. */
 typedef struct loader {
     int host;
-    dev_t device; /* of the file or folder, with its inode; 0 if there is none */
+    dev_t device; /* of the file or folder, with its inode; 0 without one */
     ino_t inode;
     uint64_t hash; /* of the blocks that it read */
 } loader;

@@ -66,7 +66,7 @@ uint64_t ls_graph_file_digest(const ls_model *model)
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* The item's layer, and what follows it; NULL if it is no layer. */
+/* The item's layer, and what follows it; NULL if it is not a layer. */
 static const char *layer_of(ls_yaml_file *file, struct fy_node *item, struct fy_node **value)
 {
     void *at = NULL;
@@ -123,7 +123,7 @@ static ls_status find_node(const reading *r, const char *key, const char *name, 
                           key, name, names);
 }
 
-/* Names node n, and again those that share its variables, which are told apart by their number. */
+/* Names node n, and again the nodes that share its variables, which their number distinguishes. */
 static ls_status name_node(reading *r, int n)
 {
     ls_graph *graph = r->graph;
@@ -420,7 +420,7 @@ static ls_status make_model(ls_yaml_file *file, ls_model **out)
         return status;
     }
     ls_graph_number_units(r.graph);
-    /* Which options concern the model. */
+    /* Which options apply to the model. */
     made->family.options = NULL;
     made->family.convolves = false;
     for (const ls_node *n = r.graph->nodes; n < r.graph->nodes + r.graph->count; n++) {

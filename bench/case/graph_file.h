@@ -3,7 +3,7 @@
  * Models from a file: `--model graph:FILE.yaml` reads a model from a listing of its layers, in
  * YAML:
  *     data: fashion-mnist          # text of --data where that is not given
- *     batch: 256                   # likewise; and optimizer (adam), lr (0.001), batch (256)
+ *     batch: 256 # as data; and optimizer (adam), lr (0.001), batch (256)
  *     input: [784]                 # sizes of a sample; of two inputs: [[140, 256], [140, 256]]
  *     layers:                      # each takes the one before; the last is the loss
  *       - dense: 128               # a layer of `lockstep list layers` with its first option,
@@ -15,7 +15,7 @@
  *     from    the layer above that it takes instead of the one before; an input is "input0"
  *     with    its second input: `- add: relu0` is the sum of the layer before and relu0
  *     shares  the layer whose variables it uses
- * Variables begin as those of registered models do. A file that lists a registered model's layers
+ * First values follow the rules of registered models. A file that lists a registered model's layers
  * has its bits.
  *
  * What identifies such a model in a row is its path, as given, and the hash of the file's text.
@@ -31,7 +31,8 @@ bool ls_graph_file_is(const char *text);
  */
 ls_status ls_graph_file_open(const char *text, ls_model **out);
 
-/** The same of a YAML text [length + 1], which is taken over; `path` is its name in messages. */
+/** As above, from a YAML text [length + 1], whose ownership passes; `path` is its name in
+ * messages. */
 ls_status ls_graph_text_open(const char *path, char *text, size_t length, ls_model **out);
 
 /** The file's text, owned by the model; NULL if it is from no file. */

@@ -72,7 +72,7 @@ static ls_status read_window(ls_yaml_file *file, struct fy_node *node, const cha
                           LONGEST);
 }
 
-/* Of the options, since padding is a field of the window, and one beside it. */
+/* Reads `pad`, which sets a field of the window, and one next to it. */
 static ls_status read_pad(ls_yaml_file *file, struct fy_node *node, const char *key, void *out)
 {
     const char *text = ls_yaml_text(file, node);

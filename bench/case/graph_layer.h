@@ -17,7 +17,7 @@ typedef struct ls_graph_links {
 /**
  * Reads what follows "dense:", NULL where nothing does: a mapping of options, or the value of the
  * layer's first one. Texts are borrowed from the document. LS_CODE_USAGE, with the position, for a
- * key that the layer lacks and a value that is none.
+ * key that the layer does not have and for an invalid value.
  */
 ls_status ls_graph_layer_read(ls_yaml_file *file, const ls_layer *layer, struct fy_node *value,
                               ls_layer_options *options, ls_graph_links *links);

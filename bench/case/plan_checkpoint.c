@@ -28,7 +28,7 @@ struct ls_resumed {
 
 /* ---- What must agree ------------------------------------------------------------------------- */
 
-/* The members of `case`, and the option that each is of. */
+/* The members of `case`, and each one's option. */
 static const struct {
     const char *member, *option;
 } agreed[] = {
@@ -260,7 +260,7 @@ static void tell_reduction(const ls_workplace *workplace, const ls_plan_of_case 
     }
 }
 
-/* No digest is over these two. */
+/* No digest covers step and position. */
 static ls_status check_position(const ls_job *job, const ls_checkpoint *checkpoint)
 {
     const json_t *position = json_object_get(checkpoint->manifest, "position");

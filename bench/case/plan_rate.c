@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The learning-rate schedule of a case: that of --lr-schedule, or the model's own. Where it ends is
- * a number of steps: the run's, unless it is given. A predicted run has few steps, which stand for
+ * The learning-rate schedule of a case: from --lr-schedule, or the model's own. Where it ends is a
+ * number of steps: the run's, unless it is given. A predicted run has few steps, which stand for
  * all; there it ends no earlier than it can.
  */
 #include "bench/case/case_plan.h"

@@ -85,9 +85,9 @@ static size_t summed_bytes(const ls_plan_of_case *plan)
 }
 
 /* If one core both computes and sums in shared memory (no links), nothing can overlap, so all
- * gradients are one bucket, unless a device holds few buckets whole. Otherwise a bucket is an
+ * gradients are one bucket, unless a device holds few complete buckets. Otherwise a bucket is an
  * eighth of them: most are reduced during backward, and latency does not dominate. A stage that
- * holds few buckets whole has eight of its own, however small. */
+ * holds few complete buckets has eight, however small. */
 ls_status ls_plan_choose_reduction(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;

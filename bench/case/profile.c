@@ -181,7 +181,8 @@ static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, whole *all, 
         LS_TRY(read_time(file, one, "weights", all->batch, &o.weights_ns));
     if (o.weights_ns > o.backward_ns)
         return ls_yaml_refuse(file, "weights is longer than backward, of which it is a part");
-    const int64_t word = sizeof(float); /* variables are of words: as many as have these bytes */
+    const int64_t word = sizeof(float); /* variables consist of words: as many as have these
+                                           bytes */
     o.units = (o.units * all->element_bytes + word - 1) / word;
     const char *text = ls_yaml_member_text(file, one, "activations");
     if (text && !ls_parse_bytes(text, &bytes))
@@ -189,8 +190,8 @@ static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, whole *all, 
     const size_t of_sample = sizeof(float) * (size_t)all->batch;
     if (bytes > of_sample)
         o.shape.size[0] = (int64_t)((bytes + of_sample - 1) / of_sample);
-    /* no gradient reaches a layer without parameters before it, or of its own: the next has its
-     * time */
+    /* no gradient reaches a layer without parameters and with none before it: the next layer gets
+     * its time */
     all->carried_ns += o.backward_ns;
     all->carried_weights_ns += o.weights_ns;
     o.backward_ns = o.weights_ns = 0;

@@ -237,7 +237,7 @@ static ls_status check_math(const ls_plan_of_case *plan)
     return LS_OK;
 }
 
-/* Refuses a convolution library that some device lacks. */
+/* Refuses a convolution library that some device does not have. */
 static ls_status check_convolution(const ls_plan_of_case *plan)
 {
     char text[32];

@@ -55,7 +55,7 @@ json_t *ls_plan_written(const ls_plan_of_case *plan);
  * many steps are left. Refuses strategies without checkpoints. */
 ls_status ls_plan_resume(ls_workplace *workplace, ls_plan_of_case *plan);
 
-/** Opens and checks that checkpoint's files, from which plan.initial and job.resumed then read; the
+/** Opens and checks the checkpoint's files. plan.initial and job.resumed then read from them; the
  * workplace owns them. Processes that run the case together call it together. */
 ls_status ls_plan_read_state(ls_workplace *workplace, ls_plan_of_case *plan);
 

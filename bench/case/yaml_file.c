@@ -22,7 +22,7 @@ ls_status ls_yaml_refuse(const ls_yaml_file *file, const char *why, ...)
     return ls_fail(LS_CODE_USAGE, file->what, where, "%s; %s", text, file->valid);
 }
 
-/* Of a list or a mapping, its first scalar. */
+/* Notes the position of a node; of a list or a mapping, its first scalar's. */
 static void look_at(ls_yaml_file *file, struct fy_node *node)
 {
     while (node && !fy_node_is_scalar(node)) {

@@ -23,19 +23,19 @@ typedef struct ls_yaml_file {
     struct fy_diag *diagnostics;  /**< owned, as are the next two */
     struct fy_parser *parser;     /**< of the text */
     struct fy_document *document; /**< NULL where events are read */
-    int line, column;             /**< from 1, of what was looked at last; columns are characters */
+    int line, column;             /**< of the last node looked at, from 1; columns are characters */
 } ls_yaml_file;
 
 /** Reads and parses a file. LS_CODE_MISSING where it cannot be read; LS_CODE_USAGE where it is
  * empty, too large, no YAML or no mapping. ls_yaml_close in any case. */
 ls_status ls_yaml_open(const char *what, const char *path, const char *valid, ls_yaml_file *out);
 
-/** The same of a text, [length + 1], which is taken over. */
+/** As above, from a text [length + 1], whose ownership passes. */
 ls_status ls_yaml_parse(const char *what, const char *path, const char *valid, char *text,
                         size_t length, ls_yaml_file *out);
 
-/** Reads a file of at most `most` bytes, whose events `parser` then gives. Fails as ls_yaml_open,
- * but for what the parser finds. ls_yaml_close in any case. */
+/** Reads a file of at most `most` bytes; `parser` then gives its events. Fails as ls_yaml_open,
+ * except for what only the parser finds. ls_yaml_close in any case. */
 ls_status ls_yaml_begin(const char *what, const char *path, const char *valid, size_t most,
                         ls_yaml_file *out);
 
@@ -62,5 +62,5 @@ struct fy_node *ls_yaml_member(ls_yaml_file *file, struct fy_node *mapping, cons
 /** The text of a key's value, as ls_yaml_text. */
 const char *ls_yaml_member_text(ls_yaml_file *file, struct fy_node *mapping, const char *key);
 
-/** Refuses a key that `keys`, ended by NULL, lack. */
+/** Refuses a key that is not in `keys`, which NULL ends. */
 ls_status ls_yaml_check_keys(ls_yaml_file *file, struct fy_node *mapping, const char *const *keys);

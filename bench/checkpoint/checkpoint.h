@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoint: the state of a run (impl/state.h) in a folder, from which a run with any layout goes
- * on. DIR/step-00000100/ has a safetensors file for each device that writes, and, last, a manifest:
- * a folder without manifest.json is no checkpoint. The format: README.md.
+ * Checkpoint: the state of a run (impl/state.h) in a folder; a run with any layout can continue
+ * from it. DIR/step-00000100/ has a safetensors file for each device that writes, and, last, a
+ * manifest: a folder without manifest.json is not a checkpoint. The format: README.md.
  *
  *     checkpoint_folder.c   which folders are checkpoints; leftovers; older ones
  *     checkpoint_write.c    writes one, by all processes together; last checkpoint_manifest.c
@@ -28,10 +28,10 @@ ls_status ls_checkpoints_make(const char *folder);
 /** Removes what a write left that did not end: folders of steps without a manifest. */
 void ls_checkpoints_clean(const char *folder);
 
-/** Removes older checkpoints than `step`, but for the newest ones: `keep` are left with it. */
+/** Removes older checkpoints than `step`, except the newest ones: `keep` are left, with `step`. */
 void ls_checkpoints_keep(const char *folder, uint64_t step, int64_t keep);
 
-/** Removes the checkpoint of a step, or what there is of it; the manifest first. */
+/** Removes the checkpoint of a step, or the files left of it; the manifest first. */
 void ls_checkpoint_remove(const char *folder, uint64_t step);
 
 /** "FOLDER/step-00000100", then "/NAME" unless `name` is NULL; owned by the caller. NULL if out of
@@ -45,7 +45,7 @@ typedef struct ls_checkpoint_order {
     ls_run *run;           /**< whose state it is; no step is enqueued */
     const char *folder;    /**< of checkpoints; there */
     uint64_t step;         /**< steps done */
-    uint64_t position;     /**< samples that these had */
+    uint64_t position;     /**< samples in these steps */
     const json_t *agree;   /**< the manifest's `case`: what a run that goes on must have */
     const json_t *written; /**< its `written`: where from */
 } ls_checkpoint_order;
@@ -79,10 +79,11 @@ typedef struct ls_check_share {
 } ls_check_share;
 
 /**
- * Opens the files for reading the arrays `names` [LS_ARRAYS] (NULL: not that one; without any but
- * the first, the others are passed over). Every file has its size and its parts, which cover each
- * variable of each array once, its digest, and finite elements: else LS_CODE_MISSING, naming file
- * and tensor. All processes call it. All is borrowed but `names`.
+ * Opens the files for reading the arrays `names` [LS_ARRAYS] (NULL leaves one out; if only the
+ * first is given, all tensors of the others are skipped). Every file has its size and its parts,
+ * which cover each variable of each array once, its digest, and finite elements: else
+ * LS_CODE_MISSING, naming file and tensor. All processes call it. All arguments except `names` are
+ * borrowed.
  */
 ls_status ls_checkpoint_files_open(const ls_checkpoint *checkpoint, const ls_variables *variables,
                                    const char *const names[LS_ARRAYS], ls_check_share share,

@@ -28,7 +28,7 @@ char *ls_checkpoint_path(const char *folder, uint64_t step, const char *name)
     return path;
 }
 
-/* Whether a name is of a step's folder; which step. */
+/* Whether a name belongs to a step's folder; sets the step. */
 static bool is_step(const char *name, uint64_t *step)
 {
     char *end, again[40];
@@ -60,7 +60,7 @@ static int compare_steps(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Steps of which there is a checkpoint, or only a part of one. */
+/* Steps with a checkpoint, or with only a part of one. */
 static ls_status list_steps(const char *folder, bool complete, steps *out)
 {
     DIR *directory = opendir(folder);
@@ -118,7 +118,7 @@ void ls_checkpoint_remove(const char *folder, uint64_t step)
     char *whole = ls_checkpoint_path(folder, step, NULL);
     char *manifest = ls_checkpoint_path(folder, step, LS_MANIFEST);
     if (manifest)
-        unlink(manifest); /* from here on it is no checkpoint */
+        unlink(manifest); /* from here on it is not a checkpoint */
     DIR *directory = whole ? opendir(whole) : NULL;
     for (struct dirent *entry; directory && (entry = readdir(directory));) {
         const char *name = entry->d_name;

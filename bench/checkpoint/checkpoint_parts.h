@@ -34,7 +34,7 @@ typedef struct ls_shard {
     size_t header_bytes;
     char *path;
     int fd;           /**< of this process's, until it is flushed; else -1 */
-    const char *read; /**< rank 0: the mapped file; NULL if not mapped */
+    const char *read; /**< the mapped file, on rank 0; NULL if not mapped */
     size_t read_bytes;
     char digest[33];
 } ls_shard;

@@ -2,9 +2,10 @@
 /*
  * Reads a checkpoint's files; see checkpoint.h. What the manifest says is compared with the model
  * first: the parts of each tensor, sorted, must have each element once. Then each file must have
- * its size, its digest, and just those parts; and each tensor its digest. Processes of one host
- * share the work of digests. Elements are read block by block, for checks as for devices, so that
- * no process has room for more. The files stay open: they may be removed while the run goes on.
+ * its size, its digest, and exactly the manifest's parts; and each tensor its digest. Processes of
+ * one host share the work of digests. Elements are read block by block, for checks as for devices,
+ * so that no process has room for more. The files stay open: they may be removed while the run goes
+ * on.
  */
 #include "bench/checkpoint/checkpoint_parts.h"
 
@@ -27,7 +28,7 @@
 /* A part, as the manifest has it. */
 typedef struct part {
     const char *tensor, *file;
-    int array; /* LS_ARRAYS: it is passed over */
+    int array; /* LS_ARRAYS if the tensor is skipped */
     size_t first, count;
     const ls_variable *variable;
     const ls_tensor *data; /* in its file */
@@ -47,7 +48,8 @@ struct ls_checkpoint_files {
 };
 typedef struct ls_checkpoint_files reading;
 
-/* The array and the variable of a tensor's name; the array is LS_ARRAYS if it is passed over. */
+/* The array and the variable of a tensor's name; the array is LS_ARRAYS if the tensor is
+ * skipped. */
 static bool find_tensor(const reading *r, const char *name, int *array, const ls_variable **out)
 {
     const char *slash = strchr(name, '/');
@@ -271,7 +273,7 @@ static ls_status open_file(reading *r, const char *name, const json_t *entry)
     return status;
 }
 
-/* So many files may be open beside those that are. */
+/* Raises the limit of open files so that `count` more can be opened. */
 static void allow_files(size_t count)
 {
     enum { OTHERS = 256 };

@@ -16,10 +16,10 @@ ls_status ls_document_query(const char *sql, const json_t *document, const char 
                             json_t *out);
 
 /**
- * Writes the result of such a query. A row of it has a `text`, which is written as it is, or a JSON
+ * Writes the result of such a query. A row has a `text`, which is written unchanged, or a JSON
  * object "row:json", which is a row of a table. Such rows, one after the other, are printed in
- * `columns` (NULL if the query has none) and in the form `format`. LS_CODE_MISSING where the stream
- * cannot be written.
+ * `columns` (NULL if the query has no such rows) and in the form `format`. LS_CODE_MISSING where
+ * the stream cannot be written.
  */
 ls_status ls_document_write(const char *sql, const json_t *document, const char *format,
                             const ls_columns *columns, FILE *stream);

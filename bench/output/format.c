@@ -2,7 +2,7 @@
 /*
  * Formats: their table, a writer that detects when its stream fails, and all but table and md
  * (table/table.c).
- *   CSV: the same columns for every row, those of bench/row.schema.json, with the groups' names
+ *   CSV: every row has the columns of bench/row.schema.json, with the groups' names
  * before the fields' ("time.step_ms.median"). '+' joins the elements of a list; `memory.devices` is
  * represented by the fullest device, the one with the largest peak. Quoted according to RFC 4180,
  * but lines end in a line feed only; control characters, which it does not allow, are escaped.

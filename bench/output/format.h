@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Formats: rows of figures as a table, JSON lines, JSON, CSV or Markdown, on one stream; values of
- * a row as text, for the formats and for callers with columns of their own.
+ * a row as text, for the formats and for callers with other columns.
  *
  * A row is a JSON object (jansson) with the groups and fields of the row's schema; a format reads
  * only that object, so rows from a run and rows from a results file look the same.
@@ -38,7 +38,8 @@ bool ls_row_warns(const json_t *row, const char *warning);
 bool ls_row_is_noisy(const json_t *row);     /**< it has that warning */
 bool ls_row_is_predicted(const json_t *row); /**< not measured */
 
-/** The strategy of a row, or of its group `case`; NULL where this program has none of the name. */
+/** The strategy of a row, or of its group `case`; NULL if this program has no strategy of the
+ * name. */
 const ls_strategy *ls_row_strategy(const json_t *row);
 const ls_strategy *ls_case_strategy(const json_t *group);
 
@@ -58,7 +59,7 @@ double ls_case_period(const json_t *group);
  * Also in rows of versions that did not say so in time.samples_per_s_of. */
 bool ls_row_is_uneven(const json_t *row);
 
-/** The same, from the group `case` of a row to come. */
+/** As above, from the group `case` of a later row. */
 bool ls_case_is_uneven(const json_t *group);
 
 /** Whether a row that has a time is uneven: then all are compared by their mean rate. */
@@ -71,24 +72,24 @@ bool ls_row_rate(const json_t *row, bool mean, ls_interval *out);
 /** The median step or, if steps are not alike, the mean one, in ms; as ls_row_step. */
 bool ls_row_pace(const json_t *row, ls_interval *out);
 
-/** An optimizer's text without values that it has by default: "adam", "adam:beta1=0.8"; as it is
- * where no optimizer has the name. */
+/** An optimizer's text without values that it has by default: "adam", "adam:beta1=0.8"; unchanged
+ * if no optimizer has the name. */
 char *ls_optimizer_shown(const char *text, char *out, size_t size);
 
 /** The shortest decimal that reads back as the same double, always with a point or an exponent. */
 char *ls_real_text(double value, char text[32]);
 
 /**
- * Writes a value without structure: numbers and true, false as in JSON, text as it is, nothing for
- * NULL, null and an object. An array is joined by '+' (its reals have none in their exponents),
- * arrays inside an array by ','.
+ * Writes a value without structure: numbers and true, false as in JSON, text unchanged, nothing for
+ * NULL, null and an object. An array is joined by '+' (exponents of reals have no '+'), arrays
+ * inside an array by ','.
  */
 void ls_value_print(FILE *stream, const json_t *value);
 
-/** The same as text owned by the caller (free); NULL without memory. */
+/** As text owned by the caller (free); NULL without memory. */
 char *ls_value_text(const json_t *value);
 
-/** The same as an option has it: yes and no in place of true and false. */
+/** As text in the form of an option: yes and no in place of true and false. */
 char *ls_option_text(const json_t *value);
 
 /** Whether two values are equal, lists and objects member by member; NULL equals only NULL. */
@@ -98,7 +99,8 @@ bool ls_value_equal(const json_t *a, const json_t *b);
  */
 json_t *ls_value_alike(const json_t *value);
 
-/** JSON, members in the order of the row; `indent` spaces a level, or negative: on one line. */
+/** JSON, members in the order of the row; `indent` spaces a level, or on one line if it is
+ * negative. */
 void ls_json_print(FILE *stream, const json_t *value, int indent);
 
 /** Prints a text, as a terminal may have it, in lines of `width`, broken at blanks. The first line
@@ -151,8 +153,7 @@ typedef struct ls_column {
     int width;         /**< characters: fixed if rows are printed one by one, else the most */
     bool right;        /**< numbers stand to the right */
     ls_cell cell;
-    int drop; /**< order of dropping if lines are too long, the highest first; 0 if only if
-                   it is empty */
+    int drop;           /**< order of dropping, highest first; 0 means only if empty */
     ls_field_number of; /**< where there is no path */
 } ls_column;
 
@@ -172,9 +173,8 @@ typedef struct ls_columns {
     const ls_column *column;
     size_t count;   /**< of `column` */
     size_t leading; /**< how many stand before the options' columns */
-    size_t fixed;   /**< not 0: all are as wide as they say, since rows are printed as they come,
-                         and so many stay although they are empty */
-    bool alone;     /**< no columns of options: only these, in every format */
+    size_t fixed;   /**< not 0: columns stay as wide as they say, even if empty */
+    bool alone;     /**< only these columns in every format, none of options */
     bool ranks;     /**< the fastest case is named below the table */
     bool compares;  /**< prints below the table what was compared */
 } ls_columns;
@@ -192,7 +192,7 @@ enum { LS_CHOSEN_MOST = 64 };
 typedef struct ls_chosen {
     ls_columns columns; /**< none: --columns was not given */
     ls_column column[LS_CHOSEN_MOST];
-    char title[LS_CHOSEN_MOST][96]; /**< the keys as they were given */
+    char title[LS_CHOSEN_MOST][96]; /**< the keys in the form in which they were given */
 } ls_chosen;
 
 /** Reads the keys of --columns, "strategy,time.step_ms.median" (NULL if not given). `out` points
@@ -213,17 +213,17 @@ struct ls_format {
 struct ls_writer {
     const ls_format *format;
     FILE *stream;
-    const char *results;       /**< file that has the rows, too, which is said if the stream cannot
-                                    be written; NULL if there is none. The caller sets these three. */
-    const ls_columns *columns; /**< for table and md; `alone`: in every format only these; NULL
-                                  means those of the row's kind */
+    const char *results;       /**< file that also has the rows, for messages; or NULL; set by
+                                    the caller */
+    const ls_columns *columns; /**< for table and md (`alone`: all formats); NULL means the
+                                    kind's own */
     bool deferred;             /**< rows are flushed at the end, not one by one */
     size_t rows;
     int width;       /**< characters of a line of the table */
     bool colour;     /**< failures are red */
-    json_t *options; /**< of the cases that will come, and of those printed (table_parts.h) */
+    json_t *options; /**< of all cases, printed or to come (table_parts.h) */
     bool uneven;     /**< the steps of one of them are not alike */
-    json_t *swept;   /**< {field: true} of those asked to differ; NULL if not known */
+    json_t *swept;   /**< {field: true} for the options asked to differ; NULL if not known */
     json_t *kept;    /**< rows to be printed at the next flush; NULL if none yet */
     json_t *ended;   /**< rows that have been printed, for the lines below them */
     json_t *dropped; /**< {title: true} of columns that found no room; NULL if none */
@@ -232,7 +232,7 @@ struct ls_writer {
     int widths[64];           /**< and how wide they are; 0 if not shown */
 };
 
-/** Writes all rows (an array) in these columns; without a format, as a table. */
+/** Writes all rows (an array) in the given columns; without a format, as a table. */
 ls_status ls_rows_write(const ls_format *format, const ls_columns *columns, const json_t *rows,
                         FILE *stream);
 

@@ -201,7 +201,7 @@ const char *ls_results_text(sqlite3_stmt *statement, int column)
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-/* The file's folder must exist; that of the default is created. */
+/* The file's folder must exist; the default file's folder is created. */
 static ls_status check_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -222,8 +222,8 @@ static ls_status check_parent(const char *path)
     return LS_OK;
 }
 
-/* Refuses a file of another program by its first bytes: SQLite would roll back what a journal
- * beside it holds. A file whose pages are in a write-ahead log may not have its id yet. */
+/* Refuses a file of another program by its first bytes: SQLite would roll back what a journal next
+ * to it holds. A file whose pages are in a write-ahead log may not have its id yet. */
 static ls_status check_start(const char *path, bool empty)
 {
     uint8_t start[100] = {0};
@@ -290,8 +290,9 @@ static ls_status renew_view(ls_results *results)
     return status;
 }
 
-/* Creates the table and what goes with it, if the file is empty; drops what older versions added;
- * renews the view. In a transaction, before which another process may have done so. */
+/* Creates the table, with application id and version, if the file is empty; drops what older
+ * versions added; renews the view. In a transaction, before which another process may have done
+ * so. */
 static ls_status bring_up_to_date(ls_results *results)
 {
     char sql[sizeof rows_sql + 128];

@@ -4,7 +4,7 @@
  * before it is printed, with full synchronisation, so a killed run loses no finished row. Several
  * programs may write at once, even on several hosts if the file system has locks; without locks,
  * the file is refused. A file that is not an SQLite database, belongs to another program, or has a
- * newer schema is refused and unchanged. One with an older schema is read as it is, and upgraded
+ * newer schema is refused and unchanged. One with an older schema is read unchanged, and upgraded
  * when it is opened for writing.
  */
 #pragma once
@@ -37,7 +37,7 @@ ls_status ls_results_begin(ls_results *results);
 ls_status ls_results_end(ls_results *results, ls_status status);
 
 /** Adds a row, in a transaction. Its id (text) must be new or, if `known` is given, the row is
- * passed over, and that set. */
+ * skipped, and *known set. */
 ls_status ls_results_put(ls_results *results, const json_t *row, bool *known);
 
 /** Gives the row of this id another label, or with "" none; in a transaction. */
@@ -94,7 +94,7 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
 ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);
 
 /** A statement that stays prepared until another text is asked for: the caller resets it, and never
- * finalizes it. Texts are told apart by address. */
+ * finalizes it. Texts are distinguished by address. */
 ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **out);
 
 /** The next row of its result; *more is false after the last. */
@@ -102,8 +102,8 @@ ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *mo
 
 /** Performs each statement of a text, whose parameters :NAME are members of `values` (NULL if there
  * is none): a whole number, a text, or else JSON text. Appends an object for each row of a result
- * to `out` (NULL means nowhere): a column is a member, "name:json" one whose JSON text it has; NULL
- * leaves it out. Equal objects are one, which must not change. */
+ * to `out` (unless that is NULL): a column is a member, "name:json" one whose JSON text it has;
+ * NULL leaves it out. Equal objects are one, which must not change. */
 ls_status ls_results_query(ls_results *results, const char *sql, const json_t *values, json_t *out);
 
 /** Performs statements that have no result. */
@@ -119,7 +119,7 @@ ls_status ls_results_chosen(ls_results *results, ls_row_visit visit, void *conte
  * Close it also after a failure, unless it is NULL. */
 ls_status ls_results_of_rows(const json_t *rows, ls_results **out);
 
-/** *out: the first number of a statement's result; 0 where it has none. */
+/** *out: the first number of a statement's result; 0 if it has no row. */
 ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out);
 
 /** The text of a column; "" for NULL. Borrowed until the next step. */

@@ -11,7 +11,7 @@ struct ls_results {
     char *path;         /* as the user wrote it */
     bool opening;       /* all waiting for locks while opening counts together */
     uint64_t wait_end;  /* when waiting for a lock ends (ls_clock_ns) */
-    bool ready;         /* the connection has the view `v`, and what goes with it */
+    bool ready;         /* the connection has the view `v`, and the functions that it uses */
     sqlite3_stmt *kept; /* the last one that was to be kept, and its text */
     const char *kept_sql;
 };
@@ -38,6 +38,6 @@ int ls_results_attach(sqlite3 *db);
 /** Begins the text of a view of ours. A user's own object of that name is left alone. */
 #define LS_RESULTS_VIEW_MARK "CREATE VIEW v AS /* lockstep */ "
 
-/** The text of the view `v`, owned by the caller (free); NULL if memory is short. `own`: that of
- * this connection, with what results_db.h says; else that of the file. */
+/** The text of the view `v`, owned by the caller (free); NULL if memory is short. With `own` the
+ * view of this connection, with the columns that results_db.h adds; else the file's. */
 char *ls_results_view_text(bool own);

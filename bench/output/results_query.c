@@ -28,7 +28,7 @@ typedef struct parsed {
 /* What a connection's functions keep. */
 typedef struct memory {
     parsed last[2];   /* of functions of two rows the first and the second */
-    json_t *machines; /* {scope: [facts]}: those that machine_of has seen */
+    json_t *machines; /* {scope: [facts]} of the machines that machine_of has seen */
 } memory;
 
 static void free_memory(void *context)
@@ -82,8 +82,8 @@ static void parse_part(parsed *last, const char *member, size_t length)
     }
 }
 
-/* The row of a JSON text, with the parts above; borrowed. A damaged one lacks some. `which`: of the
- * two that are kept. */
+/* The row of a JSON text, with the parts above; borrowed. A damaged row does not have all of them.
+ * `which`: one of the two rows that are kept. */
 static json_t *parsed_row(sqlite3_context *context, sqlite3_value *value, size_t which)
 {
     parsed *last = &((memory *)sqlite3_user_data(context))->last[which];
@@ -251,7 +251,7 @@ static void case_key(sqlite3_context *context, int count, sqlite3_value **value)
                                            count > 2 ? (unsigned)sqlite3_value_int(value[2]) : 0));
 }
 
-/* machine_of(scope, row, of): the number of the row's machine among those of the scope so far. */
+/* machine_of(scope, row, of): the number of the row's machine among the scope's machines so far. */
 static void machine_of(sqlite3_context *context, int count, sqlite3_value **value)
 {
     memory *kept = sqlite3_user_data(context);
@@ -326,8 +326,8 @@ static void give_differences(sqlite3_context *context)
 }
 
 /* field_fact(path, what): see bench/rows/fields.h; whether "less" is worse, and the "list" of
- * objects that has the field. A member of `case` that is no field is an option of another version.
- */
+ * objects that has the field. A member of `case` that is not a field is an option of another
+ * version. */
 static void field_fact(sqlite3_context *context, int count, sqlite3_value **value)
 {
     static const struct {
@@ -372,9 +372,9 @@ static void field_fact(sqlite3_context *context, int count, sqlite3_value **valu
     }
 }
 
-/* strategy_fact(name, what): its "place" in the registry, whose size if it has none; whether one
- * device is a "holder" of the variables; whether it is "replicated", as an unknown one counts; the
- * option that sets its "period", NULL if it has none. */
+/* strategy_fact(name, what): its "place" in the registry (the registry's size for an unknown name);
+ * whether one device is a "holder" of the variables; whether it is "replicated", as an unknown one
+ * counts; the option that sets its "period", NULL if there is no such option. */
 static void strategy_fact(sqlite3_context *context, int count, sqlite3_value **value)
 {
     const char *name = text_argument(value[0]), *what = text_argument(value[1]);
@@ -394,7 +394,7 @@ static void strategy_fact(sqlite3_context *context, int count, sqlite3_value **v
         sqlite3_result_text(context, period->name, -1, SQLITE_STATIC);
 }
 
-/* link_fact(link, "MB/s" or "us"): NULL if it has none. */
+/* link_fact(link, "MB/s" or "us"): NULL if the link does not have it. */
 static void link_fact(sqlite3_context *context, int count, sqlite3_value **value)
 {
     static const char flat[] = "flat:";
@@ -475,7 +475,7 @@ int ls_results_attach(sqlite3 *db)
                      {"row_derived", 2, row_derived}};
     const size_t count = sizeof functions / sizeof *functions;
     enum { PURE = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS };
-    memory *kept = calloc(1, sizeof *kept); /* of all functions; goes with rows_differ */
+    memory *kept = calloc(1, sizeof *kept); /* shared by all functions; freed with rows_differ */
     char *view = ls_results_view_text(true);
     int code = kept && view ? SQLITE_OK : SQLITE_NOMEM;
     if (kept)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys; see row_keys.h. One pass over all paths: an exact path matches; otherwise paths that end in
- * the name are counted and listed. For an unknown name, candidates are the paths that
- * contain it or its last part, or begin as it does; without any, some frequent keys.
+ * Keys; see row_keys.h. All paths are visited once: an exact path matches; otherwise paths that end
+ * in the name are counted and listed. For an unknown name, candidates are the paths that contain it
+ * or its last part, or begin as it does; without any, some frequent keys.
  */
 #include "bench/output/row_keys.h"
 
@@ -107,7 +107,7 @@ static bool has_heading(const ls_field *field, const char *name)
     return at;
 }
 
-/* The name as a path: of a heading; of an option, which is a field of `case`; or as it is. */
+/* The name as a path: of a heading; of an option, which is a field of `case`; or unchanged. */
 static void name_path(char name[PATH_SIZE])
 {
     for (size_t i = 0; i < LS_FIELDS; i++)

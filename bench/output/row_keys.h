@@ -14,8 +14,8 @@
 
 #include <stddef.h>
 
-/** The paths of all fields that a row may have, in the order of CSV, NULL-terminated: last those
- * of rows of other programs, which CSV does not have (LS_GROUP_FOREIGN). */
+/** The paths of all fields that a row may have, in the order of CSV, NULL-terminated. Fields of
+ * other programs' rows, which CSV does not have, come last (LS_GROUP_FOREIGN). */
 const char *const *ls_row_paths(void);
 
 /** The option of a strategy, a model or a data source that is the field at this path; NULL if there

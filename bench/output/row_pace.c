@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* An interval of width 0 is of one sample, as older rows have it: none. */
+/* An interval of width 0 comes from one sample, in older rows, and does not count. */
 static bool read_interval(const json_t *row, ls_field_number value, ls_field_number ci95,
                           ls_interval *out)
 {

@@ -29,8 +29,8 @@ static json_t *case_of(const json_t *row, unsigned but)
     return out;
 }
 
-/* The fields and groups of these parts that the row states, by path; null where one that it does
- * not state was not there. */
+/* The fields and groups of the given parts that the row states, by path; null for a field whose
+ * absence means that there was none. */
 static json_t *facts_of(const json_t *row, unsigned of)
 {
     json_t *facts = json_object();
@@ -72,7 +72,7 @@ static bool is_same(const json_t *mine, const json_t *its, bool common)
 /* Whether both are rows of `case`, or both of `micro`. */
 static bool is_comparable(const json_t *a, const json_t *b)
 {
-    /* few different cases are alike in these, which makes the comparison of many rows fast */
+    /* few different cases agree in these fields, which makes the comparison of many rows fast */
     static const ls_field_number first[] = {LS_F_case_strategy, LS_F_case_model,
                                             LS_F_case_batch_global};
     for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
@@ -118,7 +118,8 @@ const char *ls_row_other_machine(const json_t *a, const json_t *b, unsigned of)
 {
     json_auto_t *mine = facts_of(a, of), *theirs = facts_of(b, of);
     const char *path = other_value(mine, theirs);
-    const ls_field *field = path ? ls_field_find(path) : NULL; /* the text goes with its object */
+    const ls_field *field = path ? ls_field_find(path) : NULL; /* the text is freed with its
+                                                                  object */
     return field ? field->path : path ? ls_field_group_find(path)->path : NULL;
 }
 

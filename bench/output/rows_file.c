@@ -66,7 +66,7 @@ static ls_status read_lines(const char *what, FILE *stream, const char *path, bo
         json_decref(row);
     }
     free(line);
-    if (!status && !feof(stream)) /* too long a line is no error of the stream */
+    if (!status && !feof(stream)) /* too long a line is not an error of the stream */
         status = ls_fail(LS_CODE_MISSING, what, path, "cannot be read: %s", strerror(errno));
     return status;
 }

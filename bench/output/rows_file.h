@@ -18,7 +18,7 @@ ls_status ls_rows_each(const char *what, const char *path, bool *unfinished, ls_
                        void *context);
 
 /** Adds the rows of a file to one in memory: JSON lines, a database, or a report's folder; as
- * ls_rows_each. A row whose id is there already is passed over.
- * counts, which may be NULL: rows that were added, and that were there. */
+ * ls_rows_each. A row whose id is known is skipped. counts, which may be NULL, gets how many rows
+ * were added and how many were known. */
 ls_status ls_results_load(ls_results *results, const char *what, const char *path, bool *unfinished,
                           size_t counts[2]);

@@ -26,7 +26,7 @@ static ls_status refuse(const char *part, const char *why)
                    why);
 }
 
-/* Of a list of objects the value is the list of all elements' values, or that of the fullest. */
+/* The value of a list of objects is the list of all elements' values, or the fullest element's. */
 static bool is_list(const ls_field *field)
 {
     return field->type >= LS_TYPE_TEXTS || (ls_field_group_of(field->path, LS_GROUP_EACH) &&
@@ -61,7 +61,7 @@ static void also_written(const char *path, const char *x, char sql[256])
         snprintf(sql, 256, "CASE %s WHEN 'true' THEN 'yes' WHEN 'false' THEN 'no' END", x);
 }
 
-/* A number as SQL has it; "" if it is none. SQLite reads a real as it reads those of rows. */
+/* A number as SQL has it; "" if it is not a number. SQLite reads it as it reads rows' reals. */
 static void literal(const char *text, char sql[64])
 {
     int64_t whole;

@@ -28,8 +28,7 @@ typedef struct ls_selection {
     char *sql;    /**< SELECT number FROM v .., in order; owned */
     bool narrows; /**< --where or --since is given */
     bool
-        predictions; /**< a condition speaks of them (a field of the group `prediction`, or
-                          result.warnings), so that predicted rows may stand beside measured ones */
+        predictions; /**< a condition names predictions, so predicted rows may join measured ones */
 } ls_selection;
 
 /** Reads the options' texts; NULL if not given. LS_CODE_USAGE names what is wrong in one, as a text

@@ -24,7 +24,7 @@ ls_status ls_output_open(void)
         return ls_fail(LS_CODE_MISSING, "standard output", "/dev/null",
                        "%s; it opens where /dev is mounted and a process may open 4 files",
                        strerror(errno));
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a library's lines stay whole beside stderr's */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a library's lines are not mixed with stderr's */
     return LS_OK;
 }
 

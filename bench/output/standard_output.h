@@ -25,10 +25,10 @@ FILE *ls_output(void);
  */
 ls_status ls_output_flush(FILE *stream, const char *results);
 
-/** Flushes and closes standard output, likewise. */
+/** Flushes and closes standard output, with the failures of ls_output_flush. */
 ls_status ls_output_close(void);
 
-/** ls_whole_file, of what was measured: if the file cannot be written, it goes to standard output,
+/** ls_whole_file for measured figures: if the file cannot be written, it goes to standard output,
  * and the failure is returned. So `write` is called once more. */
 ls_status ls_output_file(const char *what, const char *path,
                          ls_status (*write)(FILE *stream, void *context), void *context);

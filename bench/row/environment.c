@@ -25,11 +25,11 @@ static const char listed[] =
     /* hwloc: the cores that are seen, and how they are numbered */
     "HWLOC_XMLFILE HWLOC_SYNTHETIC HWLOC_FSROOT HWLOC_CPUID_PATH HWLOC_COMPONENTS HWLOC_ALLOW "
     "HWLOC_THISSYSTEM* "
-    /* Open MPI: transports, algorithms of collectives, waiting; mpirun --mca sets these, too */
+    /* Open MPI: transports, algorithms of collectives, waiting; mpirun --mca sets them, too */
     "OMPI_MCA_allocator* OMPI_MCA_bml* OMPI_MCA_btl* OMPI_MCA_coll* OMPI_MCA_common_* "
     "OMPI_MCA_mpi_* OMPI_MCA_mpool* OMPI_MCA_mtl* OMPI_MCA_op OMPI_MCA_op_* OMPI_MCA_opal_* "
     "OMPI_MCA_osc* OMPI_MCA_pml* OMPI_MCA_rcache* OMPI_MCA_smsc* OMPI_MCA_threads* "
-    /* MPICH and its relatives: the same */
+    /* MPICH and its relatives: as for Open MPI */
     "MPICH_* MPIR_CVAR_* I_MPI_* "
     /* networks under MPI and NCCL */
     "UCX_* UCC_* FI_* PSM2_* PSM3_* HCOLL_* SHARP_* IBV_* RDMAV_* MLX4_* MLX5_* "

@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Versions are those of the loaded libraries, with two exceptions: hwloc's is its headers', and
- * CUDA, cuBLAS, cuDNN and NCCL (loaded when a GPU is used) report the build's. */
+/* Versions come from the loaded libraries, with two exceptions: hwloc's is its headers', and CUDA,
+ * cuBLAS, cuDNN and NCCL (loaded when a GPU is used) report the build's. */
 static void add_library(ls_library *out, size_t *count, const char *name, const char *version)
 {
     ls_library *library = &out[(*count)++];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Roof: the measured peak rate of one device, in single-precision matrix products. `mfu` is the
- * rate of the model's FLOPs over it. These are counted by the layers' formulas, whatever the
+ * rate of the model's FLOPs over it. FLOPs are counted by the layers' formulas, whatever the
  * algorithm does, so that convolutions by Winograd's method can pass 100%.
  *
  * Measured once per machine, kind of processor (family, model, stepping and flags: names of virtual
- * ones say little) and number of cores, or GPU, driver and arithmetic, and version of the library
- * that is loaded. Kept in the user's cache folder ($XDG_CACHE_HOME or ~/.cache,
+ * processors say little) and number of cores, or GPU, driver and arithmetic, and version of the
+ * library that is loaded. Kept in the user's cache folder ($XDG_CACHE_HOME or ~/.cache,
  * lockstep/roofs.json). Never before the steps of a run.
  */
 #pragma once

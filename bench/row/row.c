@@ -107,14 +107,14 @@ double ls_row_reached(const ls_row_facts *f)
     }
     json_decref(kernels);
     /* If workers are independent, no worker has the pace of the fastest steps; if an epoch's last
-     * batch is smaller, the fastest steps are those. */
+     * batch is smaller, the fastest steps are the ones with it. */
     direct = direct && !ls_ps_by_arrival(&f->plan->job.ps) &&
              ls_timed_step_samples(&f->trial->timed) >= (double)f->plan->job.batch;
     return direct && s->p10 > 0 ? step_flops(f->plan) / (s->p10 * 1e-3) : 0;
 }
 
-/* Samples per second: of a full batch in the median step, or, if steps are not alike, of what was
- * trained; what follows from that; and the rate of the mean step. */
+/* Samples per second: of a full batch in the median step, or, if steps are not alike, of all
+ * trained samples; what follows from that; and the rate of the mean step. */
 static void put_rates(const ls_row_facts *f, json_t *row)
 {
     const ls_plan_of_case *plan = f->plan;
@@ -346,7 +346,7 @@ static json_t *bins_of(const ls_ps_histogram *h)
     return bins;
 }
 
-/* What servers counted. Of each server the bytes of variables, the share of time in which it did
+/* What servers counted. For each server the bytes of variables, the share of time in which it did
  * not wait, and the bytes of gradients that it receives and copies per step. */
 static void put_servers(const ls_job *job, const ls_reported *reported, json_t *row)
 {

@@ -45,7 +45,7 @@ void ls_row_put_case(const ls_row_facts *facts, json_t *row);
 void ls_row_put_train(const ls_row_facts *facts, json_t *row);
 /** Checkpoints, and changes of members (row_kept.c). */
 void ls_row_put_kept(const ls_row_facts *facts, json_t *row);
-/** Of replicas that update alone, what they exchange at ends of periods. */
+/** Writes what replicas that update alone exchange at ends of periods. */
 void ls_row_put_exchange(const ls_row_facts *facts, json_t *row);
 
 /** The group `case` alone; owned by the caller. */
@@ -81,8 +81,8 @@ void ls_row_put_noise(const ls_row_facts *facts, json_t *row);
  * on noise. Call it after the rows of several ranks have been joined. */
 void ls_row_warn(json_t *row);
 
-/** Marks a row of which something could not be stored, as a trace: status "error" with this reason.
- * What was measured stays in it. */
+/** Marks a row if something that belongs to it, as a trace, could not be stored: status "error"
+ * with this reason. Its figures stay. */
 void ls_row_mark_error(json_t *row, const char *reason);
 
 /** The exit status that the row's status asks for: ok, failed a check, interrupted, or could not
@@ -97,8 +97,8 @@ ls_code ls_row_code(const json_t *row);
  */
 ls_status ls_row_join(const ls_processes *processes, json_t *row);
 
-/** The same of rows that are all here (an array): joins them into the first one by the table of
- * fields (ls_join). Of noise the device that lost most to others counts; where ranks share cores
- * (`shared`), time taken by other programs cannot be distinguished from time that ranks took from
- * each other. */
+/** As above, for rows that this process has (an array): joins them into the first one by the table
+ * of fields (ls_join). For noise, the device that lost most to others counts; where ranks share
+ * cores (`shared`), time taken by other programs cannot be distinguished from time that ranks took
+ * from each other. */
 void ls_rows_join(const json_t *rows, bool shared);

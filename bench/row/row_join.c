@@ -109,7 +109,7 @@ static json_t *join_maps(const json_t *maps)
 static void join_field(const json_t *rows, ls_field_number field)
 {
     json_t *first = json_array_get(rows, 0), *row, *most = ls_row_get(first, field);
-    json_auto_t *values = json_array(); /* of each rank; null where it has none */
+    json_auto_t *values = json_array(); /* of each rank; null if it has no value */
     const ls_join how = (ls_join)ls_fields[field].join;
     double sum = 0;
     size_t r;
@@ -145,7 +145,7 @@ static void join_group(const json_t *rows, ls_group_number group)
         }
 }
 
-/* The three fields of the device that lost most to others go together. */
+/* The three fields come from the device that lost most to others. */
 static void join_noise(const json_t *rows, bool shared)
 {
     json_t *first = json_array_get(rows, 0), *row;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Warnings of a row: words in result.warnings, and sentences in result.notes, each of which begins
- * with its word. Notes describe this process, except that on noise, which is added, like the
- * warnings, when the rows of all ranks are joined.
+ * Warnings of a row: words in result.warnings, and sentences in result.notes, which begin with
+ * their word. Notes describe this process, except that on noise, which is added, like the warnings,
+ * when the rows of all ranks are joined.
  */
 #include "bench/output/format.h"
 #include "bench/row/findings.h"
@@ -140,9 +140,9 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
 
 /* ---- Warnings ------------------------------------------------------------------------------- */
 
-/* From which width of its interval, over the figure, a comparison with another says little; from
- * which ratio of median and mean rate one of them does not describe the speed; and how long a run
- * must be to show its noise. */
+/* The relative width of an interval above which a comparison says little; the ratio of median and
+ * mean rate above which one of them does not describe the speed; and how long a run must be to show
+ * its noise. */
 static const double widest = 0.1, most_skewed = 1.1, least_s = 1;
 
 void ls_row_warn(json_t *row)

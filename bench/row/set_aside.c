@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-enum { HIDDEN = 0x80 }; /* no name that is shown has it in one of these letters */
+enum { HIDDEN = 0x80 }; /* no shown name has this bit in a letter */
 
 /* Whether the variable is OpenMP's, leaving out the bits of `mask` in its first letter. Calls no
  * function: sanitizers may not be ready. */

@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-/** Call it first in main: from here on the variables are as they were given, for the row and for
- *  programs that are started. */
+/** Call it first in main: from here on the variables have their given values, for the row and for
+ * programs that are started. */
 void ls_set_aside_show(void);
 
 /** Whether a variable ("NAME=value", of environ) is one of them. */

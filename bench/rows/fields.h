@@ -4,7 +4,7 @@
  * object or list of objects that holds them. From these lines come bench/row.schema.json, the keys
  * and their order in CSV, headings and cells of tables, what makes two rows the same case or the
  * same machine, how rows of several ranks are joined, and which way is worse. Options that
- * strategies, models and data sets declare are fields of `case`, too, and are no lines here.
+ * strategies, models and data sets declare are fields of `case`, too, but have no lines here.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ typedef enum ls_cell {
     LS_CELL_TEXT,      /**< text, or a number with all its digits */
     LS_CELL_OPTIMIZER, /**< text, without values that are the optimizer's defaults */
     LS_CELL_VALUE,     /**< text; reals with six digits */
-    LS_CELL_DEVICES,   /**< "2 cpu": cpu:0 and cpu:1; names joined by '+'; "8 x cpu" if too long */
+    LS_CELL_DEVICES,   /**< "2 cpu" (cpu:0, cpu:1); names joined by '+'; "8 x cpu" if long */
     LS_CELL_FIGURE,    /**< four significant digits */
     LS_CELL_RATIO,     /**< two decimals */
     LS_CELL_PERCENT,   /**< a share as a percentage */
@@ -42,20 +42,20 @@ typedef enum ls_cell {
 
 /** What a field identifies: a case, or where and with what a row was measured. */
 enum {
-    LS_BUT_BLOCKS = 1,  /**< a comparison may leave out: in how many turns the timed steps came */
-    LS_BUT_STEPS = 2,   /**< how many were timed, where a time limit and not the user chose that */
-    LS_BUT_REPEATS = 4, /**< these, and what else leaves a step's work as it is: the seed, .. */
-    LS_BUT_TRAINED = 8192, /**< how many steps were trained: those that were asked for count */
+    LS_BUT_BLOCKS = 1,     /**< may be left out: the number of turns of the timed steps */
+    LS_BUT_STEPS = 2,      /**< the number of timed steps, if a time limit chose it */
+    LS_BUT_REPEATS = 4,    /**< both, and what does not change a step's work, as the seed */
+    LS_BUT_TRAINED = 8192, /**< how many steps were trained; the number asked for counts */
     LS_IS_CASE = 8,        /**< part of the case, unless the comparison leaves it out */
     LS_OF_CLASS = 16,      /**< processor, its instruction sets, GPU, environment variables */
-    LS_OF_SHARE = 32,    /**< how much of it: cores allowed, cores of each device, hosts of ranks */
+    LS_OF_SHARE = 32,    /**< share of the machine: cores allowed, cores per device, ranks' hosts */
     LS_OF_HOST = 64,     /**< the computer's name */
     LS_OF_SETUP = 128,   /**< which cores, which GPUs, how much memory is allowed, the driver */
     LS_OF_COMMIT = 256,  /**< with `dirty` */
     LS_OF_BUILD = 512,   /**< compiler, flags, kind of build, libraries */
     LS_OF_SYSTEM = 1024, /**< kernel, driver, MPI, memory limit */
     LS_OF_LABEL = 2048,
-    LS_OR_ABSENT = 4096, /**< a row of this program without the field says that there was none */
+    LS_OR_ABSENT = 4096, /**< if a row of this program has no such field, there was none */
     LS_OF_MACHINE = LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST,
     LS_OF_ANY =
         LS_OF_MACHINE | LS_OF_SETUP | LS_OF_COMMIT | LS_OF_BUILD | LS_OF_SYSTEM | LS_OF_LABEL,
@@ -70,12 +70,12 @@ typedef enum ls_join {
     LS_JOIN_NAMED, /**< texts; different ones with their ranks */
 } ls_join;
 
-/** Which change of a number is for the worse. Of other fields any change is. */
+/** Which change of a number is for the worse. For other fields any change is. */
 typedef enum ls_worse { LS_WORSE_MORE, LS_WORSE_LESS } ls_worse;
 
 /** Where tables show a field. The low byte of `shown` is its place among the options. */
 enum {
-    LS_SHOWN_AT = 0xff,       /**< 1, 2, .. in tables; 0 means after these, as the row has it */
+    LS_SHOWN_AT = 0xff,       /**< 1, 2, .. in tables; 0 means after them, in the row's order */
     LS_SHOWN_LAST = 0x80,     /**< added to a place: after all others, for it follows from them */
     LS_SHOWN_DIFF = 0x100,    /**< `results diff` names it where it differs */
     LS_SHOWN_DERIVED = 0x200, /**< no option: it follows from others */
@@ -87,7 +87,7 @@ typedef struct ls_field {
     const char *heading; /**< of tables' columns, "a|b"; NULL means the end of the path */
     const char *valid;   /**< for the schema, see fields.def */
     const char *doc;     /**< NULL if the name says it */
-    const char *absent;  /**< what a table shows where a row does not have it; NULL if nothing */
+    const char *absent;  /**< shown where a row does not have it; NULL if nothing */
     unsigned identifies; /**< LS_IS_, LS_BUT_, LS_OF_ */
     unsigned shown;      /**< LS_SHOWN_ */
     unsigned char type;  /**< an ls_field_type */
@@ -99,7 +99,8 @@ typedef struct ls_field {
 /** What is said of a group of fields, an object or a list of objects. */
 enum {
     LS_GROUP_EACH = 1,     /**< a list of objects */
-    LS_GROUP_FULLEST = 2,  /**< a list; where one value is wanted, that of the largest `peak` */
+    LS_GROUP_FULLEST = 2,  /**< a list; where one value is wanted, the element with the largest
+                                `peak` counts */
     LS_GROUP_DECLARED = 4, /**< has the options that strategies, models and data sets declare */
     LS_GROUP_BY_PATH = 8,  /**< its fields are named by their whole path only */
     LS_GROUP_FOREIGN = 16, /**< only in rows of other programs; last, and no column of CSV */
@@ -129,7 +130,7 @@ extern const ls_field ls_fields[LS_FIELDS];
 extern const ls_field_group ls_field_groups[];
 extern const size_t ls_field_group_count;
 
-/** The field of a path; NULL if it is none: an option that is declared, or unknown. */
+/** The field of a path; NULL if it is a declared option, or unknown. */
 const ls_field *ls_field_find(const char *path);
 
 /** The field that a key of a flattened row belongs to ("memory.devices.0.peak",
@@ -139,7 +140,7 @@ const ls_field *ls_field_of_key(const char *key);
 /** The group around a path that has the flag (LS_GROUP_..); NULL if there is none. */
 const ls_field_group *ls_field_group_of(const char *path, unsigned flag);
 
-/** The group of a path; NULL if it is none. */
+/** The group of a path; NULL if there is none. */
 const ls_field_group *ls_field_group_find(const char *path);
 
 /** Whether the comparison `but` (LS_BUT_..) leaves out a field of `case`. Unknown ones count. */

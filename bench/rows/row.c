@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of a row by field; see row.h. Each path is cut into its names once: for a field in a list
- * of objects, those after the list.
+ * Values of a row by field; see row.h. Each path is cut into its names once; for a field in a list
+ * of objects, into the names after the list.
  */
 #include "bench/rows/row.h"
 
@@ -172,7 +172,7 @@ void ls_row_put_int(json_t *row, ls_field_number field, int64_t value)
 
 void ls_row_put_real(json_t *row, ls_field_number field, double value)
 {
-    ls_row_put_value(row, field, json_real(value)); /* NULL of what is not finite */
+    ls_row_put_value(row, field, json_real(value)); /* NULL if it is not finite */
 }
 
 void ls_row_put_bool(json_t *row, ls_field_number field, bool value)

@@ -34,7 +34,7 @@ json_t *ls_row_get(const json_t *row, ls_field_number field);
 /** The object or list of a group; NULL where it is absent. */
 json_t *ls_row_group(const json_t *row, ls_group_number group);
 
-/** Of memory.devices the first element with the largest peak; NULL if there is none. */
+/** The first element of memory.devices with the largest peak; NULL if there is none. */
 json_t *ls_row_fullest(const json_t *row);
 
 bool ls_row_has(const json_t *row, ls_field_number field);
@@ -57,7 +57,7 @@ void ls_row_put_int(json_t *row, ls_field_number field, int64_t value);
 void ls_row_put_real(json_t *row, ls_field_number field, double value);
 void ls_row_put_bool(json_t *row, ls_field_number field, bool value);
 
-/** Sets a list or a map; takes ownership. NULL leaves the field as it is. */
+/** Sets a list or a map; takes ownership. NULL leaves the field unchanged. */
 void ls_row_put_value(json_t *row, ls_field_number field, json_t *value);
 
 /** Appends to a list, and makes it where it is missing; takes ownership of the element. */

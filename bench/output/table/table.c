@@ -21,7 +21,7 @@ static const ls_column run_column[] = {
     LS_COLUMN(time_step_ms_median, 7, 0),
     LS_COLUMN(time_step_ms_ci95, 5, 2),
     LS_COLUMN(time_samples_per_s, 9, 5),
-    LS_COLUMN(time_speedup, 8, 1), /* of those who asked for a baseline */
+    LS_COLUMN(time_speedup, 8, 1), /* for cases with a baseline */
     LS_COLUMN(time_efficiency, 4, 3),
     LS_COLUMN(time_group, 5, 6), /* the lines below say it */
     LS_COLUMN(pipeline_bubble, 4, 3),
@@ -58,7 +58,7 @@ static const ls_column micro_column[] = {
     LS_COLUMN(micro_kernel, 16, 5),
 };
 
-/* Of a collective; "placed" is the group `micro` of its second placement. */
+/* Columns of a collective; "placed" is the group `micro` of its second placement. */
 static const ls_column placed_column[] = {
     LS_COLUMN(micro_size_bytes, 8, 0),
     LS_COLUMN(micro_count, 9, 4),
@@ -84,7 +84,7 @@ static const ls_columns micro_columns = {micro_column, COUNT(micro_column),
 static const ls_columns placed_columns = {placed_column, COUNT(placed_column),
                                           .fixed = FIRST_PLACED};
 
-/* Those of Markdown, whose lines have no width: all of them, in each table. */
+/* Columns of Markdown, whose lines have no width: all of them, in each table. */
 static const ls_columns micro_all = {micro_column, COUNT(micro_column), .alone = true};
 
 static bool is_micro(const json_t *row)
@@ -127,8 +127,8 @@ void ls_writer_expect(ls_writer *writer, json_t *cases, json_t *swept)
     writer->swept = swept;
 }
 
-/* Where the steps of one case are not alike, all cases show the rate of all timed steps, by which
- * they are ranked; where they are not, only if a row has it, unlike older ones. */
+/* Where the steps of one case are not alike, all cases show the rate of all timed steps, which
+ * ranks them; otherwise only if a row has it, unlike older rows. */
 static bool shows_mean(const ls_writer *writer)
 {
     bool timed = false, known = false;
@@ -143,8 +143,8 @@ static bool shows_mean(const ls_writer *writer)
 
 enum { SHARED_LINES = 2 };
 
-/* Partitions options: those that get columns, since cases differ in them, and those that all rows
- * share. A document has no lines above its table: there the most telling get columns, too. */
+/* Partitions options: options in which cases differ get columns, the others are shared by all rows.
+ * A document has no lines above its table: there the most telling get columns, too. */
 static void part_options(const ls_writer *writer, json_t *columns, json_t *shared)
 {
     json_auto_t *names = ls_options_names(writer->options);
@@ -274,7 +274,7 @@ static void print_shared_warnings(const ls_writer *writer, const ls_table *table
 
 /* ---- Tables --------------------------------------------------------------------------------- */
 
-/* Makes it fit the line. Columns keep the width that they had below the same header; those of
+/* Makes it fit the line. Columns keep the width that they had below the same header; columns of
  * `micro` are as wide as their list says, and the first row decides which are there. */
 static void lay_out(ls_writer *writer, ls_table *table, const ls_columns *columns)
 {

@@ -38,8 +38,9 @@ static size_t period_of(const json_t *devices)
     return count;
 }
 
-/* "2 cpu" if they are the first of a kind, otherwise their names; if these are too long, "8 x cpu",
- * or "8 devices" of different kinds; "2 cpu x 3 ranks" of ranks with the same devices each. */
+/* "2 cpu" if they are the first of a kind, otherwise their names; if the names are too long, "8
+ * x cpu", or "8 devices" of different kinds; "2 cpu x 3 ranks" of ranks with the same devices
+ * each. */
 static void write_devices(const json_t *devices, int width, char *cell)
 {
     const size_t count = period_of(devices), ranks = count ? json_array_size(devices) / count : 0;

@@ -3,10 +3,10 @@
  * Which columns a table has, and which of them fit into a line.
  *   A column has a rank: the highest goes first, of equal options the last. Empty columns go before
  * all; then what another column says (LS_DROP_FIRST), and options that follow from others or have
- * one value here. An option that tells cases apart which another option tells apart, too, goes
- * after the rate (`drop` 5); one that alone tells two cases apart after all figures; the model, the
- * strategy, the devices, the batch, and what was swept at last. Between these steps texts are
- * truncated (`steps`), and titles of options before any that tells cases apart goes.
+ * one value here. An option goes after the rate (`drop` 5) if another option distinguishes the same
+ * cases, and after all figures if it alone distinguishes two cases; the model, the strategy, the
+ * devices, the batch, and what was swept at last. Between these steps texts are truncated
+ * (`steps`), and titles of options, before an option that distinguishes cases goes.
  */
 #include "bench/output/table/table_parts.h"
 
@@ -17,7 +17,7 @@
 
 enum { SHORTEST_TEXT = 8, SHORTEST_TITLE = 14 };
 
-/* Ranks; those of figures are their `drop`. */
+/* Ranks; a figure's rank is its `drop`. */
 enum {
     STAYS = -9,
     TELLING_OPTION = -2,
@@ -30,7 +30,7 @@ enum {
 /* What is done in turn: columns above the rank go; then texts are truncated. */
 static const struct {
     int rank;
-    bool last_only, options; /* which texts: only the last column's; those of options, too */
+    bool last_only, options; /* which texts: only the last column's; also those of options */
 } steps[] = {{3, true, false}, {0, false, false}, {STAYS, false, true}};
 
 /* ---- Columns -------------------------------------------------------------------------------- */
@@ -288,7 +288,7 @@ static void narrow_title(const ls_table *table, ls_table_column *column, int wid
     column->width = cells;
 }
 
-/* Texts have the width of their column, those of options at most a third of the line; then the
+/* Texts have the width of their column, texts of options at most a third of the line; then the
  * steps follow. In each the last texts are truncated first. */
 void ls_table_fit(ls_table *table, int width)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which options cases have, and in which they differ; see table_parts.h. Of each option the first
+ * Which options cases have, and in which they differ; see table_parts.h. For each option the first
  * value is kept, and how many cases of each kind have one: so a case is looked at once, however
  * many follow.
  */
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LS_SHOWN_..; an option without a place comes before those that follow from others. */
+/* LS_SHOWN_..; an option without a place comes before options that follow from others. */
 static unsigned shown_of(const char *name)
 {
     char path[80];

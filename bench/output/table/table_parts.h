@@ -33,29 +33,29 @@ void ls_text_squeeze(char *text, int width);
 /* ---- Options (table_options.c) --------------------------------------------------------------
  *
  * A group `case` has the options of its case, and some fields that follow from them (the batch of
- * each device, say), which are no options.
- */
+ * each device, say), which are not options. */
 
 /** Options of cases, to be added: a new reference. */
 json_t *ls_options_new(void);
 
-/** Adds those of a row, which differ only from those of rows added with an equal `among`. */
+/** Adds a row's options. Only rows added with an equal `among` are compared with it. */
 void ls_options_add(json_t *options, const json_t *row, const char *among);
 
-/** Those of rows. */
+/** The options of rows. */
 json_t *ls_options_of(const json_t *rows);
 
 /** Names of the options, the most telling ones first: a new array. */
 json_t *ls_options_names(const json_t *options);
 
 /**
- * Whether cases differ in an option: two have different values, or of two with the same model,
- * data, strategy and reduce only one has it. (That another strategy lacks it is no difference.)
+ * Whether cases differ in an option: two have different values, or two have the same model, data,
+ * strategy and reduce, and only one has it. (An option that another strategy does not have makes no
+ * difference.)
  */
 bool ls_options_differ(const json_t *options, const char *name);
 
-/** Whether the option by default follows from others, so that rows differ in it for no reason of
- * their own. */
+/** Whether the option by default follows from others, so that rows differ in it only as a
+ * consequence. */
 bool ls_option_follows(const char *name);
 
 /** Whether its column is the last to be dropped. */
@@ -65,12 +65,12 @@ bool ls_option_is_telling(const char *name);
 
 typedef struct ls_table_column {
     ls_column is;
-    char title[LS_TITLE_SIZE], path[80]; /**< where `is` does not have texts of its own */
+    char title[LS_TITLE_SIZE], path[80]; /**< where `is` does not have separate texts */
     char **cell;                         /**< [rows] */
-    uint64_t *hash; /**< [rows], of each cell: options that tell rows apart are sought */
+    uint64_t *hash; /**< [rows], of each cell: to find the options that distinguish rows */
     int width;      /**< of the widest, title included */
     bool option;
-    bool telling; /**< an option that is dropped last: as its field says, or as it was swept */
+    bool telling; /**< an option to drop last: its field says so, or it was swept */
     bool empty;   /**< in all rows */
     bool shown;
 } ls_table_column;
@@ -79,14 +79,14 @@ typedef struct ls_table {
     ls_table_column *column;
     size_t count, rows;
     const json_t *of; /**< [rows]; borrowed */
-    json_t *shared;   /**< {warning: true} of those that no status repeats; may be NULL */
+    json_t *shared;   /**< {warning: true} if no status repeats the warning; may be NULL */
 } ls_table;
 
 /** What a table shows. */
 typedef struct ls_table_plan {
     const ls_columns *columns;
     const json_t *options; /**< fields of `case` that get columns, unless `columns` are alone */
-    const json_t *swept;   /**< {field: true} of those that were given several values; or NULL */
+    const json_t *swept;   /**< {field: true} for options given several values; or NULL */
     bool label;            /**< begins with the label, where a row has one */
     bool mean;             /**< has samples per second of the mean, not of the median step */
 } ls_table_plan;
@@ -112,7 +112,7 @@ void ls_table_fit(ls_table *table, int width);
 
 /**
  * Prints the average bandwidth of `micro`'s collectives; what found no room; for each pool of rows
- * that may be compared (pools.sql) the fastest and its ratio to the next, or those within the
+ * that may be compared (pools.sql) the fastest and its ratio to the next, or the ones within the
  * noise, if `columns` have `ranks`; what each row was compared with, if they have `compares`.
  */
 void ls_table_print_below(const ls_writer *writer, const ls_columns *columns);

@@ -45,9 +45,9 @@ static size_t count_names(const json_t *rows, const json_t *options)
     return json_object_size(names);
 }
 
-/* Options in which these rows differ, without those that cases may differ in for no reason of
- * their own (`steps` that were trained where others were asked for, and what follows from other
- * options) where these distinguish no more cases than the options before. */
+/* Options in which these rows differ. An option in which cases differ only as a consequence
+ * (`steps` that were trained where others were asked for, or what follows from other options)
+ * counts only if it distinguishes more cases than the options before. */
 static json_t *differing(const json_t *rows)
 {
     json_auto_t *options = ls_options_of(rows), *names = ls_options_names(options);
@@ -68,7 +68,7 @@ static json_t *differing(const json_t *rows)
     return differ;
 }
 
-/* Names the environment of a pool by what differs between all, and its group if it is of one: " of
+/* Names the environment of a pool by what differs between all, and its group if it has one: " of
  * mlp, batch 256, 2 cpu, group 2 of 3". */
 static void write_environment(const json_t *row, json_int_t group, const json_t *options,
                               char text[NAME_SIZE])

@@ -63,7 +63,7 @@ typedef struct cuda_program {
 /* cuda_device.c */
 /* Makes the device the calling thread's; before every other call. Fails on one that was lost. */
 ls_status ls_cuda_use(const ls_device *device);
-/* As ls_cuda_reach, for functions that close: false if the device was lost. (CPU devices, on which
+/* As ls_cuda_use, for functions that close: false if the device was lost. (CPU devices, on which
  * tests run the kernels, are never lost.) */
 bool ls_cuda_reaches(const ls_device *device);
 

@@ -32,7 +32,7 @@ static uint64_t hash_request(const ls_request *request)
     uint64_t hash = (uint64_t)request->blocks * 2 + request->baseline;
     hash = hash * 31 + (uint64_t)(request->precision * 1e9);
     hash = hash * 16 + (request->load ? 8 : 0) + (request->save ? 4 : 0) +
-           (request->ps_record ? 2 : 0) + request->print_step; /* the same on all ranks */
+           (request->ps_record ? 2 : 0) + request->print_step; /* equal on all ranks */
     hash = hash * 4 + (request->checkpoint ? 2 : 0) + (request->resume_from ? 1 : 0);
     hash = hash * 31 + (uint64_t)request->checkpoint_interval;
     for (size_t i = 0; i < request->case_count; i++)
@@ -468,7 +468,7 @@ int main(int argc, char **argv)
     ls_processes processes = ls_processes_alone();
     if (!status)
         status = check_stack();
-    if (status) /* ranks have not met */
+    if (status) /* the ranks are not connected yet */
         processes.rank = ls_processes_launched_rank();
     if (!status)
         status = start(argc, argv, &processes);

@@ -53,7 +53,7 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
                    (long long)places);
 }
 
-/* The same of stages, each of several parts: says how many parts work. */
+/* As above, for stages of several parts each; says how many parts work. */
 static ls_status check_chunks(const ls_job *job, const ls_model *model, int64_t stages)
 {
     int64_t chunks = ls_job_chunks(job);

@@ -4,7 +4,7 @@
  *   1. `all` is expanded.
  *   2. For each mapping of the plan's `cases:` (or once) the list of cases starts with the default,
  * and each swept option, in the order of the table, replaces every case that has the option by one
- *      case per value: the mapping's own values, or those for all cases.
+ *      case per value: the mapping's own values, or the values for all cases.
  *   3. What changes nothing is set to its default (ls_case_settle).
  *   4. Excluded cases (`exclude:`) and duplicates are removed.
  *   5. An option that applies to no remaining case is refused.
@@ -94,8 +94,8 @@ static ls_status expand_set(const ls_request_parsing *parsing, ls_option_set *se
 
 /* ---- Products ------------------------------------------------------------------------------- */
 
-/* The set that sets an option: the mapping's (NULL if there is none), otherwise that of all cases.
- * A mapping's `steps` also overrides `epochs` of all cases, and the reverse. */
+/* The set that sets an option: the mapping's (NULL if there is none), otherwise the set of all
+ * cases. A mapping's `steps` also overrides `epochs` of all cases, and the reverse. */
 static const ls_option_set *set_with(const ls_request_parsing *parsing,
                                      const ls_experiment_part *part, size_t index)
 {
@@ -206,7 +206,7 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
             status = sweep(parsing, part, i, &list);
     const size_t scaling = (size_t)(ls_option_find("scaling", strlen("scaling")) - table);
     for (size_t i = 0; i < list.count && !status && !set_with(parsing, part, scaling); i++)
-        if (ls_profile_is(list.items[i].model)) /* its times are of a device's batch */
+        if (ls_profile_is(list.items[i].model)) /* its times are for a device's batch */
             list.items[i].scaling = LS_SCALING_WEAK;
     for (size_t i = 0; i < list.count && !status; i++)
         ls_case_settle(&list.items[i]);
@@ -303,7 +303,8 @@ static ls_status drop_excluded(const ls_request_parsing *parsing)
     return LS_OK;
 }
 
-/* Appends the values of an option that are this case's, as they were spelled: " --lr 0.1, 1e-1". */
+/* Appends the values of an option that are this case's, in their given spelling: " --lr 0.1,
+ * 1e-1". */
 static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, const ls_case *one,
                                char *text, size_t size)
 {
@@ -330,7 +331,7 @@ static ls_status add_spellings(const ls_request_parsing *parsing, size_t index, 
     return LS_OK;
 }
 
-/* Says how often the case is listed, and by which values of lists. */
+/* Says how often the case is listed, and which values of lists list it. */
 static ls_status report_repeated(const ls_request_parsing *parsing, const ls_case *one,
                                  size_t times)
 {

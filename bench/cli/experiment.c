@@ -42,8 +42,8 @@ typedef struct plan_reading {
 /* A mapping of options that is currently read. */
 typedef struct mapping {
     ls_option_set *set;
-    /* CASES or EXCLUDE: without options of the whole command; DEFAULTS: options that the command
-     * line replaces without a note; PLAN_KEYS: the top level. */
+    /* CASES, EXCLUDE: not the command's options; DEFAULTS: replaced without a note; PLAN_KEYS: top
+     * level */
     plan_key of;
 } mapping;
 

@@ -12,7 +12,7 @@
  *     repeat: 3                             the list of cases, so many times
  *     budget: 2min                          steps are fitted to it
  *
- * A value is split as on the command line, "1,2", but a value in a list is taken as it is.
+ * A value is split as on the command line, "1,2", but a value in a list is not split.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ typedef struct ls_experiment_replaced {
 
 /** What a plan has besides options of all cases; zero-filled: nothing. */
 typedef struct ls_experiment {
-    ls_experiment_parts cases; /**< empty: the options of all cases make one product */
+    ls_experiment_parts cases; /**< if it is empty, the options of all cases make one product */
     ls_experiment_parts exclude;
     ls_experiment_replaced
         *replaced; /**< outside of `defaults:`, whose options it replaces silently */
@@ -54,10 +54,10 @@ typedef struct ls_experiment {
 
 /**
  * Adds the options of all cases to the set, and the rest to `out`, zero-filled. Options that the
- * set has already, from the command line, stay as they are. A refusal names file, line and column:
- * a syntax error, an unknown key, a key given twice, a value that is neither text nor a list of
- * texts, more mappings than LS_CASES_MOST.
- * LS_CODE_MISSING if the file cannot be read. `out` must be closed in any case.
+ * set has already, from the command line, are not changed. A refusal names file, line and column: a
+ * syntax error, an unknown key, a key given twice, a value that is neither text nor a list of
+ * texts, more mappings than LS_CASES_MOST. LS_CODE_MISSING if the file cannot be read. `out` must
+ * be closed in any case.
  */
 ls_status ls_experiment_read(const char *path, ls_option_set *set, ls_experiment *out);
 

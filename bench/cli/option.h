@@ -20,8 +20,8 @@ enum {
     LS_FOR_TRACE = 32, /**< also has the options of LS_FOR_RUN */
     LS_FOR_REGRESS = 64,
     LS_FOR_REPORT = 128,
-    LS_FOR_PREDICT = 256, /**< also has the options of LS_FOR_RUN, but for ls_option_lacked */
-    LS_FOR_ADVISE = 512   /**< likewise */
+    LS_FOR_PREDICT = 256, /**< also has the options of LS_FOR_RUN, except ls_option_lacked */
+    LS_FOR_ADVISE = 512   /**< as LS_FOR_PREDICT */
 };
 
 /** The heading in `--help` for an option. */
@@ -56,7 +56,7 @@ typedef struct ls_option {
     unsigned commands;       /**< LS_FOR_* */
     bool sweeps;             /**< a list makes a case of each value */
     bool late;               /**< declared options decide which cases have it */
-    bool whole;              /**< a comma is part of the value; only a plan has lists of them */
+    bool whole;              /**< a comma is part of the value; only plans have lists of them */
     bool continues;          /**< a comma before `name=` is part of the value */
     bool is_switch;          /**< yes or no; yes if no value follows */
     unsigned repeats;        /**< LS_FOR_*: commands in which it may be given several times */
@@ -66,9 +66,10 @@ typedef struct ls_option {
     /** Reads the value, or refuses it. */
     ls_status (*set)(const ls_setting *setting);
     size_t offset;     /**< of the field in ls_case (swept) or ls_request */
-    int64_t low, high; /**< valid range of a whole number; of a text field, `high` is its size;
-                            of words, `low` is the number of the first */
-    const ls_registry *registry; /**< of the names that values begin with; NULL if they have none */
+    int64_t low, high; /**< range of a number; of a text `high` is its size; of words `low` the
+                            first number */
+    const ls_registry *registry; /**< of the names that values begin with; NULL if there are no
+                                      such names */
     const char *const *words;    /**< valid values, NULL-terminated, of ls_set_word */
     bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL means every one */
     bool (*of)(const ls_strategy *strategy); /**< strategies whose cases have it; NULL if not
@@ -77,8 +78,8 @@ typedef struct ls_option {
     const char *otherwise_fallback;          /**< which is this */
     const char *concerns;                    /**< which cases have it, in words, for refusals
                                                   where `applies` says no */
-    const ls_declared_option *declared;      /**< its declaration by a strategy, a model or data;
-                                                  NULL means an option of the program */
+    const ls_declared_option *declared;      /**< its declaration by a strategy, model or data;
+                                                  NULL means the program's own */
 } ls_option;
 
 /**

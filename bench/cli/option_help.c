@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Option help: the lines of `--help`, and the refusal of an unknown name with the nearest known
- * one, both from the option table; what commands that play steps lack of `run`. */
+ * one, both from the option table; the options of `run` that commands without training do not
+ * have. */
 #include "bench/cli/option_table.h"
 #include "bench/output/format.h"
 

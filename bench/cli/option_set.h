@@ -21,7 +21,7 @@ typedef struct ls_option_given {
 typedef struct ls_option_set {
     unsigned command;       /**< LS_FOR_* */
     ls_option_given *given; /**< [entries of the option table] */
-    char **operands;        /**< arguments that are no options: "gemm"; NULL means refused */
+    char **operands;        /**< arguments that are not options: "gemm"; NULL means refused */
     size_t operand_count;
 } ls_option_set;
 
@@ -31,7 +31,7 @@ void ls_option_set_close(ls_option_set *set);
 
 /**
  * Reads argv[1] to argv[argc-1]. Accepts at most `operands` arguments that are not options; if
- * there may be any, all that follow "--" are, but for regress. Refuses an unknown or abbreviated
+ * there may be any, all that follow "--" are, except for regress. Refuses an unknown or abbreviated
  * name, a missing or empty value, an option given twice.
  */
 ls_status ls_option_set_read(ls_option_set *set, int argc, char **argv, size_t operands);
@@ -61,8 +61,8 @@ ls_status ls_option_set_begin(ls_option_set *set, const ls_option *option, const
 ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, const char *text,
                                const char *origin);
 
-/** Adds each value of a list (ls_list_cut) if the option sweeps one; otherwise the text as it is.
- */
+/** Adds each value of a list (ls_list_cut) if the option sweeps one; otherwise the unchanged
+ * text. */
 ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const char *text,
                               const char *origin);
 

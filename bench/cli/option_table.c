@@ -2,7 +2,8 @@
 /*
  * Option table: see option_table.h. One entry per option, in the order of `--help`; an option that
  * another one's `applies` reads comes before it. Options that strategies, models and data sets
- * declare follow; then those that are `late`, since declared ones decide which cases have them.
+ * declare follow; then the options that are `late`, since declared ones decide which cases have
+ * them.
  */
 #include "bench/cli/option_table.h"
 
@@ -29,7 +30,7 @@ enum {
 
 #define MANY 2147483647
 
-/* Options that this build lacks are not in the help, and are refused by name. */
+/* Options that this build does not have are not in the help, and are refused by name. */
 #ifdef LOCKSTEP_MPI
 #define COMM_MPI  "|mpi"
 #define COMM_HELP "auto: mpi under mpirun (between GPUs nccl), else thread, which on GPUs is device"
@@ -448,7 +449,8 @@ const ls_option *ls_option_table(size_t *count)
     return table;
 }
 
-/* ---- Which cases an option concerns --------------------------------------------------------- */
+/* ---- Which cases an option applies to
+ * --------------------------------------------------------- */
 
 bool ls_option_applies(const ls_option *option, const ls_case *one)
 {

@@ -36,18 +36,18 @@ char *ls_option_concerns(const ls_option *option, char *text, size_t size);
 /** NULL where there is none of this name (of `length` characters). */
 const ls_option *ls_option_find(const char *name, size_t length);
 
-/** Of two of this name, that of `command` (LS_FOR_*). */
+/** If two options have the name, the one of `command` (LS_FOR_*). */
 const ls_option *ls_option_find_in(const char *name, size_t length, unsigned command);
 
 /**
  * The option of this name that `command` has. LS_CODE_USAGE with the nearest name, or with the
- * subcommands that it belongs to; `origin` as in ls_setting. On the command line what it lacks is
- * refused, too; in a plan, whose cases may run, not.
+ * subcommands that it belongs to; `origin` as in ls_setting. An option of `run` that `command` does
+ * not have is refused on the command line, but not in a plan, whose cases may run.
  */
 ls_status ls_option_require(const char *name, size_t length, unsigned command, const char *origin,
                             const ls_option **out);
 
-/** Why `command` refuses an option, though it has those of `run`; NULL if it takes it. */
+/** Why `command` refuses an option, though it has most options of `run`; NULL if it takes it. */
 const char *ls_option_lacked(const ls_option *option, unsigned command);
 
 /** Whether it is an option of the command, which takes it. */

@@ -11,12 +11,13 @@
 #include <jansson.h>
 
 ls_status ls_set_int64(const ls_setting *setting);    /**< within [low, high], an int64_t */
-ls_status ls_set_int(const ls_setting *setting);      /**< the same, an int */
+ls_status ls_set_int(const ls_setting *setting);      /**< as above, an int */
 ls_status ls_set_switch(const ls_setting *setting);   /**< "yes", "no": a bool */
 ls_status ls_set_text(const ls_setting *setting);     /**< an owned char * */
-ls_status ls_set_columns(const ls_setting *setting);  /**< the same, keys of a row */
+ls_status ls_set_columns(const ls_setting *setting);  /**< as above, keys of a row */
 ls_status ls_set_word(const ls_setting *setting);     /**< the number of a word, an int or enum */
-ls_status ls_set_gpu_word(const ls_setting *setting); /**< the same; all but the first need GPUs */
+ls_status ls_set_gpu_word(const ls_setting *setting); /**< as above; all except the first need
+                                                           GPUs */
 ls_status ls_set_duration(const ls_setting *setting); /**< nanoseconds, a uint64_t */
 ls_status ls_set_declared(const ls_setting *setting); /**< of a declared option */
 

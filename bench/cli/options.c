@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options: see options.h. Arguments and plan fill sets of texts; these set the request's options,
- * which concern the whole command, and make cases (cases.h).
+ * Options: see options.h. Arguments and plan fill sets of texts; the texts set the request's
+ * options, which apply to the whole command, and make cases (cases.h).
  */
 #include "bench/cli/options.h"
 
@@ -109,7 +109,7 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
                  {"until-precision", "ps-record", true},
                  {"dry-run", "columns", true}, /* rows have keys, and there are none */
                  {"print-step", "columns", true},
-                 {"resume", "load", true}, /* a row does not contain these */
+                 {"resume", "load", true}, /* a row does not contain the options below */
                  {"resume", "save", true},
                  {"resume", "ps-record", true},
                  {"resume", "checkpoint", true},

@@ -23,8 +23,8 @@
 ls_status ls_request_parse(int argc, char **argv, const ls_processes *processes, FILE *err,
                            ls_request **out);
 
-/** Writes these lines to `err`, once nothing refuses the command any more: a refusal is one line.
- */
+/** Writes the request's notes to `err`, once nothing refuses the command any more: a refusal is one
+ * line. */
 void ls_request_tell(const ls_request *request);
 
 /** {field of `case`: true} of the options that the request's cases were given several values of, by

@@ -45,8 +45,9 @@ static ls_status check_options(const ls_request *request)
 
 /* ---- The line that checks it ----------------------------------------------------------------- */
 
-/* The options that were given and that `run` has; those of the network as its --link. The data are
- * those it was played with, unless given: a model's own may be missing, or not fit its sizes. */
+/* The options that were given and that `run` has; the network's options as its --link. Unless
+ * given, the data are the data that it was played with: a model's own may be missing, or not fit
+ * its sizes. */
 static ls_status write_run_line(const ls_request *request, const ls_predictor *p,
                                 const ls_advised *one, char **out)
 {

@@ -16,7 +16,7 @@ typedef struct ls_command {
     const char *name;
     const char *operands; /**< after the name in the usage line */
     const char *help;
-    unsigned options;           /**< LS_FOR_*; 0 if it has none */
+    unsigned options;           /**< LS_FOR_*; 0 if it has no options */
     void (*more)(FILE *stream); /**< more of --help; may be NULL */
     const char *examples[2];
     /** On every rank; NULL means see `alone`. */
@@ -26,9 +26,9 @@ typedef struct ls_command {
 } ls_command;
 
 /**
- * Prints the manual page or a shell's completion, of these commands and the option table, if `kind`
- * is "--man", "--bash" or "--zsh". Builds call it by `lockstep help --man`, which users need not
- * know. False for any other `kind`.
+ * Prints the manual page or a shell's completion, of the given commands and the option table, if
+ * `kind` is "--man", "--bash" or "--zsh". Builds call it by `lockstep help --man`, which users need
+ * not know. False for any other `kind`.
  */
 bool ls_manual_print(FILE *stream, const char *kind, const ls_command *commands, size_t count);
 
@@ -42,9 +42,10 @@ enum { LS_EXIT_AT_ONCE = 0x100 };
 ls_status ls_command_run(const ls_request *request, int *exit_status);
 
 /**
- * --dry-run: prints a line for each case on stdout (--format table, md, json or jsonl; bytes are of
- * all devices of a process), and totals on stderr. Opens devices and strategies one case after
- * another, trains nothing, and creates no file. The exit status is 3 if a case cannot be opened.
+ * --dry-run: prints a line for each case on stdout (--format table, md, json or jsonl; bytes are
+ * sums over all devices of a process), and totals on stderr. Opens devices and strategies one case
+ * after another, trains nothing, and creates no file. The exit status is 3 if a case cannot be
+ * opened.
  */
 ls_status ls_dry_run(ls_request *request, int *exit_status);
 
@@ -81,7 +82,8 @@ void ls_command_regress_help(FILE *stream);
 void ls_command_results_help(FILE *stream);
 ls_status ls_command_report(int argc, char **argv, int *exit_status);
 ls_status ls_command_list(int argc, char **argv, int *exit_status);
-/** Of it: one section (its title), or all of them (NULL). LS_CODE_USAGE lists the titles. */
+/** Prints one section of `list` (its title), or all of them (NULL). LS_CODE_USAGE lists the
+ * titles. */
 ls_status ls_list_print(FILE *stream, const char *kind);
 
 /** `lockstep --version`: version, commit, build, and the libraries that are in it. */

@@ -22,14 +22,14 @@ typedef struct ls_estimate {
     bool judged;        /**< the gate runs */
     double looked_s;    /**< what the estimate itself took */
     size_t memory;      /**< bytes of all devices of this process */
-    ls_need need;       /**< the same by device and use; at rank 0, of all ranks */
+    ls_need need;       /**< memory by device and use; at rank 0, of all ranks */
 } ls_estimate;
 
 /**
  * Opens the case's devices and its strategy, measures how long that takes, and closes them again. A
  * step is estimated as three times the forward pass of its samples (backward has twice the
  * products), divided by the replicas that run concurrently; the pass is measured on test samples
- * or, without these, computed from FLOPs at a fixed rate. With `steps`, some steps are trained and
+ * or, without any, computed from FLOPs at a fixed rate. With `steps`, some steps are trained and
  * timed instead, and discarded. Memory is by the row's formula (memory.devices.formula). The caller
  * frees out->need.
  */

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The request's cases and, with --baseline, the cases of `single` that they lack. */
+/* The request's cases and, with --baseline, the cases of `single` that are missing. */
 static ls_status list_cases(const ls_request *request, ls_forecast *out)
 {
     const size_t most = request->case_count * (request->baseline ? 2 : 1);
@@ -92,7 +92,7 @@ static ls_status look(ls_forecast *forecast, const ls_request *request, size_t i
     return LS_OK;
 }
 
-/* Resolves the cases, and refuses those that do not fit into memory. */
+/* Resolves the cases, and refuses cases that do not fit into memory. */
 static ls_status open_plans(ls_forecast *out)
 {
     const ls_request *request = out->workplace.request;
@@ -118,8 +118,8 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
     if (!status)
         status = list_cases(request, out);
     if (!steps) {
-        /* progress by cases, each of which takes about equally long: opening devices,
-         * computing some samples. */
+        /* progress by cases, which take about equally long: opening devices, computing some
+         * samples. */
         const double seconds[LS_PHASES] = {[LS_PHASE_CHECKING] = 0.1};
         ls_progress_cases(out->workplace.progress, out->count);
         for (size_t i = 0; i < out->count; i++)
@@ -179,7 +179,8 @@ static bool same_model(const ls_forecast *forecast, size_t a, size_t b)
     return strcmp(forecast->configs[a].model, forecast->configs[b].model) == 0;
 }
 
-/* Number of steps for each case with the model of case `index`, if all these take `share_s`. */
+/* Number of steps for each case with the model of case `index`, if all of these cases take
+ * `share_s`. */
 static double steps_in(const ls_forecast *forecast, size_t index, double share_s)
 {
     double sum = 0;

@@ -28,9 +28,9 @@ typedef struct ls_memory_sum {
     size_t peak;    /**< the largest of all groups, without the cases that are refused */
 } ls_memory_sum;
 
-/** Counts `count` cases, whose plans are open and not drawn, and refuses those that do not fit,
- *  alone or with those before them in their group. All processes of the command call it. The
- *  caller frees each footprint.need and error. */
+/** Counts `count` cases, whose plans are open and not drawn, and refuses the ones that do not fit,
+ * alone or with earlier cases of their group. All processes of the command call it. The caller
+ * frees each footprint.need and error. */
 void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_t count,
                      ls_memory_sum *out);
 
@@ -38,5 +38,5 @@ void ls_memory_check(const ls_workplace *workplace, ls_memory_case *cases, size_
  *  Owned by the caller. */
 json_t *ls_memory_group(const ls_memory_sum *sum, const ls_memory_case *one);
 
-/** The same in words: "583.1 MiB at its peak: sessions 208.1 MiB, .. ; the limit is 286.1 MiB". */
+/** As above, in words: "583.1 MiB at its peak: sessions 208.1 MiB, .. ; the limit is 286.1 MiB". */
 void ls_memory_words(const ls_memory_sum *sum, const ls_memory_case *one, char *text, size_t size);

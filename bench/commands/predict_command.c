@@ -37,9 +37,9 @@ typedef struct prediction {
     ls_case *from_rows;         /* theirs */
     ls_case *given;             /* [asked] borrowed */
     size_t asked;
-    ls_case *configs;       /* [asked] as they are played */
+    ls_case *configs;       /* [asked] in the form that is played */
     ls_plan_of_case *plans; /* [count] */
-    size_t *number;         /* [count] of the case among those given */
+    size_t *number;         /* [count] of the case among the given ones */
     size_t count;           /* cases that can be predicted */
     ls_status *left_out;    /* [left_count] why others cannot */
     size_t left_count;
@@ -48,7 +48,7 @@ typedef struct prediction {
     size_t known; /* validations of earlier commands */
     ls_writer *writer;
     ls_chosen chosen;
-    FILE *memory; /* lines below the table; NULL if the format is no table */
+    FILE *memory; /* lines below the table; NULL if the format is not a table */
     char *memory_text;
     size_t memory_size;
     int width;    /* of the table */
@@ -56,7 +56,8 @@ typedef struct prediction {
     int code;
 } prediction;
 
-/* ---- What `run` has and `predict` has not ---------------------------------------------------- */
+/* ---- Options of `run` that `predict` does not have
+ * ---------------------------------------------------- */
 
 /* Keys of a plan; of the command line none is left. */
 static ls_status check_plan(const ls_option_set *given)
@@ -124,7 +125,8 @@ static ls_status check_files(const ls_request *request)
     return files->chakra ? ls_folder_make("option --chakra", files->chakra) : LS_OK;
 }
 
-/* --validate predicts the cases that options name, on the platform, or those that were measured. */
+/* --validate predicts the cases that options name, on the platform, or the cases that were
+ * measured. */
 static bool takes_measured(const ls_request *request)
 {
     const bool named = ls_option_set_has(request->given, "platform") ||
@@ -315,7 +317,7 @@ static void note_memory(prediction *p, size_t index, const ls_predicted *predict
     free(need.devices);
 }
 
-/* Prints these lines. */
+/* Prints the lines of memory. */
 static void tell_memory(prediction *p)
 {
     if (!p->memory || fclose(p->memory))

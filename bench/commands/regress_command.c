@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep regress`: reads its options, passes those of `run` on, and prints the report. Exit
- * status: 0 none is slower or worse, 1 one is, 4 some are undecided, 3 not comparable.
+ * `lockstep regress`: reads its options, passes the options of `run` on, and prints the report.
+ * Exit status: 0 none is slower or worse, 1 one is, 4 some are undecided, 3 not comparable.
  */
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"

@@ -17,10 +17,10 @@
 typedef struct report_task {
     ls_selection selection;
     ls_results *results; /* all that was read, in memory */
-    json_t *rows;        /* those that are shown, by time */
+    json_t *rows;        /* the shown rows, by time */
     json_t *notes;       /* what was not read, and why */
     size_t read, left_out;
-    size_t predicted; /* of those left out: that fit, but are mixed in only if asked for */
+    size_t predicted; /* fitting rows that are left out unless asked for */
 } report_task;
 
 /* A row in two files counts once. */

@@ -4,8 +4,8 @@
  * precedes training. Then, group by group, each case passes the gate, is opened, warmed up, and
  * trained in blocks that take turns in a random order, so that drift of the machine favours no
  * case. When a group ends, its rows are committed to the results file, then printed; a program that
- * is killed loses one group. Of a finished group, only the parts of its rows that the table
- * compares stay in memory.
+ * is killed loses one group. After a group, only the parts of its rows that the table compares stay
+ * in memory.
  */
 #include "bench/case/case_facts.h"
 #include "bench/case/graph_file.h"
@@ -127,7 +127,7 @@ static void take_turns(command_run *run, size_t first, size_t end)
     }
 }
 
-/* After an interrupt: what is kept of which cases. */
+/* After an interrupt: which cases are kept, and how much of them. */
 static void tell_kept(const command_run *run)
 {
     if (!ls_interrupted() || run->processes->rank > 0)
@@ -308,7 +308,7 @@ static uint64_t most_saved(const command_run *run)
     return most;
 }
 
-/* A folder that has checkpoints already is that of another run, unless this one goes on. */
+/* A folder with checkpoints belongs to another run, unless this run continues from it. */
 static ls_status prepare_folder(const ls_request *request)
 {
     char *known;

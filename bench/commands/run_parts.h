@@ -28,16 +28,16 @@ typedef struct case_run {
     bool measured;       /* it has had its last block */
     bool ended;          /* its row is made */
     json_t *row;         /* until it is committed; else NULL */
-    bool interrupted;    /* the row is of an interrupted case */
+    bool interrupted;    /* the case was interrupted */
     bool asked;          /* the request has it; else it is a baseline that was added */
     size_t group;        /* number of its group */
     size_t baseline;     /* case that its speed-up is relative to; SIZE_MAX if none */
-    ls_verdict verdict;  /* of the trial's checks, then of those between runs and ranks */
+    ls_verdict verdict;  /* of the trial's checks, then of the checks between runs and ranks */
     ls_sample_ms per_sample;
-    double parts_per_sample[LS_WATERFALL_PARTS]; /* of the mean step, likewise */
+    double parts_per_sample[LS_WATERFALL_PARTS]; /* parts of the mean step, per sample */
     bool has_parts;                              /* they are known */
     ls_status error;                             /* why it could not run */
-    ls_status unsaved; /* why a file of it could not be written, as that of --save */
+    ls_status unsaved; /* why a file of it, as of --save, could not be written */
 } case_run;
 
 /** The state of the command. */
@@ -47,12 +47,12 @@ typedef struct command_run {
     ls_case *configs; /* the request's cases, and behind each group of them its baselines */
     case_run *cases;  /* [count] */
     size_t count, groups;
-    size_t finished, parts; /* rows that are kept, and of these those that are interrupted */
+    size_t finished, parts; /* rows that are kept; how many of them are interrupted */
     ls_results *results;    /* NULL if none */
     ls_writer *writer;
     ls_chosen chosen; /* of --columns */
     const ls_processes *processes;
-    char lost[512];    /* how the processes lost each other; "" if they have not */
+    char lost[512];    /* how the processes lost each other; "" if they did not */
     char over[512];    /* why no further case can run; "" if they can */
     ls_code code;      /* worst so far */
     ls_status unsaved; /* first row that could not be committed or printed */
@@ -96,9 +96,9 @@ void ls_run_end(command_run *run, case_run *c);
  * at the group's end (`all`) every row. */
 void ls_run_commit(command_run *run, size_t group, bool all);
 
-/** What exact mode costs: the session's median step over that of the same case in fast mode, from
- * five alternating blocks each, of at most `at_once` steps. Trains the session further, so it is
- * called last. */
+/** What exact mode costs: the session's median step over the median step of the same case in fast
+ * mode, from five alternating blocks each, of at most `at_once` steps. Trains the session further,
+ * so it is called last. */
 ls_status ls_exact_cost(ls_workplace *workplace, ls_session *session, uint64_t at_once,
                         double *out);
 

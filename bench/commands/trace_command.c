@@ -53,7 +53,7 @@ static int devices_of_rank(const ls_session *session)
     return all / ranks > 0 ? all / ranks : 1;
 }
 
-/* Of a pipeline: for how much of the steps each stage waited, beside equal stages' share. */
+/* How much of the steps each stage of a pipeline waited, next to equal stages' share. */
 static void say_idle(const ls_log *log, const ls_session *session, const ls_whole_trace *whole)
 {
     const ls_trace *t = &whole->trace;

@@ -29,7 +29,7 @@ static bool lift(float *values, size_t count)
     return true;
 }
 
-/* Copies rows of an array into memory of their own. */
+/* Copies rows of an array into separate memory. */
 static ls_status pick(const ls_array *from, const uint32_t *numbers, size_t count, ls_array *to,
                       bool *lifted)
 {
@@ -80,7 +80,7 @@ ls_status ls_first_samples_open(const ls_plan_of_case *plan, size_t count, bool 
 {
     *out = (ls_first_samples){.data = {.train = plan->job.data->train}};
     out->data.train.samples = count;
-    out->data.train.target.data = NULL; /* until there is memory of its own */
+    out->data.train.target.data = NULL; /* until its memory is allocated */
     for (int i = 0; i < LS_DATA_INPUTS; i++)
         out->data.train.input[i].data = NULL;
     const ls_status status = pick_all(&plan->job, count, lifts, out);

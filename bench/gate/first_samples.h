@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first samples of the first batch as data of their own, for comparisons of gradients.
+ * The first samples of the first batch as a separate data set, for comparisons of gradients.
  *
  * Devices flush what is below the smallest normal number, 2^-126, and each kernel flushes at other
- * points: inside a fused sum, or not. Of samples so small that products vanish, two right kernels
- * make gradients, and signs at a ReLU, that differ by any amount. So a comparison that exceeds its
- * bound is repeated with such samples *lifted*: multiplied by a power of two. That shows the same
- * kernels at work where arithmetic can tell. What vanishes for other reasons, such as the gradient
- * of a loss near 0, is allowed for by the number of products (ls_variables_apart).
+ * points: inside a fused sum, or not. For samples so small that products vanish, two correct
+ * kernels make gradients, and signs at a ReLU, that differ by any amount. So a comparison that
+ * exceeds its bound is repeated with such samples *lifted*: multiplied by a power of two. That
+ * shows the same kernels at work where arithmetic can tell. What vanishes for other reasons, such
+ * as the gradient of a loss near 0, is allowed for by the number of products (ls_variables_apart).
  */
 #pragma once
 
@@ -15,21 +15,21 @@
 
 typedef struct ls_first_samples {
     ls_data data;
-    float *initial; /**< [elements] of the plan; lifted, of their own */
+    float *initial; /**< [elements] of the plan; lifted, in separate memory */
     bool lifted;    /**< some samples or variables were lifted */
 } ls_first_samples;
 
 /**
  * Copies `count` samples. `lift`: multiplies each sample, or target, whose largest magnitude is
- * below 2^-100 and not 0 by the power of two that brings it to 1/2 or more; and each variable of
- * the initial values likewise. 2^-100: gradients divided by the batch, which products are made
- * with, are often below 2^-20. Close also on failure.
+ * below 2^-100 and not 0 by the power of two that brings it to 1/2 or more; and scales each
+ * variable of the initial values in the same way. 2^-100: gradients divided by the batch, which
+ * products are made with, are often below 2^-20. Close also on failure.
  */
 ls_status ls_first_samples_open(const ls_plan_of_case *plan, size_t count, bool lift,
                                 ls_first_samples *out);
 void ls_first_samples_close(ls_first_samples *samples);
 
-/** The plan, to train on these samples in their order: one batch. Borrows both. */
+/** The plan, to train on the samples in their order: one batch. Borrows both. */
 ls_plan_of_case ls_first_samples_plan(const ls_plan_of_case *plan, const ls_first_samples *samples);
 
 /** For ls_session_open_one: the oracle of the plan's strategy. */
@@ -41,6 +41,6 @@ ls_status ls_gate_open_oracle(const ls_plan_of_case *plan, const ls_job *job, ls
 ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               double *rel);
 
-/** How many values of a pass over `rows` samples may have been flushed: its products, forward and
+/** How many values of a pass with `rows` samples may have been flushed: its products, forward and
  * backward. */
 double ls_gate_products(const ls_plan_of_case *plan, int64_t rows);

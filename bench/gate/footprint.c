@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Footprint; see footprint.h. Copies that are allocated but not written to are left out: the system
- * gives them no memory. The upper bounds of what is shared: each case counts the reference that it
+ * gives them no memory. Shared memory is bounded from above: each case counts the reference that it
  * may have in common with an earlier one.
  */
 #include "bench/gate/footprint.h"
@@ -60,7 +60,7 @@ static size_t moved_bytes(const ls_plan_of_case *plan)
     return sum;
 }
 
-/* The judges of the candidate's steps, which are open beside it. */
+/* The judges of the candidate's steps, which are open next to it. */
 static ls_status add_judges(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             uint64_t steps, ls_footprint *out)
 {
@@ -128,7 +128,7 @@ static void count_training(const ls_workplace *workplace, const ls_plan_of_case 
         return;
     out->training.copies = out->need.host + (carried > ended ? carried : ended) +
                            (steps < SIZE_MAX / step_bytes ? steps * step_bytes : 0);
-    if (plan->job.exact.on) /* beside the same case in fast mode: exact_cost.c */
+    if (plan->job.exact.on) /* next to the same case in fast mode (exact_cost.c) */
         out->training.sessions *= 2;
 }
 

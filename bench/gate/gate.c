@@ -359,7 +359,7 @@ static ls_status judge_state(comparison *c, ls_values array, const char *name, l
 static ls_status compare_state(comparison *c, ls_gate *gate)
 {
     const ls_job *job = c->run[CANDIDATE].run->job;
-    const bool compares = gate->pass && !c->library; /* the same on all ranks */
+    const bool compares = gate->pass && !c->library; /* equal on all ranks */
     for (int a = LS_SLOT_0; a < LS_ARRAYS && compares; a++) {
         const char *name = ls_state_name(job, (ls_values)a);
         if (!name)

@@ -30,8 +30,8 @@ typedef struct ls_gate {
     bool apart;           /**< after one they were not */
     double library_rel;   /**< largest distance of a library's sum; NaN: none was compared */
     double kernels_rel;   /**< of the first gradients against plain C kernels; NaN: not compared */
-    double precision_rel; /**< stored in bfloat16: of the first gradients against those
-                               that are not rounded, if there are kernels_compared */
+    double precision_rel; /**< stored in bfloat16: with bfloat16: of the first gradients against
+                               unrounded ones, if kernels_compared */
     bool copies;          /**< stored in bfloat16: were compared with their masters */
     char kernels_compared[160]; /**< with what; "" */
     char digest[33];            /**< of the candidate after the last compared step */
@@ -44,7 +44,7 @@ typedef struct ls_gate {
                                        them; or NULL */
 } ls_gate;
 
-/** A failed comparison is no failure of this function: look at out->pass. */
+/** A failed comparison is not a failure of this function: look at out->pass. */
 ls_status ls_gate_run(ls_workplace *workplace, const ls_plan_of_case *plan, ls_gate *out);
 
 /** Frees what a gate holds; a zero-filled one holds nothing. */
@@ -52,10 +52,10 @@ void ls_gate_close(ls_gate *gate);
 
 /* ---- Bounds --------------------------------------------------------------------------------- */
 
-/** Of the first loss. It differs by rounding only, far less than the effect of losing one sample of
- * thousands. */
+/** Bound of the first loss, which differs by rounding only, far less than the effect of losing one
+ * sample of thousands. */
 static const double ls_gate_loss_bound = 1e-4;
-/** Of a library's sums, in any order: rounding, far less than the loss of one slice. */
+/** Bound of a library's sums, in any order: rounding, far less than the loss of one slice. */
 static const double ls_gate_library_bound = 1e-5;
 /** Share of the gate's time that is spent comparing step by step. */
 static const double ls_gate_alone_share = 0.8;
@@ -88,7 +88,7 @@ ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate);
  * much room. What differs is said behind ls_gate_copies_differ. After sync. */
 ls_status ls_gate_copies_of(const ls_session *candidate, int device, ls_range block,
                             const float *masters, float *other, uint64_t step, ls_gate *gate);
-/** The same of all devices that have the candidate's parameters. All processes call it. */
+/** As above, for all devices that have the candidate's parameters. All processes call it. */
 ls_status ls_gate_copies(ls_session *candidate, uint64_t step, ls_gate *gate);
 extern const char ls_gate_copies_differ[];
 
@@ -109,8 +109,8 @@ typedef struct ls_gate_sides {
  * steps are checked. */
 ls_status ls_gate_change(const ls_gate_sides *sides, ls_gate *gate);
 
-/** Compares the steps beside each change of members that is due behind the first `steps`, from the
- * initial values (gate_changes.c). */
+/** Compares the steps before and after each change of members that is due behind the first `steps`,
+ * from the initial values (gate_changes.c). */
 ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *plan,
                           uint64_t steps, const ls_gate_sides *sides, ls_gate *gate);
 
@@ -139,8 +139,8 @@ ls_status ls_gate_alone(ls_workplace *workplace, const ls_plan_of_case *plan, ui
 /** Opens the replay that judges such a strategy: a ls_session_opener. */
 ls_status ls_gate_open_replay(const ls_plan_of_case *plan, const ls_job *job, ls_run **out);
 
-/** The same for servers in order of arrival (gate_arrival.c), and for `steps` steps from the
- * initial values what must hold for any order. All ranks call it. */
+/** As ls_gate_run, for servers in order of arrival (gate_arrival.c): checks for `steps` steps from
+ * the initial values what must hold for any order. All ranks call it. */
 ls_status ls_gate_arrival(ls_workplace *workplace, const ls_plan_of_case *plan, uint64_t steps,
                           ls_gate *gate);
 

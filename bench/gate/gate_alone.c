@@ -152,7 +152,7 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
     }
     LS_TRY(run->functions->gather_replica(run, replica, ls_job_elements(run->job), c->mine));
     const ls_difference d = ls_variables_compare(c->variables, c->mine, c->its);
-    if (d.same_bits) /* but for those of NaN */
+    if (d.same_bits) /* except the bits of NaN */
         return LS_OK;
     const ls_variable *v = ls_variables_holding(c->variables, d.first);
     ls_gate_wrong(gate, "step %llu: %s element %zu is %.9g on replica %d, alone in sequence %.9g",
@@ -262,7 +262,7 @@ static ls_status compare_apart(comparison *c, uint64_t step, ls_gate *gate)
     return compare_step(c, step, gate);
 }
 
-/* The same steps enqueued at once: they may not depend on the host waiting between them. */
+/* Compares the steps enqueued at once: they may not depend on the host waiting between them. */
 static ls_status compare_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const size_t bytes = (size_t)c->replicas * sizeof *c->all;

@@ -29,7 +29,7 @@ static ls_status judge_bound(const ls_session *session, ls_gate *gate)
     return LS_OK;
 }
 
-/* Losses must be finite: those of the latest steps, as many as are kept. */
+/* Losses must be finite: the losses of the latest steps, as many as are kept. */
 static ls_status judge_losses(ls_session *session, ls_gate *gate)
 {
     const uint64_t kept = session->job.records, steps = session->step;

@@ -3,8 +3,8 @@
  * Gate of changes of members that the first steps do not reach: the step before each change and the
  * one after it, from the initial values, and the state that they leave. Replicas that leave, join
  * or die at step 500 are so compared without 500 steps. An oracle takes its slices from the same
- * plan as the candidate, so the loss behind a change is also compared with that of `single`. Left
- * out: sums of a library, which have no order that a judge knows.
+ * plan as the candidate, so the loss behind a change is also compared with `single`'s. Left out:
+ * sums of a library, which have no order that a judge knows.
  */
 #include "bench/gate/gate.h"
 
@@ -22,7 +22,7 @@
 typedef struct changes {
     const ls_workplace *workplace;
     ls_session *candidate, *judge;
-    ls_session *single; /* beside an oracle; else NULL: `single` is the judge */
+    ls_session *single; /* next to an oracle; NULL if `single` is the judge */
     const ls_variables *variables;
     float *mine, *its; /* [elements] */
 } changes;
@@ -110,7 +110,7 @@ static ls_status hash_state(const changes *c, uint64_t hashes[LS_ARRAYS])
     return LS_OK;
 }
 
-/* A change must leave the state as it was, of which an oracle changes its own, too. */
+/* A change must not alter the state's values; an oracle changes its state, too. */
 static ls_status change_members(const changes *c, const ls_gate_sides *sides, ls_gate *gate)
 {
     uint64_t before[LS_ARRAYS], behind[LS_ARRAYS];

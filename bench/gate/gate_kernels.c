@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Gate of kernels. Candidate and judges use the same fast kernels, so only the table `reference` in
- * plain C, which defines the operations, shows errors in these. Both compute gradients of the first
+ * plain C, which defines the operations, shows errors in them. Both compute gradients of the first
  * batch's first samples from the initial parameters. The fast kernels run with as many rows as in
  * the case, by repeating the samples; plain C runs each sample once, on a CPU device. The mean
  * gradient is the same. With dropout, which no two rows have alike, both run the same few samples
@@ -36,10 +36,10 @@ static double bound_of(const ls_plan_of_case *plan)
 {
     return plan->job.kernels.math == LS_MATH_TF32 ? 1e-1 : 2e-2;
 }
-/* Of rounding to bfloat16, whose unit is 4e-3. Batch normalisation divides what layers before it
- * have rounded, so errors grow with their number. Measured, of random values: mlp:784-128-10 3e-3,
- * mlp:20-16-12-10 8e-3, cnn 3e-3, cifar10 6e-3, gpt:4-4-128-128 1e-2, gpt:4-2-8-8-24 3e-2, resnet:8
- * 2e-2, resnet:20 4e-2 (of 2 samples 5.5e-2), resnet:56 0.16. */
+/* Bound of rounding to bfloat16, whose unit is 4e-3. Batch normalisation divides what layers before
+ * it have rounded, so errors grow with their number. Measured with random values: mlp:784-128-10
+ * 3e-3, mlp:20-16-12-10 8e-3, cnn 3e-3, cifar10 6e-3, gpt:4-4-128-128 1e-2, gpt:4-2-8-8-24 3e-2,
+ * resnet:8 2e-2, resnet:20 4e-2 (2 samples: 5.5e-2), resnet:56 0.16. */
 static double precision_bound_of(const ls_graph *graph)
 {
     int norms = 0;
@@ -50,11 +50,12 @@ static double precision_bound_of(const ls_graph *graph)
 /* Operations that plain C computes in under half a second on a slow core. One sample of a deep
  * model may exceed it. */
 static const double reference_flops = 2.5e8;
-/* Of rounding, whose errors are smaller, and vary less, in a sum over more samples. */
+/* FLOPs of a comparison of rounding, whose errors are smaller, and vary less, in a sum over more
+ * samples. */
 static const double precision_flops = 1e9;
 enum { MOST_SAMPLES = 32 };
-/* Of losses' differences along the gradient: what is behind their third derivative, kinks of ReLU
- * and rounding. */
+/* Bound of losses' differences along the gradient: it covers higher derivatives, kinks of ReLU and
+ * rounding. */
 static const double slope_bound = 0.03;
 
 /* How far two gradients are apart. */
@@ -69,8 +70,7 @@ typedef struct ls_kernels_known {
     double dropout;
     bool ragged;                 /* lengths */
     distance kernels, precision; /* fast against plain C; rounded to bfloat16 against not */
-    double
-        slope; /* the loss's change along the gradient, divided by the gradient's; 0 if unknown */
+    double slope; /* the loss's change along the gradient over the gradient's; 0 if unknown */
     char words[160];
     struct ls_kernels_known *next;
 } known;
@@ -189,8 +189,8 @@ static int64_t fitting(const ls_plan_of_case *plan, double flops)
 }
 
 /* Rows that the fast kernels compute at once: the whole batch, or one slice if slices have batch
- * statistics or updates of their own. With dropout no row stands for another, since each drops
- * others: both tables compute as many as fit. */
+ * statistics or separate updates. With dropout no row represents another, since each drops others:
+ * both tables compute as many as fit. */
 static int64_t rows_of(const ls_plan_of_case *plan)
 {
     const ls_job *job = &plan->job;

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* Of the highest rate: what two ways of rounding differ by, and more. */
+/* Relative to the highest rate: more than two ways of rounding differ by. */
 static const double bound = 1e-14;
 
 static double rate_of_step(const ls_rate_schedule *s, double t)

@@ -19,8 +19,9 @@ typedef struct oracle {
     const ls_job *its_job;
     int count; /* n: number of parts */
     ls_replica *replica;
-    ls_oracle_places *places;      /* that have parts of the positions: part d places + j is of
-                                    * place j, whose first replica is `replica`; NULL if none */
+    ls_oracle_places *places;      /* parts of the positions: part d places + j belongs to place
+                                      j, whose first replica is `replica`; NULL if positions are
+                                      not divided */
     int computed;                  /* the replica whose places have computed last; -1 if none */
     ls_graph_part split;           /* the model with layers in slices; graph NULL if none is */
     ls_slice **slices[LS_BATCHES]; /* [n]; the largest one owns the memory. If replicas sum their
@@ -169,8 +170,8 @@ static void add_loss(double part, double *sum, bool *any)
     *any = true;
 }
 
-/* Sums each replica's pieces in order, those of each of its places apart; then these places; then
- * the replicas. */
+/* Sums each replica's pieces in order, each place's pieces separately; then the places; then the
+ * replicas. */
 static double sum_losses(const oracle *me, int batch_kind)
 {
     const int replicas = ls_job_replicas(me->its_job), each = me->count / replicas;
@@ -352,7 +353,7 @@ static ls_status state(ls_run *run, ls_values array, ls_range block, float *out)
     return ls_replica_gather(((oracle *)run)->replica, array, block, out);
 }
 
-/* The net with which replica d evaluates. */
+/* The net that replica d evaluates with. */
 static ls_net *test_net(const oracle *me, int d, int replicas)
 {
     ls_slice *const *slices = me->slices[LS_FULL];

@@ -129,7 +129,7 @@ ls_status ls_oracle_places_run(ls_oracle_places *me, ls_slice *const *slices)
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
 
-/* The places gather, and count, on queues of their own. */
+/* The places gather, and count, on separate queues. */
 static ls_status predict(void *context, int tester)
 {
     const ls_oracle_places *me = context;

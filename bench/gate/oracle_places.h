@@ -22,7 +22,7 @@ ls_replica *ls_oracle_place(const ls_oracle_places *me, int j);
 /** Computes the gradients and losses of slices [places], of one piece each or empty. */
 ls_status ls_oracle_places_run(ls_oracle_places *me, ls_slice *const *slices);
 
-/** Runs a test pass of one tester, by the nets of these slices [places]. */
+/** Runs a test pass of one tester, by the nets of the slices [places]. */
 ls_status ls_oracle_places_evaluate(ls_oracle_places *me, ls_slice *const *slices,
                                     const ls_test_pass *pass, const ls_evaluating *how,
                                     ls_evaluation *out);

@@ -28,9 +28,9 @@ struct ls_reference {
     float *values;   /* [steps or 1, elements] */
     double *loss;    /* [steps] losses */
     float *gradient; /* [elements] of step 0 */
-    float *whole; /* [elements] of step 0, batch in one piece; NULL means the same as `gradient` */
+    float *whole;    /* [elements] of step 0, batch in one piece; NULL means `gradient` */
     double whole_loss;
-    float *tail; /* [elements] after an epoch's last batch alone; NULL if it is among the steps */
+    float *tail; /* [elements] after an epoch's last batch; NULL if among the steps */
     double tail_loss;
     ls_evaluation evaluation; /* after all steps */
     uint64_t
@@ -211,7 +211,7 @@ uint64_t ls_reference_hash(const float *values, size_t count)
     return ls_hash64(values, count * sizeof *values);
 }
 
-/* Arrays of the state besides parameters: of these only hashes are kept. */
+/* Arrays of the state besides parameters, of which only hashes are kept. */
 static ls_status hash_state(ls_reference *r)
 {
     ls_run *run = r->session.run;

@@ -36,7 +36,8 @@ size_t ls_reference_bytes(const ls_workplace *workplace, size_t elements, uint64
 /** The gradient of the first step [elements], once that has been asked for. */
 const float *ls_reference_gradient(const ls_reference *reference);
 
-/** The same, of the whole batch in one piece, and its loss; exact mode computes a step for this. */
+/** As above, for the whole batch in one piece, and its loss; exact mode computes a step for
+ * this. */
 const float *ls_reference_whole(const ls_reference *reference, double *loss);
 
 /** Number of samples of the test set that are compared: 256, or 16 windows of tokens, and at least

@@ -32,7 +32,7 @@ typedef struct replay {
     float **sums;               /* [order.sums, elements] */
     float **parameters;         /* [n] into `values` */
     float **own[LS_OWNED_MOST]; /* [n] of the strategy's own buffers; NULL if it has fewer */
-    float *owned;               /* all of these */
+    float *owned;               /* memory of `own` */
     const float *given;         /* [elements] or NULL */
     float *wide;                /* [elements] */
     uint64_t at;                /* number of the next step */
@@ -53,7 +53,7 @@ static int64_t divisor_of(const replay *me, int64_t batch, int d)
                                          : batch;
 }
 
-/* The first sample of those in the batch. */
+/* The first sample of replica d in the batch. */
 static int64_t first_of(const replay *me, int64_t batch, int d)
 {
     return me->base.job->update.own_mean ? d * batch / me->count : 0;
@@ -160,7 +160,7 @@ static ls_status give_back(replay *me, int d)
     return ls_replica_gather(me->replica, LS_VALUES, (ls_range){0, me->elements}, values_of(me, d));
 }
 
-/* On a thread of the device: adds a piece's gradient to those before it. */
+/* On a thread of the device: adds a piece's gradient to the sum of earlier ones. */
 static ls_status add_piece(void *context)
 {
     const replay *me = context;
@@ -169,7 +169,7 @@ static ls_status add_piece(void *context)
     return LS_OK;
 }
 
-/* A piece's gradient, in the device's buffer, becomes that of all pieces so far. */
+/* A piece's gradient, in the device's buffer, becomes the sum over all pieces so far. */
 static ls_status accumulate(replay *me, bool first)
 {
     ls_replica *r = me->replica;

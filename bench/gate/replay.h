@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replay of a strategy whose replicas update alone (ls_strategy_alone), in sequence on one
- * device. Each replica has a state of its own: parameters, optimizer state, averages, position. A
- * step is each replica's slice and update by itself; then, in each step or the last one of a period
+ * Replay of a strategy whose replicas update alone (ls_strategy_alone), in sequence on one device.
+ * Each replica has a separate state: parameters, optimizer state, averages, position. A step is
+ * each replica's slice and update by itself; then, in each step or the last one of a period
  * (ls_job_update.period), all parameters become their mean, summed in the strategy's order, or a
  * replica's the mean of its own and its peers' (ls_strategy_average.peers), in the order of their
  * numbers. Or what they exchange is the strategy's own (ls_strategy_witness.exchange). So a
@@ -13,8 +13,8 @@
 #include "impl/strategy.h"
 
 /** Opens the replay of `strategy` with the job `of`; runs on job->devices[0]. Borrows both. A run
- * like any other, whose steps wait until they are done and whose records are those of the latest
- * step. gather_replica gives any replica of all processes. */
+ * like any other, whose steps wait until they are done and which records the latest step only.
+ * gather_replica gives any replica of all processes. */
 ls_status ls_replay_open(const ls_strategy *strategy, const ls_job *of, const ls_job *job,
                          ls_run **out);
 
@@ -22,8 +22,9 @@ ls_status ls_replay_open(const ls_strategy *strategy, const ls_job *of, const ls
  * mean[replayed->due]. */
 void ls_replay_wired_mean(const ls_replayed *replayed, float *mean);
 
-/** From here on, where only a library knows the order of the sum, replicas take these parameters,
- * float32 [elements], for their mean. NULL if they sum. Borrowed until the step is done. */
+/** From here on, where only a library knows the order of the sum, replicas take `mean`, float32
+ * [elements], for the mean of their parameters. NULL if they sum. Borrowed until the step is
+ * done. */
 void ls_replay_give(ls_run *run, const float *mean);
 
 /** If a mean was given: the latest one, summed in float64 and rounded to float32 [elements]. */

@@ -37,13 +37,13 @@ typedef struct ls_micro {
     ls_network *network; /**< between the ranks' devices, opened by a collective; NULL if none */
     double roof;         /**< floating-point operations per second; 0 if not asked for */
     ls_writer *writer;
-    ls_results *results;  /**< that rows are kept in; NULL if there is none, or another rank's */
-    const char *command;  /**< the command line */
-    const char *label;    /**< of --label; NULL if none */
-    bool failed;          /**< a check has failed */
-    bool silent;          /**< rows are neither stored nor printed */
-    double sent_ns[2];    /**< of the last rows of sendrecv: time of a message, */
-    size_t sent_bytes[2]; /**< of so many bytes: the smallest and the largest */
+    ls_results *results;          /**< results file of the rows; NULL if none, or another rank's */
+    const char *command;          /**< the command line */
+    const char *label;            /**< of --label; NULL if none */
+    bool failed;                  /**< a check has failed */
+    bool silent;                  /**< rows are neither stored nor printed */
+    double sent_ns[2];            /**< of the last rows of sendrecv: time of a message, */
+    size_t sent_bytes[2];         /**< of so many bytes: the smallest and the largest */
     struct ls_progress *progress; /**< of the parts below; NULL if none is shown */
 } ls_micro;
 
@@ -55,14 +55,14 @@ typedef struct ls_micro_figure {
     ls_statistics ns;    /**< time of one operation; n = 0: a sum of medians */
     double flops;        /**< 0 if not counted */
     double moved_bytes;  /**< read and written; 0 if not counted */
-    double roof_ns;      /**< roof as a time; 0 if the roof is the device's rate of products */
+    double roof_ns;      /**< roof as a time; 0 if it is the device's rate */
     const char *roof;    /**< what that roof is; else NULL */
     bool checked;
     uint64_t wrong;
     const char *kernel; /**< chosen implementation; NULL if unknown */
     double host_ns;     /**< the host's time to launch it; 0 if unknown */
     double build_ns;    /**< time to build its program; 0 if none */
-    /* Of collectives. */
+    /* Results of collectives. */
     int ranks;          /**< 0 means 1 */
     const char *comm;   /**< communicator; NULL if unknown */
     const char *redop;  /**< "sum", "none"; NULL if unknown */
@@ -78,8 +78,7 @@ typedef struct ls_micro_op {
     ls_status (*run)(ls_micro *m);
     bool needs_roof;
     bool pairs;        /**< uses one device, or two */
-    const char *redop; /**< of a collective, which takes several devices, and --ranks: "sum",
-                            "none"; else NULL */
+    const char *redop; /**< of a collective on several devices: "sum", "none"; else NULL */
 } ls_micro_op;
 
 /** The sizes that --sizes gives, in bytes; by default from `smallest` on, times 4, to 64 MiB. */
@@ -93,10 +92,10 @@ void ls_micro_part(ls_micro *m, size_t part, const char *title, double seconds);
 void ls_micro_part_flops(ls_micro *m, size_t part, const char *title, double flops);
 void ls_micro_begin(ls_micro *m, size_t part);
 
-/** The same for an operation with a part for each size of each all-reduce. */
+/** As above, for an operation with a part for each size of each all-reduce. */
 void ls_micro_expect_sizes(ls_micro *m, const size_t *sizes, size_t count);
 
-/** The same for an operation with a part for each node of the model, timed by its products, and
+/** As above, for an operation with a part for each node of the model, timed by its products, and
  * `more` parts. */
 void ls_micro_expect_nodes(ls_micro *m, const char *name, size_t more);
 
@@ -105,15 +104,15 @@ void ls_micro_expect_nodes(ls_micro *m, const char *name, size_t more);
 ls_status ls_micro_row(ls_micro *m, const ls_micro_figure *figure);
 
 /** Times and prints the products of a node: sum_ns[0] is set to the sum of the medians of its
- * forward pass, sum_ns[1] of its backward pass; 0 if it has none. */
+ * forward pass, sum_ns[1] of its backward pass; 0 if it has no products. */
 ls_status ls_micro_products(ls_micro *m, int node, double sum_ns[2]);
 
 /** Times a copy of `bytes` bytes within the device's memory. */
 ls_status ls_micro_time_copy(ls_micro *m, size_t bytes, ls_statistics *ns);
 
-/** Times and prints the passes of the model's layers: all, or (`products_only`) those that consist
- * of products. *floor_ns: the sum over the latter of the smaller of the pass's and its products'
- * time. */
+/** Times and prints the passes of the model's layers: all, or (`products_only`) the passes that
+ * consist of products. *floor_ns: the sum over the latter of the smaller of the pass's and its
+ * products' time. */
 ls_status ls_micro_passes(ls_micro *m, bool products_only, double *floor_ns);
 
 /** Times one pass of the optimizer over `count` parameters. */

@@ -321,7 +321,7 @@ static ls_status open_members(ls_micro *m, ls_collective *c)
     return m->link_text ? link_members(m, c) : LS_OK;
 }
 
-/* Of an all-reduce or its half, of all ranks. */
+/* Chooses the algorithm of an all-reduce or its half, for all ranks. */
 static ls_status choose(const ls_micro *m, const ls_collective *c, size_t bytes,
                         const ls_allreduce **out)
 {
@@ -385,8 +385,8 @@ static ls_status check_algorithm(const ls_micro *m, const ls_collective *c, cons
     return found->check ? found->check(&end) : LS_OK;
 }
 
-/* The given algorithms, without those that cannot run here, of which a line says why; refused if
- * none is left, or a name is unknown. `kept` owns its list. */
+/* The given algorithms, without the ones that cannot run here; a line says why; refused if none is
+ * left, or a name is unknown. `kept` owns its list. */
 static ls_status keep_possible(ls_micro *m, const ls_collective *c, ls_option_given *kept)
 {
     const ls_option_given *given = m->allreduce;
@@ -414,8 +414,8 @@ static ls_status keep_possible(ls_micro *m, const ls_collective *c, ls_option_gi
     return LS_OK;
 }
 
-/* An all-reduce and its halves are measured with all given algorithms; other collectives have none.
- */
+/* An all-reduce and its halves are measured with all given algorithms; other collectives have only
+ * one. */
 ls_status ls_micro_collective(ls_micro *m)
 {
     ls_collective c = {.name = m->op->name, .redop = m->op->redop};

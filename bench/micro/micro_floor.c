@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro floor`: a lower bound of a training step with these kernels: its layers with
- * products (per pass the faster of its products and the layer's own operations), its optimizer pass
- * and the gathering of its batch, each timed alone, then summed. Pools, normalisation, loss and the
- * harness are not included. Fusing and cheap replays must keep the ratio of `lockstep run`'s step
- * to this sum near 1.
+ * `lockstep micro floor`: a lower bound of a training step with this program's kernels: its layers
+ * with products (per pass the faster of its products and the layer's own operations), its optimizer
+ * pass and the gathering of its batch, each timed alone, then summed. Pools, normalisation, loss
+ * and the harness are not included. Fusing and cheap replays must keep the ratio of `lockstep
+ * run`'s step to this sum near 1.
  */
 #include "bench/micro/micro.h"
 

@@ -81,8 +81,8 @@ static ls_status run_product(ls_micro *m, const product *p, const ls_gemm_args *
     return status;
 }
 
-/* The same with the first algorithm that a GPU's library returns, which may split the sum, unlike
- * those in a step: the roof of the product, independent of this program. */
+/* As above, with the first algorithm that a GPU's library returns, which may split the sum, unlike
+ * algorithms in a step: the roof of the product, independent of this program. */
 static ls_status run_roof(ls_micro *m, const product *p, const ls_gemm_args *args,
                           ls_micro_figure figure)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compares layers with the reference; see micro_judge.h. Both get the same bits. An element is
- * wrong if it differs by more than `tolerance` times the sum of its own magnitude and the root mean
+ * wrong if it differs by more than `tolerance` times the sum of its magnitude and the root mean
  * square of its tensor. Layers without counted work (graph.h) are cheap and may combine rows: they
  * are computed for all rows.
  */

@@ -18,8 +18,8 @@ void ls_micro_judge_close(ls_micro_judge *judge);
  * of its output, and the same with the reference. wrong[0]: elements of its output and loss that
  * differ; wrong[1]: of the gradients of its inputs and variables (for a loss: in wrong[0]). The
  * reference is slow. So in a large layer only some rows, including the first and the last, get a
- * gradient: the reference computes only these, the weights' gradients are theirs, and the other
- * rows' input gradients must be 0. Afterwards all rows have a gradient.
+ * gradient: the reference computes only these rows, the weights' gradients are theirs, and the
+ * other rows' input gradients must be 0. Afterwards all rows have a gradient.
  */
 ls_status ls_micro_judge_node(ls_micro_judge *judge, ls_net *net, int node, ls_queue *queue,
                               uint64_t wrong[2]);

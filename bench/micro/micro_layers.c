@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `lockstep micro layers`: each layer of a model, forward and backward, for one batch, as in the
- * model's net (a fused ReLU is part of the layer with which it is fused). Roof: for layers that are
- * products, these products timed alone ("product"; a layer that computes or writes less than the
- * whole product may exceed it); for others a copy of as many bytes ("copy"). Each pass is first
- * compared with the reference table (micro_judge.c), then timed. Some backward passes overwrite
- * results of forward; they are repeated nevertheless, since no loop's time depends on the values,
- * and denormals are flushed.
+ * model's net (a fused ReLU is part of the layer with which it is fused). Roof: for layers that
+ * consist of products, the products timed alone ("product"; a layer that computes or writes less
+ * than the whole product may exceed it); for others a copy of as many bytes ("copy"). Each pass is
+ * first compared with the reference table (micro_judge.c), then timed. Some backward passes
+ * overwrite results of forward; they are repeated nevertheless, since no loop's time depends on the
+ * values, and denormals are flushed.
  */
 #include "bench/micro/micro.h"
 #include "bench/micro/micro_judge.h"

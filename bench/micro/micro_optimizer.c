@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro optimizer`: limited by memory bandwidth. Bytes are those that must be read and
- * written: the gradient once, weights and slots twice.
+ * `lockstep micro optimizer`: limited by memory bandwidth. Only bytes that must be read and written
+ * count: the gradient once, weights and slots twice.
  */
 #include "bench/micro/micro.h"
 

@@ -4,9 +4,10 @@
  * its path, e.g. SELECT "case.strategy", "time.step_ms.median" FROM v. It is made from the table of
  * fields, with functions of SQLite alone (3.38 or newer), so that any SQLite program can use it.
  *   Numbers and texts are themselves, switches 'true' and 'false', lists and maps JSON texts; a
- * field that a row lacks is NULL. Of `memory.devices` a column has the value of the fullest device;
- * of another list of objects, the list of its elements' values. Elements that are no objects, which
- * a row made elsewhere may have, are left out: SQLite would end the whole query at them.
+ * field that a row does not have is NULL. Of `memory.devices` a column has the value of the fullest
+ * device; of another list of objects, the list of its elements' values. Elements that are not
+ * objects, which a row made elsewhere may have, are left out: SQLite would end the whole query at
+ * them.
  */
 #include "bench/output/format.h"
 #include "bench/output/results_db_parts.h"

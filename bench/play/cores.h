@@ -35,7 +35,7 @@ typedef struct ls_core_work {
         LS_CORE_IDLE, LS_CORE_IDLE, LS_CORE_IDLE, 0, 0, LS_CORE_NEVER, -1                          \
     }
 
-/** The core of a device: those of a host take turns, as in machine.h. */
+/** The core of a device: devices of a host take the cores in turn, as in machine.h. */
 static inline size_t ls_core_of(int device, int devices_per_host, int cores)
 {
     return (size_t)(device / devices_per_host) * (size_t)cores +

@@ -3,11 +3,11 @@
  * Engines: play a graph of activities on a platform, and tell when each has ended.
  *     ports    here: flat platforms, with the arithmetic of shaped links (common/device/link.h):
  *              a message starts when it is ready and both its ports are free; messages that become
- *              ready earlier go first, then those with the smaller number. Of a
- *              two-level platform, which only estimates use: each port serves messages in turn, and
- *              a message has come when the last of its ports has served it
- *     simgrid  the program lockstep-simgrid (bench/play/simgrid), which is found beside this
- *              one: any platform
+ *              ready earlier go first, then messages with smaller numbers. On a two-level
+ *              platform, which only estimates use, each port serves messages in turn, and a message
+ *              has come when the last of its ports has served it
+ *     simgrid  the program lockstep-simgrid (bench/play/simgrid), which is found in this program's
+ *              folder: any platform
  */
 #pragma once
 
@@ -20,7 +20,7 @@ typedef struct ls_play {
     const ls_play_graph *graph; /**< sealed */
     const ls_platform *platform;
     int devices, devices_per_host;
-    int cores;      /**< of a host, which its devices share (cores.h); 0: each lane has its own */
+    int cores;      /**< of a host, which its devices share (cores.h); 0 if each lane has its own */
     double turn_ns; /**< for which a thread keeps a core while another one waits */
     const double *factors; /**< [steps, devices] delays of a device in a step are multiplied by it;
                                 NULL if all are 1 */
@@ -48,14 +48,14 @@ typedef enum ls_engine { LS_ENGINE_AUTO, LS_ENGINE_SIMGRID, LS_ENGINE_PORTS } ls
 extern const char *const ls_engine_words[];
 
 /** Sets *engine, if it is auto: ports for flat platforms, else simgrid. LS_CODE_USAGE where the
- * engine does not play the platform, LS_CODE_MISSING where this build has none that does. */
+ * engine does not play the platform, LS_CODE_MISSING if this build has no engine that does. */
 ls_status ls_engine_choose(const ls_platform *platform, ls_engine *engine);
 
 /** Plays; end_ns [graph->count] gets the time at which each activity ends, from 0. LS_CODE_CHECK
  * if some never end, LS_CODE_INTERRUPTED after an interrupt. */
 ls_status ls_engine_play(ls_engine engine, const ls_play *play, double *end_ns);
 
-/** The same for `plays` sets of factors, [plays, steps, devices], and end_ns [plays, count]. One
+/** As above, for `plays` sets of factors, [plays, steps, devices], and end_ns [plays, count]. One
  * process of simgrid plays them all. */
 ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays, double *end_ns);
 

@@ -23,7 +23,7 @@ typedef enum ls_platform_kind {
     LS_PLATFORM_FILE
 } ls_platform_kind;
 
-/** Of one level of a network. */
+/** One level of a network. */
 typedef ls_wire ls_platform_level;
 
 typedef struct ls_platform {

@@ -18,8 +18,7 @@ enum { LS_PLAY_NONE = UINT32_MAX }; /**< no node */
 typedef struct ls_activity_node {
     double amount;   /**< ns of a delay; bytes of a message */
     int from, to;    /**< devices; a delay: the device, and -1 */
-    uint32_t rounds; /**< of a message: how many latencies it takes; of a delay 1: it is the
-                          network's, as long on a slow device */
+    uint32_t rounds; /**< latencies of a message; of a delay 1 if it is the network's */
     uint32_t step;   /**< that it belongs to */
     uint32_t waits;  /**< number of activities that it waits for; after ls_play_seal */
 } ls_activity_node;
@@ -34,8 +33,8 @@ typedef struct ls_play_label {
     const char *name; /**< borrowed */
     int lane;         /**< -1 if not shown */
     int use;          /**< ls_time_use */
-    uint32_t begin;   /**< the activity at whose end it begins; LS_PLAY_NONE: its own beginning */
-    int microbatch;   /**< from 1; 0: of none */
+    uint32_t begin;   /**< the activity at whose end it begins; LS_PLAY_NONE means its own begin */
+    int microbatch;   /**< from 1; 0 if it belongs to none */
 } ls_play_label;
 
 typedef struct ls_play_graph {
@@ -54,7 +53,7 @@ typedef struct ls_play_graph {
 ls_status ls_play_delay(ls_play_graph *graph, uint32_t step, int device, double ns, uint32_t before,
                         uint32_t *out);
 
-/** Likewise a message of `bytes` that takes `rounds` latencies. */
+/** Adds a message of `bytes` that takes `rounds` latencies. */
 ls_status ls_play_message(ls_play_graph *graph, uint32_t step, int from, int to, double bytes,
                           uint32_t rounds, uint32_t before, uint32_t *out);
 

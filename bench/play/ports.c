@@ -10,7 +10,7 @@
 
 /* ---- Events, earliest first; equal ones in the order of their numbers ------------------------ */
 
-/* Of equal times, in this order. */
+/* The order of events at equal times. */
 typedef enum event_kind {
     ENDS,  /* the activity has ended */
     READY, /* the message is ready */
@@ -74,7 +74,7 @@ typedef struct player {
     const ls_play *play;
     heap events;
     uint32_t *left;         /* [count] activities that each still waits for */
-    ls_core *cores;         /* NULL: delays share none */
+    ls_core *cores;         /* NULL if delays share no cores */
     ls_core_work *works;    /* [count] */
     double *out_ns, *in_ns; /* [devices, hosts] until when ports are booked */
     double *end_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine `simgrid`: the program lockstep-simgrid, beside this one; see engine.h. */
+/* The engine `simgrid`: the program lockstep-simgrid, in this program's folder; see engine.h. */
 #include "bench/play/engine.h"
 
 #include "bench/train/interrupt.h"
@@ -66,7 +66,7 @@ static void write_platform(const ls_play *play, FILE *to)
                 play->devices);
 }
 
-/* The number of a delay's factor, from 1; 0 if it has none. */
+/* The number of a delay's factor, from 1; 0 if there is none. */
 static size_t factor_of(const ls_play *play, const ls_activity_node *node)
 {
     return !play->factors || node->rounds
@@ -74,7 +74,7 @@ static size_t factor_of(const ls_play *play, const ls_activity_node *node)
                : (size_t)node->step * (size_t)play->devices + (size_t)node->from + 1;
 }
 
-/* The number of a delay's core, from 1; 0: it takes none. */
+/* The number of a delay's core, from 1; 0 if it takes none. */
 static size_t core_of(const ls_play *play, const ls_activity_node *node)
 {
     return play->cores && ls_play_computes(node)

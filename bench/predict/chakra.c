@@ -3,10 +3,10 @@
  * Export as Chakra execution traces, which ASTRA-sim reads (mlcommons/chakra,
  * schema/protobuf/et_def.proto): a file for each device, of messages of protocol buffers, each
  * behind its length: GlobalMetadata, then a Node for each delay and each end of a message, which
- * has a tag of its own, with what it waits for. Where an activity waits for one of another device,
- * a message of a byte stands for that. A duration there is a number of microseconds: what rounding
- * leaves of it is added to the device's next one. Delays of lanes that communicate are operations
- * of a CPU, beside which others compute.
+ * has a unique tag, with what it waits for. A wait for an activity of another device becomes a
+ * message of one byte. A duration there is a number of microseconds: what rounding leaves of it is
+ * added to the device's next one. Delays of lanes that communicate are operations of a CPU, while
+ * other operations compute.
  */
 #include "common/base/whole_file.h"
 #include "bench/predict/predict_parts.h"
@@ -124,7 +124,7 @@ static void put_delay(chakra *c, double ns, bool computes)
     put_attribute(c, "is_cpu_op", BOOL, !computes);
 }
 
-/* A signal has a number behind those of all nodes. */
+/* A signal's number comes after all nodes' numbers. */
 static size_t signal_of(const chakra *c, size_t edge)
 {
     return c->play->graph->count + edge;

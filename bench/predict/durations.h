@@ -6,9 +6,9 @@
  * that has a key runs its share of the step, without what is exchanged, on a real device of this
  * machine, some times over, after a pause where the case has several devices; with K devices a
  * host, as many of them at once as have a core each. A key's duration is the mean. The spread is
- * the ratio of each repetition to the mean repetition; those over twice as long were interrupted
- * by other programs, and are left out. What messages and waiting cost besides the network is
- * measured by exchanges of real devices (durations_messages.c).
+ * the ratio of each repetition to the mean repetition; repetitions over twice as long were
+ * interrupted by other programs, and are left out. What messages and waiting cost besides the
+ * network is measured by exchanges of real devices (durations_messages.c).
  */
 #pragma once
 
@@ -42,36 +42,34 @@ typedef struct ls_message_times {
     double late;                 /**< share of messages that waited for a core */
 } ls_message_times;
 
-/** One of these times after another sleep. */
+/** One of these costs after another length of sleep. */
 double ls_message_cost(const double cost_ns[LS_SLEPT], double slept_ns);
 
 typedef struct ls_durations {
-    bool profile;       /**< of a profile (bench/case/profile.h): layers say how long they take, and
-                             all else takes none */
+    bool profile;       /**< of a profile (bench/case/profile.h): only layers take time */
     double flops_per_s; /**< above 0: all durations are FLOPs over this rate */
     ls_duration *items; /**< [count] */
     size_t count;
     size_t *slots; /**< [slot_count] hash table of numbers of items, from 1 */
     size_t slot_count;
-    double add_ns, copy_ns; /**< of an element that is added on arrival; of a byte copied within a
-                                 device */
+    double add_ns, copy_ns; /**< per element added on arrival; per byte copied within a device */
     ls_message_times *messages; /**< [message_count] */
     size_t message_count;
-    int devices_per_host; /**< for which it was measured; 0: not known */
-    int cores;            /**< of such a host; 0: not known, and devices share none */
+    int devices_per_host; /**< for which it was measured; 0 if not known */
+    int cores;            /**< of such a host; 0 if not known, and devices share none */
     double turn_ns;       /**< for which a thread keeps a core that another one waits for */
     double *spread;       /**< [spread_count] */
     size_t spread_count;
 } ls_durations;
 
-/** How many cores devices of a host share, if there are so many of them; 0: each has its own. */
+/** How many cores devices of a host share, if there are so many of them; 0 if each has its own. */
 int ls_durations_cores(const ls_durations *durations, int devices_per_host);
 
 /** Duration of an operation in ns; NaN if it is not known. */
 double ls_duration_of(const ls_durations *durations, const ls_op *op);
 
-/** "noisy: ..": that other programs had the cores while messages were timed, and what helps. False:
- * few were late, or no step `sends` a message, so that none of these times is used. */
+/** Writes "noisy: ..": that other programs had the cores while messages were timed, and what helps.
+ * False if few messages were late, or no step `sends` one, so that the times are not used. */
 bool ls_durations_words(const ls_durations *durations, bool sends, char *words, size_t size);
 
 /** Half the width of the 95% interval of the medians, over them; 0 if not known. */
@@ -113,8 +111,8 @@ const ls_message_times *ls_durations_messages(const ls_durations *durations, int
  * the other adds up by means. Sorts `times`. */
 double ls_durations_typical(double *times, size_t count, double most);
 
-/** Of timed exchanges that slept: what they took besides, and the share of those that took more
- * than twice the median. Changes `times`. */
+/** What timed exchanges took besides their sleep, and the share that took more than twice the
+ * median. Changes `times`. */
 void ls_durations_take_exchanges(double *times, size_t count, double slept_ns, double *cost_ns,
                                  double *late);
 

@@ -62,7 +62,7 @@ typedef struct bench_host {
     ls_durations *durations;
     const ls_machine *machine;
     ls_step_run *run;
-    int first, count;  /* virtual devices, each on a core of its own */
+    int first, count;  /* virtual devices, each on a separate core */
     uint64_t pause_ns; /* before each repetition */
     const ls_state_source *initial;
     stand_in *devices; /* [count] */

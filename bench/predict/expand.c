@@ -72,7 +72,7 @@ static ls_status add_local_sums(reader *r, ls_op_list *ops)
     return LS_OK;
 }
 
-/* `build` only computes with these addresses. Each sum has memory of its own, far from others'. */
+/* `build` only computes with such addresses. Each sum has separate memory, far from other sums. */
 static float *address_of(size_t number, size_t count)
 {
     static const uintptr_t base = (uintptr_t)1 << 40;

@@ -6,10 +6,10 @@
  *     messages  the exchanges that the algorithm's own `build` makes
  *     flows     of `ring`: one move for a rank, with the sum of its bytes, and a latency for each
  * of its messages. With equal links and ranks that begin together, that takes as long as the
- * messages, 2 (n - 1) (latency + 4 P / (n bandwidth)). Of other algorithms: the messages, of which
+ * messages, 2 (n - 1) (latency + 4 P / (n bandwidth)). Other algorithms play their messages, since
  * they have few
- *     formula   the same as one time for all ranks, which begin together: what it takes by itself,
- *               on ports that only its own messages share (formula.h); of `library` NCCL's
+ *     formula   one time for all ranks, which begin together: what the all-reduce takes by itself,
+ *               on ports that only its own messages share (formula.h); for `library` NCCL's estimate
  *               (nccl_model.h)
  */
 #pragma once
@@ -23,7 +23,7 @@ extern const char *const ls_expansion_words[]; /**< in this order, NULL-terminat
 /** What a rank sends and receives at once; elements of 4 bytes. */
 typedef struct ls_move {
     int to, from;                      /**< ranks; -1 if none */
-    bool bytes;                        /**< counts are of bytes, not of float32 */
+    bool bytes;                        /**< counts are bytes, not float32 numbers */
     size_t sent, received, added;      /**< elements */
     double summed;                     /**< elements that it adds by itself, before */
     uint32_t sent_rounds, came_rounds; /**< messages that make up each of both */

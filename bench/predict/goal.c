@@ -2,9 +2,9 @@
 /*
  * Export to GOAL, the language of LogGOPSim and ATLAHS (Hoefler, Siebert, Lumsdaine: Group
  * Operation Assembly Language, ICPP 2009): for each device a list of `calc NS`, `send BYTESb to
- * RANK tag TAG`, `recv ..`, and what requires what. A message is a send and a receive of a tag of
- * its own; where an activity waits for one of another device, a message of a byte stands for that.
- * cpu 0 computes; other lanes are cpu 1.
+ * RANK tag TAG`, `recv ..`, and what requires what. A message is a send and a receive with a unique
+ * tag; a wait for an activity of another device becomes a message of one byte. cpu 0 computes;
+ * other lanes are cpu 1.
  */
 #include "common/base/whole_file.h"
 #include "bench/predict/predict_parts.h"

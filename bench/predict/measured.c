@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Options that the prediction sets itself, or that are no part of what a step takes. */
+/* Options that the prediction sets itself, or that do not affect the time of a step. */
 static const char *const left_out[] = {
     "steps",      "warmup",       "epochs", "link",
     "ranks",      "comm",         "label",  "model-parallel-place",

@@ -174,7 +174,7 @@ static ls_status take_library(const ls_predictor *p, const ls_case *given, ls_pl
     return ls_allreduce_find("library", &plan->job.exchange.allreduce);
 }
 
-/* A case as it is played: the platform is its link, and the data are synthetic. */
+/* A case in the form that is played: the platform is its link, and the data are synthetic. */
 static ls_status make_played(const ls_predictor *predictor, const ls_case *given, ls_case *out)
 {
     memcpy(out, given, sizeof *out); /* including padding */

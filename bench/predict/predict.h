@@ -48,13 +48,13 @@ void ls_predictor_close(ls_predictor *predictor);
 ls_status ls_predictor_set_network(ls_predictor *predictor, const char *platform,
                                    int devices_per_host);
 
-/** Resolves a case, as it is played: the platform is its link, and the data are synthetic, since
- * only their shape counts; steps are whole periods. `played` must live as long as the plan.
- * LS_CODE_USAGE for what cannot be predicted, or does not fit the platform. */
+/** Resolves a case in the form that is played: the platform is its link, and the data are
+ * synthetic, since only their shape counts; steps are whole periods. `played` must live as long as
+ * the plan. LS_CODE_USAGE for what cannot be predicted, or does not fit the platform. */
 ls_status ls_predictor_plan(ls_predictor *predictor, ls_workplace *workplace, const ls_case *given,
                             ls_case *played, ls_plan_of_case *out);
 
-/** The virtual devices of a case, with that of the variables. */
+/** The virtual devices of a case, with the variables' device. */
 size_t ls_predictor_devices(const ls_plan_of_case *plan);
 
 /** What a case would take. */
@@ -72,7 +72,7 @@ typedef struct ls_predicted {
     size_t most_memory; /**< bytes of the fullest device */
     double *other_ms;   /**< [other_count] the step on other platforms, as the row's pace */
     double wall_s;
-    ls_status unsaved; /**< why a file of it could not be written; NULL if all could */
+    ls_status unsaved; /**< why a file of it could not be written; else NULL */
 } ls_predicted;
 
 /** Predicts a resolved case. A device that needs more than the memory limit: LS_CODE_MISSING, and

@@ -13,7 +13,7 @@ const ls_durations *ls_predictor_durations(const ls_predictor *predictor,
 typedef struct ls_played_run {
     ls_run *run;
     const ls_allreduce *algorithm;
-    size_t devices; /**< with that of the variables */
+    size_t devices; /**< with the variables' device */
 } ls_played_run;
 
 /** Writes a play's steps from `first` on, as Chrome's JSON: a thread for each lane; and the counted

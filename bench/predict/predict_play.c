@@ -26,7 +26,7 @@ static int cores_of(const ls_predictor *p, const ls_plan_of_case *plan)
 
 /* ---- Draws ---------------------------------------------------------------------------------- */
 
-/* How many repetitions a median of durations is of, at most (durations_measured.c). */
+/* Most repetitions of which a median of durations is taken (durations_measured.c). */
 enum { REPETITIONS = 60 };
 
 static size_t repetitions_of(const ls_durations *d)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The interval of a figure of the steps, of which each draw has one. */
+/* The interval of a figure of the steps; each draw has one figure. */
 static bool interval_of(const ls_predicted *p, const double *figures, double ci95[2])
 {
     enum { LEAST = 2 };
@@ -160,7 +160,7 @@ ls_status ls_predicted_row(const ls_predictor *predictor, const ls_workplace *wo
     char text[160];
     json_t *row;
     LS_TRY(ls_row_build(&facts, &row));
-    ls_row_drop(row, LS_F_case_blocks); /* predict has none */
+    ls_row_drop(row, LS_F_case_blocks); /* predict has no blocks */
     ls_row_append(row, LS_F_result_warnings, json_string("predicted"));
     if (is_guess(predictor, plan))
         ls_row_append(row, LS_F_result_warnings, json_string("guessed"));

@@ -160,7 +160,7 @@ static ls_status add_ops(ls_unroller *u, const ls_step_program *p, const ls_task
     return LS_OK;
 }
 
-/* Of a member, on the platform. */
+/* The device of a member on the platform. */
 static int device_of(const ls_unroller *u, int member)
 {
     return ls_virtual_number(ls_step_plan_device(&u->what->run->plan, member));

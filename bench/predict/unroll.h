@@ -3,12 +3,12 @@
  * Steps of a strategy, unrolled into a play graph: a run's programs (program.h of impl/step), one
  * step after the other.
  *
- * A task is the delay of its operations, behind the previous task of its lane and those that it
+ * A task is the delay of its operations, behind the previous task of its lane and the tasks that it
  * waits for. A copy between devices is a message by its lane. An exchange is a meeting, as in the
  * communicator `thread`: a message starts when both ends are there, and ends for both when it has
  * come and has been added. An all-reduce is its expansion (expand.h), or with `formula` a time that
- * begins for all ranks when the last of them is there. A component's step begins
- * when its last one has ended.
+ * begins for all ranks when the last of them is there. A component's step begins when its last one
+ * has ended.
  */
 #pragma once
 
@@ -21,7 +21,7 @@
 typedef struct ls_unroll {
     const ls_step_run *run; /**< on virtual devices */
     const ls_allreduce *algorithm;
-    bool by_nccl; /**< all-reduces take what NCCL expects of its own; `formula` only */
+    bool by_nccl; /**< all-reduces take what NCCL expects; `formula` only */
     const ls_durations *durations;
     const ls_platform *platform; /**< for `formula` */
     int devices_per_host;

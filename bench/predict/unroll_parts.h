@@ -40,7 +40,7 @@ typedef struct ls_unroller {
     const ls_unroll *what;
     ls_unrolled *out;
     ls_expansions expansions;
-    const ls_message_times *times; /* NULL: messages cost nothing besides the network */
+    const ls_message_times *times; /* NULL if messages cost nothing besides the network */
     uint32_t step;
     uint32_t *tail;              /* [lanes] the lane's latest activity */
     uint32_t *begun;             /* [components] the end of its previous step */

@@ -106,7 +106,7 @@ typedef struct model_error {
     size_t count, most; /* rows; most devices of one */
 } model_error;
 
-/* Whether a later validation is of the same case. */
+/* Whether a later validation has the same case. */
 static bool is_repeated(const ls_validations *v, size_t number)
 {
     for (size_t i = number + 1; i < v->count; i++)
@@ -115,7 +115,8 @@ static bool is_repeated(const ls_validations *v, size_t number)
     return false;
 }
 
-/* Of rows of the strategy, or of all, except those of this case; of repeats the last one. */
+/* Errors of rows of the strategy, or of all, except rows of this case; the last of repeated rows
+ * counts. */
 static model_error errors_of(const ls_validations *v, const json_t *row, bool all)
 {
     model_error sum = {0};
@@ -134,7 +135,7 @@ static model_error errors_of(const ls_validations *v, const json_t *row, bool al
 
 enum { ENOUGH = 3 }; /* rows */
 
-/* Those of the row's strategy, if there are enough, else all: *own. */
+/* Errors of the row's strategy, if there are enough (*own is true), else of all. */
 static model_error known_errors(const ls_validations *v, const json_t *row, bool *own)
 {
     const model_error known = errors_of(v, row, false);
@@ -165,8 +166,8 @@ static void widen_field(json_t *row, ls_field_number field, ls_field_number ci95
     ls_row_put_value(row, ci95, ls_interval_value(low, high));
 }
 
-/* Half the width of the model's interval of a row, in logarithms, and where it is from; 0: nothing
- * is known. */
+/* Half the width of the model's interval of a row, in logarithms, and where it is from; 0 if
+ * nothing is known. */
 static double model_of(const ls_validations *v, const json_t *row, char *source, size_t size)
 {
     bool own;

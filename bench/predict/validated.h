@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Validated rows: predicted rows beside measured ones of the same case and machine. Their errors
+ * Validated rows: predicted rows next to measured ones of the same case and machine. Their errors
  * are the model's, and widen the intervals of further predictions. The half width of an interval,
- * in logarithms, is the root of the sum of the squares of that of the draws and of t e: e is the
- * root mean square of the errors of the strategy's validated rows, if there are three or more, else
- * of all, and t the 97.5% quantile of Student's distribution with as many degrees of freedom as
- * there are rows. Rows of the case itself do not count. A prediction for more devices than any of
- * the rows is extrapolated.
+ * in logarithms, is the root of the sum of the squares of the draws' half width and of t e: e is
+ * the root mean square of the errors of the strategy's validated rows, if there are three or more,
+ * else of all, and t the 97.5% quantile of Student's distribution with as many degrees of freedom
+ * as there are rows. Rows of the case itself do not count. A prediction for more devices than any
+ * of the rows is extrapolated.
  *
  * With fewer than three rows of this machine, the model's part is what the program's own table says
  * (results/validated.jsonl, ci/validate.sh), of rows of several machines: the error that nine in
@@ -28,7 +28,7 @@ typedef struct ls_validation {
     double predicted_ms,
         measured_ms;        /**< the median step, or the mean of unlike ones (ls_row_pace) */
     double low_ms, high_ms; /**< of the predicted row; equal: it has no interval */
-    double drawn_ms[2];     /**< the same, of its draws alone */
+    double drawn_ms[2];     /**< the interval of its draws alone */
     json_t *row;            /**< the predicted one */
 } ls_validation;
 
@@ -39,8 +39,8 @@ typedef struct ls_validations {
     size_t count;
 } ls_validations;
 
-/** Of rows of a database (an array, borrowed): its predicted rows are validated by its measured
- * ones. Close it also on failure. */
+/** Opens the validations in rows of a database (an array, borrowed): its predicted rows are
+ * validated by its measured ones. Close it also on failure. */
 ls_status ls_validations_open(const json_t *rows, ls_validations *out);
 void ls_validations_close(ls_validations *validations);
 
@@ -48,8 +48,8 @@ void ls_validations_close(ls_validations *validations);
  * validations so far; then adds the row to them, if its case was measured here: *added. */
 ls_status ls_validations_take(ls_validations *validations, json_t *row, bool *added);
 
-/** What it has cost to take the prediction's word, over sets of two or more choices: the time of
- * the one that was predicted the fastest, over that of the fastest, less 1. */
+/** What following predictions costs, over sets of two or more choices: the time of the choice that
+ * was predicted the fastest, over the time of the fastest, less 1. */
 typedef struct ls_regret {
     size_t sets;
     double mean, worst;
@@ -72,7 +72,7 @@ json_t *ls_validated_table(void);
 bool ls_validated_busy(const json_t *row);
 
 /** The error that nine in ten rows of a kind have at most, in logarithms, without those of the
- * machine `without` (NULL: with all); *count of them. */
+ * machine `without` (NULL means with all); *count of them. */
 double ls_validated_error(const json_t *table, bool shared, bool busy, const char *without,
                           size_t *count);
 

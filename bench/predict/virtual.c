@@ -226,7 +226,8 @@ static ls_status make_exchange(ls_comm *base, const ls_exchange *exchange, ls_op
     return LS_OK;
 }
 
-/* Of one rank alone; several are linked, and have no direct all-reduce. */
+/* Refuses `direct` for a single rank; several ranks are linked, and so have no direct
+ * all-reduce. */
 static ls_status put_no_direct(ls_comm *comm, ls_half half, float *data, ls_extent extent,
                                ls_op **out)
 {

@@ -18,8 +18,8 @@
 
 /** Opens a virtual CPU device, number `number` of its platform, with as many cores as `like`, a
  * real one; if NULL, with one. Kernels are made on the calling thread. A library that makes one
- * asks this thread how many threads it may use, so that kernels for `like` are made within a call
- * of its own (ls_device_call). After an interrupt none is made: LS_CODE_INTERRUPTED. */
+ * asks this thread how many threads it may use, so kernels for `like` are made within a call of
+ * that device (ls_device_call). After an interrupt none is made: LS_CODE_INTERRUPTED. */
 ls_status ls_virtual_device_open(const ls_device_name *name, int number, const ls_device *like,
                                  ls_device **out);
 
@@ -30,7 +30,7 @@ extern const ls_comm_backend ls_comm_virtual;
 
 /** What an operation of the communicator stands for. */
 typedef struct ls_virtual_comm {
-    const void *group; /**< the same for all ends of one communicator */
+    const void *group; /**< equal for all ends of one communicator */
     int rank, size;
     ls_device *const *devices; /**< [size] */
     bool whole;                /**< an all-reduce, or a half of it; else an exchange */
@@ -43,7 +43,7 @@ typedef struct ls_virtual_comm {
     size_t sums;             /**< of exact mode: finished subtrees of this rank */
 } ls_virtual_comm;
 
-/** NULL if the operation is none of this communicator's. */
+/** NULL if the operation does not belong to a virtual communicator. */
 const ls_virtual_comm *ls_virtual_comm_of(const ls_op *op);
 
 /** An all-reduce that is described by one operation, in place of `algorithm`, whose other answers

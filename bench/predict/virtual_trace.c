@@ -77,7 +77,7 @@ static uint32_t end_at(const trace *t, uint32_t message, int device)
     for (size_t e = g->first[message]; e < g->first[message + 1]; e++) {
         uint32_t next = g->next[e];
         if (g->labels[next].lane < 0 && g->first[next] < g->first[next + 1])
-            next = g->next[g->first[next]]; /* behind the sum of what came */
+            next = g->next[g->first[next]]; /* behind the sum of the arrived values */
         if (g->labels[next].lane >= 0 && g->nodes[next].from == device)
             return next;
     }

@@ -3,9 +3,9 @@
  * Table and Markdown. Rows are kept until the writer is flushed, since all of them decide which
  * options get a column: shared ones are printed above the table. A header is repeated only if it
  * changes. The reason why a row is not ok follows it, untruncated.
- *   A row of `micro` is printed as it comes, and the first one decides which columns fit. Of a
- * collective the two placements are two rows but one line, as in nccl-tests: the first one waits
- * for the second.
+ *   A row of `micro` is printed as it comes, and the first one decides which columns fit. The two
+ * placements of a collective are two rows but one line, as in nccl-tests: the first one waits for
+ * the second.
  */
 #include "bench/output/row_same.h"
 #include "bench/output/table/table_parts.h"

@@ -186,7 +186,7 @@ ls_status ls_advising_predict(ls_advising *a, ls_advised *one, ls_predicted *pre
     return status;
 }
 
-/* Options that change nothing here: the same step to the last bit, and the same memory. */
+/* Options that change nothing here: neither the step, to the last bit, nor the memory. */
 static bool is_same(const ls_advising *a, const ls_advised *one)
 {
     for (size_t i = 0; i < a->out->count; i++) {
@@ -208,7 +208,7 @@ static void note_memory(ls_advising *a, const ls_advised *one)
     out->least.facts = NULL;
 }
 
-/* What is wrong with the platform or the machine ends it all; the rest concerns one case. */
+/* What is wrong with the platform or the machine ends it all; other failures refuse one case. */
 ls_status ls_advising_estimate(ls_advising *a, ls_advised *one, double *rate, size_t *memory)
 {
     ls_predicted predicted;
@@ -336,7 +336,8 @@ static ls_status play_alone(ls_advising *a)
     return status;
 }
 
-/* The batch of a step, or with weak scaling of a replica; that of a case that can be resolved. */
+/* The batch of a step, or with weak scaling of a replica; the batch of a case that can be
+ * resolved. */
 static void find_batch(ls_advising *a)
 {
     for (size_t i = 0; i < a->workplace->request->case_count && !a->out->batch; i++) {
@@ -433,7 +434,7 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
             advice->over, ls_format_bytes((double)p->memory_limit, limit),
             ls_format_bytes((double)one->memory, least), one->config.strategy->name,
             *one->options ? " " : "", one->options);
-    for (size_t i = 0; i < advice->refused_count; i++) { /* the last of what can be equal */
+    for (size_t i = 0; i < advice->refused_count; i++) { /* the last among equal cases */
         const ls_advised *refused = &advice->refused[i];
         if (!why || ls_strategy_alone(why->config.strategy) || refused->code == LS_CODE_MISSING)
             why = refused;

@@ -2,10 +2,10 @@
 /*
  * Advice: strategies with the options that change their speed or memory, ranked. Options that the
  * user gave are kept. Combinations are searched (advise_search.c) by estimates: one step with
- * median durations, on the engine `ports`, which knows the ports that messages share. Then those
- * that lead are played as `predict` plays them. An estimate's interval is as wide as estimates have
- * been wrong (advise_rank.c). Searching and playing end after some seconds of processor time, and
- * at an interrupt; what is known by then is ranked.
+ * median durations, on the engine `ports`, which knows the ports that messages share. Then the
+ * leading cases are played as `predict` plays them. An estimate's interval is as wide as estimates
+ * have been wrong (advise_rank.c). Searching and playing end after some seconds of processor time,
+ * and at an interrupt; what is known by then is ranked.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ enum { LS_ADVISED_OPTIONS = 240 };
 /** Where a step's time goes: the mean of all devices, as shares of 1. */
 typedef struct ls_advised_shares {
     double compute;
-    double network; /**< by which the step is shorter on a network that costs nothing */
+    double network; /**< share of the step that a network without cost would save */
     double idle;    /**< the rest: devices wait for each other */
 } ls_advised_shares;
 
@@ -43,11 +43,10 @@ typedef struct ls_advised {
 
 /** Where the order changes: the nearest place, along one property. */
 typedef struct ls_break_even {
-    const char *axis; /**< "bandwidth" (bytes a second), "latency" (ns): of the network, between
-                           hosts if there are several; "devices": of those that were tried;
-                           "memory": bytes of a device */
+    const char *axis; /**< "bandwidth" (bytes/s), "latency" (ns): between hosts, if several;
+                           "devices"; "memory" (bytes) */
     double value;     /**< where another one leads; NaN: nowhere in the range */
-    double low, high; /**< the range that was tried; of memory that of the ranking */
+    double low, high; /**< the range that was tried; for memory the ranking's */
     bool below;       /**< it leads below the value, or with fewer devices */
     size_t with;      /**< number of that other one in the ranking; its length: none fits */
 } ls_break_even;
@@ -61,15 +60,13 @@ typedef struct ls_advice {
     size_t refused_count;
     double alone_per_s;    /**< of `single` on one such device; 0 if not known */
     size_t tied;           /**< of the ranking, the first so many are within the noise */
-    ls_break_even *breaks; /**< [break_count] of the first and the best other strategy; of memory
-                                one for each that leads with less, down to where none fits */
+    ls_break_even *breaks; /**< [break_count]: where another case comes to lead, by axis */
     size_t break_count;
-    size_t second;    /**< number in the ranking of that best other strategy; 0 if there is none */
+    size_t second;    /**< place of the best other strategy in the ranking; 0 if none */
     size_t tried;     /**< combinations of strategy and options that were estimated */
-    size_t over;      /**< of them, those that need more than the memory limit */
-    ls_advised least; /**< of those the one that needs least; no facts */
-    ls_advised usual; /**< what a user of Megatron-LM would try first: config, options, memory; no
-                           config.strategy: there is no such combination */
+    size_t over;      /**< how many of them need more than the memory limit */
+    ls_advised least; /**< the one of them that needs least; without facts */
+    ls_advised usual; /**< Megatron-LM users' first choice; no config.strategy if there is none */
     int64_t batch;    /**< of a step, or with weak scaling of a replica */
     bool cut;         /**< the time for the search was over before its end */
     bool interrupted; /**< by a signal */
@@ -79,9 +76,9 @@ typedef struct ls_advice {
 /** Prints a ranking in which nothing was played yet. `profile`: the model is a profile. */
 typedef void ls_advice_show(const ls_advice *advice, bool profile, FILE *stream);
 
-/** Of the workplace's cases, of which each has another strategy. Where progress is shown, calls
- * `show` before anything is played. An interrupt ends it early, and is no failure. Close it also on
- * failure. */
+/** Advises on the workplace's cases, which have different strategies. Where progress is shown,
+ * calls `show` before anything is played. An interrupt ends it early, and does not count as a
+ * failure. Close it also on failure. */
 ls_status ls_advise(ls_predictor *predictor, ls_workplace *workplace, ls_validations *validations,
                     ls_advice_show *show, ls_advice *out);
 

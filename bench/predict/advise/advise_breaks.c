@@ -29,7 +29,7 @@ enum { EACH_WAY = 12, COARSE = 3, SCALES = 2 * EACH_WAY + 1, AXES = 2, LARGE = 5
 
 /* The scaled networks: of each axis so many more and less than the platform has. */
 typedef struct scales {
-    size_t each_way, count; /* numbers 0 to count - 1, each_way: as it is */
+    size_t each_way, count; /* numbers 0 to count - 1; each_way means unchanged */
     ls_platform platforms[AXES * SCALES];
 } scales;
 
@@ -69,7 +69,7 @@ static ls_status play_scales(ls_advising *a, const scales *s, size_t number,
     return refused;
 }
 
-/* The crossing nearest to the platform as it is. */
+/* The crossing nearest to the unchanged platform. */
 static void find_crossing(const scales *s, const double *first, const double *second, double value,
                           ls_break_even *out)
 {

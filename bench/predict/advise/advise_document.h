@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An advice as a JSON document, and as text of lines of at most 80 columns but for the command that
+/* An advice as a JSON document, and as text of lines of at most 80 columns except the command that
  * checks it. */
 #pragma once
 

@@ -24,7 +24,7 @@ typedef enum ls_advice_pace {
 
 typedef struct ls_advising {
     ls_predictor *predictor;
-    ls_predictor asked; /**< as it was given: engine, level, draws */
+    ls_predictor asked; /**< what the user asked for: engine, level, draws */
     ls_workplace *workplace;
     ls_validations *validations;
     ls_platform ideal[2]; /**< no network cost; only latency */
@@ -67,13 +67,13 @@ ls_status ls_advising_withdraw(ls_advising *advising, size_t number, ls_status r
 ls_status ls_advising_search(ls_advising *advising);
 
 /** The regret of choices over published rows (published.c): results/published.jsonl, as
- * ci/published.sh wrote it; those that answer one question: reports/questions.json. */
+ * ci/published.sh wrote it; reports/questions.json says which rows answer one question. */
 ls_regret ls_published_regret(void);
 
 /** Puts the ranking in order, with an interval for each. */
 void ls_advising_rank(const ls_advising *advising);
 
-/** Plays those that lead as `predict` does, best first: the first of the ranking, the best of the
+/** Plays the leading cases as `predict` does, best first: the first of the ranking, the best of the
  * first other strategy, and the usual one of Megatron-LM. */
 ls_status ls_advising_play_first(ls_advising *advising);
 

@@ -4,10 +4,10 @@
  * of an estimate is.
  *
  * Estimates of 150 combinations, on three two-level platforms with 16 and 32 devices, differed from
- * what SimGrid plays by less than 5%, but for many small messages at once (`towers`,
+ * what SimGrid plays by less than 5%, except for many small messages at once (`towers`,
  * halving-doubling of a small model), where ports that share fairly took up to twice the time. On
- * flat platforms and files the engine is that of the play. Where playing has changed an estimate by
- * more than that, the interval of all others is twice as wide as that change.
+ * flat platforms and files the play uses the estimates' engine. Where playing has changed an
+ * estimate by more than that, the interval of all others is twice as wide as that change.
  */
 #include "bench/predict/advise/advise_parts.h"
 
@@ -24,7 +24,7 @@ static int by_rate(const void *x, const void *y)
     return (a->memory > b->memory) - (a->memory < b->memory);
 }
 
-/* The largest relative change by playing, with the interval of what was played. */
+/* The largest relative change by playing, with the interval of the played case. */
 static double find_change(const ls_advice *advice)
 {
     double most = 0;
@@ -75,7 +75,7 @@ static size_t find_second(const ls_advice *advice)
     return i;
 }
 
-/* What is played next: of the first `most`, then of what lines of the answer name. */
+/* What is played next: one of the first `most`, then one that the answer's lines name. */
 static size_t find_unplayed(const ls_advice *advice, size_t most)
 {
     const size_t named[] = {find_second(advice), ls_advice_find(advice, &advice->usual)};

@@ -5,9 +5,9 @@
  * Axes that divide the model (how many replicas, what divides them) are all combined, with the
  * first value of every other axis: the starts. From each start, best first, the other axes are
  * changed one after the other, and a change is kept if it is faster or, while the case does not fit
- * into the memory, needs less; until none is. Of options that only save memory (EASES) all
- * combinations are tried where it is short. Other combinations are not: of 64 devices there are
- * thousands. Starts that are four times as slow as the best so far are left as they are. The most
+ * into the memory, needs less; until none is. All combinations of options that only save memory
+ * (EASES) are tried where it is short. Other combinations are not tried: for 64 devices there are
+ * thousands. Starts that are four times as slow as the best so far are not changed. The most
  * replicas, which are built the fastest, come first: if time ends, deep pipelines are left.
  */
 #include "bench/case/case_facts.h"
@@ -127,7 +127,7 @@ static bool can_share(const ls_advising *a, const ls_case *one, size_t axis, con
     return number < among && among % number == 0;
 }
 
-/* The samples of a replica: more pieces than these there cannot be. */
+/* The samples of a replica, the most pieces that there can be. */
 static int64_t samples_of(const ls_advising *a, const ls_case *one)
 {
     ls_job job = {0};
@@ -302,8 +302,8 @@ static ls_status try_combinations(search *s, const ls_case *base, unsigned kind,
     return LS_OK;
 }
 
-/* Tries the values of an axis in one direction from that of the best one, which it replaces. Of
- * numbers, whose effect rises and then falls, it stops where they no longer help. */
+/* Tries the values of an axis in one direction, beginning at the value of the best case, which it
+ * replaces. For numbers, whose effect rises and then falls, it stops where they no longer help. */
 static ls_status try_values(search *s, size_t axis, int step, size_t *best)
 {
     const ls_case *base = s->items[*best].base;

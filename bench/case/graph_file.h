@@ -3,7 +3,7 @@
  * Models from a file: `--model graph:FILE.yaml` reads a model from a listing of its layers, in
  * YAML:
  *     data: fashion-mnist          # text of --data where that is not given
- *     batch: 256 # as data; and optimizer (adam), lr (0.001), batch (256)
+ *     batch: 256                   # as data; and optimizer (adam), lr (0.001), batch (256)
  *     input: [784]                 # sizes of a sample; of two inputs: [[140, 256], [140, 256]]
  *     layers:                      # each takes the one before; the last is the loss
  *       - dense: 128               # a layer of `lockstep list layers` with its first option,

@@ -5,7 +5,7 @@
  *     copy within       from one range of the device's memory to another
  *     from DEVICE       from the second device's memory to the first's (with two devices)
  *     from host         ls_queue_write: on a GPU through pinned memory, piece by piece
- *     to host ls_queue_read, in the same way
+ *     to host           ls_queue_read, in the same way
  * Host copies are timed by the host's clock, from the call to its end; every element is checked.
  */
 #include "bench/micro/micro.h"

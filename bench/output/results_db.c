@@ -6,8 +6,9 @@
  *   what exists is complete.
  *   Journal: a rollback journal. A write-ahead log needs memory shared by all users of the file,
  *   which two hosts on a network file system do not have. A file in that mode is converted when
- * next written. Schemas: 1 is the table `rows`. Files of schema 2 and 3 also had a table `briefs`.
- * They are read unchanged, and lose it in one transaction when they are next opened for writing.
+ *   next written.
+ *   Schemas: 1 is the table `rows`. Files of schema 2 and 3 also had a table `briefs`. They are
+ *   read unchanged, and lose it in one transaction when they are next opened for writing.
  * Rows in and out: results_rows.c.
  */
 #include "bench/output/results_db.h"

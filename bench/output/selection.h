@@ -7,12 +7,14 @@
  * comma is written \, and a backslash before a comma or a backslash \\ (ls_list_cut). Numbers are
  * compared exactly, integers with reals, too.
  *   =  !=         equal, as numbers where both are, else as text. A field that a row does not have
- * is the empty text. > < >= <=     two numbers, or two texts by their bytes (timestamps). Between a
- * number and a text, and for a field that a row does not have, never true. ~             the
- * field's text contains the value. A list's text is its elements joined by '+'; yes and no equal a
- * switch's true and false; an optimizer is equal to its text without default values, too. Order: by
- * time or, with `--sort`, by a field: numbers, texts, and last, in either direction, rows that do
- * not have it; equal ones by time. `--last` counts by time.
+ *                 is the empty text.
+ *   > < >= <=     two numbers, or two texts by their bytes (timestamps). Between a number and a
+ *                 text, and for a field that a row does not have, never true.
+ *   ~             the field's text contains the value.
+ * A list's text is its elements joined by '+'. yes and no equal a switch's true and false. An
+ * optimizer is equal to its text without default values, too.
+ *   Order: by time or, with `--sort`, by a field: numbers, texts, and last, in either direction,
+ * rows without it; equal ones by time. `--last` counts by time.
  */
 #pragma once
 

@@ -2,9 +2,9 @@
 /*
  * A row: a JSON object (jansson) with the groups and fields of fields.def. Nothing outside this
  * folder spells a path: fields are numbers (LS_F_time_step_ms_median), and each field is set by the
- * function for its type (put.h). For a field in a list of objects (LS_GROUP_EACH, as
- * memory.devices) `row` is one element of that list: json_array_foreach over ls_row_list gives
- * them.
+ * function for its type (put.h).
+ *   For a field in a list of objects (LS_GROUP_EACH, as memory.devices) `row` is one element of
+ * that list: json_array_foreach over ls_row_list gives them.
  */
 #pragma once
 

@@ -6,7 +6,7 @@
  * queue (and from the queues that joined it through events); one call of the host replays the whole
  * of it any number of times.
  *                 CPU device                             GPU
- *     device      a set of cores, and memory the GPU, or a logical part of it
+ *     device      a set of cores, and memory             the GPU, or a logical part of it
  *     queue       a thread bound to those cores          a stream
  *     event       a counter that threads wait for        cudaEvent_t
  *     program     a recorded list of operations          cudaGraphExec_t

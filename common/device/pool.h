@@ -5,8 +5,8 @@
  * may not be able to read the device's.
  *     growth    a chunk when nothing free fits; not returned before the pool closes; at most the
  *               capacity
- *     fraction as growth, at most that fraction of the capacity
- *     counted as growth, without a limit: address space only, until something is written
+ *     fraction  as growth, at most that fraction of the capacity
+ *     counted   as growth, without a limit: address space only, until something is written
  *     all       19/20 of the capacity as one chunk at the start; the rest is left to the system
  * A request of at least an eighth of the growing unit gets a chunk of its own size, a smaller one a
  * chunk of a whole unit. The unit is an eighth of what is reserved, at least 2 MiB and at most 64

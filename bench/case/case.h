@@ -110,8 +110,7 @@ typedef struct ls_request {
     size_t case_count;
     bool verify; /**< `verify`: no timing, all steps compared */
     int64_t blocks;
-    double precision;     /**< blocks are added until half of ci95/median is at most this; 0 if
-                               unused */
+    double precision;     /**< blocks are added until ci95/2 over the median is at most this */
     uint64_t max_time_ns; /**< limit of a group's time when blocks are added */
     int cpu_devices;      /**< 0 means the machine's */
     int cores_per_device;
@@ -138,7 +137,7 @@ typedef struct ls_request {
     char *results;                 /**< file; NULL if none */
     struct ls_option_set *given;   /**< options given for all cases; owns texts that cases[].own
                                         borrows */
-    struct ls_experiment *plan;    /**< options given for some cases; owned likewise */
+    struct ls_experiment *plan;    /**< options given for some cases; owned */
     uint64_t budget_ns;            /**< time that the numbers of steps are fitted to; 0 if none */
     uint64_t deadline_ns;          /**< when a budget is over, by ls_clock_ns; 0 if none */
     bool steps_given;              /**< by the command or the plan: a budget does not raise them */

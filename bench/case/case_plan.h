@@ -29,9 +29,9 @@ typedef struct ls_workplace {
     struct ls_progress *progress; /**< bench/progress/progress.h; borrowed; NULL if none is shown */
     const ls_wires *wires; /**< network on which cases are played; borrowed; NULL if none is */
     int devices_per_host;  /**< of that network */
-    bool *left;       /**< set if a device was lost: nothing is closed before the process ends */
-    _Atomic int busy; /**< liveness checks that still report this process as alive
-                           (ls_workplace_busy) */
+    bool *left;            /**< set once a device is lost: then nothing is closed any more */
+    _Atomic int busy;      /**< liveness checks that still report this process as alive
+                                (ls_workplace_busy) */
 } ls_workplace;
 
 /** A case with everything resolved, before any device is opened. */

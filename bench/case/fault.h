@@ -23,7 +23,7 @@ typedef struct ls_fault {
     uint64_t delay_ns; /**< of each step */
 } ls_fault;
 
-/** Reads "kill=RANK:STEP", "delay=RANK:TIME" and so on; false if it has none of these forms. */
+/** Reads "kill=RANK:STEP", "delay=RANK:TIME" and so on; false if it has another form. */
 bool ls_fault_parse(const char *text, ls_fault *out);
 
 /** Writes a fault as such a text. */

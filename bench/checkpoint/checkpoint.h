@@ -45,7 +45,7 @@ typedef struct ls_checkpoint_order {
     ls_run *run;           /**< whose state it is; no step is enqueued */
     const char *folder;    /**< of checkpoints; there */
     uint64_t step;         /**< steps done */
-    uint64_t position;     /**< samples in these steps */
+    uint64_t position;     /**< samples in `step` steps */
     const json_t *agree;   /**< the manifest's `case`: what a run that goes on must have */
     const json_t *written; /**< its `written`: where from */
 } ls_checkpoint_order;

@@ -22,7 +22,7 @@ ls_status ls_case_check(const ls_case *one, const ls_request *request);
 
 /**
  * Replaces the request's one case by all given cases: products of lists, `repeat:` times, without
- * those that `exclude:` names, duplicates, and cases that their strategy cannot run (a line each on
+ * what `exclude:` names, duplicates, and cases that their strategy cannot run (a line each on
  * stderr, unless --quiet). LS_CODE_USAGE if none is left, if they are too many, and for an option
  * that applies to no case.
  */

@@ -42,8 +42,7 @@ typedef struct plan_reading {
 /* A mapping of options that is currently read. */
 typedef struct mapping {
     ls_option_set *set;
-    /* CASES, EXCLUDE: not the command's options; DEFAULTS: replaced without a note; PLAN_KEYS: top
-     * level */
+    /* CASES, EXCLUDE: per case; DEFAULTS: replaced silently; PLAN_KEYS: top level */
     plan_key of;
 } mapping;
 

@@ -56,7 +56,7 @@ typedef struct ls_option {
     unsigned commands;       /**< LS_FOR_* */
     bool sweeps;             /**< a list makes a case of each value */
     bool late;               /**< declared options decide which cases have it */
-    bool whole;              /**< a comma is part of the value; only plans have lists of them */
+    bool whole;              /**< a comma is part of the value; only plans list several */
     bool continues;          /**< a comma before `name=` is part of the value */
     bool is_switch;          /**< yes or no; yes if no value follows */
     unsigned repeats;        /**< LS_FOR_*: commands in which it may be given several times */
@@ -66,11 +66,9 @@ typedef struct ls_option {
     /** Reads the value, or refuses it. */
     ls_status (*set)(const ls_setting *setting);
     size_t offset;     /**< of the field in ls_case (swept) or ls_request */
-    int64_t low, high; /**< range of a number; of a text `high` is its size; of words `low` the
-                            first number */
-    const ls_registry *registry; /**< of the names that values begin with; NULL if there are no
-                                      such names */
-    const char *const *words;    /**< valid values, NULL-terminated, of ls_set_word */
+    int64_t low, high; /**< a number's range; a text's size is `high`; words begin at `low` */
+    const ls_registry *registry;             /**< of the names that values begin with; or NULL */
+    const char *const *words;                /**< valid values, NULL-terminated, of ls_set_word */
     bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL means every one */
     bool (*of)(const ls_strategy *strategy); /**< strategies whose cases have it; NULL if not
                                                   decided by the strategy */
@@ -79,7 +77,7 @@ typedef struct ls_option {
     const char *concerns;                    /**< which cases have it, in words, for refusals
                                                   where `applies` says no */
     const ls_declared_option *declared;      /**< its declaration by a strategy, model or data;
-                                                  NULL means the program's own */
+                                                  else NULL */
 } ls_option;
 
 /**

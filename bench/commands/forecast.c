@@ -179,8 +179,7 @@ static bool same_model(const ls_forecast *forecast, size_t a, size_t b)
     return strcmp(forecast->configs[a].model, forecast->configs[b].model) == 0;
 }
 
-/* Number of steps for each case with the model of case `index`, if all of these cases take
- * `share_s`. */
+/* Number of steps for each case with the model of case `index`, if all its cases take `share_s`. */
 static double steps_in(const ls_forecast *forecast, size_t index, double share_s)
 {
     double sum = 0;

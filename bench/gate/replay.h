@@ -3,10 +3,11 @@
  * Replay of a strategy whose replicas update alone (ls_strategy_alone), in sequence on one device.
  * Each replica has a separate state: parameters, optimizer state, averages, position. A step is
  * each replica's slice and update by itself; then, in each step or the last one of a period
- * (ls_job_update.period), all parameters become their mean, summed in the strategy's order, or a
- * replica's the mean of its own and its peers' (ls_strategy_average.peers), in the order of their
- * numbers. Or what they exchange is the strategy's own (ls_strategy_witness.exchange). So a
- * strategy that does this has the same bits in each replica. Only the gate runs it.
+ * (ls_job_update.period), all parameters become their mean, summed in the strategy's order; or a
+ * replica's parameters become the mean of itself and its peers (ls_strategy_average.peers), in the
+ * order of their numbers. Or what they exchange is the strategy's own
+ * (ls_strategy_witness.exchange). So a strategy that does this has the same bits in each replica.
+ * Only the gate runs it.
  */
 #pragma once
 

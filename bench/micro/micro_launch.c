@@ -30,7 +30,7 @@ static ls_status enqueue_nodes(const launch *l)
     return LS_OK;
 }
 
-/* Times `times` replays, or passes over the operations, by two readings. */
+/* Times `times` replays, or runs of all operations, by two readings. */
 static ls_status time_group(const launch *l, int times, double *device_ns, double *host_ns)
 {
     ls_bench *bench = &l->m->bench;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `lockstep micro layers`: each layer of a model, forward and backward, for one batch, as in the
- * model's net (a fused ReLU is part of the layer with which it is fused). Roof: for layers that
+ * model's net (a fused ReLU is part of the layer that it is fused with). Roof: for layers that
  * consist of products, the products timed alone ("product"; a layer that computes or writes less
  * than the whole product may exceed it); for others a copy of as many bytes ("copy"). Each pass is
  * first compared with the reference table (micro_judge.c), then timed. Some backward passes

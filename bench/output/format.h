@@ -174,7 +174,7 @@ typedef struct ls_columns {
     size_t count;   /**< of `column` */
     size_t leading; /**< how many stand before the options' columns */
     size_t fixed;   /**< not 0: columns stay as wide as they say, even if empty */
-    bool alone;     /**< only these columns in every format, none of options */
+    bool alone;     /**< only these columns in every format, without options */
     bool ranks;     /**< the fastest case is named below the table */
     bool compares;  /**< prints below the table what was compared */
 } ls_columns;
@@ -213,8 +213,7 @@ struct ls_format {
 struct ls_writer {
     const ls_format *format;
     FILE *stream;
-    const char *results;       /**< file that also has the rows, for messages; or NULL; set by
-                                    the caller */
+    const char *results;       /**< file that has the rows, too, for messages; NULL if none */
     const ls_columns *columns; /**< for table and md (`alone`: all formats); NULL means the
                                     kind's own */
     bool deferred;             /**< rows are flushed at the end, not one by one */

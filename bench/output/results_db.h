@@ -102,8 +102,8 @@ ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *mo
 
 /** Performs each statement of a text, whose parameters :NAME are members of `values` (NULL if there
  * is none): a whole number, a text, or else JSON text. Appends an object for each row of a result
- * to `out` (unless that is NULL): a column is a member, "name:json" one whose JSON text it has;
- * NULL leaves it out. Equal objects are one, which must not change. */
+ * to `out` unless that is NULL. A column is a member, "name:json" one whose JSON text it has; NULL
+ * leaves it out. Equal objects are one, which must not change. */
 ls_status ls_results_query(ls_results *results, const char *sql, const json_t *values, json_t *out);
 
 /** Performs statements that have no result. */

@@ -18,7 +18,7 @@ enum { LS_PLAY_NONE = UINT32_MAX }; /**< no node */
 typedef struct ls_activity_node {
     double amount;   /**< ns of a delay; bytes of a message */
     int from, to;    /**< devices; a delay: the device, and -1 */
-    uint32_t rounds; /**< latencies of a message; of a delay 1 if it is the network's */
+    uint32_t rounds; /**< latencies of a message; a delay: 1 if it is the network's */
     uint32_t step;   /**< that it belongs to */
     uint32_t waits;  /**< number of activities that it waits for; after ls_play_seal */
 } ls_activity_node;
@@ -33,7 +33,7 @@ typedef struct ls_play_label {
     const char *name; /**< borrowed */
     int lane;         /**< -1 if not shown */
     int use;          /**< ls_time_use */
-    uint32_t begin;   /**< the activity at whose end it begins; LS_PLAY_NONE means its own begin */
+    uint32_t begin;   /**< begins when this activity ends; LS_PLAY_NONE if it does not wait */
     int microbatch;   /**< from 1; 0 if it belongs to none */
 } ls_play_label;
 

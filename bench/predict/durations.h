@@ -21,7 +21,7 @@
 typedef struct ls_duration {
     char *name;
     double flops, bytes;
-    double ns;       /**< NaN: not known yet */
+    double ns;       /**< NaN if not known yet */
     double *samples; /**< [sample_count] */
     size_t sample_count;
 } ls_duration;
@@ -42,7 +42,7 @@ typedef struct ls_message_times {
     double late;                 /**< share of messages that waited for a core */
 } ls_message_times;
 
-/** One of these costs after another length of sleep. */
+/** The cost after another length of sleep, between the measured lengths. */
 double ls_message_cost(const double cost_ns[LS_SLEPT], double slept_ns);
 
 typedef struct ls_durations {

@@ -26,7 +26,7 @@ static int cores_of(const ls_predictor *p, const ls_plan_of_case *plan)
 
 /* ---- Draws ---------------------------------------------------------------------------------- */
 
-/* Most repetitions of which a median of durations is taken (durations_measured.c). */
+/* The most repetitions that a median of durations is taken from (durations_measured.c). */
 enum { REPETITIONS = 60 };
 
 static size_t repetitions_of(const ls_durations *d)

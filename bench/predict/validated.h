@@ -71,7 +71,7 @@ json_t *ls_validated_table(void);
 /** Whether a predicted row's step is busy. */
 bool ls_validated_busy(const json_t *row);
 
-/** The error that nine in ten rows of a kind have at most, in logarithms, without those of the
+/** The error that nine in ten rows of a kind do not exceed, in logarithms, without those of the
  * machine `without` (NULL means with all); *count of them. */
 double ls_validated_error(const json_t *table, bool shared, bool busy, const char *without,
                           size_t *count);

@@ -32,7 +32,7 @@ static const char *const phase_words[LS_PHASES] = {"opening", "checking", "warm-
 struct ls_progress {
     FILE *stream;
     bool terminal;
-    bool sparse; /* a log: lines only where a case begins, or for a sign of life */
+    bool sparse; /* a log: only lines where a case begins, or signs of life */
     uint64_t sparse_ns;
     pthread_t thread;
     pthread_mutex_t lock; /* guards the following */
@@ -43,7 +43,7 @@ struct ls_progress {
     size_t drawn;                            /* characters on the screen */
     ls_work work;
     char (*titles)[TITLE_SIZE]; /* [work.count] */
-    double share, left_s;       /* as shown; left_s negative: none */
+    double share, left_s;       /* as shown; left_s is negative if unknown */
     uint64_t left_ns;           /* when that was so */
     double samples_per_s, loss;
 };

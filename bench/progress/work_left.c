@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Remaining work; see work_left.h. A part's expected time is multiplied by the ratio of spent to
- * expected time of similar parts: for steps, the case's own or, before it has any, those of all
+ * expected time of similar parts: for steps, the case's own or, before it has any, the steps of all
  * cases; for another phase, the same phase of other cases; otherwise everything so far except
  * openings, which a count of operations does not predict.
  */
 #include "bench/progress/work_left.h"
 
-/* Below these fractions and times, a part does not predict its own rest. */
+/* Below the following fractions and times, a part does not predict its own rest. */
 static const double least_share = 0.02, least_s = 0.02, sure_share = 0.2;
 
 static bool is_steps(ls_phase phase)

@@ -38,7 +38,7 @@ typedef struct ls_work {
     size_t now; /**< the case at work; `count`: none yet */
     ls_phase phase;
     double counted;  /**< of measured cases: seconds of steps by a count of operations, summed */
-    double measured; /**< the same by measurement */
+    double measured; /**< these seconds by measurement */
 } ls_work;
 
 /** Sets the expected times of a case; again, with `measured`, once some of its steps were timed. */
@@ -56,5 +56,5 @@ void ls_work_share(ls_work *work, double share);
 /** A case is over. */
 void ls_work_end(ls_work *work, size_t index);
 
-/** Seconds left; negative: not known yet. */
+/** Seconds left; negative if not known yet. */
 double ls_work_left(const ls_work *work);

@@ -32,7 +32,7 @@ static ls_status start(char *const argv[], const char *folder, const int ends[2]
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t defaults;
-    sigemptyset(&defaults); /* this program ignores these; the child must not inherit that */
+    sigemptyset(&defaults); /* this program ignores them; the child must not */
     sigaddset(&defaults, SIGPIPE);
     sigaddset(&defaults, SIGXFSZ);
     posix_spawn_file_actions_init(&actions);

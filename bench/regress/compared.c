@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matches the rows of both sides by case (bench/output/row_same.h). Of the rows left on both sides,
- * those match whose common fields are equal, since one program may lack a field. The number of
- * blocks is ignored, and so are steps where alternating runs choose their number.
+ * Matches the rows of both sides by case (bench/output/row_same.h). Rows left on both sides match
+ * if their common fields are equal, since one program may not have a field. The number of blocks is
+ * ignored, and so are steps where alternating runs choose their number.
  */
 #include "bench/output/row_same.h"
 #include "bench/regress/regress.h"
@@ -181,7 +181,7 @@ static ls_status name_cases(ls_regress *regress)
         const char *label = json_string_value(json_object_get(json_array_get(names, i), "name"));
         label = label ? label : "";
         const char *model = ls_row_string(row, LS_F_case_model);
-        const char *rest = label + strspn(label, " "); /* a row may lack either */
+        const char *rest = label + strspn(label, " "); /* either may be missing */
         if (asprintf(&regress->cases[i].name, "%s%s%s", model, *model && *rest ? " " : "", rest) <
             0)
             return ls_fail_memory("names of cases", 0);

@@ -3,7 +3,7 @@
  * Instructions, counted by callgrind: a second opinion without noise. The count of a run with few
  * steps is subtracted from one with many, which leaves the steps. They are untimed, so that nothing
  * else is measured, and use little data by default, since each instruction takes some 50 times as
- * long. The count does not see waiting, memory or clocks, and valgrind may lack a processor's
+ * long. The count does not see waiting, memory or clocks, and valgrind may not know a processor's
  * instructions, so that other kernels run. Hence the count is reported, and decides nothing.
  */
 #include "bench/regress/regress.h"

@@ -8,7 +8,7 @@
  * and are exact.
  *   slower  the lower bound of the centre is above log(1 + threshold)
  *   faster  the upper bound is below -log(1 + threshold)
- *   same    both bounds, with their own error, are within these: two one-sided tests
+ *   same    both bounds, with their own error, are within the same limits: two one-sided tests
  * At the last look whoever is not slower passes: if the upper bound of `same` is within, faster if
  * the other upper bound is below 0, else same if the centre is within.
  * The bounds are order statistics of the n (n + 1) / 2 pairwise means (Hodges and Lehmann, Annals
@@ -34,10 +34,9 @@ typedef struct ls_ratio_test {
 typedef struct ls_ratio_result {
     ls_verdict verdict;
     double ratio;   /**< B / A; NaN without blocks */
-    double ci95[2]; /**< of this look alone; NaN with one pair, or where runs leave a factor open */
+    double ci95[2]; /**< of this look; NaN with one pair, or with too few runs */
     size_t blocks;
-    size_t more; /**< about how many more blocks (unpaired: runs of each side) would decide; 0 means
-                    decided, or no estimate */
+    size_t more; /**< how many more blocks, or runs a side, would decide; 0 if unknown */
 } ls_ratio_result;
 
 enum { LS_RATIO_BLOCKS_MOST = 2000 };
@@ -46,7 +45,7 @@ enum { LS_RATIO_BLOCKS_MOST = 2000 };
  * Looks are at 1/64, then each time at twice that, if the pairs could decide anything, and at 1. */
 double ls_ratio_due(const ls_ratio_test *test, size_t n, double share);
 
-/** Tests log(B / A) of `n` pairs; `share` of the time is used (1: the last look). */
+/** Tests log(B / A) of `n` pairs; `share` of the time is used (1 for the last look). */
 ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n, double share,
                         ls_ratio_result *out);
 
@@ -54,7 +53,7 @@ ls_status ls_ratio_look(const ls_ratio_test *test, const double *logs, size_t n,
 typedef struct ls_ratio_side {
     const double *logs;
     size_t count;
-    double half; /**< for a single run: half of its 95% interval, in logarithms; 0 if unknown */
+    double half; /**< for a single run: half its 95% interval, in logarithms; or 0 */
 } ls_ratio_side;
 
 /**

@@ -39,14 +39,13 @@ typedef struct ls_regress_task {
     int64_t undecided; /**< how many undecided comparisons in a row fail; 0 if none do */
     bool instructions;
     char **options;              /**< of `run`, as --name=value; ends with NULL */
-    size_t option_count;         /**< how many these are */
+    size_t option_count;         /**< how many options */
     bool fixed_steps;            /**< the options set the length of a block */
     bool plan_gate, plan_blocks; /**< the plan has this key: the option would be refused */
     const char *results;         /**< file that rows of blocks are kept in; NULL if none */
     uint64_t seed;               /**< of the order */
     const double *slowed; /**< to calibrate: each case is judged again with NEW's times ... */
-    size_t slowed_count;  /**< ... multiplied by 1 + each of these (0 first, then 0.05, ..);
-                               NULL, or 0 if not so */
+    size_t slowed_count;  /**< multiplied by 1 + each (0 first, then 0.05, ..); or NULL, 0 */
     bool quiet;           /**< no progress */
 } ls_regress_task;
 
@@ -69,7 +68,7 @@ typedef struct ls_regress_case {
     char *name;
     ls_ratio_result result;
     json_t *worse;       /**< [{key, base, new}] that make the comparison fail */
-    json_t *differences; /**< the same, of keys that are only reported */
+    json_t *differences; /**< of keys that are only reported */
     int64_t undecided;   /**< comparisons in a row that could not tell; 0 if not counted */
     char *error;         /**< why it cannot be compared; NULL if it can */
 } ls_regress_case;
@@ -78,7 +77,7 @@ typedef struct ls_regress_case {
 typedef struct ls_regress {
     ls_regress_case *cases;
     size_t count;
-    json_t *instructions; /**< {base, new, ratio}, or a text why not; NULL if not asked for */
+    json_t *instructions; /**< {base, new, ratio}, or why not; NULL if not asked for */
     double seconds;
 } ls_regress;
 
@@ -120,14 +119,14 @@ ls_status ls_regress_add(ls_regress *regress, const ls_regress_task *task, int s
 ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_task *task,
                                  const json_t *row);
 
-/** The row that represents a side of the case; NULL if it has none. */
+/** The row that represents a side of the case; NULL if no row does. */
 const json_t *ls_regress_row(const ls_regress_case *one, int side);
 
 /** That of NEW, or else of BASE. */
 const json_t *ls_regress_either(const ls_regress_case *one);
 
-/** The median step in ms, or the mean one if steps are not alike (ls_row_pace); 0 if the row has
- * none. */
+/** The median step in ms, or the mean one if steps are not alike (ls_row_pace); 0 if the row has no
+ * times. */
 double ls_regress_time(const json_t *row);
 
 bool ls_regress_is_ok(const json_t *row);

@@ -153,7 +153,8 @@ static ls_status take_block(turns *t, int side, bool gate, uint64_t limit_ns, js
                : LS_OK;
 }
 
-/* The number of steps with which the slowest case is timed for BLOCK_MS, and each for a period. */
+/* The number of steps with which the slowest case is timed for BLOCK_MS, and every case for a
+ * period. */
 static int64_t fit_steps(const ls_regress *regress)
 {
     double slowest = 0, least = STEPS_LEAST;
@@ -166,7 +167,7 @@ static int64_t fit_steps(const ls_regress *regress)
     return slowest > 0 ? (int64_t)fmax(fmin(BLOCK_MS / slowest, STEPS_MOST), least) : 0;
 }
 
-/* A good row of a case has become bad, or is missing (NULL): judges it again, and its copies. */
+/* A good row of a case has become bad, or is missing (NULL). Judges it again, and its copies. */
 static ls_status replace_row(turns *t, size_t at, int side, json_t *row)
 {
     for (; at < t->regress->count; at += t->measured) {

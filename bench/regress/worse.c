@@ -2,9 +2,9 @@
 /*
  * Which figures besides time became worse: a gate that passed and now fails, more bytes, messages
  * or memory by formula, and the keys of --fail-on. Other differences are only reported. Which way
- * is worse is said in bench/rows/fields.def; of a text, any change is worse. worse.sql compares.
- * If the label of a base row begins "intended KEY, KEY" (a baseline that was renewed with a
- * reason), a change of these keys is only reported.
+ * is worse is said in bench/rows/fields.def; of a text, any change is worse. worse.sql compares. If
+ * the label of a base row begins "intended KEY, KEY" (a baseline that was renewed with a reason),
+ * changes of the named keys are only reported.
  */
 #include "bench/output/document.h"
 #include "bench/regress/regress.h"

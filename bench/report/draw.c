@@ -41,8 +41,8 @@ static ls_status tell(FILE *errors)
                    "failed: %s; is it Debian's gnuplot-nox, 5.2 or newer?", said);
 }
 
-/* Of this process's environment only what finds programs, libraries and fonts, so that no variable
- * (GNUTERM, GNUPLOT_*, LC_NUMERIC, and those of later versions) changes or prevents pictures. */
+/* Passes on only what finds programs, libraries and fonts, so that no other variable (GNUTERM,
+ * GNUPLOT_*, LC_NUMERIC) changes or prevents pictures. */
 enum { PASSED_ON = 11 };
 static void choose_environment(char *out[PASSED_ON + 2])
 {
@@ -243,7 +243,7 @@ static ls_status draw_apart(json_t *figure, const char *folder, ls_picture kind,
     return status;
 }
 
-/* In a folder of its own: gnuplot takes a name that begins with '|' for a command. */
+/* Runs in a temporary folder, since gnuplot takes a name that begins with '|' for a command. */
 ls_status ls_draw_file(json_t *figure, const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;

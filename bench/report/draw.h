@@ -20,7 +20,7 @@ ls_status ls_draw(const json_t *figures, const char *folder, ls_picture kind);
 ls_status ls_draw_file(json_t *figure, const char *path);
 
 /** Writes gnuplot's text of one figure; its file is NAME.svg, NAME.png or NAME.pdf. In PNG and PDF,
- * letters that usual fonts lack are written as numbers. */
+ * letters that usual fonts do not have are written as numbers. */
 void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
 
 /** Writes gnuplot's SVG of the figure with its name and size, and colours for dark pages. */

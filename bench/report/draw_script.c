@@ -64,8 +64,8 @@ static void put_name(const script *to, const char *name, size_t width)
     put_text(to, squeezed(name, width, text), width);
 }
 
-/* How long names may be: those of many series are cut for a legend of two columns, if they still
- * tell the series apart. */
+/* How long names may be: names of many series are cut for a legend of two columns, if they still
+ * distinguish the series. */
 static size_t name_width(const script *to, const json_t *all)
 {
     const size_t width = (size_t)(PAIR_WIDTH / to->letters);
@@ -78,7 +78,7 @@ static size_t name_width(const script *to, const json_t *all)
     return json_array_size(all) > FEW ? PAIR_WIDTH : NAME_WIDTH;
 }
 
-/* Writes a text in at most `most` lines, and how many these are. */
+/* Writes a text in at most `most` lines, and how many lines follow. */
 static void put_lines(const script *to, const char *name, const char *text, size_t width,
                       size_t most)
 {
@@ -96,7 +96,7 @@ static void put_lines(const script *to, const char *name, const char *text, size
     fprintf(to->stream, "\n%s_LINES = %zu\n", name, lines);
 }
 
-/* Colours that colour-blind readers tell apart: a strategy has its own in all pictures. */
+/* Colours that colour-blind readers can distinguish: a strategy has its own in all pictures. */
 static const char *colour_of(json_int_t style)
 {
     static const char *const colours[STYLES] = {"#4d4d4d", "#7b3294", "#d55e00",
@@ -112,7 +112,7 @@ static json_int_t style_of(const json_t *series)
     return style;
 }
 
-/* Whether colours need not tell strategies apart. */
+/* Whether colours need not distinguish strategies. */
 static bool is_one_style(const json_t *all)
 {
     size_t i = 1;
@@ -178,7 +178,7 @@ static void put_series(const script *to, const json_t *all, bool stacked)
         json_array_foreach(points_of(series), p, point)
         {
             fprintf(to->stream, "%zu", i + 1);
-            for (size_t k = 0; k < 4; k++) /* a text "1e+30" is no number of gnuplot's */
+            for (size_t k = 0; k < 4; k++) /* a text "1e+30" is not a number for gnuplot */
                 fprintf(to->stream, " %#.17g", json_number_value(json_array_get(point, k)));
             fputc('\n', to->stream);
         }

@@ -21,7 +21,7 @@ extern const ls_page_template ls_page_templates[LS_PAGE_TEMPLATES];
 /** What a report is made of; borrowed. */
 typedef struct ls_page {
     ls_results *results; /**< in memory, with the rows chosen (results_db.h) */
-    const json_t *rows;  /**< the same, oldest first */
+    const json_t *rows;  /**< the chosen rows, oldest first */
     json_t *left_out;    /**< texts: why things are missing */
     const ls_report_options *options;
 } ls_page;
@@ -34,11 +34,9 @@ ls_status ls_page_open(ls_page *page);
 void ls_page_add_functions(const ls_page *page, sqlite3 *db);
 
 /** Performs the section of a text of SQL (NULL means each one), which begins after an empty line
- * with
- * "-- NAME", after its places (template.h; NULL if it has none) were filled. Results are added to
- * `out` (an object) by the section's name, as lists of objects of texts; a column "NAME:json" is
- * JSON.
- */
+ * with "-- NAME", after its places (template.h; NULL without places) were filled. Results are added
+ * to `out` (an object) by the section's name, as lists of objects of texts; a column "NAME:json" is
+ * JSON. */
 ls_status ls_page_run(const ls_page *page, const char *text, const char *section,
                       const json_t *values, json_t *out);
 
@@ -53,7 +51,7 @@ ls_status ls_page_values(const ls_page *page, json_t *figures, json_t *out);
 ls_status ls_page_rows(FILE *stream, void *rows);
 ls_status ls_page_csv(FILE *stream, void *figure);
 
-/** Adds {again: {cases: lines of a plan; commands: those that run it in the report's folder and
- * compare both}}, unless no row is of a case that a plan can have; and how many `others` are not,
- * from the queries `repeated` and `repeat`. */
+/** Adds {again: {cases: lines of a plan; commands: what runs it in the report's folder and compares
+ * both}}, unless no row has a case that a plan can express; and how many `others` are not, from the
+ * queries `repeated` and `repeat`. */
 void ls_report_plan(const json_t *rows, json_t *out);

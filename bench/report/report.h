@@ -3,12 +3,12 @@
  * Report: a folder with one page, pictures and their data, made from rows.
  *
  *   index.html  all of it in one file, which loads nothing else
- *   report.md   the same in short, for a pull request
+ *   report.md   the page in short, for a pull request
  *   table.tex   its first table for LaTeX (booktabs)
  *   report.bib, report.yaml   how to cite the rows; a plan that makes them again
  *   rows.jsonl  the rows
  *   NAME.svg, NAME.png, NAME.pdf, NAME.csv   each picture and its data; in PNG and PDF letters
- *               that usual fonts lack are written "\u65e5"
+ *               that usual fonts do not have are written "\u65e5"
  *
  * The rows decide which pictures there are; the page gives reasons for missing ones. gnuplot draws.
  */
@@ -37,6 +37,6 @@ typedef struct ls_report_options {
 ls_status ls_report_write(ls_results *results, const json_t *rows,
                           const ls_report_options *options);
 
-/** [{name}, ..]: names for these rows that tell their cases apart: "ps async staleness=2 on 4".
+/** [{name}, ..]: names for the rows that distinguish their cases: "ps async staleness=2 on 4".
  * Owned by the caller (json_decref). */
 ls_status ls_report_names(const json_t *rows, json_t **out);

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Removes the pictures and data of an earlier report in the folder: those that its page lists, if
- * their names are ones that reports give. */
+/* Removes the pictures and data of an earlier report in the folder: files that its page lists, if
+ * reports give such names. */
 static void clear_folder(const char *folder)
 {
     static const char *const endings[] = {"svg", "png", "pdf", "csv"};

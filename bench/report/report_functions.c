@@ -93,8 +93,8 @@ static char *shown(double value, const char *unit, char out[48])
     return out;
 }
 
-/* figure_text(value, unit); "plain": four digits that the page can sort by. Nothing for what is no
- * number, and for 0 of these. */
+/* figure_text(value, unit); "plain": four digits that the page can sort by. Nothing for what is not
+ * a number, or, with "plain", not above 0. */
 static void figure_text(sqlite3_context *context, int count, sqlite3_value **value)
 {
     const char *unit = text_of(value[1]);

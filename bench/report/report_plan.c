@@ -2,8 +2,8 @@
 /*
  * For repeating a report: its rows, a plan (bench/cli/experiment.h) with each case of them once,
  * and the commands for both. A field of `case` is the option of the same name; a plan has no label,
- * so that rows of another run can have one of their own; what it cannot express (a launcher's
- * ranks, micro, peers) is listed in comments.
+ * so that rows of another run can have another one; what it cannot express (a launcher's ranks,
+ * micro, peers) is listed in comments.
  */
 #include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
@@ -44,9 +44,9 @@ static void put_option(FILE *stream, const char *before, const ls_option *option
     free(shown);
 }
 
-/* Writes `{model: "mlp", devices: "2", ...}`: the case's options in the order of the table, in
- * which an option follows those that decide whether a case has it. False if this version lacks one
- * of them. */
+/* Writes `{model: "mlp", devices: "2", ...}`: the case's options in the order of the table, where
+ * an option follows the options that decide whether a case has it. False if this version does not
+ * have one of them. */
 static bool put_case(FILE *stream, const json_t *row)
 {
     const char *before = "{";

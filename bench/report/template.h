@@ -3,13 +3,13 @@
  * Template: a text with places, which are filled from a JSON object.
  *
  *   {{name}}, {{name:40}}      the text, escaped for the file, cut after 400 or 40 characters
- *   {{{name}}}                 the text as it is: it is written in the file's language already
+ *   {{{name}}}                 the text unchanged: it is in the file's language already
  *   {{#name}} .. {{/name}}     once for each element of a list, or once for another value; nothing
  *                              if the value is absent, an empty text or an empty list
- *   {{^name}} .. {{/name}}     only in those cases
+ *   {{^name}} .. {{/name}}     if {{#name}} has nothing
  *
  * A name is looked up in the element, then in what is around it; "." is the element itself. A
- * section has no section of its own name in it.
+ * section cannot contain a section of the same name.
  */
 #pragma once
 
@@ -18,10 +18,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/** Writes the template with these values. */
+/** Writes the template with the values of an object. */
 void ls_template_fill(FILE *stream, const char *text, const json_t *values, ls_escape escape);
 
-/** The same as text owned by the caller (free); NULL without memory. */
+/** As text owned by the caller (free); NULL without memory. */
 char *ls_template_text(const char *text, const json_t *values, ls_escape escape);
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ char *ls_template_text(const char *text, const json_t *values, ls_escape escape)
 /** Writes at most `most` characters of the text as HTML or XML. */
 void ls_markup(FILE *stream, const char *text, size_t most);
 
-/** The text of an object's member; "" where it is no text. */
+/** The text of an object's member; "" if it is not a text. */
 const char *ls_text_of(const json_t *object, const char *name);
 
 /** Bytes of a first line of at most `width` characters: up to a blank, if one comes late enough.

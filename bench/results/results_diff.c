@@ -2,9 +2,9 @@
 /*
  * `results diff A B`: the keys in which two rows differ, and the ratio of their median step times,
  * B over A, with its interval as for independent measurements. If the steps of one are not alike,
- * the ratio is that of the times per sample. People get the keys that matter, rounded, unless --all
- * asks for the rest. If they are not of one case, or not of one machine
- * (bench/output/row_same.h), a line below says in what.
+ * times per sample are compared. People get the keys that matter, rounded, unless --all asks for
+ * the rest. If they are not of one case, or not of one machine (bench/output/row_same.h), a line
+ * below says in what.
  */
 #include "bench/results/results_verbs.h"
 #include "bench/statistics/verdict.h"
@@ -22,7 +22,7 @@ ls_status ls_results_fields(ls_results *results, const json_t *a, const json_t *
     return ls_results_query(results, ls_template_diff, values, out);
 }
 
-/* In a table figures are rounded; options are as they were given. */
+/* In a table figures are rounded; options keep their given form. */
 static void round_value(json_t *one, const char *key, const char *side)
 {
     const json_t *value = json_object_get(one, side);
@@ -30,7 +30,7 @@ static void round_value(json_t *one, const char *key, const char *side)
         json_object_set_new(one, side, json_sprintf("%.4g", json_real_value(value)));
 }
 
-/* Appends {key, a, b} for each key in which they differ. With `brief` only those that tell
+/* Appends {key, a, b} for each key in which they differ. With `brief` only the keys that say
  * something by themselves: what is asked for, where it ran, and what came out; not how it came
  * about, nor what follows from another key. *left is how many others there are. A key that this
  * program does not know is a declared option, or of a newer program: it is shown. */
@@ -80,7 +80,7 @@ static bool read_time(const json_t *row, bool mean, ls_interval *out)
     return known;
 }
 
-/* Of the times of A and B, or of their samples. */
+/* The times of A and B, or times per sample. */
 typedef struct pair {
     ls_interval a, b, ratio;
     bool by_sample, known; /* known: both have an interval */

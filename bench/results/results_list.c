@@ -38,7 +38,7 @@ static ls_status is_one_command(ls_results *results, size_t rows, bool *out)
     return LS_OK;
 }
 
-/* Whether a table in these columns needs this member of rows. */
+/* Whether a table with the given columns needs a member of rows. */
 static bool is_needed(const char *name, const ls_columns *columns)
 {
     static const char *const always[] = {"id", "label", "case", "micro", "result", "peer"};

@@ -49,7 +49,7 @@ static ls_status print_all(ls_results *results, const json_t *row)
 
 /* ---- The figures that tell most -------------------------------------------------------------- */
 
-/* Prints a line's text after its name, wrapped; nothing where it has none. */
+/* Prints a line's text after its name, wrapped; nothing if there is no text. */
 static void print_named(const char *name, const char *text)
 {
     if (*text) {

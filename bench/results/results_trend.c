@@ -2,8 +2,8 @@
 /*
  * `results trend KEY`: the median of a figure by commit, in the order of the commits' first rows,
  * and where its level changes (bench/statistics/level_changes.h). Rows of one case and one machine
- * (bench/output/row_same.h) are a *series*; others are other series, with changes of their own.
- * Rows without the figure, or without a commit, are skipped. trend.sql finds all of it.
+ * (bench/output/row_same.h) are a *series*; others are separate series. Rows without the figure, or
+ * without a commit, are skipped. trend.sql finds all of it.
  */
 #include "bench/results/results_verbs.h"
 #include "bench/statistics/level_changes.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* levels(list): the number of the level that each of these numbers is of, from 0. */
+/* levels(list): for each number of the list the number of its level, from 0. */
 static void levels(sqlite3_context *context, int count, sqlite3_value **value)
 {
     json_auto_t *list = json_loads((const char *)sqlite3_value_text(*value), 0, NULL),

@@ -29,11 +29,11 @@ ls_status ls_results_export(ls_results_task *task);
 ls_status ls_results_import(ls_results_task *task);
 ls_status ls_results_prune(ls_results_task *task);
 
-/** Refuse missing or wrong options of these verbs, before the file is opened. */
+/** Refuse missing or wrong options of a verb, before the file is opened. */
 ls_status ls_results_check_export(const ls_option_set *set);
 ls_status ls_results_check_prune(const ls_option_set *set);
 
-/** The columns that --columns names, or else these. */
+/** The columns that --columns names, or else `otherwise`. */
 static inline const ls_columns *ls_results_columns(const ls_results_task *task,
                                                    const ls_columns *otherwise)
 {

@@ -17,11 +17,11 @@ typedef struct ls_row_facts {
     const ls_trial *trial;
     const ls_verdict *verdict; /**< of the trial's checks, and the command's */
     ls_statistics steps;       /**< of the trial's timed steps, where it has some */
-    double ci95[2];            /**< of their median; NaN: none */
+    double ci95[2];            /**< of their median; NaN if there is none */
     ls_sample_ms pace;
-    double rate, rate_ci95[2];    /**< samples per second over all of them; NaN: no interval */
-    const char *error;            /**< why the case could not run; NULL if it could */
-    ls_sample_ms baseline;        /**< of `single` on one like device; 0 if none */
+    double rate, rate_ci95[2]; /**< samples per second over all of them; NaN without an interval */
+    const char *error;         /**< why the case could not run; NULL if it could */
+    ls_sample_ms baseline;     /**< of `single` on one like device; 0 if none */
     const double *baseline_parts; /**< [LS_WATERFALL_PARTS] of its step, per sample; NULL if none */
     double roof_flops;            /**< 0 if not known */
     double harness_ns;            /**< of a step; 0 if not known */

@@ -28,7 +28,7 @@ typedef enum ls_cell {
     LS_CELL_TEXT,      /**< text, or a number with all its digits */
     LS_CELL_OPTIMIZER, /**< text, without values that are the optimizer's defaults */
     LS_CELL_VALUE,     /**< text; reals with six digits */
-    LS_CELL_DEVICES,   /**< "2 cpu" (cpu:0, cpu:1); names joined by '+'; "8 x cpu" if long */
+    LS_CELL_DEVICES,   /**< "2 cpu" (cpu:0, cpu:1); names joined by '+'; or "8 x cpu" */
     LS_CELL_FIGURE,    /**< four significant digits */
     LS_CELL_RATIO,     /**< two decimals */
     LS_CELL_PERCENT,   /**< a share as a percentage */
@@ -55,7 +55,7 @@ enum {
     LS_OF_BUILD = 512,   /**< compiler, flags, kind of build, libraries */
     LS_OF_SYSTEM = 1024, /**< kernel, driver, MPI, memory limit */
     LS_OF_LABEL = 2048,
-    LS_OR_ABSENT = 4096, /**< if a row of this program has no such field, there was none */
+    LS_OR_ABSENT = 4096, /**< without the field, a row of this program had none */
     LS_OF_MACHINE = LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST,
     LS_OF_ANY =
         LS_OF_MACHINE | LS_OF_SETUP | LS_OF_COMMIT | LS_OF_BUILD | LS_OF_SYSTEM | LS_OF_LABEL,
@@ -75,7 +75,7 @@ typedef enum ls_worse { LS_WORSE_MORE, LS_WORSE_LESS } ls_worse;
 
 /** Where tables show a field. The low byte of `shown` is its place among the options. */
 enum {
-    LS_SHOWN_AT = 0xff,       /**< 1, 2, .. in tables; 0 means after them, in the row's order */
+    LS_SHOWN_AT = 0xff,       /**< 1, 2, .. in tables; 0 if after them, in the row's order */
     LS_SHOWN_LAST = 0x80,     /**< added to a place: after all others, for it follows from them */
     LS_SHOWN_DIFF = 0x100,    /**< `results diff` names it where it differs */
     LS_SHOWN_DERIVED = 0x200, /**< no option: it follows from others */
@@ -99,8 +99,7 @@ typedef struct ls_field {
 /** What is said of a group of fields, an object or a list of objects. */
 enum {
     LS_GROUP_EACH = 1,     /**< a list of objects */
-    LS_GROUP_FULLEST = 2,  /**< a list; where one value is wanted, the element with the largest
-                                `peak` counts */
+    LS_GROUP_FULLEST = 2,  /**< a list; as one value, that with the largest `peak` */
     LS_GROUP_DECLARED = 4, /**< has the options that strategies, models and data sets declare */
     LS_GROUP_BY_PATH = 8,  /**< its fields are named by their whole path only */
     LS_GROUP_FOREIGN = 16, /**< only in rows of other programs; last, and no column of CSV */

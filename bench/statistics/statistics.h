@@ -65,8 +65,8 @@ ls_interval ls_statistics_ratio(ls_interval a, ls_interval b);
 /** The quantile p in [0, 1] of `sorted` [n], n > 0, as defined above. */
 double ls_statistics_quantile(const double *sorted, size_t n, double p);
 
-/** Of repeats: the median of `values` [n], n > 0, which are sorted in place, and the range of all.
- */
+/** Summary of repeats: the median of `values` [n], n > 0, which are sorted in place, and the range
+ * of all. */
 ls_interval ls_statistics_repeats(double *values, size_t n);
 
 /**

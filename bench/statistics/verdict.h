@@ -20,10 +20,10 @@ typedef struct ls_bounds {
     double low, high;
 } ls_bounds;
 
-/** Slower or faster if the bounds `differs` are beyond `margin`; the same if the bounds `alike` are
- * closer than `near`. */
+/** Slower or faster if the bounds `differs` are beyond `margin`; and equal if the bounds `alike`
+ * are closer than `near`. */
 ls_verdict ls_verdict_of(ls_bounds differs, double margin, ls_bounds alike, double near);
 
-/** Of a ratio of two rows with its 95% interval: slower or faster if 1 is outside of it, the same
+/** Judges a ratio of two rows with its 95% interval: slower or faster if 1 is outside of it, equal
  * if it is within 5% of 1. Without an interval (low is 0) it cannot be told. */
 ls_verdict ls_verdict_of_pair(ls_interval ratio);

@@ -137,7 +137,7 @@ static void take_in(ls_whole_trace *whole, int rank, const uint64_t *count, cons
         whole->process[i] = rank;
 }
 
-/* On rank 0: appends each rank's items in the order of ranks. */
+/* Appends, on rank 0, each rank's items in the order of ranks. */
 static ls_status receive_all(ls_whole_trace *whole, ls_comm *comm, const uint64_t *counts,
                              ls_trace *own)
 {

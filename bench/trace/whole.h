@@ -2,9 +2,9 @@
 /*
  * The trace of all processes of a case, on one clock, on rank 0; and what is derived from it: the
  * window of the steps shown, their waterfall and their critical path. One more step is profiled
- * before and one after those shown, so that no start or end is in the window: it extends from the
- * end of the step before to the end of the last one shown, each on the main lane that ends last. If
- * workers run independently there is no such end, and the window is the whole time.
+ * before and one after the shown steps, so that no start or end is in the window: it extends from
+ * the end of the step before to the end of the last one shown, each on the main lane that ends
+ * last. If workers run independently there is no such end, and the window is the whole time.
  */
 #pragma once
 
@@ -29,8 +29,8 @@ enum { LS_SHOWN_END = -1 };
 
 /** A message or a copy between devices of a step that is shown: both its ends. */
 typedef struct ls_flow {
-    int64_t from_slice, to_slice; /**< first slice of the sender's run that is no wait, last one
-                                       of the receiver's; equal where only one end is known */
+    int64_t from_slice, to_slice; /**< sender's first slice except waits, receiver's last; equal
+                                       if one is unknown */
     int from_lane, to_lane;
     uint64_t bytes;
 } ls_flow;

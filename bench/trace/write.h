@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-/** The word by which a viewer colours a slice, for each use of time. */
+/** The word that gives a slice its colour in a viewer, for each use of time. */
 extern const char *const ls_trace_categories[LS_TIME_USES];
 
 /**

@@ -2,9 +2,9 @@
 /*
  * Change of members of an elastic case (bench/case/elastic.h): between two steps, the state goes
  * from the layout of a phase to that of the next one, as from a checkpoint that never touches the
- * disk. It is read from its owners by ranges (impl/state.h), the devices are closed, those of the
- * next members opened, and the state is loaded; step, position in the data and learning rate go on.
- * A step in which a rank dies is run and dropped: the state is that of before it.
+ * disk. It is read from its owners by ranges (impl/state.h), the devices are closed, the next
+ * members' devices are opened, and the state is loaded; step, position in the data and learning
+ * rate go on. A step in which a rank dies is run and dropped: the state before it stays.
  */
 #pragma once
 

@@ -64,9 +64,9 @@ ls_status ls_need_join(ls_comm *comm, ls_need *need);
 size_t ls_need_sum(const ls_memory_formula *formula);
 
 /**
- * Prints what device `first`, and those after it with the same need, need, largest first:
+ * Prints the need of device `first` and of later devices with the same need, largest first:
  * "cpu:0+cpu:1: 2.3 MiB each: activations 1.1 MiB, optimizer 795.1 KiB, ..". Returns how many
- * devices these are.
+ * devices that are.
  */
 size_t ls_need_print(FILE *stream, const ls_need *need, size_t first);
 
@@ -77,7 +77,7 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
 /** Memory that a session uses at a moment, in bytes. */
 typedef struct ls_memory_in_use {
     size_t devices; /**< by their ledgers */
-    size_t heap; /**< of the host, by the C library, with malloc's headers: 64 bytes count as 80 */
+    size_t heap;    /**< on the host, with malloc's headers: 64 bytes count as 80 */
 } ls_memory_in_use;
 
 /** Does not see memory that is mapped without malloc. */
@@ -120,7 +120,7 @@ void ls_session_heed(const ls_workplace *workplace, ls_session *session);
 ls_status ls_session_open_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_session *out);
 
-/** The same with a run of `single`. */
+/** As above, with a run of `single`. */
 ls_status ls_session_open_single(const ls_workplace *workplace, const ls_plan_of_case *plan,
                                  ls_session *out);
 
@@ -133,7 +133,7 @@ ls_status ls_session_open_delayed(const ls_workplace *workplace, const ls_plan_o
  * frees `out`. */
 ls_status ls_session_need(const ls_workplace *workplace, const ls_plan_of_case *plan, ls_need *out);
 
-/** The same of a judge's run; `open` NULL means `single`. */
+/** As above, for a judge's run; `open` NULL means `single`. */
 ls_status ls_session_need_one(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_session_opener open, ls_need *out);
 
@@ -145,13 +145,13 @@ ls_status ls_session_open_counted(const ls_workplace *workplace, const ls_plan_o
 /** Whether something has taken devices of the session off their cores (ls_device_moved). */
 bool ls_session_moved(const ls_session *session);
 
-/** Closes the devices, opens them again with new memory, and continues: digests and losses are
- * those of a session that was never closed. After a failure it may be closed (run is NULL). All
- * processes of the case call it, and get the same status. */
+/** Closes the devices, opens them again with new memory, and continues: digests and losses do not
+ * change by that. After a failure it may be closed (run is NULL). All processes of the case call
+ * it, and get the same status. */
 ls_status ls_session_reopen(const ls_workplace *workplace, ls_session *session);
 
-/** Closes the devices, and opens those of a plan, as the session was opened before, without values:
- * the caller sets these. Its numbers of steps stay. As ls_session_reopen. */
+/** Closes the devices, and opens a plan's devices, as the session was opened before, without
+ * values: the caller sets values. Its numbers of steps stay. As ls_session_reopen. */
 ls_status ls_session_renew(const ls_workplace *workplace, const ls_plan_of_case *plan,
                            ls_session *session);
 
@@ -174,7 +174,7 @@ bool ls_session_leads(const ls_session *session);
 ls_status ls_session_records(ls_session *session, uint64_t count, ls_step_record *out,
                              uint64_t *mark_ns);
 
-/** Continues at step number `step` with these parameters, and optimizer state zero. */
+/** Continues at step number `step` with the given parameters, and optimizer state zero. */
 ls_status ls_session_begin_at(ls_session *session, uint64_t step, const ls_state_source *source);
 
 /* The values of a session (session_values.c), without room for a whole model: */
@@ -194,8 +194,8 @@ ls_status ls_session_gather(ls_session *session, ls_values array, float *out);
 typedef struct ls_session_found {
     char digest[33];              /**< of all, as ls_variables_digest */
     size_t infinite;              /**< the first element that is not finite; SIZE_MAX if none */
-    char differs[LS_REASON_SIZE]; /**< the first one that this process's devices or replicas have
-                                       differently; "" if none */
+    char differs[LS_REASON_SIZE]; /**< the first that devices or replicas have differently; "" if
+                                       none */
 } ls_session_found;
 
 ls_status ls_session_look(ls_session *session, ls_session_found *out);
@@ -229,8 +229,8 @@ json_t *ls_step_kernels(const ls_run *run);
  * opened. */
 ls_status ls_session_watch(ls_session *session);
 
-/** Of a session that has lost a device, a line each on stderr: which hangs, and what the others
- *  waited for. */
+/** Prints which device of a session hangs, and what the others waited for, each on a line on
+ * stderr. */
 void ls_session_autopsy(const ls_session *session);
 
 /** Makes a rank's devices hang (--inject hang); a single device if there is only one rank. */

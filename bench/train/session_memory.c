@@ -128,7 +128,7 @@ static const char *remedy_of(const ls_memory_formula *formula)
     return remedies[next_use(formula, -1)];
 }
 
-/* The device that lacks the most memory; NULL if each has enough. */
+/* The device that needs the most memory beyond its limit; NULL if each has enough. */
 static const ls_need_device *fullest(const ls_need *need)
 {
     const ls_need_device *most = NULL;

@@ -93,9 +93,9 @@ static void compare(const looking *l, ls_range block, const float *values, const
              ls_unsigned_nan((double)l->other[i]), who, ls_unsigned_nan((double)values[i]));
 }
 
-/* Replicas that have parameters of their own have the same ones; what a device has is the same as
- * in the whole. Of split layers, the whole has it from each place in turn; of shares in groups,
- * from the first group: so what several devices have is alike. */
+/* Replicas that have separate parameters must have equal ones; what a device has must equal the
+ * whole. The whole takes split layers from each place in turn, and shares in groups from the first
+ * group. So what several devices have is compared. */
 static ls_status compare_all(const looking *l, ls_range block, const float *values)
 {
     const ls_session *session = l->session;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Watched sessions; see session.h. The lines printed are those for processes (mpi_autopsy.c), with
- * devices instead of hosts. */
+/* Watched sessions; see session.h. The printed lines are like the ones for processes
+ * (mpi_autopsy.c), with devices instead of hosts. */
 #include "bench/train/session.h"
 
 #include "impl/delay.h"

@@ -7,7 +7,7 @@
 
 enum { JOINED = 192 };
 
-/* Adds one of `length` characters to those joined by '+', unless it is among them. */
+/* Adds a name of `length` characters to the names joined by '+', unless it is among them. */
 static void join_kernel(char joined[JOINED], const char *kernel, size_t length)
 {
     const size_t used = strlen(joined);

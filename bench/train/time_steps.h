@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Steps that are trained by one call, and their times, by the device's own clock. All processes of
- * the case call these functions, and get the same status. */
+ * the case call the functions, and get the same status. */
 #pragma once
 
 #include "bench/train/session.h"
@@ -33,7 +33,7 @@ void ls_step_times_close(ls_step_times *times);
  */
 ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_step_times *out);
 
-/** The same without times and profile. */
+/** As above, without times and profile. */
 ls_status ls_session_steps(ls_session *session, uint64_t count);
 
 /** Runs one step and waits for it; gives parameters [elements] (NULL if not to this process)

@@ -13,5 +13,5 @@ enum { LS_WATERFALL_PARTS = 6 }; /**< in the order of the fields of `waterfall` 
  */
 void ls_waterfall_parts(const double ms[LS_TIME_USES], double parts[LS_WATERFALL_PARTS]);
 
-/** Sets the row's group `waterfall`: these parts; parts of no time are absent. */
+/** Sets the row's group `waterfall` to the parts; parts of no time are absent. */
 void ls_waterfall_put(json_t *row, const double ms[LS_TIME_USES]);

@@ -136,7 +136,7 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank)
     return LS_OK;
 }
 
-/* On rank 0: allocates room for all texts, and copies its own. */
+/* Allocates, on rank 0, room for all texts, and copies its own. */
 static ls_status make_room(ls_comm *comm, const char *mine, const uint64_t *bytes, char **texts)
 {
     for (int r = 0; r < (comm ? comm->size : 1) && (!comm || comm->rank == 0); r++)

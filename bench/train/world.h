@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* World: the processes of a command, which make every decision together, so all call these
- * functions at the same points. `comm` is ls_processes.comm, or NULL for a single process, for
- * which they do nothing. */
+/* World: the processes of a command, which make every decision together, so all call its functions
+ * at the same points. `comm` is ls_processes.comm, or NULL for a single process, for which they do
+ * nothing. */
 #pragma once
 
 #include "common/comm/processes.h"
@@ -15,7 +15,7 @@
  * `mine`. */
 ls_status ls_world_agree(ls_comm *comm, ls_status mine);
 
-/** The same; besides, all get rank 0's *number, and *stop if any rank sets it. */
+/** As above; besides, all get rank 0's *number, and *stop if any rank sets it. */
 ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop);
 
 /** LS_CODE_USAGE on all ranks if `value` of one differs from rank 0's; names the rank, `what` it
@@ -26,9 +26,9 @@ ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const c
 ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank);
 
 /** Gathers a text from each rank on rank 0, where the caller owns texts[r]; other ranks get none.
- * `ready` (ownership is taken) says whether this rank has its text: if one has none, all fail. */
+ * `ready` (ownership is taken) says whether this rank has its text: if one does not, all fail. */
 ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char **texts);
 
-/** The same of values: a new array of all ranks', on rank 0; an empty one on others. `mine` NULL if
- *  this rank has none, so all fail. */
+/** As above, for values: a new array of all ranks', on rank 0; an empty one on others. `mine` is
+ * NULL if this rank does not have one; then all fail. */
 ls_status ls_world_gather_json(ls_comm *comm, const json_t *mine, json_t **out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which columns a table has, and which of them fit into a line.
- *   A column has a rank: the highest goes first, of equal options the last. Empty columns go before
+ *   A column has a rank: the highest goes first, the last of equal options. Empty columns go before
  * all; then what another column says (LS_DROP_FIRST), and options that follow from others or have
  * one value here. An option goes after the rate (`drop` 5) if another option distinguishes the same
  * cases, and after all figures if it alone distinguishes two cases; the model, the strategy, the
@@ -30,7 +30,7 @@ enum {
 /* What is done in turn: columns above the rank go; then texts are truncated. */
 static const struct {
     int rank;
-    bool last_only, options; /* which texts: only the last column's; also those of options */
+    bool last_only, options; /* which texts: only the last column's; also options' texts */
 } steps[] = {{3, true, false}, {0, false, false}, {STAYS, false, true}};
 
 /* ---- Columns -------------------------------------------------------------------------------- */

@@ -70,7 +70,7 @@ typedef struct ls_table_column {
     uint64_t *hash; /**< [rows], of each cell: to find the options that distinguish rows */
     int width;      /**< of the widest, title included */
     bool option;
-    bool telling; /**< an option to drop last: its field says so, or it was swept */
+    bool telling; /**< an option dropped late: its field says so, or it was swept */
     bool empty;   /**< in all rows */
     bool shown;
 } ls_table_column;

@@ -45,9 +45,9 @@ static size_t count_names(const json_t *rows, const json_t *options)
     return json_object_size(names);
 }
 
-/* Options in which these rows differ. An option in which cases differ only as a consequence
- * (`steps` that were trained where others were asked for, or what follows from other options)
- * counts only if it distinguishes more cases than the options before. */
+/* Options in which rows differ. An option in which cases differ only as a consequence (`steps` that
+ * were trained where another number was asked for, or what follows from other options) counts only
+ * if it distinguishes more cases than the options before. */
 static json_t *differing(const json_t *rows)
 {
     json_auto_t *options = ls_options_of(rows), *names = ls_options_names(options);

@@ -45,7 +45,7 @@ typedef struct ls_advised {
 typedef struct ls_break_even {
     const char *axis; /**< "bandwidth" (bytes/s), "latency" (ns): between hosts, if several;
                            "devices"; "memory" (bytes) */
-    double value;     /**< where another one leads; NaN: nowhere in the range */
+    double value;     /**< where another one leads; NaN if nowhere in the range */
     double low, high; /**< the range that was tried; for memory the ranking's */
     bool below;       /**< it leads below the value, or with fewer devices */
     size_t with;      /**< number of that other one in the ranking; its length: none fits */

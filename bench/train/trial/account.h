@@ -24,7 +24,7 @@ typedef struct ls_accounts {
     ls_time_profile *parts; /**< [count, devices] */
     size_t count, devices;
     double *ns; /**< [devices, LS_TIME_USES] of the steps that count */
-    double ms;  /**< of these, by their records */
+    double ms;  /**< of all accounted steps, by their records */
     uint64_t steps;
 } ls_accounts;
 
@@ -44,9 +44,9 @@ void ls_account_skip(ls_accounts *accounts);
 /** Before ls_time_steps, which ends it. All processes together. */
 ls_status ls_account_begin(const ls_session *session, uint64_t steps);
 
-/** Adds these steps. All processes together. */
+/** Adds the steps. All processes call it together. */
 ls_status ls_account_add(ls_accounts *accounts, const ls_session *session,
                          const ls_step_times *steps);
 
-/** At a block's end: excludes its first `left_out` steps, which took these times. */
+/** At a block's end: excludes its first `left_out` steps, which took `step_ms`. */
 void ls_account_take(ls_accounts *accounts, const double *step_ms, size_t left_out);

@@ -13,7 +13,7 @@
 
 typedef struct ls_bubble {
     double measured; /**< 1 - work of all stages / (stages x time of the step) */
-    double formula;  /**< the same with the time that ls_schedule_span gives for each stage's
+    double formula;  /**< the share with the time that ls_schedule_span gives for each stage's
                           mean forward and backward pass and what it does after them */
     double slowest;  /**< work of the stage that has most, over the mean of all stages */
     double stage;    /**< idle share of the longest stage's own span (ls_schedule_times.idle) */
@@ -21,12 +21,12 @@ typedef struct ls_bubble {
                                                      stages */
 } ls_bubble;
 
-/** Computes these from the profiles [stages] of the stages' queues in a step. The step's time is
- * that of the queue with the longest time. */
+/** Computes the shares from the profiles [stages] of the stages' queues in a step. The step's time
+ * is the longest time of a queue. */
 ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *stages,
                             ls_bubble *out);
 
-/** The medians over `steps` > 0 steps of what ls_bubble_measure gives for each; profiles [steps,
- * stages]. */
+/** The medians over `steps` > 0 steps of the shares that ls_bubble_measure gives for each; profiles
+ * [steps, stages]. */
 ls_status ls_bubble_median(const ls_schedule *schedule, const ls_time_profile *profiles,
                            size_t steps, ls_bubble *out);

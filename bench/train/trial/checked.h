@@ -17,11 +17,11 @@ void ls_verdict_fail(ls_verdict *verdict, const char *why, ...)
 /** Whether the loss of `step` is not finite; then `reason` says so. */
 bool ls_loss_diverged(double loss, uint64_t step, char reason[LS_REASON_SIZE]);
 
-/** The same of the parameters after `steps` steps; `infinite`: ls_session_found. */
+/** As above, for the parameters after `steps` steps; `infinite`: ls_session_found. */
 bool ls_values_diverged(const ls_variables *variables, size_t infinite, uint64_t steps,
                         char reason[LS_REASON_SIZE]);
 
-/** The losses of these steps must be finite. */
+/** The steps' losses must be finite. */
 void ls_check_losses(const ls_step_times *steps, ls_verdict *verdict);
 
 /** What the checks after the last step read. */

@@ -10,20 +10,20 @@ typedef struct ls_learned {
     double loss_first, loss_last;
     uint64_t trained;       /**< steps */
     uint64_t step_last;     /**< the last step's number, from 0 */
-    double gradient_norm;   /**< of the last step, with --clip; NaN: none */
+    double gradient_norm;   /**< of the last step, with --clip; NaN if there is none */
     ls_exchanged exchanged; /**< where the job has a period */
     double *losses;         /**< [losses_kept] of timed steps, kept with --verbose; else NULL */
-    double *step_ms;        /**< likewise */
+    double *step_ms;        /**< [count] as losses */
     size_t losses_kept, room;
-    double accuracy;    /**< NaN: none */
-    uint64_t evaluated; /**< samples of which that is; 0 if there is none */
+    double accuracy;    /**< NaN if there is none */
+    uint64_t evaluated; /**< samples of the evaluation; 0 if there is none */
     bool stopped;       /**< a signal ended the evaluation */
     double ms;          /**< all steps so far, with the warm-up's */
     bool target_reached;
     uint64_t steps_to_target;
-    double ms_to_target; /**< time of these, with the warm-up's steps */
+    double ms_to_target; /**< time of these steps, with the warm-up's */
     double target_sum;   /**< sum of losses since the target was last checked */
-    int target_steps;    /**< how many these are */
+    int target_steps;    /**< how many there are */
 } ls_learned;
 
 /** Before the first step. */

@@ -89,7 +89,7 @@ bool ls_noise_take_schedstat(const char *text, double *ran_s, double *waited_s)
     return true;
 }
 
-/* The first number of a file; NaN: none. */
+/* The first number of a file; NaN if there is none. */
 static double read_number(const char *path)
 {
     double value;
@@ -187,7 +187,7 @@ static void read_core(const ls_noise *noise, double *mhz, double *hot)
 
 /* ---- Blocks --------------------------------------------------------------------------------- */
 
-/* Lists the cores that the devices hold. GPUs hold none: then those of the process. */
+/* Lists the cores that the devices hold. GPUs hold none, so their process's cores count. */
 static void list_devices(ls_noise *noise, ls_device *const *devices, size_t count)
 {
     noise->devices = calloc(count + 1, sizeof *noise->devices);
@@ -254,7 +254,7 @@ static double beyond(double s, double error_s)
     return s <= error_s ? 0 : s;
 }
 
-/* fmin passes over NaN; this keeps it. */
+/* fmin ignores NaN; this keeps it. */
 static double smaller(double a, double b)
 {
     return a < b || isnan(a) ? a : b;
@@ -279,7 +279,7 @@ ls_noise_found ls_noise_judge(const ls_noise *noise, double tick_s)
             found.others = others_s / noise->timed_s;
             found.device = d;
         }
-        found.stolen = fmax(found.stolen, stolen_s / noise->timed_s); /* passes over NaN */
+        found.stolen = fmax(found.stolen, stolen_s / noise->timed_s); /* ignores NaN */
         waited_most_s = fmax(waited_most_s, sum->waited_s);
     }
     found.throttled = fmin(noise->throttled_s, waited_most_s) / noise->timed_s;

@@ -26,7 +26,7 @@ typedef struct ls_noise_mask {
 typedef struct ls_noise_counters {
     double busy_s;   /**< programs ran on the cores; interrupts are left out */
     double stolen_s; /**< a hypervisor gave the cores to others */
-    double own_s;    /**< this process's threads ran, those that may run on any of the cores */
+    double own_s;    /**< time in which this process's threads ran on the cores */
     double waited_s; /**< threads bound to the cores were ready to run, and did not */
 } ls_noise_counters;
 
@@ -44,8 +44,8 @@ typedef struct ls_noise {
     double begun_s, timed_s;
     uint64_t blocks;
     double throttled_before_s, throttled_s; /**< quotas of control groups */
-    double mhz_first, mhz_last;             /**< of the first core; NaN: not known */
-    double hot_first, hot_last;             /**< how often heat slowed it down, likewise */
+    double mhz_first, mhz_last;             /**< of the first core; NaN if not known */
+    double hot_first, hot_last;             /**< how often heat slowed it down, before and after */
 } ls_noise;
 
 /** What is found, relative to the timed time. NaN: not known. */
@@ -55,10 +55,11 @@ typedef struct ls_noise_found {
      * most: the smaller of (busy - own) and (waited - throttled), since others who run while a
      * thread sleeps delay nothing, and threads also wait for each other and for a quota. /proc/stat
      * counts by sampling, so busy - own has a standard error of at most half a tick times the root
-     * of the ticks (c cores in T seconds, and a rounding per block); 0 within three of these.
+     * of the ticks (c cores in T seconds, and a rounding per block); 0 within three standard
+     * errors.
      */
     double others;
-    double stolen;    /**< the same device's or another's; 0 within three roundings likewise */
+    double stolen;    /**< the same device's or another's; 0 within three roundings */
     double throttled; /**< no more than threads waited, for groups sum over cores and members */
     size_t device;    /**< that lost most to others */
 } ls_noise_found;

@@ -17,15 +17,16 @@ enum { LS_PROFILED_MOST = 100, LS_PROFILE_ROUNDS = 15 };
 
 /** How a device that trains spends the mean step, in ms. */
 typedef struct ls_device_load {
-    double busy_ms, wait_ms; /**< work (with a delay on purpose); waiting for others. Both 0 if it
-                                  does not train */
+    double busy_ms, wait_ms; /**< work (with injected delay); waiting. Both 0 if it does not
+                                  train */
     double gather_ms;        /**< part of busy_ms: gathering of batches */
 } ls_device_load;
 
 typedef struct ls_profile {
     double part_ms[LS_TIME_USES]; /**< of the mean step, by use; all 0 if not known */
-    uint64_t accounted;           /**< timed steps among them; 0 means extra steps after these */
-    double profiled_ms;           /**< the mean of these steps, by the devices' own readings */
+    uint64_t accounted;           /**< timed steps among them; 0 means extra steps after them */
+    double profiled_ms;           /**< the mean of the accounted steps, by the devices' own
+                                       readings */
     double residual;              /**< that over their mean by the records, less 1 */
     ls_device_load *loads;        /**< [devices] of this process, if part_ms is known; else NULL */
     ls_bubble bubble;             /**< of a pipeline: medians of steps; else NaN */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the records of steps: no interval is narrower. */
+/* The resolution of steps' records: no interval is narrower. */
 static const double tick_ms = 1e-6;
 
 ls_timed ls_timed_begin(const ls_plan_of_case *plan, const ls_request *request)

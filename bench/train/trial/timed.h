@@ -21,9 +21,8 @@ typedef struct ls_timed {
     size_t room;      /**< steps that the arrays have room for */
     uint64_t planned; /**< steps of the case, as far as is known */
     uint64_t done;
-    double ms;          /**< of all these */
-    uint64_t discarded; /**< of these, steps that were not yet steady: they count in no figure of
-                             speed */
+    double ms;          /**< of all timed steps */
+    uint64_t discarded; /**< timed steps that were not yet steady; no figure of speed counts them */
     uint64_t discarded_samples;
     double discarded_ms;
     size_t looked;  /**< blocks when the interval was last computed */
@@ -40,8 +39,8 @@ ls_status ls_timed_expect(ls_timed *timed, uint64_t count);
 /** Adds the steps of one call to the current block. */
 void ls_timed_add(ls_timed *timed, const ls_step_times *steps);
 
-/** How many of the block's `steps` first steps do not count: those that are not yet steady and,
- * where the job has a period, those beyond whole periods. 0 if samples are not single steps, or
+/** How many of the block's `steps` first steps do not count: steps that are not yet steady and, if
+ * the job has a period, steps beyond complete periods. 0 if samples are not single steps, or
  * workers do not wait for each other. */
 ls_status ls_timed_unsteady(const ls_timed *timed, uint64_t steps, size_t *out);
 
@@ -69,11 +68,9 @@ ls_status ls_timed_statistics(const ls_timed *timed, ls_statistics *out, double 
 /** Time per sample. */
 typedef struct ls_sample_ms {
     double median;  /**< median step over a full batch; 0 if not known */
-    double ci95[2]; /**< its interval; NaN: none */
-    double mean;    /**< all steps that count over their samples; NaN if they are fewer than a
-                         period has */
-    bool even;      /**< the median step has a rate: all steps have a full batch, no worker is
-                         independent, and no period has several steps */
+    double ci95[2]; /**< its interval; NaN if there is none */
+    double mean;    /**< mean over the counting steps; NaN if less than a period */
+    bool even;      /**< the median step has a rate: all steps are alike */
 } ls_sample_ms;
 
 ls_status ls_timed_sample_ms(const ls_timed *timed, ls_sample_ms *out);
@@ -82,6 +79,7 @@ ls_status ls_timed_sample_ms(const ls_timed *timed, ls_sample_ms *out);
 ls_status ls_timed_rate(const ls_timed *timed, double *rate, double ci95[2]);
 
 /** Whether to add a block, since the interval is wider than `precision`; all ranks get rank 0's
- * answer. `late`: there is no time for one, so the answer is no. `stopped`: no more steps. */
+ * answer. If `late`, there is no time for one, and the answer is no. If `stopped`, no steps are
+ * wanted. */
 ls_status ls_timed_wants_more(ls_timed *timed, ls_comm *comm, bool stopped, double precision,
                               bool late, bool *out);

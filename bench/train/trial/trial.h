@@ -54,8 +54,8 @@ ls_status ls_trial_warm_up(ls_trial *trial);
 enum { LS_ADDED_BLOCK_MS = 100 };
 
 /** Runs block `index` of `blocks`: its share of the timed steps. An added block (`index` from
- * `blocks` on) is as long as those, or LS_ADDED_BLOCK_MS. Every block but the first reopens the
- * devices and continues; if that fails, the trial has no session any more. */
+ * `blocks` on) is as long as the others, or LS_ADDED_BLOCK_MS. Every block but the first reopens
+ * the devices and continues; if that fails, the trial has no session any more. */
 ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks);
 
 /** Checks what was trained, and finds accuracy, what is reported, and the profile. */

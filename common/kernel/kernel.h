@@ -210,8 +210,7 @@ typedef struct ls_optimizer_args {
     void *weight;           /**< real [count] */
     void *gradient;         /**< real [count]; written only where a range decays */
     void *slot[2];          /**< real [count]: momentum v; adam, adamw m, v; rmsprop v; else NULL */
-    double mu, beta1, beta2, rho, epsilon, decay; /**< the values that the kind uses; others are
-                                                       ignored */
+    double mu, beta1, beta2, rho, epsilon, decay; /**< as far as the kind uses them */
     const ls_step_state *state;                   /**< argument block of the step */
     const ls_update_range *ranges;                /**< of 0 to count, one after the other; copied */
     int64_t range_count; /**< 0 if all is trained, and nothing decays or shrinks */

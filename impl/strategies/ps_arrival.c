@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parameter servers that do not wait for all workers. A worker's part is a step, described here; a
- * server is one operation, which serves requests as they arrive (ps_serve.c).
+ * server is one operation, which serves requests as they arrive (../arrival/serve.c).
  *
  * Async and ssp: a gradient, the mean over its worker's slice, is applied when it arrives, and the
  * worker continues with the updated variables. So a run depends on the order of arrival alone.

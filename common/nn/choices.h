@@ -13,7 +13,7 @@
 typedef struct ls_node_choices {
     size_t count; /**< elements of its output */
     bool *above;  /**< [count] */
-    void *kept;   /**< [kept_bytes] positions of maxima; NULL if the layer has none */
+    void *kept;   /**< [kept_bytes] positions of maxima; NULL without maxima */
     size_t kept_bytes;
 } ls_node_choices;
 

@@ -197,7 +197,7 @@ const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_N
     }
     const bool named = *node->options.name;
     const ls_node *its = &graph->nodes[owner];
-    const char *name = its->options.name; /* that of the variables */
+    const char *name = its->options.name; /* the variables' name */
     int used = named   ? snprintf(text, LS_NODE_NAME, "%s", node->options.name)
                : *name ? snprintf(text, LS_NODE_NAME, "%.28s", name)
                        : snprintf(text, LS_NODE_NAME, "%.28s%d", its->layer->name,

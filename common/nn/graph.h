@@ -2,9 +2,9 @@
 /*
  * Graph: a model as a small DAG of layers, before it is placed on any device.
  *
- * A node names its layer, its inputs and the node whose variables it shares. Nodes
- * are in topological order: inputs come before uses. The last node is the loss; its first input is
- * the model's output. Shapes are those of one sample; the batch axis comes first and is not named.
+ * A node names its layer, its inputs and the node whose variables it shares. Nodes are in
+ * topological order: inputs come before uses. The last node is the loss; its first input is the
+ * model's output. Shapes are for one sample; the batch axis comes first and is not named.
  */
 #pragma once
 
@@ -27,12 +27,10 @@ typedef struct ls_allreduce ls_allreduce; /**< common/comm/comm.h */
 typedef struct ls_graph_slices {
     int splits;                /**< Z: slices of the whole; 0 if no layer is split */
     int place, places;         /**< it has part `place` of `places` of them, evenly split */
-    bool alike;                /**< variables of these places are equally large, one by one */
+    bool alike;                /**< places have equally large variables, one by one */
     bool sequence;             /**< slices have blocks of positions, too */
-    bool rounded;              /**< what slices give to a sum is stored as outputs of layers are;
-                                    else in float32, and bf16 rounds the sum alone */
-    const ls_allreduce *order; /**< of one part that has all: the algorithm in whose order they are
-                                    summed; NULL means exact mode's tree (comm.h) */
+    bool rounded;              /**< addends of slices are stored as outputs are; else in float32 */
+    const ls_allreduce *order; /**< of one part: the algorithm of the sum; NULL means exact */
 } ls_graph_slices;
 
 /** Which positions of each sequence a graph has: two blocks of them (graph_context.h). */
@@ -68,7 +66,7 @@ ls_status ls_graph_add(ls_graph *graph, const char *layer, const int *inputs, in
 ls_status ls_graph_variable(ls_graph *graph, ls_node *node, const char *kind,
                             const ls_variable *like);
 
-/** The same of a layer that is in no table. */
+/** As above, with a layer that is in no table. */
 ls_status ls_graph_add_layer(ls_graph *graph, const ls_layer *layer, const int *inputs, int shares,
                              const ls_layer_options *options, int *out);
 
@@ -76,7 +74,7 @@ enum { LS_NODE_NAME = 40 };
 
 /**
  * The node's name: its layer and number, "dense0", as its variables have it; uses of shared
- * variables are told apart: "lstm0/a", "lstm0/b", in forward order. Returns `text`.
+ * variables differ: "lstm0/a", "lstm0/b", in forward order. Returns `text`.
  */
 const char *ls_graph_node_name(const ls_graph *graph, int n, char text[LS_NODE_NAME]);
 
@@ -110,6 +108,6 @@ double ls_graph_flops(const ls_graph *graph);
 /** Makes the nodes from number `first` on a block of the model. */
 void ls_graph_end_block(ls_graph *graph, int first);
 
-/** Numbers a complete model's units: its blocks (repeat.h); without these, layers with variables
+/** Numbers a complete model's units: its blocks (repeat.h); without blocks, layers with variables
  * and what follows each. */
 void ls_graph_number_units(ls_graph *graph);

@@ -18,14 +18,12 @@ typedef struct ls_layer_site {
     const ls_node *node;
     ls_kernels *kernels;
     int64_t rows;
-    int64_t batch; /**< rows of the batch to which these belong */
-    bool synced;   /**< batch statistics are those of the whole batch: the sums of all its parts
-                        are added up between the two halves of a layer */
-    bool weights_apart; /**< backward: without what backward_weights computes */
-    bool rounds;  /**< what a half of a pass writes is rounded before the other half reads it */
-    double scale; /**< 1 / global batch size, for losses */
-    const double *scale_at; /**< [1] 1 / the targets of the batch, where lengths are ragged: labels
-                                 of -1 are none; or NULL */
+    int64_t batch;          /**< rows of the batch that they belong to */
+    bool synced;            /**< statistics are the whole batch's: summed between a pass's halves */
+    bool weights_apart;     /**< backward: without what backward_weights computes */
+    bool rounds;            /**< the first half's output is rounded before the second reads it */
+    double scale;           /**< 1 / global batch size, for losses */
+    const double *scale_at; /**< [1] 1 / the batch's targets, if lengths are ragged; or NULL */
     const ls_node *input_node[LS_NODE_INPUTS];
     void *input[LS_NODE_INPUTS];          /**< real [rows, elements] */
     void *input_gradient[LS_NODE_INPUTS]; /**< to be overwritten; NULL if not needed */
@@ -33,21 +31,19 @@ typedef struct ls_layer_site {
     void *output_gradient;                /**< real [rows, elements] */
     const void *variable[LS_NODE_VARIABLES];
     void *variable_gradient[LS_NODE_VARIABLES]; /**< to be overwritten */
-    bool relu_follows; /**< forward: apply the ReLU that is the only user of this output (fused);
-                            backward, if masks_relu: its mask, too */
-    const void *input_relu;    /**< backward: the output of the ReLU that is the first input; apply
-                                    its mask to input_gradient[0] (fused) */
+    bool relu_follows;         /**< the ReLU after it is fused: applied forward, masked backward */
+    const void *input_relu;    /**< backward: output of a ReLU whose mask input_gradient[0] gets
+                                    (fused) */
     const ls_op_list *forward; /**< backward: the operations of the node's forward pass */
     void *kept;                /**< kept_bytes of memory from forward to backward; or NULL */
     double *loss;              /**< loss layers: [1] or NULL */
     uint64_t seed;             /**< dropout: of the training run */
     const uint64_t *first;     /**< dropout: position of the first row (ls_net_first) */
     void *target;              /**< loss layers: int32 [rows, positions] or real [rows, elements] */
-    void *part[LS_NODE_INPUTS]; /**< fork, join: what the slices here give to their sum, in order,
-                                     real [rows, elements]; the first becomes the sum */
+    void *part[LS_NODE_INPUTS]; /**< fork, join: addends of the slices here, real [rows,
+                                     elements] */
     int parts;                  /**< how many */
-    bool stored; /**< inputs, variables, output and the gradients of inputs and output are as they
-                      are stored, in bfloat16 */
+    bool stored;                /**< values and their gradients are stored in bfloat16 */
 } ls_layer_site;
 
 /** A matrix product that a layer's pass consists of, `times` over: [m,k] by [k,n]. */
@@ -78,14 +74,14 @@ struct ls_layer {
     const char *shares_of; /**< another layer whose variables it may use, too; NULL if none */
     bool float32_only;     /**< what it reads and writes is not stored in bfloat16 */
     bool multiplies_bf16;  /**< honours `stored` */
-    bool takes_tokens;     /**< its input is of whole numbers, which are not rounded */
+    bool takes_tokens;     /**< its inputs are whole numbers, which are not rounded */
     bool fuses_relu;       /**< honours relu_follows */
     bool masks_relu;       /**< in backward, too */
     bool fuses_relu_mask;  /**< honours input_relu */
-    bool writes_part;      /**< backward writes a part of its input's gradient; the other users of
-                                this input, of the same layer, the rest */
-    bool passes_gradient;  /**< its inputs' gradients are its output's; backward writes those that
-                                have other memory */
+    bool writes_part;      /**< backward writes a part of its input's gradient; other users the
+                                rest */
+    bool passes_gradient;  /**< its inputs' gradients are its output's; written only to other
+                                memory */
     unsigned reads;        /**< LS_READS_INPUT, LS_READS_OUTPUT: by backward; 0 means neither */
     bool integer_target;   /**< loss: the target is int32, of each position of the output */
     /** Sets node->shape from its inputs' and options, and adds its variables. */
@@ -97,7 +93,7 @@ struct ls_layer {
     /** Appends operations. NULL for inputs. */
     ls_status (*forward)(const ls_layer_site *site, ls_op_list *ops);
     /** Appends the operations of a repeated forward pass, for a layer whose `kept` stays
-     * (repeat.h). NULL means those of forward, which computes `kept` again. */
+     * (repeat.h). NULL means forward's operations, which computes `kept` again. */
     ls_status (*again)(const ls_layer_site *site, ls_op_list *ops);
     /** Appends operations. Called if a gradient reaches the output and an input or variable needs
      * one. NULL for inputs and losses. */
@@ -113,7 +109,7 @@ struct ls_layer {
     /** The sums that the first half of forward, or of backward, leaves: *count of them in device
      * memory, as many at every site of a node. */
     double *(*sums)(const ls_layer_site *site, bool backward, size_t *count);
-    /** Appends the operations of evaluation. NULL means those of forward. */
+    /** Appends the operations of evaluation. NULL means forward's operations. */
     ls_status (*predict)(const ls_layer_site *site, ls_op_list *ops);
     /** Floating-point operations for one sample: forward and weight gradients; and, apart, the
      *  gradient of its inputs. NULL if not counted. */
@@ -125,25 +121,25 @@ struct ls_layer {
 };
 
 /* ls_layer_put_gemm, ...: one per entry of the kernel table. Makes its operation and appends it.
- * LS_CODE_MISSING if the table lacks it. */
+ * LS_CODE_MISSING if the table does not have it. */
 #define LS_LAYER_PUT(entry, args)                                                                  \
     ls_status ls_layer_put_##entry(const ls_layer_site *site, const args *arguments,               \
                                    ls_op_list *ops);
 LS_KERNEL_ENTRIES(LS_LAYER_PUT)
 #undef LS_LAYER_PUT
 
-/** Whether evaluation enqueues it: all but losses, which need an entry of their own. */
+/** Whether evaluation enqueues it: all except losses, which need a separate entry. */
 static inline bool ls_layer_predicts(const ls_layer *layer)
 {
     return layer->role != LS_LAYER_LOSS || layer->predict;
 }
 
-/** Appends both halves of a pass, if the statistics are of these samples only. */
+/** Appends both halves of a pass, if the statistics only include these samples. */
 ls_status ls_layer_forward(const ls_layer_site *site, ls_op_list *ops);
 ls_status ls_layer_backward(const ls_layer_site *site, ls_op_list *ops);
 
 /** The border node of graph_parts.h, and where slices begin and end (graph_split.h); models cannot
- * name these. */
+ * name them. */
 extern const ls_layer ls_layer_border;
 extern const ls_layer ls_layer_fork;
 extern const ls_layer ls_layer_join;
@@ -157,8 +153,8 @@ extern const ls_layer ls_layer_collect;
 
 enum { LS_LAYER_TREES = 64 };
 
-/** Of a fork or join: the sums that it leaves of its parts, one for each finished subtree of exact
- * mode's tree (comm.h), in order; the first is part 0. Returns how many. */
+/** The sums that a fork or join leaves of its parts, one for each finished subtree of exact mode's
+ * tree (comm.h), in order; the first is part 0. Returns how many. */
 int ls_layer_part_sums(const ls_layer_site *site, void *out[LS_LAYER_TREES]);
 
 extern const ls_registry ls_layers; /**< of ls_layer */

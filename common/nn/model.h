@@ -21,17 +21,17 @@ typedef struct ls_model {
     char name[LS_MODEL_TEXT];      /**< with all sizes: "mlp:784-128-10"; "poly" */
     ls_graph *graph;               /**< owned */
     ls_data_need need;             /**< what it asks of its data */
-    double dropout; /**< probability of each of its dropout layers; 0 if it has none */
+    double dropout; /**< probability of each of its dropout layers; 0 without dropout */
 } ls_model;
 
 /** A node of a model that is a chain: it takes the one before. */
 typedef struct ls_model_step {
     const char *layer;        /**< by its name; NULL if the chain ends */
-    ls_layer_options options; /**< as they are added */
+    ls_layer_options options; /**< with which the layer is added */
     int shares;               /**< number of the step whose variables it uses; 0 means its own */
 } ls_model_step;
 
-/** A step with these options. */
+/** A step with options. */
 #define LS_STEP(name, ...)                                                                         \
     {                                                                                              \
         .layer = name, .options = { __VA_ARGS__ }                                                  \
@@ -46,11 +46,10 @@ struct ls_model_family {
     const char *default_optimizer;            /**< text of --optimizer */
     double default_rate;                      /**< learning rate */
     int64_t default_batch;                    /**< global batch size */
-    int64_t rate_epochs; /**< epochs after which the learning rate falls to a tenth, again and
-                              again; 0 if never */
+    int64_t rate_epochs; /**< epochs after which the rate falls to a tenth, repeatedly; or 0 */
     bool convolves;      /**< has convolutions that GPUs can leave to a library */
     double average;      /**< decay of the moving averages that are evaluated; 0 if none */
-    /** Of a model without sizes: its layers, from input to loss; NULL means `build` builds it. */
+    /** The layers of a model without sizes, from input to loss; NULL means `build` builds it. */
     const ls_model_step *chain;
     ls_data_need need; /**< of a chain */
     /** Builds the graph and the need; `sizes` is what follows the colon, or NULL. */
@@ -68,10 +67,10 @@ extern const ls_registry ls_model_families; /**< of ls_model_family */
 /** LS_CODE_USAGE with the valid names, or forms of the sizes, if `text` is invalid. */
 ls_status ls_model_open(const char *text, ls_model **out);
 
-/** The same of a model with dropout layers, if `dropout` is not 0: gpt, mlp. */
+/** As above, with dropout layers, if `dropout` is not 0: gpt, mlp. */
 ls_status ls_model_open_dropping(const char *text, double dropout, ls_model **out);
 
-/** The same; sizes that `text` leaves open are those of the file that `data`, the text of --data,
+/** As above; sizes that `text` leaves open come from the file that `data`, the text of --data,
  * names. */
 ls_status ls_model_open_for(const char *text, const char *data, double dropout, ls_model **out);
 

@@ -115,8 +115,8 @@ uint64_t *ls_net_first(const ls_net *net)
     return NULL;
 }
 
-/* Whether sums of other parts come between the halves of a node's pass: of batch statistics if
- * these are synced; else, where layers are split over places, of what has no statistics. */
+/* Whether sums of other parts come between the halves of a node's pass: sums of batch statistics if
+ * these are synced; else, where layers are split over places, sums of nodes without statistics. */
 static bool in_halves(const ls_net *net, const ls_node *node)
 {
     return net->options.synced || (net->options.graph->slices.places > 1 && !node->layer->sums);
@@ -190,7 +190,7 @@ static ls_status release_gradients(ls_net *net, int n)
     return LS_OK;
 }
 
-/* The same of all later nodes, in forward order. */
+/* As above, for all later nodes, in forward order. */
 static ls_status add_shared(ls_net *net, int n, ls_op_list *ops)
 {
     for (int later = n + 1; later < net->options.graph->count; later++)
@@ -305,8 +305,8 @@ void *ls_net_node_gradient(const ls_net *net, int node)
     return net->nodes[node].gradient;
 }
 
-/* Whether backward reads memory that node n's forward pass wrote: in n's own pass, or in that of a
- * later node up to its last use. */
+/* Whether backward reads memory that node n's forward pass wrote: in n's own pass, or in a later
+ * node's pass up to its last use. */
 static bool is_read_back(const ls_net *net, int n, const void *memory, size_t bytes)
 {
     int last = net->nodes[n].last_use;

@@ -21,39 +21,36 @@ typedef struct ls_net ls_net;
 /** What a net is made of. */
 typedef struct ls_net_options {
     const ls_graph *graph;      /**< borrowed */
-    ls_range nodes;             /**< those of the graph that it has, which no edge leaves or enters;
-                                     count 0 means all */
+    ls_range nodes;             /**< nodes of the graph that it has, closed; count 0 means all */
     ls_kernels *kernels;        /**< of the device it runs on */
     int64_t rows;               /**< samples of this replica's slice */
     uint64_t divisor;           /**< global batch size: the loss is the sum over rows / divisor */
     ls_precision precision;     /**< of `parameters`, of outputs and of their gradients */
     void *parameters;           /**< [elements] of `precision`, device memory, borrowed */
     void *gradients;            /**< real [elements]; NULL means forward only */
-    const size_t *parameter_at; /**< [variables] element of `parameters` at which each begins; NULL
-                                   means as in the flat buffer. Borrowed, as is the next */
-    const size_t *gradient_at;  /**< likewise, of `gradients` */
-    const double *scale_at; /**< [1], device memory, borrowed: 1 / the targets of the batch, where
-                                 lengths are ragged (set_targets); NULL if all have targets */
+    const size_t *parameter_at; /**< [variables] its first element in `parameters`; NULL means as
+                                     flat; borrowed */
+    const size_t *gradient_at;  /**< [variables] its first element in `gradients`; borrowed */
+    const double *scale_at; /**< [1] 1 / the batch's targets, on the device, borrowed; or NULL */
     double *loss;           /**< [1], device memory, borrowed; NULL if not wanted */
-    ls_net *memory_of;      /**< NULL, or a net with at least as many rows whose memory this one
-                                 uses as well: they never run at the same time */
+    ls_net *memory_of;      /**< shares the memory of this net, which never runs meanwhile; or
+                                 NULL */
     const struct ls_repeat *repeats; /**< [nodes] which are repeated (repeat.h); NULL if there is
                                         none. Borrowed */
-    ls_net *window_of;  /**< NULL, or such a net that runs no unit's passes meanwhile, whose
-                             window this one uses as well */
-    ls_net *scratch_of; /**< NULL, or a net of the same nodes that never runs at the same time,
-                           whose scratch for widened values this one uses if it has as many rows */
-    uint64_t seed;      /**< of what dropout layers drop */
+    ls_net *window_of;               /**< shares the window of this net; or NULL */
+    ls_net *scratch_of; /**< shares this net's scratch for widened values if large enough; or
+                             NULL */
+    uint64_t seed;      /**< of dropout */
     bool weights_apart; /**< nodes that can (ls_node_splits) have their weight pass apart */
-    const bool *waits;  /**< [nodes] whose gradients of variables are final behind the weight pass:
-                             a node that cannot split copies them there. NULL: none but these */
+    const bool *waits;  /**< [nodes] gradients final after weight passes; NULL if only split
+                             nodes' */
     struct ls_choices *choices; /**< NULL, or of kinks, to note or to take over (choices.h) */
-    bool synced; /**< batch statistics are those of the whole batch, `divisor` rows: the caller
-                      enqueues halves of nodes, and adds their sums up in between */
+    bool synced; /**< batch statistics are the whole batch's, `divisor` rows; the caller adds
+                      sums */
 } ls_net_options;
 
-/** Takes all memory and makes all operations. LS_CODE_MISSING where the kernel table lacks what a
- *  layer needs. */
+/** Takes all memory and makes all operations. LS_CODE_MISSING if the kernel table does not have
+ * what a layer needs. */
 ls_status ls_net_open(const ls_net_options *options, ls_net **out);
 
 /** Takes NULL. */
@@ -61,17 +58,17 @@ void ls_net_close(ls_net *net);
 
 /** Where input number `index` (0 means x0) is gathered: real [rows, elements of one sample]; then
  * ls_net_store_inputs. */
-void *ls_net_input(const ls_net *net, int index); /**< NULL if the graph has none of this number */
+void *ls_net_input(const ls_net *net, int index); /**< NULL if the graph has no such input */
 /** Appends rounding the gathered inputs to where they are stored, if that is elsewhere. */
 ls_status ls_net_store_inputs(ls_net *net, ls_op_list *ops);
 /** The target: int32 [rows], or real as the output. NULL without a loss. */
 void *ls_net_target(const ls_net *net);
 
 /** Where dropout layers find the position, in the endless sequence, of the first row [1]: set it
- * (set_first) before each forward pass. NULL if the graph has none. */
+ * (set_first) before each forward pass. NULL without dropout. */
 uint64_t *ls_net_first(const ls_net *net);
 
-/** The model's output as it is stored [rows, elements], valid after forward. */
+/** The model's stored output [rows, elements], valid after forward. */
 const void *ls_net_output(const ls_net *net);
 
 /** Appends widening it, if it is stored in bfloat16. *out: where it is then, real [rows, elements],

@@ -5,10 +5,10 @@
  * still hold is faster. If a ReLU is the only user of a layer's output, that layer applies it in
  * its buffer if it can; the layer after it applies the mask if it can. Forks and joins
  * (graph_split.h) have memory of other nodes: a join the output of its first input, which has the
- * join's gradient, as all its inputs have; a fork its input's output and gradient. Of a fork's
- * users the first computes its gradient there, and all others theirs into scratch. Inputs of an
- * addition have its gradient's memory, if none changes it before the other reads it. Blocks of one
- * sequence write theirs to the same memory, each to its positions.
+ * join's gradient, as all its inputs have; a fork its input's output and gradient. A fork's first
+ * user computes its gradient there, and all other users into scratch. Inputs of an addition have
+ * its gradient's memory, if none changes it before the other reads it. Blocks of one sequence write
+ * theirs to the same memory, each to its positions.
  */
 #include "common/base/grow.h"
 #include "common/nn/net_private.h"
@@ -54,8 +54,8 @@ static void plan_fusions(const ls_net_options *o, net_node *nodes)
     }
 }
 
-/* A variable's uses have their weight passes apart together, or none: gradients are added in one
- * order, of other places' uses behind the backward pass. */
+/* Either all uses of a variable have separate weight passes, or none: gradients are added in one
+ * order, and other places' gradients behind the backward pass. */
 bool ls_node_splits(const ls_graph *graph, int n)
 {
     const ls_node *node = &graph->nodes[n];
@@ -83,7 +83,8 @@ static size_t scratch_bytes(const ls_net_options *o, int n, int i)
     return (size_t)node_elements(o, o->graph->nodes[n].inputs[i]) * ls_net_given_bytes(o, n, i);
 }
 
-/* The node whose gradient buffer node n has: its own, or that of what it is fused into. */
+/* The node whose gradient buffer node n has: its own, or the buffer of the node that it is fused
+ * into. */
 static int gradient_of(const ls_graph *graph, const net_node *nodes, int n)
 {
     while (nodes[n].fused_forward)
@@ -91,10 +92,10 @@ static int gradient_of(const ls_graph *graph, const net_node *nodes, int n)
     return n;
 }
 
-/* Which gradients pass their memory on: those that are written first by their node's last use, and
- * read last by the node itself. Not so: what a weight pass or other places read, what forks, joins
- * and blocks write before that use or in parts, and a loss's, which forward writes. Scratch is in
- * use in its node's pass only, but of a fork's users until the fork has added it. */
+/* Which gradients pass their memory on: gradients that are written first by their node's last use,
+ * and read last by the node itself. Exceptions: what a weight pass or other places read, what
+ * forks, joins and blocks write before that use or in parts, and a loss's, which forward writes.
+ * Scratch is in use in its node's pass only, but of a fork's users until the fork has added it. */
 static void plan_passing(const ls_graph *graph, net_node *nodes)
 {
     for (int n = 0; n < graph->count; n++)
@@ -116,7 +117,7 @@ static void plan_passing(const ls_graph *graph, net_node *nodes)
 }
 
 /* Whether backward reads the gradient of node `other` before uses of node `input`, but the last,
- * add to that of `input`. */
+ * add to the gradient of `input`. */
 static bool is_read_first(const ls_graph *graph, const net_node *nodes, int other, int input)
 {
     for (int user = other; user < nodes[input].last_use; user++)
@@ -139,7 +140,7 @@ static bool can_have(const ls_graph *graph, const net_node *nodes, int input, in
 }
 
 /* Which inputs of an addition have its gradient's memory, which then needs no copy. Their backward
- * passes must leave it as it is: of all layers only batch normalisation changes the gradient of its
+ * passes must not change it: of all layers only batch normalisation changes the gradient of its
  * output, where a ReLU follows it, and then the addition's input is that ReLU. */
 static void plan_handing_on(const ls_graph *graph, net_node *nodes)
 {
@@ -313,7 +314,7 @@ static ls_status pass_gradients(const ls_net_options *o, net_node *nodes, net_po
     return LS_OK;
 }
 
-/* Of elements of so many bytes. */
+/* The use for elements of so many bytes. */
 static ls_memory_use typed_use(size_t each)
 {
     return LS_MEMORY_AS(LS_MEMORY_ACTIVATIONS,
@@ -379,7 +380,7 @@ ls_status ls_net_allocate(void *context, ls_memory_use use, size_t bytes, void *
     return LS_OK;
 }
 
-/* Borrows the other net's buffers: the same graph, at least as many rows. */
+/* Borrows the buffers of a net with an equal graph and at least as many rows. */
 static void borrow(ls_net *net, const ls_net *other)
 {
     for (int n = 0; n < net->options.graph->count; n++) {
@@ -470,7 +471,7 @@ static net_sizes count_sizes(const ls_net_options *options)
     return sizes;
 }
 
-/* Of a whole graph. */
+/* The sizes of a whole graph. */
 static net_sizes count_graph(const ls_graph *graph, size_t real_bytes, int64_t rows)
 {
     net_sizes some;

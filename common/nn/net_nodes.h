@@ -17,23 +17,23 @@ bool ls_net_kept(const ls_net *net, size_t index, void **memory, size_t *bytes);
 
 /** Output and gradient of a node [rows, elements]; the gradient is NULL if none is needed. For a
  * border between places, the caller that drives the parts (graph_parts.h) fills the output and
- * reads the gradient. A gradient is there from the backward pass of the node's last use to that of
- * the node itself; but for borders and what slices or other places share, its memory is other
- * nodes' before and after. */
+ * reads the gradient. A gradient is valid from the backward pass of the node's last use to the
+ * node's own. Before and after, other nodes use its memory, except for borders and what slices or
+ * other places share. */
 void *ls_net_node_output(const ls_net *net, int node);
 void *ls_net_node_gradient(const ls_net *net, int node);
 
-/** Bytes of one of these: all rows, as they are stored. */
+/** Bytes of the stored output, or gradient: all rows. */
 size_t ls_net_node_bytes(const ls_net *net, int node);
 
-/** Bytes of an element of a node's output in float32 tables, as it is stored. */
+/** Bytes of an element of a node's stored output in float32 tables. */
 size_t ls_net_element_bytes(const ls_graph *graph, int node, ls_precision precision);
 
 /** What node `node`'s operations work on and with. */
 ls_layer_site ls_net_site(ls_net *net, int node);
 
-/** The operations of a node's forward or backward pass. Those of a fused ReLU belong to the layer
- * with which it is fused. */
+/** The operations of a node's forward or backward pass. A fused ReLU's operations belong to the
+ * layer that it is fused with. */
 const ls_op_list *ls_net_node_ops(const ls_net *net, int node, bool backward);
 
 /** What a loss of logits in slices (graph_split.h) has of each slice: real
@@ -45,11 +45,11 @@ void *ls_net_gradient(const ls_net *net, size_t index);
 
 int64_t ls_net_rows(const ls_net *net);
 
-/** The sums between the halves, device memory, *count; NULL if the node has none. */
+/** The sums between the halves, device memory, *count; NULL if there are no sums. */
 double *ls_net_node_sums(ls_net *net, int node, bool backward, size_t *count);
 
-/** Of a fork or join (graph_split.h): where its sums of parts are between the halves of backward,
- * or forward; returns how many. */
+/** Where a fork's or join's (graph_split.h) sums of parts are between the halves of backward, or
+ * forward; returns how many. */
 int ls_net_node_part_sums(ls_net *net, int node, void *out[LS_LAYER_TREES]);
 
 /** The passes of a node that can be enqueued by themselves. */
@@ -91,7 +91,7 @@ size_t ls_net_workspace(const ls_net *net);
  * ledger's formula. */
 size_t ls_net_activation_bytes(const ls_graph *graph, size_t real_bytes, int64_t rows);
 
-/** The same of a net that has memory of its own, with its scratch (below). */
+/** As above, for a net with its own memory, and with its scratch (below). */
 size_t ls_net_bytes(const ls_net *net, size_t *shared);
 
 /** Bytes of scratch for gradients of variables that several nodes share. */

@@ -14,10 +14,10 @@ typedef struct net_node {
     bool fused_backward; /* a ReLU whose mask its only user applies, or the layer before it */
     bool masked_before;  /* the layer before it does */
     bool is_fork, is_join;
-    bool borrows;                  /* its output's memory is that of its first input */
+    bool borrows;                  /* its output has its first input's memory */
     bool joined;                   /* its only user is a join, whose gradient it has */
     bool passing;                  /* its gradient's memory is another's before and after */
-    bool scratch_passing;          /* that of input_scratch, too */
+    bool scratch_passing;          /* input_scratch, too, passes its memory on */
     bool hands_on[LS_NODE_INPUTS]; /* this input has its gradient in the node's own */
     int gradient_from; /* the node whose gradient's memory it has in that way; or itself */
     size_t pooled;     /* passing: the number of this memory, while buffers are planned */
@@ -52,8 +52,8 @@ static inline size_t real_bytes_of(const ls_net_options *o)
     return o->kernels ? o->kernels->table->real_bytes : sizeof(float);
 }
 
-/* Bytes of an element, as it is stored: of a node's output; of its gradient; of that of its input
- * number i which its backward pass writes; of a parameter. */
+/* Bytes of a stored element: of a node's output; of its gradient; of the gradient of its input i,
+ * which its backward pass writes; of a parameter. */
 size_t ls_net_stored_bytes(const ls_net_options *options, int node);
 size_t ls_net_gradient_bytes(const ls_net_options *options, int node);
 size_t ls_net_given_bytes(const ls_net_options *options, int node, int i);
@@ -62,24 +62,24 @@ static inline size_t ls_net_parameter_bytes(const ls_net_options *o)
     return o->precision == LS_PRECISION_BF16 ? sizeof(uint16_t) : real_bytes_of(o);
 }
 
-/* Bytes of scratch of its own that a net needs, for the largest node; 0 if there is none. */
+/* Bytes of unshared scratch that a net needs, for the largest node; 0 if there is none. */
 size_t ls_net_scratch_bytes(const ls_net_options *options);
 
 typedef ls_status (*ls_layer_make)(const ls_layer_site *site, ls_op_list *ops);
 
-/* Appends a pass of a node: what `make` makes; of stored values, behind what widens those that it
- * reads, and before what rounds those that it writes. */
+/* Appends a pass of a node: what `make` makes. Stored values that it reads are widened before, and
+ * stored values that it writes are rounded after. */
 ls_status ls_net_put(ls_net *net, int node, bool backward, ls_layer_make make, ls_op_list *ops);
 
-/* Appends adding a further use's gradient of an output to that of the uses before it. */
+/* Appends the addition of a further use's gradient to the sum of earlier uses. */
 ls_status ls_net_add_use(ls_net *net, int node, const void *gradient, ls_op_list *ops);
 
 /* Whether a node is a ReLU that the layer before it computes. A layer that masks it by itself would
  * not take over choices. */
 bool ls_net_fuses_relu(const ls_net_options *options, int node);
 
-/* Appends what notes the net's choices (choices.h), or, if these are noted already, takes over
- * those of the first rows. The net's forward pass comes before, its backward pass after it. */
+/* Appends what notes the net's choices (choices.h), or, if choices are noted already, takes over
+ * the first rows' choices. The net's forward pass comes before, its backward pass after it. */
 ls_status ls_net_append_choices(const ls_net *net, ls_op_list *ops);
 
 /* Appends sum += part, both real [count]. */
@@ -124,7 +124,7 @@ static inline int64_t node_elements(const ls_net_options *o, int n)
     return o->rows * ls_shape_elements(&o->graph->nodes[n].shape);
 }
 
-/* Of a node's output, or its gradient. */
+/* Bytes of a node's output, or of its gradient. */
 static inline size_t node_bytes(const ls_net_options *o, int n)
 {
     return (size_t)node_elements(o, n) * ls_net_stored_bytes(o, n);

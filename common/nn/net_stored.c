@@ -7,11 +7,11 @@
  *     (layer)     its operations, in float32, with bias and fused ReLU
  *     narrow      each value that it wrote, rounded once
  *
- * Which these are, its operations say. Large dense layers multiply the stored values as they are,
- * where the kernel table can. Gradients of several uses of an output are added in the
- * order of backward passes, and each sum is rounded. Gradients of variables, what layers keep
- * besides their output, targets and losses are never stored so; neither are tokens, which are whole
- * numbers, nor, unless the graph says so (ls_graph_slices), what slices give to a sum.
+ * Its operations declare these values. Large dense layers multiply the stored values directly,
+ * where the kernel table can. Gradients of several uses of an output are added in the order of
+ * backward passes, and each sum is rounded. Gradients of variables, what layers keep besides their
+ * output, targets and losses are always float32; so are tokens, which are whole numbers, and,
+ * unless the graph says otherwise (ls_graph_slices), what slices give to a sum.
  */
 #include "common/nn/layers.h"
 #include "common/nn/net_private.h"
@@ -101,7 +101,7 @@ static bool is_narrow(const ls_net *net, int node)
     return ls_net_stored_bytes(&net->options, node) != real_bytes_of(&net->options);
 }
 
-/* Whether a node multiplies stored values as they are: it has enough weights to repay the layout of
+/* Whether a node multiplies stored values directly: it has enough weights to repay the layout of
  * them that the library wants. */
 static bool multiplies(const ls_net_options *o, int n)
 {
@@ -142,7 +142,7 @@ size_t ls_net_scratch_bytes(const ls_net_options *o)
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
-/* The reals of a stored array, of which there may be a view already. */
+/* The reals of a stored array; there may already be a view of them. */
 static void *view(const ls_net *net, net_views *views, const void *stored, int64_t count, bool read)
 {
     int i = 0;
@@ -289,8 +289,7 @@ ls_status ls_net_add_use(ls_net *net, int n, const void *gradient, ls_op_list *o
     return put_narrow(net, &views.of[0], ops);
 }
 
-/* The view of an input's values, as they are gathered; false if it is gathered where it is stored.
- */
+/* The view of an input's gathered values; false if it is gathered where it is stored. */
 static bool gathered(const ls_net *net, int input, net_view *out)
 {
     net_views views = {.scratch = net->scratch};

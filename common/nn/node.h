@@ -28,9 +28,8 @@ typedef struct ls_layer_window {
  */
 typedef struct ls_layer_exchange {
     int place, places; /**< deal: whose part it takes, of how many */
-    int64_t heads; /**< the part is of the channels, those of whole heads of so many; 0 means of the
-                        positions */
-    int64_t ranges; /**< with heads: the channels are so many equal ranges, of H heads each */
+    int64_t heads;     /**< heads whose channels the part has; 0 if it has positions */
+    int64_t ranges;    /**< with heads: equal ranges of the channels, of H heads each */
 } ls_layer_exchange;
 
 /** Options of a layer, given when it is added. A field that a layer does not use is 0. */
@@ -49,14 +48,13 @@ typedef struct ls_layer_options {
     bool input_major;       /**< dense: weights are [inputs, outputs] */
     int64_t tokens;         /**< embedding: how many there are */
     int64_t first;          /**< embedding, dropout of a slice: its first token, element */
-    int64_t all;            /**< the same: how many there are in all; 0 if it has all */
+    int64_t all;            /**< embedding, dropout of a slice: how many in all; or 0 */
     double rate;            /**< dropout: probability of 0 */
-    double deviation;       /**< dense, embedding, positions: weights begin normal, with this
-                                 standard deviation; 0 means as the layer's usually do */
-    char name[LS_NODE_OPTION_NAME]; /**< of the node and of its variables: "wte"; "" means layer and
-                                         number */
+    double deviation;       /**< standard deviation of normal first weights; 0 means the layer's
+                                 usual */
+    char name[LS_NODE_OPTION_NAME]; /**< of the node and its variables: "wte"; or "" */
     double forward_ns;              /**< of a sample, where a layer is a time (bench/case) */
-    double backward_ns;             /**< the same; with the next */
+    double backward_ns;             /**< as above; both with the next */
     double weights_ns;              /**< of the weight pass */
     int unit;                       /**< of nodes that are repeated together, from 1 (repeat.h) */
     int input;                      /**< input: number of the model's input; target: unused */
@@ -67,7 +65,7 @@ typedef struct ls_layer_options {
 /** One use of a layer. */
 typedef struct ls_node {
     const ls_layer *layer;            /**< what it computes */
-    ls_layer_options options;         /**< as it was added */
+    ls_layer_options options;         /**< with which it was added */
     int inputs[LS_NODE_INPUTS];       /**< numbers of earlier nodes */
     int input_count;                  /**< 0 means an input of the model */
     int shares;                       /**< node whose variables this one uses; -1 means its own */
@@ -78,8 +76,6 @@ typedef struct ls_node {
     bool exported;                    /**< another place takes its output, too (graph_parts.h) */
     bool copied;                      /**< other places use its variables, too */
     bool border_gradient;             /**< border: a gradient must reach its output */
-    int slice;                        /**< number, from 1, of the slice of split layers that it
-                                           computes (graph_split.h); 0 means of none */
-    int block;                        /**< likewise, of the block of positions that it has; 0 if it
-                                           has all */
+    int slice;                        /**< number of its slice (graph_split.h), from 1; 0 if none */
+    int block;                        /**< number of its block of positions, from 1; 0 if all */
 } ls_node;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Optimizers: one pass over the flat buffers (formulas: kernel.h, ls_optimizer_args). An optimizer
+ * Optimizers: one sweep of the flat buffers (formulas: kernel.h, ls_optimizer_args). An optimizer
  * with its values is text, "adam:beta1=0.9,eps=1e-8" or "momentum:0.9"; what is not given is the
  * default. Adding one is an entry of the table in optimizer.c, a kind in kernel.h, and that kind's
  * case wherever LS_OPTIMIZER_ADAM has one: reference, cpu and cuda tables, their checks.
@@ -15,7 +15,7 @@ typedef struct ls_optimizer_rule ls_optimizer_rule;
 /** An optimizer with its values. */
 typedef struct ls_optimizer {
     const ls_optimizer_rule *rule;                /**< which it is */
-    double mu, beta1, beta2, rho, epsilon, decay; /**< those that the rule uses; else 0 */
+    double mu, beta1, beta2, rho, epsilon, decay; /**< the values that the rule uses; else 0 */
 } ls_optimizer;
 
 /** One entry of `lockstep list`. */

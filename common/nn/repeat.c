@@ -62,8 +62,8 @@ static bool keeps(const ls_graph *graph, int n)
     return node->layer->kept_bytes && node->layer->kept_bytes(graph, node, 1, sizeof(float));
 }
 
-/* Sets what is dropped: outputs that only their unit uses. Of blocks of positions a unit keeps what
- * it gathers first, too: gathering that again would take a message more than its sums. */
+/* Sets what is dropped: outputs that only their unit uses. With blocks of positions a unit also
+ * keeps what it gathers first: gathering that again would take a message more than its sums. */
 static void drop_outputs(const finder *f)
 {
     const ls_graph *graph = f->graph;

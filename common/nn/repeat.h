@@ -5,7 +5,7 @@
  * outputs are dropped in the forward pass, and computed again before the unit's backward pass, into
  * a window: memory that units take in turns. What nodes outside of the unit use is kept.
  *
- * Units of models with blocks (gpt, resnet) are these; else a layer with variables and what
+ * In models with blocks (gpt, resnet) each block is a unit; else a layer with variables and what
  * follows. A change of device ends a unit.
  */
 #pragma once
@@ -27,9 +27,9 @@ typedef struct ls_repeat {
 } ls_repeat;
 
 /**
- * Sets *out [nodes], to be freed, of a graph of which node n is on place[n] / across (NULL if all
- * are on one device). NULL if `drops` is LS_REPEAT_NONE. `weights_apart`: what weight passes read
- * is not dropped.
+ * Sets *out [nodes], to be freed, for a graph whose node n is on place[n] / across (NULL if all are
+ * on one device). NULL if `drops` is LS_REPEAT_NONE. `weights_apart`: what weight passes read is
+ * not dropped.
  */
 ls_status ls_repeats_open(const ls_graph *graph, const int *place, int across, int drops,
                           bool weights_apart, ls_repeat **out);

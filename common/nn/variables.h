@@ -20,7 +20,7 @@
 typedef enum ls_initializer {
     LS_INITIALIZER_ZERO,
     LS_INITIALIZER_ONE,
-    LS_INITIALIZER_FORGET_ONE, /**< the second quarter 1, the others 0: an LSTM's forget gate */
+    LS_INITIALIZER_FORGET_ONE, /**< second quarter 1, other quarters 0 (an LSTM's forget gate) */
     /** Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, AISTATS 2010). */
     LS_INITIALIZER_GLOROT_UNIFORM,
     LS_INITIALIZER_NORMAL /**< mean 0, standard deviation `deviation` */
@@ -44,11 +44,8 @@ typedef struct ls_variable {
     int64_t fan_in, fan_out;    /**< for LS_INITIALIZER_GLOROT_UNIFORM */
     double deviation;           /**< for LS_INITIALIZER_NORMAL */
     double decay;               /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
-    bool shrinks;         /**< adamw's decay concerns it (and its parts): two or more dimensions;
-                               set by ls_variables_add */
-    double keep;          /**< 0; else this is a moving statistic, not trained: its gradient is
-                               the batch's statistic, and a step makes it keep * itself + (1 -
-                               keep) * gradient */
+    bool shrinks;         /**< adamw's decay applies (to parts, too): two or more dimensions */
+    double keep;          /**< share of itself that a moving statistic keeps in a step; or 0 */
     size_t offset, count; /**< elements of the flat buffer */
 } ls_variable;
 
@@ -73,10 +70,10 @@ const ls_variable *ls_variables_holding(const ls_variables *variables, size_t in
  * at[v]; NULL means the flat buffer. */
 size_t ls_variables_at(const ls_variables *variables, const size_t *at, size_t index);
 
-/** Initial values: a function of (seed, variable name, element index). Those of elements `range`:
- * values [range.count]. */
+/** Initial values: a function of (seed, variable name, element index). Sets the values
+ * [range.count] of elements `range`. */
 void ls_variables_draw(const ls_variables *variables, uint64_t seed, ls_range range, float *values);
-/** The same of all elements. */
+/** As above, for all elements. */
 void ls_variables_initialize(const ls_variables *variables, uint64_t seed, float *values);
 
 /** Parameters in a safetensors file, which is open. */
@@ -95,8 +92,8 @@ ls_status ls_variables_load(const ls_variables *variables, const char *path, flo
 
 /** Writes a safetensors file, whole or not at all. LS_CODE_MISSING where that fails. */
 ls_status ls_variables_save(const ls_variables *variables, const char *path, const float *values);
-/** The same, but `put` writes all values to the stream; errors of the stream are looked at later.
- */
+/** As above, but `put` writes all values to the stream; errors of the stream are looked at
+ * later. */
 ls_status ls_variables_save_by(const ls_variables *variables, const char *path,
                                ls_status (*put)(FILE *stream, void *context), void *context);
 
@@ -106,19 +103,18 @@ ls_status ls_variables_by_name(const ls_variables *variables, size_t **out);
 /** Digest of the bits, variables taken in the order of their names. */
 ls_status ls_variables_digest(const ls_variables *variables, const float *values, char text[33]);
 
-/** Whether two values have the same bits, or are both NaN, of which hardware decides the bits. */
+/** Whether two values have the same bits, or are both NaN, whose bits hardware decides. */
 bool ls_values_same(double a, double b);
 
-/** |a - b|. Of values that are not finite: 0 if neither is, so that what overflows on both sides
- * does not differ; infinite if one of them is, or if they are infinities of opposite signs. */
+/** |a - b|. If a value is not finite: 0 if neither is, so that what overflows on both sides does
+ * not differ; infinite if one of them is, or if they are infinities of opposite signs. */
 double ls_values_apart(double a, double b);
 
 /** How two sets of values differ. */
 typedef struct ls_difference {
     bool same_bits;   /**< of every element (ls_values_same) */
     uint32_t max_ulp; /**< units in the last place; UINT32_MAX where one is not finite */
-    double max_rel;   /**< largest over variables of ||a - b|| / ||b||, by ls_values_apart;
-                           absolute where b is 0 */
+    double max_rel;   /**< largest ||a - b|| / ||b|| of a variable; absolute where b is 0 */
     size_t first;     /**< first element whose bits differ; SIZE_MAX if none */
 } ls_difference;
 
@@ -127,14 +123,14 @@ ls_difference ls_variables_compare(const ls_variables *variables, const float *a
 
 /**
  * max_rel alone, where devices may have flushed values. They flush what is below the smallest
- * normal number, FLT_MIN, and two right ones need not flush the same values. So where each side
- * made a and b of `products` values, each of which may have been flushed, ||a - b|| up to 2 FLT_MIN
+ * normal number, FLT_MIN, and two correct ones need not flush the same values. So where each side
+ * made a and b of `products` values, any of which may have been flushed, ||a - b|| up to 2 FLT_MIN
  * products is 0: each of both loses at most FLT_MIN a value, and the sum of the elements'
  * differences bounds their norm. 0 if nothing is flushed.
  */
 double ls_variables_apart(const ls_variables *variables, const float *a, const float *b,
                           double products);
 
-/** The same of one variable. */
+/** As above, for one variable. */
 double ls_variable_apart(const ls_variable *variable, const float *a, const float *b,
                          double products);

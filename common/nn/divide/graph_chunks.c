@@ -137,7 +137,7 @@ static ls_status merge_place(merger *m)
     return LS_OK;
 }
 
-/* The offset in a place's flat buffer of what is at `at` in that of a part. */
+/* Translates offset `at` in a part's flat buffer into its place's flat buffer. */
 static size_t moved(const ls_graph_parts *parts, int **variable, int part, size_t at)
 {
     const ls_variables *from = &parts->parts[part].graph->variables;

@@ -94,7 +94,7 @@ typedef struct builder {
     const ls_graph *whole;
     ls_graph *all;
     int places;
-    int *at;    /* [nodes of the whole, places] node here that has the output of each place */
+    int *at;    /* [nodes of the whole, places] node here with that place's output */
     int *place; /* [nodes here] */
 } builder;
 
@@ -103,7 +103,7 @@ static int *node_at(const builder *b, int n, int j)
     return &b->at[n * b->places + j];
 }
 
-/* Appends a node, with these inputs. */
+/* Appends a node with the given inputs. */
 static ls_status append(builder *b, const ls_node *like, int place, const int *inputs, int count,
                         int *out)
 {
@@ -123,7 +123,7 @@ static ls_status append(builder *b, const ls_node *like, int place, const int *i
     return LS_OK;
 }
 
-/* Node n of place j: with its positions, and variables of its own. */
+/* Node n of place j: with its positions and separate variables. */
 static ls_status append_alone(builder *b, int n, int j)
 {
     const ls_node *whole = &b->whole->nodes[n];
@@ -243,7 +243,7 @@ ls_status ls_context_open(const ls_graph *whole, int places, ls_graph **all, ls_
         out->own_place = b.place;
     free(b.at);
     for (int j = 0; j < places && !status; j++) {
-        /* Notes that a place's variables are those of the whole, and which positions it has. */
+        /* Notes that a place has all variables, and which positions it has. */
         ls_graph_part *part = &out->parts[j];
         for (size_t v = 0; v < part->graph->variables.count; v++)
             part->whole[v] = whole->variables.items[v].offset;

@@ -15,8 +15,8 @@
  * a `collect` puts the parts of all places together. Both only copy.
  *
  * In memory, a place's sequences lie block by block: the first block of all rows, [B, T_b, ..],
- * then the second. A collected sequence, [B, T, ..], is in order. A single place has the whole
- * model as it is.
+ * then the second. A collected sequence, [B, T, ..], is in order. A single place has the unchanged
+ * model.
  */
 #pragma once
 
@@ -31,11 +31,11 @@ ls_graph_blocks ls_context_blocks(int64_t positions, int j, int places);
 int64_t ls_context_positions(int64_t positions, int j, int places);
 int64_t ls_context_heads(int64_t heads, int j, int places);
 
-/** LS_CODE_USAGE if the model has a layer that needs other positions and is no attention, or fewer
- * heads than places, or fewer positions than blocks. */
+/** LS_CODE_USAGE if the model has a layer that needs other positions and is not an attention, or
+ * fewer heads than places, or fewer positions than blocks. */
 ls_status ls_context_check(const ls_graph *whole, int64_t places);
 
-/** The graph of all places together, each with variables of its own, and what each has of it
- * (graph_parts.h), whose variables lie as those of `whole`. `out->whole` is *all, which the caller
+/** The graph of all places together, each with separate variables, and each place's part of it
+ * (graph_parts.h), with variables in the order of `whole`. `out->whole` is *all, which the caller
  * owns (ls_graph_close), also on failure. */
 ls_status ls_context_open(const ls_graph *whole, int places, ls_graph **all, ls_graph_parts *out);

@@ -68,7 +68,8 @@ static void choose(void *context, size_t at, size_t model, size_t count)
     }
 }
 
-/* A variable's elements are in the model's order, so those in a range are next to each other. */
+/* A variable's elements are in the model's order, so its elements in a range are next to each
+ * other. */
 bool ls_graph_part_next(const ls_graph_part *part, ls_range range, ls_range within, size_t *v,
                         ls_range *out)
 {
@@ -203,7 +204,7 @@ static ls_status append_border(builder *b, int n, int user)
     return append_node(b, n, &node);
 }
 
-/* Adds the node's inputs, or borders for those on other places. */
+/* Adds the node's inputs, or borders for inputs on other places. */
 static ls_status append_inputs(builder *b, int n)
 {
     const ls_node *node = &b->whole->nodes[n];
@@ -236,7 +237,7 @@ static ls_status append_own(builder *b, int n)
     return LS_OK;
 }
 
-/* Adds the variables of node n: those that this place owns or, in the second pass, copies. */
+/* Adds the variables of node n: the ones that this place owns or, in the second pass, copies. */
 static ls_status append_variables(builder *b, int n, bool copies)
 {
     const ls_node *whole = &b->whole->nodes[n];

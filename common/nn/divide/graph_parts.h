@@ -21,16 +21,15 @@ typedef struct ls_slab {
 /** One place's part. */
 typedef struct ls_graph_part {
     ls_graph *graph;
-    int *local; /**< [nodes of the whole] index here, of the node or of its border; -1 means neither
-                 */
+    int *local;     /**< [nodes of the whole] index here, of node or border; else -1 */
     size_t *whole;  /**< [variables here] offset of it, or of its original, in the whole's */
     ls_slab *slabs; /**< [variables here] elements of the original; NULL means all of them */
-    /* Of a split graph (graph_split.h), or a place's part of one: */
+    /* If it is a split graph (graph_split.h), or a place's part of one: */
     const ls_graph *split; /**< that graph; NULL means neither */
     size_t *at;            /**< [variables here] offset in its flat buffer */
-    int *origin;           /**< [nodes here] of that graph: node of the whole that it is made of */
+    int *origin;           /**< [nodes here] of that graph: the node that it is made of */
     size_t owned;          /**< elements of the variables that it owns, which are first */
-    /* Of several parts together (ls_graph_parts_merge), chunks: */
+    /* If it is several parts, chunks, together (ls_graph_parts_merge): */
     int chunks;            /**< how many; 0 if it is one */
     int *chunk_node;       /**< [chunks + 1] where each one's nodes begin */
     size_t *chunk_element; /**< [chunks + 1] where the variables that each one owns begin */
@@ -43,11 +42,10 @@ typedef struct ls_border {
     int first_use;  /**< first node on `to` that uses it: index in the whole graph */
     bool gradient;  /**< its gradient is sent back */
     size_t samples; /**< elements of one sample */
-    size_t next[2]; /**< from 1, after ls_graph_parts_index: the next border of equal `node`, and of
-                         equal `first_use`; 0 if there is none */
+    size_t next[2]; /**< from 1: next border of equal `node`, and of equal `first_use`; or 0 */
 } ls_border;
 
-/** A copy of a variable that another place owns. Offsets are of the places' flat buffers. */
+/** A copy of a variable that another place owns. Offsets count in the places' flat buffers. */
 typedef struct ls_variable_copy {
     int node;               /**< that uses it: number in the whole graph */
     int owner, user;        /**< places; equal if one place has several uses */
@@ -58,15 +56,13 @@ typedef struct ls_variable_copy {
 typedef struct ls_graph_parts {
     const ls_graph *whole;
     const int *place; /**< [nodes of the whole] the first that has it */
-    int *own_place;   /**< the same, if it belongs to the parts; NULL if it is borrowed */
+    int *own_place;   /**< as `place`, if it belongs to the parts; else NULL */
     int count;        /**< parts; without `merged`, of as many places */
-    int across;       /**< consecutive places that all have nodes of no slice (graph_split.h); 1:
-                           each node is on one */
+    int across;       /**< consecutive places that share nodes without a slice; 1 if unshared */
     ls_graph_part *parts;
     ls_border *borders; /**< in order of their nodes, then of places */
     size_t border_count;
-    size_t *border_of[2]; /**< [nodes of the whole] from 1, after ls_graph_parts_index: the first
-                               border of this `node`, and of this `first_use`; 0 if there is none */
+    size_t *border_of[2];     /**< [nodes] first border of this `node`, `first_use`, from 1; or 0 */
     ls_variable_copy *copies; /**< in order of their nodes */
     size_t copy_count;
     ls_graph_part *merged; /**< [merged_count] what a place has, if that is several parts; else
@@ -77,7 +73,8 @@ typedef struct ls_graph_parts {
 /**
  * Cuts a graph whose node n is on place[n], from 0 to places - 1. Borrows both. LS_CODE_USAGE if a
  * place has no node, or if the gradients of an output would be added in another order than in the
- * whole graph: its uses on other places must come after those on its own, and be on one place.
+ * whole graph: its uses on other places must come after its uses on its own place, and be on one
+ * place.
  */
 ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int places,
                               ls_graph_parts *out);
@@ -86,7 +83,7 @@ ls_status ls_graph_parts_open(const ls_graph *whole, const int *place, int place
 ls_status ls_graph_parts_index(ls_graph_parts *parts);
 
 /** Puts parts onto fewer places, which divide their number: part q is a chunk of place q mod
- * places. Copies' offsets become those of the places' flat buffers. */
+ * places. Copies' offsets then count in the places' flat buffers. */
 ls_status ls_graph_parts_merge(ls_graph_parts *parts, int places);
 
 /** How many places there are, and what one has. */
@@ -99,8 +96,8 @@ static inline const ls_graph_part *ls_graph_parts_at(const ls_graph_parts *parts
     return parts->merged ? &parts->merged[place] : &parts->parts[place];
 }
 
-/** The chunks of what a place has, `part` NULL means the whole model; number c's nodes; which one
- * has a node. */
+/** A place's chunks (`part` NULL means the whole model); the nodes of chunk c; which chunk has a
+ * node. */
 static inline int ls_graph_part_chunks(const ls_graph_part *part)
 {
     return part && part->chunks > 1 ? part->chunks : 1;
@@ -126,10 +123,9 @@ typedef void ls_graph_part_visit(void *context, size_t at, size_t model, size_t 
 void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part_visit *visit,
                         void *context);
 
-/** The elements of a part's `range` that the model has in `within`, by variables: sets *out to
- * those of the next variable that has some, from number *v on, and *v behind it; false if there are
- * no more.
- */
+/** The elements of a part's `range` that the model has in `within`, by variables: sets *out to the
+ * elements of the next variable that has some, from number *v on, and *v behind it; false if there
+ * are no more. */
 bool ls_graph_part_next(const ls_graph_part *part, ls_range range, ls_range within, size_t *v,
                         ls_range *out);
 

@@ -19,7 +19,7 @@ typedef struct pair {
     int64_t heads; /* of an attention between them; 0 if there is none */
 } pair;
 
-/* Whether a node is a dense layer with variables of its own. */
+/* Whether a node is a dense layer with unshared variables. */
 static bool is_lone_dense(const ls_graph *g, int n)
 {
     bool lone = ls_split_is(&g->nodes[n], "dense") && g->nodes[n].shares < 0;
@@ -107,7 +107,7 @@ ls_status ls_graph_split_check(const ls_graph *g, int64_t splits, const char *op
 
 /* ---- Building the split graph ---------------------------------------------------------------- */
 
-/* Notes variables from number `from` on, which are like those of the whole's node. */
+/* Notes variables from number `from` on, which are like the variables of the whole's node. */
 ls_status ls_split_note_variables(const ls_split_builder *b, size_t from, const int *like)
 {
     const ls_variables *here = &b->part->graph->variables;
@@ -127,7 +127,7 @@ static ls_status note_origin(const ls_split_builder *b, int node, int origin)
     return LS_OK;
 }
 
-/* Appends a node made of node n's layer, named after it, with these options and inputs. */
+/* Appends a node made of node n's layer, named after it, with the given options and inputs. */
 ls_status ls_split_append(ls_split_builder *b, int n, const ls_layer_options *options,
                           const int *inputs, int *out)
 {

@@ -40,7 +40,7 @@ ls_status ls_graph_split_cut(const ls_graph_part *split, const int *place, int p
     return status;
 }
 
-/* Whether a place, number j of those that share a stage, has a node of it. */
+/* Whether a place, number j of the places that share a stage, has a node of the stage. */
 static bool has_slice(const ls_graph_parts *out, const ls_node *node, int j)
 {
     const size_t splits = (size_t)out->whole->slices.splits;
@@ -57,7 +57,7 @@ typedef struct site {
     int *node, *variable;
 } site;
 
-/* Copies a node of the stage, with those of its inputs that are here. */
+/* Copies a node of the stage, with its inputs that are here. */
 static ls_status copy_node(const site *s, int n)
 {
     const ls_node *whole = &s->stage->graph->nodes[n];
@@ -123,7 +123,7 @@ static ls_status build_place(const site *s, const int *local, const ls_graph_par
     return LS_OK;
 }
 
-/* What crosses from stage to stage does so between places of one number in these. */
+/* Values cross from stage to stage between places of equal numbers. */
 static ls_status copy_crossings(const ls_graph_parts *cut, const site *sites, ls_graph_parts *out)
 {
     const int t = out->across;

@@ -21,7 +21,7 @@ typedef struct ls_split_builder {
     ls_split_vocabulary has;
     bool splits_vocabulary;
     int embedding[LS_SPLITS], logits[LS_SPLITS]; /**< nodes here, of each slice */
-    bool *in_blocks;          /**< [nodes of the whole] its output is in blocks; NULL if none is */
+    bool *in_blocks;          /**< [nodes of the whole] whether its output is in blocks; or NULL */
     int (*blocks)[LS_SPLITS]; /**< [nodes of the whole] nodes here that have them */
     int shared; /**< whose variables nodes appended now share; -1 means as in the whole */
 } ls_split_builder;
@@ -31,7 +31,7 @@ static inline bool ls_split_is(const ls_node *node, const char *layer)
     return strcmp(node->layer->name, layer) == 0;
 }
 
-/** Appends a node made of node n's layer, named after it, with these options and inputs. */
+/** Appends a node made of node n's layer, named after it, with the given options and inputs. */
 ls_status ls_split_append(ls_split_builder *b, int n, const ls_layer_options *options,
                           const int *inputs, int *out);
 
@@ -39,18 +39,18 @@ ls_status ls_split_append(ls_split_builder *b, int n, const ls_layer_options *op
 ls_status ls_split_append_meeting(ls_split_builder *b, const ls_layer *layer, int n,
                                   const ls_shape *shape, const int *inputs, int count, int *out);
 
-/** Notes variables here from number `from` on, which are like those of the whole. */
+/** Notes variables here from number `from` on, which are like the whole's. */
 ls_status ls_split_note_variables(const ls_split_builder *b, size_t from, const int *like);
 
-/** What variable v of a node here is of the whole's: its slab, and its first element, moved. */
+/** Which part of the whole's variable is variable v of a node here: its slab, and its first
+ * element, moved. */
 ls_slab *ls_split_slab_of(const ls_split_builder *b, const ls_node *node, int v);
 void ls_split_move_slab(const ls_split_builder *b, const ls_node *node, int v, size_t elements);
 
 /** The last node of the pair that node n begins; -1 if it begins none. */
 int ls_split_pair_end(const ls_graph *graph, int n);
 
-/** Whether the model has an embedding whose weight is that of the last layer before the loss, and
- * of no other. */
+/** Whether the model has an embedding whose weight only the last layer before the loss shares. */
 bool ls_split_find_vocabulary(const ls_graph *graph, ls_split_vocabulary *out);
 
 /** LS_CODE_USAGE if it cannot be split so often. */

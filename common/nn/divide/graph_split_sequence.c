@@ -146,7 +146,7 @@ ls_status ls_split_append_in_blocks(ls_split_builder *b, int n)
                 (ls_slab){.rows = 1, .ranges = 1, .width = (size_t)ls_shape_elements(&node->shape)};
             ls_split_move_slab(b, node, 0, (size_t)(first * C));
         } else {
-            node->slice = 0; /* its variables are no slice's */
+            node->slice = 0; /* its variables belong to no slice */
         }
     }
     b->slice = 0;

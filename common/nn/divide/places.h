@@ -13,10 +13,10 @@
 ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out);
 
 /**
- * "dense0=cpu:0,dense1=cpu:1", or the name of a file of such items, on lines of their own or not,
- * with comments behind '#': a node by name (graph.h) on one of `devices` [places]. One that is
- * not named is where its first input is; inputs are where they are taken. LS_CODE_USAGE for unknown
- * names, listing what there is, for a node named twice, and for a device that has no node.
+ * "dense0=cpu:0,dense1=cpu:1", or the name of a file of such items, on separate lines or not, with
+ * comments behind '#': a node by name (graph.h) on one of `devices` [places]. One that is not named
+ * is where its first input is; inputs are where they are taken. LS_CODE_USAGE for unknown names,
+ * listing what there is, for a node named twice, and for a device that has no node.
  */
 ls_status ls_places_parse(const ls_graph *graph, const char *text, const ls_device_name *devices,
                           int places, int *out);

@@ -56,7 +56,7 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
     return args.dqkv ? ls_layer_put_attention_backward(site, &args, ops) : LS_OK;
 }
 
-/* Of a query only the keys up to it count: half of T^2, and half of T. */
+/* For a query only the keys up to it count: half of T^2, and half of T. */
 static double flops(const ls_graph *graph, const ls_node *node, double *input_gradient)
 {
     const ls_attention_shape s = shape_of(node, 1);
@@ -66,8 +66,8 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
     return 2 * product;
 }
 
-/* Two products forward and four backward, for each sample and head; those of whole rows of scores,
- * half as many. */
+/* Two products forward and four backward, for each sample and head; half as many of them have whole
+ * rows of scores. */
 static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS])
 {

@@ -2,12 +2,13 @@
 /*
  * Batch normalisation of an image's channels (Ioffe and Szegedy 2015), with a residual network's
  * shortcut and ReLU: y = relu(weight * (x - mean) / sqrt(variance + epsilon) + bias + z). The
- * second input, z, may be absent. Mean and variance are those of this part of the batch, or of the
+ * second input, z, may be absent. Mean and variance come from this part of the batch, or from the
  * whole batch if the site is `synced`: between the two halves the caller then adds all parts' sums.
  * Variables: weight, bias; mean and variance: moving statistics for evaluation, in each step 0.9 of
  * themselves plus 0.1 of the batch's (its variance over n - 1), as in PyTorch. A part of the batch
- * writes its share of these in place of a gradient, so that shares are summed like gradients. Kept:
- * the sums of forward and of backward, double [2,2,C], then the moments, real [2,C].
+ * writes its share of the statistics in place of a gradient, so that shares are summed like
+ * gradients. Kept: the sums of forward and of backward, double [2,2,C], then the moments, real
+ * [2,C].
  */
 #include "common/nn/layers.h"
 

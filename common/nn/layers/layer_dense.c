@@ -44,7 +44,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     return ls_graph_variable(graph, node, "bias", &bias);
 }
 
-/* y = x w^T, or dx = dy w, of a node whose values are used as they are stored. */
+/* y = x w^T, or dx = dy w, of a node that uses stored values. */
 static ls_status put_rows(const ls_layer_site *site, bool is_forward, ls_op_list *ops)
 {
     const int64_t inputs = inputs_of(site->graph, site->node), outputs = site->node->options.units;

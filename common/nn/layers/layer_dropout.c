@@ -17,7 +17,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     return LS_OK;
 }
 
-/* The position; a net uses that of its first dropout layer (ls_net_first). */
+/* The position; a net uses its first dropout layer's (ls_net_first). */
 static size_t kept_bytes(const ls_graph *graph, const ls_node *node, int64_t rows,
                          size_t real_bytes)
 {
@@ -45,8 +45,8 @@ static ls_dropout_args args_of(const ls_layer_site *site, const void *x, void *y
                              .y = y};
 }
 
-/* Puts it for all that is here; or for each block of positions, of which the first one's rows come
- * before the second one's (graph_context.h). */
+/* Puts the operation for all positions here; or for each block of positions: the first block's rows
+ * come before the second one's (graph_context.h). */
 static ls_status put(const ls_layer_site *site, const ls_dropout_args *all, ls_op_list *ops)
 {
     const ls_graph_blocks *blocks = &site->graph->blocks;

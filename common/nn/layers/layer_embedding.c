@@ -67,7 +67,7 @@ static ls_status positions_infer(ls_graph *graph, ls_node *node)
 /* A run of consecutive positions of all rows. */
 typedef struct run {
     int64_t first, count; /* elements of one row's vectors: in the weight, and how many */
-    int64_t at;           /* element of x, of which it has rows x count */
+    int64_t at;           /* element of x, which has rows x count */
 } run;
 
 enum { RUNS = 2 };

@@ -103,7 +103,7 @@ static ls_status deal_backward(const ls_layer_site *site, ls_op_list *ops)
 
 /* ---- Collect --------------------------------------------------------------------------------- */
 
-/* The inputs are of place 0, 1 and so on. */
+/* The inputs come from place 0, 1 and so on. */
 static ls_status collect(const ls_layer_site *site, bool backward, ls_op_list *ops)
 {
     for (int i = 0; i < site->node->input_count; i++) {

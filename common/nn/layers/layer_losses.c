@@ -3,7 +3,7 @@
  * Losses: softmax cross-entropy with class labels, mean squared error, and logistic loss. The loss
  * is the mean over the global batch: rows are summed and scaled by 1 / global batch size, as are
  * gradients. Softmax of a sequence [T,V] has a label at each of the T positions, and is the mean
- * over these, too.
+ * over positions, too.
  */
 #include "common/nn/layers.h"
 

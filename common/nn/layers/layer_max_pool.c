@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Max pools on images [H,W,C]: with a moving window, to [H',W',C], or of the whole image, to [C].
- * Kept: the position of each maximum, so the gradient only covers those. The pool's output masks a
+ * Kept: the position of each maximum, so the gradient only covers maxima. The pool's output masks a
  * ReLU before it: where it is positive, its input was.
  */
 #include "common/nn/layers.h"

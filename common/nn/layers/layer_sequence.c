@@ -13,7 +13,7 @@ typedef struct range {
     int64_t first, width, whole; /* elements of a sample */
 } range;
 
-/* Of whole [T,C] the block that a node has. */
+/* The block of [T,C] that a node has. */
 static range range_of(const ls_layer_site *site, const ls_shape *whole, const ls_node *node)
 {
     const int splits = site->graph->slices.splits;

@@ -3,7 +3,7 @@
  * Fork and join: where slices of split layers begin and end (graph_split.h). A join is the sum of
  * its inputs, plus a bias; its output is in the memory of its first input, and its inputs have its
  * gradient. A fork's output is its input, and its gradient the sum of its users'. What is summed is
- * added in place, in the first addend, from which it is copied if the sum is of another type.
+ * added in place, in the first addend, and copied from there if the sum has another type.
  */
 #include "common/comm/comm.h"
 #include "common/nn/layers.h"
@@ -59,8 +59,8 @@ static ls_status add_tree(const ls_layer_site *site, int64_t lo, int64_t hi, ls_
     return put_sum(site, left, site->part[mid - first], left, elements_of(site), ops);
 }
 
-/* A node's samples; with blocks of positions, as they are when they are reduced: a block of all
- * samples after the other. */
+/* A node's samples; with blocks of positions in the order of their reduction: block after block,
+ * each of all samples. */
 static ls_extent extent_of(const ls_graph_slices *s, const ls_shape *shape, int64_t rows)
 {
     const size_t count = (size_t)(rows * ls_shape_elements(shape));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Softmax cross-entropy of logits in slices of the classes (graph_split.h), which are never in one
- * place: of each row a slice gives its largest logit, its sum and the label's logit; from those of
- * all slices follow the loss and each slice's gradient. In evaluation it gives its largest logit
- * and whose that is. What slices on other places give is to come between the halves.
+ * place: of each row a slice gives its largest logit, its sum and the label's logit; from all
+ * slices' numbers follow the loss and each slice's gradient. In evaluation it gives its largest
+ * logit and whose that is. Other places' numbers arrive between the halves.
  */
 #include "common/comm/comm.h"
 #include "common/nn/layers.h"
@@ -19,7 +19,7 @@ static int64_t classes_of(const ls_node *node)
     return node->shape.size[node->shape.rank - 1];
 }
 
-/* Number of the slice that an input is of, and its first class. */
+/* Number of an input's slice, and its first class. */
 static int64_t slice_of(const ls_layer_site *site, int input, int64_t *first)
 {
     const int slice = site->input_node[input]->slice - 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * graph: a model of the user's own, a YAML file that lists its layers. The program reads it
- * (bench/case/graph_file.h), and what the file says replaces these defaults; the library has no
+ * (bench/case/graph_file.h), and what the file says replaces the defaults below; the library has no
  * reader of YAML.
  */
 #include "common/nn/models.h"

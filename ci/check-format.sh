@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Fails if a source file is not formatted as clang-format does, lacks its licence line or exceeds 500 lines; if a
+# Fails if a source file is not formatted as clang-format does, has no licence line or exceeds 500 lines; if a
+# comment is telegraphic (check-comments.py); if a
 # document's lines are too long; or if README.md exceeds 1,500 words, ARCHITECTURE.md 2,200 (tables are not counted: a
 # strategy adds a line to them), all documents 25,000, or a folder's README.md (what it contains, where to start) 29
 # lines.
@@ -44,6 +45,7 @@ for limit in README.md:1500 ARCHITECTURE.md:2200; do
     failed=1
   fi
 done
+ci/check-comments.py || failed=1
 words=$(find . -name '*.md' -not -path './build*' -not -path './report/*' -not -path './.*' -exec cat {} + | wc -w)
 if [ "$words" -gt 25000 ]; then
   echo "the documents have $words words; at most 25000, so remove what --help, a table or git already says"

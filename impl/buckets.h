@@ -15,26 +15,26 @@ typedef struct ls_buckets {
     size_t count;
     ls_extent *extents; /**< [count] where each may be cut */
     size_t *begins;     /**< of all blocks; NULL if they may be cut anywhere */
-    int *chunk;         /**< [count] of the part's chunks that each is of; NULL if it has one */
+    int *chunk;         /**< [count] chunk of each bucket; NULL if the part has one */
 } ls_buckets;
 
 /**
  * Divides the variables in the first `elements` elements (float32) into buckets of whole variables.
  * All but the last have at least `bytes` bytes. 0 means one per variable; SIZE_MAX means a single
- * one. Of a place of split layers, if slices are not equally large on all places, a bucket also
- * ends where what all places have begins or ends. `chunks`: a part in two of whose chunks no bucket
- * is; NULL means any may be. `in_blocks`: they are only cut between blocks.
+ * one. If a place's slices are not as large as other places', a bucket also ends where variables
+ * that all places have begin or end. No bucket is in two chunks of the part `chunks`, unless that
+ * is NULL. With `in_blocks`, shares are only cut between blocks.
  */
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes,
                           const ls_graph_part *chunks, bool in_blocks, ls_buckets *out);
-/** The same of the whole model, none in two of `fragments` fragments: of K variables k is in
- * floor(k fragments / K). They are cut between blocks of up to `block` elements of a variable; 0
- * means anywhere. */
+/** As above, for the whole model, with no bucket in two of `fragments` fragments: variable k of K
+ * is in fragment floor(k fragments / K). Shares are cut between blocks of up to `block` elements of
+ * a variable; 0 means anywhere. */
 ls_status ls_buckets_open_fragments(const ls_graph *graph, size_t bytes, int fragments,
                                     size_t block, ls_buckets *out);
 void ls_buckets_close(ls_buckets *buckets);
 
-/** The chunk that bucket `b` is of. */
+/** The chunk of bucket `b`. */
 static inline int ls_bucket_chunk(const ls_buckets *buckets, int b)
 {
     return buckets->chunk ? buckets->chunk[b] : 0;
@@ -43,7 +43,7 @@ static inline int ls_bucket_chunk(const ls_buckets *buckets, int b)
 /** Share q of n of bucket `b`: part q of an even split (ls_extent); may be empty. */
 ls_range ls_bucket_share(const ls_buckets *buckets, size_t b, int q, int n);
 
-/** Those shares of all buckets, as buckets that may be cut anywhere. */
+/** Share q of n of all buckets, as buckets that may be cut anywhere. */
 ls_status ls_buckets_share(const ls_buckets *buckets, int q, int n, ls_buckets *out);
 
 /** Number of blocks of the variables before element `first`, where a block begins or a variable

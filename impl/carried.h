@@ -20,7 +20,7 @@ typedef struct ls_carried {
 /** Saves or restores a piece of host memory; its size is the same both times. */
 ls_status ls_carry_value(ls_carried *carried, void *value, size_t bytes);
 
-/** The same for memory of the queue's device; waits. If `memory` is NULL, nothing. */
+/** As above, for memory of the queue's device; waits. Does nothing if `memory` is NULL. */
 ls_status ls_carry_memory(ls_carried *carried, ls_queue *queue, void *memory, size_t bytes);
 
 void ls_carried_close(ls_carried *carried);

@@ -31,7 +31,7 @@ typedef struct ls_job_sampling {
 
 /** How a replica is divided, besides the job's mesh and spreads. */
 typedef struct ls_job_division {
-    const int *place;   /**< [nodes] stage, or of chunks the part, of each; NULL if there is one */
+    const int *place;   /**< [nodes] stage, or part with chunks, of each; or NULL */
     int microbatches;   /**< micro-batches of a replica's slice; 0 if it is not split */
     int chunks;         /**< parts of a stage (pipeline_schedule.h); 0 means 1 */
     bool weights_apart; /**< backward passes are data passes and weight passes */
@@ -51,15 +51,11 @@ typedef struct ls_job_exact {
 typedef struct ls_job_update {
     ls_optimizer optimizer;    /**< with its values */
     ls_rate_schedule schedule; /**< of the learning rate */
-    double clip;    /**< the norm to which gradients are scaled down; 0 if they are not */
-    double average; /**< decay of the parameters' moving averages, which are evaluated in their
-                         place (kernel.h, moving_average); 0 means no averages */
-    bool own_mean;  /**< a replica's gradient is the mean over its own samples, as it is applied
-                         alone; else its part of the mean over the global batch */
-    int period;     /**< steps of a period, whose last one differs (ls_due); 0 if all steps are
-                         alike */
-    int fragments;  /**< parts of the parameters that take turns to be exchanged, each once a
-                         period; 0 means 1 */
+    double clip;               /**< the norm to which gradients are scaled down; or 0 */
+    double average; /**< decay of moving averages, evaluated in the parameters' place; or 0 */
+    bool own_mean;  /**< a replica's gradient is its own samples' mean, else a part */
+    int period;     /**< steps of a period, whose last differs (ls_due); or 0 */
+    int fragments;  /**< parts exchanged in turns, each once a period; 0 means 1 */
     int owned;      /**< how many of the strategy's own buffers it has (ls_strategy.owns) */
 } ls_job_update;
 
@@ -67,36 +63,33 @@ typedef struct ls_job_update {
 typedef struct ls_job_ranks {
     ls_comm *comm;                 /**< whose ranks are the processes; NULL if there is one */
     uint64_t timeout_ns;           /**< longest wait without progress of another rank */
-    const ls_layout *layout;       /**< hosts and processes of the replicas; NULL if all are in
-                                        this process */
-    const ls_processes *processes; /**< notified of progress, for ranks that wait for this one; may
-                                        be NULL */
+    const ls_layout *layout;       /**< hosts and processes of replicas; NULL means this process */
+    const ls_processes *processes; /**< notified of progress, for waiting ranks; may be NULL */
 } ls_job_ranks;
 
 /** What devices send each other in a step. */
 typedef struct ls_job_exchange {
     const ls_comm_backend *transport; /**< between devices; NULL means ls_comm_backend_auto */
     const ls_allreduce *allreduce;    /**< the algorithm; exact mode: canonical */
-    size_t bucket_bytes; /**< least size of a bucket; 0 means one per variable; SIZE_MAX means a
-                            single one */
-    bool overlap;        /**< all-reduces have a queue of their own */
-    bool transfers;      /**< so have copies between a pipeline's stages within a process */
-    ls_wire_form wire;   /**< of means of parameters (ls_mean); else, float32 */
+    size_t bucket_bytes;        /**< least bytes of a bucket; 0: one per variable; SIZE_MAX: one */
+    bool overlap;               /**< all-reduces have a separate queue */
+    bool transfers;             /**< so have copies between a pipeline's stages within a process */
+    ls_wire_form wire;          /**< of means of parameters (ls_mean); else, float32 */
     ls_wire_form gradient_wire; /**< of gradients that are summed (ls_give): float32 or bf16 */
-    bool sync_statistics;       /**< batch statistics are of the global batch */
+    bool sync_statistics;       /**< batch statistics come from the global batch */
 } ls_job_exchange;
 
 /** Which implementations compute. */
 typedef struct ls_job_kernels {
     ls_math math;                 /**< arithmetic of products */
-    ls_precision precision;       /**< of what is stored; masters, sums and state are float32 */
+    ls_precision precision;       /**< of stored values; masters, sums and state are float32 */
     ls_convolution convolution;   /**< algorithm, on GPUs */
     const ls_kernel_table *table; /**< of all operations; NULL means the device's own */
     bool capture;                 /**< replay captured programs */
-    struct ls_choices *choices;   /**< of kinks (choices.h); NULL: not asked for */
+    struct ls_choices *choices;   /**< of kinks (choices.h); NULL if not asked for */
 } ls_job_kernels;
 
-/** Injected faults, for tests of what must notice them. */
+/** Injected faults, to test the checks that must notice them. */
 typedef struct ls_job_faults {
     int flip_replica;   /**< a bit of this replica's gradient is flipped; -1 if none */
     uint64_t flip_step; /**< in this step */
@@ -109,8 +102,7 @@ typedef struct ls_job_faults {
 typedef struct ls_accumulation {
     int pieces;   /**< 0 means 1 */
     bool each;    /**< gradients are exchanged in each piece's backward pass; else in the last's */
-    bool breadth; /**< with `each`: all pieces pass a node before any passes the next one, so that
-                       there is one exchange after all */
+    bool breadth; /**< with `each`: pieces run node by node together, with one exchange */
 } ls_accumulation;
 
 /** Borrowed by a run, which it must outlive. */
@@ -140,8 +132,8 @@ typedef struct ls_job {
     ls_job_faults faults;         /**< injected */
     uint64_t records;             /**< capacity of the ring of step records */
     uint64_t start; /**< number of the first step after parameters are loaded: usually 0 */
-    const ls_state_source *resumed; /**< of optimizer state and averages; NULL means the state of a
-                                         first step */
+    const ls_state_source *resumed; /**< optimizer state and averages to continue from; NULL
+                                         means first step */
 } ls_job;
 
 /** All elements of its model. */
@@ -210,21 +202,22 @@ static inline bool ls_job_slices(const ls_job *job)
     return job->mesh.rest == LS_SLICE;
 }
 
-/** Slices of split layers (graph_split.h); 1: none is split. */
+/** Slices of split layers (graph_split.h); 1 if no layer is split. */
 int ls_job_splits(const ls_job *job);
 
 /** Number of devices[index] among the devices of all processes. Without servers, number d M + m is
  * device m of replica d. */
 int ls_job_member(const ls_job *job, size_t index);
 
-/** Pieces of a replica's slice in fast mode: its micro-batches, or those of accumulation. */
+/** Pieces of a replica's slice in fast mode: its micro-batches, or accumulation's pieces. */
 int ls_job_pieces(const ls_job *job);
 
 /** Number of gradients that fast mode sums in a step: of the replicas' slices, of all
  * micro-batches, or of the places' positions of all slices. */
 int ls_job_parts(const ls_job *job);
 
-/** Whether fast mode's gradient is not that of the whole batch in one piece, as it is. */
+/** Whether fast mode's gradient is a sum over parts, not computed from the unchanged whole
+ * batch. */
 static inline bool ls_job_sums(const ls_job *job)
 {
     return ls_job_parts(job) > 1 || ls_job_splits(job) > 1 || job->exchange.gradient_wire;

@@ -30,7 +30,7 @@ typedef struct ls_mesh {
 typedef enum ls_kind {
     LS_WHOLE,   /**< each has all of it */
     LS_SHARE,   /**< each has a share of every bucket (ls_bucket_share) */
-    LS_PLACED,  /**< each element is on one: where its node is, on a holder, or on a server */
+    LS_PLACED,  /**< each element is on one: its node's, a holder's, a server's */
     LS_PARTIAL, /**< each has an addend of all of it */
     LS_HELD,    /**< of a strategy: placed on one device, the holder (job.variable_device) */
     LS_SERVED,  /**< of a strategy: placed on parameter servers (job.ps) */

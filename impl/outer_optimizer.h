@@ -13,7 +13,7 @@ typedef enum ls_outer_kind { LS_OUTER_AVERAGE, LS_OUTER_SGD, LS_OUTER_NESTEROV }
 typedef struct ls_outer_rule {
     ls_outer_kind kind;
     double rate;     /**< lr, above 0 */
-    double momentum; /**< mu, from 0 to below 1; 0 if the kind has none */
+    double momentum; /**< mu, from 0 to below 1; 0 if unused */
 } ls_outer_rule;
 
 extern const ls_registry ls_outer_optimizers;

@@ -112,8 +112,8 @@ static ls_status check_wire(const ls_outline *o)
         return LS_OK;
     if (o->job->exact.on)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "bf16 rounds what replicas send, and --reduce exact sends partial sums as "
-                       "they are; use --reduce fast, or --gradient-wire float32");
+                       "bf16 rounds what replicas send, and --reduce exact sends partial sums "
+                       "unrounded; use --reduce fast, or --gradient-wire float32");
     if (o->job->mesh.rest == LS_POSITION)
         return ls_fail(LS_CODE_USAGE, "option", where,
                        "bf16 rounds each replica's gradient, and places with a part of the "
@@ -139,7 +139,7 @@ static ls_status check_ranks(const ls_outline *o)
     if (strcmp(o->comm, "nccl") == 0 &&
         (o->job->exact.on || !(library || strcmp(o->allreduce, "auto") == 0)))
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
-                       "nccl sums in an order of its own; use --reduce fast with --allreduce "
+                       "nccl sums in its own order; use --reduce fast with --allreduce "
                        "library or auto, or --comm auto");
     if (strcmp(o->comm, "nccl") == 0)
         return LS_OK;
@@ -175,8 +175,7 @@ void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks)
     job->exchange.gradient_wire =
         (ls_wire_form)ls_declared_number(&job->options, &ls_option_gradient_wire);
     const int64_t exchange = ls_declared_number(&job->options, &ls_option_accumulation_exchange);
-    const bool staged =
-        job->division.microbatches; /* these options are of pieces that it has not */
+    const bool staged = job->division.microbatches; /* its options of pieces do not apply */
     job->accumulation.each = exchange == LS_EXCHANGE_AUTO || staged ? job->gradients.windows > 0
                                                                     : exchange == LS_EXCHANGE_EACH;
     job->accumulation.breadth = ls_declared_number(&job->options, &ls_option_zero_accumulation) &&
@@ -207,7 +206,7 @@ static size_t most_sums(const ls_job *job, int replicas)
     return most;
 }
 
-/* Refuses pieces that the strategy has no order for, or of which a full batch leaves some empty. */
+/* Refuses pieces that the strategy has no order for, or if a full batch leaves some empty. */
 static ls_status check_accumulation(const ls_strategy *strategy, const ls_outline *o)
 {
     const ls_job *job = o->job;
@@ -305,7 +304,7 @@ ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *o)
     return LS_OK;
 }
 
-/* Sum 0 has the replicas before; those behind the first one sum their pieces in sum 1. */
+/* Sum 0 has the replicas before; later replicas sum their pieces in sum 1. */
 ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_order *out)
 {
     const int replicas = count < ls_job_parts(job) ? count : ls_job_replicas(job);

@@ -24,7 +24,7 @@ extern const ls_declared_option ls_option_model_parallel_place; /* model_paralle
 /** Number of a value of ls_option_accumulation_exchange. */
 enum { LS_EXCHANGE_AUTO, LS_EXCHANGE_LAST, LS_EXCHANGE_EACH };
 extern const ls_declared_option ls_option_accumulation_exchange; /* strategies.c */
-extern const ls_declared_option ls_option_gradient_wire;         /* the same */
+extern const ls_declared_option ls_option_gradient_wire;         /* as above */
 extern const ls_declared_option ls_option_zero_accumulation;     /* zero.c */
 extern const ls_declared_option ls_option_pipeline_microbatches; /* pipeline.c */
 extern const ls_declared_option ls_option_zero_stage;            /* zero.c */

@@ -69,8 +69,8 @@ typedef struct ls_exchanged {
     double wire_error; /**< the largest error of rounding for a wire (comm_wire.h) */
 } ls_exchanged;
 
-/** The functions of a run. Runs of strategies have all; a judge may lack those that the gate does
- * not call. "After sync": only when no step is enqueued. */
+/** The functions of a run. Runs of strategies have all; a judge need not have the ones that the
+ * gate does not call. "After sync": only when no step is enqueued. */
 struct ls_run_functions {
     /** Sets all parameters; the next step is number job->start. */
     ls_status (*load)(ls_run *run, const ls_state_source *source);
@@ -91,7 +91,8 @@ struct ls_run_functions {
     ls_status (*gather_replica)(ls_run *run, int index, ls_range block, float *out);
     /** Copies what device `index` of the job has of the parameters, and leaves the rest. */
     ls_status (*gather_device)(ls_run *run, int index, ls_range block, float *out);
-    /** The same of the rounded parameters that its layers read; nothing if they are not rounded. */
+    /** As above, for the rounded parameters that its layers read; nothing if they are not
+     * rounded. */
     ls_status (*copies)(ls_run *run, int index, ls_range block, float *out);
     /** The records of that replica: its own step ends, and its part of the loss without weight
      * decay. LS_CODE_USAGE if that is several sums, as in exact mode. After sync. */
@@ -100,7 +101,7 @@ struct ls_run_functions {
     /** The program of that replica's step of a full batch; all zero if none is captured. */
     ls_program_info (*describe_replica)(const ls_run *run, int index);
     /** Evaluates samples of the test set by the variables, or their averages; where replicas
-     * differ, by those of replica 0. All replicas take a part of the samples; in exact mode those
+     * differ, by replica 0's. All replicas take a part of the samples; in exact mode the replicas
      * that have a shard of as many rows as the batch's first one, so that outputs have the same
      * bits. All processes call it. After sync; waits. */
     ls_status (*evaluate)(ls_run *run, const ls_evaluating *how, ls_evaluation *out);
@@ -117,7 +118,7 @@ struct ls_run_functions {
      * idle. All 0 if nothing on it trains, as on a server. */
     ls_status (*times)(const ls_run *run, size_t devices, const uint64_t *ends_ns, size_t steps,
                        ls_time_profile *out); /**< [steps, devices] */
-    /** The same for all steps at once, from `mark_ns` to `end_ns`, but a wait for another queue
+    /** As above, for all steps at once, from `mark_ns` to `end_ns`, but a wait for another queue
      * counts as what that queue did meanwhile: communication, copies, or else waiting
      * (impl/step/trace/blame.c). */
     ls_status (*parts)(const ls_run *run, size_t devices, uint64_t mark_ns, uint64_t end_ns,
@@ -128,8 +129,8 @@ struct ls_run_functions {
      * all processes; 0 if only a library knows. All processes call it. After sync, and after a full
      * step. NULL if nothing is sent. */
     ls_status (*traffic)(const ls_run *run, ls_traffic *sent, ls_traffic *formula);
-    /** The norm of the latest step's gradient (job.update.clip); where replicas have one each, that
-     * of the first with samples in the step. All processes call it. After sync. */
+    /** The norm of the latest step's gradient (job.update.clip); where replicas have one each, the
+     * norm of the first one with samples in the step. All processes call it. After sync. */
     ls_status (*norm)(const ls_run *run, double *out);
     /** The least and the largest learning rate of the next update, over this process's members that
      * update; infinity and 0 if none does. After sync. */
@@ -161,8 +162,7 @@ static inline ls_status ls_run_gather(ls_run *run, float *parameters)
 
 /** A job in outline: what a strategy's check sees before anything is opened. */
 typedef struct ls_outline {
-    const ls_job *job;     /**< the fields that follow from options (batch, arithmetic, and those
-                                of `resolve`); no model, data or devices */
+    const ls_job *job;     /**< fields that follow from options; without model, data or devices */
     size_t devices;        /**< of each rank */
     int ranks;             /**< processes, or threads that stand for them */
     const char *allreduce; /**< "auto", or a name */
@@ -173,8 +173,7 @@ typedef struct ls_outline {
 
 /** When, and with whom, replicas that update alone average their parameters (ls_average). */
 typedef struct ls_strategy_average {
-    /** The option of ls_job_update.period, which ls_strategy_resolve sets. NULL if the strategy has
-     * no period, or `resolve` sets it. */
+    /** Option of ls_job_update.period; NULL without a period, or if `resolve` sets it. */
     const ls_declared_option *period;
     /** The replicas whose parameters replica `replica` of `count` averages with its own: writes
      * their numbers, ascending, to `out` [count]; returns how many. NULL means all, or none. */
@@ -183,9 +182,9 @@ typedef struct ls_strategy_average {
 
 enum { LS_OWNED_MOST = 4 }; /* most buffers of a strategy's own */
 
-/** A buffer of a strategy's own: each replica has one, of as many elements as it has parameters. It
- * is state, counted as the optimizer's and carried with it (carried.h); files of a checkpoint lack
- * it. */
+/** A buffer that a strategy owns: each replica has one, of as many elements as it has parameters.
+ * It is state, counted as the optimizer's and carried with it (carried.h); a checkpoint's files do
+ * not have it. */
 typedef struct ls_own_buffer {
     const char *name;                                    /**< in listings */
     enum { LS_OWNED_ZEROS, LS_OWNED_PARAMETERS } begins; /**< its first values */
@@ -197,9 +196,9 @@ typedef struct ls_replayed {
     int replicas;               /**< of all processes */
     ls_range due;               /**< what is exchanged (ls_due) */
     float **parameters;         /**< [replicas] of [elements of the model] */
-    float **own[LS_OWNED_MOST]; /**< [replicas] likewise: the strategy's own buffers */
-    /** The mean of all replicas' parameters as they are now, as ls_mean makes it: [elements of the
-     * model], of which `due` is set; overwritten by the next call. */
+    float **own[LS_OWNED_MOST]; /**< [replicas] the strategy's own buffers, in float32 */
+    /** The mean of all replicas' present parameters, as ls_mean makes it: [elements of the model],
+     * set in `due` only; overwritten by the next call. */
     const float *(*mean)(const struct ls_replayed *replayed);
 } ls_replayed;
 
@@ -207,14 +206,15 @@ typedef struct ls_replayed {
 typedef struct ls_strategy_witness {
     /** Where replicas update alone and have buffers of the strategy's own (ls_job_update.owned):
      * what the end of a step that exchanges parameters does to all replicas, by plain loops in
-     * float32. It runs where subnormal numbers are 0, as they are on devices. */
+     * float32. It runs with subnormal numbers flushed to 0, as on devices. */
     void (*exchange)(const ls_replayed *replayed);
     /** What one step sends, over all processes, by a closed form that does not count tasks. NULL if
      * nothing is sent. */
     ls_traffic (*formula)(const ls_step *step);
     /** Fast mode's reduction order, for the oracle: appends the additions of `count` gradients,
-     * each [elements], of ls_job_parts; has[d]: gradient d is not empty. The same of the sum of
-     * parameters, where replicas update alone and all average. NULL if nothing is summed. */
+     * each [elements], of ls_job_parts; has[d]: gradient d is not empty. The order also holds for
+     * the sum of parameters, where replicas update alone and all average. NULL if nothing is
+     * summed. */
     ls_status (*sum)(const ls_job *job, const bool *has, int count, ls_sum_order *out);
 } ls_strategy_witness;
 
@@ -222,19 +222,18 @@ typedef struct ls_strategy_witness {
 struct ls_strategy {
     const char *name; /**< as users write it */
     const char *help; /**< one line for people */
-    /** Its own options, NULL-terminated; NULL if there is none. If an option decides whether a case
-     * has another one (`has`), it comes first. */
+    /** Its options, NULL-terminated, or NULL. Options that others depend on come first. */
     const ls_declared_option *const *options;
-    /** Whether a case with these values, on `ranks` ranks, has this option. NULL if it has all. */
+    /** Whether a case with the given values, on `ranks` ranks, has this option. NULL if it has
+     * all. */
     bool (*has)(const ls_declared_values *values, int ranks, const ls_declared_option *option);
     bool rounds;        /**< its jobs may store in bfloat16 (ls_precision) */
     ls_spreads spreads; /**< how it spreads the model, with its options' first values */
-    /** The strategy inside each of its replicas, with these values, whose mesh and parameters it
-     * has. NULL if there is none. */
+    /** The strategy inside each of its replicas, with the given values, whose mesh and parameters
+     * it has. NULL if there is none. */
     const ls_strategy *(*inner)(const ls_declared_values *values);
     ls_strategy_average average; /**< of parameters, where replicas update alone */
-    /** Buffers of its own, at most LS_OWNED_MOST; `resolve` sets how many of them a job has. NULL
-     * if there is none. */
+    /** Its buffers, up to LS_OWNED_MOST; `resolve` sets how many; or NULL. */
     const ls_own_buffer *owns;
     /** Sets the fields of the job that follow from job->options on `ranks` ranks. NULL if none do.
      */
@@ -327,11 +326,11 @@ void ls_strategy_resolve(const ls_strategy *strategy, ls_job *job, int ranks);
  */
 ls_status ls_strategy_check(const ls_strategy *strategy, const ls_outline *outline);
 
-/** Whether it declares the option, and a case with these values, on `ranks` ranks, has it. */
+/** Whether it declares the option, and a case with the given values, on `ranks` ranks, has it. */
 bool ls_strategy_has(const ls_strategy *strategy, const ls_declared_values *values, int ranks,
                      const ls_declared_option *option);
 
-/** Its declared option of this name; NULL if it has none. */
+/** Its declared option of this name; NULL if it declares none. */
 const ls_declared_option *ls_strategy_option(const ls_strategy *strategy, const char *name);
 
 extern const ls_registry ls_strategies; /**< of ls_strategy */

@@ -10,8 +10,8 @@
 /* Outputs are read, and hashed, in pieces of at most this size. */
 enum { PIECE_BYTES = 1 << 20 };
 
-/* The model's outputs for a batch of the test set, in runs: those of all positions, or of each
- * block of positions; of logits in slices, the loss's parts, each slice a run. */
+/* The model's outputs for a batch of the test set, in runs: one for all positions, or for each
+ * block of positions; for logits in slices the loss's parts, each slice a run. */
 struct ls_test_outputs {
     const void *device; /* real: the runs, each [rows, targets, classes, or LS_SOFTMAX_PART] */
     const ls_graph_blocks *blocks;
@@ -235,7 +235,7 @@ static ls_status take_batch(const ls_test_pass *pass, const ls_evaluating *how)
     return LS_OK;
 }
 
-/* After a failure here, the process still does its part of what all prepare together. */
+/* After a failure here, the process still takes part in what all prepare together. */
 static ls_status run_batch(const ls_test_pass *pass, const ls_evaluating *how, ls_status status)
 {
     if (pass->prepare)

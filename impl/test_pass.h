@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Test pass: the test set, or its first samples, through the nets of replicas that have equal
- * variables, each of which takes its part of the samples. Right ones are counted as integers, so
+ * variables. Each net takes its part of the samples. Right answers are counted as integers, so
  * their sum does not depend on who counts which.
  */
 #pragma once
 
 #include "impl/replica/replica.h"
 
-/** A replica, or a part of one, and the net with which it evaluates. */
+/** A replica, or a part of one, and the net that it evaluates with. */
 typedef struct ls_tested {
     ls_replica *replica;
     ls_net *net;
@@ -23,8 +23,7 @@ typedef struct ls_tester {
     ls_tested *parts; /**< [count] */
     int count;
     uint64_t at, end; /**< its samples that are left: [at, end) */
-    bool lent;        /**< its variables are those to be evaluated; else their averages are, if any
-                       */
+    bool lent;        /**< evaluate its variables; else their averages, if there are any */
 } ls_tester;
 
 enum { LS_BATCH_BEGINS = -1, LS_BATCH_ENDS = -2 }; /**< in place of a node */
@@ -48,8 +47,8 @@ typedef struct ls_test_pass {
 /** How many test samples are evaluated. */
 uint64_t ls_test_samples(const ls_job *job, const ls_evaluating *how);
 
-/** Gives tester number `index` of `count` its part of the first `samples` test samples: whole
- * batches of `rows`, of which the last one may be cut. */
+/** Gives tester number `index` of `count` its part of the first `samples` test samples: complete
+ * batches of `rows`; the last one may be cut. */
 void ls_test_share(uint64_t samples, uint64_t rows, int index, int count, ls_tester *tester);
 
 /** ls_test_pass.rounds of `count` testers of all processes. */

@@ -15,7 +15,7 @@ int ls_windows_unit(const ls_buckets *buckets, size_t index)
     return unit;
 }
 
-/* The unit of a node's variable, of those that the node has; one more than the last: a copy. */
+/* The unit of a node's variable; one more than the last unit if it is a copy. */
 static int unit_of(const ls_windows *w, const ls_node *node, int v)
 {
     const size_t offset = w->graph->variables.items[node->variables[v]].offset;
@@ -88,8 +88,7 @@ static size_t begin_of(const ls_windows *w, const size_t *sizes, int unit)
     return begin;
 }
 
-/* Lays the windows out, one after the other, then those of units that have their own, then copies.
- */
+/* Lays the windows out, one after the other, then windows of single units, then copies. */
 static void lay_out(ls_windows *w, size_t *sizes)
 {
     const ls_variables *variables = &w->graph->variables;

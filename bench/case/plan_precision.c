@@ -48,13 +48,13 @@ ls_status ls_plan_check_precision(const ls_plan_of_case *plan)
 {
     if (ls_profile_is(plan->config->model) && plan->job.exchange.gradient_wire)
         return ls_fail(LS_CODE_USAGE, "option --gradient-wire", bf16,
-                       "does not work with profiles, whose bytes are what they say; use float32");
+                       "does not work with profiles, whose sizes a file gives; use float32");
     if (plan->config->precision == LS_PRECISION_FLOAT32)
         return LS_OK;
     LS_TRY(check_parts(plan));
     if (ls_profile_is(plan->config->model))
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                       "does not work with profiles, whose bytes are what they say; use float32");
+                       "does not work with profiles, whose sizes a file gives; use float32");
     const char *layer = lacking(plan->model->graph);
     return layer ? ls_fail(LS_CODE_USAGE, WHERE, bf16,
                            "has no kernels for layer %s of this model; use float32", layer)

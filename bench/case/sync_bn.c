@@ -54,7 +54,7 @@ ls_status ls_sync_bn_check(const ls_job *job, const ls_strategy *strategy, const
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option", "--reduce exact",
                    "%s normalises by the statistics of the whole batch, and in exact mode each "
-                   "shard would have statistics of its own; use --sync-bn or --reduce fast",
+                   "shard would have separate statistics; use --sync-bn or --reduce fast",
                    model->name);
 }
 

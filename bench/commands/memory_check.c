@@ -155,7 +155,7 @@ static ls_status refuse_group(const ls_memory_sum *sum, size_t needed, size_t ca
     char need[32], limit[32];
     return ls_fail(LS_CODE_MISSING, "memory", "the process",
                    "this case and the %zu before it, which train in turns, need %s together, and "
-                   "the limit is %s; run it by a command of its own",
+                   "the limit is %s; run it in a separate command",
                    cases, ls_format_bytes((double)needed, need),
                    ls_format_bytes((double)sum->limit, limit));
 }

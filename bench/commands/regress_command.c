@@ -289,7 +289,7 @@ static ls_status check_formats(request *r)
         LS_TRY(ls_verdict_check(r->format));
     if (strchr(r->formats, ',') && !r->out)
         return ls_fail(LS_CODE_USAGE, "--format", r->formats,
-                       "several formats go to files; --out NAME writes NAME.FORMAT");
+                       "several formats need files; add --out NAME, which writes NAME.FORMAT");
     return LS_OK;
 }
 

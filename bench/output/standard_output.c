@@ -49,7 +49,7 @@ ls_status ls_output_flush(FILE *stream, const char *results)
     const char *name = stream == ls_output() ? "standard output" : "file";
     if (stream == ls_output() && is_unread(stream))
         return ls_fail(LS_CODE_UNREAD, "output", name,
-                       "the reader has closed it; one that reads all works");
+                       "the reader has closed it; use one that reads all of it");
     if (!results)
         return ls_fail(LS_CODE_MISSING, "output", name,
                        "not all of it could be written: %s; a disk with room works", why);

@@ -104,7 +104,7 @@ ls_status ls_durations_add(ls_durations *durations, const char *name, double flo
 ls_status ls_durations_measure_messages(const ls_machine *machine, int cores, int per_core,
                                         ls_durations *durations);
 
-/** What messages cost with so many devices on a core, or the nearest number. NULL: not known. */
+/** What messages cost with so many devices on a core, or the nearest number. NULL if not known. */
 const ls_message_times *ls_durations_messages(const ls_durations *durations, int per_core);
 
 /** The mean of the times that are at most so many times their median: what takes place one after

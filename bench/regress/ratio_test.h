@@ -36,7 +36,7 @@ typedef struct ls_ratio_result {
     double ratio;   /**< B / A; NaN without blocks */
     double ci95[2]; /**< of this look; NaN with one pair, or with too few runs */
     size_t blocks;
-    size_t more; /**< how many more blocks, or runs a side, would decide; 0 if unknown */
+    size_t more; /**< blocks, or runs a side, that would decide; 0 if unknown */
 } ls_ratio_result;
 
 enum { LS_RATIO_BLOCKS_MOST = 2000 };

@@ -45,7 +45,7 @@ typedef struct ls_regress_task {
     const char *results;         /**< file that rows of blocks are kept in; NULL if none */
     uint64_t seed;               /**< of the order */
     const double *slowed; /**< to calibrate: each case is judged again with NEW's times ... */
-    size_t slowed_count;  /**< multiplied by 1 + each (0 first, then 0.05, ..); or NULL, 0 */
+    size_t slowed_count;  /**< multiplied by 1 + each (0, then 0.05, ..); or NULL */
     bool quiet;           /**< no progress */
 } ls_regress_task;
 
@@ -122,7 +122,7 @@ ls_regress_case *ls_regress_find(const ls_regress *regress, const ls_regress_tas
 /** The row that represents a side of the case; NULL if no row does. */
 const json_t *ls_regress_row(const ls_regress_case *one, int side);
 
-/** That of NEW, or else of BASE. */
+/** The row of NEW, or else of BASE. */
 const json_t *ls_regress_either(const ls_regress_case *one);
 
 /** The median step in ms, or the mean one if steps are not alike (ls_row_pace); 0 if the row has no

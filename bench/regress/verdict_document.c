@@ -25,7 +25,7 @@ static json_t *case_document(const ls_regress_case *one)
     const ls_ratio_result *result = &one->result;
     const bool timed = result->blocks > 0, more = result->more > 0;
     char noise[512] =
-        ""; /* what keeps the case from being told: "others had core 1 for 40% of .." */
+        ""; /* what keeps the case from being told: "other programs used core 1 for 40% of .." */
     if (ls_row_noise_words(ls_regress_row(one, LS_NEW), noise, sizeof noise) ||
         ls_row_noise_words(ls_regress_row(one, LS_BASE), noise, sizeof noise))
         noise[strcspn(noise, ";")] = 0;

@@ -11,20 +11,20 @@
  * is_candidate, and
  *     trainers                      how many devices train
  *     delay, bandwidth, latency     of the fault, ms; of the link, MB/s and us
- *     of_mirrored                   list: memory, step, its low and high over those of the row of
- *                                   mirrored beside it
- * first of all rows, then of each picture's: those that have points (or hold `of`), and agree in
+ *     of_mirrored                   list: memory, step, its low and high over the figures of the
+ *                                   row of mirrored next to it
+ * first all rows, then each picture's: the rows with points (or for which `of` holds) that agree in
  * `by`.
  * The head:
  *     title, y, x, unit, caption, wanted  (an option list that would make the picture)
  *     template  lines; bars and ranges, whose x is `place`
  *     by        columns: a picture each of the rows that agree in them; and in the machine
- *     of        a condition: its rows, where a row's point depends on other rows; else points tell
- *     without   what rows lack that have no point, or do not hold `of`
- *     passed    what the chosen rows are that have no point
- *     each      a column whose values make pictures of their own names: NAME-VALUE
+ *     of        a condition that selects the rows, if a row's point depends on other rows
+ *     without   what is missing in rows without a point, or for which `of` does not hold
+ *     passed    what chosen rows without a point are
+ *     each      a column whose values make separate pictures: NAME-VALUE
  *     at        the path of x, if it is an option
- *     series    the column that names series; none: the case does
+ *     series    the column that names series; without it the case does
  *     colours   "series": each series has its own; else its strategy does
  *     log       x, y or xy: logarithmic if the numbers allow it
  *     one       a series of one point is enough

@@ -50,7 +50,7 @@ ls_status ls_results_check_prune(const ls_option_set *set)
     if (ls_option_set_has(set, "where"))
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "results", "prune",
-                   "the rows to remove are not named; --where KEY=VALUE,..");
+                   "the rows to remove are not named; give --where KEY=VALUE,..");
 }
 
 ls_status ls_results_prune(ls_results_task *task)

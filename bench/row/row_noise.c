@@ -72,8 +72,9 @@ bool ls_row_noise_words(const json_t *row, char *words, size_t size)
     if (others > most_taken && others >= stolen && others >= throttled) {
         name_cores(row, others, cores, sizeof cores);
         snprintf(words, size,
-                 "others had %s while this case waited; taskset, or the launcher's binding, gives "
-                 "it cores of its own",
+                 "other programs used %s while this case waited; taskset, or the launcher's "
+                 "binding, gives "
+                 "it separate cores",
                  cores);
     } else if (stolen > most_taken && stolen >= throttled) {
         snprintf(words, size, "a hypervisor took %.0f%% of a core's time", 100 * stolen);

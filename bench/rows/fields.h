@@ -75,7 +75,7 @@ typedef enum ls_worse { LS_WORSE_MORE, LS_WORSE_LESS } ls_worse;
 
 /** Where tables show a field. The low byte of `shown` is its place among the options. */
 enum {
-    LS_SHOWN_AT = 0xff,       /**< 1, 2, .. in tables; 0 if after them, in the row's order */
+    LS_SHOWN_AT = 0xff,       /**< 1, 2, .. in tables; 0 if later, in row order */
     LS_SHOWN_LAST = 0x80,     /**< added to a place: after all others, for it follows from them */
     LS_SHOWN_DIFF = 0x100,    /**< `results diff` names it where it differs */
     LS_SHOWN_DERIVED = 0x200, /**< no option: it follows from others */

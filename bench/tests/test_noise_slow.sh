@@ -35,7 +35,7 @@ taskset -pc "${cores[0]}" $$ >taskset.log
 disturb "${cores[0]}"
 lockstep_ok run $case
 rows "others took the core" "r['noise']['others'] > 0.1 and r['noise']['cores'] == [${cores[0]}]"
-rows "and are named, with what works" "$warned[0].startswith('noisy: others had core ${cores[0]} for ') and
+rows "and are named, with what works" "$warned[0].startswith('noisy: other programs used core ${cores[0]} for ') and
     'taskset' in r['result']['notes'][0]"
 lockstep_ok run $case --strategy mirrored --devices 2
 rows "also where devices share it" "$warned and r['provenance']['oversubscribed'] and r['noise']['others'] > 0.1"

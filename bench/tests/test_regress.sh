@@ -356,7 +356,7 @@ lockstep regress f.jsonl f_other.jsonl
 expect "two cases that cannot be compared: one line" one_line 'is missing in f_other.jsonl; 1 more case cannot be compared'
 
 lockstep regress f_pair.jsonl f_two.jsonl --format json
-document "what hides it, and how many runs would tell" "c['noise'].startswith('others had core 1 for 40%') and
+document "what hides it, and how many runs would tell" "c['noise'].startswith('other programs used core 1 for 40%') and
     0 < c['more_blocks'] < 40 and c['verdict'] == 'cannot tell'"
 # What cannot be told again and again may fail: the report counts.
 for try in 4 4 1 1; do

@@ -29,7 +29,7 @@ ls_status ls_dynamic_load(const ls_dynamic *library, void *functions, void **out
 
 /**
  * After a load that failed: true where the file is neither where the system looks nor in `folder`.
- * False: it is there, but broken, of another version, or lacks a library that it needs.
+ * False: it is there, but broken, of another version, or without a library that it needs.
  */
 bool ls_dynamic_absent(const ls_dynamic *library);
 

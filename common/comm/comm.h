@@ -90,7 +90,7 @@ enum { LS_DIRECT_FEW = 8 };
 typedef struct ls_extent {
     size_t count;        /**< P */
     size_t blocks;       /**< K */
-    const size_t *begin; /**< [K + 1] begin of each block, and P; NULL if blocks are equal */
+    const size_t *begin; /**< [K + 1] begin of each block, then P; NULL if equal */
 } ls_extent;
 
 /** What of an all-reduce is done: the whole, or one of its halves. */
@@ -236,7 +236,7 @@ typedef struct ls_allreduce_args {
     size_t count;
     const ls_extent *cut; /**< blocks of the elements; NULL if they may be cut anywhere */
     float *scratch;       /**< [ls_allreduce.scratch(...)]; NULL if that is 0 */
-    /* canonical only: shards of the tree; this rank's finished subtrees, from left to right. */
+    /* canonical only: shards of the tree; this rank's finished subtrees */
     int64_t shards;
     float *const *sums; /**< [sum_count] of [count]; sums[0] is data */
     size_t sum_count;

@@ -25,8 +25,7 @@ typedef struct ls_wires {
     ls_wire device; /**< of every message */
     ls_wire host;   /**< in addition, between hosts */
     bool hosts;     /**< hosts have ports; else each device is a host */
-    /** For hosts 2^k to 2^(k + 1) - 1 apart: latency, and the bandwidth that their messages share;
-     * zero: as between any two hosts. */
+    /** [k]: latency, shared bandwidth of hosts 2^k and more apart; or zero. */
     ls_wire apart[LS_DISTANCES];
 } ls_wires;
 

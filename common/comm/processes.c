@@ -17,7 +17,7 @@ ls_processes ls_processes_alone(void)
 typedef struct launcher {
     const char *rank, *size;              /* size NULL if not set */
     enum { BY_NONE, BY_PMI, BY_ALL } met; /* which MPI finds its peers through it */
-    const char *kills; /* set if the launcher is the parent and kills the others on death */
+    const char *kills;                    /* set if the parent launcher kills the others on death */
 } launcher;
 
 /* The first launcher whose variables are set counts. */

@@ -46,7 +46,7 @@ static ls_status open_file(const char *directory, const char *name, char path[64
     snprintf(path, 640, "%s/%s", directory, name);
     if (access(path, R_OK) != 0)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "cannot be read: %s; datasets/fetch.sh cifar10 brings CIFAR-10's files, "
+                       "cannot be read: %s; datasets/fetch.sh cifar10 downloads CIFAR-10's files, "
                        "--data cifar10:DIR reads them elsewhere, and --data synthetic needs none",
                        strerror(errno));
     LS_TRY(ls_raw_open(what, path, file));
@@ -123,7 +123,7 @@ const ls_declared_option ls_option_augment = {
 const ls_data_source ls_source_cifar10 = {
     .name = "cifar10",
     .help = "CIFAR-10's binary files, 32x32 in colour, cropped to the model's size: "
-            "datasets/fetch.sh cifar10 brings them, or cifar10:DIR",
+            "datasets/fetch.sh cifar10 downloads them, or cifar10:DIR",
     .options = (const ls_declared_option *const[]){&ls_option_augment, NULL},
     .read = read_cifar10,
 };

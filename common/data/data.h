@@ -47,7 +47,7 @@ typedef struct ls_data_need {
     int rank[LS_DATA_INPUTS];                    /**< of one sample of each input */
     int64_t shape[LS_DATA_INPUTS][LS_DATA_RANK]; /**< of one sample: mlp {784}; poly {1} */
     int classes;                                 /**< labels 0..classes-1; 0 means a real target */
-    int64_t targets;       /**< T if input and target are [T] tokens; 0 if one target a sample */
+    int64_t targets;       /**< T if input and target are [T] tokens; else 0 */
     int64_t border;        /**< pixels of zeros around images that are cropped to the shape */
     const char *synthetic; /**< which generator: "classes", "polynomial", "windows",
                                 "tokens" */

@@ -124,7 +124,7 @@ static ls_status read_mnist(const char *argument, const ls_data_need *need, ls_d
                              "--data mnist:DIR; --data fashion-mnist and synthetic need none"};
     if (!argument)
         return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "no package brings these files; give their directory: mnist:DIR, which "
+                       "no package has these files; give their directory: mnist:DIR, which "
                        "holds train-images-idx3-ubyte, train-labels-idx1-ubyte, "
                        "t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, plain or .gz; or take "
                        "--data fashion-mnist or synthetic");

@@ -82,7 +82,7 @@ typedef struct ls_device_info {
     int cores[64];          /**< operating-system numbers; the first core_count of them */
     int core_count;         /**< 0 for a GPU */
     size_t capacity;        /**< bytes */
-    char pci[16];           /**< of the GPU that it is (a part of); "" for a CPU */
+    char pci[16];           /**< of the GPU or the part of it; "" for CPUs */
     int multiprocessors;    /**< that its queues may use; 0 for a CPU */
     bool flushes_denormals; /**< on every thread of the device */
     bool huge_pages;        /**< large allocations ask for them */
@@ -207,15 +207,13 @@ typedef struct ls_op {
     /** What a communicator's operation waits for, in words: "an exchange of 8 bytes, cpu:1". Called
      *  by another thread while it runs. NULL means its name says it. */
     void (*awaits)(const struct ls_op *op, char *text, size_t size);
-    ls_time_use use; /**< what its time counts as in a profile */
-    double flops;    /**< floating-point operations of one run */
-    double bytes;    /**< bytes read and written of one run */
-    int reorders;    /**< passes of one run that only move values: into another layout of weights
-                          or images, or into copies of columns */
+    ls_time_use use;         /**< what its time counts as in a profile */
+    double flops;            /**< floating-point operations of one run */
+    double bytes;            /**< bytes read and written of one run */
+    int reorders;            /**< passes of one run that only move values to another layout */
     size_t reordered_bytes;  /**< bytes that the reorders write */
     size_t workspace;        /**< bytes of device memory that this operation alone has */
-    ls_access *accesses;     /**< all memory that a run touches, except its own, such as
-                                  workspace: decides which operations wait for which */
+    ls_access *accesses;     /**< memory that a run touches, without workspace; orders operations */
     size_t access_count;     /**< number of accesses */
     ls_op_message *messages; /**< of one run, in the order in which its peers expect them */
     size_t message_count;    /**< number of messages */

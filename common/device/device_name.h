@@ -18,9 +18,9 @@ typedef struct ls_device_name {
     ls_device_kind kind; /**< CPU or GPU */
     int index;           /**< from 0 */
     int logical;         /**< part of a split GPU, from 0; -1 means the whole device */
-    char job[32];        /**< "" if the name has none */
-    int replica;         /**< -1 if the name has none */
-    int task;            /**< -1 if the name has none */
+    char job[32];        /**< "" if there is none */
+    int replica;         /**< -1 if there is none */
+    int task;            /**< -1 if there is none */
 } ls_device_name;
 
 /** LS_CODE_USAGE, which lists the valid forms, if `text` is invalid. */

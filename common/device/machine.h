@@ -31,7 +31,7 @@ typedef struct ls_machine_options {
     int logical_gpus;     /**< 0 means 1; each GPU counts as this many */
     int part, parts;      /**< this process gets cores number `part` of `parts`; 0 means all */
     int neighbours;       /**< processes that share the memory; 0 means 1 */
-    int neighbour;        /**< its number on the host: a number in `--devices` picks GPUs by it */
+    int neighbour;        /**< its number on the host, which decides its GPUs */
 } ls_machine_options;
 
 /** Caches of one level. */

@@ -35,8 +35,8 @@ bool ls_limits_group(const char *groups, const char *mounts, const char *control
 ls_limits ls_limits_find(const char *groups, const char *mounts);
 
 /** Text of a group's cpu.stat: seconds for which its quota held its processes back, summed over
- * cores ("throttled_usec" of version 2, "throttled_time" in ns of version 1). NaN if the text has
- * none. */
+ * cores ("throttled_usec" of version 2, "throttled_time" in ns of version 1). NaN if the text does
+ * not say. */
 double ls_limits_cpu_stat(const char *text);
 
 /** As above, summed from the process's group up to the mount point, since each parent has a quota,

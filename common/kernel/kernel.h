@@ -199,7 +199,7 @@ typedef enum ls_optimizer_kind {
  *     adam       m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr mhat / (sqrt(vhat) + eps),
  *                mhat = m / (1 - b1^t), vhat = v / (1 - b2^t), t = state->step + 1
  *                (Kingma and Ba, arXiv 1412.6980, algorithm 1)
- *     adamw      likewise, and of ranges that shrink w -= lr (mhat / (sqrt(vhat) + eps) + decay w)
+ *     adamw      as adam, and for ranges that shrink w -= lr (mhat / (sqrt(vhat) + eps) + decay w)
  *                (Loshchilov and Hutter, arXiv 1711.05101)
  *     rmsprop    v = rho v + (1-rho) g^2; w -= lr g / (sqrt(v) + eps)
  * Scalars are computed in double once a step and rounded to real.
@@ -365,12 +365,10 @@ typedef struct ls_kernels {
     const ls_kernel_table *table; /**< that was opened */
     ls_device *device;            /**< that it runs on; borrowed */
     ls_math math;                 /**< of products; float32 where just opened */
-    bool any_order; /**< gemm on a GPU may add in any order, if that is faster: to measure a
-                         library's peak, not for steps */
-    ls_convolution convolution; /**< auto where just opened; making an operation that needs a
-                                     missing library fails with LS_CODE_MISSING */
-    ls_scratch scratch;         /**< that its operations share */
-    bool multiplies_bf16;       /**< LS_KERNEL_BF16_ENTRIES work here */
+    bool any_order;               /**< a GPU's gemm may add in any order, to measure its peak */
+    ls_convolution convolution;   /**< auto when opened; LS_CODE_MISSING without its library */
+    ls_scratch scratch;           /**< that its operations share */
+    bool multiplies_bf16;         /**< LS_KERNEL_BF16_ENTRIES work here */
 } ls_kernels;
 
 /** Entries that every table has, and that tables of the same kind of device may share. */

@@ -200,7 +200,7 @@ ls_status ls_check_softmax_cross_entropy(const ls_softmax_cross_entropy_args *a,
     LS_TRY(ls_check_value(work, "scale", a->scale));
     if (a->dlogits && a->dlogits == a->logits)
         return ls_fail(LS_CODE_USAGE, work->op, "dlogits",
-                       "is the same memory as logits; give it memory of its own");
+                       "is the same memory as logits; give it separate memory");
     work->flops += 5.0 * (double)a->rows * (double)a->classes;
     return LS_OK;
 }

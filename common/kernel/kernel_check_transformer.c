@@ -49,7 +49,7 @@ ls_status ls_check_softmax_part(const ls_softmax_part_args *a, ls_work *work)
     work->flops += 3.0 * (double)a->rows * (double)a->classes;
     if (a->terms && a->terms == a->logits)
         return ls_fail(LS_CODE_USAGE, work->op, "terms",
-                       "is the same memory as logits; give it memory of its own");
+                       "is the same memory as logits; give it separate memory");
     return check_slice(work, a->first, a->classes, a->all);
 }
 

@@ -45,7 +45,7 @@ typedef struct ls_variable {
     double deviation;           /**< for LS_INITIALIZER_NORMAL */
     double decay;               /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
     bool shrinks;         /**< adamw's decay applies (to parts, too): two or more dimensions */
-    double keep;          /**< share of itself that a moving statistic keeps in a step; or 0 */
+    double keep;          /**< share of itself that a moving statistic keeps; or 0 */
     size_t offset, count; /**< elements of the flat buffer */
 } ls_variable;
 
@@ -114,7 +114,7 @@ double ls_values_apart(double a, double b);
 typedef struct ls_difference {
     bool same_bits;   /**< of every element (ls_values_same) */
     uint32_t max_ulp; /**< units in the last place; UINT32_MAX where one is not finite */
-    double max_rel;   /**< largest ||a - b|| / ||b|| of a variable; absolute where b is 0 */
+    double max_rel;   /**< largest relative distance of a variable; absolute where b is 0 */
     size_t first;     /**< first element whose bits differ; SIZE_MAX if none */
 } ls_difference;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ends and losses of steps, if servers do not wait for all workers; see impl/step/run/records.c.
- * With backup workers, a step ends when the servers end it, and its loss is that of the workers
+ * With backup workers, a step ends when the servers end it, and its loss is the loss of the workers
  * that took part. With asynchronous servers and n workers, a step is n successive gradients.
  */
 #include "common/base/grow.h"
@@ -33,7 +33,7 @@ static size_t at(const ls_reading *r, int worker)
     return WORKERS + (r->run->plan.job->ranks.comm ? 0 : (size_t)worker * NUMBERS);
 }
 
-/* Workers' ends are ends of steps; with backup workers those of servers with variables, which
+/* Workers' ends are ends of steps; with backup workers the ends of servers with variables. They
  * record each update, one per step, while workers may be behind. */
 static bool ends(const ls_step_run *run, int member)
 {

@@ -69,7 +69,7 @@ static ls_status load(ls_run *run, const ls_state_source *source)
     return ls_run_of_steps.load(run, source);
 }
 
-/* With backup workers the traffic due is that of the served requests. */
+/* With backup workers the traffic due is the traffic of the served requests. */
 static ls_status traffic_of_served(const ls_run *run, ls_traffic *sent, ls_traffic *formula)
 {
     const ls_step_run *me = ls_step_run_of(run);

@@ -41,7 +41,7 @@ typedef struct ls_ps_progress {
     ls_ps_report seen;
     /* Backup workers: */
     int accepted;    /**< gradients in the current update so far */
-    int64_t samples; /**< samples of these gradients */
+    int64_t samples; /**< samples of the gradients */
 } ls_ps_progress;
 
 /** A server. */
@@ -50,9 +50,8 @@ typedef struct ls_ps_serving {
     const ls_ps_shard *shard;
     ls_comm *comm, *control;
     float *spare; /**< backup workers: [elements] receives dropped gradients */
-    ls_op_list *send, *receive, *add,
-        *drop; /**< [workers] operations that send the shard; receive a gradient; receive and add
-                    one; receive one into `spare` */
+    ls_op_list *send, *receive, *add, *drop; /**< [workers] operations: send the shard; receive;
+                                                receive and add; receive into `spare` */
     ls_op_list apply;
     ls_ps_clock *clocks; /**< [workers] */
     int workers, byes;

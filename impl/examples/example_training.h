@@ -78,7 +78,7 @@ static inline ls_status example_run(ls_run *run, uint64_t steps, example_outcome
     return ls_run_gather(run, out->parameters);
 }
 
-/** The same for a strategy by name. */
+/** As above, for a strategy by name. */
 static inline ls_status example_train(const ls_job *job, const char *name, uint64_t steps,
                                       example_outcome *out)
 {

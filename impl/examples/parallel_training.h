@@ -10,7 +10,7 @@
 
 /** All memory is on the holder. */
 typedef struct ls_parallel_training {
-    ls_parallel_options options; /**< gradients and loss are those below */
+    ls_parallel_options options; /**< gradients and loss are the members below */
     ls_parallel *parallel;
     ls_kernels *kernels;
     void *gradients;        /**< real [variables] of the latest step */

@@ -185,7 +185,8 @@ ls_status ls_placed_matmul(ls_placed *me, ls_place place, const ls_matrix *a, co
     ls_op *op;
     if (a->columns != b->rows)
         return ls_fail(LS_CODE_USAGE, "operation", place.name,
-                       "[%lld, %lld] times [%lld, %lld] is not possible; columns must be rows",
+                       "[%lld, %lld] times [%lld, %lld] is not possible; as many columns of the "
+                       "first as rows of the second work",
                        (long long)a->rows, (long long)a->columns, (long long)b->rows,
                        (long long)b->columns);
     ls_gemm_args args = {.m = a->rows, .n = b->columns, .k = a->columns};

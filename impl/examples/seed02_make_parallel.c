@@ -2,7 +2,7 @@
 /*
  * Seed 2: make_parallel for two functions: a network with shared variables, and a function of two
  * batches with two results. 10 rows on 3 devices are split into 3, 3 and 4; outputs are bitwise
- * equal to those of the whole batch; copies between devices are counted.
+ * equal to the whole batch's; copies between devices are counted.
  */
 #include "common/base/random/philox.h"
 #include "common/nn/model.h"
@@ -49,7 +49,7 @@ static ls_status run_parts(example *e, ls_parallel_options *options, int count,
     return LS_OK;
 }
 
-/* Outputs of three parts must equal those of one; `messages` copies must move `bytes` bytes. */
+/* Outputs of three parts must equal one part's; `messages` copies must move `bytes` bytes. */
 static ls_status compare(example *e, ls_parallel_options *options, uint64_t messages,
                          uint64_t bytes)
 {

@@ -46,7 +46,7 @@ static ls_status show_programs(ls_job *job)
     return LS_OK;
 }
 
-/* Variables exist once: workers pull those of the server. */
+/* Variables exist once: workers pull the server's. */
 static ls_status show_variable(ls_job *job)
 {
     const ls_strategy *ps;

@@ -2,7 +2,7 @@
 /*
  * Seed 9: two sequences (140,256) through one LSTM(64), the first on cpu:0, the second on cpu:1; on
  * cpu:2 the two encodings are concatenated and classified. The gradient of the shared weights is
- * the sum over both branches: after six steps the bits are those of a single device, which runs the
+ * the sum over both branches: after six steps the bits equal a single device's, which runs the
  * branches one after the other. cpu:0 and cpu:1 have the LSTM's weights, cpu:2 only the dense
  * layer's.
  */

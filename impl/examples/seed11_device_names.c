@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Seed 11: device names. The five forms of TensorFlow are parsed: /cpu:0, /device:GPU:1, /gpu:1,
- * /job:worker/replica:0/task:1/device:GPU:0 and cpu:0. Other names are refused, with a list of
- * these forms.
+ * /job:worker/replica:0/task:1/device:GPU:0 and cpu:0. Other names are refused, with a list of the
+ * forms.
  */
 #include "impl/examples/example.h"
 

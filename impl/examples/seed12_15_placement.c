@@ -58,7 +58,7 @@ static ls_status towers(ls_placed *program)
                           "a and b to each tower, a product back from each");
 }
 
-/* Makes and runs a program; its log must have these lines. */
+/* Makes and runs a program; its log must have the given lines. */
 static ls_status with_log(example *e, ls_status (*make)(ls_placed *program), const char *listed)
 {
     char text[1024] = "";

@@ -4,7 +4,7 @@
  * and a tower on each of cpu:0 and cpu:1. The towers' gradients are summed on cpu:2 and applied
  * once; each is divided by the whole batch, so the sum is the tutorial's average. Images are
  * synthetic: Debian has no CIFAR-10. In exact mode the variables have the bits of `single` after 24
- * steps; the program of two towers has more nodes than that of one, and the loss falls.
+ * steps; the program of two towers has more nodes than one tower's, and the loss falls.
  */
 #include "impl/examples/example_training.h"
 

@@ -32,7 +32,7 @@ bool ls_schedule_frees(const ls_schedule *s, const ls_pass *pass)
 /* ---- A stage's order ------------------------------------------------------------------------- */
 
 /* Passes of one direction, of micro-batches up to a multiple of the stages if there are chunks: an
- * epoch's smaller batch may have fewer, and those that it lacks are left out. */
+ * epoch's smaller batch may have fewer, and the missing ones are left out. */
 static int directed_passes(const ls_schedule *s)
 {
     const int p = s->stages, v = ls_schedule_chunks(s), m = s->microbatches;
@@ -44,7 +44,7 @@ size_t ls_schedule_passes(const ls_schedule *s)
     return (size_t)(s->rule->split ? 3 : 2) * (size_t)directed_passes(s);
 }
 
-/* A stage's passes as they are appended. */
+/* A stage's passes while they are appended. */
 typedef struct stage_order {
     const ls_schedule *schedule;
     int stage, count, weights; /* weight passes so far */
@@ -129,7 +129,7 @@ typedef struct merge {
     ls_pass *passes; /* [stages, ls_schedule_passes] */
     int *count;      /* [stages] passes of each */
     int *next;       /* [stages] the first that is left */
-    int *tick;       /* [kinds, parts, micro-batches] from 1: when a pass ran; 0 if not yet */
+    int *tick;       /* [kinds, parts, micro-batches] when a pass ran, from 1; else 0 */
 } merge;
 
 static int *tick_of(const merge *m, ls_pass_kind kind, int part, int microbatch)

@@ -5,11 +5,11 @@
  *
  * A model is cut into p V parts; part c p + i is chunk c of stage i. With V = 1 a stage has one
  * part. A schedule is a rule (one small file each, schedule_<name>.c). Forward pass number k of a
- * stage is of chunk floor((k mod pV) / p) and micro-batch floor(k / pV) p + k mod p; backward
- * passes are the same with chunk V-1-c. A stage runs `ahead` forward passes, then a forward and a
- * backward pass in turn, then the remaining backward passes. If a rule splits the backward pass
- * into a data pass and a weight pass, the weight pass of micro-batch j - `lag` is behind the data
- * pass of micro-batch j, and those that are left end the step, ascending.
+ * stage has chunk floor((k mod pV) / p) and micro-batch floor(k / pV) p + k mod p; backward passes
+ * have chunk V-1-c instead. A stage runs `ahead` forward passes, then a forward and a backward pass
+ * in turn, then the remaining backward passes. If a rule splits the backward pass into a data pass
+ * and a weight pass, the weight pass of micro-batch j - `lag` is behind the data pass of
+ * micro-batch j, and the remaining ones end the step, ascending.
  *
  * Leaves out: devices, and measuring times.
  */
@@ -43,7 +43,7 @@ typedef struct ls_schedule_rule {
 extern const ls_schedule_rule ls_schedule_gpipe, ls_schedule_1f1b, ls_schedule_interleaved,
     ls_schedule_zb_h1, ls_schedule_zb_h2;
 
-/** Of ls_schedule_rule, in the order of the option: those that a case can have. */
+/** Lists the ls_schedule_rule that a case can have, in the order of the option. */
 extern const ls_registry ls_schedules;
 
 /** The rule that a case's options name. */
@@ -57,7 +57,7 @@ struct ls_schedule {
 
 typedef enum ls_pass_kind {
     LS_PASS_FORWARD,
-    LS_PASS_BACKWARD, /**< or, if the rule splits it, the data pass: to the stage's inputs */
+    LS_PASS_BACKWARD, /**< backward, or, if split, its data pass: to the stage's inputs */
     LS_PASS_WEIGHTS,  /**< gradients of variables */
     LS_PASS_KINDS
 } ls_pass_kind;
@@ -83,8 +83,8 @@ int ls_schedule_stage(const ls_schedule *schedule, int stage, ls_pass *out);
 /** Whether a pass is the last one that needs its micro-batch's memory on its part. */
 bool ls_schedule_frees(const ls_schedule *schedule, const ls_pass *pass);
 
-/** All stages' passes in one order, each behind those that it needs: of the neighbour's part, and
- * of a backward pass its own forward pass. Owned by the caller (free). LS_CODE_USAGE if a rule's
+/** All stages' passes in one order, each behind the passes that it needs: the neighbour's, and for
+ * a backward pass its own forward pass. Owned by the caller (free). LS_CODE_USAGE if a rule's
  * stages wait for each other. */
 ls_status ls_schedule_order(const ls_schedule *schedule, ls_pass **out, size_t *count);
 
@@ -104,11 +104,11 @@ typedef struct ls_schedule_most {
     int in_flight;                /**< forward passes whose backward (or data) pass has not ended */
     int weights_waiting;          /**< data passes whose weight pass has not ended */
     int held;                     /**< micro-batches of one chunk that it holds memory of */
-    int before[LS_PASSES_BEFORE]; /**< not a maximum: backward passes of that chunk by what they
-                                       have before them */
+    int before[LS_PASSES_BEFORE]; /**< not a maximum: the chunk's backward passes, by their
+                                       predecessor */
 } ls_schedule_most;
 
-/** `chunk`: of which `held` is. */
+/** `held` counts for `chunk`. */
 ls_status ls_schedule_count(const ls_schedule *schedule, int stage, int chunk,
                             ls_schedule_most *out);
 
@@ -121,7 +121,7 @@ typedef struct ls_stage_time {
 /** What follows from the stages' times. */
 typedef struct ls_schedule_times {
     double step;    /**< duration of a step, until the last stage's end */
-    double longest; /**< of a stage, from its first pass to the end of its last */
+    double longest; /**< of a stage, from first pass's begin to last one's end */
     double idle;    /**< share of that time in which the stage has no pass */
 } ls_schedule_times;
 

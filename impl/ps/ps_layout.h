@@ -21,8 +21,8 @@ typedef struct ls_ps_range {
 } ls_ps_range;
 
 typedef struct ls_ps_layout {
-    int servers, workers; /**< worker w is member w of a run, server k is member workers + k */
-    ls_ps_range *ranges;  /**< of all servers, in the order of the flat buffer: what workers pull */
+    int servers, workers; /**< worker w is member w; server k is member workers + k */
+    ls_ps_range *ranges;  /**< of all servers, in the flat buffer's order, for workers to pull */
     size_t range_count;
     ls_ps_range *pushed; /**< ranges split at bucket boundaries, by bucket: what workers push */
     size_t pushed_count;
@@ -39,14 +39,14 @@ void ls_ps_layout_close(ls_ps_layout *layout);
  */
 bool ls_ps_layout_range(const ls_ps_layout *layout, int server, size_t i, ls_range *out);
 
-/** Refuses a communicator with which servers cannot serve requests as they arrive. */
+/** Refuses a communicator if servers cannot serve requests as they arrive with it. */
 ls_status ls_ps_refuse_arrival(const char *comm);
 
 /** The process, device and rank of a member. */
 typedef struct ls_ps_seat {
     int process;
     ls_device *device; /**< NULL means in another process */
-    int rank;          /**< in the communicator, by device; on the same rank, the server is first */
+    int rank;          /**< in the communicator, by device; a server before its rank's worker */
 } ls_ps_seat;
 
 ls_ps_seat ls_ps_seat_of(const ls_job *job, const ls_ps_layout *layout, int member);

@@ -5,14 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** When servers apply gradients: those of a step together; each as it arrives; each as it arrives,
- * with no worker more than `staleness` steps ahead (stale synchronous parallel). */
+/** When servers apply gradients: a step's gradients together; each as it arrives; each as it
+ * arrives, with no worker more than `staleness` steps ahead (stale synchronous parallel). */
 typedef enum ls_ps_mode { LS_PS_SYNC, LS_PS_ASYNC, LS_PS_SSP } ls_ps_mode;
 
 /** How parameter servers work (ps_layout.h). */
 typedef struct ls_ps_options {
-    int ranks; /**< workers and servers: threads of this process, or processes; 0 means no servers
-                */
+    int ranks;         /**< workers and servers, as threads or processes; 0 without servers */
     ls_ps_mode mode;   /**< when gradients are applied */
     int staleness;     /**< ssp: steps that a worker may be ahead of the slowest */
     int backups;       /**< sync: backup workers; a step does not wait for so many gradients */

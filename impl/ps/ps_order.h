@@ -42,7 +42,7 @@ typedef struct ls_ps_event {
     uint32_t kind; /**< ls_ps_kind except LS_PS_BYE */
 } ls_ps_event;
 
-/** One server's events; `lost` counts those that exceed `capacity`. */
+/** One server's events; `lost` counts events that exceed `capacity`. */
 typedef struct ls_ps_log {
     ls_ps_event *events;
     size_t count, capacity, lost;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Report: what the servers of a `ps` run did. All processes call these functions, after sync; `run`
+ * Report: what the servers of a `ps` run did. All processes call its functions, after sync; `run`
  * must have servers.
  */
 #pragma once
@@ -17,8 +17,8 @@ typedef struct ls_ps_server {
     const char *device;   /**< its name */
     size_t bytes;         /**< of its variables */
     ls_received received; /**< gradients received, and copied from the worker on its device, ... */
-    uint64_t steps;       /**< ... in so many steps, all those enqueued; 0 if not counted */
-    double busy;          /**< share of its time in which it did not wait, when last profiled */
+    uint64_t steps;       /**< ... in so many steps, all enqueued ones; 0 if not counted */
+    double busy;          /**< share of its time without waiting, when last profiled */
 } ls_ps_server;
 
 /** Server number `index` of this process; false if there are no more. */

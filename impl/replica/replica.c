@@ -41,7 +41,8 @@ static ls_memory_use typed(ls_memory_use use, size_t each)
     return LS_MEMORY_AS(use, each == sizeof(uint16_t) ? LS_MEMORY_BF16 : LS_MEMORY_FLOAT32);
 }
 
-/* An array of all elements, element i that of the variables; or of the shares alone. */
+/* An array of all elements, element i belongs to the variables' element i; or an array for the
+ * shares alone. */
 static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, bool shared,
                             void *out)
 {
@@ -54,7 +55,7 @@ static ls_status take_array(ls_replica *r, const char *what, ls_memory_use use, 
     return take(r, array, out);
 }
 
-/* The memory of windows; without these, `whole`. */
+/* The memory of windows; `whole` without windows. */
 static ls_status take_windows(ls_replica *r, const char *what, const ls_windows *windows,
                               size_t each, void *whole, void **out)
 {

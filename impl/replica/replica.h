@@ -10,8 +10,9 @@
  *     update     weight decay and the optimizer's pass, over a range of the flat buffers
  *     finish     records the step and advances the argument block
  *
- * Weight decay is added to the sum of all replicas' gradients. Its part of a step's loss is that of
- * the values before the update, computed when these were set: by a load or by the previous step.
+ * Weight decay is added to the sum of all replicas' gradients. Its part of a step's loss comes from
+ * the values before the update, and is computed when they are set: by a load or by the previous
+ * step.
  */
 #pragma once
 
@@ -58,9 +59,9 @@ typedef struct ls_replica_buffer {
 
 /** What a replica updates. */
 typedef struct ls_replica_updated {
-    size_t owned;              /**< the first ones of its elements, which it updates itself, */
-    ls_shares shares;          /**< or, of these, its shares */
-    size_t stated;             /**< elements that it updates: owned, or those of its shares */
+    size_t owned;              /**< elements [0, owned) are this replica's */
+    ls_shares shares;          /**< if set, it updates only its share of each bucket */
+    size_t stated;             /**< elements that it updates: owned, or its shares' */
     int slots;                 /**< number of buffers of optimizer state */
     void *slot[2];             /**< real [stated], as many as the optimizer has; others NULL */
     void *average;             /**< real [stated]: moving averages, if it updates; else NULL */
@@ -71,24 +72,23 @@ typedef struct ls_replica_updated {
 /** Where a replica with shares has whole buckets. */
 typedef struct ls_replica_windows {
     const ls_windows *parameters; /**< NULL, or in which it has parameters of some buckets */
-    const ls_windows *gradients;  /**< likewise gradients */
-    void *whole_parameters;       /**< as parameters, the windows; without these, all parameters */
-    void *whole_gradients;        /**< likewise */
+    const ls_windows *gradients;  /**< NULL, or in which it has gradients of some buckets */
+    void *whole_parameters;       /**< the parameters' windows; all parameters if it has no
+                                       windows */
+    void *whole_gradients;        /**< the gradients' windows; all gradients if it has no windows */
 } ls_replica_windows;
 
 /** The gradient's norm. */
 typedef struct ls_replica_norm {
-    double *squares;     /**< [blocks of the whole model] sums of the gradient's squares; NULL if
-                              it clips no gradient */
-    double *own_squares; /**< [blocks of its part] the same in its own order, if a part's buckets
-                              are shared; else `squares` */
-    ls_clip *clip;       /**< [1] what follows from these; NULL means likewise */
+    double *squares;     /**< [blocks of the model] sums of the gradient's squares; or NULL */
+    double *own_squares; /**< [blocks of its part] as above, in its order; or `squares` */
+    ls_clip *clip;       /**< [1] norm and factor; NULL if it clips no gradient */
 } ls_replica_norm;
 
 /** A replica's parts of a step's loss. */
 typedef struct ls_replica_loss {
-    double *parts;         /**< [LS_REPLICA_LOSSES]; in fast mode the sum and a piece's, or, of
-                                pieces abreast, each piece's */
+    double *parts;         /**< [LS_REPLICA_LOSSES]; fast: sum and a piece's, or each abreast
+                                piece's */
     size_t sums;           /**< most parts of a step's loss */
     size_t more;           /**< parts recorded after the first: sums - 1, and weight decay's */
     double *more_losses;   /**< [job->records, more]; NULL if none */
@@ -107,9 +107,8 @@ typedef struct ls_replica_timing {
 /** The data sets, and what gathers samples. */
 typedef struct ls_replica_data {
     uint32_t *indices; /**< [rows] */
-    double *scale; /**< [1] 1 / the targets of a step's batch; NULL means lengths are not ragged */
-    float *sequences; /**< [rows, positions] an input, or the target, of which it has some
-                           positions; NULL if it has all */
+    double *scale;     /**< [1] 1 / a step's targets; NULL if lengths are not ragged */
+    float *sequences; /**< [rows, positions] a whole input or target; NULL if positions are whole */
     const void *train[LS_REPLICA_ARRAYS];
     const void *test[LS_REPLICA_ARRAYS];
 } ls_replica_data;
@@ -119,7 +118,7 @@ typedef struct ls_replica_test {
     ls_step_state *state; /**< its argument block */
     uint64_t *correct;    /**< [1] */
     const ls_net *net;    /**< for which the following were built, or NULL */
-    uint64_t end;         /**< the same: samples from this number on are not counted */
+    uint64_t end;         /**< samples from this number on are not counted */
     ls_op_list feed, count;
     struct ls_test_outputs *outputs; /**< NULL if the model's output is on another place */
 } ls_replica_test;
@@ -138,15 +137,14 @@ typedef struct ls_replica {
     bool updates;              /**< whether it updates variables */
     ls_replica_updated updated; /**< which, and the optimizer's state */
     void *parameters;           /**< [P] of the job's precision; in windows [stated], its shares */
-    void *masters;              /**< bfloat16: real [stated], what it updates, of which parameters
-                                     are the rounded copy; NULL means parameters are updated */
+    void *masters;              /**< bfloat16: real [stated], what it updates; parameters are its
+                                     rounded copy */
     void *gradients;            /**< real [P]; in windows [stated], the sums of its shares */
     ls_replica_windows windows;
     ls_replica_norm norm;
     ls_step_state *state; /**< argument block of training */
     ls_replica_loss loss;
-    float *wire_error; /**< [1] the largest error of rounding for a wire (comm_wire.h); NULL if none
-                            is rounded */
+    float *wire_error; /**< [1] largest rounding error of a wire (comm_wire.h); or NULL */
     ls_replica_timing timing;
     ls_replica_data data;
     ls_replica_test test;
@@ -163,13 +161,12 @@ typedef struct ls_replica_options {
     size_t sums;               /**< most partial sums of its gradient; 1 in fast mode */
     ls_shares shares;          /**< buckets NULL if it updates all variables */
     const ls_windows *windows, *gradient_windows; /**< as in ls_replica; with shares */
-    const ls_own_buffer *owns; /**< the strategy's own buffers; NULL if it has none */
+    const ls_own_buffer *owns; /**< the strategy's own buffers; NULL if there is none */
     bool no_optimizer;         /**< another replica updates: no optimizer state */
-    const ls_repeat
-        *repeats; /**< [nodes] of its graph that are repeated; NULL if there is none. Borrowed */
+    const ls_repeat *repeats;  /**< [nodes] repeated nodes of its graph, borrowed; NULL if none */
     ls_decay_loss decay_loss;
-    const struct ls_replica *variables_of; /**< NULL, or a replica on this device, whose
-                                                parameters and argument block it shares */
+    const struct ls_replica *variables_of; /**< a replica on this device that shares parameters
+                                                and arguments; or NULL */
 } ls_replica_options;
 
 /** The values that it updates: its masters, or (float32) its parameters. */
@@ -198,14 +195,14 @@ void ls_replica_close(ls_replica *replica);
 /** The part of each batch that a net computes. */
 typedef struct ls_replica_part {
     uint64_t first;            /**< its first sample in the batch */
-    uint64_t divided, divisor; /**< first, and number, of the samples whose mean it is a part of */
+    uint64_t divided, divisor; /**< first, and number, of samples whose mean it contributes to */
 } ls_replica_part;
 
 /** Appends operations that gather samples [first, first + rows) of each batch into the net. */
 ls_status ls_replica_feed(ls_replica *replica, ls_net *net, const ls_replica_part *part,
                           ls_op_list *ops);
 
-/** The same of the test set, from the sample at test_state's position on. */
+/** As above, for the test set, from the sample at test_state's position on. */
 ls_status ls_replica_feed_test(ls_replica *replica, ls_net *net, ls_op_list *ops);
 
 /** Whether weight decay is still to be added to a gradient, or included in it. */
@@ -216,8 +213,8 @@ typedef enum ls_decay_left { LS_DECAY_TO_ADD, LS_DECAY_INCLUDED } ls_decay_left;
 ls_status ls_replica_square(ls_replica *replica, ls_range range, ls_decay_left decay,
                             ls_op_list *ops);
 
-/** Appends copies of all sums in its own order to where they are in the whole model, if these
- * differ. */
+/** Appends copies of all sums in its own order to where they are in the whole model, if the order
+ * differs. */
 ls_status ls_replica_place_squares(ls_replica *replica, ls_op_list *ops);
 
 /** Appends what follows from all blocks' sums: the norm and the factor. */
@@ -237,7 +234,7 @@ ls_status ls_replica_round(ls_replica *replica, ls_range range, ls_op_list *ops)
 /** The values of a range that it updates: masters, or parameters. */
 void *ls_replica_updated_at(const ls_replica *replica, ls_range range, size_t state);
 
-/** Where an update finds a range of its own elements in optimizer state, and in parameters and
+/** Where an update finds a range of its elements in optimizer state, and in parameters and
  * gradients of shares. LS_CODE_USAGE if the range is in none of its shares. */
 ls_status ls_replica_find(const ls_replica *replica, ls_range range, size_t *out);
 
@@ -252,19 +249,20 @@ ls_status ls_replica_finish(ls_replica *replica, int64_t batch, ls_op_list *ops)
  */
 ls_status ls_replicas_load(ls_replica *const *replicas, int count, const ls_state_source *source);
 
-/** Sets what it has of a block of the model's parameters alone, or the rounded copies of these,
- * float32 [block.count]; float32: it has them whole, not in windows. */
+/** Sets what it has of a block of the model's parameters alone, or of their rounded copies, float32
+ * [block.count]. In float32 it must have complete parameters, not windows. */
 ls_status ls_replica_set(ls_replica *replica, ls_range block, const float *values);
 
-/** The same, and its masters, if it has these. */
+/** As above, and its masters, if it has any. */
 ls_status ls_replica_put(ls_replica *replica, ls_range block, const float *values);
 
 /** Copies what it has of a block of the model's elements to `out`, float32 [block.count]: the
- * variables that it owns, or of other arrays those elements that it updates; it leaves the rest.
- * Without averages, the variables stand for them. */
+ * variables that it owns, or, for other arrays, the elements that it updates; it leaves the rest.
+ * Without averages, the variables take their place. */
 ls_status ls_replica_gather(ls_replica *replica, ls_values values, ls_range block, float *out);
 
-/** Sets `count` elements of its windows from element `at` on to values, rounded as these are. */
+/** Sets `count` elements of its windows from element `at` on to values, rounded as the windows
+ * are. */
 ls_status ls_replica_fill(const ls_replica *replica, size_t at, const float *values, size_t count);
 
 /** Copies what it has of a block of the rounded parameters that its layers read, as
@@ -275,8 +273,8 @@ ls_status ls_replica_copies(ls_replica *replica, ls_range block, float *out);
  */
 ls_status ls_replica_lend(ls_replica *replica, ls_values values);
 
-/** Copies elements `range` of what it updates of an array, counted as optimizer state has them
- * (ls_replica_updated.stated), to the host. */
+/** Copies a range of an array's updated elements to the host. Elements are counted as in optimizer
+ * state (ls_replica_updated.stated). */
 ls_status ls_replica_read(ls_replica *replica, ls_values values, ls_range range, float *out);
 
 /** Copies its gradient to where it is in the model's. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The norm of a replica's gradient: sums of squares of its blocks, where they are in the whole
- * model, and what follows from those of all blocks; see replica.h and square_sums in kernel.h.
+ * model, and what follows from all blocks' sums; see replica.h and square_sums in kernel.h.
  */
 #include "common/base/grow.h"
 #include "common/comm/comm_sums.h"
@@ -18,7 +18,7 @@ static bool clips(const ls_replica *r)
     return r->job->update.clip > 0 && r->updates != ls_ps_by_arrival(&r->job->ps);
 }
 
-/* Of the whole model: of its slices, if layers are split. */
+/* The variables of the whole model; its slices' if layers are split. */
 static const ls_variables *whole_of(const ls_replica *r)
 {
     return r->part && r->part->split ? &r->part->split->variables
@@ -53,7 +53,7 @@ typedef struct run_of {
     int64_t count;
 } run_of;
 
-/* Where a range of its gradients is, and of its parameters: elements of these. */
+/* Where a range is in its gradients, and in its parameters, in elements. */
 typedef struct where {
     size_t gradient, weight;
 } where;

@@ -4,7 +4,7 @@
 
 /* ---- Feeding --------------------------------------------------------------------------------- */
 
-/* LS_ARRAY_IMAGE has an operation of its own. */
+/* LS_ARRAY_IMAGE has a separate operation. */
 static const ls_gather_type gather_types[] = {[LS_ARRAY_UINT8] = LS_GATHER_BYTES_TO_UNIT,
                                               [LS_ARRAY_FLOAT32] = LS_GATHER_FLOAT,
                                               [LS_ARRAY_ONE_HOT] = LS_GATHER_ONE_HOT,

@@ -87,7 +87,7 @@ static ls_status find_ranges(const ls_replica *r, size_t first, size_t count, bo
 /* ---- The operations -------------------------------------------------------------------------- */
 
 /* Appends weight decay's gradient (`decay`), the optimizer's pass, and the step of moving
- * statistics towards those of the batch, which are in the gradient buffer. */
+ * statistics towards the batch's, which are in the gradient buffer. */
 static ls_status append_update(ls_replica *r, ls_range range, size_t state, bool decay,
                                ls_op_list *ops)
 {
@@ -149,7 +149,7 @@ ls_status ls_replica_update(ls_replica *r, ls_range range, ls_decay_left decay, 
 
 /* ---- Weight decay's part of the loss -------------------------------------------------------- */
 
-/* Whether this replica, of those that together have all variables, counts one. */
+/* Whether this replica counts a variable, among the replicas that together have all. */
 static bool counts(const ls_replica *r, size_t variable)
 {
     const ls_graph_slices *s = &r->graph->slices;
@@ -157,7 +157,7 @@ static bool counts(const ls_replica *r, size_t variable)
            (s->place == 0 || ls_graph_slice(r->graph, variable));
 }
 
-/* Adds what of a range decays; its elements begin at number `at` of what is trained. */
+/* Adds the decaying parts of a range; its elements begin at number `at` of the trained ones. */
 static void list_decaying(const ls_replica *r, ls_range range, size_t at, range_list *out)
 {
     const ls_variables *variables = &r->graph->variables;
@@ -178,7 +178,7 @@ static int compare_ranges(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The same of all that the replica updates, in order; whether these are one after the other. */
+/* As above, for all that the replica updates, in order. Returns whether that is contiguous. */
 static bool list_all_decaying(const ls_replica *r, range_list *out)
 {
     const ls_shares *s = &r->updated.shares;

@@ -2,7 +2,7 @@
 /*
  * What a replica has of the arrays of a state, to and from blocks of the model's elements, so that
  * the host never needs room for a whole model. Replicas that are loaded together share the reading
- * of each block, of which only those elements are read that one of them has.
+ * of each block; only elements that one of them has are read.
  */
 #include "common/base/bf16_inline.h"
 #include "common/base/grow.h"
@@ -19,7 +19,7 @@ typedef struct transfer {
     float *values;     /* [block.count]; NULL if only `begin` and `end` are found */
     bool out;          /* from the replica */
     bool narrow;       /* the replica has them rounded to bfloat16 */
-    size_t begin, end; /* the replica has no elements of the block before and behind these */
+    size_t begin, end; /* the replica has no elements of the block outside of [begin, end) */
 } transfer;
 
 static size_t bytes_of(const ls_replica *r, const transfer *t)
@@ -38,7 +38,7 @@ static void pack(const ls_replica *r, ls_range some, float *packed, const transf
     memcpy(back ? packed : here, back ? here : packed, some.count * sizeof *packed);
 }
 
-/* Elements of the host, and those of `bytes` each as the replica has them. */
+/* Converts between the host's elements and the replica's, which have `bytes` bytes each. */
 static void convert(float *host, void *there, size_t bytes, size_t count, bool to_host)
 {
     uint16_t *narrow = there;
@@ -97,7 +97,7 @@ static ls_status move(const ls_replica *r, void *flat, ls_range range, transfer 
     return LS_OK;
 }
 
-/* All of a buffer of what the replica updates: its shares, if it has shares. */
+/* Moves all of a buffer of updated elements: of its shares, if it has shares. */
 static ls_status move_stated(const ls_replica *r, void *flat, transfer *t)
 {
     const ls_buckets *buckets = r->updated.shares.buckets;

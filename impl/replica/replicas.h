@@ -27,7 +27,7 @@ int64_t ls_replicated_batch(const ls_job *job, int batch_kind);
 /** Number of pieces of replica d's slice of a batch; 0 if it is empty. */
 int ls_replicated_pieces(const ls_job *job, int d, int batch_kind);
 
-/** The same of the exchanges of gradients before number `exchange`. */
+/** As above, for the exchanges of gradients before number `exchange`. */
 int ls_replicated_before(const ls_job *job, int d, int batch_kind, int exchange);
 
 /** How many exchanges of gradients have samples, on some replica. */
@@ -37,8 +37,8 @@ int ls_replicated_exchanges(const ls_job *job, int batch_kind);
  * most as many as there are pieces; of exchanges, if micro-batches are exchanged one by one. */
 ls_schedule ls_replicated_schedule(const ls_job *job, int d, int batch_kind);
 
-/** Pieces of which a chunk of a pipeline's stage has memory at once: those of the micro-batches
- * that it holds; where gradients are in windows, those of an exchange. */
+/** For how many pieces a chunk of a pipeline's stage has memory at once: the pieces of the
+ * micro-batches that it holds, or, if gradients are in windows, of an exchange. */
 ls_status ls_replicated_slots(const ls_job *job, int d, int stage, int chunk, int *out);
 
 /** Opens both slices of replica `number`, counted over all processes, on `member`'s replica, with

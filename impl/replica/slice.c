@@ -146,7 +146,7 @@ ls_status ls_slice_build_again(ls_slice *s, int from, int node)
     return LS_OK;
 }
 
-/* A node's backward pass over a piece, behind its unit's repeated forward pass, if it is the last
+/* A node's backward pass for a piece, behind its unit's repeated forward pass, if it is the last
  * node. */
 static ls_status build_back(ls_slice *s, int piece, int node)
 {
@@ -164,7 +164,7 @@ static ls_status build_forward(ls_slice *s, int64_t piece, size_t index)
     return LS_OK;
 }
 
-/* The same, its backward pass, and the weight passes of nodes that have one apart. */
+/* As above, with its backward pass, and the weight passes of nodes that have a separate one. */
 static ls_status build_next(ls_slice *s, int64_t piece, size_t index)
 {
     const int nodes = s->options.replica->graph->count, p = s->piece_count;
@@ -269,7 +269,7 @@ static ls_status build_exchange(ls_slice *s, ls_slice_exchange *x, int64_t rows)
     return LS_OK;
 }
 
-/* If an exchange is of one piece without an injected fault, has windows, or adds its last piece's
+/* If an exchange has one piece without an injected fault, has windows, or adds its last piece's
  * node by node, gradients are final node by node; otherwise, after its last act. */
 static void end_exchange(ls_slice *s, const ls_slice_exchange *x)
 {

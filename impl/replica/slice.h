@@ -24,21 +24,16 @@ typedef struct ls_slice ls_slice;
 
 typedef struct ls_slice_options {
     ls_replica *replica;
-    int64_t batch;     /**< B */
-    int number, count; /**< d and n */
-    int pieces;        /**< fast mode: number of micro-batches; 0 means one */
-    int64_t divisor;   /**< of each piece's sums, in the place of the batch's or, where a replica's
-                            gradient is applied alone, its samples; 0 means one of these */
-    int64_t divided;   /**< where `divisor` is given: the first of its samples in the batch */
-    const int *slots;  /**< [chunks of the replica's part] pieces in flight at once, each with its
-                            own memory; NULL or 0 means one */
-    ls_slice
-        *memory_of; /**< NULL, or a slice whose memory it shares, of pieces at least as large */
-    bool synced;    /**< batch statistics of the whole batch: all pieces run a node before any runs
-                         the next one, each with its own memory, and statistics are summed in the
-                         order of gradients; so do those of a replica with windows of gradients */
-    bool apart;     /**< synced: the pieces' gradients are not summed here */
-    ls_comm *comm;  /**< synced: of all replicas; NULL if this slice is the whole batch */
+    int64_t batch;       /**< B */
+    int number, count;   /**< d and n */
+    int pieces;          /**< fast mode: number of micro-batches; 0 means one */
+    int64_t divisor;     /**< samples that divide each piece's sums; 0: batch's, or own samples */
+    int64_t divided;     /**< where `divisor` is given: the first of its samples in the batch */
+    const int *slots;    /**< [chunks] pieces in flight at once, each with memory; 0, NULL: one */
+    ls_slice *memory_of; /**< a slice with as large pieces whose memory it shares; or NULL */
+    bool synced;         /**< whole batch's statistics: pieces run node by node, all in memory */
+    bool apart;          /**< synced: the pieces' gradients are not summed here */
+    ls_comm *comm;       /**< synced: of all replicas; NULL if this slice is the whole batch */
 } ls_slice_options;
 
 /** What an act does: an injected delay; gathers; runs a pass, or, where sums over places come
@@ -55,7 +50,7 @@ typedef enum ls_act_kind {
     LS_ACT_AGAIN_REST,
     LS_ACT_WEIGHTS, /**< a node's weight pass */
     LS_ACT_SUM,
-    LS_ACT_SUM_WEIGHTS, /**< of what weight passes make */
+    LS_ACT_SUM_WEIGHTS, /**< sum of what weight passes make */
     LS_ACT_LOSS,
     LS_ACT_FAULT
 } ls_act_kind;
@@ -96,7 +91,8 @@ ls_net *ls_slice_node_net(const ls_slice *slice, int piece, int node);
 ls_net *const *ls_slice_piece_nets(const ls_slice *slice, int piece);
 
 /** The piece whose net evaluates: the first one. In exact mode the first one of as many rows as the
- * batch's first piece, so that outputs have the bits of `single`; -1 if the slice has none. */
+ * batch's first piece, so that outputs have the bits of `single`; -1 if the slice has no such
+ * piece. */
 int ls_slice_test_piece(const ls_slice *slice);
 
 /** Rows of the batch's first piece. */
@@ -112,20 +108,21 @@ void ls_slice_exchange_acts(const ls_slice *slice, int exchange, size_t *first, 
 /** How many exchanges of gradients a slice has: one, or one for each piece. */
 int ls_slice_exchanges(const ls_job *job);
 
-/** Exact mode: whose shards replica d of n has for an exchange: those of part number .. of n times
- * the exchanges. Shards are dealt to groups first, then to exchanges, then to members, so that a
- * member that adds up has few sums. */
+/** Exact mode: which shards replica d of n has for an exchange: returns a part's number among n
+ * times the exchanges. Shards are dealt to groups first, then to exchanges, then to members, so
+ * that a member that adds up has few sums. */
 int ls_slice_number(const ls_job *job, int d, int exchange);
 
-/** Whether any of `count` replicas has samples for an exchange: in a tail batch some have none. */
+/** Whether any of `count` replicas has samples for an exchange. A tail batch may be too small for
+ * all exchanges. */
 bool ls_slice_has_exchange(const ls_job *job, int64_t batch, int count, int exchange);
 
 /** Sum number `index`, real [P], and its part of the loss. Number 0 is the replica's own buffer. */
 void *ls_slice_gradients(const ls_slice *slice, size_t index);
 double *ls_slice_loss(const ls_slice *slice, size_t index);
 
-/** Rows of the largest piece of a slice with these options; 0 if it is empty. Reads batch, number,
- * count and pieces. */
+/** Rows of the largest piece of a slice with the given options; 0 if it is empty. Reads batch,
+ * number, count and pieces. */
 int64_t ls_slice_rows(const ls_job *job, const ls_slice_options *options);
 
 /** Number of sums of slice `number` of `count`, of a batch of this size. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A slice whose pieces advance node by node: so a bucket's parameters are needed once in each pass,
- * and its gradients are final while those of other nodes are not yet begun (windows.h); and
- * statistics can be of the whole batch (--sync-bn):
+ * and its gradients are final before other nodes' gradients begin (windows.h); and statistics can
+ * be of the whole batch (--sync-bn):
  *
  *     for each node, forward and then backward: the first half of each piece; its sums are reduced
  *     over pieces and replicas; the second half of each piece
@@ -276,7 +276,7 @@ static ls_status build_meeting(const plan *p, int n, bool backward, ls_op_list *
 /* ---- Passes --------------------------------------------------------------------------------- */
 
 /* Appends the reduction of a node's sums, and the second halves. Where layers are split over
- * places, what is between the halves is no act. */
+ * places, what is between the halves is not an act. */
 static ls_status build_rest(const plan *p, int n, bool backward)
 {
     ls_slice *s = p->s;
@@ -296,7 +296,7 @@ static ls_status build_rest(const plan *p, int n, bool backward)
     return LS_OK;
 }
 
-/* The last act belongs to a node's pass over a piece. */
+/* Notes that the last act belongs to a node's pass for a piece. */
 static void belongs(ls_slice *s, int piece, int node)
 {
     s->acts[s->act_count - 1].piece = piece;

@@ -22,7 +22,7 @@ typedef struct ls_slice_net_at {
 /* The pieces whose gradients are exchanged together: all of the slice, or some. */
 typedef struct ls_slice_exchange {
     int exchange;      /* in the order of the slice's */
-    int number;        /* among those that have samples, on some replica */
+    int number;        /* among exchanges with samples on some replica */
     size_t first, end; /* acts */
     size_t sums;       /* that it results in */
     bool by_node;      /* the last piece's gradients are final node by node */
@@ -31,9 +31,9 @@ typedef struct ls_slice_exchange {
 struct ls_slice {
     ls_slice_options options;
     int64_t pieces;      /* of the whole batch: S', or n x m */
-    int64_t first, last; /* those of the exchange that is built are [first, last) */
+    int64_t first, last; /* pieces [first, last) belong to the exchange that is built */
     int piece;           /* the first of them in `work` */
-    int building;        /* number of that exchange, among those that have samples */
+    int building;        /* number of that exchange among exchanges with samples */
     size_t loss;         /* the first loss of that exchange */
     bool begun;          /* an earlier exchange has samples of this slice */
     ls_slice_level levels[LS_SLICE_LEVELS];
@@ -74,7 +74,7 @@ static inline bool ls_slice_node_alone(const ls_slice *slice, size_t level)
 /** [variables] where each begins in a level's gradients; NULL means as in the flat buffer. */
 const size_t *ls_slice_gradients_at(const ls_slice *slice, size_t level);
 
-/** Whether losses of exchanges are added: in fast mode, where each is of one piece. */
+/** Whether losses of exchanges are added: in fast mode, where each has one piece. */
 static inline bool ls_slice_accumulates(const ls_slice *slice)
 {
     const ls_job *job = slice->options.replica->job;
@@ -92,8 +92,8 @@ static inline int ls_slice_chunks(const ls_slice *slice)
 ls_status ls_slice_need_net(ls_slice *slice, size_t index, int64_t rows, int chunk, int slot,
                             ls_net **out);
 
-/** Returns the number of pieces of the whole batch, of which an exchange of the slice's has
- * [*first, *last). */
+/** Returns the number of pieces of the whole batch; an exchange of the slice has [*first, *last) of
+ * them. */
 int64_t ls_slice_find_pieces(const ls_job *job, const ls_slice_options *options, int exchange,
                              int64_t *first, int64_t *last);
 
@@ -111,7 +111,7 @@ ls_status ls_slice_act_op(ls_slice *slice, ls_act_kind kind, int chunk, ls_statu
 ls_status ls_slice_act_node(ls_slice *slice, ls_act_kind kind, int piece, int node,
                             ls_net_pass pass);
 
-/** Appends, if the node is the last one of a unit (repeat.h), the unit's repeated forward pass over
+/** Appends, if the node is the last one of a unit (repeat.h), the unit's repeated forward pass for
  * the pieces from number `from` on. */
 ls_status ls_slice_build_again(ls_slice *slice, int from, int node);
 
@@ -124,7 +124,7 @@ ls_status ls_slice_feed(ls_slice *slice, int64_t piece, size_t index, int slot);
 ls_status ls_slice_add(ls_slice *slice, ls_act_kind kind, size_t into, size_t from, ls_range range);
 ls_status ls_slice_add_loss(ls_slice *slice, size_t into, size_t from);
 
-/** The same for all gradients and the losses of two levels. */
+/** As above, for all gradients and the losses of two levels. */
 ls_status ls_slice_add_level(ls_slice *slice, size_t into, size_t from);
 
 /** Appends the injected fault in a range of the first sum, if the replica has one. */

@@ -90,7 +90,7 @@ ls_status ls_slice_tree(const ls_job *job, int64_t batch, int count, ls_addition
     return status;
 }
 
-/* The same of losses, one after the other: what is left of those before fits here. */
+/* As above, for losses, one after the other: what is left of earlier ones fits here. */
 static double fold_losses(const ls_job *job, const double *const *parts, int64_t shards, int count)
 {
     double loss[LS_SUBTREES];

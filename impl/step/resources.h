@@ -10,19 +10,18 @@
 
 typedef struct ls_served ls_served;
 
-/** A member's end of a channel; all zero: it has none in this process. */
+/** A member's end of a channel; all zero if it is not in this process. */
 typedef struct ls_end {
     ls_comm *comm;
     void *scratch; /**< of a group: for one all-reduce at a time */
-    void
-        *terms; /**< likewise: sums of shares left over between exchanges (terms.h); NULL if none */
-    size_t slot; /**< elements of one of them */
+    void *terms;   /**< of a group: sums of shares left between exchanges (terms.h); or NULL */
+    size_t slot;   /**< elements of one of them */
 } ls_end;
 
 /** The ends of a channel in this process. */
 typedef struct ls_ends {
     ls_end *of;      /**< [members] */
-    ls_comm **comms; /**< [members + 1] those that exist, by rank; all NULL if none */
+    ls_comm **comms; /**< [members + 1] existing communicators, by rank; else NULL */
 } ls_ends;
 
 /** An end of a communicator between members, of a channel or for control. */
@@ -41,8 +40,7 @@ typedef struct ls_resources {
     ls_connection *connections; /**< [connection_count] all ends, open until the run is closed */
     size_t connection_count;
     int communicators;
-    void **arrived;    /**< [replicas, copies] gradients of copies of variables, at owners of this
-                            process; NULL if the model is not divided */
+    void **arrived;    /**< [replicas, copies] gradients of copies, at owners here; or NULL */
     ls_served *served; /**< NULL if there are no parameter servers */
 } ls_resources;
 

@@ -15,10 +15,10 @@
  *
  *     member    a device's share: buffers, a compute queue, and usually a replica (in a divided
  *               model, a part of one) with its slice of the batch. Numbered from 0 over all
- *               processes, in the order of devices; verbs about one in another process append
+ *               processes, in the order of devices; verbs about a member of another process append
  *               nothing
  *     place     a member's rank in its replica: 0, unless the model is divided
- *     holder    the member that owns the variables, if replicas have none of their own
+ *     holder    the member that owns the variables, if replicas have no variables
  *     range     elements of the flat buffers (parameters, gradients, optimizer state)
  *     span      memory of one member
  *     group     members of all processes that reduce gradients with each other
@@ -49,40 +49,40 @@ const ls_job *ls_step_job(const ls_step *step);
 
 /** The elements that replicas exchange at the end of this step: with a period, only of its last
  * step or, with fragments (ls_job_update), of one fragment in turn; else all, in each step. And
- * whether these have bucket `b`; no bucket is in two fragments. */
+ * whether bucket `b` is due; no bucket is in two fragments. */
 ls_range ls_due(const ls_step *step);
 bool ls_is_due(const ls_step *step, int b);
 
 /** Replicas of all processes; with parameter servers, workers. Replica r is member r, unless the
- * model is divided: then its places are members r x places and those behind it. */
+ * model is divided: then its places are members r x places to (r + 1) x places - 1. */
 int ls_replicas(const ls_step *step);
 
 /** Members that compute: replicas, or their places; not shadows (ls_shadow), servers, nor a holder
- * that is no replica. */
+ * that is not a replica. */
 int ls_members(const ls_step *step);
 int ls_place_of(const ls_step *step, int member);
 
 /** How many places and nodes a divided model has; each node is on one place, or, if layers are
- * split, those of no slice on all. */
+ * split and it has no slice, on all. */
 int ls_places(const ls_step *step);
-int ls_stages(const ls_step *step); /**< of a divided model: places, or groups of these */
+int ls_stages(const ls_step *step); /**< of a divided model: places, or groups of places */
 int ls_nodes(const ls_step *step);
 
 /** The member that owns the variables: a replica on the variable device, or one more member; -1 if
  * each replica has its own. */
 int ls_holder(const ls_step *step);
 
-/** Of a replica whose backward pass runs on the holder's device (ls_job_division.backward_held):
- * the member on that device that runs it. It has the replica's slice, its own memory, and the
- * holder's variables. */
+/** The member that runs a replica's backward pass on the holder's device
+ * (ls_job_division.backward_held). It has the replica's slice, its own memory, and the holder's
+ * variables. */
 int ls_shadow(ls_step *step, int replica);
 
 /** All elements; and the i-th of n equal ranges, which may be empty. */
 ls_range ls_all(const ls_step *step);
 ls_range ls_part(const ls_step *step, int i, int n);
 
-/** The elements that the member updates: all, or in a divided model its place's variables. Of
- * variables that several places use, one place is the owner. */
+/** The elements that the member updates: all, or in a divided model its place's variables. A
+ * variable that several places use has one owner. */
 ls_range ls_owned(const ls_step *step, int member);
 
 /** Bucket number `b` of a place's gradients, in the order in which backward makes them final; and
@@ -98,7 +98,7 @@ int64_t ls_shards(const ls_step *step);
 size_t ls_sums(const ls_step *step, int replica);
 
 ls_span ls_parameters(const ls_step *step, int member, ls_range range);
-/** Of buffer number `i` that the strategy owns (ls_strategy.owns). */
+/** A range of buffer number `i` that the strategy owns (ls_strategy.owns). */
 ls_span ls_own(ls_step *step, int member, int i, ls_range range);
 
 /** A replica's partial sum number `sum`. For servers, see ps_step.h. */
@@ -110,13 +110,13 @@ bool ls_apart(const ls_step *step, int a, int b);
 /* ---- A replica's own work -------------------------------------------------------------------- */
 
 /** Goes on to exchange number `i` of gradients, from 0: the verbs that follow run the pieces of the
- * slices before it, and ls_give adds what it sums to what earlier ones have. False: there are no
- * more. ls_run_pass chooses its own. Without accumulation, or if gradients are exchanged once,
- * there is one, of all pieces; a step that does not say it has that one. */
+ * slices before it, and ls_give adds its sum to the sums of earlier exchanges. Returns false if
+ * there are no more. ls_run_pass chooses its own exchange. Without accumulation, or if gradients
+ * are exchanged once, there is one exchange, of all pieces; a step need not call this for it. */
 bool ls_next_exchange(ls_step *step, int i);
 
 /** Gathers the member's slice of the batch and runs its forward pass; if the slice has several
- * pieces (ls_pieces), that of the first. */
+ * pieces (ls_pieces), the first one's. */
 void ls_forward(ls_step *step, int member);
 
 /** Goes on with the forward pass, up to the first node that needs variables of a bucket before
@@ -134,11 +134,11 @@ int ls_first_piece(const ls_step *step, int replica);
 int ls_pieces(const ls_step *step, int replica);
 void ls_forward_piece(ls_step *step, int member, int piece);
 
-/** A piece's backward pass, and those additions to the gradient that it makes possible. */
+/** A piece's backward pass, and the additions to the gradient that it makes possible. */
 void ls_backward_piece(ls_step *step, int member, int piece);
 
-/** Buffer number `index` of those that a piece's backward pass reads of its forward pass
- * (ls_net_kept). False: there are no more. */
+/** Buffer number `index` among the buffers of the forward pass that a piece's backward pass reads
+ * (ls_net_kept). False if there are no more. */
 bool ls_kept(const ls_step *step, int member, int piece, size_t index, ls_span *out);
 
 /**
@@ -149,20 +149,20 @@ bool ls_kept(const ls_step *step, int member, int piece, size_t index, ls_span *
  */
 void ls_clip_gradients(ls_step *step);
 
-/** The same for a member whose gradients are applied alone. If it does not update, but a server
+/** As above, for a member whose gradients are applied alone. If it does not update, but a server
  * does, its gradients are scaled here. */
 void ls_clip_alone(ls_step *step, int member);
 
 /** The optimizer's update of a range of the member's variables. */
 void ls_update(ls_step *step, int member, ls_range range);
 
-/** Rounds what the member updates of a range again, behind a change of it that is no update, to the
- * copy that layers read; nothing if these read it itself. */
+/** After a change that is not an update, rounds the member's part of a range again, to the copy
+ * that layers read. Does nothing if there is no such copy. */
 void ls_refresh(ls_step *step, int member, ls_range range);
 
 /** (a x + b y) / divisor, of spans of one size in one member's memory. */
 typedef struct ls_combination {
-    double a; /**< factors and divisor are rounded to float32; so are products, sum and quotient */
+    double a; /**< factors, divisor, products, sum and quotient are rounded to float32 */
     ls_span x;
     double b;
     ls_span y;      /**< no memory: there is no y */
@@ -175,29 +175,29 @@ void ls_combine(ls_step *step, const char *verb, ls_span to, const ls_combinatio
 /* ---- A divided replica ----------------------------------------------------------------------- */
 
 /**
- * A node's pass over a piece, on its place or on all. Forward: gathers the place's inputs first, if
+ * A node's pass for a piece, on its place or on all. Forward: gathers the place's inputs first, if
  * it has any; then sends the output to the places that use it. Backward: the output's gradient
- * comes back from these. Gradients of variables that several places use go to the owner, which adds
+ * comes back from them. Gradients of variables that several places use go to the owner, which adds
  * them in the order of the nodes. Behind its place's first node follow the additions that the piece
  * makes possible.
  *
  * If layers are split (graph_split.h), what all places have of a sum is all-reduced between the
  * halves of a join's forward pass and of a fork's backward pass. If places have parts of the
- * positions (graph_context.h), what a node deals or has collected goes to or from other places: of
- * an exchange's c nodes on each of c places, these are an all-to-all.
+ * positions (graph_context.h), what a node deals or has collected goes to or from other places: the
+ * transfers of an exchange's c nodes on each of c places are an all-to-all.
  */
 void ls_forward_node(ls_step *step, int replica, int piece, int node);
 void ls_backward_node(ls_step *step, int replica, int piece, int node);
 
-/** A node's weight pass over a piece, if its backward pass is a data pass: gradients of its
- * variables, and behind a part's first node the additions that these make possible. */
+/** A node's weight pass for a piece, if its backward pass is a data pass: gradients of its
+ * variables, and behind a part's first node the additions that they make possible. */
 void ls_weights_node(ls_step *step, int replica, int piece, int node);
 
 /** The node with whose backward pass a bucket of a place becomes final. */
 int ls_bucket_node(const ls_step *step, int place, int b);
 
-/** Where parameters are in windows, the all-gathers of what a node's pass on a place is the first
- * to need; nothing where they are whole. */
+/** Where parameters are in windows, the all-gathers of buckets that a node's pass on a place is the
+ * first to need; nothing if parameters are complete. */
 void ls_gather_for_node(ls_step *step, int place, int node, bool backward);
 
 /** Pass number `i` of all stages of a replica, in the order of the job's schedule; false if there
@@ -206,10 +206,10 @@ bool ls_scheduled_pass(ls_step *step, int replica, size_t i, ls_pass *out);
 
 enum { LS_EVERY_REPLICA = -1 };
 
-/** A stage's pass over a micro-batch: the nodes of that place, over all its pieces. The loss is
- * part of the backward pass, which ends with the additions that it makes possible. Where gradients
- * are in windows, LS_EVERY_REPLICA: all replicas pass a node before any passes the next one, behind
- * the gathers of what it is the first to need; behind it the sums of what it makes final. */
+/** A stage's pass for a micro-batch: the nodes of that place, for all its pieces. The loss is part
+ * of the backward pass, which ends with the additions that it makes possible. Where gradients are
+ * in windows, LS_EVERY_REPLICA: all replicas run a node together, behind the gathers of buckets
+ * that it is the first to need; the sums of buckets that it makes final follow. */
 void ls_run_pass(ls_step *step, int replica, const ls_pass *pass);
 
 /** `build` of a strategy with one divided replica: its `passes`, then each member updates what it
@@ -226,12 +226,12 @@ void ls_send(ls_step *step, ls_span to, ls_span from);
 /** A message between members. The receiver adds it to `to`, or overwrites that. With servers, and
  * between processes, it is an operation at both ends; else a copy by the sender. Between processes,
  * servers, places of a replica over several processes and replicas with peers have ends; for others
- * it is refused. If messages overlap passes, they are on a lane of their own in each replica. */
+ * it is refused. If messages overlap passes, they are on a separate lane of each replica. */
 void ls_message(ls_step *step, ls_span to, ls_span from, ls_arriving arriving);
 
-/** Sets the holder's gradient to the sum of all replicas' gradients. members[i] has that of replica
- * i, on the holder's device or sent to it. Fast mode: ((g0 + g1) + g2) + ...; exact mode: the
- * tree. */
+/** Sets the holder's gradient to the sum of all replicas' gradients. members[i] has the gradient of
+ * replica i, on the holder's device or sent to it. Fast mode: ((g0 + g1) + g2) + ...; exact mode:
+ * the tree. */
 void ls_add_up(ls_step *step, const int *members, int count);
 
 /** What the member updates of a bucket of its place: a share (ls_bucket_share), if it shares the
@@ -249,8 +249,8 @@ void ls_give(ls_step *step, int place, int b);
 void ls_need(ls_step *step, int place, int b);
 
 /** Behind all updates, brings variables to all members that have them between steps: all-gathers of
- * what members updated in shares, and of variables that several places use, messages from the owner
- * to the others. */
+ * what members updated in shares, and messages from the owner of a variable that several places use
+ * to the other places. */
 void ls_settle(ls_step *step);
 
 /** The bucket to gather again before the backward pass of bucket `b`, because of windows; -1 if
@@ -264,9 +264,9 @@ int ls_bucket_ahead(const ls_step *step, int place, int b);
 void ls_mean(ls_step *step, int b);
 
 /** Sets every replica's parameters, of elements that are due (ls_due), at once, to the mean of its
- * own and its peers' before (ls_strategy_average.peers), summed in the order of their numbers. If
- * the strategy has none: to the mean of all replicas', summed bucket by bucket as ls_give sums
- * gradients. */
+ * own and its peers' parameters before (ls_strategy_average.peers), summed in the order of their
+ * numbers. If the strategy does not have peers, to the mean of all replicas', summed bucket by
+ * bucket as ls_give sums gradients. */
 void ls_average(ls_step *step);
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
@@ -276,6 +276,7 @@ ls_status ls_sum_by_algorithm(const ls_job *job, const bool *has, int count, ls_
 
 /* ---- Traffic by closed forms ----------------------------------------------------------------- */
 
-/** Of all that moves by the job's mesh and spreads: ls_give and ls_settle of all buckets, with what
- * windows gather again; in divided replicas what crosses between places, and their sums. */
+/** The traffic of all that moves by the job's mesh and spreads: ls_give and ls_settle of all
+ * buckets, with what windows gather again; in divided replicas what crosses between places, and
+ * their sums. */
 ls_traffic ls_moved_traffic(const ls_step *step);

@@ -2,20 +2,20 @@
 /*
  * context-parallel: one model whose sequences are divided over the devices by their positions
  * (Jacobs et al., "DeepSpeed Ulysses", arXiv 2309.14509), for sequences that do not fit one device.
- * Each device, a place, has all variables, and two blocks of the positions of every sequence:
- * place j of c has blocks j and 2c - 1 - j of 2c. Only attention needs more than its own position.
- * So before it an all-to-all gives each place q, k and v of all positions for some of the heads,
- * and another one takes the outputs back; backward, the same of their gradients. The gradients of
+ * Each device, a place, has all variables, and two blocks of the positions of every sequence: place
+ * j of c has blocks j and 2c - 1 - j of 2c. Only attention needs more than its own position. So
+ * before it an all-to-all gives each place q, k and v of all positions for some of the heads, and
+ * another one takes the outputs back; backward, their gradients take the same way. The gradients of
  * the variables are sums over positions: an all-reduce over all places.
  *
  * Each position's loss is scaled once, by 1 / (B T), wherever it is; so places with more positions
  * weigh more, and there are only sums.
  *
- * Reduction order: that of the all-reduce algorithm over all devices, as `mirrored` has it, where
- * device d c + j has the gradient of the positions of place j in replica d (of `hybrid`; else 0).
- * Leaves out: exact mode, whose fixed tree has samples as leaves, and no blocks of positions;
- * models with other layers than gpt; sums of libraries; a ring of keys and values, which would
- * take more places than heads.
+ * Reduction order: the all-reduce algorithm's over all devices, as `mirrored` has it, where device
+ * d c + j has the gradient of the positions of place j in replica d (of `hybrid`; else 0). Leaves
+ * out: exact mode, whose fixed tree has samples as leaves, and no blocks of positions; models with
+ * other layers than gpt; sums of libraries; a ring of keys and values, which would take more places
+ * than heads.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"

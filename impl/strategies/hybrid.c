@@ -10,7 +10,7 @@
  * INNER_STRATEGIES: the word of --hybrid-inner, the strategy (its options' meaning, what it refuses
  * and what it sends), what the places of a replica do up to their gradients, and its options.
  *
- * With `zero` (HSDP) each device has a replica with a slice of its own, and M of them are a group
+ * With `zero` (HSDP) each device has a replica with a separate slice, and M of them are a group
  * that shares the update; its `build` reduces between the D groups, too (no passes in its line).
  *
  * With --hybrid-stages S, the inner tensor-parallel is a pipeline of S stages of t places: device
@@ -63,7 +63,7 @@ static const ls_strategy *inner_of(const ls_declared_values *values)
     return inner_strategies[ls_declared_number(values, &inner)];
 }
 
-/* Of divided replicas. */
+/* The strategy inside of divided replicas. */
 static const ls_strategy *between(const ls_declared_values *values)
 {
     return ls_declared_number(values, &outer) && inner_of(values)->passes ? &ls_strategy_zero
@@ -163,10 +163,10 @@ static ls_status check(const ls_outline *o)
                        "library sums whole models, and hybrid's replicas are divided; use direct, "
                        "ring, tree, halving-doubling, flat or auto");
     if (parts > 1 && places % parts)
-        return ls_fail(LS_CODE_USAGE, "option", "--hybrid-stages",
-                       "%d stages cannot share a replica's %lld devices evenly; use a divisor of "
-                       "these",
-                       parts, (long long)places);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--hybrid-stages",
+            "%d stages cannot share a replica's %lld devices evenly; use a divisor of that number",
+            parts, (long long)places);
     if (parts > 1)
         LS_TRY(ls_strategy_pipeline.check(o));
     if (ls_strategy_shares(between(&o->job->options)))

@@ -3,7 +3,7 @@
  * independent: every replica trains alone on its part of the batch, without communication: an upper
  * bound on the speed of replication. Not equal to `single`, and its rows say so.
  *
- * Parameters diverge; those of the first replica are evaluated and saved.
+ * Parameters diverge; the first replica's are evaluated and saved.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"

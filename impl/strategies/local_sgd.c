@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-enum { THETA, MOMENTUM }; /* buffers of its own */
+enum { THETA, MOMENTUM }; /* numbers of its own buffers */
 
 static const ls_own_buffer owns[] = {{"outer parameters", LS_OWNED_PARAMETERS},
                                      {"outer momentum", LS_OWNED_ZEROS}};
@@ -35,8 +35,8 @@ static void outer_step(ls_step *s, int r, ls_range range, const ls_outer_rule *r
     ls_combine(s, "go on", p, &(ls_combination){.a = 1, .x = theta});
 }
 
-/* Of each bucket that is due: d = theta - theta_r on every replica; D, the mean of all d; the outer
- * optimizer's step with D as its gradient. */
+/* For each bucket that is due: d = theta - theta_r on every replica; D, the mean of all d; the
+ * outer optimizer's step with D as its gradient. */
 static void exchange(ls_step *s, const ls_outer_rule *rule)
 {
     const int n = ls_replicas(s);
@@ -74,7 +74,7 @@ static void build(ls_step *s)
         exchange(s, &rule);
 }
 
-/* The same exchange by plain loops, for the gate. */
+/* The exchange by plain loops, for the gate. */
 static void replay(const ls_replayed *all)
 {
     const ls_outer_rule rule = ls_outer_rule_of(&all->job->options);
@@ -108,7 +108,7 @@ const ls_strategy ls_strategy_local_sgd = {
     .resolve = ls_local_sgd_resolve,
     .check = ls_local_sgd_check,
     .build = build,
-    .witness.formula = ls_moved_traffic, /* of what is due */
+    .witness.formula = ls_moved_traffic, /* traffic of what is due */
     .witness.exchange = replay,
     .witness.sum = ls_sum_by_algorithm,
 };

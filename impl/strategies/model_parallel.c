@@ -3,7 +3,7 @@
  * model-parallel: one model divided over the devices by layer or branch, without replication. Each
  * device owns the variables of its nodes. Activations and their gradients are sent between devices.
  *
- * Reduction order: that of `single`, in fast and in exact mode.
+ * Reduction order: as `single`, in fast and in exact mode.
  */
 #include "impl/step/step.h"
 #include "impl/strategies.h"

@@ -74,8 +74,8 @@ static ls_status check_chunks(const ls_outline *o)
                    m, p, works);
 }
 
-/* Split layers sum their inputs' gradients over places, and statistics of the whole batch those of
- * their outputs', in the backward pass. */
+/* Split layers sum their inputs' gradients over places, and their outputs' statistics over the
+ * whole batch, in the backward pass. */
 static ls_status check_split(const ls_outline *o)
 {
     const ls_job *job = o->job;

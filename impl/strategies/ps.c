@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ps: between-graph replication with parameter servers, each of which owns a shard of the
- * variables. A worker pulls the variables, runs forward and backward over its slice, and pushes
- * each range of gradients as soon as it is final. A server sums the gradients of its shard and
- * updates it.
+ * ps: between-graph replication with parameter servers, which own shards of the variables. A worker
+ * pulls the variables, runs forward and backward over its slice, and pushes each range of gradients
+ * as soon as it is final. A server sums the gradients of its shard and updates it.
  *
  * Reduction order: in fast mode ((g0 + g1) + g2) + ... by worker number; in exact mode the rest of
  * the tree over the workers' finished subtrees (slice.h). Ranks and shards: ps_layout.h. Servers

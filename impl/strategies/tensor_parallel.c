@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tensor-parallel: one model whose layers are split over the devices (Shoeybi et al.,
- * "Megatron-LM", arXiv 1909.08053). Of two dense layers in a row, with what is between them, each
- * device, a place, computes some columns of the first, and with these its part of the second one's
+ * "Megatron-LM", arXiv 1909.08053). From two dense layers in a row, and what is between them, each
+ * device, a place, computes some columns of the first, and from them its part of the second one's
  * sum: attention by heads, an MLP block by its inner width. So one sum over the places is needed
  * forward, of outputs, and one backward, of the gradients of the first layer's inputs. All other
- * layers are computed by every place alike, with variables of its own that keep the same bits.
+ * layers are computed by every place alike, with its own variables, which keep equal bits
+ * everywhere.
  *
- * Reduction order: in fast mode a place has one slice, and sums are those of the all-reduce
- * algorithm; single with as many slices, summed in that order, has the same bits. In exact mode
- * there are --micro-splits slices on any number of places up to that, summed in the fixed tree of
- * slices; `single` with as many has the same bits. With --tensor-parallel-sequence (Korthikanti et
- * al., arXiv 2205.05198) other layers have a block of positions on each place; fast mode only: the
+ * Reduction order: in fast mode a place has one slice, and sums follow the all-reduce algorithm;
+ * single with as many slices, summed in that order, has the same bits. In exact mode there are
+ * --micro-splits slices on any number of places up to that, summed in the fixed tree of slices;
+ * `single` with as many has the same bits. With --tensor-parallel-sequence (Korthikanti et al.,
+ * arXiv 2205.05198) other layers have a block of positions on each place; fast mode only: the
  * gradients of their variables are sums over blocks, in order. Leaves out: sums of libraries, since
  * an error's bound does not survive a nonlinear network; overlap of sums with passes.
  */
@@ -31,8 +32,8 @@ static void passes(ls_step *s, int replica)
     (staged ? ls_strategy_pipeline : ls_strategy_model_parallel).passes(s, replica);
 }
 
-/* A node's pass over all pieces of all replicas, behind the gathers of what it is the first to
- * need. */
+/* A node's pass for all pieces of all replicas, behind the gathers of buckets that it is the first
+ * to need. */
 static void pass_node(ls_step *s, int node, bool backward)
 {
     for (int place = 0; place < ls_places(s); place++)
@@ -85,7 +86,7 @@ static ls_status check(const ls_outline *o)
     const int places = ls_mesh_of(o->job->mesh, (int)o->devices * o->ranks).size[LS_SLICE];
     if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "tensor-parallel sums activations in an order of its own, not a library's, "
+                       "tensor-parallel sums activations in its own order, not a library's, "
                        "whose error would grow from layer to layer; use direct, ring, tree, "
                        "halving-doubling, flat or auto");
     if (o->job->division.sequence)

@@ -3,17 +3,19 @@
  * zero: synchronous data parallelism without redundant memory (Rajbhandari et al., "ZeRO: Memory
  * Optimizations Toward Training Trillion Parameter Models", SC 2020; stage 3 is PyTorch's FSDP).
  * Replica q of n owns, and alone updates, a share of every bucket: of P elements floor(q P / n) to
- * floor((q + 1) P / n) - 1. It holds by shares, in stage 1, optimizer state and moving averages; in
- * stage 2 gradients, too, and whole those of two buckets, in windows that they take in turns; in
- * stage 3 parameters, too, and whole those of W buckets, gathered before each of their passes. A
- * gather waits until its window is not read any more, so it runs while W - 1 other buckets are
- * computed. Before backward it is said before the pass: said after the reduce-scatter it would wait
- * behind that on the communication lane. In `hybrid` (HSDP) groups of n replicas sum their shares.
+ * floor((q + 1) P / n) - 1. In stage 1 it holds shares of optimizer state and moving averages. In
+ * stage 2 it holds shares of gradients, too; complete gradients of two buckets are in windows,
+ * which the buckets take in turns. In stage 3 it holds shares of parameters, too; complete
+ * parameters of W buckets are gathered into windows before each of their passes. A gather waits
+ * until its window is not read any more, so it runs while W - 1 other buckets are computed. In
+ * backward, a gather is issued before the pass that needs it. Issued after the reduce-scatter, it
+ * would queue behind it on the communication lane. In `hybrid` (HSDP) groups of n replicas sum
+ * their shares.
  *
- * Reduction order: that of `mirrored` with the same algorithm and buckets; in exact mode the fixed
- * tree (slice.h), in buckets of --bucket-bytes, too. With --gradient-wire bf16 a share's owner
- * keeps its float32 sum of what the replicas sent. Leaves out: sums of libraries; gradients of
- * several batches without an exchange.
+ * Reduction order: as `mirrored` with the same algorithm and buckets; in exact mode the fixed tree
+ * (slice.h), in buckets of --bucket-bytes, too. With --gradient-wire bf16 a share's owner keeps its
+ * float32 sum of what the replicas sent. Leaves out: sums of libraries; gradients of several
+ * batches without an exchange.
  */
 #include "common/comm/comm.h"
 #include "impl/step/step.h"
@@ -98,7 +100,7 @@ static ls_status check(const ls_outline *o)
     const ls_allreduce *algorithm;
     if (strcmp(o->allreduce, "library") == 0 || strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "zero sums in an order of its own, not a library's; use direct, "
+                       "zero sums in its own order, not a library's; use direct, "
                        "ring, halving-doubling or auto");
     if (strcmp(o->allreduce, "auto") == 0)
         return LS_OK;

@@ -161,12 +161,13 @@ static void check_words(const char *noise, const char *expected)
 
 static void what_took_most_is_named(void **state)
 {
-    check_words("{\"others\": 0.5, \"cores\": [0], \"stolen\": 0.1, \"throttled\": 0.4}",
-                "noisy: others had core 0 for 50% of the time while this case waited; taskset, or "
-                "the launcher's binding, gives it cores of its own");
+    check_words(
+        "{\"others\": 0.5, \"cores\": [0], \"stolen\": 0.1, \"throttled\": 0.4}",
+        "noisy: other programs used core 0 for 50% of the time while this case waited; taskset, or "
+        "the launcher's binding, gives it separate cores");
     check_words("{\"others\": 0.03, \"cores\": [4, 5], \"of_rank\": 3}",
-                "noisy: others had 0.03 of cores 4+5 of rank 3 while this case waited; "
-                "taskset, or the launcher's binding, gives it cores of its own");
+                "noisy: other programs used 0.03 of cores 4+5 of rank 3 while this case waited; "
+                "taskset, or the launcher's binding, gives it separate cores");
     check_words("{\"others\": 0.1, \"cores\": [0], \"throttled\": 0.4}",
                 "noisy: a control group's quota held it back 40% of the time; fewer devices or "
                 "cores, or a larger quota, works");

@@ -48,18 +48,16 @@ typedef struct ls_noise {
     double hot_first, hot_last;             /**< how often heat slowed it down, before and after */
 } ls_noise;
 
-/** What is found, relative to the timed time. NaN: not known. */
+/** What is found, relative to the timed time; NaN if not known.
+ *   `others` is time that other programs used a core while threads of the case waited, on the
+ * device that lost most: the smaller of (busy - own) and (waited - throttled), since others who run
+ * while a thread sleeps delay nothing, and threads also wait for each other and for a quota.
+ * /proc/stat counts by sampling, so busy - own has a standard error of at most half a tick times
+ * the root of the ticks (c cores in T seconds, and a rounding per block); 0 within three standard
+ * errors. */
 typedef struct ls_noise_found {
-    /**
-     * Time of a core that others had while threads of the case waited, of the device that lost
-     * most: the smaller of (busy - own) and (waited - throttled), since others who run while a
-     * thread sleeps delay nothing, and threads also wait for each other and for a quota. /proc/stat
-     * counts by sampling, so busy - own has a standard error of at most half a tick times the root
-     * of the ticks (c cores in T seconds, and a rounding per block); 0 within three standard
-     * errors.
-     */
-    double others;
-    double stolen;    /**< the same device's or another's; 0 within three roundings */
+    double others;    /**< time of a core that other programs took (above) */
+    double stolen;    /**< the device's or another's; 0 within three roundings */
     double throttled; /**< no more than threads waited, for groups sum over cores and members */
     size_t device;    /**< that lost most to others */
 } ls_noise_found;

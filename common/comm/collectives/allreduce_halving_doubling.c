@@ -3,20 +3,21 @@
  * All-reduce `halving-doubling` (Thakur, Rabenseifner and Gropp, "Optimization of collective
  * communication operations in MPICH", IJHPCA 19, 2005). p is the largest power of two <= n. The P
  * elements are cut evenly, in an all-reduce into p shares, in its halves into n. Lower shares are
- * those below p, and rank j has leaf j of their tree; upper ones are the rest, and rank p + j has
- * leaf j of their tree, or rank j if there is no rank p + j.
+ * shares 0 to p - 1, and rank j has leaf j of their tree; upper ones are the rest, and rank p + j
+ * has leaf j of their tree, or rank j if there is no rank p + j.
  *   1. rank p + i sends the lower shares to rank i, which adds them, and rank i the upper ones back
  *   2. in each tree, at distances d = p/2, ..., 1: the rank of leaf j keeps, of the shares that it
- *      still sums, those of the d leaves around j, sends those of the d around j xor d to that
- *      leaf's rank, and adds what it receives
+ *      still sums, the shares of the d leaves around j, sends the shares of the d leaves around
+ *      j xor d to that leaf's rank, and adds what it receives
  *   3. at distances d = 1, ..., p/2: the same pairs exchange their finished shares
  *   4. the pairs of 1 exchange theirs
- * Steps 1 and 2 are the reduce-scatter, 3 and 4 the all-gather; they send the same. Messages of 1:
- * n - p for each kind of shares that has elements; of 2: in both trees, sum over d of d times the
- * groups of d leaves that have elements. Of an all-reduce: 2 (n - p) + 2 sum over d of d min(p / d,
- * P), the first term 0 if P = 0. Bytes: (n - 1) 4 P, twice in an all-reduce. (With upper shares the
- * sums end where they belong; without there are fewer rounds.) Sum of every element: H(0, 1) with
- * H(j, d) = H(j, 2d) + H(j xor d, 2d) and H(j, p) = g(j) + g(j + p), or g(j) if j + p >= n.
+ * Steps 1 and 2 are the reduce-scatter, 3 and 4 the all-gather; both send equally much. Messages of
+ * 1: n - p for each kind of shares that has elements; of 2: in both trees, sum over d of d times
+ * the groups of d leaves that have elements. An all-reduce has 2 (n - p) + 2 sum over d of d min(p
+ * / d, P), the first term 0 if P = 0. Bytes: (n - 1) 4 P, twice in an all-reduce. (With upper
+ * shares the sums end where they belong; without there are fewer rounds.) Sum of every element:
+ * H(0, 1) with H(j, d) = H(j, 2d) + H(j xor d, 2d) and H(j, p) = g(j) + g(j + p), or g(j) if j + p
+ * >= n.
  */
 #include "common/comm/comm_network.h"
 #include "common/comm/comm_parts.h"

@@ -41,9 +41,9 @@ typedef struct flow {
     size_t count; /* elements */
     size_t pieces, posted, done;
     int process, tag;
-    size_t leads;    /* 1 if an empty first piece shows that the peer is ready; else 0 */
+    size_t leads;    /* 1 if an empty first piece shows a ready peer, else 0 */
     bool linked;     /* an empty last piece shows that the link's time is over */
-    uint64_t due_ns; /* linked: when to send or expect the last piece, or when all has arrived */
+    uint64_t due_ns; /* linked: when the last piece is due, or all has arrived */
     MPI_Request request[WINDOW];
 } flow;
 

@@ -92,8 +92,7 @@ typedef struct mpi_offer {
 
 typedef struct mpi_group {
     MPI_Comm comm;
-    int process, processes;  /* this process, and how many; numbered in every group as in the
-                                world */
+    int process, processes;  /* this process, of how many; numbered as in the world */
     int size;                /* members */
     mpi_member *members;     /* [size] */
     int locals, most_locals; /* members of this process; most of any */
@@ -102,7 +101,7 @@ typedef struct mpi_group {
     struct mpi_group *world; /* of all processes; itself, where it is that */
     mpi_life *life;          /* the world's */
     _Atomic int abandoned;   /* 1 + member that gave up; 0 if none */
-    int control;             /* `abandoned`, as it is sent */
+    int control;             /* `abandoned`, in the form that is sent */
     pthread_mutex_t mutex;   /* of `open`, and of the life's wait */
     ls_mailbox mail;         /* of all members of this process */
     /* Memory that a host shares (comm_mpi_shared.c); NULL if not opened by ls_comm_mpi_open. */

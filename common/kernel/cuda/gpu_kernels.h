@@ -141,7 +141,7 @@ int ls_gpu_finish_step(void *stream, const ls_finish_step_args *args, unsigned *
 /** Where the parts of a loss are summed; device memory that is zero at first. */
 typedef struct ls_gpu_parts {
     double *values;    /**< as many as the functions below say */
-    unsigned *arrived; /**< [1], of bn one of each group: blocks that have left a part */
+    unsigned *arrived; /**< [1], bn: one a group: blocks that left a part */
 } ls_gpu_parts;
 
 /** A fault of a label or token: `word` (device-visible) becomes `value`. The row's results are NaN.
@@ -316,10 +316,9 @@ typedef struct ls_gpu_conv_weights {
     float *dweight, *dbias; /**< [O,C,height,width]; [O], or NULL if none */
     float *parts;           /**< memory: [tiles,chunks,part_floats] */
     int64_t part_floats;
-    /* The rest is a function of the shape, made by ls_gpu_conv_weights_plan. A strip is `lines`
-     * lines of an output image, the last one of an image perhaps fewer. */
+    /* The rest follows from the shape (ls_gpu_conv_weights_plan). */
     int kernel;                     /**< number of its kernel */
-    int lines, strips;              /**< of a strip; of an image */
+    int lines, strips;              /**< of a strip (the last may have fewer); of an image */
     int columns;                    /**< pixels of a line in shared memory */
     int down, dy_down;              /**< lines that are copied there at once, of x and dy */
     int together;                   /**< strips in shared memory at a time */

@@ -24,7 +24,7 @@ typedef struct ls_graph_part {
     int *local;     /**< [nodes of the whole] index here, of node or border; else -1 */
     size_t *whole;  /**< [variables here] offset of it, or of its original, in the whole's */
     ls_slab *slabs; /**< [variables here] elements of the original; NULL means all of them */
-    /* If it is a split graph (graph_split.h), or a place's part of one: */
+    /* A split graph (graph_split.h), or a place's part of one: */
     const ls_graph *split; /**< that graph; NULL means neither */
     size_t *at;            /**< [variables here] offset in its flat buffer */
     int *origin;           /**< [nodes here] of that graph: the node that it is made of */
@@ -42,7 +42,7 @@ typedef struct ls_border {
     int first_use;  /**< first node on `to` that uses it: index in the whole graph */
     bool gradient;  /**< its gradient is sent back */
     size_t samples; /**< elements of one sample */
-    size_t next[2]; /**< from 1: next border of equal `node`, and of equal `first_use`; or 0 */
+    size_t next[2]; /**< next border of equal `node`, of equal `first_use`, from 1; or 0 */
 } ls_border;
 
 /** A copy of a variable that another place owns. Offsets count in the places' flat buffers. */

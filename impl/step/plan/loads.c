@@ -89,8 +89,8 @@ static ls_status add_split(const ls_job *job, ls_loads *loads)
 
 /* ---- Gradients ------------------------------------------------------------------------------- */
 
-/* One bucket, of which each stage and slice has a part: between replicas that share the update, or
- * not; then, of shares, between groups. */
+/* Adds the loads of one bucket, a part in each stage and slice: between replicas that share the
+ * update, or not; then of shares between groups. */
 static ls_status add_bucket(const ls_job *job, const ls_mesh *mesh, size_t count, ls_loads *loads)
 {
     const int members = mesh->size[LS_MEMBER], groups = mesh->size[LS_GROUP];

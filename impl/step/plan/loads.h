@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loads: the all-reduces of a job's step, and their halves, as a network sees them: by which
  * members, and of how many elements (common/comm/comm_network.h). Made from the job alone, before
- * an algorithm is chosen. Leaves out small ones: of gradients' norms, of what a loss gathers. */
+ * an algorithm is chosen. Leaves out small ones: gradients' norms, and what a loss gathers. */
 #pragma once
 
 #include "common/comm/comm_network.h"
@@ -15,8 +15,8 @@ typedef struct ls_loads {
     int *hosts;           /**< of own_layout */
 } ls_loads;
 
-/** Of a full batch; none if nothing is summed, or in exact mode. Borrows the job's layout. Close it
- * also on failure. */
+/** The loads of a full batch; none if nothing is summed, or in exact mode. Borrows the job's
+ * layout. Close it also on failure. */
 ls_status ls_loads_open(const ls_strategy *strategy, const ls_job *job, ls_loads *out);
 void ls_loads_close(ls_loads *loads);
 

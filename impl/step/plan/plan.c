@@ -158,8 +158,8 @@ int ls_step_plan_own(const ls_step_plan *plan)
 
 /* ---- Members --------------------------------------------------------------------------------- */
 
-/* The holder, if replicas have no variables of their own: the replica on the variable device, or
- * one more member. */
+/* The holder, if replicas have no variables: the replica on the variable device, or one more
+ * member. */
 static int find_holder(const ls_step_plan *plan)
 {
     const ls_job *job = plan->job;
@@ -180,7 +180,7 @@ static int number_of(const ls_job *job, const ls_device *device)
     return device ? number : -1;
 }
 
-/* The process and device of a member that is no server, by its number over all processes. */
+/* The process and device of a member that is not a server, by its number over all processes. */
 static void seat_in_order(const ls_job *job, int number, ls_planned_member *m)
 {
     const int index = number - ls_job_member(job, 0), devices = (int)job->device_count;
@@ -216,7 +216,7 @@ static ls_status plan_member(ls_step_plan *plan, int index)
     return LS_OK;
 }
 
-/* Sets where buffers are: with servers, or a holder, these have all variables. */
+/* Sets where buffers are: servers, or a holder, have all variables. */
 static void plan_spreads(ls_step_plan *plan)
 {
     const ls_job *job = plan->job;
@@ -382,8 +382,8 @@ static ls_status plan_groups(ls_step_plan *plan)
 
 /* ---- Lanes and channels ---------------------------------------------------------------------- */
 
-/* Gives a member of this process an end of a channel: on a lane of its own, or on its compute lane.
- */
+/* Gives a member of this process an end of a channel: on a separate lane, or on its compute
+ * lane. */
 static ls_status add_end(ls_step_plan *plan, int channel, int member, const char *own)
 {
     ls_lanes *lanes = &plan->lanes;

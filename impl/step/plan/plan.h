@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Plan: who takes part in a step, a value made from a job before any memory, queue or communicator
- * is opened. All processes number members in the same order; lanes are those of this process.
+ * is opened. All processes number members in the same order; lanes only exist for this process's
+ * members.
  *
  * A plan and a strategy's `build` make programs (program.h); a run (run.h) is made from both.
  */
@@ -48,21 +49,20 @@ typedef struct ls_channel {
 typedef struct ls_lanes {
     ls_lane *items; /**< [count] lane m is the compute lane of member m */
     int count;
-    ls_channel *channels; /**< [channel_count] of messages, then of each group, then between the
-                             places of each replica whose layers are split */
+    ls_channel *channels; /**< [channel_count] for messages; each group; the places of each split
+                               replica */
     int channel_count;
 } ls_lanes;
 
 enum { LS_MESSAGES, LS_GROUPS }; /* numbers of the channel of messages, of the first group's */
 
-/** A group: members that reduce gradients bucket by bucket. Those of a *set* differ only in axes
- * LS_MEMBER and LS_POSITION of the mesh, and may share the update; then those that differ only in
- * LS_GROUP reduce their share. */
+/** A group: members that reduce gradients bucket by bucket. The members of a *set* differ only in
+ * axes LS_MEMBER and LS_POSITION of the mesh, and may share the update. Then members that differ
+ * only in LS_GROUP reduce their share. */
 typedef struct ls_planned_group {
     ls_buckets buckets;
-    ls_windows windows;          /**< of parameters, in which all members have them; buckets NULL if
-                                      all are whole */
-    ls_windows gradient_windows; /**< likewise of gradients */
+    ls_windows windows;          /**< for parameters; if .buckets is NULL, every member has all */
+    ls_windows gradient_windows; /**< windows for gradients; as above */
     int first, end, stride;      /**< members first, first + stride, and so on, before end */
     const ls_layout *layout;     /**< hosts of the members; NULL if they are in this process */
     ls_layout own_layout;        /**< *layout, if a replica has several processes */
@@ -72,22 +72,20 @@ typedef struct ls_planned_group {
 typedef struct ls_step_plan {
     const ls_job *job;
     const ls_strategy *strategy;
-    ls_graph_parts parts; /**< the model's, by place; count 0 if the model is not divided */
-    ls_graph *context;    /**< the model of all places together, if these have parts of the
-                               positions (graph_context.h); else NULL */
-    ls_graph_part split;  /**< the model with layers split into slices; graph NULL if none is */
-    ls_repeat *repeats;   /**< [nodes] of the model, as it is split and placed: which are repeated;
-                               NULL if none */
-    ls_repeat **repeats_of; /**< [parts] the same of a part's nodes; NULL if not divided, or none */
+    ls_graph_parts parts;   /**< the model's, by place; count 0 if the model is not divided */
+    ls_graph *context;      /**< model of all places together, with divided positions
+                                 (graph_context.h); or NULL */
+    ls_graph_part split;    /**< the model with layers split into slices; graph NULL if none is */
+    ls_repeat *repeats;     /**< [nodes] of the split and placed model: repeated ones; or NULL */
+    ls_repeat **repeats_of; /**< [parts] as above, by a part's nodes; or NULL */
     ls_mesh mesh;           /**< a replica's places are consecutive members */
     ls_spread parameters, state; /**< the job's, and placed where the model is divided */
     ls_ps_layout servers;        /**< all zero: there are no servers */
     ls_range owners;             /**< members with variables that are updated */
-    int holder;     /**< the member that owns the variables of all: a replica, or one more on
-                         the variable device; -1 if there is none */
-    int loss_place; /**< the place that has the loss */
-    int total;      /**< members: replicas x places, then servers, or an additional holder */
-    int all;        /**< `total`, then, if backward is held, a shadow of each replica */
+    int holder;                  /**< member that owns all variables, maybe one more; -1 if none */
+    int loss_place;              /**< the place that has the loss */
+    int total; /**< members: replicas x places, then servers, or an additional holder */
+    int all;   /**< `total`, then, if backward is held, a shadow of each replica */
     ls_planned_member *members; /**< [all] */
     int *here;                  /**< [here_count] this process's of `total`, by rank */
     int here_count;
@@ -133,7 +131,7 @@ bool ls_step_plan_shares(const ls_step_plan *plan);
 bool ls_step_plan_owns(const ls_step_plan *plan, int member);
 ls_range ls_step_plan_copy(const ls_step_plan *plan, const ls_spread *spread, int member);
 
-/** Range number i that a member owns, of its own elements, or of the model's if it is a server;
+/** Range number i that a member owns, counted in its elements, or in the model's if it is a server;
  * false if there are no more. */
 bool ls_step_plan_owned(const ls_step_plan *plan, int member, size_t i, ls_range *out);
 

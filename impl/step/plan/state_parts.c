@@ -125,7 +125,7 @@ void ls_state_parts_close(ls_state_parts *parts)
 
 /* ---- What moves ----------------------------------------------------------------------------- */
 
-/* Elements that a device has, and how many it lacks. */
+/* Elements that a device has, and how many are missing. */
 typedef struct lacking {
     unsigned char *has; /* [elements] */
     uint64_t count;
@@ -145,7 +145,7 @@ static void count_lacking(void *context, size_t at, size_t model, size_t count)
         l->count += !l->has[i];
 }
 
-enum { COPIES = LS_ARRAYS }; /* beside a job's arrays: rounded parameters */
+enum { COPIES = LS_ARRAYS }; /* next to a job's arrays: rounded parameters */
 
 /* Bytes of an element that moves; 0 if none does. What is rounded follows from masters that a
  * member has itself. */
@@ -159,7 +159,7 @@ static size_t moved_bytes(const ls_step_plan *plan, int array)
     return ls_state_name(plan->job, (ls_values)array) ? sizeof(float) : 0;
 }
 
-/* Whether it is of whole variables, not of what a member updates. */
+/* Whether it holds complete variables, not only what a member updates. */
 static bool is_whole(const ls_step_plan *plan, int array)
 {
     return array == (moved_bytes(plan, COPIES) ? COPIES : LS_VALUES) &&

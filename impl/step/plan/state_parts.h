@@ -15,7 +15,8 @@ typedef struct ls_state_part {
     size_t variable; /**< number of the model's variable */
     size_t first;    /**< its first element there */
     size_t count;    /**< elements; at least 1 */
-    size_t at;       /**< first of those that the member updates (ls_replica_updated.stated) */
+    size_t at;       /**< first element among the member's updated ones
+                          (ls_replica_updated.stated) */
 } ls_state_part;
 
 typedef struct ls_state_parts {
@@ -30,10 +31,10 @@ void ls_state_each(const ls_step_plan *plan, int member, ls_range range,
                    void *context);
 
 /** The bytes of the state that each member of `to` holds and its device did not hold as member
- * of[m] of `from` (-1 if it was none): out [members of `to`]. */
+ * of[m] of `from` (-1 if it was not a member): out [members of `to`]. */
 ls_status ls_state_moved(const ls_step_plan *from, const ls_step_plan *to, const int *of,
                          uint64_t *out);
 
-/** Of all members of all processes. Close it also on failure. */
+/** Opens the parts of all members of all processes. Close it also on failure. */
 ls_status ls_state_parts_open(const ls_step_plan *plan, ls_state_parts *out);
 void ls_state_parts_close(ls_state_parts *parts);

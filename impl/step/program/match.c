@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks that the ends of messages and all-reduces match, as MPI matches sends with receives. It
- * plays a step without times: a task runs once the tasks before it on its lane, and those that it
- * waits for, have run. An end of a message runs together with its other end, of the same size; an
- * end of an all-reduce together with all other ends. Nothing is buffered, so a step that completes
- * here completes with any communicator. A server that serves requests as they arrive serves each; a
- * worker has one request at a time.
- * Also, the last task, except copies, of a lane on which a member's step ends must be that end.
+ * plays a step without times: a task runs once the tasks before it on its lane, and the tasks that
+ * it waits for, have run. An end of a message runs together with its other end, of the same size;
+ * an end of an all-reduce together with all other ends. Nothing is buffered, so a step that
+ * completes here completes with any communicator. A server that serves requests as they arrive
+ * serves each; a worker has one request at a time. Also, the last task, except copies, of a lane on
+ * which a member's step ends must be that end.
  *
  * Leaves out: ends in other processes, which are assumed to match.
  */

@@ -123,7 +123,7 @@ void ls_names_task(const ls_names *n, const ls_task *task, FILE *out)
 typedef struct noted {
     const char *what;
     int member;
-    ls_range range; /* empty: ranges are not named */
+    ls_range range; /* empty if ranges are not named */
 } noted;
 
 typedef struct list {
@@ -198,7 +198,7 @@ static int compare_noted(const void *a, const void *b)
 
 enum { FEW = 4 }; /* up to so many members are named one by one */
 
-/* Counts other members with memory of this name; *before: those before it in the list. */
+/* Counts other members with memory of this name; *before counts those earlier in the list. */
 static size_t count_members(const list *l, size_t index, int own, size_t *before)
 {
     size_t all = 0;

@@ -34,7 +34,7 @@ typedef struct ls_names {
 
 /** Adds a buffer; not one that is empty. */
 ls_status ls_names_add(ls_names *names, ls_name name);
-/** Orders the buffers: of those that overlap, the first and largest is kept. */
+/** Orders the buffers: if some overlap, the first and largest is kept. */
 void ls_names_order(ls_names *names);
 void ls_names_close(ls_names *names);
 
@@ -46,7 +46,7 @@ ls_status ls_names_accesses(const ls_names *names, const ls_task *task, const ls
  * also how much goes where: "send, 12 bytes to cpu:1", to another process "to rank 1 device 0". */
 void ls_names_task(const ls_names *names, const ls_task *task, FILE *out);
 
-/** Name, in the whole model, of a node of a place's part; "" if it has none there. */
+/** Name, in the whole model, of a node of a place's part; "" if it is not there. */
 const char *ls_names_node(const ls_graph_parts *parts, int place, int node,
                           char text[LS_NODE_NAME]);
 

@@ -97,7 +97,7 @@ typedef struct ordering {
     ls_step_program *program;
     size_t *last;   /* [components] its last task, from 1; 0 if none */
     size_t *wanted; /* [lanes] the latest task to wait for, from 1; 0 if none */
-    int *lanes;     /* [lane_count] those with one, and maybe the task's own, whose is 0 again */
+    int *lanes;     /* [lane_count] lanes with a wait, and maybe the task's own */
     int lane_count;
 } ordering;
 

@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 /** Kinds of steps: LS_FULL or LS_TAIL, plus LS_LAST for the last step of a period
- * (ls_job_update.period), and (f + 1) LS_LAST for one that exchanges fragment f. Behind
- * the programs of all kinds are those of the tasks before, and after, all steps that one call
+ * (ls_job_update.period), and (f + 1) LS_LAST for one that exchanges fragment f. Behind the
+ * programs of all kinds are two programs of the tasks before, and after, all steps that one call
  * enqueues: numbers kinds + LS_BEFORE and kinds + LS_AFTER. */
 enum { LS_LAST = LS_BATCHES };
 enum { LS_BEFORE, LS_AFTER, LS_APART };
@@ -21,7 +21,7 @@ enum { LS_BEFORE, LS_AFTER, LS_APART };
 /** How a task touches memory: ls_access.writes. */
 typedef enum ls_touch { LS_READS, LS_WRITES } ls_touch;
 
-/** The kind of step number `step`, from 0, if its batch is of this kind. */
+/** The kind of step number `step`, from 0, if its batch has this kind. */
 static inline int ls_kind_of_step(const ls_job *job, int batch_kind, uint64_t step)
 {
     return batch_kind + (job->update.period ? LS_LAST * (1 + ls_job_fragment(job, step)) : 0);
@@ -42,33 +42,32 @@ typedef struct ls_items {
 typedef struct ls_task_copy {
     int from_member, to_member;
     const void *from;
-    void *to; /**< NULL if the task is no copy */
+    void *to; /**< NULL if the task is not a copy */
     size_t bytes;
     bool apart; /**< between two devices: traffic */
 } ls_task_copy;
 
 /** The end of a message or all-reduce that a task is, or a request to a server. */
 typedef struct ls_task_end {
-    int channel;           /**< -1 if none of these */
+    int channel;           /**< -1 if it uses no channel */
     int peer;              /**< the other member; -1 means an all-reduce */
-    size_t sent, received; /**< elements of its messages, or of those that a request announces; 0 if
-                                only a library knows */
+    size_t sent, received; /**< elements of messages, or announced ones; 0 if only a library
+                                knows */
     bool announces;        /**< a request that announces messages */
 } ls_task_end;
 
 /** A task: operations on one lane, or a copy. */
 typedef struct ls_task {
     const char *verb; /**< static text */
-    int node;         /**< node of the member's graph that it computes; -1 means several or none */
-    ls_range range;   /**< elements that it works on; empty: unknown */
+    int node;         /**< node of the member's graph that it computes; or -1 */
+    ls_range range;   /**< elements that it works on; empty if unknown */
     int lane;
-    ls_items ops;      /**< in the program's ops */
-    ls_items accesses; /**< in its accesses: reads, then writes, by address, disjoint */
-    ls_items waits;    /**< in its waits: numbers of earlier tasks on other lanes */
-    bool begins;       /**< waits for the beginning of its component's step */
-    double flops,
-        bytes; /**< of one run: of its operations; bytes read and written by a copy, too */
-    int call;  /**< tasks with the same number are enqueued together; -1 means alone */
+    ls_items ops;        /**< in the program's ops */
+    ls_items accesses;   /**< in its accesses: reads, then writes, by address, disjoint */
+    ls_items waits;      /**< in its waits: numbers of earlier tasks on other lanes */
+    bool begins;         /**< waits for the beginning of its component's step */
+    double flops, bytes; /**< of one run: its operations; and bytes that a copy moves */
+    int call;            /**< tasks with the same number are enqueued together; -1 means alone */
     ls_task_copy copy;
     ls_task_end end;
     const bool *skip; /**< the task is skipped if true; NULL if never */
@@ -114,7 +113,7 @@ typedef struct ls_components {
 /** Begins a task on a lane; the calls below add to the latest task. NULL after a failure. */
 ls_task *ls_task_begin(ls_step_program *program, const char *verb, int lane, ls_range range);
 void ls_task_add_ops(ls_step_program *program, const ls_op_list *ops);
-/** The same; the program takes ownership of the operations, and empties the list. */
+/** As above; the program takes ownership of the operations, and empties the list. */
 void ls_task_take_ops(ls_step_program *program, ls_op_list *ops);
 void ls_task_touch(ls_step_program *program, const void *memory, size_t bytes, ls_touch touch);
 /** Ends the task: sorts and merges its accesses. */
@@ -123,7 +122,7 @@ void ls_task_finish(ls_step_program *program);
  * NULL after a failure. */
 ls_task *ls_task_of(ls_step_program *program, const char *verb, int lane, ls_range range,
                     ls_op_list *ops, ls_status status);
-/** The same for one operation. */
+/** As above, for one operation. */
 ls_task *ls_task_of_op(ls_step_program *program, const char *verb, int lane, ls_range range,
                        ls_op *op, ls_status status);
 /** Sets what the latest task, an end of rank `rank`, sends and receives: its operations' messages.
@@ -136,7 +135,7 @@ void ls_step_program_close(ls_step_program *program);
 /** What one run of its tasks copies between devices; communicators do not count this. */
 ls_traffic ls_step_program_copied(const ls_step_program *program);
 /** What one run of its tasks sends: what they copy between devices, the messages of operations, and
- * those that come from ends without tasks (ls_channel.arrivals). */
+ * messages from ends without tasks (ls_channel.arrivals). */
 ls_traffic ls_step_program_traffic(const ls_step_program *program);
 
 /* ---- order.c, match.c, race.c -----------------------------------------------------------------

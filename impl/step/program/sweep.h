@@ -39,7 +39,7 @@ void ls_sweep_close(ls_sweep *sweep);
 /** Returns a task by its number, and its program. */
 const ls_task *ls_sweep_task(const ls_sweep *sweep, size_t number, const ls_step_program **program);
 
-/** Advances to the next task; its clock begins as that of the previous task on its lane. */
+/** Advances to the next task; its clock begins as the previous task's on its lane. */
 const ls_task *ls_sweep_next(ls_sweep *sweep);
 
 /** The current task waits for an earlier one of its component: merges that one's clock into its. */

@@ -127,7 +127,7 @@ static ls_status enqueue_together(ls_step_run *run, const ls_step_program *p, co
     return ls_comm_enqueue(ends, lists, size);
 }
 
-/* The same with the tasks' waits; counts what they send. */
+/* As above, with the tasks' waits; counts what they send. */
 static ls_status enqueue_call(ls_step_run *run, int kind, const ls_task *first, int tasks)
 {
     ls_comm *const *ends = run->resources.ends[first->end.channel].comms;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who owns which elements, by what a step does, not by what its plan says: of each copy of the
- * model (a replica's; that of its places; of those that share an update; of all servers), each
+ * model (on a replica; on its places; on replicas that share an update; on all servers), each
  * element is updated exactly once in a step. Two owners need not show in any value: they may
- * compute the same bits. Of servers that update as requests arrive, no task says what they update:
+ * compute the same bits. For servers that update as requests arrive, no task says what they update:
  * the layout does.
  */
 #include "common/base/grow.h"
@@ -21,7 +21,7 @@ typedef struct updated {
 typedef struct updates {
     updated *items; /* [count] */
     size_t count;
-    size_t copy; /* of what is added next */
+    size_t copy; /* copy of the model that the next elements belong to */
     ls_status status;
 } updates;
 
@@ -56,7 +56,7 @@ static ls_status find_updates(const ls_step_run *run, updates *out)
     return out->status;
 }
 
-/* Sets *all to those of all processes. */
+/* Sets *all to all processes' updates. */
 static ls_status collect(const ls_job *job, ls_status status, updates *mine, updates *all)
 {
     const size_t n = (size_t)ls_job_processes(job);

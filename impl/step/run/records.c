@@ -117,7 +117,7 @@ int64_t ls_reading_batch(const ls_reading *r, uint64_t k)
 
 /* ---- Losses ---------------------------------------------------------------------------------- */
 
-/* Losses of a replica: of the places' positions, if these are divided; else one. */
+/* Losses of a replica: one for each place, if positions are divided; else one. */
 static int losses_of(const ls_step_plan *plan)
 {
     return plan->mesh.size[LS_POSITION];
@@ -146,8 +146,8 @@ static void lay_out(reading *r, size_t *used)
     }
 }
 
-/* The members that have weight decay's part of the loss together: those with one copy of what is
- * updated; of servers' workers, the first. */
+/* Whether a member has a part of weight decay's loss: members that together update one copy of the
+ * model do; with servers the first worker. */
 static bool has_decay(const ls_step_plan *plan, int m)
 {
     const ls_range copy = plan->servers.servers
@@ -193,7 +193,7 @@ static double find_numbers(const reading *r, uint64_t k, double *decay)
     return end_ns;
 }
 
-/* The loss of all replicas; where places have parts of the positions, these are summed first. */
+/* The loss of all replicas; if positions are divided, places' losses are summed first. */
 static double loss_of_all(const reading *r, int64_t batch)
 {
     const int n = ls_job_replicas(r->job), each = losses_of(r->plan);

@@ -150,7 +150,7 @@ static ls_status enqueue_alike(ls_step_run *me, int kind, uint64_t times)
     return enqueue_times(me, kind, times);
 }
 
-/* Enqueues steps; those of a period that exchange parameters have kinds of their own. */
+/* Enqueues steps; steps of a period that exchange parameters have separate kinds. */
 static ls_status enqueue_all(ls_step_run *me, int batch_kind, uint64_t times)
 {
     const ls_job *job = me->plan.job;
@@ -174,7 +174,7 @@ static ls_status enqueue_between(ls_step_run *me, ls_batch_kind kind, uint64_t t
     return ls_enqueue_apart(me, &apart[LS_AFTER]);
 }
 
-/* If some queues did not get their part of a step, those that did may wait for it. */
+/* If some queues did not get their part of a step, other queues may wait for it. */
 ls_status ls_steps_enqueue(ls_run *run, ls_batch_kind kind, uint64_t times)
 {
     ls_step_run *me = ls_step_run_of(run);

@@ -50,7 +50,7 @@ typedef struct ls_run_profile {
 
 typedef struct ls_step_run {
     ls_run base;
-    ls_run_functions functions; /**< those of `base` */
+    ls_run_functions functions; /**< the functions of `base` */
     ls_step_plan plan;
     ls_resources resources;
     int kinds;                    /**< of steps */
@@ -125,8 +125,7 @@ ls_status ls_steps_gather(ls_step_run *run, ls_values values, ls_range block, fl
 
 /** check.c: names of this process's memory, members and lanes. Close them also on failure. */
 ls_status ls_steps_names(const ls_step_run *run, ls_names *out);
-/** Checks what all operations and copies of these [count] programs declare (ls_names_check_spans).
- */
+/** Checks what all operations and copies of `count` programs declare (ls_names_check_spans). */
 ls_status ls_steps_check_spans(const ls_step_run *run, const ls_step_program *programs, int count);
 /** The name of one member: its device, or rank and device in another process. */
 void ls_steps_name_member(const ls_step_run *run, int member, ls_member_name *out);

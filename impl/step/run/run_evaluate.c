@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Evaluation with the variables of a run; see run.h. Each replica takes its part of the test
- * samples (impl/test_pass.h). First it gets the variables if it has none of its own, if it has only
- * a share of them or of their averages, or if replicas differ; afterwards it has again what it had.
+ * samples (impl/test_pass.h). First it gets the variables if it does not have any, if it has only a
+ * share of them or of their averages, or if replicas differ; afterwards it has again what it had.
  */
 #include "common/base/grow.h"
 #include "impl/step/run/run.h"
@@ -21,7 +21,7 @@ typedef struct tester {
 /* The forward pass of a member: how far it is. */
 typedef struct visit {
     int member;
-    int node, bucket; /* of those that were visited, and moved into windows, last */
+    int node, bucket; /* node visited last, and bucket last moved into windows */
 } visit;
 
 typedef struct evaluation {
@@ -32,8 +32,7 @@ typedef struct evaluation {
     ls_tested *parts;  /* [parts] */
     visit *visits;     /* [parts] */
     float *block;      /* float32 [LS_STATE_BLOCK], or fewer if the model has fewer elements */
-    float **places;    /* [places] where the windows of divided replicas are filled from the host:
-                        * float32 [the place's elements], in the order of its part; else NULL */
+    float **places;    /* [places] where divided replicas' windows are filled from; else NULL */
     int unit;          /* filled last, of windows that all processes fill together */
     int count, part_count;
     uint64_t rounds;
@@ -150,8 +149,7 @@ static void close(evaluation *e)
 
 /* ---- Their variables ------------------------------------------------------------------------- */
 
-/* Whether replicas have other variables than those to be evaluated, except one that holds those of
- * all. */
+/* Whether replicas have other variables than the ones to be evaluated, except a holder of all. */
 static bool is_lent(const ls_step_plan *plan)
 {
     const bool differ = ls_strategy_alone(plan->strategy) && plan->mesh.replicas > 1;
@@ -167,8 +165,8 @@ static bool by_unit(const ls_step_plan *plan)
     return plan->parameters.windows && !plan->parts.count;
 }
 
-/* The averages of a block, or its variables if there are none. Where replicas differ, those of
- * replica 0. */
+/* The averages of a block, or its variables if there are none. Where replicas differ, replica
+ * 0's. */
 static ls_status gather(const evaluation *e, ls_range block)
 {
     const ls_step_plan *plan = &e->run->plan;
@@ -199,7 +197,7 @@ static ls_status keep(const evaluation *e, tester *t, bool back)
     return LS_OK;
 }
 
-/* A tester that gets other variables than it has: not the one that has those of all. */
+/* A tester that gets other variables than it has: not the one that has all. */
 static bool is_given(const evaluation *e, const tester *t)
 {
     return !e->run->plan.parameters.windows && e->visits[t->first].member != e->run->plan.holder;
@@ -215,7 +213,7 @@ static ls_status begin_lending(evaluation *e)
     for (int i = 0; i < e->count; i++) {
         if (!is_given(e, &e->testers[i]))
             continue;
-        if (!e->run->plan.servers.servers) /* from which a worker pulls anew in its next step */
+        if (!e->run->plan.servers.servers) /* a worker pulls again in its next step */
             LS_TRY(keep(e, &e->testers[i], false));
         e->shares[i].lent = true;
     }
@@ -360,7 +358,7 @@ static ls_status build(ls_step_run *me, const tester *t)
     return status;
 }
 
-/* Of a divided replica. Tasks run one by one: evaluation is not timed. */
+/* Evaluates by a divided replica. Tasks run one by one: evaluation is not timed. */
 static ls_status predict(void *context, int index)
 {
     evaluation *e = context;

@@ -177,8 +177,9 @@ static bool is_equal(ls_traffic a, ls_traffic b)
     return a.bytes_sent == b.bytes_sent && a.messages_sent == b.messages_sent;
 }
 
-/* All steps' traffic as it was counted when it was sent, and as tasks and the formula have it; and
- * that of one step: of a full batch or, if only in another kind these two differ, of that kind. */
+/* All steps' traffic: counted when it was sent, by tasks, and by the formula; and one step's
+ * traffic by tasks and formula. The step has a full batch, unless only another kind's figures
+ * differ. */
 typedef struct tally {
     uint64_t steps;
     ls_traffic all, said, due, sent, formula;
@@ -222,7 +223,7 @@ static ls_traffic mean_of(ls_traffic all, ls_traffic other, uint64_t steps)
                         mean(all.messages_sent, other.messages_sent, steps)};
 }
 
-/* Of a step or, if steps of a kind differ, their mean. */
+/* The traffic of a step or, if steps of a kind differ, their mean. */
 ls_status ls_steps_traffic(const ls_run *run, const ls_traffic *known, ls_traffic *sent,
                            ls_traffic *formula)
 {
@@ -256,8 +257,8 @@ typedef struct norm_of {
     int member;
 } norm_of;
 
-/* Whether a member has found the norm of the latest step, if it finds any: of its own gradient, it
- * needs samples, which an epoch's last batch may have too few of. */
+/* Whether a member has found the norm of the latest step, if it finds any. For its own gradient it
+ * needs samples, and an epoch's last batch may have too few. */
 static bool has_norm(const ls_step_run *me, int member)
 {
     const ls_job *job = me->plan.job;
@@ -268,7 +269,7 @@ static bool has_norm(const ls_step_run *me, int member)
                                me->plan.members[member].replica, me->plan.mesh.replicas) > 0;
 }
 
-/* Of the first member, over all processes, that has one. */
+/* The norm of the first member, over all processes, that has one. */
 static ls_status norm(const ls_run *run, double *out)
 {
     const ls_step_run *me = ls_step_run_of(run);

@@ -24,7 +24,7 @@ static copy find_copy(const ls_step_plan *plan, ls_values values)
     const ls_comm *comm = plan->job->ranks.comm;
     const ls_kind kind = spread->on[LS_MEMBER];
     const bool all = kind == LS_PLACED || kind == LS_SHARE;
-    /* of shares in several groups of replicas those of the first: all groups have the same */
+    /* if several groups have shares, the first group's: all groups' are equal */
     const int member = kind == LS_SHARE ? 0 : ls_step_plan_own(plan);
     copy c = {.members = ls_step_plan_copy(plan, spread, member), .shares = all};
     c.sends = comm && (all || c.members.count > plan->job->device_count);
@@ -36,7 +36,7 @@ static copy find_copy(const ls_step_plan *plan, ls_values values)
     return c;
 }
 
-/* Range number i of what a member of the copy has of its elements; false if there are no more. */
+/* Range number i of the elements that a member of the copy has; false if there are no more. */
 static bool range_of(const ls_step_plan *plan, const copy *c, int member, size_t i, ls_range *out)
 {
     const ls_graph_part *part = ls_step_plan_part(plan, member);

@@ -150,7 +150,7 @@ typedef struct steps_of_lane {
     ls_time_profile *out; /* [steps, devices], of the lane's device */
 } steps_of_lane;
 
-/* Adds a stretch, none of which begins before the last one, to the steps that it lies in. */
+/* Adds a stretch to the steps that it lies in. Stretches come in the order of their begins. */
 static void add_to_steps(steps_of_lane *l, uint64_t begin, uint64_t end, int32_t use)
 {
     while (l->at < l->steps && l->ends_ns[l->at + 1] <= begin)

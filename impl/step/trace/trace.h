@@ -23,12 +23,10 @@ typedef struct ls_trace_slice {
     int32_t kind;  /**< ls_stretch_kind */
     int32_t use;   /**< ls_time_use; LS_TIME_WAIT for a peer, LS_TIME_IDLE for another lane */
     int64_t run;   /**< equal in all slices of one execution of an operation */
-    int64_t cause; /**< the slice that a wait for another lane is for; -1 if unknown or none */
+    int64_t cause; /**< the slice that a lane waits for; -1 if unknown */
     double bytes, flops;
-    int32_t microbatch, stage; /**< of a pipeline; -1 if none */
-    char
-        partner[LS_TRACE_TEXT]; /**< the other end of a message or copy: "cpu:1", "rank 1 device 0";
-                                     "" if none */
+    int32_t microbatch, stage;   /**< of a pipeline; -1 if none */
+    char partner[LS_TRACE_TEXT]; /**< other end of a message or copy: "cpu:1"; or "" */
     char name[LS_TRACE_TEXT];
     char layer[LS_TRACE_TEXT]; /**< ""; "dense0"; for a range "dense0 to dense1" */
 } ls_trace_slice;
@@ -44,7 +42,7 @@ typedef struct ls_trace_message {
     int64_t slice; /**< the first slice of its operation's execution that is not a wait */
     uint64_t bytes;
     int32_t channel, from, to;
-    int32_t sends; /**< 1 means the sending end; 0 means the receiving end; a copy is both */
+    int32_t sends; /**< 1 for the sending end; 0 for receiving; copies: both */
     int32_t index; /**< number among the slice's messages */
 } ls_trace_message;
 
@@ -55,9 +53,8 @@ typedef struct ls_trace_lane {
     char name[2 * LS_TRACE_TEXT]; /**< "cpu:0 compute" */
     char device[LS_TRACE_TEXT];
     int32_t member;
-    int32_t main;   /**< 1 means a device's compute queue; 0 means a queue for its transfers, or a
-                       server's */
-    int32_t used;   /**< 1: the lane has slices */
+    int32_t main;   /**< 1 for a device's compute queue; 0 for transfers or servers */
+    int32_t used;   /**< 1 if the lane has slices */
     int32_t number; /**< the device's number in its process */
     int32_t served; /**< channel of the lane's messages between workers and servers; -1 if none */
     int32_t rank;   /**< the lane's rank in that channel */

@@ -38,7 +38,7 @@ typedef struct ls_tracing {
     bool named; /**< slices get names and layers */
     ls_status status;
     ls_item_list *enqueued; /**< [lanes] in order */
-    int64_t *last;          /**< [tasks] the last slice of each task of each step; -1 if none */
+    int64_t *last;          /**< [tasks] each task's last slice, by step; or -1 */
     size_t tasks;           /**< of all steps */
     ls_op_node *nodes;      /**< [node_count] by address */
     size_t node_count;

@@ -6,7 +6,7 @@
 #include "impl/step/resources.h"
 #include "impl/step/step.h"
 
-/** Micro-batches that a part of a pipeline has run forward and freed, and those it can hold. */
+/** Micro-batches that a part of a pipeline has run forward and freed, and how many it can hold. */
 typedef struct ls_part_flow {
     int ran, freed, held;
     ls_pass last; /* of a stage */
@@ -21,11 +21,10 @@ struct ls_step {
     int exchange;             /**< of gradients, that the step has come to (ls_next_exchange) */
     int exchanged;            /**< how many there were before */
     ls_step_program *program; /**< what verbs append to */
-    ls_step_program *before, *after; /**< the same, of tasks outside steps */
-    int *in_windows;  /**< [windows] number of the piece, from 1, times the model's units, plus that
-                           of the unit whose outputs a divided replica's window has; 0 if none */
-    size_t *appended; /**< [members] acts of its slice, or in a divided replica [chunks, members]
-                           gathered pieces, already appended */
+    ls_step_program *before, *after; /**< programs of tasks outside steps */
+    int *in_windows;                 /**< [windows] piece and unit whose outputs it has; or 0 */
+    size_t *appended; /**< [members] appended acts of its slice, or [chunks, members] gathered
+                           pieces */
     ls_pass *passes;  /**< [pass_count] of the replica whose passes are appended; owned */
     size_t pass_count;
     ls_part_flow *flow; /**< [stages x chunks] of that replica; owned. NULL means no schedule */
@@ -53,15 +52,15 @@ struct ls_call {
     /** Appends what comes behind. NULL if there is nothing. */
     ls_status (*take)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
                       ls_op_list *ops);
-    /** Appends all of a member's part, in place of an algorithm and the two above. NULL means these
-     * do.
-     */
+    /** Appends all of a member's part, in place of an algorithm and the two functions above. NULL
+     * means they do. */
     ls_status (*make)(ls_step *step, const ls_call *call, int member, ls_brought *brought,
                       ls_op_list *ops);
-    const void *of; /**< for these three */
+    const void *of; /**< for the three functions */
 };
 
-/** What a place brings to a sum of what is stored in bfloat16 (sums_rounded.c), which it gets. */
+/** What a place contributes to a sum of bfloat16 values (sums_rounded.c), and where the sum
+ * goes. */
 typedef struct ls_rounded {
     uint16_t *data; /**< [extent.count] */
     ls_extent extent;
@@ -83,7 +82,7 @@ ls_status ls_rounded_narrow(ls_kernels *kernels, size_t count, const float *x, v
 void ls_step_gather_copies(ls_step *step, int group, int bucket);
 ls_traffic ls_step_copies_traffic(const ls_step *step, int group, int bucket);
 
-/** What sums gradients: the job's all-reduce, or the same of what is rounded for a wire. */
+/** What sums gradients: the job's all-reduce, or its form for rounded wires. */
 static inline const ls_allreduce *ls_gradient_sum(const ls_job *job)
 {
     return ls_allreduce_wired(job->exchange.allreduce, job->exchange.gradient_wire);
@@ -100,10 +99,11 @@ enum { LS_EVALUATION = -1 };
 /** The verb of a repeated forward pass (repeat.h). */
 static const char *const ls_verb_again = "forward again";
 
-/** Of tasks that work on no range of elements. */
+/** The range of tasks that work on no range of elements. */
 static const ls_range ls_no_range = {0, 0};
 
-/** Exchange number `i` of those that have samples; the number of all: there are no more. */
+/** Exchange number `i` among exchanges with samples; the number of all exchanges if there are no
+ * more. */
 int ls_step_exchange(const ls_step *step, int i);
 /** Whether no exchange of gradients follows the one that the step has come to. */
 bool ls_step_last_exchange(const ls_step *step);
@@ -166,13 +166,13 @@ void ls_step_add(ls_step *step, const char *verb, ls_span sum, ls_span more);
 /** Appends the all-reduces of a bucket of all replicas' parameters, which become their sum. */
 void ls_sum_parameters(ls_step *step, int b);
 /** Appends the all-gathers of sums of squares, by bucket, if replicas share the update; and what
- * these move. */
+ * they move. */
 void ls_step_gather_squares(ls_step *step);
 ls_traffic ls_step_squares_traffic(const ls_step *step);
 /** Appends messages of variables that several places use, in all replicas, from their owners: of a
  * place's, in a range of its elements; -1 means of all. */
 void ls_step_share_values(ls_step *step, int place, ls_range range);
-/** Closed forms of what moves in all replicas: at boundaries between places, with variables that
+/** Closed forms of the traffic in all replicas: at boundaries between places, with variables that
  * several use; in sums between places; in all-to-alls. */
 ls_traffic ls_step_border_traffic(const ls_step *step);
 ls_traffic ls_step_sums_traffic(const ls_step *step);
@@ -182,15 +182,15 @@ ls_traffic ls_step_clip_traffic(const ls_step *step);
 /** Appends a copy on a lane; counted as traffic if devices differ. Refuses spans of two sizes, and
  * of two processes; nothing if both are in another process. */
 void ls_step_copy(ls_step *step, const char *verb, int lane, ls_span to, ls_span from);
-/** Appends the messages of what a node's pass has made final for other places, but outputs that
- * these fetch. `pass`: as of ls_step_sum_places. */
+/** Appends the messages with what a node's pass has made final for other places, except outputs
+ * that the other places fetch. `pass`: as of ls_step_sum_places. */
 void ls_step_cross(ls_step *step, int replica, int piece, int node, ls_act_kind pass);
 /** Whether a sum over places completes the node's pass. */
 bool ls_step_is_summed(const ls_step *step, int node, bool backward);
 /** Appends that sum, and the rest of the node's pass, if layers are split. `pass`: LS_ACT_FORWARD,
  * LS_ACT_BACKWARD or LS_ACT_AGAIN. */
 void ls_step_sum_places(ls_step *step, int replica, int piece, int node, ls_act_kind pass);
-/** Of a divided replica: notes that a node's unit of a piece passes; behind its last node, before
+/** For a divided replica: notes that a node's unit runs for a piece; behind its last node, before
  * its backward pass, appends the repeated forward pass, unless the window still has it. */
 void ls_step_fill_window(ls_step *step, int replica, int piece, int node);
 void ls_step_repeat_unit(ls_step *step, int replica, int piece, int node);

@@ -12,7 +12,7 @@
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* The group that a channel is between; NULL if it is none of a group. */
+/* The group whose channel it is; NULL if it does not belong to a group. */
 static const ls_planned_group *group_of(const ls_step_plan *plan, int channel)
 {
     const int g = channel - LS_GROUPS;

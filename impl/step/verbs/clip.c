@@ -52,8 +52,8 @@ static ls_status add_range(const ls_variables *whole, ls_range range, runs *out)
     return LS_OK;
 }
 
-/* Of a server, or of a place: of variables that several places use, the owner has the blocks; of
- * those that all places have, nobody sends them. */
+/* The runs of blocks of a server, or of a place. The owner has the blocks of variables that several
+ * places use. Nobody sends the blocks of variables that all places have. */
 static ls_status find_runs(const ls_step *s, int member, runs *out)
 {
     const ls_variables *whole = whole_of(s);
@@ -76,8 +76,8 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     return LS_OK;
 }
 
-/* The members that send each other sums: those that have all together, once the members of a set
- * have told each other theirs. */
+/* The members that send each other sums: together they have all blocks, once the members of a set
+ * have exchanged theirs. */
 static ls_range partners(const ls_step *s, int member)
 {
     ls_spread squares = s->plan->state;

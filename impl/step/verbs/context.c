@@ -25,7 +25,7 @@ ls_traffic ls_step_all_to_all_traffic(const ls_step *s)
         if (strcmp(graph->nodes[n].layer->name, "attention") != 0)
             continue;
         /* Elements that pass at one attention, of one sample, one way: of q, k and v, and of its
-         * output, all but what place j has of its own heads. */
+         * output, all except place j's heads at its own positions. */
         const int64_t T = graph->nodes[n].shape.size[0], C = graph->nodes[n].shape.size[1];
         const int64_t H = graph->nodes[n].options.units;
         int64_t own = 0;

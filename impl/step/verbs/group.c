@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All-reduces of gradients, bucket by bucket. With overlap, a member's all-reduces have a lane of
- * their own; otherwise they are on its compute lane, which is faster if one core does both.
+ * All-reduces of gradients, bucket by bucket. With overlap, a member's all-reduces have a separate
+ * lane; otherwise they are on its compute lane, which is faster if one core does both.
  */
 #include "common/base/grow.h"
 #include "common/comm/comm_sums.h"
@@ -37,8 +37,9 @@ ls_range ls_bucket(const ls_step *s, int place, int b)
 
 /* ---- Scratch --------------------------------------------------------------------------------- */
 
-/* Which of several groups of replicas that share the update a member is in; of one, none. A group
- * has the shards of its exchanges one after the other, so each of these is as a group. */
+/* The group, among several groups of replicas that share the update, that a member is in; none if
+ * there is one. A group has the shards of its exchanges one after the other, so each exchange
+ * counts as a group. */
 static ls_rank_group set_of(const ls_step_plan *plan, int member, int exchange)
 {
     const int exchanges = ls_slice_exchanges(plan->job), groups = plan->mesh.size[LS_GROUP];
@@ -53,7 +54,7 @@ size_t ls_group_scratch(const ls_step_plan *plan, const ls_planned_group *g, int
 {
     const ls_job *job = plan->job;
     const ls_allreduce *adds = ls_gradient_sum(job);
-    /* its all-reduces are of shares, between groups of replicas */
+    /* its all-reduces sum shares, between groups of replicas */
     const bool between = g - plan->groups >= ls_step_plan_sets(plan);
     const size_t exchanges = between ? 1 : (size_t)ls_slice_exchanges(job);
     size_t most = 0;
@@ -101,7 +102,7 @@ size_t ls_group_slots(const ls_step_plan *plan, const ls_planned_group *g, int m
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* What a call is of. */
+/* What a call reduces. */
 typedef enum reduced_kind { GRADIENTS, PARAMETERS, SQUARES } reduced_kind;
 
 typedef struct reduced {
@@ -123,7 +124,7 @@ static float *whole_at(const ls_replica *r, const reduced *of)
            ls_windows_at(r->windows.gradients, of->range.first);
 }
 
-/* Whether gradients of an exchange, in fast mode, are beside those of earlier ones. */
+/* Whether gradients of an exchange, in fast mode, are in another buffer than earlier ones. */
 static bool is_beside(const ls_step *s, const ls_replica *r)
 {
     return !ls_step_job(s)->exact.on && s->exchanged && !r->windows.gradients;
@@ -185,7 +186,7 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
 
 /* ---- Exchanges of a step --------------------------------------------------------------------- */
 
-/* Steps that take the finished sums of an exchange to those before. */
+/* Steps that add the finished sums of an exchange to earlier ones. */
 typedef struct folding {
     float *terms; /* slot 0, of the share */
     size_t slot;  /* elements of a slot */
@@ -240,8 +241,8 @@ static void find_terms(const ls_step *s, int member, const ls_term_visitor *visi
                       e == s->exchange ? visit : NULL);
 }
 
-/* Appends what takes the finished sums of a member's share of a bucket to those of earlier
- * exchanges. Behind the last one, a single sum goes to where the share is kept. */
+/* Appends what adds the finished sums of a member's share of a bucket to earlier exchanges' sums.
+ * Behind the last one, a single sum goes to where the share is kept. */
 static ls_status fold_share(const ls_step *s, const ls_end *end, int member, const ls_brought *b,
                             const reduced *of, ls_op_list *ops)
 {
@@ -270,8 +271,8 @@ static ls_status fold_share(const ls_step *s, const ls_end *end, int member, con
     return f.status;
 }
 
-/* Appends what adds the gradients of an exchange to those of earlier ones, in fast mode: of a
- * bucket, or of a member's share. */
+/* Appends what adds the gradients of an exchange to earlier ones, in fast mode, for a bucket, or
+ * for a member's share. */
 static ls_status add_exchange(const ls_step *s, const ls_end *end, int member, ls_half half,
                               const reduced *of, ls_op_list *ops)
 {
@@ -306,8 +307,8 @@ static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, l
     return exact && b->args.of.groups ? LS_OK : add_exchange(s, end, member, c->half, of, ops);
 }
 
-/* Of a member's share of a bucket, between groups, where that is kept. In exact mode it brings its
- * group's finished subtrees, which the reduce-scatter has left. */
+/* Appends a member's part in reducing its share of a bucket between groups. In exact mode it brings
+ * its group's finished subtrees, which the reduce-scatter has left. */
 static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brought *b,
                              ls_op_list *ops)
 {
@@ -356,7 +357,7 @@ static void append(ls_step *s, int group, ls_half half, const reduced *of)
                                .of = of});
 }
 
-/* The same of a bucket of a group. */
+/* As above, for a bucket of a group. */
 static void append_bucket(ls_step *s, int group, ls_half half, reduced_kind what, int b)
 {
     const ls_buckets *buckets = &s->plan->groups[group].buckets;
@@ -401,7 +402,7 @@ static void move(ls_step *s, int place, int b, reduced_kind what, ls_kind has, l
     }
 }
 
-/* How members have a buffer of which each would have all, or its share. */
+/* How members have a buffer: complete, or as shares. */
 static ls_kind on_members(const ls_spread *spread)
 {
     return spread->on[LS_MEMBER] == LS_SHARE ? LS_SHARE : LS_WHOLE;
@@ -455,7 +456,7 @@ void ls_settle(ls_step *s)
 
 enum { HALVES_OF_DOUBLE = sizeof(double) / sizeof(float) };
 
-/* Of a bucket's blocks, as floats: two a sum. */
+/* The extent of a bucket's sums of squares, as floats: two a sum. */
 static ls_extent squares_of(const ls_buckets *buckets, size_t b)
 {
     const size_t blocks = buckets->extents[b].blocks;

@@ -173,7 +173,7 @@ static ls_status sum_shares(const ls_job *job, const bool *has, int count, int p
 
 /* ---- Places of replicas ---------------------------------------------------------------------- */
 
-/* A place's sums: those of its group, and one for the parts of a replica. */
+/* A place's sums: its group's, and one for the parts of a replica. */
 typedef struct place_sum {
     const ls_graph_part *part; /* NULL means of a model that is not divided */
     bool copied;               /* a place before has what is in no slice, too */
@@ -183,7 +183,7 @@ typedef struct place_sum {
     ls_sum_order *out;
 } place_sum;
 
-/* Appends a step over the place's elements as steps over those of the whole model. */
+/* Appends a step over the place's elements as steps over the whole model's elements. */
 static ls_status add_step(const place_sum *p, ls_order_step step)
 {
     const ls_range range = {step.first, step.count};
@@ -292,8 +292,8 @@ static ls_status sum_units(const ls_job *job, const bool *has, int count, ls_sum
                                         : sum_group(job, NULL, 0, has, count, out);
 }
 
-/* Pieces that are exchanged one by one: the units' sum of each, and these in order. `of` a place of
- * a divided replica, or all zero. An order visits no input more than twice. */
+/* Pieces that are exchanged one by one: each one's sum over the units, and these sums in order.
+ * `of` a place of a divided replica, or all zero. An order visits no input more than twice. */
 static ls_status sum_exchanges(const ls_job *job, const place_sum *of, int place, const bool *has,
                                int pieces, int count)
 {

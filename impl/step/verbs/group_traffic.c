@@ -39,8 +39,8 @@ static uint64_t count_gathers(const ls_step *s, int set, int b)
     return all + (ls_windows_twice(windows, b) ? all : 0) + count_lost(s, windows, stage, b);
 }
 
-/* Of a bucket's reduce-scatters in a set of replicas: in exact mode those of so many groups, each
- * of an exchange. */
+/* The traffic of a bucket's reduce-scatters in a set of replicas: in exact mode one for each
+ * exchange. */
 static ls_traffic scatter_traffic(const ls_step *s, int set, ls_extent extent)
 {
     const ls_job *job = ls_step_job(s);
@@ -60,7 +60,7 @@ static ls_traffic scatter_traffic(const ls_step *s, int set, ls_extent extent)
     return sum;
 }
 
-/* Of a bucket's reduce-scatters in a set, and of its all-gathers. */
+/* The traffic of a bucket's reduce-scatters in a set, and of its all-gathers. */
 static ls_traffic halves_traffic(const ls_step *s, int set, int b)
 {
     const ls_job *job = ls_step_job(s);
@@ -75,8 +75,8 @@ static ls_traffic halves_traffic(const ls_step *s, int set, int b)
     return sum;
 }
 
-/* Of a bucket's all-reduces over whole replicas, or places' parts of positions. In exact mode with
- * several exchanges these are reduce-scatters, and one all-gather. */
+/* The traffic of a bucket's all-reduces over complete replicas, or places' parts of positions. In
+ * exact mode with several exchanges they become reduce-scatters, and one all-gather. */
 static ls_traffic whole_traffic(const ls_step *s, int set, int b, int ranks)
 {
     const ls_job *job = ls_step_job(s);
@@ -96,7 +96,7 @@ static ls_traffic whole_traffic(const ls_step *s, int set, int b, int ranks)
     return sum;
 }
 
-/* Of all buckets. */
+/* The traffic of all buckets. */
 static ls_traffic reduced_traffic(const ls_step *s)
 {
     const int *size = s->plan->mesh.size, sets = ls_step_plan_sets(s->plan);

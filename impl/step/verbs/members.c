@@ -18,7 +18,7 @@ static ls_decay_loss decay_loss_of(const ls_step_plan *plan, int replica)
     return replica == 0 || plan->job->ps.backups ? LS_DECAY_HERE : LS_DECAY_ELSEWHERE;
 }
 
-/* Opens a part of a replica, a shadow, or a holder that is no replica. */
+/* Opens a part of a replica, a shadow, or a holder that is not a replica. */
 static ls_status open_member(ls_resources *r, int index)
 {
     const ls_step_plan *plan = r->plan;
@@ -49,7 +49,7 @@ static ls_status open_member(ls_resources *r, int index)
     return d >= 0 ? ls_replicated_open_slices(job, d, planned->slots, m) : LS_OK;
 }
 
-/* Opens the communicator with which replicas sum batch statistics. */
+/* Opens the communicator for sums of batch statistics. */
 static ls_status open_statistics(ls_resources *r)
 {
     const ls_job *job = r->plan->job;
@@ -115,7 +115,7 @@ void ls_resources_abandon(const ls_resources *r)
 {
     const ls_job *job = r->plan->job;
     if (ls_device_stalls(job->devices[0]))
-        return; /* the process ends, and those that wait tell for whom */
+        return; /* the process ends, and waiting ranks report it */
     for (size_t i = 0; i < r->connection_count; i++)
         r->connections[i].comm->backend->abandon(r->connections[i].comm);
     for (size_t i = 0; r->statistics_comms && i < job->device_count; i++)

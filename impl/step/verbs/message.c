@@ -52,8 +52,8 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
                               .received = (exchange->receive_count + in_float - 1) / in_float};
 }
 
-/* A message within a process: a copy by the sender. What is to be added arrives in memory of its
- * own, and the receiver adds it. */
+/* A message within a process: a copy by the sender. Addends arrive in separate memory, and the
+ * receiver adds them. */
 static void copy_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
 {
     ls_span there = to;
@@ -79,7 +79,7 @@ void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
         copy_message(s, to, from, arriving);
         return;
     }
-    /* sums are of float32 */
+    /* sums have float32 numbers */
     const bool bytes = ls_step_job(s)->kernels.precision == LS_PRECISION_BF16 && arriving != LS_ADD;
     const size_t each = bytes ? 1 : sizeof(float);
     const int call = ls_step_joint(s, LS_MESSAGES);

@@ -166,7 +166,7 @@ static ls_span gradients_of(const ls_step *s, int member, int piece, size_t firs
                      count * real_bytes(s->resources)};
 }
 
-/* Bytes of a parameter of every member, also of those in other processes. */
+/* Bytes of a parameter of every member, also of members in other processes. */
 static size_t parameter_bytes(const ls_step *s)
 {
     return ls_replica_parameter_bytes(s->resources->members[ls_step_plan_own(s->plan)].replica);
@@ -192,7 +192,7 @@ static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
                     (ls_range){(size_t)(piece % slots) * c->count, c->count});
 }
 
-/* Adds a copy's gradient, on the owner, to that of the piece. */
+/* Adds a copy's gradient, on the owner, to the piece's gradient. */
 static void add_shared(ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
@@ -299,8 +299,8 @@ void ls_forward_node(ls_step *s, int replica, int piece, int n)
     ls_step_enter_piece(s, -1, -1);
 }
 
-/* Of gradients that backward passes make final, or weight passes: these are behind them. The fault
- * is behind the last of them, of one node (below 0: of all). */
+/* Additions of gradients that backward passes, or weight passes, make final: they follow these
+ * passes. The fault follows the last addition, for one node (all nodes if it is negative). */
 static unsigned additions_of(const ls_step *s, int member, int piece, int node, bool weights)
 {
     const bool apart = node >= 0 ? ls_net_splits(net_of(s, member, piece, node), node)
@@ -309,8 +309,8 @@ static unsigned additions_of(const ls_step *s, int member, int piece, int node, 
            (apart == weights ? 1U << LS_ACT_FAULT : 0);
 }
 
-/* Pieces that run node by node add up each node's gradients before those of the next one: with the
- * node's pass, or (`later`) behind the gradients of other places' uses. */
+/* Pieces that run node by node add up each node's gradients before the next node's: with the node's
+ * pass, or (`later`) behind the gradients of other places' uses. */
 static void backward_on(ls_step *s, int member, int piece, int node, bool later)
 {
     const bool adds = ls_step_by_node(s, member) && !later;

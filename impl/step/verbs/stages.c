@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stages of a pipeline: passes over micro-batches in the order of the job's schedule
+ * Stages of a pipeline: passes for micro-batches in the order of the job's schedule
  * (pipeline_schedule.h). An output is sent behind the pass that computes it or, if the part that
  * needs it has no memory for the micro-batch then, behind the pass that frees some. Where the
  * sender's compute lane would wait for that memory, in a process with several chunks, the part
@@ -131,8 +131,8 @@ static bool is_last(const ls_step *s, int place, int node, ls_pass_kind kind)
     return kind == (weights ? LS_PASS_WEIGHTS : LS_PASS_BACKWARD);
 }
 
-/* A node's pass over a micro-batch's pieces of all replicas, behind the gathers of what it is the
- * first to need; behind it the sums of what it makes final. */
+/* A node's pass for a micro-batch's pieces of all replicas, behind the gathers of buckets that it
+ * is the first to need; the sums of buckets that it makes final follow. */
 static void run_node(ls_step *s, int microbatch, int node, ls_pass_kind kind)
 {
     static void (*const passes[])(ls_step *, int, int,

@@ -2,8 +2,8 @@
 /*
  * Sums over the places of a replica whose layers are split (graph_split.h): an all-reduce of
  * activations, or of their gradients, between the halves of a node's pass, on the compute lane. In
- * exact mode the places exchange their finished subtrees of the tree over slices. Of a loss they
- * gather what each slice has left of each position, around a ring.
+ * exact mode the places exchange their finished subtrees of the tree over slices. For a loss they
+ * gather each slice's numbers of each position, around a ring.
  *
  * With blocks of positions a join's outputs are reduced and scattered, and a gather's are gathered;
  * backward it is the other way round. A block is contiguous only within a sample, so data are
@@ -63,8 +63,8 @@ static ls_extent gathered(const ls_step_plan *plan, int n, int64_t rows)
     return (ls_extent){.count = splits * each, .blocks = splits};
 }
 
-/* Of a node's samples; with blocks of positions, of memory in which these are contiguous, cut
- * between positions. */
+/* The extent of a node's samples; with blocks of positions, of memory in which blocks are
+ * contiguous, cut between positions. */
 static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
 {
     const ls_shape *shape = &plan->parts.whole->nodes[n].shape;
@@ -76,7 +76,7 @@ static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 /* Elements of scratch for a node's sums; with blocks of positions their memory comes first; rounded
- * ones have that of the node and of the blocks in float32, too. */
+ * sums have float32 memory for the node and for the blocks, too. */
 static size_t scratch_of(const ls_step_plan *plan, int n, int64_t rows, const ls_end *end)
 {
     const ls_allreduce *algorithm = plan->job->exchange.allreduce;
@@ -114,7 +114,7 @@ size_t ls_sums_scratch(const ls_step_plan *plan, int member, const ls_end *end)
 
 /* ---- The verbs ------------------------------------------------------------------------------- */
 
-/* What a call is of. */
+/* What a call sums. */
 typedef struct summed {
     enum { OUTPUTS, GRADIENTS, LOSS, VARIABLES } what;
     int piece, node; /* node: of the whole graph */
@@ -136,7 +136,7 @@ static addend addend_at(const ls_step *s, int member, int piece, int n)
     return a;
 }
 
-/* The node that has block j of what node n has the first block of. */
+/* The node that has block j of the output whose first block node n has. */
 static int find_block(const ls_step_plan *plan, int n, int j)
 {
     const ls_graph *whole = plan->parts.whole;
@@ -225,7 +225,7 @@ static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, l
     return copy_blocks(s, c, &a, b, data_of(c, &a), true, ops);
 }
 
-/* All of a member's part in a sum of what is rounded. Blocks are copied in float32. */
+/* All of a member's part in a sum of rounded values. Blocks are copied in float32. */
 static ls_status make_rounded(ls_step *s, const ls_call *c, int member, ls_brought *b,
                               ls_op_list *ops)
 {
@@ -341,7 +341,7 @@ void ls_step_sum_places(ls_step *s, int replica, int piece, int n, ls_act_kind p
 
 /* ---- Traffic --------------------------------------------------------------------------------- */
 
-/* Of an algorithm that does not depend on the job's. */
+/* The traffic of an algorithm that does not depend on the job's. */
 static ls_traffic fixed_traffic(const char *name, ls_half half, int ranks, ls_extent extent)
 {
     const ls_allreduce *a;

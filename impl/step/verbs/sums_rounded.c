@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums of what places have in bfloat16, made as the all-reduce `owners` makes them: each place
- * sends each owner its part as it is stored, two bytes an element. The owner widens all parts, its
- * own too, adds them in float32 in the order of places, and rounds the sum once; so it is sent.
+ * Sums of places' values in bfloat16, in the way of the all-reduce `owners`: each place sends each
+ * owner its stored part, two bytes an element. The owner widens all parts, its own too, adds them
+ * in float32 in the order of places, and rounds the sum once; so it is sent.
  */
 #include "common/comm/comm.h"
 #include "impl/step/verbs/build.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sums that are left over between two exchanges of a step, of a member's share: subtrees of exact
- * mode's tree (slice.h). Behind each exchange those that it has finished are copied behind the
- * others, and folded (ls_fold); so few are left. They are in slots, each as large as the shares of
- * all buckets.
+ * mode's tree (slice.h). Behind each exchange its finished subtrees are copied behind the others,
+ * and folded (ls_fold); so few are left. They are in slots, each as large as the shares of all
+ * buckets.
  */
 #include "impl/step/verbs/terms.h"
 

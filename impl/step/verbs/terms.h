@@ -19,6 +19,6 @@ typedef struct ls_term_visitor {
     void *context;
 } ls_term_visitor;
 
-/** Takes the finished subtrees of one of `of.groups` parts of the shards, the one behind those that
- * were taken. `visit` is NULL if nobody is told. */
+/** Takes the finished subtrees of one of `of.groups` parts of the shards, the next one that was not
+ * taken. `visit` is NULL if nobody is told. */
 void ls_terms_take(ls_terms *terms, ls_rank_group of, int64_t shards, const ls_term_visitor *visit);

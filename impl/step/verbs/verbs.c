@@ -69,7 +69,8 @@ static bool has_ops(const ls_act *act)
     return false;
 }
 
-/* Of a pass; sums belong to backward, and other acts, or those without operations, to either. */
+/* The direction of a pass. Sums belong to backward; other acts, or acts without operations, to
+ * either. */
 typedef enum direction { EITHER, FORWARD, BACKWARD, AGAIN } direction;
 
 static direction direction_of(const ls_act *act)
@@ -113,9 +114,8 @@ void ls_step_enter_piece(ls_step *s, int replica, int piece)
     s->program->piece = piece + 1;
 }
 
-/* The end of the acts that are one task: a repeated unit's or, of several pieces, those in one
- * direction over one piece. *what is the first of them that has one; NULL means all go in either.
- */
+/* The end of the acts that are one task: a repeated unit's or, with several pieces, the acts in one
+ * direction for one piece. *what is the first act with a direction; NULL if all go in either. */
 static size_t task_end(const ls_step *s, const ls_act *acts, size_t first, size_t end,
                        const ls_act **what)
 {
@@ -232,8 +232,8 @@ int ls_pieces(const ls_step *s, int replica)
            ls_first_piece(s, replica);
 }
 
-/* The acts among which the piece's are: its own or, of pieces that run node by node, those up to
- * the exchange. */
+/* The acts among which the piece's are: its own or, if pieces run node by node, the acts up to the
+ * exchange. */
 static const ls_act *find_piece(const ls_step *s, int member, int piece, const ls_act **end)
 {
     size_t high, low = 0, last, first, all;
@@ -344,7 +344,7 @@ static void append_end(ls_step *s, int member)
     ls_task_of(s->program, "end", member, ls_no_range, &ops, status);
 }
 
-/* Moves the latest task before the copies with which its lane ends. */
+/* Moves the latest task before the copies at the end of its lane. */
 static void move_before_copies(ls_step_program *p)
 {
     const ls_task task = p->tasks[p->task_count - 1];

@@ -234,7 +234,7 @@ static void dropout(const ls_dropout_args *d, int64_t first, int64_t last)
  * they are narrow enough for that, and as rows of d. */
 typedef struct attention_head {
     int64_t T, C, d, row; /* row: floats of a row of scores */
-    int64_t hop, hop_qkv; /* floats to the next head's in [T,C], [T,3C]; 0 if this is the last */
+    int64_t hop, hop_qkv; /* floats to the next head in [T,C], [T,3C]; 0 if last */
     float scale;          /* 1 / sqrt(d) */
     const float *q, *k, *v;
     float *scores, *more, *scratch;          /* [ATTENTION_BLOCK, row] of both, and a product's */

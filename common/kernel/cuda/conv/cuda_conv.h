@@ -43,7 +43,7 @@ int ls_conv_swap_taps(void *stream, const ls_conv_shape *shape, bool back, const
  * other weights. */
 const float *ls_conv_reordered(const ls_conv_task *task);
 
-/* The same if that operation, which is not NULL, is this implementation's. */
+/* As above, if that operation, which is not NULL, is this implementation's. */
 const float *ls_product_reordered(const ls_conv_task *task);
 const float *ls_direct_reordered(const ls_conv_task *task);
 const float *ls_dnn_reordered(const ls_conv_task *task);

@@ -7,9 +7,9 @@
  * direction: a product would cost a launch for next to nothing. The choice depends on the weights'
  * shape only, so a slice is computed like the whole batch; and the halves of a backward pass use
  * the same kernels, joint or separate. The only epilogue of cuBLASLt that is used is the bias's
- * (cuda_product.c). That of its gradient (BGRADB) was reported to make a training step 1.6 times as
- * long (NVIDIA/CUDALibrarySamples, issue 90); a mask's (DRELU) needs bits that no operation here
- * writes.
+ * (cuda_product.c). The epilogue of its gradient (BGRADB) was reported to make a training step 1.6
+ * times as long (NVIDIA/CUDALibrarySamples, issue 90); a mask's (DRELU) needs bits that no
+ * operation here writes.
  */
 #include "common/kernel/cuda/product/cuda_product.h"
 

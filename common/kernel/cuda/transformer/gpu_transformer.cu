@@ -220,7 +220,7 @@ int ls_gpu_positions_backward(void *stream, const ls_positions_backward_args *ar
 enum {
     NORM_LANES = 16,
     NORM_ROWS = LS_GPU_THREADS / NORM_LANES, /* of a block */
-    /* channels of a lane kept in registers (rows of up to 384, 768) */
+    /* channels of a lane in registers, for rows of 384, 768 */
     NORM_KEPT = 24,
     NORM_KEPT_WIDE = 48,
     NORM_GROUPS = 32,

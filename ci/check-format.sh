@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Fails if a source file is not formatted as clang-format does, has no licence line or exceeds 500 lines; if a
-# comment is telegraphic (check-comments.py); if a
-# document's lines are too long; or if README.md exceeds 1,500 words, ARCHITECTURE.md 2,200 (tables are not counted: a
-# strategy adds a line to them), all documents 25,000, or a folder's README.md (what it contains, where to start) 29
-# lines.
+# Fails if a source file is not formatted as clang-format does, has no licence line or exceeds 500 lines; if a comment
+# is telegraphic (check-comments.py); if a document's lines are too long; or if README.md exceeds 1,500 words,
+# ARCHITECTURE.md 2,200 (tables are not counted: a strategy adds a line to them), all documents 25,000, or a folder's
+# README.md (what it contains, where to start) 29 lines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 files=$(find common impl bench \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' \) | sort)

@@ -2,10 +2,13 @@
 # Parts of ci/gpu.sh, one function each: part_NAME. Sourced by it, in the top folder, with `out`, `build`, `program`,
 # `deps` and `rehearse` set; a part's output is its log, whose last line is the reason if it fails. `out` is the
 # folder of results: rows go to PART.jsonl there. Exit status 77: left out, for the reason in the last line; 75: the
-# same for what a limit has cut. A rehearsal uses CPU devices, small sizes and few steps.
+# same for what a limit has cut. A rehearsal uses small sizes and few steps, on fake GPUs where the program has them, else
+# on CPU devices; `kind` is gpu or cpu.
+kind=gpu
+if [ -n "$rehearse" ] && [ -x "$program" ] && ! grep -q '^gpu:0 ' <<<"$("$program" devices 2>/dev/null)"; then kind=cpu; fi
 
-# pick SMALL REAL: the size for a rehearsal, or the real one.
-pick() { if [ -n "$rehearse" ]; then echo "$1"; else echo "$2"; fi; }
+# pick SMALL REAL [FAKE]: the size for a rehearsal, the real one, or if it is another that for fake GPUs, which are slow.
+pick() { if [ -z "$rehearse" ]; then echo "$2"; elif [ "$kind" = gpu ]; then echo "${3-$1}"; else echo "$1"; fi; }
 
 left_out() {
   echo "$1"
@@ -57,7 +60,10 @@ diagnose() {
 }
 
 # The option that divides one device into N.
-split() { echo "$(pick --cpu-devices --logical-gpus) $1"; }
+split() { if [ "$kind" = gpu ]; then echo "--logical-gpus $1"; else echo "--cpu-devices $1"; fi; }
+
+# Device N of those.
+piece() { if [ "$kind" = gpu ]; then echo "gpu:0/$1"; else echo "cpu:$1"; fi; }
 
 # Fashion-MNIST if the system or the prefix has it; otherwise synthetic data.
 images() {
@@ -181,48 +187,68 @@ part_devices() {
   if ldd "$program" | grep -E 'libcuda|libcublas|libcudnn|libnccl'; then
     broken "the program is linked to a library of CUDA"
   fi
-  grep -q "^$(pick cpu:0 gpu:0) " <<<"$seen" || broken "the program sees no $(pick CPU GPU): $(
-    sed -n 's/^gpu  *//p' <<<"$seen")"
+  grep -q "^$kind:0 " <<<"$seen" || broken "the program sees no ${kind^^}: $(sed -n 's/^gpu  *//p' <<<"$seen")"
+}
+
+# each FILE COMMAND OPTION...: runs the program for each line of stdin: a label, options. Several at a time if `abreast`
+# says so: what is timed runs alone. Ends the part if one fails.
+each() {
+  local file=$1 label options failed='' slow='' order=1000 together=${abreast:+yes}
+  shift
+  identity=$("$program" --version 2>&1 | cksum)
+  rm -f "$out/$file.failed" "$out/$file.slow"
+  while read -r label options; do
+    order=$((order + 1))
+    while [ "$(jobs -rp | wc -l)" -ge "${abreast:-1}" ]; do wait -n || true; done
+    # shellcheck disable=SC2086
+    (
+      order=$((order - 1)) # which rows counts up
+      rows "$file" "$@" $options --label "$label"
+      case "$code" in
+      0) ;;
+      124 | 137) echo "$label" >>"$out/$file.slow" ;;
+      *) echo "$label" >>"$out/$file.failed" ;;
+      esac
+    ) &
+  done
+  wait
+  gather "$file"
+  [ ! -e "$out/$file.failed" ] || broken "failed: $(sort "$out/$file.failed" | paste -sd ' ')"
+  after_limits "$([ ! -e "$out/$file.slow" ] || sort "$out/$file.slow" | paste -sd ' ')"
 }
 
 # A figure of each model, soon: 20 steps, beside the gate. Rough: other work goes on meanwhile.
 part_smoke() {
-  local failed='' slow='' label model options limit=40
-  while read -r label model options; do
-    [[ $options == *--gate-steps* ]] || options="$options --gate-steps $(pick 1 4)"
-    # shellcheck disable=SC2086
-    rows smoke run --model "$model" $options --steps 20 --warmup 3 --blocks 1 --memory growth --results none --label "$label"
-    case "$code" in
-    0) ;;
-    124 | 137) slow="$slow $label" ;;
-    *) failed="$failed $label" ;;
-    esac
-  done < <(smoke_models)
-  [ -n "$rehearse" ] || must roofs micro copy # what memory and products can do at most here
-  [ -n "$rehearse" ] || must roofs micro gemm
-  [ -z "$failed" ] || broken "failed:$failed"
-  after_limits "${slow# }"
+  local limit=40 failed='' slow=''
+  if [ -z "$rehearse" ]; then # what memory and products can do at most here
+    must roofs micro copy
+    must roofs micro gemm
+  fi
+  each smoke run --steps 20 --warmup 3 --blocks 1 --memory growth --results none < <(smoke_models)
 }
 
-# label, model, options
+# label, options
 smoke_models() {
+  local gate="--gate-steps $(pick 1 4)"
   if [ -n "$rehearse" ]; then
-    echo "mlp mlp:784-16-10 --data synthetic:600 --batch 24"
+    echo "mlp --model mlp:784-16-10 --data synthetic:600 --batch 24 $gate"
     return
   fi
   cat <<END
-poly poly
-mlp mlp --data $(images)
-mlp-enqueued mlp --data $(images) --capture no
-cnn cnn --data $(images)
-cifar10-own cifar10 --data synthetic:2048 --convolution own
-cifar10-auto cifar10 --data synthetic:2048 --convolution auto
-resnet:8 resnet:8 --data synthetic:2048
-twin-lstm twin-lstm:64 --data synthetic:2048
-gpt-small gpt:6-6-384-256-256 --batch 64 --data synthetic
-gpt gpt:12-12-768-1024-50257 --batch 4 --data synthetic:64 --gate-steps 0
-mlp-large mlp:784-4096-4096-10 --batch 8192 --data $(images)
-mlp-large-tf32 mlp:784-4096-4096-10 --batch 8192 --math tf32 --data $(images)
+poly --model poly $gate
+mlp --model mlp --data $(images) $gate
+mlp-enqueued --model mlp --data $(images) --capture no $gate
+cnn --model cnn --data $(images) $gate
+cifar10-own --model cifar10 --data synthetic:2048 --convolution own $gate
+cifar10-auto --model cifar10 --data synthetic:2048 --convolution auto $gate
+resnet:8 --model resnet:8 --data synthetic:2048 $gate
+twin-lstm --model twin-lstm:64 --data synthetic:2048 $gate
+gpt-small --model gpt:6-6-384-256-256 --batch 64 --data synthetic $gate
+gpt --model gpt:12-12-768-1024-50257 --batch 4 --data synthetic:64 --gate-steps 0
+gpt-bf16 --model gpt:12-12-768-1024-50257 --batch 4 --data synthetic:64 --precision bf16 --gate-steps 0
+mlp-large --model mlp:784-4096-4096-10 --batch 8192 --data $(images) $gate
+mlp-large-tf32 --model mlp:784-4096-4096-10 --batch 8192 --math tf32 --data $(images) $gate
+mlp-large-bf16 --model mlp:784-4096-4096-10 --batch 8192 --precision bf16 --data $(images) $gate
 END
 }
 
@@ -233,7 +259,7 @@ part_tests() {
   mkdir -p "$out/tests"
   for test in "$build"/test_gpu_* "$build"/test_cuda_*; do
     name=$(basename "$test")
-    [ -x "$test" ] && [ -f "$test" ] || continue
+    [ -x "$test" ] && [ -f "$test" ] && [[ $name =~ $(pick . . '_(device|nccl)$') ]] || continue
     [[ $(cat "$out/tests/$name.code" 2>/dev/null) != 0 ]] || continue
     while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
     (
@@ -298,12 +324,12 @@ verify_one() {
 # start anywhere.
 verify_models() {
   cat <<END
-poly --steps 10
-mlp:785-33-17-11 --data synthetic:600 --batch 37 --steps $(pick 3 10)
+poly --steps $(pick 10 10 3)
+mlp:785-33-17-11 --data synthetic:600 --batch 37 --steps $(pick 3 10 2)
 END
   [ -n "$rehearse" ] ||
     echo "resnet:8 --data synthetic:600 --batch 24 --steps 4 --convolution $(has_cudnn && echo auto,)own"
-  echo "$(pick mlp:784-16-10 mlp) --data $(images) --batch $(pick 24 256) --steps 10"
+  echo "$(pick mlp:784-16-10 mlp) --data $(images) --batch $(pick 24 256) --steps $(pick 10 10 2)"
   [ -n "$rehearse" ] || cat <<END
 mlp:784-64-32-10 --data $(images) --batch 100 --steps 10 --capture no
 cnn --data $(images) --batch 64 --steps 10
@@ -322,13 +348,13 @@ part_verify() { verify_some . .; }
 # a GPU schedules them.
 verify_some() {
   local strategy model options devices gpu_holder together=yes at=1000 limit=60
-  gpu_holder=$(pick cpu:1 gpu:0/0)
+  gpu_holder=$(piece "$([ "$kind" = gpu ] && echo 0 || echo 1)")
   identity=$("$program" --version 2>&1 | cksum)
   rm -f "$out/unequal.txt" "$out/slow.txt"
   while read -r model options; do
     while read -r strategy; do
       local more=(--reduce exact,fast)
-      devices=1,2,4,8
+      devices=$(pick 1,2,4,8 1,2,4,8 1,2)
       [[ $strategy != independent && $strategy != local-sgd && $strategy != gossip ]] || more=()
       [ "$strategy" != single ] || devices=1
       [ "$strategy" != towers ] || more+=(--variable-device "$gpu_holder,/cpu:0")
@@ -349,17 +375,52 @@ verify_some() {
   after_limits "$([ ! -e "$out/slow.txt" ] || sort -u "$out/slow.txt" | paste -sd ' ')"
 }
 
+# What has come since figures of GPUs were last taken, each by the gate: label, options.
+features() {
+  local gpt="--model gpt:$(pick 4-2-8-8-32 4-2-64-64-256 2-1-4-4-16) --data synthetic:64 --batch $(pick 8 8 4)" two="--devices 2"
+  local mlp="--model mlp:784-$(pick 16-16-16 64-64-64)-10 --data synthetic:64 --batch 16"
+  cat <<END
+accumulation $gpt $two --strategy mirrored,zero --gradient-accumulation-steps 2 --reduce exact,fast
+exchange-each $gpt $two --strategy zero --zero-stage 2,3 --gradient-accumulation-steps 2
+recompute $gpt $two --strategy mirrored --recompute mlp,full --dropout 0.1
+dropout $mlp $two --strategy mirrored --dropout 0.2 --reduce exact
+ragged $gpt $two --strategy mirrored --lengths ragged --clip 1
+schedules $gpt $two --strategy pipeline --pipeline-schedule gpipe,1f1b,zb-h1,zb-h2
+interleaved $gpt $two --strategy pipeline --pipeline-schedule interleaved --reduce exact,fast
+zero-stages $mlp --devices 4 --strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2 --pipeline-schedule zb-h1
+elastic $mlp $two --strategy mirrored,zero --elastic leave=1:1,join=1:2
+bf16 $gpt $two --strategy mirrored,zero,pipeline,tensor-parallel --precision bf16 --reduce fast
+bf16-exact $mlp $two --strategy mirrored,zero --precision bf16 --reduce exact
+bf16-images --model $(pick cnn resnet:8) --data synthetic:64 --batch 8 --precision bf16
+wire $mlp $two --strategy mirrored,zero --gradient-wire bf16 --precision float32,bf16
+outer $mlp $two --strategy local-sgd --local-sgd-every 2 --local-sgd-outer nesterov --local-sgd-fragments 2
+resumed $mlp $two --strategy zero --resume-from-checkpoint $out/checkpoint
+END
+}
+
+part_features() {
+  local limit=60 abreast failed='' slow=''
+  abreast=$(pick 2 4)
+  rm -rf "$out/checkpoint"
+  # shellcheck disable=SC2046
+  must checkpoint run $(sed -n 's/^resumed \(.*\) --strategy .*/\1/p' < <(features)) $(split 4) --strategy mirrored --steps 2 --warmup 0 \
+    --checkpoint "$out/checkpoint" --memory growth --results none
+  [ -z "$failed$slow" ] || broken "no checkpoint:$failed$slow"
+  # shellcheck disable=SC2046
+  each features verify $(split 4) --steps "$(pick 4 4 3)" --warmup 0 --memory growth --results none < <(features)
+}
+
 # After 20 steps, parameters on a GPU and on a CPU differ only by their products' reduction order. A smooth model: one
 # ReLU that another rounding flips makes a difference of 2e-3 in mlp (seen on an H100).
 part_compare() {
-  local common="--model gpt:2-2-64-64 --data synthetic:64 --batch 16 --optimizer sgd --lr 0.1 --steps 20 --warmup 0
-    --gate-steps 0 --results none"
+  local common="--model gpt:2-2-$(pick 64-64 64-64 8-8-32) --data synthetic:64 --batch $(pick 16 16 4) --optimizer sgd --lr 0.1
+    --steps 20 --warmup 0 --gate-steps 0 --results none"
   again compare
   # shellcheck disable=SC2086
   rows compare run $common --devices cpu:0 --verbose --save "$out/cpu.safetensors"
   [ "$code" -eq 0 ] || broken "on a CPU: exit status $code"
   # shellcheck disable=SC2086
-  rows compare run $common --devices "$(pick cpu:0 gpu:0)" --verbose --save "$out/gpu.safetensors"
+  rows compare run $common --devices "$kind:0" --verbose --save "$out/gpu.safetensors"
   [ "$code" -eq 0 ] || broken "on a GPU: exit status $code"
   python3 -B ci/gpu_summary.py --compare "$out/cpu.safetensors" "$out/gpu.safetensors" || broken "the GPU's parameters differ from the CPU's by more than the bound"
   rm -f "$out"/*.safetensors
@@ -367,8 +428,8 @@ part_compare() {
 
 # ---- Figures --------------------------------------------------------------------------------------
 
-big() { pick mlp:784-64-64-10 mlp:784-4096-4096-10; }
-big_batch() { pick 64 8192; }
+big() { pick mlp:784-64-64-10 mlp:784-4096-4096-10 mlp:784-16-16-10; }
+big_batch() { pick 64 8192 24; }
 
 # must ARGUMENT...: rows of a command that must succeed; sets $failed, or $slow if a limit cut it.
 must() {
@@ -386,10 +447,10 @@ part_bench() {
   local common=(--data "$data" --results none)
   must floor micro floor --model "$(big)" --batch "$(big_batch)" --data "$data"
   must bench run --model "$(big)" --batch "$(big_batch)" --steps "$(pick 5 60)" "${common[@]}" --label large
-  must bench run --model mlp --batch "$(pick 24 256)" --steps "$(pick 20 5000)" --capture yes,no "${common[@]}" --label small
+  must bench run --model "$(pick mlp mlp mlp:784-16-10)" --batch "$(pick 24 256)" --steps "$(pick 20 5000 2)" --capture yes,no "${common[@]}" --label small
   # shellcheck disable=SC2046
-  must bench run --model "$(pick mlp:784-16-10 mlp:784-1024-1024-10)" --batch "$(pick 24 2048)" --steps "$(pick 5 100)" \
-    --strategy mirrored,independent --devices 1,2,4,8 $(split 8) --baseline "${common[@]}" --label logical
+  must bench run --model "$(pick mlp:784-16-10 mlp:784-1024-1024-10)" --batch "$(pick 24 2048)" --steps "$(pick 5 100 2)" \
+    --strategy mirrored,independent --devices "$(pick 1,2,4,8 1,2,4,8 1,2)" $(split 8) --baseline "${common[@]}" --label logical
   [ -n "$rehearse" ] || must bench run --model "$(big)" --batch "$(big_batch)" --steps 60 --math tf32 "${common[@]}" --label large-tf32
   [ -n "$rehearse" ] || must bench run --model cifar10 --data synthetic:2048 --results none --steps 200 --convolution auto,own --label convolutions
   [ -z "$failed" ] || broken "failed:${failed#;}"
@@ -402,7 +463,7 @@ part_micro() {
   must micro micro launch
   must micro micro copy "${few[@]}"
   # shellcheck disable=SC2046
-  must micro micro copy $(split 2) --devices "$(pick cpu:0+cpu:1 gpu:0/0+gpu:0/1)" "${few[@]}"
+  must micro micro copy $(split 2) --devices "$(piece 0)+$(piece 1)" "${few[@]}"
   must micro micro optimizer --model "$(pick poly mlp:784-4096-4096-10)" "${few[@]}"
   for op in allreduce broadcast allgather reducescatter sendrecv; do
     # shellcheck disable=SC2046
@@ -435,6 +496,7 @@ part_micro() {
 
 # PyTorch and JAX, in turns with the program; each turn is saved when it ends.
 part_peers() { peers --rounds "$(pick 1 2)" --file "$out/peers.jsonl"; }
+part_peers-bf16() { peers --precision bf16 --rounds "$(pick 1 2)" --file "$out/peers-bf16.jsonl"; }
 
 # Builds each case in each peer, so that their caches have it; in the background (ci/gpu.sh).
 part_warm-peers() {
@@ -490,9 +552,6 @@ END
   [ -z "$failed" ] || broken "no times of:$failed"
 }
 
-# A step under a tool that stops each launch may take longer than the watch on it.
-patient() { [ -n "$rehearse" ] || echo "--devices gpu:0 --timeout 300s"; }
-
 # What devices hold while a case trains, by policy and number of logical GPUs: the driver's figure ten times per
 # second (memory.csv), and the ledger in the rows.
 part_memory() {
@@ -504,7 +563,7 @@ part_memory() {
   for policy in all growth fraction=0.4; do
     # shellcheck disable=SC2046
     must memory run --model "$(pick mlp:784-16-10 mlp:784-1024-1024-10)" --data "$(images)" --batch "$(pick 24 1024)" \
-      --strategy mirrored $(split 8) --devices 1,2,4,8 --steps "$(pick 20 500)" --memory "$policy" --results none --label "$policy"
+      --strategy mirrored $(split 8) --devices "$(pick 1,2,4,8 1,2,4,8 1,2)" --steps "$(pick 20 500 2)" --memory "$policy" --results none --label "$policy"
   done
   [ -z "$sampler" ] || kill "$sampler" || true
   [ -z "$failed" ] || broken "failed:${failed#;}"
@@ -514,13 +573,13 @@ part_memory() {
 # ---- Faults ---------------------------------------------------------------------------------------
 
 # sanitize TOOL COMMAND...: runs in the background, for at most LIMIT seconds, so that none uses the time of all; what
-# has succeeded before is not repeated. The log is OUT/sanitized/NAME.log, the exit status is in NAME.code.
+# has succeeded before is not repeated. The log is SANITIZED/NAME.log, the exit status is in NAME.code.
 sanitize() {
   local tool=$1 name=$1-${2##*/}
   shift
-  [[ $(cat "$out/sanitized/$name.code" 2>/dev/null) != 0 ]] || return 0
-  rm -f "$out/sanitized/$name.code"
-  while [ "$(jobs -rp | wc -l)" -ge 4 ]; do wait -n || true; done
+  [ -x "$1" ] && [[ $(cat "$sanitized/$name.code" 2>/dev/null) != 0 ]] || return 0
+  rm -f "$sanitized/$name.code"
+  while [ "$(jobs -rp | wc -l)" -ge "$(pick 2 4)" ]; do wait -n || true; done
   (
     code=0
     # A test of the device makes calls that fail, and expects it.
@@ -528,8 +587,8 @@ sanitize() {
     # shellcheck disable=SC2086
     timeout -k 2 "$limit" compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 20 \
       "${ours[@]}" "$@" 2>&1 | tail -c 20000 \
-      >"$out/sanitized/$name.log" || code=$?
-    echo "$code" >"$out/sanitized/$name.code"
+      >"$sanitized/$name.log" || code=$?
+    echo "$code" >"$sanitized/$name.code"
   ) &
 }
 
@@ -538,52 +597,59 @@ find_sanitizer() {
   local probe
   # The libraries' kernels are many, slow to instrument, and not ours to mend. Versions of the tool differ in this.
   ours=(--kernel-regex-exclude 'kns=(cublas|cudnn|cutlass|xmma|nvjet|splitK|sgemm)')
-  [ -z "$rehearse" ] || left_out "nothing of a rehearsal runs on a GPU"
   command -v compute-sanitizer >/dev/null || left_out "no compute-sanitizer here"
   timeout 30 compute-sanitizer "${ours[@]}" --tool memcheck true >/dev/null 2>&1 || ours=()
   probe=$(timeout 30 compute-sanitizer --tool memcheck "$program" micro copy --sizes 4KiB 2>&1 || true)
   if [[ $probe == *"not supported"* ]]; then left_out "compute-sanitizer does not support this device here"; fi
-  mkdir -p "$out/sanitized"
+  sanitized=$out/sanitized/$part
+  mkdir -p "$sanitized"
 }
 
-# judge_sanitized TOOL...: what these have found.
+# What this part has found.
 judge_sanitized() {
-  local tool file name failed='' slow=''
+  local file name failed='' slow=''
   wait
-  for tool in "$@"; do
-    for file in "$out/sanitized/$tool"-*.code; do
-      name=$(basename "$file" .code)
-      echo "$name: exit status $(cat "$file")$([ "$(cat "$file")" -ne 124 ] || echo ": no end after $limit s")"
-      case "$(cat "$file") $name" in
-      "0 "* | "77 "*_conv_kernels) ;; # cuDNN may be missing
-      "124 "* | "137 "*) slow="$slow $name" ;;
-      *) failed="$failed $name" ;;
-      esac
-    done
+  for file in "$sanitized"/*.code; do
+    [ -e "$file" ] || continue
+    name=$(basename "$file" .code)
+    echo "$name: exit status $(cat "$file")$([ "$(cat "$file")" -ne 124 ] || echo ": no end after $limit s")"
+    case "$(cat "$file") $name" in
+    "0 "* | "77 "*_conv_kernels) ;; # cuDNN may be missing
+    "77 "*) [ -n "$rehearse" ] || failed="$failed $name" ;;
+    "124 "* | "137 "*) slow="$slow $name" ;;
+    *) failed="$failed $name" ;;
+    esac
   done
   [ -z "$failed" ] || broken "errors (see sanitized/):$failed"
   after_limits "${slow# }"
 }
 
-units=(test_gpu_device test_gpu_kernels test_gpu_layer_kernels test_gpu_residual_kernels test_gpu_transformer_kernels
-  test_gpu_comm)
+# All of a tool's programs but that of products, whose races take longest to look for.
+units() {
+  local unit
+  for unit in device $(pick '' 'layer_kernels residual_kernels transformer_kernels comm'); do echo "$build/test_gpu_$unit"; done
+}
+
+part_products() {
+  local tool limit=140
+  find_sanitizer
+  for tool in racecheck initcheck synccheck; do sanitize "$tool" "$build/test_gpu_$(pick device kernels)"; done
+  judge_sanitized
+}
 
 part_memcheck() {
-  local unit limit=30
+  local unit limit=90
   find_sanitizer
   # shellcheck disable=SC2046
-  sanitize memcheck "$program" run --model poly $(patient) --steps 20 --memory growth --results none
-  sanitize memcheck "$build/test_gpu_conv_kernels" test_each_way # cuDNN's kernels, without timing them
-  for unit in "${units[@]}"; do sanitize memcheck "$build/$unit"; done
-  judge_sanitized memcheck
+  sanitize memcheck "$program" run --model poly $(pick '' '--devices gpu:0 --timeout 300s') --steps 20 --memory growth --results none
+  [ -n "$rehearse" ] || sanitize memcheck "$build/test_gpu_conv_kernels" test_each_way # cuDNN's kernels, without timing them
+  for unit in $(units) $(pick '' "$build/test_gpu_kernels"); do sanitize memcheck "$unit"; done
+  judge_sanitized
 }
 
 part_racecheck() {
-  local unit limit=20
+  local unit limit=140
   find_sanitizer
-  sanitize initcheck "$build/test_gpu_kernels"
-  sanitize synccheck "$build/test_gpu_kernels"
-  limit=90
-  for unit in "${units[@]}"; do sanitize racecheck "$build/$unit"; done
-  judge_sanitized initcheck synccheck racecheck
+  for unit in $(units); do sanitize racecheck "$unit"; done
+  judge_sanitized
 }

@@ -1,28 +1,36 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Tests and measures the GPU back end on a machine with a GPU, in under 10 minutes; a figure of each model by minute 4.
+# Tests and measures the GPU back end on a machine with a GPU, over as many calls and machines as it takes.
 #
 #   ci/gpu.sh [--rehearse] [--only PART,PART] [OUT]
 #
 # Runs in a checkout, or in a folder of ci/gpu-pack.sh, which may be read-only: what it needs is copied to a work
-# folder, and only a compiler must be installed. It builds, and runs the parts of ci/gpu-parts.sh while a process
-# keeps the GPU open. After each part it rewrites two files in OUT (default: `out` in the work folder): SUMMARY.md,
-# the most important lines first, and results.tar.gz with rows and logs. Each part has a time budget (budget_of) plus
-# what earlier parts left; one that exceeds it is stopped, which is no failure. A repeated run skips finished parts,
-# and inside a part finished commands, even on another machine if OUT has the earlier results.tar.gz (15 MiB at most).
-# A part that fails is kept and reported, and the others run; what failed is repeated at once under compute-sanitizer,
-# with the libraries' logs (diagnosis/). Clocks, power and temperature are logged throughout (clocks.csv). Until figures
-# are taken, libraries are read ahead and the peers compile, in the background.
-#   --rehearse   the same parts on CPU devices, with small sizes: tests this script
+# folder, and only a compiler must be installed. It builds, and runs the parts of ci/gpu-parts.sh, the most valuable
+# first, while a process keeps the GPU open: first those that no commit has passed, then those that only earlier
+# commits have. After each part it rewrites two files in OUT (default: `out` in the work folder): SUMMARY.md, the most
+# important lines first, and results.tar.gz with rows, logs, and what earlier commits have passed. A repeated run goes
+# on from these, also on another machine if OUT has the earlier results.tar.gz (15 MiB at most): finished parts of the
+# same commit are skipped, and inside a part finished commands. A part may take 4 minutes at most (`parts`); one that
+# exceeds its time is stopped, which is no failure. A part that fails is kept and reported, and the others run; what
+# failed is repeated at once under compute-sanitizer, with the libraries' logs (diagnosis/). Clocks, power and
+# temperature are logged throughout (clocks.csv). Until figures are taken, libraries are read ahead and the peers
+# compile, in the background.
+#   --rehearse   the same parts with small sizes, on fake GPUs if the program was built with them (preset fake), else
+#                on CPU devices: tests this script
 #   --only       only these parts
 # Needs no root, but CUDA 13, CMake, gcc, python3, and the libraries: of the packed folder, of the system, or of a
 # prefix LOCKSTEP_DEPS. Environment: LOCKSTEP_WORK: the work folder (default: build-gpu; for a packed folder one in
-# /tmp); remove it to start over (in a checkout, another OUT is enough). LOCKSTEP_PROGRAM_BUILT=yes: LOCKSTEP_BUILD is
-# a build with tests that finds its libraries. LOCKSTEP_GPU_SECONDS: time for all parts (540). Exit status: 0 all
-# parts succeeded; 1 one failed; 2 wrong usage; 3 no GPU, or something is missing; 4 none failed, but one was stopped.
+# /tmp); remove it and OUT to start over. LOCKSTEP_PROGRAM_BUILT=yes: LOCKSTEP_BUILD is a build with tests that finds
+# its libraries. LOCKSTEP_GPU_SECONDS: time for all parts (540). Exit status: 0 all parts succeeded; 1 one failed; 2
+# wrong usage; 3 no GPU, or something is missing; 4 none failed, but one was stopped.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-parts=(machine build devices smoke tests compare bench peers verify-first kernels memcheck verify memory micro racecheck)
+# part=the most seconds that it may take
+parts=(machine=20 build=180 devices=20 smoke=90 tests=120 features=150 products=150 compare=30 peers=240 peers-bf16=180
+  bench=90 verify-first=90 memcheck=100 kernels=90 racecheck=150 verify=240 micro=60 memory=30)
+declare -A limits=()
+for part in "${parts[@]}"; do limits[${part%=*}]=${part#*=}; done
+parts=("${parts[@]%=*}")
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
 out=
 rehearse=
@@ -131,32 +139,8 @@ fi
 
 say() { echo "gpu.sh: $*" >&2; }
 
-# Seconds guaranteed to a part; 540 in total, which leaves 20 of 10 minutes for the summary, and some for unpacking.
-budget_of() {
-  case "$1" in
-  peers) echo 100 ;;
-  build) echo 65 ;;
-  smoke | verify | racecheck) echo 45 ;;
-  tests) echo 40 ;;
-  verify-first | kernels | memcheck) echo 35 ;;
-  bench) echo 30 ;;
-  machine | micro) echo 15 ;;
-  *) echo 10 ;; # devices, compare, memory
-  esac
-}
-
 # Whether a part is requested.
 is_wanted() { [ -z "$only" ] || [[ ",$only," == *",$1,"* ]]; }
-
-# Seconds guaranteed to the parts after this one.
-kept_for_later() {
-  local name seen= sum=0
-  for name in "${parts[@]}"; do
-    if [ -n "$seen" ] && is_wanted "$name" && ! is_done "$name"; then sum=$((sum + $(budget_of "$name"))); fi
-    [ "$name" != "$1" ] || seen=yes
-  done
-  echo "$sum"
-}
 
 # keep PART STATE SECONDS WHY: records "ok", "failed", "cut" or "left-out", one line per part.
 keep() { printf '%s\t%s\t%s\n' "$2" "$3" "$4" >"$kept/$1.state"; }
@@ -166,6 +150,37 @@ is_done() {
   [[ $(cat "$kept/$1.state" 2>/dev/null) == ok* ]] && { [ "$1" != build ] || [ -x "$program" ]; }
 }
 
+# Whether the others need this part.
+is_vital() { [[ $1 =~ ^(build|devices)$ ]]; }
+
+# The requested parts: those that earlier commits have passed come last.
+in_order() {
+  local name last=()
+  for name in "${parts[@]}"; do
+    if ! is_wanted "$name"; then
+      continue
+    elif [ "$name" != machine ] && ! is_vital "$name" && grep -qs '^ok' "$kept"/earlier/*/"$name.state"; then
+      last+=("$name")
+    else
+      echo "$name"
+    fi
+  done
+  printf '%s\n' "${last[@]}"
+}
+
+# What the sources are: their commit, and if they were changed since their tree.
+name_of_sources() {
+  local lines changed
+  if [ -e "$root/packed/commit" ]; then
+    mapfile -t lines <"$root/packed/commit"
+  else
+    changed=$(git -c user.name=gpu -c user.email=gpu -C "$root" stash create 2>/dev/null || true)
+    lines=("$(git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)" "${changed:+changed}"
+      "${changed:+$(git -C "$root" rev-parse "$changed^{tree}")}")
+  fi
+  echo "${lines[0]:0:12}$([ "${lines[1]}" != changed ] || echo "+${lines[2]:0:8}")"
+}
+
 run_part() {
   local code=0 most left=$((deadline - SECONDS)) why
   begin=$SECONDS
@@ -173,9 +188,8 @@ run_part() {
     say "$name: done before"
     return 0
   fi
-  most=$((left - $(kept_for_later "$name")))
-  [ "$most" -gt "$(budget_of "$name")" ] || most=$(budget_of "$name")
-  [ "$most" -le "$left" ] || most=$left
+  most=${limits[$name]}
+  [ -z "$rehearse" ] && [ "$most" -le "$left" ] || most=$left
   if [ "$most" -lt 5 ]; then
     keep "$name" cut 0 "no time was left; the same command goes on from here"
     return 0
@@ -198,24 +212,25 @@ run_part() {
   [ "$code" -eq 0 ] || say "$name: $(cut -f 1,3 "$kept/$name.state" | tr '\t' ' ')"
 }
 
-# Whether the other parts cannot run, since this one failed.
-is_vital() { [[ $1 =~ ^(build|devices)$ ]] && [[ $(cat "$kept/$1.state") != ok* ]]; }
-
 deadline=$((SECONDS + ${LOCKSTEP_GPU_SECONDS:-540}))
 child=
 helpers=()
 missing=
 kept=$work/kept${rehearse:+-rehearsal}
-if [ ! -e "$root/packed/commit" ]; then # the sources may have changed: a new OUT starts over
-  [ "$(cat "$kept/out" 2>/dev/null)" = "$out" ] && [ -e "$out/results.tar.gz" ] || rm -rf "$kept"
-fi
 if [ ! -e "$kept" ] && [ -e "$out/results.tar.gz" ]; then # from a run elsewhere
   rm -rf "$kept.part" && mkdir "$kept.part"
   tar -C "$kept.part" -xzf "$out/results.tar.gz" || fail "$out/results.tar.gz: cannot be unpacked; remove it to start anew" 3
   mv "$kept.part" "$kept"
 fi
-mkdir -p "$kept"
-echo "$out" >"$kept/out"
+mkdir -p "$kept/earlier"
+sources=$(name_of_sources)
+before=$(cat "$kept/sources" 2>/dev/null || true)
+if [ -n "$before" ] && [ "$before" != "$sources" ]; then # its rows stay, for the table of parts and for comparisons
+  rm -rf "${kept:?}/earlier/$before" && mkdir "$kept/earlier/$before"
+  mv "$kept"/*.state "$kept"/*.jsonl "$kept/earlier/$before" 2>/dev/null || true
+  find "$kept" -mindepth 1 -maxdepth 1 -not -name earlier -exec rm -rf {} +
+fi
+echo "$sources" >"$kept/sources"
 
 # Opening a GPU that no process has open takes seconds each time: this process keeps it open until its input ends. Not
 # for a GPU in exclusive mode, which this process would occupy.
@@ -302,20 +317,20 @@ if [ -z "$rehearse" ]; then
   prepare_ahead
 fi
 
-for name in "${parts[@]}"; do
-  is_wanted "$name" || continue
-  [[ $name != bench && $name != peers ]] || end_helpers
+for name in $(in_order); do
+  [[ $name != bench && $name != peers* ]] || end_helpers
   if [ -n "$missing" ]; then
     keep "$name" failed 0 "the part '$missing' failed"
     continue
   fi
   run_part "$name"
   publish || say "$name: could not be summed up; the lines above say why"
-  if is_vital "$name"; then missing=$name; fi
+  ! is_vital "$name" || [[ $(cat "$kept/$name.state") == ok* ]] || missing=$name
 done
 end_helpers
 [ -z "$logger" ] || kill "$logger" 2>/dev/null || true
 sum_up
 [ -z "$missing" ] || exit 3
-! grep -q '^failed' "$kept"/*.state || exit 1
-! grep -q '^cut' "$kept"/*.state || exit 4
+ends=$(for name in $(in_order); do cat "$kept/$name.state"; done)
+! grep -q '^failed' <<<"$ends" || exit 1
+! grep -q '^cut' <<<"$ends" || exit 4

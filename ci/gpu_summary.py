@@ -109,6 +109,12 @@ def states(out, parts):
     return found
 
 
+def passed_before(out, part):
+    """The earlier commits that have passed a part."""
+    paths = sorted(out.glob(f"earlier/*/{part}.state"), key=lambda path: path.stat().st_mtime)
+    return " ".join(path.parent.name for path in paths if path.read_text(encoding="utf-8").startswith("ok"))
+
+
 def log_lines(out, part, pattern):
     """The lines of a part's log that match."""
     path = out / f"{part}.log"
@@ -222,6 +228,15 @@ def smoke_section(out):
     return ["## First figures (smoke): 20 steps each, other work beside them", "", *table(head, lines)] if lines else []
 
 
+def features_section(out):
+    """What has come since figures were last taken."""
+    lines = [[row.get("label", ""), ", ".join([row["case"]["model"], row["case"]["strategy"]]), row["case"]["reduce"],
+              row.get("equivalence", {}).get("grade", ""), row["result"].get("reason", row["result"]["status"])]
+             for row in read_rows(out / "features.jsonl")]
+    head = ["feature", "case", "reduce", "grade", "verdict"]
+    return ["## Features", "", *table(head, lines)] if lines else []
+
+
 def clocks_section(out):
     """What nvidia-smi logged twice per second: whether the GPU was slowed down."""
     path, gpus = out / "clocks.csv", {}
@@ -251,9 +266,10 @@ def is_number(text):
 
 def peer_cases(out):
     """{(model, batch): {name: median ms of a step over all blocks, or why it failed}} and the largest
-    difference of losses of each."""
+    difference of losses of each. Of bf16 the model's name says so."""
     turns, differences = {}, {}
-    for line in read_rows(out / "peers.jsonl"):
+    for line in read_rows(out / "peers.jsonl") + [
+            line | {"model": f"{line['model']}, bf16"} for line in read_rows(out / "peers-bf16.jsonl") if "model" in line]:
         if "machine" in line:
             continue
         case = (line["model"], line["batch"])
@@ -297,7 +313,7 @@ def peers_section(out):
                 lines.append([name, f"{ms:.4g}", f"{ms / own:.2f}" if isinstance(own, float) else ""])
         text += [f"{model}, batch {batch}; losses differ by {differences[model, batch]:.1e} at most:", ""]
         text += table(["", "step ms", "over lockstep"], lines)
-    return ["## Peers: float32, TF32 off", "", *text] if text else []
+    return ["## Peers: TF32 off", "", *text] if text else []
 
 
 # ---- Kernels: their times ---------------------------------------------------------------------------
@@ -408,7 +424,7 @@ def guarded(section):
 
 def gate_lines(out):
     """The gate's findings, in a few lines."""
-    rows = [row for row in read_rows(out / "verify.jsonl") if row["result"]["status"]]
+    rows = [row for name in ("verify", "features") for row in read_rows(out / f"{name}.jsonl") if row["result"]["status"]]
     bad = [row for row in rows if row["result"]["status"] != "ok"]
     if not rows:
         return ["Gate: not seen."]
@@ -453,16 +469,18 @@ def summary(out, parts, rehearse):
     """The lines of the summary."""
     found = states(out, parts)
     bad = [part for part, state in found.items() if state[0] in ("failed", "cut")]
-    title = "# Rehearsal on CPU devices: nothing here is a GPU's" if rehearse else "# GPU run"
-    lines = [[part, *state, ""][:4] for part, state in found.items()]
+    title = "# Rehearsal: nothing here is a GPU's" if rehearse else "# GPU run"
     missing = [part for part in parts if part not in found]
+    lines = [[*[part, *found.get(part, ["not begun", ""]), ""][:4], passed_before(out, part)] for part in parts]
+    sources = out / "sources"
+    title += f", commit {sources.read_text(encoding='utf-8').strip()}" if sources.exists() else ""
     text = [
         title, "", f"{len(bad)} of {len(found)} parts failed or were cut"
         f"{'; not begun: ' + ', '.join(missing) if missing else ''}.", "",
         *(f"- {line}" for line in guarded(lambda: telling(out, found, rehearse))), "",
-        *table(["part", "state", "seconds", "why"], lines),
+        *table(["part", "state", "seconds", "why", "passed by"], lines),
     ]
-    sections = (machine_section, smoke_section, clocks_section, verify_section, bench_section, peers_section, kernels_section,
+    sections = (machine_section, smoke_section, features_section, clocks_section, verify_section, bench_section, peers_section, kernels_section,
                 micro_section, memory_section)
     for section in sections:
         text += guarded(lambda of=section: of(out))

@@ -94,7 +94,7 @@ static ls_status compute(const ls_workplace *workplace, const ls_plan_of_case *p
     one.job.kernels.table = table;
     one.job.batch = rows;
     one.job.exact.on = one.job.exchange.sync_statistics = false;
-    one.job.kernels.capture = true;
+    one.job.kernels.capture = !one.job.kernels.choices; /* noting them reads a GPU's memory */
     if (plan->model->dropout > 0) /* find_slope needs the loss's own gradient */
         one.job.update.clip = 0;
     LS_TRY(ls_session_open_single(workplace, &one, &session));

@@ -14,6 +14,8 @@ expect "the bits of single" grep -q '^mirrored, exact: .* the bits of single' ou
 # shellcheck disable=SC2086
 lockstep_ok verify $small --strategy mirrored --comm nccl --devices gpu:0+gpu:1 --verbose
 # shellcheck disable=SC2086
+lockstep_ok verify $small --devices gpu:0 --precision bf16 # its kinks are compared on the host
+# shellcheck disable=SC2086
 XDG_CACHE_HOME=$work/roofs lockstep_ok run $small --devices gpu:0 --results none --format jsonl
 expect "a roof is of the library that is loaded" grep -q '|cuBLASLt 1[0-9.]*|float32|' roofs/lockstep/roofs.json
 

@@ -65,7 +65,7 @@ S
 printf '#!/bin/sh\n[ "$1" != --version ] || exec "%s" "$@"\nexit 3\n' "$LOCKSTEP" >broken/lockstep
 gpu --rehearse --only smoke "$work/fallen"
 expect "smoke fails: status 1" [ "$code" -eq 1 ]
-expect "its diagnosis is there" grep -q '^log level 5: --tool memcheck --print-limit 20 .* run --model .* --capture no$' \
+expect "its diagnosis is there" grep -q '^log level 5: --tool memcheck --print-limit 20 .* run .* --model .* --capture no$' \
     gone-w/kept-rehearsal/diagnosis/smoke-1001.log
 expect "and in the summary" grep -q '^- diagnosis of smoke-1001: ========= Invalid __global__ write of size 4 bytes$' fallen/SUMMARY.md
 printf '#!/bin/sh\n[ "$1" != --version ] || exec "%s" "$@"\nexit 124\n' "$LOCKSTEP" >broken/lockstep
@@ -90,6 +90,21 @@ for words in '^| cnn.256, all, in 9.8 us | 4 | 9.0 | 100% |$' '^| cutlass::Kerne
     '^| element_kernel<gelu_backward> | 2 | 2.1 | 23% |$' '^| finish_kernel | 1 | 1.0 | 11% |$'; do
     expect "kernels: the summary has $words" grep -q -- "$words" out
 done
+
+# A new commit starts anew, and knows what earlier ones have passed: parts that none has come first.
+if git -c safe.directory='*' -C "$SOURCE_DIR" rev-parse HEAD >head 2>/dev/null; then
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$LOCKSTEP" >broken/lockstep
+    export LOCKSTEP_WORK=$work/commits-w
+    kept=$work/commits-w/kept-rehearsal
+    gpu --rehearse --only machine,memory "$work/commits"
+    echo aaaa >"$kept/sources"
+    gpu --rehearse --only devices,memory,compare "$work/commits"
+    expect "what another commit has passed runs again, behind what none has" [ "$(sed -nE \
+        's/^gpu.sh: ([a-z]*) \(up to .*/\1/p' err | paste -sd ' ')" = "devices compare memory" ]
+    expect "the summary has both" eval 'grep -q "^| memory | ok | [0-9]* |  | aaaa |$" commits/SUMMARY.md &&
+        grep -q "^| machine | not begun |  |  | aaaa |$" commits/SUMMARY.md'
+    expect "rows of the earlier one are kept" [ -s "$kept/earlier/aaaa/memory.jsonl" ]
+fi
 
 # Rounds of peers: the fastest that did not fail counts.
 mkdir -p turns

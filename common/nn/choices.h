@@ -2,7 +2,7 @@
 /*
  * What kinks choose in a forward pass: which units are above 0, where maxima are. A second net that
  * takes them over before its backward pass computes the gradient of the same smooth piece, so that
- * two gradients differ by the arithmetic alone. For nets in host memory.
+ * two gradients differ by the arithmetic alone. Takes over in host memory; notes on GPUs, too.
  */
 #pragma once
 

@@ -35,9 +35,8 @@ static bool chooses(const ls_net *net, int n)
             (layer == &ls_layer_conv && kept_bytes(&net->options, n)));
 }
 
-static bool is_above(const ls_net *net, int n, size_t i)
+static bool is_above(const ls_net *net, int n, const void *y, size_t i)
 {
-    const void *y = net->nodes[n].output;
     switch (ls_net_stored_bytes(&net->options, n)) {
     case sizeof(uint16_t):
         return ls_float_of_bf16(((const uint16_t *)y)[i]) >= FLT_MIN;
@@ -57,18 +56,31 @@ static void set(const ls_net *net, int n, size_t i, bool above)
         ((double *)y)[i] = above ? DBL_MIN : 0;
 }
 
-static ls_status note(const ls_net *net, int n, ls_node_choices *out)
+static ls_status fetch(ls_queue *queue, void *host, const void *from, size_t bytes)
 {
+    if (ls_device_describe(ls_queue_device(queue))->name.kind == LS_DEVICE_GPU)
+        return ls_queue_read(queue, host, from, bytes);
+    memcpy(host, from, bytes);
+    return LS_OK;
+}
+
+/* On a GPU the host waits for what the queue has computed: such a net is not captured. */
+static ls_status note(const ls_net *net, int n, ls_queue *queue, ls_node_choices *out)
+{
+    const size_t bytes = (size_t)node_bytes(&net->options, n);
+    void *y;
     out->count = (size_t)node_elements(&net->options, n);
     out->kept_bytes = kept_bytes(&net->options, n);
     LS_TRY(ls_allocate("choices", &out->above, out->count + 1, sizeof *out->above));
-    for (size_t i = 0; i < out->count; i++)
-        out->above[i] = is_above(net, n, i);
-    if (!out->kept_bytes)
-        return LS_OK;
-    LS_TRY(ls_allocate("choices", &out->kept, out->kept_bytes, 1));
-    memcpy(out->kept, net->nodes[n].kept, out->kept_bytes);
-    return LS_OK;
+    LS_TRY(ls_allocate("choices", &out->kept, out->kept_bytes + 1, 1));
+    LS_TRY(ls_allocate("choices", &y, bytes + 1, 1));
+    ls_status status = fetch(queue, y, net->nodes[n].output, bytes);
+    if (!status && out->kept_bytes)
+        status = fetch(queue, out->kept, net->nodes[n].kept, out->kept_bytes);
+    for (size_t i = 0; i < out->count && !status; i++)
+        out->above[i] = is_above(net, n, y, i);
+    free(y);
+    return status;
 }
 
 static ls_status take(const ls_net *net, int n, const ls_node_choices *from)
@@ -79,7 +91,7 @@ static ls_status take(const ls_net *net, int n, const ls_node_choices *from)
         return ls_fail(LS_CODE_CHECK, "choices", graph_node(net, n)->layer->name,
                        "were noted for fewer rows; note at least as many");
     for (size_t i = 0; i < count; i++)
-        if (is_above(net, n, i) != from->above[i])
+        if (is_above(net, n, net->nodes[n].output, i) != from->above[i])
             set(net, n, i, from->above[i]);
     if (kept)
         memcpy(net->nodes[n].kept, from->kept, kept);
@@ -92,14 +104,13 @@ static ls_status run(ls_op *base, ls_queue *queue)
     const ls_graph *graph = op->net->options.graph;
     ls_choices *c = op->choices;
     const bool noted = c->nodes > 0;
-    (void)queue;
     if (!noted) {
         LS_TRY(ls_allocate("choices", &c->node, (size_t)graph->count, sizeof *c->node));
         c->nodes = graph->count;
     }
     for (int n = 0; n < graph->count; n++)
         if (chooses(op->net, n))
-            LS_TRY(noted ? take(op->net, n, &c->node[n]) : note(op->net, n, &c->node[n]));
+            LS_TRY(noted ? take(op->net, n, &c->node[n]) : note(op->net, n, queue, &c->node[n]));
     return LS_OK;
 }
 

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The strategies, one file each; strategies.c lists them. */
+/* The strategies, one file each. */
 #pragma once
 
 #include "impl/strategy.h"
 
-extern const ls_strategy ls_strategy_single;
-extern const ls_strategy ls_strategy_independent;
-extern const ls_strategy ls_strategy_towers;
-extern const ls_strategy ls_strategy_mirrored;
-extern const ls_strategy ls_strategy_zero;
-extern const ls_strategy ls_strategy_local_sgd;
-extern const ls_strategy ls_strategy_gossip;
-extern const ls_strategy ls_strategy_model_parallel;
-extern const ls_strategy ls_strategy_pipeline;
-extern const ls_strategy ls_strategy_tensor_parallel;
-extern const ls_strategy ls_strategy_context_parallel;
-extern const ls_strategy ls_strategy_hybrid;
-extern const ls_strategy ls_strategy_ps;
+/** All of them, in the order of lists: ls_strategy_NAME is in strategies/NAME.c. */
+#define LS_STRATEGIES(X)                                                                           \
+    X(single)                                                                                      \
+    X(independent)                                                                                 \
+    X(towers)                                                                                      \
+    X(mirrored)                                                                                    \
+    X(zero)                                                                                        \
+    X(local_sgd)                                                                                   \
+    X(gossip)                                                                                      \
+    X(model_parallel)                                                                              \
+    X(pipeline)                                                                                    \
+    X(tensor_parallel)                                                                             \
+    X(context_parallel)                                                                            \
+    X(hybrid)                                                                                      \
+    X(ps)
+
+#define LS_DECLARE(name) extern const ls_strategy ls_strategy_##name;
+LS_STRATEGIES(LS_DECLARE)
 
 /** Options that several strategies share. */
 extern const ls_declared_option ls_option_variable_device;      /* strategies.c */
@@ -41,6 +46,6 @@ ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_
  * passes the next one in stages 2 and 3 (zero.c). */
 ls_status ls_zero_check_between(const ls_outline *outline);
 
-/** The passes of all replicas of split layers, node by node, where few layers are whole at once
- * (windows.h): all-gathers before a node's pass, reduce-scatters behind it (tensor_parallel.c). */
-void ls_split_passes_by_node(ls_step *step);
+/** Passes of a divided replica, piece by piece: forward over all nodes, and back
+ * (model_parallel.c). */
+void ls_pass_nodes(ls_step *step, int replica);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strategy: one way of spreading the training loop over devices. A file each, and a line each in
- * strategies.h and strategies.c; `build` reads top to bottom like the textbook.
+ * Strategy: one way of spreading the training loop over devices. A file each, and a line in
+ * strategies.h; `build` reads top to bottom like the textbook.
  */
 #pragma once
 
@@ -243,9 +243,6 @@ struct ls_strategy {
     ls_status (*check)(const ls_outline *outline);
     /** Describes what this process's members do in one step (impl/step/step.h). */
     void (*build)(ls_step *step);
-    /** Where replicas are divided, the part of `build` up to the gradients of one of them: forward
-     * and backward over its places. NULL if they are not, or `build` is all that `hybrid` needs. */
-    void (*passes)(ls_step *step, int replica);
     ls_strategy_witness witness; /**< what the gate checks `build` by */
 };
 

@@ -26,14 +26,13 @@ static const ls_declared_option often = {.name = "added-share",
 static void build(ls_step *s)
 {
     for (int r = 0; r < ls_replicas(s); r++) {
-        ls_forward(s, r);
+        ls_forward(s, r, ls_all(s));
         ls_backward(s, r, ls_all(s));
-        ls_clip_alone(s, r);
+        ls_clip_gradients(s, r);
         if (ls_sums(s, r)) /* a tail batch may leave a replica without samples */
             ls_update(s, r, ls_all(s));
     }
-    if (ls_due(s).count)
-        ls_average(s);
+    ls_average(s);
 }
 
 static void resolve(ls_job *job, int ranks)

@@ -253,7 +253,7 @@ endif()
 
 # Tests that need hooks use the program of the preset `hooks`, unless this build has them; so does the test of a build
 # without MPI, which that is.
-set(hooks_tests test_planted test_checkpoint_planted test_elastic_planted test_bf16_planted test_mutations test_mutations_slow test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
+set(hooks_tests test_pages test_planted test_checkpoint_planted test_elastic_planted test_bf16_planted test_mutations test_mutations_slow test_schedules test_schedules_slow test_ps_schedules test_ps_schedules_slow
     test_worker_failure test_delays test_no_mpi test_explain test_reopen_failure test_tiny_data test_periods)
 # Measuring the roof takes 2 s on one rank while others wait: it is measured once before, for all tests.
 set(roof XDG_CACHE_HOME=${CMAKE_CURRENT_BINARY_DIR}/cache)

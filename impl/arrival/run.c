@@ -37,7 +37,7 @@ static ls_status open_requests_of(ls_resources *r, int m, ls_comm *control)
 ls_status ls_served_open_requests(ls_resources *r)
 {
     enum { MOST = 2 * LS_JOB_REPLICAS };
-    const int *here = r->plan->here, count = r->plan->here_count;
+    const int *here = r->plan->here.items, count = r->plan->here.count;
     const ls_comm_backend *backend = r->ends[LS_MESSAGES].comms[0]->backend;
     ls_comm *controls[MOST] = {0};
     if (!ls_ps_by_arrival(&r->plan->job->ps))

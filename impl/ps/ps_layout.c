@@ -8,11 +8,6 @@
 
 #include <stdlib.h>
 
-int ls_ps_workers(const ls_ps_options *o, int all_devices)
-{
-    return o->ranks == 1 || o->colocate ? all_devices : all_devices - o->servers;
-}
-
 int ls_ps_worker_on(const ls_job *job, int index)
 {
     const int rank = job->ranks.comm ? job->ranks.comm->rank : index;

@@ -29,9 +29,6 @@ typedef struct ls_ps_layout {
     size_t *elements; /**< [servers] size of each shard */
 } ls_ps_layout;
 
-/** Number of workers, for so many devices of all ranks together. */
-int ls_ps_workers(const ls_ps_options *options, int all_devices);
-
 ls_status ls_ps_layout_open(const ls_job *job, ls_ps_layout *out);
 void ls_ps_layout_close(ls_ps_layout *layout);
 

@@ -27,3 +27,10 @@ static inline bool ls_ps_by_arrival(const ls_ps_options *ps)
 {
     return ps->mode != LS_PS_SYNC || ps->backups > 0;
 }
+
+/** Number of workers, for so many devices of all ranks together: all, where there are no servers.
+ */
+static inline int ls_ps_workers(const ls_ps_options *ps, int all_devices)
+{
+    return ps->ranks < 2 || ps->colocate ? all_devices : all_devices - ps->servers;
+}

@@ -14,14 +14,9 @@ static const ls_ps_layout *layout_of(const ls_step *s)
     return &s->plan->servers;
 }
 
-int ls_servers(const ls_step *s)
-{
-    return layout_of(s)->servers;
-}
-
 int ls_server(const ls_step *s, int k)
 {
-    return layout_of(s)->workers + k;
+    return k < layout_of(s)->servers ? layout_of(s)->workers + k : -1;
 }
 
 static int number_of(const ls_step *s, int server)

@@ -26,14 +26,14 @@ static void build(ls_step *s)
 {
     for (int e = 0; ls_next_exchange(s, e); e++) {
         for (int r = 0; r < ls_replicas(s); r++)
-            ls_strategy_model_parallel.passes(s, r);
-        for (int b = 0; b < ls_buckets_of(s, 0); b++)
-            ls_give(s, 0, b);
+            ls_pass_nodes(s, r);
+        for (int b = 0; b < ls_bucket_count(s); b++)
+            ls_give(s, b);
     }
-    ls_clip_gradients(s);
+    ls_clip_gradients(s, LS_TOGETHER);
     for (int m = 0; m < ls_members(s); m++)
-        for (int b = 0; b < ls_buckets_of(s, 0); b++)
-            ls_update(s, m, ls_bucket(s, 0, b));
+        for (int b = 0; b < ls_bucket_count(s); b++)
+            ls_update(s, m, ls_bucket(s, b));
 }
 
 static ls_status check(const ls_outline *o)

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hybrid: data parallelism composed with another division: D replicas of a model, each divided over
- * M devices by an inner strategy. Device number d M + m is place m of replica d.
- *
- * The inner strategy runs a replica's slice of the batch over its places. Place m sums the
- * gradients of its variables with place m of the other replicas, each bucket as soon as backward
- * has made it final, and then updates them: as `mirrored` does or, with --hybrid-outer zero, as
- * `zero` does, where each of the D updates a share. An inner strategy is one line of
- * INNER_STRATEGIES: the word of --hybrid-inner, the strategy (its options' meaning, what it refuses
- * and what it sends), what the places of a replica do up to their gradients, and its options.
- *
- * With `zero` (HSDP) each device has a replica with a separate slice, and M of them are a group
- * that shares the update; its `build` reduces between the D groups, too (no passes in its line).
- *
- * With --hybrid-stages S, the inner tensor-parallel is a pipeline of S stages of t places: device
- * number (d S + s) t + j is place j of stage s.
+ * M devices by an inner strategy. Device number d M + m is place m of replica d. Place m sums the
+ * gradients of its variables with place m of the other replicas, and then updates them as
+ * `mirrored` does or, with --hybrid-outer zero, as `zero` does, where each of the D updates a
+ * share. With the inner `zero` (HSDP) each device has a replica with a slice of its own, and M of
+ * them are a group that shares the update. With --hybrid-stages S, the inner tensor-parallel is a
+ * pipeline of S stages of t places: device number (d S + s) t + j is place j of stage s.
  *
  * Reduction order: in fast mode a replica's micro-batches in order, then the all-reduce algorithm's
  * own over replicas, place by place and bucket by bucket; in exact mode the tree. Leaves out:
@@ -27,6 +19,7 @@
 #include <string.h>
 
 /* clang-format off */
+/* Word of --hybrid-inner, strategy, options of it. */
 #define INNER_STRATEGIES(X)                                                                        \
     X("model-parallel", model_parallel, &ls_option_model_parallel_place)                           \
     X("pipeline", pipeline, &ls_option_pipeline_microbatches, &ls_option_pipeline_schedule,        \
@@ -63,38 +56,16 @@ static const ls_strategy *inner_of(const ls_declared_values *values)
     return inner_strategies[ls_declared_number(values, &inner)];
 }
 
-/* The strategy inside of divided replicas. */
-static const ls_strategy *between(const ls_declared_values *values)
+/* Whether places have parts of the model. */
+static bool divides(const ls_strategy *within)
 {
-    return ls_declared_number(values, &outer) && inner_of(values)->passes ? &ls_strategy_zero
-                                                                          : &ls_strategy_mirrored;
+    return within->spreads.mesh.rest == LS_STAGE || within->spreads.mesh.rest == LS_SLICE;
 }
 
-static void build(ls_step *s)
+static const ls_strategy *between(const ls_declared_values *values)
 {
-    const ls_job *job = ls_step_job(s);
-    const ls_strategy *within = inner_of(&job->options);
-    const bool by_node = job->gradients.windows, staged = job->division.microbatches;
-    if (!within->passes) {
-        within->build(s);
-        return;
-    }
-    if (by_node && staged) /* each micro-batch is an exchange */
-        ls_strategy_pipeline.passes(s, LS_EVERY_REPLICA);
-    for (int e = 0; !(by_node && staged) && ls_next_exchange(s, e); e++) {
-        if (by_node)
-            ls_split_passes_by_node(s);
-        for (int r = 0; r < ls_replicas(s) && !by_node; r++)
-            within->passes(s, r);
-        for (int place = 0; place < ls_places(s) && !by_node; place++)
-            for (int b = 0; b < ls_buckets_of(s, place); b++)
-                ls_give(s, place, b);
-    }
-    ls_clip_gradients(s);
-    for (int m = 0; m < ls_members(s); m++)
-        for (int b = 0; b < ls_buckets_of(s, ls_place_of(s, m)); b++)
-            ls_update(s, m, ls_share(s, m, b));
-    ls_settle(s);
+    return ls_declared_number(values, &outer) && divides(inner_of(values)) ? &ls_strategy_zero
+                                                                           : &ls_strategy_mirrored;
 }
 
 static bool has(const ls_declared_values *values, int ranks, const ls_declared_option *option)
@@ -103,8 +74,7 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
     const bool splits = ls_strategy_splits(within);
     const bool staged = splits && ls_declared_number(values, &stages) > 1;
     return option == &ls_option_hybrid_replicas || option == &inner ||
-           option == &ls_option_accumulation_exchange || option == &ls_option_gradient_wire ||
-           (splits && option == &stages) || (within->passes && option == &outer) ||
+           (splits && option == &stages) || (divides(within) && option == &outer) ||
            (staged && ls_strategy_has(&ls_strategy_pipeline, values, ranks, option)) ||
            ls_strategy_has(between(values), values, ranks, option) ||
            ls_strategy_has(within, values, ranks, option);
@@ -125,40 +95,38 @@ static void resolve(ls_job *job, int ranks)
         ls_strategy_pipeline.resolve(job, ranks);
 }
 
-/* Lists the numbers of replicas that divide the devices evenly: "1, 2, 3, 6". */
-static void list_divisors(int64_t devices, char *text, size_t size)
+/* The numbers of replicas that can share the devices evenly: "1, 2, 3, 6". */
+static ls_status refuse_replicas(int64_t replicas, int64_t devices)
 {
+    char text[256];
     size_t used = 0;
-    *text = 0;
-    for (int64_t d = 1; d <= devices && used + 24 < size; d++)
+    for (int64_t d = 1; d <= devices && used + 24 < sizeof text; d++)
         if (devices % d == 0)
-            used += (size_t)snprintf(text + used, size - used, "%s%lld", used ? ", " : "",
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", used ? ", " : "",
                                      (long long)d);
+    return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
+                   "%lld replicas cannot share %lld devices evenly; %s can", (long long)replicas,
+                   (long long)devices, text);
 }
 
 static ls_status check(const ls_outline *o)
 {
     const ls_strategy *within = inner_of(&o->job->options);
-    const bool divided = within->passes;
     const int64_t devices = (int64_t)o->devices * o->ranks;
     const int64_t replicas = ls_declared_number(&o->job->options, &ls_option_hybrid_replicas);
     const int parts = o->job->mesh.size[LS_STAGE];
-    char divisors[256];
-    list_divisors(devices, divisors, sizeof divisors);
     if (devices % replicas)
-        return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                       "%lld replicas cannot share %lld devices evenly; %s can",
-                       (long long)replicas, (long long)devices, divisors);
+        return refuse_replicas(replicas, devices);
     const int64_t places = devices / replicas, here = (int64_t)o->devices;
     if (here % places && places % here && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
                        "replicas of %lld devices cannot be distributed over processes of %lld; "
                        "use a multiple or a divisor",
                        (long long)places, (long long)here);
-    if (divided && strcmp(o->comm, "nccl") == 0)
+    if (divides(within) && strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",
                        "nccl sums whole models, and hybrid's replicas are divided; use auto");
-    if (divided && strcmp(o->allreduce, "library") == 0)
+    if (divides(within) && strcmp(o->allreduce, "library") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
                        "library sums whole models, and hybrid's replicas are divided; use direct, "
                        "ring, tree, halving-doubling, flat or auto");
@@ -187,7 +155,7 @@ const ls_strategy ls_strategy_hybrid = {
     .has = has,
     .resolve = resolve,
     .check = check,
-    .build = build,
+    .build = ls_build,
     .witness.formula = ls_moved_traffic,
     .witness.sum = ls_sum_by_algorithm,
 };

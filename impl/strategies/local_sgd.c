@@ -40,10 +40,8 @@ static void outer_step(ls_step *s, int r, ls_range range, const ls_outer_rule *r
 static void exchange(ls_step *s, const ls_outer_rule *rule)
 {
     const int n = ls_replicas(s);
-    for (int b = 0; b < ls_buckets_of(s, 0); b++) {
-        const ls_range range = ls_bucket(s, 0, b);
-        if (!ls_is_due(s, b))
-            continue;
+    for (int b = 0; b < ls_bucket_count(s); b++) {
+        const ls_range range = ls_bucket(s, b); /* empty unless it is due */
         for (int r = 0; r < n; r++) {
             const ls_span p = ls_parameters(s, r, range), theta = ls_own(s, r, THETA, range);
             ls_combine(s, "distance", p, &(ls_combination){.a = 1, .x = theta, .b = -1, .y = p});
@@ -60,14 +58,12 @@ static void build(ls_step *s)
 {
     const ls_outer_rule rule = ls_outer_rule_of(&ls_step_job(s)->options);
     for (int r = 0; r < ls_replicas(s); r++) {
-        ls_forward(s, r);
+        ls_forward(s, r, ls_all(s));
         ls_backward(s, r, ls_all(s));
-        ls_clip_alone(s, r);
+        ls_clip_gradients(s, r);
         if (ls_sums(s, r)) /* a tail batch may leave a replica without samples */
             ls_update(s, r, ls_all(s));
     }
-    if (!ls_due(s).count)
-        return;
     if (rule.kind == LS_OUTER_AVERAGE)
         ls_average(s);
     else

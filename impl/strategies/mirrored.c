@@ -14,20 +14,20 @@
 
 static void build(ls_step *s)
 {
-    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0 if not divided */
+    const int n = ls_replicas(s), buckets = ls_bucket_count(s);
     for (int e = 0; ls_next_exchange(s, e); e++) {
         for (int r = 0; r < n; r++)
-            ls_forward(s, r);
+            ls_forward(s, r, ls_all(s));
         for (int b = 0; b < buckets; b++) {
             for (int r = 0; r < n; r++)
-                ls_backward(s, r, ls_bucket(s, 0, b));
-            ls_give(s, 0, b);
+                ls_backward(s, r, ls_bucket(s, b));
+            ls_give(s, b);
         }
     }
-    ls_clip_gradients(s);
+    ls_clip_gradients(s, LS_TOGETHER);
     for (int r = 0; r < n; r++)
         for (int b = 0; b < buckets; b++)
-            ls_update(s, r, ls_bucket(s, 0, b));
+            ls_update(s, r, ls_bucket(s, b));
 }
 
 const ls_strategy ls_strategy_mirrored = {

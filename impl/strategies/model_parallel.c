@@ -8,15 +8,25 @@
 #include "impl/step/step.h"
 #include "impl/strategies.h"
 
-static void passes(ls_step *s, int replica)
+void ls_pass_nodes(ls_step *s, int replica)
 {
-    const int first = ls_first_piece(s, replica), end = first + ls_pieces(s, replica);
-    for (int p = first; p < end; p++) {
+    const ls_range pieces = ls_pieces(s, replica);
+    for (size_t p = pieces.first; p < pieces.first + pieces.count; p++) {
         for (int n = 0; n < ls_nodes(s); n++)
-            ls_forward_node(s, replica, p, n);
+            ls_run_node(s, replica, p, n, LS_PASS_FORWARD);
         for (int n = ls_nodes(s); n-- > 0;)
-            ls_backward_node(s, replica, p, n);
+            ls_run_node(s, replica, p, n, LS_PASS_BACKWARD);
     }
+}
+
+/* Each place updates its variables, and sends those that others use, too. */
+static void build(ls_step *s)
+{
+    ls_pass_nodes(s, 0);
+    ls_clip_gradients(s, LS_TOGETHER);
+    for (int m = 0; m < ls_members(s); m++)
+        ls_update(s, m, ls_all(s));
+    ls_settle(s);
 }
 
 const ls_declared_option ls_option_model_parallel_place = {
@@ -38,8 +48,7 @@ const ls_strategy ls_strategy_model_parallel = {
     .rounds = true,
     .spreads = {.mesh.rest = LS_STAGE, .parameters.on[LS_STAGE] = LS_PLACED},
     .options = (const ls_declared_option *const[]){&ls_option_model_parallel_place, NULL},
-    .build = ls_build_divided,
-    .passes = passes,
+    .build = build,
     .witness.formula = ls_moved_traffic,
     .witness.sum = ls_sum_in_order,
 };

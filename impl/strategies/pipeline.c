@@ -14,11 +14,15 @@
 
 #include <stdio.h>
 
-static void passes(ls_step *s, int replica)
+static void build(ls_step *s)
 {
     ls_pass pass;
-    for (size_t i = 0; ls_scheduled_pass(s, replica, i, &pass); i++)
-        ls_run_pass(s, replica, &pass);
+    for (size_t i = 0; ls_next_pass(s, 0, i, &pass); i++)
+        ls_run_pass(s, 0, &pass);
+    ls_clip_gradients(s, LS_TOGETHER);
+    for (int stage = 0; stage < ls_members(s); stage++)
+        ls_update(s, stage, ls_all(s));
+    ls_settle(s); /* variables that several stages use */
 }
 
 const ls_declared_option ls_option_pipeline_microbatches = {
@@ -122,8 +126,7 @@ const ls_strategy ls_strategy_pipeline = {
     .has = has,
     .resolve = resolve,
     .check = check,
-    .build = ls_build_divided,
-    .passes = passes,
+    .build = build,
     .witness.formula = ls_moved_traffic,
     .witness.sum = ls_sum_in_order,
 };

@@ -11,6 +11,7 @@
 #include "impl/ps/ps_layout.h"
 #include "impl/ps/ps_step.h"
 #include "impl/strategies.h"
+#include "impl/strategies/ps.h"
 
 static void pull(ls_step *s, int server)
 {
@@ -37,10 +38,10 @@ static void build_sync(ls_step *s)
 {
     const bool clips = ls_step_job(s)->update.clip > 0;
     ls_pushed part;
-    for (int k = 0; k < ls_servers(s); k++)
-        pull(s, ls_server(s, k));
+    for (int k = 0, server; (server = ls_server(s, k)) >= 0; k++)
+        pull(s, server);
     for (int w = 0; w < ls_replicas(s); w++)
-        ls_forward(s, w);
+        ls_forward(s, w, ls_all(s));
     for (size_t i = 0; ls_pushed_range(s, i, &part); i++) {
         for (int w = 0; w < ls_replicas(s); w++)
             ls_backward(s, w, part.range);
@@ -48,7 +49,7 @@ static void build_sync(ls_step *s)
         if (!clips)
             ls_update(s, part.server, part.range);
     }
-    ls_clip_gradients(s);
+    ls_clip_gradients(s, LS_TOGETHER);
     for (size_t i = 0; clips && ls_pushed_range(s, i, &part); i++)
         ls_update(s, part.server, part.range);
 }
@@ -77,9 +78,9 @@ static ls_traffic formula(const ls_step *s)
     ls_range range;
     ls_pushed part;
     for (int w = 0; w < ls_replicas(s); w++) {
-        for (int k = 0; k < ls_servers(s); k++)
-            for (size_t i = 0; ls_shard_range(s, ls_server(s, k), i, &range); i++)
-                add(&sum, s, w, ls_server(s, k), range, 1 + (whole ? ls_sums(s, w) : 0));
+        for (int k = 0, server; (server = ls_server(s, k)) >= 0; k++)
+            for (size_t i = 0; ls_shard_range(s, server, i, &range); i++)
+                add(&sum, s, w, server, range, 1 + (whole ? ls_sums(s, w) : 0));
         for (size_t i = 0; !whole && ls_pushed_range(s, i, &part); i++)
             add(&sum, s, w, part.server, part.range, ls_sums(s, w));
     }

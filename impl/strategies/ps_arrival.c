@@ -18,6 +18,7 @@
  */
 #include "impl/arrival/arrival_step.h"
 #include "impl/strategies.h"
+#include "impl/strategies/ps.h"
 
 static void pull(ls_step *s, int worker, int server)
 {
@@ -46,26 +47,26 @@ static void train(ls_step *s, int worker)
 {
     const bool clips = ls_step_job(s)->update.clip > 0;
     ls_pushed part;
-    for (int k = 0; k < ls_servers(s); k++)
-        pull(s, worker, ls_server(s, k));
-    ls_forward(s, worker);
+    for (int k = 0, server; (server = ls_server(s, k)) >= 0; k++)
+        pull(s, worker, server);
+    ls_forward(s, worker, ls_all(s));
     for (size_t i = 0; ls_pushed_range(s, i, &part); i++) {
         ls_backward(s, worker, part.range);
         if (part.last && !clips)
             push(s, worker, part.server);
     }
-    ls_clip_alone(s, worker);
-    for (int k = 0; clips && k < ls_servers(s); k++)
-        push(s, worker, ls_server(s, k));
+    ls_clip_gradients(s, worker);
+    for (int k = 0, server; clips && (server = ls_server(s, k)) >= 0; k++)
+        push(s, worker, server);
 }
 
 void ls_ps_arrival_build(ls_step *s)
 {
-    for (int k = 0; k < ls_servers(s); k++)
-        ls_serve(s, ls_server(s, k));
+    for (int k = 0, server; (server = ls_server(s, k)) >= 0; k++)
+        ls_serve(s, server);
     for (int w = 0; w < ls_replicas(s); w++) {
         ls_unless_late(s, w, train);
-        for (int k = 0; k < ls_servers(s); k++)
-            ls_request(s, w, ls_server(s, k), LS_PS_BYE);
+        for (int k = 0, server; (server = ls_server(s, k)) >= 0; k++)
+            ls_request(s, w, server, LS_PS_BYE);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of `ps`, and the jobs that it refuses. */
 #include "impl/ps/ps_layout.h"
-#include "impl/ps/ps_step.h"
 #include "impl/strategies.h"
+#include "impl/strategies/ps.h"
 
 #include <string.h>
 

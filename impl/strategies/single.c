@@ -10,9 +10,9 @@
 
 static void build(ls_step *s)
 {
-    ls_forward(s, 0);
+    ls_forward(s, 0, ls_all(s));
     ls_backward(s, 0, ls_all(s));
-    ls_clip_gradients(s);
+    ls_clip_gradients(s, LS_TOGETHER);
     ls_update(s, 0, ls_all(s));
 }
 

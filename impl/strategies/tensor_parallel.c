@@ -26,35 +26,13 @@ const ls_declared_option ls_option_tensor_parallel_sequence = {
     "tensor-parallel-sequence", "no|yes", "no", "", "norms and residuals on a share of positions",
     .type = LS_DECLARED_SWITCH};
 
-static void passes(ls_step *s, int replica)
+/* A node that is split runs on all places; ls_run_node sums over them. */
+static void build(ls_step *s)
 {
-    const bool staged = ls_stages(s) > 1; /* of hybrid */
-    (staged ? ls_strategy_pipeline : ls_strategy_model_parallel).passes(s, replica);
-}
-
-/* A node's pass for all pieces of all replicas, behind the gathers of buckets that it is the first
- * to need. */
-static void pass_node(ls_step *s, int node, bool backward)
-{
-    for (int place = 0; place < ls_places(s); place++)
-        ls_gather_for_node(s, place, node, backward);
-    for (int r = 0; r < ls_replicas(s); r++) {
-        for (int p = 0; p < ls_pieces(s, r); p++)
-            (backward ? ls_backward_node : ls_forward_node)(s, r, ls_first_piece(s, r) + p, node);
-    }
-}
-
-void ls_split_passes_by_node(ls_step *s)
-{
-    for (int n = 0; n < ls_nodes(s); n++)
-        pass_node(s, n, false);
-    for (int n = ls_nodes(s); n-- > 0;) {
-        pass_node(s, n, true);
-        for (int place = 0; place < ls_places(s); place++)
-            for (int b = 0; b < ls_buckets_of(s, place); b++)
-                if (ls_bucket_node(s, place, b) == n)
-                    ls_give(s, place, b);
-    }
+    ls_pass_nodes(s, 0);
+    ls_clip_gradients(s, LS_TOGETHER);
+    for (int place = 0; place < ls_members(s); place++)
+        ls_update(s, place, ls_all(s));
 }
 
 static void resolve(ls_job *job, int ranks)
@@ -107,8 +85,7 @@ const ls_strategy ls_strategy_tensor_parallel = {
     .options = (const ls_declared_option *const[]){&ls_option_tensor_parallel_sequence, NULL},
     .resolve = resolve,
     .check = check,
-    .build = ls_build_divided,
-    .passes = passes,
+    .build = build,
     .witness.formula = ls_moved_traffic,
     .witness.sum = ls_sum_in_order,
 };

@@ -39,11 +39,18 @@ static int ranges(const ls_step *s)
     return is_staged(s) ? STAGED_RANGES : 1;
 }
 
+static ls_range part(const ls_step *s, int i)
+{
+    const size_t all = ls_all(s).count, first = ls_comm_share(all, i, ranges(s));
+    return (ls_range){first, ls_comm_share(all, i + 1, ranges(s)) - first};
+}
+
 /* Fetches a range of the variables, unless it is empty (poly has three elements). */
 static void fetch(ls_step *s, int tower, ls_range range)
 {
     if (range.count)
-        ls_fetch(s, ls_parameters(s, tower, range), ls_parameters(s, ls_holder(s), range));
+        ls_message(s, ls_parameters(s, tower, range), ls_parameters(s, ls_holder(s), range),
+                   LS_REPLACE);
 }
 
 /* For each piece: forward on the tower, backward on its shadow. */
@@ -51,13 +58,13 @@ static void go_apart(ls_step *s, int tower)
 {
     const int shadow = ls_shadow(s, tower);
     ls_span here, there;
-    for (int p = 0; p < ls_pieces(s, tower); p++) {
-        ls_forward_piece(s, tower, p);
+    for (size_t p = 0; p < ls_pieces(s, tower).count; p++) {
+        ls_run_piece(s, tower, p, LS_PASS_FORWARD);
         for (size_t k = 0; ls_kept(s, tower, p, k, &here); k++) {
             ls_kept(s, shadow, p, k, &there);
-            ls_send(s, there, here);
+            ls_message(s, there, here, LS_REPLACE);
         }
-        ls_backward_piece(s, shadow, p);
+        ls_run_piece(s, shadow, p, LS_PASS_BACKWARD);
     }
 }
 
@@ -71,19 +78,19 @@ static void build(ls_step *s)
         if (t != holder && !ahead)
             fetch(s, t, ls_all(s));
         if (from[t] == t) {
-            ls_forward(s, t);
+            ls_forward(s, t, ls_all(s));
             ls_backward(s, t, ls_all(s));
         } else {
             go_apart(s, t);
         }
     }
     ls_add_up(s, from, n);
-    ls_clip_gradients(s);
+    ls_clip_gradients(s, LS_TOGETHER);
     for (int i = 0; i < ranges(s); i++) {
-        ls_update(s, holder, ls_part(s, i, ranges(s)));
+        ls_update(s, holder, part(s, i));
         for (int t = 0; t < n && ahead; t++)
             if (t != holder)
-                fetch(s, t, ls_part(s, i, ranges(s)));
+                fetch(s, t, part(s, i));
     }
 }
 
@@ -110,7 +117,7 @@ static ls_traffic formula(const ls_step *s)
         ls_traffic_add(&sum, (ls_traffic){flat, fetches}, 1);
         if (!job->division.backward_held)
             ls_traffic_add(&sum, (ls_traffic){flat, 1}, ls_sums(s, t));
-        for (int p = 0; job->division.backward_held && p < ls_pieces(s, t); p++)
+        for (size_t p = 0; job->division.backward_held && p < ls_pieces(s, t).count; p++)
             for (size_t k = 0; ls_kept(s, t, p, k, &kept); k++)
                 ls_traffic_add(&sum, (ls_traffic){kept.bytes, 1}, 1);
     }

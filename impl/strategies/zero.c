@@ -47,21 +47,21 @@ static int64_t stage_of(const ls_declared_values *values)
 
 static void build(ls_step *s)
 {
-    const int n = ls_replicas(s), buckets = ls_buckets_of(s, 0); /* place 0 if not divided */
+    const int n = ls_replicas(s), buckets = ls_bucket_count(s);
     for (int e = 0; ls_next_exchange(s, e); e++) {
         for (int b = buckets; b-- > 0;) {
-            ls_need(s, 0, b);
+            ls_need(s, b, LS_PASS_FORWARD);
             for (int r = 0; r < n; r++)
-                ls_forward_bucket(s, r, b);
+                ls_forward(s, r, ls_bucket(s, b));
         }
         for (int b = 0; b < buckets; b++) {
-            ls_need(s, 0, ls_bucket_ahead(s, 0, b));
+            ls_need(s, b, LS_PASS_BACKWARD);
             for (int r = 0; r < n; r++)
-                ls_backward(s, r, ls_bucket(s, 0, b));
-            ls_give(s, 0, b);
+                ls_backward(s, r, ls_bucket(s, b));
+            ls_give(s, b);
         }
     }
-    ls_clip_gradients(s);
+    ls_clip_gradients(s, LS_TOGETHER);
     for (int b = 0; b < buckets; b++)
         for (int r = 0; r < n; r++)
             ls_update(s, r, ls_share(s, r, b));

@@ -115,18 +115,18 @@ static void build_add_up(ls_step *s)
 
 static void build_shadow(ls_step *s)
 {
-    ls_backward_piece(s, ls_shadow(s, 0), 0);
+    ls_run_piece(s, ls_shadow(s, 0), 0, LS_PASS_BACKWARD);
 }
 
 static void build_buckets(ls_step *s)
 {
-    for (int b = 0; b < ls_buckets_of(s, 0); b++)
-        ls_give(s, 0, b);
+    for (int b = 0; b < ls_bucket_count(s); b++)
+        ls_give(s, b);
 }
 
 static void build_node(ls_step *s)
 {
-    ls_forward_node(s, 0, 0, 1);
+    ls_run_node(s, 0, 0, 1, LS_PASS_FORWARD);
 }
 
 static void build_stage(ls_step *s)
@@ -158,9 +158,9 @@ static void verbs_that_cannot_act_are_refused(void **state)
         const char *words;
     } cases[] = {{build_add_up, "ls_add_up has no holder"},
                  {build_shadow, "ls_shadow needs shadow members"},
-                 {build_buckets, "ls_buckets_of has no buckets"},
-                 {ls_average, "ls_buckets_of has no buckets"},
-                 {build_node, "ls_forward_node has no places"},
+                 {build_buckets, "ls_bucket_count has no buckets"},
+                 {ls_average, "ls_bucket_count has no buckets"},
+                 {build_node, "ls_run_node has no places"},
                  {build_stage, "ls_run_pass has no places"},
                  {build_arrived, "ls_add_arrived has no servers"},
                  {build_request, "ls_request has no server"},
@@ -189,11 +189,6 @@ static void wrong_peers_are_refused(void **state)
 static void build_between(ls_step *s)
 {
     ls_message(s, ls_parameters(s, 1, ls_all(s)), ls_parameters(s, 0, ls_all(s)), LS_ADD);
-}
-
-static void build_copy_between(ls_step *s)
-{
-    ls_fetch(s, ls_parameters(s, 1, ls_all(s)), ls_parameters(s, 0, ls_all(s)));
 }
 
 /* A process of one device. */
@@ -239,7 +234,6 @@ static void check_between(fixture *f, void (*build)(ls_step *), const char *word
 static void processes_without_ends_are_refused(void **state)
 {
     check_between(*state, build_between, "sends a message between members of two processes");
-    check_between(*state, build_copy_between, "copies between members of two processes");
 }
 
 /* ---- A lost device --------------------------------------------------------------------------- */

@@ -257,14 +257,14 @@ static ls_status plan_members(ls_step_plan *plan)
     LS_TRY(ls_step_plan_open_repeats(plan));
     plan->all = plan->total + (plan->holder >= 0 && job->division.backward_held ? (int)devices : 0);
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
-    LS_TRY(ls_allocate("step", &plan->here, (size_t)plan->total, sizeof *plan->here));
+    LS_TRY(ls_allocate("step", &plan->here.items, (size_t)plan->total, sizeof *plan->here.items));
     for (int m = 0; m < plan->all; m++)
         LS_TRY(plan_member(plan, m));
     for (int m = 0; m < plan->total; m++)
-        plan->here[plan->members[m].rank] = m;
+        plan->here.items[plan->members[m].rank] = m;
     for (int rank = 0; rank < plan->total; rank++)
-        if (plan->members[plan->here[rank]].process == ls_job_process(job))
-            plan->here[plan->here_count++] = plan->here[rank];
+        if (plan->members[plan->here.items[rank]].process == ls_job_process(job))
+            plan->here.items[plan->here.count++] = plan->here.items[rank];
     return LS_OK;
 }
 
@@ -365,6 +365,7 @@ static ls_status plan_groups(ls_step_plan *plan)
         g->first = first;
         g->end = before + all;
         g->stride = parts;
+        g->before = set % parts ? g[-1].before + (int)g[-1].buckets.count : 0;
         if (ls_step_plan_shares(plan))
             continue; /* halves of all-reduces do not depend on hosts */
         LS_TRY(ls_allocate("step", &g->hosts, LS_JOB_REPLICAS, sizeof *g->hosts));
@@ -421,21 +422,22 @@ static ls_status plan_lanes(ls_step_plan *plan)
         for (int m = 0; m < plan->total; m++)
             c->lane[m] = -1;
     }
-    for (int i = 0; i < plan->here_count && ls_step_plan_has_ends(plan); i++) {
-        const bool worker = plan->here[i] < plan->mesh.replicas;
-        LS_TRY(add_end(plan, LS_MESSAGES, plan->here[i],
+    for (int i = 0; i < plan->here.count && ls_step_plan_has_ends(plan); i++) {
+        const bool worker = plan->here.items[i] < plan->mesh.replicas;
+        LS_TRY(add_end(plan, LS_MESSAGES, plan->here.items[i],
                        !served                           ? "transfer"
                        : job->exchange.overlap && worker ? "communication"
                                                          : NULL));
     }
     for (int m = 0; m < plan->all; m++)
         plan->members[m].sends = m;
-    for (int i = 0; i < plan->here_count && job->exchange.transfers; i++) {
-        ls_planned_member *m = &plan->members[plan->here[i]];
-        const int messages = lanes->channels[LS_MESSAGES].lane[plan->here[i]];
+    for (int i = 0; i < plan->here.count && job->exchange.transfers; i++) {
+        ls_planned_member *m = &plan->members[plan->here.items[i]];
+        const int messages = lanes->channels[LS_MESSAGES].lane[plan->here.items[i]];
         m->sends = messages >= 0 ? messages : lanes->count;
         if (messages < 0)
-            lanes->items[lanes->count++] = (ls_lane){.member = plan->here[i], .name = "transfer"};
+            lanes->items[lanes->count++] =
+                (ls_lane){.member = plan->here.items[i], .name = "transfer"};
     }
     for (int i = 0; i < plan->group_count; i++) {
         const ls_planned_group *g = &plan->groups[i];
@@ -484,7 +486,7 @@ void ls_step_plan_close(ls_step_plan *plan)
         ls_buckets_close(&plan->groups[g].buckets);
     }
     free(plan->groups);
-    free(plan->here);
+    free(plan->here.items);
     free(plan->members);
     ls_ps_layout_close(&plan->servers);
     ls_step_plan_close_repeats(plan);

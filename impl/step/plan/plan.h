@@ -61,6 +61,7 @@ enum { LS_MESSAGES, LS_GROUPS }; /* numbers of the channel of messages, of the f
  * only in LS_GROUP reduce their share. */
 typedef struct ls_planned_group {
     ls_buckets buckets;
+    int before;                  /**< buckets of the places before its own */
     ls_windows windows;          /**< for parameters; if .buckets is NULL, every member has all */
     ls_windows gradient_windows; /**< windows for gradients; as above */
     int first, end, stride;      /**< members first, first + stride, and so on, before end */
@@ -69,16 +70,27 @@ typedef struct ls_planned_group {
     int *hosts;
 } ls_planned_group;
 
+/** Which nodes are repeated. */
+typedef struct ls_planned_repeats {
+    ls_repeat *whole; /**< [nodes] of the split and placed model; or NULL */
+    ls_repeat **of;   /**< [parts] as above, by a part's nodes; or NULL */
+} ls_planned_repeats;
+
+/** The members of this process. */
+typedef struct ls_members_here {
+    int *items; /**< [count] by rank */
+    int count;
+} ls_members_here;
+
 typedef struct ls_step_plan {
     const ls_job *job;
     const ls_strategy *strategy;
-    ls_graph_parts parts;   /**< the model's, by place; count 0 if the model is not divided */
-    ls_graph *context;      /**< model of all places together, with divided positions
-                                 (graph_context.h); or NULL */
-    ls_graph_part split;    /**< the model with layers split into slices; graph NULL if none is */
-    ls_repeat *repeats;     /**< [nodes] of the split and placed model: repeated ones; or NULL */
-    ls_repeat **repeats_of; /**< [parts] as above, by a part's nodes; or NULL */
-    ls_mesh mesh;           /**< a replica's places are consecutive members */
+    ls_graph_parts parts; /**< the model's, by place; count 0 if the model is not divided */
+    ls_graph *context;    /**< model of all places together, with divided positions
+                               (graph_context.h); or NULL */
+    ls_graph_part split;  /**< the model with layers split into slices; graph NULL if none is */
+    ls_planned_repeats repeats;
+    ls_mesh mesh;                /**< a replica's places are consecutive members */
     ls_spread parameters, state; /**< the job's, and placed where the model is divided */
     ls_ps_layout servers;        /**< all zero: there are no servers */
     ls_range owners;             /**< members with variables that are updated */
@@ -87,10 +99,9 @@ typedef struct ls_step_plan {
     int total; /**< members: replicas x places, then servers, or an additional holder */
     int all;   /**< `total`, then, if backward is held, a shadow of each replica */
     ls_planned_member *members; /**< [all] */
-    int *here;                  /**< [here_count] this process's of `total`, by rank */
-    int here_count;
-    ls_planned_group *groups; /**< [group_count] sets, then groups of shares; none if nothing is
-                                   reduced */
+    ls_members_here here;       /**< of `total` */
+    ls_planned_group *groups;   /**< [group_count] sets, then groups of shares; none if nothing is
+                                     reduced */
     int group_count;
     ls_lanes lanes;
 } ls_step_plan;
@@ -166,7 +177,7 @@ const ls_planned_group *ls_step_planned_group(const ls_step_plan *plan, int plac
  */
 const ls_graph_part *ls_step_plan_part(const ls_step_plan *plan, int member);
 
-/** Sets `repeats` and `repeats_of`. */
+/** Sets `repeats`. */
 ls_status ls_step_plan_open_repeats(ls_step_plan *plan);
 void ls_step_plan_close_repeats(ls_step_plan *plan);
 

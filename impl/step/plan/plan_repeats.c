@@ -9,7 +9,7 @@
 
 const ls_repeat *ls_step_plan_repeats(const ls_step_plan *plan, int place)
 {
-    return plan->repeats_of ? plan->repeats_of[place] : plan->repeats;
+    return plan->repeats.of ? plan->repeats.of[place] : plan->repeats.whole;
 }
 
 /* What the places repeat: a border that has a dropped output of another place drops it, too. */
@@ -18,15 +18,15 @@ static void cut_repeats(const ls_step_plan *plan, int part)
     const ls_graph_parts *parts = &plan->parts;
     const int place = part % ls_graph_parts_places(parts);
     const ls_graph *graph = ls_graph_parts_at(parts, place)->graph;
-    ls_repeat *repeats = plan->repeats_of[place];
+    ls_repeat *repeats = plan->repeats.of[place];
     for (int n = 0; n < parts->whole->count; n++) {
         const int local = ls_graph_parts_local(parts, part, n);
         if (local < 0)
             continue;
         const bool border = graph->nodes[local].layer == &ls_layer_border;
-        if (border && !plan->repeats[n].drops_output)
+        if (border && !plan->repeats.whole[n].drops_output)
             continue;
-        repeats[local] = plan->repeats[n];
+        repeats[local] = plan->repeats.whole[n];
         repeats[local].again &= !border;
         repeats[local].drops_kept &= !border;
     }
@@ -41,25 +41,25 @@ ls_status ls_step_plan_open_repeats(ls_step_plan *plan)
                             : plan->split.graph ? plan->split.graph
                                                 : job->model->graph;
     LS_TRY(ls_repeats_open(graph, parts->place, context ? parts->count : parts->across, job->drops,
-                           job->division.weights_apart, &plan->repeats));
-    if (!plan->repeats || !parts->count)
+                           job->division.weights_apart, &plan->repeats.whole));
+    if (!plan->repeats.whole || !parts->count)
         return LS_OK;
     const int places = ls_graph_parts_places(parts);
-    LS_TRY(ls_allocate("step", &plan->repeats_of, (size_t)places, sizeof(ls_repeat *)));
+    LS_TRY(ls_allocate("step", &plan->repeats.of, (size_t)places, sizeof(ls_repeat *)));
     for (int p = 0; p < places; p++)
-        LS_TRY(ls_allocate("step", &plan->repeats_of[p],
+        LS_TRY(ls_allocate("step", &plan->repeats.of[p],
                            (size_t)ls_graph_parts_at(parts, p)->graph->count, sizeof(ls_repeat)));
     for (int part = 0; part < parts->count; part++)
         cut_repeats(plan, part);
     for (int p = 0; p < places; p++)
-        LS_TRY(ls_repeats_bound(plan->repeats_of[p], ls_graph_parts_at(parts, p)->graph->count));
+        LS_TRY(ls_repeats_bound(plan->repeats.of[p], ls_graph_parts_at(parts, p)->graph->count));
     return LS_OK;
 }
 
 void ls_step_plan_close_repeats(ls_step_plan *plan)
 {
-    for (int p = 0; plan->repeats_of && p < ls_graph_parts_places(&plan->parts); p++)
-        free(plan->repeats_of[p]);
-    free(plan->repeats_of);
-    free(plan->repeats);
+    for (int p = 0; plan->repeats.of && p < ls_graph_parts_places(&plan->parts); p++)
+        free(plan->repeats.of[p]);
+    free(plan->repeats.of);
+    free(plan->repeats.whole);
 }

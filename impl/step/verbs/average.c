@@ -49,15 +49,16 @@ static void append_quotient(ls_step *s, int member, ls_range range, int count)
 
 static void average_all(ls_step *s)
 {
-    for (int b = 0; b < ls_buckets_of(s, 0); b++) {
+    for (int b = 0; b < ls_bucket_count(s); b++) {
         const ls_channel *c = &s->plan->lanes.channels[LS_GROUPS];
-        if (!ls_is_due(s, b))
+        const ls_range range = ls_bucket(s, b);
+        if (!range.count)
             continue;
         ls_sum_parameters(s, b);
         for (int i = 0; i < c->here_count && !s->program->status; i++)
-            append_quotient(s, c->here[i], ls_bucket(s, 0, b), ls_replicas(s));
+            append_quotient(s, c->here[i], range, ls_replicas(s));
         for (int r = 0; r < ls_replicas(s); r++)
-            ls_refresh(s, r, ls_bucket(s, 0, b));
+            ls_refresh(s, r, range);
     }
 }
 
@@ -80,7 +81,7 @@ static ls_status make_mean(ls_step *s, const ls_call *call, int member, ls_broug
     const ls_replica *r = ls_step_replica(s, member);
     const ls_wired_args args = {.wire = ls_step_job(s)->exchange.wire,
                                 .mean = true,
-                                .data = (float *)ls_replica_trained(r) + ls_bucket(s, 0, b).first,
+                                .data = (float *)ls_replica_trained(r) + ls_bucket(s, b).first,
                                 .extent = s->plan->groups->buckets.extents[b],
                                 .room = (void *)brought->args.scratch,
                                 .error = r->wire_error};
@@ -89,7 +90,7 @@ static ls_status make_mean(ls_step *s, const ls_call *call, int member, ls_broug
 
 void ls_mean(ls_step *s, int b)
 {
-    const ls_range range = ls_bucket(s, 0, b);
+    const ls_range range = ls_bucket(s, b);
     if (!range.count)
         return;
     if (ls_step_job(s)->exchange.wire) {
@@ -125,6 +126,8 @@ static void average_one(ls_step *s, int replica, const int *peers, int count)
 
 void ls_average(ls_step *s)
 {
+    if (!ls_step_due(s).count)
+        return;
     if (s->plan->strategy->average.peers) {
         int peers[LS_JOB_REPLICAS];
         for (int r = 0; r < ls_replicas(s); r++)

@@ -41,7 +41,7 @@ ls_status ls_build_step(ls_resources *r, int kind, ls_step_program *programs)
     LS_TRY(ls_allocate("step", &s.appended, (size_t)(r->plan->all * ls_job_chunks(r->plan->job)),
                        sizeof *s.appended));
     const size_t windows = (size_t)ls_replicas(&s) * (size_t)r->plan->parts.count *
-                           (size_t)(r->plan->repeats_of ? ls_step_most_pieces(&s) : 0);
+                           (size_t)(r->plan->repeats.of ? ls_step_most_pieces(&s) : 0);
     ls_status status = ls_allocate("step", &s.in_windows, windows + 1, sizeof *s.in_windows);
     if (status)
         ls_step_fail(&s, status);
@@ -59,7 +59,7 @@ ls_status ls_build_evaluation(ls_resources *r, int replica, int piece, ls_step_p
     for (int n = 0; n < ls_nodes(&s) && !program->status; n++) {
         if (!ls_layer_predicts(r->plan->parts.whole->nodes[n].layer))
             continue;
-        ls_forward_node(&s, replica, piece, n);
+        ls_run_node(&s, replica, (size_t)piece, n, LS_PASS_FORWARD);
     }
     return program->status;
 }
@@ -90,17 +90,12 @@ const ls_job *ls_step_job(const ls_step *s)
     return s->plan->job;
 }
 
-ls_range ls_due(const ls_step *s)
+ls_range ls_step_due(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     if (!job->update.period)
         return ls_all(s);
     return s->kind < LS_LAST ? (ls_range){0} : ls_job_fragment_range(job, s->kind / LS_LAST - 1);
-}
-
-bool ls_is_due(const ls_step *s, int b)
-{
-    return ls_range_common(ls_bucket(s, 0, b), ls_due(s)).count > 0;
 }
 
 int ls_replicas(const ls_step *s)
@@ -111,11 +106,6 @@ int ls_replicas(const ls_step *s)
 int ls_members(const ls_step *s)
 {
     return s->plan->mesh.replicas * s->plan->mesh.places;
-}
-
-int ls_place_of(const ls_step *s, int member)
-{
-    return s->plan->members[member].place;
 }
 
 int ls_step_most_pieces(const ls_step *s)
@@ -141,7 +131,7 @@ int ls_shadow(ls_step *s, int replica)
     return can ? s->plan->total + replica : replica;
 }
 
-int64_t ls_shards(const ls_step *s)
+int64_t ls_step_shards(const ls_step *s)
 {
     const ls_job *job = ls_step_job(s);
     return job->exact.on ? ls_job_shards(job, ls_replicated_batch(job, s->batch_kind)) : 0;
@@ -157,18 +147,6 @@ size_t ls_sums(const ls_step *s, int replica)
 ls_range ls_all(const ls_step *s)
 {
     return (ls_range){0, ls_step_job(s)->model->graph->variables.elements};
-}
-
-ls_range ls_owned(const ls_step *s, int member)
-{
-    const ls_replica *r = ls_step_replica(s, member);
-    return (ls_range){0, r ? r->updated.owned : 0};
-}
-
-ls_range ls_part(const ls_step *s, int i, int n)
-{
-    const size_t all = ls_all(s).count, first = ls_comm_share(all, i, n);
-    return (ls_range){first, ls_comm_share(all, i + 1, n) - first};
 }
 
 ls_span ls_own(ls_step *s, int member, int i, ls_range range)
@@ -193,8 +171,41 @@ ls_span ls_parameters(const ls_step *s, int member, ls_range range)
     return (ls_span){member, (char *)ls_replica_trained(r) + first * real, range.count * real};
 }
 
-int ls_bucket_ahead(const ls_step *s, int place, int b)
+/* ---- Buckets --------------------------------------------------------------------------------- */
+
+int ls_step_set_of(const ls_step_plan *plan, int *b)
 {
-    const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
-    return windows->buckets ? ls_windows_ahead(windows, b) : -1;
+    int set = 0, end = plan->group_count ? ls_step_plan_parts(plan) : 1;
+    while (end - set > 1) {
+        const int middle = (set + end) / 2;
+        *(plan->groups[middle].before <= *b ? &set : &end) = middle;
+    }
+    *b -= plan->groups[set].before;
+    return set;
+}
+
+int ls_bucket_count(ls_step *s)
+{
+    if (!ls_step_can(s, s->plan->group_count, "ls_bucket_count", ls_no_buckets))
+        return 0;
+    const ls_planned_group *last = &s->plan->groups[ls_step_plan_parts(s->plan) - 1];
+    return last->before + (int)last->buckets.count;
+}
+
+ls_range ls_bucket(const ls_step *s, int b)
+{
+    const ls_buckets *buckets = &s->plan->groups[ls_step_set_of(s->plan, &b)].buckets;
+    const ls_range range = (size_t)b < buckets->count ? buckets->items[b] : ls_no_range;
+    const bool due = !ls_step_job(s)->update.period || ls_range_common(range, ls_step_due(s)).count;
+    return due ? range : ls_no_range;
+}
+
+ls_range ls_share(const ls_step *s, int member, int b)
+{
+    const ls_planned_group *g = ls_step_planned_group(s->plan, s->plan->members[member].place);
+    const int at = b - g->before;
+    if (at < 0 || at >= (int)g->buckets.count)
+        return ls_no_range;
+    return ls_step_plan_shares(s->plan) ? ls_step_plan_bucket_share(s->plan, member, (size_t)at)
+                                        : ls_bucket(s, b);
 }

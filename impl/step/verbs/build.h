@@ -102,8 +102,17 @@ static const char *const ls_verb_again = "forward again";
 /** The range of tasks that work on no range of elements. */
 static const ls_range ls_no_range = {0, 0};
 
-/** Exchange number `i` among exchanges with samples; the number of all exchanges if there are no
- * more. */
+/** Why verbs of buckets cannot act. */
+static const char *const ls_no_buckets = "has no buckets: the strategy declares no partial sums";
+
+/** The elements that replicas exchange at the end of this step; without a period all. */
+ls_range ls_step_due(const ls_step *step);
+/** Number of shards of the step's batch in exact mode, the leaves of its tree; fast mode: 0. */
+int64_t ls_step_shards(const ls_step *step);
+/** The first set that has bucket *b of all, which becomes its number there. */
+int ls_step_set_of(const ls_step_plan *plan, int *b);
+
+/** Exchange number `i` of those that have samples; the number of all: there are no more. */
 int ls_step_exchange(const ls_step *step, int i);
 /** Whether no exchange of gradients follows the one that the step has come to. */
 bool ls_step_last_exchange(const ls_step *step);
@@ -199,6 +208,11 @@ void ls_step_forward_again(ls_step *step, int replica, int piece, int node);
 /** Whether a node of a divided replica is repeated for a piece, by the order of passes: for closed
  * forms. */
 bool ls_step_is_repeated(const ls_step *step, int replica, int piece, int node);
+/** The node with whose backward pass a bucket of a divided model becomes final. */
+int ls_step_bucket_node(const ls_step *step, int b);
+/** Where parameters are in windows, appends the all-gathers of what a node's pass on a place is the
+ * first to need. */
+void ls_step_gather_for_node(ls_step *step, int place, int node, bool backward);
 /** Most pieces of a replica. */
 int ls_step_most_pieces(const ls_step *step);
 /** Appends the ends of all members' steps, behind all that `build` describes. */

@@ -68,7 +68,8 @@ static ls_status find_runs(const ls_step *s, int member, runs *out)
     for (size_t i = 0; i < part->graph->variables.count; i++) {
         const ls_variable *v = &part->graph->variables.items[i];
         if (ls_job_slices(s->plan->job) && !ls_graph_slice(part->graph, i) &&
-            !(ls_stages(s) > 1 && ls_place_of(s, member) % s->plan->parts.across == 0))
+            !(s->plan->mesh.size[LS_STAGE] > 1 &&
+              s->plan->members[member].place % s->plan->parts.across == 0))
             continue;
         if (v->offset < part->owned)
             LS_TRY(add_run(whole, part->split ? part->at[i] : part->whole[i], v->count, out));
@@ -108,10 +109,10 @@ static void append_squares(ls_step *s, int member, ls_range range)
 /* What a member updates, range by range: as soon as a range's gradients are final. */
 static void append_all_squares(ls_step *s, int member)
 {
-    const int place = ls_step_plan_group(s->plan, ls_place_of(s, member));
     ls_range range;
-    for (int b = 0; place < s->plan->group_count && b < ls_buckets_of(s, place); b++)
-        append_squares(s, member, ls_share(s, member, b));
+    const ls_planned_group *g = ls_step_planned_group(s->plan, s->plan->members[member].place);
+    for (int b = 0; s->plan->group_count && b < (int)g->buckets.count; b++)
+        append_squares(s, member, ls_share(s, member, g->before + b));
     for (size_t i = 0; !s->plan->group_count && ls_step_plan_owned(s->plan, member, i, &range); i++)
         append_squares(s, member, range);
 }
@@ -160,7 +161,8 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
         sum = ls_step_squares_traffic(s);
     const ls_variables *whole = whole_of(s);
     size_t blocks = ls_blocks_before(whole, whole->elements); /* whose sums are sent */
-    for (size_t v = 0; v < whole->count && ls_job_slices(job) && ls_stages(s) == 1; v++)
+    for (size_t v = 0; v < whole->count && ls_job_slices(job) && s->plan->mesh.size[LS_STAGE] == 1;
+         v++)
         if (!ls_graph_slice(s->plan->split.graph, v))
             blocks -= (size_t)ls_square_blocks((int64_t)whole->items[v].count);
     sum.bytes_sent += members.count / together * (together - 1) * blocks * sizeof(double);
@@ -175,12 +177,10 @@ ls_traffic ls_step_clip_traffic(const ls_step *s)
 
 /* ---- The verbs ------------------------------------------------------------------------------- */
 
-void ls_clip_gradients(ls_step *s)
+static void clip_together(ls_step *s)
 {
     const int total = s->plan->total;
     const ls_range members = s->plan->owners;
-    if (ls_step_job(s)->update.clip == 0)
-        return;
     for (int m = 0; m < total; m++)
         if (can_clip(s, m))
             append_all_squares(s, m);
@@ -201,11 +201,11 @@ void ls_clip_gradients(ls_step *s)
         append_factor(s, m);
 }
 
-void ls_clip_alone(ls_step *s, int member)
+static void clip_alone(ls_step *s, int member)
 {
     if (!can_clip(s, member) || !ls_sums(s, member))
         return;
-    append_squares(s, member, ls_owned(s, member));
+    append_squares(s, member, ls_all(s));
     append_factor(s, member);
     if (!ls_step_replica(s, member)->updates) {
         /* Appends the scaling of a member's gradients, which another one applies. */
@@ -218,4 +218,14 @@ void ls_clip_alone(ls_step *s, int member)
         if (!s->program->status)
             ls_task_of_op(s->program, "scale", member, ls_all(s), op, status);
     }
+}
+
+void ls_clip_gradients(ls_step *s, int member)
+{
+    if (ls_step_job(s)->update.clip == 0)
+        return;
+    if (member == LS_TOGETHER)
+        clip_together(s);
+    else
+        clip_alone(s, member);
 }

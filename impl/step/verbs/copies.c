@@ -11,16 +11,10 @@
 /* Whether a copy can be made; if not, says why. */
 static bool can_copy(ls_step *s, ls_span to, ls_span from)
 {
-    const bool reads = ls_step_replica(s, from.member), writes = ls_step_replica(s, to.member);
-    const char *name = s->plan->strategy->name;
-    if (s->program->status || (!reads && !writes))
+    if (s->program->status || (!ls_step_replica(s, from.member) && !ls_step_replica(s, to.member)))
         return false;
-    if (!reads || !writes)
-        ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", name,
-                                "copies between members of two processes; ls_message and "
-                                "ls_give go between processes"));
-    else if (to.bytes != from.bytes || (to.bytes && (!to.memory || !from.memory)))
-        ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", name,
+    if (to.bytes != from.bytes || (to.bytes && (!to.memory || !from.memory)))
+        ls_step_fail(s, ls_fail(LS_CODE_USAGE, "strategy", s->plan->strategy->name,
                                 "copies a span of %zu bytes to one of %zu%s; both must be in "
                                 "memory, and of one size",
                                 from.bytes, to.bytes,
@@ -47,16 +41,6 @@ void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span fr
     ls_task_touch(s->program, from.memory, to.bytes, LS_READS);
     ls_task_touch(s->program, to.memory, to.bytes, LS_WRITES);
     ls_task_finish(s->program);
-}
-
-void ls_fetch(ls_step *s, ls_span to, ls_span from)
-{
-    ls_step_copy(s, "fetch", to.member, to, from);
-}
-
-void ls_send(ls_step *s, ls_span to, ls_span from)
-{
-    ls_step_copy(s, "send", from.member, to, from);
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------ */

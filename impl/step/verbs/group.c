@@ -10,31 +10,6 @@
 
 #include <stdlib.h>
 
-/* ---- Buckets --------------------------------------------------------------------------------- */
-
-/* The place's group; NULL after a failure, or if the verb cannot act. */
-static const ls_planned_group *group_of(ls_step *s, const char *verb, int place)
-{
-    const int group = ls_step_plan_group(s->plan, place);
-    return ls_step_can(s, group < s->plan->group_count, verb,
-                       "has no buckets: the strategy declares no partial sums")
-               ? &s->plan->groups[group]
-               : NULL;
-}
-
-int ls_buckets_of(ls_step *s, int place)
-{
-    const ls_planned_group *g = group_of(s, "ls_buckets_of", place);
-    return g ? (int)g->buckets.count : 0;
-}
-
-ls_range ls_bucket(const ls_step *s, int place, int b)
-{
-    const int group = ls_step_plan_group(s->plan, place);
-    const ls_planned_group *g = group < s->plan->group_count ? &s->plan->groups[group] : NULL;
-    return g && (size_t)b < g->buckets.count ? g->buckets.items[b] : (ls_range){0, 0};
-}
-
 /* ---- Scratch --------------------------------------------------------------------------------- */
 
 /* The group, among several groups of replicas that share the update, that a member is in; none if
@@ -171,7 +146,7 @@ static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, 
     b->args.data = c->half == LS_ALL_GATHER ? whole_at(r, of) : brought_at(s, member, of);
     b->args.cut = &of->extent;
     if (ls_step_job(s)->exact.on && c->half != LS_ALL_GATHER) {
-        b->args.shards = ls_shards(s);
+        b->args.shards = ls_step_shards(s);
         b->args.sums = b->sums;
         b->args.sum_count = ls_slice_sums(slice, s->exchange);
         b->args.of = set_of(s->plan, member, s->exchange);
@@ -237,7 +212,7 @@ static void find_terms(const ls_step *s, int member, const ls_term_visitor *visi
 {
     *terms = (ls_terms){0};
     for (int e = 0; e <= s->exchange; e++)
-        ls_terms_take(terms, set_of(s->plan, member, e), ls_shards(s),
+        ls_terms_take(terms, set_of(s->plan, member, e), ls_step_shards(s),
                       e == s->exchange ? visit : NULL);
 }
 
@@ -325,7 +300,7 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
         find_terms(s, member, NULL, &terms);
         for (; b->args.sum_count < terms.count; b->args.sum_count++)
             b->sums[b->args.sum_count] = slot_at(&f, terms.items[b->args.sum_count].at);
-        b->args.shards = ls_shards(s);
+        b->args.shards = ls_step_shards(s);
         b->args.sums = b->sums;
     } else if (ls_step_job(s)->exact.on) {
         const ls_buckets *buckets = &s->plan->groups->buckets;
@@ -388,14 +363,13 @@ static void fill_empty(ls_step *s, int set, int b)
             append_zeros(s, c->here[i], s->plan->groups[set].buckets.items[b]);
 }
 
-/* Moves a bucket of a place, in all sets that have it, from how members have it to how they need
- * it. Where both agree it appends nothing. */
-static void move(ls_step *s, int place, int b, reduced_kind what, ls_kind has, ls_kind needs)
+/* Moves a bucket, in all sets that have it, from how members have it to how they need it. Where
+ * both agree it appends nothing. */
+static void move(ls_step *s, int b, reduced_kind what, ls_kind has, ls_kind needs)
 {
     const int sets = ls_step_plan_sets(s->plan), each = ls_step_plan_parts(s->plan);
     const int half = ls_step_plan_move(has, needs);
-    for (int set = ls_step_plan_group(s->plan, place); set < sets && half != LS_NO_SUM;
-         set += each) {
+    for (int set = ls_step_set_of(s->plan, &b); set < sets && half != LS_NO_SUM; set += each) {
         if (what == GRADIENTS && has == LS_PARTIAL)
             fill_empty(s, set, b);
         append_bucket(s, set, (ls_half)half, what, b);
@@ -410,45 +384,43 @@ static ls_kind on_members(const ls_spread *spread)
 
 void ls_sum_parameters(ls_step *s, int b)
 {
-    if (group_of(s, "ls_sum_parameters", 0))
-        move(s, 0, b, PARAMETERS, LS_PARTIAL, LS_WHOLE);
+    if (ls_step_can(s, s->plan->group_count, "ls_sum_parameters", ls_no_buckets))
+        move(s, b, PARAMETERS, LS_PARTIAL, LS_WHOLE);
 }
 
-ls_range ls_share(const ls_step *s, int member, int b)
-{
-    return ls_step_plan_shares(s->plan) ? ls_step_plan_bucket_share(s->plan, member, (size_t)b)
-                                        : ls_bucket(s, ls_place_of(s, member), b);
-}
-
-void ls_give(ls_step *s, int place, int b)
+void ls_give(ls_step *s, int b)
 {
     /* in exact mode, a whole sum is left only behind the last exchange, by shares */
     const bool folds = ls_step_job(s)->exact.on && ls_slice_exchanges(ls_step_job(s)) > 1;
     const bool last = ls_step_last_exchange(s);
     const ls_kind needs = on_members(&s->plan->state);
-    if (!group_of(s, "ls_give", place))
+    if (!ls_step_can(s, s->plan->group_count, "ls_give", ls_no_buckets))
         return;
-    move(s, place, b, GRADIENTS, LS_PARTIAL, folds ? LS_SHARE : needs);
+    move(s, b, GRADIENTS, LS_PARTIAL, folds ? LS_SHARE : needs);
     if (folds && last)
-        move(s, place, b, GRADIENTS, LS_SHARE, needs);
+        move(s, b, GRADIENTS, LS_SHARE, needs);
     for (int k = ls_step_plan_sets(s->plan); k < s->plan->group_count && last; k++)
         if (s->plan->groups[k].buckets.items[b].count)
             append_bucket(s, k, LS_HALVES, GRADIENTS, b);
 }
 
-void ls_need(ls_step *s, int place, int b)
+void ls_need(ls_step *s, int b, ls_pass_kind before)
 {
+    int at = b;
+    const ls_windows *windows = &s->plan->groups[ls_step_set_of(s->plan, &at)].windows;
     const bool held = s->exchanged && s->plan->parameters.windows == LS_ALL_WINDOWS;
-    if (b >= 0 && !held)
-        move(s, place, b, PARAMETERS, on_members(&s->plan->parameters), LS_WHOLE);
+    if (!windows->buckets || held)
+        return;
+    const int needed = before == LS_PASS_BACKWARD ? ls_windows_ahead(windows, at) : at;
+    if (needed >= 0)
+        move(s, b - at + needed, PARAMETERS, LS_SHARE, LS_WHOLE);
 }
 
 void ls_settle(ls_step *s)
 {
     const ls_kind has = on_members(&s->plan->state), needs = on_members(&s->plan->parameters);
-    for (int place = 0; place < ls_step_plan_parts(s->plan) && s->plan->group_count; place++)
-        for (int b = 0; b < ls_buckets_of(s, place); b++)
-            move(s, place, b, PARAMETERS, has, needs);
+    for (int b = 0; s->plan->group_count && b < ls_bucket_count(s); b++)
+        move(s, b, PARAMETERS, has, needs);
     ls_step_share_values(s, -1, ls_no_range);
 }
 
@@ -490,7 +462,7 @@ ls_traffic ls_step_squares_traffic(const ls_step *s)
         for (size_t b = 0; b < buckets->count; b++)
             ls_traffic_add(&sum,
                            ls_step_job(s)->exchange.allreduce->half_formula(
-                               LS_ALL_GATHER, members, squares_of(buckets, b), ls_shards(s)),
+                               LS_ALL_GATHER, members, squares_of(buckets, b), ls_step_shards(s)),
                            1);
     }
     return sum;

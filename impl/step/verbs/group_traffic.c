@@ -51,7 +51,7 @@ static ls_traffic scatter_traffic(const ls_step *s, int set, ls_extent extent)
         ls_traffic_add(
             &sum,
             ls_canonical_scatter_formula((ls_rank_group){group * exchanges + e, groups * exchanges},
-                                         members, extent, ls_shards(s)),
+                                         members, extent, ls_step_shards(s)),
             1);
     if (!job->exact.on)
         ls_traffic_add(&sum,
@@ -68,9 +68,10 @@ static ls_traffic halves_traffic(const ls_step *s, int set, int b)
     const ls_extent extent = g->buckets.extents[b];
     ls_traffic sum = scatter_traffic(s, set, extent);
     const ls_traffic gather =
-        ls_step_rounds(s) ? ls_step_copies_traffic(s, set, b)
-                          : job->exchange.allreduce->half_formula(
-                                LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER], extent, ls_shards(s));
+        ls_step_rounds(s)
+            ? ls_step_copies_traffic(s, set, b)
+            : job->exchange.allreduce->half_formula(LS_ALL_GATHER, s->plan->mesh.size[LS_MEMBER],
+                                                    extent, ls_step_shards(s));
     ls_traffic_add(&sum, gather, count_gathers(s, set, b));
     return sum;
 }
@@ -91,7 +92,7 @@ static ls_traffic whole_traffic(const ls_step *s, int set, int b, int ranks)
                        1);
         return sum;
     }
-    ls_traffic_add(&sum, ls_gradient_sum(job)->formula(ranks, extent, ls_shards(s), g->layout),
+    ls_traffic_add(&sum, ls_gradient_sum(job)->formula(ranks, extent, ls_step_shards(s), g->layout),
                    set < ls_step_plan_sets(s->plan) ? count_exchanges(s) : 1);
     return sum;
 }
@@ -106,7 +107,7 @@ static ls_traffic reduced_traffic(const ls_step *s)
         const ls_planned_group *g = &s->plan->groups[k];
         const int ranks = k < sets ? size[LS_MEMBER] * size[LS_POSITION] : size[LS_GROUP];
         for (int b = 0; b < (int)g->buckets.count; b++)
-            if (ls_strategy_alone(s->plan->strategy) && !ls_is_due(s, b))
+            if (ls_strategy_alone(s->plan->strategy) && !ls_bucket(s, b).count)
                 continue;
             else if (shares && k < sets)
                 ls_traffic_add(&sum, halves_traffic(s, k, b), 1);

@@ -69,10 +69,10 @@ static ls_status open_members(ls_resources *r)
 {
     const ls_step_plan *plan = r->plan;
     LS_TRY(open_statistics(r));
-    for (int i = 0; i < plan->here_count; i++)
-        LS_TRY(r->served && plan->here[i] >= plan->mesh.replicas
-                   ? ls_served_open_server(r, plan->here[i])
-                   : open_member(r, plan->here[i]));
+    for (int i = 0; i < plan->here.count; i++)
+        LS_TRY(r->served && plan->here.items[i] >= plan->mesh.replicas
+                   ? ls_served_open_server(r, plan->here.items[i])
+                   : open_member(r, plan->here.items[i]));
     for (int m = plan->total; m < plan->all; m++)
         if (plan->members[m].device >= 0)
             LS_TRY(open_member(r, m));

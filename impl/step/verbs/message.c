@@ -52,8 +52,8 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
                               .received = (exchange->receive_count + in_float - 1) / in_float};
 }
 
-/* A message within a process: a copy by the sender. Addends arrive in separate memory, and the
- * receiver adds them. */
+/* A message within a process: a copy. Addends arrive in separate memory, and the receiver adds
+ * them. */
 static void copy_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
 {
     ls_span there = to;
@@ -62,9 +62,12 @@ static void copy_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriv
                                         LS_MEMORY_COMMUNICATION, to.bytes, &there.memory));
     if (s->program->status)
         return;
-    ls_step_copy(s, "send",
-                 from.member == to.member ? from.member : s->plan->members[from.member].sends,
-                 there, from);
+    if (from.member == ls_holder(s)) /* which would copy for each replica in turn */
+        ls_step_copy(s, "fetch", to.member, there, from);
+    else
+        ls_step_copy(s, "send",
+                     from.member == to.member ? from.member : s->plan->members[from.member].sends,
+                     there, from);
     if (arriving == LS_ADD)
         ls_step_add(s, "add", to, there);
 }

@@ -62,16 +62,6 @@ ls_status ls_places_open(ls_resources *r)
 
 /* ---- Queries --------------------------------------------------------------------------------- */
 
-int ls_places(const ls_step *s)
-{
-    return ls_graph_parts_places(parts_of(s));
-}
-
-int ls_stages(const ls_step *s)
-{
-    return s->plan->mesh.size[LS_STAGE];
-}
-
 int ls_nodes(const ls_step *s)
 {
     return parts_of(s)->count ? parts_of(s)->whole->count : 0;
@@ -129,8 +119,9 @@ void ls_step_fetch_outputs(ls_step *s, int replica, int piece, int part)
     for (size_t i = 0; i < parts_of(s)->border_count; i++) {
         const ls_border *b = &parts_of(s)->borders[i];
         if (b->to / parts_of(s)->across == part)
-            ls_fetch(s, border_at(s, b, replica, b->to, piece, OUTPUT),
-                     border_at(s, b, replica, b->from, piece, OUTPUT));
+            ls_step_copy(s, "fetch", member_at(s->plan, replica, b->to),
+                         border_at(s, b, replica, b->to, piece, OUTPUT),
+                         border_at(s, b, replica, b->from, piece, OUTPUT));
     }
 }
 
@@ -202,12 +193,6 @@ static void add_shared(ls_step *s, int replica, int piece, size_t copy)
     ls_step_add(s, "add up", gradients_of(s, from.member, piece, c->at_owner, c->count), from);
 }
 
-static bool can_divide(ls_step *s, const char *verb)
-{
-    return ls_step_can(s, parts_of(s)->count, verb,
-                       "has no places: the job's mesh has no stages, slices or positions");
-}
-
 /* Values go from the owner of a variable to the other places that use it: behind the updates or, of
  * parameters in windows, in the next step behind the first gather. */
 void ls_step_share_values(ls_step *s, int place, ls_range range)
@@ -270,11 +255,11 @@ static void forward_on(ls_step *s, int member, int piece, int node, ls_act_kind 
 static bool crosses(const ls_step *s, int n, ls_act_kind pass)
 {
     return !ls_step_is_summed(s, n, false) &&
-           (pass != LS_ACT_AGAIN || s->plan->repeats[n].drops_output);
+           (pass != LS_ACT_AGAIN || s->plan->repeats.whole[n].drops_output);
 }
 
-/* A node's forward pass, or repeated one. */
-static void forward_node(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
+/* A node's forward pass over its parts, or repeated one. */
+static void forward_parts(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
 {
     for (int p = 0; p < parts_of(s)->count; p++)
         if (ls_graph_parts_have(parts_of(s), p, n))
@@ -286,16 +271,14 @@ static void forward_node(ls_step *s, int replica, int piece, int n, ls_act_kind 
 
 void ls_step_forward_again(ls_step *s, int replica, int piece, int n)
 {
-    forward_node(s, replica, piece, n, LS_ACT_AGAIN);
+    forward_parts(s, replica, piece, n, LS_ACT_AGAIN);
 }
 
-void ls_forward_node(ls_step *s, int replica, int piece, int n)
+static void forward_node(ls_step *s, int replica, int piece, int n)
 {
-    if (!can_divide(s, "ls_forward_node") || is_input(s, n))
-        return;
     ls_step_enter_piece(s, replica, piece);
     ls_step_fill_window(s, replica, piece, n);
-    forward_node(s, replica, piece, n, LS_ACT_FORWARD);
+    forward_parts(s, replica, piece, n, LS_ACT_FORWARD);
     ls_step_enter_piece(s, -1, -1);
 }
 
@@ -350,14 +333,10 @@ static void add_up(ls_step *s, int member, int piece, int chunk)
             chunk, -1);
 }
 
-void ls_backward_node(ls_step *s, int replica, int piece, int n)
+static void backward_node(ls_step *s, int replica, int piece, int n)
 {
-    if (!can_divide(s, "ls_backward_node"))
-        return;
     const ls_graph_parts *parts = parts_of(s);
     const bool copied = is_copied(parts, n);
-    if (is_input(s, n))
-        return;
     ls_step_enter_piece(s, replica, piece);
     ls_step_repeat_unit(s, replica, piece, n);
     for (int p = 0; p < parts->count; p++)
@@ -390,10 +369,8 @@ void ls_backward_node(ls_step *s, int replica, int piece, int n)
     ls_step_enter_piece(s, -1, -1);
 }
 
-void ls_weights_node(ls_step *s, int replica, int piece, int n)
+static void weights_node(ls_step *s, int replica, int piece, int n)
 {
-    if (!can_divide(s, "ls_weights_node") || is_input(s, n))
-        return;
     for (int p = 0; p < parts_of(s)->count; p++) {
         const int member = member_at(s->plan, replica, p);
         if (!ls_graph_parts_have(parts_of(s), p, n) || !ls_step_replica(s, member))
@@ -408,10 +385,21 @@ void ls_weights_node(ls_step *s, int replica, int piece, int n)
     }
 }
 
-int ls_bucket_node(const ls_step *s, int place, int b)
+void ls_run_node(ls_step *s, int replica, size_t piece, int n, ls_pass_kind kind)
 {
-    const ls_graph_part *part = ls_graph_parts_at(parts_of(s), place);
-    const ls_range bucket = ls_bucket(s, place, b);
+    static void (*const passes[])(ls_step *, int, int, int) = {[LS_PASS_FORWARD] = forward_node,
+                                                               [LS_PASS_BACKWARD] = backward_node,
+                                                               [LS_PASS_WEIGHTS] = weights_node};
+    if (ls_step_can(s, parts_of(s)->count, "ls_run_node",
+                    "has no places: the job's mesh has no stages, slices or positions") &&
+        !is_input(s, n))
+        passes[kind](s, replica, (int)piece, n);
+}
+
+int ls_step_bucket_node(const ls_step *s, int b)
+{
+    const ls_range bucket = ls_bucket(s, b);
+    const ls_graph_part *part = ls_graph_parts_at(parts_of(s), ls_step_set_of(s->plan, &b));
     for (int n = 0; n < ls_nodes(s); n++) {
         const ls_node *node = part->local[n] < 0 ? NULL : &part->graph->nodes[part->local[n]];
         for (int v = 0; node && v < node->variable_count && node->shares < 0; v++) {
@@ -436,32 +424,20 @@ static int need_before(const ls_step *s, int place, int end)
     return least;
 }
 
-void ls_gather_for_node(ls_step *s, int place, int n, bool backward)
+void ls_step_gather_for_node(ls_step *s, int place, int n, bool backward)
 {
-    if (!can_divide(s, "ls_gather_for_node") ||
-        !ls_step_planned_group(s->plan, place)->windows.buckets)
+    const ls_planned_group *g = ls_step_planned_group(s->plan, place);
+    const int before = g->before, end = before + (int)g->buckets.count;
+    if (!g->windows.buckets)
         return;
-    const int buckets = ls_buckets_of(s, place);
     for (int b = need_before(s, place, n); !backward && b-- > need_before(s, place, n + 1);) {
-        ls_need(s, place, b);
+        ls_need(s, before + b, LS_PASS_FORWARD);
         if (!s->exchanged)
-            ls_step_share_values(s, place, ls_bucket(s, place, b));
+            ls_step_share_values(s, place, ls_bucket(s, before + b));
     }
-    for (int b = 0; b < buckets && backward; b++)
-        if (n + 1 == (b ? ls_bucket_node(s, place, b - 1) : ls_nodes(s)))
-            ls_need(s, place, ls_bucket_ahead(s, place, b));
-}
-
-/* ---- One divided replica ----------------------------------------------------------------------
- */
-
-void ls_build_divided(ls_step *s)
-{
-    s->plan->strategy->passes(s, 0);
-    ls_clip_gradients(s);
-    for (int m = 0; m < ls_members(s); m++)
-        ls_update(s, m, ls_owned(s, m));
-    ls_settle(s);
+    for (int b = before; b < end && backward; b++)
+        if (n + 1 == (b > before ? ls_step_bucket_node(s, b - 1) : ls_nodes(s)))
+            ls_need(s, b, LS_PASS_BACKWARD);
 }
 
 /* ---- Traffic ---------------------------------------------------------------------- */

@@ -25,19 +25,19 @@ static int *window_of(const ls_step *s, int replica, int piece, int n)
 
 static int number_of(const ls_step *s, int piece, int n)
 {
-    return (piece + 1) * ls_nodes(s) + s->plan->repeats[n].unit;
+    return (piece + 1) * ls_nodes(s) + s->plan->repeats.whole[n].unit;
 }
 
 void ls_step_fill_window(ls_step *s, int replica, int piece, int n)
 {
-    const ls_repeat *all = s->plan->repeats;
+    const ls_repeat *all = s->plan->repeats.whole;
     if (all && all[n].unit && s->kind != LS_EVALUATION)
         *window_of(s, replica, piece, n) = number_of(s, piece, n);
 }
 
 void ls_step_repeat_unit(ls_step *s, int replica, int piece, int n)
 {
-    const ls_repeat *all = s->plan->repeats, *its = all ? &all[n] : NULL;
+    const ls_repeat *all = s->plan->repeats.whole, *its = all ? &all[n] : NULL;
     if (!its || !its->unit || its->last != n ||
         *window_of(s, replica, piece, n) == number_of(s, piece, n))
         return;
@@ -72,7 +72,7 @@ static bool follows_at_once(const ls_schedule *schedule, int part, int microbatc
 /* Whether a later unit of the part is in the window behind the forward pass. */
 static bool is_overwritten(const ls_step *s, int n)
 {
-    const ls_repeat *all = s->plan->repeats;
+    const ls_repeat *all = s->plan->repeats.whole;
     for (int later = all[n].last + 1; later < ls_nodes(s); later++)
         if (all[later].unit && stage_of(s, later) == stage_of(s, n))
             return true;
@@ -82,13 +82,13 @@ static bool is_overwritten(const ls_step *s, int n)
 bool ls_step_is_repeated(const ls_step *s, int replica, int piece, int n)
 {
     const ls_job *job = ls_step_job(s);
-    const ls_repeat *all = s->plan->repeats;
+    const ls_repeat *all = s->plan->repeats.whole;
     if (!all || !all[n].again || is_overwritten(s, n))
         return all && all[n].again;
     if (!job->division.microbatches || job->gradients.windows)
         return false; /* a piece's backward pass is behind its forward pass, or it has a window */
     const ls_schedule schedule = ls_replicated_schedule(job, replica, s->batch_kind);
-    const size_t pieces = (size_t)ls_pieces(s, replica);
+    const size_t pieces = ls_pieces(s, replica).count;
     int microbatch = 0;
     while (ls_comm_share(pieces, microbatch + 1, schedule.microbatches) <= (size_t)piece)
         microbatch++;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stages of a pipeline: passes for micro-batches in the order of the job's schedule
- * (pipeline_schedule.h). An output is sent behind the pass that computes it or, if the part that
- * needs it has no memory for the micro-batch then, behind the pass that frees some. Where the
- * sender's compute lane would wait for that memory, in a process with several chunks, the part
- * fetches it before its pass.
+ * The list of passes of divided replicas: over pieces, one after the other, or in a pipeline by its
+ * stages over micro-batches in the order of the job's schedule (pipeline_schedule.h). An output is
+ * sent behind the pass that computes it or, if the part that needs it has no memory for the
+ * micro-batch then, behind the pass that frees some. Where the sender's compute lane would wait for
+ * that memory, in a process with several chunks, the part fetches it before its pass.
  */
 #include "impl/step/verbs/build.h"
 
@@ -23,28 +23,33 @@ static bool is_by_node(const ls_step *s)
     return ls_step_job(s)->gradients.windows;
 }
 
-/* Number of a micro-batch's first piece. */
-static int begin_of(const ls_step *s, int replica, int microbatch)
+static bool is_staged(const ls_step *s)
+{
+    return ls_step_job(s)->division.microbatches;
+}
+
+/* Number of a pass's first piece: of its micro-batch, its exchange or, without either, the piece.
+ */
+static int begin_of(const ls_step *s, int replica, int pass)
 {
     if (is_by_node(s))
         return ls_replicated_before(ls_step_job(s), replica, s->batch_kind,
-                                    ls_step_exchange(s, microbatch));
+                                    ls_step_exchange(s, pass));
+    if (!is_staged(s))
+        return pass;
     const ls_schedule schedule = ls_replicated_schedule(ls_step_job(s), replica, s->batch_kind);
-    return (int)ls_comm_share((size_t)ls_pieces(s, replica), microbatch, schedule.microbatches);
+    return (int)ls_comm_share(ls_pieces(s, replica).count, pass, schedule.microbatches);
 }
 
-static int stage_of(const ls_step *s, int n)
+static bool is_on(const ls_step *s, int n, int part)
 {
-    return parts_of(s)->place[n] / parts_of(s)->across;
+    return !is_staged(s) || parts_of(s)->place[n] / parts_of(s)->across == part;
 }
 
-/* Whether there are stages that take micro-batches. */
-static bool can_stage(ls_step *s, const char *verb)
+static bool can_pass(ls_step *s, const char *verb)
 {
     return ls_step_can(s, parts_of(s)->count, verb,
-                       "has no places: the job's mesh has no stages, slices or positions") &&
-           ls_step_can(s, ls_step_job(s)->division.microbatches > 0, verb,
-                       "has no micro-batches: the strategy declares no option for their number");
+                       "has no places: the job's mesh has no stages, slices or positions");
 }
 
 static ls_status open_order(ls_step *s, const ls_schedule *schedule)
@@ -69,10 +74,24 @@ void ls_step_close_order(ls_step *s)
     s->flow = NULL;
 }
 
-bool ls_scheduled_pass(ls_step *s, int replica, size_t i, ls_pass *out)
+/* Pass number `i` of those that go through all stages: forward, and backward at once. */
+static bool whole_pass(const ls_step *s, int replica, size_t i, ls_pass *out)
 {
-    if (!can_stage(s, "ls_scheduled_pass"))
+    const ls_range all =
+        is_by_node(s)
+            ? (ls_range){0, (size_t)ls_replicated_exchanges(ls_step_job(s), s->batch_kind)}
+            : ls_pieces(s, replica);
+    *out = (ls_pass){.kind = i % 2 ? LS_PASS_BACKWARD : LS_PASS_FORWARD,
+                     .microbatch = (int)(all.first + i / 2)};
+    return i / 2 < all.count;
+}
+
+bool ls_next_pass(ls_step *s, int replica, size_t i, ls_pass *out)
+{
+    if (!can_pass(s, "ls_next_pass"))
         return false;
+    if (!is_staged(s))
+        return whole_pass(s, replica, i, out);
     if (!i) {
         const int of = replica == LS_EVERY_REPLICA ? 0 : replica; /* all are alike */
         const ls_schedule schedule = ls_replicated_schedule(ls_step_job(s), of, s->batch_kind);
@@ -123,7 +142,7 @@ static void admit(ls_step *s, int first, int end, int part)
     }
 }
 
-/* Whether a node's pass of this kind is the last one that its gradients wait for. */
+/* Whether a node's pass of this kind is the last one that its gradients on a place wait for. */
 static bool is_last(const ls_step *s, int place, int node, ls_pass_kind kind)
 {
     const bool *waits = ls_step_planned_group(s->plan, place)->gradient_windows.waits;
@@ -131,23 +150,21 @@ static bool is_last(const ls_step *s, int place, int node, ls_pass_kind kind)
     return kind == (weights ? LS_PASS_WEIGHTS : LS_PASS_BACKWARD);
 }
 
-/* A node's pass for a micro-batch's pieces of all replicas, behind the gathers of buckets that it
- * is the first to need; the sums of buckets that it makes final follow. */
-static void run_node(ls_step *s, int microbatch, int node, ls_pass_kind kind)
+/* A node's pass over its pieces in all replicas, behind the gathers of what it is the first to
+ * need; behind it the sums of what it makes final. */
+static void run_node(ls_step *s, int pass, int node, ls_pass_kind kind)
 {
-    static void (*const passes[])(ls_step *, int, int,
-                                  int) = {[LS_PASS_FORWARD] = ls_forward_node,
-                                          [LS_PASS_BACKWARD] = ls_backward_node,
-                                          [LS_PASS_WEIGHTS] = ls_weights_node};
-    for (int place = 0; place < ls_places(s) && kind != LS_PASS_WEIGHTS; place++)
-        ls_gather_for_node(s, place, node, kind == LS_PASS_BACKWARD);
+    for (int place = 0; place < s->plan->mesh.places && kind != LS_PASS_WEIGHTS; place++)
+        ls_step_gather_for_node(s, place, node, kind == LS_PASS_BACKWARD);
     for (int r = 0; r < ls_replicas(s); r++)
-        for (int p = begin_of(s, r, microbatch); p < begin_of(s, r, microbatch + 1); p++)
-            passes[kind](s, r, p, node);
-    for (int place = 0; place < ls_places(s); place++)
-        for (int b = 0; b < ls_buckets_of(s, place); b++)
-            if (ls_bucket_node(s, place, b) == node && is_last(s, place, node, kind))
-                ls_give(s, place, b);
+        for (int p = begin_of(s, r, pass); p < begin_of(s, r, pass + 1); p++)
+            ls_run_node(s, r, (size_t)p, node, kind);
+    for (int b = 0; b < ls_bucket_count(s) && kind != LS_PASS_FORWARD; b++) {
+        int at = b;
+        if (ls_step_bucket_node(s, b) == node &&
+            is_last(s, ls_step_set_of(s->plan, &at), node, kind))
+            ls_give(s, b);
+    }
 }
 
 /* Gathers the last buckets of a chunk, in which a backward pass begins, unless the pass before it
@@ -157,49 +174,37 @@ static void gather_last(ls_step *s, const ls_pass *pass)
     const int across = parts_of(s)->across;
     const ls_pass_before before = ls_pass_before_of(pass, &s->flow[pass->stage].last);
     for (int place = pass->stage * across; place < (pass->stage + 1) * across; place++) {
-        const ls_windows *windows = &ls_step_planned_group(s->plan, place)->windows;
-        for (int b = 0; windows->buckets && b < ls_buckets_of(s, place); b++)
+        const ls_planned_group *g = ls_step_planned_group(s->plan, place);
+        const ls_windows *windows = &g->windows;
+        for (int b = 0; windows->buckets && b < (int)windows->buckets->count; b++)
             if (ls_bucket_chunk(windows->buckets, b) == pass->chunk &&
                 ls_windows_lost(windows, b, before))
-                ls_need(s, place, b);
+                ls_need(s, g->before + b, LS_PASS_FORWARD);
     }
 }
 
-/* A pass of all replicas, node by node. */
-static void run_by_node(ls_step *s, const ls_pass *pass, int part)
+/* A node's pass over a pass's pieces: of all replicas, or of one. */
+static void run_on(ls_step *s, int replica, int piece, int node, ls_pass_kind kind)
 {
-    const int loss = ls_nodes(s) - 1, microbatch = pass->microbatch;
-    const bool backward = pass->kind == LS_PASS_BACKWARD;
-    ls_next_exchange(s, microbatch);
-    if (backward && s->flow)
-        gather_last(s, pass);
-    for (int n = 0; n < loss && pass->kind == LS_PASS_FORWARD; n++)
-        if (stage_of(s, n) == part)
-            run_node(s, microbatch, n, LS_PASS_FORWARD);
-    if (backward && stage_of(s, loss) == part)
-        run_node(s, microbatch, loss, LS_PASS_FORWARD);
-    for (int n = loss; n >= 0 && pass->kind != LS_PASS_FORWARD; n--)
-        if (stage_of(s, n) == part)
-            run_node(s, microbatch, n, pass->kind);
+    if (replica == LS_EVERY_REPLICA)
+        run_node(s, piece, node, kind);
+    else
+        ls_run_node(s, replica, (size_t)piece, node, kind);
 }
 
-static void run_pieces(ls_step *s, int replica, const ls_pass *pass, int part)
+/* A part's nodes; of a pipeline, the loss belongs to the backward pass. */
+static void run_nodes(ls_step *s, int replica, int piece, int part, ls_pass_kind kind)
 {
-    const int last = begin_of(s, replica, pass->microbatch + 1), loss = ls_nodes(s) - 1;
-    const bool backward = pass->kind == LS_PASS_BACKWARD;
-    for (int p = begin_of(s, replica, pass->microbatch); p < last; p++) {
-        for (int n = 0; n < loss && pass->kind == LS_PASS_FORWARD; n++)
-            if (stage_of(s, n) == part)
-                ls_forward_node(s, replica, p, n);
-        if (backward && stage_of(s, loss) == part)
-            ls_forward_node(s, replica, p, loss);
-        for (int n = loss; n >= 0 && backward; n--)
-            if (stage_of(s, n) == part)
-                ls_backward_node(s, replica, p, n);
-        for (int n = loss; n >= 0 && pass->kind == LS_PASS_WEIGHTS; n--)
-            if (stage_of(s, n) == part)
-                ls_weights_node(s, replica, p, n);
-    }
+    const int loss = ls_nodes(s) - 1;
+    const bool apart = is_staged(s);
+    for (int n = 0; n <= loss - apart && kind == LS_PASS_FORWARD; n++)
+        if (is_on(s, n, part))
+            run_on(s, replica, piece, n, LS_PASS_FORWARD);
+    if (apart && kind == LS_PASS_BACKWARD && is_on(s, loss, part))
+        run_on(s, replica, piece, loss, LS_PASS_FORWARD);
+    for (int n = loss; n >= 0 && kind != LS_PASS_FORWARD; n--)
+        if (is_on(s, n, part))
+            run_on(s, replica, piece, n, kind);
 }
 
 /* Before a forward pass of replicas [first, end): outputs of other parts that it reads. */
@@ -213,18 +218,23 @@ static void fetch(ls_step *s, int first, int end, const ls_pass *pass, int part)
 
 void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
 {
-    if (!can_stage(s, "ls_run_pass"))
+    if (!can_pass(s, "ls_run_pass"))
         return;
-    const int part = pass->chunk * ls_stages(s) + pass->stage;
+    const int part = pass->chunk * s->plan->mesh.size[LS_STAGE] + pass->stage;
     const bool every = replica == LS_EVERY_REPLICA;
     const ls_schedule schedule = {.rule = ls_schedule_rule_of(&ls_step_job(s)->options)};
-    s->program->microbatch = pass->microbatch + 1;
+    s->program->microbatch = is_staged(s) ? pass->microbatch + 1 : 0;
     if (pass->kind == LS_PASS_FORWARD && ls_step_fetches(s))
         fetch(s, every ? 0 : replica, every ? ls_replicas(s) : replica + 1, pass, part);
-    if (every)
-        run_by_node(s, pass, part);
-    else
-        run_pieces(s, replica, pass, part);
+    if (every) {
+        ls_next_exchange(s, pass->microbatch);
+        if (pass->kind == LS_PASS_BACKWARD && s->flow)
+            gather_last(s, pass);
+        run_nodes(s, replica, pass->microbatch, part, pass->kind);
+    }
+    for (int p = every ? 0 : begin_of(s, replica, pass->microbatch);
+         !every && p < begin_of(s, replica, pass->microbatch + 1); p++)
+        run_nodes(s, replica, p, part, pass->kind);
     if (s->flow) {
         s->flow[part].ran += pass->kind == LS_PASS_FORWARD;
         s->flow[pass->stage].last = *pass;

@@ -129,7 +129,8 @@ typedef struct addend {
 static addend addend_at(const ls_step *s, int member, int piece, int n)
 {
     const ls_graph_parts *parts = &s->plan->parts;
-    const int t = parts->across, part = parts->place[n] / t * t + ls_place_of(s, member) % t;
+    const int t = parts->across,
+              part = parts->place[n] / t * t + s->plan->members[member].place % t;
     addend a = {.member = member, .node = ls_graph_parts_local(parts, part, n)};
     if (ls_step_replica(s, member))
         a.net = ls_slice_node_net(ls_step_member(s, member)->slice[s->batch_kind], piece, a.node);
@@ -185,7 +186,7 @@ static ls_status copy_blocks(ls_step *s, const ls_call *c, const addend *a, cons
 static ls_status bring(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
     const summed *of = c->of;
-    const int place = ls_place_of(s, member);
+    const int place = s->plan->members[member].place;
     const ls_graph *graph = ls_step_replica(s, member)->graph;
     const addend a = addend_at(s, member, of->piece,
                                of->what == VARIABLES

@@ -105,7 +105,7 @@ void ls_step_enter_piece(ls_step *s, int replica, int piece)
     if (job->exact.on && ls_slice_exchanges(job) > 1)
         piece = s->exchange;
     else if (job->exact.on) { /* it is a shard: the accumulated piece is the one that has it */
-        const int64_t count = ls_replicas(s) * pieces, shards = ls_shards(s);
+        const int64_t count = ls_replicas(s) * pieces, shards = ls_step_shards(s);
         const int64_t shard = ls_slice_begin(shards, replica, ls_replicas(s)) + piece;
         piece = 0;
         while (ls_slice_begin(shards, replica * pieces + piece + 1, count) <= shard)
@@ -170,35 +170,22 @@ static void append_decay(ls_step *s, int member)
     ls_task_finish(s->program);
 }
 
-void ls_forward(ls_step *s, int member)
+void ls_forward(ls_step *s, int member, ls_range range)
 {
-    size_t count, end;
-    if (!s->exchanged)
-        append_decay(s, member);
-    const ls_act *acts = acts_now(s, member, &end, &count);
-    while (end < count && acts[end].kind != LS_ACT_BACKWARD)
-        end++;
-    append_acts(s, "forward", member, end, ls_no_range);
-}
-
-void ls_forward_bucket(ls_step *s, int member, int b)
-{
-    size_t count;
     const ls_replica *r = ls_step_replica(s, member);
-    if (!r)
-        return;
-    if (!r->windows.parameters) {
-        ls_forward(s, member);
-        return;
-    }
-    size_t end;
+    const ls_windows *windows = r ? r->windows.parameters : NULL;
+    const size_t last = range.first + range.count - 1;
+    const int b = windows && range.count ? ls_windows_unit(windows->buckets, last) : 0;
+    size_t count, end;
     const ls_act *acts = acts_now(s, member, &end, &count);
+    if (!s->exchanged && s->appended[member] == end)
+        append_decay(s, member);
     end = s->appended[member] > end ? s->appended[member] : end;
     while (end < count && acts[end].kind != LS_ACT_BACKWARD &&
-           (acts[end].kind != LS_ACT_FORWARD ||
-            ls_windows_need(r->windows.parameters, acts[end].node) >= b))
+           (!windows || acts[end].kind != LS_ACT_FORWARD ||
+            ls_windows_need(windows, acts[end].node) >= b))
         end++;
-    append_acts(s, "forward", member, end, ls_bucket(s, 0, b));
+    append_acts(s, "forward", member, end, windows ? range : ls_no_range);
 }
 
 void ls_backward(ls_step *s, int member, ls_range range)
@@ -220,16 +207,12 @@ bool ls_step_by_node(const ls_step *s, int member)
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
 
-int ls_first_piece(const ls_step *s, int replica)
-{
-    return ls_replicated_before(ls_step_job(s), replica, s->batch_kind, s->exchange);
-}
-
-int ls_pieces(const ls_step *s, int replica)
+ls_range ls_pieces(const ls_step *s, int replica)
 {
     const ls_job *job = ls_step_job(s);
-    return ls_replicated_before(job, replica, s->batch_kind, s->exchange + 1) -
-           ls_first_piece(s, replica);
+    const int first = ls_replicated_before(job, replica, s->batch_kind, s->exchange);
+    const int end = ls_replicated_before(job, replica, s->batch_kind, s->exchange + 1);
+    return (ls_range){(size_t)first, (size_t)(end - first)};
 }
 
 /* The acts among which the piece's are: its own or, if pieces run node by node, the acts up to the
@@ -276,35 +259,23 @@ void ls_step_append_acts(ls_step *s, const char *verb, int member, int piece, un
         ls_task_finish(s->program);
 }
 
-/* The replica whose slice a member of this process has; -1 if it is in another one. */
-static int replica_of(const ls_step *s, int member)
+void ls_run_piece(ls_step *s, int member, size_t piece, ls_pass_kind kind)
 {
+    static const unsigned forward =
+        1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD | 1U << LS_ACT_LOSS;
+    static const unsigned backward = 1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT;
     const ls_replica *r = ls_step_replica(s, member);
-    return r ? r->number : -1;
-}
-
-void ls_forward_piece(ls_step *s, int member, int piece)
-{
-    ls_step_enter_piece(s, replica_of(s, member), piece);
-    ls_step_append_acts(s, "forward", member, piece,
-                        1U << LS_ACT_DELAY | 1U << LS_ACT_FEED | 1U << LS_ACT_FORWARD |
-                            1U << LS_ACT_LOSS,
-                        LS_ALL_CHUNKS, -1);
+    const bool ahead = kind == LS_PASS_FORWARD;
+    ls_step_enter_piece(s, r ? r->number : -1, (int)piece);
+    ls_step_append_acts(s, ahead ? "forward" : "backward", member, (int)piece,
+                        ahead ? forward : backward, LS_ALL_CHUNKS, -1);
     ls_step_enter_piece(s, -1, -1);
 }
 
-void ls_backward_piece(ls_step *s, int member, int piece)
+bool ls_kept(const ls_step *s, int member, size_t piece, size_t index, ls_span *out)
 {
-    ls_step_enter_piece(s, replica_of(s, member), piece);
-    ls_step_append_acts(s, "backward", member, piece,
-                        1U << LS_ACT_BACKWARD | 1U << LS_ACT_SUM | 1U << LS_ACT_FAULT,
-                        LS_ALL_CHUNKS, -1);
-    ls_step_enter_piece(s, -1, -1);
-}
-
-bool ls_kept(const ls_step *s, int member, int piece, size_t index, ls_span *out)
-{
-    const ls_net *net = ls_slice_piece_net(ls_step_member(s, member)->slice[s->batch_kind], piece);
+    const ls_net *net =
+        ls_slice_piece_net(ls_step_member(s, member)->slice[s->batch_kind], (int)piece);
     out->member = member;
     return ls_net_kept(net, index, &out->memory, &out->bytes);
 }
@@ -315,6 +286,8 @@ void ls_update(ls_step *s, int member, ls_range range)
 {
     ls_replica *r = ls_step_replica(s, member);
     ls_op_list ops = {0};
+    if (r && s->plan->parts.count)
+        range = ls_range_common(range, (ls_range){0, r->updated.owned});
     if (s->program->status || !r || !range.count)
         return;
     const ls_range own = {ls_step_offset(s, member, range), range.count};

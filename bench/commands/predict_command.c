@@ -98,7 +98,7 @@ static ls_status check_options(const ls_request *request)
                            request->case_count);
     if (request->prediction.validate && !request->results)
         return ls_fail(LS_CODE_USAGE, "option", "--validate",
-                       "looks for measured rows in the results file, and --results is none");
+                       "looks for measured rows in a results file; remove --results none");
     if (request->prediction.validate && strcmp(request->format, "table") != 0 &&
         strcmp(request->format, "jsonl") != 0)
         return ls_fail(LS_CODE_USAGE, "option --format", request->format,

@@ -6,6 +6,7 @@
  */
 #include "bench/case/elastic.h"
 #include "bench/case/workplace.h"
+#include "bench/checkpoint/checkpoint.h"
 
 #include "common/base/bf16_inline.h"
 #include "common/base/digest.h"
@@ -104,36 +105,17 @@ static ls_status check_copies(const ls_workplace *workplace, const ls_plan_of_ca
     return LS_OK;
 }
 
-/* A process that loads. Processes of one host with one file share its blocks. */
-typedef struct loader {
-    int host;
-    dev_t device; /* of the file or folder, with its inode; 0 without one */
-    ino_t inode;
-    uint64_t hash; /* of the blocks that it read */
-} loader;
-
-static bool share_file(const loader *a, const loader *b)
-{
-    return a->host == b->host && a->device == b->device && a->inode == b->inode;
-}
-
-/* Reads the share of process `me` among all, and adds up the blocks' hashes. */
+/* Reads this process's share, and adds up the blocks' hashes. */
 static ls_status check_blocks(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                              ls_state_source source, const loader *all, int count, int me,
-                              uint64_t *hash)
+                              ls_state_source source, const ls_check_share *share, uint64_t *hash)
 {
-    size_t shares = 0, share = 0;
-    for (int r = 0; r < count; r++) {
-        share += r < me && share_file(&all[r], &all[me]);
-        shares += share_file(&all[r], &all[me]);
-    }
     float *values;
     LS_TRY(ls_allocate("parameters", &values, LS_STATE_BLOCK, sizeof *values));
     ls_status status = LS_OK;
     size_t number = 0;
     for (ls_range block = {0};
          !status && ls_state_next(plan->model->graph->variables.elements, &block); number++) {
-        if (number % shares != share)
+        if (number % (size_t)share->shares != (size_t)share->share)
             continue;
         status = source.read(&source, LS_VALUES, block, values);
         *hash += (2 * number + 1) * ls_hash64(values, block.count * sizeof *values);
@@ -148,29 +130,18 @@ static ls_status check_blocks(const ls_workplace *workplace, const ls_plan_of_ca
 static ls_status check_values(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_state_source source, ls_status status, uint64_t *hash)
 {
-    const ls_processes *processes = workplace->request->processes;
     ls_comm *comm = plan->job.ranks.comm;
-    const int count = comm ? processes->size : 1, me = comm ? processes->rank : 0;
-    struct stat is = {0};
-    loader mine = {.host = processes->host}, *all = NULL;
-    if (stat(workplace->request->load, &is) == 0) {
-        mine.device = is.st_dev;
-        mine.inode = is.st_ino;
-    }
-    status = ls_status_first(status, ls_allocate("parameters", &all, (size_t)count, sizeof *all));
-    if (comm)
-        status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
-    else if (!status)
-        all[0] = mine;
-    if (!status)
-        status = check_blocks(workplace, plan, source, all, count, me, &mine.hash);
-    if (comm)
-        status = ls_comm_bring(comm, status, &mine, sizeof mine, all);
-    else if (!status)
-        all[0] = mine;
+    const int count = comm ? comm->size : 1;
+    ls_check_share share;
+    LS_TRY(ls_check_share_find(workplace->request->load, workplace->request->processes->host, comm,
+                               status, &share));
+    uint64_t mine[2] = {(uint64_t)share.first}, *all;
+    status = ls_allocate("parameters", &all, (size_t)count, sizeof mine);
+    status = ls_status_first(status, check_blocks(workplace, plan, source, &share, &mine[1]));
+    status = ls_comm_bring(comm, status, mine, sizeof mine, all);
     *hash = 0;
     for (int r = 0; r < count && !status; r++)
-        *hash += share_file(&all[r], &mine) ? all[r].hash : 0;
+        *hash += all[2 * r] == mine[0] ? all[2 * r + 1] : 0;
     free(all);
     return status;
 }

@@ -281,14 +281,12 @@ static ls_status read_state(const ls_state_source *source, ls_values array, ls_r
     return ls_checkpoint_read(r->files, array, range, out);
 }
 
-/* Processes of a host that run the case together share the checks of files. */
 static ls_status open_files(const ls_workplace *workplace, const ls_plan_of_case *plan,
                             const char *const names[LS_ARRAYS], struct ls_resumed *r)
 {
-    const ls_processes *processes = workplace->request->processes;
-    ls_comm *comm = plan->job.ranks.comm;
-    const ls_check_share share = {comm ? processes->neighbour : 0, comm ? processes->neighbours : 1,
-                                  comm};
+    ls_check_share share;
+    LS_TRY(ls_check_share_find(r->checkpoint.folder, workplace->request->processes->host,
+                               plan->job.ranks.comm, LS_OK, &share));
     char *text = json_dumps(r->checkpoint.manifest, JSON_COMPACT | JSON_SORT_KEYS);
     r->hash = text ? ls_hash64(text, strlen(text)) : 0;
     free(text);

@@ -72,11 +72,17 @@ void ls_checkpoint_close(ls_checkpoint *checkpoint);
 /** A checkpoint's files, open and checked. */
 typedef struct ls_checkpoint_files ls_checkpoint_files;
 
-/** Checks are numbered; of so many shares a process does one, and others of its host the rest. */
+/** Checks are numbered; of so many shares a process does one, others of its host with the same file
+ * or folder the rest. */
 typedef struct ls_check_share {
     int share, shares;
+    int first;     /**< the lowest rank of these processes */
     ls_comm *comm; /**< of all processes; NULL if this one is alone */
 } ls_check_share;
+
+/** Which processes have the file or folder at `path`; all call it. `mine`: as of ls_comm_bring. */
+ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_status mine,
+                              ls_check_share *out);
 
 /**
  * Opens the files for reading the arrays `names` [LS_ARRAYS] (NULL leaves one out; if only the

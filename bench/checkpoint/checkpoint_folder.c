@@ -81,6 +81,31 @@ static ls_status list_steps(const char *folder, bool complete, steps *out)
     return status;
 }
 
+ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_status mine,
+                              ls_check_share *out)
+{
+    const int count = comm ? comm->size : 1, me = comm ? comm->rank : 0;
+    struct stat is = {0};
+    uint64_t *all, own[3] = {(uint64_t)host};
+    if (stat(path, &is) == 0) {
+        own[1] = (uint64_t)is.st_dev;
+        own[2] = (uint64_t)is.st_ino;
+    }
+    *out = (ls_check_share){.first = me, .comm = comm};
+    mine = ls_status_first(mine,
+                           ls_allocate(ls_checkpoint_what, &all, (size_t)count, sizeof own));
+    mine = ls_comm_bring(comm, mine, own, sizeof own, all);
+    for (int r = 0; r < count && !mine; r++) {
+        if (memcmp(&all[3 * r], own, sizeof own) != 0)
+            continue;
+        out->first = r < out->first ? r : out->first;
+        out->share += r < me;
+        out->shares++;
+    }
+    free(all);
+    return mine;
+}
+
 ls_status ls_checkpoint_find(const char *path, char **out)
 {
     struct stat is;

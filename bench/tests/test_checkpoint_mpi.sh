@@ -49,6 +49,20 @@ for shard in 0 1 2; do
     expect "status of changed file $shard" test "$code" -eq 3
     expect "changed file $shard" test "$(ours err | grep -c "shard-0000$shard.safetensors: it has changed")" = 1
 done
+# Of two processes each has a folder of its own, and one's is changed: the other's check does not stand for it.
+mkdir one two
+cp -r processes/step-00000004 one/c
+cp -r processes/step-00000004 two/c
+for shard in 0 1; do
+    cp processes/step-00000004/shard-* two/c
+    printf x | dd of="two/c/shard-0000$shard.safetensors" bs=1 seek=2000 conv=notrunc status=none
+    apart=(run $exact --steps 5 --strategy mirrored --resume-from-checkpoint c)
+    cd one
+    ranks 2 "${apart[@]}" : env -C "$work/two" "$LOCKSTEP" "${apart[@]}"
+    cd ..
+    expect "status of a file changed on rank 1, $shard" test "$code" -eq 3
+    expect "one line: $(ours one/err)" test "$(ours one/err | grep -c "shard-0000$shard.safetensors: it has changed")" = 1
+done
 truncate -s -4 processes/step-00000004/shard-00002.safetensors
 ranks 2 run $exact --steps 5 --strategy mirrored --resume-from-checkpoint processes/step-00000004
 expect "a cut file" test "$code" -ne 0

@@ -92,8 +92,7 @@ ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_stat
         own[2] = (uint64_t)is.st_ino;
     }
     *out = (ls_check_share){.first = me, .comm = comm};
-    mine = ls_status_first(mine,
-                           ls_allocate(ls_checkpoint_what, &all, (size_t)count, sizeof own));
+    mine = ls_status_first(mine, ls_allocate(ls_checkpoint_what, &all, (size_t)count, sizeof own));
     mine = ls_comm_bring(comm, mine, own, sizeof own, all);
     for (int r = 0; r < count && !mine; r++) {
         if (memcmp(&all[3 * r], own, sizeof own) != 0)

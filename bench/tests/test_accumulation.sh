@@ -16,8 +16,8 @@ reference() {
     single=$(python3 -c "import json; print(json.loads(open('out').readline())['equivalence']['digest'])")
 }
 
-few=5 some=5
-! thorough || { few=2,5 some=3,5; }
+few=5 some=5 shares=2 counts=5 even=4 groups=4
+! thorough || few=2,5 some=3,5 shares=1,2,3 counts=2,5 even=2,4 groups=6
 reference $small
 for devices in "single --devices 1" "towers,mirrored,zero,ps --devices 3" "model-parallel --devices 2"; do
     agree "exact $devices" $small --reduce exact --gradient-accumulation-steps $few --strategy $devices
@@ -35,7 +35,7 @@ for how in "hybrid --hybrid-inner zero --devices 4" "zero --devices 3"; do
     rows "exact shares $how: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
     thorough || break
 done
-agree "exact, groups" $small --reduce exact $accumulate 2 --strategy hybrid --hybrid-inner zero --devices 6
+agree "exact, groups" $small --reduce exact $accumulate 2 --strategy hybrid --hybrid-inner zero --devices $groups
 rows "exact, groups: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 
 divided="--strategy hybrid --devices 4 --hybrid-inner"
@@ -110,7 +110,7 @@ rows "one order: last, breadth" "len({r['equivalence']['digest'] for r in (old('
 agree "exchanged on ranks" $full --strategy mirrored,zero --ranks 3 --gradient-accumulation-exchange each
 rows "ranks: digest of threads" "all(r['equivalence']['digest'] == old('fast1')[1]['equivalence']['digest'] for r in rows)"
 agree "tails" $small --bucket-bytes 0 $accumulate 5 --strategy mirrored,zero --devices 3
-agree "shares of split layers" $small --gradient-accumulation-steps $some --bucket-bytes 0 $split --zero-stage 1,2,3 \
+agree "shares of split layers" $small --gradient-accumulation-steps $some --bucket-bytes 0 $split --zero-stage $shares \
     --zero-accumulation depth,breadth
 agree "alone" $small --strategy local-sgd,gossip,independent --devices 3 --gradient-accumulation-steps 4
 agree "positions" $gpt --strategy context-parallel --devices 2 --gradient-accumulation-steps 4
@@ -133,7 +133,8 @@ fi
 staged="--strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --bucket-bytes 0"
 deep="--model mlp:12-9-8-7-6-3 --data synthetic:45 --batch 14 --epochs 2 --warmup 0 --blocks 1 --waterfall no
     --eval-samples 16 --results none --format jsonl --verbose"
-python3 - >moved <<'END'
+python3 - "$counts" >moved <<'END'
+import sys
 units = [108, 9, 72, 8], [56, 7, 42, 6, 18, 3]
 def moved(m, replicas, stage, schedule, reshard=True):
     all = 0
@@ -142,11 +143,12 @@ def moved(m, replicas, stage, schedule, reshard=True):
         again = m * sum(sizes[:-2]) + (m - behind) * sum(sizes[-2:])
         all += m * sum(sizes) + (m * sum(sizes) + again if stage == 3 and reshard else sum(sizes))
     return 4 * (replicas - 1) * all + 2 * 4 * 8 * 14  # and what crosses
-print([moved(m, 2, stage, schedule, reshard) for schedule in ("gpipe", "1f1b") for m in (2, 5)
+print([moved(m, 2, stage, schedule, reshard) for schedule in ("gpipe", "1f1b") for m in map(int, sys.argv[1].split(","))
     for stage, reshard in ((2, 1), (3, 1), (3, 0))])
 END
 # interleaved, a layer each: a backward pass finds both units only behind a pass of its chunk.
-python3 - >interleaved <<'END'
+python3 - "$even" >interleaved <<'END'
+import sys
 def moved(m, stage, reshard=True, p=2, V=2, chunks=(((108, 9), (56, 7)), ((72, 8), (42, 6)))):
     all = 0
     for i, sizes in enumerate(chunks):
@@ -159,18 +161,18 @@ def moved(m, stage, reshard=True, p=2, V=2, chunks=(((108, 9), (56, 7)), ((72, 8
             lost = sum(now == ("B", c) and before[1] != c for before, now in zip(passes, passes[1:]))
             all += m * sum(units) + ((m + lost) * sum(units) if stage == 3 and reshard else sum(units))
     return 4 * all + 2 * 4 * 14 * (9 + 8 + 7)
-print([moved(m, stage, reshard) for m in (2, 4) for stage, reshard in ((2, 1), (3, 1), (3, 0))])
+print([moved(m, stage, reshard) for m in map(int, sys.argv[1].split(",")) for stage, reshard in ((2, 1), (3, 1), (3, 0))])
 END
-lockstep_ok run ${deep/epochs 2/steps 2} --allreduce ring $staged --devices 4 --pipeline-microbatches 2,5 \
+lockstep_ok run ${deep/epochs 2/steps 2} --allreduce ring $staged --devices 4 --pipeline-microbatches $counts \
     --pipeline-schedule gpipe,1f1b --zero-stage 2,3 --zero-reshard yes,no
 rows "stages: bytes" "sorted(r['traffic']['bytes_sent'] for r in rows) == sorted($(cat moved))"
 keep stages
 lockstep_ok run ${deep/ mlp:* --batch 14 --epochs 2/ mlp:12-9-8-7-6 --data synthetic:45 --batch 14 --steps 2} --allreduce ring \
-    $staged --devices 4 --pipeline-microbatches 2,4 --pipeline-schedule interleaved --zero-stage 2,3 --zero-reshard yes,no
+    $staged --devices 4 --pipeline-microbatches $even --pipeline-schedule interleaved --zero-stage 2,3 --zero-reshard yes,no
 rows "interleaved: bytes" "sorted(r['traffic']['bytes_sent'] for r in rows) == sorted($(cat interleaved))"
 cp stages.kept out
 rows "stages: oracle, and one digest an m" "all(r['equivalence']['oracle'] == 'same bits' for r in rows) and
-    len({(r['case']['pipeline_microbatches'], r['equivalence']['digest']) for r in rows}) == 2"
+    len({(r['case']['pipeline_microbatches'], r['equivalence']['digest']) for r in rows}) == len(($counts,))"
 rows "stages: shares of gradients and parameters" "all(sum(d[k] for d in r['memory']['devices']) == 4 * 329 *
     (1 if k == 'gradients' or r['case']['zero_stage'] == 3 else 2) for r in rows for k in ('gradients', 'parameters'))"
 reference $deep
@@ -189,7 +191,7 @@ for how in "--devices 4 --pipeline-microbatches 4" "--devices 6 --hybrid-replica
 done
 reference ${gpt/16-16/16-8} --micro-splits 2
 agree "three axes" ${gpt/16-16/16-8} --reduce exact --micro-splits 2 --strategy hybrid --hybrid-inner tensor-parallel --hybrid-stages 2 \
-    --hybrid-outer zero --zero-stage 2,3 --pipeline-microbatches 3 --pipeline-schedule 1f1b --devices 8 --bucket-bytes 0
+    --hybrid-outer zero --zero-stage ${shares/1,2/2} --pipeline-microbatches 3 --pipeline-schedule 1f1b --devices 8 --bucket-bytes 0
 rows "three axes: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
 ! thorough || agree "layers and branches" $gpt ${staged/pipeline/model-parallel} --zero-stage 2,3 --devices 4 --gradient-accumulation-steps 3 \
     --zero-accumulation depth,breadth

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # --gradient-wire bf16: bytes and messages by formulas written here; the bits by a model of its own
-# (test_gradient_wire.py); ranks; what implies it, and refusals. Further layouts only if thorough.
+# (test_gradient_wire.py); ranks; what implies it, and refusals. Further layouts, and those without, only if thorough.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 quick="--steps 2 --warmup 0 --blocks 1 --waterfall no --eval-samples 8 --cpu-devices 6 --results none --format jsonl"
 gpt="--model gpt:2-2-8-8-40 --data synthetic:96 --batch 24 $quick"
 mlp="--model mlp:12-9-8-3 --data synthetic:96 --batch 24 $quick"
 both="--gradient-wire float32,bf16"
+some="--gradient-wire bf16" shares=3 exchanges=each
+! thorough || some=$both shares=1,3 exchanges=last,each
 
 # Bytes a step of a row, as multiples of P elements: B of a gradient that travels, C of a parameter.
 cat >bytes.py <<'E2'
@@ -25,20 +27,20 @@ E2
 by_formula="(lambda f: [(r['case'], r['traffic']['bytes_sent'], f(r['case'])) for r in rows
     if r['traffic']['bytes_sent'] != f(r['case'])] or True)((exec(open('bytes.py').read(), globals()), wanted)[1]) is True"
 
-agree "mirrored" $mlp $both --strategy mirrored --devices 2,5
+agree "mirrored" $mlp $both --strategy mirrored --devices 2,3
 rows "mirrored: bytes" "$by_formula"
 rows "messages as without" 'len({r["traffic"]["messages_sent"] for r in rows if len(r["case"]["devices"]) == 2}) == 1'
 rows "implied" '{r["case"]["allreduce"] for r in rows if r["case"]["gradient_wire"] == "bf16"} == {"owners"}'
 rows "16 bits a number in scratch, 4 P of gradients" 'all(d["types"]["bf16"] == d["communication"] > 0 and
     d["gradients"] == 4 * r["case"]["parameters"] for r in rows if r["case"]["gradient_wire"] == "bf16" for d in r["memory"]["devices"])'
-agree "zero" $mlp $both --strategy zero --zero-stage 1,2,3 --devices 3
+agree "zero" $mlp $some --strategy zero --zero-stage 1,2,3 --devices 3
 rows "zero: bytes" "$by_formula"
-agree "zero, bf16" $gpt $both --strategy zero --zero-stage 1,3 --devices 3 --precision bf16
+agree "zero, bf16" $gpt $some --strategy zero --zero-stage $shares --devices 3 --precision bf16
 rows "zero, bf16: bytes" "$by_formula"
-agree "groups" $mlp $both --strategy hybrid --hybrid-inner zero --zero-stage 1,3 --devices 6
+agree "groups" $mlp $some --strategy hybrid --hybrid-inner zero --zero-stage $shares --devices 4
 rows "groups: bytes" "$by_formula"
-agree "pieces" $mlp $both --strategy mirrored,zero --devices 3 --gradient-accumulation-steps 2 \
-    --gradient-accumulation-exchange last,each
+agree "pieces" $mlp $some --strategy mirrored,zero --devices 3 --gradient-accumulation-steps 2 \
+    --gradient-accumulation-exchange $exchanges
 rows "pieces: bytes" "$by_formula"
 agree "ranks" $mlp --strategy mirrored,zero --ranks 3 --devices 1 --gradient-wire bf16 --link latency=10us,bandwidth=1GB/s
 keep ranks
@@ -46,6 +48,8 @@ agree "devices" $mlp --strategy mirrored,zero --devices 3 --gradient-wire bf16
 rows "ranks and devices: the same bits" '[r["equivalence"]["digest"] for r in rows] ==
     [r["equivalence"]["digest"] for r in old("ranks")]'
 if thorough; then
+    agree "five" $mlp $both --strategy mirrored --devices 5
+    agree "groups of three" $mlp $both --strategy hybrid --hybrid-inner zero --zero-stage 1,3 --devices 6
     agree "members come and go" ${mlp/steps 2/steps 6} --strategy mirrored,zero --devices 3 --elastic leave=2:2,join=2:4 \
         --gradient-wire bf16
     agree "places" $gpt $both --strategy hybrid --hybrid-inner pipeline --hybrid-outer mirrored,zero --devices 4 --clip 0.1

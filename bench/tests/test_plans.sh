@@ -68,7 +68,7 @@ lockstep_ok run --plan labels.yaml --results labels.db --format jsonl
 rows "a case has its own label" "[x['label'] for x in rows] == ['a, b', 'c']"
 lockstep run --plan labels.yaml --results labels.db --resume --label c --dry-run
 expect "--resume asks for the label, too" grep -q '1 of 1 cases have their row in labels.db already' err
-precise="run --model poly --steps 40 --max-time 20s --results added.db --until-precision"
+precise="run --model poly --steps 40 --max-time 5s --results added.db --until-precision"
 lockstep $precise 50% --format jsonl
 rows "a row has the steps that were added" "r['case']['steps'] > r['case']['steps_asked'] == 40"
 for asked in "50% 1" "40% 0"; do
@@ -94,7 +94,7 @@ rows "but the case is left" "len(rows) == 1"
 # ---- Budget, exclude, all ------------------------------------------------------------------------
 
 # A model so small that what is around its timed steps fits the budget on a busy machine, too.
-printf 'defaults: {model: "mlp:32-16-4", data: "synthetic:6000"}\ncases:\n  - {seed: [1, 2]}\nbudget: 6s\n' >budget.yaml
+printf 'defaults: {model: "mlp:32-16-4", data: "synthetic:6000"}\ncases:\n  - {seed: [1, 2]}\nbudget: 3s\n' >budget.yaml
 start=$EPOCHREALTIME
 lockstep run --plan budget.yaml --results none --format jsonl
 took=$(((${EPOCHREALTIME/[.,]/} - ${start/[.,]/}) / 1000000))

@@ -35,16 +35,20 @@ verify $((4 * cases)) --strategy towers $few --reduce exact,fast
 verify $((12 * cases)) --strategy mirrored $few --allreduce $all
 # shellcheck disable=SC2086
 verify $((2 * cases)) --strategy mirrored $few --reduce exact
-verify 16 --strategy mirrored --devices 3,5 --batch 64 --model mlp:784-16-16-10 --data synthetic:129 --epochs 3 \
-  --bucket-bytes auto,0,2KiB --reduce fast,exact --capture no,yes
+tails=(--strategy mirrored --batch 64 --model mlp:784-16-16-10 --data synthetic:129 --epochs 3 --reduce fast,exact)
+verify 3 "${tails[@]}" --devices 5 --bucket-bytes 0,2KiB --capture no
+! thorough || verify 16 "${tails[@]}" --devices 3,5 --bucket-bytes auto,0,2KiB --capture no,yes
 # zero: shares of all buckets, uneven and (poly's three elements) empty, in all stages and both modes. What pairs of
 # options do; test_zero_slow has every model and number of devices.
 zero=(--strategy zero --zero-stage 1,2,3 --data synthetic:1000 --steps 6 --warmup 0 --optimizer adam)
-verify 18 "${zero[@]}" --devices 2,5,16 --batch 100 --model mlp:784-16-10,poly --reduce exact --bucket-bytes 0
-verify 12 "${zero[@]}" --devices 1,3 --batch 7 --model mlp:784-16-10,poly --reduce exact --bucket-bytes auto
+verify 6 "${zero[@]}" --devices 5 --batch 100 --model mlp:784-16-10,poly --reduce exact --bucket-bytes 0
 verify 12 "${zero[@]}" --devices 3 --batch 100 --model mlp:784-16-10 --bucket-bytes 0 \
   --allreduce ring,direct,halving-doubling,owners
-verify 9 "${zero[@]}" --devices 1,2,5 --batch 7 --model poly --bucket-bytes 0 --allreduce ring
+if thorough; then
+  verify 12 "${zero[@]}" --devices 2,16 --batch 100 --model mlp:784-16-10,poly --reduce exact --bucket-bytes 0
+  verify 12 "${zero[@]}" --devices 1,3 --batch 7 --model mlp:784-16-10,poly --reduce exact --bucket-bytes auto
+  verify 9 "${zero[@]}" --devices 1,2,5 --batch 7 --model poly --bucket-bytes 0 --allreduce ring
+fi
 apart=(--cpu-devices 3 --cores-per-device 2 --batch 64 --data synthetic:129 --epochs 2 --reduce fast,exact)
 verify 6 --strategy zero --zero-stage 1,2,3 "${apart[@]}" --devices 3 --model mlp:784-16-16-10 --bucket-bytes auto
 verify 8 --strategy zero --zero-stage 3 --zero-windows 2,3 "${apart[@]}" --devices 2 --model mlp:784-16-16-10 \
@@ -83,14 +87,16 @@ verify 4 --strategy mirrored --devices 2,3 --cpu-devices 3 --cores-per-device 2 
   --data synthetic:129 --epochs 2 --reduce exact --capture no,yes
 # All replicas in one program, with queues ordered by events as on GPUs; sums on the replicas' queues, or their own.
 together="--strategy mirrored --comm device --cpu-devices 5 --batch 64 --model mlp:784-16-10 --data synthetic:129 --epochs 2"
+# shellcheck disable=SC2086
+verify 6 $together --cores-per-device 2 --devices 5 --bucket-bytes 0 --allreduce $all
 for cores in 1 2; do
   # shellcheck disable=SC2086
-  verify 6 $together --cores-per-device $cores --devices 5 --bucket-bytes 0 --allreduce $all
+  verify 2 $together --cores-per-device $cores --devices 5 --allreduce ring --reduce fast,exact --bucket-bytes 0
+  thorough || continue
   # shellcheck disable=SC2086
   verify 4 $together --cores-per-device $cores --devices 2,5 --reduce exact --capture no,yes
   # shellcheck disable=SC2086
-  ! thorough || verify 48 $together --cores-per-device $cores --devices 2,5 --bucket-bytes auto,0 --capture no,yes \
-    --allreduce $all
+  verify 48 $together --cores-per-device $cores --devices 2,5 --bucket-bytes auto,0 --capture no,yes --allreduce $all
 done
 verify 4 --strategy mirrored --comm device --devices 3 --batch 64 --model mlp:784-16-10 --data synthetic:129 \
   --link latency=20us --allreduce auto,ring,tree,flat --steps 6

@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Pipelines whose backward pass is a data pass and a weight pass: the digest of single (exact), that of gpipe (fast), the
-# order of passes and the memory by formulas written here, refusals.
+# order of passes and the memory by formulas written here, refusals. All schedules and shapes only if thorough.
 . "$SOURCE_DIR/bench/tests/lib.sh"
 quick="--steps 2 --warmup 0 --blocks 1 --waterfall no --eval-samples 8 --cpu-devices 6 --results none --format jsonl"
 mlp="--model mlp:12-9-8-7-3 --data synthetic:44 --batch 16 $quick"
 all="--pipeline-schedule gpipe,1f1b,zb-h1,zb-h2"
+some="--pipeline-schedule gpipe,zb-h2" stages=3 shapes=6:2:3 models="cnn lstm-stack:2"
+! thorough || some=$all stages=2,3 shapes="8:2:2 6:3:2 6:2:3" models="$models twin-lstm:2"
 
 # table WHAT ARGS..: in fast mode the digest of gpipe, in exact mode that of single.
 table() {
     agree "$1: single" "${@:2}" --strategy single --reduce exact
     keep single
-    agree "$1: exact" "${@:2}" --reduce exact $all --strategy pipeline --devices 2,3
+    agree "$1: exact" "${@:2}" --reduce exact $all --strategy pipeline --devices $stages
     rows "$1: digest of single" "{r['equivalence']['digest'] for r in rows} == {digest('single')}"
-    agree "$1: fast" "${@:2}" $all --strategy pipeline --devices 2,3
+    agree "$1: fast" "${@:2}" $all --strategy pipeline --devices $stages
     rows "$1: digest of gpipe" "all(len({r['equivalence']['digest'] for r in rows if len(r['case']['devices']) == p}) == 1
-        for p in (2, 3))"
+        for p in ($stages,))"
 }
 
 table mlp $mlp
@@ -25,11 +27,11 @@ rows "weight passes that wait" "all(r['pipeline'].get('weights_waiting') == {'zb
 rows "in flight" "all(r['pipeline']['in_flight'] == [min(4, {'gpipe': 4, '1f1b': p - i, 'zb-h1': p - i,
     'zb-h2': 2 * (p - i) - 1}[r['case'].get('pipeline_schedule', 'gpipe')]) for i in range(p)]
     for r in rows for p in [3])"
-agree "hybrid" $mlp --reduce exact $all --strategy hybrid --hybrid-inner pipeline --devices 4 --hybrid-outer mirrored,zero
+agree "hybrid" $mlp --reduce exact $some --strategy hybrid --hybrid-inner pipeline --devices 4 --hybrid-outer mirrored,zero
 rows "hybrid: digest of single" "{r['equivalence']['digest'] for r in rows} == {digest('single')}"
 # ZeRO 2 and 3: units with layers of both kinds, which are summed once, behind the weight passes; what windows still hold.
 staged="--strategy hybrid --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2,3"
-agree "shares" $mlp --bucket-bytes 0 --reduce exact,fast $all $staged --hybrid-replicas 3 --devices 6
+agree "shares" $mlp --bucket-bytes 0 --reduce exact,fast $some $staged --hybrid-replicas 3 --devices 6
 rows "shares: digests of single and gpipe" "{r['equivalence']['digest'] for r in rows if r['case']['reduce'] == 'exact'} == {digest('single')}
     and len({r['equivalence']['digest'] for r in rows}) == 2"
 cat >form.py <<'END'
@@ -51,7 +53,7 @@ def moved(row, sizes, D, m, B):
 def behind_data(order):
     return sum(a + b == "DD" for a, b in zip(order, order[1:]))
 END
-for shape in 8:2:2 6:3:2 6:2:3; do
+for shape in $shapes; do
     IFS=: read -r m p D <<<"$shape"
     lockstep_ok run --model mlp:12-9-8-7-6-5-3 --data synthetic:48 --batch 24 --bucket-bytes 0 $quick $all $staged --gate-steps 1 \
         --allreduce ring --devices $((p * D)) --hybrid-replicas "$D" --pipeline-microbatches "$m"
@@ -59,7 +61,7 @@ for shape in 8:2:2 6:3:2 6:2:3; do
         all(r['traffic']['bytes_sent'] == g['moved'](r, (12, 9, 8, 7, 6, 5, 3), $D, $m, 24) for r in rows))({})"
 done
 agree "a smaller last batch, ranks, the norm" ${mlp/--steps 2/--epochs 1} --clip 0.1 --reduce exact,fast --ranks 2 --devices 1 \
-    --strategy pipeline $all
+    --strategy pipeline $some
 rows "ranks: one digest" "all(len({r['equivalence']['digest'] for r in rows if r['case']['reduce'] == mode}) == 1
     for mode in ('exact', 'fast'))"
 
@@ -73,7 +75,7 @@ rows "gpt: recomputation saves memory" "all(a['memory']['devices'][i]['activatio
 keep single
 agree "gpt: units of both kinds" $gpt --reduce exact $staged --devices 4
 rows "gpt: units of both kinds: digest of single" "{r['equivalence']['digest'] for r in rows} == {digest('single')}"
-for model in cnn lstm-stack:2 twin-lstm:2; do
+for model in $models; do
     agree "$model" --model $model --data synthetic:4 --batch 2 $quick --pipeline-microbatches 2 --reduce exact --strategy pipeline --devices 2 \
         --pipeline-schedule gpipe,zb-h1,zb-h2
     rows "$model: one digest" "len({r['equivalence']['digest'] for r in rows}) == 1"

@@ -26,7 +26,7 @@ ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_s
     ls_run *run = session->run;
     const uint64_t first = session->step;
     double host_ns = 0;
-    if (out)
+    if (out && out->memory)
         out->before = ls_memory_in_use_by(session);
     ls_session_announce(session, count);
     ls_status status = run->functions->mark(run); /* the device reads its clock */
@@ -34,7 +34,7 @@ ls_status ls_time_steps(ls_session *session, uint64_t count, bool profiled, ls_s
         status = ls_session_enqueue(session, count, &host_ns);
     if (!status) /* the host sleeps */
         status = run->functions->sync(run);
-    if (out)
+    if (out && out->memory)
         out->after = ls_memory_in_use_by(session);
     if (!status && profiled)
         status = run->functions->profile(run, 0);

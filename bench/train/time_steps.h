@@ -13,7 +13,8 @@ typedef struct ls_step_times {
     double mean_ms;          /**< 0 if none was timed yet */
     uint64_t mark_ns;        /**< when the first began; the last ended at its record's end_ns */
     double host_ns;          /**< the host's time to enqueue one step */
-    ls_memory_in_use before, after; /**< memory in use before the steps, and after them */
+    bool memory; /**< whether to ask malloc, which may take milliseconds; set by the caller */
+    ls_memory_in_use before, after; /**< if so, memory in use before and after the steps */
 } ls_step_times;
 
 /** Makes room for `most` steps; ls_step_times_close frees it, also after a failure. */

@@ -154,10 +154,11 @@ static ls_status train_chunk(ls_trial *trial, uint64_t count, bool timed, bool a
     else
         ls_account_skip(&trial->accounts); /* the first step's, noted in case */
     LS_TRY(strike(trial));
+    latest->memory = timed && !trial->fresh;
     LS_TRY(ls_time_steps(session, count, accounted, latest));
     if (accounted)
         LS_TRY(ls_account_add(&trial->accounts, session, latest));
-    if (timed && !trial->fresh)
+    if (latest->memory)
         ls_growth_add(&trial->growth, latest->before, latest->after, count);
     if (timed)
         ls_timed_add(&trial->timed, latest);

@@ -79,12 +79,12 @@ done
 fuzz models 4096 bench/tests/fuzz_graph.c bench/case/{graph_file,graph_layer,yaml_file}.c \
     common/nn/{graph,layers,models,optimizer,variables}.c common/nn/models/*.c \
     $(find common/nn/layers -name 'layer_*.c' ! -name 'layer_split*.c' ! -name layer_exchange.c ! -name layer_sequence.c | sort) \
-    common/data/{raw,safetensors,safetensors_write}.c common/base/{declared,digest,escape,grow,log,numbers,philox,registry,status,whole_file}.c
+    common/data/{raw,safetensors,safetensors_write}.c common/base/{declared,digest,escape,grow,log,numbers,registry,status,whole_file}.c common/base/random/philox.c
 
 fuzz rows 300 bench/tests/fuzz_rows.c bench/rows/{fields,row}.c bench/output/{,table/}*.c bench/regress/*.c \
     bench/report/{draw,draw_script,pictures,report_functions,report_rows,template}.c \
     bench/results/results_{show,diff,export}.c bench/row/row_noise.c bench/statistics/{statistics,level_changes,verdict}.c \
     bench/train/{interrupt,trial/noise}.c common/device/machine_limits.c \
-    common/base/{clock,declared,digest,escape,grow,log,numbers,philox,registry,status,whole_file}.c common/device/link.c \
+    common/base/{clock,declared,digest,escape,grow,log,numbers,registry,status,whole_file}.c common/base/random/philox.c common/device/link.c \
     common/nn/optimizer.c
 exit "$failed"

@@ -270,17 +270,18 @@ def fullest(setup, row):
 def busy(folder, setup, row, gbits):
     """Percent of the time in which a device computes, on a network of so many Gbit/s."""
     rate = predict(folder, setup | {"net": [setup["net"][0], gbits * 1e9 / 8]}, row)
-    return 100 * rate / row["n"] / row["single"]
+    every = row.get("every", 1)
+    return 100 * every / (every - 1 + row["n"] * row["single"] / rate)
 
 
 def needed(folder, setup, row):
-    """The Gbit/s with which devices compute `use` percent of the time, as on the source's grid of steps of `grid`, of
-    which it has the first that is enough: half a step more."""
-    low, high = 0.01, 10000
-    for _ in range(18):
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if busy(folder, setup, row, middle) < row["use"] else (low, middle)
-    return low * setup["grid"] ** 0.5
+    """The first Gbit/s of the source's grid (first, ratio, count) with which devices compute `use` percent of the time."""
+    first, ratio, count = setup["grid"]
+    low, high = 0, count - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if busy(folder, setup, row, first * ratio**middle) < row["use"] else (low, middle)
+    return first * ratio**low
 
 
 def figure(folder, setup, row):

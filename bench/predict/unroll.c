@@ -192,12 +192,12 @@ static ls_status add_copy(ls_unroller *u, const ls_task_copy *copy, ls_unroll_ta
                     : LS_OK;
 }
 
-/* A thread that has waited for a task of another lane needs time to run again. */
-static ls_status hand_on(ls_unroller *u, const ls_task *task, int device, uint32_t *seen)
+/* A thread that has waited for another lane needs time to run again. */
+static ls_status hand_on(ls_unroller *u, int lane, int device, uint32_t *seen)
 {
-    if (!u->times)
+    if (!u->times || *seen == LS_PLAY_NONE)
         return LS_OK;
-    const int other = device_of(u, u->what->run->plan.lanes.items[task->lane].member);
+    const int other = device_of(u, u->what->run->plan.lanes.items[lane].member);
     const double *ns = other == device ? u->times->within_ns : u->times->between_ns;
     return ls_unroll_wake(u, device, ns[LS_SLEPT / 2], seen);
 }
@@ -219,10 +219,15 @@ static ls_status begin(ls_unroller *u, const ls_step_program *p, const ls_task *
     for (size_t i = 0; i < task->waits.count; i++) {
         const size_t number = p->waits[task->waits.first + i];
         uint32_t seen = u->done[number];
-        LS_TRY(hand_on(u, &p->tasks[number], w->device, &seen));
+        LS_TRY(hand_on(u, p->tasks[number].lane, w->device, &seen));
         LS_TRY(ls_play_wait(&u->out->graph, seen, w->tail));
     }
-    return task->begins ? ls_play_wait(&u->out->graph, u->begun[component], w->tail) : LS_OK;
+    if (!task->begins)
+        return LS_OK;
+    uint32_t begun = u->begun[component];
+    if (run->components.items[component].driver != task->lane)
+        LS_TRY(hand_on(u, run->components.items[component].driver, w->device, &begun));
+    return ls_play_wait(&u->out->graph, begun, w->tail);
 }
 
 static ls_status add_task(ls_unroller *u, const ls_step_program *p, const ls_task *task)

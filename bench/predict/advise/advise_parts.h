@@ -10,10 +10,10 @@
  * of the search is estimated, no further combination, none is played any more, and other networks
  * and numbers of devices are left out. */
 enum {
-    LS_ADVICE_STARTS_S = 15,
-    LS_ADVICE_SEARCH_S = 28,
-    LS_ADVICE_PLAY_S = 42,
-    LS_ADVICE_BREAKS_S = 46
+    LS_ADVICE_STARTS_S = 10,
+    LS_ADVICE_SEARCH_S = 16,
+    LS_ADVICE_PLAY_S = 22,
+    LS_ADVICE_BREAKS_S = 25
 };
 
 /** How cases are predicted now. */

@@ -6,7 +6,8 @@ For each case, runs rounds in which lockstep and every peer train from the same 
 first round all peers build it at once, and the losses of the first steps are compared, at the rates
 of agree.py: they must agree within LARGEST_BOUND. float32, TF32 off, JAX at precision `highest`. A program that
 fails, or needs longer than PATIENCE, is named with its last line, and the others continue; a peer's compiler that needs
-longer is a gap, no failure. `--build` only builds each case in each peer, so that their caches have it.
+longer is a gap, no failure. `--precision bf16`: beside torch.autocast, the models that Lockstep
+stores in bfloat16. `--build` only builds each case in each peer, so that their caches have it.
 `--device cpu` rehearses it.
 Exit status: 0 success; 1 losses disagree, or a program failed; 3 broken; 77 neither framework is installed.
 """
@@ -34,21 +35,32 @@ CASES = (
     ("twin-lstm:64", 64, 20), ("mlp:784-4096-4096-10", 8192, 5), ("gpt:6-6-384-256-256", 64, 10), ("cnn", 256, 300),
     ("lstm-stack:4", 64, 10),
 )
+BF16_CASES = (
+    ("gpt:12-12-768-1024-50257", 4, 4), ("gpt:12-12-768-1024-50257", 16, 2), ("mlp:784-4096-4096-10", 8192, 5),
+    ("gpt:6-6-384-256-256", 64, 10), ("resnet:20", 128, 30), ("cifar10", 128, 100), ("mlp:784-128-10", 256, 1000),
+    ("cnn", 256, 300),
+)
 LARGE = ("gpt:12-12-768-1024-50257",)  # of which five at a time do not fit beside the peers
 REHEARSAL = (("mlp:784-16-10", 32, 20), ("cnn", 16, 2), ("gpt:1-2-16-16-32", 2, 2))
 RATES = {models.parse_model(model)[0]: given.get("lr") for model, _, given in agree.CASES if "clip" not in given}
 
 
-def known(device):
+def cases_of(arguments):
+    """The cases to compare."""
+    return REHEARSAL if arguments.device == "cpu" else BF16_CASES if arguments.precision == "bf16" else CASES
+
+
+def known(arguments):
     """{option: the names that it may list}"""
-    on_gpu = device == "cuda"
-    return {"peers": tuple(runners.GPU_PEERS) if on_gpu else ("torch", "jax"),
-            "models": tuple(case[0] for case in (CASES if on_gpu else REHEARSAL))}
+    narrow = arguments.precision == "bf16"
+    peers = {"cuda": (runners.GPU_PEERS, runners.BF16_GPU_PEERS), "cpu": (("torch", "jax"), runners.BF16_TIMED)}
+    return {"peers": tuple(peers[arguments.device][narrow]),
+            "models": tuple(dict.fromkeys(case[0] for case in cases_of(arguments)))}
 
 
 def wanted(arguments, option):
     """The names that an option lists; without it, all."""
-    return (getattr(arguments, option) or ",".join(known(arguments.device)[option])).split(",")
+    return (getattr(arguments, option) or ",".join(known(arguments)[option])).split(",")
 
 
 def peers_here(arguments):
@@ -59,8 +71,9 @@ def peers_here(arguments):
 class Turns:
     """One case: the programs that take turns, and the file of turns."""
 
-    def __init__(self, comparison, rounds, case, count):
-        self.comparison, self.rounds, self.count = comparison, rounds, count
+    def __init__(self, comparison, rounds, case, arguments):
+        self.comparison, self.rounds, self.count = comparison, rounds, arguments.rounds
+        self.precision = ("--precision", arguments.precision)
         self.model, self.batch, self.steps = case
         self.differences, self.failed = {}, set()
 
@@ -99,7 +112,7 @@ class Turns:
         """lockstep's options for values, data and memory."""
         files = self.comparison.files(self.model) or self.comparison.fashion
         rate = RATES.get(models.parse_model(self.model)[0])
-        return ["--load", self.comparison.initial(self.model, 1), "--memory", "growth", *files,
+        return ["--load", self.comparison.initial(self.model, 1), "--memory", "growth", *self.precision, *files,
                 *(("--lr", rate) if rate else ())]
 
     def prepare(self, peers):
@@ -197,10 +210,10 @@ def measure(arguments, directory):
         os.replace(path, f"{path}.before")
         rounds = book.Rounds(path)
         rounds.begin(here)
-    for case in CASES if arguments.device == "cuda" else REHEARSAL:
+    for case in cases_of(arguments):
         if case[0] not in wanted(arguments, "models"):
             continue
-        turns = Turns(comparison, rounds, case, arguments.rounds)
+        turns = Turns(comparison, rounds, case, arguments)
         if arguments.build:
             turns.prepare(peers.peers)
         else:
@@ -224,13 +237,14 @@ def main():
     )
     parser.add_argument("--lockstep", default="build/lockstep", help="the program (%(default)s)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--peers", help=f"comma-separated, of {', '.join(runners.GPU_PEERS)} (all)")
+    parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
+    parser.add_argument("--peers", help=f"comma-separated, of {', '.join((*runners.GPU_PEERS, *runners.BF16_GPU_PEERS))} (all)")
     parser.add_argument("--models", help=f"comma-separated, of {', '.join(case[0] for case in CASES)} (all)")
     parser.add_argument("--rounds", type=int, default=2, help="rounds (%(default)s)")
     parser.add_argument("--build", action="store_true", help="only build the cases in the peers")
     parser.add_argument("--file", required=True, help="keeps the turns; those there are not taken again")
     arguments = parser.parse_args()
-    for option, names in known(arguments.device).items():
+    for option, names in known(arguments).items():
         for name in wanted(arguments, option):
             if name not in names:
                 parser.error(f"--{option}: {name}: unknown; they are {', '.join(names)}")

@@ -54,6 +54,10 @@ GPU_PEERS = {
     "torch-graph-cuda": ("peer_torch.py", "--device cuda --variant graph", "PyTorch, one graph"),
     "jax-cuda": ("peer_jax.py", "--variant cuda", "JAX, jit"),
 }
+BF16_GPU_PEERS = {
+    "torch-autocast-cuda": ("peer_torch.py", "--device cuda --variant autocast", "PyTorch, torch.autocast"),
+    "torch-compile-autocast-cuda": ("peer_torch.py", "--device cuda --variant compile-autocast", "torch.compile, torch.autocast"),
+}
 MAIN_PEERS = ("torch", "tensorflow", "jax")
 MAIN_PAIRS = ("torch-ddp", "tensorflow-mirrored", "jax-sharded")  # data-parallel replicas
 ONE_CALL = ("jax-scan",)  # not one call per step: kept out of "fastest peer"
@@ -119,7 +123,7 @@ class Peer:
     it is bound to none. llmc: the folder of llm.c."""
 
     def __init__(self, name, cores, log_directory, llmc=None):
-        program, options, _ = (PEERS | BF16_PEERS | PAIRS | JUDGES | GPU_PEERS)[name]
+        program, options, _ = (PEERS | BF16_PEERS | PAIRS | JUDGES | GPU_PEERS | BF16_GPU_PEERS)[name]
         self.name, self.asked = name, None
         self.log = pathlib.Path(log_directory) / f"{name}.log"
         listed = ",".join(map(str, cores))

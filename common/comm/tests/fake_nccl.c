@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NCCL for the fake GPU (common/device/fake): a library to load, for ranks of one process. A rank's
- * part of a collective is two pieces of work: it arrives, and ends when all have arrived; the first
- * to end computes for all, adding the last rank's values first: another order than any of ours.
- * Refused: two ranks of a thread outside a group, two ranks on one GPU, collectives that differ, a
- * communicator whose collectives are on streams that do not wait for each other. Left out: ranks in
- * other processes.
+ * NCCL for the fake GPU (common/device/fake): a library to load. A rank's part of a collective is
+ * two pieces of work: it arrives, and ends when all have arrived; the first to end computes for
+ * all, adding the last rank's values first: another order than any of ours. Ranks in other
+ * processes of this host leave what they send in a folder, and each computes for itself. Refused:
+ * two ranks of a thread outside a group, two ranks on one GPU, collectives that differ, a
+ * communicator whose collectives are on streams that do not wait for each other. With
+ * LS_FAKE_NCCL_LOG=FILE each rank appends its collectives to FILE.RANK.
  */
 #include "common/device/fake/fake.h"
 
+#include <errno.h>
 #include <nccl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { RANKS_MOST = 8, CALLS_MOST = 256 };
 
 typedef enum kind { SUM, SCATTER, GATHER, REDUCE, BROADCAST } kind;
+static const char *const names[] = {"all-reduce", "reduce-scatter", "all-gather", "reduce",
+                                    "broadcast"};
 
 typedef struct part {
     struct ncclComm *comm;
@@ -30,7 +37,9 @@ typedef struct part {
 
 /* The ranks that belong together, and the collective that they are in. */
 typedef struct clique {
-    int number, ranks, joined, left;
+    int number, process, ranks, joined, left;
+    bool apart; /* other ranks are in other processes; this one has one */
+    long turn;  /* collectives so far, of one that is apart */
     unsigned devices;
     int came, ended;
     part now[RANKS_MOST];
@@ -69,9 +78,104 @@ const char *ncclGetLastError(ncclComm_t comm)
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     memset(id, 0, sizeof *id);
-    numbers++;
-    memcpy(id, &numbers, sizeof numbers);
+    const int made[] = {++numbers, (int)getpid()};
+    memcpy(id, made, sizeof made);
     return ncclSuccess;
+}
+
+/* ---- Ranks in other processes ---------------------------------------------------------------- */
+
+/* The file of a rank in a turn; turn -1: it has left; rank -1: the folder. */
+static const char *place_of(const clique *c, long turn, int rank, char name[128])
+{
+    const int end = snprintf(name, 128, "/dev/shm/lockstep-nccl-%d-%d", c->process, c->number);
+    if (rank >= 0)
+        snprintf(name + end, 128 - (size_t)end, "/%ld.%d", turn, rank);
+    return name;
+}
+
+static size_t sent(const part *p, int ranks)
+{
+    return p->count * (p->kind == SCATTER ? (size_t)ranks : 1);
+}
+
+/* What a rank leaves is whole once it has its name. */
+static void leave_part(clique *c, const part *p)
+{
+    char name[128], ready[128];
+    place_of(c, c->turn, p->comm->rank + RANKS_MOST, name);
+    mkdir(place_of(c, 0, -1, ready), 0700);
+    FILE *file = fopen(name, "wb");
+    const size_t count = sent(p, c->ranks);
+    float *values = calloc(count + 1, sizeof *values); /* the kernel reads no device's memory */
+    memcpy(values, p->send, count * sizeof *values);
+    if (!file || fwrite(p, sizeof *p, 1, file) != 1 ||
+        fwrite(values, sizeof *values, count, file) != count || fclose(file) ||
+        rename(name, place_of(c, c->turn, p->comm->rank, ready)))
+        ls_fake_refuse("NCCL: %s: %s", name, strerror(errno));
+    free(values);
+    /* Whoever is in the turn before has ended, and read, the one before that. */
+    unlink(place_of(c, c->turn - 2, p->comm->rank, name));
+}
+
+static bool all_left(const clique *c, long turn)
+{
+    char name[128];
+    for (int r = 0; r < c->ranks; r++)
+        if (access(place_of(c, turn, r, name), F_OK))
+            return false;
+    return true;
+}
+
+/* Takes what the others have left; what they sent is behind their parts. */
+static void take_parts(clique *c, int own)
+{
+    char name[128];
+    for (int r = 0; r < c->ranks; r++) {
+        part p;
+        if (r == own)
+            continue;
+        FILE *file = fopen(place_of(c, c->turn, r, name), "rb");
+        if (!file || fread(&p, sizeof p, 1, file) != 1)
+            ls_fake_refuse("NCCL: %s: %s", name, strerror(errno));
+        float *values = calloc(sent(&p, c->ranks) + 1, sizeof *values);
+        if (fread(values, sizeof *values, sent(&p, c->ranks), file) != sent(&p, c->ranks))
+            ls_fake_refuse("NCCL: %s: is too short", name);
+        fclose(file);
+        p.send = values;
+        c->now[r] = p;
+    }
+}
+
+/* The last removes the folder. */
+static void leave_folder(const clique *c, int rank)
+{
+    char name[128];
+    FILE *file = fopen(place_of(c, -1, rank, name), "wb");
+    if (file)
+        fclose(file);
+    if (!all_left(c, -1))
+        return;
+    for (int r = 0; r < c->ranks; r++) {
+        for (long turn = c->turn - 2; turn < c->turn; turn++)
+            unlink(place_of(c, turn, r, name));
+        unlink(place_of(c, -1, r, name));
+    }
+    rmdir(place_of(c, 0, -1, name));
+}
+
+static void log_call(const part *p)
+{
+    char name[512];
+    const char *const log = getenv("LS_FAKE_NCCL_LOG");
+    if (!log)
+        return;
+    snprintf(name, sizeof name, "%s.%d", log, p->comm->rank);
+    FILE *file = fopen(name, "a");
+    if (!file)
+        ls_fake_refuse("NCCL: %s: %s", name, strerror(errno));
+    fprintf(file, "%s %zu\n", names[p->kind], p->count);
+    fclose(file);
 }
 
 /* ---- Collectives ----------------------------------------------------------------------------- */
@@ -91,7 +195,8 @@ static float value_of(const clique *c, int r, size_t i)
     return sum;
 }
 
-static void compute(clique *c)
+/* For one rank, or for all, if that is negative. */
+static void compute(clique *c, int own)
 {
     float *results[RANKS_MOST] = {NULL};
     size_t counts[RANKS_MOST];
@@ -101,12 +206,14 @@ static void compute(clique *c)
             ls_fake_refuse("NCCL: rank %d calls another collective than rank 0", r);
         counts[r] = p->kind == REDUCE && r != p->root ? 0 : p->count;
         counts[r] *= p->kind == GATHER ? (size_t)c->ranks : 1;
+        counts[r] = own >= 0 && r != own ? 0 : counts[r];
         results[r] = malloc((counts[r] + 1) * sizeof(float));
         for (size_t i = 0; i < counts[r]; i++)
             results[r][i] = value_of(c, r, i);
     }
     for (int r = 0; r < c->ranks; r++) {
-        memcpy(c->now[r].receive, results[r], counts[r] * sizeof(float));
+        if (counts[r])
+            memcpy(c->now[r].receive, results[r], counts[r] * sizeof(float));
         free(results[r]);
     }
 }
@@ -118,6 +225,9 @@ static void arrive(void *context)
     if (p->comm->inside)
         ls_fake_refuse("NCCL: rank %d is in two collectives at once", p->comm->rank);
     p->comm->inside = true;
+    log_call(p);
+    if (c->apart)
+        leave_part(c, p);
     c->now[p->comm->rank] = *p;
     c->came++;
 }
@@ -131,17 +241,26 @@ static bool may_arrive(void *context)
 
 static bool all_came(void *context)
 {
-    const part *p = context;
-    return p->comm->clique->came == p->comm->clique->ranks;
+    const clique *c = ((const part *)context)->comm->clique;
+    return c->apart ? all_left(c, c->turn) : c->came == c->ranks;
 }
 
 static void end(void *context)
 {
     const part *p = context;
     clique *c = p->comm->clique;
-    if (!c->ended)
-        compute(c);
     p->comm->inside = false;
+    if (c->apart) {
+        take_parts(c, p->comm->rank);
+        compute(c, p->comm->rank);
+        for (int r = 0; r < c->ranks; r++)
+            if (r != p->comm->rank)
+                free((void *)(uintptr_t)c->now[r].send);
+        c->turn++;
+        return;
+    }
+    if (!c->ended)
+        compute(c, -1);
     if (++c->ended == c->ranks)
         c->came = c->ended = 0;
 }
@@ -190,8 +309,10 @@ ncclResult_t ncclGroupEnd(void)
         return ncclInvalidUsage;
     if (--group.depth)
         return ncclSuccess;
-    if (group.inits && latest->joined != latest->ranks)
-        result = ncclInvalidUsage; /* the others are in other processes */
+    if (group.inits && latest->joined != latest->ranks) {
+        latest->apart = latest->joined == 1;
+        result = latest->apart ? ncclSuccess : ncclInvalidUsage;
+    }
     for (int i = 0; i < group.count && result == ncclSuccess; i++)
         result = enqueue(&group.calls[i]);
     group.count = group.inits = 0;
@@ -232,23 +353,26 @@ ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDa
 
 ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int rank)
 {
-    int number;
-    memcpy(&number, &id, sizeof number);
-    if (rank < 0 || rank >= ranks || ranks > RANKS_MOST || number != numbers)
+    int made[2]; /* its number, and the process that made it */
+    memcpy(made, &id, sizeof made);
+    if (rank < 0 || rank >= ranks || ranks > RANKS_MOST ||
+        (made[1] == (int)getpid() && made[0] != numbers))
         return ncclInvalidArgument;
-    if (!group.depth && ranks > 1)
-        return ncclInvalidUsage;
-    if (!latest || latest->number != number) {
+    if (!latest || latest->number != made[0] || latest->process != made[1]) {
         latest = calloc(1, sizeof *latest);
-        latest->number = number;
+        latest->number = made[0];
+        latest->process = made[1];
         latest->ranks = ranks;
+        latest->apart = !group.depth && ranks > 1;
+    } else if (latest->apart) {
+        return ncclInvalidUsage;
     }
     const int device = ls_fake_current();
     if (latest->ranks != ranks || latest->devices >> device & 1)
         return ncclInvalidUsage; /* as NCCL: "Duplicate GPU detected" */
     latest->devices |= 1u << device;
     latest->joined++;
-    group.inits++;
+    group.inits += group.depth > 0;
     *out = calloc(1, sizeof **out);
     **out = (struct ncclComm){.clique = latest, .rank = rank, .device = device};
     return ncclSuccess;
@@ -257,6 +381,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int r
 static ncclResult_t leave(ncclComm_t comm)
 {
     clique *c = comm->clique;
+    if (c->apart)
+        leave_folder(c, comm->rank);
     free(comm);
     if (++c->left == c->joined) {
         latest = latest == c ? NULL : latest;

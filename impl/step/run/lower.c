@@ -93,21 +93,30 @@ static ls_status enqueue_task(ls_step_run *run, int kind, const ls_task *task)
     return record(run, kind, task);
 }
 
-static ls_traffic count_ends(ls_comm *const *comms, int count)
+/* The ranks of this process, of which a communicator of several processes has more. */
+static int count_here(ls_comm *const *comms)
+{
+    int count = 0;
+    while (comms[count])
+        count++;
+    return count;
+}
+
+static ls_traffic count_ends(ls_comm *const *comms)
 {
     ls_traffic sum = {0};
-    for (int i = 0; i < count; i++)
+    for (int i = 0; comms[i]; i++)
         ls_traffic_add(&sum, ls_comm_traffic(comms[i]), 1);
     return sum;
 }
 
-/* Enqueues the tasks of one ls_comm_enqueue, with their communicator's ends of all ranks. */
+/* Enqueues the tasks of one ls_comm_enqueue, with their communicator's ends in this process. */
 static ls_status enqueue_together(ls_step_run *run, const ls_step_program *p, const ls_task *first,
                                   int tasks)
 {
     const ls_ends *channel = &run->resources.ends[first->end.channel];
     ls_comm *const *ends = channel->comms;
-    const int size = ends[0]->size;
+    const int size = count_here(ends);
     ls_op_list ops[LS_JOB_REPLICAS + 1]; /* and one server */
     ls_comm_list lists[LS_JOB_REPLICAS + 1];
     if (size < 1 || size > LS_JOB_REPLICAS + 1)
@@ -120,7 +129,9 @@ static ls_status enqueue_together(ls_step_run *run, const ls_step_program *p, co
         lists[r] = (ls_comm_list){.ops = &ops[r]};
     }
     for (int i = 0; i < tasks; i++) {
-        const int rank = channel->of[run->plan.lanes.items[first[i].lane].member].comm->rank;
+        int rank = 0;
+        while (ends[rank] != channel->of[run->plan.lanes.items[first[i].lane].member].comm)
+            rank++;
         ops[rank] = (ls_op_list){.items = p->ops + first[i].ops.first, .count = first[i].ops.count};
         lists[rank].queue = queue_of(run, first[i].lane);
     }
@@ -131,12 +142,11 @@ static ls_status enqueue_together(ls_step_run *run, const ls_step_program *p, co
 static ls_status enqueue_call(ls_step_run *run, int kind, const ls_task *first, int tasks)
 {
     ls_comm *const *ends = run->resources.ends[first->end.channel].comms;
-    const int size = ends[0]->size;
     for (int i = 0; i < tasks; i++)
         LS_TRY(enqueue_waits(run, kind, &first[i]));
-    const ls_traffic before = count_ends(ends, size);
+    const ls_traffic before = count_ends(ends);
     LS_TRY(enqueue_together(run, &run->program[kind], first, tasks));
-    const ls_traffic after = count_ends(ends, size);
+    const ls_traffic after = count_ends(ends);
     ls_traffic_add(&run->lowered.called[kind],
                    (ls_traffic){after.bytes_sent - before.bytes_sent,
                                 after.messages_sent - before.messages_sent},

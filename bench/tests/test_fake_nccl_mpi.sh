@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# NCCL between processes, on fake GPUs (preset fake): every process calls the same collectives in the same order, and the
+# step is single's within the bound. The checklist for real ones is ci/several-gpus.md. Leaves out several hosts.
+set -euo pipefail
+. "$(dirname "$0")/lib_mpi.sh"
+small="--model mlp:784-16-10 --batch 32 --data synthetic:320 --results none"
+export LS_FAKE_NCCL_LOG=$work/order
+
+# shellcheck disable=SC2086
+for more in "--bucket-bytes 4KiB" "--gradient-accumulation-steps 2 --gradient-accumulation-exchange each"; do
+    rm -f order.*
+    ranks_ok 2 verify $small --steps 2 --warmup 1 --strategy mirrored --devices 1 $more
+    expect "equal within the bound" grep -Eq ' 3 .* bounded ok$' out
+    expect "both ranks call the same, in one order" cmp order.0 order.1
+    expect "more than one collective a step" [ "$(wc -l <order.0)" -ge 6 ]
+done
+# shellcheck disable=SC2086
+ranks_ok 2 run $small --steps 2 --strategy mirrored --devices 1 --print-step
+expect "each rank's step sums gradients behind its backward pass" [ "$(grep -cE \
+    '^2 +gpu:[01] communication +all-reduce, elements 0 to [0-9]+ +1 +1 ' out)" -eq 2 ]
+expect "nothing is left behind" [ -z "$(find /dev/shm -name 'lockstep-nccl-*' -newer "$0" -user "$(id -un)" 2>/dev/null)" ]
+finish

@@ -108,7 +108,7 @@ static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
                                    ls_row_reached(facts), &facts->roof_flops));
         ls_workplace_busy(&run->workplace, false);
     }
-    if (c->plan.job.exact.on && !c->plan.phases)
+    if (c->plan.job.exact.on && !c->plan.phases && run->request->waterfall)
         ls_status_free(
             ls_exact_cost(&run->workplace, &c->trial.session, c->trial.chunk, &facts->exact_cost));
 }

@@ -128,7 +128,8 @@ static void count_training(const ls_workplace *workplace, const ls_plan_of_case 
         return;
     out->training.copies = out->need.host + (carried > ended ? carried : ended) +
                            (steps < SIZE_MAX / step_bytes ? steps * step_bytes : 0);
-    if (plan->job.exact.on) /* next to the same case in fast mode (exact_cost.c) */
+    if (plan->job.exact.on &&
+        request->waterfall) /* next to the same case in fast mode (exact_cost.c) */
         out->training.sessions *= 2;
 }
 

@@ -6,6 +6,7 @@
 set -euo pipefail
 . "$(dirname "$0")/lib_mpi.sh"
 small="--data synthetic:500 --batch 60 --steps 6 --warmup 2 --results none --format jsonl"
+once="--blocks 1 --waterfall no"
 
 case $kind in hydra) mpi=MPICH ;; *) mpi='Open MPI' ;; esac
 
@@ -26,7 +27,7 @@ lockstep_ok verify --strategy mirrored --devices 4 --allreduce ring $small
 keep ring4
 for n in 2 1 4; do # 3: with batch statistics, and every algorithm, below
     [ $n = 2 ] || thorough || break
-    ranks_ok $n run --strategy mirrored --devices 1,2 --reduce exact,fast $small --blocks 1
+    ranks_ok $n run --strategy mirrored --devices 1,2 --reduce exact,fast $small $once
     rows "$n ranks of 1 and 2: equal, exact with single's digest" "all(x['result']['status'] == 'ok' and
         x['equivalence']['pass'] and x['equivalence']['oracle'] == 'same bits' for x in rows) and
         [x['equivalence']['digest'] for x in rows if x['case']['reduce'] == 'exact'] == [digest('single')] * 2"
@@ -47,13 +48,13 @@ ranks_ok 2 verify --strategy mirrored --devices 2 --allreduce ring $small
 rows "mpirun's own variables are not the user's" "'environment' not in r['provenance']"
 rows "verify has no times" "'time' not in r and r['equivalence']['pass']"
 rows "an order is the same in one process and in two" "r['equivalence']['digest'] == digest('ring4')"
-ranks_ok 3 run --strategy mirrored --allreduce flat,tree,halving-doubling,ring,hierarchical,direct --bucket-bytes 0 $small --blocks 1
+ranks_ok 3 run --strategy mirrored --allreduce flat,tree,halving-doubling,ring,hierarchical,direct --bucket-bytes 0 $small $once
 rows "every algorithm, with many buckets" "len(rows) == 6 and
     all(x['equivalence']['oracle'] == 'same bits' and
         x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] > 0 and
         x['traffic']['messages_sent'] == x['traffic']['messages_formula'] > 0 for x in rows)"
 ranks_ok 2 run --strategy mirrored --devices 2 --reduce exact,fast --model mlp:784-16-10 \
-    --data synthetic:130 --batch 50 --epochs 2 --warmup 0 --results none --format jsonl
+    --data synthetic:130 --batch 50 --epochs 2 --warmup 0 --results none --format jsonl $once
 rows "an epoch's smaller batch" "len(rows) == 2 and all(x['equivalence']['pass'] and
     x['traffic']['bytes_sent'] == x['traffic']['bytes_formula'] for x in rows)"
 
@@ -64,7 +65,7 @@ lockstep_ok verify --strategy single --reduce exact $resnet
 keep statistics
 for n in 3 2; do
     [ $n = 3 ] || thorough || break
-    ranks_ok $n run --strategy mirrored --devices 1 --reduce exact,fast $resnet --gate-steps 3 --blocks 1
+    ranks_ok $n run --strategy mirrored --devices 1 --reduce exact,fast $resnet --gate-steps 3 $once
     rows "$n ranks with one batch's statistics" "len(rows) == 2 and all(x['case']['sync_bn'] and
         x['equivalence']['pass'] and x['equivalence']['steps'] == 3 and
         x['equivalence']['oracle'] == 'same bits' for x in rows) and
@@ -75,7 +76,7 @@ for n in 3 2; do
         x['traffic']['messages_sent'] == x['traffic']['messages_formula'] for x in rows)"
 done
 # The norm of the gradient, where each process holds a share of it, or some layers of a replica.
-norm="--clip 0.05 --gate-steps 2 --reduce exact $small"
+norm="--clip 0.05 --gate-steps 2 --reduce exact $small $once"
 lockstep_ok run --strategy single $norm
 keep norm
 ranks_ok 2 run --strategy zero,hybrid --devices 2 --zero-stage 3 $norm
@@ -85,13 +86,13 @@ rows "the norm of the gradient is single's, on all ranks" "len(rows) == 2 and al
 ranks_ok 2 run --strategy independent --baseline yes --model mlp:784-16-10 --data synthetic:61 --batch 60 --epochs 1 \
     --warmup 0 --blocks 1 --gate-steps 0 --optimizer sgd --lr 1e-30 --clip 9 --results none --format jsonl
 rows "the norm of another rank" "len(rows) == 2 and len({x['train']['gradient_norm'] for x in rows}) == 1"
-ranks_ok 2 run --strategy mirrored --devices 2 --memory growth,fraction=0.3 --cores-per-device 1 $small --blocks 1
+ranks_ok 2 run --strategy mirrored --devices 2 --memory growth,fraction=0.3 --cores-per-device 1 $small $once
 rows "one host's ranks share their memory, whatever its policy" "len(rows) == 2 and all(x['equivalence']['oracle'] ==
     'same bits' and x['case']['allreduce'] == 'direct' and all(d['communication'] == 0
     for d in x['memory']['devices']) for x in rows)"
 
 # A library has its own reduction order: the sum is near that of the slices, and the update is as in `single`.
-ranks_ok 3 run --strategy mirrored --allreduce library $small --blocks 1
+ranks_ok 3 run --strategy mirrored --allreduce library $small $once
 rows "the library's sum is judged" "r['equivalence']['pass'] and
     0 <= r['equivalence']['library_rel'] <= 1e-5 and 'traffic' not in r"
 ranks_ok 2 verify --strategy mirrored --allreduce library --model cifar10 --data synthetic:60 --batch 8 --steps 6 \

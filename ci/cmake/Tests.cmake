@@ -43,7 +43,7 @@ elseif(LOCKSTEP_TESTS_FOR STREQUAL "bare")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "fake") # those of GPUs, which are skipped elsewhere
   set(units "^test_gpu_(device|comm|nccl|kernels|layer_kernels|residual_kernels|conv_kernels)$")
   set(integration "^test_(fake|gpu_rehearsal)")
-  set(slow "test_gpu_rehearsal$")
+  set(slow "test_(gpu_rehearsal|fake_action)$")
 endif()
 
 # What is said above of `slow`, and of a test that asks whether it is thorough(): its command follows the source.

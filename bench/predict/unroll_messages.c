@@ -98,7 +98,8 @@ static ls_status meet(ls_unroller *u, const ls_message_end *send, const ls_messa
     }
     if (ns > 0)
         LS_TRY(ls_play_delay(g, u->step, receive->device, ns, taken, &taken));
-    /* the receiver's thread copies within a device: the sender's has to run again, and comes last */
+    /* the receiver's thread copies within a device: the sender's has to run again, and comes last
+     */
     uint32_t sent = taken;
     if (send->device == receive->device && u->times) {
         LS_TRY(ls_unroll_wake(u, send->device, 2 * u->times->within_ns[LS_SLEPT / 2], &sent));

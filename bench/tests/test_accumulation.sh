@@ -25,6 +25,7 @@ for devices in "single --devices 1" "towers,mirrored,zero,ps --devices 3" "model
 done
 agree "exact, ranks" $small --reduce exact --gradient-accumulation-steps 3 --strategy mirrored,zero --ranks 3
 rows "exact, ranks: digest of single" "all(r['equivalence']['digest'] == '$single' for r in rows)"
+rows "without the waterfall nothing else is timed" "not any('exact_cost' in r['time'] or 'waterfall' in r for r in rows)"
 
 accumulate="--gradient-accumulation-exchange each --gradient-accumulation-steps"
 agree "exact, each" $small --reduce exact $accumulate 5 --strategy mirrored,zero --devices 1,3

@@ -19,9 +19,9 @@ if (STACKED) {
     plot for [i = 1:S] $points index i-1 using (($4+$5)/2*SCALE):2:($4*SCALE):($5*SCALE):($2-0.4):($2+0.4) \
         with boxxyerror fc rgb COLOURS[i] title NAMES[i]
 } else {
-    plot $points index 0 using ($3*SCALE):2:($4*SCALE):($5*SCALE):(CASE_COLOURS[int($2)+1]) \
+    plot $points index 0 using ($3*SCALE):2:($4*SCALE):($5*SCALE):(hue(CASE_STYLES[int($2)+1])) \
              with xerrorbars pt 7 ps 0.9 lw 2 lc rgb variable notitle, \
-         for [i = 2:S] $points index i-1 using ($3*SCALE):2:(CASE_COLOURS[int($2)+1]) \
+         for [i = 2:S] $points index i-1 using ($3*SCALE):2:(hue(CASE_STYLES[int($2)+1])) \
              with points pt 1 ps 0.9 lw 1 lc rgb variable notitle, \
          for [i = 1:S] NaN with points pt (i == 1 ? 7 : 1) ps 0.9 lc rgb '#4d4d4d' title NAMES[i]
 }

@@ -3,8 +3,8 @@
 #   KIND svg, png or pdf; NAME; LETTERS: how much larger letters are than usual
 #   TITLE, SUB, FOOT: texts in lines, and how many: TITLE_LINES, ..; X, Y: labels of the axes; UNIT: of y
 #   LOG_X, LOG_Y: 1 if an axis is to be logarithmic
-#   S series: NAMES, COLOURS, MARKS, DASHES, LENGTHS (points) of each; LONGEST: characters of a name
-#   C cases of bars and ranges: CASES, CASE_COLOURS; $points: series, x, y, low, high; two empty lines end a series
+#   S series: NAMES, STYLES, VARIANTS, PREDICTED, LENGTHS (points) of each; LONGEST: characters of a name
+#   C cases of bars and ranges: CASES, CASE_STYLES; $points: series, x, y, low, high; two empty lines end a series
 reset
 set encoding utf8
 stats $points using 2:4 name 'LOW' nooutput
@@ -17,6 +17,25 @@ SCALE = BYTES && MOST >= 1048576 ? 1 / 1048576. : BYTES && MOST >= 1024 ? 1 / 10
         RATE && MOST >= 1e6 ? 1e-6 : RATE && MOST >= 1e4 ? 1e-3 : UNIT eq '%' ? 100. : 1.
 SCALED = BYTES ? (MOST >= 1048576 ? ', MiB' : MOST >= 1024 ? ', KiB' : ', bytes') : \
          RATE && MOST >= 1e4 ? (MOST >= 1e6 ? ', millions' : ', thousands') : ''
+
+# Colour and shape stand for the strategy (its style), other shapes and dashes for its variant; of one strategy alone
+# colours stand for the variant. What is predicted, or a peer's (style -1), is hollow; an ideal line (-2) has no marks.
+# Colour-blind readers tell these colours apart; of stacked parts dark and light alternate, for grey print.
+array OWN[9] = [0x4d4d4d, 0x7b3294, 0xd55e00, 0x0072b2, 0x882255, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x009e73]
+array PARTS[6] = [0x0072b2, 0x56b4e9, 0xd55e00, 0xc8c8c8, 0xcc79a7, 0x4d4d4d]
+array FILLED[6] = [7, 5, 9, 11, 13, 15]
+array COLOURS[S]
+array MARKS[S]
+array DASHES[S]
+hue(style) = style < 0 ? 0x767676 : style < |OWN| ? OWN[style + 1] : 0x222222
+ALIKE = S > 1
+do for [i = 2:S] { if (STYLES[i] != STYLES[1]) { ALIKE = 0 } }
+do for [i = 1:S] {
+    ideal = STYLES[i] == -2
+    COLOURS[i] = STACKED ? PARTS[STYLES[i] % 6 + 1] : hue(ALIKE ? (i - 1) % |OWN| : STYLES[i])
+    MARKS[i] = ideal ? 0 : FILLED[((STYLES[i] < 0 ? 0 : STYLES[i]) + VARIANTS[i]) % 6 + 1] - (PREDICTED[i] || STYLES[i] == -1)
+    DASHES[i] = ideal || PREDICTED[i] ? 2 : VARIANTS[i] % 4 + 1
+}
 
 WIDTH = 440
 COLUMNS = LONGEST * LETTERS > 30 ? 1 : LONGEST * LETTERS > 13 ? 2 : 3

@@ -234,6 +234,10 @@ FROM held AS own JOIN twin USING (plain, origin) JOIN held AS other ON other.pla
   JOIN named ON named.number = own.place
 WHERE own.eased AND other.peak > 0 ORDER BY own.place LIMIT 20;
 
+-- limits: what limits each row's step (bench/results/bound.sql)
+INSERT INTO wanted SELECT number FROM s;
+CREATE TEMP TABLE bound AS SELECT * FROM bounds;
+
 -- rows
 SELECT CASE WHEN "micro.op" IS NULL THEN name ELSE "micro.op" || coalesce(' ' ||
     CASE WHEN "micro.comm" IS NULL THEN "micro.shape" ELSE "micro.kernel" END, '') ||
@@ -253,7 +257,8 @@ SELECT CASE WHEN "micro.op" IS NULL THEN name ELSE "micro.op" || coalesce(' ' ||
     WHERE y > 0.002 * total) AS "bars:json",
   (SELECT group_concat(part || ' ' || figure_text(y, 'bytes'), ', ') FROM positive AS p
     WHERE p.number = place AND kind = 'memory') AS held,
-  CASE WHEN json_type(row, '$.waterfall') = 'object' THEN bound_of(s.number) END AS "bound:json",
+  (SELECT json_group_array(escaped(value, 'line')) FROM bound, json_each(lines)
+    WHERE bound.number = s.number AND value != '') AS "bound:json",
   "result.reason" AS reason, (SELECT machine.number FROM machine WHERE machine.name = origin) AS machine,
   "commit", id,
   CASE WHEN length(command) > most THEN substr(command, 1, most) || '…' ELSE command END AS command

@@ -3,7 +3,6 @@
 #include "bench/cli/option_set.h"
 #include "bench/commands/command.h"
 #include "bench/output/standard_output.h"
-#include "bench/results/results_verbs.h"
 #include "bench/output/rows_file.h"
 #include "bench/output/selection.h"
 #include "common/base/whole_file.h"
@@ -106,8 +105,7 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     const char *where = ls_option_set_text(set, "where", NULL);
     ls_report_options options = {.out = ls_option_set_text(set, "out", NULL),
                                  .bare = ls_option_set_yes(set, "bare"),
-                                 .notes = task->notes,
-                                 .explain = ls_results_bound};
+                                 .notes = task->notes};
     LS_TRY(read_letters(set, &options.letters));
     LS_TRY(read_url(set, &options.url));
     if (!options.out)

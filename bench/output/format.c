@@ -20,30 +20,13 @@
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* Sets the value at a path, takes ownership, and creates missing groups. */
-static void put(json_t *object, const char *path, json_t *value)
-{
-    char name[64];
-    const size_t length = strcspn(path, ".");
-    snprintf(name, sizeof name, "%.*s", (int)length, path);
-    if (path[length] && !json_object_get(object, name))
-        json_object_set_new_nocheck(object, name, json_object());
-    if (path[length])
-        put(json_object_get(object, name), path + length + 1, value);
-    else
-        json_object_set_new_nocheck(object, name, value);
-}
-
 /* Prints the row, or what of it was chosen. */
 static void json_line(ls_writer *writer, const json_t *row)
 {
     const ls_columns *columns = writer->columns;
     json_auto_t *part = columns && columns->alone ? json_object() : NULL;
-    for (size_t i = 0; part && i < columns->count; i++) {
-        json_t *value = ls_row_value(row, columns->column[i].path);
-        if (value)
-            put(part, columns->column[i].path, value);
-    }
+    for (size_t i = 0; part && i < columns->count; i++)
+        ls_row_put_path(part, columns->column[i].path, ls_row_value(row, columns->column[i].path));
     ls_json_print(writer->stream, part ? part : row, -1);
     fputs(strcmp(writer->format->name, "jsonl") == 0 ? "\n" : "", writer->stream);
 }
@@ -188,6 +171,7 @@ ls_status ls_writer_close(ls_writer *writer)
     if (writer->format->close)
         writer->format->close(writer);
     status = ls_status_first(status, flush(writer));
+    json_decref(writer->cases);
     json_decref(writer->options);
     json_decref(writer->swept);
     json_decref(writer->kept);

@@ -38,9 +38,7 @@ bool ls_row_warns(const json_t *row, const char *warning);
 bool ls_row_is_noisy(const json_t *row);     /**< it has that warning */
 bool ls_row_is_predicted(const json_t *row); /**< not measured */
 
-/** The strategy of a row, or of its group `case`; NULL if this program has no strategy of the
- * name. */
-const ls_strategy *ls_row_strategy(const json_t *row);
+/** The strategy of a row's group `case`; NULL where this program has none of the name. */
 const ls_strategy *ls_case_strategy(const json_t *group);
 
 /** Whether the row is ours, and its strategy is meant to compute what `single` does. A strategy
@@ -179,8 +177,6 @@ typedef struct ls_columns {
     bool compares;  /**< prints below the table what was compared */
 } ls_columns;
 
-const char *ls_column_path(const ls_column *column);
-
 /** What `verify` prints: how close each case came. */
 extern const ls_columns ls_verify_columns;
 
@@ -218,15 +214,17 @@ struct ls_writer {
                                     kind's own */
     bool deferred;             /**< rows are flushed at the end, not one by one */
     size_t rows;
-    int width;       /**< characters of a line of the table */
-    bool colour;     /**< failures are red */
-    json_t *options; /**< of all cases, printed or to come (table_parts.h) */
-    bool uneven;     /**< the steps of one of them are not alike */
-    json_t *swept;   /**< {field: true} for the options asked to differ; NULL if not known */
-    json_t *kept;    /**< rows to be printed at the next flush; NULL if none yet */
-    json_t *ended;   /**< rows that have been printed, for the lines below them */
-    json_t *dropped; /**< {title: true} of columns that found no room; NULL if none */
-    char *head;      /**< text that stood above the last rows; NULL if none yet */
+    int width;                /**< characters of a line of the table */
+    bool colour;              /**< failures are red */
+    json_t *cases;            /**< {..: {case, among}}, those that will come and those printed */
+    size_t cases_seen;        /**< how many of these .. */
+    json_t *options;          /**< .. have these options (ls_options_of) */
+    bool uneven;              /**< the steps of one of them are not alike */
+    json_t *swept;            /**< {field: true} of those asked to differ; NULL if not known */
+    json_t *kept;             /**< rows to be printed at the next flush; NULL if none yet */
+    json_t *ended;            /**< rows that have been printed, for the lines below them */
+    json_t *dropped;          /**< {title: true} of columns that found no room; NULL if none */
+    char *head;               /**< text that stood above the last rows; NULL if none yet */
     const ls_columns *headed; /**< the columns below `head` */
     int widths[64];           /**< and how wide they are; 0 if not shown */
 };

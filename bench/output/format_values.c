@@ -16,9 +16,7 @@
 /* As ls_row_value, of a row or of an element of a list. */
 static json_t *find(const json_t *object, const char *path)
 {
-    char name[64];
     const size_t length = strcspn(path, ".");
-    snprintf(name, sizeof name, "%.*s", (int)length, path);
     if (json_is_array(object)) {
         json_t *found = json_array(), *element;
         size_t index;
@@ -31,7 +29,7 @@ static json_t *find(const json_t *object, const char *path)
         json_decref(found);
         return NULL;
     }
-    json_t *member = json_object_get(object, name);
+    json_t *member = json_object_getn(object, path, length);
     if (!member || json_is_null(member))
         return NULL;
     return path[length] ? find(member, path + length + 1) : json_incref(member);
@@ -112,14 +110,9 @@ const ls_strategy *ls_case_strategy(const json_t *group)
     return name ? ls_registry_find(&ls_strategies, name, strlen(name)) : NULL;
 }
 
-const ls_strategy *ls_row_strategy(const json_t *row)
-{
-    return ls_case_strategy(ls_row_group(row, LS_G_case));
-}
-
 bool ls_row_is_candidate(const json_t *row)
 {
-    const ls_strategy *strategy = ls_row_strategy(row);
+    const ls_strategy *strategy = ls_case_strategy(ls_row_group(row, LS_G_case));
     return !ls_row_group(row, LS_G_peer) && (!strategy || !ls_strategy_alone(strategy));
 }
 

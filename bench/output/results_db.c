@@ -113,7 +113,7 @@ static ls_status refuse_code(const ls_results *results, int code)
 
 /* ---- Statements ----------------------------------------------------------------------------- */
 
-ls_status ls_results_plain(ls_results *results, const char *sql, sqlite3_stmt **out)
+ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out)
 {
     const int code = sqlite3_prepare_v2(results->db, sql, -1, out, NULL);
     return code == SQLITE_OK ? LS_OK : refuse_code(results, code);
@@ -129,68 +129,26 @@ ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *mo
     return refuse_code(results, code);
 }
 
-ls_status ls_results_perform(ls_results *results, const char *sql)
+ls_status ls_results_execute(ls_results *results, const char *sql)
 {
     const int code = sqlite3_exec(results->db, sql, NULL, NULL, NULL);
     return code == SQLITE_OK ? LS_OK : refuse_code(results, code);
 }
 
-static ls_status ask(ls_results *results, const char *sql, int64_t *out)
+ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out)
 {
     sqlite3_stmt *statement;
     bool more;
-    LS_TRY(ls_results_plain(results, sql, &statement));
+    LS_TRY(ls_results_prepare(results, sql, &statement));
     ls_status status = ls_results_step(results, statement, &more);
     *out = sqlite3_column_int64(statement, 0);
     sqlite3_finalize(statement);
     return status;
 }
 
-/* At the first question: a view with a column for each field takes a while to make. */
-static ls_status make_ready(ls_results *results)
-{
-    if (!results->ready && ls_results_attach(results->db) != SQLITE_OK)
-        return refuse_code(results, sqlite3_errcode(results->db));
-    results->ready = true;
-    return LS_OK;
-}
-
-ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out)
-{
-    LS_TRY(make_ready(results));
-    return ls_results_plain(results, sql, out);
-}
-
-ls_status ls_results_execute(ls_results *results, const char *sql)
-{
-    LS_TRY(make_ready(results));
-    return ls_results_perform(results, sql);
-}
-
-ls_status ls_results_ask(ls_results *results, const char *sql, int64_t *out)
-{
-    LS_TRY(make_ready(results));
-    return ask(results, sql, out);
-}
-
 sqlite3 *ls_results_handle(ls_results *results)
 {
     return results->db;
-}
-
-ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **out)
-{
-    ls_status status = LS_OK;
-    if (results->kept_sql != sql) {
-        sqlite3_finalize(results->kept);
-        results->kept = NULL;
-        status = ls_results_prepare(results, sql, &results->kept);
-        results->kept_sql = status ? NULL : sql;
-    }
-    *out = results->kept;
-    if (!status)
-        sqlite3_clear_bindings(results->kept);
-    return status;
 }
 
 const char *ls_results_text(sqlite3_stmt *statement, int column)
@@ -280,11 +238,12 @@ static ls_status renew_view(ls_results *results)
                                        LS_RESULTS_VIEW_MARK, view)
                      : NULL;
     int64_t stays = 1;
-    ls_status status = sql ? ask(results, sql, &stays) : ls_fail_memory("view of the results", 1);
+    ls_status status =
+        sql ? ls_results_ask(results, sql, &stays) : ls_fail_memory("view of the results", 1);
     if (!status && !stays)
-        status = ls_results_perform(results, "DROP VIEW IF EXISTS main.v");
+        status = ls_results_execute(results, "DROP VIEW IF EXISTS main.v");
     if (!status && !stays)
-        status = ls_results_perform(results, view);
+        status = ls_results_execute(results, view);
     sqlite3_free(sql);
     free(view);
     return status;
@@ -299,12 +258,12 @@ static ls_status bring_up_to_date(ls_results *results)
     int64_t objects, schema;
     snprintf(sql, sizeof sql, "%s; PRAGMA application_id = %d; PRAGMA user_version = %d", rows_sql,
              APPLICATION_ID, SCHEMA);
-    LS_TRY(ask(results, "SELECT count(*) FROM main.sqlite_master", &objects));
+    LS_TRY(ls_results_ask(results, "SELECT count(*) FROM main.sqlite_master", &objects));
     if (objects == 0)
-        LS_TRY(ls_results_perform(results, sql));
-    LS_TRY(ask(results, "PRAGMA user_version", &schema));
+        LS_TRY(ls_results_execute(results, sql));
+    LS_TRY(ls_results_ask(results, "PRAGMA user_version", &schema));
     if (schema > SCHEMA)
-        LS_TRY(ls_results_perform(results,
+        LS_TRY(ls_results_execute(results,
                                   "DROP TABLE IF EXISTS main.briefs; PRAGMA user_version = 1"));
     return renew_view(results);
 }
@@ -343,16 +302,16 @@ static ls_status verify(ls_results *results)
              " AND sum(name = 'briefs' AND type != 'table') = 0 FROM sqlite_master",
              rows_sql);
     int64_t id, ours, schema;
-    LS_TRY(ask(results, "PRAGMA application_id", &id));
+    LS_TRY(ls_results_ask(results, "PRAGMA application_id", &id));
     if (id != APPLICATION_ID)
         return ls_results_refuse(results->path, "is a database of another program");
-    LS_TRY(ask(results, "PRAGMA user_version", &schema));
+    LS_TRY(ls_results_ask(results, "PRAGMA user_version", &schema));
     if (schema < 1 || schema > SCHEMA_LAST)
         return ls_fail(LS_CODE_MISSING, "results", results->path,
                        "has schema %lld, this lockstep knows %d; use the lockstep that wrote it, "
                        "or another file",
                        (long long)schema, SCHEMA_LAST);
-    LS_TRY(ask(results, sql, &ours));
+    LS_TRY(ls_results_ask(results, sql, &ours));
     return ours ? LS_OK
                 : ls_results_refuse(results->path, "is damaged: tables of its schema are missing");
 }
@@ -363,7 +322,7 @@ static ls_status prepare_writing(ls_results *results)
     if (sqlite3_db_readonly(results->db, "main") == 1)
         return refuse_code(results, SQLITE_READONLY);
     LS_TRY(enter_rollback(results));
-    LS_TRY(ls_results_perform(results, "PRAGMA synchronous = EXTRA"));
+    LS_TRY(ls_results_execute(results, "PRAGMA synchronous = EXTRA"));
     LS_TRY(ls_results_begin(results));
     return ls_results_end(results, bring_up_to_date(results));
 }
@@ -404,8 +363,10 @@ static ls_status new_results(const char *path, ls_results **out)
 
 static ls_status finish_opening(ls_results *results, ls_status status, ls_results **out)
 {
-    if (!status) /* not within a transaction */
-        status = ls_results_perform(results, "PRAGMA temp_store = MEMORY");
+    if (!status)
+        status = ls_results_execute(results, "PRAGMA temp_store = MEMORY");
+    if (!status && ls_results_attach(results->db) != SQLITE_OK)
+        status = refuse_code(results, sqlite3_errcode(results->db));
     results->opening = false;
     if (status)
         ls_results_close(results);
@@ -430,7 +391,7 @@ ls_status ls_results_memory(ls_results **out)
     ls_results *results;
     LS_TRY(new_results("rows in memory", &results));
     ls_status status = sqlite3_open(":memory:", &results->db) == SQLITE_OK
-                           ? ls_results_perform(results, rows_sql)
+                           ? ls_results_execute(results, rows_sql)
                            : ls_fail_memory("rows in memory", 1);
     return finish_opening(results, status, out);
 }
@@ -439,7 +400,6 @@ void ls_results_close(ls_results *results)
 {
     if (!results)
         return;
-    sqlite3_finalize(results->kept);
     sqlite3_close(results->db);
     free(results->path);
     free(results);

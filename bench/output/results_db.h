@@ -68,8 +68,11 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *     pace, pace_low, pace_high    ms, as ls_row_pace; bounds are NULL where there is no interval
  *     rate, rate_low, rate_high    samples per second of the same
  *     uneven, is_bad, is_predicted, is_noisy, is_candidate   0 or 1
- * - the table `chosen` (place, number), empty at first: rows in an order; and the view `s`: `place`
- *   and all columns of `v` for the chosen rows
+ * - the table `chosen` (place, number), empty at first: rows in an order; and the view `s`: of
+ * these rows `place` and all that `v` has
+ * - the table `keyed` (g, key), empty at first: case_key of rows in groups; and the view
+ * `differences` (g, path): in which fields of their cases, or of these parts, rows of a group
+ * differ
  * - number_text(x): a number as its shortest text that reads back; a text is itself
  *   list_text(x): a JSON list or map joined by '+', as in CSV; anything else as number_text
  *   optimizer_shown(x): without values that are the optimizer's defaults
@@ -80,11 +83,10 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *   wrapped(x, at, indent): lines of at most 79 bytes; the first begins at column `at`
  *   field_fact(path, what), strategy_fact(name, what), link_fact(link, what): see results_query.c
  *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
- *   case_key(row, but, of): also of the given parts of a machine (LS_OF_..)
- *   machine_of(scope, row, of): the number of the row's machine (ls_row_machine) among the machines
- *   asked for with this text; same_but(row, other, common, field, ..): ls_row_same_but
- *   rows_differ(row, but, of): an aggregate, a JSON list of paths (ls_rows_differ)
- *   row_text(row, path): the text that CSV has there; only for the groups that name a case, a
+ *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)
+ *   machine_of(scope, row, of): the number of the row's machine (ls_row_machine) among those that
+ *   were asked for with this text; same_but(row, other, common, field, ..): ls_row_same_but
+ *   row_text(row, path): the text that CSV has there; only of the groups that name a case, a
  *   machine or a result
  *   the collation NUMBERED: "cpu:2" before "cpu:10"
  * A column that a statement does not use costs nothing.
@@ -92,10 +94,6 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
 
 /** A statement, to be given to sqlite3_finalize. LS_CODE_MISSING names the file. */
 ls_status ls_results_prepare(ls_results *results, const char *sql, sqlite3_stmt **out);
-
-/** A statement that stays prepared until another text is asked for: the caller resets it, and never
- * finalizes it. Texts are distinguished by address. */
-ls_status ls_results_keep(ls_results *results, const char *sql, sqlite3_stmt **out);
 
 /** The next row of its result; *more is false after the last. */
 ls_status ls_results_step(ls_results *results, sqlite3_stmt *statement, bool *more);

@@ -8,21 +8,13 @@
 
 struct ls_results {
     sqlite3 *db;
-    char *path;         /* as the user wrote it */
-    bool opening;       /* all waiting for locks while opening counts together */
-    uint64_t wait_end;  /* when waiting for a lock ends (ls_clock_ns) */
-    bool ready;         /* the connection has the view `v`, and the functions that it uses */
-    sqlite3_stmt *kept; /* the last one that was to be kept, and its text */
-    const char *kept_sql;
+    char *path;        /* as the user wrote it */
+    bool opening;      /* all waiting for locks while opening counts together */
+    uint64_t wait_end; /* when waiting for a lock ends (ls_clock_ns) */
 };
 
 /** "<why>; --results FILE names another" */
 ls_status ls_results_refuse(const char *path, const char *why);
-
-/** As ls_results_prepare and ls_results_execute, for statements on the table `rows` alone: they do
- * without the view, which takes a while to make. */
-ls_status ls_results_plain(ls_results *results, const char *sql, sqlite3_stmt **out);
-ls_status ls_results_perform(ls_results *results, const char *sql);
 
 /** What follows from several fields of a row: a column of the connection's view. */
 typedef struct ls_derived {

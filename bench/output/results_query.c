@@ -14,15 +14,10 @@
 
 /* ---- Functions ------------------------------------------------------------------------------ */
 
-/* What the functions need of a row, as they parsed it last: a statement asks several times, and
- * rows of one command have one machine. */
-enum { PARTS = 7 };
-static const char *const part_names[PARTS] = {"label",      "case",   "micro", "peer",
-                                              "provenance", "result", "time"};
-
+/* A row, parsed; a statement asks for several things of it. */
 typedef struct parsed {
-    char *text, *part_text[PARTS];
-    json_t *row, *part[PARTS];
+    char *text;
+    json_t *row;
 } parsed;
 
 /* What a connection's functions keep. */
@@ -35,10 +30,6 @@ static void free_memory(void *context)
 {
     memory *kept = context;
     for (size_t k = 0; k < 2; k++) {
-        for (size_t i = 0; i < PARTS; i++) {
-            json_decref(kept->last[k].part[i]);
-            free(kept->last[k].part_text[i]);
-        }
         json_decref(kept->last[k].row);
         free(kept->last[k].text);
     }
@@ -46,60 +37,19 @@ static void free_memory(void *context)
     free(kept);
 }
 
-/* The end of the member that begins here, of an object of valid JSON. */
-static const char *member_end(const char *at)
-{
-    int depth = 0;
-    for (; *at && (depth > 0 || (*at != ',' && *at != '}')); at++) {
-        if (*at == '"')
-            while (*++at && *at != '"')
-                at += *at == '\\' && at[1];
-        if (!*at)
-            break;
-        depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
-    }
-    return at;
-}
-
-/* Adds the member of this length to the row, unless no function needs it. */
-static void parse_part(parsed *last, const char *member, size_t length)
-{
-    const char *quote = member + strspn(member, " \t\r\n"), *name = quote + 1;
-    const char *colon = memchr(member, ':', length);
-    for (size_t i = 0; i < PARTS && *quote == '"' && colon; i++) { /* else a row is damaged */
-        const size_t size = strlen(part_names[i]);
-        if (strncmp(name, part_names[i], size) != 0 || name[size] != '"')
-            continue;
-        char *const before = last->part_text[i];
-        if (!before || strncmp(before, member, length) != 0 || before[length]) {
-            free(before);
-            json_decref(last->part[i]);
-            last->part_text[i] = strndup(member, length);
-            last->part[i] =
-                json_loadb(colon + 1, length - (size_t)(colon + 1 - member), JSON_DECODE_ANY, NULL);
-        }
-        json_object_set(last->row, part_names[i], last->part[i]);
-    }
-}
-
-/* The row of a JSON text, with the parts above; borrowed. A damaged row does not have all of them.
- * `which`: one of the two rows that are kept. */
+/* The row of a JSON text, borrowed; NULL of NULL, and of a damaged one. `which`: of the two that
+ * are kept. */
 static json_t *parsed_row(sqlite3_context *context, sqlite3_value *value, size_t which)
 {
     parsed *last = &((memory *)sqlite3_user_data(context))->last[which];
     const char *text = (const char *)sqlite3_value_text(value);
-    if (!text || (last->text && strcmp(text, last->text) == 0))
-        return text ? last->row : NULL;
-    free(last->text);
-    json_decref(last->row);
-    last->text = strdup(text);
-    last->row = json_object();
-    for (const char *at = text + (*text == '{'), *end; *at && *at != '}';
-         at = end + (*end == ',')) {
-        end = member_end(at);
-        parse_part(last, at, (size_t)(end - at));
+    if (text && (!last->text || strcmp(text, last->text) != 0)) {
+        free(last->text);
+        json_decref(last->row);
+        last->text = strdup(text);
+        last->row = json_loads(text, 0, NULL);
     }
-    return last->row;
+    return text ? last->row : NULL;
 }
 
 static const char *text_argument(sqlite3_value *value)
@@ -157,29 +107,17 @@ static void value_text(sqlite3_context *context, int count, sqlite3_value **valu
         give_text(context, ls_value_text(all));
 }
 
-/* A real as C rounds it, in the form "%.*g" or "%.*f"; SQLite's own printf rounds ties away from 0.
- */
-static void give_real(sqlite3_context *context, sqlite3_value **value, char form)
+/* A real as C rounds it, in the form "g" or "f": SQLite's own printf rounds ties away from 0. */
+static void rounded(sqlite3_context *context, int count, sqlite3_value **value)
 {
     char text[400];
-    const double real = sqlite3_value_double(value[0]);
-    const int digits = sqlite3_value_int(value[1]);
+    (void)count;
     if (sqlite3_value_type(value[0]) == SQLITE_NULL)
         return;
-    snprintf(text, sizeof text, form == 'g' ? "%.*g" : "%.*f", digits, real);
+    const char *form = sqlite3_user_data(context);
+    snprintf(text, sizeof text, *form == 'g' ? "%.*g" : "%.*f", sqlite3_value_int(value[1]),
+             sqlite3_value_double(value[0]));
     sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
-}
-
-static void digits(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    (void)count;
-    give_real(context, value, 'g');
-}
-
-static void decimals(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    (void)count;
-    give_real(context, value, 'f');
 }
 
 static void escaped(sqlite3_context *context, int count, sqlite3_value **value)
@@ -198,29 +136,6 @@ static void escaped(sqlite3_context *context, int count, sqlite3_value **value)
             give_text(context, ls_text_shown(text, (ls_escape)i));
 }
 
-/* Words, in lines of at most 79 bytes; an option stays with its value. */
-static void print_words(FILE *out, int begin, int indent, const char *text)
-{
-    int column = begin;
-    for (bool first = true; *text; first = false) {
-        size_t length = strcspn(text, " ");
-        if (strncmp(text, "--", 2) == 0 && text[length] && strncmp(text + length + 1, "--", 2) != 0)
-            length += 1 + strcspn(text + length + 1, " ");
-        if (!first && column + 1 + (int)length > 79) {
-            fprintf(out, "\n%*s", indent, "");
-            column = indent;
-        } else if (!first) {
-            fputc(' ', out);
-            column++;
-        }
-        fprintf(out, "%.*s", (int)length, text);
-        column += (int)length;
-        text += length;
-        text += strspn(text, " ");
-    }
-    fputc('\n', out);
-}
-
 static void wrapped(sqlite3_context *context, int count, sqlite3_value **value)
 {
     const char *text = (const char *)sqlite3_value_text(value[0]);
@@ -230,7 +145,7 @@ static void wrapped(sqlite3_context *context, int count, sqlite3_value **value)
     (void)count;
     if (!stream)
         return;
-    print_words(stream, sqlite3_value_int(value[1]), sqlite3_value_int(value[2]), text);
+    ls_text_wrap(stream, text, sqlite3_value_int(value[1]), sqlite3_value_int(value[2]), 79);
     fclose(stream);
     give_text(context, out);
 }
@@ -289,45 +204,10 @@ static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
         give_text(context, ls_value_text(found));
 }
 
-/* The rows of a group that rows_differ(row, but, of) has seen. */
-typedef struct seen_rows {
-    json_t *rows;
-    unsigned but, of;
-} seen_rows;
-
-static void add_to_group(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    seen_rows *all = sqlite3_aggregate_context(context, sizeof *all);
-    (void)count;
-    if (!all)
-        return;
-    all->rows = all->rows ? all->rows : json_array();
-    all->but = (unsigned)sqlite3_value_int(value[1]);
-    all->of = (unsigned)sqlite3_value_int(value[2]);
-    json_array_append(all->rows, parsed_row(context, value[0], 0));
-}
-
-static void give_differences(sqlite3_context *context)
-{
-    seen_rows *all = sqlite3_aggregate_context(context, 0);
-    json_auto_t *paths = json_object(), *list = json_array();
-    json_t *unused;
-    const char *path;
-    if (all)
-        ls_rows_differ(all->rows, all->but, all->of, paths);
-    json_object_foreach(paths, path, unused)
-    {
-        (void)unused;
-        json_array_append_new(list, json_string(path));
-    }
-    give_text(context, json_dumps(list, JSON_COMPACT));
-    if (all)
-        json_decref(all->rows);
-}
-
-/* field_fact(path, what): see bench/rows/fields.h; whether "less" is worse, and the "list" of
- * objects that has the field. A member of `case` that is not a field is an option of another
- * version. */
+/* field_fact(path, what): see bench/rows/fields.h; whether "less" is worse, the "list" of
+ * objects that has the field; whether `results diff` names it, NULL if it is no field. A member of
+ * `case` that is no field is an option of another version.
+ */
 static void field_fact(sqlite3_context *context, int count, sqlite3_value **value)
 {
     static const struct {
@@ -340,6 +220,7 @@ static void field_fact(sqlite3_context *context, int count, sqlite3_value **valu
                  {"machine", LS_OF_MACHINE, 0},
                  {"machine or label", LS_OF_CLASS | LS_OF_HOST | LS_OF_LABEL, 0},
                  {"follows", 0, LS_SHOWN_LAST},
+                 {"kept", 0, LS_SHOWN_KEPT},
                  {"derived", 0, LS_SHOWN_DERIVED}};
     static const char group[] = "case.";
     const char *path = text_argument(value[0]), *what = text_argument(value[1]);
@@ -356,7 +237,9 @@ static void field_fact(sqlite3_context *context, int count, sqlite3_value **valu
                                                                  (field && field->identifies & is)
                                                            : is == LS_IS_CASE);
     }
-    if (strcmp(what, "less") == 0)
+    if (strcmp(what, "diff") == 0 && field)
+        sqlite3_result_int(context, (field->shown & LS_SHOWN_DIFF) != 0);
+    else if (strcmp(what, "less") == 0)
         sqlite3_result_int(context, field && field->worse == LS_WORSE_LESS);
     else if (strcmp(what, "list") == 0 && ls_field_group_of(path, LS_GROUP_EACH))
         sqlite3_result_text(context, ls_field_group_of(path, LS_GROUP_EACH)->path, -1,
@@ -444,57 +327,63 @@ static int natural(void *context, int a_size, const void *a, int b_size, const v
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
-static const char selection_sql[] =
+/* `differences`: the paths in which the rows of a group `g` of `keyed` differ, from their case_key:
+ * of the case also what one of them lacks. */
+static const char views_sql[] =
     "CREATE TEMP TABLE IF NOT EXISTS chosen (place INTEGER PRIMARY KEY, number INTEGER);"
     "CREATE TEMP VIEW IF NOT EXISTS s AS SELECT chosen.place, v.* FROM temp.chosen"
-    " JOIN temp.v USING (number)";
+    " JOIN temp.v USING (number);"
+    "CREATE TEMP TABLE IF NOT EXISTS keyed (g, key);"
+    "CREATE TEMP VIEW IF NOT EXISTS differences AS SELECT g, field.key AS path FROM keyed,"
+    " json_each(keyed.key) AS part, json_each(part.value) AS field"
+    " GROUP BY g, part.key, field.key"
+    " HAVING count(DISTINCT field.type || coalesce(number_text(field.value), '')) > 1"
+    " OR (part.key = 0 AND count(*) < (SELECT count(*) FROM keyed AS k WHERE k.g = keyed.g))"
+    " ORDER BY g, field_fact(field.key, 'order')";
 
 int ls_results_attach(sqlite3 *db)
 {
+    enum { PURE = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS };
     static const struct {
         const char *name;
         int arguments;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
-    } functions[] = {{"number_text", 1, number_text},
-                     {"list_text", 1, list_text},
-                     {"optimizer_shown", 1, optimizer_shown},
-                     {"bytes_text", 1, bytes_text},
-                     {"value_text", 1, value_text},
-                     {"digits", 2, digits},
-                     {"decimals", 2, decimals},
-                     {"escaped", 2, escaped},
-                     {"wrapped", 3, wrapped},
-                     {"field_fact", 2, field_fact},
-                     {"strategy_fact", 2, strategy_fact},
-                     {"link_fact", 2, link_fact},
-                     {"case_key", 2, case_key},
-                     {"case_key", 3, case_key},
-                     {"machine_of", 3, machine_of},
-                     {"same_but", -1, same_but},
-                     {"row_text", 2, row_text},
-                     {"row_derived", 2, row_derived}};
-    const size_t count = sizeof functions / sizeof *functions;
-    enum { PURE = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS };
-    memory *kept = calloc(1, sizeof *kept); /* shared by all functions; freed with rows_differ */
+        const char *form; /* of `rounded` */
+    } functions[] = {{"number_text", 1, number_text, NULL},
+                     {"list_text", 1, list_text, NULL},
+                     {"optimizer_shown", 1, optimizer_shown, NULL},
+                     {"bytes_text", 1, bytes_text, NULL},
+                     {"value_text", 1, value_text, NULL},
+                     {"digits", 2, rounded, "g"},
+                     {"decimals", 2, rounded, "f"},
+                     {"escaped", 2, escaped, NULL},
+                     {"wrapped", 3, wrapped, NULL},
+                     {"field_fact", 2, field_fact, NULL},
+                     {"strategy_fact", 2, strategy_fact, NULL},
+                     {"link_fact", 2, link_fact, NULL},
+                     {"case_key", 2, case_key, NULL},
+                     {"case_key", 3, case_key, NULL},
+                     {"same_but", -1, same_but, NULL},
+                     {"row_text", 2, row_text, NULL},
+                     {"row_derived", 2, row_derived, NULL}};
+    memory *kept = calloc(1, sizeof *kept); /* of all functions; goes with machine_of */
     char *view = ls_results_view_text(true);
     int code = kept && view ? SQLITE_OK : SQLITE_NOMEM;
-    if (kept)
+    if (kept) { /* which is freed also where this fails */
         kept->machines = json_object();
-    if (code == SQLITE_OK)
-        code = sqlite3_create_collation(db, "NUMBERED", SQLITE_UTF8, NULL, natural);
-    for (size_t i = 0; i < count && code == SQLITE_OK; i++)
-        code = sqlite3_create_function(db, functions[i].name, functions[i].arguments,
-                                       functions[i].call == machine_of ? SQLITE_UTF8 : PURE, kept,
-                                       functions[i].call, NULL, NULL);
-    if (kept) { /* which frees it also where it fails */
-        const int made = sqlite3_create_function_v2(db, "rows_differ", 3, PURE, kept, NULL,
-                                                    add_to_group, give_differences, free_memory);
-        code = code == SQLITE_OK ? made : code;
+        code = sqlite3_create_function_v2(db, "machine_of", 3, SQLITE_UTF8, kept, machine_of, NULL,
+                                          NULL, free_memory);
     }
     if (code == SQLITE_OK)
-        code = sqlite3_exec(db, view, NULL, NULL, NULL);
+        code = sqlite3_create_collation(db, "NUMBERED", SQLITE_UTF8, NULL, natural);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
+        code = sqlite3_create_function(db, functions[i].name, functions[i].arguments, PURE,
+                                       functions[i].form ? (void *)(size_t)functions[i].form : kept,
+                                       functions[i].call, NULL, NULL);
     if (code == SQLITE_OK)
-        code = sqlite3_exec(db, selection_sql, NULL, NULL, NULL);
+        code = view ? sqlite3_exec(db, view, NULL, NULL, NULL) : SQLITE_NOMEM;
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(db, views_sql, NULL, NULL, NULL);
     free(view);
     return code;
 }

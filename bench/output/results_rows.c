@@ -18,17 +18,15 @@ enum { READ_AT_ONCE = 256 };
 
 ls_status ls_results_begin(ls_results *results)
 {
-    return ls_results_perform(results, "BEGIN IMMEDIATE");
+    return ls_results_execute(results, "BEGIN IMMEDIATE");
 }
 
 ls_status ls_results_end(ls_results *results, ls_status status)
 {
     if (!status)
-        status = ls_results_perform(results, "COMMIT");
-    if (status && !sqlite3_get_autocommit(results->db)) {
-        ls_status_free(ls_results_perform(results, "ROLLBACK"));
-        results->ready = false; /* the view may have been made in the transaction */
-    }
+        status = ls_results_execute(results, "COMMIT");
+    if (status && !sqlite3_get_autocommit(results->db))
+        ls_status_free(ls_results_execute(results, "ROLLBACK"));
     return status;
 }
 
@@ -37,7 +35,7 @@ static ls_status write_texts(ls_results *results, const char *sql, const char *a
 {
     sqlite3_stmt *statement;
     bool more;
-    LS_TRY(ls_results_plain(results, sql, &statement));
+    LS_TRY(ls_results_prepare(results, sql, &statement));
     sqlite3_bind_text(statement, 1, a, -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 2, b, -1, SQLITE_STATIC);
     ls_status status = ls_results_step(results, statement, &more);
@@ -125,7 +123,7 @@ static ls_status visit_rows(ls_results *results, sqlite3_stmt *statement, ls_row
 ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context)
 {
     sqlite3_stmt *statement;
-    LS_TRY(ls_results_plain(
+    LS_TRY(ls_results_prepare(
         results, "SELECT rowid, rowid, row FROM main.rows WHERE rowid > ? ORDER BY rowid",
         &statement));
     return visit_rows(results, statement, visit, context);

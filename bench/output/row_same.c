@@ -137,31 +137,6 @@ size_t ls_row_machine(json_t *known, const json_t *row, unsigned of)
     return i;
 }
 
-void ls_rows_differ(const json_t *rows, unsigned but, unsigned of, json_t *out)
-{
-    json_t *first = json_array_get(rows, 0), *row, *value;
-    json_auto_t *mine = case_of(first, but), *known = facts_of(first, of);
-    const char *path;
-    size_t index;
-    json_array_foreach((json_t *)(size_t)rows, index, row)
-    {
-        json_auto_t *its = case_of(row, but), *facts = facts_of(row, of), *all = json_copy(mine);
-        json_object_update_missing(all, its);
-        json_object_foreach(all, path, value)
-        {
-            if (!ls_value_equal(json_object_get(mine, path), json_object_get(its, path)))
-                json_object_set_new(out, path, json_true());
-        }
-        json_object_foreach(facts, path, value)
-        {
-            const json_t *other = json_object_get(known, path);
-            if (other && !ls_value_equal(value, other))
-                json_object_set_new(out, path, json_true());
-        }
-        json_object_update_missing(known, facts);
-    }
-}
-
 char *ls_row_identity(const json_t *row, unsigned but, unsigned of)
 {
     json_auto_t *whole = json_pack("[o,o]", case_of(row, but), facts_of(row, of));

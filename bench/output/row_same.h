@@ -41,7 +41,3 @@ const char *ls_row_other_machine(const json_t *a, const json_t *b, unsigned of);
 /** The number of the row's machine among `known` (an array, empty at first), whose entry takes over
  * what only the row states; else a new entry is appended. */
 size_t ls_row_machine(json_t *known, const json_t *row, unsigned of);
-
-/** Adds {path: true} for each field of the case, and of the given parts, in which the rows
- * differ. */
-void ls_rows_differ(const json_t *rows, unsigned but, unsigned of, json_t *out);

@@ -2,6 +2,7 @@
 /* Selection; see selection.h. Values of the user stand in the statement as SQL's quoted texts. */
 #include "bench/output/selection.h"
 
+#include "bench/output/document.h"
 #include "bench/rows/fields.h"
 #include "common/base/escape.h"
 #include "common/base/numbers.h"
@@ -139,61 +140,30 @@ static ls_status read_where(const char *text, sqlite3_str *sql, bool *prediction
 
 /* ---- Since ---------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *unit;
-    int64_t seconds;
-} units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
-
-/* "2d" in seconds; false if the text is not an age. */
-static bool read_age(const char *text, int64_t *out)
-{
-    char number[16];
-    const size_t digits = strspn(text, "0123456789");
-    if (digits == 0 || digits >= sizeof number)
-        return false;
-    snprintf(number, sizeof number, "%.*s", (int)digits, text);
-    int64_t count;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strcmp(text + digits, units[i].unit) == 0 &&
-            ls_parse_integer(number, 0, 1000000000, &count)) {
-            *out = count * units[i].seconds;
-            return true;
-        }
-    return false;
-}
-
-/* A date and time; the day must exist. */
-static const char stamp_form[] = "%Y-%m-%dT%H:%M:%SZ";
-
-static bool is_stamp(const char stamp[21])
-{
-    struct tm day = {0};
-    char same[21];
-    const char *end = strptime(stamp, stamp_form, &day);
-    timegm(&day); /* normalises it to an existing day */
-    return end && strftime(same, sizeof same, stamp_form, &day) && strcmp(same, stamp) == 0;
-}
-
 ls_status ls_since_read(const char *text, time_t now, char stamp[21])
 {
-    static const char midnight[] = "2000-01-01T00:00:00Z";
-    int64_t age;
-    const size_t length = strlen(text);
-    if (read_age(text, &age)) {
-        struct tm utc;
-        const time_t then = now > age ? now - age : 0;
-        gmtime_r(&then, &utc);
-        strftime(stamp, 21, stamp_form, &utc);
-        return LS_OK;
-    }
-    if (length == 10 || length == 16 || length == 19 || length == 20) {
-        snprintf(stamp, 21, "%s%s", text, midnight + length);
-        if (is_stamp(stamp))
-            return LS_OK;
-    }
-    return ls_fail(LS_CODE_USAGE, "--since", text,
-                   "is neither an age (30min, 12h, 2d, 1w) nor a day (2026-11-20, or with a time: "
-                   "2026-11-20T14:30)");
+    static const char sql[] =
+        "WITH given (text, now, form) AS (SELECT :document ->> 'text', :document ->> 'now',"
+        "  '%Y-%m-%dT%H:%M:%SZ'),"
+        " units (unit, seconds) AS (VALUES ('s', 1), ('min', 60), ('h', 3600), ('d', 86400),"
+        "  ('w', 604800)),"
+        " ages AS (SELECT *, CAST(text AS INTEGER) AS n FROM given, units"
+        "  WHERE text != unit AND ltrim(text, '0123456789') = unit)"
+        "SELECT strftime(form, max(now - n * seconds, 0), 'unixepoch') AS stamp FROM ages"
+        "  WHERE n <= 1000000000"
+        " UNION ALL SELECT strftime(form, text) FROM given" /* of another day if there is none such
+                                                             */
+        "  WHERE length(text) >= 10 AND strftime(form, text, '+0 days') LIKE text || '%'";
+    json_auto_t *given =
+        json_pack("{s:o,s:I}", "text", ls_text_value(text), "now", (json_int_t)now);
+    json_auto_t *found = json_array();
+    LS_TRY(ls_document_query(sql, given, NULL, found));
+    const char *out = json_string_value(json_object_get(json_array_get(found, 0), "stamp"));
+    snprintf(stamp, 21, "%s", out ? out : "");
+    return out ? LS_OK
+               : ls_fail(LS_CODE_USAGE, "--since", text,
+                         "is neither an age (30min, 12h, 2d, 1w) nor a day (2026-11-20, or with a "
+                         "time: 2026-11-20T14:30)");
 }
 
 /* ---- Selection ------------------------------------------------------------------------------ */

@@ -111,38 +111,17 @@ static bool is_complete(const char *path, const char *end)
 
 void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn)
 {
-#define DEFAULTS " stroke-width=\"1.00\" stroke-linecap=\"butt\" stroke-linejoin=\"miter\""
-    static const char *const without[] = {
-        "<g fill=\"none\" color=\"black\" stroke=\"currentColor\"" DEFAULTS ">\n</g>\n", DEFAULTS,
-        " class=\"gridline\"", " font-family=\"sans-serif\"", "\t"};
-    const char *box = strstr(drawn, "viewBox=\""), *c = strstr(drawn, "<desc>");
-    int width, height;
-    if (!box || !c || sscanf(box, "viewBox=\"0 0 %d %d", &width, &height) != 2) {
-        fputs(drawn, stream); /* another gnuplot's */
-        return;
+    static const char begin[] = "<title>", end[] = "</title>";
+    const char *title = strstr(drawn, begin), *rest = title ? strstr(title, end) : NULL;
+    if (rest) {
+        fwrite(drawn, 1, (size_t)(title - drawn) + strlen(begin), stream);
+        ls_markup(stream, ls_text_of(figure, "alt"), 600);
+        fputs("</title>\n<style>@media screen and (prefers-color-scheme:dark)"
+              "{svg{filter:invert(.9) hue-rotate(180deg)}}</style>",
+              stream);
+        rest += strlen(end);
     }
-    fprintf(stream,
-            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<svg width=\"%d\" height=\"%d\" "
-            "viewBox=\"0 0 %d %d\" xmlns=\"http://www.w3.org/2000/svg\" "
-            "xmlns:xlink=\"http://www.w3.org/1999/xlink\" role=\"img\" "
-            "font-family=\"sans-serif\">\n<title>",
-            width * 5 / 4, height * 5 / 4, width, height);
-    ls_markup(stream, ls_text_of(figure, "alt"), 600);
-    fputs("</title>\n<style>@media screen and (prefers-color-scheme:dark)"
-          "{svg{filter:invert(.9) hue-rotate(180deg)}}</style>\n",
-          stream);
-    for (size_t i; *c;) {
-        for (i = 0; i < 5 && strncmp(c, without[i], strlen(without[i])) != 0;)
-            i++;
-        if (i < 5)
-            c += strlen(without[i]);
-        else if (strncmp(c, "]]>", 3) != 0) /* which no text may have */
-            fputc(*c++, stream);
-        else {
-            fputs("]]&gt;", stream);
-            c += 3;
-        }
-    }
+    fputs(rest ? rest : drawn, stream); /* another gnuplot's */
 }
 
 /* A drawing of gnuplot's, and its figure. */

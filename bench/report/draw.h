@@ -9,8 +9,8 @@
 
 typedef enum ls_picture { LS_PICTURE_SVG, LS_PICTURE_PNG, LS_PICTURE_PDF } ls_picture;
 
-/** Styles of series other than a strategy's, which is its index in the registry. */
-enum { LS_STYLE_PEER = -1, LS_STYLE_IDEAL = -2, LS_STYLE_NEUTRAL = 1000, LS_STYLES_OWN = 9 };
+/** Styles of series other than a strategy's, which is its index in the registry (frame.gp). */
+enum { LS_STYLE_PEER = -1, LS_STYLE_IDEAL = -2, LS_STYLE_NEUTRAL = 1000 };
 
 /** Draws all figures, if any, in the folder. LS_CODE_MISSING where there is no gnuplot, or a
  * picture is not complete. */
@@ -23,7 +23,7 @@ ls_status ls_draw_file(json_t *figure, const char *path);
  * letters that usual fonts do not have are written as numbers. */
 void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind);
 
-/** Writes gnuplot's SVG of the figure with its name and size, and colours for dark pages. */
+/** Writes gnuplot's SVG with the figure's title, and colours for dark pages. */
 void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn);
 
 /** Sets the figure's `svg` to an element of a page that shows its SVG in the folder. */

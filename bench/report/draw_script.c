@@ -17,15 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    NAME_WIDTH = 60,
-    PAIR_WIDTH = 30,
-    FEW = 6,
-    CASE_WIDTH = 40,
-    STYLES = LS_STYLES_OWN,
-    SHAPES = 6,
-    DASHES = 4
-};
+enum { NAME_WIDTH = 60, PAIR_WIDTH = 30, FEW = 6, CASE_WIDTH = 40 };
 
 /* A picture that is written. */
 typedef struct script {
@@ -40,6 +32,8 @@ static void put_text(const script *to, const char *text, size_t width)
 {
     char *shown = to->kind == LS_PICTURE_SVG ? strdup(text) : ls_text_shown(text, LS_ESCAPE_FONT);
     const char *rest = shown ? shown : "";
+    for (char *end = shown; end && (end = strstr(end, "]]>"));)
+        *end = ')'; /* which XML may not have, and gnuplot does not escape */
     for (; *rest == '\'' && width > 0; rest++, width--)
         fputs("\"'\".", to->stream);
     fputc('\'', to->stream);
@@ -96,53 +90,6 @@ static void put_lines(const script *to, const char *name, const char *text, size
     fprintf(to->stream, "\n%s_LINES = %zu\n", name, lines);
 }
 
-/* Colours that colour-blind readers can distinguish: a strategy has its own in all pictures. */
-static const char *colour_of(json_int_t style)
-{
-    static const char *const colours[STYLES] = {"#4d4d4d", "#7b3294", "#d55e00",
-                                                "#0072b2", "#882255", "#cc79a7",
-                                                "#e69f00", "#56b4e9", "#009e73"};
-    return style < 0 ? "#767676" : style < STYLES ? colours[style] : "#222222";
-}
-
-static json_int_t style_of(const json_t *series)
-{
-    json_int_t style = LS_STYLE_NEUTRAL;
-    json_unpack((json_t *)(size_t)series, "{s?I}", "style", &style);
-    return style;
-}
-
-/* Whether colours need not distinguish strategies. */
-static bool is_one_style(const json_t *all)
-{
-    size_t i = 1;
-    while (i < json_array_size(all) &&
-           style_of(json_array_get(all, i)) == style_of(json_array_get(all, 0)))
-        i++;
-    return i > 1 && i == json_array_size(all);
-}
-
-/* Colour and shape stand for the strategy, other shapes and dashes for its variant; what is
- * predicted, or a peer's, is hollow. `one_style`: colours stand for the variant. */
-static void put_look(FILE *stream, size_t i, const json_t *series, bool stacked, bool one_style)
-{
-    /* Dark and light alternate, so that neighbours also differ in grey print. */
-    static const char *const parts[] = {"#0072b2", "#56b4e9", "#d55e00",
-                                        "#c8c8c8", "#cc79a7", "#4d4d4d"};
-    static const int shapes[SHAPES] = {7, 5, 9, 11, 13, 15}; /* filled; hollow ones of 1 less */
-    json_int_t style = style_of(series), variant = 0;
-    int predicted = 0;
-    json_unpack((json_t *)(size_t)series, "{s?I,s?b}", "variant", &variant, "predicted",
-                &predicted);
-    const bool hollow = predicted || style == LS_STYLE_PEER;
-    const json_int_t hue = one_style ? (json_int_t)i % STYLES : style;
-    const char *colour = stacked ? parts[style % 6] : colour_of(hue);
-    const int shape = shapes[((style < 0 ? 0 : style) + variant) % SHAPES] - hollow;
-    const int dash = style == LS_STYLE_IDEAL || predicted ? 2 : (int)(variant % DASHES) + 1;
-    fprintf(stream, "COLOURS[%zu] = '%s'\nMARKS[%zu] = %d\nDASHES[%zu] = %d\n", i + 1, colour,
-            i + 1, style == LS_STYLE_IDEAL ? 0 : shape, i + 1, dash);
-}
-
 static json_t *points_of(json_t *series)
 {
     json_t *points = NULL;
@@ -150,14 +97,14 @@ static json_t *points_of(json_t *series)
     return points;
 }
 
-static void put_series(const script *to, const json_t *all, bool stacked)
+static void put_series(const script *to, const json_t *all)
 {
     json_t *series, *point;
     size_t i, p, longest = 0;
     const size_t count = json_array_size(all) ? json_array_size(all) : 1;
     const size_t most = name_width(to, all);
     fprintf(to->stream,
-            "S = %zu\narray NAMES[S]\narray COLOURS[S]\narray MARKS[S]\narray DASHES[S]\n"
+            "S = %zu\narray NAMES[S]\narray STYLES[S]\narray VARIANTS[S]\narray PREDICTED[S]\n"
             "array LENGTHS[S]\n",
             count);
     json_array_foreach((json_t *)(size_t)all, i, series)
@@ -168,8 +115,12 @@ static void put_series(const script *to, const json_t *all, bool stacked)
         fprintf(to->stream, "LENGTHS[%zu] = %zu\nNAMES[%zu] = ", i + 1,
                 json_array_size(points_of(series)), i + 1);
         put_name(to, name, most);
-        fputc('\n', to->stream);
-        put_look(to->stream, i, series, stacked, is_one_style(all));
+        json_int_t style = LS_STYLE_NEUTRAL, variant = 0;
+        int predicted = 0;
+        json_unpack(series, "{s?I,s?I,s?b}", "style", &style, "variant", &variant, "predicted",
+                    &predicted);
+        fprintf(to->stream, "\nSTYLES[%zu] = %lld\nVARIANTS[%zu] = %lld\nPREDICTED[%zu] = %d\n",
+                i + 1, (long long)style, i + 1, (long long)variant, i + 1, predicted);
         longest = width > longest ? width : longest;
     }
     fprintf(to->stream, "LONGEST = %zu\n$points << EOD\n", longest);
@@ -200,23 +151,23 @@ void ls_draw_script(FILE *stream, const json_t *figure, ls_picture kind)
     fprintf(stream,
             "KIND = '%s'\nNAME = '%s'\nLETTERS = %.4f\nSTACKED = %d\nLOG_X = %d\nLOG_Y = %d\n",
             kinds[kind], ls_text_of(figure, "name"), to.letters, stacked,
-            strcmp(ls_text_of(figure, "log_x"), "1") == 0,
-            strcmp(ls_text_of(figure, "log_y"), "1") == 0);
+            (int)json_integer_value(json_object_get(figure, "log_x")),
+            (int)json_integer_value(json_object_get(figure, "log_y")));
     put_lines(&to, "TITLE", bare ? "" : ls_text_of(figure, "title"), 50, 2);
     put_lines(&to, "SUB", bare ? "" : ls_text_of(figure, "sub"), 74, 2);
     put_lines(&to, "FOOT", bare ? "" : ls_text_of(figure, "foot"), 76, 3);
     put_lines(&to, "X", ls_text_of(figure, "x"), 60, 1);
     put_lines(&to, "Y", ls_text_of(figure, "y"), 60, 1);
     put_lines(&to, "UNIT", ls_text_of(figure, "unit"), 60, 1);
-    fprintf(stream, "C = %zu\narray CASES[C + 1]\narray CASE_COLOURS[C + 1]\n",
+    fprintf(stream, "C = %zu\narray CASES[C + 1]\narray CASE_STYLES[C + 1]\n",
             json_array_size(cases));
     for (size_t i = 0; i < json_array_size(cases); i++) {
         fprintf(stream, "CASES[%zu] = ", i + 1);
         put_name(&to, json_string_value(json_array_get(cases, i)), CASE_WIDTH);
-        fprintf(stream, "\nCASE_COLOURS[%zu] = 0x%s\n", i + 1,
-                colour_of(json_integer_value(json_array_get(styles, i))) + 1);
+        fprintf(stream, "\nCASE_STYLES[%zu] = %lld\n", i + 1,
+                (long long)json_integer_value(json_array_get(styles, i)));
     }
-    put_series(&to, series, stacked);
+    put_series(&to, series);
     fputs(ls_template_frame_gp, stream);
     fputs(cases ? ls_template_bars_gp : ls_template_lines_gp, stream);
 }

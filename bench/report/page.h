@@ -34,9 +34,9 @@ ls_status ls_page_open(ls_page *page);
 void ls_page_add_functions(const ls_page *page, sqlite3 *db);
 
 /** Performs the section of a text of SQL (NULL means each one), which begins after an empty line
- * with "-- NAME", after its places (template.h; NULL without places) were filled. Results are added
- * to `out` (an object) by the section's name, as lists of objects of texts; a column "NAME:json" is
- * JSON. */
+ * with
+ * "-- NAME", after its places (template.h; NULL if it has none) were filled. Results are added to
+ * `out` (an object) by the section's name, as ls_results_query adds them. */
 ls_status ls_page_run(const ls_page *page, const char *text, const char *section,
                       const json_t *values, json_t *out);
 

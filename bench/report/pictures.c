@@ -49,11 +49,11 @@ static ls_status make_all(const ls_page *page, json_t *head)
     LS_TRY(ls_page_run(page, sql, "groups", head, NULL));
     for (bool first = true;; first = false) {
         json_auto_t *out = json_object();
-        const char *g = NULL;
+        json_int_t g = 0;
         LS_TRY(ls_page_run(page, sql, "next", head, out));
-        if (json_unpack(out, "{s:[{s:s}]}", "next", "g", &g) != 0 || strcmp(g, "0") == 0)
+        if (json_unpack(out, "{s:[{s:I}]}", "next", "g", &g) != 0 || g == 0)
             return ls_page_run(page, sql, "end", head, NULL);
-        json_object_set_new(head, "g", json_string(g));
+        json_object_set_new(head, "g", json_integer(g));
         if (first)
             LS_TRY(ls_page_run(page, sql, "cases", head, NULL));
         LS_TRY(ls_page_run(page, sql, "make", head, NULL));

@@ -27,8 +27,6 @@ typedef struct ls_report_options {
     double letters;      /**< printed points of their letters; 0 means 6.2 */
     const char *url;     /**< where the report or the project is, for BibTeX; NULL means nowhere */
     const json_t *notes; /**< texts: what was not read, and why */
-    /** Appends what limits the step of the row with this number, in texts. NULL if not used. */
-    void (*explain)(ls_results *results, int64_t number, json_t *lines);
 } ls_report_options;
 
 /** Borrows the rows (an array, oldest first), which are chosen in `results` (results_db.h).

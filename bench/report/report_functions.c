@@ -23,23 +23,6 @@ static const char *text_of(sqlite3_value *value)
 
 /* ---- Of rows -------------------------------------------------------------------------------- */
 
-static void give_json(sqlite3_context *context, const json_t *value)
-{
-    sqlite3_result_text(context, json_dumps(value, JSON_REAL_PRECISION(17)), -1, free);
-}
-
-/* bound_of(of): what limits the step of the row with this number: a list of lines. */
-static void bound_of(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    const ls_page *page = sqlite3_user_data(context);
-    (void)count;
-    if (!page->options->explain)
-        return;
-    json_auto_t *lines = json_array();
-    page->options->explain(page->results, sqlite3_value_int64(*value), lines);
-    give_json(context, lines);
-}
-
 /* report_fact(what): its "hash" of all rows, or the program's "version". */
 static void report_fact(sqlite3_context *context, int count, sqlite3_value **value)
 {
@@ -190,9 +173,9 @@ void ls_page_add_functions(const ls_page *page, sqlite3 *db)
         int arguments;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {
-        {"bound_of", 1, bound_of},           {"report_fact", 1, report_fact},
-        {"delay_ms", 1, delay_ms},           {"figure_text", 2, figure_text},
-        {"interval_text", 3, interval_text}, {"ratio_text", 7, ratio_text},
+        {"report_fact", 1, report_fact}, {"delay_ms", 1, delay_ms},
+        {"figure_text", 2, figure_text}, {"interval_text", 3, interval_text},
+        {"ratio_text", 7, ratio_text},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         sqlite3_create_function(db, functions[i].name, functions[i].arguments, SQLITE_UTF8,

@@ -106,7 +106,8 @@ void ls_report_plan(const json_t *rows, json_t *out)
     json_unpack(out, "{s:[o],s:o}", "repeat", &said, "repeated", &repeated);
     json_array_foreach(repeated, i, one)
     {
-        const json_t *row = json_array_get(rows, strtoul(ls_text_of(one, "place"), NULL, 10) - 1);
+        const json_int_t place = json_integer_value(json_object_get(one, "place"));
+        const json_t *row = json_array_get(rows, (size_t)place - 1);
         char *line = NULL;
         FILE *stream = open_memstream(&line, &size);
         const bool known = stream && put_case(stream, row);
@@ -120,7 +121,7 @@ void ls_report_plan(const json_t *rows, json_t *out)
         (void)unused;
         json_array_append_new(cases, json_string(line_of));
     }
-    others += strtoul(ls_text_of(said, "others"), NULL, 10);
+    others += (size_t)json_integer_value(json_object_get(said, "others"));
     if (others > 0)
         json_object_set_new(out, "others", json_sprintf("%zu", others));
     if (json_array_size(cases) > 0)

@@ -7,6 +7,7 @@
 #include "bench/report/template.h"
 #include "bench/rows/row.h"
 
+#include "template_bound.h"
 #include "template_citation.h"
 #include "template_data.h"
 #include "template_markdown.h"
@@ -19,30 +20,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Adds the results of statements by the section's name. Templates show texts. */
-static ls_status run_statements(ls_results *results, const char *sql, const char *name, json_t *out)
-{
-    json_t *list = json_array(), *line, *value;
-    const char *key;
-    void *next;
-    size_t index;
-    ls_status status = ls_results_query(results, sql, NULL, list);
-    json_array_foreach(list, index, line)
-    {
-        json_object_foreach_safe(line, next, key, value)
-        {
-            char *text = json_is_number(value) ? ls_value_text(value) : NULL;
-            if (text)
-                json_object_set_new(line, key, json_string(text));
-            else if (json_is_string(value) && json_string_length(value) == 0)
-                json_object_del(line, key);
-            free(text);
-        }
-    }
-    json_object_set_new(out, name, list);
-    return status;
-}
 
 ls_status ls_page_run(const ls_page *page, const char *text, const char *section,
                       const json_t *values, json_t *out)
@@ -59,8 +36,10 @@ ls_status ls_page_run(const ls_page *page, const char *text, const char *section
             char *raw =
                 strndup(strchr(at, '\n'), end ? (size_t)(end - strchr(at, '\n')) : SIZE_MAX);
             char *sql = raw && values ? ls_template_text(raw, values, LS_ESCAPE_GNUPLOT) : raw;
-            status = sql ? run_statements(page->results, sql, name, out)
+            json_t *list = json_array();
+            status = sql ? ls_results_query(page->results, sql, NULL, list)
                          : ls_fail_memory("report", strlen(text));
+            json_object_set_new(out, name, list);
             if (sql != raw)
                 free(sql);
             free(raw);
@@ -139,6 +118,7 @@ ls_status ls_page_values(const ls_page *page, json_t *figures, json_t *out)
 {
     if (page->options->against)
         json_object_set_new(out, "against", json_string(page->options->against));
+    LS_TRY(ls_results_execute(page->results, ls_template_bound));
     LS_TRY(ls_page_run(page, ls_template_queries, NULL, out, out));
     ls_page_leave_out(page, out, "notes");
     ls_page_leave_out(page, out, "pair_notes");

@@ -2,6 +2,8 @@
 /* Template; see template.h. */
 #include "bench/report/template.h"
 
+#include "bench/output/format.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,9 +86,12 @@ static void fill(FILE *stream, const char *text, const char *end, const scope *a
             repeat(stream, &one, last, at, escape);
             text = last + strlen(close);
         } else {
-            const char *shown = json_string_value(find(at, one.name));
+            const json_t *value = find(at, one.name);
+            char *number = json_is_number(value) ? ls_value_text(value) : NULL;
+            const char *shown = number ? number : json_string_value(value);
             ls_escape_put(stream, one.sign ? "" : shown, one.most, escape);
             fputs(one.sign && shown ? shown : "", stream);
+            free(number);
         }
     }
 }

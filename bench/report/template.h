@@ -2,8 +2,9 @@
 /*
  * Template: a text with places, which are filled from a JSON object.
  *
- *   {{name}}, {{name:40}}      the text, escaped for the file, cut after 400 or 40 characters
- *   {{{name}}}                 the text unchanged: it is in the file's language already
+ *   {{name}}, {{name:40}}      the text or number, escaped for the file, cut after 400 or 40
+ * characters
+ *   {{{name}}}                 the text as it is: it is written in the file's language already
  *   {{#name}} .. {{/name}}     once for each element of a list, or once for another value; nothing
  *                              if the value is absent, an empty text or an empty list
  *   {{^name}} .. {{/name}}     if {{#name}} has nothing

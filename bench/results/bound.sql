@@ -4,11 +4,13 @@
 -- devices. So if one device works while the n - 1 others wait for it, that explains n times its part, at most the
 -- waiting time. Less than a fifth of a device's peak is low utilization; 32 samples are few, since products gain
 -- little from more, and so are 64 KiB of a message.
---   Parameter: :number of the row.
+--   `bounds` has a list of lines, some of which may be null, of each row in `wanted`; none where it has no waterfall.
+CREATE TEMP TABLE IF NOT EXISTS wanted (number INTEGER PRIMARY KEY);
+CREATE TEMP VIEW IF NOT EXISTS bounds AS
 WITH
 -- The row's fields; 0 where it lacks them. Times in ms of the mean step.
 fields AS (
-  SELECT row,
+  SELECT number, row,
     ifnull("waterfall.compute_ms", 0) + 0.0 AS compute,
     ifnull("waterfall.comm_exposed_ms", 0) + 0.0 AS exposed,
     ifnull("waterfall.wait_ms", 0) + 0.0 AS wait,
@@ -64,7 +66,7 @@ fields AS (
     -- what others took while the row was timed
     (SELECT substr(value, 8, instr(value || ';', ';') - 8) FROM json_each(row, '$.result.notes')
      WHERE value LIKE 'noisy: %' ORDER BY key LIMIT 1) AS noise
-  FROM v WHERE number = :number LIMIT 1),
+  FROM v WHERE number IN (SELECT number FROM wanted)),
 seen AS (
   SELECT *,
     compute + exposed + wait + copied + optimizer + harness AS step,
@@ -115,9 +117,9 @@ known AS (
 -- Whether it is a part of the step and no cause, its name, ms that it explains, how many of these are work and not
 -- waiting for it, evidence, what to try.
 rules AS (
-  SELECT key AS place, value->>0 AS is_part, value->>1 AS cause, value->>2 AS ms, value->>3 AS own,
+  SELECT number, key AS place, value->>0 AS is_part, value->>1 AS cause, value->>2 AS ms, value->>3 AS own,
     value->>4 AS evidence, value->>5 AS option, step, median, noise,
-    max(value->>2) FILTER (WHERE NOT value->>0) OVER () AS most
+    max(value->>2) FILTER (WHERE NOT value->>0) OVER (PARTITION BY number) AS most
   FROM known, json_each(json_array(
     json_array(0, 'a slow link', by_link, exposed + copy, sends,
       CASE WHEN longer IS NOT NULL THEN longer
@@ -220,12 +222,14 @@ rules AS (
       printf('%.4g ms of a step''s %.4g ms are no operation''s', harness, step),
       iif(uncaptured, '--capture yes: a step is put by one call, and not task by task',
         larger || ': what is between operations is shared by more')))) AS rule)
-SELECT 'Noise first: ' || noise || '.',
+SELECT number, json_array(
+  'Noise first: ' || noise || '.',
   iif(noise IS NULL, NULL, 'Measure again while nothing else runs; if it stays so:'),
   printf('Bound by %s: %.0f%% of the mean step (%.4g of %.4g ms%s).', cause, 100 * ms / step, ms, step,
     CASE WHEN median > 0 THEN printf('; median step %.4g ms', median) END),
   'Evidence: ' || replace(evidence, '{waiting}', CASE WHEN ms - own > 0.005 * step
     THEN printf(', and waiting for that %.0f%%', 100 * (ms - own) / step) ELSE '' END) || '.',
-  'Try ' || option || '.'
-FROM rules WHERE ms > 0 AND (NOT is_part OR ifnull(most, 0) < 0.25 * step)
-ORDER BY ms DESC, place LIMIT 1;
+  'Try ' || option || '.') AS lines
+FROM (SELECT *, row_number() OVER (PARTITION BY number ORDER BY ms DESC, place) AS nth FROM rules
+  WHERE ms > 0 AND (NOT is_part OR ifnull(most, 0) < 0.25 * step))
+WHERE nth = 1;

@@ -21,14 +21,6 @@ FROM s WHERE "time.step_ms.median" + 0.0 > 0;
 -- From the table `rates` of what `timed` has (results_export.c); first: the place of the first row of the name.
 CREATE TEMP VIEW IF NOT EXISTS named AS SELECT *, min(place) OVER (PARTITION BY name) AS first FROM rates;
 
--- In what rows of one name differ.
-CREATE TEMP VIEW IF NOT EXISTS "named alike" AS
-SELECT group_concat(path, ', ') AS differ FROM (
-  SELECT DISTINCT value AS path
-  FROM (SELECT first, rows_differ((SELECT row FROM main.rows WHERE rowid = number), 1, 112) AS paths
-    FROM (SELECT name, first, number, min(place) AS place FROM named GROUP BY name, identity ORDER BY first, place)
-    GROUP BY name ORDER BY first), json_each(paths));
-
 -- What `--benchmark_out` of google-benchmark writes, for its tools/compare.py: an entry per row, whose time is the
 -- median step (the mean one if steps are not alike); rows of one case are repetitions of one name. A row has no
 -- processor time.

@@ -30,10 +30,8 @@ static void round_value(json_t *one, const char *key, const char *side)
         json_object_set_new(one, side, json_sprintf("%.4g", json_real_value(value)));
 }
 
-/* Appends {key, a, b} for each key in which they differ. With `brief` only the keys that say
- * something by themselves: what is asked for, where it ran, and what came out; not how it came
- * about, nor what follows from another key. *left is how many others there are. A key that this
- * program does not know is a declared option, or of a newer program: it is shown. */
+/* Appends {key, a, b} for each key in which they differ, with `brief` only those that tell
+ * something by themselves; *left is how many others there are. */
 static ls_status compare(ls_results *results, const json_t *a, const json_t *b, bool brief,
                          json_t *out, size_t *left)
 {
@@ -44,14 +42,14 @@ static ls_status compare(ls_results *results, const json_t *a, const json_t *b, 
     LS_TRY(ls_results_fields(results, a, b, all));
     json_array_foreach(all, index, one)
     {
-        const char *key = json_string_value(json_object_get(one, "key"));
-        if (ls_value_equal(json_object_get(one, "a"), json_object_get(one, "b")))
+        const char *key = "";
+        int differs = 0, tells = 0;
+        json_unpack(one, "{s:s,s:i,s:i}", "key", &key, "differs", &differs, "brief", &tells);
+        json_object_del(one, "differs");
+        json_object_del(one, "brief");
+        *left += differs && brief && !tells;
+        if (!differs || (brief && !tells))
             continue;
-        const ls_field *field = ls_field_of_key(key);
-        if (brief && field && !(field->shown & LS_SHOWN_DIFF)) {
-            ++*left;
-            continue;
-        }
         if (brief) {
             round_value(one, key, "a");
             round_value(one, key, "b");
@@ -109,13 +107,12 @@ static void tell_ratio(const pair *p)
 static ls_status tell_others(ls_results *results, const json_t *a, const json_t *b)
 {
     static const char sql[] =
-        "WITH two (row) AS (VALUES (:a), (:b)),"
-        " of_case AS (SELECT value FROM json_each((SELECT rows_differ(row, 1, 0) FROM two))),"
-        " of_any AS (SELECT value FROM json_each((SELECT rows_differ(row, 1, 112) FROM two)))"
+        "DELETE FROM keyed; INSERT INTO keyed SELECT column1, case_key(column2, 1, column1)"
+        " FROM (VALUES (0, :a), (0, :b), (112, :a), (112, :b));"
         "SELECT group_concat(text, '; ') AS text FROM ("
-        " SELECT 'not one case: ' || group_concat(value, ', ') AS text FROM of_case UNION ALL"
-        " SELECT 'not one machine: ' || group_concat(value, ', ') FROM of_any"
-        " WHERE value NOT IN (SELECT value FROM of_case))";
+        " SELECT 'not one case: ' || group_concat(path, ', ') AS text FROM differences WHERE g = 0"
+        " UNION ALL SELECT 'not one machine: ' || group_concat(path, ', ') FROM differences"
+        " WHERE g = 112 AND path NOT IN (SELECT path FROM differences WHERE g = 0))";
     json_auto_t *values = json_pack("{s:O,s:O}", "a", a, "b", b), *found = json_array();
     LS_TRY(ls_results_query(results, sql, values, found));
     const char *text = json_string_value(json_object_get(json_array_get(found, 0), "text"));

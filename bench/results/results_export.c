@@ -32,8 +32,12 @@ static ls_status find_form(const ls_option_set *set, size_t *out)
 /* Says in what else rows of one name differ, which other programs take for repeats of one case. */
 static ls_status tell_mixed(ls_results *results)
 {
+    static const char sql[] =
+        "DELETE FROM keyed; INSERT INTO keyed SELECT name, identity FROM named;"
+        "SELECT group_concat(path, ', ') AS differ FROM (SELECT DISTINCT path FROM differences"
+        " ORDER BY field_fact(path, 'order'))";
     json_auto_t *found = json_array();
-    LS_TRY(ls_results_query(results, "SELECT * FROM \"named alike\"", NULL, found));
+    LS_TRY(ls_results_query(results, sql, NULL, found));
     const char *differ = json_string_value(json_object_get(json_array_get(found, 0), "differ"));
     if (differ)
         ls_log_stderr("results: export: rows of one name differ in %s; --where chooses rows of one",

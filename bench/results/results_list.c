@@ -38,30 +38,27 @@ static ls_status is_one_command(ls_results *results, size_t rows, bool *out)
     return LS_OK;
 }
 
-/* Whether a table with the given columns needs a member of rows. */
-static bool is_needed(const char *name, const ls_columns *columns)
-{
-    static const char *const always[] = {"id", "label", "case", "micro", "result", "peer"};
-    const size_t length = strlen(name);
-    bool needed = columns->ranks;
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        needed |= strcmp(name, always[i]) == 0;
-    for (size_t i = 0; i < columns->count; i++) {
-        const char *path = ls_column_path(&columns->column[i]);
-        needed |= strncmp(path, name, length) == 0 && strchr(".", path[length]);
-    }
-    return needed && !strchr(name, '.'); /* a group goes, or stays, with the group around it */
-}
-
-/* Reads the members that are needed of the chosen rows: parsing them takes most of the time. */
+/* Reads the chosen rows, or the members of them that a table in these columns needs: parsing takes
+ * most of the time. */
 static ls_status read_rows(ls_results *results, const ls_columns *columns, json_t *rows)
 {
+    if (columns->ranks)
+        return ls_results_chosen(results, ls_results_collect, rows);
+    json_auto_t *names =
+        json_pack("{s:n,s:n,s:n,s:n,s:n,s:n}", "id", "label", "case", "micro", "result", "peer");
     sqlite3_str *text = sqlite3_str_new(NULL);
-    for (size_t i = 0; i < LS_FIELDS + ls_field_group_count; i++) {
-        const char *name = i < LS_FIELDS ? ls_fields[i].path : ls_field_groups[i - LS_FIELDS].path;
-        if (is_needed(name, columns))
-            sqlite3_str_appendf(text, "%s row->'$.%s' AS \"%s:json\"",
-                                sqlite3_str_length(text) ? "," : "SELECT", name, name);
+    const char *name;
+    json_t *unused;
+    for (size_t i = 0; i < columns->count; i++) {
+        const ls_column *one = &columns->column[i];
+        const char *path = one->path ? one->path : ls_fields[one->of].path;
+        json_object_setn_new(names, path, strcspn(path, "."), json_null());
+    }
+    json_object_foreach(names, name, unused)
+    {
+        (void)unused;
+        sqlite3_str_appendf(text, "%s row->'$.%s' AS \"%s:json\"",
+                            sqlite3_str_length(text) ? "," : "SELECT", name, name);
     }
     sqlite3_str_appendall(text,
                           " FROM chosen JOIN main.rows ON rows.rowid = number ORDER BY place");

@@ -23,26 +23,23 @@ enum { FIELD = 24, NAME = 10, WIDTH = 80, WRAPPED = 4, NOTES_MOST = 3 };
 static ls_status print_all(ls_results *results, const json_t *row)
 {
     json_auto_t *fields = json_array();
-    const char *group = "";
+    char last[64] = "";
     json_t *one;
     size_t index;
     LS_TRY(ls_results_fields(results, row, NULL, fields));
     json_array_foreach(fields, index, one)
     {
-        const char *path = json_string_value(json_object_get(one, "key"));
-        char name[160], shown[640], *text = ls_value_text(json_object_get(one, "a"));
-        const size_t length = strcspn(path, "."), inside = path[length] == '.' ? length + 1 : 0;
-        if (inside && strncmp(path, group, inside) != 0) {
-            snprintf(name, sizeof name, "%.*s", (int)length, path);
-            ls_escape_copy(shown, sizeof shown, name, LS_ESCAPE_LINE);
-            fprintf(ls_output(), "\n%s\n", shown);
-            group = path;
-        }
-        ls_escape_copy(shown, sizeof shown, path + inside, LS_ESCAPE_LINE);
-        fprintf(ls_output(), "%s%-*s ", inside ? "  " : "", inside ? FIELD : FIELD + 2, shown);
+        char *path = ls_text_shown(json_string_value(json_object_get(one, "key")), LS_ESCAPE_LINE);
+        char *text = ls_value_text(json_object_get(one, "a")), *name = path ? path : "";
+        const char *group = strchr(name, '.') ? strsep(&name, ".") : "";
+        if (*group && strcmp(group, last) != 0)
+            fprintf(ls_output(), "\n%s\n", group);
+        snprintf(last, sizeof last, "%s", group);
+        fprintf(ls_output(), "%s%-*s ", *group ? "  " : "", *group ? FIELD : FIELD + 2, name);
         ls_escape_put(ls_output(), text, SIZE_MAX, LS_ESCAPE_LINE);
         fputc('\n', ls_output());
         free(text);
+        free(path);
     }
     return LS_OK;
 }
@@ -58,24 +55,14 @@ static void print_named(const char *name, const char *text)
     }
 }
 
-/* cell(path): the row's cell of a field, as in every table; cell(path, 'title'): its heading. */
-static void cell(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    char title[LS_TITLE_SIZE], text[LS_CELL_SIZE];
-    const ls_column column = ls_column_of((const char *)sqlite3_value_text(*value), title);
-    ls_cell_write(&column, sqlite3_user_data(context), text);
-    sqlite3_result_text(context, count > 1 ? title : text, -1, SQLITE_TRANSIENT);
-}
-
 /* The lines of show.sql. */
 static ls_status print_sheet(ls_results *results, int64_t number, const json_t *row)
 {
-    json_auto_t *lines = json_array(), *values = json_pack("{s:I}", "number", (json_int_t)number);
+    json_auto_t *lines = json_array();
+    json_auto_t *values = json_pack("{s:I,s:O}", "number", (json_int_t)number, "row", row);
     json_t *line;
     size_t index;
-    for (int arguments = 1; arguments <= 2; arguments++)
-        sqlite3_create_function(ls_results_handle(results), "cell", arguments, SQLITE_UTF8,
-                                (void *)(size_t)row, cell, NULL, NULL);
+    ls_cells_attach(results);
     LS_TRY(ls_results_query(results, ls_template_show, values, lines));
     json_array_foreach(lines, index, line)
     {
@@ -96,26 +83,6 @@ static void print_notes(const json_t *row)
 }
 
 /* ---- What limits the step -------------------------------------------------------------------- */
-
-void ls_results_bound(ls_results *results, int64_t number, json_t *lines)
-{
-    sqlite3_stmt *statement;
-    bool more = false;
-    ls_status status = ls_results_keep(results, ls_template_bound, &statement);
-    if (!status) {
-        sqlite3_bind_int64(statement, 1, number);
-        status = ls_results_step(results, statement, &more);
-    }
-    for (int i = 0; more && i < sqlite3_column_count(statement); i++) {
-        char *shown = ls_text_shown(ls_results_text(statement, i), LS_ESCAPE_LINE);
-        if (shown && *shown)
-            json_array_append_new(lines, json_string(shown));
-        free(shown);
-    }
-    if (!status)
-        sqlite3_reset(statement);
-    ls_status_free(status);
-}
 
 /* Does not suggest what rows show to be slower: of "Try --ps-servers 2: each has half" the last
  * row of the same case but with ps_servers 2. Then *out is what it says instead. */
@@ -143,11 +110,15 @@ static ls_status weigh(ls_results *results, int64_t number, const char *said, js
 /* Line by line, each wrapped below its first word. */
 static ls_status print_bound(ls_results *results, int64_t number)
 {
-    json_auto_t *lines = json_array();
-    ls_results_bound(results, number, lines);
+    static const char sql[] =
+        "INSERT INTO wanted VALUES (:number);"
+        "SELECT escaped(value, 'line') AS text FROM bounds, json_each(lines) WHERE value != ''";
+    json_auto_t *lines = json_array(), *values = json_pack("{s:I}", "number", (json_int_t)number);
+    LS_TRY(ls_results_execute(results, ls_template_bound));
+    LS_TRY(ls_results_query(results, sql, values, lines));
     for (size_t i = 0; i < json_array_size(lines); i++) {
         json_auto_t *other = NULL;
-        const char *text = json_string_value(json_array_get(lines, i));
+        const char *text = json_string_value(json_object_get(json_array_get(lines, i), "text"));
         LS_TRY(weigh(results, number, text, &other));
         text = other ? json_string_value(other) : text;
         fputc(*text, ls_output());

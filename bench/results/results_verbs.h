@@ -48,9 +48,5 @@ ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *co
  * `b` may be NULL. */
 ls_status ls_results_fields(ls_results *results, const json_t *a, const json_t *b, json_t *out);
 
-/** Appends what limits the step of the row with this number in `results`: at most five texts, none
- * if the row has no waterfall. */
-void ls_results_bound(ls_results *results, int64_t number, json_t *lines);
-
 /** Writes the chosen rows (results_db.h) in the format of another program, by its name. */
 ls_status ls_export(FILE *stream, ls_results *results, const char *form);

@@ -13,18 +13,17 @@ SELECT number AS first, place, row, dense_rank() OVER (ORDER BY begin) AS series
 FROM (SELECT *, min(place) OVER (PARTITION BY kase, machine) AS begin FROM machines) ORDER BY place;
 
 -- Each is named by what tells it from the others. differ: what else differs between its rows.
+DELETE FROM keyed;
+INSERT INTO keyed SELECT 0, case_key(row, 1, 112) FROM facts UNION ALL SELECT series, case_key(row, 1, 1536) FROM facts;
 CREATE TEMP TABLE series AS
-WITH paths AS MATERIALIZED (
-  SELECT key AS nth, value AS path FROM json_each((SELECT rows_differ(row, 1, 112) FROM facts))),
-named AS (
-  SELECT series, nth, iif(path = 'peer.what', 'peer', replace(path, rtrim(path, replace(path, '.', '')), '')) || ' '
+WITH named AS (
+  SELECT series, iif(path = 'peer.what', 'peer', replace(path, rtrim(path, replace(path, '.', '')), '')) || ' '
     || ifnull((SELECT row_text(row, path) AS text FROM facts WHERE facts.series = all_series.series
       AND text IS NOT NULL ORDER BY place LIMIT 1), 'none') AS part
-  FROM (SELECT DISTINCT series FROM facts) AS all_series, paths)
-SELECT series, ifnull((SELECT group_concat(part, ', ') FROM (SELECT * FROM named WHERE named.series = facts.series
-  ORDER BY nth)), '') AS name,
-  (SELECT group_concat(value, ', ') FROM json_each(rows_differ(row, 1, 1536))) AS differ
-FROM facts GROUP BY series;
+  FROM (SELECT DISTINCT series FROM facts) AS all_series, (SELECT path FROM differences WHERE g = 0))
+SELECT series, ifnull((SELECT group_concat(part, ', ') FROM named WHERE named.series = all_series.series), '') AS name,
+  (SELECT group_concat(path, ', ') FROM differences WHERE g = all_series.series) AS differ
+FROM (SELECT DISTINCT series FROM facts) AS all_series;
 
 -- The commits of each series, in the order of their first rows: count, range and median. A build of modified sources
 -- counts as a separate commit. by: where a level begins, how far its mean is from that of the one before.

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of fields as arrays, and look-ups by a sorted index; see fields.h. */
+/* The table of fields as arrays, and look-ups by path; see fields.h. */
 #include "bench/rows/fields.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include <jansson.h>
 #include <string.h>
 #include <threads.h>
 
@@ -44,52 +43,22 @@ const size_t ls_field_group_count = sizeof ls_field_groups / sizeof *ls_field_gr
 
 /* ---- Look-ups ------------------------------------------------------------------------------- */
 
-enum { PATH_SIZE = 96 };
+/* {path: number} of all fields: made before the first look-up, and never changed. */
+static json_t *numbers;
+static once_flag numbered = ONCE_FLAG_INIT;
 
-/* All fields in the order of their paths: made before the first look-up, and never changed. */
-static const ls_field *sorted[LS_FIELDS];
-static once_flag sorted_once = ONCE_FLAG_INIT;
-
-static int compare_fields(const void *a, const void *b)
+static void number_fields(void)
 {
-    const ls_field *const *x = a, *const *y = b;
-    return strcmp((*x)->path, (*y)->path);
-}
-
-static void sort_fields(void)
-{
-    for (size_t i = 0; i < LS_FIELDS; i++)
-        sorted[i] = &ls_fields[i];
-    qsort(sorted, LS_FIELDS, sizeof *sorted, compare_fields);
+    numbers = json_object();
+    for (json_int_t i = 0; i < LS_FIELDS; i++)
+        json_object_set_new_nocheck(numbers, ls_fields[i].path, json_integer(i));
 }
 
 const ls_field *ls_field_find(const char *path)
 {
-    const ls_field key = {.path = path}, *const wanted = &key;
-    call_once(&sorted_once, sort_fields);
-    const ls_field *const *found =
-        bsearch(&wanted, sorted, LS_FIELDS, sizeof *sorted, compare_fields);
-    return found ? *found : NULL;
-}
-
-const ls_field *ls_field_of_key(const char *key)
-{
-    char path[PATH_SIZE];
-    size_t used = 0;
-    /* without the numbers of a list's elements */
-    for (const char *part = key; part; part = strchr(part, '.')) {
-        part += *part == '.';
-        const size_t length = strcspn(part, ".");
-        if (strspn(part, "0123456789") == length || used + length + 2 > sizeof path)
-            continue;
-        used += (size_t)snprintf(path + used, sizeof path - used, "%s%.*s", used ? "." : "",
-                                 (int)length, part);
-    }
-    path[used] = 0;
-    const ls_field *field = ls_field_find(path);
-    for (char *end; !field && (end = strrchr(path, '.')); field = ls_field_find(path))
-        *end = 0; /* a name in a map */
-    return field;
+    call_once(&numbered, number_fields);
+    const json_t *number = json_object_get(numbers, path);
+    return number ? &ls_fields[json_integer_value(number)] : NULL;
 }
 
 const ls_field_group *ls_field_group_of(const char *path, unsigned flag)
@@ -109,12 +78,4 @@ const ls_field_group *ls_field_group_find(const char *path)
         if (strcmp(ls_field_groups[i].path, path) == 0)
             return &ls_field_groups[i];
     return NULL;
-}
-
-bool ls_case_leaves_out(const char *name, unsigned but)
-{
-    char path[PATH_SIZE];
-    snprintf(path, sizeof path, "case.%s", name);
-    const ls_field *field = ls_field_find(path);
-    return field && (!(field->identifies & LS_IS_CASE) || field->identifies & but);
 }

@@ -132,15 +132,8 @@ extern const size_t ls_field_group_count;
 /** The field of a path; NULL if it is a declared option, or unknown. */
 const ls_field *ls_field_find(const char *path);
 
-/** The field that a key of a flattened row belongs to ("memory.devices.0.peak",
- * "provenance.environment.OMP_NUM_THREADS"); NULL if none. */
-const ls_field *ls_field_of_key(const char *key);
-
 /** The group around a path that has the flag (LS_GROUP_..); NULL if there is none. */
 const ls_field_group *ls_field_group_of(const char *path, unsigned flag);
 
 /** The group of a path; NULL if there is none. */
 const ls_field_group *ls_field_group_find(const char *path);
-
-/** Whether the comparison `but` (LS_BUT_..) leaves out a field of `case`. Unknown ones count. */
-bool ls_case_leaves_out(const char *field, unsigned but);

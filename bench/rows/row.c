@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Values of a row by field; see row.h. Each path is cut into its names once; for a field in a list
- * of objects, into the names after the list.
- */
+/* Values of a row by field; see row.h. */
 #include "bench/rows/row.h"
 
 #include "common/base/escape.h"
@@ -10,66 +7,50 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <threads.h>
 
-enum { NAMES_MOST = 4, NAME_SIZE = 40 };
+/* ---- Paths ---------------------------------------------------------------------------------- */
 
-/* The names of a path. */
-typedef struct path_names {
-    size_t count;
-    char name[NAMES_MOST][NAME_SIZE];
-} path_names;
-
-static path_names of_field[LS_FIELDS], of_group[LS_FIELD_GROUPS];
-static once_flag cut_once = ONCE_FLAG_INIT;
-
-static void cut(const char *path, path_names *out)
+/* The path from an element of the list that it goes through; all of it where there is no list. */
+static const char *inside(const char *path)
 {
     const ls_field_group *list = ls_field_group_of(path, LS_GROUP_EACH);
-    for (const char *part = list ? path + strlen(list->path) + 1 : path; part;
-         part = strchr(part, '.')) {
-        part += *part == '.';
-        const size_t length = strcspn(part, ".");
-        if (out->count == NAMES_MOST || length >= NAME_SIZE)
-            abort(); /* the table of fields outgrew this */
-        memcpy(out->name[out->count++], part, length);
+    return list ? path + strlen(list->path) + 1 : path;
+}
+
+static const char *last_name(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
+/* The value at the first `length` bytes of a path, in which objects are made where they are
+ * missing, if asked to. */
+static json_t *walk(const json_t *row, const char *path, size_t length, bool make)
+{
+    json_t *at = (json_t *)(size_t)row;
+    for (size_t begin = 0, size; at && begin < length; begin += size + 1) {
+        size = strcspn(path + begin, ".");
+        if (make && !json_object_getn(at, path + begin, size))
+            json_object_setn_new_nocheck(at, path + begin, size, json_object());
+        at = json_object_getn(at, path + begin, size);
     }
-}
-
-static void cut_all(void)
-{
-    for (size_t i = 0; i < LS_FIELDS; i++)
-        cut(ls_fields[i].path, &of_field[i]);
-    for (size_t i = 0; i < LS_FIELD_GROUPS; i++)
-        cut(ls_field_groups[i].path, &of_group[i]);
-}
-
-static const path_names *names_of(ls_field_number field)
-{
-    call_once(&cut_once, cut_all);
-    return &of_field[field];
+    return at;
 }
 
 /* ---- Values --------------------------------------------------------------------------------- */
 
-static json_t *get(const json_t *row, const path_names *names, size_t count)
-{
-    json_t *value = (json_t *)(size_t)row;
-    for (size_t i = 0; i < count && value; i++)
-        value = json_object_get(value, names->name[i]);
-    return json_is_null(value) ? NULL : value;
-}
-
 json_t *ls_row_get(const json_t *row, ls_field_number field)
 {
-    const path_names *names = names_of(field);
-    return get(row, names, names->count);
+    const char *path = inside(ls_fields[field].path);
+    json_t *value = walk(row, path, strlen(path), false);
+    return json_is_null(value) ? NULL : value;
 }
 
 json_t *ls_row_group(const json_t *row, ls_group_number group)
 {
-    call_once(&cut_once, cut_all);
-    return get(row, &of_group[group], of_group[group].count);
+    const char *path = inside(ls_field_groups[group].path);
+    json_t *value = walk(row, path, strlen(path), false);
+    return json_is_null(value) ? NULL : value;
 }
 
 json_t *ls_row_fullest(const json_t *row)
@@ -129,26 +110,16 @@ const char *ls_row_string_at(const json_t *row, ls_field_number field, size_t in
 
 /* ---- Setting -------------------------------------------------------------------------------- */
 
-/* The object of the first names, made where it is missing. */
-static json_t *make(json_t *row, const path_names *names, size_t count)
+void ls_row_put_path(json_t *row, const char *path, json_t *value)
 {
-    for (size_t i = 0; i < count; i++) {
-        json_t *inside = json_object_get(row, names->name[i]);
-        if (!inside) {
-            inside = json_object();
-            json_object_set_new_nocheck(row, names->name[i], inside);
-        }
-        row = inside;
-    }
-    return row;
+    const char *name = last_name(path);
+    if (value)
+        json_object_set_new_nocheck(walk(row, path, (size_t)(name - path), true), name, value);
 }
 
 void ls_row_put_value(json_t *row, ls_field_number field, json_t *value)
 {
-    const path_names *names = names_of(field);
-    if (value)
-        json_object_set_new_nocheck(make(row, names, names->count - 1),
-                                    names->name[names->count - 1], value);
+    ls_row_put_path(row, inside(ls_fields[field].path), value);
 }
 
 json_t *ls_text_value(const char *text)
@@ -202,18 +173,16 @@ void ls_row_append(json_t *row, ls_field_number field, json_t *element)
 
 void ls_row_drop(json_t *row, ls_field_number field)
 {
-    const path_names *names = names_of(field);
-    json_object_del(get(row, names, names->count - 1), names->name[names->count - 1]);
+    const char *path = inside(ls_fields[field].path), *name = last_name(path);
+    json_object_del(walk(row, path, (size_t)(name - path), false), name);
 }
 
 json_t *ls_row_make(json_t *row, ls_group_number group)
 {
-    call_once(&cut_once, cut_all);
-    const path_names *names = &of_group[group];
+    const char *path = inside(ls_field_groups[group].path), *name = last_name(path);
     if (!(ls_field_groups[group].flags & LS_GROUP_EACH))
-        return make(row, names, names->count);
-    json_t *around = make(row, names, names->count - 1), *element = json_object();
-    const char *name = names->name[names->count - 1];
+        return walk(row, path, strlen(path), true);
+    json_t *around = walk(row, path, (size_t)(name - path), true), *element = json_object();
     if (!json_object_get(around, name))
         json_object_set_new_nocheck(around, name, json_array());
     json_array_append_new(json_object_get(around, name), element);

@@ -60,6 +60,9 @@ void ls_row_put_bool(json_t *row, ls_field_number field, bool value);
 /** Sets a list or a map; takes ownership. NULL leaves the field unchanged. */
 void ls_row_put_value(json_t *row, ls_field_number field, json_t *value);
 
+/** The same at a path, whose groups are made where they are missing. */
+void ls_row_put_path(json_t *row, const char *path, json_t *value);
+
 /** Appends to a list, and makes it where it is missing; takes ownership of the element. */
 void ls_row_append(json_t *row, ls_field_number field, json_t *element);
 

@@ -1,17 +1,49 @@
--- The lines below a table. :document has `pools` of cases that may be compared (pools.sql), rows of `micro`, rows that
--- were `verified`, and headings that were `dropped` for lack of room. A row of the result is a line, to be wrapped.
+-- The lines below a table. :document has rows of `micro`, rows that were `verified`, and headings that were `dropped` for
+-- lack of room; `pooled` has the rows that are ranked (pools.sql), if there are any. A row of the result is a line, to be
+-- wrapped.
+CREATE TEMP TABLE members AS
+SELECT m.*, row,
+  first_value(m.place) OVER (PARTITION BY pool ORDER BY m.place) AS first
+FROM pool_members AS m JOIN s USING (place) WHERE timed AND nth = 1;
+-- The options in which all rows differ (g: -1), or the cases of a pool.
+INSERT INTO cases SELECT pool, place, '', row -> 'case' FROM members UNION ALL SELECT -1, place, '', row -> 'case' FROM s;
+CREATE TEMP TABLE words AS
+SELECT g, place, o.nth AS nth, name, cell(row, path) AS cell,
+  iif(name IN ('model', 'data') OR cell(row, path) = '', NULL,
+    iif(name IN ('strategy', 'devices'), '', heading(path) || ' ') || cell(row, path)) AS word,
+  follows OR (name = 'steps' AND max(row ->> '$.case.steps_asked') OVER (PARTITION BY g) IS NOT NULL) AS outcome
+FROM (SELECT * FROM options WHERE differs) AS o JOIN members ON g = pool OR (g = -1 AND place = first)
+ORDER BY place, g;
+-- In an outcome (the steps that were trained where others were asked for, and what follows from other options) cases may
+-- differ for no reason of their own: it is said where it tells two cases apart that have one name without it.
+CREATE TEMP VIEW plain AS
+SELECT pool, place, ifnull((SELECT group_concat(word, ' ') FROM (
+  SELECT word FROM words WHERE g = pool AND words.place = members.place AND NOT outcome ORDER BY nth)), '') AS name
+FROM members;
 WITH
+telling AS (
+  SELECT g, words.name AS option FROM words JOIN plain ON pool = g AND plain.place = words.place WHERE outcome
+  GROUP BY g, words.name, plain.name HAVING count(DISTINCT cell) > 1),
+named AS (
+  SELECT *, ifnull((SELECT group_concat(word, ' ') FROM (
+    SELECT word FROM words WHERE g = pool AND words.place = members.place
+      AND (NOT outcome OR (g, name) IN telling) ORDER BY nth)), '') AS name
+  FROM members),
+-- A pool by what differs between all: " of mlp, batch 256, 2 cpu, group 2 of 3".
+shared (place, option, title) AS (VALUES (1, 'model', ''), (2, 'model_digest', ''), (3, 'data', ''),
+  (4, 'batch_global', 'batch '), (5, 'link', 'link '), (6, 'devices', '')),
 pools AS (
-  SELECT key AS pool, value ->> 'environment' AS environment, value ->> 'by' AS way, value ->> 'apart' AS apart,
-    value -> 'cases' AS rows FROM json_each(:document, '$.pools')),
+  SELECT pool, way, apart, ' of ' || (SELECT group_concat(text, ', ') FROM (
+      SELECT title || ifnull(nullif(cell, ''), 'none') AS text
+      FROM shared JOIN words ON words.name = option WHERE g = -1 AND words.place = members.first ORDER BY shared.place))
+    AS environment, iif("group", printf('group %d of %d', "group", row ->> '$.time.groups'), NULL) AS part
+  FROM members WHERE place = first),
 ways (way, words) AS (VALUES (0, ': '), (1, ' by samples trained / time: '),
   (2, ' by speed-up over single in each group''s own turns: ')),
 repeats AS (
-  SELECT pool, one.key AS number, value ->> 'name' AS name, value ->> 'rate' AS rate, value ->> 'low' AS low,
-    value ->> 'high' AS high, value ->> 'known' AS known, value ->> 'noisy' AS noisy, value ->> 'equal' AS equal,
-    row_number() OVER (PARTITION BY pool, value ->> 'name' ORDER BY value ->> 'rate') AS nth,
-    count(*) OVER (PARTITION BY pool, value ->> 'name') AS n
-  FROM pools, json_each(rows) AS one),
+  SELECT pool, place AS number, name, rate, low, high, known, noisy, equal,
+    row_number() OVER (PARTITION BY pool, name ORDER BY rate) AS nth, count(*) OVER (PARTITION BY pool, name) AS n
+  FROM named),
 -- A case of several rows has the median of their rates, and the range of all, as in a report.
 cases AS (
   SELECT pool, min(number) AS number, name || iif(max(noisy), ' (noisy)', '') AS name,
@@ -73,8 +105,9 @@ averages AS (
   GROUP BY ifnull(nullif(value ->> '$.micro.kernel', ''), value ->> '$.micro.op') ORDER BY min(key)),
 lines (part, number, text) AS (
   SELECT 0, 0, 'average bus bandwidth, GB/s: ' || group_concat(text, ', ') FROM averages
-  UNION ALL SELECT 1, 0, 'no room for: ' || group_concat(value, ', ') FROM json_each(:document, '$.dropped')
-  UNION ALL SELECT 2, pool, 'fastest' || environment || words || text FROM fastest JOIN pools USING (pool)
+  UNION ALL SELECT 1, 0, 'no room for: ' || group_concat(key, ', ') FROM json_each(:document, '$.dropped')
+  UNION ALL SELECT 2, pool, 'fastest' || coalesce(environment || ifnull(', ' || part, ''), ' of ' || part, '')
+    || words || text FROM fastest JOIN pools USING (pool)
     JOIN ways USING (way)
   UNION ALL SELECT 3, 0, 'groups ran one after the other, so that the machine may have changed between them; '
     || iif(mean, 'fewer cases in a command are one group', '--baseline yes compares them by speed-up')

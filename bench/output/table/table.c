@@ -107,11 +107,17 @@ static const ls_columns *columns_of(const ls_writer *writer)
     return is_placed(row, "out of place") ? &placed_columns : &micro_columns;
 }
 
-static void add_options(ls_writer *writer, const json_t *row, const char *among)
+/* Rows often share one object. */
+static void add_case(ls_writer *writer, const json_t *row, const char *among)
 {
-    if (!writer->options)
-        writer->options = ls_options_new();
-    ls_options_add(writer->options, row, among);
+    char key[64];
+    json_t *group = ls_row_group(row, LS_G_case);
+    if (!writer->cases)
+        writer->cases = json_object();
+    snprintf(key, sizeof key, "%s %p", among, (void *)group);
+    if (group && !json_object_get(writer->cases, key))
+        json_object_set_new(writer->cases, key,
+                            json_pack("{s:O,s:s}", "case", group, "among", among));
 }
 
 void ls_writer_expect(ls_writer *writer, json_t *cases, json_t *swept)
@@ -119,7 +125,7 @@ void ls_writer_expect(ls_writer *writer, json_t *cases, json_t *swept)
     for (size_t i = 0; i < json_array_size(cases); i++) {
         json_auto_t *row = json_object();
         json_object_set(row, ls_field_groups[LS_G_case].path, json_array_get(cases, i));
-        add_options(writer, row, "expected");
+        add_case(writer, row, "expected");
         writer->uneven |= ls_case_is_uneven(json_array_get(cases, i));
     }
     json_decref(cases);
@@ -143,18 +149,25 @@ static bool shows_mean(const ls_writer *writer)
 
 enum { SHARED_LINES = 2 };
 
-/* Partitions options: options in which cases differ get columns, the others are shared by all rows.
- * A document has no lines above its table: there the most telling get columns, too. */
-static void part_options(const ls_writer *writer, json_t *columns, json_t *shared)
+/* Partitions options: those that get columns, since cases differ in them, and those that all rows
+ * share. A document has no lines above its table: there the most telling get columns, too. */
+static void part_options(ls_writer *writer, json_t *columns, json_t *shared)
 {
-    json_auto_t *names = ls_options_names(writer->options);
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        json_t *one = json_array_get(names, i);
-        const char *name = json_string_value(one);
-        const bool telling = ls_option_is_telling(name) || strcmp(name, "steps") == 0;
-        const bool has =
-            ls_options_differ(writer->options, name) || (telling && writer->format->markdown);
-        json_array_append(has ? columns : shared, one);
+    const size_t cases = json_object_size(writer->cases);
+    json_t *one;
+    size_t i;
+    if (writer->cases_seen < cases) {
+        json_decref(writer->options);
+        writer->options = ls_options_of(writer->cases);
+        writer->cases_seen = cases;
+    }
+    json_array_foreach(writer->options, i, one)
+    {
+        const char *name;
+        int differs, telling;
+        json_unpack(one, "{s:s,s:i,s:i}", "name", &name, "differs", &differs, "telling", &telling);
+        telling |= strcmp(name, "steps") == 0;
+        json_array_append(differs || (telling && writer->format->markdown) ? columns : shared, one);
     }
 }
 
@@ -164,7 +177,7 @@ static void print_shared(const ls_writer *writer, const json_t *shared, FILE *st
     int at = 0, lines = 1;
     for (size_t i = 0; i < json_array_size(shared); i++) {
         char title[LS_TITLE_SIZE], cell[LS_CELL_SIZE] = "";
-        const char *name = json_string_value(json_array_get(shared, i));
+        const char *name = ls_option_name(json_array_get(shared, i));
         for (size_t r = 0; r < json_array_size(writer->kept) && !*cell; r++)
             if (json_object_get(ls_row_group(json_array_get(writer->kept, r), LS_G_case), name))
                 ls_option_write(name, json_array_get(writer->kept, r), title, cell);
@@ -340,7 +353,7 @@ void ls_table_flush(ls_writer *writer)
     const ls_columns *columns = columns_of(writer);
     json_auto_t *options = json_array(), *shared = json_array();
     for (size_t i = 0; i < json_array_size(writer->kept); i++)
-        add_options(writer, json_array_get(writer->kept, i), "printed");
+        add_case(writer, json_array_get(writer->kept, i), "printed");
     writer->uneven |= ls_rows_are_uneven(writer->kept);
     part_options(writer, options, shared);
     const ls_table_plan plan = {.columns = columns,

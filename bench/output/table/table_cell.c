@@ -227,6 +227,15 @@ void ls_text_squeeze(char *text, int width)
     cut(text, width, width < 6 ? 0 : (width - 2) / 2);
 }
 
+/* Whether a break at this blank would part an option from its value. */
+static bool parts_option(const char *text, size_t blank)
+{
+    size_t begin = blank;
+    while (begin > 0 && text[begin - 1] != ' ')
+        begin--;
+    return strncmp(text + begin, "--", 2) == 0 && strncmp(text + blank + 1, "--", 2) != 0;
+}
+
 void ls_text_wrap(FILE *stream, const char *words, int at, int indent, int width)
 {
     char *shown = ls_text_shown(words, LS_ESCAPE_LINE);
@@ -237,7 +246,7 @@ void ls_text_wrap(FILE *stream, const char *words, int at, int indent, int width
     while (*text) {
         const size_t fits = offset_of(text, most - at);
         size_t end = fits;
-        while (text[fits] && end > 0 && text[end] != ' ')
+        while (text[fits] && end > 0 && (text[end] != ' ' || parts_option(text, end)))
             end--;
         if (text[fits] && end == 0 && at <= indent) /* a single long word */
             end = fits;

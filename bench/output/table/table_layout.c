@@ -17,15 +17,8 @@
 
 enum { SHORTEST_TEXT = 8, SHORTEST_TITLE = 14 };
 
-/* Ranks; a figure's rank is its `drop`. */
-enum {
-    STAYS = -9,
-    TELLING_OPTION = -2,
-    OPTION = -1,
-    TOLD_TWICE = 4,
-    SAYS_NOTHING = 9,
-    EMPTY = 1000
-};
+/* Ranks; those of figures are their `drop`. */
+enum { STAYS = -9, TELLING = -2, OPTION = -1, TOLD_TWICE = 4, SAYS_NOTHING = 9, EMPTY = 1000 };
 
 /* What is done in turn: columns above the rank go; then texts are truncated. */
 static const struct {
@@ -40,7 +33,6 @@ static void free_cells(ls_table_column *column, size_t rows)
     for (size_t r = 0; column->cell && r < rows; r++)
         free(column->cell[r]);
     free(column->cell);
-    free(column->hash);
 }
 
 /* Fills the cells of all rows. False: out of memory. */
@@ -48,11 +40,10 @@ static bool fill(const ls_table *table, ls_table_column *column)
 {
     char cell[LS_CELL_SIZE];
     column->cell = calloc(table->rows + 1, sizeof *column->cell);
-    column->hash = calloc(table->rows + 1, sizeof *column->hash);
     column->width = ls_text_width(column->is.title);
     column->empty = true;
     bool numbers = column->option || column->is.cell == LS_CELL_VALUE;
-    for (size_t r = 0; column->cell && column->hash && r < table->rows; r++) {
+    for (size_t r = 0; column->cell && r < table->rows; r++) {
         const json_t *row = json_array_get(table->of, r);
         if (column->is.cell == LS_CELL_STATUS)
             ls_status_write(row, table->shared, cell);
@@ -60,7 +51,6 @@ static bool fill(const ls_table *table, ls_table_column *column)
             ls_cell_write(&column->is, row, cell);
         if (!(column->cell[r] = strdup(cell)))
             return false;
-        column->hash[r] = ls_hash64(cell, strlen(cell));
         const int width = ls_text_width(cell);
         column->width = width > column->width ? width : column->width;
         column->empty &= width == 0;
@@ -68,16 +58,27 @@ static bool fill(const ls_table *table, ls_table_column *column)
     }
     column->shown = !column->empty;
     column->is.right |= numbers;
-    return column->cell && column->hash;
+    column->rank = column->empty && column->is.drop != LS_DROP_NEVER ? EMPTY
+                   : column->telling                                 ? TELLING
+                   : column->option                                  ? OPTION
+                   : column->is.drop > 0                             ? column->is.drop
+                                                                     : STAYS;
+    return column->cell;
 }
 
 /* Adds a column: that one, or of a field (its width, drop and title, if given, are that one's), or
  * of an option. */
-static bool add(ls_table *table, const ls_column *given, const char *path, const char *option)
+static bool add(ls_table *table, const ls_column *given, const char *path, const json_t *option,
+                const json_t *swept)
 {
     ls_table_column *column = &table->column[table->count++];
+    const char *name = ls_option_name(option);
+    int follows = 0, telling = 0;
+    json_unpack((json_t *)(size_t)option, "{s:i,s:i}", "follows", &follows, "telling", &telling);
     snprintf(column->path, sizeof column->path, "%s%s", option ? "case." : "",
-             option ? option : path);
+             option ? name : path);
+    column->follows = follows;
+    column->telling = telling || json_object_get(swept, name);
     column->is = given && given->path ? *given : ls_column_of(column->path, column->title);
     if (given && !given->path) {
         column->is.width = given->width;
@@ -89,16 +90,12 @@ static bool add(ls_table *table, const ls_column *given, const char *path, const
     return fill(table, column);
 }
 
-const char *ls_column_path(const ls_column *column)
-{
-    return column->path ? column->path : ls_fields[column->of].path;
-}
-
 static bool is_given(const ls_columns *columns, const char *group, const char *name)
 {
     const size_t length = strlen(group);
     for (size_t i = 0; i < columns->count; i++) {
-        const char *path = ls_column_path(&columns->column[i]);
+        const ls_column *column = &columns->column[i];
+        const char *path = column->path ? column->path : ls_fields[column->of].path;
         if (strncmp(path, group, length) == 0 && strcmp(path + length, name) == 0)
             return true;
     }
@@ -110,12 +107,9 @@ static bool add_options(ls_table *table, const ls_table_plan *plan)
 {
     bool ok = true;
     for (size_t o = 0; ok && o < json_array_size(plan->options); o++) {
-        const char *name = json_string_value(json_array_get(plan->options, o));
-        if (is_given(plan->columns, "case.", name))
-            continue;
-        ok = add(table, NULL, NULL, name);
-        table->column[table->count - 1].telling =
-            ls_option_is_telling(name) || json_object_get(plan->swept, name);
+        const json_t *option = json_array_get(plan->options, o);
+        if (!is_given(plan->columns, "case.", ls_option_name(option)))
+            ok = add(table, NULL, NULL, option, plan->swept);
     }
     return ok;
 }
@@ -131,7 +125,7 @@ ls_table *ls_table_make(const ls_table_plan *plan, const json_t *rows)
         table->rows = json_array_size(rows);
         table->of = rows;
         ok = !plan->label || given->alone || is_given(given, "", label) ||
-             add(table, NULL, label, NULL);
+             add(table, NULL, label, NULL, NULL);
     }
     for (size_t i = 0; ok && i <= given->count; i++) {
         if (i == given->leading && !given->alone && !given->fixed)
@@ -140,7 +134,8 @@ ls_table *ls_table_make(const ls_table_plan *plan, const json_t *rows)
             continue;
         const ls_column *one = &given->column[i];
         const bool mean = plan->mean && one->of == LS_F_time_samples_per_s;
-        ok = add(table, one, ls_fields[mean ? LS_F_time_samples_per_s_mean : one->of].path, NULL);
+        ok = add(table, one, ls_fields[mean ? LS_F_time_samples_per_s_mean : one->of].path, NULL,
+                 NULL);
         table->column[table->count - 1].shown |= given->alone;
     }
     if (ok)
@@ -196,15 +191,15 @@ static int compare_names(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many rows the visible options distinguish, without that one. */
-static size_t count_names(const ls_table *table, const ls_table_column *without)
+/* How many rows the options that tell something distinguish. */
+static size_t count_names(const ls_table *table)
 {
     uint64_t *names = calloc(table->rows + 1, sizeof *names);
     size_t count = 0;
     for (size_t c = 0; names && c < table->count; c++) {
         const ls_table_column *column = &table->column[c];
-        for (size_t r = 0; column->option && column->shown && r < table->rows; r++)
-            names[r] = 31 * names[r] + (column == without ? 0 : column->hash[r]);
+        for (size_t r = 0; column->option && column->rank < 0 && r < table->rows; r++)
+            names[r] = 31 * names[r] + ls_hash64(column->cell[r], strlen(column->cell[r]));
     }
     if (names)
         qsort(names, table->rows, sizeof *names, compare_names);
@@ -226,33 +221,36 @@ static bool has_one_value(const ls_table *table, const ls_table_column *column)
     return true;
 }
 
-static int rank_of(const ls_table *table, const ls_table_column *column, size_t names)
+/* Finds the options without which the others distinguish as many rows, from the last one on: first
+ * among those that say nothing. */
+static void rank_options(ls_table *table)
 {
-    if (column->is.drop != LS_DROP_NEVER && column->empty)
-        return EMPTY;
-    if (!column->option)
-        return column->is.drop > 0 ? column->is.drop : STAYS;
-    if (column->telling)
-        return TELLING_OPTION;
-    if (count_names(table, column) < names)
-        return OPTION;
-    const bool follows = ls_option_follows(strchr(column->path, '.') + 1);
-    return follows || has_one_value(table, column) ? SAYS_NOTHING : TOLD_TWICE;
+    const size_t names = count_names(table);
+    table->ranked = true;
+    for (int rank = SAYS_NOTHING; rank >= TOLD_TWICE; rank -= SAYS_NOTHING - TOLD_TWICE)
+        for (size_t c = table->count; c-- > 0;) {
+            ls_table_column *column = &table->column[c];
+            if (column->rank != OPTION ||
+                (rank == SAYS_NOTHING && !column->follows && !has_one_value(table, column)))
+                continue;
+            column->rank = rank;
+            if (count_names(table) < names)
+                column->rank = OPTION;
+        }
 }
 
 void ls_table_hide(ls_table *table, int width, int above)
 {
     while (ls_table_width(table) > width) {
-        const size_t names = count_names(table, NULL);
         ls_table_column *highest = NULL;
-        int most = above;
-        for (size_t c = 0; c < table->count && most < EMPTY; c++) {
+        if (!table->ranked)
+            rank_options(table);
+        for (size_t c = 0; c < table->count; c++) {
             ls_table_column *column = &table->column[c];
-            const int rank = column->shown ? rank_of(table, column, names) : above;
-            if (rank > most || (rank == most && rank > above && column->option)) {
+            const int most = highest ? highest->rank : above;
+            if (column->shown &&
+                (column->rank > most || (highest && column->rank == most && column->option)))
                 highest = column;
-                most = rank;
-            }
         }
         if (!highest)
             return;
@@ -267,10 +265,8 @@ static void narrow(ls_table *table, ls_table_column *column, int width)
     const int most = width > title ? width : title;
     if (column->width <= most || column->is.right)
         return;
-    for (size_t r = 0; r < table->rows; r++) {
+    for (size_t r = 0; r < table->rows; r++)
         (column->option ? ls_text_squeeze : ls_text_shorten)(column->cell[r], most);
-        column->hash[r] = ls_hash64(column->cell[r], strlen(column->cell[r]));
-    }
     column->width = most;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bench/output/format.h"
+#include "bench/output/results_db.h"
 
 enum { LS_CELL_SIZE = 160, LS_TITLE_SIZE = 64 }; /**< bytes of a cell, and of its heading */
 
@@ -21,6 +22,10 @@ void ls_option_write(const char *name, const json_t *row, char title[LS_TITLE_SI
 /** Writes the status and the warnings, without the members of `shared` (may be NULL). */
 void ls_status_write(const json_t *row, const json_t *shared, char cell[LS_CELL_SIZE]);
 
+/** Adds functions of SQL: cell(row, path), what a table has of the row (JSON) in the field's
+ * column, and heading(path). */
+void ls_cells_attach(ls_results *results);
+
 /** Columns that a UTF-8 text takes on a terminal, each character as one. */
 int ls_text_width(const char *text);
 
@@ -30,36 +35,21 @@ void ls_text_shorten(char *text, int width);
 /** Cuts a text to `width` columns, with ".." in its middle: values may differ at either end. */
 void ls_text_squeeze(char *text, int width);
 
-/* ---- Options (table_options.c) --------------------------------------------------------------
+/* ---- Options (options.sql) ------------------------------------------------------------------
  *
  * A group `case` has the options of its case, and some fields that follow from them (the batch of
  * each device, say), which are not options. */
 
-/** Options of cases, to be added: a new reference. */
-json_t *ls_options_new(void);
+/** [{name, differs, follows, telling}] of the options of cases, {..: {case, among}}, the most
+ * telling ones first: whether cases with an equal `among` differ in it; whether by default it
+ * follows from others, so that rows differ in it for no reason of their own; and whether its column
+ * is the last to be dropped. A new array. */
+json_t *ls_options_of(const json_t *cases);
 
-/** Adds a row's options. Only rows added with an equal `among` are compared with it. */
-void ls_options_add(json_t *options, const json_t *row, const char *among);
-
-/** The options of rows. */
-json_t *ls_options_of(const json_t *rows);
-
-/** Names of the options, the most telling ones first: a new array. */
-json_t *ls_options_names(const json_t *options);
-
-/**
- * Whether cases differ in an option: two have different values, or two have the same model, data,
- * strategy and reduce, and only one has it. (An option that another strategy does not have makes no
- * difference.)
- */
-bool ls_options_differ(const json_t *options, const char *name);
-
-/** Whether the option by default follows from others, so that rows differ in it only as a
- * consequence. */
-bool ls_option_follows(const char *name);
-
-/** Whether its column is the last to be dropped. */
-bool ls_option_is_telling(const char *name);
+static inline const char *ls_option_name(const json_t *option)
+{
+    return json_string_value(json_object_get(option, "name"));
+}
 
 /* ---- Layout (table_layout.c) ---------------------------------------------------------------- */
 
@@ -67,26 +57,28 @@ typedef struct ls_table_column {
     ls_column is;
     char title[LS_TITLE_SIZE], path[80]; /**< where `is` does not have separate texts */
     char **cell;                         /**< [rows] */
-    uint64_t *hash; /**< [rows], of each cell: to find the options that distinguish rows */
-    int width;      /**< of the widest, title included */
+    int width;                           /**< of the widest, title included */
     bool option;
-    bool telling; /**< an option dropped late: its field says so, or it was swept */
+    bool follows; /**< an option that by default follows from others */
+    bool telling; /**< an option that is dropped last: as its field says, or as it was swept */
     bool empty;   /**< in all rows */
     bool shown;
+    int rank; /**< the highest goes first (table_layout.c); of an option, once it is sought */
 } ls_table_column;
 
 typedef struct ls_table {
     ls_table_column *column;
     size_t count, rows;
     const json_t *of; /**< [rows]; borrowed */
-    json_t *shared;   /**< {warning: true} if no status repeats the warning; may be NULL */
+    json_t *shared;   /**< {warning: true} of those that no status repeats; may be NULL */
+    bool ranked;      /**< options have ranks */
 } ls_table;
 
 /** What a table shows. */
 typedef struct ls_table_plan {
     const ls_columns *columns;
-    const json_t *options; /**< fields of `case` that get columns, unless `columns` are alone */
-    const json_t *swept;   /**< {field: true} for options given several values; or NULL */
+    const json_t *options; /**< of ls_options_of, that get columns, unless `columns` are alone */
+    const json_t *swept;   /**< {field: true} of those that were given several values; or NULL */
     bool label;            /**< begins with the label, where a row has one */
     bool mean;             /**< has samples per second of the mean, not of the median step */
 } ls_table_plan;
@@ -101,8 +93,8 @@ int ls_table_width(const ls_table *table);
 /** Takes the warnings that all rows have out of their status, into `shared`. */
 void ls_table_share_warnings(ls_table *table);
 
-/** Hides columns above the rank (table_layout.c; 0 means figures that have a `drop`), the highest
- * first, while a line is wider than `width`. */
+/** Hides columns above the rank (0 means figures that have a `drop`), the highest first, while a
+ * line is wider than `width`. */
 void ls_table_hide(ls_table *table, int width, int above);
 
 /** Hides columns and truncates texts until a line fits `width`: see table_layout.c. */

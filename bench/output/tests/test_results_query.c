@@ -35,8 +35,7 @@ static const char *answer(ls_results *results, const char *sql)
     return text;
 }
 
-/* The view is made at the first question, even within a transaction, and again after it is undone.
- */
+/* Also where a transaction is undone. */
 static void the_view_outlives_a_transaction(void **state)
 {
     (void)state;

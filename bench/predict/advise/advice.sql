@@ -112,7 +112,7 @@ lines (part, number, text) AS (
   UNION ALL SELECT 13, 0, printf('refused: %d more, other options of these strategies: --format json', n)
     FROM (SELECT count(*) AS n FROM refused WHERE NOT said) WHERE n > 0),
 texts (format, part, number, text) AS (
-  SELECT 'table', part, number, wrapped(text, 0, 2) FROM lines
+  SELECT 'table', part, number, substr(text, 1, 1) || wrapped(substr(text, 2), 1, 2) FROM lines
   UNION ALL SELECT 'table', 1.5, 0, char(10)
   UNION ALL SELECT 'table', 3, i, line FROM shown WHERE named
   UNION ALL SELECT 'table', 5, 0, char(10) FROM one

@@ -193,28 +193,6 @@ static void all_are_found(void **state)
     assert_null(ls_field_find(""));
 }
 
-static void keys_of_flattened_rows(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *key, *path;
-    } cases[] = {
-        {"memory.devices.0.peak", "memory.devices.peak"},
-        {"memory.devices.12.formula.peak", "memory.devices.formula.peak"},
-        {"provenance.environment.OMP_NUM_THREADS", "provenance.environment"},
-        {"label", "label"},
-        {"case.unheard_of", NULL},
-        {"", NULL},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const ls_field *field = ls_field_of_key(cases[i].key);
-        if (!cases[i].path)
-            assert_null(field);
-        else
-            assert_string_equal(field->path, cases[i].path);
-    }
-}
-
 /* A field of `case` that is forgotten would make one case of two. What is derived is hidden by
  * tables and `diff` alike. */
 static void options_identify(void **state)
@@ -233,12 +211,6 @@ static void options_identify(void **state)
 static void what_comparisons_leave_out(void **state)
 {
     (void)state;
-    assert_false(ls_case_leaves_out("model", LS_BUT_REPEATS));
-    assert_true(ls_case_leaves_out("seed", LS_BUT_REPEATS));
-    assert_false(ls_case_leaves_out("seed", LS_BUT_BLOCKS));
-    assert_true(ls_case_leaves_out("steps", LS_BUT_STEPS));
-    assert_true(ls_case_leaves_out("devices_asked", 0));
-    assert_false(ls_case_leaves_out("unheard_of", LS_BUT_REPEATS));
 }
 
 /* An object of fields in lines of their own, anything else in one. */
@@ -290,8 +262,9 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--write") == 0)
         return write_schema();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schema_is_of_the_table),     cmocka_unit_test(all_are_found),
-        cmocka_unit_test(keys_of_flattened_rows),     cmocka_unit_test(options_identify),
+        cmocka_unit_test(schema_is_of_the_table),
+        cmocka_unit_test(all_are_found),
+        cmocka_unit_test(options_identify),
         cmocka_unit_test(what_comparisons_leave_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ bool ls_row_warns(const json_t *row, const char *warning);
 bool ls_row_is_noisy(const json_t *row);     /**< it has that warning */
 bool ls_row_is_predicted(const json_t *row); /**< not measured */
 
-/** The strategy of a row's group `case`; NULL where this program has none of the name. */
+/** The strategy of a row's group `case`; NULL if this program has no strategy of the name. */
 const ls_strategy *ls_case_strategy(const json_t *group);
 
 /** Whether the row is ours, and its strategy is meant to compute what `single` does. A strategy

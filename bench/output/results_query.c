@@ -204,10 +204,9 @@ static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
         give_text(context, ls_value_text(found));
 }
 
-/* field_fact(path, what): see bench/rows/fields.h; whether "less" is worse, the "list" of
- * objects that has the field; whether `results diff` names it, NULL if it is no field. A member of
- * `case` that is no field is an option of another version.
- */
+/* field_fact(path, what): see bench/rows/fields.h; whether "less" is worse; the "list" of objects
+ * that has the field; for "diff" whether `results diff` names it, NULL for an unknown path. A
+ * member of `case` that is not a field is an option of another version. */
 static void field_fact(sqlite3_context *context, int count, sqlite3_value **value)
 {
     static const struct {
@@ -327,8 +326,8 @@ static int natural(void *context, int a_size, const void *a, int b_size, const v
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
-/* `differences`: the paths in which the rows of a group `g` of `keyed` differ, from their case_key:
- * of the case also what one of them lacks. */
+/* `differences`: the paths in which the rows of a group `g` of `keyed` differ, found in their
+ * case_key. A field of the case that only some rows have differs, too. */
 static const char views_sql[] =
     "CREATE TEMP TABLE IF NOT EXISTS chosen (place INTEGER PRIMARY KEY, number INTEGER);"
     "CREATE TEMP VIEW IF NOT EXISTS s AS SELECT chosen.place, v.* FROM temp.chosen"
@@ -366,7 +365,7 @@ int ls_results_attach(sqlite3 *db)
                      {"same_but", -1, same_but, NULL},
                      {"row_text", 2, row_text, NULL},
                      {"row_derived", 2, row_derived, NULL}};
-    memory *kept = calloc(1, sizeof *kept); /* of all functions; goes with machine_of */
+    memory *kept = calloc(1, sizeof *kept); /* for all functions; freed with machine_of */
     char *view = ls_results_view_text(true);
     int code = kept && view ? SQLITE_OK : SQLITE_NOMEM;
     if (kept) { /* which is freed also where this fails */

@@ -33,10 +33,9 @@ ls_status ls_page_open(ls_page *page);
 /** Adds the functions that statements of reports call (report_functions.c). */
 void ls_page_add_functions(const ls_page *page, sqlite3 *db);
 
-/** Performs the section of a text of SQL (NULL means each one), which begins after an empty line
- * with
- * "-- NAME", after its places (template.h; NULL if it has none) were filled. Results are added to
- * `out` (an object) by the section's name, as ls_results_query adds them. */
+/** Performs a section of a text of SQL (NULL means all sections). A section begins after an empty
+ * line with "-- NAME". Its places (template.h) are filled from `values`, which may be NULL. Adds
+ * the results to `out`, an object, by the section's name, as ls_results_query does. */
 ls_status ls_page_run(const ls_page *page, const char *text, const char *section,
                       const json_t *values, json_t *out);
 

@@ -60,10 +60,10 @@ typedef struct ls_table_column {
     int width;                           /**< of the widest, title included */
     bool option;
     bool follows; /**< an option that by default follows from others */
-    bool telling; /**< an option that is dropped last: as its field says, or as it was swept */
+    bool telling; /**< an option dropped late: its field says so, or it was swept */
     bool empty;   /**< in all rows */
     bool shown;
-    int rank; /**< the highest goes first (table_layout.c); of an option, once it is sought */
+    int rank; /**< the highest goes first (table_layout.c) */
 } ls_table_column;
 
 typedef struct ls_table {

@@ -8,12 +8,15 @@ FROM pool_members AS m JOIN s USING (place) WHERE timed AND nth = 1;
 -- The options in which all rows differ (g: -1), or the cases of a pool.
 INSERT INTO cases SELECT pool, place, '', row -> 'case' FROM members UNION ALL SELECT -1, place, '', row -> 'case' FROM s;
 CREATE TEMP TABLE words AS
-SELECT g, place, o.nth AS nth, name, cell(row, path) AS cell,
-  iif(name IN ('model', 'data') OR cell(row, path) = '', NULL,
-    iif(name IN ('strategy', 'devices'), '', heading(path) || ' ') || cell(row, path)) AS word,
-  follows OR (name = 'steps' AND max(row ->> '$.case.steps_asked') OVER (PARTITION BY g) IS NOT NULL) AS outcome
-FROM (SELECT * FROM options WHERE differs) AS o JOIN members ON g = pool OR (g = -1 AND place = first)
-ORDER BY place, g;
+WITH cells AS MATERIALIZED (
+  SELECT g, m.place AS place, o.nth AS nth, name, path, follows, cell(row, path) AS cell,
+    max(row ->> '$.case.steps_asked') OVER (PARTITION BY g) IS NOT NULL AS asked
+  FROM (SELECT * FROM options WHERE differs) AS o JOIN members AS m ON g = pool OR (g = -1 AND place = first))
+SELECT g, place, nth, name, cell, follows OR (name = 'steps' AND asked) AS outcome,
+  iif(name IN ('model', 'data') OR cell = '', NULL, iif(name IN ('strategy', 'devices'), '', heading(path) || ' ') || cell)
+    AS word
+FROM cells;
+CREATE INDEX temp.words_place ON words (g, place);
 -- In an outcome (the steps that were trained where others were asked for, and what follows from other options) cases may
 -- differ for no reason of their own: it is said where it tells two cases apart that have one name without it.
 CREATE TEMP VIEW plain AS

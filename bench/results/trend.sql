@@ -17,11 +17,12 @@ DELETE FROM keyed;
 INSERT INTO keyed SELECT 0, case_key(row, 1, 112) FROM facts UNION ALL SELECT series, case_key(row, 1, 1536) FROM facts;
 CREATE TEMP TABLE series AS
 WITH named AS (
-  SELECT series, iif(path = 'peer.what', 'peer', replace(path, rtrim(path, replace(path, '.', '')), '')) || ' '
+  SELECT series, field_fact(path, 'order') AS nth, iif(path = 'peer.what', 'peer', replace(path, rtrim(path, replace(path, '.', '')), '')) || ' '
     || ifnull((SELECT row_text(row, path) AS text FROM facts WHERE facts.series = all_series.series
       AND text IS NOT NULL ORDER BY place LIMIT 1), 'none') AS part
   FROM (SELECT DISTINCT series FROM facts) AS all_series, (SELECT path FROM differences WHERE g = 0))
-SELECT series, ifnull((SELECT group_concat(part, ', ') FROM named WHERE named.series = all_series.series), '') AS name,
+SELECT series, ifnull((SELECT group_concat(part, ', ') FROM (
+    SELECT part FROM named WHERE named.series = all_series.series ORDER BY nth)), '') AS name,
   (SELECT group_concat(path, ', ') FROM differences WHERE g = all_series.series) AS differ
 FROM (SELECT DISTINCT series FROM facts) AS all_series;
 

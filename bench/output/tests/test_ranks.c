@@ -55,6 +55,26 @@ static void table_ranks(void **state)
     free(text);
 }
 
+/* What follows from other options is said where nothing else tells two cases apart. */
+static void what_follows_is_said_if_it_tells(void **state)
+{
+    (void)state;
+    for (int alone = 0; alone < 2; alone++) {
+        json_t *rows[2];
+        for (int i = 0; i < 2; i++) {
+            rows[i] = made_row(alone || i ? "mirrored" : "zero", 2, 2.0 - i, 0.01, "ok");
+            json_object_set_new(json_object_get(rows[i], "case"), "bucket_bytes",
+                                json_integer(i + 1));
+        }
+        char *text = table_of(rows, 2, 200, 2, NULL, false);
+        const char *line = strstr(text, "\nfastest: ");
+        assert_non_null(line);
+        assert_true((strstr(line, "bucket-bytes 2, 2.00 times") != NULL) == alone);
+        assert_true((strstr(line, "), zero\n") != NULL) != alone);
+        free(text);
+    }
+}
+
 /* Cases of other batches, links or devices answer another question, and are ranked apart. */
 static void environments_rank_apart(void **state)
 {
@@ -192,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table_ranks),
         cmocka_unit_test(environments_rank_apart),
+        cmocka_unit_test(what_follows_is_said_if_it_tells),
         cmocka_unit_test(groups_rank_apart),
         cmocka_unit_test(unequal_are_not_ranked),
         cmocka_unit_test(repeats_are_one_case),

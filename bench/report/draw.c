@@ -121,7 +121,12 @@ void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn)
               stream);
         rest += strlen(end);
     }
-    fputs(rest ? rest : drawn, stream); /* another gnuplot's */
+    rest = rest ? rest : drawn;                                       /* another gnuplot's */
+    for (const char *at; (at = strstr(rest, "]]>")); rest = at + 3) { /* not valid in XML */
+        fwrite(rest, 1, (size_t)(at - rest), stream);
+        fputs("]]&gt;", stream);
+    }
+    fputs(rest, stream);
 }
 
 /* A drawing of gnuplot's, and its figure. */

@@ -32,8 +32,6 @@ static void put_text(const script *to, const char *text, size_t width)
 {
     char *shown = to->kind == LS_PICTURE_SVG ? strdup(text) : ls_text_shown(text, LS_ESCAPE_FONT);
     const char *rest = shown ? shown : "";
-    for (char *end = shown; end && (end = strstr(end, "]]>"));)
-        *end = ')'; /* which XML may not have, and gnuplot does not escape */
     for (; *rest == '\'' && width > 0; rest++, width--)
         fputs("\"'\".", to->stream);
     fputc('\'', to->stream);

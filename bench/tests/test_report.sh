@@ -582,7 +582,7 @@ report --results ranks.db
 expect "the plan of ranks names its start" grep -q '^# *mpirun -n 2 lockstep run --plan report.yaml ' page/report.yaml
 expect "it runs there" of_ranks again-ranks.db --plan page/report.yaml --label 'a "b"'
 expect "and makes the same cases" [ "$(cases_of ranks.db)" = "$(cases_of again-ranks.db)" ]
-expect "which are two" [ "$(cases_of ranks.db | grep -c 'a "b"')" -eq 2 ]
+expect "which are two" [ "$(cases_of ranks.db | grep -c 'a ""b""')" -eq 2 ]
 if [ "$(id -u)" = 0 ]; then # root can write to any folder
     mkdir -m 755 closed
     chmod 755 .

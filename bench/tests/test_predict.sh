@@ -204,6 +204,28 @@ lockstep predict $form $small --strategy mirrored --devices 4 --durations flops=
     --allreduce ring --goal x
 expect "flows are no messages" one_line "use it with --collectives messages"
 
+# ---- Threads that wait ---------------------------------------------------------------------------
+
+# A step waits twice for a queue of another device: at its beginning and where the sums come. A server that sends to the
+# worker on its own device goes on behind that worker's six operations, so the other worker's come later.
+host="--model poly --devices 2 --devices-per-host 2 --platform flat:latency=1us --results none"
+lockstep_ok predict --calibrate --out waits.json --quiet --strategy towers,ps $host
+for ns in 0 50000; do
+    python3 - "$ns" >waits$ns.json <<'END'
+import json, sys
+times = json.load(open("waits.json")) | {"add_ns": 0, "copy_ns": 0, "cores": 2, "turn_ns": 1e9, "spread": [1]}
+times["messages"] = [{"per_core": 1, "wake_ns": [0] * 3, "late_ns": [0] * 3, "within_ns": [1000] * 3,
+                      "between_ns": [int(sys.argv[1])] * 3}]
+times["operations"] = [one | {"ns": 1e6} for one in times["operations"]]
+print(json.dumps(times))
+END
+    lockstep_ok predict --strategy towers,ps $host --durations waits$ns.json --format jsonl
+    keep waits$ns
+done
+rows "a step begins and ends when another thread runs again" "abs(old('waits50000')[0]['time']['step_ms']['median'] -
+    old('waits0')[0]['time']['step_ms']['median'] - 0.1) < 1e-6"
+rows "who sends within a device comes last" "abs(rows[1]['time']['step_ms']['median'] - 16) < 0.1"
+
 # ---- Calibration files --------------------------------------------------------------------------
 
 lockstep_ok predict --calibrate --out d.json --quiet --model poly

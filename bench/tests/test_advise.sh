@@ -248,6 +248,15 @@ lockstep_ok advise --model profile:wide.yaml --devices 4 --platform flat:latency
 expect "each limit of memory has one leader" eval "grep -q '^memory below ' out &&
     [ -z \"\$(grep -o '^memory below [^:]*' out | uniq -d)\" ]"
 
+# Every schedule with each number of chunks, though zero bubble leads interleaved with the first one: chunks of a part.
+{ printf 'name: parts\nbatch: 32\nsource: test\nlayers:\n'
+  for i in {1..16}; do echo "  - {name: l$i, params: 9, forward: 16ms, backward: 32ms, weights: 16ms, activations: 64}"; done
+} >parts.yaml
+lockstep_ok advise --model profile:parts.yaml --strategy pipeline --devices 4 --platform flat:latency=1us --batch 8 \
+    --results none --format jsonl
+rows "chunks of 2, 3 and 4, and the last lead" "{x['case'].get('pipeline_chunks') for x in r['ranking']} >= {2, 3, 4} and
+    r['ranking'][0]['case']['pipeline_chunks'] == 4 and r['ranking'][1]['case']['pipeline_schedule'] == 'zb-h2'"
+
 # An interrupt: the ranking so far, or that there is none; steps of 64 devices that take a while.
 code=0
 timeout --preserve-status -s INT 1 "$LOCKSTEP" advise --model gpt:24-32-2048-2048-50257 --devices 64 --batch 256 \

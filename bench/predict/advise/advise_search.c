@@ -23,7 +23,7 @@
 #include <string.h>
 
 /* ---- Axes ------------------------------------------------------------------------------------ */
-enum { DIVIDES = 1, PIECES = 2, EASES = 4 };
+enum { DIVIDES = 1, PIECES = 2, EASES = 4, TOGETHER = 8 };
 #define POWERS "1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"
 
 /* An option that changes a strategy's speed or its memory, and the values that are tried: of cases
@@ -31,8 +31,9 @@ enum { DIVIDES = 1, PIECES = 2, EASES = 4 };
 static const struct axis {
     const char *strategy; /* NULL means any that has the option */
     const char *option;
-    unsigned is; /* DIVIDES: each value is a start; PIECES: numbers up to a replica's samples, whose
-                    effect rises and then falls; EASES: tried where memory is short */
+    unsigned
+        is; /* DIVIDES: each value is a start; PIECES: numbers up to a replica's samples, whose
+               effect rises and then falls; EASES: where memory is short; TOGETHER: all pairs */
     const char *values[14];
 } axes[] = {
     {"towers", "towers-staged", DIVIDES, {"no", "yes"}},
@@ -46,8 +47,8 @@ static const struct axis {
      DIVIDES,
      {"512", "256", "128", "64", "32", "16", "12", "8", "6", "5", "4", "3", "2", "1"}},
     {"hybrid", "hybrid-stages", DIVIDES, {"1", "2", "3", "4", "6", "8", "12", "16", "32"}},
-    {NULL, "pipeline-schedule", 0, {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2"}},
-    {NULL, "pipeline-chunks", 0, {"2", "3", "4"}},
+    {NULL, "pipeline-schedule", TOGETHER, {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2"}},
+    {NULL, "pipeline-chunks", TOGETHER, {"2", "3", "4"}},
     {NULL, "pipeline-microbatches", PIECES, {POWERS}},
     {NULL, "tensor-parallel-sequence", 0, {"no", "yes"}},
     {NULL, "hybrid-outer", 0, {"mirrored", "zero"}},
@@ -345,8 +346,10 @@ static ls_status tune(search *s, size_t best)
 {
     for (size_t from = SIZE_MAX; from != best;) {
         from = best;
+        picks p = s->items[best].picks;
+        LS_TRY(try_combinations(s, s->items[best].base, TOGETHER, &p, 0, &best));
         for (size_t i = 0; i < AXES; i++) {
-            if (axes[i].is & (DIVIDES | EASES))
+            if (axes[i].is & (DIVIDES | EASES | TOGETHER))
                 continue;
             LS_TRY(try_values(s, i, 1, &best));
             LS_TRY(try_values(s, i, -1, &best));
@@ -408,6 +411,7 @@ static ls_status try_usual(search *s, int64_t split, int64_t stages, size_t *num
     const bool whole = split * stages == 1; /* each device has the whole model */
     const ls_case *base = find_open(s->a, whole ? "zero" : "hybrid");
     const size_t axis = number_of("hybrid-replicas"), along = number_of("hybrid-stages");
+    const size_t inner = number_of("hybrid-inner"), outer = number_of("hybrid-outer");
     *number = SIZE_MAX;
     if (!base || s->a->devices % (split * stages))
         return LS_OK;
@@ -416,7 +420,6 @@ static ls_status try_usual(search *s, int64_t split, int64_t stages, size_t *num
         return try_picks(s, base, &p, number);
     snprintf(replicas, sizeof replicas, "%lld", (long long)(s->a->devices / (split * stages)));
     snprintf(text, sizeof text, "%lld", (long long)stages);
-    const size_t inner = number_of("hybrid-inner"), outer = number_of("hybrid-outer");
     p.of[inner] = value_of(inner, split > 1 ? "tensor-parallel" : "pipeline");
     p.of[outer] = value_of(outer, "zero");
     p.of[axis] = value_of(axis, replicas);
@@ -464,8 +467,6 @@ static ls_status tune_usual(search *s, size_t best)
     usual->memory = s->items[best].memory;
     return LS_OK;
 }
-
-/* ---- All ------------------------------------------------------------------------------------- */
 
 static ls_status try_all(search *s)
 {

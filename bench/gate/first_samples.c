@@ -153,8 +153,10 @@ ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_ca
     one.job.batch = count;
     one.job.sampling.augment = plan->job.sampling.augment;
     one.job.exchange.gradient_wire = LS_WIRE_FLOAT32; /* the oracle's bits judge its rounding */
-    if (!status && !samples.lifted &&
-        !plan->job.exchange.gradient_wire) { /* the comparison would be the same */
+    one.job.division.sums_float32 =
+        plan->job.kernels.precision == LS_PRECISION_BF16 && ls_job_splits(&plan->job) > 1;
+    if (!status && !samples.lifted && !plan->job.exchange.gradient_wire &&
+        !one.job.division.sums_float32) { /* the comparison would be the same */
         ls_first_samples_close(&samples);
         return LS_OK;
     }

@@ -23,12 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bound for the sum of slices against the whole batch: a rounding difference can flip a ReLU. With
- * bf16 places round what they sum, where single rounds sums alone. */
-static double gradient_bound_of(const ls_job *job)
-{
-    return job->kernels.precision == LS_PRECISION_BF16 && ls_job_splits(job) > 1 ? 5e-2 : 2e-2;
-}
+/* Bound for the sum of slices against the whole batch: a rounding difference can flip a ReLU. */
+static const double gradient_bound = 2e-2;
 
 /* Steps enqueued at once with a library's sums. */
 enum { LIBRARY_AT_ONCE = 4 };
@@ -139,7 +135,6 @@ static void note_element(const comparison *c, const char *when, const ls_differe
 static ls_status judge_first_step(const comparison *c, ls_gate *gate)
 {
     const double products = ls_gate_products(c->plan, c->plan->job.batch);
-    const double gradient_bound = gradient_bound_of(&c->plan->job);
     double loss;
     char by[LS_GATE_BY];
     const float *whole = ls_reference_whole(c->single, &loss);
@@ -223,7 +218,6 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
  * (their parameters differ by rounding only), and all replicas must have the same parameters. */
 static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
-    const double gradient_bound = gradient_bound_of(&c->plan->job);
     float *values = c->again;
     ls_session_found found;
     char by[LS_GATE_BY];
@@ -417,7 +411,7 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
 static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
 {
     const ls_plan_of_case *plan = c->plan;
-    gate->bound = plan->job.exact.on ? 0 : gradient_bound_of(&plan->job);
+    gate->bound = plan->job.exact.on ? 0 : gradient_bound;
     gate->kernels = ls_step_kernels(c->run[CANDIDATE].run);
     const ls_gate_sides sides = {.workplace = c->workplace,
                                  .candidate = &c->run[CANDIDATE],

@@ -128,7 +128,7 @@ static ls_status open_split(oracle *me)
         LS_TRY(ls_allreduce_find("owners", &order));
     LS_TRY(ls_graph_split(me->base.job->model->graph, ls_job_splits(its), its->division.sequence,
                           order, &me->split));
-    me->split.graph->slices.rounded = true;
+    me->split.graph->slices.rounded = !its->division.sums_float32;
     return LS_OK;
 }
 

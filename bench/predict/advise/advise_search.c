@@ -22,7 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Axes ------------------------------------------------------------------------------------ */
+/* Each value is a start; numbers up to a replica's samples, whose effect rises and then falls;
+ * where memory is short; in all pairs. */
 enum { DIVIDES = 1, PIECES = 2, EASES = 4, TOGETHER = 8 };
 #define POWERS "1", "2", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"
 
@@ -31,9 +32,7 @@ enum { DIVIDES = 1, PIECES = 2, EASES = 4, TOGETHER = 8 };
 static const struct axis {
     const char *strategy; /* NULL means any that has the option */
     const char *option;
-    unsigned
-        is; /* DIVIDES: each value is a start; PIECES: numbers up to a replica's samples, whose
-               effect rises and then falls; EASES: where memory is short; TOGETHER: all pairs */
+    unsigned is; /* the kinds above */
     const char *values[14];
 } axes[] = {
     {"towers", "towers-staged", DIVIDES, {"no", "yes"}},

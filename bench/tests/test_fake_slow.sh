@@ -39,6 +39,9 @@ two="--devices gpu:0+gpu:1 --strategy mirrored"
     equal --model resnet:8 --batch 4 --data synthetic:16 $steps $two
     equal --model twin-lstm:8 --batch 4 --data synthetic:16 $steps --devices gpu:0+gpu:1 --strategy model-parallel
     equal --model resnet:8 --batch 4 --data synthetic:16 $steps --devices $whole --strategy hybrid
+    # Weight passes, and shares that windows hold: behind them the sums of what they make final.
+    equal --model mlp:784-16-12-10-10 --batch 32 --data synthetic:320 $steps --devices $whole --strategy hybrid \
+        --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2,3 --pipeline-schedule zb-h1,zb-h2 --reduce exact,fast
     equal --model gpt:2-3-12-9-32 --batch 4 --data synthetic:16 $steps --devices gpu:0+gpu:1+gpu:2 --strategy context-parallel
 }
 finish

@@ -23,6 +23,8 @@ equal 6 2 verify --strategy pipeline,model-parallel --devices 1 $mlp --reduce fa
 # D replicas of M places, or groups of M devices, on 4 processes with 2 devices: 2 x 4, 4 x 2.
 equal 12 4 verify --strategy hybrid --devices 2 --hybrid-replicas 2,4 --hybrid-inner model-parallel,pipeline,zero \
     --zero-stage 3 --bucket-bytes auto --pipeline-microbatches 2 $mlp --reduce fast,exact $small
+! thorough || equal 8 4 verify --strategy hybrid --devices 1 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 2,3 \
+    --pipeline-schedule zb-h1,zb-h2 $mlp --reduce fast,exact $small
 # An all-reduce that depends on where its ranks are: places on a part of the processes, and on all.
 equal 2 4 verify --strategy hybrid --devices 2 --hybrid-replicas 2,4 --allreduce hierarchical $mlp $small
 # Shared variables and weight decay, divided over several processes.

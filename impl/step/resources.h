@@ -32,6 +32,13 @@ typedef struct ls_connection {
     bool counts; /**< its messages are traffic, which the end counts */
 } ls_connection;
 
+/** Memory for what crosses a border, before the part that needs it does. */
+typedef struct ls_landing {
+    void *memory;
+    size_t each; /**< bytes of the largest piece */
+    int pieces;  /**< of a micro-batch */
+} ls_landing;
+
 typedef struct ls_resources {
     const ls_step_plan *plan;
     ls_member *members;         /**< [plan->all] */
@@ -40,8 +47,9 @@ typedef struct ls_resources {
     ls_connection *connections; /**< [connection_count] all ends, open until the run is closed */
     size_t connection_count;
     int communicators;
-    void **arrived;    /**< [replicas, copies] gradients of copies, at owners here; or NULL */
-    ls_served *served; /**< NULL if there are no parameter servers */
+    void **arrived;       /**< [replicas, copies] gradients of copies, at owners here; or NULL */
+    ls_landing *landings; /**< [replicas, borders] at parts here; or NULL */
+    ls_served *served;    /**< NULL if there are no parameter servers */
 } ls_resources;
 
 /** Opens a member on each of this process's devices, then communicators. All processes call it.

@@ -94,6 +94,14 @@ for weights in 3 9; do
         '1f1b': (9 + $weights,), 'zb-h1': (4, 5, 9 - $weights), 'zb-h2': (4, 1, 9 - 2 * $weights)}[r['case']['pipeline_schedule']])) - 1)
         < 1e-6 for r in rows)"
 done
+# A message lands while the part still has no memory for the micro-batch: its latency costs the first ones only.
+for m in 12 24; do
+    lockstep_ok predict --model profile:even.yaml --strategy pipeline --devices 3 --scaling strong --batch $m --pipeline-microbatches $m \
+        --pipeline-schedule zb-h1,zb-h2 --results none --platform flat:latency=1ms,bandwidth=1e9GB/s --format jsonl
+    [ $m = 24 ] || keep fewer
+done
+rows "a micro-batch more takes its passes alone" "all(abs((r['time']['step_ms']['median'] - old('fewer')[i]['time']['step_ms']['median']) / 12 / 18 - 1)
+    < 1e-6 for i, r in enumerate(rows))"
 # The picture of a step: a box for each pass of 3 stages over 12 micro-batches, a background and three of the legend.
 lockstep_ok predict --model profile:even.yaml --strategy pipeline --devices 3 --pipeline-microbatches 12 --pipeline-schedule zb-h1 --results none \
     --platform flat:latency=1us,bandwidth=1e9GB/s --steps 1 --trace step.json

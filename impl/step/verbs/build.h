@@ -6,9 +6,10 @@
 #include "impl/step/resources.h"
 #include "impl/step/step.h"
 
-/** Micro-batches that a part of a pipeline has run forward and freed, and how many it can hold. */
+/** Micro-batches that a part of a pipeline has run forward and freed, whose inputs it has fetched,
+ * and how many it can hold. */
 typedef struct ls_part_flow {
-    int ran, freed, held;
+    int ran, freed, fetched, held;
     ls_pass last; /* of a stage */
 } ls_part_flow;
 
@@ -129,6 +130,12 @@ ls_replica *ls_step_replica(const ls_step *step, int member);
 /** Index, in the member's buffers, of the first element of a range of the model's flat buffers. */
 size_t ls_step_offset(const ls_step *step, int member, ls_range range);
 
+/** The replica's member that has a part, the pieces for which it has memory at once, and the net of
+ * one of them. */
+int ls_step_member_at(const ls_step_plan *plan, int replica, int part);
+int ls_step_slots_at(const ls_step_plan *plan, int replica, int part);
+ls_net *ls_step_net_of(const ls_step *step, int member, int piece, int node);
+
 /** Whether a part of a pipeline has memory for the micro-batch whose pass is appended; sends a
  * border's output to it. */
 bool ls_step_has_room(const ls_step *step, int part);
@@ -137,6 +144,8 @@ void ls_step_cross_output(ls_step *step, int replica, int piece, const ls_border
 /** Whether parts fetch other parts' outputs, which are then not sent; and all that a part needs of
  * a piece. */
 bool ls_step_fetches(const ls_step *step);
+/** Whether messages between stages land in memory of their own, from which parts fetch them. */
+bool ls_step_lands(const ls_step *step);
 void ls_step_fetch_outputs(ls_step *step, int replica, int piece, int part);
 /** Frees the order of a replica's passes. */
 void ls_step_close_order(ls_step *step);

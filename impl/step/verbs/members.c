@@ -174,6 +174,7 @@ void ls_resources_close(ls_resources *r)
     free(r->ends);
     free(r->connections);
     free(r->arrived);
+    free(r->landings);
     free(r->members);
 }
 

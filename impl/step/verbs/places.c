@@ -18,15 +18,15 @@ static const ls_graph_parts *parts_of(const ls_step *s)
 }
 
 /* The replica's member that has a part. */
-static int member_at(const ls_step_plan *plan, int replica, int part)
+int ls_step_member_at(const ls_step_plan *plan, int replica, int part)
 {
     return replica * plan->mesh.places + part % plan->mesh.places;
 }
 
 /* Pieces of a part for which its member has memory at once. */
-static int slots_at(const ls_step_plan *plan, int replica, int part)
+int ls_step_slots_at(const ls_step_plan *plan, int replica, int part)
 {
-    const ls_planned_member *m = &plan->members[member_at(plan, replica, part)];
+    const ls_planned_member *m = &plan->members[ls_step_member_at(plan, replica, part)];
     const int slots = m->slots[part / plan->mesh.places];
     return slots > 1 ? slots : 1;
 }
@@ -44,10 +44,12 @@ static ls_status take_memory(ls_resources *r)
     const ls_graph_parts *parts = &r->plan->parts;
     const size_t copies = parts->copy_count, all = (size_t)r->plan->mesh.replicas * copies;
     LS_TRY(ls_allocate("placement", &r->arrived, all, sizeof(void *)));
+    LS_TRY(ls_allocate("placement", &r->landings,
+                       (size_t)r->plan->mesh.replicas * parts->border_count, sizeof *r->landings));
     for (size_t i = 0; i < all; i++) {
         const ls_variable_copy *c = &parts->copies[i % copies];
-        const int owner = member_at(r->plan, (int)(i / copies), c->owner);
-        const int slots = slots_at(r->plan, (int)(i / copies), c->owner);
+        const int owner = ls_step_member_at(r->plan, (int)(i / copies), c->owner);
+        const int slots = ls_step_slots_at(r->plan, (int)(i / copies), c->owner);
         if (r->members[owner].replica)
             LS_TRY(ls_replica_take(r->members[owner].replica, NULL, LS_MEMORY_COMMUNICATION,
                                    (size_t)slots * c->count * real_bytes(r), &r->arrived[i]));
@@ -77,68 +79,12 @@ static int local(const ls_step *s, int part, int n)
     return ls_graph_parts_local(parts_of(s), part, n);
 }
 
-static ls_net *net_of(const ls_step *s, int member, int piece, int node)
+ls_net *ls_step_net_of(const ls_step *s, int member, int piece, int node)
 {
     return ls_slice_node_net(ls_step_member(s, member)->slice[s->batch_kind], piece, node);
 }
 
 /* ---- Messages between places ----------------------------------------------------------------- */
-
-/* What crosses a boundary. */
-typedef enum crossing { OUTPUT, GRADIENT } crossing;
-
-/* The output or its gradient at a boundary, in the memory of the member that has a part. */
-static ls_span border_at(const ls_step *s, const ls_border *b, int replica, int part, int piece,
-                         crossing what)
-{
-    ls_span span = {.member = member_at(s->plan, replica, part)};
-    if (!ls_step_replica(s, span.member))
-        return span;
-    const int node = local(s, part, b->node);
-    const ls_net *net = net_of(s, span.member, piece, node);
-    span.memory =
-        what == GRADIENT ? ls_net_node_gradient(net, node) : ls_net_node_output(net, node);
-    span.bytes = ls_net_node_bytes(net, node);
-    return span;
-}
-
-static void cross(ls_step *s, int replica, int piece, const ls_border *b, crossing what)
-{
-    const int from = what == GRADIENT ? b->to : b->from, to = what == GRADIENT ? b->from : b->to;
-    ls_message(s, border_at(s, b, replica, to, piece, what),
-               border_at(s, b, replica, from, piece, what), LS_REPLACE);
-}
-
-void ls_step_cross_output(ls_step *s, int replica, int piece, const ls_border *b)
-{
-    cross(s, replica, piece, b, OUTPUT);
-}
-
-void ls_step_fetch_outputs(ls_step *s, int replica, int piece, int part)
-{
-    for (size_t i = 0; i < parts_of(s)->border_count; i++) {
-        const ls_border *b = &parts_of(s)->borders[i];
-        if (b->to / parts_of(s)->across == part)
-            ls_step_copy(s, "fetch", member_at(s->plan, replica, b->to),
-                         border_at(s, b, replica, b->to, piece, OUTPUT),
-                         border_at(s, b, replica, b->from, piece, OUTPUT));
-    }
-}
-
-void ls_step_cross(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
-{
-    const ls_graph_parts *parts = parts_of(s);
-    const bool backward = pass == LS_ACT_BACKWARD;
-    const ls_border *b;
-    if (pass == LS_ACT_FORWARD && ls_step_fetches(s))
-        return;
-    for (size_t i = parts->border_count ? parts->border_of[backward][n] : 0; i;
-         i = b->next[backward]) {
-        b = &parts->borders[i - 1];
-        if (backward ? b->gradient : ls_step_has_room(s, b->to))
-            cross(s, replica, piece, b, backward ? GRADIENT : OUTPUT);
-    }
-}
 
 /* Elements, of so many bytes, of a flat buffer, or of windows of it; `flat` is NULL for a member in
  * another process.
@@ -153,7 +99,8 @@ static ls_span elements(int member, void *flat, const ls_windows *windows, size_
 static ls_span gradients_of(const ls_step *s, int member, int piece, size_t first, size_t count)
 {
     const bool here = ls_step_replica(s, member);
-    return (ls_span){member, here ? ls_net_gradient(net_of(s, member, piece, 0), first) : NULL,
+    return (ls_span){member,
+                     here ? ls_net_gradient(ls_step_net_of(s, member, piece, 0), first) : NULL,
                      count * real_bytes(s->resources)};
 }
 
@@ -176,8 +123,8 @@ static ls_span parameters_of(const ls_step *s, int member, size_t first, size_t 
 static ls_span arrived(const ls_step *s, int replica, int piece, size_t copy)
 {
     const ls_variable_copy *c = &parts_of(s)->copies[copy];
-    const int owner = member_at(s->plan, replica, c->owner);
-    const int slots = slots_at(s->plan, replica, c->owner);
+    const int owner = ls_step_member_at(s->plan, replica, c->owner);
+    const int slots = ls_step_slots_at(s->plan, replica, c->owner);
     void *memory = s->resources->arrived[(size_t)replica * parts_of(s)->copy_count + copy];
     return elements(owner, memory, NULL, real_bytes(s->resources),
                     (ls_range){(size_t)(piece % slots) * c->count, c->count});
@@ -201,8 +148,8 @@ void ls_step_share_values(ls_step *s, int place, ls_range range)
     for (size_t i = 0; i < (size_t)ls_replicas(s) * copies; i++) {
         const ls_variable_copy *c = &parts_of(s)->copies[i % copies];
         const ls_range its = {c->at_owner, c->count};
-        const int owner = member_at(s->plan, (int)(i / copies), c->owner);
-        const int user = member_at(s->plan, (int)(i / copies), c->user);
+        const int owner = ls_step_member_at(s->plan, (int)(i / copies), c->owner);
+        const int user = ls_step_member_at(s->plan, (int)(i / copies), c->user);
         if (place < 0 || (c->owner == place && ls_range_common(its, range).count))
             ls_message(s, parameters_of(s, user, c->at_user, c->count),
                        parameters_of(s, owner, c->at_owner, c->count), LS_REPLACE);
@@ -228,7 +175,7 @@ static void predict(ls_step *s, int member, int piece, int node)
     const ls_op_list *lists[LS_NET_LISTS];
     const bool apart = ls_job_slices(s->plan->job) &&
                        !ls_step_replica(s, member)->graph->nodes[node].layer->predict;
-    ls_net_node_lists(net_of(s, member, piece, node), node,
+    ls_net_node_lists(ls_step_net_of(s, member, piece, node), node,
                       apart ? LS_NET_FORWARD_HALF : LS_NET_PREDICT, lists);
     ls_task *task = ls_task_begin(s->program, "predict", member, ls_no_range);
     if (task)
@@ -263,7 +210,7 @@ static void forward_parts(ls_step *s, int replica, int piece, int n, ls_act_kind
 {
     for (int p = 0; p < parts_of(s)->count; p++)
         if (ls_graph_parts_have(parts_of(s), p, n))
-            forward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n), pass);
+            forward_on(s, ls_step_member_at(s->plan, replica, p), piece, local(s, p, n), pass);
     if (crosses(s, n, pass))
         ls_step_cross(s, replica, piece, n, pass);
     ls_step_sum_places(s, replica, piece, n, pass);
@@ -286,7 +233,7 @@ static void forward_node(ls_step *s, int replica, int piece, int n)
  * passes. The fault follows the last addition, for one node (all nodes if it is negative). */
 static unsigned additions_of(const ls_step *s, int member, int piece, int node, bool weights)
 {
-    const bool apart = node >= 0 ? ls_net_splits(net_of(s, member, piece, node), node)
+    const bool apart = node >= 0 ? ls_net_splits(ls_step_net_of(s, member, piece, node), node)
                                  : ls_step_job(s)->division.weights_apart;
     return 1U << (weights ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM) |
            (apart == weights ? 1U << LS_ACT_FAULT : 0);
@@ -340,15 +287,16 @@ static void backward_node(ls_step *s, int replica, int piece, int n)
     ls_step_enter_piece(s, replica, piece);
     ls_step_repeat_unit(s, replica, piece, n);
     for (int p = 0; p < parts->count; p++)
-        if (ls_graph_parts_have(parts, p, n) && ls_step_replica(s, member_at(s->plan, replica, p)))
-            backward_on(s, member_at(s->plan, replica, p), piece, local(s, p, n), copied);
+        if (ls_graph_parts_have(parts, p, n) &&
+            ls_step_replica(s, ls_step_member_at(s->plan, replica, p)))
+            backward_on(s, ls_step_member_at(s->plan, replica, p), piece, local(s, p, n), copied);
     if (!ls_step_is_summed(s, n, true))
         ls_step_cross(s, replica, piece, n, LS_ACT_BACKWARD);
     for (size_t i = 0; i < parts->copy_count; i++)
         if (parts->copies[i].node == n) {
             /* Sends a copy's gradient to the owner. */
             const ls_variable_copy *c = &parts_of(s)->copies[i];
-            const int user = member_at(s->plan, replica, c->user);
+            const int user = ls_step_member_at(s->plan, replica, c->user);
             ls_message(s, arrived(s, replica, piece, i),
                        gradients_of(s, user, piece, c->at_user, c->count), LS_REPLACE);
         }
@@ -356,7 +304,7 @@ static void backward_node(ls_step *s, int replica, int piece, int n)
         if (parts->whole->nodes[parts->copies[i].node].shares == n)
             add_shared(s, replica, piece, i);
     for (int p = 0; p < parts->count && copied; p++) {
-        const int member = member_at(s->plan, replica, p);
+        const int member = ls_step_member_at(s->plan, replica, p);
         if (ls_graph_parts_have(parts, p, n) && ls_step_by_node(s, member))
             ls_step_append_acts(s, "add up", member, piece,
                                 additions_of(s, member, piece, local(s, p, n), false),
@@ -364,7 +312,7 @@ static void backward_node(ls_step *s, int replica, int piece, int n)
     }
     for (int p = 0; p < parts->count; p++)
         if (ls_graph_parts_have(parts, p, n) && is_first(s, p, n))
-            add_up(s, member_at(s->plan, replica, p), piece, p / s->plan->mesh.places);
+            add_up(s, ls_step_member_at(s->plan, replica, p), piece, p / s->plan->mesh.places);
     ls_step_sum_places(s, replica, piece, n, LS_ACT_BACKWARD);
     ls_step_enter_piece(s, -1, -1);
 }
@@ -372,7 +320,7 @@ static void backward_node(ls_step *s, int replica, int piece, int n)
 static void weights_node(ls_step *s, int replica, int piece, int n)
 {
     for (int p = 0; p < parts_of(s)->count; p++) {
-        const int member = member_at(s->plan, replica, p);
+        const int member = ls_step_member_at(s->plan, replica, p);
         if (!ls_graph_parts_have(parts_of(s), p, n) || !ls_step_replica(s, member))
             continue;
         const bool by_node = ls_step_by_node(s, member);
@@ -456,7 +404,7 @@ ls_traffic ls_step_border_traffic(const ls_step *s)
         pieces += (uint64_t)ls_replicated_pieces(job, d, s->batch_kind);
     for (size_t i = 0; i < parts->border_count; i++) {
         const ls_border *b = &parts->borders[i];
-        if (member_at(s->plan, 0, b->from) == member_at(s->plan, 0, b->to))
+        if (ls_step_member_at(s->plan, 0, b->from) == ls_step_member_at(s->plan, 0, b->to))
             continue;
         const size_t each = ls_net_element_bytes(parts->whole, b->node, job->kernels.precision);
         const ls_traffic once = {batch * b->samples * each, pieces};
@@ -464,7 +412,7 @@ ls_traffic ls_step_border_traffic(const ls_step *s)
     }
     for (size_t i = 0; i < parts->copy_count; i++) {
         const ls_variable_copy *c = &parts->copies[i];
-        if (member_at(s->plan, 0, c->owner) != member_at(s->plan, 0, c->user)) {
+        if (ls_step_member_at(s->plan, 0, c->owner) != ls_step_member_at(s->plan, 0, c->user)) {
             ls_traffic_add(&sum, (ls_traffic){c->count * sizeof(float), 1}, pieces);
             ls_traffic_add(&sum, (ls_traffic){c->count * parameter_bytes(s), 1}, (uint64_t)n);
         }

@@ -4,7 +4,10 @@
  * stages over micro-batches in the order of the job's schedule (pipeline_schedule.h). An output is
  * sent behind the pass that computes it or, if the part that needs it has no memory for the
  * micro-batch then, behind the pass that frees some. Where the sender's compute lane would wait for
- * that memory, in a process with several chunks, the part fetches it before its pass.
+ * that memory, in a process with several chunks, the part fetches it before its pass. Messages
+ * with a lane of their own land in memory for one micro-batch, and the part fetches them from
+ * there: else each would arrive late by the time it takes, as the memory that it needs is free only
+ * when the part is ready for it.
  */
 #include "impl/step/verbs/build.h"
 
@@ -116,21 +119,29 @@ bool ls_step_fetches(const ls_step *s)
            !ls_step_plan_has_ends(s->plan);
 }
 
+bool ls_step_lands(const ls_step *s)
+{
+    return s->flow && (ls_step_job(s)->exchange.transfers || ls_step_plan_has_ends(s->plan));
+}
+
+/* The first micro-batch for whose inputs a part has no memory yet. */
+static int room_of(const ls_step *s, const ls_part_flow *flow)
+{
+    return ls_step_lands(s) ? flow->fetched + 1 : flow->freed + flow->held;
+}
+
 bool ls_step_has_room(const ls_step *s, int part)
 {
     const ls_part_flow *flow = s->flow ? &s->flow[part / parts_of(s)->across] : NULL;
-    return !flow || s->program->microbatch - 1 < flow->freed + flow->held;
+    return !flow || s->program->microbatch - 1 < room_of(s, flow);
 }
 
-/* Behind a pass that frees a micro-batch's memory on a part: messages of replicas [first, end) that
- * waited for it. */
+/* Behind what frees a part's memory for a micro-batch's inputs: messages of replicas [first, end)
+ * that waited for it. */
 static void admit(ls_step *s, int first, int end, int part)
 {
     const ls_graph_parts *parts = parts_of(s);
-    ls_part_flow *flow = s->flow ? &s->flow[part] : NULL;
-    if (!flow)
-        return;
-    const int microbatch = flow->freed++ + flow->held;
+    const int microbatch = room_of(s, &s->flow[part]) - 1, now = s->program->microbatch;
     for (size_t i = 0; i < parts->border_count && !ls_step_fetches(s); i++) {
         const ls_border *b = &parts->borders[i];
         if (b->to / parts->across != part || s->flow[b->from / parts->across].ran <= microbatch)
@@ -140,6 +151,7 @@ static void admit(ls_step *s, int first, int end, int part)
             for (int p = begin_of(s, r, microbatch); p < begin_of(s, r, microbatch + 1); p++)
                 ls_step_cross_output(s, r, p, b);
     }
+    s->program->microbatch = now;
 }
 
 /* Whether a node's pass of this kind is the last one that its gradients on a place wait for. */
@@ -221,11 +233,16 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
     if (!can_pass(s, "ls_run_pass"))
         return;
     const int part = pass->chunk * s->plan->mesh.size[LS_STAGE] + pass->stage;
-    const bool every = replica == LS_EVERY_REPLICA;
+    const bool every = replica == LS_EVERY_REPLICA, lands = ls_step_lands(s);
+    const int first = every ? 0 : replica, end = every ? ls_replicas(s) : replica + 1;
     const ls_schedule schedule = {.rule = ls_schedule_rule_of(&ls_step_job(s)->options)};
     s->program->microbatch = is_staged(s) ? pass->microbatch + 1 : 0;
-    if (pass->kind == LS_PASS_FORWARD && ls_step_fetches(s))
-        fetch(s, every ? 0 : replica, every ? ls_replicas(s) : replica + 1, pass, part);
+    if (pass->kind == LS_PASS_FORWARD && (lands || ls_step_fetches(s)))
+        fetch(s, first, end, pass, part);
+    if (pass->kind == LS_PASS_FORWARD && lands) {
+        s->flow[part].fetched++;
+        admit(s, first, end, part);
+    }
     if (every) {
         ls_next_exchange(s, pass->microbatch);
         if (pass->kind == LS_PASS_BACKWARD && s->flow)
@@ -239,7 +256,9 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
         s->flow[part].ran += pass->kind == LS_PASS_FORWARD;
         s->flow[pass->stage].last = *pass;
     }
-    if (ls_schedule_frees(&schedule, pass))
-        admit(s, every ? 0 : replica, every ? ls_replicas(s) : replica + 1, part);
+    if (s->flow && !lands && ls_schedule_frees(&schedule, pass)) {
+        s->flow[part].freed++;
+        admit(s, first, end, part);
+    }
     s->program->microbatch = 0;
 }

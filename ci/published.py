@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 LOCKSTEP = sys.argv[1]
-SHARES = "forward", "data", "weights"  # of a pass over a stage
+TIMES = "stretch", "message_ms", "split_ms"  # what is fitted of a pipeline
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -235,21 +235,25 @@ def predict(folder, setup, row, n=None, options=""):
 
 
 def staged(folder, setup, row):
-    """Of a pipeline of equal stages whose passes take the setup's shares of `pass_ms`: the idle share of the stage with
-    the longest span, or (unit none) samples a second and GPU."""
+    """Of a pipeline of equal stages whose passes take the row's `ms` (forward, data, weights; then a message's latency),
+    times the setup's stretch: the idle share of the stage with the longest span, or samples a second and stage. A chunk's
+    pass takes `message_ms` more, less what the passes of a stage of one chunk hold of it; a weight pass of its own takes
+    `split_ms` more."""
     profile, trace = folder / "staged.yaml", folder / "staged.json"
-    parts, m = setup["stages"] * setup["chunks"], row["microbatches"]
-    forward, data, weights = (m * setup["pass_ms"][1] * setup[share][1] / setup["chunks"] for share in SHARES)
-    layer = (f"params: 1, forward: {forward:.9f}ms, backward: {data + weights:.9f}ms, weights: {weights:.9f}ms, "
-             "activations: 1")
-    profile.write_text(f"name: stages\nbatch: {m}\nsource: fitted\nlayers:\n" +
-                       "".join(f"  - {{name: part{i}, {layer}}}\n" for i in range(parts)))
-    chunks = f"--pipeline-chunks {setup['chunks']}" if row["schedule"] == "interleaved" else ""
-    found = run(setup, setup["stages"], ["--model", f"profile:{profile}"],
+    m, chunks = row["microbatches"], setup["chunks"] if row["schedule"] == "interleaved" else 1
+    more = setup.get("message_ms", [0, 0])[1] * (1 - 1 / chunks)
+    split = setup.get("split_ms", [0, 0])[1] if row["schedule"].startswith("zb") else 0
+    forward, data, weights = (m * setup.get("stretch", [0, 1])[1] * ms / chunks for ms in row["ms"][:3])
+    weights += m * split
+    layer = (f"params: 1, forward: {forward + m * more:.9f}ms, backward: {data + m * more + weights:.9f}ms, weights: "
+             f"{weights:.9f}ms, activations: 1")
+    profile.write_text(f"name: stages\nbatch: {m}\nsource: published\nlayers:\n" +
+                       "".join(f"  - {{name: part{i}, {layer}}}\n" for i in range(setup["stages"] * chunks)))
+    found = run(setup | {"host": [row["ms"][3] * 1e-3, setup["host"][1]]}, setup["stages"] * setup.get("gpus", 1), ["--model", f"profile:{profile}"],
                 ["--strategy", "pipeline", "--scaling", "strong", "--pipeline-microbatches", str(m), "--pipeline-schedule",
-                 row["schedule"], *chunks.split(), "--trace", str(trace)])
+                 row["schedule"], *(["--pipeline-chunks", str(chunks)] if chunks > 1 else []), "--trace", str(trace)])
     if row.get("unit") != "idle":
-        return row["batch"] * found["time"]["samples_per_s"] / setup["stages"]
+        return row["batch"] * found["time"]["samples_per_s"] / m / setup["stages"]
     spans = {}
     for event in json.loads(trace.read_text())["traceEvents"]:
         if event.get("cat") in ("compute", "backward") and event["dur"]:
@@ -284,10 +288,16 @@ def needed(folder, setup, row):
     return first * ratio**low
 
 
+def flops_of(model):
+    """Of a sample of `gpt:`, as Narayanan et al. 2021 count them, equation 3."""
+    layers, _, width, tokens, words = (int(x) for x in model[4:].split("-"))
+    return 96 * tokens * layers * width**2 * (1 + tokens / 6 / width + words / 16 / layers / width)
+
+
 def figure(folder, setup, row):
     """What was published, predicted."""
     if "stages" in setup:
-        return staged(folder, setup, row)
+        return staged(folder, setup, row) * (flops_of(row["model"]) / setup["gpus"] / 1e12 if "model" in row else 1)
     if row.get("unit") == "GiB":
         return fullest(setup, row)
     if row.get("unit") == "Gbit/s":
@@ -303,49 +313,15 @@ def figure(folder, setup, row):
     if row.get("unit") == "percent":
         single = row["single"] if "single" in row else predict(folder, setup, row, 1, "--strategy single")
         return 100 * rate / row["n"] / single
-    if row.get("unit") == "TFLOP/s":  # a GPU's, as Narayanan et al. 2021 count them, equation 3
-        layers, _, width, tokens, words = (int(x) for x in row["model"][4:].split("-"))
-        flops = 96 * tokens * layers * width**2 * (1 + tokens / 6 / width + words / 16 / layers / width)
-        return rate * flops / row["n"] / 1e12
+    if row.get("unit") == "TFLOP/s":  # a GPU's
+        return rate * flops_of(row["model"]) / row["n"] / 1e12
     return rate / predict(folder, setup, row, row["base"]) if "base" in row else rate
-
-
-def fit_shares(folder, setup, rows):
-    """Sets F, B, W and the latency to those whose idle shares are nearest to the calibrating rows', by Gauss-Newton."""
-    rows = [r for r in rows if r["role"] == "calibrate" and r.get("unit") == "idle"]
-
-    def errors(some):
-        for share, value in zip(SHARES, (*some[:2], 1 - some[0] - some[1])):
-            setup[share] = ["", value]
-        setup["host"] = [some[2] * setup["pass_ms"][1] * 1e-3, setup["host"][1]]
-        return [staged(folder, setup, r) / r["published"] - 1 for r in rows]
-
-    tried, least = [], [0.05, 0.05, 0]
-    values = [setup[share][1] for share in SHARES[:2]] + [setup["host"][0] / setup["pass_ms"][1] * 1e3]
-    for _ in range(setup["halvings"]):
-        now, slopes = errors(values), []
-        tried.append((sum(e * e for e in now), values))
-        for i in range(3):
-            moved = [v + 0.01 * (i == k) for k, v in enumerate(values)]
-            slopes.append([(a - b) / 0.01 for a, b in zip(errors(moved), now)])
-        sums = [[sum(a * b for a, b in zip(x, y)) + 1e-9 * (i == k) for k, y in enumerate(slopes)] +
-                [-sum(a * b for a, b in zip(x, now))] for i, x in enumerate(slopes)]
-        for i in range(3):  # Gauss's elimination
-            for k in range(3):
-                if k != i:
-                    factor = sums[k][i] / sums[i][i]
-                    sums[k] = [a - factor * b for a, b in zip(sums[k], sums[i])]
-        values = [max(low, v + max(-0.1, min(0.1, s[3] / s[i]))) for i, (v, s, low) in enumerate(zip(values, sums, least))]
-    errors(min(tried)[1])
-    setup["fitted"] = [(share, setup[share][1], 1 / 3) for share in SHARES]
 
 
 def fit(folder, setup, rows):
     """Sets what calibrating rows determine, by bisection from 1% to 100 times what is given: `host` or `net`, a
-    bandwidth; `net latency`; `rate`, FLOPs a second; `pass_ms`, of a micro-batch on a stage. A row that what is given
-    meets to 1% determines nothing."""
-    if "stages" in setup:
-        fit_shares(folder, setup, [r for r in rows if r["setup"] == setup["setup"]])
+    bandwidth; `net latency`; `rate`, FLOPs a second; of a pipeline, TIMES. A row that what is given meets to 1% determines
+    nothing."""
     for level, name, n in setup["fit"]:
         row = next(r for r in rows if r["id"] == name and r["n"] == n)
         of, which = setup[level.split()[0]], 0 if level.endswith("latency") else 1
@@ -356,7 +332,7 @@ def fit(folder, setup, rows):
         low, high = given / 100, given * 100
         for _ in range(setup.get("halvings", 16)):
             of[which] = (low * high) ** 0.5
-            if (figure(folder, setup, row) < row["published"]) == (which == 1 and level != "pass_ms"):
+            if (figure(folder, setup, row) < row["published"]) == (which == 1 and level not in TIMES):
                 low = of[which]
             else:
                 high = of[which]
@@ -393,7 +369,7 @@ def main():
               file=sys.stderr)
     for setup in {id(s): s for *_, s in table}.values():
         for level, value, given in setup.get("fitted", []):
-            scale, unit = ((1e6, "us") if "latency" in level else (1, "of a pass") if level in SHARES else
+            scale, unit = ((1e6, "us") if "latency" in level else (1, "") if level in TIMES else
                            (1e-9, "GFLOP/s" if level == "rate" else "GB/s"))
             print(f"{setup['setup']}: {level} {scale * value:.4g} {unit}, given {scale * given:.4g}", file=sys.stderr)
     if errors:

@@ -34,7 +34,7 @@ do for [i = 1:S] {
     ideal = STYLES[i] == -2
     COLOURS[i] = STACKED ? PARTS[STYLES[i] % 6 + 1] : hue(ALIKE ? (i - 1) % |OWN| : STYLES[i])
     MARKS[i] = ideal ? 0 : FILLED[((STYLES[i] < 0 ? 0 : STYLES[i]) + VARIANTS[i]) % 6 + 1] - (PREDICTED[i] || STYLES[i] == -1)
-    DASHES[i] = ideal || PREDICTED[i] ? 2 : VARIANTS[i] % 4 + 1
+    DASHES[i] = ideal ? VARIANTS[i] % 3 + 2 : PREDICTED[i] ? 2 : VARIANTS[i] % 4 + 1
 }
 
 WIDTH = 440

@@ -14,9 +14,8 @@
 #include "build_info.h"
 #include "common/base/clock.h"
 #include "common/base/digest.h"
-#include "common/base/numbers.h"
-
 #include "common/base/log.h"
+#include "common/base/numbers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,11 +60,13 @@ static ls_status run_planned(ls_request *request, int *exit_status)
 }
 
 /* Only rank 0 reports dropped cases and shows progress; ranks agree on refusals. */
-static ls_status run_cases(const ls_processes *processes, int argc, char **argv, int *exit_status)
+static ls_status run_cases(const ls_invocation *in, int *exit_status)
 {
+    const ls_processes *processes = in->processes;
     ls_request *request = NULL;
     FILE *quiet = processes->rank > 0 ? fopen("/dev/null", "w") : NULL;
-    ls_status status = ls_request_parse(argc, argv, processes, quiet ? quiet : stderr, &request);
+    ls_status status =
+        ls_request_parse(in->argc, in->argv, processes, quiet ? quiet : stderr, &request);
     status = ls_world_agree(processes->comm, status);
     if (!status) /* a --plan file may differ between disks */
         status = ls_world_same(processes->comm, "set of options", hash_request(request), NULL);
@@ -91,53 +92,54 @@ static const ls_command commands[] = {
     {"run", " [--OPTION VALUE]...", "train and measure; one row per case", LS_FOR_RUN,
      .examples = {"run --model cnn --strategy mirrored --devices 1,2 --baseline",
                   "run --plan bench/plans/strategies.yaml --dry-run"},
-     .run = run_cases},
+     .everywhere = true, .run = run_cases},
     {"verify", " [--OPTION VALUE]...",
      "the same cases without timing: which equal the reference, how closely", LS_FOR_VERIFY,
      .examples = {"verify --strategy all --devices 2 --steps 20",
                   "verify --strategy towers,mirrored --devices 3 --reduce exact"},
-     .run = run_cases},
+     .everywhere = true, .run = run_cases},
     {"micro", " OPERATION [--OPTION VALUE]...",
      "rates of collectives, copy, gemm, optimizer, layers, with roofs", LS_FOR_MICRO,
      .more = ls_command_micro_help,
      .examples = {"micro allreduce --devices 2 --sizes 4KiB,1MiB", "micro gemm --model mlp"},
-     .run = ls_command_micro},
+     .operands_most = 1, .everywhere = true, .run = ls_command_micro},
     {"devices", " [SPEC]... [--OPTION VALUE]...",
      "what this machine has, and how device names resolve", LS_FOR_DEVICES,
-     .examples = {"devices", "devices cpu:0+cpu:1 --cores-per-device 2"},
-     .run = ls_command_devices},
+     .examples = {"devices", "devices cpu:0+cpu:1 --cores-per-device 2"}, .operands_most = 1024,
+     .everywhere = true, .run = ls_command_devices},
     {"list", " [KIND]", "strategies, models, layers, data sets, ... with one line each", 0,
-     .examples = {"list", "list strategies"}, .alone = ls_command_list},
+     .examples = {"list", "list strategies"}, .run = ls_command_list},
     {"results", " VERB [ARGUMENT]... [--OPTION VALUE]...", "rows of the results database",
-     LS_FOR_RESULTS, .more = ls_command_results_help, .alone = ls_command_results},
+     LS_FOR_RESULTS, .more = ls_command_results_help, .operands_most = SIZE_MAX,
+     .run = ls_command_results},
     {"report", " --out DIR [--OPTION VALUE]...", "plots and one page from results", LS_FOR_REPORT,
      .examples = {"report --out report",
                   "report --results a.db --results b.jsonl --against cpu --out report"},
-     .alone = ls_command_report},
+     .run = ls_command_report},
     {"regress", " BASE NEW [--OPTION VALUE]...",
      "compares two programs, run alternately, or two results files", LS_FOR_REGRESS,
      .more = ls_command_regress_help,
      .examples = {"regress old/lockstep build/lockstep --strategy single,towers",
                   "regress results/baseline.jsonl new.jsonl --threshold 5%"},
-     .alone = ls_command_regress},
+     .passed = LS_FOR_RUN, .operands_most = 2, .run = ls_command_regress},
     {"trace", " --out FILE.json [--OPTION VALUE]...",
      "some steps of one case, task by task, as a file", LS_FOR_RUN | LS_FOR_TRACE,
      .more = help_trace, .examples = {"trace --strategy mirrored --devices 2 --out trace.json"},
-     .run = run_cases},
+     .everywhere = true, .run = run_cases},
     {"predict", " --platform NETWORK [--OPTION VALUE]...",
      "rows of cases on devices that are not here, in virtual time", LS_FOR_RUN | LS_FOR_PREDICT,
      .more = ls_command_predict_help,
      .examples = {"predict --strategy mirrored --devices 64 "
                   "--platform flat:latency=10us,bandwidth=1GB/s",
                   "predict --strategy all --devices 2,4,8 --platform flat:bandwidth=10Gbps"},
-     .run = run_cases},
+     .everywhere = true, .run = run_cases},
     {"advise", " --model NAME --devices N --platform NETWORK [--OPTION VALUE]...",
      "which strategy, and options, for a model, devices, network", LS_FOR_RUN | LS_FOR_ADVISE,
      .more = ls_command_advise_help,
      .examples = {"advise --model cnn --devices 8 --platform flat:latency=10us,bandwidth=1GB/s",
                   "advise --model resnet:20 --devices 64 --memory-limit 16GB "
                   "--platform 25gbe-4gpu --devices-per-host 4"},
-     .run = run_cases},
+     .everywhere = true, .run = run_cases},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
@@ -277,29 +279,41 @@ static ls_status check_launch(const ls_processes *processes, const char *command
 
 /* ---- Commands -------------------------------------------------------------------------------- */
 
+/* Reads the options, but for a request of cases, which reads its own. */
+static ls_status read_and_run(const ls_command *command, ls_invocation *in, int *exit_status)
+{
+    ls_option_set set;
+    if (command->run == run_cases || !command->options)
+        return command->run(in, exit_status);
+    LS_TRY(ls_option_set_open(command->options | command->passed, &set));
+    ls_status status = ls_option_set_read(&set, in->argc, in->argv, command->operands_most);
+    in->set = &set;
+    if (!status)
+        status = command->run(in, exit_status);
+    ls_option_set_close(&set);
+    return status;
+}
+
 static ls_status run_command(const ls_processes *processes, const ls_command *command, int argc,
                              char **argv, int *exit_status)
 {
-    if (command->run && !runs_alone(argc, argv))
+    ls_invocation in = {processes, argc, argv, NULL};
+    if (!command->everywhere)
+        return processes->rank > 0 ? LS_OK : read_and_run(command, &in, exit_status);
+    if (!runs_alone(argc, argv))
         LS_TRY(check_launch(processes, command->name));
-    if (command->run) { /* all ranks must get here, otherwise MPI would wait for ever */
-        LS_TRY(command->run(processes, argc, argv, exit_status));
-        return ls_world_agree(processes->comm, LS_OK);
-    }
-    if (processes->rank > 0)
-        return LS_OK;
-    return command->alone(argc, argv, exit_status);
+    /* all ranks must get here, otherwise MPI would wait for ever */
+    LS_TRY(read_and_run(command, &in, exit_status));
+    return ls_world_agree(processes->comm, LS_OK);
 }
 
 /* Refuses arguments that are not UTF-8, since rows are JSON and contain the command line. */
 static ls_status check_text(const char *argument)
 {
-    json_t *text = json_string(argument);
-    const bool valid = text;
-    json_decref(text);
-    return valid ? LS_OK
-                 : ls_fail(LS_CODE_USAGE, "argument", argument,
-                           "is not valid UTF-8; rows are JSON, so every argument has to be");
+    json_auto_t *text = json_string(argument);
+    return text ? LS_OK
+                : ls_fail(LS_CODE_USAGE, "argument", argument,
+                          "is not valid UTF-8; rows are JSON, so every argument has to be");
 }
 
 /* A file on standard output would be mixed with rows; and opened by that name it would be standard
@@ -379,14 +393,6 @@ static void print_line(const char *line)
  * a bit more per rank, so that one rank reports before the launcher ends the others. */
 static const uint64_t first_timeout_ns = 60000000000, late_ns = 3500000000, turn_ns = 100000000;
 
-/* The value of --timeout, before the command line is parsed. */
-static uint64_t find_timeout(int argc, char **argv)
-{
-    const char *value = early_option(argc, argv, "--timeout");
-    uint64_t ns = 0;
-    return value && ls_parse_duration(value, &ns) && ns ? ns : first_timeout_ns; /* refused later */
-}
-
 static void tell_late(void)
 {
     char host[64] = "";
@@ -400,9 +406,13 @@ static void tell_late(void)
 
 static ls_status meet(int argc, char **argv, ls_processes *processes)
 {
-    const uint64_t timeout_ns = find_timeout(argc, argv);
-    const uint64_t turn = (uint64_t)ls_processes_launched_rank() % 10;
-    LS_TRY(ls_processes_start(timeout_ns + late_ns + turn * turn_ns, tell_late, processes));
+    const char *value = early_option(argc, argv, "--timeout");
+    uint64_t timeout_ns = 0;
+    if (!value || !ls_parse_duration(value, &timeout_ns) || !timeout_ns)
+        timeout_ns = first_timeout_ns; /* what is not valid is refused later */
+    LS_TRY(ls_processes_start(timeout_ns + late_ns +
+                                  (uint64_t)ls_processes_launched_rank() % 10 * turn_ns,
+                              tell_late, processes));
     ls_processes_set_timeout(processes, timeout_ns);
     ls_processes_watch(processes, ls_interrupted, print_line);
     return LS_OK;

@@ -223,11 +223,9 @@ ls_status ls_elastic_check(const ls_case *one, const ls_outline *outline, ls_ela
     }
     if (one->shrinks)
         LS_TRY(add_deaths(one, job, devices, out));
-    bool *in;
+    ls_auto bool *in = NULL;
     LS_TRY(ls_allocate("elastic", &in, (size_t)out->replicas, sizeof *in));
-    ls_status status = check_events(one, outline, out, in);
-    free(in);
-    return status;
+    return check_events(one, outline, out, in);
 }
 
 /* ---- Phases ---------------------------------------------------------------------------------- */
@@ -331,7 +329,7 @@ static ls_status open_phases(ls_workplace *workplace, ls_plan_of_case *plan, boo
 ls_status ls_plan_open_phases(ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
-    bool *in;
+    ls_auto bool *in = NULL;
     if (!ls_case_is_elastic(c) || plan->whole)
         return LS_OK;
     const ls_outline outline =
@@ -340,9 +338,7 @@ ls_status ls_plan_open_phases(ls_workplace *workplace, ls_plan_of_case *plan)
     LS_TRY(ls_elastic_check(c, &outline, plan->elastic));
     LS_TRY(check_here(workplace, plan, plan->elastic));
     LS_TRY(ls_allocate("elastic", &in, (size_t)plan->elastic->replicas, sizeof *in));
-    ls_status status = open_phases(workplace, plan, in);
-    free(in);
-    return status;
+    return open_phases(workplace, plan, in);
 }
 
 void ls_plan_close_phases(ls_plan_of_case *plan)

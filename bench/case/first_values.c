@@ -109,21 +109,19 @@ static ls_status check_copies(const ls_workplace *workplace, const ls_plan_of_ca
 static ls_status check_blocks(const ls_workplace *workplace, const ls_plan_of_case *plan,
                               ls_state_source source, const ls_check_share *share, uint64_t *hash)
 {
-    float *values;
-    LS_TRY(ls_allocate("parameters", &values, LS_STATE_BLOCK, sizeof *values));
-    ls_status status = LS_OK;
+    ls_auto float *values = NULL;
     size_t number = 0;
-    for (ls_range block = {0};
-         !status && ls_state_next(plan->model->graph->variables.elements, &block); number++) {
+    LS_TRY(ls_allocate("parameters", &values, LS_STATE_BLOCK, sizeof *values));
+    for (ls_range block = {0}; ls_state_next(plan->model->graph->variables.elements, &block);
+         number++) {
         if (number % (size_t)share->shares != (size_t)share->share)
             continue;
-        status = source.read(&source, LS_VALUES, block, values);
+        LS_TRY(source.read(&source, LS_VALUES, block, values));
         *hash += (2 * number + 1) * ls_hash64(values, block.count * sizeof *values);
-        if (!status && plan->config->precision == LS_PRECISION_BF16)
-            status = check_copies(workplace, plan, block, values);
+        if (plan->config->precision == LS_PRECISION_BF16)
+            LS_TRY(check_copies(workplace, plan, block, values));
     }
-    free(values);
-    return status;
+    return LS_OK;
 }
 
 /* Checks all blocks, with the other processes; *hash: of all that this process's file has. */
@@ -133,17 +131,17 @@ static ls_status check_values(const ls_workplace *workplace, const ls_plan_of_ca
     ls_comm *comm = plan->job.ranks.comm;
     const int count = comm ? comm->size : 1;
     ls_check_share share;
+    ls_auto uint64_t *all = NULL;
     LS_TRY(ls_check_share_find(workplace->request->load, workplace->request->processes->host, comm,
                                status, &share));
-    uint64_t mine[2] = {(uint64_t)share.first}, *all;
+    uint64_t mine[2] = {(uint64_t)share.first};
     status = ls_allocate("parameters", &all, (size_t)count, sizeof mine);
     status = ls_status_first(status, check_blocks(workplace, plan, source, &share, &mine[1]));
-    status = ls_comm_bring(comm, status, mine, sizeof mine, all);
+    LS_TRY(ls_comm_bring(comm, status, mine, sizeof mine, all));
     *hash = 0;
-    for (int r = 0; r < count && !status; r++)
+    for (int r = 0; r < count; r++)
         *hash += all[2 * r] == mine[0] ? all[2 * r + 1] : 0;
-    free(all);
-    return status;
+    return LS_OK;
 }
 
 /* ---- Held ------------------------------------------------------------------------------------ */

@@ -56,16 +56,15 @@ enum { AGREED = sizeof agreed / sizeof *agreed };
 
 static void put_rate(const ls_case *c, const ls_rate_schedule *s, json_t *out)
 {
-    json_object_set_new(out, "lr", json_real(s->initial));
-    json_object_set_new(out, "lr_schedule",
-                        json_string(s->kind == LS_RATE_CONSTANT
-                                        ? s->period ? "the model's" : "constant"
-                                        : c->lr_schedule));
-    json_object_set_new(out, "lr_warmup_steps", json_integer((json_int_t)s->warmup));
-    if (s->kind == LS_RATE_CONSTANT)
-        return;
-    json_object_set_new(out, "lr_decay_steps", json_integer((json_int_t)s->decay));
-    json_object_set_new(out, "min_lr", json_real(s->least));
+    const bool constant = s->kind == LS_RATE_CONSTANT;
+    json_object_update_new(out, json_pack("{s:f,s:s,s:I}", "lr", s->initial, "lr_schedule",
+                                          !constant   ? c->lr_schedule
+                                          : s->period ? "the model's"
+                                                      : "constant",
+                                          "lr_warmup_steps", (json_int_t)s->warmup));
+    if (!constant)
+        json_object_update_new(out, json_pack("{s:I,s:f}", "lr_decay_steps", (json_int_t)s->decay,
+                                              "min_lr", s->least));
     if (s->kind == LS_RATE_WSD)
         json_object_set_new(out, "lr_wsd_decay_steps", json_integer((json_int_t)s->down));
 }
@@ -96,25 +95,18 @@ json_t *ls_plan_agreed(const ls_plan_of_case *plan)
 {
     const ls_case *c = plan->config;
     const ls_job *job = &plan->job;
-    char text[256];
-    json_t *out = json_object();
-    if (ls_graph_file_text(plan->model)) {
-        snprintf(text, sizeof text, "graph:%016llx",
-                 (unsigned long long)ls_graph_file_digest(plan->model));
-        json_object_set_new(out, "model", json_string(text));
-    } else {
-        json_object_set_new(out, "model", json_string(plan->model->name));
-    }
+    char text[256], model[sizeof plan->model->name];
     const char *data = *c->data ? c->data : plan->model->family->default_data;
-    json_object_set_new(out, "data", json_stringn(data, strcspn(data, ":")));
-    json_object_set_new(out, "samples", json_integer((json_int_t)plan->data->train.samples));
-    json_object_set_new(out, "batch_global", json_integer(job->batch));
-    json_object_set_new(out, "counts", json_string(job->sampling.epochs ? "epochs" : "steps"));
-    json_object_set_new(out, "seed", json_integer((json_int_t)c->seed));
-    json_object_set_new(out, "shuffle", json_boolean(c->shuffle));
-    json_object_set_new(out, "optimizer",
-                        json_string(ls_optimizer_text(&job->update.optimizer, text, sizeof text)));
-    json_object_set_new(out, "clip", json_real(job->update.clip));
+    snprintf(model, sizeof model, "%s", plan->model->name);
+    if (ls_graph_file_text(plan->model))
+        snprintf(model, sizeof model, "graph:%016llx",
+                 (unsigned long long)ls_graph_file_digest(plan->model));
+    json_t *out = json_pack(
+        "{s:s,s:s%,s:I,s:I,s:s,s:I,s:b,s:s,s:f}", "model", model, "data", data, strcspn(data, ":"),
+        "samples", (json_int_t)plan->data->train.samples, "batch_global", (json_int_t)job->batch,
+        "counts", job->sampling.epochs ? "epochs" : "steps", "seed", (json_int_t)c->seed, "shuffle",
+        (int)c->shuffle, "optimizer", ls_optimizer_text(&job->update.optimizer, text, sizeof text),
+        "clip", job->update.clip);
     put_rate(c, &job->update.schedule, out);
     put_declared(c, out);
     return out;
@@ -195,7 +187,7 @@ static ls_status find_checkpoint(ls_workplace *workplace)
     const ls_request *request = workplace->request;
     const bool automatic = strcmp(request->resume_from, "auto") == 0;
     const char *path = automatic ? request->checkpoint : request->resume_from;
-    char *folder;
+    ls_auto char *folder = NULL;
     LS_TRY(ls_allocate("checkpoint", &workplace->resumed, 1, sizeof *workplace->resumed));
     LS_TRY(ls_checkpoint_find(path, &folder));
     if (!folder && automatic)
@@ -205,9 +197,7 @@ static ls_status find_checkpoint(ls_workplace *workplace)
                        "has no complete checkpoint: no "
                        "manifest.json in it, nor in a step-* folder "
                        "of it; name another folder");
-    ls_status status = ls_checkpoint_open(folder, &workplace->resumed->checkpoint);
-    free(folder);
-    return status;
+    return ls_checkpoint_open(folder, &workplace->resumed->checkpoint);
 }
 
 ls_status ls_plan_resume(ls_workplace *workplace, ls_plan_of_case *plan)
@@ -287,9 +277,8 @@ static ls_status open_files(const ls_workplace *workplace, const ls_plan_of_case
     ls_check_share share;
     LS_TRY(ls_check_share_find(r->checkpoint.folder, workplace->request->processes->host,
                                plan->job.ranks.comm, LS_OK, &share));
-    char *text = json_dumps(r->checkpoint.manifest, JSON_COMPACT | JSON_SORT_KEYS);
+    ls_auto char *text = json_dumps(r->checkpoint.manifest, JSON_COMPACT | JSON_SORT_KEYS);
     r->hash = text ? ls_hash64(text, strlen(text)) : 0;
-    free(text);
     r->state = (ls_state_source){.read = read_state, .from = r};
     return ls_checkpoint_files_open(&r->checkpoint, &plan->model->graph->variables, names, share,
                                     &r->files);
@@ -322,7 +311,7 @@ ls_status ls_plan_open_parameters(const ls_workplace *workplace, const ls_plan_o
 {
     const char *const names[LS_ARRAYS] = {"param"};
     struct ls_resumed *r;
-    char *found = NULL;
+    ls_auto char *found = NULL;
     ls_status status = ls_allocate("checkpoint", &r, 1, sizeof *r);
     if (!status)
         status = ls_checkpoint_find(folder, &found);
@@ -332,7 +321,6 @@ ls_status ls_plan_open_parameters(const ls_workplace *workplace, const ls_plan_o
                          "folder with a manifest.json");
     if (!status)
         status = ls_checkpoint_open(found, &r->checkpoint);
-    free(found);
     status = ls_comm_agree(plan->job.ranks.comm, status);
     if (!status)
         status = open_files(workplace, plan, names, r);

@@ -256,7 +256,7 @@ static ls_status check_convolution(const ls_plan_of_case *plan)
 static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case *plan)
 {
     const char *text = ls_declared_text(&plan->config->own, &ls_option_variable_device);
-    ls_device_name *names;
+    ls_auto ls_device_name *names = NULL;
     size_t count;
     LS_TRY(ls_device_name_parse(text, &plan->variable_device));
     if (!ls_plan_has_variable_device(plan))
@@ -267,7 +267,6 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
     const ls_placement placement = placement_of(workplace);
     LS_TRY(ls_placement_resolve(&placement, NULL, text, &names, &count, &plan->variables_placed));
     plan->variable_device = *names;
-    free(names);
     if (!ls_plan_mixes_kinds(plan))
         return LS_OK;
     if (ls_strategy_serves(plan->strategy))

@@ -42,17 +42,20 @@ static bool is_step(const char *name, uint64_t *step)
 
 static bool is_complete(const char *folder, uint64_t step)
 {
-    char *path = ls_checkpoint_path(folder, step, LS_MANIFEST);
+    ls_auto char *path = ls_checkpoint_path(folder, step, LS_MANIFEST);
     struct stat is;
-    const bool there = path && stat(path, &is) == 0;
-    free(path);
-    return there;
+    return path && stat(path, &is) == 0;
 }
 
 typedef struct steps {
     uint64_t *items; /* [count] ascending */
     size_t count;
 } steps;
+
+static void free_steps(steps *all)
+{
+    free(all->items);
+}
 
 static int compare_steps(const void *a, const void *b)
 {
@@ -108,24 +111,18 @@ ls_status ls_check_share_find(const char *path, int host, ls_comm *comm, ls_stat
 ls_status ls_checkpoint_find(const char *path, char **out)
 {
     struct stat is;
-    char *own = NULL;
-    steps found;
+    ls_auto char *own = NULL;
+    ls_closing(free_steps) steps found = {0};
     *out = NULL;
     if (asprintf(&own, "%s/%s", path, LS_MANIFEST) < 0)
         return ls_fail_memory(ls_checkpoint_what, strlen(path));
     const bool itself = stat(own, &is) == 0;
-    free(own);
-    if (itself) {
-        *out = strdup(path);
-        return *out ? LS_OK : ls_fail_memory(ls_checkpoint_what, strlen(path));
-    }
-    ls_status status = list_steps(path, true, &found);
-    if (!status && found.count) {
-        *out = ls_checkpoint_path(path, found.items[found.count - 1], NULL);
-        status = *out ? LS_OK : ls_fail_memory(ls_checkpoint_what, strlen(path));
-    }
-    free(found.items);
-    return status;
+    if (!itself)
+        LS_TRY(list_steps(path, true, &found));
+    if (!itself && !found.count)
+        return LS_OK;
+    *out = itself ? strdup(path) : ls_checkpoint_path(path, found.items[found.count - 1], NULL);
+    return *out ? LS_OK : ls_fail_memory(ls_checkpoint_what, strlen(path));
 }
 
 ls_status ls_checkpoints_make(const char *folder)
@@ -139,8 +136,8 @@ ls_status ls_checkpoints_make(const char *folder)
 
 void ls_checkpoint_remove(const char *folder, uint64_t step)
 {
-    char *whole = ls_checkpoint_path(folder, step, NULL);
-    char *manifest = ls_checkpoint_path(folder, step, LS_MANIFEST);
+    ls_auto char *whole = ls_checkpoint_path(folder, step, NULL);
+    ls_auto char *manifest = ls_checkpoint_path(folder, step, LS_MANIFEST);
     if (manifest)
         unlink(manifest); /* from here on it is not a checkpoint */
     DIR *directory = whole ? opendir(whole) : NULL;
@@ -154,29 +151,25 @@ void ls_checkpoint_remove(const char *folder, uint64_t step)
         closedir(directory);
     if (whole)
         rmdir(whole); /* stays if it has something else */
-    free(manifest);
-    free(whole);
 }
 
 void ls_checkpoints_clean(const char *folder)
 {
-    steps left;
+    ls_closing(free_steps) steps left = {0};
     ls_status_free(list_steps(folder, false, &left));
     for (size_t i = 0; i < left.count; i++)
         ls_checkpoint_remove(folder, left.items[i]);
-    free(left.items);
 }
 
 void ls_checkpoints_keep(const char *folder, uint64_t step, int64_t keep)
 {
-    steps found;
+    ls_closing(free_steps) steps found = {0};
     ls_status_free(list_steps(folder, true, &found));
     size_t older = 0;
     while (older < found.count && found.items[older] < step)
         older++;
     for (size_t i = 0; i + (size_t)keep <= older; i++)
         ls_checkpoint_remove(folder, found.items[i]);
-    free(found.items);
 }
 
 size_t ls_first_not_finite(const float *values, size_t count)

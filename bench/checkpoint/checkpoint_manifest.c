@@ -101,14 +101,13 @@ static ls_status digest_parameters(const ls_checkpoint_writing *w, const sorted 
                                    char text[33])
 {
     ls_digest *digest;
-    size_t *names;
+    ls_auto size_t *names = NULL;
     LS_TRY(ls_variables_by_name(w->variables, &names));
     ls_status status = ls_digest_open(&digest);
     for (size_t n = 0; n < w->variables->count && !status; n++) {
         size_t next = first_of(w, names[n], order);
         add_variable(w, 0, names[n], order, &next, digest, NULL);
     }
-    free(names);
     LS_TRY(status);
     ls_digest_text(digest, text);
     ls_digest_close(digest);
@@ -117,7 +116,7 @@ static ls_status digest_parameters(const ls_checkpoint_writing *w, const sorted 
 
 ls_status ls_manifest_make(ls_checkpoint_writing *w, json_t **out)
 {
-    sorted *order;
+    ls_auto sorted *order = NULL;
     char digest[33];
     json_t *tensors = json_object(), *files = json_object();
     LS_TRY(ls_allocate(ls_checkpoint_what, &order, w->parts.count, sizeof *order));
@@ -137,7 +136,6 @@ ls_status ls_manifest_make(ls_checkpoint_writing *w, json_t **out)
         status = describe_tensors(w, order, tensors);
     if (!status)
         status = digest_parameters(w, order, digest);
-    free(order);
     *out = status
                ? NULL
                : json_pack("{s:s, s:i, s:I, s:I, s:s, s:O, s:O, s:O, s:O}", "format",
@@ -154,9 +152,9 @@ ls_status ls_manifest_make(ls_checkpoint_writing *w, json_t **out)
 ls_status ls_manifest_write(const ls_checkpoint_writing *w, const json_t *manifest)
 {
     const ls_checkpoint_order *o = w->order;
-    char *path = ls_checkpoint_path(o->folder, o->step, LS_MANIFEST);
-    char *part = ls_checkpoint_path(o->folder, o->step, LS_MANIFEST_PART);
-    char *folder = ls_checkpoint_path(o->folder, o->step, NULL);
+    ls_auto char *path = ls_checkpoint_path(o->folder, o->step, LS_MANIFEST);
+    ls_auto char *part = ls_checkpoint_path(o->folder, o->step, LS_MANIFEST_PART);
+    ls_auto char *folder = ls_checkpoint_path(o->folder, o->step, NULL);
     ls_status status =
         path && part && folder ? LS_OK : ls_fail_memory(ls_checkpoint_what, LS_TENSOR_NAME);
     FILE *stream = status ? NULL : fopen(part, "wxe");
@@ -180,8 +178,5 @@ ls_status ls_manifest_write(const ls_checkpoint_writing *w, const json_t *manife
         error = ls_folder_flush(o->folder);
     if (error)
         status = ls_checkpoint_refuse(path, error);
-    free(path);
-    free(part);
-    free(folder);
     return status;
 }

@@ -256,7 +256,7 @@ static ls_status find_tensor_part(const reading *r, const char *path, const char
 
 static ls_status open_file(reading *r, const char *name, const json_t *entry)
 {
-    char *path = NULL;
+    ls_auto char *path = NULL;
     if (strchr(name, '/') || *name == '.')
         return ls_checkpoint_broken(r->checkpoint->path, NULL,
                                     "a name of a file leads out of the folder");
@@ -269,7 +269,6 @@ static ls_status open_file(reading *r, const char *name, const json_t *entry)
     r->file_count += !status;
     for (size_t i = 0; !status && i < ls_tensors_count(*file); i++)
         status = find_tensor_part(r, path, name, ls_tensors_at(*file, i));
-    free(path);
     return status;
 }
 
@@ -385,7 +384,8 @@ static ls_status check_tensors(const reading *r)
 static ls_status check_parameters(const reading *r)
 {
     ls_digest *digest;
-    size_t *names, end;
+    ls_auto size_t *names = NULL;
+    size_t end;
     LS_TRY(ls_variables_by_name(r->variables, &names));
     ls_status status = ls_digest_open(&digest);
     for (size_t n = 0; n < r->variables->count && !status; n++) {
@@ -393,7 +393,6 @@ static ls_status check_parameters(const reading *r)
         if (v->count)
             status = digest_tensor(r, part_behind(r, LS_VALUES, v->offset), digest, &end);
     }
-    free(names);
     LS_TRY(status);
     status = check_text(r, digest, r->checkpoint->manifest, NULL,
                         "the parameters do not have the digest of the manifest");

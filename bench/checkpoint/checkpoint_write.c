@@ -47,12 +47,11 @@ size_t ls_shard_bytes(const ls_checkpoint_writing *w, const ls_shard *s)
 static ls_status make_header(const ls_checkpoint_writing *w, ls_shard *s)
 {
     const size_t parts = s->end - s->first, count = parts * (size_t)w->array_count;
-    ls_tensor *tensors = NULL;
-    char(*names)[LS_TENSOR_NAME] = NULL;
-    ls_status status = ls_allocate(ls_checkpoint_what, &tensors, count, sizeof *tensors);
-    if (!status)
-        status = ls_allocate(ls_checkpoint_what, &names, count, sizeof *names);
-    for (size_t i = 0; i < count && !status; i++) {
+    ls_auto ls_tensor *tensors = NULL;
+    ls_auto char(*names)[LS_TENSOR_NAME] = NULL;
+    LS_TRY(ls_allocate(ls_checkpoint_what, &tensors, count, sizeof *tensors));
+    LS_TRY(ls_allocate(ls_checkpoint_what, &names, count, sizeof *names));
+    for (size_t i = 0; i < count; i++) {
         const ls_state_part *part = &w->parts.items[s->first + i % parts];
         const ls_variable *v = &w->variables->items[part->variable];
         const bool whole = part->count == v->count;
@@ -64,11 +63,7 @@ static ls_status make_header(const ls_checkpoint_writing *w, ls_shard *s)
         if (whole)
             memcpy(tensors[i].shape, v->shape, sizeof v->shape);
     }
-    if (!status)
-        status = ls_tensors_header(s->path, tensors, count, &s->header, &s->header_bytes);
-    free(tensors);
-    free(names);
-    return status;
+    return ls_tensors_header(s->path, tensors, count, &s->header, &s->header_bytes);
 }
 
 static ls_status add_shard(ls_checkpoint_writing *w, size_t first)
@@ -232,34 +227,30 @@ static ls_status flush_shards(ls_checkpoint_writing *w)
 static ls_status bring_digests(ls_checkpoint_writing *w, ls_status status)
 {
     const size_t n = (size_t)ls_job_processes(w->job), each = sizeof w->shards->digest;
-    char *mine = NULL, *all = NULL;
+    ls_auto char *mine = NULL, *all = NULL;
     if (!status)
         status = ls_allocate(ls_checkpoint_what, &mine, w->count, each);
     if (!status)
         status = ls_allocate(ls_checkpoint_what, &all, n * w->count, each);
     for (size_t i = 0; i < w->count && !status; i++)
         memcpy(mine + i * each, w->shards[i].digest, each);
-    status = ls_comm_bring(w->job->ranks.comm, status, mine, w->count * each, all);
-    for (size_t i = 0; i < w->count && !status; i++) {
+    LS_TRY(ls_comm_bring(w->job->ranks.comm, status, mine, w->count * each, all));
+    for (size_t i = 0; i < w->count; i++) {
         const size_t process = (size_t)w->run->plan.members[w->shards[i].member].process;
         memcpy(w->shards[i].digest, all + (process * w->count + i) * each, each);
     }
-    free(mine);
-    free(all);
-    return status;
+    return LS_OK;
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
 static ls_status make_folder(const ls_checkpoint_order *order)
 {
-    char *path = ls_checkpoint_path(order->folder, order->step, NULL);
+    ls_auto char *path = ls_checkpoint_path(order->folder, order->step, NULL);
     if (!path)
         return ls_fail_memory(ls_checkpoint_what, LS_TENSOR_NAME);
     ls_checkpoint_remove(order->folder, order->step);
-    ls_status status = mkdir(path, 0777) ? ls_checkpoint_refuse(path, errno) : LS_OK;
-    free(path);
-    return status;
+    return mkdir(path, 0777) ? ls_checkpoint_refuse(path, errno) : LS_OK;
 }
 
 static ls_status write_all(ls_checkpoint_writing *w, bool leads)

@@ -5,6 +5,7 @@
 #include "bench/case/elastic.h"
 #include "bench/case/profile.h"
 #include "bench/cli/cases.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 #include "common/nn/divide/graph_context.h"
 #include "common/nn/divide/graph_split.h"
@@ -14,7 +15,6 @@
 #include "impl/strategies.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Devices in the text of --devices: a number, or names joined by '+'. */
@@ -35,15 +35,13 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
     const ls_graph *graph = model->graph;
     if (*ls_declared_text(&job->options, &ls_option_model_parallel_place))
         return LS_OK;
-    int *place = calloc((size_t)graph->count, sizeof *place);
-    if (!place)
-        return ls_fail_memory("placement", (size_t)graph->count * sizeof *place);
+    ls_auto int *place = NULL;
+    LS_TRY(ls_allocate("placement", &place, (size_t)graph->count, sizeof *place));
     ls_status status = ls_places_balance(graph, places, place);
     if (!status && ls_job_slices(job))
         ls_graph_split_stages(graph, place);
     if (!status)
         status = ls_places_check(graph, place, (int)places);
-    free(place);
     if (!ls_job_slices(job) || ls_status_code(status) != LS_CODE_USAGE)
         return status;
     ls_status_free(status);

@@ -27,6 +27,11 @@ typedef struct case_list {
     size_t count;
 } case_list;
 
+static void free_list(case_list *list)
+{
+    free(list->items);
+}
+
 ls_setting ls_parsing_setting(const ls_request_parsing *parsing, const ls_option_set *set,
                               const char *name)
 {
@@ -140,9 +145,8 @@ static ls_status sweep(const ls_request_parsing *parsing, const ls_experiment_pa
     size_t most = list->count * given->count;
     if (given->count > LS_CASES_MOST || most > LS_CASES_MOST)
         return refuse_many(parsing, part, &setting);
-    ls_case *cases = malloc(most * sizeof *cases);
-    if (!cases)
-        return ls_fail_memory("cases", most * sizeof *cases);
+    ls_case *cases;
+    LS_TRY(ls_allocate("cases", &cases, most, sizeof *cases));
     ls_status status = LS_OK;
     for (size_t c = 0; c < list->count; c++) {
         bool has = ls_option_applies(option, &list->items[c]);
@@ -197,37 +201,30 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
     size_t count;
     const ls_option *table = ls_option_table(&count);
     ls_request *request = parsing->request;
-    case_list list = {malloc(sizeof *list.items), 1};
-    ls_status status = list.items ? LS_OK : ls_fail_memory("cases", sizeof *list.items);
-    if (!status)
-        memcpy(list.items, first, sizeof *first); /* including padding */
-    for (size_t i = 0; i < count && !status; i++)
+    ls_closing(free_list) case_list list = {NULL, 1};
+    LS_TRY(ls_allocate("cases", &list.items, 1, sizeof *list.items));
+    memcpy(list.items, first, sizeof *first); /* including padding */
+    for (size_t i = 0; i < count; i++)
         if (table[i].sweeps && set_with(parsing, part, i))
-            status = sweep(parsing, part, i, &list);
+            LS_TRY(sweep(parsing, part, i, &list));
     const size_t scaling = (size_t)(ls_option_find("scaling", strlen("scaling")) - table);
-    for (size_t i = 0; i < list.count && !status && !set_with(parsing, part, scaling); i++)
-        if (ls_profile_is(list.items[i].model)) /* its times are for a device's batch */
-            list.items[i].scaling = LS_SCALING_WEAK;
-    for (size_t i = 0; i < list.count && !status; i++)
+    for (size_t i = 0; i < list.count; i++) {
+        if (ls_profile_is(list.items[i].model) && !set_with(parsing, part, scaling))
+            list.items[i].scaling = LS_SCALING_WEAK; /* its times are for a device's batch */
         ls_case_settle(&list.items[i]);
-    if (!status && part)
-        status = check_concerned(parsing, &part->set, list.items, list.count);
-    const size_t total = request->case_count + list.count;
-    if (!status && total > LS_CASES_MOST)
-        status = ls_fail(LS_CODE_USAGE, "plan", part->origin,
-                         "these cases make %zu in all, and a command takes at most %d; use several "
-                         "plans and commands",
-                         total, LS_CASES_MOST);
-    ls_case *cases = status ? NULL : realloc(request->cases, total * sizeof *cases);
-    if (!status && !cases)
-        status = ls_fail_memory("cases", total * sizeof *cases);
-    if (!status) {
-        memcpy(&cases[request->case_count], list.items, list.count * sizeof *cases);
-        request->cases = cases;
-        request->case_count = total;
     }
-    free(list.items);
-    return status;
+    if (part)
+        LS_TRY(check_concerned(parsing, &part->set, list.items, list.count));
+    const size_t total = request->case_count + list.count;
+    if (total > LS_CASES_MOST)
+        return ls_fail(LS_CODE_USAGE, "plan", part->origin,
+                       "these cases make %zu in all, and a command takes at most %d; use several "
+                       "plans and commands",
+                       total, LS_CASES_MOST);
+    LS_TRY(ls_enlarge("cases", &request->cases, total, sizeof *request->cases));
+    memcpy(&request->cases[request->case_count], list.items, list.count * sizeof *list.items);
+    request->case_count = total;
+    return LS_OK;
 }
 
 /* ---- What is left out ------------------------------------------------------------------------ */
@@ -351,7 +348,8 @@ static ls_status report_repeated(const ls_request_parsing *parsing, const ls_cas
 static ls_status drop_repeated(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
-    size_t kept = 0, *times;
+    size_t kept = 0;
+    ls_auto size_t *times = NULL;
     LS_TRY(ls_allocate("cases", &times, request->case_count, sizeof *times));
     for (size_t i = 0; i < request->case_count; i++) {
         memmove(&request->cases[kept], &request->cases[i], sizeof *request->cases);
@@ -359,12 +357,10 @@ static ls_status drop_repeated(const ls_request_parsing *parsing)
             kept++;
     }
     request->case_count = kept;
-    ls_status status = LS_OK;
-    for (size_t i = 0; i < kept && !status; i++)
+    for (size_t i = 0; i < kept; i++)
         if (times[i] > 1)
-            status = report_repeated(parsing, &request->cases[i], times[i]);
-    free(times);
-    return status;
+            LS_TRY(report_repeated(parsing, &request->cases[i], times[i]));
+    return LS_OK;
 }
 
 /* Removes the cases that their strategies cannot run; refused where none is left. */
@@ -428,16 +424,11 @@ static ls_status set_budget(const ls_request_parsing *parsing)
 static ls_status repeat_cases(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;
-    const size_t once = request->case_count;
+    const size_t once = request->case_count, size = sizeof *request->cases;
     const size_t times = parsing->plan->repeat ? (size_t)parsing->plan->repeat : 1;
-    if (times == 1)
-        return LS_OK;
-    ls_case *cases = realloc(request->cases, times * once * sizeof *cases);
-    if (!cases)
-        return ls_fail_memory("cases", times * once * sizeof *cases);
+    LS_TRY(ls_enlarge("cases", &request->cases, times * once, size));
     for (size_t t = 1; t < times; t++)
-        memcpy(&cases[t * once], cases, once * sizeof *cases);
-    request->cases = cases;
+        memcpy(&request->cases[t * once], request->cases, once * size);
     request->case_count = times * once;
     return LS_OK;
 }

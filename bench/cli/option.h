@@ -65,8 +65,11 @@ typedef struct ls_option {
     ls_status (*check_list)(const ls_setting *setting);
     /** Reads the value, or refuses it. */
     ls_status (*set)(const ls_setting *setting);
-    size_t offset;     /**< of the field in ls_case (swept) or ls_request */
-    int64_t low, high; /**< a number's range; a text's size is `high`; words begin at `low` */
+    size_t offset;      /**< of the field in ls_case (swept) or ls_request */
+    int64_t low, high;  /**< a number's range; a text's size is `high`; words begin at `low` */
+    double least, most; /**< valid range of a real number */
+    const char *valid;  /**< which values are valid; NULL if words or range say it */
+    const char *noun;   /**< what the registry names: "model" */
     const ls_registry *registry;             /**< of the names that values begin with; or NULL */
     const char *const *words;                /**< valid values, NULL-terminated, of ls_set_word */
     bool (*applies)(const ls_case *one);     /**< whether a case has it; NULL means every one */

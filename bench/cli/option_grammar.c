@@ -10,7 +10,6 @@
 #include "common/device/device_name.h"
 #include "common/nn/repeat.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,56 +42,12 @@ static ls_status check_device_names(const ls_setting *setting, char *list)
 ls_status ls_set_devices(const ls_setting *setting)
 {
     char copy[sizeof setting->one->devices];
-    size_t length = strlen(setting->text);
-    if (length >= sizeof copy)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "the value has %zu characters; at most %zu are taken", length,
-                                 sizeof copy - 1);
     int64_t number;
-    memcpy(copy, setting->text, length + 1);
-    if (strpbrk(copy, ":/+"))
-        LS_TRY(check_device_names(setting, copy));
-    else if (!ls_parse_integer(copy, setting->option->low, setting->option->high, &number))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; a number from %" PRId64 " to %" PRId64
-                                 ", or names as cpu:0+cpu:1",
-                                 copy, setting->option->low, setting->option->high);
-    memset(setting->one->devices, 0, sizeof setting->one->devices);
-    memcpy(setting->one->devices, setting->text, length);
-    return LS_OK;
-}
-
-ls_status ls_set_learning_rate(const ls_setting *setting)
-{
-    double value;
-    if (!ls_parse_real(setting->text, &value) || value < 1e-30 || value > 1e6)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; a number above 0, from 1e-30 to 1e6",
-                                 setting->text);
-    setting->one->learning_rate = value;
-    return LS_OK;
-}
-
-ls_status ls_set_min_lr(const ls_setting *setting)
-{
-    double value;
-    if (!ls_parse_real(setting->text, &value) || value < 0 || value > 1e6)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; a number from 0 to 1e6", setting->text);
-    setting->one->min_lr = value;
-    return LS_OK;
-}
-
-ls_status ls_set_clip(const ls_setting *setting)
-{
-    double value = 0;
-    const bool none = strcmp(setting->text, "none") == 0;
-    if (!none && (!ls_parse_real(setting->text, &value) || value < 1e-30 || value > 1e30))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; none, or a norm above 0, from 1e-30 to 1e30",
-                                 setting->text);
-    setting->one->clip = value;
-    return LS_OK;
+    LS_TRY(ls_setting_array(setting));
+    memcpy(copy, setting->one->devices, sizeof copy);
+    return strpbrk(copy, ":/+")
+               ? check_device_names(setting, copy)
+               : ls_setting_check(setting, ls_parse_integer(copy, 1, 4096, &number));
 }
 
 ls_status ls_set_recompute(const ls_setting *setting)
@@ -147,49 +102,35 @@ ls_status ls_set_inject(const ls_setting *setting)
 ls_status ls_set_elastic(const ls_setting *setting)
 {
     ls_elastic events;
-    if (strcmp(setting->text, "none") != 0 && !ls_elastic_parse(setting->text, &events))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; leave=REPLICA:STEP or join=REPLICA:STEP, up "
-                                 "to %d with commas between them",
-                                 setting->text, LS_ELASTIC_EVENTS);
-    if (strcmp(setting->text, "none") != 0)
+    const bool none = strcmp(setting->text, "none") == 0;
+    LS_TRY(ls_setting_check(setting, none || ls_elastic_parse(setting->text, &events)));
+    if (!none)
         return ls_setting_array(setting);
-    memset(ls_setting_field(setting), 0, (size_t)setting->option->high);
+    memset(setting->one->elastic, 0, sizeof setting->one->elastic);
     return LS_OK;
 }
 
 ls_status ls_set_target(const ls_setting *setting)
 {
+    ls_case *one = setting->one;
     const char *accuracy = after_name(setting->text, "accuracy");
     const char *loss = after_name(setting->text, "loss");
-    double value;
-    bool valid = ls_parse_real(accuracy ? accuracy : loss, &value) && value > 0;
-    if (!valid || (accuracy && value > 1))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; accuracy=A with A above 0 and at most 1, or "
-                                 "loss=L with L above 0",
-                                 setting->text);
-    setting->one->target_kind = accuracy ? LS_TARGET_ACCURACY : LS_TARGET_LOSS;
-    setting->one->target = value;
-    return LS_OK;
+    one->target_kind = accuracy ? LS_TARGET_ACCURACY : loss ? LS_TARGET_LOSS : LS_TARGET_NONE;
+    return ls_setting_check(setting, ls_parse_real(accuracy ? accuracy : loss, &one->target) &&
+                                         one->target > 0 && !(accuracy && one->target > 1));
 }
 
 ls_status ls_set_memory(const ls_setting *setting)
 {
     const char *fraction = after_name(setting->text, "fraction");
-    ls_memory_policy_kind kind = LS_MEMORY_GROWTH;
-    double share = 0;
-    if (fraction && ls_parse_real(fraction, &share) && share > 0 && share <= 1)
-        kind = LS_MEMORY_FRACTION;
-    else if (strcmp(setting->text, "all") == 0)
-        kind = LS_MEMORY_ALL;
-    else if (strcmp(setting->text, "growth") != 0)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; valid are: growth, all, fraction=F with F "
-                                 "above 0 and at most 1",
-                                 setting->text);
-    setting->one->memory.kind = kind;
-    setting->one->memory.fraction = share;
+    const bool all = strcmp(setting->text, "all") == 0;
+    ls_memory_policy *policy = &setting->one->memory;
+    *policy = (ls_memory_policy){.kind = fraction ? LS_MEMORY_FRACTION
+                                         : all    ? LS_MEMORY_ALL
+                                                  : LS_MEMORY_GROWTH};
+    LS_TRY(ls_setting_check(setting, fraction ? ls_parse_real(fraction, &policy->fraction) &&
+                                                    policy->fraction > 0 && policy->fraction <= 1
+                                              : all || strcmp(setting->text, "growth") == 0));
     return ls_setting_array(setting);
 }
 
@@ -205,10 +146,8 @@ ls_status ls_set_link(const ls_setting *setting)
 ls_status ls_set_duration(const ls_setting *setting)
 {
     uint64_t ns;
-    if (!ls_parse_duration(setting->text, &ns) || ns < 1000000 || ns > 86400u * 1000000000ull)
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; a time from 1ms to 86400s: 20s, 500ms, 2min",
-                                 setting->text);
+    LS_TRY(ls_setting_check(setting, ls_parse_duration(setting->text, &ns) && ns >= 1000000 &&
+                                         ns <= 86400u * 1000000000ull));
     *(uint64_t *)ls_setting_field(setting) = ns;
     return LS_OK;
 }
@@ -217,11 +156,9 @@ ls_status ls_set_precision(const ls_setting *setting)
 {
     char *end;
     const double percent = strtod(setting->text, &end);
-    if (end == setting->text || strcmp(end, "%") != 0 || !(percent >= 0.01 && percent <= 50) ||
-        !strchr("0123456789.", *setting->text))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; from 0.01%% to 50%%: 1%%, 0.5%%",
-                                 setting->text);
+    LS_TRY(ls_setting_check(setting, end != setting->text && strcmp(end, "%") == 0 &&
+                                         percent >= 0.01 && percent <= 50 &&
+                                         strchr("0123456789.", *setting->text)));
     setting->request->precision = percent / 100;
     return LS_OK;
 }

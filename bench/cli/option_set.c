@@ -132,16 +132,14 @@ ls_status ls_option_set_split(ls_option_set *set, const ls_option *option, const
     const ls_setting setting = {.option = option, .text = text, .origin = origin};
     if (option->check_list)
         LS_TRY(option->check_list(&setting));
-    char *copy = strdup(text);
+    ls_auto char *copy = strdup(text);
     if (!copy)
         return ls_fail_memory("options", strlen(text));
-    ls_status status = LS_OK;
-    for (char *part = copy, *next; part && !status; part = next) {
+    for (char *part = copy, *next; part; part = next) {
         next = ls_list_cut(part, option->continues ? begins_assignment : NULL);
-        status = ls_option_set_append(set, option, part, origin);
+        LS_TRY(ls_option_set_append(set, option, part, origin));
     }
-    free(copy);
-    return status;
+    return LS_OK;
 }
 
 void ls_option_put_value(FILE *stream, const ls_option *option, const char *text)

@@ -51,17 +51,10 @@ static bool reduces(const ls_strategy *strategy)
     return ls_strategy_reduces(strategy) || ls_strategy_splits(strategy);
 }
 
-static bool has_buckets(const ls_strategy *strategy)
-{
-    return ls_strategy_reduces(strategy);
-}
-
-static bool slices(const ls_strategy *strategy)
-{
-    return ls_strategy_slices(strategy);
-}
-
 static const char *const failures[] = {"stop", "shrink", NULL};
+static const char *const launchers[] = {"auto", "none", NULL};
+static const char *const comms[] = {"auto", "thread", "mpi", "nccl", "device", NULL};
+static const char durations[] = "a time from 1ms to 86400s: 20s, 500ms, 2min";
 
 /* Whether replicas are alike, hold the variables, and sum their gradients. */
 static bool is_elastic(const ls_strategy *strategy)
@@ -86,20 +79,22 @@ static const ls_option general[] = {
     {"model", "NAME[:SIZES]", "mlp", "",
      "model to train; any in `lockstep list models`; graph:FILE.yaml: a list of layers",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_model,
-     .check_list = ls_check_models, .registry = &ls_model_families, TEXT_IN_CASE(model)},
+     .check_list = ls_check_models, .noun = "model", .registry = &ls_model_families,
+     TEXT_IN_CASE(model)},
     {"data", "NAME[:PATH]", "the model's", "",
      "data to train on; any in `lockstep list data`; synthetic:N samples; file:PATH",
-     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data,
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_TRAINING, .set = ls_set_data, .noun = "data set",
      .registry = &ls_data_sources, TEXT_IN_CASE(data)},
     {"strategy", "NAME|all", "single", "",
      "parallel strategy; any in `lockstep list strategies`, or all", RUN_VERIFY,
-     .group = LS_HELP_STRATEGY, .set = ls_set_strategy, .registry = &ls_strategies,
-     IN_CASE(strategy), .otherwise = LS_FOR_ADVISE, .otherwise_fallback = "all"},
+     .group = LS_HELP_STRATEGY, .set = ls_set_strategy, .noun = "strategy",
+     .registry = &ls_strategies, IN_CASE(strategy), .otherwise = LS_FOR_ADVISE,
+     .otherwise_fallback = "all"},
     {"devices", "N|all|NAME+NAME", "1", "devices",
      "that many of the best kind here; all: 1 to as many as there are; or names: "
      "cpu:0+cpu:1, gpu:0/0+gpu:0/1",
-     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_devices, IN_CASE(devices),
-     .low = 1, .high = 4096},
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_devices,
+     TEXT_IN_CASE(devices), .valid = "a number from 1 to 4096, or names as cpu:0+cpu:1"},
     {"cpu-devices", "N", "cores / cores per device", "devices", "number of CPU devices", MACHINE,
      .group = LS_HELP_STRATEGY, .set = ls_set_int, IN_REQUEST(cpu_devices), .low = 1, .high = 4096},
     {"cores-per-device", "N", "1", "cores", "cores of each CPU device", MACHINE,
@@ -136,25 +131,29 @@ static const ls_option general[] = {
     {"until-precision", "P%", "none", "of the median",
      "adds blocks, as long as the others or 0.1 s, until half of the interval is that "
      "narrow, 20 blocks or more; not with --epochs, --save or --ps-record",
-     LS_FOR_RUN, .group = LS_HELP_MEASUREMENT, .set = ls_set_precision, IN_REQUEST(precision)},
+     LS_FOR_RUN, .group = LS_HELP_MEASUREMENT, .set = ls_set_precision,
+     .valid = "from 0.01% to 50%: 1%, 0.5%"},
     {"max-time", "TIME", "60s; regress: 1min a case, at most 10min", "time",
      "--until-precision adds no more blocks after this time, for up to 8 cases in turns; "
      "regress: time of a comparison, which ends earlier if it is clear",
      LS_FOR_RUN | LS_FOR_REGRESS, .group = LS_HELP_MEASUREMENT, .set = ls_set_duration,
-     IN_REQUEST(max_time_ns)},
+     IN_REQUEST(max_time_ns), .valid = durations},
     {"optimizer", "NAME[:VALUES]", "the model's", "",
      "any in `lockstep list optimizers`: momentum:0.9, adam:beta1=0.9,beta2=0.999,eps=1e-8",
      RUN_VERIFY | LS_FOR_MICRO, .continues = true, .group = LS_HELP_TRAINING,
-     .set = ls_set_optimizer, .registry = &ls_optimizer_rules, TEXT_IN_CASE(optimizer)},
+     .set = ls_set_optimizer, .noun = "optimizer", .registry = &ls_optimizer_rules,
+     TEXT_IN_CASE(optimizer)},
     {"clip", "X", "none", "",
      "gradients are scaled by min(1, X / (norm + 1e-6)), norm over all variables", RUN_VERIFY,
-     .group = LS_HELP_TRAINING, .set = ls_set_clip, IN_CASE(clip)},
+     .group = LS_HELP_TRAINING, .set = ls_set_real, IN_CASE(clip), .least = 1e-30, .most = 1e30,
+     .valid = "none, or a norm above 0, from 1e-30 to 1e30"},
     {"lr", "RATE", "the model's", "", "learning rate", RUN_VERIFY, .group = LS_HELP_TRAINING,
-     .set = ls_set_learning_rate, IN_CASE(learning_rate)},
+     .set = ls_set_real, IN_CASE(learning_rate), .least = 1e-30, .most = 1e6,
+     .valid = "a number above 0, from 1e-30 to 1e6"},
     {"lr-schedule", "NAME", "the model's", "",
      "any in `lockstep list lr-schedules`; the model's is constant but for cifar10's", RUN_VERIFY,
-     .group = LS_HELP_TRAINING, .set = ls_set_lr_schedule, .registry = &ls_rate_rules,
-     TEXT_IN_CASE(lr_schedule)},
+     .group = LS_HELP_TRAINING, .set = ls_set_named, .noun = "learning-rate schedule",
+     .registry = &ls_rate_rules, TEXT_IN_CASE(lr_schedule)},
     {"lr-warmup-steps", "W", "0", "steps",
      "step t, from 0, of the first W has the rate lr (t + 1) / W", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(lr_warmup), .low = 0, .high = MANY},
@@ -163,8 +162,8 @@ static const ls_option general[] = {
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(lr_decay), .low = 1, .high = MANY,
      .applies = ls_case_lr_decays, .concerns = lr_decays},
     {"min-lr", "RATE", "0", "", "learning rate at the schedule's end", RUN_VERIFY,
-     .group = LS_HELP_TRAINING, .set = ls_set_min_lr, IN_CASE(min_lr), .applies = ls_case_lr_decays,
-     .concerns = lr_decays},
+     .group = LS_HELP_TRAINING, .set = ls_set_real, IN_CASE(min_lr), .least = 0, .most = 1e6,
+     .valid = "a number from 0 to 1e6", .applies = ls_case_lr_decays, .concerns = lr_decays},
     {"lr-wsd-decay-steps", "D", "a tenth of N", "steps",
      "the last of the schedule's steps, in which the rate falls; at most N - W", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(lr_wsd_decay), .low = 1, .high = MANY,
@@ -174,7 +173,8 @@ static const ls_option general[] = {
     {"target", "accuracy=A|loss=L", "none", "",
      "looked at after each epoch (accuracy) or 10 steps (loss); the row says after how many steps "
      "it was reached",
-     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_target, IN_CASE(target)},
+     RUN_VERIFY, .group = LS_HELP_TRAINING, .set = ls_set_target, .sweeps = true,
+     .valid = "accuracy=A with A above 0 and at most 1, or loss=L with L above 0"},
     {"shuffle", "yes|no", "yes", "", "no: samples in file order", RUN_VERIFY, .is_switch = true,
      .group = LS_HELP_TRAINING, .set = ls_set_switch, IN_CASE(shuffle)},
     {"load", "FILE", "none", "",
@@ -204,7 +204,7 @@ static const ls_option general[] = {
     {"micro-splits", "Z", "1", "slices",
      "slices into which exact mode splits pairs of dense layers", RUN_VERIFY,
      .group = LS_HELP_TRAINING, .set = ls_set_int64, IN_CASE(micro_splits), .low = 1,
-     .high = LS_SPLITS, .applies = ls_case_has_slices, .of = slices, .late = true,
+     .high = LS_SPLITS, .applies = ls_case_has_slices, .of = ls_strategy_slices, .late = true,
      .concerns = "--reduce exact"},
     {"gate-steps", "N", "10", "steps",
      "steps compared with the reference; 0: not compared (verify compares all)", LS_FOR_RUN,
@@ -214,7 +214,7 @@ static const ls_option general[] = {
      "test samples evaluated after the last step; auto: all with --epochs, else as many as were "
      "trained, at least 1,000 (64 windows of tokens); 0: none",
      RUN_VERIFY, .group = LS_HELP_MEASUREMENT, .set = ls_set_eval_samples, IN_CASE(eval_samples),
-     .low = 0, .high = MANY},
+     .low = 0, .high = MANY, .valid = "auto, all, or a number of samples from 0 to 2147483647"},
     {"baseline", "yes|no", "no", "", "adds the row of single on one like device", LS_FOR_RUN,
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(baseline)},
     {"waterfall", "yes|no", "yes", "",
@@ -222,19 +222,23 @@ static const ls_option general[] = {
      .is_switch = true, .group = LS_HELP_MEASUREMENT, .set = ls_set_switch, IN_REQUEST(waterfall)},
     {"allreduce", "NAME|auto", "auto", "",
      "any in `lockstep list`; auto: by sizes, ranks, hosts and links", RUN_VERIFY | LS_FOR_MICRO,
-     .group = LS_HELP_STRATEGY, .set = ls_set_allreduce, .registry = &ls_allreduces,
-     TEXT_IN_CASE(allreduce), .applies = ls_case_reduces, .of = reduces},
+     .group = LS_HELP_STRATEGY, .set = ls_set_named, .noun = "all-reduce algorithm",
+     .registry = &ls_allreduces, TEXT_IN_CASE(allreduce), .applies = ls_case_reduces,
+     .of = reduces},
     {"bucket-bytes", "SIZE", "auto", "bytes", "bucket of an all-reduce: 25MiB; 0: one per variable",
-     RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_bucket, IN_CASE(bucket_bytes),
-     .applies = ls_case_has_buckets, .of = has_buckets, .late = true, .concerns = "--reduce fast"},
+     RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_bucket, .sweeps = true,
+     .valid = "auto, 0 for one per variable, or a size as 25MiB", .applies = ls_case_has_buckets,
+     .of = ls_strategy_reduces, .late = true, .concerns = "--reduce fast"},
     {"comm", "auto|thread" COMM_MPI COMM_NCCL "|device", "auto", "", COMM_HELP,
-     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_comm, IN_CASE(comm)},
+     RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_comm, .sweeps = true,
+     .words = comms},
     {"ranks", "N", "1", "ranks", "ranks as threads of this process (--comm thread)",
      RUN_VERIFY | LS_FOR_MICRO, .group = LS_HELP_STRATEGY, .set = ls_set_ranks, IN_CASE(ranks),
      .low = 1, .high = 1024},
     {"memory", "growth|all|fraction=F", "growth; all on GPUs", "of a device's capacity",
      "how a device allocates memory", RUN_VERIFY, .group = LS_HELP_STRATEGY, .set = ls_set_memory,
-     TEXT_IN_CASE(memory_text)},
+     TEXT_IN_CASE(memory_text),
+     .valid = "valid are: growth, all, fraction=F with F above 0 and at most 1"},
     {"link", "latency=T,bandwidth=R", "none", "time, bytes/s",
      "delays copies and messages between devices: latency=50us,bandwidth=1GB/s (or 10Gbps), or one "
      "of them",
@@ -272,15 +276,16 @@ static const ls_option general[] = {
     {"elastic", "leave=D:S,join=D:S,..", "none", "replica:step",
      "replica D is out, or in, from before step S on; it begins outside if it joins first",
      RUN_VERIFY, .continues = true, .group = LS_HELP_STRATEGY, .set = ls_set_elastic,
-     .of = is_elastic, .applies = is_elastic_case, TEXT_IN_CASE(elastic)},
+     .of = is_elastic, .applies = is_elastic_case, TEXT_IN_CASE(elastic),
+     .valid = "leave=REPLICA:STEP or join=REPLICA:STEP, up to 64 with commas between them"},
     {"timeout", "TIME", "20s", "time",
      "fails when another rank, or a GPU, makes no progress for this time", RUN_VERIFY,
      .group = LS_HELP_MEASUREMENT, .set = ls_set_duration, IN_REQUEST(timeout_ns),
-     .applies = ls_case_has_timeout,
+     .valid = durations, .applies = ls_case_has_timeout,
      .concerns = "cases with several devices or ranks, or a GPU that --devices names"},
     {"launcher", "auto|none", "auto", "",
      "auto: ranks connect as the launcher's variables say; none: each of its tasks runs alone",
-     MACHINE, .group = LS_HELP_STRATEGY, .set = ls_set_launcher},
+     MACHINE, .group = LS_HELP_STRATEGY, .set = ls_set_launcher, .words = launchers},
     {"ps-record", "FILE", "none", "", "records the order in which servers serve; one case only",
      LS_FOR_RUN, .group = LS_HELP_MEASUREMENT, .set = ls_set_text, IN_REQUEST(ps_record),
      .applies = ls_case_by_arrival,

@@ -34,61 +34,84 @@ ls_status ls_set_nothing(const ls_setting *setting)
 
 /* ---- Numbers, words, text ------------------------------------------------------------------ */
 
-static ls_status read_integer(const ls_setting *setting, int64_t *out)
+static const char *const no_yes[] = {"no", "yes", NULL};
+
+static const char *const *words_of(const ls_option *option)
+{
+    return option->is_switch ? no_yes : option->words;
+}
+
+ls_status ls_setting_check(const ls_setting *setting, bool valid)
 {
     const ls_option *option = setting->option;
-    if (ls_parse_integer(setting->text, option->low, option->high, out))
+    const char *const *words = words_of(option);
+    char text[160] = "";
+    if (valid)
         return LS_OK;
-    bool list = !option->sweeps && strchr(setting->text, ',');
-    return ls_setting_refuse(
-        setting, LS_CODE_USAGE, "'%s' is not valid%s; a whole number from %" PRId64 " to %" PRId64,
-        setting->text, list ? ", and this option takes no list" : "", option->low, option->high);
+    if (option->declared)
+        ls_declared_valid(option->declared, text, sizeof text);
+    else if (option->valid)
+        snprintf(text, sizeof text, "%s", option->valid);
+    else if (!words)
+        snprintf(text, sizeof text, "a whole number from %" PRId64 " to %" PRId64, option->low,
+                 option->high);
+    for (size_t i = 0, used = 0; words && words[i]; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+                                 i ? ", " : "valid are: ", words[i]);
+    const bool list = !option->sweeps && !words && !option->valid && strchr(setting->text, ',');
+    return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid%s; %s", setting->text,
+                             list ? ", and this option takes no list" : "", text);
 }
 
 ls_status ls_set_int64(const ls_setting *setting)
 {
-    return read_integer(setting, ls_setting_field(setting));
+    const ls_option *option = setting->option;
+    return ls_setting_check(setting, ls_parse_integer(setting->text, option->low, option->high,
+                                                      ls_setting_field(setting)));
 }
 
 ls_status ls_set_int(const ls_setting *setting)
 {
+    const ls_option *option = setting->option;
     int64_t value;
-    LS_TRY(read_integer(setting, &value));
+    LS_TRY(ls_setting_check(setting,
+                            ls_parse_integer(setting->text, option->low, option->high, &value)));
     *(int *)ls_setting_field(setting) = (int)value;
     return LS_OK;
 }
 
-/* Parses one of the NULL-terminated words into *out, its index; refuses others with the list. */
-static ls_status read_word(const ls_setting *setting, const char *const *words, int *out)
+ls_status ls_set_real(const ls_setting *setting)
 {
-    char valid[128] = "";
-    size_t used = 0;
-    for (int i = 0; words[i]; i++) {
-        if (strcmp(setting->text, words[i]) == 0) {
-            *out = i;
-            return LS_OK;
-        }
-        used +=
-            (size_t)snprintf(valid + used, sizeof valid - used, "%s%s", i ? ", " : "", words[i]);
-    }
-    return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid; valid are: %s",
-                             setting->text, valid);
+    const ls_option *option = setting->option;
+    double value = 0;
+    const bool none = strcmp(option->fallback, "none") == 0 && strcmp(setting->text, "none") == 0;
+    LS_TRY(ls_setting_check(setting, none || (ls_parse_real(setting->text, &value) &&
+                                              value >= option->least && value <= option->most)));
+    *(double *)ls_setting_field(setting) = value;
+    return LS_OK;
+}
+
+/* The number of the word that the value is, which must be one of the option's. */
+static ls_status read_word(const ls_setting *setting, int *out)
+{
+    const char *const *words = words_of(setting->option);
+    for (*out = 0; words[*out] && strcmp(setting->text, words[*out]) != 0;)
+        ++*out;
+    return ls_setting_check(setting, words[*out]);
 }
 
 ls_status ls_set_word(const ls_setting *setting)
 {
     int word;
-    LS_TRY(read_word(setting, setting->option->words, &word));
+    LS_TRY(read_word(setting, &word));
     *(int *)ls_setting_field(setting) = word + (int)setting->option->low;
     return LS_OK;
 }
 
-static const char *const no_yes[] = {"no", "yes", NULL};
-
 ls_status ls_set_switch(const ls_setting *setting)
 {
     int word;
-    LS_TRY(read_word(setting, no_yes, &word));
+    LS_TRY(read_word(setting, &word));
     *(bool *)ls_setting_field(setting) = word == 1;
     return LS_OK;
 }
@@ -102,6 +125,12 @@ ls_status ls_set_text(const ls_setting *setting)
     free(*field);
     *field = copy;
     return LS_OK;
+}
+
+bool ls_option_is_text(const ls_option *option)
+{
+    return option->set == ls_set_text || option->set == ls_set_columns ||
+           option->set == ls_set_format || option->set == ls_set_results;
 }
 
 static ls_status refuse_length(const ls_setting *setting, size_t capacity)
@@ -161,8 +190,8 @@ static const char *name_at(size_t index, const void *registry)
     return ls_registry_name(registry, index);
 }
 
-/* Whether the value begins with a name in the option's registry; `noun`: what it names. */
-static ls_status check_name(const ls_setting *setting, const char *noun)
+/* Whether the value begins with a name in the option's registry. */
+static ls_status check_name(const ls_setting *setting)
 {
     const ls_registry *registry = setting->option->registry;
     size_t length = strcspn(setting->text, ":");
@@ -178,12 +207,14 @@ static ls_status check_name(const ls_setting *setting, const char *noun)
     else if (nearest)
         snprintf(hint, sizeof hint, "did you mean %s? ", nearest);
     return ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not a valid %s; %svalid are: %s",
-                             name, noun, hint, ls_registry_names(registry, valid, sizeof valid));
+                             name, setting->option->noun, hint,
+                             ls_registry_names(registry, valid, sizeof valid));
 }
 
-static ls_status set_named(const ls_setting *setting, const char *noun)
+ls_status ls_set_named(const ls_setting *setting)
 {
-    LS_TRY(check_name(setting, noun));
+    if (strcmp(setting->text, "auto") != 0 || strcmp(setting->option->fallback, "auto") != 0)
+        LS_TRY(check_name(setting));
     return ls_setting_array(setting);
 }
 
@@ -206,7 +237,7 @@ ls_status ls_set_model(const ls_setting *setting)
     if (ls_profile_is(setting->text))
         LS_TRY(ls_setting_array(setting));
     else
-        LS_TRY(set_named(setting, "model"));
+        LS_TRY(ls_set_named(setting));
     ls_status status = ls_case_model_open(setting->text, NULL, 0, &model);
     if (!status && setting->one)
         ls_case_note_model(setting->one, model);
@@ -222,12 +253,12 @@ ls_status ls_set_data(const ls_setting *setting)
                                  "'%s' is a file of %s; data files are named "
                                  "file:PATH.safetensors, and " LS_DATA_CONVERTER,
                                  setting->text, foreign);
-    return set_named(setting, "data set");
+    return ls_set_named(setting);
 }
 
 ls_status ls_set_strategy(const ls_setting *setting)
 {
-    LS_TRY(check_name(setting, "strategy"));
+    LS_TRY(check_name(setting));
     return ls_setting_relay(setting, ls_strategy_find(setting->text, &setting->one->strategy));
 }
 
@@ -235,63 +266,38 @@ ls_status ls_set_declared(const ls_setting *setting)
 {
     const ls_declared_option *option = setting->option->declared;
     double number;
-    char valid[160];
-    if (!ls_declared_read(option, setting->text, &number))
-        return option->type == LS_DECLARED_TEXT
-                   ? refuse_length(setting, (size_t)option->high)
-                   : ls_setting_refuse(setting, LS_CODE_USAGE, "'%s' is not valid; %s",
-                                       setting->text,
-                                       ls_declared_valid(option, valid, sizeof valid));
+    const bool valid = ls_declared_read(option, setting->text, &number);
+    if (!valid && option->type == LS_DECLARED_TEXT)
+        return refuse_length(setting, (size_t)option->high);
+    LS_TRY(ls_setting_check(setting, valid));
     if (option->check)
         LS_TRY(ls_setting_relay(setting, option->check(setting->text)));
     return ls_setting_relay(setting, ls_declared_set(&setting->one->own, option, setting->text));
 }
 
-ls_status ls_set_allreduce(const ls_setting *setting)
-{
-    if (strcmp(setting->text, "auto") == 0)
-        return ls_setting_array(setting);
-    return set_named(setting, "all-reduce algorithm");
-}
-
-ls_status ls_set_lr_schedule(const ls_setting *setting)
-{
-    return set_named(setting, "learning-rate schedule");
-}
-
 ls_status ls_set_bucket(const ls_setting *setting)
 {
-    size_t bytes;
-    int64_t *out = ls_setting_field(setting);
-    *out = -1;
-    if (strcmp(setting->text, "auto") == 0)
-        return LS_OK;
-    if (!ls_parse_bytes(setting->text, &bytes))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; auto, 0 for one per variable, or a size as "
-                                 "25MiB",
-                                 setting->text);
-    *out = (int64_t)bytes;
+    size_t bytes = 0;
+    const bool automatic = strcmp(setting->text, "auto") == 0;
+    LS_TRY(ls_setting_check(setting, automatic || ls_parse_bytes(setting->text, &bytes)));
+    setting->one->bucket_bytes = automatic ? -1 : (int64_t)bytes;
     return LS_OK;
 }
 
 ls_status ls_set_eval_samples(const ls_setting *setting)
 {
     const ls_option *option = setting->option;
-    int64_t *out = ls_setting_field(setting);
+    int64_t *out = &setting->one->eval_samples;
     *out = strcmp(setting->text, "all") == 0 ? LS_EVAL_ALL : LS_EVAL_AUTO;
-    if (*out == LS_EVAL_ALL || strcmp(setting->text, "auto") == 0 ||
-        ls_parse_integer(setting->text, option->low, option->high, out))
-        return LS_OK;
-    return ls_setting_refuse(setting, LS_CODE_USAGE,
-                             "'%s' is not valid; auto, all, or a number of samples from 0 to %lld",
-                             setting->text, (long long)option->high);
+    return ls_setting_check(setting,
+                            *out == LS_EVAL_ALL || strcmp(setting->text, "auto") == 0 ||
+                                ls_parse_integer(setting->text, option->low, option->high, out));
 }
 
 ls_status ls_set_optimizer(const ls_setting *setting)
 {
     ls_optimizer optimizer;
-    LS_TRY(set_named(setting, "optimizer"));
+    LS_TRY(ls_set_named(setting));
     return ls_setting_relay(setting, ls_optimizer_parse(setting->text, &optimizer));
 }
 
@@ -327,12 +333,11 @@ static ls_status check_comm(const ls_setting *setting, const char *word)
 
 ls_status ls_set_comm(const ls_setting *setting)
 {
-    static const char *const words[] = {"auto", "thread", "mpi", "nccl", "device", NULL};
     const ls_processes *processes = setting->processes;
     int word;
-    LS_TRY(read_word(setting, words, &word));
-    LS_TRY(check_comm(setting, words[word]));
-    const char *name = word ? words[word] : processes && processes->comm ? "mpi" : "thread";
+    LS_TRY(read_word(setting, &word));
+    LS_TRY(check_comm(setting, setting->text));
+    const char *name = word ? setting->text : processes && processes->comm ? "mpi" : "thread";
     setting->one->comm_auto = !word && strcmp(name, "mpi") == 0;
     memset(setting->one->comm, 0, sizeof setting->one->comm);
     memcpy(setting->one->comm, name, strlen(name));
@@ -375,14 +380,13 @@ ls_status ls_set_gpu_word(const ls_setting *setting)
 /* main.c reads it first; here it is only checked. */
 ls_status ls_set_launcher(const ls_setting *setting)
 {
-    static const char *const words[] = {"auto", "none", NULL};
     int word;
     if (setting->origin)
         return ls_setting_refuse(
             setting, LS_CODE_USAGE,
             "cannot be used in a plan: ranks connect before they read the plan; "
             "give it on the command line");
-    return read_word(setting, words, &word);
+    return read_word(setting, &word);
 }
 
 ls_status ls_set_format(const ls_setting *setting)
@@ -418,7 +422,7 @@ ls_status ls_set_results(const ls_setting *setting)
 static ls_status set_level(const ls_setting *setting, ls_log_level level)
 {
     int word;
-    LS_TRY(read_word(setting, no_yes, &word));
+    LS_TRY(read_word(setting, &word));
     if (word)
         setting->request->log.level = level;
     return LS_OK;

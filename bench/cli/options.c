@@ -67,29 +67,18 @@ static ls_status default_request(unsigned command, const ls_processes *processes
 
 void ls_request_free(ls_request *request)
 {
+    size_t count;
+    const ls_option *table = ls_option_table(&count);
     if (!request)
         return;
+    for (size_t i = 0; i < count; i++)
+        if (!table[i].sweeps && ls_option_is_text(&table[i]))
+            free(*(char **)((char *)request + table[i].offset));
     if (request->given)
         ls_option_set_close(request->given);
     free(request->given);
     ls_experiment_close(request->plan);
     free(request->cases);
-    free(request->load);
-    free(request->save);
-    free(request->checkpoint);
-    free(request->resume_from);
-    free(request->ps_record);
-    free(request->out);
-    free(request->prediction.platform);
-    free(request->prediction.durations);
-    free(request->prediction.slowdown);
-    free(request->prediction.memory_limit);
-    free(request->prediction.trace);
-    free(request->prediction.goal);
-    free(request->prediction.chakra);
-    free(request->columns);
-    free(request->results);
-    free(request->format);
     free(request->command);
     free(request->notes);
     free(request);
@@ -102,55 +91,52 @@ static ls_status check_conflicts(const ls_request_parsing *parsing)
     static const struct {
         const char *name, *other;
         bool given; /* excludes the other one whatever its value */
-    } pairs[] = {{"quiet", "verbose", false},
-                 {"quiet", "progress", false},
-                 {"until-precision", "epochs", true}, /* trains as long as necessary */
-                 {"until-precision", "save", true},
-                 {"until-precision", "ps-record", true},
-                 {"dry-run", "columns", true}, /* rows have keys, and there are none */
-                 {"print-step", "columns", true},
-                 {"resume", "load", true}, /* a row does not contain the options below */
-                 {"resume", "save", true},
-                 {"resume", "ps-record", true},
-                 {"resume", "checkpoint", true},
-                 {"resume", "resume-from-checkpoint", true},
-                 {"checkpoint", "until-precision", true}, /* the number of steps is not fixed */
-                 {"resume-from-checkpoint", "until-precision", true},
-                 {"resume-from-checkpoint", "load", true},
-                 {"checkpoint", "print-step", false},
-                 {"resume-from-checkpoint", "print-step", false}};
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        const char *name = pairs[i].name, *other = pairs[i].other;
-        const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
-        if (ls_option_set_has(parsing->set, name) &&
-            strcmp(ls_option_set_text(parsing->set, name, ""), "no") &&
-            (pairs[i].given ? ls_option_set_has(parsing->set, other)
-                            : ls_option_set_yes(parsing->set, other)))
+    } excluded[] = {{"quiet", "verbose", false},
+                    {"quiet", "progress", false},
+                    {"until-precision", "epochs", true}, /* trains as long as necessary */
+                    {"until-precision", "save", true},
+                    {"until-precision", "ps-record", true},
+                    {"dry-run", "columns", true}, /* rows have keys, and there are none */
+                    {"print-step", "columns", true},
+                    {"resume", "load", true}, /* a row does not contain the options below */
+                    {"resume", "save", true},
+                    {"resume", "ps-record", true},
+                    {"resume", "checkpoint", true},
+                    {"resume", "resume-from-checkpoint", true},
+                    {"checkpoint", "until-precision", true}, /* the number of steps is not fixed */
+                    {"resume-from-checkpoint", "until-precision", true},
+                    {"resume-from-checkpoint", "load", true},
+                    {"checkpoint", "print-step", false},
+                    {"resume-from-checkpoint", "print-step", false}};
+    static const struct {
+        const char *name, *value; /* value: NULL means any */
+        const char *other, *why;
+    } needed[] = {
+        {"checkpoint-interval", NULL, "checkpoint", "requires --checkpoint DIR; give both or none"},
+        {"checkpoint-keep", NULL, "checkpoint", "requires --checkpoint DIR; give both or none"},
+        {"resume-from-checkpoint", "auto", "checkpoint",
+         "looks in the folder of --checkpoint, which is not given; give it, or the folder of a "
+         "checkpoint"},
+        {"max-time", NULL, "until-precision",
+         "ends --until-precision, which is not given; give both or none"}};
+    const ls_option_set *set = parsing->set;
+    for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++) {
+        const char *name = excluded[i].name, *other = excluded[i].other;
+        const ls_setting setting = ls_parsing_setting(parsing, set, name);
+        if (strcmp(ls_option_set_text(set, name, "no"), "no") != 0 &&
+            (excluded[i].given ? ls_option_set_has(set, other) : ls_option_set_yes(set, other)))
             return ls_setting_refuse(&setting, LS_CODE_USAGE, "conflicts with --%s; give only one",
                                      other);
     }
-    const ls_setting resumes = ls_parsing_setting(parsing, parsing->set, "resume-from-checkpoint");
-    const bool written = ls_option_set_has(parsing->set, "checkpoint");
-    for (int i = 0; i < 2 && !written; i++) {
-        const char *name = i ? "checkpoint-keep" : "checkpoint-interval";
-        const ls_setting setting = ls_parsing_setting(parsing, parsing->set, name);
-        if (ls_option_set_has(parsing->set, name))
-            return ls_setting_refuse(&setting, LS_CODE_USAGE,
-                                     "requires --checkpoint DIR; give both or none");
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        const char *text = ls_option_set_text(set, needed[i].name, NULL), *value = needed[i].value;
+        const ls_setting setting = ls_parsing_setting(parsing, set, needed[i].name);
+        if (text && (!value || strcmp(text, value) == 0) &&
+            !ls_option_set_has(set, needed[i].other))
+            return ls_setting_refuse(&setting, LS_CODE_USAGE, "%s", needed[i].why);
     }
-    if (!written &&
-        strcmp(ls_option_set_text(parsing->set, "resume-from-checkpoint", ""), "auto") == 0)
-        return ls_setting_refuse(
-            &resumes, LS_CODE_USAGE,
-            "looks in the folder of --checkpoint, which is not given; give it, "
-            "or the folder of a checkpoint");
-    const ls_setting most = ls_parsing_setting(parsing, parsing->set, "max-time");
-    if (ls_option_set_has(parsing->set, "max-time") &&
-        !ls_option_set_has(parsing->set, "until-precision"))
-        return ls_setting_refuse(&most, LS_CODE_USAGE,
-                                 "ends --until-precision, which is not given; give both or none");
-    const ls_setting resume = ls_parsing_setting(parsing, parsing->set, "resume");
-    if (ls_option_set_yes(parsing->set, "resume") && !parsing->request->results)
+    const ls_setting resume = ls_parsing_setting(parsing, set, "resume");
+    if (ls_option_set_yes(set, "resume") && !parsing->request->results)
         return ls_setting_refuse(
             &resume, LS_CODE_USAGE,
             "looks for earlier rows in the results file, and --results names no file; give one");
@@ -239,10 +225,8 @@ void ls_write_quoted(FILE *stream, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "-_=.,:/+@%";
-    char *shown = ls_text_shown(text, LS_ESCAPE_LINE);
-    const bool hidden = shown && strcmp(shown, text) != 0;
-    free(shown);
-    if (hidden) {
+    ls_auto char *shown = ls_text_shown(text, LS_ESCAPE_LINE);
+    if (shown && strcmp(shown, text) != 0) {
         /* as bash, ksh and zsh read what a terminal would not show */
         fputs("$'", stream);
         for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
@@ -270,7 +254,7 @@ void ls_write_quoted(FILE *stream, const char *text)
 
 void ls_write_option(FILE *stream, const ls_option *option, const char *text)
 {
-    char *value = NULL;
+    ls_auto char *value = NULL;
     size_t size = 0;
     FILE *whole = open_memstream(&value, &size);
     if (!whole)
@@ -280,7 +264,6 @@ void ls_write_option(FILE *stream, const ls_option *option, const char *text)
         fprintf(stream, " --%s%c", option->name, value[0] == '-' ? '=' : ' ');
         ls_write_quoted(stream, value);
     }
-    free(value);
 }
 
 ls_status ls_command_line(int argc, char **argv, char **out)

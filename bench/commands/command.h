@@ -6,10 +6,17 @@
  */
 #pragma once
 
-#include "bench/case/case.h"
-#include "common/base/status.h"
+#include "bench/cli/option_set.h"
 
 #include <stdio.h>
+
+/** How a subcommand was called. */
+typedef struct ls_invocation {
+    const ls_processes *processes;
+    int argc;
+    char **argv;
+    const ls_option_set *set; /**< options and operands; NULL where it reads argv itself */
+} ls_invocation;
 
 /** A subcommand. */
 typedef struct ls_command {
@@ -17,12 +24,12 @@ typedef struct ls_command {
     const char *operands; /**< after the name in the usage line */
     const char *help;
     unsigned options;           /**< LS_FOR_*; 0 if it has no options */
+    unsigned passed;            /**< LS_FOR_*: options that it takes, too, and help leaves out */
+    size_t operands_most;       /**< operands that it takes, if it has options */
     void (*more)(FILE *stream); /**< more of --help; may be NULL */
     const char *examples[2];
-    /** On every rank; NULL means see `alone`. */
-    ls_status (*run)(const ls_processes *processes, int argc, char **argv, int *exit_status);
-    /** On rank 0 alone. */
-    ls_status (*alone)(int argc, char **argv, int *exit_status);
+    bool everywhere; /**< runs on every rank, otherwise on rank 0 alone */
+    ls_status (*run)(const ls_invocation *in, int *exit_status);
 } ls_command;
 
 /**
@@ -70,18 +77,17 @@ ls_status ls_command_predict(ls_request *request, int *exit_status);
 void ls_command_predict_help(FILE *stream); /**< more of --help */
 
 /** Called on every rank: all run collectives, rank 0 alone the other operations. */
-ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status);
+ls_status ls_command_micro(const ls_invocation *in, int *exit_status);
 void ls_command_micro_help(FILE *stream);
 /** Called on every rank; rank 0 prints each rank's devices. */
-ls_status ls_command_devices(const ls_processes *processes, int argc, char **argv,
-                             int *exit_status);
-ls_status ls_command_results(int argc, char **argv, int *exit_status);
-ls_status ls_command_regress(int argc, char **argv, int *exit_status);
+ls_status ls_command_devices(const ls_invocation *in, int *exit_status);
+ls_status ls_command_results(const ls_invocation *in, int *exit_status);
+ls_status ls_command_regress(const ls_invocation *in, int *exit_status);
 void ls_command_regress_help(FILE *stream);
 /** Prints what `results --help` has before the options: the verbs, and two examples. */
 void ls_command_results_help(FILE *stream);
-ls_status ls_command_report(int argc, char **argv, int *exit_status);
-ls_status ls_command_list(int argc, char **argv, int *exit_status);
+ls_status ls_command_report(const ls_invocation *in, int *exit_status);
+ls_status ls_command_list(const ls_invocation *in, int *exit_status);
 /** Prints one section of `list` (its title), or all of them (NULL). LS_CODE_USAGE lists the
  * titles. */
 ls_status ls_list_print(FILE *stream, const char *kind);

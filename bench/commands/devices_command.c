@@ -6,12 +6,11 @@
  * the command then ends with that failure.
  */
 #include "bench/case/workplace.h"
-#include "bench/cli/option_set.h"
 #include "bench/commands/command.h"
 #include "bench/output/document.h"
 #include "bench/output/standard_output.h"
 #include "bench/train/world.h"
-#include "common/base/numbers.h"
+#include "common/base/grow.h"
 #include "common/kernel/kernel.h"
 #include "common/device/machine.h"
 #include "common/device/machine_gpus.h"
@@ -21,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CORES_MOST = 64, SPECS_MOST = 1024 };
+enum { CORES_MOST = 64 };
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
@@ -92,7 +91,7 @@ static json_t *json_of_devices(const ls_machine *machine)
 static ls_status resolve(const ls_machine *machine, const char *spec, json_t *resolved,
                          ls_status *missing)
 {
-    ls_device_name *names = NULL;
+    ls_auto ls_device_name *names = NULL;
     size_t count = 0;
     json_auto_t *devices = json_array();
     ls_status status = ls_machine_resolve(machine, spec, &names, &count);
@@ -103,7 +102,6 @@ static ls_status resolve(const ls_machine *machine, const char *spec, json_t *re
                               json_pack("{s:s, s:O, s:b}", "spec", spec, "devices", devices,
                                         "oversubscribed",
                                         ls_machine_oversubscribed(machine, names, count)));
-    free(names);
     if (ls_status_code(status) != LS_CODE_MISSING)
         return status;
     json_array_append_new(resolved,
@@ -185,34 +183,24 @@ static ls_status show(const ls_option_set *set, const ls_machine *machine,
     return ls_status_first(status, missing);
 }
 
-static ls_status run(const ls_option_set *set, const ls_processes *processes)
+ls_status ls_command_devices(const ls_invocation *in, int *exit_status)
 {
-    const char *format = ls_option_set_text(set, "format", "table");
-    const bool json = strcmp(format, "json") == 0;
     static const char *const taken[] = {"launcher", "cpu-devices", "cores-per-device",
                                         "logical-gpus"};
-    ls_request request = {.processes = processes};
+    const char *format = ls_option_set_text(in->set, "format", "table");
+    const bool json = strcmp(format, "json") == 0;
+    ls_comm *comm = in->processes->comm;
+    ls_request request = {.processes = in->processes};
     ls_machine *machine;
     if (!json && strcmp(format, "table") != 0)
         return ls_fail(LS_CODE_USAGE, "--format", format,
                        "is a format of rows of results, which devices are not; use table or json");
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        LS_TRY(ls_option_set_take(set, taken[i], NULL, NULL, NULL, &request));
+        LS_TRY(ls_option_set_take(in->set, taken[i], NULL, NULL, NULL, &request));
     const ls_machine_options options = ls_request_machine(&request);
-    LS_TRY(ls_world_agree(processes->comm, ls_machine_open(&options, &machine)));
-    ls_status status = show(set, machine, processes, json);
+    LS_TRY(ls_world_agree(comm, ls_machine_open(&options, &machine)));
+    ls_status status = show(in->set, machine, in->processes, json);
     ls_machine_close(machine);
-    return ls_world_agree(processes->comm, status);
-}
-
-ls_status ls_command_devices(const ls_processes *processes, int argc, char **argv, int *exit_status)
-{
-    ls_option_set set;
-    LS_TRY(ls_option_set_open(LS_FOR_DEVICES, &set));
-    ls_status status = ls_option_set_read(&set, argc, argv, SPECS_MOST);
-    if (!status)
-        status = run(&set, processes);
-    ls_option_set_close(&set);
     *exit_status = 0;
-    return status;
+    return ls_world_agree(comm, status);
 }

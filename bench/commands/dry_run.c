@@ -6,6 +6,7 @@
 #include "bench/output/table/table_parts.h"
 #include "bench/output/standard_output.h"
 #include "bench/row/row.h"
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <stdio.h>
@@ -40,20 +41,14 @@ static json_t *devices_of(const ls_forecast_case *c)
 static json_t *estimate_of(const ls_forecast *forecast, size_t index)
 {
     const ls_forecast_case *c = &forecast->cases[index];
-    json_t *group = json_object();
-    json_object_set_new(group, "process",
-                        ls_memory_group(&forecast->process, &forecast->memory[index]));
-    if (c->error) {
-        json_object_set_new(group, "error", ls_text_value(ls_status_text(c->error)));
-        return group;
-    }
-    json_object_set_new(group, "seconds", json_real(c->estimate.seconds));
-    json_object_set_new(group, "step_ms", json_real(c->estimate.step_s * 1e3));
-    json_object_set_new(group, "memory_bytes", json_integer((json_int_t)c->estimate.memory));
-    json_object_set_new(group, "memory_bytes_most",
-                        json_integer((json_int_t)c->estimate.memory_most));
-    json_object_set_new(group, "memory_devices", devices_of(c));
-    return group;
+    json_t *process = ls_memory_group(&forecast->process, &forecast->memory[index]);
+    if (c->error)
+        return json_pack("{s:o,s:o}", "process", process, "error",
+                         ls_text_value(ls_status_text(c->error)));
+    return json_pack("{s:o,s:f,s:f,s:I,s:I,s:o}", "process", process, "seconds",
+                     c->estimate.seconds, "step_ms", c->estimate.step_s * 1e3, "memory_bytes",
+                     (json_int_t)c->estimate.memory, "memory_bytes_most",
+                     (json_int_t)c->estimate.memory_most, "memory_devices", devices_of(c));
 }
 
 static json_t *row_of(const ls_forecast *forecast, size_t index)
@@ -119,25 +114,19 @@ static void print_memory(const ls_forecast *forecast, int width)
 {
     bool headed = false;
     for (size_t i = 0, last; i < forecast->count; i = last + 1) {
-        char *text = memory_text(forecast, i), *next = NULL;
-        for (last = i; last + 1 < forecast->count; last++, free(next)) {
-            next = memory_text(forecast, last + 1);
+        ls_auto char *text = memory_text(forecast, i);
+        for (last = i; last + 1 < forecast->count; last++) {
+            ls_auto char *next = memory_text(forecast, last + 1);
             if (!text || !next || strcmp(text, next) != 0)
                 break;
         }
-        if (last + 1 < forecast->count)
-            free(next);
-        if (text && *text) {
-            fputs(headed ? "" : "\nmemory of each device, the largest use first\n", ls_output());
-            print_names(forecast, i, last, width);
-            for (char *line = text, *end; *line; line = end + 1) {
-                end = strchr(line, '\n');
-                *end = 0;
-                ls_text_wrap(ls_output(), line, 0, 5, width);
-            }
-            headed = true;
-        }
-        free(text);
+        if (!text || !*text)
+            continue;
+        fputs(headed ? "" : "\nmemory of each device, the largest use first\n", ls_output());
+        print_names(forecast, i, last, width);
+        for (char *rest = text, *line; (line = strsep(&rest, "\n")) && rest;)
+            ls_text_wrap(ls_output(), line, 0, 5, width);
+        headed = true;
     }
 }
 
@@ -154,9 +143,8 @@ static ls_status print_rows(const ls_request *request, const ls_forecast *foreca
     const int width = writer->width;
     ls_status status = LS_OK;
     for (size_t i = 0; i < forecast->count && !status; i++) {
-        json_t *row = row_of(forecast, i);
+        json_auto_t *row = row_of(forecast, i);
         status = ls_writer_row(writer, row);
-        json_decref(row);
     }
     status = ls_status_first(status, ls_writer_close(writer));
     if (!status && strcmp(request->format, "table") == 0)

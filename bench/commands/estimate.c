@@ -92,8 +92,7 @@ static ls_status step_time(ls_session *session, double *out)
     LS_TRY(ls_session_steps(session, 1));
     count = (uint64_t)(timed_ns / (double)(ls_clock_ns() - begin + 1));
     count = count < 1 ? 1 : count < most ? count : most;
-    bool stop = false;
-    LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &count, &stop));
+    LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &count, NULL));
     begin = ls_clock_ns();
     LS_TRY(ls_session_steps(session, count));
     *out = seconds(begin) / (double)count;

@@ -49,8 +49,7 @@ ls_status ls_exact_cost(ls_workplace *workplace, ls_session *session, uint64_t a
     fast.reduce = LS_REDUCE_FAST;
     memset(fast.allreduce, 0, sizeof fast.allreduce);
     memcpy(fast.allreduce, "auto", sizeof "auto");
-    bool stop = false;
-    LS_TRY(ls_world_turn(comm, LS_OK, &count, &stop));
+    LS_TRY(ls_world_turn(comm, LS_OK, &count, NULL));
     ls_status status = ls_plan_open(workplace, &fast, &plan);
     const bool planned = !status;
     if (planned)

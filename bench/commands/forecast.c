@@ -129,9 +129,8 @@ ls_status ls_forecast_make(const ls_request *request, bool steps, ls_forecast *o
     LS_TRY(ls_world_agree(request->processes->comm, status));
     LS_TRY(open_plans(out));
     for (size_t i = 0; i < out->count; i++) {
-        uint64_t number = 0;
         bool stop = ls_interrupted();
-        LS_TRY(ls_world_turn(request->processes->comm, LS_OK, &number, &stop));
+        LS_TRY(ls_world_turn(request->processes->comm, LS_OK, NULL, &stop));
         if (stop)
             return ls_fail(LS_CODE_INTERRUPTED, "interrupted", NULL,
                            "before all cases were checked; nothing was trained");
@@ -227,9 +226,8 @@ ls_status ls_forecast_fit(ls_forecast *forecast, ls_request *request, double spe
         double wanted = fit < least ? least : fit > 1e8 ? 1e8 : fit;
         wanted = request->steps_given && wanted > given ? given : wanted;
         uint64_t steps = (uint64_t)wanted;
-        bool stop = false;
         few |= fit < least;
-        LS_TRY(ls_world_turn(request->processes->comm, LS_OK, &steps, &stop));
+        LS_TRY(ls_world_turn(request->processes->comm, LS_OK, &steps, NULL));
         set_steps(forecast, request, i, (int64_t)steps);
     }
     if (few && request->processes->rank == 0)

@@ -68,8 +68,10 @@ ls_status ls_list_print(FILE *stream, const char *kind)
     return printed ? LS_OK : refuse_kind(kind);
 }
 
-ls_status ls_command_list(int argc, char **argv, int *exit_status)
+ls_status ls_command_list(const ls_invocation *in, int *exit_status)
 {
+    const int argc = in->argc;
+    char **argv = in->argv;
     if (argc > 1 && argv[1][0] == '-')
         return ls_fail(LS_CODE_USAGE, "option", argv[1],
                        "unknown option; lockstep list [KIND] takes no options");

@@ -102,17 +102,14 @@ static ls_status add_host(const ls_processes *processes, size_t mine, size_t *su
     struct {
         int host;
         size_t bytes;
-    } own = {processes->host, mine}, *all;
-    *sum = mine;
-    if (!processes->comm)
-        return LS_OK;
-    ls_status status = ls_allocate("memory", &all, (size_t)processes->size, sizeof own);
-    status = ls_comm_bring(processes->comm, status, &own, sizeof own, all);
+    } own = {processes->host, mine};
+    ls_auto typeof(own) *all = NULL;
     *sum = 0;
-    for (int r = 0; r < processes->size && !status; r++)
+    ls_status status = ls_allocate("memory", &all, (size_t)processes->size, sizeof own);
+    LS_TRY(ls_comm_bring(processes->comm, status, &own, sizeof own, all));
+    for (int r = 0; r < processes->size; r++)
         *sum += all[r].host == own.host ? all[r].bytes : 0;
-    free(all);
-    return status;
+    return LS_OK;
 }
 
 static size_t base_bytes(const ls_memory_sum *sum)
@@ -127,12 +124,9 @@ static ls_status judge(const ls_workplace *workplace, const ls_memory_sum *sum, 
     const ls_processes *processes = workplace->request->processes;
     size_t host = mine;
     ls_status status = add_host(processes, mine, &host);
-    if (!status && host > sum->limit) {
-        status = refusal;
-        refusal = LS_OK;
-    }
-    ls_status_free(refusal);
-    return ls_world_agree(processes->comm, status);
+    const bool refuses = !status && host > sum->limit;
+    ls_status_free(refuses ? LS_OK : refusal);
+    return ls_world_agree(processes->comm, refuses ? refusal : status);
 }
 
 static ls_status refuse_alone(const ls_memory_sum *sum, const ls_memory_case *one)

@@ -6,7 +6,6 @@
  */
 #include "bench/case/graph_file.h"
 #include "bench/case/workplace.h"
-#include "bench/cli/option_set.h"
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/micro/micro.h"
@@ -284,19 +283,11 @@ static ls_status run_micro(const ls_option_set *set, const ls_processes *process
     return status;
 }
 
-ls_status ls_command_micro(const ls_processes *processes, int argc, char **argv, int *exit_status)
+ls_status ls_command_micro(const ls_invocation *in, int *exit_status)
 {
-    ls_option_set set;
-    char *command = NULL;
-    LS_TRY(ls_option_set_open(LS_FOR_MICRO, &set));
-    ls_status status = ls_option_set_read(&set, argc, argv, 1);
-    if (!status)
-        status = ls_command_line(argc, argv, &command);
-    if (!status)
-        status = run_micro(&set, processes, command, exit_status);
-    free(command);
-    ls_option_set_close(&set);
-    return status;
+    ls_auto char *command = NULL;
+    LS_TRY(ls_command_line(in->argc, in->argv, &command));
+    return run_micro(in->set, in->processes, command, exit_status);
 }
 
 /* ---- Progress ------------------------------------------------------------------------------- */

@@ -297,11 +297,10 @@ enum { GROUPS_SHOWN = 4 }; /* devices with the same needs are one line */
 static void note_memory(prediction *p, size_t index, const ls_predicted *predicted)
 {
     const ls_plan_of_case *plan = &p->plans[index];
-    ls_need need = {.devices = calloc(predicted->devices + 1, sizeof *need.devices)};
-    if (!p->memory || !need.devices || ls_profile_is(plan->config->model)) {
-        free(need.devices);
+    ls_closing(ls_need_free)
+        ls_need need = {.devices = calloc(predicted->devices + 1, sizeof *need.devices)};
+    if (!p->memory || !need.devices || ls_profile_is(plan->config->model))
         return;
-    }
     for (; need.count < predicted->devices; need.count++) {
         ls_need_device *device = &need.devices[need.count];
         ls_device_name_text(need.count < plan->device_count ? &plan->devices[need.count]
@@ -314,7 +313,6 @@ static void note_memory(prediction *p, size_t index, const ls_predicted *predict
         i += ls_need_print(p->memory, &need, i);
         fputs(i < need.count && groups + 1 == GROUPS_SHOWN ? "; ..\n" : "\n", p->memory);
     }
-    free(need.devices);
 }
 
 /* Prints the lines of memory. */
@@ -322,11 +320,8 @@ static void tell_memory(prediction *p)
 {
     if (!p->memory || fclose(p->memory))
         return;
-    for (char *line = p->memory_text, *end; *line; line = end + 1) {
-        end = strchr(line, '\n');
-        *end = 0;
+    for (char *rest = p->memory_text, *line; (line = strsep(&rest, "\n")) && rest;)
         ls_text_wrap(ls_output(), line, 0, 5, p->width);
-    }
     free(p->memory_text);
 }
 

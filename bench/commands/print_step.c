@@ -4,6 +4,7 @@
 
 #include "bench/output/standard_output.h"
 #include "bench/train/world.h"
+#include "common/base/grow.h"
 #include "impl/step/run/run.h"
 
 #include <stdio.h>
@@ -46,20 +47,15 @@ static ls_status print_session(const ls_session *session, bool quiet)
 {
     ls_comm *comm = session->job.ranks.comm;
     const int ranks = comm ? comm->size : 1;
-    char *own = NULL, **texts = calloc((size_t)ranks, sizeof *texts);
-    ls_status status = texts ? list_own(session, &own) : ls_fail_memory("listing", sizeof *texts);
-    if (comm) {
-        status = ls_world_gather(comm, status, own, texts);
-    } else if (!status) {
-        texts[0] = own;
-        own = NULL;
-    }
+    ls_auto char *own = NULL, **texts = NULL;
+    ls_status status = ls_allocate("listing", &texts, (size_t)ranks, sizeof *texts);
+    if (!status)
+        status = list_own(session, &own);
+    status = ls_world_gather(comm, status, own, texts);
     if (!status && ls_session_leads(session))
         print_texts(session->plan, quiet, texts, ranks);
     for (int r = 0; texts && r < ranks; r++)
         free(texts[r]);
-    free(texts);
-    free(own);
     return status;
 }
 

@@ -3,7 +3,6 @@
  * `lockstep regress`: reads its options, passes the options of `run` on, and prints the report.
  * Exit status: 0 none is slower or worse, 1 one is, 4 some are undecided, 3 not comparable.
  */
-#include "bench/cli/option_set.h"
 #include "bench/cli/option_table.h"
 #include "bench/commands/command.h"
 #include "bench/output/results_db.h"
@@ -309,21 +308,15 @@ static ls_status read_request(request *r)
     return LS_OK;
 }
 
-ls_status ls_command_regress(int argc, char **argv, int *exit_status)
+ls_status ls_command_regress(const ls_invocation *in, int *exit_status)
 {
-    ls_option_set set;
     ls_regress_task task = {.seed = ls_clock_ns()};
-    request r = {.set = &set, .task = &task};
-    ls_status status = ls_option_set_open(LS_FOR_REGRESS | LS_FOR_RUN, &set);
-    if (!status)
-        status = ls_option_set_read(&set, argc, argv, 2);
-    if (!status)
-        status = read_request(&r);
+    request r = {.set = in->set, .task = &task};
+    ls_status status = read_request(&r);
     ls_interrupt_install();
     if (!status)
         status = perform(&r);
-    if (!status)
-        *exit_status = r.exit_status;
+    *exit_status = r.exit_status;
     ls_regress_close(&r.regress);
     json_decref(r.document);
     json_decref(r.calibration);
@@ -331,6 +324,5 @@ ls_status ls_command_regress(int argc, char **argv, int *exit_status)
         free(task.options[i]);
     free(task.options);
     ls_selection_close(&task.where);
-    ls_option_set_close(&set);
     return status;
 }

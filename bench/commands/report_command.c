@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* `lockstep report`: reads the selected rows, oldest first, and writes the report. */
-#include "bench/cli/option_set.h"
 #include "bench/commands/command.h"
 #include "bench/output/standard_output.h"
 #include "bench/output/rows_file.h"
@@ -8,6 +7,7 @@
 #include "common/base/whole_file.h"
 #include "bench/report/report.h"
 #include "common/base/escape.h"
+#include "common/base/grow.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -57,14 +57,13 @@ static ls_status choose_rows(report_task *task)
 static ls_status check_rows(const ls_option_set *set, const report_task *task, const char *out)
 {
     const ls_option_given *given = ls_option_set_find(set, "results");
-    char *path;
+    ls_auto char *path = NULL;
     bool same = false;
     if (asprintf(&path, "%s/" LS_ROWS_NAME, out) < 0)
         return ls_fail_memory("--out", strlen(out));
     for (size_t i = 0; i < given->count; i++)
         same |=
             ls_same_file(given->values[i].text, path) || ls_same_file(given->values[i].text, out);
-    free(path);
     if (same && task->left_out > 0)
         return ls_fail(
             LS_CODE_USAGE, "--out", out,
@@ -134,19 +133,14 @@ static ls_status perform(const ls_option_set *set, report_task *task)
     return LS_OK;
 }
 
-ls_status ls_command_report(int argc, char **argv, int *exit_status)
+ls_status ls_command_report(const ls_invocation *in, int *exit_status)
 {
-    ls_option_set set;
     report_task task = {.rows = json_array(), .notes = json_array()};
-    LS_TRY(ls_option_set_open(LS_FOR_REPORT, &set));
-    ls_status status = ls_option_set_read(&set, argc, argv, 0);
-    if (!status)
-        status = perform(&set, &task);
+    ls_status status = perform(in->set, &task);
     ls_selection_close(&task.selection);
     ls_results_close(task.results);
     json_decref(task.rows);
     json_decref(task.notes);
-    ls_option_set_close(&set);
-    *exit_status = (int)ls_status_code(status);
+    *exit_status = 0;
     return status;
 }

@@ -129,13 +129,15 @@ static ls_status open_and_run(ls_results_task *task, const results_verb *verb)
     return status;
 }
 
-static ls_status perform(const ls_option_set *set)
+ls_status ls_command_results(const ls_invocation *in, int *exit_status)
 {
+    const ls_option_set *set = in->set;
     const results_verb *verb = NULL;
     ls_results_task task = {.set = set,
                             .file = ls_option_set_text(set, "results", LS_RESULTS_DEFAULT),
                             .draw = ls_draw_file};
     const char *form = ls_option_set_text(set, "format", NULL);
+    *exit_status = 0;
     LS_TRY(find_verb(set, &verb));
     LS_TRY(check_options(set, verb));
     if (form)
@@ -152,17 +154,5 @@ static ls_status perform(const ls_option_set *set)
     if (!status)
         status = open_and_run(&task, verb);
     ls_selection_close(&task.selection);
-    return status;
-}
-
-ls_status ls_command_results(int argc, char **argv, int *exit_status)
-{
-    ls_option_set set;
-    LS_TRY(ls_option_set_open(LS_FOR_RESULTS, &set));
-    ls_status status = ls_option_set_read(&set, argc, argv, (size_t)argc);
-    if (!status)
-        status = perform(&set);
-    ls_option_set_close(&set);
-    *exit_status = (int)ls_status_code(status);
     return status;
 }

@@ -12,8 +12,8 @@
 #include "bench/progress/progress.h"
 #include "bench/row/row.h"
 #include "bench/train/world.h"
+#include "common/base/grow.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -58,16 +58,14 @@ static ls_status is_known(ls_workplace *workplace, const ls_case *one, known_row
         status = ls_row_build(&(ls_row_facts){.workplace = workplace, .plan = &plan}, &row);
     if (planned && plan.job.ranks.comm)
         status = ls_status_first(status, ls_row_join(processes, row));
-    char *key = status ? NULL : ls_row_identity(row, known->but, COMPARED);
+    ls_auto char *key = status ? NULL : ls_row_identity(row, known->but, COMPARED);
     const json_int_t count = key ? json_integer_value(json_object_get(known->counts, key)) : 0;
     if (count > 0)
         json_object_set_new(known->counts, key, json_integer(count - 1));
     uint64_t number = count > 0;
-    bool stop = false;
     if (planned)
-        status = ls_world_turn(processes->comm, status, &number, &stop);
+        status = ls_world_turn(processes->comm, status, &number, NULL);
     *out = number;
-    free(key);
     ls_plan_close(&plan);
     return status;
 }

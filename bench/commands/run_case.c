@@ -295,8 +295,7 @@ void ls_run_end(command_run *run, case_run *c)
     if (c->trained && !c->error && c->gated) {
         compare_digests(c);
         uint64_t failed = c->verdict.failed; /* rank 0 has the reference's */
-        bool stop = false;
-        ls_run_agree(run, c, ls_world_turn(c->plan.job.ranks.comm, LS_OK, &failed, &stop));
+        ls_run_agree(run, c, ls_world_turn(c->plan.job.ranks.comm, LS_OK, &failed, NULL));
         c->verdict.failed = failed;
     }
     if (!ls_run_is_of_other_rank(run, c))

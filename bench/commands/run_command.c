@@ -35,9 +35,8 @@
  * nobody keeps or reads its rows. */
 static bool is_interrupted(const command_run *run)
 {
-    uint64_t number = 0;
     bool stop = ls_interrupted() || *run->over || ls_status_code(run->unsaved) == LS_CODE_UNREAD;
-    ls_status_free(ls_world_turn(run->processes->comm, LS_OK, &number, &stop));
+    ls_status_free(ls_world_turn(run->processes->comm, LS_OK, NULL, &stop));
     return stop;
 }
 
@@ -311,17 +310,14 @@ static uint64_t most_saved(const command_run *run)
 /* A folder with checkpoints belongs to another run, unless this run continues from it. */
 static ls_status prepare_folder(const ls_request *request)
 {
-    char *known;
+    ls_auto char *known = NULL;
     LS_TRY(ls_checkpoint_find(request->checkpoint, &known));
-    const bool taken = known && !request->resume_from;
-    ls_status status =
-        taken ? ls_fail(LS_CODE_USAGE, "option --checkpoint", request->checkpoint,
-                        "has checkpoints already (%s); name another folder, or go on from it by "
-                        "--resume-from-checkpoint auto",
-                        known)
-              : ls_checkpoints_make(request->checkpoint);
-    free(known);
-    return status;
+    if (!known || request->resume_from)
+        return ls_checkpoints_make(request->checkpoint);
+    return ls_fail(LS_CODE_USAGE, "option --checkpoint", request->checkpoint,
+                   "has checkpoints already (%s); name another folder, or go on from it by "
+                   "--resume-from-checkpoint auto",
+                   known);
 }
 
 /* Everything that this rank can refuse; rank 0 also checks the files that it will write. */
@@ -367,7 +363,7 @@ static ls_status resolve_all(command_run *run)
  * each gets a row that says so, or ends a command that makes no rows. */
 static ls_status check_memory(command_run *run)
 {
-    ls_memory_case *memory;
+    ls_auto ls_memory_case *memory = NULL;
     ls_memory_sum sum;
     LS_TRY(ls_allocate("cases", &memory, run->count, sizeof *memory));
     for (size_t i = 0; i < run->count; i++)
@@ -377,7 +373,6 @@ static ls_status check_memory(command_run *run)
         run->cases[i].error = memory[i].error;
         ls_need_free(&memory[i].footprint.need);
     }
-    free(memory);
     return LS_OK;
 }
 

@@ -101,9 +101,8 @@ static ls_status write_trace(const ls_workplace *workplace, const ls_session *se
 /* An interrupt of any rank so far ends all of them. */
 static ls_status stop_here(const ls_session *session, bool stop)
 {
-    uint64_t number = 0;
     stop |= ls_interrupted();
-    LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &number, &stop));
+    LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, NULL, &stop));
     return stop ? ls_fail(LS_CODE_INTERRUPTED, "trace", "interrupted", "nothing was written")
                 : LS_OK;
 }

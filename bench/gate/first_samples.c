@@ -54,15 +54,14 @@ static ls_status pick_all(const ls_job *job, size_t count, bool lifts, ls_first_
     const ls_split *from = &job->data->train;
     const ls_sample_order order = {from->samples, job->seed, job->sampling.shuffle};
     ls_order_epoch epoch = {.epoch = UINT64_MAX};
-    uint32_t *numbers;
+    ls_auto uint32_t *numbers = NULL;
     LS_TRY(ls_allocate("gate", &numbers, count, sizeof *numbers));
     ls_order_samples(&order, 0, count, &epoch, numbers);
     bool *lifted = lifts ? &out->lifted : NULL;
-    ls_status status = pick(&from->target, numbers, count, &out->data.train.target, lifted);
-    for (int i = 0; i < LS_DATA_INPUTS && !status; i++) /* even unused ones */
-        status = pick(&from->input[i], numbers, count, &out->data.train.input[i], lifted);
-    free(numbers);
-    return status;
+    LS_TRY(pick(&from->target, numbers, count, &out->data.train.target, lifted));
+    for (int i = 0; i < LS_DATA_INPUTS; i++) /* even unused ones */
+        LS_TRY(pick(&from->input[i], numbers, count, &out->data.train.input[i], lifted));
+    return LS_OK;
 }
 
 static ls_status copy_initial(const ls_plan_of_case *plan, bool lifts, ls_first_samples *out)
@@ -146,31 +145,22 @@ ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_ca
     const ls_variables *variables = &plan->model->graph->variables;
     const int64_t there = (int64_t)plan->job.data->train.samples, batch = plan->job.batch;
     const int64_t count = plan->job.sampling.epochs && there < batch ? there : batch;
-    ls_first_samples samples;
-    float *summed = NULL, *whole = NULL;
-    ls_status status = ls_first_samples_open(plan, (size_t)count, true, &samples);
+    ls_closing(ls_first_samples_close) ls_first_samples samples = {0};
+    ls_auto float *summed = NULL;
+    LS_TRY(ls_first_samples_open(plan, (size_t)count, true, &samples));
     ls_plan_of_case one = ls_first_samples_plan(plan, &samples);
     one.job.batch = count;
     one.job.sampling.augment = plan->job.sampling.augment;
     one.job.exchange.gradient_wire = LS_WIRE_FLOAT32; /* the oracle's bits judge its rounding */
     one.job.division.sums_float32 =
         plan->job.kernels.precision == LS_PRECISION_BF16 && ls_job_splits(&plan->job) > 1;
-    if (!status && !samples.lifted && !plan->job.exchange.gradient_wire &&
-        !one.job.division.sums_float32) { /* the comparison would be the same */
-        ls_first_samples_close(&samples);
+    if (!samples.lifted && !plan->job.exchange.gradient_wire &&
+        !one.job.division.sums_float32) /* the comparison would be the same */
         return LS_OK;
-    }
-    if (!status)
-        status = ls_allocate("gate", &summed, 2 * variables->elements + 1, sizeof *summed);
-    if (!status) {
-        whole = summed + variables->elements;
-        status = compute(workplace, &one, true, summed);
-    }
-    if (!status)
-        status = compute(workplace, &one, false, whole);
-    if (!status)
-        *rel = ls_variables_apart(variables, summed, whole, ls_gate_products(plan, count));
-    free(summed);
-    ls_first_samples_close(&samples);
-    return status;
+    LS_TRY(ls_allocate("gate", &summed, 2 * variables->elements + 1, sizeof *summed));
+    float *whole = summed + variables->elements;
+    LS_TRY(compute(workplace, &one, true, summed));
+    LS_TRY(compute(workplace, &one, false, whole));
+    *rel = ls_variables_apart(variables, summed, whole, ls_gate_products(plan, count));
+    return LS_OK;
 }

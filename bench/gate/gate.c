@@ -307,7 +307,6 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 /* Runs and compares a step on all ranks, and shares the outcome with all. */
 static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
-    uint64_t number = 0;
     ls_status status = ls_gate_rate(&c->run[CANDIDATE], step, gate);
     LS_TRY(take_step(c, CANDIDATE));
     LS_TRY(ls_session_look(&c->run[CANDIDATE], &c->found));
@@ -317,7 +316,7 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
         ls_gate_wrong(gate, "step %llu: %.220s", (unsigned long long)step, c->found.differs);
     status = ls_status_first(status, ls_gate_copies(&c->run[CANDIDATE], step, gate));
     gate->interrupted = ls_interrupted();
-    LS_TRY(ls_world_turn(c->comm, status, &number, &gate->interrupted));
+    LS_TRY(ls_world_turn(c->comm, status, NULL, &gate->interrupted));
     LS_TRY(ls_gate_agree(c->comm, gate));
     gate->steps = step + 1 - c->plan->job.start;
     gate->loss_last = c->loss[CANDIDATE];

@@ -230,7 +230,7 @@ static ls_status judge_exchange(comparison *c, uint64_t step, ls_gate *gate)
 static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     ls_step_record record;
-    uint64_t mark_ns, number = 0;
+    uint64_t mark_ns;
     ls_status status = ls_gate_rate(&c->candidate, step, gate);
     LS_TRY(ls_session_steps(&c->candidate, 1));
     LS_TRY(ls_session_records(&c->candidate, 1, &record, &mark_ns));
@@ -239,7 +239,7 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
     if (!status && c->judges)
         status = judge_step(c, step, gate);
     gate->interrupted = ls_interrupted();
-    LS_TRY(ls_world_turn(c->comm, status, &number, &gate->interrupted));
+    LS_TRY(ls_world_turn(c->comm, status, NULL, &gate->interrupted));
     LS_TRY(judge_exchange(c, step, gate));
     LS_TRY(ls_gate_agree(c->comm, gate));
     gate->steps++;

@@ -34,15 +34,15 @@ static ls_status judge_losses(ls_session *session, ls_gate *gate)
 {
     const uint64_t kept = session->job.records, steps = session->step;
     const uint64_t count = steps < kept ? steps : kept;
-    ls_step_record *records;
+    ls_auto ls_step_record *records = NULL;
     uint64_t mark_ns;
     LS_TRY(ls_world_agree(session->job.ranks.comm,
                           ls_allocate("gate", &records, count, sizeof *records)));
-    ls_status status = count ? ls_session_records(session, count, records, &mark_ns) : LS_OK;
-    for (uint64_t i = 0; i < count && !status && !*gate->diverged; i++)
+    if (count)
+        LS_TRY(ls_session_records(session, count, records, &mark_ns));
+    for (uint64_t i = 0; i < count && !*gate->diverged; i++)
         ls_loss_diverged(records[i].loss, steps - count + i, gate->diverged);
-    free(records);
-    return status;
+    return LS_OK;
 }
 
 static ls_status judge(const ls_workplace *workplace, ls_session *session, uint64_t steps,

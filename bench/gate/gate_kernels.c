@@ -237,32 +237,25 @@ static ls_status find_out(const ls_workplace *workplace, const ls_plan_of_case *
 {
     const ls_variables *variables = &plan->model->graph->variables;
     const int64_t rows = rows_of(plan), count = samples_of(plan, rows, reference_flops);
-    ls_first_samples samples;
-    float *fast = NULL, *plain = NULL;
+    ls_closing(ls_first_samples_close) ls_first_samples samples = {0};
+    ls_auto float *fast = NULL;
     double loss = 0;
-    ls_status status = ls_first_samples_open(plan, (size_t)count, again, &samples);
-    if (!status)
-        status = ls_allocate("gate", &fast, 2 * variables->elements + 1, sizeof *fast);
-    if (!status) {
-        plain = fast + variables->elements;
-        status = compute(workplace, plan, &samples, count, &ls_reference_kernels,
-                         LS_PRECISION_FLOAT32, plain, &loss);
-    }
-    if (!status)
-        status = compute(workplace, plan, &samples, rows, NULL, LS_PRECISION_FLOAT32, fast, &loss);
-    if (!status)
-        k->kernels = compare(variables, fast, plain, again ? ls_gate_products(plan, rows) : 0);
-    if (!status && !again && plan->model->dropout > 0 && plan->job.kernels.math != LS_MATH_TF32)
-        status = find_slope(workplace, plan, &samples, rows, fast, plain, k);
+    LS_TRY(ls_first_samples_open(plan, (size_t)count, again, &samples));
+    LS_TRY(ls_allocate("gate", &fast, 2 * variables->elements + 1, sizeof *fast));
+    float *plain = fast + variables->elements;
+    LS_TRY(compute(workplace, plan, &samples, count, &ls_reference_kernels, LS_PRECISION_FLOAT32,
+                   plain, &loss));
+    LS_TRY(compute(workplace, plan, &samples, rows, NULL, LS_PRECISION_FLOAT32, fast, &loss));
+    k->kernels = compare(variables, fast, plain, again ? ls_gate_products(plan, rows) : 0);
+    if (!again && plan->model->dropout > 0 && plan->job.kernels.math != LS_MATH_TF32)
+        LS_TRY(find_slope(workplace, plan, &samples, rows, fast, plain, k));
     snprintf(k->words, sizeof k->words,
              "gradients of %lld of the first batch's samples%s: table %s, in a batch of %lld, "
              "with table %s (plain C)",
              (long long)count, samples.lifted ? ", lifted" : "",
              ls_kernel_table_default(plan->devices->kind)->name, (long long)rows,
              ls_reference_kernels.name);
-    free(fast);
-    ls_first_samples_close(&samples);
-    return status;
+    return LS_OK;
 }
 
 /* What rounding to bfloat16 changes in the gradient of the first samples. */
@@ -272,27 +265,20 @@ static ls_status find_precision(const ls_workplace *workplace, const ls_plan_of_
     const ls_variables *variables = &plan->model->graph->variables;
     const int64_t rows = rows_of(plan), count = samples_of(plan, rows, precision_flops);
     ls_plan_of_case with = *plan;
-    ls_choices choices = {0};
-    ls_first_samples samples;
-    float *rounded = NULL;
+    ls_closing(ls_choices_close) ls_choices choices = {0};
+    ls_closing(ls_first_samples_close) ls_first_samples samples = {0};
+    ls_auto float *rounded = NULL;
     double loss;
     with.job.kernels.choices = &choices;
     with.job.drops = LS_REPEAT_NONE;
-    ls_status status = ls_first_samples_open(plan, (size_t)count, false, &samples);
-    if (!status)
-        status = ls_allocate("gate", &rounded, 2 * variables->elements + 1, sizeof *rounded);
+    LS_TRY(ls_first_samples_open(plan, (size_t)count, false, &samples));
+    LS_TRY(ls_allocate("gate", &rounded, 2 * variables->elements + 1, sizeof *rounded));
     float *exact = rounded + variables->elements;
-    if (!status)
-        status = compute(workplace, &with, &samples, rows, NULL, LS_PRECISION_BF16, rounded, &loss);
-    if (!status)
-        status = compute(workplace, &with, &samples, count, &ls_reference64_kernels,
-                         LS_PRECISION_FLOAT32, exact, &loss);
-    if (!status)
-        k->precision = compare(variables, rounded, exact, 0);
-    free(rounded);
-    ls_choices_close(&choices);
-    ls_first_samples_close(&samples);
-    return status;
+    LS_TRY(compute(workplace, &with, &samples, rows, NULL, LS_PRECISION_BF16, rounded, &loss));
+    LS_TRY(compute(workplace, &with, &samples, count, &ls_reference64_kernels, LS_PRECISION_FLOAT32,
+                   exact, &loss));
+    k->precision = compare(variables, rounded, exact, 0);
+    return LS_OK;
 }
 
 static ls_status get(ls_workplace *workplace, const ls_plan_of_case *plan, const known **out)

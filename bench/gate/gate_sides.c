@@ -92,7 +92,6 @@ static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls
 ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
 {
     ls_session *candidate = sides->candidate;
-    uint64_t number = 0;
     ls_evaluation mine = {0};
     if (!gate->pass || !ls_plan_tests(candidate->plan))
         return LS_OK;
@@ -100,5 +99,5 @@ ls_status ls_gate_evaluation(const ls_gate_sides *sides, ls_gate *gate)
     gate->interrupted = mine.stopped;
     const ls_status status =
         !mine.stopped && (sides->reference || sides->oracle) ? judge(sides, &mine, gate) : LS_OK;
-    return ls_world_turn(candidate->job.ranks.comm, status, &number, &gate->interrupted);
+    return ls_world_turn(candidate->job.ranks.comm, status, NULL, &gate->interrupted);
 }

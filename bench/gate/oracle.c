@@ -278,20 +278,17 @@ static ls_status sum_widely(oracle *me, int batch_kind)
  * sum, too. */
 static ls_status add_decay(oracle *me)
 {
-    const ls_variables *variables = &me->replica->graph->variables;
-    const size_t bytes = me->replica->elements * sizeof(float);
-    float *values = malloc(bytes + 1);
-    if (!values)
-        return ls_fail_memory("oracle", bytes);
     const ls_replica *r = me->replica;
-    ls_status status = ls_queue_read(r->queue, values, ls_replica_trained(r), bytes);
-    for (size_t i = 0; i < variables->count && !status; i++) {
+    const ls_variables *variables = &r->graph->variables;
+    ls_auto float *values = NULL;
+    LS_TRY(ls_allocate("oracle", &values, r->elements, sizeof *values));
+    LS_TRY(ls_queue_read(r->queue, values, ls_replica_trained(r), r->elements * sizeof *values));
+    for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
         for (size_t k = v->offset; k < v->offset + v->count && v->decay != 0; k++)
             me->wide[k] += (float)(v->decay * (double)values[k]);
     }
-    free(values);
-    return status;
+    return LS_OK;
 }
 
 /* Writes the gradient that the update uses into the first sum. */

@@ -216,21 +216,18 @@ static ls_status hash_state(ls_reference *r)
 {
     ls_run *run = r->session.run;
     const ls_variables *variables = &run->job->model->graph->variables;
-    float *values;
+    ls_auto float *values = NULL;
     LS_TRY(ls_allocate("reference", &values, r->elements, sizeof *values));
-    ls_status status = LS_OK;
-    for (int a = LS_SLOT_0; a < LS_ARRAYS && !status; a++) {
+    for (int a = LS_SLOT_0; a < LS_ARRAYS; a++) {
         if (!ls_state_name(run->job, (ls_values)a))
             continue;
-        status = ls_allocate("reference", &r->state[a], variables->count, sizeof *r->state[a]);
-        if (!status)
-            status = run->functions->state(run, (ls_values)a, ls_job_elements(run->job), values);
-        for (size_t i = 0; i < variables->count && !status; i++)
+        LS_TRY(ls_allocate("reference", &r->state[a], variables->count, sizeof *r->state[a]));
+        LS_TRY(run->functions->state(run, (ls_values)a, ls_job_elements(run->job), values));
+        for (size_t i = 0; i < variables->count; i++)
             r->state[a][i] =
                 ls_reference_hash(values + variables->items[i].offset, variables->items[i].count);
     }
-    free(values);
-    return status;
+    return LS_OK;
 }
 
 static ls_status compute(ls_reference *r)

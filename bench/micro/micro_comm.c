@@ -85,9 +85,8 @@ static ls_traffic formula(const ls_collective *c)
 static ls_status time_calls(ls_micro *m, ls_collective *c, uint64_t times, double *ns)
 {
     uint64_t taken = 0;
-    bool stop = false;
     ls_status status = ls_collective_time(c, &m->bench, times, &taken);
-    LS_TRY(ls_world_turn(c->comm, status, &taken, &stop));
+    LS_TRY(ls_world_turn(c->comm, status, &taken, NULL));
     *ns = (double)taken;
     c->calls += times;
     return LS_OK;
@@ -145,22 +144,21 @@ typedef struct tally {
 static ls_status add_up(const ls_collective *c, tally *sum)
 {
     const size_t processes = c->comm ? (size_t)c->comm->size : 1;
-    tally *all;
+    ls_auto tally *all = NULL;
     LS_TRY(ls_allocate(c->name, &all, processes, sizeof *all));
     for (int r = 0; r < c->here; r++) {
         ls_traffic t = ls_comm_traffic(c->members[r].comm);
         sum->sent.bytes_sent += t.bytes_sent;
         sum->sent.messages_sent += t.messages_sent;
     }
-    ls_status status = ls_comm_collect(c->comm, sum, sizeof *sum, all);
+    LS_TRY(ls_comm_collect(c->comm, sum, sizeof *sum, all));
     *sum = (tally){0};
-    for (size_t p = 0; p < processes && !status; p++) {
+    for (size_t p = 0; p < processes; p++) {
         sum->wrong += all[p].wrong;
         sum->sent.bytes_sent += all[p].sent.bytes_sent;
         sum->sent.messages_sent += all[p].sent.messages_sent;
     }
-    free(all);
-    return status;
+    return LS_OK;
 }
 
 /* Compares the traffic of all calls with the formula; writes `why` if they differ. */
@@ -201,13 +199,11 @@ static ls_status measure(ls_micro *m, ls_collective *c)
                               .comm = m->comm->name,
                               .redop = c->redop,
                               .bus_factor = bus_factor(c)};
-    float *host = malloc((c->count + 1) * sizeof *host);
-    if (!host)
-        return ls_fail_memory(c->name, c->count * sizeof *host);
+    ls_auto float *host = NULL;
+    LS_TRY(ls_allocate(c->name, &host, c->count, sizeof *host));
     ls_status status = sample(m, c, &figure.ns);
     if (!status)
         status = check_call(m, c, host, &all.wrong);
-    free(host);
     LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(add_up(c, &all));
     figure.wrong = all.wrong;

@@ -8,20 +8,17 @@
  */
 #include "bench/micro/micro.h"
 
+#include "common/base/grow.h"
 #include "common/data/data.h"
 #include "impl/replica/replica.h"
 
 /* Times indices, inputs and targets of a batch, as a step gathers them; advances the position. */
 static ls_status time_feed(ls_micro *m, ls_replica *replica, ls_net *net, ls_micro_figure *figure)
 {
-    ls_op_list ops = {0};
-    ls_status status = ls_replica_feed(replica, net, &(ls_replica_part){0}, &ops);
-    if (!status)
-        status = ls_replica_finish(replica, m->batch, &ops);
-    if (!status)
-        status = ls_bench_time(&m->bench, ops.items, ops.count, LS_MICRO_ROUNDS, &figure->ns);
-    ls_op_list_clear(&ops);
-    return status;
+    ls_closing(ls_op_list_clear) ls_op_list ops = {0};
+    LS_TRY(ls_replica_feed(replica, net, &(ls_replica_part){0}, &ops));
+    LS_TRY(ls_replica_finish(replica, m->batch, &ops));
+    return ls_bench_time(&m->bench, ops.items, ops.count, LS_MICRO_ROUNDS, &figure->ns);
 }
 
 static ls_status time_gather(ls_micro *m, ls_data *data, ls_micro_figure *figure)

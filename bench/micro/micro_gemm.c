@@ -8,9 +8,10 @@
  */
 #include "bench/micro/micro.h"
 
+#include "common/base/grow.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { LOOKS = 256 };
 
@@ -18,16 +19,12 @@ typedef ls_layer_product product;
 
 static ls_status take_whole(ls_micro *m, size_t count, unsigned salt, float **out)
 {
-    float *host = malloc((count + 1) * sizeof *host);
-    if (!host)
-        return ls_fail_memory("gemm", count * sizeof *host);
+    ls_auto float *host = NULL;
+    LS_TRY(ls_allocate("gemm", &host, count, sizeof *host));
     for (size_t i = 0; i < count; i++)
         host[i] = ls_micro_whole(i, salt);
-    ls_status status = ls_bench_floats(&m->bench, count, out);
-    if (!status)
-        status = ls_queue_write(m->bench.queue, *out, host, count * sizeof *host);
-    free(host);
-    return status;
+    LS_TRY(ls_bench_floats(&m->bench, count, out));
+    return ls_queue_write(m->bench.queue, *out, host, count * sizeof *host);
 }
 
 /* Wrong elements among LOOKS samples, spread over the result. */
@@ -51,17 +48,14 @@ static uint64_t count_wrong(const product *p, const float *c)
 static ls_status check_product(ls_micro *m, const product *p, const float *c, ls_op *op,
                                ls_micro_figure *figure)
 {
-    size_t bytes = (size_t)(p->m * p->n) * sizeof(float);
-    float *host = malloc(bytes + 1);
-    if (!host)
-        return ls_fail_memory("gemm", bytes);
-    ls_status status = ls_queue_enqueue(m->bench.queue, op);
-    if (!status)
-        status = ls_queue_read(m->bench.queue, host, c, bytes);
+    const size_t count = (size_t)(p->m * p->n);
+    ls_auto float *host = NULL;
+    LS_TRY(ls_allocate("gemm", &host, count, sizeof *host));
+    LS_TRY(ls_queue_enqueue(m->bench.queue, op));
+    LS_TRY(ls_queue_read(m->bench.queue, host, c, count * sizeof *host));
     figure->checked = true;
-    figure->wrong = status ? 0 : count_wrong(p, host);
-    free(host);
-    return status;
+    figure->wrong = count_wrong(p, host);
+    return LS_OK;
 }
 
 /* Makes the product with the current kernels, checks and times it, and prints the row. */

@@ -170,7 +170,7 @@ static void add_inputs(trial *t)
 static void fill_variable(const trial *t, const tensor *x, const ls_variable *variable)
 {
     const size_t elements = t->graph->variables.elements;
-    float *first = calloc(elements + variable->count + 1, sizeof *first);
+    ls_auto float *first = calloc(elements + variable->count + 1, sizeof *first);
     if (!first)
         return;
     float *moved = first + elements, *host = x->host;
@@ -179,7 +179,6 @@ static void fill_variable(const trial *t, const tensor *x, const ls_variable *va
         ls_random_fill(ls_random_stream(8, "layers"), 0, variable->count, -0.2f, 0.2f, moved);
     for (size_t i = 0; i < variable->count; i++)
         host[i] = first[variable->offset + i] + moved[i];
-    free(first);
 }
 
 static void add_variables(trial *t)

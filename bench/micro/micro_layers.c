@@ -11,10 +11,10 @@
 #include "bench/micro/micro.h"
 #include "bench/micro/micro_judge.h"
 
+#include "common/base/grow.h"
 #include "common/nn/net_nodes.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const pass_name[2] = {"forward", "backward"};
@@ -117,20 +117,14 @@ static ls_status open_net(layers *l, float *flat[2], double **loss)
 {
     const ls_micro *m = l->m;
     const ls_variables *variables = &m->model->graph->variables;
-    float *values = malloc((variables->elements + 1) * sizeof *values);
-    if (!values)
-        return ls_fail_memory("layers", variables->elements * sizeof *values);
-    ls_variables_initialize(variables, 1, values);
-    ls_status status = LS_OK;
-    for (int i = 0; i < 2 && !status; i++)
-        status = ls_bench_floats((ls_bench *)&m->bench, variables->elements, &flat[i]);
-    if (!status)
-        status =
-            ls_queue_write(m->bench.queue, flat[0], values, variables->elements * sizeof *values);
-    free(values);
+    ls_auto float *values = NULL;
     void *memory = NULL;
-    if (!status)
-        status = ls_device_allocate(m->device, LS_MEMORY_WORKSPACE, sizeof **loss, &memory);
+    LS_TRY(ls_allocate("layers", &values, variables->elements, sizeof *values));
+    ls_variables_initialize(variables, 1, values);
+    for (int i = 0; i < 2; i++)
+        LS_TRY(ls_bench_floats((ls_bench *)&m->bench, variables->elements, &flat[i]));
+    LS_TRY(ls_queue_write(m->bench.queue, flat[0], values, variables->elements * sizeof *values));
+    LS_TRY(ls_device_allocate(m->device, LS_MEMORY_WORKSPACE, sizeof **loss, &memory));
     *loss = memory;
     const ls_net_options options = {.graph = m->model->graph,
                                     .kernels = m->bench.kernels,
@@ -139,7 +133,7 @@ static ls_status open_net(layers *l, float *flat[2], double **loss)
                                     .parameters = flat[0],
                                     .gradients = flat[1],
                                     .loss = *loss};
-    return status ? status : ls_net_open(&options, &l->net);
+    return ls_net_open(&options, &l->net);
 }
 
 ls_status ls_micro_passes(ls_micro *m, bool products_only, double *floor_ns)

@@ -167,22 +167,16 @@ static ls_status bring(ls_session *session, ls_status mine, ls_trace *own, ls_wh
     ls_comm *comm = session->job.ranks.comm;
     array arrays[ARRAYS];
     uint64_t count[ARRAYS], lost = own->lost;
-    uint64_t *counts = calloc((size_t)whole->ranks * ARRAYS, sizeof *counts);
-    if (!mine && !counts)
-        mine = ls_fail_memory("trace", (size_t)whole->ranks * sizeof count);
+    ls_auto uint64_t *counts = NULL;
+    mine = ls_status_first(mine, ls_allocate("trace", &counts, (size_t)whole->ranks, sizeof count));
     list_arrays(own, arrays);
     for (int a = 0; a < ARRAYS; a++)
         count[a] = *arrays[a].count;
-    ls_status status = ls_comm_bring(comm, mine, count, sizeof count, counts);
-    if (!status)
-        status = ls_world_agree(comm, make_room(whole, counts, ls_session_leads(session)));
-    if (!status && comm && comm->rank > 0)
-        status = send_own(comm, own);
-    else if (!status)
-        status = receive_all(whole, comm, counts, own);
+    LS_TRY(ls_comm_bring(comm, mine, count, sizeof count, counts));
+    LS_TRY(ls_world_agree(comm, make_room(whole, counts, ls_session_leads(session))));
+    LS_TRY(comm && comm->rank > 0 ? send_own(comm, own) : receive_all(whole, comm, counts, own));
     whole->trace.lost = lost;
-    free(counts);
-    return status;
+    return LS_OK;
 }
 
 static ls_status digest(ls_whole_trace *whole, bool synchronous)
@@ -217,13 +211,12 @@ ls_status ls_whole_trace_take(ls_session *session, uint64_t steps, ls_whole_trac
     const size_t ranks = comm ? (size_t)comm->size : 1;
     const bool synchronous = !ls_ps_by_arrival(&session->job.ps);
     uint64_t all = synchronous ? steps + 2 : steps;
-    bool stop = false;
     ls_trace own = {0};
     *out = (ls_whole_trace){.ranks = (int)ranks, .steps = steps, .lead = synchronous};
     ls_status status = ls_allocate("trace", &out->clocks, 2 * ranks, sizeof *out->clocks);
     LS_TRY(ls_world_agree(comm, status));
     LS_TRY(ls_world_agree(comm, compare_clocks(comm, out->clocks)));
-    LS_TRY(ls_world_turn(comm, session->run->functions->profile(session->run, all), &all, &stop));
+    LS_TRY(ls_world_turn(comm, session->run->functions->profile(session->run, all), &all, NULL));
     status = take_own(session, all, &own);
     status = ls_world_agree(comm, status);
     if (!status)

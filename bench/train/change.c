@@ -47,7 +47,7 @@ static ls_status count_devices(const ls_elastic_phase *from, const ls_elastic_ph
 {
     const size_t devices = to->plan.whole->device_count;
     ls_step_plan old = {0}, new = {0};
-    int *of;
+    ls_auto int *of = NULL;
     LS_TRY(ls_allocate("change", &of, devices, sizeof *of));
     for (size_t d = 0; d < devices; d++)
         if (to->member[d] >= 0)
@@ -59,7 +59,6 @@ static ls_status count_devices(const ls_elastic_phase *from, const ls_elastic_ph
         status = ls_state_moved(&old, &new, of, bytes);
     ls_step_plan_close(&new);
     ls_step_plan_close(&old);
-    free(of);
     return status;
 }
 
@@ -81,31 +80,23 @@ static ls_status compare_formula(const ls_elastic_phase *from, const ls_elastic_
 static ls_status note(const ls_elastic_phase *from, const ls_elastic_phase *to, ls_changes *changes)
 {
     const size_t devices = to->plan.whole->device_count;
-    uint64_t *bytes, all = 0;
+    ls_auto uint64_t *bytes = NULL;
+    uint64_t all = 0;
     LS_TRY(ls_allocate("change", &bytes, devices, sizeof *bytes));
-    ls_status status = count_devices(from, to, bytes);
+    LS_TRY(count_devices(from, to, bytes));
     changes->begin = changes->end ? changes->begin : to->begin;
     changes->end = to->end;
     for (size_t i = to->begin; i < to->end; i++)
         changes->members[i] = to->members;
-    for (size_t d = 0; d < devices && !status; d++) {
+    for (size_t d = 0; d < devices; d++) {
         const uint64_t got = to->member[d] < 0 ? 0 : bytes[to->member[d]];
         changes->moved_bytes[event_of(to, (int)d / to->plan.whole->elastic->each)] += got;
         all += got;
     }
-    free(bytes);
-    return status ? status : compare_formula(from, to, all);
+    return compare_formula(from, to, all);
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */
-
-/* The members begin a step, and one dies in it: what they have computed is dropped. */
-static ls_status drop_step(ls_session *session)
-{
-    LS_TRY(ls_session_steps(session, 1));
-    session->step--;
-    return LS_OK;
-}
 
 static ls_status read_kept(const ls_state_source *source, ls_values array, ls_range range,
                            float *out)
@@ -134,22 +125,20 @@ static ls_status change_to(const ls_workplace *workplace, ls_session *session,
 {
     const size_t elements = session->plan->model->graph->variables.elements;
     ls_run *run = session->run;
+    ls_auto float *all = NULL;
     float *values[LS_ARRAYS] = {0};
-    ls_status status = LS_OK;
-    for (int a = 0; a < LS_ARRAYS && !status; a++) {
+    LS_TRY(ls_allocate("change", &all, LS_ARRAYS * elements, sizeof *all));
+    for (int a = 0; a < LS_ARRAYS; a++) {
         if (!ls_state_name(run->job, (ls_values)a))
             continue;
-        status = ls_allocate("change", &values[a], elements + 1, sizeof *values[a]);
-        if (!status)
-            status = run->functions->state(run, (ls_values)a, ls_job_elements(run->job), values[a]);
+        values[a] = all + (size_t)a * elements;
+        LS_TRY(run->functions->state(run, (ls_values)a, ls_job_elements(run->job), values[a]));
     }
-    if (!status && to->deaths && !session->judge)
-        status = drop_step(session);
-    if (!status)
-        status = go_on(workplace, session, to, values);
-    for (int a = 0; a < LS_ARRAYS; a++)
-        free(values[a]);
-    return status;
+    if (to->deaths && !session->judge) { /* the step in which a member dies is dropped */
+        LS_TRY(ls_session_steps(session, 1));
+        session->step--;
+    }
+    return go_on(workplace, session, to, values);
 }
 
 ls_status ls_change_members(const ls_workplace *workplace, ls_session *session, ls_changes *changes)

@@ -2,6 +2,7 @@
 /* A session's memory; see session.h. */
 #include "bench/train/session.h"
 
+#include "common/base/grow.h"
 #include "common/base/numbers.h"
 
 #include <malloc.h>
@@ -48,14 +49,11 @@ ls_status ls_need_join(ls_comm *comm, ls_need *need)
     ls_need_device *devices = calloc(all + 1, sizeof *devices);
     ls_status status = need->devices && devices ? LS_OK : ls_fail_memory("ranks", all);
     status = ls_comm_bring(comm, status, need->devices, need->count * sizeof *devices, devices);
-    if (status) {
-        free(devices);
-        return status;
-    }
-    free(need->devices);
-    need->devices = devices;
-    need->count = all;
-    return LS_OK;
+    if (!status)
+        need->count = all;
+    free(status ? devices : need->devices);
+    need->devices = status ? need->devices : devices;
+    return status;
 }
 
 void ls_need_free(ls_need *need)
@@ -147,7 +145,7 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
 {
     const ls_need_device *most = fullest(need);
     const char *memory = plan->devices->kind == LS_DEVICE_GPU ? "all" : "growth";
-    char *text = NULL;
+    ls_auto char *text = NULL;
     size_t size, told = 0;
     if (!most)
         return LS_OK;
@@ -162,15 +160,13 @@ ls_status ls_need_refuse(const ls_need *need, const ls_plan_of_case *plan, bool 
     }
     fclose(stream);
     const int use = next_use(&most->formula, -1);
-    ls_status status = ls_fail(
+    return ls_fail(
         LS_CODE_MISSING, "memory", most->name,
         "%zu bytes do not fit into the %zu that --memory %s allows; the %s needs %s; most is for "
         "%s; %s, or %s may fit",
         ls_need_sum(&most->formula), most->limit, judge ? "growth" : memory,
         judge ? "gate's judge" : "case", text, ls_memory_use_name((ls_memory_use)use),
         remedy_of(&most->formula), judge ? "--gate-steps 0" : "another --memory");
-    free(text);
-    return status;
 }
 
 /* ---- Growth ---------------------------------------------------------------------------------- */

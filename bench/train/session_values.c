@@ -44,17 +44,13 @@ ls_status ls_session_each(ls_session *session, ls_values array, bool by_name,
     const ls_variables *variables = variables_of(session);
     ls_comm *comm = session->job.ranks.comm;
     const size_t most = variables->elements < LS_STATE_BLOCK ? variables->elements : LS_STATE_BLOCK;
-    size_t *order = NULL;
-    float *block;
+    ls_auto size_t *order = NULL;
+    ls_auto float *block = NULL;
     ls_status status = ls_allocate("values", &block, most, sizeof *block);
     if (!status && by_name)
         status = ls_variables_by_name(variables, &order);
-    status = ls_world_agree(comm, status);
-    if (!status)
-        status = ls_world_agree(comm, each(session, array, order, block, visit, context));
-    free(order);
-    free(block);
-    return status;
+    LS_TRY(ls_world_agree(comm, status));
+    return ls_world_agree(comm, each(session, array, order, block, visit, context));
 }
 
 static ls_status copy(void *context, ls_range block, const float *values)

@@ -2,9 +2,8 @@
 /* Timing of operations on a device's queue; see timing.h. */
 #include "bench/train/timing.h"
 
+#include "common/base/grow.h"
 #include "common/base/random/philox.h"
-
-#include <stdlib.h>
 
 /* A GPU's timer may have a resolution of 1 us, and launching a program takes several. */
 static const double shortest_ns = 200e3, shortest_on_gpu_ns = 2e6;
@@ -124,16 +123,10 @@ ls_status ls_bench_time(ls_bench *bench, ls_op *const *ops, size_t count, int ro
 ls_status ls_bench_floats(ls_bench *bench, size_t count, float **out)
 {
     void *memory;
-    float *host = malloc((count + 1) * sizeof *host);
-    if (!host)
-        return ls_fail_memory("bench", count * sizeof *host);
+    ls_auto float *host = NULL;
+    LS_TRY(ls_allocate("bench", &host, count, sizeof *host));
     ls_random_fill(ls_random_stream(1, "bench"), 0, count, -0.5f, 0.5f, host);
-    ls_status status =
-        ls_device_allocate(bench->device, LS_MEMORY_WORKSPACE, count * sizeof *host, &memory);
-    if (!status)
-        status = ls_queue_write(bench->queue, memory, host, count * sizeof *host);
-    free(host);
-    if (!status)
-        *out = memory;
-    return status;
+    LS_TRY(ls_device_allocate(bench->device, LS_MEMORY_WORKSPACE, count * sizeof *host, &memory));
+    *out = memory;
+    return ls_queue_write(bench->queue, memory, host, count * sizeof *host);
 }

@@ -28,15 +28,8 @@ static void name_host(char host[64])
 /* Gathers every rank's contribution, owned by the caller. */
 static ls_status hear_all(ls_comm *comm, const saying *mine, saying **out)
 {
-    const size_t n = (size_t)comm->size;
-    saying *all;
-    LS_TRY(ls_allocate("ranks", &all, n, sizeof *all));
-    ls_status status = ls_comm_collect(comm, mine, sizeof *mine, all);
-    if (status)
-        free(all);
-    else
-        *out = all;
-    return status;
+    LS_TRY(ls_allocate("ranks", out, (size_t)comm->size, sizeof **out));
+    return ls_comm_collect(comm, mine, sizeof *mine, *out);
 }
 
 static ls_status word_failure(const saying *all, int ranks, int culprit)
@@ -54,7 +47,9 @@ static ls_status word_failure(const saying *all, int ranks, int culprit)
 
 ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop)
 {
-    saying said = {.code = ls_status_code(mine), .stop = *stop, .number = *number}, *all = NULL;
+    saying said = {
+        .code = ls_status_code(mine), .stop = stop && *stop, .number = number ? *number : 0};
+    ls_auto saying *all = NULL;
     if (!comm)
         return mine;
     said.follows = ls_status_is_consequence(mine);
@@ -67,40 +62,35 @@ ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *s
         ls_status_free(status);
         return mine;
     }
-    if (status)
-        return status;
+    LS_TRY(status);
     ls_status_free(mine);
     /* The rank whose failure is reported: the first that does not follow from another's. */
     int culprit = -1;
     for (int r = 0; r < comm->size; r++)
         if (all[r].code && (culprit < 0 || (all[culprit].follows && !all[r].follows)))
             culprit = r;
-    for (int r = 0; r < comm->size; r++)
+    for (int r = 0; r < comm->size && stop; r++)
         *stop |= all[r].stop;
-    *number = all[0].number;
-    if (culprit >= 0)
-        status = word_failure(all, comm->size, culprit);
-    free(all);
-    return status;
+    if (number)
+        *number = all[0].number;
+    return culprit >= 0 ? word_failure(all, comm->size, culprit) : LS_OK;
 }
 
 ls_status ls_world_agree(ls_comm *comm, ls_status mine)
 {
-    uint64_t number = 0;
-    bool stop = false;
     ls_code worst = LS_CODE_OK;
     if (!comm)
         return mine;
     ls_status heard = ls_comm_worst(comm, ls_status_code(mine), &worst);
     if (heard || !worst) /* no failure, nothing to report */
         return ls_status_first(mine, heard);
-    return ls_world_turn(comm, mine, &number, &stop);
+    return ls_world_turn(comm, mine, NULL, NULL);
 }
 
 ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const char *text)
 {
-    saying said = {.number = value}, *all = NULL;
-    ls_status status = LS_OK;
+    saying said = {.number = value};
+    ls_auto saying *all = NULL;
     char rank[100];
     if (!comm)
         return LS_OK;
@@ -110,21 +100,19 @@ ls_status ls_world_same(ls_comm *comm, const char *what, uint64_t value, const c
     int other = 0;
     while (other < comm->size && all[other].number == all[0].number)
         other++;
-    if (other < comm->size) {
-        snprintf(rank, sizeof rank, "%d on %s", other, all[other].host);
-        status = ls_fail(LS_CODE_USAGE, "rank", rank,
-                         "has another %s than rank 0%s%s%s%s; start all ranks alike", what,
-                         text ? ": " : "", text ? all[other].text : "", text ? ", not " : "",
-                         text ? all[0].text : "");
-    }
-    free(all);
-    return status;
+    if (other == comm->size)
+        return LS_OK;
+    snprintf(rank, sizeof rank, "%d on %s", other, all[other].host);
+    return ls_fail(LS_CODE_USAGE, "rank", rank,
+                   "has another %s than rank 0%s%s%s%s; start all ranks alike", what,
+                   text ? ": " : "", text ? all[other].text : "", text ? ", not " : "",
+                   text ? all[0].text : "");
 }
 
 ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank)
 {
     const saying said = {.number = value};
-    saying *all = NULL;
+    ls_auto saying *all = NULL;
     *rank = -1;
     if (!comm)
         return LS_OK;
@@ -132,7 +120,6 @@ ls_status ls_world_differs(ls_comm *comm, uint64_t value, int *rank)
     for (int r = comm->size; r-- > 1;)
         if (all[r].number != all[0].number)
             *rank = r;
-    free(all);
     return LS_OK;
 }
 
@@ -152,18 +139,15 @@ ls_status ls_world_gather(ls_comm *comm, ls_status ready, const char *mine, char
 {
     const size_t ranks = comm ? (size_t)comm->size : 1;
     const uint64_t length = mine ? strlen(mine) + 1 : 0;
-    uint64_t *bytes = calloc(ranks, sizeof *bytes);
-    if (!ready && !bytes)
-        ready = ls_fail_memory("ranks", ranks * sizeof *bytes);
-    ls_status status = ls_comm_bring(comm, ready, &length, sizeof length, bytes);
-    if (!status)
-        status = ls_comm_agree(comm, make_room(comm, mine, bytes, texts));
-    if (!status && comm && comm->rank > 0)
-        status = comm->backend->send(comm, 0, TAG_TEXT, mine, length);
-    for (int r = 1; r < (int)ranks && !status && comm->rank == 0; r++)
-        status = comm->backend->receive(comm, r, TAG_TEXT, texts[r], bytes[r]);
-    free(bytes);
-    return status;
+    ls_auto uint64_t *bytes = NULL;
+    ready = ls_status_first(ready, ls_allocate("ranks", &bytes, ranks, sizeof *bytes));
+    LS_TRY(ls_comm_bring(comm, ready, &length, sizeof length, bytes));
+    LS_TRY(ls_comm_agree(comm, make_room(comm, mine, bytes, texts)));
+    if (comm && comm->rank > 0)
+        return comm->backend->send(comm, 0, TAG_TEXT, mine, length);
+    for (int r = 1; r < (int)ranks; r++)
+        LS_TRY(comm->backend->receive(comm, r, TAG_TEXT, texts[r], bytes[r]));
+    return LS_OK;
 }
 
 ls_status ls_world_gather_json(ls_comm *comm, const json_t *mine, json_t **out)

@@ -15,7 +15,7 @@
  * `mine`. */
 ls_status ls_world_agree(ls_comm *comm, ls_status mine);
 
-/** As above; besides, all get rank 0's *number, and *stop if any rank sets it. */
+/** As above; besides, all get rank 0's *number, and *stop if any rank sets it. Each may be NULL. */
 ls_status ls_world_turn(ls_comm *comm, ls_status mine, uint64_t *number, bool *stop);
 
 /** LS_CODE_USAGE on all ranks if `value` of one differs from rank 0's; names the rank, `what` it

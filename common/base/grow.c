@@ -13,6 +13,13 @@ ls_status ls_allocate(const char *what, void *list, size_t count, size_t size)
     return items ? LS_OK : ls_fail_memory(what, count * size);
 }
 
+void ls_auto_free(void *pointer)
+{
+    void *items;
+    memcpy(&items, pointer, sizeof items);
+    free(items);
+}
+
 ls_status ls_enlarge(const char *what, void *list, size_t room, size_t size)
 {
     void *items;

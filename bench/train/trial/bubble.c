@@ -9,7 +9,6 @@
 #include "bench/statistics/statistics.h"
 #include "common/base/grow.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Mean times of a stage's passes in a step. */
@@ -36,9 +35,8 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
     const size_t count = (size_t)schedule->stages;
     double work = 0, longest = 0, most = 0;
     ls_schedule_times span = {0};
-    ls_stage_time *times = calloc(count, sizeof *times);
-    if (!times)
-        return ls_fail_memory("profile", count * sizeof *times);
+    ls_auto ls_stage_time *times = NULL;
+    LS_TRY(ls_allocate("profile", &times, count, sizeof *times));
     for (size_t s = 0; s < count; s++) {
         double all = 0;
         for (int use = 0; use < LS_TIME_USES; use++)
@@ -59,32 +57,23 @@ ls_status ls_bubble_measure(const ls_schedule *schedule, const ls_time_profile *
         out->backward_ms += times[s].backward / (double)count * 1e-6;
         out->weights_ms += times[s].weights / (double)count * 1e-6;
     }
-    free(times);
     return status;
-}
-
-/* The median of a member of all steps' figures, at this offset. */
-static double median_of(const ls_bubble *steps, size_t count, size_t at, double *room)
-{
-    for (size_t k = 0; k < count; k++)
-        memcpy(&room[k], (const char *)&steps[k] + at, sizeof *room);
-    return ls_statistics_median(room, count);
 }
 
 ls_status ls_bubble_median(const ls_schedule *schedule, const ls_time_profile *profiles,
                            size_t steps, ls_bubble *out)
 {
-    double *room = NULL;
-    ls_bubble *all;
+    ls_auto double *room = NULL;
+    ls_auto ls_bubble *all = NULL;
     LS_TRY(ls_allocate("profile", &all, steps, sizeof *all));
-    ls_status status = ls_allocate("profile", &room, steps, sizeof *room);
-    for (size_t k = 0; k < steps && !status; k++)
-        status = ls_bubble_measure(schedule, profiles + k * (size_t)schedule->stages, &all[k]);
-    for (size_t at = 0; at < sizeof *out && !status; at += sizeof(double)) {
-        const double median = median_of(all, steps, at, room);
+    LS_TRY(ls_allocate("profile", &room, steps, sizeof *room));
+    for (size_t k = 0; k < steps; k++)
+        LS_TRY(ls_bubble_measure(schedule, profiles + k * (size_t)schedule->stages, &all[k]));
+    for (size_t at = 0; at < sizeof *out; at += sizeof(double)) { /* each member, at its offset */
+        for (size_t k = 0; k < steps; k++)
+            memcpy(&room[k], (const char *)&all[k] + at, sizeof *room);
+        const double median = ls_statistics_median(room, steps);
         memcpy((char *)out + at, &median, sizeof median);
     }
-    free(room);
-    free(all);
-    return status;
+    return LS_OK;
 }

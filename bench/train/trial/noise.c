@@ -3,6 +3,7 @@
 #include "bench/train/trial/noise.h"
 
 #include "common/base/clock.h"
+#include "common/base/grow.h"
 #include "common/device/machine_limits.h"
 
 #include <ctype.h>
@@ -149,12 +150,9 @@ static void read_threads(ls_noise_counters *now, const ls_noise *noise)
 
 static double read_throttled(void)
 {
-    char *groups = ls_limits_read("/proc/self/cgroup");
-    char *mounts = ls_limits_read("/proc/self/mountinfo");
-    const double throttled_s = groups && mounts ? ls_limits_throttled(groups, mounts) : NAN;
-    free(groups);
-    free(mounts);
-    return throttled_s;
+    ls_auto char *groups = ls_limits_read("/proc/self/cgroup");
+    ls_auto char *mounts = ls_limits_read("/proc/self/mountinfo");
+    return groups && mounts ? ls_limits_throttled(groups, mounts) : NAN;
 }
 
 /* Counters of each device now, to be freed by the caller; NULL if there is no memory. */
@@ -163,11 +161,10 @@ static ls_noise_counters *read_counters(const ls_noise *noise)
     ls_noise_counters *now = calloc(noise->count + 1, sizeof *now);
     if (!now)
         return NULL;
-    char *stat = ls_limits_read("/proc/stat");
+    ls_auto char *stat = ls_limits_read("/proc/stat");
     for (size_t d = 0; d < noise->count; d++)
         ls_noise_take_stat(stat ? stat : "", 1.0 / (double)sysconf(_SC_CLK_TCK),
                            &noise->devices[d].cores, &now[d]);
-    free(stat);
     read_threads(now, noise);
     return now;
 }
@@ -213,10 +210,9 @@ void ls_noise_begin(ls_noise *noise, ls_device *const *devices, size_t count)
         if (noise->count)
             read_core(noise, &noise->mhz_first, &noise->hot_first);
     }
-    ls_noise_counters *now = read_counters(noise);
+    ls_auto ls_noise_counters *now = read_counters(noise);
     for (size_t d = 0; d < noise->count; d++)
         noise->devices[d].before = now ? now[d] : (ls_noise_counters){NAN, NAN, NAN, NAN};
-    free(now);
     noise->throttled_before_s = read_throttled();
     noise->begun_s = (double)ls_clock_ns() * 1e-9;
 }
@@ -225,7 +221,7 @@ void ls_noise_end(ls_noise *noise)
 {
     noise->timed_s += (double)ls_clock_ns() * 1e-9 - noise->begun_s;
     noise->throttled_s += read_throttled() - noise->throttled_before_s;
-    ls_noise_counters *now = read_counters(noise);
+    ls_auto ls_noise_counters *now = read_counters(noise);
     for (size_t d = 0; d < noise->count; d++) {
         const ls_noise_counters *before = &noise->devices[d].before;
         ls_noise_counters *sum = &noise->devices[d].sum;
@@ -234,7 +230,6 @@ void ls_noise_end(ls_noise *noise)
         sum->own_s += now ? now[d].own_s - before->own_s : NAN;
         sum->waited_s += now ? now[d].waited_s - before->waited_s : NAN;
     }
-    free(now);
     if (noise->count)
         read_core(noise, &noise->mhz_last, &noise->hot_last);
     noise->blocks++;

@@ -49,15 +49,13 @@ static ls_status bring_parts(ls_comm *comm, double mean_ms, const ls_accounts *a
 {
     const size_t numbers = a->devices * LS_TIME_USES;
     const size_t processes = comm ? (size_t)comm->size : 1;
-    double *all;
+    ls_auto double *all = NULL;
     ls_status status = ls_allocate("profile", &all, processes * numbers, sizeof *all);
     if (!status)
         status = ls_allocate("profile", &out->loads, a->devices, sizeof *out->loads);
-    status = ls_comm_bring(comm, status, a->ns, numbers * sizeof *all, all);
-    if (!status)
-        measure_parts(mean_ms, a, all, processes * a->devices, out);
-    free(all);
-    return status;
+    LS_TRY(ls_comm_bring(comm, status, a->ns, numbers * sizeof *all, all));
+    measure_parts(mean_ms, a, all, processes * a->devices, out);
+    return LS_OK;
 }
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
@@ -154,8 +152,7 @@ ls_status ls_profile_take(const ls_timed *timed, uint64_t at_once, ls_session *s
 {
     const uint64_t all = least(timed->done, LS_PROFILED_MOST);
     uint64_t chunk = least(at_once, session->job.records);
-    bool stop = false;
-    LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &chunk, &stop)); /* as rank 0 has it */
+    LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &chunk, NULL)); /* as rank 0 has it */
     const uint64_t steps = least(all, chunk);
     if (!accounts->steps) {
         LS_TRY(ls_account_begin(session, steps));

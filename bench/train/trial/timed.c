@@ -147,12 +147,10 @@ static bool is_even(const ls_timed *timed)
 
 ls_status ls_timed_statistics(const ls_timed *timed, ls_statistics *out, double ci95[2])
 {
-    double *sorted = calloc(timed->samples + 1, sizeof *sorted);
-    if (!sorted)
-        return ls_fail_memory("statistics", timed->samples * sizeof *sorted);
+    ls_auto double *sorted = NULL;
+    LS_TRY(ls_allocate("statistics", &sorted, timed->samples, sizeof *sorted));
     memcpy(sorted, timed->step_ms, timed->samples * sizeof *sorted);
     ls_statistics_compute(sorted, timed->samples, out);
-    free(sorted);
     if (!ci95)
         return LS_OK;
     LS_TRY(ls_statistics_interval(timed->step_ms, timed->ends, timed->blocks, ci95));
@@ -217,11 +215,11 @@ static ls_status is_precise(ls_timed *timed, double precision, bool late, bool *
 ls_status ls_timed_wants_more(ls_timed *timed, ls_comm *comm, bool stopped, double precision,
                               bool late, bool *out)
 {
-    bool precise = true, stop = false;
+    bool precise = true;
     ls_status status =
         stopped || !timed->samples ? LS_OK : is_precise(timed, precision, late, &precise);
     uint64_t answer = (uint64_t)(precise ? 0 : 1) + (uint64_t)(late ? 2 : 0);
-    LS_TRY(ls_world_turn(comm, status, &answer, &stop));
+    LS_TRY(ls_world_turn(comm, status, &answer, NULL));
     *out = answer == 1;
     timed->imprecise = answer == 3;
     return LS_OK;

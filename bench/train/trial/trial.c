@@ -252,7 +252,6 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
     ls_session *session = &trial->session;
     uint64_t count = (uint64_t)(steps_before(session->plan, index + 1, blocks) -
                                 steps_before(session->plan, index, blocks));
-    bool stop = false;
     if (index >= blocks) { /* rank 0's times decide */
         /* an added block has whole periods */
         const uint64_t like = (uint64_t)(trial->session.plan->timed / blocks);
@@ -261,7 +260,7 @@ ls_status ls_trial_block(ls_trial *trial, int64_t index, int64_t blocks)
         const uint64_t steps = like > (uint64_t)fits ? like : (uint64_t)fits + 1;
         const uint64_t period = (uint64_t)trial->session.plan->job.update.period;
         count = period > 1 ? (steps + period - 1) / period * period : steps;
-        LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &count, &stop));
+        LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, &count, NULL));
         LS_TRY(ls_world_agree(session->job.ranks.comm, expect(trial, count)));
     }
     if (index && count && !ls_trial_stopped(trial)) {
@@ -305,10 +304,9 @@ static ls_status save_parameters(ls_trial *trial)
 {
     const char *path = trial->workplace->request->save;
     uint64_t saves = trial->saves && !trial->verdict.failed;
-    bool stop = false;
     if (!path)
         return LS_OK;
-    LS_TRY(ls_world_turn(trial->session.job.ranks.comm, LS_OK, &saves, &stop));
+    LS_TRY(ls_world_turn(trial->session.job.ranks.comm, LS_OK, &saves, NULL));
     if (!saves)
         return LS_OK;
     ls_workplace_busy(trial->workplace, true);

@@ -6,7 +6,7 @@
 set -euo pipefail
 lockstep=$1
 what="64 windows of 2,048 tokens a step, bfloat16, 400 TFLOP/s a device (a guess); nodes of 8 with 450 GB/s, 50 GB/s between them, 141 GB a device"
-for model in 125M=12-12-768 350M=24-16-1024 1.3B=24-32-2048 2.7B=32-32-2560 6.7B=32-32-4096; do
+for model in 125M=12-12-768 350M=24-16-1024 1.3B=24-32-2048; do
     for devices in 1 8 64; do
         { "$lockstep" advise --model "gpt:${model#*=}-2048-50257" --devices "$devices" --devices-per-host 8 --batch 64 \
             --platform two-level:host=1us@450GB/s,net=5us@50GB/s --precision bf16 --memory-limit 141GB \

@@ -30,7 +30,7 @@ def lines_of(row):
     extra = [f"{pieces} pieces"] if pieces > 1 else []
     extra += [f"recompute {case['recompute']}"] if case.get("recompute", "none") != "none" else []
     half = (row["ci95"][1] - row["ci95"][0]) / 2 / row["samples_per_s"]
-    time = f"{row['step_ms']:.3g} ms" if row["step_ms"] < 1e4 else f"{row['step_ms'] / 1e3:.3g} s"
+    time = f"{row['step_ms']:.3g} ms" if row["step_ms"] < 1e3 else f"{row['step_ms'] / 1e3:.3g} s"
     return (kind if kind in COLOURS else "replicas"), [
         name, ", ".join(extra), time + (f" ±{100 * half:.0f}%" if half > 0.0005 else ""), f"{row['memory'] / 1e9:.3g} GB"]
 
@@ -40,10 +40,9 @@ def main():
     sizes = sorted({r["size"] for r in rows}, key=lambda s: float(s[:-1]) * {"M": 1, "B": 1000}[s[-1]])
     counts = sorted({r["devices"] for r in rows})
     width, height = LEFT + WIDTH * len(counts) + 10, TOP + HEIGHT * len(sizes) + 38
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="the layout that '
-           'advise chooses, by parameters and devices" font-family="sans-serif" font-size="11">',
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="x" font-family="sans-serif" font-size="11">',
            '<rect width="100%" height="100%" fill="white"/>',
-           f'<text x="{LEFT}" y="18" font-size="14">The fastest layout, by parameters of gpt and devices</text>',
+           f'<text x="{LEFT}" y="18" font-size="14">What advise ranks first, by parameters of gpt and devices</text>',
            *(f'<text x="{LEFT}" y="{height - 22 + 14 * i}">{line}</text>'
              for i, line in enumerate(rows[0]["what"].split("; ")))]
     for x, n in enumerate(counts):

@@ -108,6 +108,14 @@ __device__ static inline void ls_gpu_split_tf32(float x, unsigned &high, unsigne
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(low) : "f"(x - __uint_as_float(high)));
 }
 
+/* x rounded to 11 bits (tf32), ties away from 0. */
+__device__ static inline unsigned ls_gpu_round_tf32(float x)
+{
+    unsigned rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+    return rounded;
+}
+
 /* A flag in shared memory, raised by so many threads each turn, 0, 1 and so on: then it has its
  * next turn, and what they wrote can be read. No turn begins before the last is awaited. */
 typedef uint64_t ls_gpu_flag;

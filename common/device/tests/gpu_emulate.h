@@ -339,15 +339,20 @@ template <typename... Parameters> static int ls_gpu_allow_shared(void (*)(Parame
 #endif
 }
 
+static inline unsigned ls_gpu_round_tf32(float x)
+{
+    unsigned bits;
+    memcpy(&bits, &x, sizeof x);
+    return x != x ? bits : (bits + 0x1000u) & 0xFFFFE000u;
+}
+
 static inline void ls_gpu_split_tf32(float x, unsigned &high, unsigned &low)
 {
     float above;
     memcpy(&high, &x, sizeof x);
     high = (high + 0x1000u) & 0xFFFFE000u;
     memcpy(&above, &high, sizeof above);
-    const float below = x - above;
-    memcpy(&low, &below, sizeof low);
-    low = (low + 0x1000u) & 0xFFFFE000u;
+    low = ls_gpu_round_tf32(x - above);
 }
 
 struct ls_gpu_flag {

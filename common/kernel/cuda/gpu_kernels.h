@@ -198,8 +198,8 @@ typedef struct ls_gpu_rest {
 int ls_gpu_finish_product(void *stream, const ls_gpu_rest *rest);
 
 /** c = op(a) op(b), and the rest of it, or its pieces, on the tensor cores of compute capability
- *  9.0; nothing may be empty. */
-int ls_gpu_tile_product(void *stream, const ls_gemm_args *gemm, const ls_gpu_rest *rest);
+ *  9.0; nothing may be empty. tf32: the product of the factors rounded to tf32. */
+int ls_gpu_tile_product(void *stream, const ls_gemm_args *gemm, const ls_gpu_rest *rest, bool tf32);
 /** Fails where the current device cannot run it. */
 int ls_gpu_load_tile_product(void);
 

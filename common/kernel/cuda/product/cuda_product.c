@@ -129,8 +129,9 @@ static cublasStatus_t multiply_tiles(const ls_cuda_product *p, const ls_cuda_ope
     const ls_gpu_rest rest = all_of(p, on);
     gemm.a = on->a;
     gemm.b = on->b;
-    return ls_gpu_tile_product(stream, &gemm, &rest) ? CUBLAS_STATUS_EXECUTION_FAILED
-                                                     : CUBLAS_STATUS_SUCCESS;
+    const bool tf32 = p->kernels->base.math == LS_MATH_TF32;
+    return ls_gpu_tile_product(stream, &gemm, &rest, tf32) ? CUBLAS_STATUS_EXECUTION_FAILED
+                                                           : CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t ls_product_multiply(const ls_cuda_product *p, const ls_cuda_operands *on,

@@ -29,6 +29,10 @@ enum {
 /* The declared alignment of every matrix, in bytes. */
 static const uint32_t alignment = sizeof(float);
 
+/* Estimates of how much of float32's time kernels of TF32 take, the library's and our own; not yet
+ * run on a GPU. */
+static const double library_tf32 = 1 / 6.0, tiles_tf32 = 1 / 2.0;
+
 /* How much shorter than the library's first choice another candidate must be by the model, which is
  * off by up to a seventh. */
 static const double better = 0.93;
@@ -159,7 +163,8 @@ static double cost_of(const ls_cuda_product *p, int before, const cublasLtMatmul
                measured = p->kernels->base.math == LS_MATH_FLOAT32;
     if (p->spec.any_order)
         return before;
-    double cost = ls_product_cost(&size, measured ? tile_of(p, algorithm) : some, here);
+    double cost = ls_product_cost(&size, measured ? tile_of(p, algorithm) : some, here) *
+                  (measured ? 1 : library_tf32);
     if (first && isinf(cost))
         cost = ls_product_cost(&size, some, here);
     return first ? better * cost : cost;
@@ -219,7 +224,8 @@ static void add_tiles(candidate_list *l)
     const ls_gemm_args *g = &p->spec.gemm;
     const ls_product_size size = size_of(p);
     const int here = multiprocessors_of(p);
-    const double cost = ls_product_tiles_cost(&size, !g->transpose_a, g->transpose_b, here);
+    const double cost = ls_product_tiles_cost(&size, !g->transpose_a, g->transpose_b, here) *
+                        (p->kernels->base.math == LS_MATH_FLOAT32 ? 1 : tiles_tf32);
     if (2 * ls_product_tiles(&size) >= here && g->m <= INT32_MAX && g->n <= INT32_MAX &&
         g->k <= INT32_MAX)
         add_candidate(l, &(candidate){.pieces = p->pieces, .tiles = true, .cost = cost});
@@ -229,7 +235,7 @@ static ls_status ask_all(candidate_list *l, cublasLtMatmulPreference_t preferenc
 {
     const ls_cuda_product_spec *spec = &l->product->spec;
     const cuda_kernels *kernels = l->product->kernels;
-    const bool may_tile = kernels->base.math == LS_MATH_FLOAT32 && !spec->any_order;
+    const bool may_tile = !spec->any_order;
     if (may_tile)
         LS_TRY(look_for_tiles(l->product));
     LS_TRY(set_preference(l->product, preference, l->schemes));

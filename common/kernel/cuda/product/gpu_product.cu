@@ -6,7 +6,8 @@
  * a long sum; so no more than 32 terms are summed there, and their sums are added as floats.
  * Method: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
  * surpassing the FP32 theoretical peak performance", 2022, arXiv 2203.03341. Where a factor is
- * infinite, the product is NaN.
+ * infinite, the product is NaN. With --math tf32 the product is that of the rounded factors alone,
+ * which has not yet run on a GPU.
  *
  * A block computes a tile of c from slices of 32 terms. Two groups of four warps multiply, each for
  * half of the tile's rows: their part of a goes from global memory to registers, since nobody else
@@ -111,10 +112,20 @@ template <typename READER> __device__ static inline void read_ahead(READER &read
     reader.next();
 }
 
+/* A number's one or two parts. */
+template <int PARTS>
+__device__ static inline void split_number(float x, unsigned &high, unsigned &low)
+{
+    if (PARTS == 2)
+        ls_gpu_split_tf32(x, high, low);
+    else
+        high = ls_gpu_round_tf32(x);
+}
+
 /* What this thread multiplies: rows r and r + 8 of its warp's 16 rows, terms 2 t and 2 t + 1 of
  * each eight, as terms t and t + 4 of the tensor cores; r = lane / 4, t = lane % 4. */
-template <stored AS> struct rows_reader : slice_reader<AS, 2, 4 * UNITS> {
-    unsigned high[UNITS][4], low[UNITS][4];
+template <stored AS, int PARTS> struct rows_reader : slice_reader<AS, 2, 4 * UNITS> {
+    unsigned high[UNITS][4], low[UNITS][4]; /* low is unused in one part */
 
     __device__ rows_reader(const matrix &a, int64_t row, int64_t term, int count)
     {
@@ -142,18 +153,19 @@ template <stored AS> struct rows_reader : slice_reader<AS, 2, 4 * UNITS> {
         for (int u = 0; u < UNITS; u++)
 #pragma unroll
             for (int e = 0; e < 4; e++) /* both terms of a row: element i and i + 2 */
-                ls_gpu_split_tf32(this->terms[4 * u + e], high[u][e / 2 + e % 2 * 2],
-                                  low[u][e / 2 + e % 2 * 2]);
+                split_number<PARTS>(this->terms[4 * u + e], high[u][e / 2 + e % 2 * 2],
+                                    low[u][e / 2 + e % 2 * 2]);
     }
 };
 
 /* A slice of b, as the tensor cores read it. */
-struct split_slice {
-    float high[LS_GPU_GROUP_FACTOR], low[LS_GPU_GROUP_FACTOR];
+template <int PARTS> struct split_slice {
+    float part[PARTS][LS_GPU_GROUP_FACTOR]; /* high, low */
 };
 
 /* What a thread of the third group splits: eight terms of each of four columns, or all of one. */
-template <stored AS> struct columns_reader : slice_reader<AS, AS == EDGES ? 1 : UNITS, SLICE> {
+template <stored AS, int PARTS>
+struct columns_reader : slice_reader<AS, AS == EDGES ? 1 : UNITS, SLICE> {
     enum { READERS = AS == EDGES ? 1 : UNITS };
 
     __device__ static int column(int i)
@@ -187,7 +199,7 @@ template <stored AS> struct columns_reader : slice_reader<AS, AS == EDGES ? 1 : 
     }
 
     /* Terms 0, 2, 4, 6 of eight go to places 0 to 3, the others to 4 to 7: see rows_reader. */
-    __device__ void split(split_slice &to) const
+    __device__ void split(split_slice<PARTS> &to) const
     {
 #pragma unroll
         for (int i = 0; i < UNITS; i++)
@@ -196,17 +208,18 @@ template <stored AS> struct columns_reader : slice_reader<AS, AS == EDGES ? 1 : 
                 ls_gpu_pack<unsigned, 4> high, low;
 #pragma unroll
                 for (int e = 0; e < 4; e++)
-                    ls_gpu_split_tf32(this->terms[i * UNIT + 2 * e + odd], high.element[e],
-                                      low.element[e]);
+                    split_number<PARTS>(this->terms[i * UNIT + 2 * e + odd], high.element[e],
+                                        low.element[e]);
                 const int at = ls_gpu_group_place(column(i), unit(i) * UNIT + 4 * odd);
-                *(ls_gpu_pack<unsigned, 4> *)(to.high + at) = high;
-                *(ls_gpu_pack<unsigned, 4> *)(to.low + at) = low;
+                *(ls_gpu_pack<unsigned, 4> *)(to.part[0] + at) = high;
+                if (PARTS == 2)
+                    *(ls_gpu_pack<unsigned, 4> *)(to.part[PARTS - 1] + at) = low;
             }
     }
 };
 
-struct tile_spaces {
-    split_slice slices[AHEAD];
+template <int PARTS> struct tile_spaces {
+    split_slice<PARTS> slices[AHEAD];
     ls_gpu_flag full[AHEAD], empty[AHEAD];
 };
 
@@ -236,11 +249,11 @@ __device__ static inline tile_place place_of_tile(const tile_product &p)
             piece * p.terms, piece};
 }
 
-template <stored B>
+template <stored B, int PARTS>
 __device__ static inline void split_columns(const tile_product &p, const tile_place &at,
-                                            tile_spaces &space, int slices)
+                                            tile_spaces<PARTS> &space, int slices)
 {
-    columns_reader<B> b(p.b, at.column, at.term, (int)p.terms);
+    columns_reader<B, PARTS> b(p.b, at.column, at.term, (int)p.terms);
     read_ahead(b);
 #pragma unroll 1
     for (int s = 0; s < slices; s++) {
@@ -256,30 +269,30 @@ __device__ static inline void split_columns(const tile_product &p, const tile_pl
 
 /* sum = this warp's rows of the tile; a thread has of c elements as of a, columns 2 t and 2 t + 1
  * of each eight. */
-template <stored A>
+template <stored A, int PARTS>
 __device__ static inline void multiply_rows(const tile_product &p, const tile_place &at, int row,
-                                            tile_spaces &space, int slices,
+                                            tile_spaces<PARTS> &space, int slices,
                                             float (&sum)[LS_GPU_GROUP_SUMS])
 {
     float part[LS_GPU_GROUP_SUMS];
-    rows_reader<A> a(p.a, at.row + row, at.term, (int)p.terms);
+    rows_reader<A, PARTS> a(p.a, at.row + row, at.term, (int)p.terms);
     read_ahead(a);
     a.split();
     if (slices > 1)
         read_ahead(a);
 #pragma unroll 1
     for (int s = 0; s < slices; s++) {
-        const split_slice &b = space.slices[s % AHEAD];
+        const split_slice<PARTS> &b = space.slices[s % AHEAD];
         ls_gpu_await_flag(space.full[s % AHEAD], s / AHEAD);
         ls_gpu_begin_group();
 #pragma unroll
-        for (int u = 0; u < UNITS; u++) {
-            ls_gpu_multiply_group(a.low[u], b.high, u, part, u > 0);
-            ls_gpu_multiply_group(a.high[u], b.low, u, part, true);
+        for (int u = 0; u < UNITS && PARTS == 2; u++) {
+            ls_gpu_multiply_group(a.low[u], b.part[0], u, part, u > 0);
+            ls_gpu_multiply_group(a.high[u], b.part[PARTS - 1], u, part, true);
         }
 #pragma unroll
         for (int u = 0; u < UNITS; u++)
-            ls_gpu_multiply_group(a.high[u], b.high, u, part, true);
+            ls_gpu_multiply_group(a.high[u], b.part[0], u, part, PARTS == 2 || u > 0);
         ls_gpu_await_group(part);
         if (threadIdx.x % LANES_OF_WARP == 0)
             ls_gpu_raise_flag(space.empty[s % AHEAD]);
@@ -330,10 +343,10 @@ __device__ static inline void leave_rows(const tile_product &p, const tile_place
     }
 }
 
-template <stored A, stored B>
+template <stored A, stored B, int PARTS>
 __global__ static void __launch_bounds__(PRODUCT_THREADS) tile_kernel(tile_product p)
 {
-    LS_GPU_LARGE_SHARED(tile_spaces, space);
+    LS_GPU_LARGE_SHARED(tile_spaces<PARTS>, space);
     const tile_place at = place_of_tile(p);
     const int warp = (int)threadIdx.x / LANES_OF_WARP, lane = (int)threadIdx.x % LANES_OF_WARP;
     const int slices = (int)((p.terms + SLICE - 1) / SLICE);
@@ -345,13 +358,13 @@ __global__ static void __launch_bounds__(PRODUCT_THREADS) tile_kernel(tile_produ
     __syncthreads();
     if (threadIdx.x >= MULTIPLYING * GROUP_THREADS) {
         ls_gpu_fewer_registers<FEW_REGISTERS>();
-        split_columns<B>(p, at, space, slices);
+        split_columns<B, PARTS>(p, at, space, slices);
         return;
     }
     ls_gpu_more_registers<MANY_REGISTERS>();
     const int row = warp * WARP_UNIT + lane / 4;
     float sum[LS_GPU_GROUP_SUMS] = {};
-    multiply_rows<A>(p, at, row, space, slices, sum);
+    multiply_rows<A, PARTS>(p, at, row, space, slices, sum);
     leave_rows(p, at, row, sum);
 }
 
@@ -363,13 +376,17 @@ static stored how_stored(const matrix &m, bool by_terms, int64_t terms)
     return !by_terms ? EDGES : packed ? TERMS_PACKED : TERMS;
 }
 
-int ls_gpu_tile_product(void *stream, const ls_gemm_args *g, const ls_gpu_rest *rest)
+/* All ways to store a and b. */
+#define TILE_KERNELS(PARTS)                                                                        \
+    tile_kernel<TERMS_PACKED, TERMS_PACKED, PARTS>, tile_kernel<TERMS_PACKED, TERMS, PARTS>,       \
+        tile_kernel<TERMS_PACKED, EDGES, PARTS>, tile_kernel<TERMS, TERMS_PACKED, PARTS>,          \
+        tile_kernel<TERMS, TERMS, PARTS>, tile_kernel<TERMS, EDGES, PARTS>,                        \
+        tile_kernel<EDGES, TERMS_PACKED, PARTS>, tile_kernel<EDGES, TERMS, PARTS>,                 \
+        tile_kernel<EDGES, EDGES, PARTS>
+
+int ls_gpu_tile_product(void *stream, const ls_gemm_args *g, const ls_gpu_rest *rest, bool tf32)
 {
-    static void (*const kernels[3][3])(tile_product) = {
-        {tile_kernel<TERMS_PACKED, TERMS_PACKED>, tile_kernel<TERMS_PACKED, TERMS>,
-         tile_kernel<TERMS_PACKED, EDGES>},
-        {tile_kernel<TERMS, TERMS_PACKED>, tile_kernel<TERMS, TERMS>, tile_kernel<TERMS, EDGES>},
-        {tile_kernel<EDGES, TERMS_PACKED>, tile_kernel<EDGES, TERMS>, tile_kernel<EDGES, EDGES>}};
+    static void (*const kernels[2][9])(tile_product) = {{TILE_KERNELS(2)}, {TILE_KERNELS(1)}};
     float *const to = rest->parts ? rest->parts : rest->c;
     const tile_product p = {*rest,
                             {(const float *)g->a, g->transpose_a ? g->m : g->k, g->m},
@@ -382,14 +399,23 @@ int ls_gpu_tile_product(void *stream, const ls_gemm_args *g, const ls_gpu_rest *
     const stored a = how_stored(p.a, !g->transpose_a, p.terms);
     const stored b = how_stored(p.b, g->transpose_b, p.terms);
     return ls_gpu_launch_with(stream, (unsigned)(p.row_tiles * p.column_tiles * rest->pieces),
-                              PRODUCT_THREADS, kernels[a][b], sizeof(tile_spaces), p);
+                              PRODUCT_THREADS, kernels[tf32][3 * a + b],
+                              tf32 ? sizeof(tile_spaces<1>) : sizeof(tile_spaces<2>), p);
 }
 
 int ls_gpu_load_tile_product(void)
 {
-    return ls_gpu_load_with(sizeof(tile_spaces), tile_kernel<TERMS_PACKED, TERMS_PACKED>,
-                            tile_kernel<TERMS_PACKED, TERMS>, tile_kernel<TERMS_PACKED, EDGES>,
-                            tile_kernel<TERMS, TERMS_PACKED>, tile_kernel<TERMS, TERMS>,
-                            tile_kernel<TERMS, EDGES>, tile_kernel<EDGES, TERMS_PACKED>,
-                            tile_kernel<EDGES, TERMS>, tile_kernel<EDGES, EDGES>);
+    const int error =
+        ls_gpu_load_with(sizeof(tile_spaces<2>), tile_kernel<TERMS_PACKED, TERMS_PACKED, 2>,
+                         tile_kernel<TERMS_PACKED, TERMS, 2>, tile_kernel<TERMS_PACKED, EDGES, 2>,
+                         tile_kernel<TERMS, TERMS_PACKED, 2>, tile_kernel<TERMS, TERMS, 2>,
+                         tile_kernel<TERMS, EDGES, 2>, tile_kernel<EDGES, TERMS_PACKED, 2>,
+                         tile_kernel<EDGES, TERMS, 2>, tile_kernel<EDGES, EDGES, 2>);
+    return error ? error
+                 : ls_gpu_load_with(
+                       sizeof(tile_spaces<1>), tile_kernel<TERMS_PACKED, TERMS_PACKED, 1>,
+                       tile_kernel<TERMS_PACKED, TERMS, 1>, tile_kernel<TERMS_PACKED, EDGES, 1>,
+                       tile_kernel<TERMS, TERMS_PACKED, 1>, tile_kernel<TERMS, TERMS, 1>,
+                       tile_kernel<TERMS, EDGES, 1>, tile_kernel<EDGES, TERMS_PACKED, 1>,
+                       tile_kernel<EDGES, TERMS, 1>, tile_kernel<EDGES, EDGES, 1>);
 }

@@ -2,7 +2,7 @@
 /*
  * Which kernel computes a product: the models of their times against an H100. And our own kernel
  * (gpu_product.cu), emulated: random products within 2^-22 of the terms' absolute sum, wherever
- * matrices lie.
+ * matrices lie; in tf32 those of the rounded factors.
  */
 #pragma once
 
@@ -73,7 +73,7 @@ typedef struct tiles_case {
 } tiles_case;
 
 /* Stored from `shift` elements after a multiple of 16 bytes on; returns c, or its pieces. */
-static float *multiply_tiles(const tiles_case *t, int layout, int64_t shift)
+static float *multiply_tiles(const tiles_case *t, int layout, int64_t shift, bool tf32)
 {
     const int64_t counts[] = {t->m * t->k, t->k * t->n, t->m * t->n, t->n, t->m * t->n};
     float *at[5], *parts = t->pieces > 1 ? randoms(t->pieces * counts[2], 6) : NULL;
@@ -97,7 +97,7 @@ static float *multiply_tiles(const tiles_case *t, int layout, int64_t shift)
                               .relu = t->relu,
                               .mask = t->mask ? at[4] + shift : NULL,
                               .c = at[2] + shift};
-    assert_int_equal(ls_gpu_tile_product(NULL, &gemm, &rest), 0);
+    assert_int_equal(ls_gpu_tile_product(NULL, &gemm, &rest, tf32), 0);
     memmove(at[2], at[2] + shift, (size_t)counts[2] * sizeof(float));
     for (int i = 0; i < 5; i++)
         if (i != 2)
@@ -106,13 +106,25 @@ static float *multiply_tiles(const tiles_case *t, int layout, int64_t shift)
     return parts ? parts : at[2];
 }
 
-static void check_tiles(const tiles_case *t, int layout)
+static void round_tf32(float *x, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bits = (bits + 0x1000u) & 0xFFFFE000u;
+        memcpy(&x[i], &bits, sizeof bits);
+    }
+}
+
+static void check_tiles(const tiles_case *t, int layout, bool tf32)
 {
     float *a = randoms(t->m * t->k, 1), *b = randoms(t->k * t->n, 2), *c = randoms(t->m * t->n, 3);
     float *bias = randoms(t->n, 4), *mask = randoms(t->m * t->n, 5);
-    float *got = multiply_tiles(t, layout, layout == 1), *moved = NULL;
+    float *got = multiply_tiles(t, layout, layout == 1, tf32), *moved = NULL;
+    round_tf32(a, tf32 ? t->m * t->k : 0);
+    round_tf32(b, tf32 ? t->k * t->n : 0);
     if (layout == 0) {
-        moved = multiply_tiles(t, layout, 1);
+        moved = multiply_tiles(t, layout, 1, tf32);
         same_bits("tiles", got, moved, (size_t)(t->pieces * t->m * t->n) * sizeof *got);
     }
     for (int64_t at = 0; at < t->m * t->n; at++) {
@@ -135,12 +147,13 @@ static void check_tiles(const tiles_case *t, int layout)
 }
 
 /* What is not finite reaches c. */
-static void check_infinite(void)
+static void check_infinite(bool tf32)
 {
     float a[4] = {1, INFINITY, NAN, 2}, b[2] = {1, 2}, c[4];
     const ls_gemm_args gemm = {.m = 4, .n = 1, .k = 1, .a = a, .b = b};
     const ls_gpu_rest rest = {.pieces = 1, .rows = 4, .columns = 1, .relu = true, .c = c};
-    assert_int_equal(ls_gpu_tile_product(NULL, &gemm, &rest), 0);
+    memcpy(&a[2], &(uint32_t){0x7fffffff}, sizeof *a); /* what GPUs compute as NaN */
+    assert_int_equal(ls_gpu_tile_product(NULL, &gemm, &rest, tf32), 0);
     assert_true(c[0] == 1 && !isfinite(c[1]) && !isfinite(c[2]) && c[3] == 2);
 }
 
@@ -158,6 +171,7 @@ static void test_tiles(void **state)
     assert_int_equal(ls_gpu_load_tile_product(), 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int layout = 0; layout < 4; layout++)
-            check_tiles(&cases[i], layout);
-    check_infinite();
+            check_tiles(&cases[i], layout, false), check_tiles(&cases[i], layout, true);
+    check_infinite(false);
+    check_infinite(true);
 }

@@ -35,7 +35,7 @@ static ls_status check_parts(const ls_plan_of_case *plan)
     if (mesh.size[LS_SLICE] > 1 && !plan->job.exact.on && !ls_strategy_reduces(plan->strategy) &&
         strcmp(c->allreduce, "auto") != 0 && strcmp(c->allreduce, "owners") != 0)
         return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "%s would round more than once what places sum in bf16; use owners or auto",
+                       "with bf16 sums of places, %s would round more than once; use owners or auto",
                        c->allreduce);
     return mesh.size[LS_POSITION] > 1
                ? ls_fail(LS_CODE_USAGE, WHERE, bf16,

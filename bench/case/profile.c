@@ -180,7 +180,7 @@ static ls_status add_layer(ls_yaml_file *file, struct fy_node *one, whole *all, 
     if (ls_yaml_member_text(file, one, "weights"))
         LS_TRY(read_time(file, one, "weights", all->batch, &o.weights_ns));
     if (o.weights_ns > o.backward_ns)
-        return ls_yaml_refuse(file, "weights is longer than backward, of which it is a part");
+        return ls_yaml_refuse(file, "weights is longer than backward, which includes it");
     const int64_t word = sizeof(float); /* variables consist of words: as many as the bytes need */
     o.units = (o.units * all->element_bytes + word - 1) / word;
     const char *text = ls_yaml_member_text(file, one, "activations");

@@ -141,7 +141,7 @@ static ls_status size_steps(ls_plan_of_case *plan)
     if (c->scaling == LS_SCALING_WEAK &&
         __builtin_mul_overflow(batch, (int64_t)ls_job_replicas(job), &global))
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
-                       "times the number of devices overflows; give a smaller batch");
+                       "overflows if multiplied by the number of devices; give a smaller batch");
     if (global > INT32_MAX)
         return ls_fail(LS_CODE_USAGE, "option", "--batch", "%lld samples are too many; at most %d",
                        (long long)global, INT32_MAX);

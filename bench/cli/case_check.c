@@ -96,11 +96,11 @@ static ls_status check_model_case(const ls_case *one, const ls_model *model,
     int64_t devices;
     if (__builtin_mul_overflow((int64_t)outline.devices, (int64_t)outline.ranks, &devices))
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
-                       "times the number of ranks overflows; give fewer devices");
+                       "overflows if multiplied by the number of ranks; give fewer devices");
     const int64_t replicas = ls_outline_replicas(strategy, &outline);
     if (one->scaling == LS_SCALING_WEAK && __builtin_mul_overflow(job.batch, replicas, &job.batch))
         return ls_fail(LS_CODE_USAGE, "option", "--batch",
-                       "times the number of devices overflows; give a smaller batch");
+                       "overflows if multiplied by the number of devices; give a smaller batch");
     ls_elastic elastic;
     LS_TRY(ls_case_is_elastic(one) ? ls_elastic_check(one, &outline, &elastic)
                                    : ls_strategy_check(strategy, &outline));

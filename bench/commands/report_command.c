@@ -67,7 +67,7 @@ static ls_status check_rows(const ls_option_set *set, const report_task *task, c
     if (same && task->left_out > 0)
         return ls_fail(
             LS_CODE_USAGE, "--out", out,
-            "has the rows that are read, of which %zu would be lost; give another folder",
+            "also holds the input; %zu of its rows would be lost; give another folder",
             task->left_out);
     return LS_OK;
 }

@@ -35,7 +35,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
     if (node->options.global_max && graph->nodes[node->inputs[0]].layer->role != LS_LAYER_INPUT)
         return ls_fail(
             LS_CODE_USAGE, "graph", "conv",
-            "takes global_max on an input only; a layer global_max_pool works elsewhere");
+            "takes global_max only if its input is the model's; elsewhere use a layer global_max_pool");
     const ls_window *w = &s.window;
     node->shape = node->options.global_max
                       ? (ls_shape){.rank = 1, .size = {s.outputs}}

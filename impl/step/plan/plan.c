@@ -279,8 +279,8 @@ static ls_status check_spread(const ls_step_plan *plan, const ls_spread *spread,
             continue;
         if (divided && spread->on[axis] == LS_WHOLE)
             return ls_fail(LS_CODE_USAGE, "strategy", plan->strategy->name,
-                           "divides %s along an axis of the mesh, but not along an axis inside it; "
-                           "divide the inner axis, too",
+                           "divides %s along an outer axis of the mesh, but not along an inner one; "
+                           "divide them along the inner axis, too",
                            what);
         divided |= spread->on[axis] != LS_WHOLE;
     }

@@ -65,10 +65,9 @@ static ls_status check_rows(const ls_option_set *set, const report_task *task, c
         same |=
             ls_same_file(given->values[i].text, path) || ls_same_file(given->values[i].text, out);
     if (same && task->left_out > 0)
-        return ls_fail(
-            LS_CODE_USAGE, "--out", out,
-            "also holds the input; %zu of its rows would be lost; give another folder",
-            task->left_out);
+        return ls_fail(LS_CODE_USAGE, "--out", out,
+                       "also holds the input; %zu of its rows would be lost; give another folder",
+                       task->left_out);
     return LS_OK;
 }
 

@@ -172,8 +172,10 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
     gate->library_rel =
         rel > gate->library_rel || isnan(gate->library_rel) ? rel : gate->library_rel;
     if (!(rel <= ls_gate_library_bound))
-        ls_gate_wrong(gate, "step %llu: the mean parameters differ from the mean of the replicas' parameters %s",
-                      (unsigned long long)step, ls_gate_by(rel, ls_gate_library_bound, by));
+        ls_gate_wrong(
+            gate,
+            "step %llu: the mean parameters differ from the mean of the replicas' parameters %s",
+            (unsigned long long)step, ls_gate_by(rel, ls_gate_library_bound, by));
 }
 
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)

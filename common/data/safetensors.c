@@ -101,7 +101,8 @@ static ls_status parse_entry(const char *path, const char *name, json_t *value, 
     for (int i = 0; i < out->tensor.rank; i++) {
         size_t size;
         if (!get_size(json_array_get(shape, (size_t)i), &size))
-            return broken_tensor(path, name, "its shape has a value that is not a whole number from 0");
+            return broken_tensor(path, name,
+                                 "its shape has a value that is not a whole number from 0");
         if (!ls_size_multiply(out->tensor.count, size, &out->tensor.count))
             return broken_tensor(path, name, "its shape is out of range");
         out->tensor.shape[i] = (int64_t)size;

@@ -278,10 +278,11 @@ static ls_status check_spread(const ls_step_plan *plan, const ls_spread *spread,
         if (plan->mesh.size[axis] == 1)
             continue;
         if (divided && spread->on[axis] == LS_WHOLE)
-            return ls_fail(LS_CODE_USAGE, "strategy", plan->strategy->name,
-                           "divides %s along an outer axis of the mesh, but not along an inner one; "
-                           "divide them along the inner axis, too",
-                           what);
+            return ls_fail(
+                LS_CODE_USAGE, "strategy", plan->strategy->name,
+                "divides %s along an outer axis of the mesh, but not along an inner one; "
+                "divide them along the inner axis, too",
+                what);
         divided |= spread->on[axis] != LS_WHOLE;
     }
     return LS_OK;

@@ -69,33 +69,33 @@ static int chunk_of(const ls_graph_part *part, size_t element)
 }
 
 /* Which bucket may not have variables on both sides of a place. */
-typedef struct apart {
+typedef struct separation {
     size_t fragments;
     const ls_graph_part *chunks; /* NULL means one */
-} apart;
+} separation;
 
 /* Whether two variables, i and the next, may not be in one bucket. */
-static bool are_apart(const ls_graph *graph, size_t i, const apart *of)
+static bool must_separate(const ls_graph *graph, size_t i, const separation *limits)
 {
     const ls_variable *v = &graph->variables.items[i];
-    return parted(graph, i) || in_two_fragments(graph, i, of->fragments) ||
+    return parted(graph, i) || in_two_fragments(graph, i, limits->fragments) ||
            (i + 1 < graph->variables.count &&
-            chunk_of(of->chunks, v[0].offset) != chunk_of(of->chunks, v[1].offset));
+            chunk_of(limits->chunks, v[0].offset) != chunk_of(limits->chunks, v[1].offset));
 }
 
-static ls_status open_buckets(const ls_graph *graph, size_t elements, size_t bytes, apart of,
-                              size_t block, ls_buckets *out)
+static ls_status open_buckets(const ls_graph *graph, size_t elements, size_t bytes,
+                              separation limits, size_t block, ls_buckets *out)
 {
     size_t most = graph->variables.count;
     *out = (ls_buckets){0};
     LS_TRY(ls_allocate("buckets", &out->items, most, sizeof *out->items));
     for (size_t i = most; i-- > 0;)
         if (graph->variables.items[i].offset < elements)
-            take_variable(out, &graph->variables.items[i], bytes, are_apart(graph, i, &of));
-    if (of.chunks && of.chunks->chunks > 1)
+            take_variable(out, &graph->variables.items[i], bytes, must_separate(graph, i, &limits));
+    if (limits.chunks && limits.chunks->chunks > 1)
         LS_TRY(ls_allocate("buckets", &out->chunk, out->count, sizeof *out->chunk));
     for (size_t b = 0; b < out->count && out->chunk; b++)
-        out->chunk[b] = chunk_of(of.chunks, out->items[b].first);
+        out->chunk[b] = chunk_of(limits.chunks, out->items[b].first);
     LS_TRY(ls_allocate("buckets", &out->extents, out->count, sizeof *out->extents));
     for (size_t b = 0; b < out->count; b++)
         out->extents[b] = ls_elements(out->items[b].count);
@@ -105,15 +105,15 @@ static ls_status open_buckets(const ls_graph *graph, size_t elements, size_t byt
 ls_status ls_buckets_open(const ls_graph *graph, size_t elements, size_t bytes,
                           const ls_graph_part *chunks, bool in_blocks, ls_buckets *out)
 {
-    return open_buckets(graph, elements, bytes, (apart){1, chunks}, in_blocks ? LS_SQUARE_BLOCK : 0,
-                        out);
+    return open_buckets(graph, elements, bytes, (separation){1, chunks},
+                        in_blocks ? LS_SQUARE_BLOCK : 0, out);
 }
 
 ls_status ls_buckets_open_fragments(const ls_graph *graph, size_t bytes, int fragments,
                                     size_t block, ls_buckets *out)
 {
-    return open_buckets(graph, graph->variables.elements, bytes, (apart){(size_t)fragments, NULL},
-                        block, out);
+    return open_buckets(graph, graph->variables.elements, bytes,
+                        (separation){(size_t)fragments, NULL}, block, out);
 }
 
 ls_range ls_bucket_share(const ls_buckets *buckets, size_t b, int q, int n)

@@ -44,7 +44,7 @@ ls_status ls_sum_in_order(const ls_job *job, const bool *has, int count, ls_sum_
 
 /** The `check` of `zero` between divided replicas, whose pieces must all pass a node before any
  * passes the next one in stages 2 and 3 (zero.c). */
-ls_status ls_zero_check_between(const ls_outline *outline);
+ls_status ls_zero_check_divided(const ls_outline *outline);
 
 /** Passes of a divided replica, piece by piece: forward over all nodes, and back
  * (model_parallel.c). */

@@ -43,7 +43,7 @@ static const ls_model_family *model_family(const ls_case *one)
 }
 
 /* Options of the model, and of the data (named, or the model's default). */
-static void own_of(const ls_case *one, const ls_declared_option *const *lists[2])
+static void option_lists(const ls_case *one, const ls_declared_option *const *lists[2])
 {
     const ls_model_family *family = model_family(one);
     const bool own = ls_graph_file_is(one->model);
@@ -57,7 +57,7 @@ static void own_of(const ls_case *one, const ls_declared_option *const *lists[2]
 bool ls_case_has(const ls_case *one, const ls_declared_option *option)
 {
     const ls_declared_option *const *lists[2];
-    own_of(one, lists);
+    option_lists(one, lists);
     return ls_strategy_has(one->strategy, &one->own, one->ranks, option) ||
            ls_declared_has(lists[0], option) || ls_declared_has(lists[1], option);
 }
@@ -66,7 +66,7 @@ size_t ls_case_own(const ls_case *one, const ls_declared_option *out[LS_DECLARED
 {
     size_t count = 0;
     const ls_declared_option *const *lists[3] = {one->strategy->options};
-    own_of(one, lists + 1);
+    option_lists(one, lists + 1);
     for (int i = 0; i < 3; i++)
         for (const ls_declared_option *const *o = lists[i]; o && *o; o++)
             if (ls_case_has(one, *o) && count < LS_DECLARED_HAD)

@@ -136,7 +136,7 @@ static void apply(const ls_elastic *all, size_t begin, size_t end, bool *in)
         in[all->events[i].replica] = all->events[i].kind == LS_ELASTIC_JOIN;
 }
 
-static char *where_of(const ls_elastic_event *e, char where[96])
+static char *event_place(const ls_elastic_event *e, char where[96])
 {
     snprintf(where, 96, "%s%s=%d:%lld", e->kind == LS_ELASTIC_KILL ? "--inject " : "--elastic ",
              ls_elastic_words[e->kind], e->replica, (long long)e->step);
@@ -147,7 +147,7 @@ static ls_status check_event(const ls_elastic *all, size_t i, const bool *in)
 {
     const ls_elastic_event *e = &all->events[i];
     char where[96];
-    where_of(e, where);
+    event_place(e, where);
     for (size_t k = 0; k < all->count; k++)
         if (k != i && all->events[k].replica == e->replica && all->events[k].step == e->step)
             return ls_fail(LS_CODE_USAGE, "option", where,
@@ -169,7 +169,7 @@ static ls_status check_members(const ls_case *one, const ls_outline *outline, co
     const int members = count_members(all, in);
     char where[96], count[16];
     if (!members)
-        return ls_fail(LS_CODE_USAGE, "option", where_of(e, where),
+        return ls_fail(LS_CODE_USAGE, "option", event_place(e, where),
                        "leaves no replica for step %lld; keep one", (long long)e->step);
     ls_case config = *one;
     ls_job job = {.batch = outline->job->batch};
@@ -216,7 +216,7 @@ ls_status ls_elastic_check(const ls_case *one, const ls_outline *outline, ls_ela
     out->each = devices / out->replicas;
     for (size_t i = 0; i < given.count; i++) {
         if (given.events[i].replica >= out->replicas)
-            return ls_fail(LS_CODE_USAGE, "option", where_of(&given.events[i], where),
+            return ls_fail(LS_CODE_USAGE, "option", event_place(&given.events[i], where),
                            "the case has %d replicas; name one of these, numbered from 0",
                            out->replicas);
         insert(out, &given.events[i]);
@@ -230,8 +230,8 @@ ls_status ls_elastic_check(const ls_case *one, const ls_outline *outline, ls_ela
 
 /* ---- Phases ---------------------------------------------------------------------------------- */
 
-static ls_status check_here(const ls_workplace *workplace, const ls_plan_of_case *plan,
-                            const ls_elastic *all)
+static ls_status check_ranks(const ls_workplace *workplace, const ls_plan_of_case *plan,
+                             const ls_elastic *all)
 {
     const ls_request *request = workplace->request;
     const ls_fault *fault = &plan->config->fault;
@@ -251,7 +251,7 @@ static ls_status check_here(const ls_workplace *workplace, const ls_plan_of_case
                        "can be used with --inject kill or bitflip only; remove either");
     const ls_elastic_event *last = &all->events[all->count - 1];
     if (last->step >= steps)
-        return ls_fail(LS_CODE_USAGE, "option", where_of(last, where),
+        return ls_fail(LS_CODE_USAGE, "option", event_place(last, where),
                        "the case has %lld steps, warm-up included; give one of these, numbered "
                        "from 0",
                        (long long)steps);
@@ -336,7 +336,7 @@ ls_status ls_plan_open_phases(ls_workplace *workplace, ls_plan_of_case *plan)
         ls_case_outline(c, &plan->job, (size_t)(plan->all_devices / c->ranks), 1);
     LS_TRY(ls_allocate("elastic", &plan->elastic, 1, sizeof *plan->elastic));
     LS_TRY(ls_elastic_check(c, &outline, plan->elastic));
-    LS_TRY(check_here(workplace, plan, plan->elastic));
+    LS_TRY(check_ranks(workplace, plan, plan->elastic));
     LS_TRY(ls_allocate("elastic", &in, (size_t)plan->elastic->replicas, sizeof *in));
     return open_phases(workplace, plan, in);
 }

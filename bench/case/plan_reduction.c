@@ -51,8 +51,8 @@ static bool find_wires(const ls_workplace *workplace, const ls_plan_of_case *pla
     }
     if (*plan->config->link_text)
         ls_status_free(ls_link_parse(plan->config->link_text, &link)); /* checked as an option */
-    return ls_wires_between(&link, plan->job.ranks.comm ? workplace->request->processes->hosts : 1,
-                            wires);
+    return ls_wires_estimate(&link, plan->job.ranks.comm ? workplace->request->processes->hosts : 1,
+                             wires);
 }
 
 ls_status ls_plan_choose_allreduce(const ls_wires *wires, ls_plan_of_case *plan)

@@ -178,7 +178,7 @@ static ls_status list_parts(reading *r)
 /* ---- Its files ------------------------------------------------------------------------------- */
 
 /* Whether check number `number` is this process's. */
-static bool is_mine(const reading *r, size_t number)
+static bool is_assigned(const reading *r, size_t number)
 {
     return number % (size_t)r->share.shares == (size_t)r->share.share;
 }
@@ -217,7 +217,7 @@ static ls_status check_file(const reading *r, const char *path, const json_t *en
         return ls_checkpoint_broken(path, NULL,
                                     (size_t)is.st_size < bytes ? "it is cut: shorter than written"
                                                                : "it is longer than written");
-    if (!is_mine(r, r->file_count))
+    if (!is_assigned(r, r->file_count))
         return LS_OK;
     ls_raw_file raw;
     LS_TRY(ls_raw_open(ls_checkpoint_what, path, &raw));
@@ -366,7 +366,7 @@ static ls_status check_tensors(const reading *r)
         const char *name = r->parts[i].tensor;
         for (end = i; end < r->count && strcmp(r->parts[end].tensor, name) == 0;)
             end++;
-        if (!is_mine(r, number++))
+        if (!is_assigned(r, number++))
             continue;
         ls_digest *digest;
         LS_TRY(ls_digest_open(&digest));
@@ -436,7 +436,7 @@ ls_status ls_checkpoint_files_open(const ls_checkpoint *checkpoint, const ls_var
     status = ls_comm_agree(share.comm, status); /* a changed file says more than its tensors */
     if (!status)
         status = check_tensors(r);
-    if (!status && is_mine(r, (size_t)share.shares - 1))
+    if (!status && is_assigned(r, (size_t)share.shares - 1))
         status = check_parameters(r);
     status = ls_comm_agree(share.comm, status);
     json_decref(r->index);

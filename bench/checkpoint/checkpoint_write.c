@@ -194,7 +194,7 @@ static ls_status write_shard(const ls_checkpoint_writing *w, ls_shard *s)
     return status;
 }
 
-static bool is_here(const ls_checkpoint_writing *w, const ls_shard *s)
+static bool is_shard_local(const ls_checkpoint_writing *w, const ls_shard *s)
 {
     return w->run->resources.members[s->member].replica != NULL;
 }
@@ -202,7 +202,7 @@ static bool is_here(const ls_checkpoint_writing *w, const ls_shard *s)
 static ls_status write_shards(ls_checkpoint_writing *w)
 {
     for (size_t i = 0; i < w->count; i++)
-        if (is_here(w, &w->shards[i]))
+        if (is_shard_local(w, &w->shards[i]))
             LS_TRY(write_shard(w, &w->shards[i]));
     return LS_OK;
 }

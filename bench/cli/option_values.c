@@ -165,7 +165,7 @@ ls_status ls_setting_relay(const ls_setting *setting, ls_status status)
 
 /* Names in other programs, and their equivalents here. */
 static const struct {
-    const char *name, *here;
+    const char *name, *known;
 } other_names[] = {
     {"ddp", "that is --strategy mirrored here"},
     {"dp", "that is --strategy mirrored here"},
@@ -181,7 +181,7 @@ static const char *other_name(const char *name)
 {
     for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
         if (strcasecmp(name, other_names[i].name) == 0)
-            return other_names[i].here;
+            return other_names[i].known;
     return NULL;
 }
 

@@ -106,7 +106,7 @@ static bool is_judged(const ls_plan_of_case *plan)
 
 /* Number of steps that are trained for the extra figures: the profile and the cost of exact mode.
  * Long steps are trained a few times only. */
-static double beside(const ls_plan_of_case *plan, double step_s)
+static double extra_steps(const ls_plan_of_case *plan, double step_s)
 {
     const double most = plan->timed < LS_PROFILED_MOST ? (double)plan->timed : LS_PROFILED_MOST;
     const double chunk = fmax(1, fmin(step_s > 0 ? chunk_s / step_s : most, most));
@@ -162,7 +162,7 @@ void ls_estimate_phases(const ls_workplace *workplace, const ls_plan_of_case *pl
     seconds[LS_PHASE_EVALUATING] =
         costs->sample_s / FORWARDS * tested /
             devices_at_once(workplace, plan, ls_job_replicas(&plan->job)) +
-        beside(plan, costs->step_s) * costs->step_s;
+        extra_steps(plan, costs->step_s) * costs->step_s;
 }
 
 ls_costs ls_estimate_count(const ls_workplace *workplace, const ls_plan_of_case *plan,

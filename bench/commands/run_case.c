@@ -95,7 +95,7 @@ void ls_run_enter(command_run *run, const case_run *c, ls_phase phase)
 
 /* Measures further figures of a timed case's row: roof, harness, exact cost. After an interrupt
  * they would take too long. */
-static void measure_beside(command_run *run, case_run *c, ls_row_facts *facts)
+static void measure_extras(command_run *run, case_run *c, ls_row_facts *facts)
 {
     ls_device *device = c->trial.session.devices[0];
     if (c->trial.interrupted)
@@ -138,7 +138,7 @@ static ls_status make_row(command_run *run, case_run *c, bool unfinished)
         LS_TRY(ls_timed_statistics(&c->trial.timed, &facts.steps, facts.ci95));
         LS_TRY(ls_timed_sample_ms(&c->trial.timed, &facts.pace));
         LS_TRY(ls_timed_rate(&c->trial.timed, &facts.rate, facts.rate_ci95));
-        measure_beside(run, c, &facts);
+        measure_extras(run, c, &facts);
     }
     if (facts.harness_ns > 0)
         ls_log_line(&run->request->log, LS_LOG_VERBOSE,

@@ -288,7 +288,7 @@ static void set_columns(command_run *run)
         run->writer->columns = &run->chosen.columns;
 }
 
-static ls_status keep_apart(const char *option, const char *path, const char *results)
+static ls_status refuse_same_file(const char *option, const char *path, const char *results)
 {
     if (path && ls_same_file(path, results))
         return ls_fail(LS_CODE_USAGE, option, path,
@@ -350,8 +350,8 @@ static ls_status resolve_all(command_run *run)
         ls_status status = ls_results_open(request->results, true, &run->results);
         ls_workplace_busy(&run->workplace, false);
         LS_TRY(status);
-        LS_TRY(keep_apart("option --save", request->save, request->results));
-        LS_TRY(keep_apart("option --ps-record", request->ps_record, request->results));
+        LS_TRY(refuse_same_file("option --save", request->save, request->results));
+        LS_TRY(refuse_same_file("option --ps-record", request->ps_record, request->results));
     }
     LS_TRY(ls_writer_open(format, ls_output(), &run->writer));
     run->writer->results = run->results ? request->results : NULL;

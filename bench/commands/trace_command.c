@@ -99,7 +99,7 @@ static ls_status write_trace(const ls_workplace *workplace, const ls_session *se
 }
 
 /* An interrupt of any rank so far ends all of them. */
-static ls_status stop_here(const ls_session *session, bool stop)
+static ls_status agree_to_stop(const ls_session *session, bool stop)
 {
     stop |= ls_interrupted();
     LS_TRY(ls_world_turn(session->job.ranks.comm, LS_OK, NULL, &stop));
@@ -118,10 +118,10 @@ static ls_status trace_trial(const ls_workplace *workplace, ls_trial *trial)
     ls_progress_enter(workplace->progress, 0, LS_PHASE_TIMING);
     if (!trial->interrupted)
         LS_TRY(time_untraced(session, steps, &trial->latest, &untraced_ms));
-    LS_TRY(stop_here(session, trial->interrupted));
+    LS_TRY(agree_to_stop(session, trial->interrupted));
     ls_status status = ls_whole_trace_take(session, steps, &whole);
     if (!status)
-        status = stop_here(session, false);
+        status = agree_to_stop(session, false);
     if (!status && ls_session_leads(session))
         status = write_trace(workplace, session, &whole, untraced_ms);
     ls_whole_trace_close(&whole);

@@ -161,6 +161,6 @@ ls_status ls_gate_first_again(const ls_workplace *workplace, const ls_plan_of_ca
     float *whole = summed + variables->elements;
     LS_TRY(compute(workplace, &one, true, summed));
     LS_TRY(compute(workplace, &one, false, whole));
-    *rel = ls_variables_apart(variables, summed, whole, ls_gate_products(plan, count));
+    *rel = ls_model_distance(variables, summed, whole, ls_gate_products(plan, count));
     return LS_OK;
 }

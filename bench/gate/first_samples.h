@@ -7,7 +7,7 @@
  * kernels make gradients, and signs at a ReLU, that differ by any amount. So a comparison that
  * exceeds its bound is repeated with such samples *lifted*: multiplied by a power of two. That
  * shows the same kernels at work where arithmetic can tell. What vanishes for other reasons, such
- * as the gradient of a loss near 0, is allowed for by the number of products (ls_variables_apart).
+ * as the gradient of a loss near 0, is allowed for by the number of products (ls_model_distance).
  */
 #pragma once
 

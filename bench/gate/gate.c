@@ -42,12 +42,12 @@ typedef struct comparison {
     bool library;           /* a library computes the candidate's sums */
     float *given;           /* [elements] the candidate's reduced gradient, where judges are */
     ls_session run[SINGLE]; /* candidate, oracle */
-    bool here[SINGLE];
-    /* Where judges are; elsewhere NULL, but `again` if a library sums: */
+    bool is_open[SINGLE];
+    /* Where judges are; elsewhere NULL, but `at_once` if a library sums: */
     float *own[SINGLE];         /* [elements] parameters of each */
     const float *values[SIDES]; /* [elements] parameters that each has reached */
     float *other;               /* [elements] an array of the oracle's state */
-    float *again;               /* [elements] candidate's, after steps enqueued by one call */
+    float *at_once;             /* [elements] candidate's, after steps enqueued by one call */
     ls_session_found found;     /* in the candidate after the latest step */
     double loss[SIDES];
     ls_reference *single;
@@ -56,12 +56,12 @@ typedef struct comparison {
 static void close_comparison(ls_workplace *workplace, comparison *c)
 {
     for (int i = 0; i < SINGLE; i++) {
-        if (c->here[i])
+        if (c->is_open[i])
             ls_session_close(&c->run[i]);
         free(c->own[i]);
     }
     free(c->other);
-    free(c->again);
+    free(c->at_once);
     if (c->single)
         ls_reference_done(workplace, c->single);
     free(c->given);
@@ -77,7 +77,7 @@ static ls_status open_judges(ls_workplace *workplace, uint64_t steps, comparison
     if (plan->job.exact.on || !ls_job_sums(&plan->job))
         return LS_OK;
     LS_TRY(ls_session_open_one(workplace, first, ls_gate_open_oracle, &c->run[ORACLE]));
-    c->here[ORACLE] = true;
+    c->is_open[ORACLE] = true;
     return LS_OK;
 }
 
@@ -85,7 +85,7 @@ static ls_status take_memory(comparison *c)
 {
     const size_t elements = c->variables->elements + 1, size = sizeof(float);
     if (c->judges || c->library)
-        LS_TRY(ls_allocate("gate", &c->again, elements, size));
+        LS_TRY(ls_allocate("gate", &c->at_once, elements, size));
     for (int i = 0; i < SINGLE && c->judges; i++)
         LS_TRY(ls_allocate("gate", &c->own[i], elements, size));
     if (c->judges)
@@ -113,7 +113,7 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
     LS_TRY(ls_world_agree(job->ranks.comm, status));
     LS_TRY(ls_session_open(workplace, plan, &c->run[CANDIDATE]));
     ls_session_heed(workplace, &c->run[CANDIDATE]);
-    c->here[CANDIDATE] = true;
+    c->is_open[CANDIDATE] = true;
     return LS_OK;
 }
 
@@ -138,20 +138,20 @@ static ls_status judge_first_step(const comparison *c, ls_gate *gate)
     double loss;
     char by[LS_GATE_BY];
     const float *whole = ls_reference_whole(c->single, &loss);
-    const float *summed =
-        c->here[ORACLE] ? ls_oracle_gradient(c->run[ORACLE].run) : ls_reference_gradient(c->single);
-    double rel = ls_variables_apart(c->variables, summed, whole, 0);
+    const float *summed = c->is_open[ORACLE] ? ls_oracle_gradient(c->run[ORACLE].run)
+                                             : ls_reference_gradient(c->single);
+    double rel = ls_model_distance(c->variables, summed, whole, 0);
     if (!(rel <= gradient_bound))
-        rel = ls_variables_apart(c->variables, summed, whole, products);
+        rel = ls_model_distance(c->variables, summed, whole, products);
     if (!(rel <= gradient_bound))
         LS_TRY(ls_gate_first_again(c->workplace, c->plan, &rel));
-    if (c->here[ORACLE])
+    if (c->is_open[ORACLE])
         gate->gradient_rel = rel;
     if (!gate->pass)
         return LS_OK;
     if (!(rel <= gradient_bound))
         ls_gate_wrong(gate, "step 0: the gradient differs from single's %s",
-                      ls_gate_by(rel, gradient_bound, by));
+                      ls_gate_difference(rel, gradient_bound, by));
     else
         ls_gate_whole_loss(c->plan, c->plan->job.start, c->loss[CANDIDATE], loss, gate);
     return LS_OK;
@@ -176,12 +176,12 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
         if (!*gate->diverged && strcmp(found.digest, c->found.digest) != 0)
             ls_gate_wrong(gate, "%s: the parameters of a rank differ from those one by one", when);
     }
-    LS_TRY(ls_session_gather(session, LS_VALUES, c->again));
+    LS_TRY(ls_session_gather(session, LS_VALUES, c->at_once));
     if (!c->judges)
         return LS_OK;
-    const ls_difference d = ls_variables_compare(c->variables, c->again, c->values[CANDIDATE]);
+    const ls_difference d = ls_variables_compare(c->variables, c->at_once, c->values[CANDIDATE]);
     if (!d.same_bits)
-        note_element(c, when, &d, c->again, "one by one", c->values[CANDIDATE], gate);
+        note_element(c, when, &d, c->at_once, "one by one", c->values[CANDIDATE], gate);
     return LS_OK;
 }
 
@@ -196,7 +196,7 @@ static ls_status take_step(comparison *c, int side)
 static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, float *values)
 {
     ls_session *candidate = &c->run[CANDIDATE], *oracle = &c->run[ORACLE];
-    const bool judges = c->here[ORACLE];
+    const bool judges = c->is_open[ORACLE];
     const ls_state_source held = ls_state_held(values);
     ls_status status = judges ? ls_session_begin_at(oracle, first, &held) : LS_OK;
     if (!status)
@@ -218,7 +218,7 @@ static ls_status run_at_once(comparison *c, uint64_t first, uint64_t count, floa
  * (their parameters differ by rounding only), and all replicas must have the same parameters. */
 static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *gate)
 {
-    float *values = c->again;
+    float *values = c->at_once;
     ls_session_found found;
     char by[LS_GATE_BY];
     int other;
@@ -229,9 +229,9 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
         count = end - first < LIBRARY_AT_ONCE ? end - first : LIBRARY_AT_ONCE;
         LS_TRY(run_at_once(c, first, count, values));
         const double rel =
-            c->here[ORACLE]
-                ? ls_variables_apart(c->variables, c->given, ls_oracle_gradient(c->run[ORACLE].run),
-                                     ls_gate_products(c->plan, c->plan->job.batch))
+            c->is_open[ORACLE]
+                ? ls_model_distance(c->variables, c->given, ls_oracle_gradient(c->run[ORACLE].run),
+                                    ls_gate_products(c->plan, c->plan->job.batch))
                 : 0;
         LS_TRY(ls_session_look(&c->run[CANDIDATE], &found));
         LS_TRY(ls_world_differs(c->comm, ls_hash64(found.digest, sizeof found.digest), &other));
@@ -243,7 +243,7 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
                           "%llu steps at once: the reduced gradient of step %llu differs from the "
                           "slices' sum %s",
                           (unsigned long long)count, (unsigned long long)(first + count - 1),
-                          ls_gate_by(rel, gradient_bound, by));
+                          ls_gate_difference(rel, gradient_bound, by));
         else if (*found.differs)
             ls_gate_wrong(gate, "%llu steps at once: %.220s", (unsigned long long)count,
                           found.differs);
@@ -259,25 +259,25 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
     const double sums = (double)c->variables->elements * ls_job_parts(&c->plan->job);
     char by[LS_GATE_BY];
     const double rel =
-        ls_variables_apart(c->variables, c->given, ls_oracle_wide_sum(c->run[ORACLE].run), sums);
+        ls_model_distance(c->variables, c->given, ls_oracle_wide_sum(c->run[ORACLE].run), sums);
     gate->library_rel =
         rel > gate->library_rel || isnan(gate->library_rel) ? rel : gate->library_rel;
     if (rel <= ls_gate_library_bound || !gate->pass)
         return;
     ls_gate_wrong(gate, "step %llu: the reduced gradient differs from the slices' sum %s",
-                  (unsigned long long)step, ls_gate_by(rel, ls_gate_library_bound, by));
+                  (unsigned long long)step, ls_gate_difference(rel, ls_gate_library_bound, by));
 }
 
 /* Runs one step of each judge, and records in the gate where the candidate differs. */
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
     const ls_run *candidate = c->run[CANDIDATE].run;
-    int judge = c->here[ORACLE] ? ORACLE : SINGLE;
+    int judge = c->is_open[ORACLE] ? ORACLE : SINGLE;
     if (c->library) {
         LS_TRY(candidate->functions->gradient(c->run[CANDIDATE].run, c->given));
         ls_oracle_give(c->run[ORACLE].run, c->given);
     }
-    if (c->here[ORACLE])
+    if (c->is_open[ORACLE])
         LS_TRY(take_step(c, ORACLE));
     LS_TRY(ls_reference_step(c->single, step, &c->values[SINGLE], &c->loss[SINGLE]));
     ls_difference drift =
@@ -298,7 +298,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
     }
     if (c->library)
         judge_library(c, step, gate);
-    if (step == c->plan->job.start && (c->here[ORACLE] || c->plan->job.exact.on) &&
+    if (step == c->plan->job.start && (c->is_open[ORACLE] || c->plan->job.exact.on) &&
         !ls_sync_bn_is_own(c->plan))
         LS_TRY(judge_first_step(c, gate));
     return LS_OK;
@@ -330,20 +330,20 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
  * other bits. */
 static ls_status judge_state(comparison *c, ls_values array, const char *name, ls_gate *gate)
 {
-    ls_run *oracle = c->here[ORACLE] ? c->run[ORACLE].run : NULL;
+    ls_run *oracle = c->is_open[ORACLE] ? c->run[ORACLE].run : NULL;
     char when[64];
     snprintf(when, sizeof when, "after %llu steps %s", (unsigned long long)gate->steps, name);
     if (oracle) {
         LS_TRY(oracle->functions->state(oracle, array, ls_job_elements(oracle->job), c->other));
-        const ls_difference d = ls_variables_compare(c->variables, c->again, c->other);
+        const ls_difference d = ls_variables_compare(c->variables, c->at_once, c->other);
         if (!d.same_bits && gate->pass)
-            note_element(c, when, &d, c->again, "oracle", c->other, gate);
+            note_element(c, when, &d, c->at_once, "oracle", c->other, gate);
         return LS_OK;
     }
     const uint64_t *its = ls_reference_state(c->single, array);
     for (size_t i = 0; i < c->variables->count && gate->pass; i++) {
         const ls_variable *v = &c->variables->items[i];
-        if (ls_reference_hash(c->again + v->offset, v->count) != its[i])
+        if (ls_reference_hash(c->at_once + v->offset, v->count) != its[i])
             ls_gate_wrong(gate, "%s: %s differs from the reference", when, v->name);
     }
     return LS_OK;
@@ -357,7 +357,7 @@ static ls_status compare_state(comparison *c, ls_gate *gate)
         const char *name = ls_state_name(job, (ls_values)a);
         if (!name)
             continue;
-        ls_status status = ls_session_gather(&c->run[CANDIDATE], (ls_values)a, c->again);
+        ls_status status = ls_session_gather(&c->run[CANDIDATE], (ls_values)a, c->at_once);
         if (!status && c->judges)
             status = judge_state(c, (ls_values)a, name, gate);
         LS_TRY(ls_world_agree(c->comm, status));
@@ -398,7 +398,7 @@ static ls_status compare_tail(comparison *c, uint64_t steps, ls_gate *gate)
     if (!gate->pass || !steps || !ls_job_lacks_tail(&plan->job, plan->job.start, steps, &last))
         return LS_OK;
     ls_status status = ls_session_begin_at(&c->run[CANDIDATE], last, &plan->initial);
-    if (!status && c->here[ORACLE])
+    if (!status && c->is_open[ORACLE])
         status = ls_session_begin_at(&c->run[ORACLE], last, &plan->initial);
     LS_TRY(ls_world_agree(c->comm, status));
     LS_TRY(compare_step(c, last, gate));
@@ -414,7 +414,7 @@ static ls_status compare(comparison *c, uint64_t steps, ls_gate *gate)
     gate->kernels = ls_step_kernels(c->run[CANDIDATE].run);
     const ls_gate_sides sides = {.workplace = c->workplace,
                                  .candidate = &c->run[CANDIDATE],
-                                 .oracle = c->here[ORACLE] ? &c->run[ORACLE] : NULL,
+                                 .oracle = c->is_open[ORACLE] ? &c->run[ORACLE] : NULL,
                                  .reference = c->single};
     for (uint64_t step = 0; step < steps && !gate->interrupted; step++) {
         LS_TRY(ls_gate_change(&sides, gate));

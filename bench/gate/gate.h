@@ -25,11 +25,11 @@ typedef struct ls_gate {
     double loss_first, loss_last; /**< of the compared steps */
     double step_s;                /**< of the steps enqueued by one call; 0 if none were */
     double bound; /**< on the first step's gradient against `single`; 0 means bits are compared */
-    double gradient_rel; /**< its value; NaN if not compared */
-    uint64_t exchanges;  /**< compared ones, after which all replicas must be equal */
-    bool apart;          /**< after one they were not */
-    double library_rel;  /**< largest distance of a library's sum; NaN if none was compared */
-    double kernels_rel;  /**< of the first gradients against plain C kernels; NaN if not compared */
+    double gradient_rel;  /**< its value; NaN if not compared */
+    uint64_t exchanges;   /**< compared ones, after which all replicas must be equal */
+    bool replicas_differ; /**< after one they were not */
+    double library_rel;   /**< largest distance of a library's sum; NaN if none was compared */
+    double kernels_rel; /**< of the first gradients against plain C kernels; NaN if not compared */
     double precision_rel; /**< stored in bfloat16: with bfloat16: of the first gradients against
                                unrounded ones, if kernels_compared */
     bool copies;          /**< stored in bfloat16: were compared with their masters */
@@ -74,7 +74,7 @@ void ls_gate_wrong(ls_gate *gate, const char *why, ...) __attribute__((format(pr
 enum { LS_GATE_BY = 64 };
 
 /** How far two sides are apart, for a message: "by 0.31 relative, bound 0.02". */
-const char *ls_gate_by(double rel, double bound, char text[LS_GATE_BY]);
+const char *ls_gate_difference(double rel, double bound, char text[LS_GATE_BY]);
 
 /** A step's loss against the whole batch's in one piece, which differs by rounding only. */
 void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss, double whole,

@@ -31,16 +31,17 @@ typedef struct comparison {
     const ls_plan_of_case *plan;
     const ls_variables *variables;
     ls_comm *comm;
-    bool judges;        /* true on rank 0 */
-    bool library;       /* a library computes the means */
-    int here, replicas; /* of this process, of all */
+    bool judges;         /* true on rank 0 */
+    bool library;        /* a library computes the means */
+    int local, replicas; /* of this process, of all */
     ls_session candidate, judge;
     bool open, judge_open;
-    double whole_loss;         /* of the first step's whole batch in one piece */
-    float *mine, *its, *first; /* [elements]; `first`: of replica 0 after the latest step */
-    uint64_t *own, *all;       /* [here], [replicas] hashes of the replicas' parameters */
-    uint64_t *stepwise;        /* [replicas] the same after the last of successive steps */
-    double loss;               /* of the latest step */
+    double whole_loss; /* of the first step's whole batch in one piece */
+    float *candidate_values, *judge_values,
+        *first;          /* [elements]; `first`: of replica 0 after the latest step */
+    uint64_t *own, *all; /* [local], [replicas] hashes of the replicas' parameters */
+    uint64_t *stepwise;  /* [replicas] the same after the last of successive steps */
+    double loss;         /* of the latest step */
 } comparison;
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -53,10 +54,10 @@ ls_status ls_gate_open_replay(const ls_plan_of_case *plan, const ls_job *job, ls
 static ls_status take_memory(comparison *c)
 {
     const size_t elements = c->variables->elements + 1;
-    LS_TRY(ls_allocate("gate", &c->mine, elements, sizeof *c->mine));
-    LS_TRY(ls_allocate("gate", &c->its, elements, sizeof *c->its));
+    LS_TRY(ls_allocate("gate", &c->candidate_values, elements, sizeof *c->candidate_values));
+    LS_TRY(ls_allocate("gate", &c->judge_values, elements, sizeof *c->judge_values));
     LS_TRY(ls_allocate("gate", &c->first, elements, sizeof *c->first));
-    LS_TRY(ls_allocate("gate", &c->own, (size_t)c->here, sizeof *c->own));
+    LS_TRY(ls_allocate("gate", &c->own, (size_t)c->local, sizeof *c->own));
     LS_TRY(ls_allocate("gate", &c->all, (size_t)c->replicas, sizeof *c->all));
     LS_TRY(ls_plan_initial(c->plan, c->first));
     return ls_allocate("gate", &c->stepwise, (size_t)c->replicas, sizeof *c->stepwise);
@@ -94,7 +95,7 @@ static ls_status open_comparison(ls_workplace *workplace, const ls_plan_of_case 
                       .judges = !job->ranks.comm || job->ranks.comm->rank == 0,
                       .library =
                           ls_strategy_reduces(plan->strategy) && !job->exchange.allreduce->oracle,
-                      .here = (int)plan->device_count,
+                      .local = (int)plan->device_count,
                       .replicas = plan->all_devices};
     ls_status status = take_memory(c);
     if (!status && c->judges)
@@ -112,8 +113,8 @@ static void close_comparison(comparison *c)
         ls_session_close(&c->candidate);
     if (c->judge_open)
         ls_session_close(&c->judge);
-    free(c->mine);
-    free(c->its);
+    free(c->candidate_values);
+    free(c->judge_values);
     free(c->first);
     free(c->own);
     free(c->all);
@@ -126,39 +127,42 @@ static void close_comparison(comparison *c)
  * compares their copies. */
 static ls_status hash_replicas(comparison *c, uint64_t step, ls_gate *gate)
 {
-    const size_t bytes = c->variables->elements * sizeof *c->mine;
+    const size_t bytes = c->variables->elements * sizeof *c->candidate_values;
     ls_run *run = c->candidate.run;
     ls_status status = LS_OK;
-    for (int i = 0; i < c->here && !status; i++) {
-        status = run->functions->gather_replica(run, i, ls_job_elements(run->job), c->mine);
-        c->own[i] = ls_hash64(c->mine, bytes);
+    for (int i = 0; i < c->local && !status; i++) {
+        status =
+            run->functions->gather_replica(run, i, ls_job_elements(run->job), c->candidate_values);
+        c->own[i] = ls_hash64(c->candidate_values, bytes);
         if (!status)
-            status = ls_gate_copies_of(&c->candidate, i, ls_job_elements(run->job), c->mine, c->its,
-                                       step, gate);
+            status = ls_gate_copies_of(&c->candidate, i, ls_job_elements(run->job),
+                                       c->candidate_values, c->judge_values, step, gate);
         if (i == 0)
-            memcpy(c->first, c->mine, bytes);
+            memcpy(c->first, c->candidate_values, bytes);
     }
-    return ls_comm_bring(c->comm, status, c->own, (size_t)c->here * sizeof *c->own, c->all);
+    return ls_comm_bring(c->comm, status, c->own, (size_t)c->local * sizeof *c->own, c->all);
 }
 
 /* Says where a replica differs: by element, if it is in this process. */
 static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate *gate)
 {
     ls_run *run = c->candidate.run;
-    if (replica >= c->here) {
+    if (replica >= c->local) {
         ls_gate_wrong(gate, "step %llu: replica %d has other parameters than alone in sequence",
                       (unsigned long long)step, replica);
         return LS_OK;
     }
-    LS_TRY(run->functions->gather_replica(run, replica, ls_job_elements(run->job), c->mine));
-    const ls_difference d = ls_variables_compare(c->variables, c->mine, c->its);
+    LS_TRY(run->functions->gather_replica(run, replica, ls_job_elements(run->job),
+                                          c->candidate_values));
+    const ls_difference d =
+        ls_variables_compare(c->variables, c->candidate_values, c->judge_values);
     if (d.same_bits) /* except the bits of NaN */
         return LS_OK;
     const ls_variable *v = ls_variables_holding(c->variables, d.first);
     ls_gate_wrong(gate, "step %llu: %s element %zu is %.9g on replica %d, alone in sequence %.9g",
                   (unsigned long long)step, v->name, d.first - v->offset,
-                  ls_unsigned_nan((double)c->mine[d.first]), replica,
-                  ls_unsigned_nan((double)c->its[d.first]));
+                  ls_unsigned_nan((double)c->candidate_values[d.first]), replica,
+                  ls_unsigned_nan((double)c->judge_values[d.first]));
     return LS_OK;
 }
 
@@ -168,29 +172,29 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
     const double sums = (double)c->variables->elements * c->replicas;
     char by[LS_GATE_BY];
     const double rel =
-        ls_variables_apart(c->variables, c->first, ls_replay_wide_mean(c->judge.run), sums);
+        ls_model_distance(c->variables, c->first, ls_replay_wide_mean(c->judge.run), sums);
     gate->library_rel =
         rel > gate->library_rel || isnan(gate->library_rel) ? rel : gate->library_rel;
     if (!(rel <= ls_gate_library_bound))
         ls_gate_wrong(
             gate,
             "step %llu: the mean parameters differ from the mean of the replicas' parameters %s",
-            (unsigned long long)step, ls_gate_by(rel, ls_gate_library_bound, by));
+            (unsigned long long)step, ls_gate_difference(rel, ls_gate_library_bound, by));
 }
 
 static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
 {
-    const size_t bytes = c->variables->elements * sizeof *c->its;
+    const size_t bytes = c->variables->elements * sizeof *c->judge_values;
     const bool given = c->library && ls_job_fragment(&c->plan->job, step) >= 0;
     double loss;
     ls_run *run = c->judge.run;
     ls_replay_give(run, given ? c->first : NULL);
-    LS_TRY(ls_session_one_step(&c->judge, c->its, &loss));
+    LS_TRY(ls_session_one_step(&c->judge, c->judge_values, &loss));
     if (given)
         judge_library(c, step, gate);
     for (int d = 0; d < c->replicas && gate->pass; d++) {
-        LS_TRY(run->functions->gather_replica(run, d, ls_job_elements(run->job), c->its));
-        if (ls_hash64(c->its, bytes) != c->all[d])
+        LS_TRY(run->functions->gather_replica(run, d, ls_job_elements(run->job), c->judge_values));
+        if (ls_hash64(c->judge_values, bytes) != c->all[d])
             LS_TRY(note_replica(c, step, d, gate));
     }
     if (gate->pass && !ls_values_same(loss, c->loss))
@@ -215,15 +219,17 @@ static ls_status judge_exchange(comparison *c, uint64_t step, ls_gate *gate)
     if (fragment < 0 || !ls_strategy_reduces(c->plan->strategy) || c->library)
         return LS_OK;
     const ls_range due = ls_job_fragment_range(job, fragment);
-    for (int i = 0; i < c->here && !status; i++) {
-        status = run->functions->gather_replica(run, i, ls_job_elements(run->job), c->mine);
-        c->own[i] = ls_hash64(c->mine + due.first, due.count * sizeof *c->mine);
+    for (int i = 0; i < c->local && !status; i++) {
+        status =
+            run->functions->gather_replica(run, i, ls_job_elements(run->job), c->candidate_values);
+        c->own[i] =
+            ls_hash64(c->candidate_values + due.first, due.count * sizeof *c->candidate_values);
     }
-    LS_TRY(ls_comm_bring(c->comm, status, c->own, (size_t)c->here * sizeof *c->own, c->stepwise));
+    LS_TRY(ls_comm_bring(c->comm, status, c->own, (size_t)c->local * sizeof *c->own, c->stepwise));
     gate->exchanges++;
     for (int d = 1; d < c->replicas; d++)
-        gate->apart |= c->stepwise[d] != c->stepwise[0];
-    if (gate->apart && gate->pass)
+        gate->replicas_differ |= c->stepwise[d] != c->stepwise[0];
+    if (gate->replicas_differ && gate->pass)
         ls_gate_wrong(gate, "step %llu: replicas differ in what they have exchanged",
                       (unsigned long long)step);
     return LS_OK;
@@ -253,7 +259,7 @@ static ls_status compare_step(comparison *c, uint64_t step, ls_gate *gate)
 }
 
 /* A kind of step that the first steps do not include: compared from the initial parameters. */
-static ls_status compare_apart(comparison *c, uint64_t step, ls_gate *gate)
+static ls_status compare_kind(comparison *c, uint64_t step, ls_gate *gate)
 {
     if (!gate->pass || gate->interrupted)
         return LS_OK;
@@ -305,11 +311,11 @@ static ls_status compare_kinds(comparison *c, uint64_t steps, ls_gate *gate)
     }
     for (int k = 0; k < 3; k++)
         if (first[k] > steps && (first[k] <= all || first[k] == epoch || first[k] == period))
-            LS_TRY(compare_apart(c, first[k] - 1, gate));
+            LS_TRY(compare_kind(c, first[k] - 1, gate));
     const uint64_t each = period / (uint64_t)ls_job_fragments(job);
     for (uint64_t step = each; step < period; step += each) /* of a fragment's exchange */
         if (step > steps && step <= all)
-            LS_TRY(compare_apart(c, step - 1, gate));
+            LS_TRY(compare_kind(c, step - 1, gate));
     return LS_OK;
 }
 
@@ -338,10 +344,11 @@ static ls_status note_diverged(comparison *c, ls_gate *gate)
     LS_TRY(ls_allocate("gate", &all, (size_t)size, sizeof mine));
     ls_run *run = c->candidate.run;
     ls_status status = LS_OK;
-    for (int i = 0; i < c->here && !status && !*mine; i++) {
-        status = run->functions->gather_replica(run, i, ls_job_elements(run->job), c->mine);
+    for (int i = 0; i < c->local && !status && !*mine; i++) {
+        status =
+            run->functions->gather_replica(run, i, ls_job_elements(run->job), c->candidate_values);
         size_t e = 0;
-        while (!status && e < c->variables->elements && isfinite(c->mine[e]))
+        while (!status && e < c->variables->elements && isfinite(c->candidate_values[e]))
             e++;
         if (!status)
             ls_values_diverged(c->variables, e < c->variables->elements ? e : SIZE_MAX, gate->steps,

@@ -24,28 +24,29 @@ typedef struct changes {
     ls_session *candidate, *judge;
     ls_session *single; /* next to an oracle; NULL if `single` is the judge */
     const ls_variables *variables;
-    float *mine, *its; /* [elements] */
+    float *candidate_values, *judge_values; /* [elements] */
 } changes;
 
 static void compare_values(const changes *c, const char *what, uint64_t step, ls_gate *gate)
 {
-    const ls_difference d = ls_variables_compare(c->variables, c->mine, c->its);
+    const ls_difference d =
+        ls_variables_compare(c->variables, c->candidate_values, c->judge_values);
     if (d.same_bits || !gate->pass)
         return;
     const ls_variable *v = ls_variables_holding(c->variables, d.first);
-    ls_gate_wrong(gate,
-                  "step %llu, next to a change of members: %s%s%s element %zu is %.9g, %s %.9g",
-                  (unsigned long long)step, what, *what ? " of " : "", v->name, d.first - v->offset,
-                  ls_unsigned_nan((double)c->mine[d.first]), c->single ? "oracle" : "reference",
-                  ls_unsigned_nan((double)c->its[d.first]));
+    ls_gate_wrong(
+        gate, "step %llu, next to a change of members: %s%s%s element %zu is %.9g, %s %.9g",
+        (unsigned long long)step, what, *what ? " of " : "", v->name, d.first - v->offset,
+        ls_unsigned_nan((double)c->candidate_values[d.first]), c->single ? "oracle" : "reference",
+        ls_unsigned_nan((double)c->judge_values[d.first]));
 }
 
 /* The step's loss in one piece, with the parameters that the candidate had before it. */
 static ls_status find_whole_loss(const changes *c, uint64_t step, double *loss)
 {
-    const ls_state_source held = ls_state_held(c->mine);
+    const ls_state_source held = ls_state_held(c->candidate_values);
     LS_TRY(ls_session_begin_at(c->single, step, &held));
-    return ls_session_one_step(c->single, c->its, loss);
+    return ls_session_one_step(c->single, c->judge_values, loss);
 }
 
 static ls_status compare_step(const changes *c, bool behind, ls_gate *gate)
@@ -57,8 +58,8 @@ static ls_status compare_step(const changes *c, bool behind, ls_gate *gate)
     if (behind)
         LS_TRY(find_whole_loss(c, step, &whole));
     LS_TRY(ls_gate_rate(c->candidate, step, gate));
-    LS_TRY(ls_session_one_step(c->candidate, c->mine, &mine));
-    LS_TRY(ls_session_one_step(c->judge, c->its, &its));
+    LS_TRY(ls_session_one_step(c->candidate, c->candidate_values, &mine));
+    LS_TRY(ls_session_one_step(c->judge, c->judge_values, &its));
     compare_values(c, "", step, gate);
     if (gate->pass && !ls_values_same(mine, its))
         ls_gate_wrong(gate, "step %llu, next to a change of members: loss is %.9g, %s %.9g",
@@ -82,8 +83,9 @@ static ls_status compare_state(const changes *c, ls_gate *gate)
         const char *name = ls_state_name(job, (ls_values)a);
         if (!name)
             continue;
-        LS_TRY(ls_session_gather(c->candidate, (ls_values)a, c->mine));
-        LS_TRY(judge->functions->state(judge, (ls_values)a, ls_job_elements(judge->job), c->its));
+        LS_TRY(ls_session_gather(c->candidate, (ls_values)a, c->candidate_values));
+        LS_TRY(judge->functions->state(judge, (ls_values)a, ls_job_elements(judge->job),
+                                       c->judge_values));
         compare_values(c, name, c->candidate->step - 1, gate);
     }
     return LS_OK;
@@ -104,8 +106,9 @@ static ls_status hash_state(const changes *c, uint64_t hashes[LS_ARRAYS])
         hashes[a] = 0;
         if (!ls_state_name(c->candidate->run->job, (ls_values)a))
             continue;
-        LS_TRY(ls_session_gather(c->candidate, (ls_values)a, c->mine));
-        hashes[a] = ls_hash64(c->mine, c->variables->elements * sizeof *c->mine);
+        LS_TRY(ls_session_gather(c->candidate, (ls_values)a, c->candidate_values));
+        hashes[a] =
+            ls_hash64(c->candidate_values, c->variables->elements * sizeof *c->candidate_values);
     }
     return LS_OK;
 }
@@ -166,9 +169,10 @@ ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *
         last = last->next;
     if (!last || last->first < plan->job.start + steps)
         return LS_OK;
-    ls_status status = ls_allocate("gate", &c.mine, elements, sizeof *c.mine);
+    ls_status status =
+        ls_allocate("gate", &c.candidate_values, elements, sizeof *c.candidate_values);
     if (!status)
-        status = ls_allocate("gate", &c.its, elements, sizeof *c.its);
+        status = ls_allocate("gate", &c.judge_values, elements, sizeof *c.judge_values);
     if (!status)
         status = ls_session_open_single(workplace, plan, &single);
     const bool open = !status;
@@ -178,7 +182,7 @@ ls_status ls_gate_changes(const ls_workplace *workplace, const ls_plan_of_case *
         status = compare_all(&c, plan, steps, gate);
     if (open)
         ls_session_close(&single);
-    free(c.mine);
-    free(c.its);
+    free(c.candidate_values);
+    free(c.judge_values);
     return status;
 }

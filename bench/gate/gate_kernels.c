@@ -111,7 +111,7 @@ static distance compare(const ls_variables *variables, const float *a, const flo
     distance all = {0};
     for (size_t i = 0; i < variables->count; i++) {
         const ls_variable *v = &variables->items[i];
-        const double d = v->keep != 0 ? 0 : ls_variable_apart(v, a, b, products);
+        const double d = v->keep != 0 ? 0 : ls_variable_distance(v, a, b, products);
         if (d <= all.max_rel)
             continue;
         all.max_rel = d;
@@ -323,10 +323,10 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
     snprintf(gate->kernels_compared, sizeof gate->kernels_compared, "%s", k->words);
     if (!(k->kernels.max_rel <= bound_of(plan)))
         ls_gate_wrong(gate, "kernels: the first gradient of %s differs from plain C's %s",
-                      k->kernels.worst, ls_gate_by(k->kernels.max_rel, bound_of(plan), by));
+                      k->kernels.worst, ls_gate_difference(k->kernels.max_rel, bound_of(plan), by));
     else if (!(k->precision.max_rel <= precise))
         ls_gate_wrong(gate, "precision: the first gradient of %s differs from that in double %s",
-                      k->precision.worst, ls_gate_by(k->precision.max_rel, precise, by));
+                      k->precision.worst, ls_gate_difference(k->precision.max_rel, precise, by));
     else if (k->slope != 0 && !is_its_slope(k))
         ls_gate_wrong(gate,
                       "kernels: the first gradient is not the loss's: along it the loss changes "

@@ -48,7 +48,7 @@ static ls_status open_synced(oracle *me, int batch_kind)
                                       .count = 1,
                                       .pieces = me->count,
                                       .synced = true,
-                                      .apart = true,
+                                      .unsummed = true,
                                       .memory_of = me->slices[LS_FULL][0]};
     LS_TRY(ls_slice_open(&options, &me->slices[batch_kind][0]));
     return ls_replica_finish(me->replica, batch, &me->finish[batch_kind]);

@@ -24,7 +24,7 @@ struct ls_reference {
     uint64_t steps;  /* requested; all of them are kept, or only the last */
     uint64_t known;  /* steps computed */
     bool keeps;      /* keeps all steps */
-    bool here;       /* the session is open */
+    bool is_open;    /* the session is open */
     float *values;   /* [steps or 1, elements] */
     double *loss;    /* [steps] losses */
     float *gradient; /* [elements] of step 0 */
@@ -70,9 +70,9 @@ ls_case ls_reference_case(const ls_case *c)
 
 static void close_session(ls_reference *r)
 {
-    if (r->here)
+    if (r->is_open)
         ls_session_close(&r->session);
-    r->here = false;
+    r->is_open = false;
 }
 
 static void close_reference(ls_reference *r)
@@ -124,7 +124,7 @@ static ls_status begin(const ls_workplace *workplace, const ls_plan_of_case *pla
     if (plan->job.exact.on && r->steps)
         LS_TRY(step_whole(workplace, plan, r));
     LS_TRY(ls_session_open_single(workplace, plan, &r->session));
-    r->here = true;
+    r->is_open = true;
     /* an epoch's last batch alone if the steps do not reach it */
     uint64_t last;
     if (!r->steps || !ls_job_lacks_tail(&plan->job, r->first, r->steps, &last))

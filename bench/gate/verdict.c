@@ -35,7 +35,7 @@ void ls_gate_wrong(ls_gate *gate, const char *why, ...)
     gate->pass = false;
 }
 
-const char *ls_gate_by(double rel, double bound, char text[LS_GATE_BY])
+const char *ls_gate_difference(double rel, double bound, char text[LS_GATE_BY])
 {
     if (isfinite(rel))
         snprintf(text, LS_GATE_BY, "by %.3g relative, bound %.3g", rel, bound);
@@ -48,7 +48,7 @@ void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss,
                         ls_gate *gate)
 {
     const double products = ls_gate_products(plan, plan->job.batch);
-    const double apart = ls_values_apart(loss, whole);
+    const double apart = ls_value_distance(loss, whole);
     /* pieces with batch statistics are rounded apart: half a unit of bfloat16 */
     const double bound =
         plan->job.kernels.precision == LS_PRECISION_BF16 ? 0x1p-8 : ls_gate_loss_bound;

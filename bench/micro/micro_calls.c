@@ -71,15 +71,15 @@ static ls_status enqueue_joint(const ls_collective *c)
     ls_comm_list lists[1024];
     ls_queue *first = c->members->queue;
     LS_TRY(ls_queue_record(first, c->begun));
-    for (int r = 1; r < c->here; r++)
+    for (int r = 1; r < c->local; r++)
         LS_TRY(ls_queue_wait(c->members[r].queue, c->begun));
-    for (int r = 0; r < c->here; r++) {
+    for (int r = 0; r < c->local; r++) {
         comms[r] = c->members[r].comm;
         lists[r] = (ls_comm_list){&c->members[r].ops, c->members[r].queue};
         LS_TRY(enqueue_input(c, &c->members[r]));
     }
-    LS_TRY(ls_comm_enqueue(comms, lists, c->here));
-    for (int r = 1; r < c->here; r++) {
+    LS_TRY(ls_comm_enqueue(comms, lists, c->local));
+    for (int r = 1; r < c->local; r++) {
         LS_TRY(ls_queue_record(c->members[r].queue, c->members[r].left));
         LS_TRY(ls_queue_wait(first, c->members[r].left));
     }
@@ -89,7 +89,7 @@ static ls_status enqueue_joint(const ls_collective *c)
 static ls_status capture_joint(ls_collective *c)
 {
     LS_TRY(ls_event_open(c->members->device, &c->begun));
-    for (int r = 1; r < c->here; r++)
+    for (int r = 1; r < c->local; r++)
         LS_TRY(ls_event_open(c->members[r].device, &c->members[r].left));
     LS_TRY(ls_program_begin(c->members->queue));
     const ls_status status = enqueue_joint(c);
@@ -98,23 +98,23 @@ static ls_status capture_joint(ls_collective *c)
 
 ls_status ls_collective_capture(ls_collective *c)
 {
-    for (int r = 0; r < c->here; r++)
+    for (int r = 0; r < c->local; r++)
         LS_TRY(build_call(c, &c->members[r], &c->members[r].ops));
     if (ls_comm_is_joint(c->members->comm))
         return capture_joint(c);
-    for (int r = 0; r < c->here; r++)
+    for (int r = 0; r < c->local; r++)
         LS_TRY(capture_alone(c, &c->members[r]));
     return LS_OK;
 }
 
 void ls_collective_clear(ls_collective *c)
 {
-    for (int r = 0; r < c->here; r++) {
+    for (int r = 0; r < c->local; r++) {
         ls_micro_member *me = &c->members[r];
         ls_program_close(me->program);
         me->program = NULL;
     }
-    for (int r = 0; r < c->here; r++) {
+    for (int r = 0; r < c->local; r++) {
         ls_event_close(c->members[r].left);
         c->members[r].left = NULL;
         ls_op_list_clear(&c->members[r].ops);
@@ -127,7 +127,7 @@ void ls_collective_clear(ls_collective *c)
 static ls_status sync_all(const ls_collective *c)
 {
     ls_status status = LS_OK;
-    for (int r = 0; r < c->here; r++) {
+    for (int r = 0; r < c->local; r++) {
         const ls_micro_member *me = &c->members[r];
         if (me->comm->backend->wait)
             status = ls_status_first(
@@ -141,7 +141,7 @@ ls_status ls_collective_time(const ls_collective *c, const ls_bench *bench, uint
                              uint64_t *ns)
 {
     uint64_t stamps[2];
-    for (int r = 1; r < c->here; r++)
+    for (int r = 1; r < c->local; r++)
         if (c->members[r].program)
             LS_TRY(ls_program_launch(c->members[r].program, times));
     LS_TRY(ls_queue_enqueue(bench->queue, bench->stamp[0]));

@@ -116,7 +116,7 @@ static ls_status check_call(ls_micro *m, ls_collective *c, float *host, uint64_t
     double ns;
     size_t bytes = c->count * sizeof(float);
     *wrong = 0;
-    for (int r = 0; r < c->here; r++) {
+    for (int r = 0; r < c->local; r++) {
         ls_micro_member *me = &c->members[r];
         for (size_t i = 0; i < c->count; i++)
             host[i] = input_of(c->first + r, i);
@@ -125,7 +125,7 @@ static ls_status check_call(ls_micro *m, ls_collective *c, float *host, uint64_t
             LS_TRY(ls_queue_write(me->queue, me->data, host, bytes));
     }
     LS_TRY(time_calls(m, c, 1, &ns));
-    for (int r = 0; r < c->here; r++) {
+    for (int r = 0; r < c->local; r++) {
         LS_TRY(ls_queue_read(c->members[r].queue, host, c->members[r].data, bytes));
         for (size_t i = 0; i < c->count; i++) {
             float expected = 0;
@@ -146,7 +146,7 @@ static ls_status add_up(const ls_collective *c, tally *sum)
     const size_t processes = c->comm ? (size_t)c->comm->size : 1;
     ls_auto tally *all = NULL;
     LS_TRY(ls_allocate(c->name, &all, processes, sizeof *all));
-    for (int r = 0; r < c->here; r++) {
+    for (int r = 0; r < c->local; r++) {
         ls_traffic t = ls_comm_traffic(c->members[r].comm);
         sum->sent.bytes_sent += t.bytes_sent;
         sum->sent.messages_sent += t.messages_sent;
@@ -226,12 +226,12 @@ static ls_status open_buffers(const ls_micro *m, ls_collective *c)
 {
     ls_device *devices[1024];
     ls_comm *comms[1024];
-    for (int r = 0; r < c->here; r++)
+    for (int r = 0; r < c->local; r++)
         devices[r] = c->members[r].device;
-    LS_TRY(ls_comm_open(m->comm, c->comm, devices, c->here, comms));
-    for (int r = 0; r < c->here; r++)
+    LS_TRY(ls_comm_open(m->comm, c->comm, devices, c->local, comms));
+    for (int r = 0; r < c->local; r++)
         c->members[r].comm = comms[r];
-    for (int r = 0; r < c->here; r++) {
+    for (int r = 0; r < c->local; r++) {
         ls_micro_member *me = &c->members[r];
         LS_TRY(take(me->device, c->count, &me->input));
         LS_TRY(take(me->device, c->count, &me->data));
@@ -247,14 +247,14 @@ static ls_status open_buffers(const ls_micro *m, ls_collective *c)
 static void close_buffers(ls_collective *c)
 {
     ls_collective_clear(c);
-    for (int r = 0; r < c->here; r++) {
+    for (int r = 0; r < c->local; r++) {
         ls_micro_member *me = &c->members[r];
         ls_device_release(me->device, me->input);
         ls_device_release(me->device, me->data);
         ls_device_release(me->device, me->scratch);
         me->input = me->data = me->scratch = NULL;
     }
-    for (int r = 0; r < c->here; r++) {
+    for (int r = 0; r < c->local; r++) {
         ls_comm_close(c->members[r].comm);
         c->members[r].comm = NULL;
     }
@@ -277,8 +277,8 @@ static ls_status run_size(ls_micro *m, ls_collective *c, size_t bytes)
 
 static ls_status link_members(ls_micro *m, const ls_collective *c)
 {
-    LS_TRY(ls_network_open(&m->link, c->here, &m->network));
-    for (int r = 0; r < c->here; r++)
+    LS_TRY(ls_network_open(&m->link, c->local, &m->network));
+    for (int r = 0; r < c->local; r++)
         ls_device_link(c->members[r].device, m->network, r);
     return LS_OK;
 }
@@ -290,7 +290,7 @@ static ls_comm outline_of(const ls_micro *m, const ls_collective *c)
                      .size = c->ranks,
                      .linked = m->network != NULL,
                      .shared = m->processes->hosts == 1 && !m->network &&
-                               ls_comm_shares(m->names, c->here)};
+                               ls_comm_shares(m->names, c->local)};
 }
 
 /* A process's first rank uses the bench's device and queue. */
@@ -298,12 +298,12 @@ static ls_status open_members(ls_micro *m, ls_collective *c)
 {
     const ls_memory_policy policy = {.kind = LS_MEMORY_GROWTH};
     c->comm = m->processes->comm;
-    c->here = m->ranks;
-    c->first = m->processes->rank * c->here;
-    c->ranks = m->processes->size * c->here;
+    c->local = m->ranks;
+    c->first = m->processes->rank * c->local;
+    c->ranks = m->processes->size * c->local;
     const size_t n = (size_t)c->ranks;
     if (m->comm->check)
-        LS_TRY(m->comm->check(m->names, c->here));
+        LS_TRY(m->comm->check(m->names, c->local));
     LS_TRY(ls_allocate(c->name, &c->members, n, sizeof *c->members));
     LS_TRY(ls_allocate(c->name, &c->offsets, 2 * n, sizeof *c->offsets));
     c->counts = c->offsets + n;
@@ -331,7 +331,7 @@ static ls_status choose(const ls_micro *m, const ls_collective *c, size_t bytes,
                               .extent = ls_elements(bytes / sizeof(float)),
                               .times = 1};
     ls_comm_network network = {.layout = load.layout, .devices = c->ranks};
-    const bool shared = !ls_wires_between(&m->link, processes->hosts, &network.wires);
+    const bool shared = !ls_wires_estimate(&m->link, processes->hosts, &network.wires);
     *out = c->half == LS_HALVES ? ls_allreduce_auto(&end, bytes) : ls_allreduce_auto_halves(&end);
     return shared || !(*out)->time ? LS_OK : ls_allreduce_fastest(&network, &load, 1, *out, out);
 }
@@ -434,7 +434,7 @@ ls_status ls_micro_collective(ls_micro *m)
         status = run_sizes(m, &c, given.values[i].text, sizes, count);
     if (!status && !given.count)
         status = run_sizes(m, &c, chooses ? "auto" : NULL, sizes, count);
-    for (int r = 1; c.members && r < c.here; r++) {
+    for (int r = 1; c.members && r < c.local; r++) {
         ls_queue_close(c.members[r].queue);
         ls_device_close(c.members[r].device);
     }

@@ -23,8 +23,8 @@ typedef struct ls_collective {
     const ls_allreduce *algorithm; /**< of all-reduces and their halves; else NULL */
     ls_half half;                  /**< of that: all-gather, reduce-scatter or the whole */
     bool out_of_place;
-    ls_comm *comm;   /**< of the processes; NULL means this one alone */
-    int first, here; /**< this process's ranks: members [here] */
+    ls_comm *comm;    /**< of the processes; NULL means this one alone */
+    int first, local; /**< this process's ranks: members [local] */
     int ranks;
     size_t count;
     size_t *offsets, *counts; /**< [ranks]: the shares of the buffer (ls_allreduce.half) */

@@ -132,7 +132,7 @@ ls_status ls_platform_parse(const char *text, ls_platform *out)
     return check_file(text);
 }
 
-ls_platform_level ls_platform_between(const ls_platform *p, int devices_per_host, int from, int to)
+ls_platform_level ls_platform_path(const ls_platform *p, int devices_per_host, int from, int to)
 {
     ls_platform_level both = p->device;
     if (p->kind != LS_PLATFORM_TWO_LEVEL || from / devices_per_host == to / devices_per_host)

@@ -40,8 +40,8 @@ ls_status ls_platform_parse(const char *text, ls_platform *out);
 
 /** What a message between two devices takes, alone: latency, and bytes a second (0 if not limited).
  * Not of a file. */
-ls_platform_level ls_platform_between(const ls_platform *platform, int devices_per_host, int from,
-                                      int to);
+ls_platform_level ls_platform_path(const ls_platform *platform, int devices_per_host, int from,
+                                   int to);
 
 /** The platform as all-reduces are chosen for it. Not of a file: ls_engine_wires. */
 ls_wires ls_platform_wires(const ls_platform *platform);

@@ -117,7 +117,7 @@ static double end_of(player *p, const ls_activity_node *node, double ns)
 {
     const double amount = node->amount;
     const ls_platform_level net =
-        ls_platform_between(p->play->platform, p->play->devices_per_host, node->from, node->to);
+        ls_platform_path(p->play->platform, p->play->devices_per_host, node->from, node->to);
     if (p->play->platform->kind == LS_PLATFORM_TWO_LEVEL)
         return serve_levels(p, node, ns) + node->rounds * net.latency_ns;
     double start = larger(ns, larger(p->out_ns[node->from], p->in_ns[node->to]));
@@ -209,7 +209,7 @@ static void run(player *p)
     }
 }
 
-static ls_status play_here(const ls_play *play, double *end_ns)
+static ls_status play_by_ports(const ls_play *play, double *end_ns)
 {
     const size_t count = play->graph->count;
     const size_t ports = 2 * (size_t)play->devices; /* no more hosts than devices */
@@ -285,7 +285,7 @@ ls_status ls_engine_play_all(ls_engine engine, const ls_play *play, size_t plays
     (void)engine;
     ls_play one = *play;
     for (size_t i = 0; i < plays; i++) {
-        LS_TRY(play_here(&one, end_ns + i * play->graph->count));
+        LS_TRY(play_by_ports(&one, end_ns + i * play->graph->count));
         one.factors = one.factors ? one.factors + one.factor_count : NULL;
     }
     return LS_OK;

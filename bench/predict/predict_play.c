@@ -191,8 +191,8 @@ static ls_traffic per_step(ls_traffic sum, size_t steps)
                         (sum.messages_sent + steps - 1) / steps};
 }
 
-static ls_unroll what_of(const ls_predictor *p, const ls_plan_of_case *plan,
-                         const ls_played_run *run, const ls_platform *platform)
+static ls_unroll unroll_options(const ls_predictor *p, const ls_plan_of_case *plan,
+                                const ls_played_run *run, const ls_platform *platform)
 {
     return (ls_unroll){.run = ls_step_run_of(run->run),
                        .algorithm = run->algorithm,
@@ -289,7 +289,7 @@ ls_status ls_predictor_play(const ls_predictor *p, const ls_plan_of_case *plan,
     if (!plan->timed)
         return LS_OK;
     out->steps = (size_t)plan->timed;
-    const ls_unroll what = what_of(p, plan, run, &p->platform);
+    const ls_unroll what = unroll_options(p, plan, run, &p->platform);
     ls_play play = {.platform = &p->platform,
                     .devices = (int)run->devices,
                     .devices_per_host = p->devices_per_host,

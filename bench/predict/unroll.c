@@ -207,7 +207,7 @@ static ls_status begin(ls_unroller *u, const ls_step_program *p, const ls_task *
                        ls_unroll_task *w)
 {
     const ls_step_run *run = u->what->run;
-    const int component = run->components.of[task->lane];
+    const int component = run->components.component[task->lane];
     *w = (ls_unroll_task){.device = device_of(u, run->plan.lanes.items[task->lane].member),
                           .tail = u->tail[task->lane],
                           .lane = task->lane,

@@ -66,7 +66,7 @@ double ls_unroll_slept_ns(const ls_unroller *u, int from, int to, double bytes)
     if (u->what->platform->kind == LS_PLATFORM_FILE)
         return *ls_slept_ns;
     const ls_platform_level net =
-        ls_platform_between(u->what->platform, u->what->devices_per_host, from, to);
+        ls_platform_path(u->what->platform, u->what->devices_per_host, from, to);
     return net.latency_ns + (net.bytes_per_s > 0 ? bytes * 1e9 / net.bytes_per_s : 0);
 }
 

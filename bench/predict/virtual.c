@@ -39,7 +39,7 @@ static void close_device(ls_device *device)
 
 /* On the calling thread: see virtual.h. Building a large step makes thousands of kernels, and ends
  * early when a signal has come. */
-static ls_status call_here(ls_device *device, ls_status (*call)(void *context), void *context)
+static ls_status call_directly(ls_device *device, ls_status (*call)(void *context), void *context)
 {
     (void)device;
     return ls_interrupted() ? ls_engine_interrupted() : call(context);
@@ -133,7 +133,7 @@ static ls_status sync_event(ls_event *event)
 static const ls_device_backend virtual_backend = {.name = "virtual",
                                                   .kind = LS_DEVICE_CPU,
                                                   .close = close_device,
-                                                  .call = call_here,
+                                                  .call = call_directly,
                                                   .queue_open = open_queue,
                                                   .queue_close = close_queue,
                                                   .queue_put = put_nothing,

@@ -208,7 +208,8 @@ static ls_status put_picture(FILE *stream, void *path)
 }
 
 /* Draws `figure` as "picture" in the folder, gives it its name, and copies it. */
-static ls_status draw_apart(json_t *figure, const char *folder, ls_picture kind, const char *path)
+static ls_status draw_in_folder(json_t *figure, const char *folder, ls_picture kind,
+                                const char *path)
 {
     json_t *figures = json_pack("[O]", figure);
     char *drawn = NULL;
@@ -243,7 +244,7 @@ ls_status ls_draw_file(json_t *figure, const char *path)
         return ls_fail_memory("--out", strlen(path));
     ls_status status =
         mkdtemp(folder)
-            ? draw_apart(figure, folder, (ls_picture)kind, path)
+            ? draw_in_folder(figure, folder, (ls_picture)kind, path)
             : ls_fail(LS_CODE_MISSING, "temporary folder", folder,
                       "cannot be made: %s; TMPDIR names a folder with room", strerror(errno));
     rmdir(folder);

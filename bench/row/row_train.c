@@ -71,5 +71,5 @@ void ls_row_put_exchange(const ls_row_facts *f, json_t *row)
             ls_put_exchange_wire_error(row, f->trial->learned.exchanged.wire_error);
     }
     if (f->gate && f->gate->exchanges)
-        ls_put_exchange_replicas_equal(row, !f->gate->apart);
+        ls_put_exchange_replicas_equal(row, !f->gate->replicas_differ);
 }

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-bool ls_wires_between(const ls_link *link, int hosts, ls_wires *out)
+bool ls_wires_estimate(const ls_link *link, int hosts, ls_wires *out)
 {
     if (link && (link->latency_ns > 0 || link->bytes_per_s > 0)) {
         *out = (ls_wires){.device = {(double)link->latency_ns, link->bytes_per_s}};

@@ -31,7 +31,7 @@ typedef struct ls_wires {
 
 /** Sets `out` to the network of a link or, without one (NULL, or all zero), of processes on so many
  * hosts and an unknown network. Returns false for one host without a link. */
-bool ls_wires_between(const ls_link *link, int hosts, ls_wires *out);
+bool ls_wires_estimate(const ls_link *link, int hosts, ls_wires *out);
 
 /** Devices on a network. */
 typedef struct ls_comm_network {

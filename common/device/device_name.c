@@ -17,7 +17,7 @@ enum { LARGEST_INDEX = 1 << 20, LONGEST_NAME = 255 };
 typedef int compare(const char *, const char *, size_t);
 
 /* The text after `word` and a colon; NULL if the part begins otherwise. */
-static const char *behind(const char *part, const char *word, compare *differ)
+static const char *text_after(const char *part, const char *word, compare *differ)
 {
     const size_t length = strlen(word);
     return !differ(part, word, length) && part[length] == ':' ? part + length + 1 : NULL;
@@ -49,8 +49,8 @@ static bool job_name(const char *text, char *out, size_t size)
 /* Parses a part that names the process of the device. */
 static bool read_process_part(const char *part, ls_device_name *name)
 {
-    const char *job = behind(part, "job", strncmp), *task = behind(part, "task", strncmp);
-    const char *replica = behind(part, "replica", strncmp);
+    const char *job = text_after(part, "job", strncmp), *task = text_after(part, "task", strncmp);
+    const char *replica = text_after(part, "replica", strncmp);
     return job       ? job_name(job, name->job, sizeof name->job)
            : replica ? whole_number(replica, &name->replica)
                      : task && whole_number(task, &name->task);
@@ -63,9 +63,10 @@ static bool read_name(char *text, ls_device_name *name)
     const char *part = strsep(&rest, "/");
     while (rest && read_process_part(part, name))
         part = strsep(&rest, "/");
-    const char *device = behind(part, "device", strncmp);
+    const char *device = text_after(part, "device", strncmp);
     part = device ? device : part;
-    const char *cpu = behind(part, "cpu", strncasecmp), *gpu = behind(part, "gpu", strncasecmp);
+    const char *cpu = text_after(part, "cpu", strncasecmp),
+               *gpu = text_after(part, "gpu", strncasecmp);
     name->kind = gpu ? LS_DEVICE_GPU : LS_DEVICE_CPU;
     return (cpu || gpu) && whole_number(cpu ? cpu : gpu, &name->index) &&
            (!rest || (gpu && whole_number(rest, &name->logical)));

@@ -145,7 +145,7 @@ static ls_status fail_missing(const ls_machine *machine, const char *where, cons
 }
 
 /* A name must be one of this process's own devices. */
-static ls_status check_here(const ls_machine *machine, const ls_device_name *name)
+static ls_status check_process(const ls_machine *machine, const ls_device_name *name)
 {
     char text[32];
     ls_device_name_text(name, text);
@@ -221,7 +221,7 @@ static ls_status read_names(const ls_machine *machine, char *text, ls_device_nam
         text = end + 1;
     }
     for (size_t i = 0; i < count; i++)
-        LS_TRY(check_here(machine, &names[i]));
+        LS_TRY(check_process(machine, &names[i]));
     return check_twice(names, count);
 }
 

@@ -381,7 +381,7 @@ static int64_t ordered(float value)
     return bits < 0 ? (int64_t)INT32_MIN - bits : bits;
 }
 
-static uint32_t ulp_between(float a, float b)
+static uint32_t ulp_distance(float a, float b)
 {
     if (!isfinite(a) || !isfinite(b))
         return ls_values_same((double)a, (double)b) ? 0 : UINT32_MAX;
@@ -394,7 +394,7 @@ bool ls_values_same(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
 }
 
-double ls_values_apart(double a, double b)
+double ls_value_distance(double a, double b)
 {
     if (isfinite(a) && isfinite(b))
         return fabs(a - b);
@@ -404,24 +404,24 @@ double ls_values_apart(double a, double b)
 
 /* Squares of the norms of a - b and of b, where b is finite. */
 typedef struct norms {
-    double apart, size;
+    double distance, size;
 } norms;
 
 static void add_element(norms *n, double a, double b)
 {
-    const double delta = ls_values_apart(a, b);
-    n->apart += delta * delta;
+    const double delta = ls_value_distance(a, b);
+    n->distance += delta * delta;
     n->size += isfinite(b) ? b * b : 0;
 }
 
 static double relative(const norms *n, double products)
 {
-    if (sqrt(n->apart) <= 2 * (double)FLT_MIN * products)
+    if (sqrt(n->distance) <= 2 * (double)FLT_MIN * products)
         return 0;
-    return n->size > 0 ? sqrt(n->apart) / sqrt(n->size) : sqrt(n->apart);
+    return n->size > 0 ? sqrt(n->distance) / sqrt(n->size) : sqrt(n->distance);
 }
 
-double ls_variable_apart(const ls_variable *v, const float *a, const float *b, double products)
+double ls_variable_distance(const ls_variable *v, const float *a, const float *b, double products)
 {
     norms n = {0};
     for (size_t e = v->offset; e < v->offset + v->count; e++)
@@ -429,12 +429,12 @@ double ls_variable_apart(const ls_variable *v, const float *a, const float *b, d
     return relative(&n, products);
 }
 
-double ls_variables_apart(const ls_variables *variables, const float *a, const float *b,
-                          double products)
+double ls_model_distance(const ls_variables *variables, const float *a, const float *b,
+                         double products)
 {
     double most = 0;
     for (size_t i = 0; i < variables->count; i++)
-        most = fmax(most, ls_variable_apart(&variables->items[i], a, b, products));
+        most = fmax(most, ls_variable_distance(&variables->items[i], a, b, products));
     return most;
 }
 
@@ -448,7 +448,7 @@ ls_difference ls_variables_compare(const ls_variables *variables, const float *a
             continue;
         for (size_t e = v->offset; e < v->offset + v->count; e++) {
             add_element(&n, (double)a[e], (double)b[e]);
-            uint32_t ulp = ulp_between(a[e], b[e]);
+            uint32_t ulp = ulp_distance(a[e], b[e]);
             if (ulp > d.max_ulp)
                 d.max_ulp = ulp;
             if (d.same_bits && !ls_values_same((double)a[e], (double)b[e])) {

@@ -108,7 +108,7 @@ bool ls_values_same(double a, double b);
 
 /** |a - b|. If a value is not finite: 0 if neither is, so that what overflows on both sides does
  * not differ; infinite if one of them is, or if they are infinities of opposite signs. */
-double ls_values_apart(double a, double b);
+double ls_value_distance(double a, double b);
 
 /** How two sets of values differ. */
 typedef struct ls_difference {
@@ -128,9 +128,9 @@ ls_difference ls_variables_compare(const ls_variables *variables, const float *a
  * products is 0: each of both loses at most FLT_MIN a value, and the sum of the elements'
  * differences bounds their norm. 0 if nothing is flushed.
  */
-double ls_variables_apart(const ls_variables *variables, const float *a, const float *b,
-                          double products);
+double ls_model_distance(const ls_variables *variables, const float *a, const float *b,
+                         double products);
 
 /** As above, for one variable. */
-double ls_variable_apart(const ls_variable *variable, const float *a, const float *b,
-                         double products);
+double ls_variable_distance(const ls_variable *variable, const float *a, const float *b,
+                            double products);

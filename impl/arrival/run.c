@@ -28,7 +28,7 @@ static ls_status open_requests_of(ls_resources *r, int m, ls_comm *control)
                                replica->elements * sizeof *spare, &spare));
     server->serving = (ls_ps_serving){.job = job,
                                       .shard = &server->shard,
-                                      .comm = r->ends[LS_MESSAGES].of[m].comm,
+                                      .comm = r->ends[LS_MESSAGES].items[m].comm,
                                       .control = control,
                                       .spare = spare};
     return ls_ps_serving_open(&server->serving);
@@ -37,7 +37,7 @@ static ls_status open_requests_of(ls_resources *r, int m, ls_comm *control)
 ls_status ls_served_open_requests(ls_resources *r)
 {
     enum { MOST = 2 * LS_JOB_REPLICAS };
-    const int *here = r->plan->here.items, count = r->plan->here.count;
+    const int *here = r->plan->local.items, count = r->plan->local.count;
     const ls_comm_backend *backend = r->ends[LS_MESSAGES].comms[0]->backend;
     ls_comm *controls[MOST] = {0};
     if (!ls_ps_by_arrival(&r->plan->job->ps))
@@ -114,8 +114,8 @@ static ls_status keep_served(ls_resources *r, ls_carried *carried)
         if (!served->servers[k].shard.replica)
             continue;
         LS_TRY(keep_serving(&served->servers[k].serving, carried));
-        LS_TRY(keep_received(&served->servers[k], r->ends[LS_MESSAGES].of[layout->workers + k].comm,
-                             carried));
+        LS_TRY(keep_received(&served->servers[k],
+                             r->ends[LS_MESSAGES].items[layout->workers + k].comm, carried));
     }
     for (int w = 0; w < layout->workers; w++)
         LS_TRY(

@@ -72,7 +72,7 @@ bool ls_ps_report_server(const ls_run *run, size_t index, ls_ps_server *out)
         return false;
     const ls_replica *shard = me->servers[k].shard.replica;
     const int member = me->layout->workers + k;
-    const ls_comm *comm = ls_step_run_of(run)->resources.ends[LS_MESSAGES].of[member].comm;
+    const ls_comm *comm = ls_step_run_of(run)->resources.ends[LS_MESSAGES].items[member].comm;
     *out = (ls_ps_server){.device = ls_device_describe(shard->device)->text,
                           .bytes = shard->elements * sizeof(float),
                           .received = me->servers[k].received,

@@ -32,7 +32,7 @@ typedef struct ls_slice_options {
     const int *slots;    /**< [chunks] pieces in flight at once, each with memory; 0, NULL: one */
     ls_slice *memory_of; /**< a slice with as large pieces whose memory it shares; or NULL */
     bool synced;         /**< whole batch's statistics: pieces run node by node, all in memory */
-    bool apart;          /**< synced: the pieces' gradients are not summed here */
+    bool unsummed;       /**< synced: the pieces' gradients are not summed here */
     ls_comm *comm;       /**< synced: of all replicas; NULL if this slice is the whole batch */
 } ls_slice_options;
 

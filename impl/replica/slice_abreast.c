@@ -97,10 +97,10 @@ static ls_status make_plan(ls_slice *s, const ls_slice_exchange *x, plan *p)
     const ls_job *job = o->replica->job;
     const int exchanges = ls_slice_exchanges(job);
     *p = (plan){.s = s,
-                .replicas = o->apart ? o->pieces : o->count,
+                .replicas = o->unsummed ? o->pieces : o->count,
                 .chained = !job->exact.on && ls_job_pieces(job) > 1,
                 .base = s->piece};
-    if (o->apart && o->pieces > LS_SUBTREES)
+    if (o->unsummed && o->pieces > LS_SUBTREES)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
                        "has an oracle for %d replicas at most; use fewer", (int)LS_SUBTREES);
     if (job->exact.on) {

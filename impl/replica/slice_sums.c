@@ -43,7 +43,7 @@ ls_status ls_slice_add_loss(ls_slice *s, size_t into, size_t from)
 }
 
 /* Appends into = into + from for the gradients that weight passes make, or all others. */
-static ls_status add_apart(ls_slice *s, size_t into, size_t from, bool weights)
+static ls_status add_by_pass(ls_slice *s, size_t into, size_t from, bool weights)
 {
     const int nodes = s->options.replica->graph->count;
     const ls_act_kind kind = weights ? LS_ACT_SUM_WEIGHTS : LS_ACT_SUM;
@@ -68,7 +68,7 @@ ls_status ls_slice_add_level(ls_slice *s, size_t into, size_t from)
     const bool apart = part && s->options.replica->job->division.weights_apart;
     const int chunks = ls_slice_chunks(s);
     for (int weights = 0; weights < 2 && apart; weights++)
-        LS_TRY(add_apart(s, into, from, weights));
+        LS_TRY(add_by_pass(s, into, from, weights));
     for (int c = 0; c < chunks && !apart; c++) {
         ls_range range = {0, s->options.replica->elements};
         if (chunks > 1)

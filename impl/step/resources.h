@@ -20,7 +20,7 @@ typedef struct ls_end {
 
 /** The ends of a channel in this process. */
 typedef struct ls_ends {
-    ls_end *of;      /**< [members] */
+    ls_end *items;   /**< [members] */
     ls_comm **comms; /**< [members + 1] existing communicators, by rank; else NULL */
 } ls_ends;
 

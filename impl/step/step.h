@@ -94,7 +94,7 @@ ls_span ls_own(ls_step *step, int member, int i, ls_range range);
 ls_span ls_gradient(ls_step *step, int member, size_t sum, ls_range range);
 
 /** Whether members are on different devices, so that what they exchange is traffic. */
-bool ls_apart(const ls_step *step, int a, int b);
+bool ls_cross_devices(const ls_step *step, int a, int b);
 
 /* ---- A replica's own work -------------------------------------------------------------------- */
 

@@ -65,7 +65,7 @@ static void build(ls_step *s)
 static void add(ls_traffic *sum, const ls_step *s, int worker, int server, ls_range range,
                 uint64_t times)
 {
-    if (ls_apart(s, worker, server))
+    if (ls_cross_devices(s, worker, server))
         ls_traffic_add(sum, (ls_traffic){range.count * sizeof(float), 1}, times);
 }
 

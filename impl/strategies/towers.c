@@ -54,7 +54,7 @@ static void fetch(ls_step *s, int tower, ls_range range)
 }
 
 /* For each piece: forward on the tower, backward on its shadow. */
-static void go_apart(ls_step *s, int tower)
+static void run_with_shadow(ls_step *s, int tower)
 {
     const int shadow = ls_shadow(s, tower);
     ls_span here, there;
@@ -81,7 +81,7 @@ static void build(ls_step *s)
             ls_forward(s, t, ls_all(s));
             ls_backward(s, t, ls_all(s));
         } else {
-            go_apart(s, t);
+            run_with_shadow(s, t);
         }
     }
     ls_add_up(s, from, n);

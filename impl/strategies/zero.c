@@ -108,7 +108,7 @@ static ls_status check(const ls_outline *o)
     return ls_allreduce_check_halves(algorithm);
 }
 
-ls_status ls_zero_check_between(const ls_outline *o)
+ls_status ls_zero_check_divided(const ls_outline *o)
 {
     const ls_job *job = o->job;
     const int64_t stage = stage_of(&job->options);

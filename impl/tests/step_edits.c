@@ -82,7 +82,7 @@ static bool are_apart(const ls_step_run *run, const ls_task *x, const ls_task *y
     const int member = run->plan.lanes.items[x->lane].member;
     return x->end.peer >= 0 && y->end.peer >= 0 && x->end.peer != y->end.peer &&
            !x->end.announces && !y->end.announces &&
-           a->memory == run->resources.ends[x->end.channel].of[member].comm;
+           a->memory == run->resources.ends[x->end.channel].items[member].comm;
 }
 
 /* An announced gradient is sent once it is there, so the edit only delays it. */

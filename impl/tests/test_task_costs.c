@@ -57,8 +57,8 @@ static void add_task(const ls_step_plan *plan, const ls_task *task, costs *sum)
     if (task->copy.to) {
         assert_true(task->bytes == 2.0 * (double)task->copy.bytes);
         assert_true(task->copy.from_member != task->copy.to_member);
-        sum->sent += task->copy.apart ? task->copy.bytes : 0;
-        sum->received += task->copy.apart ? task->copy.bytes : 0;
+        sum->sent += task->copy.crosses ? task->copy.bytes : 0;
+        sum->received += task->copy.crosses ? task->copy.bytes : 0;
     }
     if (end->channel < 0 || end->announces || !is_apart(plan, task))
         return;

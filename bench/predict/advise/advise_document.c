@@ -127,8 +127,8 @@ static json_t *names_of(const ls_advice *advice)
     return names;
 }
 
-static json_t *also_of(const ls_request *request, const ls_advice *advice,
-                       const ls_advice_words *words)
+static json_t *further_facts(const ls_request *request, const ls_advice *advice,
+                             const ls_advice_words *words)
 {
     const ls_case *c = request->cases;
     json_t *refused = json_array();
@@ -163,7 +163,7 @@ ls_status ls_advice_write(const ls_request *request, const ls_advice *advice, si
 {
     json_auto_t *all = document_of(advice, memory_limit, words);
     if (strcmp(request->format, "table") == 0) {
-        json_object_set_new(all, "also", also_of(request, advice, words));
+        json_object_set_new(all, "also", further_facts(request, advice, words));
         return ls_document_write(ls_template_advice, all, "table", NULL, out);
     }
     json_dumpf(all, out, strcmp(request->format, "json") == 0 ? JSON_INDENT(1) : JSON_COMPACT);

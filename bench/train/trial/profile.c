@@ -64,11 +64,11 @@ static ls_status bring_parts(ls_comm *comm, double mean_ms, const ls_accounts *a
 typedef struct rounds {
     ls_session *session;
     ls_step_times *times;
-    size_t here, processes, steps; /* devices of a process; steps of a round */
-    uint64_t *ends_ns;             /* [steps + 1] */
-    ls_time_profile *mine;         /* [steps, here] */
-    ls_time_profile *all;          /* [processes, steps, here] */
-    ls_time_profile *kept;         /* behind the last of the steps that count, [processes, here] */
+    size_t local, processes, steps; /* devices of a process; steps of a round */
+    uint64_t *ends_ns;              /* [steps + 1] */
+    ls_time_profile *sent;          /* [steps, local] */
+    ls_time_profile *all;           /* [processes, steps, here] */
+    ls_time_profile *kept;          /* behind the last of the steps that count, [processes, here] */
 } rounds;
 
 /* Runs some steps on the devices of all processes, and brings what each went to; none starts if
@@ -82,27 +82,27 @@ static ls_status take_round(rounds *r)
     for (size_t k = 0; k < r->steps; k++)
         r->ends_ns[k + 1] = r->times->records[k].end_ns;
     const ls_status status =
-        session->run->functions->times(session->run, r->here, r->ends_ns, r->steps, r->mine);
-    return ls_comm_bring(session->job.ranks.comm, status, r->mine,
-                         r->steps * r->here * sizeof *r->mine, r->all);
+        session->run->functions->times(session->run, r->local, r->ends_ns, r->steps, r->sent);
+    return ls_comm_bring(session->job.ranks.comm, status, r->sent,
+                         r->steps * r->local * sizeof *r->sent, r->all);
 }
 
 /* The first step of a round has its devices' waking up in it, and counts only if it is alone. */
 static ls_status take_rounds(rounds *r, uint64_t count, ls_bubble *out)
 {
     const ls_job *job = &r->session->job;
-    const ls_schedule schedule = {(int)(r->processes * r->here), job->division.microbatches,
+    const ls_schedule schedule = {(int)(r->processes * r->local), job->division.microbatches,
                                   ls_schedule_rule_of(&job->options), job->division.chunks};
     const ls_time_profile *kept = r->kept;
     for (uint64_t i = 0; i < count; i++) {
         LS_TRY(take_round(r));
         for (size_t k = r->steps > 1; k < r->steps; k++) {
             /* Keeps a step of the latest round. */
-            for (size_t p = 0; p < r->processes; p++, r->kept += r->here)
-                memcpy(r->kept, r->all + (p * r->steps + k) * r->here, r->here * sizeof *r->kept);
+            for (size_t p = 0; p < r->processes; p++, r->kept += r->local)
+                memcpy(r->kept, r->all + (p * r->steps + k) * r->local, r->local * sizeof *r->kept);
         }
     }
-    const size_t steps = (size_t)(r->kept - kept) / (r->processes * r->here);
+    const size_t steps = (size_t)(r->kept - kept) / (r->processes * r->local);
     return ls_world_agree(job->ranks.comm, ls_bubble_median(&schedule, kept, steps, out));
 }
 
@@ -112,21 +112,21 @@ static ls_status profile_rounds(ls_session *session, uint64_t count, uint64_t st
     const ls_comm *comm = session->job.ranks.comm;
     rounds r = {.session = session,
                 .times = times,
-                .here = session->device_count,
+                .local = session->device_count,
                 .processes = comm ? (size_t)comm->size : 1,
                 .steps = steps};
-    const size_t each = steps * r.here;
+    const size_t each = steps * r.local;
     ls_status status = ls_allocate("profile", &r.ends_ns, steps + 1, sizeof *r.ends_ns);
     if (!status)
-        status = ls_allocate("profile", &r.mine, each + (count + 1) * r.processes * each,
-                             sizeof *r.mine);
+        status = ls_allocate("profile", &r.sent, each + (count + 1) * r.processes * each,
+                             sizeof *r.sent);
     status = ls_world_agree(session->job.ranks.comm, status);
-    r.all = r.mine + each;
+    r.all = r.sent + each;
     r.kept = r.all + r.processes * each;
     if (!status)
         status = take_rounds(&r, count, out);
     free(r.ends_ns);
-    free(r.mine);
+    free(r.sent);
     return status;
 }
 

@@ -26,7 +26,7 @@ typedef struct all_leaders {
 } all_leaders;
 
 /* The first process on the host of process p. */
-static int first_beside(const ls_layout *layout, int p)
+static int first_on_host(const ls_layout *layout, int p)
 {
     int first = 0;
     while (layout->host[first] != layout->host[p])
@@ -51,7 +51,7 @@ static ls_status find_leaders(const ls_layout *layout, int ranks, all_leaders *o
         const int p = r / each;
         const bool beside = p && layout && layout->host[p] == layout->host[p - 1];
         out->at[r] = (leaders){p * each, beside   ? out->at[r - each].host
-                                         : layout ? first_beside(layout, p) * each
+                                         : layout ? first_on_host(layout, p) * each
                                                   : 0};
         if (out->at[r].host == r)
             out->leaders[out->hosts++] = r;
@@ -126,7 +126,7 @@ static ls_traffic formula(int ranks, ls_extent extent, int64_t shards, const ls_
 {
     int hosts = layout ? 0 : 1;
     for (int p = 0; layout && p < layout->processes; p++)
-        hosts += first_beside(layout, p) == p;
+        hosts += first_on_host(layout, p) == p;
     const ls_traffic ring = ls_allreduce_ring.formula(hosts, extent, shards, NULL);
     const uint64_t messages = extent.count ? 2 * (uint64_t)(ranks - hosts) : 0;
     return (ls_traffic){.bytes_sent = ring.bytes_sent + ls_comm_bytes(messages, extent.count),

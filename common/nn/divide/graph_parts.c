@@ -49,7 +49,7 @@ void ls_graph_part_each(const ls_graph_part *part, ls_range range, ls_graph_part
 /* Elements of a part that the model has in a range, and what is to be done with them. */
 typedef struct chosen {
     ls_range within;
-    float *here, *model; /* copied; `here` NULL if nothing is */
+    float *host, *model; /* copied; `host` NULL if nothing is */
     bool back;
     size_t begin, end; /* where they are in the range of the part */
 } chosen;
@@ -59,8 +59,8 @@ static void choose(void *context, size_t at, size_t model, size_t count)
     chosen *c = context;
     const ls_range both = ls_range_common(c->within, (ls_range){model, count});
     at += both.first - model;
-    if (both.count && c->here) {
-        float *here = c->here + at, *there = c->model + (both.first - c->within.first);
+    if (both.count && c->host) {
+        float *here = c->host + at, *there = c->model + (both.first - c->within.first);
         memcpy(c->back ? here : there, c->back ? there : here, both.count * sizeof *here);
     } else if (both.count) {
         c->begin = c->begin < at ? c->begin : at;
@@ -90,7 +90,7 @@ bool ls_graph_part_next(const ls_graph_part *part, ls_range range, ls_range with
 void ls_graph_part_copy(const ls_graph_part *part, ls_range range, float *here, ls_range within,
                         float *model, bool back)
 {
-    chosen c = {.within = within, .here = here, .model = model, .back = back};
+    chosen c = {.within = within, .host = here, .model = model, .back = back};
     ls_graph_part_each(part, range, choose, &c);
 }
 

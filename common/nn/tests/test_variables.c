@@ -191,7 +191,7 @@ static void overflow_on_both_sides_is_no_difference(void **state)
     const ls_variables *v = &model->graph->variables;
     float a[64], b[64];
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        assert_true(ls_values_apart((double)pairs[i].a, (double)pairs[i].b) == pairs[i].apart);
+        assert_true(ls_value_distance((double)pairs[i].a, (double)pairs[i].b) == pairs[i].apart);
         assert_true(ls_values_same((double)pairs[i].a, (double)pairs[i].b) == pairs[i].same);
         ls_variables_initialize(v, 1, a);
         memcpy(b, a, sizeof a);
@@ -199,11 +199,11 @@ static void overflow_on_both_sides_is_no_difference(void **state)
         b[0] = pairs[i].b;
         ls_difference d = ls_variables_compare(v, a, b);
         assert_true(d.same_bits == pairs[i].same && (d.max_ulp == 0) == d.same_bits);
-        assert_true(ls_variables_apart(v, a, b, 1) == d.max_rel);
+        assert_true(ls_model_distance(v, a, b, 1) == d.max_rel);
         assert_true(pairs[i].apart > 0 ? d.max_rel > 0 : d.max_rel == 0);
         a[v->elements - 1] = b[v->elements - 1] + 1;
         d = ls_variables_compare(v, a, b);
-        assert_true(!d.same_bits && d.max_rel >= 1 && ls_variables_apart(v, a, b, 1) >= 1);
+        assert_true(!d.same_bits && d.max_rel >= 1 && ls_model_distance(v, a, b, 1) >= 1);
     }
     ls_model_close(model);
 }
@@ -217,14 +217,14 @@ static void what_may_be_flushed_is_no_difference(void **state)
     const ls_variables *v = &model->graph->variables;
     float a[64] = {0}, b[64] = {0};
     a[0] = 6 * FLT_MIN;
-    assert_true(ls_variables_apart(v, a, b, 3) == 0);
-    assert_true(ls_variables_apart(v, a, b, 2.9) == (double)a[0]); /* b is 0: absolute */
+    assert_true(ls_model_distance(v, a, b, 3) == 0);
+    assert_true(ls_model_distance(v, a, b, 2.9) == (double)a[0]); /* b is 0: absolute */
     b[0] = 3 * FLT_MIN;
-    assert_true(ls_variables_apart(v, a, b, 1.5) == 0);
-    assert_true(ls_variables_apart(v, a, b, 1) == 1.0);
-    assert_true(ls_variables_apart(v, a, b, 0) == ls_variables_compare(v, a, b).max_rel);
+    assert_true(ls_model_distance(v, a, b, 1.5) == 0);
+    assert_true(ls_model_distance(v, a, b, 1) == 1.0);
+    assert_true(ls_model_distance(v, a, b, 0) == ls_variables_compare(v, a, b).max_rel);
     a[1] = NAN; /* later variables, and what is allowed, do not hide it */
-    assert_true(ls_variables_apart(v, a, b, 1e30) == (double)INFINITY);
+    assert_true(ls_model_distance(v, a, b, 1e30) == (double)INFINITY);
     ls_model_close(model);
 }
 

@@ -257,14 +257,14 @@ static ls_status plan_members(ls_step_plan *plan)
     LS_TRY(ls_step_plan_open_repeats(plan));
     plan->all = plan->total + (plan->holder >= 0 && job->division.backward_held ? (int)devices : 0);
     LS_TRY(ls_allocate("step", &plan->members, (size_t)plan->all, sizeof *plan->members));
-    LS_TRY(ls_allocate("step", &plan->here.items, (size_t)plan->total, sizeof *plan->here.items));
+    LS_TRY(ls_allocate("step", &plan->local.items, (size_t)plan->total, sizeof *plan->local.items));
     for (int m = 0; m < plan->all; m++)
         LS_TRY(plan_member(plan, m));
     for (int m = 0; m < plan->total; m++)
-        plan->here.items[plan->members[m].rank] = m;
+        plan->local.items[plan->members[m].rank] = m;
     for (int rank = 0; rank < plan->total; rank++)
-        if (plan->members[plan->here.items[rank]].process == ls_job_process(job))
-            plan->here.items[plan->here.count++] = plan->here.items[rank];
+        if (plan->members[plan->local.items[rank]].process == ls_job_process(job))
+            plan->local.items[plan->local.count++] = plan->local.items[rank];
     return LS_OK;
 }
 
@@ -392,8 +392,8 @@ static ls_status add_end(ls_step_plan *plan, int channel, int member, const char
     ls_channel *c = &lanes->channels[channel];
     if (plan->members[member].device < 0)
         return LS_OK;
-    LS_TRY(ls_grow("step", &c->here, (size_t)c->here_count, sizeof *c->here));
-    c->here[c->here_count++] = member;
+    LS_TRY(ls_grow("step", &c->local, (size_t)c->local_count, sizeof *c->local));
+    c->local[c->local_count++] = member;
     c->lane[member] = own ? lanes->count : member;
     if (own)
         lanes->items[lanes->count++] = (ls_lane){.member = member, .name = own};
@@ -423,22 +423,22 @@ static ls_status plan_lanes(ls_step_plan *plan)
         for (int m = 0; m < plan->total; m++)
             c->lane[m] = -1;
     }
-    for (int i = 0; i < plan->here.count && ls_step_plan_has_ends(plan); i++) {
-        const bool worker = plan->here.items[i] < plan->mesh.replicas;
-        LS_TRY(add_end(plan, LS_MESSAGES, plan->here.items[i],
+    for (int i = 0; i < plan->local.count && ls_step_plan_has_ends(plan); i++) {
+        const bool worker = plan->local.items[i] < plan->mesh.replicas;
+        LS_TRY(add_end(plan, LS_MESSAGES, plan->local.items[i],
                        !served                           ? "transfer"
                        : job->exchange.overlap && worker ? "communication"
                                                          : NULL));
     }
     for (int m = 0; m < plan->all; m++)
         plan->members[m].sends = m;
-    for (int i = 0; i < plan->here.count && job->exchange.transfers; i++) {
-        ls_planned_member *m = &plan->members[plan->here.items[i]];
-        const int messages = lanes->channels[LS_MESSAGES].lane[plan->here.items[i]];
+    for (int i = 0; i < plan->local.count && job->exchange.transfers; i++) {
+        ls_planned_member *m = &plan->members[plan->local.items[i]];
+        const int messages = lanes->channels[LS_MESSAGES].lane[plan->local.items[i]];
         m->sends = messages >= 0 ? messages : lanes->count;
         if (messages < 0)
             lanes->items[lanes->count++] =
-                (ls_lane){.member = plan->here.items[i], .name = "transfer"};
+                (ls_lane){.member = plan->local.items[i], .name = "transfer"};
     }
     for (int i = 0; i < plan->group_count; i++) {
         const ls_planned_group *g = &plan->groups[i];
@@ -476,7 +476,7 @@ void ls_step_plan_close(ls_step_plan *plan)
 {
     for (int c = 0; c < plan->lanes.channel_count; c++) {
         free(plan->lanes.channels[c].lane);
-        free(plan->lanes.channels[c].here);
+        free(plan->lanes.channels[c].local);
     }
     free(plan->lanes.channels);
     free(plan->lanes.items);
@@ -487,7 +487,7 @@ void ls_step_plan_close(ls_step_plan *plan)
         ls_buckets_close(&plan->groups[g].buckets);
     }
     free(plan->groups);
-    free(plan->here.items);
+    free(plan->local.items);
     free(plan->members);
     ls_ps_layout_close(&plan->servers);
     ls_step_plan_close_repeats(plan);

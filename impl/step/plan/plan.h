@@ -41,8 +41,8 @@ typedef struct ls_channel {
     int members;
     int *lane;    /**< [members] of the member's end; -1 if none in this process */
     int arrivals; /**< from this member on, ends serve requests as they arrive; `members`: none */
-    int *here;    /**< [here_count] members that have an end in this process */
-    int here_count;
+    int *local;   /**< [local_count] members that have an end in this process */
+    int local_count;
 } ls_channel;
 
 /** What tasks are on: the lanes and channels of this process. */
@@ -77,10 +77,10 @@ typedef struct ls_planned_repeats {
 } ls_planned_repeats;
 
 /** The members of this process. */
-typedef struct ls_members_here {
+typedef struct ls_local_members {
     int *items; /**< [count] by rank */
     int count;
-} ls_members_here;
+} ls_local_members;
 
 typedef struct ls_step_plan {
     const ls_job *job;
@@ -99,7 +99,7 @@ typedef struct ls_step_plan {
     int total; /**< members: replicas x places, then servers, or an additional holder */
     int all;   /**< `total`, then, if backward is held, a shadow of each replica */
     ls_planned_member *members; /**< [all] */
-    ls_members_here here;       /**< of `total` */
+    ls_local_members local;     /**< of `total` */
     ls_planned_group *groups;   /**< [group_count] sets, then groups of shares; none if nothing is
                                      reduced */
     int group_count;

@@ -59,30 +59,30 @@ static ls_status find_components(const ls_step_program *programs, int count, int
         parent[l] = l;
     for (int kind = 0; kind < count; kind++)
         LS_TRY(join_lanes(&programs[kind], parent));
-    LS_TRY(ls_allocate("step", &all->of, (size_t)lanes, sizeof *all->of));
+    LS_TRY(ls_allocate("step", &all->component, (size_t)lanes, sizeof *all->component));
     LS_TRY(ls_allocate("step", &all->rank, (size_t)lanes, sizeof *all->rank));
     LS_TRY(ls_allocate("step", &all->items, (size_t)lanes, sizeof *all->items));
     for (int l = 0; l < lanes; l++)
-        all->of[l] = -1;
+        all->component[l] = -1;
     for (int kind = 0; kind < count; kind++) {
         /* lanes that have tasks, to be numbered by component */
         for (size_t t = 0; t < programs[kind].task_count; t++)
-            all->of[programs[kind].tasks[t].lane] = 0;
+            all->component[programs[kind].tasks[t].lane] = 0;
     }
     for (int l = 0; l < lanes; l++)
-        if (all->of[l] >= 0 && root(parent, l) == l)
-            all->of[l] = all->count++;
+        if (all->component[l] >= 0 && root(parent, l) == l)
+            all->component[l] = all->count++;
     for (int l = 0; l < lanes; l++)
-        if (all->of[l] >= 0) {
-            all->of[l] = all->of[root(parent, l)];
-            all->rank[l] = all->items[all->of[l]].lanes++;
+        if (all->component[l] >= 0) {
+            all->component[l] = all->component[root(parent, l)];
+            all->rank[l] = all->items[all->component[l]].lanes++;
         }
     for (int c = 0; c < all->count; c++)
         LS_TRY(ls_allocate("step", &all->items[c].has, (size_t)count, sizeof(bool)));
     for (int kind = count; kind-- > 0;) {
         /* its driver is the lane of its last task, which must be the same in all steps */
         for (size_t t = 0; t < programs[kind].task_count; t++) {
-            ls_component *c = &all->items[all->of[programs[kind].tasks[t].lane]];
+            ls_component *c = &all->items[all->component[programs[kind].tasks[t].lane]];
             c->driver = programs[kind].tasks[t].lane;
             c->has[kind] = true;
         }
@@ -132,10 +132,10 @@ static ls_status order_task(ordering *o)
     const ls_components *all = o->sweep.components;
     ls_step_program *p = o->program;
     ls_task *task = &p->tasks[o->sweep.task];
-    const int component = all->of[task->lane];
+    const int component = all->component[task->lane];
     LS_TRY(ls_sweep_meet(&o->sweep, want, o));
     for (int l = 0; l < p->lanes->count && o->last[component] == o->sweep.next; l++)
-        if (all->of[l] == component && o->sweep.latest[l])
+        if (all->component[l] == component && o->sweep.latest[l])
             want(o, o->sweep.latest[l] - 1, (ls_access){0});
     o->wanted[task->lane] = 0;
     task->waits.first = p->wait_count;
@@ -168,7 +168,7 @@ static ls_status order_step(ordering *o)
     const ls_components *all = o->sweep.components;
     const ls_step_program *p = o->program;
     for (size_t t = 0; t < p->task_count; t++)
-        o->last[all->of[p->tasks[t].lane]] = t + 1;
+        o->last[all->component[p->tasks[t].lane]] = t + 1;
     for (int c = 0; c < all->count; c++)
         LS_TRY(check_driver(o, c));
     for (size_t t = 0; t < p->task_count; t++) {
@@ -203,7 +203,7 @@ ls_status ls_step_programs_order(ls_step_program *programs, int kinds, ls_compon
     int *parent;
     *out = (ls_components){0};
     LS_TRY(ls_allocate("step", &parent, (size_t)programs->lanes->count + 1, sizeof *parent));
-    ls_status status = find_components(programs, kinds + LS_APART, parent, out);
+    ls_status status = find_components(programs, kinds + LS_UNORDERED, parent, out);
     free(parent);
     for (int kind = 0; kind < kinds && !status; kind++)
         status = order_program(&programs[kind], out);
@@ -214,7 +214,7 @@ void ls_components_close(ls_components *components)
 {
     for (int c = 0; c < components->count; c++)
         free(components->items[c].has);
-    free(components->of);
+    free(components->component);
     free(components->rank);
     free(components->items);
 }

@@ -154,7 +154,7 @@ ls_traffic ls_step_program_copied(const ls_step_program *p)
 {
     ls_traffic sum = {.messages_sent = p->empty_copies};
     for (size_t t = 0; t < p->task_count; t++)
-        if (p->tasks[t].copy.to && p->tasks[t].copy.apart)
+        if (p->tasks[t].copy.to && p->tasks[t].copy.crosses)
             ls_traffic_add(&sum, (ls_traffic){p->tasks[t].copy.bytes, 1}, 1);
     return sum;
 }

@@ -16,7 +16,7 @@
  * programs of all kinds are two programs of the tasks before, and after, all steps that one call
  * enqueues: numbers kinds + LS_BEFORE and kinds + LS_AFTER. */
 enum { LS_LAST = LS_BATCHES };
-enum { LS_BEFORE, LS_AFTER, LS_APART };
+enum { LS_BEFORE, LS_AFTER, LS_UNORDERED };
 
 /** How a task touches memory: ls_access.writes. */
 typedef enum ls_touch { LS_READS, LS_WRITES } ls_touch;
@@ -44,7 +44,7 @@ typedef struct ls_task_copy {
     const void *from;
     void *to; /**< NULL if the task is not a copy */
     size_t bytes;
-    bool apart; /**< between two devices: traffic */
+    bool crosses; /**< between two devices: traffic */
 } ls_task_copy;
 
 /** The end of a message or all-reduce that a task is, or a request to a server. */
@@ -97,12 +97,12 @@ typedef struct ls_step_program {
 typedef struct ls_component {
     int driver; /**< lane of its last task, which begins and ends its step */
     int lanes;
-    bool *has; /**< [kinds + LS_APART] whether it has tasks in that program */
+    bool *has; /**< [kinds + LS_UNORDERED] whether it has tasks in that program */
 } ls_component;
 
 typedef struct ls_components {
-    int *of;   /**< [lanes] component of each; -1 means no tasks */
-    int *rank; /**< [lanes] number of the lane within its component */
+    int *component; /**< [lanes] of each; -1 means no tasks */
+    int *rank;      /**< [lanes] number of the lane within its component */
     ls_component *items;
     int count;
 } ls_components;
@@ -141,7 +141,7 @@ ls_traffic ls_step_program_traffic(const ls_step_program *program);
 /* ---- order.c, match.c, race.c -----------------------------------------------------------------
  */
 
-/** Finds the components of all programs [kinds + LS_APART], and the waits of steps. Close
+/** Finds the components of all programs [kinds + LS_UNORDERED], and the waits of steps. Close
  * components also on failure. */
 ls_status ls_step_programs_order(ls_step_program *programs, int kinds, ls_components *out);
 void ls_components_close(ls_components *components);

@@ -31,7 +31,7 @@ static ls_status check_next(race_check *r)
     ls_sweep *w = &r->sweep;
     const ls_step_program *p;
     const ls_task *task = ls_sweep_next(w);
-    const size_t begun = r->begun[w->components->of[task->lane]];
+    const size_t begun = r->begun[w->components->component[task->lane]];
     ls_sweep_task(w, w->task, &p);
     if (task->begins && begun)
         ls_sweep_hear(w, begun - 1);

@@ -41,7 +41,7 @@ static void cut(ls_sweep *w)
 static size_t clock_size(const ls_sweep *w, const ls_task *task)
 {
     const ls_components *c = w->components;
-    return c ? (size_t)c->items[c->of[task->lane]].lanes : 0;
+    return c ? (size_t)c->items[c->component[task->lane]].lanes : 0;
 }
 
 ls_status ls_sweep_open(const ls_step_program *const *programs, size_t count,
@@ -118,7 +118,7 @@ bool ls_sweep_knows(const ls_sweep *w, size_t earlier)
     const ls_step_program *program;
     const int own = ls_sweep_task(w, w->task, &program)->lane;
     const int lane = ls_sweep_task(w, earlier, &program)->lane;
-    return w->components->of[lane] == w->components->of[own] &&
+    return w->components->component[lane] == w->components->component[own] &&
            w->clock[w->components->rank[lane]] > earlier;
 }
 

@@ -30,7 +30,7 @@ static ls_status open_events(ls_step_run *run, int kind)
     for (size_t w = 0; w < p->wait_count; w++)
         LS_TRY(open_event(run, p->tasks[p->waits[w]].lane, &l->events[kind][p->waits[w]]));
     for (size_t t = 0; t < p->task_count; t++) {
-        const int c = components->of[p->tasks[t].lane];
+        const int c = components->component[p->tasks[t].lane];
         if (p->tasks[t].begins)
             LS_TRY(open_event(run, components->items[c].driver, &l->begun[c]));
     }
@@ -44,7 +44,7 @@ static ls_status enqueue_waits(const ls_step_run *run, int kind, const ls_task *
     const ls_step_program *p = &run->program[kind];
     ls_queue *queue = queue_of(run, task->lane);
     if (task->begins)
-        LS_TRY(ls_queue_wait(queue, run->lowered.begun[run->components.of[task->lane]]));
+        LS_TRY(ls_queue_wait(queue, run->lowered.begun[run->components.component[task->lane]]));
     for (size_t w = 0; w < task->waits.count; w++)
         LS_TRY(ls_queue_wait(queue, run->lowered.events[kind][p->waits[task->waits.first + w]]));
     return LS_OK;
@@ -130,7 +130,7 @@ static ls_status enqueue_together(ls_step_run *run, const ls_step_program *p, co
     }
     for (int i = 0; i < tasks; i++) {
         int rank = 0;
-        while (ends[rank] != channel->of[run->plan.lanes.items[first[i].lane].member].comm)
+        while (ends[rank] != channel->items[run->plan.lanes.items[first[i].lane].member].comm)
             rank++;
         ops[rank] = (ls_op_list){.items = p->ops + first[i].ops.first, .count = first[i].ops.count};
         lists[rank].queue = queue_of(run, first[i].lane);
@@ -165,7 +165,7 @@ ls_status ls_enqueue_step(ls_step_run *run, int kind, int component)
             LS_TRY(ls_queue_record(queue_of(run, all->items[c].driver), run->lowered.begun[c]));
     for (size_t t = 0; t < p->task_count; t++) {
         const ls_task *task = &p->tasks[t];
-        if (component >= 0 && all->of[task->lane] != component)
+        if (component >= 0 && all->component[task->lane] != component)
             continue;
         if (task->call < 0) {
             LS_TRY(enqueue_task(run, kind, task));
@@ -181,7 +181,7 @@ ls_status ls_enqueue_step(ls_step_run *run, int kind, int component)
     return LS_OK;
 }
 
-ls_status ls_enqueue_apart(ls_step_run *run, const ls_step_program *p)
+ls_status ls_enqueue_unordered(ls_step_run *run, const ls_step_program *p)
 {
     for (size_t t = 0; t < p->task_count; t++)
         LS_TRY(enqueue_ops(run, p, &p->tasks[t]));

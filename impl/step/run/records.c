@@ -57,7 +57,7 @@ static ls_status read_records(ls_reading *r, int member)
     uint64_t mark_ns;
     LS_TRY(ls_replica_records(replica_of(r, member), r->first, r->count, r->records, &mark_ns));
     for (uint64_t k = 0; k < r->count; k++) {
-        double *numbers = r->mine + k * r->width;
+        double *numbers = r->sent + k * r->width;
         const double end_ns = (double)(int64_t)(r->records[k].end_ns - r->mark_ns);
         if (ends_steps(r, member) && end_ns > numbers[END])
             numbers[END] = end_ns;
@@ -66,7 +66,7 @@ static ls_status read_records(ls_reading *r, int member)
     return LS_OK;
 }
 
-static ls_status read_here(ls_reading *r)
+static ls_status read_local(ls_reading *r)
 {
     const int total = r->run->plan.total;
     for (int m = 0; m < total; m++)
@@ -89,18 +89,18 @@ ls_status ls_reading_open(ls_reading *r)
     const ls_job *job = r->run->plan.job;
     const size_t numbers = r->count * r->width, all = numbers * (size_t)ls_job_processes(job);
     r->records = calloc(r->count + 1, sizeof *r->records);
-    r->mine = calloc(numbers + 1, sizeof *r->mine);
+    r->sent = calloc(numbers + 1, sizeof *r->sent);
     r->all = calloc(all + 1, sizeof *r->all);
-    const ls_status status = r->records && r->mine && r->all
-                                 ? read_here(r)
-                                 : ls_fail_memory("records", all * sizeof *r->mine);
-    return ls_comm_bring(job->ranks.comm, status, r->mine, numbers * sizeof *r->mine, r->all);
+    const ls_status status = r->records && r->sent && r->all
+                                 ? read_local(r)
+                                 : ls_fail_memory("records", all * sizeof *r->sent);
+    return ls_comm_bring(job->ranks.comm, status, r->sent, numbers * sizeof *r->sent, r->all);
 }
 
 void ls_reading_close(ls_reading *r)
 {
     free(r->records);
-    free(r->mine);
+    free(r->sent);
     free(r->all);
 }
 

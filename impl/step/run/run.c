@@ -38,7 +38,7 @@ static ls_status build_programs(ls_step_run *me)
 static ls_status open_kinds(ls_step_run *me)
 {
     const size_t kinds = (size_t)me->kinds;
-    LS_TRY(ls_allocate("step", &me->program, kinds + LS_APART, sizeof *me->program));
+    LS_TRY(ls_allocate("step", &me->program, kinds + LS_UNORDERED, sizeof *me->program));
     LS_TRY(ls_allocate("step", &me->counts.enqueued, kinds, sizeof *me->counts.enqueued));
     LS_TRY(ls_allocate("step", &me->lowered.events, kinds, sizeof *me->lowered.events));
     return ls_allocate("step", &me->lowered.called, kinds, sizeof *me->lowered.called);
@@ -50,13 +50,13 @@ static ls_status open_run(ls_step_run *me)
     LS_TRY(ls_comm_agree(job->ranks.comm, ls_step_plan_open(me->base.strategy, job, &me->plan)));
     me->kinds = ls_kinds_of_steps(job);
     LS_TRY(ls_comm_agree(job->ranks.comm, open_kinds(me)));
-    for (int kind = 0; kind < me->kinds + LS_APART; kind++)
+    for (int kind = 0; kind < me->kinds + LS_UNORDERED; kind++)
         me->program[kind].lanes = &me->plan.lanes;
     LS_TRY(ls_resources_open(&me->plan, &me->resources));
     LS_TRY(ls_comm_agree(job->ranks.comm, open_queues(me)));
     LS_TRY(ls_comm_agree(job->ranks.comm, build_programs(me)));
     LS_TRY(ls_comm_agree(job->ranks.comm,
-                         ls_steps_check_spans(me, me->program, me->kinds + LS_APART)));
+                         ls_steps_check_spans(me, me->program, me->kinds + LS_UNORDERED)));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_tasks(me)));
     LS_TRY(ls_step_programs_order(me->program, me->kinds, &me->components));
     LS_TRY(LS_STEPS_EDITED(ls_steps_edit_waits(me)));
@@ -121,9 +121,9 @@ static ls_status wait_for_library(ls_step_run *me, bool *waits)
     ls_status status = LS_OK;
     for (int g = LS_GROUPS; g < LS_GROUPS + me->plan.group_count; g++) {
         const ls_channel *c = &me->plan.lanes.channels[g];
-        for (int i = 0; i < c->here_count; i++) {
-            const int member = c->here[i];
-            ls_comm *comm = me->resources.ends[g].of[member].comm;
+        for (int i = 0; i < c->local_count; i++) {
+            const int member = c->local[i];
+            ls_comm *comm = me->resources.ends[g].items[member].comm;
             ls_queue *queue = me->queues[c->lane[member]].queue;
             if (!comm || !comm->backend->wait)
                 break;
@@ -168,10 +168,10 @@ static ls_status enqueue_between(ls_step_run *me, ls_batch_kind kind, uint64_t t
 {
     const ls_step_program *apart = &me->program[me->kinds];
     ls_steps_profile_note(me, &apart[LS_BEFORE], 1);
-    LS_TRY(ls_enqueue_apart(me, &apart[LS_BEFORE]));
+    LS_TRY(ls_enqueue_unordered(me, &apart[LS_BEFORE]));
     LS_TRY(enqueue_all(me, (int)kind, times));
     ls_steps_profile_note(me, &apart[LS_AFTER], 1);
-    return ls_enqueue_apart(me, &apart[LS_AFTER]);
+    return ls_enqueue_unordered(me, &apart[LS_AFTER]);
 }
 
 /* If some queues did not get their part of a step, other queues may wait for it. */
@@ -242,7 +242,7 @@ void ls_steps_close(ls_run *run)
     if (me->queues)
         ls_status_free(ls_steps_sync(run));
     ls_lowered_close(me);
-    for (int kind = 0; me->program && kind < me->kinds + LS_APART; kind++)
+    for (int kind = 0; me->program && kind < me->kinds + LS_UNORDERED; kind++)
         ls_step_program_close(&me->program[kind]);
     free(me->program);
     free(me->counts.enqueued);

@@ -54,7 +54,7 @@ typedef struct ls_step_run {
     ls_step_plan plan;
     ls_resources resources;
     int kinds;                    /**< of steps */
-    ls_step_program *program;     /**< [kinds + LS_APART] */
+    ls_step_program *program;     /**< [kinds + LS_UNORDERED] */
     ls_step_program *evaluations; /**< [plan.mesh.replicas] forward passes, if divided; made when
                                      first used (run_evaluate.c), or NULL */
     ls_components components;
@@ -102,7 +102,7 @@ typedef struct ls_reading {
     bool gpu;                /**< some member of this process is on a GPU */
     uint64_t mark_ns;        /**< latest mark of this process */
     ls_step_record *records; /**< [count] of the current member */
-    double *mine, *all;      /**< [count, width] sent, [processes, count, width] received */
+    double *sent, *all;      /**< [count, width] sent, [processes, count, width] received */
 } ls_reading;
 
 /** The caller sets what is before `gpu`; all else is zero. Close it also on failure. */
@@ -150,7 +150,7 @@ ls_status ls_enqueue_serially(ls_step_run *run, const ls_step_program *program,
                               ls_status (*before)(void *context, const ls_task *task),
                               void *context);
 /** Enqueues tasks that have no order. */
-ls_status ls_enqueue_apart(ls_step_run *run, const ls_step_program *program);
+ls_status ls_enqueue_unordered(ls_step_run *run, const ls_step_program *program);
 
 /* trace_steps.c */
 /** Allocates the logs of lanes for so many steps. */

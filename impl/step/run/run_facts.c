@@ -74,8 +74,9 @@ static ls_program_info describe_replica(const ls_run *run, int index)
 {
     const ls_step_run *me = ls_step_run_of(run);
     const int lane = first_of(run, index); /* a member's number is its lane's */
-    const ls_program *program =
-        run->job->kernels.capture ? me->lowered.captured[me->components.of[lane]][LS_FULL] : NULL;
+    const ls_program *program = run->job->kernels.capture
+                                    ? me->lowered.captured[me->components.component[lane]][LS_FULL]
+                                    : NULL;
     return program ? ls_program_describe(program) : (ls_program_info){0};
 }
 

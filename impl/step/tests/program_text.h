@@ -25,7 +25,7 @@
 #include <string.h>
 
 enum { LANES = 3, TASKS = 12, TEXT = 200 };
-enum { KINDS = 2 * LS_LAST, AFTER = KINDS + LS_AFTER, STEPS = KINDS + LS_APART }; /* programs */
+enum { KINDS = 2 * LS_LAST, AFTER = KINDS + LS_AFTER, STEPS = KINDS + LS_UNORDERED }; /* programs */
 
 typedef struct text_program {
     ls_lane lane[LANES];

@@ -171,7 +171,7 @@ static const struct order_case {
 static void write_components(const ls_components *c, char *out)
 {
     for (int l = 0; l < LANES; l++)
-        out += c->of[l] < 0 ? sprintf(out, "- ") : sprintf(out, "%d ", c->of[l]);
+        out += c->component[l] < 0 ? sprintf(out, "- ") : sprintf(out, "%d ", c->component[l]);
     out += sprintf(out - 1, ";") - 1;
     for (int i = 0; i < c->count; i++)
         out += sprintf(out, " %d", c->items[i].driver);

@@ -119,7 +119,7 @@ static void emit_copy(lane_walk *l, const ls_stretch *s)
         snprintf(work.name, sizeof work.name, "copy.%.30s",
                  copied ? l->now->task->verb : "communicator");
     const int64_t first = emit_work(l, s, &work, copied ? (double)copied->bytes : 0, 0);
-    if (!copied || !copied->apart)
+    if (!copied || !copied->crosses)
         return;
     const ls_trace_message copy = {.slice = first,
                                    .bytes = copied->bytes,
@@ -184,7 +184,7 @@ ls_status ls_steps_trace(const ls_run *run, ls_trace_of what, ls_trace *out)
     ls_tracing_open(&w);
     for (int l = 0; l < w.run->plan.lanes.count && !w.status; l++) {
         w.begin[l] = out->slice_count;
-        if (w.run->components.of[l] >= 0)
+        if (w.run->components.component[l] >= 0)
             walk_lane(&w, l);
         w.begin[l + 1] = out->slice_count;
         out->lanes[l].used = w.begin[l + 1] > w.begin[l];

@@ -53,7 +53,7 @@ static void add_task(ls_tracing *w, const ls_step_program *p, size_t t, size_t b
                    .id = (int64_t)(base + t)};
     if (task->begins) {
         const ls_components *all = &w->run->components;
-        const ls_item_list *driver = &w->enqueued[all->items[all->of[task->lane]].driver];
+        const ls_item_list *driver = &w->enqueued[all->items[all->component[task->lane]].driver];
         one.awaited = driver->ended;
         one.verb = driver->verb;
         add_item(w, &one);
@@ -188,7 +188,7 @@ void ls_tracing_for(const ls_tracing *w, int lane, const ls_item *item, ls_trace
     slice->microbatch = item ? item->task->microbatch - 1 : -1;
     const ls_task_copy *copy = item ? &item->task->copy : NULL;
     int peer = item ? item->task->end.peer : -1;
-    if (copy && copy->to && copy->apart)
+    if (copy && copy->to && copy->crosses)
         peer = own == &plan->members[copy->to_member] ? copy->from_member : copy->to_member;
     if (peer < 0)
         return;
@@ -214,14 +214,14 @@ static void name_lane(const ls_step_run *run, int l, ls_trace_lane *out)
         if (job->devices[d] == replica->device)
             out->number = (int32_t)d;
     if (plan->servers.servers && plan->lanes.channels[LS_MESSAGES].lane[lane->member] == l) {
-        const ls_comm *end = run->resources.ends[LS_MESSAGES].of[lane->member].comm;
+        const ls_comm *end = run->resources.ends[LS_MESSAGES].items[lane->member].comm;
         out->served = ls_connection_number(&run->resources, end);
         out->rank = end->rank;
     }
     const char *device = ls_device_describe(replica->device)->text;
     const char *what = l < plan->total && l >= trains ? "server" : lane->name;
     const bool shadow = lane->member >= plan->total;
-    out->main = l < trains && run->components.of[l] >= 0;
+    out->main = l < trains && run->components.component[l] >= 0;
     snprintf(out->device, sizeof out->device, "%.39s", device);
     snprintf(out->name, sizeof out->name, "%.32s %.32s%s", device, what,
              shadow ? " for another" : "");

@@ -55,8 +55,8 @@ static void average_all(ls_step *s)
         if (!range.count)
             continue;
         ls_sum_parameters(s, b);
-        for (int i = 0; i < c->here_count && !s->program->status; i++)
-            append_quotient(s, c->here[i], range, ls_replicas(s));
+        for (int i = 0; i < c->local_count && !s->program->status; i++)
+            append_quotient(s, c->local[i], range, ls_replicas(s));
         for (int r = 0; r < ls_replicas(s); r++)
             ls_refresh(s, r, range);
     }
@@ -85,7 +85,7 @@ static ls_status make_mean(ls_step *s, const ls_call *call, int member, ls_broug
                                 .extent = s->plan->groups->buckets.extents[b],
                                 .room = (void *)brought->args.scratch,
                                 .error = r->wire_error};
-    return ls_wired_build(s->resources->ends[call->channel].of[member].comm, &args, ops);
+    return ls_wired_build(s->resources->ends[call->channel].items[member].comm, &args, ops);
 }
 
 void ls_mean(ls_step *s, int b)

@@ -62,16 +62,16 @@ static ls_status open_ends(ls_resources *r, int channel)
     const ls_planned_group *g = group_of(r->plan, channel);
     const ls_allreduce *algorithm = r->plan->job->exchange.allreduce;
     const ls_ends *ends = &r->ends[channel];
-    for (int i = 0; i < c->here_count; i++)
-        ends->of[c->here[i]].comm = ends->comms[i];
+    for (int i = 0; i < c->local_count; i++)
+        ends->items[c->local[i]].comm = ends->comms[i];
     if (channel == LS_MESSAGES)
         return r->served ? ls_served_open_requests(r) : LS_OK;
-    if (algorithm->check && c->here_count)
+    if (algorithm->check && c->local_count)
         LS_TRY(algorithm->check(ends->comms[0]));
-    for (int i = 0; i < c->here_count; i++) {
+    for (int i = 0; i < c->local_count; i++) {
         /* the order of sums between places does not depend on hosts */
         ends->comms[i]->layout = g ? g->layout : NULL;
-        LS_TRY(take_scratch(r, channel, c->here[i], &ends->of[c->here[i]]));
+        LS_TRY(take_scratch(r, channel, c->local[i], &ends->items[c->local[i]]));
     }
     return LS_OK;
 }
@@ -83,7 +83,7 @@ ls_status ls_channels_open(ls_resources *r)
         const ls_channel *c = &lanes->channels[i];
         if (!is_used(r->plan, i))
             continue;
-        LS_TRY(ls_connect(r, c->here, c->here_count, LS_COUNTED, r->ends[i].comms));
+        LS_TRY(ls_connect(r, c->local, c->local_count, LS_COUNTED, r->ends[i].comms));
         LS_TRY(ls_comm_agree(r->plan->job->ranks.comm, open_ends(r, i)));
     }
     return LS_OK;
@@ -94,7 +94,7 @@ ls_status ls_channels_open(ls_resources *r)
 /* A member's part in a call. */
 static ls_status build(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
-    const ls_end *end = &s->resources->ends[c->channel].of[member];
+    const ls_end *end = &s->resources->ends[c->channel].items[member];
     b->args.scratch = end->scratch;
     if (c->make)
         return c->make(s, c, member, b, ops);
@@ -120,8 +120,8 @@ void ls_step_call(ls_step *s, const ls_call *c)
                                         [LS_ALL_GATHER] = "all-gather"};
     const ls_channel *channel = &s->plan->lanes.channels[c->channel];
     const int call = ls_step_joint(s, c->channel);
-    for (int i = 0; i < channel->here_count && !s->program->status; i++) {
-        const int member = channel->here[i];
+    for (int i = 0; i < channel->local_count && !s->program->status; i++) {
+        const int member = channel->local[i];
         ls_op_list ops = {0};
         ls_brought b = {.node = -1};
         const ls_status status = build(s, c, member, &b, &ops);
@@ -132,6 +132,6 @@ void ls_step_call(ls_step *s, const ls_call *c)
         task->node = b.node;
         task->call = call;
         task->end.channel = c->channel;
-        ls_task_count_messages(s->program, s->resources->ends[c->channel].of[member].comm->rank);
+        ls_task_count_messages(s->program, s->resources->ends[c->channel].items[member].comm->rank);
     }
 }

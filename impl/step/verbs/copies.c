@@ -26,7 +26,7 @@ void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span fr
 {
     if (!can_copy(s, to, from))
         return;
-    const bool apart = ls_apart(s, to.member, from.member);
+    const bool apart = ls_cross_devices(s, to.member, from.member);
     s->program->empty_copies += apart && !to.bytes;
     ls_task *task = to.bytes ? ls_task_begin(s->program, verb, lane, ls_no_range) : NULL;
     if (!task)
@@ -36,7 +36,7 @@ void ls_step_copy(ls_step *s, const char *verb, int lane, ls_span to, ls_span fr
                                 .from = from.memory,
                                 .to = to.memory,
                                 .bytes = to.bytes,
-                                .apart = apart};
+                                .crosses = apart};
     task->bytes = 2 * (double)to.bytes;
     ls_task_touch(s->program, from.memory, to.bytes, LS_READS);
     ls_task_touch(s->program, to.memory, to.bytes, LS_WRITES);
@@ -85,7 +85,7 @@ static ls_span bring(ls_step *s, int member, size_t index, bool only)
     ls_replica *holder = ls_step_replica(s, ls_holder(s));
     const ls_span sum = ls_gradient(s, member, index, ls_all(s));
     ls_span here = {ls_holder(s), holder->gradients, sum.bytes};
-    if (!ls_apart(s, member, here.member) && !only)
+    if (!ls_cross_devices(s, member, here.member) && !only)
         return sum;
     if (!only)
         ls_step_fail(s, ls_replica_take(holder, "staging", LS_MEMORY_COMMUNICATION, sum.bytes,

@@ -100,7 +100,7 @@ static float *whole_at(const ls_replica *r, const reduced *of)
 }
 
 /* Whether gradients of an exchange, in fast mode, are in another buffer than earlier ones. */
-static bool is_beside(const ls_step *s, const ls_replica *r)
+static bool adds_to_earlier(const ls_step *s, const ls_replica *r)
 {
     return !ls_step_job(s)->exact.on && s->exchanged && !r->windows.gradients;
 }
@@ -110,7 +110,7 @@ static float *brought_at(const ls_step *s, int member, const reduced *of)
 {
     const ls_replica *r = ls_step_replica(s, member);
     const ls_slice *slice = ls_step_member(s, member)->slice[s->batch_kind];
-    return of->what == GRADIENTS && is_beside(s, r)
+    return of->what == GRADIENTS && adds_to_earlier(s, r)
                ? (float *)ls_slice_gradients(slice, 1) + of->range.first
                : whole_at(r, of);
 }
@@ -175,7 +175,7 @@ static folding folding_at(const ls_step *s, int member, int bucket)
 {
     const int set = ls_step_plan_set(s->plan, member);
     const ls_planned_group *g = &s->plan->groups[set];
-    const ls_end *end = &s->resources->ends[LS_GROUPS + set].of[member];
+    const ls_end *end = &s->resources->ends[LS_GROUPS + set].items[member];
     return (folding){.terms =
                          (float *)end->terms + ls_group_share_before(g, (size_t)bucket, end->comm),
                      .slot = ls_group_share_before(g, g->buckets.count, end->comm)};
@@ -260,7 +260,7 @@ static ls_status add_exchange(const ls_step *s, const ls_end *end, int member, l
     if (half == LS_REDUCE_SCATTER)
         own.range =
             ls_bucket_share(&g->buckets, (size_t)of->bucket, end->comm->rank, end->comm->size);
-    if (!is_beside(s, r) || !own.range.count)
+    if (!adds_to_earlier(s, r) || !own.range.count)
         return LS_OK;
     float *sum = whole_at(r, &own);
     const ls_sum_step add = {sum, sum, brought_at(s, member, &own)};
@@ -273,7 +273,7 @@ static ls_status add_exchange(const ls_step *s, const ls_end *end, int member, l
 static ls_status take(ls_step *s, const ls_call *c, int member, ls_brought *b, ls_op_list *ops)
 {
     const reduced *of = c->of;
-    const ls_end *end = &s->resources->ends[c->channel].of[member];
+    const ls_end *end = &s->resources->ends[c->channel].items[member];
     const bool exact = ls_step_job(s)->exact.on;
     if (of->what != GRADIENTS || c->half == LS_ALL_GATHER)
         return LS_OK;
@@ -290,7 +290,7 @@ static ls_status bring_share(ls_step *s, const ls_call *c, int member, ls_brough
     const reduced *of = c->of;
     const ls_replica *r = ls_step_replica(s, member);
     const int inside = LS_GROUPS + ls_step_plan_set(s->plan, member);
-    const ls_end *end = &s->resources->ends[inside].of[member];
+    const ls_end *end = &s->resources->ends[inside].items[member];
     size_t at = of->range.first;
     if (of->range.count && r->windows.gradients)
         LS_TRY(ls_replica_find(r, of->range, &at));
@@ -358,9 +358,9 @@ static void append_zeros(ls_step *s, int member, ls_range range)
 static void fill_empty(ls_step *s, int set, int b)
 {
     const ls_channel *c = &s->plan->lanes.channels[LS_GROUPS + set];
-    for (int i = 0; i < c->here_count && !ls_step_job(s)->exact.on; i++)
-        if (!ls_slice_sums(ls_step_member(s, c->here[i])->slice[s->batch_kind], s->exchange))
-            append_zeros(s, c->here[i], s->plan->groups[set].buckets.items[b]);
+    for (int i = 0; i < c->local_count && !ls_step_job(s)->exact.on; i++)
+        if (!ls_slice_sums(ls_step_member(s, c->local[i])->slice[s->batch_kind], s->exchange))
+            append_zeros(s, c->local[i], s->plan->groups[set].buckets.items[b]);
 }
 
 /* Moves a bucket, in all sets that have it, from how members have it to how they need it. Where

@@ -41,7 +41,7 @@ static ls_status make(ls_step *s, const ls_call *call, int member, ls_brought *b
                       ls_op_list *ops)
 {
     const gathered *of = call->of;
-    const ls_end *end = &s->resources->ends[call->channel].of[member];
+    const ls_end *end = &s->resources->ends[call->channel].items[member];
     const ls_replica *r = ls_step_replica(s, member);
     const int n = end->comm->size, me = end->comm->rank;
     const ls_range own = share_of(of, me, n);

@@ -69,10 +69,10 @@ static ls_status open_members(ls_resources *r)
 {
     const ls_step_plan *plan = r->plan;
     LS_TRY(open_statistics(r));
-    for (int i = 0; i < plan->here.count; i++)
-        LS_TRY(r->served && plan->here.items[i] >= plan->mesh.replicas
-                   ? ls_served_open_server(r, plan->here.items[i])
-                   : open_member(r, plan->here.items[i]));
+    for (int i = 0; i < plan->local.count; i++)
+        LS_TRY(r->served && plan->local.items[i] >= plan->mesh.replicas
+                   ? ls_served_open_server(r, plan->local.items[i])
+                   : open_member(r, plan->local.items[i]));
     for (int m = plan->total; m < plan->all; m++)
         if (plan->members[m].device >= 0)
             LS_TRY(open_member(r, m));
@@ -132,7 +132,7 @@ static ls_status prepare(ls_resources *r)
     LS_TRY(ls_allocate("replicas", &r->members, (size_t)r->plan->all, sizeof *r->members));
     LS_TRY(ls_allocate("replicas", &r->ends, (size_t)lanes->channel_count, sizeof *r->ends));
     for (int c = 0; c < lanes->channel_count; c++) {
-        LS_TRY(ls_allocate("replicas", &r->ends[c].of, total, sizeof *r->ends[c].of));
+        LS_TRY(ls_allocate("replicas", &r->ends[c].items, total, sizeof *r->ends[c].items));
         LS_TRY(ls_allocate("replicas", &r->ends[c].comms, total + 1, sizeof(ls_comm *)));
     }
     return r->plan->servers.servers ? ls_served_open(r) : LS_OK;
@@ -166,7 +166,7 @@ void ls_resources_close(ls_resources *r)
     for (size_t i = 0; r->statistics_comms && i < r->plan->job->device_count; i++)
         ls_comm_close(r->statistics_comms[i]);
     for (int c = 0; r->ends && c < r->plan->lanes.channel_count; c++) {
-        free(r->ends[c].of);
+        free(r->ends[c].items);
         free(r->ends[c].comms);
     }
     ls_served_close(r);

@@ -17,7 +17,7 @@ ls_span ls_gradient(ls_step *s, int member, size_t sum, ls_range range)
     return span;
 }
 
-bool ls_apart(const ls_step *s, int a, int b)
+bool ls_cross_devices(const ls_step *s, int a, int b)
 {
     const ls_planned_member *x = &s->plan->members[a], *y = &s->plan->members[b];
     return x->process != y->process || x->device != y->device;
@@ -39,7 +39,7 @@ static void append_end(ls_step *s, const char *verb, int member, int peer,
             "of one divided replica and replicas with peers can; use ls_give"))
         return;
     const ls_status status =
-        ls_comm_exchange(s->resources->ends[LS_MESSAGES].of[member].comm, exchange, &op);
+        ls_comm_exchange(s->resources->ends[LS_MESSAGES].items[member].comm, exchange, &op);
     if (!status && !served)
         op->use = LS_TIME_COMMUNICATION;
     ls_task *task = ls_task_of_op(s->program, verb, channel->lane[member], ls_no_range, op, status);
@@ -77,7 +77,7 @@ void ls_message(ls_step *s, ls_span to, ls_span from, ls_arriving arriving)
     const ls_planned_member *members = s->plan->members;
     const bool here = ls_step_replica(s, to.member) && ls_step_replica(s, from.member);
     const bool served = s->resources->served;
-    const bool inside = served && !ls_apart(s, to.member, from.member);
+    const bool inside = served && !ls_cross_devices(s, to.member, from.member);
     if (!served && here) {
         copy_message(s, to, from, arriving);
         return;

@@ -158,7 +158,7 @@ static void *data_of(const ls_call *c, const addend *a)
 static ls_status copy_blocks(ls_step *s, const ls_call *c, const addend *a, const ls_brought *b,
                              float *data, bool back, ls_op_list *ops)
 {
-    const ls_comm *comm = s->resources->ends[c->channel].of[a->member].comm;
+    const ls_comm *comm = s->resources->ends[c->channel].items[a->member].comm;
     ls_kernels *kernels = ls_step_replica(s, a->member)->kernels;
     const int64_t rows = ls_net_rows(a->net), whole = (int64_t)b->extent.count / (rows ? rows : 1);
     const bool scatters = c->half == LS_REDUCE_SCATTER;
@@ -232,7 +232,7 @@ static ls_status make_rounded(ls_step *s, const ls_call *c, int member, ls_broug
 {
     const summed *of = c->of;
     const addend a = addend_at(s, member, of->piece, of->node);
-    ls_comm *comm = s->resources->ends[c->channel].of[member].comm;
+    ls_comm *comm = s->resources->ends[c->channel].items[member].comm;
     ls_kernels *k = ls_step_replica(s, member)->kernels;
     const int64_t rows = ls_net_rows(a.net);
     void *parts[LS_LAYER_TREES];

@@ -99,7 +99,7 @@ static ls_status begin_in(const changes *c, ls_session *session, const ls_elasti
     return ls_session_begin_at(session, phase->next->first - 1, &session->plan->initial);
 }
 
-/* Hashes of the arrays that the candidate has; its parameters are then in c->mine. */
+/* Hashes of the arrays that the candidate has; its parameters are then in candidate_values. */
 static ls_status hash_state(const changes *c, uint64_t hashes[LS_ARRAYS])
 {
     for (int a = LS_ARRAYS; a-- > 0;) {

@@ -117,6 +117,11 @@ for device in 0 1 2 3; do
     rows "at its step" 'len(rows) == 4 and all("step 2" in r["result"]["reason"] for r in rows)'
 done
 
+# Messages of uneven replicas land in memory for the largest piece, and for most pieces, of full and smaller batches.
+deep="verify --model mlp:12-9-8-7-6-3 --strategy hybrid --hybrid-inner pipeline --results none --quiet --link latency=1us,bandwidth=10GB/s"
+lockstep_ok $deep --data synthetic:300 --steps 4 --batch 64 --hybrid-replicas 3 --devices 6
+lockstep_ok $deep --data synthetic:25 --epochs 2 --batch 13 --reduce exact --micro-shards 13 --hybrid-replicas 5 --devices 10 \
+    --pipeline-microbatches 2
 refused() {
     local words=$1
     shift

@@ -256,6 +256,7 @@ copy_not_sent 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-o
 share_not_summed 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --steps 2
 window_early 20 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --zero-stage 3 --steps 2 --bucket-bytes 0 --cpu-devices 4 --cores-per-device 2 --capture no --model mlp:784-16-16-16-16-10
 in_flight_one_short 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1
+landings_shared 0 --strategy pipeline --devices 2 --steps 2 --reduce exact --link latency=1us,bandwidth=10GB/s
 weights_pass_lost 0 --strategy pipeline --devices 2 --pipeline-schedule zb-h1 --steps 2
 weights_pass_lost 0 --strategy hybrid --devices 4 --hybrid-inner pipeline --hybrid-outer zero --pipeline-schedule zb-h2 --steps 2 --reduce exact
 weights_pass_twice 0 --strategy pipeline --devices 3 --pipeline-schedule zb-h2 --steps 2

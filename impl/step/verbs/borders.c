@@ -25,27 +25,49 @@ static ls_span border_at(const ls_step *s, const ls_border *b, int replica, int 
     return span;
 }
 
-static bool lands(const ls_step *s, const ls_border *b)
+bool ls_step_lands(const ls_step *s, int replica, const ls_border *b)
 {
     const int across = parts_of(s)->across;
-    return ls_step_lands(s) && b->from / across != b->to / across;
+    const ls_planned_member *from = &s->plan->members[ls_step_member_at(s->plan, replica, b->from)],
+                            *to = &s->plan->members[ls_step_member_at(s->plan, replica, b->to)];
+    return s->flow && b->from / across != b->to / across &&
+           (ls_step_job(s)->exchange.transfers || from->process != to->process);
 }
 
-/* Where the messages of an output land, if they have a lane of their own; memory for the pieces of
- * one micro-batch is taken with the first one. Else the output's own place. */
+/* The size of a landing: of a replica's largest piece, and for most pieces of a micro-batch, over
+ * full and smaller batches. */
+static void measure(const ls_step *s, const ls_border *b, int replica, ls_landing *l)
+{
+    ls_step of = *s;
+    for (of.batch_kind = 0; of.batch_kind < LS_BATCHES; of.batch_kind++) {
+        const int pieces = ls_replicated_pieces(ls_step_job(s), replica, of.batch_kind);
+        const int passes =
+            pieces ? ls_replicated_schedule(ls_step_job(s), replica, of.batch_kind).microbatches
+                   : 0;
+        for (int p = 0; p < pieces; p++) {
+            const size_t bytes = border_at(&of, b, replica, b->to, p, OUTPUT).bytes;
+            l->each = bytes > l->each ? bytes : l->each;
+        }
+        for (int m = 0; m < passes; m++) {
+            const int count =
+                ls_step_begin_of(&of, replica, m + 1) - ls_step_begin_of(&of, replica, m);
+            l->pieces = count > l->pieces ? count : l->pieces;
+        }
+    }
+}
+
+/* Where the messages of an output land, if they do; memory for the pieces of one micro-batch is
+ * taken with the first one. Else the output's own place. */
 static ls_span landing_at(ls_step *s, const ls_border *b, int replica, int piece)
 {
     const ls_graph_parts *parts = parts_of(s);
     const size_t at = (size_t)replica * parts->border_count + (size_t)(b - parts->borders);
     ls_span span = border_at(s, b, replica, b->to, piece, OUTPUT);
     ls_landing *l = &s->resources->landings[at];
-    if (!span.memory || !lands(s, b) || s->program->status)
+    if (!span.memory || !ls_step_lands(s, replica, b) || s->program->status)
         return span;
-    if (l->each < span.bytes) {
-        const int all = ls_replicated_pieces(ls_step_job(s), replica, s->batch_kind);
-        const int m = ls_replicated_schedule(ls_step_job(s), replica, s->batch_kind).microbatches;
-        l->pieces = (all + m - 1) / m;
-        l->each = border_at(s, b, replica, b->to, all - 1, OUTPUT).bytes; /* the last is largest */
+    if (!l->memory) {
+        measure(s, b, replica, l);
         const bool narrow =
             ls_net_element_bytes(parts->whole, b->node, ls_step_job(s)->kernels.precision) ==
             sizeof(uint16_t);
@@ -72,15 +94,24 @@ void ls_step_cross_output(ls_step *s, int replica, int piece, const ls_border *b
     cross(s, replica, piece, b, OUTPUT);
 }
 
+/* Whether a part fetches another stage's output: from its landing or, if no output is sent, from
+ * the part that computes it. */
+static bool is_fetched(const ls_step *s, int replica, const ls_border *b)
+{
+    const int across = parts_of(s)->across;
+    return ls_step_lands(s, replica, b) ||
+           (ls_step_fetches(s) && b->from / across != b->to / across);
+}
+
 void ls_step_fetch_outputs(ls_step *s, int replica, int piece, int part)
 {
     for (size_t i = 0; i < parts_of(s)->border_count; i++) {
         const ls_border *b = &parts_of(s)->borders[i];
-        if (b->to / parts_of(s)->across == part && b->from / parts_of(s)->across != part)
+        if (b->to / parts_of(s)->across == part && is_fetched(s, replica, b))
             ls_step_copy(s, "fetch", ls_step_member_at(s->plan, replica, b->to),
                          border_at(s, b, replica, b->to, piece, OUTPUT),
-                         ls_step_lands(s) ? landing_at(s, b, replica, piece)
-                                          : border_at(s, b, replica, b->from, piece, OUTPUT));
+                         ls_step_fetches(s) ? border_at(s, b, replica, b->from, piece, OUTPUT)
+                                            : landing_at(s, b, replica, piece));
     }
 }
 
@@ -94,7 +125,7 @@ void ls_step_cross(ls_step *s, int replica, int piece, int n, ls_act_kind pass)
     for (size_t i = parts->border_count ? parts->border_of[backward][n] : 0; i;
          i = b->next[backward]) {
         b = &parts->borders[i - 1];
-        if (backward ? b->gradient : ls_step_has_room(s, b->to))
+        if (backward ? b->gradient : ls_step_has_room(s, replica, b))
             cross(s, replica, piece, b, backward ? GRADIENT : OUTPUT);
     }
 }

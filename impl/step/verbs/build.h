@@ -136,16 +136,19 @@ int ls_step_member_at(const ls_step_plan *plan, int replica, int part);
 int ls_step_slots_at(const ls_step_plan *plan, int replica, int part);
 ls_net *ls_step_net_of(const ls_step *step, int member, int piece, int node);
 
-/** Whether a part of a pipeline has memory for the micro-batch whose pass is appended; sends a
- * border's output to it. */
-bool ls_step_has_room(const ls_step *step, int part);
+/** First piece of a replica's pass number `pass`. */
+int ls_step_begin_of(const ls_step *step, int replica, int pass);
+/** Whether the part behind a border has memory for the micro-batch whose pass is appended; sends
+ * the border's output to it. */
+bool ls_step_has_room(const ls_step *step, int replica, const ls_border *border);
 void ls_step_cross_output(ls_step *step, int replica, int piece, const ls_border *border);
 
 /** Whether parts fetch other parts' outputs, which are then not sent; and all that a part needs of
  * a piece. */
 bool ls_step_fetches(const ls_step *step);
-/** Whether messages between stages land in memory of their own, from which parts fetch them. */
-bool ls_step_lands(const ls_step *step);
+/** Whether a border's messages have a lane of their own, and so land in memory of their own, from
+ * which the part fetches them. */
+bool ls_step_lands(const ls_step *step, int replica, const ls_border *border);
 void ls_step_fetch_outputs(ls_step *step, int replica, int piece, int part);
 /** Frees the order of a replica's passes. */
 void ls_step_close_order(ls_step *step);

@@ -33,7 +33,7 @@ static bool is_staged(const ls_step *s)
 
 /* Number of a pass's first piece: of its micro-batch, its exchange or, without either, the piece.
  */
-static int begin_of(const ls_step *s, int replica, int pass)
+int ls_step_begin_of(const ls_step *s, int replica, int pass)
 {
     if (is_by_node(s))
         return ls_replicated_before(ls_step_job(s), replica, s->batch_kind,
@@ -119,36 +119,32 @@ bool ls_step_fetches(const ls_step *s)
            !ls_step_plan_has_ends(s->plan);
 }
 
-bool ls_step_lands(const ls_step *s)
+/* The first micro-batch for whose inputs a part has no memory yet: no landings, or no slots. */
+static int room_of(const ls_part_flow *flow, bool lands)
 {
-    return s->flow && (ls_step_job(s)->exchange.transfers || ls_step_plan_has_ends(s->plan));
+    return lands ? flow->fetched + 1 : flow->freed + flow->held;
 }
 
-/* The first micro-batch for whose inputs a part has no memory yet. */
-static int room_of(const ls_step *s, const ls_part_flow *flow)
+bool ls_step_has_room(const ls_step *s, int replica, const ls_border *b)
 {
-    return ls_step_lands(s) ? flow->fetched + 1 : flow->freed + flow->held;
+    const ls_part_flow *flow = s->flow ? &s->flow[b->to / parts_of(s)->across] : NULL;
+    return !flow || s->program->microbatch - 1 < room_of(flow, ls_step_lands(s, replica, b));
 }
 
-bool ls_step_has_room(const ls_step *s, int part)
-{
-    const ls_part_flow *flow = s->flow ? &s->flow[part / parts_of(s)->across] : NULL;
-    return !flow || s->program->microbatch - 1 < room_of(s, flow);
-}
-
-/* Behind what frees a part's memory for a micro-batch's inputs: messages of replicas [first, end)
- * that waited for it. */
-static void admit(ls_step *s, int first, int end, int part)
+/* Behind what frees a part's memory for a micro-batch's inputs, landings or slots: messages of
+ * replicas [first, end) that waited for it. */
+static void admit(ls_step *s, int first, int end, int part, bool lands)
 {
     const ls_graph_parts *parts = parts_of(s);
-    const int microbatch = room_of(s, &s->flow[part]) - 1, now = s->program->microbatch;
+    const int microbatch = room_of(&s->flow[part], lands) - 1, now = s->program->microbatch;
     for (size_t i = 0; i < parts->border_count && !ls_step_fetches(s); i++) {
         const ls_border *b = &parts->borders[i];
         if (b->to / parts->across != part || s->flow[b->from / parts->across].ran <= microbatch)
             continue;
         s->program->microbatch = microbatch + 1;
         for (int r = first; r < end; r++)
-            for (int p = begin_of(s, r, microbatch); p < begin_of(s, r, microbatch + 1); p++)
+            for (int p = ls_step_begin_of(s, r, microbatch);
+                 ls_step_lands(s, r, b) == lands && p < ls_step_begin_of(s, r, microbatch + 1); p++)
                 ls_step_cross_output(s, r, p, b);
     }
     s->program->microbatch = now;
@@ -169,7 +165,7 @@ static void run_node(ls_step *s, int pass, int node, ls_pass_kind kind)
     for (int place = 0; place < s->plan->mesh.places && kind != LS_PASS_WEIGHTS; place++)
         ls_step_gather_for_node(s, place, node, kind == LS_PASS_BACKWARD);
     for (int r = 0; r < ls_replicas(s); r++)
-        for (int p = begin_of(s, r, pass); p < begin_of(s, r, pass + 1); p++)
+        for (int p = ls_step_begin_of(s, r, pass); p < ls_step_begin_of(s, r, pass + 1); p++)
             ls_run_node(s, r, (size_t)p, node, kind);
     for (int b = 0; b < ls_bucket_count(s) && kind != LS_PASS_FORWARD; b++) {
         int at = b;
@@ -223,8 +219,8 @@ static void run_nodes(ls_step *s, int replica, int piece, int part, ls_pass_kind
 static void fetch(ls_step *s, int first, int end, const ls_pass *pass, int part)
 {
     for (int r = first; r < end; r++)
-        for (int p = begin_of(s, r, pass->microbatch); p < begin_of(s, r, pass->microbatch + 1);
-             p++)
+        for (int p = ls_step_begin_of(s, r, pass->microbatch);
+             p < ls_step_begin_of(s, r, pass->microbatch + 1); p++)
             ls_step_fetch_outputs(s, r, p, part);
 }
 
@@ -233,15 +229,14 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
     if (!can_pass(s, "ls_run_pass"))
         return;
     const int part = pass->chunk * s->plan->mesh.size[LS_STAGE] + pass->stage;
-    const bool every = replica == LS_EVERY_REPLICA, lands = ls_step_lands(s);
+    const bool every = replica == LS_EVERY_REPLICA;
     const int first = every ? 0 : replica, end = every ? ls_replicas(s) : replica + 1;
     const ls_schedule schedule = {.rule = ls_schedule_rule_of(&ls_step_job(s)->options)};
     s->program->microbatch = is_staged(s) ? pass->microbatch + 1 : 0;
-    if (pass->kind == LS_PASS_FORWARD && (lands || ls_step_fetches(s)))
+    if (pass->kind == LS_PASS_FORWARD && s->flow) {
         fetch(s, first, end, pass, part);
-    if (pass->kind == LS_PASS_FORWARD && lands) {
         s->flow[part].fetched++;
-        admit(s, first, end, part);
+        admit(s, first, end, part, true);
     }
     if (every) {
         ls_next_exchange(s, pass->microbatch);
@@ -249,16 +244,16 @@ void ls_run_pass(ls_step *s, int replica, const ls_pass *pass)
             gather_last(s, pass);
         run_nodes(s, replica, pass->microbatch, part, pass->kind);
     }
-    for (int p = every ? 0 : begin_of(s, replica, pass->microbatch);
-         !every && p < begin_of(s, replica, pass->microbatch + 1); p++)
+    for (int p = every ? 0 : ls_step_begin_of(s, replica, pass->microbatch);
+         !every && p < ls_step_begin_of(s, replica, pass->microbatch + 1); p++)
         run_nodes(s, replica, p, part, pass->kind);
     if (s->flow) {
         s->flow[part].ran += pass->kind == LS_PASS_FORWARD;
         s->flow[pass->stage].last = *pass;
     }
-    if (s->flow && !lands && ls_schedule_frees(&schedule, pass)) {
+    if (s->flow && ls_schedule_frees(&schedule, pass)) {
         s->flow[part].freed++;
-        admit(s, first, end, part);
+        admit(s, first, end, part, false);
     }
     s->program->microbatch = 0;
 }

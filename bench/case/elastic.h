@@ -41,7 +41,7 @@ typedef struct ls_elastic_phase {
     size_t begin, end;             /**< its events, before that step */
     bool deaths;                   /**< they are deaths: `first` was begun by the phase before */
     int members;                   /**< replicas that take part */
-    int *member;    /**< [devices of the case] number in this phase; -1 if it pauses */
+    int *member;    /**< [devices of the case] number in this phase; -1 outside of it */
     ls_case config; /**< the case as if its members were all */
     char count[16]; /**< `members`, as text */
     ls_plan_of_case plan;

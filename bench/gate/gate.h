@@ -30,9 +30,9 @@ typedef struct ls_gate {
     bool replicas_differ; /**< after one they were not */
     double library_rel;   /**< largest distance of a library's sum; NaN if none was compared */
     double kernels_rel; /**< of the first gradients against plain C kernels; NaN if not compared */
-    double precision_rel; /**< stored in bfloat16: with bfloat16: of the first gradients against
-                               unrounded ones, if kernels_compared */
-    bool copies;          /**< stored in bfloat16: were compared with their masters */
+    double precision_rel;       /**< with bf16: of the first gradients against unrounded ones, if
+                                     kernels_compared */
+    bool copies;                /**< stored in bfloat16: were compared with their masters */
     char kernels_compared[160]; /**< with what; "" */
     char digest[33];            /**< of the candidate after the last compared step */
     char reference_digest[33];  /**< of `single`; "" unless all steps were compared */

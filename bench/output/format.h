@@ -57,7 +57,7 @@ double ls_case_period(const json_t *group);
  * Also in rows of versions that did not say so in time.samples_per_s_of. */
 bool ls_row_is_uneven(const json_t *row);
 
-/** As above, from the group `case` of a later row. */
+/** As above, from the group `case` of a row that is not made yet. */
 bool ls_case_is_uneven(const json_t *group);
 
 /** Whether a row that has a time is uneven: then all are compared by their mean rate. */

@@ -68,11 +68,10 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *     pace, pace_low, pace_high    ms, as ls_row_pace; bounds are NULL where there is no interval
  *     rate, rate_low, rate_high    samples per second of the same
  *     uneven, is_bad, is_predicted, is_noisy, is_candidate   0 or 1
- * - the table `chosen` (place, number), empty at first: rows in an order; and the view `s`: of
- * these rows `place` and all that `v` has
+ * - the table `chosen` (place, number), empty at first: rows in an order; and the view `s`:
+ *   their `place`, and all columns of `v`
  * - the table `keyed` (g, key), empty at first: case_key of rows in groups; and the view
- * `differences` (g, path): in which fields of their cases, or of these parts, rows of a group
- * differ
+ *   `differences` (g, path): the fields in which a group's rows differ
  * - number_text(x): a number as its shortest text that reads back; a text is itself
  *   list_text(x): a JSON list or map joined by '+', as in CSV; anything else as number_text
  *   optimizer_shown(x): without values that are the optimizer's defaults

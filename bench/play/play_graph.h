@@ -33,7 +33,7 @@ typedef struct ls_play_label {
     const char *name; /**< borrowed */
     int lane;         /**< -1 if not shown */
     int use;          /**< ls_time_use */
-    uint32_t begin;   /**< begins when this activity ends; LS_PLAY_NONE if it does not wait */
+    uint32_t begin;   /**< shown from this activity's end; LS_PLAY_NONE: from its own beginning */
     int microbatch;   /**< from 1; 0 if it belongs to none */
 } ls_play_label;
 

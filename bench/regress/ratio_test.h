@@ -34,9 +34,9 @@ typedef struct ls_ratio_test {
 typedef struct ls_ratio_result {
     ls_verdict verdict;
     double ratio;   /**< B / A; NaN without blocks */
-    double ci95[2]; /**< of this look; NaN with one pair, or with too few runs */
+    double ci95[2]; /**< of this look; NaN where it would say nothing */
     size_t blocks;
-    size_t more; /**< blocks, or runs a side, that would decide; 0 if unknown */
+    size_t more; /**< blocks, or runs a side, that would decide; or 0 */
 } ls_ratio_result;
 
 enum { LS_RATIO_BLOCKS_MOST = 2000 };

@@ -39,7 +39,7 @@
 /** All pictures of the rows that are ok, an array, by place: objects of
  *   name, title, heading (title, and what distinguishes it from pictures of the same title), sub
  *   (what it shows), foot (machine, commit, day), caption, alt, x, y, unit, kind (the template),
- *   log_x, log_y ("1"), categories (names of bars and ranges), styles (of categories),
+ *   log_x, log_y (1), categories (names of bars and ranges), styles (of categories),
  *   series: [{name, style, variant, points: [[x, y, low, high], ..]}]; x of bars and ranges is the
  *   index of a category; style is a strategy's index in its registry or one of draw.h;
  *   heads, points: the data as a table, as far as the page has room

@@ -55,7 +55,7 @@ enum {
     LS_OF_BUILD = 512,   /**< compiler, flags, kind of build, libraries */
     LS_OF_SYSTEM = 1024, /**< kernel, driver, MPI, memory limit */
     LS_OF_LABEL = 2048,
-    LS_OR_ABSENT = 4096, /**< without the field, a row of this program had none */
+    LS_OR_ABSENT = 4096, /**< absent counts as a value, except in peers' rows */
     LS_OF_MACHINE = LS_OF_CLASS | LS_OF_SHARE | LS_OF_HOST,
     LS_OF_ANY =
         LS_OF_MACHINE | LS_OF_SETUP | LS_OF_COMMIT | LS_OF_BUILD | LS_OF_SYSTEM | LS_OF_LABEL,

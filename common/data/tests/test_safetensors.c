@@ -219,9 +219,9 @@ static void test_broken_json(void **state)
 
 static void test_broken_shapes(void **state)
 {
-    expect_broken("{" ENTRY("a", "[-1]", "0", "4") "}", 1, "whole numbers");
-    expect_broken("{" ENTRY("a", "[1.0]", "0", "4") "}", 1, "whole numbers");
-    expect_broken("{" ENTRY("a", "[\"1\"]", "0", "4") "}", 1, "whole numbers");
+    expect_broken("{" ENTRY("a", "[-1]", "0", "4") "}", 1, "whole number");
+    expect_broken("{" ENTRY("a", "[1.0]", "0", "4") "}", 1, "whole number");
+    expect_broken("{" ENTRY("a", "[\"1\"]", "0", "4") "}", 1, "whole number");
     expect_broken("{" ENTRY("a", "[99999999999999999999]", "0", "4") "}", 1, "too big");
     expect_broken("{" ENTRY("a", "[4294967296,4294967296]", "0", "0") "}", 0, "out of range");
     expect_broken("{" ENTRY("a", "[4611686018427387904]", "0", "0") "}", 0, "out of range");

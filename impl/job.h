@@ -55,7 +55,7 @@ typedef struct ls_job_update {
     double clip;               /**< the norm to which gradients are scaled down; or 0 */
     double average; /**< decay of moving averages, evaluated in the parameters' place; or 0 */
     bool own_mean;  /**< a replica's gradient is its own samples' mean, else a part */
-    int period;     /**< steps of a period, whose last differs (ls_due); or 0 */
+    int period;     /**< steps of a period, whose last differs (ls_bucket); or 0 */
     int fragments;  /**< parts exchanged in turns, each once a period; 0 means 1 */
     int owned;      /**< how many of the strategy's own buffers it has (ls_strategy.owns) */
 } ls_job_update;

@@ -194,7 +194,7 @@ typedef struct ls_own_buffer {
 typedef struct ls_replayed {
     const ls_job *job;          /**< the strategy's */
     int replicas;               /**< of all processes */
-    ls_range due;               /**< what is exchanged (ls_due) */
+    ls_range due;               /**< what is exchanged (ls_job_fragment_range) */
     float **parameters;         /**< [replicas] of [elements of the model] */
     float **own[LS_OWNED_MOST]; /**< [replicas] the strategy's own buffers, in float32 */
     /** The mean of all replicas' present parameters, as ls_mean makes it: [elements of the model],

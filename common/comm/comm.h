@@ -236,8 +236,8 @@ typedef struct ls_allreduce_args {
     size_t count;
     const ls_extent *cut; /**< blocks of the elements; NULL if they may be cut anywhere */
     float *scratch;       /**< [ls_allreduce.scratch(...)]; NULL if that is 0 */
-    /* canonical only: shards of the tree; this rank's finished subtrees */
-    int64_t shards;
+    int64_t shards;       /**< canonical only: of the tree */
+    /* canonical only: this rank's finished subtrees, from left to right */
     float *const *sums; /**< [sum_count] of [count]; sums[0] is data */
     size_t sum_count;
     ls_rank_group of; /**< whose ranks, all together, have the shards (ls_canonical_sums) */

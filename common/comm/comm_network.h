@@ -20,13 +20,14 @@ typedef struct ls_wire {
 
 enum { LS_DISTANCES = 12 }; /**< powers of two up to the most hosts */
 
-/** A network of devices, which have a port each, and of hosts, whose devices share one. */
+/** A network of devices, which have a port each, and of hosts, whose devices share one. Hosts that
+ * are 2^k to 2^(k + 1) - 1 apart, or more with the last k, have the latency of apart[k] in place of
+ * the host's, and all their messages share its bandwidth; all zero: as any two hosts. */
 typedef struct ls_wires {
-    ls_wire device; /**< of every message */
-    ls_wire host;   /**< in addition, between hosts */
-    bool hosts;     /**< hosts have ports; else each device is a host */
-    /** [k]: latency, shared bandwidth of hosts 2^k and more apart; or zero. */
-    ls_wire apart[LS_DISTANCES];
+    ls_wire device;              /**< of every message */
+    ls_wire host;                /**< in addition, between hosts */
+    bool hosts;                  /**< hosts have ports; else each device is a host */
+    ls_wire apart[LS_DISTANCES]; /**< [k] between hosts so far apart */
 } ls_wires;
 
 /** Sets `out` to the network of a link or, without one (NULL, or all zero), of processes on so many

@@ -51,14 +51,14 @@ typedef struct ls_conv_backward_weights_args {
     void *dbias;         /**< real [O]; NULL if none */
 } ls_conv_backward_weights_args;
 
-/** The gradient of x. Overwrites. */
+/** The gradient of x. Overwrites. `forward` is NULL, or this table's conv_forward, not freed before
+ * this operation: each run of this follows one of its runs, with unchanged weights. */
 typedef struct ls_conv_backward_data_args {
     ls_conv_shape shape;         /**< sizes */
     const void *dy;              /**< real [B, out_height, out_width, O] */
     const void *weight;          /**< real [O, C, height, width] */
     void *dx;                    /**< real [B, in_height, in_width, C] */
-    const struct ls_op *forward; /**< conv_forward of this table, run before; its prepared
-                                      weights are reused */
+    const struct ls_op *forward; /**< what it made of the weights is reused */
 } ls_conv_backward_data_args;
 
 /** The maximum of each window, and its position in the image (y in_width + x; the first among

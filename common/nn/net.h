@@ -18,7 +18,9 @@
 /** A graph with memory and operations on a device. */
 typedef struct ls_net ls_net;
 
-/** What a net is made of. */
+/** What a net is made of. It may use memory of a net with an equal graph and at least as many rows,
+ * if the two never run at the same time: all (memory_of), or the window, if the other runs no
+ * unit's passes meanwhile (window_of), or the scratch (scratch_of; unused if for fewer rows). */
 typedef struct ls_net_options {
     const ls_graph *graph;      /**< borrowed */
     ls_range nodes;             /**< nodes of the graph that it has, closed; count 0 means all */
@@ -33,17 +35,15 @@ typedef struct ls_net_options {
     const size_t *gradient_at;  /**< [variables] its first element in `gradients`; borrowed */
     const double *scale_at; /**< [1] 1 / the batch's targets, on the device, borrowed; or NULL */
     double *loss;           /**< [1], device memory, borrowed; NULL if not wanted */
-    ls_net *memory_of;      /**< shares the memory of this net, which never runs meanwhile; or
-                                 NULL */
+    ls_net *memory_of;      /**< a net whose memory it uses instead of its own; or NULL */
     const struct ls_repeat *repeats; /**< [nodes] which are repeated (repeat.h); NULL if there is
                                         none. Borrowed */
-    ls_net *window_of;               /**< shares the window of this net; or NULL */
-    ls_net *scratch_of; /**< shares this net's scratch for widened values if large enough; or
-                             NULL */
-    uint64_t seed;      /**< of dropout */
-    bool weights_apart; /**< nodes that can (ls_node_splits) have their weight pass apart */
-    const bool *waits;  /**< [nodes] gradients final after weight passes; NULL if only split
-                             nodes' */
+    ls_net *window_of;               /**< a net whose window it uses; or NULL */
+    ls_net *scratch_of;              /**< a net whose scratch for widened values it uses; or NULL */
+    uint64_t seed;                   /**< of dropout */
+    bool weights_apart;         /**< nodes that can (ls_node_splits) have their weight pass apart */
+    const bool *waits;          /**< [nodes] gradients final after weight passes; NULL if only split
+                                     nodes' */
     struct ls_choices *choices; /**< NULL, or of kinks, to note or to take over (choices.h) */
     bool synced; /**< batch statistics are the whole batch's, `divisor` rows; the caller adds
                       sums */

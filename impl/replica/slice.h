@@ -30,7 +30,7 @@ typedef struct ls_slice_options {
     int64_t divisor;     /**< samples that divide each piece's sums; 0: batch's, or own samples */
     int64_t divided;     /**< where `divisor` is given: the first of its samples in the batch */
     const int *slots;    /**< [chunks] pieces in flight at once, each with memory; 0, NULL: one */
-    ls_slice *memory_of; /**< a slice with as large pieces whose memory it shares; or NULL */
+    ls_slice *memory_of; /**< shares its memory, of pieces at least as large; or NULL */
     bool synced;         /**< whole batch's statistics: pieces run node by node, all in memory */
     bool unsummed;       /**< synced: the pieces' gradients are not summed here */
     ls_comm *comm;       /**< synced: of all replicas; NULL if this slice is the whole batch */

@@ -117,8 +117,8 @@ void ls_backward(ls_step *step, int member, ls_range range);
  * that go forward and backward alone. */
 ls_range ls_pieces(const ls_step *step, int replica);
 
-/** A member's pass over a piece; a backward pass with the additions to the gradient that it makes
- * possible. */
+/** A member's forward or backward pass over a piece (not LS_PASS_WEIGHTS); a backward pass with the
+ * additions to the gradient that it makes possible. */
 void ls_run_piece(ls_step *step, int member, size_t piece, ls_pass_kind kind);
 
 /** Buffer number `index` of those that a piece's backward pass reads of its forward pass
@@ -161,9 +161,10 @@ void ls_combine(ls_step *step, const char *verb, ls_span to, const ls_combinatio
 /**
  * A node's pass for a piece, on its place or on all. Forward: gathers the place's inputs first, if
  * it has any; then sends the output to the places that use it. Backward: the output's gradient
- * comes back from these; only to its inputs, where weight passes are apart. Gradients of variables
- * that several places use go to the owner, which adds them in the order of the nodes. Behind its
- * place's first node follow the additions that the piece makes possible.
+ * comes back from these; only to its inputs, where weight passes are apart. Weights: such a node's
+ * gradients of variables. Gradients of variables that several places use go to the owner, which
+ * adds them in the order of the nodes. Behind its place's first node follow the additions that the
+ * piece makes possible.
  *
  * If layers are split (graph_split.h), what all places have of a sum is all-reduced between the
  * halves of a join's forward pass and of a fork's backward pass. If places have parts of the

@@ -62,7 +62,8 @@ static bool divides(const ls_strategy *within)
     return within->spreads.mesh.rest == LS_STAGE || within->spreads.mesh.rest == LS_SLICE;
 }
 
-static const ls_strategy *divided_inner(const ls_declared_values *values)
+/* The strategy between divided replicas. */
+static const ls_strategy *outer_of(const ls_declared_values *values)
 {
     return ls_declared_number(values, &outer) && divides(inner_of(values)) ? &ls_strategy_zero
                                                                            : &ls_strategy_mirrored;
@@ -76,7 +77,7 @@ static bool has(const ls_declared_values *values, int ranks, const ls_declared_o
     return option == &ls_option_hybrid_replicas || option == &inner ||
            (splits && option == &stages) || (divides(within) && option == &outer) ||
            (staged && ls_strategy_has(&ls_strategy_pipeline, values, ranks, option)) ||
-           ls_strategy_has(divided_inner(values), values, ranks, option) ||
+           ls_strategy_has(outer_of(values), values, ranks, option) ||
            ls_strategy_has(within, values, ranks, option);
 }
 
@@ -87,7 +88,7 @@ static void resolve(ls_job *job, int ranks)
         within->resolve(job, ranks);
     job->mesh.size[ls_mesh_outer(&job->mesh)] =
         (int)ls_declared_number(&job->options, &ls_option_hybrid_replicas);
-    if (ls_strategy_shares(divided_inner(&job->options)))
+    if (ls_strategy_shares(outer_of(&job->options)))
         ls_strategy_zero.resolve(job, ranks);
     if (ls_job_slices(job))
         job->mesh.size[LS_STAGE] = (int)ls_declared_number(&job->options, &stages);
@@ -137,7 +138,7 @@ static ls_status check(const ls_outline *o)
             parts, (long long)places);
     if (parts > 1)
         LS_TRY(ls_strategy_pipeline.check(o));
-    if (ls_strategy_shares(divided_inner(&o->job->options)))
+    if (ls_strategy_shares(outer_of(&o->job->options)))
         LS_TRY(ls_zero_check_divided(o));
     return within->check ? within->check(o) : LS_OK;
 }

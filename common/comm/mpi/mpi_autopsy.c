@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Autopsy: the report when processes have lost each other, by timeout or because the launcher ends
- * them all. A process whose wait failed notifies all others. The lowest rank that is notified waits
- * a while for the rest, then names each process that stayed silent, on a line each. For its own
- * host it reads in /proc what became of the processes. Each process reports once what it waited
+ * them all. A process whose wait failed notifies all others. The lowest rank that has given notice
+ * waits a while for the rest, then names each process that stayed silent, on a line each. For its
+ * own host it reads in /proc what became of the processes. Each process reports once what it waited
  * for. Leaves out the state of silent processes on other hosts.
  */
 #include "common/comm/mpi/comm_mpi.h"
@@ -118,7 +118,7 @@ static bool is_open(const mpi_group *world)
     return false;
 }
 
-/* Whether this process is the lowest one left, and was not named itself. */
+/* Whether no lower process has given notice, and this one was not named itself. */
 static bool is_speaker(const mpi_group *world)
 {
     for (int p = 0; p < world->process; p++)

@@ -289,8 +289,8 @@ typedef struct ls_gpu_direct_class {
 } ls_gpu_direct_class;
 
 /** A convolution, or with `back` the gradient of its image: `to` is made of `from`. Every tensor
- * has fewer than 2^31 elements; `from` and `to` begin on 16 bytes, and so does `weight` where
- * from_channels is a multiple of 4. With `back` it always is, and so is to_channels. */
+ * has fewer than 2^31 elements; `to` begins on 16 bytes, and so do `from` and `weight` where
+ * from_channels is a multiple of 4, as with `back`. to_channels always is a multiple of 4. */
 typedef struct ls_gpu_direct {
     ls_gpu_direct_class classes[LS_GPU_DIRECT_CLASSES];
     int count; /**< of classes */

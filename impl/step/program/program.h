@@ -66,7 +66,7 @@ typedef struct ls_task {
     ls_items accesses;   /**< in its accesses: reads, then writes, by address, disjoint */
     ls_items waits;      /**< in its waits: numbers of earlier tasks on other lanes */
     bool begins;         /**< waits for the beginning of its component's step */
-    double flops, bytes; /**< of one run: its operations; and bytes that a copy moves */
+    double flops, bytes; /**< of one run: of its operations; a copy's bytes read and written */
     int call;            /**< tasks with the same number are enqueued together; -1 means alone */
     ls_task_copy copy;
     ls_task_end end;

@@ -110,7 +110,7 @@ typedef struct ls_request {
     size_t case_count;
     bool verify; /**< `verify`: no timing, all steps compared */
     int64_t blocks;
-    double precision;     /**< blocks are added until ci95/2 over the median is at most this */
+    double precision;     /**< ci95/2 over the median until which blocks are added; or 0 */
     uint64_t max_time_ns; /**< limit of a group's time when blocks are added */
     int cpu_devices;      /**< 0 means the machine's */
     int cores_per_device;

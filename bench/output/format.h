@@ -171,7 +171,7 @@ typedef struct ls_columns {
     const ls_column *column;
     size_t count;   /**< of `column` */
     size_t leading; /**< how many stand before the options' columns */
-    size_t fixed;   /**< not 0: columns stay as wide as they say, even if empty */
+    size_t fixed;   /**< not 0: widths are given, and so many stay although empty */
     bool alone;     /**< only these columns in every format, without options */
     bool ranks;     /**< the fastest case is named below the table */
     bool compares;  /**< prints below the table what was compared */
@@ -209,7 +209,7 @@ struct ls_format {
 struct ls_writer {
     const ls_format *format;
     FILE *stream;
-    const char *results;       /**< file that has the rows, too, for messages; NULL if none */
+    const char *results;       /**< file that has the rows, for messages; set by callers; or NULL */
     const ls_columns *columns; /**< for table and md (`alone`: all formats); NULL means the
                                     kind's own */
     bool deferred;             /**< rows are flushed at the end, not one by one */

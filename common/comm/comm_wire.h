@@ -18,7 +18,7 @@
 
 #include "common/comm/comm.h"
 
-/** What a rank brings. */
+/** What a rank brings. Rounding errors are |q - x / scale| (int8), |rounded - x| / |x| (bf16). */
 typedef struct ls_wired_args {
     ls_wire_form wire;   /**< bf16 or int8 */
     ls_half half;        /**< LS_HALVES or LS_REDUCE_SCATTER */

@@ -41,7 +41,8 @@ typedef struct ls_split {
     ls_array target; /**< classes: int32 [samples, 1 or T], each in [0, classes); else float32 */
 } ls_split;
 
-/** What a model asks of its data. */
+/** What a model asks of its data. With `targets` T the input is [T] tokens, whole numbers below
+ * `classes`, and the target a label at each; with 0 a sample has one label, or real target. */
 typedef struct ls_data_need {
     int inputs;                                  /**< 1 or 2 */
     int rank[LS_DATA_INPUTS];                    /**< of one sample of each input */

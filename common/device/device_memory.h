@@ -46,7 +46,7 @@ typedef enum ls_memory_policy_kind {
     LS_MEMORY_GROWTH,   /**< on demand, never given back before the device closes */
     LS_MEMORY_ALL,      /**< nearly the whole capacity at the start */
     LS_MEMORY_FRACTION, /**< on demand, at most a fraction of the capacity */
-    LS_MEMORY_COUNTED,  /**< CPU devices whose pages are never touched, to count a case's memory */
+    LS_MEMORY_COUNTED,  /**< CPU devices without limit, to count memory: pages are never touched */
 } ls_memory_policy_kind;
 
 /** How much a device takes. */

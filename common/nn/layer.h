@@ -40,8 +40,8 @@ typedef struct ls_layer_site {
     uint64_t seed;             /**< dropout: of the training run */
     const uint64_t *first;     /**< dropout: position of the first row (ls_net_first) */
     void *target;              /**< loss layers: int32 [rows, positions] or real [rows, elements] */
-    void *part[LS_NODE_INPUTS]; /**< fork, join: addends of the slices here, real [rows,
-                                     elements] */
+    void *part[LS_NODE_INPUTS]; /**< fork, join: addends in order, real `[rows, elements]`; the
+                                   first becomes the sum */
     int parts;                  /**< how many */
     bool stored;                /**< values and their gradients are stored in bfloat16 */
 } ls_layer_site;
@@ -78,8 +78,7 @@ struct ls_layer {
     bool fuses_relu;       /**< honours relu_follows */
     bool masks_relu;       /**< in backward, too */
     bool fuses_relu_mask;  /**< honours input_relu */
-    bool writes_part;      /**< backward writes a part of its input's gradient; other users the
-                                rest */
+    bool writes_part;      /**< of its input's gradient; other users, of the same layer, the rest */
     bool passes_gradient;  /**< its inputs' gradients are its output's; written only to other
                                 memory */
     unsigned reads;        /**< LS_READS_INPUT, LS_READS_OUTPUT: by backward; 0 means neither */

@@ -49,7 +49,7 @@ struct ls_model_family {
     int64_t rate_epochs; /**< epochs after which the rate falls to a tenth, repeatedly; or 0 */
     bool convolves;      /**< has convolutions that GPUs can leave to a library */
     double average;      /**< decay of the moving averages that are evaluated; 0 if none */
-    /** Layers of a model without sizes; NULL means `build` builds it. */
+    /** Without sizes: layers, from input to loss; NULL means `build` builds it. */
     const ls_model_step *chain;
     ls_data_need need; /**< of a chain */
     /** Builds the graph and the need; `sizes` is what follows the colon, or NULL. */

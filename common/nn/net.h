@@ -45,8 +45,8 @@ typedef struct ls_net_options {
     const bool *waits;          /**< [nodes] gradients final after weight passes; NULL if only split
                                      nodes' */
     struct ls_choices *choices; /**< NULL, or of kinks, to note or to take over (choices.h) */
-    bool synced; /**< batch statistics are the whole batch's, `divisor` rows; the caller adds
-                      sums */
+    bool synced; /**< batch statistics over `divisor` rows: the caller enqueues halves, sums in
+                    between */
 } ls_net_options;
 
 /** Takes all memory and makes all operations. LS_CODE_MISSING if the kernel table does not have

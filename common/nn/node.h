@@ -28,8 +28,8 @@ typedef struct ls_layer_window {
  */
 typedef struct ls_layer_exchange {
     int place, places; /**< deal: whose part it takes, of how many */
-    int64_t heads;     /**< heads whose channels the part has; 0 if it has positions */
-    int64_t ranges;    /**< with heads: equal ranges of the channels, of H heads each */
+    int64_t heads;     /**< of all places; a part has whole ones; 0 means positions */
+    int64_t ranges;    /**< with heads: equal ranges of the channels, of all heads each */
 } ls_layer_exchange;
 
 /** Options of a layer, given when it is added. A field that a layer does not use is 0. */
@@ -52,7 +52,7 @@ typedef struct ls_layer_options {
     double rate;            /**< dropout: probability of 0 */
     double deviation;       /**< standard deviation of normal first weights; 0 means the layer's
                                  usual */
-    char name[LS_NODE_OPTION_NAME]; /**< of the node and its variables: "wte"; or "" */
+    char name[LS_NODE_OPTION_NAME]; /**< of node and variables: "wte"; "" means layer and number */
     double forward_ns;              /**< of a sample, where a layer is a time (bench/case) */
     double backward_ns;             /**< as above; both with the next */
     double weights_ns;              /**< of the weight pass */

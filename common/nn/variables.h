@@ -44,8 +44,8 @@ typedef struct ls_variable {
     int64_t fan_in, fan_out;    /**< for LS_INITIALIZER_GLOROT_UNIFORM */
     double deviation;           /**< for LS_INITIALIZER_NORMAL */
     double decay;               /**< weight decay: decay * sum(w^2) / 2 is part of the loss */
-    bool shrinks;         /**< adamw's decay applies (to parts, too): two or more dimensions */
-    double keep;          /**< share of itself that a moving statistic keeps; or 0 */
+    bool shrinks; /**< adamw decays it (parts, too): dimensions >= 2; set by `ls_variables_add` */
+    double keep;  /**< not 0: a moving statistic, set to `keep * it + (1 - keep) * gradient` */
     size_t offset, count; /**< elements of the flat buffer */
 } ls_variable;
 

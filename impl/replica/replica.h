@@ -137,8 +137,8 @@ typedef struct ls_replica {
     bool updates;              /**< whether it updates variables */
     ls_replica_updated updated; /**< which, and the optimizer's state */
     void *parameters;           /**< [P] of the job's precision; in windows [stated], its shares */
-    void *masters;              /**< bfloat16: real [stated], what it updates; parameters are its
-                                     rounded copy */
+    void *masters;              /**< bfloat16: real `[stated]`, rounded to parameters; NULL means
+                                     parameters are updated */
     void *gradients;            /**< real [P]; in windows [stated], the sums of its shares */
     ls_replica_windows windows;
     ls_replica_norm norm;

@@ -28,7 +28,7 @@ typedef float four_load __attribute__((vector_size(16), aligned(4), may_alias));
 /* ---- A tile -------------------------------------------------------------------------------- */
 
 typedef struct product_tile {
-    const float *a;    /* element (row, k), row-wise; transposed: at k * a_step + row */
+    const float *a;    /* (row, k) at `row * PRODUCT_A_ROW + k`; transposed: `k * a_step + row` */
     const float *b;    /* depth rows, `b_row` apart */
     float *c;          /* rows, `c_row` apart */
     const float *bias; /* added to the finished chains; NULL if none */

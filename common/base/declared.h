@@ -43,7 +43,7 @@ struct ls_declared_option {
     bool continues;           /**< a comma before `name=` is part of the value */
     bool follows;             /**< by default it follows from other options */
     bool implied;             /**< a row does not have it where it has its default */
-    const char *when;         /**< the owner's cases that have it ("--ps-mode ssp"); NULL means
+    const char *when;         /**< cases that have it, as refusals say: "--ps-mode ssp"; NULL means
                                    all */
     /** Refuses a text that is not well formed, and says what would work; NULL means any text will
      * do. */

@@ -180,10 +180,10 @@ bool ls_next_pass(ls_step *step, int replica, size_t i, ls_pass *out);
 
 enum { LS_EVERY_REPLICA = -1 };
 
-/** A stage's pass over a micro-batch, or all nodes' over a piece. In a pipeline the loss is part of
- * the backward pass. Where gradients are in windows, LS_EVERY_REPLICA: all replicas pass a node
- * before any passes the next one, behind the gathers of what it is the first to need; behind it the
- * sums of what it makes final. */
+/** A stage's pass over all pieces of a micro-batch, or all nodes' over a piece. In a pipeline the
+ * loss is part of the backward pass. Where gradients are in windows, LS_EVERY_REPLICA: all replicas
+ * pass a node before any passes the next one, behind the gathers of what it is the first to need;
+ * behind it the sums of what it makes final. */
 void ls_run_pass(ls_step *step, int replica, const ls_pass *pass);
 
 /** The one page of which all `build` are cases, but where servers or a holder have the variables,

@@ -6,6 +6,7 @@ the memory of the fullest device. Leaves out all but the first choice."""
 import json
 import sys
 
+TITLE = "What advise ranks first, by parameters of gpt and devices"
 WIDTH, HEIGHT, LEFT, TOP = 150, 66, 60, 58
 COLOURS = {"replicas": "#dde7f3", "zero": "#cfe8d5", "tensor-parallel": "#fbe3c4", "pipeline": "#f0d5e6", "none": "#eeeeee"}
 
@@ -40,9 +41,10 @@ def main():
     sizes = sorted({r["size"] for r in rows}, key=lambda s: float(s[:-1]) * {"M": 1, "B": 1000}[s[-1]])
     counts = sorted({r["devices"] for r in rows})
     width, height = LEFT + WIDTH * len(counts) + 10, TOP + HEIGHT * len(sizes) + 38
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="x" font-family="sans-serif" font-size="11">',
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="sans-serif" font-size="11">',
+           f"<title>{TITLE}</title>",
            '<rect width="100%" height="100%" fill="white"/>',
-           f'<text x="{LEFT}" y="18" font-size="14">What advise ranks first, by parameters of gpt and devices</text>',
+           f'<text x="{LEFT}" y="18" font-size="14">{TITLE}</text>',
            *(f'<text x="{LEFT}" y="{height - 22 + 14 * i}">{line}</text>'
              for i, line in enumerate(rows[0]["what"].split("; ")))]
     for x, n in enumerate(counts):

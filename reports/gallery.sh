@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Draws the pictures of README.md and results/README.md from the committed rows: reports/gallery.sh [OUT] writes them
 # to OUT (default: results) as SVG. LOCKSTEP (default: build/lockstep) is the program. Each line of the table is a
-# picture: its name, file of rows, the plot of `lockstep report`, and which rows it shows.
+# picture: its name, file of rows, the plot of `lockstep report`, and which rows it shows. Another script draws the last.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-results}
@@ -26,3 +26,5 @@ gpt-learning gpt-learning.jsonl loss-steps
 pipeline pipeline-amd-epyc-zen5.jsonl pipeline-idle
 predicted-scaling predicted-scaling.jsonl throughput-weak prediction.engine!=none
 PICTURES
+python3 reports/choices.py results/choices.jsonl >"$out/choices.svg"
+echo "$out/choices.svg"

@@ -14,42 +14,42 @@
 
 /* ---- Functions ------------------------------------------------------------------------------ */
 
-/* A row, parsed; a statement asks for several things of it. */
-typedef struct parsed {
-    char *text;
-    json_t *row;
-} parsed;
-
 /* What a connection's functions keep. */
 typedef struct memory {
-    parsed last[2];   /* of functions of two rows the first and the second */
-    json_t *machines; /* {scope: [facts]} of the machines that machine_of has seen */
+    ls_parsed last[2]; /* of functions of two rows the first and the second */
+    json_t *machines;  /* {scope: [facts]} of the machines that machine_of has seen */
 } memory;
 
-static void free_memory(void *context)
+void ls_parsed_clear(ls_parsed *last)
 {
-    memory *kept = context;
-    for (size_t k = 0; k < 2; k++) {
-        json_decref(kept->last[k].row);
-        free(kept->last[k].text);
-    }
-    json_decref(kept->machines);
-    free(kept);
+    json_decref(last->row);
+    free(last->text);
 }
 
-/* The row of a JSON text, borrowed; NULL of NULL, and of a damaged one. `which`: of the two that
- * are kept. */
-static json_t *parsed_row(sqlite3_context *context, sqlite3_value *value, size_t which)
+json_t *ls_parsed_row(ls_parsed *last, const char *text)
 {
-    parsed *last = &((memory *)sqlite3_user_data(context))->last[which];
-    const char *text = (const char *)sqlite3_value_text(value);
     if (text && (!last->text || strcmp(text, last->text) != 0)) {
-        free(last->text);
-        json_decref(last->row);
+        ls_parsed_clear(last);
         last->text = strdup(text);
         last->row = json_loads(text, 0, NULL);
     }
     return text ? last->row : NULL;
+}
+
+static void free_memory(void *context)
+{
+    memory *kept = context;
+    for (size_t k = 0; k < 2; k++)
+        ls_parsed_clear(&kept->last[k]);
+    json_decref(kept->machines);
+    free(kept);
+}
+
+/* `which`: of the two that are kept. */
+static json_t *parsed_row(sqlite3_context *context, sqlite3_value *value, size_t which)
+{
+    return ls_parsed_row(&((memory *)sqlite3_user_data(context))->last[which],
+                         (const char *)sqlite3_value_text(value));
 }
 
 static const char *text_argument(sqlite3_value *value)
@@ -333,6 +333,7 @@ static const char views_sql[] =
     "CREATE TEMP VIEW IF NOT EXISTS s AS SELECT chosen.place, v.* FROM temp.chosen"
     " JOIN temp.v USING (number);"
     "CREATE TEMP TABLE IF NOT EXISTS keyed (g, key);"
+    "CREATE INDEX IF NOT EXISTS temp.keyed_g ON keyed (g);"
     "CREATE TEMP VIEW IF NOT EXISTS differences AS SELECT g, field.key AS path FROM keyed,"
     " json_each(keyed.key) AS part, json_each(part.value) AS field"
     " GROUP BY g, part.key, field.key"

@@ -12,18 +12,21 @@ machines AS MATERIALIZED (SELECT *, machine_of(kase, row, 112) AS machine FROM f
 SELECT number AS first, place, row, dense_rank() OVER (ORDER BY begin) AS series
 FROM (SELECT *, min(place) OVER (PARTITION BY kase, machine) AS begin FROM machines) ORDER BY place;
 
+CREATE INDEX temp.facts_series ON facts (series, place);
+
 -- Each is named by what tells it from the others. differ: what else differs between its rows.
 DELETE FROM keyed;
 INSERT INTO keyed SELECT 0, case_key(row, 1, 112) FROM facts UNION ALL SELECT series, case_key(row, 1, 1536) FROM facts;
 CREATE TEMP TABLE series AS
-WITH named AS (
-  SELECT series, field_fact(path, 'order') AS nth, iif(path = 'peer.what', 'peer', replace(path, rtrim(path, replace(path, '.', '')), '')) || ' '
+WITH differing AS MATERIALIZED (SELECT g, path, field_fact(path, 'order') AS nth FROM differences),
+named AS MATERIALIZED (
+  SELECT series, nth, iif(path = 'peer.what', 'peer', replace(path, rtrim(path, replace(path, '.', '')), '')) || ' '
     || ifnull((SELECT row_text(row, path) AS text FROM facts WHERE facts.series = all_series.series
       AND text IS NOT NULL ORDER BY place LIMIT 1), 'none') AS part
-  FROM (SELECT DISTINCT series FROM facts) AS all_series, (SELECT path FROM differences WHERE g = 0))
+  FROM (SELECT DISTINCT series FROM facts) AS all_series, (SELECT path, nth FROM differing WHERE g = 0))
 SELECT series, ifnull((SELECT group_concat(part, ', ') FROM (
     SELECT part FROM named WHERE named.series = all_series.series ORDER BY nth)), '') AS name,
-  (SELECT group_concat(path, ', ') FROM differences WHERE g = all_series.series) AS differ
+  (SELECT group_concat(path, ', ') FROM (SELECT path FROM differing WHERE g = all_series.series ORDER BY nth)) AS differ
 FROM (SELECT DISTINCT series FROM facts) AS all_series;
 
 -- The commits of each series, in the order of their first rows: count, range and median. A build of modified sources

@@ -8,22 +8,33 @@
 #include "template_options.h"
 #include "template_pools.h"
 
+#include <stdlib.h>
+
 /* cell(row, path), heading(path) */
 static void cell(sqlite3_context *context, int count, sqlite3_value **value)
 {
     char title[LS_TITLE_SIZE], text[LS_CELL_SIZE];
     const ls_column column =
         ls_column_of((const char *)sqlite3_value_text(value[count - 1]), title);
-    json_auto_t *row =
-        count > 1 ? json_loads((const char *)sqlite3_value_text(*value), 0, NULL) : NULL;
+    const json_t *row = count > 1 ? ls_parsed_row(sqlite3_user_data(context),
+                                                  (const char *)sqlite3_value_text(*value))
+                                  : NULL;
     ls_cell_write(&column, row, text);
     sqlite3_result_text(context, count > 1 ? text : title, -1, SQLITE_TRANSIENT);
+}
+
+static void free_parsed(void *last)
+{
+    ls_parsed_clear(last);
+    free(last);
 }
 
 void ls_cells_attach(ls_results *results)
 {
     sqlite3 *db = ls_results_handle(results);
-    sqlite3_create_function(db, "cell", 2, SQLITE_UTF8, NULL, cell, NULL, NULL);
+    ls_parsed *last = calloc(1, sizeof *last);
+    if (last)
+        sqlite3_create_function_v2(db, "cell", 2, SQLITE_UTF8, last, cell, NULL, NULL, free_parsed);
     sqlite3_create_function(db, "heading", 1, SQLITE_UTF8, NULL, cell, NULL, NULL);
 }
 

@@ -173,6 +173,8 @@ ls_status ls_writer_close(ls_writer *writer)
     status = ls_status_first(status, flush(writer));
     json_decref(writer->cases);
     json_decref(writer->options);
+    json_decref(writer->plain);
+    json_decref(writer->unsaid);
     json_decref(writer->swept);
     json_decref(writer->kept);
     json_decref(writer->ended);

@@ -216,9 +216,11 @@ struct ls_writer {
     size_t rows;
     int width;                /**< characters of a line of the table */
     bool colour;              /**< failures are red */
-    json_t *cases;            /**< {..: {case, among}}, those that will come and those printed */
+    json_t *cases;            /**< {..: {case, among}}, of those that will come and those printed */
     size_t cases_seen;        /**< how many of these .. */
     json_t *options;          /**< .. have these options (ls_options_of) */
+    json_t *plain;            /**< {text: true}: a case of such a text changes none of them */
+    json_t *unsaid;           /**< {option: true}: what no such text has */
     bool uneven;              /**< the steps of one of them are not alike */
     json_t *swept;            /**< {field: true} of those asked to differ; NULL if not known */
     json_t *kept;             /**< rows to be printed at the next flush; NULL if none yet */

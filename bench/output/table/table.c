@@ -107,25 +107,79 @@ static const ls_columns *columns_of(const ls_writer *writer)
     return is_placed(row, "out of place") ? &placed_columns : &micro_columns;
 }
 
-/* Rows often share one object. */
-static void add_case(ls_writer *writer, const json_t *row, const char *among)
+/* Notes the text of a case without the options that are known to differ, and without what follows
+ * from others: whether it is new. The fields by which options.sql compares cases stay. */
+static bool note_text(ls_writer *writer, json_t *group, const char *among)
 {
-    char key[64];
-    json_t *group = ls_row_group(row, LS_G_case);
-    if (!writer->cases)
+    json_auto_t *rest = json_copy(group);
+    const char *name;
+    json_t *unused;
+    json_object_foreach(writer->unsaid, name, unused)
+    {
+        (void)unused;
+        json_object_del(rest, name);
+    }
+    json_object_set_new(rest, "among", json_string(among));
+    char *text = json_dumps(rest, JSON_COMPACT);
+    const bool new = text && !json_object_get(writer->plain, text);
+    if (new)
+        json_object_set_new(writer->plain, text, json_true());
+    free(text);
+    return new;
+}
+
+static void find_options(ls_writer *writer)
+{
+    static const char *const compared[] = {"model", "data", "strategy", "reduce"};
+    const char *name;
+    json_t *one;
+    size_t i;
+    json_decref(writer->options);
+    writer->options = ls_options_of(writer->cases);
+    writer->cases_seen = json_object_size(writer->cases);
+    json_array_foreach(writer->options, i, one)
+    {
+        if (json_integer_value(json_object_get(one, "differs")))
+            json_object_set_new(writer->unsaid, ls_option_name(one), json_true());
+    }
+    for (i = 0; i < COUNT(compared); i++)
+        json_object_del(writer->unsaid, compared[i]);
+    json_object_clear(writer->plain);
+    json_object_foreach(writer->cases, name, one)
+    {
+        note_text(writer, json_object_get(one, "case"),
+                  json_string_value(json_object_get(one, "among")));
+    }
+}
+
+/* Adds it unless it cannot change the options: what differs keeps differing. The options are found
+ * from time to time, since the more differ the more cases change nothing. */
+static void add_case(ls_writer *writer, json_t *group, const char *among)
+{
+    enum { FEW = 16 };
+    char number[24];
+    if (!writer->cases) {
         writer->cases = json_object();
-    snprintf(key, sizeof key, "%s %p", among, (void *)group);
-    if (group && !json_object_get(writer->cases, key))
-        json_object_set_new(writer->cases, key,
-                            json_pack("{s:O,s:s}", "case", group, "among", among));
+        writer->plain = json_object();
+        writer->unsaid = json_object();
+        for (size_t i = 0; i < LS_FIELDS; i++)
+            if (ls_fields[i].shown & LS_SHOWN_DERIVED &&
+                strncmp(ls_fields[i].path, "case.", 5) == 0)
+                json_object_set_new(writer->unsaid, ls_fields[i].path + 5, json_true());
+    }
+    if (!group || !note_text(writer, group, among))
+        return;
+    snprintf(number, sizeof number, "%zu", json_object_size(writer->cases));
+    json_object_set_new(writer->cases, number,
+                        json_pack("{s:O,s:s}", "case", group, "among", among));
+    if (json_object_size(writer->cases) >= 2 * writer->cases_seen + FEW)
+        find_options(writer);
 }
 
 void ls_writer_expect(ls_writer *writer, json_t *cases, json_t *swept)
 {
     for (size_t i = 0; i < json_array_size(cases); i++) {
-        json_auto_t *row = json_object();
-        json_object_set(row, ls_field_groups[LS_G_case].path, json_array_get(cases, i));
-        add_case(writer, row, "expected");
+        add_case(writer, json_array_get(cases, i), "expected");
         writer->uneven |= ls_case_is_uneven(json_array_get(cases, i));
     }
     json_decref(cases);
@@ -153,14 +207,10 @@ enum { SHARED_LINES = 2 };
  * share. A document has no lines above its table: there the most telling get columns, too. */
 static void part_options(ls_writer *writer, json_t *columns, json_t *shared)
 {
-    const size_t cases = json_object_size(writer->cases);
     json_t *one;
     size_t i;
-    if (writer->cases_seen < cases) {
-        json_decref(writer->options);
-        writer->options = ls_options_of(writer->cases);
-        writer->cases_seen = cases;
-    }
+    if (writer->cases_seen < json_object_size(writer->cases))
+        find_options(writer);
     json_array_foreach(writer->options, i, one)
     {
         const char *name;
@@ -353,7 +403,7 @@ void ls_table_flush(ls_writer *writer)
     const ls_columns *columns = columns_of(writer);
     json_auto_t *options = json_array(), *shared = json_array();
     for (size_t i = 0; i < json_array_size(writer->kept); i++)
-        add_case(writer, json_array_get(writer->kept, i), "printed");
+        add_case(writer, ls_row_group(json_array_get(writer->kept, i), LS_G_case), "printed");
     writer->uneven |= ls_rows_are_uneven(writer->kept);
     part_options(writer, options, shared);
     const ls_table_plan plan = {.columns = columns,

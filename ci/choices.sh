@@ -11,8 +11,8 @@ for model in 125M=12-12-768 350M=24-16-1024 1.3B=24-32-2048; do
         { "$lockstep" advise --model "gpt:${model#*=}-2048-50257" --devices "$devices" --devices-per-host 8 --batch 64 \
             --platform two-level:host=1us@450GB/s,net=5us@50GB/s --precision bf16 --memory-limit 141GB \
             --data synthetic:4096 --durations flops=4e14 --results none --format json || true; } |
-            jq -c --arg size "${model%%=*}" --argjson devices "$devices" --arg what "$what" '{size: $size,
-                devices: $devices, what: $what} + (.ranking[0] // {} | if .case then {step_ms: (64000 / .samples_per_s),
+            jq -sc --arg size "${model%%=*}" --argjson devices "$devices" --arg what "$what" '{size: $size,
+                devices: $devices, what: $what} + (.[0].ranking[0] // {} | if .case then {step_ms: (64000 / .samples_per_s),
                 samples_per_s, ci95, memory, bound_by, options, case: (.case | del(.devices, .batch_per_device))} else {} end)'
     done
 done

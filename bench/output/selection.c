@@ -153,7 +153,8 @@ ls_status ls_since_read(const char *text, time_t now, char stamp[21])
         "  WHERE n <= 1000000000"
         " UNION ALL SELECT strftime(form, text) FROM given" /* of another day if there is none such
                                                              */
-        "  WHERE length(text) >= 10 AND strftime(form, text, '+0 days') LIKE text || '%'";
+        "  WHERE length(text) >= 10"
+        "  AND substr(strftime(form, text, '+0 days'), 1, length(text)) = text";
     json_auto_t *given =
         json_pack("{s:o,s:I}", "text", ls_text_value(text), "now", (json_int_t)now);
     json_auto_t *found = json_array();

@@ -113,15 +113,20 @@ void ls_draw_dress(FILE *stream, const json_t *figure, const char *drawn)
 {
     static const char begin[] = "<title>", end[] = "</title>";
     const char *title = strstr(drawn, begin), *rest = title ? strstr(title, end) : NULL;
-    if (rest) {
-        fwrite(drawn, 1, (size_t)(title - drawn) + strlen(begin), stream);
+    const char *head = strstr(drawn, "<svg ");
+    if (rest && head && head < title) {
+        head += strlen("<svg ");
+        fwrite(drawn, 1, (size_t)(head - drawn), stream);
+        fputs("role=\"img\" ", stream);
+        fwrite(head, 1, (size_t)(title - head) + strlen(begin), stream);
         ls_markup(stream, ls_text_of(figure, "alt"), 600);
         fputs("</title>\n<style>@media screen and (prefers-color-scheme:dark)"
               "{svg{filter:invert(.9) hue-rotate(180deg)}}</style>",
               stream);
         rest += strlen(end);
+    } else {
+        rest = drawn; /* another gnuplot's */
     }
-    rest = rest ? rest : drawn;                                       /* another gnuplot's */
     for (const char *at; (at = strstr(rest, "]]>")); rest = at + 3) { /* not valid in XML */
         fwrite(rest, 1, (size_t)(at - rest), stream);
         fputs("]]&gt;", stream);

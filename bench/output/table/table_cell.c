@@ -248,8 +248,11 @@ void ls_text_wrap(FILE *stream, const char *words, int at, int indent, int width
         size_t end = fits;
         while (text[fits] && end > 0 && (text[end] != ' ' || parts_option(text, end)))
             end--;
-        if (text[fits] && end == 0 && at <= indent) /* a single long word */
-            end = fits;
+        if (text[fits] && end == 0 && at <= indent) { /* an option with its value, or one word */
+            for (end = fits; end > 0 && text[end] != ' ';)
+                end--;
+            end = end > 0 ? end : fits;
+        }
         fprintf(stream, "%.*s", (int)end, text);
         text += end;
         text += strspn(text, " ");

@@ -2,6 +2,7 @@
 /* Questions in SQL to rows in memory, to a file, and to chosen rows. */
 #include "bench/output/results_db.h"
 #include "bench/output/rows_file.h"
+#include "bench/rows/fields.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,6 +48,34 @@ static void the_view_outlives_a_transaction(void **state)
         ls_status_free(ls_results_end(results, ls_fail(LS_CODE_CHECK, "test", NULL, "undone")));
         assert_string_equal(answer(results, "SELECT count(number) FROM s"), "0");
     }
+    ls_results_close(results);
+}
+
+/* Whether rows with two values of this field of `case` are of one case. */
+static bool leaves_out(ls_results *results, const char *field, unsigned but)
+{
+    char sql[192];
+    snprintf(sql, sizeof sql,
+             "SELECT case_key(json_object('case', json_object('%s', 1)), %u) ="
+             " case_key(json_object('case', json_object('%s', 2)), %u)",
+             field, but, field, but);
+    return strcmp(answer(results, sql), "1") == 0;
+}
+
+static void what_comparisons_leave_out(void **state)
+{
+    (void)state;
+    ls_results *results;
+    assert_ok(ls_results_memory(&results));
+    assert_false(leaves_out(results, "model", LS_BUT_REPEATS));
+    assert_true(leaves_out(results, "seed", LS_BUT_REPEATS));
+    assert_false(leaves_out(results, "seed", LS_BUT_BLOCKS));
+    assert_true(leaves_out(results, "blocks", LS_BUT_BLOCKS));
+    assert_false(leaves_out(results, "blocks", LS_BUT_STEPS));
+    assert_true(leaves_out(results, "steps", LS_BUT_STEPS));
+    assert_false(leaves_out(results, "steps", LS_BUT_BLOCKS));
+    assert_true(leaves_out(results, "devices_asked", 0));
+    assert_false(leaves_out(results, "unheard_of", LS_BUT_REPEATS));
     ls_results_close(results);
 }
 
@@ -149,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_view_outlives_a_transaction),
+        cmocka_unit_test(what_comparisons_leave_out),
         cmocka_unit_test(damaged_rows_say_nothing),
         cmocka_unit_test(rows_in_memory_answer),
         cmocka_unit_test(functions_write_values_as_csv_does),

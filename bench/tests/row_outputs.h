@@ -370,7 +370,9 @@ static inline void check_verdicts(const json_t *rows)
 static inline void draw_as_gnuplot(FILE *stream, const json_t *figure)
 {
     const json_t *names = json_object_get(figure, "categories");
-    fputs("<svg viewBox=\"0 0 440 300\"><desc>Produced by GNUPLOT 5.4 </desc>\n", stream);
+    fputs("<svg viewBox=\"0 0 440 300\">\n<title>Gnuplot</title>\n"
+          "<desc>Produced by GNUPLOT 5.4 </desc>\n",
+          stream);
     for (size_t i = 0; i <= json_array_size(names); i++) {
         const char *text =
             i ? json_string_value(json_array_get(names, i - 1)) : ls_text_of(figure, "title");
@@ -398,6 +400,7 @@ static inline void check_picture(const json_t *figure)
     begin(&out);
     ls_draw_dress(out.stream, figure, end(&drawn, LS_OK));
     check_xml("svg", end(&out, LS_OK));
+    REQUIRE("svg", out.text, strstr(out.text, "<svg role=\"img\" "));
     free(out.text);
     free(drawn.text);
 }

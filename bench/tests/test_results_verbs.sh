@@ -259,6 +259,21 @@ lockstep_ok results diff last~1 last~3 --results made.db
 expect "near ones are the same" grep -q ' interval .*: same$' out
 expect "of one case on one machine nothing else is said" eval '! grep -q "^not one" out'
 
+# Members of maps are keys of their own, and of objects in lists.
+for n in 1 2; do
+    echo '{"schema": 1, "id": "k'$n'", "timestamp": "2026-11-20T10:00:0'$n'Z", "case": {"model": "mlp"}, "memory": {"devices":
+        [{"device": "cpu:0", "peak": '$n', "workspace": '$n'}]}, "provenance": {"environment": {"X": "'$n'", "Y": "1"}}}' |
+        tr -d '\n'; echo
+done >keys.jsonl
+lockstep_ok results import keys.jsonl --results keys.db
+lockstep_ok results diff k1 k2 --results keys.db
+expect "diff has them, less what tells nothing by itself" \
+    [ "$(sed '/more keys/q' out | cut -d' ' -f1 | paste -sd' ')" = "key memory.devices.0.peak provenance.environment.X 3" ]
+lockstep_ok results diff k1 k2 --results keys.db --all
+expect "--all has all" \
+    [ "$(sed '/^$/q' out | cut -d' ' -f1 | paste -sd' ')" = \
+    "key id timestamp memory.devices.0.peak memory.devices.0.workspace provenance.environment.X " ]
+
 # A list that is empty is the empty text, and first in order; without one a row is last. Alike where lists have all of
 # a row and where they have a part of it.
 python3 - <<'P'

@@ -79,6 +79,23 @@ static void what_comparisons_leave_out(void **state)
     ls_results_close(results);
 }
 
+/* An option stays next to its value, unless both are wider than a line. */
+static void words_are_wrapped(void **state)
+{
+    (void)state;
+    ls_results *results;
+    assert_ok(ls_results_memory(&results));
+    assert_string_equal(answer(results, "SELECT replace(replace(wrapped(replace(hex(zeroblob(36)),"
+                                        " '00', 'ab') || ' --to ab', 0, 2), char(10), '/'),"
+                                        " replace(hex(zeroblob(36)), '00', 'ab'), 'W')"),
+                        "  W/  --to ab/");
+    assert_string_equal(answer(results, "SELECT replace(replace(wrapped('--to ' || replace("
+                                        "hex(zeroblob(38)), '00', 'ab'), 0, 2), char(10), '/'),"
+                                        " replace(hex(zeroblob(38)), '00', 'ab'), 'W')"),
+                        "  --to/  W/");
+    ls_results_close(results);
+}
+
 /* Functions that read whole rows take what a damaged file may have for one. */
 static void damaged_rows_say_nothing(void **state)
 {
@@ -179,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_view_outlives_a_transaction),
         cmocka_unit_test(what_comparisons_leave_out),
+        cmocka_unit_test(words_are_wrapped),
         cmocka_unit_test(damaged_rows_say_nothing),
         cmocka_unit_test(rows_in_memory_answer),
         cmocka_unit_test(functions_write_values_as_csv_does),

@@ -313,7 +313,7 @@ static ls_status check_text(const char *argument)
     json_auto_t *text = json_string(argument);
     return text ? LS_OK
                 : ls_fail(LS_CODE_USAGE, "argument", argument,
-                          "is not valid UTF-8; rows are JSON, so every argument has to be");
+                          "is not valid UTF-8; rows are JSON, so arguments must be UTF-8");
 }
 
 /* A file on standard output would be mixed with rows; and opened by that name it would be standard

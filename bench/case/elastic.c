@@ -86,12 +86,12 @@ static ls_status add_deaths(const ls_case *one, const ls_job *job, int devices, 
                        "the case has %d ranks; name one of these, numbered from 0", ranks);
     if (loses_share(job))
         return ls_fail(LS_CODE_USAGE, "option", option,
-                       "a rank of zero has a share of the optimizer's state that no other has; use "
-                       "--checkpoint DIR, and go on by --resume-from-checkpoint");
+                       "with strategy zero each rank alone holds a share of the optimizer's state, "
+                       "so it cannot leave; use --checkpoint DIR, then --resume-from-checkpoint");
     if (first % out->each || each % out->each)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "the rank has a part of a replica of %d devices, which cannot go on without "
-                       "it; give each rank whole replicas, as --ranks %d",
+                       "the rank holds only a part of a replica of %d devices, so the replica "
+                       "would end with the rank; give each rank complete replicas, as --ranks %d",
                        out->each, out->replicas);
     for (int r = first / out->each; r < (first + each) / out->each; r++) {
         if (out->count == LS_ELASTIC_EVENTS)
@@ -155,9 +155,10 @@ static ls_status check_event(const ls_elastic *all, size_t i, const bool *in)
                            (long long)e->step);
     if (in[e->replica] == (e->kind == LS_ELASTIC_JOIN))
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       in[e->replica]
-                           ? "replica %d takes part already; remove it, or let it leave before"
-                           : "replica %d does not take part then; remove it, or let it join before",
+                       in[e->replica] ? "replica %d takes part already; remove this event, or let "
+                                        "the replica leave before it"
+                                      : "replica %d does not take part then; remove this event, or "
+                                        "let the replica join before it",
                        e->replica);
     return LS_OK;
 }
@@ -240,8 +241,8 @@ static ls_status check_ranks(const ls_workplace *workplace, const ls_plan_of_cas
     char where[96];
     if (request->processes->size > 1)
         return ls_fail(LS_CODE_USAGE, "option", option,
-                       "changes the replicas of one process; under mpirun stop with --checkpoint "
-                       "DIR, and start other ranks with --resume-from-checkpoint auto");
+                       "works within one process only; under mpirun stop with --checkpoint DIR, "
+                       "and start another number of ranks with --resume-from-checkpoint auto");
     if (request->budget_ns)
         return ls_fail(LS_CODE_USAGE, "option", option,
                        "cannot be used with a plan's budget, which changes the number of steps; "

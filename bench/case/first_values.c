@@ -98,8 +98,8 @@ static ls_status check_copies(const ls_workplace *workplace, const ls_plan_of_ca
         char where[640];
         snprintf(where, sizeof where, "%s: %s", workplace->request->load, v->name);
         return ls_fail(LS_CODE_MISSING, "load", where,
-                       "element %zu is %.9g, which --precision bf16 rounds to an infinite copy; "
-                       "use float32, or smaller values",
+                       "element %zu is %.9g, which --precision bf16 rounds to infinity; use "
+                       "float32, or smaller values",
                        element - v->offset, (double)values[i]);
     }
     return LS_OK;

@@ -314,9 +314,9 @@ static ls_status set_need(const reading *r)
                           loss->shape.size[0] == need->shape[0][0] &&
                           need->classes <= embedding->options.tokens;
         if (!fits)
-            return ls_yaml_refuse(
-                r->file, "a model of tokens has one input [T], an embedding, and a score for each "
-                         "token at each position, [T,V], and others have one score for each class");
+            return ls_yaml_refuse(r->file,
+                                  "a model of tokens needs one input [T], an embedding, and an "
+                                  "output [T,V]; every other model needs one score for each class");
         need->targets = positions;
     }
     need->synthetic = need->targets ? "tokens"
@@ -447,7 +447,8 @@ ls_status ls_graph_file_open(const char *text, ls_model **out)
     ls_yaml_file file;
     const char *path = text[sizeof what - 1] ? text + sizeof what : "";
     if (!*path)
-        return ls_fail(LS_CODE_USAGE, what, NULL, "names no file; graph:FILE.yaml does: %s", valid);
+        return ls_fail(LS_CODE_USAGE, what, NULL, "the file is missing; give graph:FILE.yaml: %s",
+                       valid);
     ls_status status = ls_yaml_open(what, path, valid, &file);
     if (!status)
         status = make_model(&file, out);

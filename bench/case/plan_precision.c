@@ -34,10 +34,9 @@ static ls_status check_parts(const ls_plan_of_case *plan)
     const ls_mesh mesh = ls_job_mesh(&plan->job);
     if (mesh.size[LS_SLICE] > 1 && !plan->job.exact.on && !ls_strategy_reduces(plan->strategy) &&
         strcmp(c->allreduce, "auto") != 0 && strcmp(c->allreduce, "owners") != 0)
-        return ls_fail(
-            LS_CODE_USAGE, "option", "--allreduce",
-            "with bf16 sums of places, %s would round more than once; use owners or auto",
-            c->allreduce);
+        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
+                       "%s would round bf16 sums of places more than once; use owners or auto",
+                       c->allreduce);
     return mesh.size[LS_POSITION] > 1
                ? ls_fail(LS_CODE_USAGE, WHERE, bf16,
                          "does not work with --hybrid-inner context-parallel; use float32, or "

@@ -28,7 +28,7 @@ static ls_status find_end(const ls_request *request, const ls_plan_of_case *plan
         end = 1;
     if (warmup >= end)
         return ls_fail(LS_CODE_USAGE, "option", "--lr-warmup-steps",
-                       "%lld steps leave none of the schedule's %lld to decay in; use fewer than "
+                       "%lld steps leave none of the schedule's %lld for the decay; use fewer than "
                        "%lld, or more --lr-decay-steps",
                        (long long)warmup, (long long)end, (long long)end);
     s->decay = (uint64_t)end;

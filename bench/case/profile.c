@@ -26,7 +26,8 @@ bool ls_profile_is(const char *text)
 static ls_status run_nothing(ls_op *op, ls_queue *queue)
 {
     (void)queue;
-    return ls_fail(LS_CODE_USAGE, "profile", op->name, "has a time, and computes nothing");
+    return ls_fail(LS_CODE_USAGE, "profile", op->name,
+                   "a profile has times, and computes nothing; use predict or advise");
 }
 
 bool ls_profile_has(const ls_op *op)
@@ -151,7 +152,7 @@ static ls_status read_time(ls_yaml_file *file, struct fy_node *mapping, const ch
 {
     const char *text = ls_yaml_member_text(file, mapping, key);
     if (!text)
-        return ls_yaml_refuse(file, "%s is missing: a layer without a time", key);
+        return ls_yaml_refuse(file, "%s is missing: every layer needs this time", key);
     if (!ls_parse_time(text, out))
         return ls_yaml_refuse(file, "%s is not a time with a unit, such as 1.5ms", key);
     *out /= (double)batch;

@@ -18,13 +18,13 @@ static ls_status check_meeting(const ls_job *job, const ls_strategy *strategy, b
     const char *name = strategy->name;
     if (job->accumulation.pieces > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "pieces of a batch are computed one after the other, and none has the "
+                       "pieces of a batch are computed one after the other, so no piece has the "
                        "statistics of the whole batch; use --gradient-accumulation-steps 1 or "
                        "--sync-bn no");
     if (!ls_strategy_replicates(strategy) && job->division.microbatches > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "%s divides the batch into micro-batches, and none has the statistics of "
-                       "the whole batch; use --pipeline-microbatches 1 or --sync-bn no",
+                       "%s divides the batch into micro-batches, none of which has the statistics "
+                       "of the whole batch; use --pipeline-microbatches 1 or --sync-bn no",
                        name);
     if (!ls_strategy_syncs(strategy, &job->options) && parts)
         return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",

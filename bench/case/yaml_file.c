@@ -139,9 +139,9 @@ static const char *find_unsafe(ls_yaml_file *file)
         if ((unsigned char)*c >= 0x80 && ls_escape_step(c) == 1)
             return "has a byte here that is not UTF-8: save the file as UTF-8";
         if (*c == '%' && c == begin)
-            return "has a line that begins with %, a directive, and none is read";
+            return "has a line that begins with %, a directive, and directives are not allowed";
         if (c >= quoted && begins_key(text, c) && *first != '#')
-            return "has a key here that begins with ?, and keys are words (in double quotes write "
+            return "has a key here that begins with ?, but keys are words (in double quotes write "
                    "\\x3f)";
         if (*c == '\n' || (*c == '\r' && c[1] != '\n')) {
             file->line++;
@@ -184,7 +184,7 @@ static ls_status make_document(ls_yaml_file *file)
 {
     file->document = fy_parse_load_document(file->parser);
     if (file->document && !is_last(file))
-        return ls_yaml_refuse(file, "begins a second document here, and one is read");
+        return ls_yaml_refuse(file, "begins a second document here, but only one is allowed");
     LS_TRY(ls_yaml_syntax(file));
     file->line = file->column = 1;
     struct fy_node *root = file->document ? ls_yaml_root(file) : NULL;

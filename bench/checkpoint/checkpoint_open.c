@@ -9,7 +9,7 @@
 ls_status ls_checkpoint_broken(const char *path, const char *tensor, const char *why)
 {
     return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, path,
-                   "%s%.100s%s%s; an intact checkpoint is needed, for instance an older one",
+                   "%s%.100s%s%s; use an intact checkpoint of this model and optimizer",
                    tensor ? "tensor '" : "", tensor ? tensor : "", tensor ? "': " : "", why);
 }
 
@@ -46,7 +46,7 @@ static ls_status check_form(const ls_checkpoint *c)
     for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
         if (!json_is_object(json_object_get(m, objects[i])))
             return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, c->path,
-                           "its member '%s' is not an object; an intact checkpoint is needed",
+                           "its member '%s' is not an object; use an intact checkpoint",
                            objects[i]);
     if (!ls_manifest_size(json_object_get(m, "step"), &number) ||
         !ls_manifest_size(json_object_get(m, "position"), &number))
@@ -68,8 +68,8 @@ ls_status ls_checkpoint_open(const char *folder, ls_checkpoint *out)
         out->manifest
             ? check_form(out)
             : ls_fail(LS_CODE_MISSING, ls_checkpoint_what, out->path,
-                      "does not parse: %s at line %d; an intact checkpoint is needed, for "
-                      "instance an older one",
+                      "does not parse: %s at line %d; use an intact checkpoint of this model and "
+                      "optimizer",
                       error.text, error.line);
     if (status)
         ls_checkpoint_close(out);

@@ -109,7 +109,7 @@ static ls_status add_parts(reading *r, const char *name, const json_t *tensor, i
             return ls_checkpoint_broken(path, name,
                                         "a part of it is not a file, an offset and a count");
         if (offset > v->count || count > v->count - offset)
-            return ls_checkpoint_broken(path, name, "a part of it ends behind its last element");
+            return ls_checkpoint_broken(path, name, "a part of it ends past its last element");
         LS_TRY(ls_grow(ls_checkpoint_what, &r->parts, r->count, sizeof *r->parts));
         r->parts[r->count++] = (part){.tensor = name,
                                       .file = file,
@@ -149,7 +149,7 @@ static ls_status check_tensor(reading *r, const char *name, const json_t *tensor
     for (int i = 0; i < v->rank && fits; i++)
         fits = json_integer_value(json_array_get(shape, (size_t)i)) == v->shape[i];
     if (!fits)
-        return ls_checkpoint_broken(path, name, "its shape is not the model's");
+        return ls_checkpoint_broken(path, name, "its shape differs from the model's");
     if (!ls_manifest_digest(json_object_get(tensor, "digest")))
         return ls_checkpoint_broken(path, name, "its digest is not 32 hexadecimal digits");
     return add_parts(r, name, tensor, array, v);
@@ -313,8 +313,8 @@ static ls_status digest_part(const reading *r, const part *p, ls_digest *digest)
         const size_t wrong = ls_first_not_finite(r->block, block.count);
         if (wrong < block.count)
             return ls_fail(LS_CODE_MISSING, ls_checkpoint_what, p->data->file,
-                           "tensor '%.100s': element %zu is not finite; an intact checkpoint is "
-                           "needed, for instance an older one",
+                           "tensor '%.100s': element %zu is not finite; use an intact "
+                           "checkpoint of this model and optimizer",
                            p->data->name, block.first + wrong);
     }
     return LS_OK;

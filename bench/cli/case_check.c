@@ -46,8 +46,8 @@ static ls_status check_division(const ls_job *job, const ls_model *model, int64_
         return status;
     ls_status_free(status);
     return ls_fail(LS_CODE_USAGE, "option", "--hybrid-stages",
-                   "the model's layers cannot be cut into %lld stages, and pairs of split layers "
-                   "stay in one; use fewer",
+                   "the model's layers cannot be cut into %lld stages, since a pair of split "
+                   "layers stays in one stage; use fewer",
                    (long long)places);
 }
 
@@ -128,8 +128,9 @@ ls_status ls_case_check(const ls_case *one, const ls_request *request)
 {
     ls_model *model;
     if (ls_profile_is(one->model) && !request->predict)
-        return ls_fail(LS_CODE_USAGE, "option --model", one->model,
-                       "is sizes and times, and computes nothing; predict and advise take it");
+        return ls_fail(
+            LS_CODE_USAGE, "option --model", one->model,
+            "is a profile (sizes and times), which computes nothing; use predict or advise");
     LS_TRY(ls_case_model_open(one->model, NULL, ls_case_dropout(one), &model));
     ls_status status = check_model_case(one, model, request);
     ls_model_close(model);

@@ -128,7 +128,7 @@ static ls_status refuse_many(const ls_request_parsing *parsing, const ls_experim
     }
     return ls_setting_refuse(
         setting, LS_CODE_USAGE,
-        "more than %d cases in the product of the lists (%.0f); shorter lists, "
+        "more than %d cases in the product of the lists (%.0f); use shorter lists, "
         "or several commands",
         LS_CASES_MOST, product);
 }

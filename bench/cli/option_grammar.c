@@ -62,9 +62,8 @@ ls_status ls_set_recompute(const ls_setting *setting)
         }
     if (strcmp(text, "selective") == 0)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "attention's scores are never kept, so none does what selective "
-                                 "asks for; use none, mlp, "
-                                 "full or a number of units");
+                                 "attention's scores are never kept, so --recompute none does the "
+                                 "same already; use none, mlp, full or a number of units");
     return ls_parse_integer(text, 2, LS_JOB_REPLICAS, drops)
                ? LS_OK
                : ls_setting_refuse(setting, LS_CODE_USAGE,
@@ -85,10 +84,11 @@ ls_status ls_set_inject(const ls_setting *setting)
     ls_fault fault = {0};
     const bool valid = strcmp(setting->text, "none") == 0 || ls_fault_parse(setting->text, &fault);
     if (!valid && after_name(setting->text, "delay"))
-        return ls_setting_refuse(setting, LS_CODE_USAGE,
-                                 "'%s' is not valid; delay=RANK:TIME with a rank (in one process a "
-                                 "device's number) and a time of each step up to 10s",
-                                 setting->text);
+        return ls_setting_refuse(
+            setting, LS_CODE_USAGE,
+            "'%s' is not valid; give delay=RANK:TIME, which adds TIME (at most 10s) to each step "
+            "of that rank (in one process: of that device)",
+            setting->text);
     if (!valid)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
                                  "'%s' is not valid; bitflip=DEVICE:STEP with a device of the case "

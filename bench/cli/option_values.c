@@ -317,11 +317,11 @@ static ls_status check_comm(const ls_setting *setting, const char *word)
     if ((strcmp(word, "nccl") == 0 && !LS_HAS_NCCL) ||
         (strcmp(word, "mpi") == 0 && !ls_processes_built()))
         return ls_setting_refuse(setting, LS_CODE_MISSING,
-                                 "%s is not in this build; auto or thread", word);
+                                 "%s is not in this build; use auto or thread", word);
     if (strcmp(word, "mpi") == 0 && (!processes || !processes->comm))
         return ls_setting_refuse(setting, LS_CODE_MISSING,
-                                 "mpi needs ranks that a launcher started; mpirun -n N lockstep, "
-                                 "or thread with --ranks");
+                                 "mpi needs ranks that a launcher started; start mpirun -n N "
+                                 "lockstep, or use thread with --ranks");
     const bool inside = strcmp(word, "thread") == 0 || strcmp(word, "device") == 0;
     if (inside && processes && processes->size > 1)
         return ls_setting_refuse(setting, LS_CODE_USAGE,
@@ -371,7 +371,7 @@ ls_status ls_set_gpu_word(const ls_setting *setting)
                                  option->words[word], option->words[0]);
     if (option->words == ls_convolution_words && word == LS_CONVOLUTION_CUDNN && !LS_HAS_CUDNN)
         return ls_setting_refuse(setting, LS_CODE_MISSING,
-                                 "cudnn is not in this build; auto or own");
+                                 "cudnn is not in this build; use auto or own");
     return LS_OK;
 }
 

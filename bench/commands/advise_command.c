@@ -23,14 +23,14 @@ static ls_status check_options(const ls_request *request)
 {
     if (request->processes->size > 1)
         return ls_fail(LS_CODE_USAGE, "advise", "ranks",
-                       "a launcher started several; advise runs alone, and --devices says how many "
-                       "devices there are");
+                       "a launcher started several ranks; start advise without a launcher, and "
+                       "give the number of devices by --devices");
     for (size_t i = 0; i < request->case_count; i++)
         for (size_t k = 0; k < i; k++)
             if (request->cases[i].strategy == request->cases[k].strategy)
                 return ls_fail(LS_CODE_USAGE, "advise", "lists",
-                               "make several questions, and advise answers one; give one value of "
-                               "each option, but for --strategy");
+                               "make several questions, but advise answers one; give one value for "
+                               "each option except --strategy");
     if (strcmp(request->format, "table") != 0 && strcmp(request->format, "json") != 0 &&
         strcmp(request->format, "jsonl") != 0)
         return ls_fail(LS_CODE_USAGE, "option --format", request->format,
@@ -38,7 +38,7 @@ static ls_status check_options(const ls_request *request)
     int64_t number;
     if (!request->prediction.platform && !ls_parse_integer(request->cases->devices, 1, 1, &number))
         return ls_fail(LS_CODE_USAGE, "option", "--platform",
-                       "is missing, and there are several devices; as "
+                       "is missing, and several devices need one; give one such as "
                        "flat:latency=10us,bandwidth=1GB/s");
     return LS_OK;
 }

@@ -198,8 +198,8 @@ ls_status ls_dry_run(ls_request *request, int *exit_status)
 {
     if (strcmp(request->format, "csv") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--format",
-                       "csv has the columns of results, and --dry-run has none; table, md, json "
-                       "and jsonl work");
+                       "csv has the columns of results, but --dry-run makes no results; use table, "
+                       "md, json or jsonl");
     ls_forecast forecast;
     ls_status status = ls_forecast_make(request, false, &forecast);
     if (!status && request->budget_ns)

@@ -105,8 +105,8 @@ static ls_status check_options(const ls_request *request)
                        "is not a format of --validate; use table or jsonl");
     if (request->processes->size > 1)
         return ls_fail(LS_CODE_USAGE, "predict", "ranks",
-                       "a launcher started several; predict runs alone, and --devices says how "
-                       "many devices there are");
+                       "a launcher started several ranks; start predict without a launcher, and "
+                       "give the number of devices by --devices");
     return LS_OK;
 }
 
@@ -255,7 +255,7 @@ static ls_status open_results(prediction *p)
     if (takes_measured(request) && !p->measured.count)
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
                        "no measured row in %s can be predicted: none was measured on this machine "
-                       "in one process, with --link or one device; measure some first: run --link",
+                       "in one process, with --link or one device; first use lockstep run --link",
                        request->results);
     LS_TRY(ls_validations_open(rows, &p->validations));
     p->known = p->validations.count;
@@ -390,7 +390,7 @@ static ls_status predict_all(prediction *p)
     if (p->request->prediction.validate && p->validations.count == p->known && !p->code &&
         !ls_interrupted())
         return ls_fail(LS_CODE_MISSING, "option", "--validate",
-                       "no measured row of these cases in %s; measure them first: run --link",
+                       "no measured row of these cases in %s; first use lockstep run --link",
                        p->request->results);
     ls_validations_settle(&p->validations, p->known);
     if (p->request->prediction.validate)
@@ -439,8 +439,8 @@ ls_status ls_command_predict(ls_request *request, int *exit_status)
         ls_log_line(&request->log, LS_LOG_NORMAL, "left out: %s", ls_status_text(p.left_out[i]));
     if (!refused && p.measured.others)
         ls_log_line(&request->log, LS_LOG_NORMAL,
-                    "%zu measured rows are not predicted: of several processes, or of devices "
-                    "without --link",
+                    "%zu measured rows are not predicted: they have several processes, or several "
+                    "devices without --link",
                     p.measured.others);
     if (!refused)
         lost = request->prediction.calibrate ? calibrate(&p) : predict_all(&p);

@@ -69,10 +69,9 @@ static ls_status read_fail_on(const char *list, ls_regress_task *task)
         ls_fail_key *key = &task->fail_on[task->fail_count];
         if (strncmp(one, "undecided", name) == 0 && name == strlen("undecided")) {
             if (!one[name] || !ls_parse_integer(one + name + 1, 1, 1000, &task->undecided))
-                return ls_fail(
-                    LS_CODE_USAGE, "--fail-on", one,
-                    "is not valid; undecided=3 fails a case at the third comparison in a row "
-                    "that is undecided");
+                return ls_fail(LS_CODE_USAGE, "--fail-on", one,
+                               "is not valid; give undecided=N, which fails a case after N "
+                               "undecided comparisons in a row");
             task->fail_count--;
             continue;
         }
@@ -93,10 +92,10 @@ static ls_status read_own(const ls_option_set *set, ls_regress_task *task)
     const char *max_time = ls_option_set_text(set, "max-time", NULL);
     if (!read_percent(threshold, &task->threshold))
         return ls_fail(LS_CODE_USAGE, "--threshold", threshold,
-                       "is not valid; a share as 3%%, above 0 and below 100%%");
+                       "is not valid; give a share above 0 and below 100%%, such as 3%%");
     if (max_time && (!ls_parse_duration(max_time, &task->max_ns) || task->max_ns < 1000000000))
         return ls_fail(LS_CODE_USAGE, "--max-time", max_time,
-                       "is not valid; a time of 1s or more: 60s, 10min");
+                       "is not valid; give a time of 1s or more, such as 60s or 10min");
     LS_TRY(read_fail_on(ls_option_set_text(set, "fail-on", NULL), task));
     LS_TRY(
         ls_selection_open(ls_option_set_text(set, "where", NULL), NULL, NULL, NULL, &task->where));
@@ -280,8 +279,8 @@ static ls_status check_formats(request *r)
     const char *good = ls_option_set_text(r->set, "bisect", NULL);
     if (good || ls_option_set_text(r->set, "build", NULL))
         return ls_fail(LS_CODE_USAGE, good ? "--bisect" : "--build", good,
-                       "a script of lockstep's sources does it, by git bisect run; "
-                       "ci/bisect.sh GOOD BAD --build COMMAND [OPTIONS]");
+                       "regress does not bisect; in lockstep's sources use ci/bisect.sh GOOD BAD "
+                       "--build COMMAND [OPTIONS]");
     if (ls_option_set_text(r->set, "calibrate", NULL))
         return ls_format_find(r->formats, &r->form);
     for (const char *next = r->formats; next_format(r, &next);)
@@ -300,8 +299,8 @@ static ls_status read_request(request *r)
     LS_TRY(read_own(r->set, r->task));
     if (r->task->undecided && !*report_of(r)) /* which counts */
         return ls_fail(LS_CODE_USAGE, "--fail-on", "undecided",
-                       "needs the report of the comparison before; --format json --out FILE, where "
-                       "FILE is kept from one to the next");
+                       "needs the report of the previous comparison; use --format json --out FILE, "
+                       "and keep FILE between comparisons");
     LS_TRY(collect_options(r->set, r->task));
     for (const char *next = r->formats; r->out && next_format(r, &next);)
         LS_TRY(ls_file_writable("--out", r->path, 0));

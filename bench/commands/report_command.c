@@ -79,7 +79,7 @@ static ls_status read_letters(const ls_option_set *set, double *out)
     *out = text ? strtod(text, &end) : 0;
     if (text && !(*out >= 4 && *out <= 12 && (!*end || strcmp(end, "pt") == 0)))
         return ls_fail(LS_CODE_USAGE, "--font-size", text,
-                       "is not valid; printed points from 4pt to 12pt");
+                       "is not valid; give 4pt to 12pt, the size when printed");
     return LS_OK;
 }
 
@@ -121,10 +121,10 @@ static ls_status perform(const ls_option_set *set, report_task *task)
                        "--where to show them",
                        task->predicted);
     if (json_array_size(task->rows) == 0)
-        return ls_fail(
-            LS_CODE_MISSING, "report", where ? where : "results",
-            "none of the %zu rows fits; lockstep run makes rows, --results FILE and --where choose",
-            task->read);
+        return ls_fail(LS_CODE_MISSING, "report", where ? where : "results",
+                       "none of the %zu rows fits; choose others by --results FILE or --where, or "
+                       "make rows by lockstep run",
+                       task->read);
     LS_TRY(check_rows(set, task, options.out));
     LS_TRY(ls_report_write(task->results, task->rows, &options));
     ls_escape_put(ls_output(), options.out, SIZE_MAX, LS_ESCAPE_LINE);

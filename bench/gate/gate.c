@@ -124,9 +124,9 @@ static void note_element(const comparison *c, const char *when, const ls_differe
                          const float *mine, const char *name, const float *its, ls_gate *gate)
 {
     const ls_variable *v = ls_variables_holding(c->variables, d->first);
-    ls_gate_wrong(gate, "%s: %s element %zu is %.9g, %s %.9g", when, v->name, d->first - v->offset,
-                  ls_unsigned_nan((double)mine[d->first]), name,
-                  ls_unsigned_nan((double)its[d->first]));
+    ls_gate_wrong(gate, "%s: %s element %zu is %.9g, expected %.9g (%s)", when, v->name,
+                  d->first - v->offset, ls_unsigned_nan((double)mine[d->first]),
+                  ls_unsigned_nan((double)its[d->first]), name);
 }
 
 /* Compares the first step's gradient (as the judge summed it) and the candidate's loss with the
@@ -174,14 +174,16 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
         ls_session_found found;
         LS_TRY(ls_session_look(session, &found));
         if (!*gate->diverged && strcmp(found.digest, c->found.digest) != 0)
-            ls_gate_wrong(gate, "%s: the parameters of a rank differ from those one by one", when);
+            ls_gate_wrong(
+                gate, "%s: a rank's parameters differ from those after the same steps one by one",
+                when);
     }
     LS_TRY(ls_session_gather(session, LS_VALUES, c->at_once));
     if (!c->judges)
         return LS_OK;
     const ls_difference d = ls_variables_compare(c->variables, c->at_once, c->values[CANDIDATE]);
     if (!d.same_bits)
-        note_element(c, when, &d, c->at_once, "one by one", c->values[CANDIDATE], gate);
+        note_element(c, when, &d, c->at_once, "steps one by one", c->values[CANDIDATE], gate);
     return LS_OK;
 }
 
@@ -237,7 +239,7 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
         LS_TRY(ls_world_differs(c->comm, ls_hash64(found.digest, sizeof found.digest), &other));
         if (other >= 0 && !*found.differs)
             snprintf(found.differs, sizeof found.differs,
-                     "rank %d has other parameters than rank 0", other);
+                     "the parameters of rank %d differ from rank 0's", other);
         if (!(rel <= gradient_bound))
             ls_gate_wrong(gate,
                           "%llu steps at once: the reduced gradient of step %llu differs from the "
@@ -290,9 +292,9 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
         char when[40];
         snprintf(when, sizeof when, "step %llu", (unsigned long long)step);
         if (d.same_bits)
-            ls_gate_wrong(gate, "%s: loss is %.9g, %s %.9g", when,
-                          ls_unsigned_nan(c->loss[CANDIDATE]), name,
-                          ls_unsigned_nan(c->loss[judge]));
+            ls_gate_wrong(gate, "%s: loss is %.9g, expected %.9g (%s)", when,
+                          ls_unsigned_nan(c->loss[CANDIDATE]), ls_unsigned_nan(c->loss[judge]),
+                          name);
         else
             note_element(c, when, &d, c->values[CANDIDATE], name, c->values[judge], gate);
     }
@@ -371,7 +373,7 @@ static ls_status compare_ranks(const comparison *c, const char digest[33], ls_ga
     int other;
     LS_TRY(ls_world_differs(c->comm, ls_hash64(digest, strlen(digest)), &other));
     if (other >= 0 && gate->pass)
-        ls_gate_wrong(gate, "rank %d has other parameters than rank 0", other);
+        ls_gate_wrong(gate, "the parameters of rank %d differ from rank 0's", other);
     return LS_OK;
 }
 

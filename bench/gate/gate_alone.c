@@ -148,8 +148,10 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
 {
     ls_run *run = c->candidate.run;
     if (replica >= c->local) {
-        ls_gate_wrong(gate, "step %llu: replica %d has other parameters than alone in sequence",
-                      (unsigned long long)step, replica);
+        ls_gate_wrong(
+            gate,
+            "step %llu: replica %d's parameters differ from a run of the replicas one at a time",
+            (unsigned long long)step, replica);
         return LS_OK;
     }
     LS_TRY(run->functions->gather_replica(run, replica, ls_job_elements(run->job),
@@ -159,7 +161,9 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
     if (d.same_bits) /* except the bits of NaN */
         return LS_OK;
     const ls_variable *v = ls_variables_holding(c->variables, d.first);
-    ls_gate_wrong(gate, "step %llu: %s element %zu is %.9g on replica %d, alone in sequence %.9g",
+    ls_gate_wrong(gate,
+                  "step %llu: %s element %zu is %.9g on replica %d, expected %.9g (replicas run "
+                  "one at a time)",
                   (unsigned long long)step, v->name, d.first - v->offset,
                   ls_unsigned_nan((double)c->candidate_values[d.first]), replica,
                   ls_unsigned_nan((double)c->judge_values[d.first]));
@@ -198,7 +202,7 @@ static ls_status judge_step(comparison *c, uint64_t step, ls_gate *gate)
             LS_TRY(note_replica(c, step, d, gate));
     }
     if (gate->pass && !ls_values_same(loss, c->loss))
-        ls_gate_wrong(gate, "step %llu: loss is %.9g, of replicas alone in sequence %.9g",
+        ls_gate_wrong(gate, "step %llu: loss is %.9g, expected %.9g (replicas run one at a time)",
                       (unsigned long long)step, ls_unsigned_nan(c->loss), ls_unsigned_nan(loss));
     /* Before the first update the loss is `single`'s: this finds bugs that slices share. A mean of
      * the replicas' own means is another one where they have different numbers of targets. */
@@ -284,8 +288,8 @@ static ls_status compare_at_once(comparison *c, uint64_t steps, ls_gate *gate)
     for (int d = 0; d < c->replicas && gate->pass && !c->library; d++)
         if (c->all[d] != c->stepwise[d])
             ls_gate_wrong(gate,
-                          "%llu steps at once: replica %d has other parameters than one by "
-                          "one",
+                          "%llu steps at once: replica %d's parameters differ from those after the "
+                          "same steps one by one",
                           (unsigned long long)steps, d);
     return ls_gate_agree(c->comm, gate);
 }

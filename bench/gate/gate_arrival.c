@@ -24,7 +24,7 @@ static ls_status judge_bound(const ls_session *session, ls_gate *gate)
     LS_TRY(ls_ps_report_collect(session->run, &report));
     if (session->job.ps.mode != LS_PS_SSP || report.lead.max <= (uint64_t)session->job.ps.staleness)
         return LS_OK;
-    ls_gate_wrong(gate, "lead: a worker was %llu steps ahead of the slowest, and the bound is %d",
+    ls_gate_wrong(gate, "lead: a worker was %llu steps ahead of the slowest, but the bound is %d",
                   (unsigned long long)report.lead.max, session->job.ps.staleness);
     return LS_OK;
 }

@@ -35,10 +35,10 @@ static void compare_values(const changes *c, const char *what, uint64_t step, ls
         return;
     const ls_variable *v = ls_variables_holding(c->variables, d.first);
     ls_gate_wrong(
-        gate, "step %llu, next to a change of members: %s%s%s element %zu is %.9g, %s %.9g",
+        gate, "step %llu, at a membership change: %s%s%s element %zu is %.9g, expected %.9g (%s)",
         (unsigned long long)step, what, *what ? " of " : "", v->name, d.first - v->offset,
-        ls_unsigned_nan((double)c->candidate_values[d.first]), c->single ? "oracle" : "reference",
-        ls_unsigned_nan((double)c->judge_values[d.first]));
+        ls_unsigned_nan((double)c->candidate_values[d.first]),
+        ls_unsigned_nan((double)c->judge_values[d.first]), c->single ? "oracle" : "reference");
 }
 
 /* The step's loss in one piece, with the parameters that the candidate had before it. */
@@ -62,9 +62,9 @@ static ls_status compare_step(const changes *c, bool behind, ls_gate *gate)
     LS_TRY(ls_session_one_step(c->judge, c->judge_values, &its));
     compare_values(c, "", step, gate);
     if (gate->pass && !ls_values_same(mine, its))
-        ls_gate_wrong(gate, "step %llu, next to a change of members: loss is %.9g, %s %.9g",
-                      (unsigned long long)step, ls_unsigned_nan(mine),
-                      c->single ? "oracle" : "reference", ls_unsigned_nan(its));
+        ls_gate_wrong(gate, "step %llu, at a membership change: loss is %.9g, expected %.9g (%s)",
+                      (unsigned long long)step, ls_unsigned_nan(mine), ls_unsigned_nan(its),
+                      c->single ? "oracle" : "reference");
     if (gate->pass && behind)
         ls_gate_whole_loss(c->candidate->plan, step, mine, whole, gate);
     LS_TRY(ls_session_look(c->candidate, &found));
@@ -122,7 +122,7 @@ static ls_status change_members(const changes *c, const ls_gate_sides *sides, ls
     LS_TRY(hash_state(c, behind));
     for (int a = 0; a < LS_ARRAYS && gate->pass; a++)
         if (before[a] != behind[a])
-            ls_gate_wrong(gate, "step %llu: the change of members before it has changed %s",
+            ls_gate_wrong(gate, "step %llu: the membership change before this step altered %s",
                           (unsigned long long)c->candidate->step,
                           ls_state_name(c->candidate->run->job, (ls_values)a));
     return LS_OK;

@@ -27,12 +27,11 @@ ls_status ls_gate_copies_of(const ls_session *candidate, int device, ls_range bl
         const ls_variable *v =
             ls_variables_holding(&candidate->job.model->graph->variables, block.first + i);
         ls_gate_wrong(gate,
-                      "%sstep %llu: %s element %zu on device %d is %.9g, its master %.9g, rounded "
-                      "%.9g",
+                      "%sstep %llu: %s element %zu on device %d is %.9g, expected %.9g (the "
+                      "rounded master copy)",
                       ls_gate_copies_differ, (unsigned long long)step, v->name,
                       block.first + i - v->offset, ls_job_member(&candidate->job, (size_t)device),
-                      ls_unsigned_nan((double)other[i]), ls_unsigned_nan((double)masters[i]),
-                      ls_unsigned_nan((double)want));
+                      ls_unsigned_nan((double)other[i]), ls_unsigned_nan((double)want));
         return LS_OK;
     }
     return LS_OK;

@@ -325,12 +325,13 @@ static ls_status judge(ls_workplace *workplace, const ls_plan_of_case *plan, ls_
         ls_gate_wrong(gate, "kernels: the first gradient of %s differs from plain C's %s",
                       k->kernels.worst, ls_gate_difference(k->kernels.max_rel, bound_of(plan), by));
     else if (!(k->precision.max_rel <= precise))
-        ls_gate_wrong(gate, "precision: the first gradient of %s differs from that in double %s",
-                      k->precision.worst, ls_gate_difference(k->precision.max_rel, precise, by));
+        ls_gate_wrong(
+            gate, "precision: the first gradient of %s differs from the one computed in double %s",
+            k->precision.worst, ls_gate_difference(k->precision.max_rel, precise, by));
     else if (k->slope != 0 && !is_its_slope(k))
         ls_gate_wrong(gate,
-                      "kernels: the first gradient is not the loss's: along it the loss changes "
-                      "%.3g times as fast, bound 1 +- %g",
+                      "kernels: the first gradient is wrong: along it the loss changes %.3g times "
+                      "as fast as expected, bound 1 +- %g",
                       k->slope, slope_bound);
     return LS_OK;
 }

@@ -40,9 +40,9 @@ ls_status ls_gate_rate(const ls_session *candidate, uint64_t step, ls_gate *gate
     /* none, where this process updates nothing, as with servers elsewhere */
     for (int i = 0; i < 2 && gate->pass && range[0] <= range[1]; i++)
         if (!(fabs(range[i] - right) <= bound * s->initial))
-            ls_gate_wrong(gate,
-                          "step %llu: the learning rate is %.17g on a device, and by its "
-                          "schedule %.17g",
-                          (unsigned long long)step, range[i], right);
+            ls_gate_wrong(
+                gate,
+                "step %llu: the learning rate is %.17g on a device, expected %.17g by the schedule",
+                (unsigned long long)step, range[i], right);
     return LS_OK;
 }

@@ -79,14 +79,13 @@ static ls_status judge(const ls_gate_sides *sides, const ls_evaluation *mine, ls
     if (its.stopped ||
         (its.outputs == mine->outputs && its.right == mine->right && its.counted == mine->counted))
         return LS_OK;
-    ls_gate_wrong(
-        gate,
-        "evaluation after %llu steps: %llu of %llu are right, %s %llu of %llu, with equal "
-        "samples and parameters%s",
-        (unsigned long long)gate->steps, (unsigned long long)mine->right,
-        (unsigned long long)mine->counted, sides->oracle ? "oracle" : "reference",
-        (unsigned long long)its.right, (unsigned long long)its.counted,
-        its.outputs == mine->outputs ? "" : "; the outputs differ, too");
+    ls_gate_wrong(gate,
+                  "evaluation after %llu steps: %llu of %llu predictions are right, expected %llu "
+                  "of %llu (%s), with equal samples and parameters%s",
+                  (unsigned long long)gate->steps, (unsigned long long)mine->right,
+                  (unsigned long long)mine->counted, (unsigned long long)its.right,
+                  (unsigned long long)its.counted, sides->oracle ? "oracle" : "reference",
+                  its.outputs == mine->outputs ? "" : "; the outputs differ, too");
     return LS_OK;
 }
 

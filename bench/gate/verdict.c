@@ -53,9 +53,11 @@ void ls_gate_whole_loss(const ls_plan_of_case *plan, uint64_t step, double loss,
     const double bound =
         plan->job.kernels.precision == LS_PRECISION_BF16 ? 0x1p-8 : ls_gate_loss_bound;
     if (apart > 0 && !(apart <= bound * fabs(whole) + (double)FLT_MIN * products))
-        ls_gate_wrong(
-            gate, "step %llu: loss is %.9g, the whole batch has %.9g, relative bound %.3g",
-            (unsigned long long)step, ls_unsigned_nan(loss), ls_unsigned_nan(whole), bound);
+        ls_gate_wrong(gate,
+                      "step %llu: loss is %.9g, expected %.9g (the whole batch in one pass), "
+                      "relative bound %.3g",
+                      (unsigned long long)step, ls_unsigned_nan(loss), ls_unsigned_nan(whole),
+                      bound);
 }
 
 ls_status ls_gate_agree(ls_comm *comm, ls_gate *gate)
@@ -77,10 +79,10 @@ ls_status ls_gate_traffic(const ls_run *run, ls_gate *gate)
     LS_TRY(run->functions->traffic(run, &sent, &formula));
     if (sent.bytes_sent == formula.bytes_sent && sent.messages_sent == formula.messages_sent)
         return LS_OK;
-    ls_gate_wrong(
-        gate, "traffic: a step sent %llu bytes in %llu messages, the formula says %llu in %llu",
-        (unsigned long long)sent.bytes_sent, (unsigned long long)sent.messages_sent,
-        (unsigned long long)formula.bytes_sent, (unsigned long long)formula.messages_sent);
+    ls_gate_wrong(gate, "traffic: a step sent %llu bytes in %llu messages, expected %llu in %llu",
+                  (unsigned long long)sent.bytes_sent, (unsigned long long)sent.messages_sent,
+                  (unsigned long long)formula.bytes_sent,
+                  (unsigned long long)formula.messages_sent);
     return LS_OK;
 }
 

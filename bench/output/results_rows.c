@@ -263,7 +263,7 @@ static ls_status refuse_name(ls_results *results, const char *name, bool by_time
                        "there are %lld rows; lockstep results list shows them", (long long)rows);
     if (several)
         return ls_fail(LS_CODE_USAGE, "row", name,
-                       "several ids in %s begin so; give more characters", results->path);
+                       "several ids in %s begin like this; give more characters", results->path);
     return ls_fail(LS_CODE_MISSING, "row", name, "not in %s; lockstep results list shows the ids",
                    results->path);
 }

@@ -49,10 +49,10 @@ ls_status ls_output_flush(FILE *stream, const char *results)
     const char *name = stream == ls_output() ? "standard output" : "file";
     if (stream == ls_output() && is_unread(stream))
         return ls_fail(LS_CODE_UNREAD, "output", name,
-                       "the reader has closed it; use one that reads all of it");
+                       "its reader closed it too early; write to a file");
     if (!results)
         return ls_fail(LS_CODE_MISSING, "output", name,
-                       "not all of it could be written: %s; a disk with room works", why);
+                       "not all of it could be written: %s; use a disk with room", why);
     return ls_fail(LS_CODE_MISSING, "output", name,
                    "not all of it could be written: %s; `lockstep results list --results %s` shows "
                    "the rows that are kept",
@@ -65,7 +65,7 @@ ls_status ls_output_close(void)
     if (fclose(output) && !status)
         status =
             ls_fail(LS_CODE_MISSING, "output", "standard output",
-                    "not all of it could be written: %s; a disk with room works", strerror(errno));
+                    "not all of it could be written: %s; use a disk with room", strerror(errno));
     output = NULL;
     return status;
 }

@@ -100,7 +100,7 @@ void ls_predictor_close(ls_predictor *predictor)
 static ls_status refuse_no_platform(void)
 {
     return ls_fail(LS_CODE_USAGE, "option", "--platform",
-                   "is missing, and there are several devices; as "
+                   "is missing, and several devices need one; give one such as "
                    "flat:latency=10us,bandwidth=1GB/s");
 }
 
@@ -167,10 +167,11 @@ static ls_status take_library(const ls_predictor *p, const ls_case *given, ls_pl
     if (!is_library(given))
         return LS_OK;
     if (p->level != LS_EXPAND_FORMULA || p->platform.kind == LS_PLATFORM_FILE)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "library's messages are NCCL's own, and only its estimate of their time is "
-                       "known; use --collectives formula with a flat or two-level --platform, or "
-                       "ring");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--allreduce",
+            "NCCL chooses the messages of library, and only an estimate of their time is known; "
+            "use --collectives formula with a flat or two-level --platform, or "
+            "ring");
     return ls_allreduce_find("library", &plan->job.exchange.allreduce);
 }
 
@@ -353,7 +354,7 @@ ls_status ls_predictor_calibrate(ls_predictor *p, const ls_machine *machine,
     virtual_run v = {0};
     if (ls_profile_is(plan->config->model))
         return ls_fail(LS_CODE_USAGE, "option --calibrate", plan->config->model,
-                       "is a profile, which has its times; nothing can be measured");
+                       "is a profile, whose times are known already; remove --calibrate");
     ls_status status = open_virtual(machine, plan, &v);
     if (!status)
         status = measure(p, machine, plan, &v);

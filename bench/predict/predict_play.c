@@ -114,7 +114,7 @@ static ls_status take_draw(const ls_unrolled *u, const double *end_ns, size_t wa
     for (size_t i = 0; i < out->steps; i++)
         if (!isfinite(step_ms[i]))
             return ls_fail(LS_CODE_MISSING, "predict", "times",
-                           "are beyond all numbers; use a higher rate in --durations, or a "
+                           "are too large to compute with; use a higher rate in --durations, or a "
                            "smaller factor in --slowdown");
     memcpy(room->sorted, step_ms, out->steps * sizeof(double));
     out->mean_ms[number] = mean_of(step_ms, out->steps);
@@ -267,7 +267,7 @@ static ls_status write_graph(const ls_predictor *p, const ls_play *play, ls_pred
         if (play->graph->nodes[n].to >= 0 && play->graph->nodes[n].rounds > 1)
             return ls_fail(LS_CODE_USAGE, p->goal ? "option --goal" : "option --chakra",
                            p->goal ? p->goal : p->chakra,
-                           "has each message by itself; use it with --collectives messages");
+                           "records each message separately; add --collectives messages");
     if (p->goal)
         out->unsaved = ls_goal_write(p->goal, play);
     if (p->chakra)

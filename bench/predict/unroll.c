@@ -265,7 +265,7 @@ static ls_status add_step(ls_unroller *u)
     LS_TRY(status);
     if (u->waiting)
         return ls_fail(LS_CODE_CHECK, "predict", "messages",
-                       "%zu ends have no other end in the step", u->waiting);
+                       "%zu sends or receives have no counterpart in the step", u->waiting);
     u->pending_count = 0; /* all have met */
     for (size_t i = 0; i < u->group_count; i++) {
         memset(u->groups[i].seen, 0, (size_t)u->groups[i].size * sizeof *u->groups[i].seen);

@@ -226,8 +226,8 @@ static ls_status compare(const ls_regress_task *task, ls_regress *out)
     if (files && (task->option_count > 0 || task->instructions))
         return ls_fail(LS_CODE_USAGE, "option",
                        task->instructions ? "--instructions" : task->options[0],
-                       "applies to programs that are run, and both sides are results files; use "
-                       "--where to choose cases");
+                       "applies only if both sides are programs, and these are results files; "
+                       "remove it, or choose cases by --where");
     if (files)
         return ls_regress_read(task, out);
     LS_TRY(ls_regress_can_count(task));

@@ -38,11 +38,11 @@ static ls_status check_class(const char *base_path, const json_t *base, const ch
         return LS_OK;
     json_auto_t *before = ls_row_value(base, path), *after = ls_row_value(fresh, path);
     char *a = ls_value_text(before), *b = ls_value_text(after);
-    ls_status status =
-        ls_fail(LS_CODE_MISSING, "regress", base_path,
-                "was measured on another class of machine: %s is %s there and %s in %s; measure "
-                "both on one machine, or give a baseline of this class",
-                strchr(path, '.') + 1, a && *a ? a : "none", b && *b ? b : "none", fresh_path);
+    ls_status status = ls_fail(
+        LS_CODE_MISSING, "regress", base_path,
+        "was measured on another class of machine: %s is %s in this file, and %s in %s; measure "
+        "both on one machine, or give a baseline of this class",
+        strchr(path, '.') + 1, a && *a ? a : "none", b && *b ? b : "none", fresh_path);
     free(a);
     free(b);
     return status;

@@ -129,12 +129,12 @@ void ls_row_note(const ls_row_facts *f, json_t *row)
         note_findings(timed, memory, memory + timed->samples, row);
     if (!ls_timed_is_whole(timed))
         note(row,
-             "partial: the %llu steps that count are not complete periods of %d, so that they "
-             "have too few or too many averages; use a multiple for --steps",
+             "partial: the %llu steps that count are not complete periods of %d steps, so they "
+             "contain too few or too many averages; give a multiple of the period to --steps",
              (unsigned long long)ls_timed_counted(timed), f->plan->job.update.period);
     if (timed->imprecise)
-        note(row, "imprecise: --max-time or the budget was over before ci95 was as narrow as "
-                  "asked, over 20 blocks");
+        note(row, "imprecise: the time limit or budget ran out, and ci95 is still wider than "
+                  "asked; raise --max-time or the budget");
     free(memory);
 }
 

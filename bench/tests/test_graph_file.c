@@ -329,7 +329,7 @@ static void test_links_refused(void **state)
                    "is below the loss, softmax_cross_entropy0");
     layers_refused("  - softmax_cross_entropy\n", "4:", "nothing to train");
     layers_refused("  - conv: {units: 4, window: 3}\n  - softmax_cross_entropy\n",
-                   "5:", "a model of tokens has one input");
+                   "5:", "a model of tokens needs one input");
     layers_refused("  - dense: 2\n  - squared_error\n", "5:", "squared_error requires one output");
     layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5", "takes one output; dense0 is [2]");
 }
@@ -357,7 +357,8 @@ static void test_files_refused(void **state)
     for (int i = 0; i < 2; i++) {
         status = ls_graph_file_open(i ? "graph:" : "graph", &model);
         assert_int_equal(ls_status_code(status), LS_CODE_USAGE);
-        assert_non_null(strstr(ls_status_text(status), "graph: names no file; graph:FILE.yaml"));
+        assert_non_null(
+            strstr(ls_status_text(status), "graph: the file is missing; give graph:FILE.yaml"));
         ls_status_free(status);
     }
     status = ls_graph_file_open("graph:/", &model);

@@ -228,7 +228,7 @@ refused 2 '--inject kill=2:3: the case has 2 ranks' 2 run --strategy mirrored --
 refused 2 'model' 3 run --model nope $small
 if thorough; then
     refused 2 'towers' 2 run --strategy towers $small
-    refused 2 'advise runs alone' 2 advise --devices 2 --platform flat:latency=1us
+    refused 2 'start advise without a launcher' 2 advise --devices 2 --platform flat:latency=1us
     refused 2 '--ranks' 2 run --strategy mirrored --ranks 3 $small
     refused 2 'library' 2 run --strategy mirrored --devices 2 --allreduce library $small
     refused 2 '--inject stop=1:8: the case has 8 steps' 2 run --strategy mirrored --inject stop=1:8 $small

@@ -202,7 +202,7 @@ expect "two cases are no trace" one_line "cannot be written to one place"
 # shellcheck disable=SC2086
 lockstep predict $form $small --strategy mirrored --devices 4 --durations flops=1e9 --platform flat:$link \
     --allreduce ring --goal x
-expect "flows are no messages" one_line "use it with --collectives messages"
+expect "flows are no messages" one_line "add --collectives messages"
 
 # ---- Threads that wait ---------------------------------------------------------------------------
 
@@ -305,7 +305,7 @@ rows "one device needs no network" "len(rows) == 2 and all(x['time']['step_ms'][
 # shellcheck disable=SC2086
 lockstep predict $form $small --durations flops=1e-300 --slowdown 0=1e308
 rows "times beyond all numbers are no times" "r['result']['status'] == 'error' and
-    'beyond all numbers' in r['result']['reason'] and 'time' not in r"
+    'too large to compute with' in r['result']['reason'] and 'time' not in r"
 cat >bad.xml <<'XML'
 <?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -359,7 +359,7 @@ refused 2 "bad.yaml:" --model profile:bad.yaml
 sed 's/batch: 4/& # \xb5/' one.yaml >bad.yaml
 refused 2 "bad.yaml:2:12: has a byte here that is not UTF-8" --model profile:bad.yaml
 lockstep run --results none --model profile:one.yaml
-expect "run computes nothing of a profile" one_line "predict and advise take it"
+expect "run computes nothing of a profile" one_line "use predict or advise"
 lockstep predict --validate --format csv --results none.db
 expect "--validate has no csv" one_line "table or jsonl"
 lockstep predict --validate --durations flops=1e9 --results none.db

@@ -226,7 +226,7 @@ sequence qkv 'dense: {units: 12, each_position: yes, name: qkv}, attention: 2, l
 refused 2 '3 positions|4 devices' run --model gpt:2-4-16-3-8 --data synthetic:100 --results none --strategy tensor-parallel --devices 4 --tensor-parallel-sequence yes
 refused 2 'wte has 3 tokens|4|at most 3' run --model gpt:2-4-16-8-3 --data synthetic:100 --results none --strategy tensor-parallel --devices 4
 refused 2 '2 heads|3' run --model gpt:2-2-16-8-64 --data synthetic:100 --results none --strategy tensor-parallel --devices 3
-refused 2 'dense layers in a row' run --model cnn --data synthetic:100 --results none --strategy tensor-parallel --devices 2
+refused 2 'no pair of dense layers' run --model cnn --data synthetic:100 --results none --strategy tensor-parallel --devices 2
 # Sequences that are divided.
 context="run --model gpt:1-4-8-6-64 --data synthetic:100 --results none --strategy context-parallel --cpu-devices 8"
 refused 2 '5 places|head of attention0|most 4' ${context/8-6/8-10} --devices 5

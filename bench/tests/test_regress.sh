@@ -323,8 +323,8 @@ done <<'END'
 1|worse: traffic.bytes_sent|f_huge.jsonl f_huger.jsonl
 0|^same: 1 case|f_real.jsonl f_whole.jsonl
 0|^same: 1 case|f.jsonl f_isa.jsonl
-3|another class of machine: library_isa is .* there and SSE41|f.jsonl f_isa2.jsonl
-3|another class of machine: environment is none there and DNNL_MAX_CPU_ISA=SSE41|f.jsonl f_set.jsonl
+3|another class of machine: library_isa is .* in this file, and SSE41|f.jsonl f_isa2.jsonl
+3|another class of machine: environment is none in this file, and DNNL_MAX_CPU_ISA=SSE41|f.jsonl f_set.jsonl
 3|is missing in f.jsonl|f.jsonl f_peer.jsonl
 3|another class of machine: cpu|f.jsonl f_mixed.jsonl
 3|another class of machine: cpu|f.jsonl f_class.jsonl
@@ -336,18 +336,18 @@ done <<'END'
 3|nothing was measured|f.jsonl f_none.jsonl
 3|No such file|f.jsonl no.jsonl
 2|is a program and|f.jsonl ./base
-2|applies to programs that are run|f.jsonl f_same.jsonl --steps 5
-2|instructions: applies to programs|f.jsonl f_same.jsonl --instructions
+2|applies only if both sides are programs|f.jsonl f_same.jsonl --steps 5
+2|instructions: applies only if both sides are programs|f.jsonl f_same.jsonl --instructions
 2|1 of 2 arguments|f.jsonl
 2|no such format; valid are: table, json, md|f.jsonl f.jsonl --format csv
-2|a share as 3%|f.jsonl f.jsonl --threshold 0
+2|give a share above 0|f.jsonl f.jsonl --threshold 0
 2|unknown key|f.jsonl f.jsonl --fail-on nothing
 2|is not valid; KEY|f.jsonl f.jsonl --fail-on nodes=x
-2|undecided=3 fails a case|f.jsonl f.jsonl --fail-on undecided
-2|needs the report of the comparison before|f.jsonl f.jsonl --fail-on undecided=2
+2|fails a case after N undecided comparisons|f.jsonl f.jsonl --fail-on undecided
+2|needs the report of the previous comparison|f.jsonl f.jsonl --fail-on undecided=2
 2|ci/bisect.sh GOOD BAD --build COMMAND|--bisect HEAD~1 HEAD --build true --model poly
 2|no such format; valid are: table, jsonl|--calibrate 1 ./base --format github
-2|is not valid; a time|f.jsonl f.jsonl --max-time soon
+2|is not valid; give a time|f.jsonl f.jsonl --max-time soon
 2|leaves nothing to compare|./base ./base --dry-run
 2|is an option of: results|f.jsonl f.jsonl --since 2d
 2|not a number of comparisons|--calibrate 0 ./base

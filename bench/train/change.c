@@ -69,11 +69,10 @@ static ls_status compare_formula(const ls_elastic_phase *from, const ls_elastic_
     LS_TRY(ls_elastic_formula(from, to, &formula));
     if (counted == formula)
         return LS_OK;
-    return ls_fail(LS_CODE_CHECK, NULL, NULL,
-                   "the change of members before step %llu moves %llu bytes of state, and the "
-                   "formula says %llu",
-                   (unsigned long long)to->first, (unsigned long long)counted,
-                   (unsigned long long)formula);
+    return ls_fail(
+        LS_CODE_CHECK, NULL, NULL,
+        "the membership change before step %llu moved %llu bytes of state, expected %llu",
+        (unsigned long long)to->first, (unsigned long long)counted, (unsigned long long)formula);
 }
 
 /* Adds the events of `to`. */

@@ -354,11 +354,12 @@ static ls_status enqueue_lists(ls_comm *const *comms, const ls_comm_list *lists,
     }
     for (int r = 0; r < ranks; r++)
         if (((device_comm *)comms[r])->next < lists[r].ops->count)
-            return ls_fail(
-                LS_CODE_USAGE, "communicator", ls_device_describe(comms[r]->device)->text,
-                "%s waits for what no rank enqueues; every rank enqueues matching operations in "
-                "the same order",
-                lists[r].ops->items[((device_comm *)comms[r])->next]->name);
+            return ls_fail(LS_CODE_USAGE, "communicator",
+                           ls_device_describe(comms[r]->device)->text,
+                           "%s waits for an operation that no rank enqueues; every rank enqueues "
+                           "matching operations in "
+                           "the same order",
+                           lists[r].ops->items[((device_comm *)comms[r])->next]->name);
     return LS_OK;
 }
 

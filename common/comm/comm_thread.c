@@ -298,8 +298,8 @@ static ls_status check_devices(ls_device *const *devices, int ranks)
     for (int r = 0; r < ranks && ranks > 1; r++)
         if (ls_device_describe(devices[r])->name.kind == LS_DEVICE_GPU)
             return ls_fail(LS_CODE_MISSING, "comm: thread", ls_device_describe(devices[r])->text,
-                           "this communicator exchanges between CPU devices only; communicator "
-                           "device exchanges between GPUs");
+                           "this communicator exchanges between CPU devices only; for GPUs use "
+                           "communicator device");
     return LS_OK;
 }
 

@@ -58,10 +58,9 @@ static ls_status open_file(const char *directory, const char *name, char path[64
         return ls_fail(LS_CODE_MISSING, what, path,
                        "it has %zu bytes, records of %d as CIFAR-100's; CIFAR-10's records have %d",
                        size, RECORD + 1, RECORD);
-    return ls_fail(
-        LS_CODE_MISSING, what, path,
-        "it has %zu bytes, not a whole number of records of %d; an intact copy is needed", size,
-        RECORD);
+    return ls_fail(LS_CODE_MISSING, what, path,
+                   "it has %zu bytes, not a whole number of records of %d; download an intact copy",
+                   size, RECORD);
 }
 
 static ls_status read_files(const char *directory, const char *const *names, int count,

@@ -90,10 +90,10 @@ ls_status ls_splits_read(ls_split_reader read, const void *context, ls_data *dat
     pthread_t thread;
     int error = pthread_create(&thread, NULL, read_test, &job);
     if (error)
-        return ls_fail(LS_CODE_MISSING, "data", data->name,
-                       "a thread to read with cannot be started: %s; a higher limit on threads "
-                       "is needed",
-                       strerror(error));
+        return ls_fail(
+            LS_CODE_MISSING, "data", data->name,
+            "a thread to read with cannot be started: %s; raise the limit on threads (ulimit -u)",
+            strerror(error));
     ls_status status = read(context, false, &data->train);
     pthread_join(thread, NULL);
     return ls_status_first(status, job.status);

@@ -18,7 +18,7 @@
 #include <zlib.h>
 
 static const char what[] = "IDX file";
-static const char hint[] = "an intact copy is needed";
+static const char hint[] = "download an intact copy";
 
 enum { TYPE_UINT8 = 0x08, MAX_RANK = 4, PIECE_BYTES = 256 << 10, DEFLATE_RATIO = 1032 };
 

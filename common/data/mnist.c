@@ -51,7 +51,7 @@ static ls_status take_labels(const layout *from, const char *path, const ls_idx 
                              ls_split *split)
 {
     if (labels->rank != 1)
-        return ls_fail(LS_CODE_MISSING, "data set", path, "has rank %d, and labels have 1; %s",
+        return ls_fail(LS_CODE_MISSING, "data set", path, "has rank %d, expected 1 for labels; %s",
                        labels->rank, from->hint);
     if ((size_t)labels->shape[0] != split->samples)
         return ls_fail(LS_CODE_MISSING, "data set", path,

@@ -43,10 +43,10 @@ static ls_status read_bytes(const ls_raw_file *file, const size_t *at, void *out
             continue;
         if (got < 0)
             return ls_fail(LS_CODE_MISSING, file->what, file->path,
-                           "cannot be read: %s; an intact copy is needed", strerror(errno));
+                           "cannot be read: %s; use an intact copy", strerror(errno));
         if (got == 0)
             return ls_fail(LS_CODE_MISSING, file->what, file->path,
-                           "is truncated: %zu bytes are missing; an intact copy is needed", size);
+                           "is truncated: %zu bytes are missing; use an intact copy", size);
         next += got;
         size -= (size_t)got;
     }

@@ -46,13 +46,13 @@ struct ls_tensor_file {
 
 static ls_status broken(const char *path, const char *why)
 {
-    return ls_fail(LS_CODE_MISSING, what, path, "%s; an intact file is needed", why);
+    return ls_fail(LS_CODE_MISSING, what, path, "%s; use an intact file", why);
 }
 
 static ls_status broken_tensor(const char *path, const char *name, const char *why)
 {
-    return ls_fail(LS_CODE_MISSING, what, path, "tensor '%.80s': %s; an intact file is needed",
-                   name, why);
+    return ls_fail(LS_CODE_MISSING, what, path, "tensor '%.80s': %s; use an intact file", name,
+                   why);
 }
 
 /* A JSON integer that is not negative. */
@@ -170,8 +170,8 @@ static ls_status parse_header(const char *path, const char *text, size_t length,
     file->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (!file->header)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "its header does not parse: %s at byte %d; an intact file is needed",
-                       error.text, error.position);
+                       "its header does not parse: %s at byte %d; use an intact file", error.text,
+                       error.position);
     LS_TRY(
         ls_allocate(path, &file->entries, json_object_size(file->header), sizeof *file->entries));
     const char *name;
@@ -291,7 +291,7 @@ static ls_status parse_index(ls_tensor_file *file)
         if (!file->header)
             status = ls_fail(LS_CODE_MISSING, what, raw->path,
                              "is JSON, as an index of shards, and does not parse: %s at byte %d; "
-                             "an intact file is needed",
+                             "use an intact file",
                              error.text, error.position);
     }
     free(text);
@@ -332,7 +332,7 @@ static ls_status add_shard(const json_t *map, const ls_tensor_file *shard, ls_te
         if (strcmp(place, own) != 0)
             return ls_fail(LS_CODE_MISSING, what, shard->path,
                            "tensor '%.80s': is in two shards, or the index is wrong, which has it "
-                           "in %.80s; intact files are needed",
+                           "in %.80s; use intact files",
                            name, place);
         index->entries[index->count++] = shard->entries[i];
     }
@@ -365,8 +365,8 @@ static ls_status read_index(bool (*passed)(const char *), ls_tensor_file *file)
     {
         if (!(passed && passed(name)) && !ls_tensors_find(file, name))
             return ls_fail(LS_CODE_MISSING, what, raw->path,
-                           "tensor '%.80s': is not in its shard, %.80s; intact files are needed",
-                           name, json_string_value(value));
+                           "tensor '%.80s': is not in its shard, %.80s; use intact files", name,
+                           json_string_value(value));
     }
     return LS_OK;
 }

@@ -53,9 +53,10 @@ static ls_status check_tensor(const char *path, const json_t *header, const ls_t
                        tensor->name, tensor->count);
     if (!*tensor->name || strcmp(tensor->name, "__metadata__") == 0 ||
         json_object_get(header, tensor->name))
-        return ls_fail(LS_CODE_MISSING, what, path,
-                       "tensor '%.80s': its name is reserved, or there twice; each needs its own",
-                       tensor->name);
+        return ls_fail(
+            LS_CODE_MISSING, what, path,
+            "tensor '%.80s': its name is reserved or used twice; give each tensor a separate name",
+            tensor->name);
     return LS_OK;
 }
 

@@ -181,9 +181,10 @@ static ls_status resolve_number(const ls_machine *machine, const char *spec, ls_
     const ls_device_kind kind = ls_machine_best_kind(machine);
     const int named = ls_machine_count(machine, kind);
     if (kind == LS_DEVICE_GPU && count > named)
-        return fail_missing(machine, spec,
-                            "are more GPUs than there are; --logical-gpus splits "
-                            "each, and names may mix kinds");
+        return fail_missing(
+            machine, spec,
+            "are more GPUs than this machine has; split each by --logical-gpus N, or "
+            "name devices of both kinds");
     ls_device_name *names;
     LS_TRY(ls_allocate("device names", &names, (size_t)count, sizeof *names));
     for (int64_t i = 0; i < count; i++) /* each process has its own cores */
@@ -203,7 +204,7 @@ static ls_status check_twice(const ls_device_name *names, size_t count)
                 continue;
             char first[32], second[32];
             return ls_fail(LS_CODE_USAGE, "device", ls_device_name_text(&names[i], second),
-                           "is there twice (%s and %s); each device may be named once",
+                           "is named twice (%s and %s); name each device once",
                            ls_device_name_text(&names[j], first), second);
         }
     }

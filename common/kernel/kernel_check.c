@@ -167,9 +167,9 @@ ls_status ls_check_dense_backward(const ls_dense_backward_args *a, ls_work *work
     LS_TRY(ls_check_dense_backward_data(&a->data, work));
     if (w->rows != a->data.rows || w->inputs != a->data.inputs || w->outputs != a->data.outputs ||
         w->dy != a->data.dy)
-        return ls_fail(LS_CODE_USAGE, work->op, "data",
-                       "has another dy or other sizes than the weights; give both the dy and sizes "
-                       "of one layer");
+        return ls_fail(
+            LS_CODE_USAGE, work->op, "data",
+            "its dy or its sizes differ from the weights'; give both the same dy and sizes");
     return LS_OK;
 }
 
@@ -367,7 +367,7 @@ ls_status ls_check_bf16_product(const ls_bf16_product_args *a, ls_work *work)
     if (a->transpose_a) {
         if (a->bias || a->relu || a->mask)
             return ls_fail(LS_CODE_USAGE, work->op, "transpose_a",
-                           "a gradient of weights has neither bias nor ReLU; leave these out");
+                           "a gradient of weights has neither bias nor ReLU; remove both");
         return CHECK_TENSORS(OF_TYPE(a, a->k, a->m, 0), OF_TYPE(b, a->k, a->n, 0),
                              WRITE(c, a->m, a->n));
     }
@@ -421,9 +421,11 @@ ls_status ls_check_finish_step(const ls_finish_step_args *a, ls_work *work)
 {
     const int64_t capacity = (int64_t)a->capacity, more = (int64_t)a->more;
     if (capacity < 1 || more < 0 || more == INT64_MAX)
-        return ls_fail(LS_CODE_USAGE, work->op, "capacity",
-                       "it is %" PRIu64 " and %" PRIu64 " more; give 1 or more, that fit in memory",
-                       a->capacity, a->more);
+        return ls_fail(
+            LS_CODE_USAGE, work->op, "capacity",
+            "%" PRIu64 " records, and room for %" PRIu64
+            " more losses, are given; give 1 record or more, and sizes that fit in memory",
+            a->capacity, a->more);
     if (more && (!a->loss || !a->more_losses))
         return ls_fail(LS_CODE_USAGE, work->op, "more_losses",
                        "losses or their ring are NULL; give memory");
@@ -449,7 +451,7 @@ ls_status ls_check_set_targets(const ls_set_targets_args *a, ls_work *work)
     if (a->whole >= 1 && a->begin >= 0 && a->begin + a->width <= a->whole)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "width",
-                   "positions %" PRId64 " to %" PRId64 " are not among %" PRId64
+                   "positions %" PRId64 " to %" PRId64 " exceed the sequence of %" PRId64
                    "; give positions of the sequence",
                    a->begin, a->begin + a->width, a->whole);
 }

@@ -78,7 +78,8 @@ ls_status ls_check_gather_crops(const ls_gather_crops_args *a, ls_work *work)
         a->out_side > a->in_side + 2 * a->pad || a->in_side > 1 << 12)
         return ls_fail(LS_CODE_USAGE, work->op, "out_side",
                        "a crop of %" PRId64 " does not fit an image of %" PRId64
-                       " with a border of %" PRId64 "; give 1 to the image's, of at most %d",
+                       " with a border of %" PRId64
+                       "; give 1 to the side of the image with its border, at most %d",
                        a->out_side, a->in_side, a->pad, 1 << 12);
     return LS_OK;
 }

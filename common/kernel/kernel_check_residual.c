@@ -12,8 +12,7 @@ static ls_status check_count(const ls_work *work, int64_t count, int64_t least)
     if (count >= least)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "count",
-                   "%" PRId64 " pixels are fewer than %" PRId64
-                   "; give the pixels of the whole batch",
+                   "%" PRId64 " pixels are too few; give at least %" PRId64 ", all of the batch",
                    count, least);
 }
 

@@ -20,8 +20,8 @@ static ls_status check_slice(const ls_work *work, int64_t first, int64_t count, 
     if (first >= 0 && count >= 1 && count <= all - first)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "first",
-                   "%" PRId64 " and the %" PRId64 " from there on are not among %" PRId64
-                   "; give a slice of these",
+                   "it is %" PRId64 ", and %" PRId64 " elements from there exceed the %" PRId64
+                   " that exist; give a slice of these",
                    first, count, all);
 }
 
@@ -73,8 +73,8 @@ ls_status ls_check_softmax_whole(const ls_softmax_whole_args *a, ls_work *work)
     if (a->slice >= 0 && a->slice < a->slices)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "slice",
-                   "%" PRId64 " is not one of %" PRId64 "; give 0 or more, below these", a->slice,
-                   a->slices);
+                   "%" PRId64 " is not the number of one of %" PRId64 " slices; number them from 0",
+                   a->slice, a->slices);
 }
 
 ls_status ls_check_count_parts(const ls_count_parts_args *a, ls_work *work)

@@ -175,7 +175,8 @@ static ls_status find_gpt2(const ls_tensor_file *file, const char *path, const c
     snprintf(where, sizeof where, "%s: %s", path, name);
     if (plain && whole)
         return ls_fail(LS_CODE_MISSING, "load", where,
-                       "the tensor is there with the prefix %s and without; save it once", prefix);
+                       "the file has this tensor with the prefix %s and without; save it once",
+                       prefix);
     *out = plain ? plain : whole;
     return LS_OK;
 }

@@ -151,8 +151,9 @@ static ls_status open_kernels(const ls_parallel *me, ls_device *device, ls_kerne
     const ls_kernel_table *table =
         me->options.table ? me->options.table : ls_kernel_table_default(info->name.kind);
     if (!table || table->kind != info->name.kind)
-        return ls_fail(LS_CODE_USAGE, "make_parallel", info->text,
-                       "has no such kernels; name a table of its kind, or none");
+        return ls_fail(
+            LS_CODE_USAGE, "make_parallel", info->text,
+            "the kernel table is for another kind of device; name a table for this kind, or none");
     return table->open(device, out);
 }
 
@@ -271,8 +272,8 @@ static ls_status check(const ls_parallel_options *o)
 {
     if (o->count < 1 || o->count > LS_PARALLEL_PARTS || o->count > o->rows)
         return ls_fail(LS_CODE_USAGE, "make_parallel", "count",
-                       "%lld rows cannot be %d parts; 1 part to as many as there are rows, at "
-                       "most %d",
+                       "%lld rows cannot be divided into %d parts; give 1 part to one for each "
+                       "row, at most %d",
                        (long long)o->rows, o->count, LS_PARALLEL_PARTS);
     if (o->input_count < 0 || o->input_count > LS_PARALLEL_BATCHES || o->output_count < 0 ||
         o->output_count > LS_PARALLEL_BATCHES)

@@ -8,8 +8,8 @@ static ls_status check_row(const char *where, const ls_batch *batch, size_t row_
     if (batch->row_bytes == row_bytes)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "make_parallel", where,
-                   "rows of %zu bytes are not the graph's; %zu bytes a row", batch->row_bytes,
-                   row_bytes);
+                   "has rows of %zu bytes, but the graph needs %zu; give rows of that size",
+                   batch->row_bytes, row_bytes);
 }
 
 /* Number of inputs of the graph: with gradients, the part's last input is the target. */
@@ -34,8 +34,8 @@ static ls_status check_rows(const ls_part *part)
     if (inputs < 1 || !ls_graph_input(graph, inputs - 1) || ls_graph_input(graph, inputs) ||
         part->output_count > 1)
         return ls_fail(LS_CODE_USAGE, "make_parallel", "batches",
-                       "%d inputs and %d outputs are not the graph's; its inputs, the target last "
-                       "where gradients are wanted, and one output or none",
+                       "%d inputs and %d outputs do not fit the graph; give its inputs (for "
+                       "gradients the target last) and at most one output",
                        part->input_count, part->output_count);
     if (part->gradients)
         LS_TRY(check_row("target", &part->input[inputs],

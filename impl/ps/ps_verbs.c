@@ -80,7 +80,7 @@ void *ls_served_sum(ls_step *s, int server, size_t sum)
 void ls_add_arrived(ls_step *s, int server, ls_range range)
 {
     if (!ls_step_can(s, s->plan->servers.servers > 0, "ls_add_arrived",
-                     "has no servers: the strategy's variables are not LS_SERVED"))
+                     "cannot be called: the strategy's variables are not LS_SERVED"))
         return;
     const int workers = layout_of(s)->workers;
     size_t count = 0;

@@ -37,8 +37,8 @@ ls_status ls_replica_find(const ls_replica *r, ls_range range, size_t *out)
     }
     if (s->buckets)
         return ls_fail(LS_CODE_USAGE, "update", NULL,
-                       "elements %zu to %zu are in no share of replica %d, which has no optimizer "
-                       "state for these; update its own shares",
+                       "elements %zu to %zu are not in the shares of replica %d, which has no "
+                       "optimizer state for them; update only the replica's shares",
                        range.first, range.first + range.count - 1, s->share);
     *out = range.first;
     return LS_OK;

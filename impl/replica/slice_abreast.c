@@ -144,7 +144,7 @@ static ls_status build_pieces(const plan *p, int64_t rows)
     const int pieces = p->count ? number_of(p, last[-1].last - 1) + 1 - p->base : 0;
     if (pieces > LS_REPLICA_LOSSES)
         return ls_fail(LS_CODE_USAGE, "option", "--micro-shards",
-                       "a device has %d shards in flight at once, of which there can be %d; give "
+                       "a device has %d shards in flight at once, and the limit is %d; give "
                        "fewer shards, or more devices",
                        pieces, (int)LS_REPLICA_LOSSES);
     LS_TRY(ls_slice_need_level(s, 0));

@@ -121,8 +121,8 @@ static ls_status check(const ls_outline *o)
     const int64_t places = devices / replicas, here = (int64_t)o->devices;
     if (here % places && places % here && strcmp(o->comm, "mpi") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--hybrid-replicas",
-                       "replicas of %lld devices cannot be distributed over processes of %lld; "
-                       "use a multiple or a divisor",
+                       "replicas of %lld devices do not fit processes of %lld devices; use a "
+                       "multiple or a divisor",
                        (long long)places, (long long)here);
     if (divides(within) && strcmp(o->comm, "nccl") == 0)
         return ls_fail(LS_CODE_USAGE, "option", "--comm",

@@ -72,10 +72,10 @@ static ls_status check_chunks(const ls_outline *o)
     if (job->division.chunks < 2 || m % p == 0)
         return LS_OK;
     snprintf(works, sizeof works, less ? "%d or %d" : "%d", less ? less : p, less + p);
-    return ls_fail(LS_CODE_USAGE, "option", "--pipeline-microbatches",
-                   "%d micro-batches are not a multiple of the %d stages, as interleaved takes "
-                   "them; use %s",
-                   m, p, works);
+    return ls_fail(
+        LS_CODE_USAGE, "option", "--pipeline-microbatches",
+        "%d micro-batches are not a multiple of the %d stages, which interleaved requires; use %s",
+        m, p, works);
 }
 
 /* Split layers sum their inputs' gradients over places, and their outputs' statistics over the

@@ -110,8 +110,8 @@ ls_status ls_ps_check(const ls_outline *o)
             "leaves gradients out, and the exact sum needs all; use --reduce fast, or 0");
     if (o->job->update.clip > 0 && ps->backups)
         return ls_fail(LS_CODE_USAGE, "option", "--ps-backup-workers",
-                       "each server leaves out gradients on its own, and --clip needs one norm of "
-                       "all; use --clip none, or 0");
+                       "each server leaves out other gradients, but --clip needs one norm of all; "
+                       "use --clip none, or 0");
     if (o->ranks > 1 && o->devices != 1)
         return ls_fail(LS_CODE_USAGE, "option", "--devices",
                        "ps has one device per rank, not %zu; use more ranks instead", o->devices);

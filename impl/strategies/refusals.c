@@ -119,10 +119,11 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
                        (long long)(most / replicas > 1 ? most / replicas : 1),
                        job->exact.on ? "more --micro-shards" : "a larger --batch");
     if (job->accumulation.breadth && !job->exact.on && pieces > LS_REPLICA_LOSSES)
-        return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
-                       "%lld pieces are more than the %d that a device runs abreast; use fewer, or "
-                       "--zero-accumulation depth",
-                       (long long)pieces, LS_REPLICA_LOSSES);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
+            "%lld pieces are more than the %d that a device can compute at once; use fewer, or "
+            "--zero-accumulation depth",
+            (long long)pieces, LS_REPLICA_LOSSES);
     return LS_OK;
 }
 
@@ -137,8 +138,8 @@ static ls_status check_sums(const ls_strategy *strategy, const ls_outline *o)
     return ls_fail(LS_CODE_USAGE, "option",
                    job->division.microbatches ? "--pipeline-microbatches"
                                               : "--gradient-accumulation-steps",
-                   "a replica keeps %d sums of its loss at most, and %d pieces with an exchange "
-                   "each have more; use fewer pieces",
+                   "a replica keeps %d sums of its loss at most, and %d pieces that are "
+                   "exchanged separately need more; use fewer pieces",
                    LS_REPLICA_LOSSES - 1, pieces);
 }
 

@@ -46,9 +46,10 @@ static ls_status check_sequence(const ls_outline *o)
 {
     const ls_allreduce *algorithm;
     if (o->job->exact.on)
-        return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-                       "norms' gradients are sums over blocks of positions, one a device, so exact "
-                       "mode's tree would depend on the devices; use --reduce fast");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
+            "norms' gradients are sums over blocks of positions, one block for each device, so the "
+            "tree of exact mode would depend on the number of devices; use --reduce fast");
     if (o->job->mesh.size[LS_STAGE] > 1)
         return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
                        "stages exchange complete sequences; use --hybrid-stages 1");

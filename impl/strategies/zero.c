@@ -115,8 +115,8 @@ ls_status ls_zero_check_divided(const ls_outline *o)
     if (stage > 1 && job->division.sequence)
         return ls_fail(
             LS_CODE_USAGE, "option", "--zero-stage",
-            "%lld sums a bucket as soon as its gradients are final; with blocks of positions "
-            "norms' gradients are final later; use 1, or --tensor-parallel-sequence no",
+            "%lld sums a bucket as soon as its gradients are final; the norms' gradients, sums "
+            "over blocks of positions, are final later; use 1, or --tensor-parallel-sequence no",
             (long long)stage);
     return check(o);
 }

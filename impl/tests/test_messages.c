@@ -156,15 +156,15 @@ static void verbs_that_cannot_act_are_refused(void **state)
     const struct {
         void (*build)(ls_step *step);
         const char *words;
-    } cases[] = {{build_add_up, "ls_add_up has no holder"},
+    } cases[] = {{build_add_up, "ls_add_up cannot be called"},
                  {build_shadow, "ls_shadow needs shadow members"},
                  {build_buckets, "ls_bucket_count has no buckets"},
                  {ls_average, "ls_bucket_count has no buckets"},
-                 {build_node, "ls_run_node has no places"},
-                 {build_stage, "ls_run_pass has no places"},
-                 {build_arrived, "ls_add_arrived has no servers"},
-                 {build_request, "ls_request has no server"},
-                 {build_serve, "ls_serve has no server"}};
+                 {build_node, "ls_run_node cannot be called"},
+                 {build_stage, "ls_run_pass cannot be called"},
+                 {build_arrived, "ls_add_arrived cannot be called"},
+                 {build_request, "ls_request cannot be called: no server"},
+                 {build_serve, "ls_serve cannot be called: no server"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const ls_strategy strategy = {.name = "made up", .build = cases[i].build};
         ls_run *run;

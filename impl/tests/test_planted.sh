@@ -347,9 +347,9 @@ lines = open(sys.argv[1]).read().splitlines()
 row = json.loads(lines[0]) if len(lines) == 1 else {"result": {}}
 reason, status = row["result"].get("reason", ""), row["result"].get("status")
 gate = row.get("equivalence", {})
-judges = {"oracle": r"^step (\d+): .*, oracle ", "reference": r"^step (\d+): .*, reference ",
-          "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .*the whole batch has ",
-          "alone": r"^step (\d+): .* alone in sequence", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
+judges = {"oracle": r"^step (\d+): .*, expected \S+ \(oracle\)", "reference": r"^step (\d+): .*, expected \S+ \(reference\)",
+          "gradient bound": r"^step (\d+): the gradient differs ", "loss bound": r"^step (\d+): .* \(the whole batch in one pass\)",
+          "alone": r"^step (\d+): .*replicas run one at a time", "steps at once": r"^(\d+) steps at once: ", "evaluation": r"^evaluation after (\d+) steps: ",
           "race check": r"^race: ", "step check": r"^step: ", "span check": r"^span: ", "plain C": r"^kernels: the first gradient of ", "slope": r"^kernels: the first gradient is ",
           "bound": r"^lead: ", "owners": r"^owner: ", "replicas": r"^step (\d+): .* on replica 0 ", "places": r"^step (\d+): .* several devices have", "traffic": r"^traffic: ",
           "learning rate": r"^step (\d+): the learning rate is ", "state": r"^after (\d+) steps \w+: ",

@@ -62,8 +62,7 @@ static ls_status check_traffic(const ls_session *session, ls_verdict *verdict, l
     out->counted = formula->messages_sent > 0; /* otherwise only a library knows */
     if (sent->bytes_sent != formula->bytes_sent || sent->messages_sent != formula->messages_sent)
         ls_verdict_fail(
-            verdict,
-            "traffic: %llu bytes and %llu messages a step, and the formula says %llu and %llu",
+            verdict, "traffic: a step sent %llu bytes in %llu messages, expected %llu in %llu",
             (unsigned long long)sent->bytes_sent, (unsigned long long)sent->messages_sent,
             (unsigned long long)formula->bytes_sent, (unsigned long long)formula->messages_sent);
     return LS_OK;

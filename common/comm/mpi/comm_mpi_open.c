@@ -153,10 +153,9 @@ static ls_status refuse_gpus(const mpi_offer *offers, int processes)
         return LS_OK;
     snprintf(rank, sizeof rank, "rank %d", p);
     return ls_fail(LS_CODE_MISSING, "comm: mpi", rank,
-                   "this communicator exchanges between CPU devices only; --comm nccl sums "
-                   "between GPUs, one for each rank, with --reduce fast, or says what it requires; "
-                   "CPU devices, one process with all GPUs of a host, or a strategy without "
-                   "all-reduce work, too");
+                   "this communicator exchanges between CPU devices only; use --comm nccl (one GPU "
+                   "for each rank, --reduce fast), CPU devices, one process with all GPUs of a "
+                   "host, or a strategy without all-reduce");
 }
 
 /* Duplicates without blocking, so that a lost rank is noticed: MPI_Comm_dup might never return. */

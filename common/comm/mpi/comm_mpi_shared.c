@@ -274,7 +274,8 @@ static ls_status map_window(direct_op *d, int m, uint64_t address)
     w->address = 0;
     ls_comm_mpi_abandon(&d->comm->base);
     snprintf(text, sizeof text,
-             "the memory of rank %d cannot be shared (%s); --allreduce halving-doubling needs none",
+             "the memory of rank %d cannot be shared (%s); use --allreduce halving-doubling, which "
+             "shares no memory",
              process, why);
     return ls_comm_mpi_fail(d->comm, text);
 }

@@ -449,11 +449,11 @@ static ls_status check_names(const ls_device_name *names, int count)
                 "is not a GPU, and NCCL exchanges between GPUs only; use --comm auto, or GPUs");
         for (int k = 0; k < i; k++)
             if (names[k].index == names[i].index)
-                return ls_fail(LS_CODE_USAGE, "comm: nccl", ls_device_name_text(&names[i], text[0]),
-                               "is on the same GPU as %s, and NCCL refuses two ranks on one; "
-                               "--comm auto, where logical GPUs exchange by communicator device, "
-                               "works",
-                               ls_device_name_text(&names[k], text[1]));
+                return ls_fail(
+                    LS_CODE_USAGE, "comm: nccl", ls_device_name_text(&names[i], text[0]),
+                    "is on the same GPU as %s, and NCCL refuses two ranks on one GPU; use --comm "
+                    "auto, with which logical GPUs exchange by communicator device",
+                    ls_device_name_text(&names[k], text[1]));
     }
     ls_nccl nccl;
     LS_TRY(ls_nccl_load(&nccl));

@@ -45,9 +45,8 @@ static ls_status refuse_shared(const hello *all, int a, int b)
                 return ls_fail(
                     LS_CODE_USAGE, "comm: nccl", one->text[i],
                     "is the GPU (PCI %s) of both rank %d and rank %d, and NCCL refuses two ranks "
-                    "on one, also on two MIG instances of it; a GPU for each rank works, or one "
-                    "process with --logical-gpus N, "
-                    "whose parts exchange by --comm device",
+                    "on one GPU, also on two MIG instances; give each rank a separate GPU, or use "
+                    "one process with --logical-gpus N and --comm device",
                     one->pci[i], a, b);
     return LS_OK;
 }

@@ -34,7 +34,8 @@ ls_status ls_cpu_program_begin(ls_queue *base)
 {
     cpu_queue *queue = (cpu_queue *)base;
     if (queue->capture)
-        return ls_fail(LS_CODE_USAGE, "program", base->name, "the queue is captured already");
+        return ls_fail(LS_CODE_USAGE, "program", base->name,
+                       "the queue is captured already; end the capture first");
     cpu_program *program;
     LS_TRY(ls_allocate("program", &program, 1, sizeof *program));
     program->base.device = base->device;
@@ -71,7 +72,8 @@ ls_status ls_cpu_program_end(ls_queue *base, ls_program **out)
     cpu_queue *queue = (cpu_queue *)base;
     cpu_program *program = queue->capture;
     if (!program || queue->capture_list != 0)
-        return ls_fail(LS_CODE_USAGE, "program", base->name, "no capture began on this queue");
+        return ls_fail(LS_CODE_USAGE, "program", base->name,
+                       "nothing is captured on this queue; begin a capture first");
     const char *behind = left_behind(program);
     for (cpu_edge *edge = program->edges; edge; edge = edge->next)
         if (edge->event) /* from here on, waiting for it joins no capture */
@@ -107,7 +109,7 @@ ls_status ls_cpu_program_launch(ls_program *base, uint64_t times)
     for (size_t i = 0; i < program->list_count; i++)
         if (program->lists[i].queue->capture)
             return ls_fail(LS_CODE_USAGE, "program", program->lists[i].queue->base.name,
-                           "a program cannot be launched into a capture");
+                           "a program cannot be launched during a capture; end the capture first");
     for (size_t i = 0; i < program->list_count && times; i++) /* all lists are launched, or none */
         LS_TRY(ls_cpu_queue_reserve(program->lists[i].queue));
     for (size_t i = 0; i < program->list_count && times; i++) {

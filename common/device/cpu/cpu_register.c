@@ -26,7 +26,8 @@ typedef struct registration {
 static ls_status fail_call(const cpu_device *device, const char *call)
 {
     return ls_fail(LS_CODE_MISSING, "shared memory", device->base.info.text,
-                   "%s: %s; --allreduce halving-doubling needs none", call, strerror(errno));
+                   "%s: %s; use --allreduce halving-doubling, which shares no memory", call,
+                   strerror(errno));
 }
 
 static ls_status open_file(cpu_device *device)

@@ -87,7 +87,7 @@ ls_status ls_cuda_program_begin(ls_queue *base)
 {
     cuda_queue *queue = (cuda_queue *)base;
     LS_TRY(ls_cuda_use(base->device));
-    LS_TRY(ls_cuda_not_capturing(queue, "the queue is captured already"));
+    LS_TRY(ls_cuda_not_capturing(queue, "the queue is captured already; end the capture first"));
     const uint64_t now_ns = ls_clock_ns();
     /* Other threads may allocate while this one captures. */
     LS_TRY(ls_cuda_check(base->device->info.text, "begin a capture",
@@ -129,7 +129,8 @@ ls_status ls_cuda_program_end(ls_queue *base, ls_program **out)
     cuda_queue *queue = (cuda_queue *)base;
     cudaGraph_t graph = NULL;
     if (!queue->begun_ns)
-        return ls_fail(LS_CODE_USAGE, "program", base->name, "no capture began on this queue");
+        return ls_fail(LS_CODE_USAGE, "program", base->name,
+                       "nothing is captured on this queue; begin a capture first");
     LS_TRY(ls_cuda_use(base->device));
     const cudaError_t error = cudaStreamEndCapture(queue->stream, &graph);
     cuda_program *program = NULL;
@@ -156,7 +157,8 @@ ls_status ls_cuda_program_launch(ls_program *base, uint64_t times)
 {
     const cuda_program *program = (const cuda_program *)base;
     LS_TRY(ls_cuda_use(base->device));
-    LS_TRY(ls_cuda_not_capturing(program->queue, "a program cannot be launched into a capture"));
+    LS_TRY(ls_cuda_not_capturing(
+        program->queue, "a program cannot be launched during a capture; end the capture first"));
     for (uint64_t i = 0; i < times; i++) {
         LS_TRY(ls_cuda_await_replay(program->queue));
         LS_TRY(ls_cuda_check(base->device->info.text, "launch the program",

@@ -120,7 +120,7 @@ static void program_replays(void **state)
     assert_true(value_at(f->queue[0], s.a) == 9 && value_at(f->queue[0], s.b) == 7);
     ls_program_close(program);
     ls_program_close(NULL);
-    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "no capture began");
+    must_refuse(ls_program_end(f->queue[0], &program), LS_CODE_USAGE, "nothing is captured");
 }
 
 /* One program on two devices: the second joins through an event, and the first waits for it. */

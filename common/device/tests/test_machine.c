@@ -240,7 +240,7 @@ static void specs_resolve(void **state)
     check_resolve(&machine, "cpu:0+cpu:2", LS_CODE_MISSING, "device: cpu:2: does not exist here");
     check_resolve(&machine, "/job:worker/task:1/cpu:1", LS_CODE_MISSING,
                   "device: /job:worker/replica:0/task:1/cpu:1: belongs to another process");
-    check_resolve(&machine, "cpu:0+/CPU:0", LS_CODE_USAGE, "device: cpu:0: is there twice");
+    check_resolve(&machine, "cpu:0+/CPU:0", LS_CODE_USAGE, "device: cpu:0: is named twice");
     static const char *const bad[] = {
         "",    "0", "-1",     "4097",   "99999999999999999999", "2x",           "1.5",
         "cpu", "+", "cpu:0+", "+cpu:0", "cpu:0,cpu:1",          "cpu:0 + cpu:1"};
@@ -285,7 +285,7 @@ static void neighbours_take_gpus_in_turn(void **state)
         if (r < 2)
             check_resolve(&split, "3", LS_CODE_OK, parts[r]);
         check_resolve(&machine, "gpu:1", LS_CODE_OK, "gpu:1");
-        check_resolve(&machine, "5", LS_CODE_MISSING, "are more GPUs than there are");
+        check_resolve(&machine, "5", LS_CODE_MISSING, "are more GPUs than this machine has");
         check_resolve(&none, "2", LS_CODE_OK, "cpu:0 cpu:1");
     }
 }

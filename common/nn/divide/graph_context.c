@@ -67,7 +67,7 @@ ls_status ls_context_check(const ls_graph *g, int64_t places)
         if (!takes_positions(&g->nodes[n]))
             return ls_fail(LS_CODE_USAGE, "strategy", "context-parallel",
                            "divides the positions of sequences, and %s does not compute each "
-                           "position alone; use gpt",
+                           "position separately; use gpt",
                            ls_graph_node_name(g, n, name));
     for (int n = 0; n < g->count; n++) {
         const ls_node *node = &g->nodes[n];

@@ -48,23 +48,22 @@ static ls_status check_blocks(const ls_graph *g, const ls_split_vocabulary *v)
     LS_TRY(ls_allocate("split", &in_blocks, (size_t)g->count, sizeof *in_blocks));
     const int whole = find_whole(g, v, in_blocks);
     free(in_blocks);
-    return whole < 0
-               ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-                         "%s cannot be divided by positions; these can: one embedding; positions, "
-                         "layer_norm, add and dropout behind such layers, with variables of their "
-                         "own; and pairs of dense layers; remove it, or use gpt",
-                         ls_graph_node_name(g, whole, name));
+    return whole < 0 ? LS_OK
+                     : ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
+                               "%s cannot be divided by positions; one embedding, pairs of dense "
+                               "layers, and positions, layer_norm, add and dropout with unshared "
+                               "variables after these can; remove it, or use gpt",
+                               ls_graph_node_name(g, whole, name));
 }
 
 ls_status ls_graph_split_check_sequence(const ls_graph *g, int64_t splits)
 {
     ls_split_vocabulary v;
     if (!ls_split_find_vocabulary(g, &v))
-        return ls_fail(LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
-                       "positions are divided between an embedding and a dense layer before "
-                       "softmax_cross_entropy that alone shares its weight, without a bias, and "
-                       "the model has no such pair; remove it, or use gpt");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--tensor-parallel-sequence",
+            "requires an embedding whose weight is shared only by the last dense layer, which has "
+            "no bias and precedes softmax_cross_entropy; remove it, or use gpt");
     LS_TRY(check_blocks(g, &v));
     const int64_t T = g->nodes[v.embedding].shape.size[0];
     if (T < splits)

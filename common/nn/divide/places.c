@@ -129,8 +129,8 @@ ls_status ls_places_balance(const ls_graph *graph, int64_t places, int *out)
         layers += !is_input(graph, n);
     if (places > layers)
         return ls_fail(LS_CODE_USAGE, "placement", "--devices",
-                       "%lld devices are more than the %d layers of the model; at most one a "
-                       "layer",
+                       "%lld devices are more than the %d layers of the model; use at most one "
+                       "device for each layer",
                        (long long)places, layers);
     const size_t most = (size_t)graph->count + 1, cells = (size_t)places * most;
     partition p = {.node = calloc(most, sizeof *p.node),

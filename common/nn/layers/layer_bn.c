@@ -27,7 +27,7 @@ static ls_status infer(ls_graph *graph, ls_node *node)
             return ls_fail(LS_CODE_USAGE, "graph", "bn", "takes two inputs of one shape");
     if (node->shares >= 0)
         return ls_fail(LS_CODE_USAGE, "graph", "bn",
-                       "has moving statistics, which two uses cannot share; give each its own");
+                       "has moving statistics, which two layers cannot share; remove shares");
     node->shape = *x;
     const ls_variable one = {.rank = 1, .shape = {x->size[2]}, .initializer = LS_INITIALIZER_ONE};
     ls_variable variable = one;

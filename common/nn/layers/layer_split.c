@@ -120,7 +120,7 @@ static ls_status add_in_order(const ls_layer_site *site, ls_op_list *ops)
                                : site->part[step->input < 0 ? 0 : step->input];
         if (step->input == LS_SUM_ZEROS)
             status = ls_fail(LS_CODE_USAGE, "graph", "split",
-                             "an order of sums with empty parts; use another --allreduce");
+                             "the order of sums has empty parts; use another --allreduce");
         else
             status = put_step(site, step, step->begins ? from : into, step->begins ? NULL : from,
                               into, ops);

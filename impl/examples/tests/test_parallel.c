@@ -271,9 +271,9 @@ static void misuse_is_refused(void **state)
     fixture *f = *state;
     ls_parallel_options o = f->options;
     o.count = 0;
-    refused(&o, "7 rows cannot be 0 parts");
+    refused(&o, "7 rows cannot be divided into 0 parts");
     o.count = ROWS + 1;
-    refused(&o, "7 rows cannot be 8 parts");
+    refused(&o, "7 rows cannot be divided into 8 parts");
     o = f->options;
     o.input_count = LS_PARALLEL_BATCHES + 1;
     refused(&o, "5 inputs");
@@ -295,10 +295,10 @@ static void graph_sizes_are_checked(void **state)
     o.context = model->graph;
     o.variables = f->w;
     o.variable_bytes = model->graph->variables.elements * sizeof(float);
-    refused(&o, "output: rows of 12 bytes are not the graph's; 8 bytes a row");
+    refused(&o, "output: has rows of 12 bytes, but the graph needs 8");
     o.output_count = 0;
     o.input[0].row_bytes = 4;
-    refused(&o, "input: rows of 4 bytes");
+    refused(&o, "input: has rows of 4 bytes");
     o = f->options;
     o.function = &ls_part_graph;
     o.context = model->graph;
@@ -308,7 +308,7 @@ static void graph_sizes_are_checked(void **state)
     o.input[1] = o.input[0];
     o.variables = f->w;
     o.gradients = f->g;
-    refused(&o, "target: rows of 12 bytes are not the graph's; 4 bytes a row");
+    refused(&o, "target: has rows of 12 bytes, but the graph needs 4");
     ls_model_close(model);
 }
 

@@ -171,13 +171,13 @@ static ls_status judge(const play *p)
                           "or range, or another order of operations; describe the same operations "
                           "in one order for every member");
         if (o && (o->sends || o->receives))
-            return refuse(
-                p, task,
-                "announces messages that do not follow it; send or receive the complete shard");
+            return refuse(p, task,
+                          "announces messages that do not follow this task; send or receive the "
+                          "complete shard");
         if (is_last(p, t) && strcmp(task->verb, "end") != 0)
             return refuse(p, task,
-                          "is the last of its device, where the end of the step belongs; after the "
-                          "strategy's tasks, each device needs the task that ends its step");
+                          "is this device's last task, but the last one must end the step; append "
+                          "it after the strategy's tasks on each device");
     }
     return LS_OK;
 }

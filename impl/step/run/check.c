@@ -241,7 +241,7 @@ static ls_status judge_uses(uses *all)
         if (ends && appended > 1 && appended > acts)
             return ls_fail(
                 LS_CODE_CHECK, "step", all->items[i].op->name,
-                "is in it more often than its slices run it; append each operation once");
+                "is appended more often than its slices run it; append each operation once");
     }
     return LS_OK;
 }

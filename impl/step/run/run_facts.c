@@ -85,7 +85,8 @@ static ls_status gradient(ls_run *run, float *out)
     ls_replica *r = replica_of(run, ls_step_plan_own(&ls_step_run_of(run)->plan));
     if (r->windows.gradients)
         return ls_fail(LS_CODE_USAGE, "gradient", run->strategy->name,
-                       "has only shares of it on each device; use a strategy that has all of it");
+                       "each device has only shares of the gradient; use a strategy whose devices "
+                       "have the complete gradient");
     return ls_replica_gradient(r, out);
 }
 

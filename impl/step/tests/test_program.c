@@ -365,12 +365,12 @@ static const struct match_case {
     {"a worker's request is not another's", "0 ask q:2/0/3 | ?\n1 receive m:2/0/3 | ?\n",
      "announces messages that do not", 2, false},
     {"every step has an end", "0 x | ?\n0 end | ?\n1 x | ?\n1 end | ?\n", NULL, 0, true},
-    {"a step without one", "0 x | ?\n0 end | ?\n1 x | ?\n", "task 2 is the last of its device", 0,
+    {"a step without one", "0 x | ?\n0 end | ?\n1 x | ?\n", "task 2 is this device's last task", 0,
      true},
-    {"work after the end", "0 end | ?\n0 x | ?\n", "task 1 is the last of its device", 0, true},
+    {"work after the end", "0 end | ?\n0 x | ?\n", "task 1 is this device's last task", 0, true},
     {"a copy after the end", "0 x | ?\n0 end | ?\n0 send c:12 | ?\n0 send c:12 | ?\n", NULL, 0,
      true},
-    {"a copy instead of the end", "0 x | ?\n0 send c:12 | ?\n", "task 0 is the last of its device",
+    {"a copy instead of the end", "0 x | ?\n0 send c:12 | ?\n", "task 0 is this device's last task",
      0, true},
 };
 

@@ -134,7 +134,7 @@ void ls_add_up(ls_step *s, const int *members, int count)
     const int holder = ls_holder(s);
     size_t parts = 0, at = 0;
     if (!ls_step_can(s, holder >= 0, "ls_add_up",
-                     "has no holder: the strategy's variables are not LS_HELD"))
+                     "cannot be called: the strategy's variables are not LS_HELD"))
         return;
     for (int i = 0; i < count; i++)
         parts += ls_sums(s, i);

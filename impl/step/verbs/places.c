@@ -339,7 +339,7 @@ void ls_run_node(ls_step *s, int replica, size_t piece, int n, ls_pass_kind kind
                                                                [LS_PASS_BACKWARD] = backward_node,
                                                                [LS_PASS_WEIGHTS] = weights_node};
     if (ls_step_can(s, parts_of(s)->count, "ls_run_node",
-                    "has no places: the job's mesh has no stages, slices or positions") &&
+                    "cannot be called: the job's mesh has no stages, slices or positions") &&
         !is_input(s, n))
         passes[kind](s, replica, (int)piece, n);
 }

@@ -43,7 +43,7 @@ two() { check "$1" "$2" bash "$here/bench/tests/mpirun.sh" 2 "$program" "${@:3}"
   two 0 ' bounded ok$' verify $short --devices 1
   two 0 ' bounded ok$' verify $short --devices 1 --gradient-accumulation-steps 2 --gradient-accumulation-exchange each
   two 0 '^2 +gpu:1 communication +all-reduce, elements 0 to [0-9]+ +1 +1 ' run $short --devices 1 --print-step
-  two 3 'use --comm nccl' verify $small --strategy zero --devices 1
+  two 3 '--comm nccl' verify $small --strategy zero --devices 1
   two 137 'rank 1 ' run $small --strategy mirrored --steps 300 --gate-steps 2 --devices 1 --inject kill=1:20 --timeout 5s
   [ -n "${LOCKSTEP_SIZES:-}" ] || for comm in device nccl; do
     check 0 'eff' "$program" run --model gpt:12-12-768-1024-50257 --batch 8 --data synthetic:64 --strategy mirrored \

@@ -91,14 +91,10 @@ def idle(name):
     """A pipeline's idle share, measured, and by the closed form of the measured passes."""
     found = {(row["case"]["pipeline_schedule"], row["case"]["pipeline_microbatches"]): row["pipeline"]
              for row in rows_of(name)}
-    schedules = sorted({schedule for schedule, _ in found}, reverse=True)
-    lines = []
-    for count in sorted({count for _, count in found}):
-        cells = [f"{found[schedule, count][field]:.3f}" for schedule in schedules
-                 for field in ("bubble", "bubble_formula")]
-        lines.append([str(count), *cells, f"{found[schedules[0], count]['bubble_equal']:.3f}"])
-    head = [f"{schedule}, {what}" for schedule in schedules for what in ("measured", "form")]
-    return tables.markdown(["micro-batches", *head, "equal stages"], lines)
+    schedules = list(dict.fromkeys(schedule for schedule, _ in found))
+    lines = [[str(count), *(f"{found[schedule, count]['bubble']:.3f} / {found[schedule, count]['bubble_formula']:.3f}"
+                            for schedule in schedules)] for count in sorted({count for _, count in found})]
+    return tables.markdown(["micro-batches", *schedules], lines)
 
 
 def published(name):

@@ -43,9 +43,11 @@ for r in map(json.loads, open("out")):
             accounted 0.01 1
         done
     fi
-    # If recording operations would take more than 1% of the step, extra steps are accounted.
+    # Where noting operations would take more than 1% of the step (test_trial_values), extra steps are accounted: here,
+    # unless the machine is slow.
     lockstep_ok run $options --model poly --steps 200
-    rows "of a short step, others" "'accounted' not in r['time'] and r['time']['profiled_ms'] > 0 and
+    rows "of a short step, others" "r['time'].get('accounted', 0) in (0, r['time']['step_ms']['n']) and
+        r['time']['profiled_ms'] > 0 and
         abs(sum(r['waterfall'].values()) / r['time']['step_ms']['mean'] - 1) < 1e-6"
     lockstep_ok run $options $data --steps 60 --strategy mirrored --devices 2 --waterfall no
     rows "none" "not {'waterfall', 'gap', 'device_load'} & set(r) and not {'accounted', 'residual'} & set(r['time'])"

@@ -234,6 +234,39 @@ static void left_out_steps_are_not_accounted(void **state)
     forget_calls(&accounts);
 }
 
+static void thousand_ops(const ls_run *run, ls_op_visit visit, void *context)
+{
+    (void)run;
+    for (int i = 0; i < 1000; i++)
+        visit(context, NULL);
+}
+
+/* 500 operations on each device cost 25 us to note, 1% of 2.5 ms. What was decided stays. */
+static void steps_are_accounted_if_noting_costs_little(void **state)
+{
+    (void)state;
+    const ls_case config = {0};
+    const ls_device_name gpu = {.kind = LS_DEVICE_GPU};
+    ls_plan_of_case plan = plan_of(&config);
+    const ls_run_functions functions = {.each_op = thousand_ops};
+    ls_run run = {.functions = &functions};
+    const ls_session session = {.plan = &plan, .device_count = 2, .run = &run};
+    ls_accounts accounts = {0};
+    assert_true(ls_account_wanted(&accounts, &session, true, 0)); /* not known: in case */
+    assert_false(ls_account_wanted(&accounts, &session, false, 0));
+    assert_true(ls_account_wanted(&accounts, &session, true, 2.6));
+    assert_true(ls_account_wanted(&accounts, &session, true, 2.4));
+    accounts.which = LS_ACCOUNTS_UNKNOWN;
+    assert_false(ls_account_wanted(&accounts, &session, true, 2.4));
+    assert_false(ls_account_wanted(&accounts, &session, true, 2.6));
+    accounts.which = LS_ACCOUNTS_UNKNOWN;
+    assert_false(ls_account_wanted(&accounts, &session, false, 2.6));
+    accounts.which = LS_ACCOUNTS_UNKNOWN;
+    plan.devices = (ls_device_name *)&gpu;
+    assert_false(ls_account_wanted(&accounts, &session, true, 0));
+    assert_false(ls_account_wanted(&accounts, &session, true, 2.6));
+}
+
 /* Parts of the mean timed step, 5 ms, by accounts of 3 steps in 12 ms by their records, of which
  * the devices read 12 and 11. */
 static void a_profile_is_parts_of_the_timed_mean(void **state)
@@ -319,6 +352,7 @@ int main(void)
         cmocka_unit_test(whole_periods_count),
         cmocka_unit_test(a_loss_target_is_a_mean_of_ten_steps),
         cmocka_unit_test(left_out_steps_are_not_accounted),
+        cmocka_unit_test(steps_are_accounted_if_noting_costs_little),
         cmocka_unit_test(a_profile_is_parts_of_the_timed_mean),
         cmocka_unit_test(the_first_failure_stays),
         cmocka_unit_test(values_that_are_not_finite_are_named),

@@ -3,7 +3,8 @@ WITH
 one AS MATERIALIZED (
   SELECT row, escaped(command, 'line') AS command, "equivalence.grade" AS grade, "micro.size_bytes" AS size,
     "prediction.durations" AS durations, "pipeline.bubble" AS idle, ifnull("pipeline.bubble_equal", 0) AS equal,
-    ifnull("pipeline.bubble_formula", 0) AS formula, ifnull("pipeline.slowest_stage", 0) AS slowest
+    ifnull("pipeline.bubble_formula", 0) AS formula, ifnull("pipeline.slowest_stage", 0) AS slowest,
+    "pipeline.bubble_stage" AS own
   FROM v WHERE number = :number),
 -- What accumulation and recomputation save and cost: next to the last row of the same case without them, of this host.
 plain AS MATERIALIZED (
@@ -79,10 +80,13 @@ part (line, before, text, after) AS (VALUES
   -- the idle share, and what it comes from
   ('pipeline', 'idle ', (SELECT iif(equal > 0, decimals(100 * idle, 0) || '%: ' || decimals(100 * equal, 0)
     || '% with equal stages', NULL) FROM one), ''),
-  ('pipeline', '', (SELECT iif(slowest > 0 AND formula > equal, decimals(100 * (formula - equal), 0)
+  ('pipeline', '', (SELECT iif(slowest > 0 AND formula - equal >= 0.005, decimals(100 * (formula - equal), 0)
     || '% since the slowest works ' || decimals(slowest, 2) || ' times the mean', NULL) FROM one), ''),
   ('pipeline', '', (SELECT iif(formula > 0 AND idle - formula >= 0.005, decimals(100 * (idle - formula), 0)
     || '% waiting for cores and messages', NULL) FROM one), ''),
+  ('pipeline', '', (SELECT decimals(100 * own, 0) || '% between the first and last pass of the longest stage' FROM one), ''),
+  ('pipeline', '', (SELECT iif(formula - own >= 0.005, decimals(100 * (formula - own), 0)
+    || '% more until all stages have updated', NULL) FROM one), ''),
   ('lead', 'most ', cell(:row, 'lead.max'), ' steps'), ('lead', 'staleness ', cell(:row, 'staleness.mean'), ' updates'),
   ('training', 'first loss ', cell(:row, 'train.loss_first'), ''), ('training', 'last loss ', cell(:row, 'train.loss_last'), ''),
   ('training', 'accuracy ', cell(:row, 'train.accuracy'), ''), ('training', 'of ', cell(:row, 'train.evaluated'), ' test samples'),

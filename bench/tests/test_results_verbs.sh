@@ -198,7 +198,7 @@ row["case"].update(strategy="pipeline", batch_global=64, batch_per_device=[64, 6
 row["result"], row["noise"] = {"status": "ok"}, {}
 row.pop("device_load", None)
 row["waterfall"] = {"compute_ms": 4.0, "wait_ms": 6.0}
-row["pipeline"] = {"bubble": 0.6, "bubble_formula": 0.5, "bubble_equal": 0.2, "slowest_stage": 1.9}
+row["pipeline"] = {"bubble": 0.6, "bubble_formula": 0.5, "bubble_equal": 0.2, "bubble_stage": 0.4, "slowest_stage": 1.9}
 with open("tried.jsonl", "w") as out:
     for i, (pieces, ms, mfu) in enumerate([(8, 10, 0.01), (4, 11, 0.01), (16, 12, 0.01), (16, 13, 0.01), (2, 14, 0.5)]):
         row.update(id=f"t{i}", timestamp=f"2026-11-20T10:00:0{i}Z")
@@ -211,7 +211,8 @@ lockstep_ok results show t0 --results tried.db
 expect "what took longer in these rows is not suggested" eval "tr '\n' ' ' <out | tr -s ' ' |
     grep -q 'Not --pipeline-microbatches 4, .* it took 1.10 times as long a sample in row t1\. '"
 expect "what idle time comes from" eval "tr '\n' ' ' <out | tr -s ' ' | grep -q 'pipeline idle 60%: 20% with equal \
-stages, 30% since the slowest works 1.90 times the mean, 10% waiting for cores and messages '"
+stages, 30% since the slowest works 1.90 times the mean, 10% waiting for cores and messages, \
+40% between the first and last pass of the longest stage, 10% more until all stages have updated '"
 lockstep_ok results show t3 --results tried.db
 expect "what did not is" grep -q '^Try --pipeline-microbatches 4\.' out
 lockstep_ok results show t4 --results tried.db

@@ -258,8 +258,9 @@ SELECT CASE WHEN "micro.op" IS NULL THEN name ELSE "micro.op" || coalesce(' ' ||
   (SELECT group_concat(part || ' ' || figure_text(y, 'bytes'), ', ') FROM positive AS p
     WHERE p.number = place AND kind = 'memory') AS held,
   CASE WHEN "pipeline.bubble" >= 0 THEN printf('%.0f%% measured; the schedule gives %.0f%% for these passes, %.0f%% for equal stages; between the first and last '
-    || 'pass of the longest stage %.0f%%, more until all stages have updated', 100 * "pipeline.bubble",
-    100 * "pipeline.bubble_formula", 100 * "pipeline.bubble_equal", 100 * "pipeline.bubble_stage") END AS idle,
+    || 'pass of the longest stage %.0f%%, then %.0f%% until all stages have updated', 100 * "pipeline.bubble",
+    100 * "pipeline.bubble_formula", 100 * "pipeline.bubble_equal", 100 * "pipeline.bubble_stage",
+    100 * max(0, "pipeline.bubble_formula" - "pipeline.bubble_stage")) END AS idle,
   (SELECT json_group_array(escaped(value, 'line')) FROM bound, json_each(lines)
     WHERE bound.number = s.number AND value != '') AS "bound:json",
   "result.reason" AS reason, (SELECT machine.number FROM machine WHERE machine.name = origin) AS machine,

@@ -100,7 +100,7 @@ intended=$(git diff "$base" HEAD -- results/baselines | sed -n 's/^+.*"label": *
 status=0
 { "$lockstep" regress "$old" "./$program" "${options[@]}" --progress yes --results "$out/rows.db" \
   --format md,json,junit,github --out "$out/report" 2>&1 >&3 | tee "$folder/err" >&2; } 3>&1 || status=$?
-if [ "$status" -eq 3 ] && grep -q 'it may be too old for one' "$folder/err"; then
+if [ "$status" -eq 3 ] && grep -q 'perhaps since it is too old for one' "$folder/err"; then
   nothing "the base, ${base:0:12}, is too old for an option: $(sed 's/.*too old for one: //' "$folder/err")"
 fi
 [ -f "$out/report.md" ] ||

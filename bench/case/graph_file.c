@@ -275,7 +275,7 @@ static ls_status read_inputs(reading *r, struct fy_node *root)
     struct fy_node *input = ls_yaml_member(file, root, "input"), *first = NULL;
     void *at = NULL;
     if (!input)
-        return ls_yaml_refuse(file, "input is missing: the sizes of a sample");
+        return ls_yaml_refuse(file, "input is missing; give the sizes of a sample");
     if (fy_node_is_sequence(input))
         first = fy_node_sequence_iterate(input, &at);
     const bool several = first && fy_node_is_sequence(first);
@@ -303,8 +303,9 @@ static ls_status set_need(const reading *r)
         if (graph->nodes[n].layer == &ls_layer_embedding && graph->nodes[n].shares < 0)
             embedding = &graph->nodes[n];
     if (loss->layer == &ls_layer_squared_error && ls_shape_elements(&loss->shape) != 1)
-        return ls_yaml_refuse(r->file, "squared_error requires one output, and there are %lld",
-                              (long long)ls_shape_elements(&loss->shape));
+        return ls_yaml_refuse(
+            r->file, "squared_error requires an input of one value, and this input has %lld",
+            (long long)ls_shape_elements(&loss->shape));
     if (loss->layer->integer_target)
         need->classes = loss->layer == &ls_layer_logistic_loss
                             ? 2

@@ -222,7 +222,8 @@ ls_status ls_plan_resume(ls_workplace *workplace, ls_plan_of_case *plan)
     const uint64_t all = (uint64_t)(plan->warmup + plan->timed), done = checkpoint->step;
     if (done > all)
         return ls_fail(LS_CODE_USAGE, "option", plan->job.sampling.epochs ? "--epochs" : "--steps",
-                       "the run has %llu steps with its --warmup, and %s is after %llu; give more",
+                       "the run ends after step %llu, warm-up included, and the checkpoint %s was "
+                       "written after step %llu; give more steps",
                        (unsigned long long)all, checkpoint->folder, (unsigned long long)done);
     const int64_t left = (int64_t)(all - done);
     plan->job.start = done;

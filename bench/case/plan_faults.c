@@ -53,7 +53,8 @@ static ls_status check_delay(const ls_workplace *workplace, ls_plan_of_case *pla
     if (!ls_strategy_replicates(plan->strategy) || job->mesh.rest != LS_MEMBER ||
         plan->all_devices == 1 || plan->devices->kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option", where,
-                       "delays one of several replicas on CPU devices, and this case has none; use "
+                       "delays one of several replicas on CPU devices, and this case does not have "
+                       "several; use "
                        "towers, mirrored, independent or ps on 2 CPU devices or more");
     if (rank >= ranks)
         return ls_fail(LS_CODE_USAGE, "option", where,

@@ -24,7 +24,7 @@ static ls_status check_parts(const ls_plan_of_case *plan)
     const ls_case *c = plan->config;
     if (c->math == LS_MATH_TF32)
         return ls_fail(LS_CODE_USAGE, WHERE, bf16,
-                       "rounds what is stored, not the factors of products; use --math float32");
+                       "cannot be combined with --math tf32; use --math float32");
     if (!plan->strategy->rounds)
         return ls_fail(
             LS_CODE_USAGE, WHERE, bf16,
@@ -34,9 +34,10 @@ static ls_status check_parts(const ls_plan_of_case *plan)
     const ls_mesh mesh = ls_job_mesh(&plan->job);
     if (mesh.size[LS_SLICE] > 1 && !plan->job.exact.on && !ls_strategy_reduces(plan->strategy) &&
         strcmp(c->allreduce, "auto") != 0 && strcmp(c->allreduce, "owners") != 0)
-        return ls_fail(LS_CODE_USAGE, "option", "--allreduce",
-                       "%s would round bf16 sums of places more than once; use owners or auto",
-                       c->allreduce);
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--allreduce",
+            "%s would round the sums of split layers more than once in bf16; use owners or auto",
+            c->allreduce);
     return mesh.size[LS_POSITION] > 1
                ? ls_fail(LS_CODE_USAGE, WHERE, bf16,
                          "does not work with --hybrid-inner context-parallel; use float32, or "

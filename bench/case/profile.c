@@ -226,7 +226,7 @@ static ls_status read_root(ls_yaml_file *file, ls_model *model)
     for (struct fy_node *one; (one = fy_node_sequence_iterate(layers, &at));)
         LS_TRY(add_layer(file, one, &all, model, &node));
     if (!model->graph->variables.count)
-        return ls_yaml_refuse(file, "layers have no params");
+        return ls_yaml_refuse(file, "no layer has params above 0, so there is nothing to train");
     return ls_graph_add(model->graph, "squared_error", (int[]){node, -1}, -1, NULL, &node);
 }
 

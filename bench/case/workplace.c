@@ -271,7 +271,7 @@ static ls_status place_variables(const ls_workplace *workplace, ls_plan_of_case 
         return LS_OK;
     if (ls_strategy_serves(plan->strategy))
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,
-                       "a parameter server and its workers are devices of one type; use %s",
+                       "a parameter server and its workers must be devices of one type; use %s",
                        plan->devices->kind == LS_DEVICE_GPU ? "/gpu:0" : "/cpu:0");
     if (plan->variable_device.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option --variable-device", text,

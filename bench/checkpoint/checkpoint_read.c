@@ -98,7 +98,7 @@ static ls_status add_parts(reading *r, const char *name, const json_t *tensor, i
     json_t *one;
     files = json_object_get(r->checkpoint->manifest, "files");
     if (json_array_size(parts) == 0)
-        return ls_checkpoint_broken(path, name, "it has no parts");
+        return ls_checkpoint_broken(path, name, "the manifest lists no parts of it");
     json_array_foreach(parts, i, one)
     {
         const char *file = json_string_value(json_object_get(one, "file"));
@@ -106,8 +106,8 @@ static ls_status add_parts(reading *r, const char *name, const json_t *tensor, i
         if (!file || !json_object_get(files, file) ||
             !ls_manifest_size(json_object_get(one, "offset"), &offset) ||
             !ls_manifest_size(json_object_get(one, "count"), &count) || !count)
-            return ls_checkpoint_broken(path, name,
-                                        "a part of it is not a file, an offset and a count");
+            return ls_checkpoint_broken(
+                path, name, "a part of it in the manifest needs a file, an offset and a count");
         if (offset > v->count || count > v->count - offset)
             return ls_checkpoint_broken(path, name, "a part of it ends past its last element");
         LS_TRY(ls_grow(ls_checkpoint_what, &r->parts, r->count, sizeof *r->parts));
@@ -209,7 +209,7 @@ static ls_status check_file(const reading *r, const char *path, const json_t *en
     if (!ls_manifest_size(json_object_get(entry, "bytes"), &bytes) ||
         !ls_manifest_digest(json_object_get(entry, "digest")))
         return ls_checkpoint_broken(path, NULL,
-                                    "the manifest does not have its bytes and its digest");
+                                    "the manifest does not give its size and its digest");
     if (stat(path, &is))
         return ls_checkpoint_broken(path, NULL,
                                     errno == ENOENT ? "it is missing" : strerror(errno));
@@ -226,8 +226,9 @@ static ls_status check_file(const reading *r, const char *path, const json_t *en
     LS_TRY(status);
     return strcmp(text, json_string_value(json_object_get(entry, "digest"))) == 0
                ? LS_OK
-               : ls_checkpoint_broken(path, NULL,
-                                      "it has changed: the manifest has another digest");
+               : ls_checkpoint_broken(
+                     path, NULL,
+                     "its digest is not the manifest's, so it was changed after it was written");
 }
 
 /* The part of the manifest that a file's tensor is; NULL if there is none. */
@@ -244,12 +245,12 @@ static ls_status find_tensor_part(const reading *r, const char *path, const char
 {
     part *p = find_part(r, file, tensor->name);
     if (!p || p->data)
-        return ls_checkpoint_broken(path, tensor->name, "the manifest does not have it");
+        return ls_checkpoint_broken(path, tensor->name, "the manifest does not list it");
     bool fits = tensor->count == p->count && tensor->rank == (is_whole(p) ? p->variable->rank : 1);
     for (int i = 0; is_whole(p) && i < tensor->rank && fits; i++)
         fits = tensor->shape[i] == p->variable->shape[i];
     if (!fits)
-        return ls_checkpoint_broken(path, tensor->name, "the manifest has another shape");
+        return ls_checkpoint_broken(path, tensor->name, "its shape is not the manifest's");
     p->data = tensor;
     return LS_OK;
 }

@@ -218,8 +218,8 @@ static ls_status add_product(const ls_request_parsing *parsing, const ls_experim
     const size_t total = request->case_count + list.count;
     if (total > LS_CASES_MOST)
         return ls_fail(LS_CODE_USAGE, "plan", part->origin,
-                       "these cases make %zu in all, and a command takes at most %d; use several "
-                       "plans and commands",
+                       "with these cases the plan has %zu, and a command takes at most %d; use "
+                       "several plans and commands",
                        total, LS_CASES_MOST);
     LS_TRY(ls_enlarge("cases", &request->cases, total, sizeof *request->cases));
     memcpy(&request->cases[request->case_count], list.items, list.count * sizeof *list.items);

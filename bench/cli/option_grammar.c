@@ -66,10 +66,10 @@ ls_status ls_set_recompute(const ls_setting *setting)
                                  "same already; use none, mlp, full or a number of units");
     return ls_parse_integer(text, 2, LS_JOB_REPLICAS, drops)
                ? LS_OK
-               : ls_setting_refuse(setting, LS_CODE_USAGE,
-                                   "'%s' is not valid; none, mlp, full or a number of units, 2 or "
-                                   "more",
-                                   text);
+               : ls_setting_refuse(
+                     setting, LS_CODE_USAGE,
+                     "'%s' is not valid; use none, mlp, full or a number of units, 2 or more",
+                     text);
 }
 
 /* The text after "<name>="; NULL if the value does not begin with that. */

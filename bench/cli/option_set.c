@@ -101,7 +101,8 @@ ls_status ls_option_set_append(ls_option_set *set, const ls_option *option, cons
 {
     ls_setting setting = {.option = option, .origin = origin};
     if (!*text)
-        return ls_setting_refuse(&setting, LS_CODE_USAGE, "empty value; %s, or remove it",
+        return ls_setting_refuse(&setting, LS_CODE_USAGE,
+                                 "the value is empty; give %s, or remove the option",
                                  option->placeholder);
     ls_option_given *given = given_of(set, option);
     LS_TRY(ls_grow("options", &given->values, given->count, sizeof *given->values));

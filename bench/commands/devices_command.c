@@ -193,8 +193,9 @@ ls_status ls_command_devices(const ls_invocation *in, int *exit_status)
     ls_request request = {.processes = in->processes};
     ls_machine *machine;
     if (!json && strcmp(format, "table") != 0)
-        return ls_fail(LS_CODE_USAGE, "--format", format,
-                       "is a format of rows of results, which devices are not; use table or json");
+        return ls_fail(
+            LS_CODE_USAGE, "--format", format,
+            "is a format for rows of results, not for a list of devices; use table or json");
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         LS_TRY(ls_option_set_take(in->set, taken[i], NULL, NULL, NULL, &request));
     const ls_machine_options options = ls_request_machine(&request);

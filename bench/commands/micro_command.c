@@ -170,7 +170,7 @@ static ls_status open_micro(const ls_option_set *set, ls_micro *m, ls_request *r
     if (one.convolution != LS_CONVOLUTION_AUTO && m->names[0].kind != LS_DEVICE_GPU)
         return ls_fail(LS_CODE_USAGE, "option --convolution",
                        ls_option_set_text(set, "convolution", NULL),
-                       "works on GPUs only, and this device is not one; use auto");
+                       "works on GPUs only, and this device is a CPU device; use auto");
     LS_TRY(ls_device_open(m->machine, &m->names[0], &policy, &m->device));
     m->known[0] = ls_device_describe(m->device);
     LS_TRY(ls_bench_open(m->device, LS_MATH_FLOAT32, &m->bench));

@@ -168,10 +168,10 @@ static ls_status check_slowdown(const prediction *p)
     }
     return p->predictor.slow_device < (int)most
                ? LS_OK
-               : ls_fail(LS_CODE_USAGE, "option --slowdown", p->request->prediction.slowdown,
-                         "names a device that no case has; there are up to %zu, numbered "
-                         "from 0",
-                         most);
+               : ls_fail(
+                     LS_CODE_USAGE, "option --slowdown", p->request->prediction.slowdown,
+                     "names a device that no case has; the cases have up to %zu, numbered from 0",
+                     most);
 }
 
 /* Cases that cannot be predicted are left out, if others can. */

@@ -73,8 +73,9 @@ static void say_idle(const ls_log *log, const ls_session *session, const ls_whol
                      t->lanes[l].device, 100 * (double)waited_ns / all);
     }
     if (*text)
-        ls_log_line(log, LS_LOG_NORMAL, "idle: %s; with equal stages each %.0f%%", text,
-                    100 * ls_schedule_equal(&schedule));
+        ls_log_line(log, LS_LOG_NORMAL,
+                    "idle: %s; with stages that take equal time, each would be idle for %.0f%%",
+                    text, 100 * ls_schedule_equal(&schedule));
 }
 
 static ls_status write_trace(const ls_workplace *workplace, const ls_session *session,

@@ -174,9 +174,10 @@ static ls_status judge_at_once(comparison *c, uint64_t steps, ls_gate *gate)
         ls_session_found found;
         LS_TRY(ls_session_look(session, &found));
         if (!*gate->diverged && strcmp(found.digest, c->found.digest) != 0)
-            ls_gate_wrong(
-                gate, "%s: a rank's parameters differ from those after the same steps one by one",
-                when);
+            ls_gate_wrong(gate,
+                          "%s: a rank's parameters differ from those after the same steps, started "
+                          "one by one",
+                          when);
     }
     LS_TRY(ls_session_gather(session, LS_VALUES, c->at_once));
     if (!c->judges)
@@ -243,7 +244,7 @@ static ls_status judge_library_at_once(comparison *c, uint64_t steps, ls_gate *g
         if (!(rel <= gradient_bound))
             ls_gate_wrong(gate,
                           "%llu steps at once: the reduced gradient of step %llu differs from the "
-                          "slices' sum %s",
+                          "sum of the replicas' gradients %s",
                           (unsigned long long)count, (unsigned long long)(first + count - 1),
                           ls_gate_difference(rel, gradient_bound, by));
         else if (*found.differs)
@@ -266,8 +267,9 @@ static void judge_library(const comparison *c, uint64_t step, ls_gate *gate)
         rel > gate->library_rel || isnan(gate->library_rel) ? rel : gate->library_rel;
     if (rel <= ls_gate_library_bound || !gate->pass)
         return;
-    ls_gate_wrong(gate, "step %llu: the reduced gradient differs from the slices' sum %s",
-                  (unsigned long long)step, ls_gate_difference(rel, ls_gate_library_bound, by));
+    ls_gate_wrong(
+        gate, "step %llu: the reduced gradient differs from the sum of the replicas' gradients %s",
+        (unsigned long long)step, ls_gate_difference(rel, ls_gate_library_bound, by));
 }
 
 /* Runs one step of each judge, and records in the gate where the candidate differs. */

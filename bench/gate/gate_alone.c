@@ -148,10 +148,10 @@ static ls_status note_replica(comparison *c, uint64_t step, int replica, ls_gate
 {
     ls_run *run = c->candidate.run;
     if (replica >= c->local) {
-        ls_gate_wrong(
-            gate,
-            "step %llu: replica %d's parameters differ from a run of the replicas one at a time",
-            (unsigned long long)step, replica);
+        ls_gate_wrong(gate,
+                      "step %llu: replica %d's parameters differ from a run that computes one "
+                      "replica at a time",
+                      (unsigned long long)step, replica);
         return LS_OK;
     }
     LS_TRY(run->functions->gather_replica(run, replica, ls_job_elements(run->job),
@@ -234,7 +234,9 @@ static ls_status judge_exchange(comparison *c, uint64_t step, ls_gate *gate)
     for (int d = 1; d < c->replicas; d++)
         gate->replicas_differ |= c->stepwise[d] != c->stepwise[0];
     if (gate->replicas_differ && gate->pass)
-        ls_gate_wrong(gate, "step %llu: replicas differ in what they have exchanged",
+        ls_gate_wrong(gate,
+                      "step %llu: after an exchange, which should make replicas equal, their "
+                      "parameters differ",
                       (unsigned long long)step);
     return LS_OK;
 }

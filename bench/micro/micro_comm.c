@@ -361,8 +361,8 @@ static ls_status check_exchanges(const ls_micro *m)
     if (m->comm->exchange)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, "option --comm", m->comm->name,
-                   "offers its library's all-reduce and the halves of it, and no other operation; "
-                   "use micro allreduce, allgather or reducescatter with --allreduce library or "
+                   "offers all-reduce, all-gather and reduce-scatter only; use micro allreduce, "
+                   "allgather or reducescatter with --allreduce library or "
                    "auto, or --comm auto");
 }
 

@@ -63,8 +63,9 @@ ls_status ls_results_put(ls_results *results, const json_t *row, bool *known)
 ls_status ls_results_append(ls_results *results, const json_t *row)
 {
     if (!results || !*ls_row_string(row, LS_F_id))
-        return ls_fail(LS_CODE_MISSING, "results", results ? results->path : "none",
-                       "a row without an id, or no open file; open one and name the row");
+        return ls_fail(
+            LS_CODE_MISSING, "results", results ? results->path : "none",
+            "the row has no id, or no file is open; open a file, and give the row an id");
     LS_TRY(ls_results_begin(results));
     return ls_results_end(results, ls_results_put(results, row, NULL));
 }

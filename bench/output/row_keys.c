@@ -166,7 +166,7 @@ ls_status ls_row_key_find(const char *option, const char *name, size_t length, c
         return LS_OK;
     }
     if (ending > 1)
-        return ls_fail(LS_CODE_USAGE, option, text, "is the end of several keys; give one of %s",
+        return ls_fail(LS_CODE_USAGE, option, text, "several keys end like this; give one of %s",
                        ending_list);
     return ls_fail(LS_CODE_USAGE, option, *text ? text : "''", "unknown key; %s%s",
                    near_ones ? "near are: " : "valid are the columns of --format csv, such as ",

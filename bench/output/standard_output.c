@@ -49,7 +49,7 @@ ls_status ls_output_flush(FILE *stream, const char *results)
     const char *name = stream == ls_output() ? "standard output" : "file";
     if (stream == ls_output() && is_unread(stream))
         return ls_fail(LS_CODE_UNREAD, "output", name,
-                       "its reader closed it too early; write to a file");
+                       "the program that reads it ended before all was written; write to a file");
     if (!results)
         return ls_fail(LS_CODE_MISSING, "output", name,
                        "not all of it could be written: %s; use a disk with room", why);

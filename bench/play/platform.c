@@ -65,7 +65,7 @@ static ls_status parse_two_levels(const char *text, const char *levels, ls_platf
     const char *comma = strchr(levels, ',');
     if (strncmp(levels, host, sizeof host - 1) != 0 || !comma ||
         strncmp(comma + 1, net, sizeof net - 1) != 0)
-        return refuse(text, "two-level has two parts, host= and net=");
+        return refuse(text, "two-level needs two parts, host= and net=");
     levels += sizeof host - 1;
     if (!parse_level(levels, (size_t)(comma - levels), &out->device))
         return refuse(text, "host= is not TIME@RATE above 0");
@@ -83,7 +83,7 @@ static ls_status parse_flat(const char *text, const char *link, ls_platform *out
     ls_status status = ls_link_parse(link, &checked);
     if (status || strcmp(link, "none") == 0) {
         ls_status_free(status);
-        return refuse(text, "flat has a latency, a bandwidth above 0, or both");
+        return refuse(text, "flat needs a latency, a bandwidth above 0, or both");
     }
     out->device.bytes_per_s = checked.bytes_per_s;
     snprintf(copy, sizeof copy, "%s", link);

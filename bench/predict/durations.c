@@ -117,7 +117,8 @@ ls_status ls_durations_check(const ls_durations *d, const ls_step_run *run)
         for (size_t i = 0; i < p->op_count; i++)
             if (ls_duration_is_timed(p->ops[i]) && isnan(ls_duration_of(d, p->ops[i])))
                 return ls_fail(LS_CODE_MISSING, "durations", p->ops[i]->name,
-                               "has no duration at %.0f FLOPs and %.0f bytes; calibrate with the "
+                               "no duration is known for this operation with %.0f FLOPs and %.0f "
+                               "bytes; calibrate with the "
                                "same model, batch and devices, or use --durations measured",
                                p->ops[i]->flops, p->ops[i]->bytes);
     }
@@ -171,12 +172,11 @@ static ls_status read_operations(const char *path, const json_t *operations, ls_
         if (json_unpack(one, "{s:s,s:F,s:F,s:F}", "name", &name, "flops", &flops, "bytes", &bytes,
                         "ns", &ns) ||
             flops < 0 || bytes < 0 || ns < 0)
-            return refuse(path,
-                          "an operation does not have name, flops, bytes or ns, or one is below 0");
+            return refuse(path, "an operation needs name, flops, bytes and ns, numbers from 0");
         if (!ls_durations_find(out, name, flops, bytes))
             LS_TRY(ls_durations_add(out, name, flops, bytes, ns));
     }
-    return out->count ? LS_OK : refuse(path, "it has no operations");
+    return out->count ? LS_OK : refuse(path, "it lists no operations, so it gives no durations");
 }
 
 static ls_status read_spread(const char *path, const json_t *spread, ls_durations *out)
@@ -187,7 +187,7 @@ static ls_status read_spread(const char *path, const json_t *spread, ls_duration
     json_array_foreach(spread, i, one)
     {
         if (!json_is_number(one) || !(json_number_value(one) > 0))
-            return refuse(path, "its spread has a ratio that is not above 0");
+            return refuse(path, "its list spread has an element that is not a number above 0");
         out->spread[out->spread_count++] = json_number_value(one);
     }
     return LS_OK;
@@ -221,7 +221,9 @@ static ls_status read_messages(const char *path, const json_t *messages, ls_dura
                 const json_t *ns =
                     json_array_get(json_object_get(item, message_times[k].name), slept);
                 if (!json_is_number(ns) || json_number_value(ns) < 0 || one.per_core < 1)
-                    return refuse(path, "per_core or a time of its messages is missing or below 0");
+                    return refuse(
+                        path,
+                        "an element of its list messages needs per_core from 1, and times from 0");
                 times_of(&one, k)[slept] = json_number_value(ns);
             }
         LS_TRY(ls_grow("durations", &out->messages, out->message_count, sizeof *out->messages));
@@ -239,7 +241,7 @@ static ls_status read_root(const char *path, json_t *root, ls_durations *out)
                     "turn_ns", &out->turn_ns, "messages", &messages, "spread", &spread,
                     "operations", &operations) ||
         out->add_ns < 0 || out->copy_ns < 0 || out->cores < 0 || out->turn_ns < 0)
-        return refuse(path, "add_ns or copy_ns is missing, or a time is below 0");
+        return refuse(path, "it needs add_ns and copy_ns, and times from 0");
     LS_TRY(read_messages(path, messages, out));
     LS_TRY(read_spread(path, spread, out));
     return read_operations(path, operations, out);

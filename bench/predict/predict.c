@@ -30,7 +30,7 @@ static ls_status read_durations(const char *text, ls_predictor *out)
     if (!ls_parse_real(text + sizeof flops - 1, &out->durations.flops_per_s) ||
         !(out->durations.flops_per_s > 0))
         return ls_fail(LS_CODE_USAGE, "option --durations", text,
-                       "the rate is not a number above 0; FLOPs a second, as flops=2e10");
+                       "the rate is not a number above 0; give FLOPs a second, as flops=2e10");
     return LS_OK;
 }
 
@@ -131,12 +131,14 @@ static ls_status check(ls_predictor *predictor, const ls_plan_of_case *plan)
                        "are GPUs, whose operations cannot be timed one by one; name CPU devices, "
                        "as cpu:0+cpu:1");
     if (ls_ps_by_arrival(&plan->job.ps))
-        return ls_fail(LS_CODE_USAGE, "option", "--ps-mode",
-                       "servers that serve requests as they arrive cannot be predicted: their "
-                       "order does not follow from the step; use sync, without backup workers");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--ps-mode",
+            "servers that serve requests as they arrive cannot be predicted, since the order of "
+            "requests differs from run to run; use sync, without backup workers");
     if (plan->job.exchange.sync_statistics)
-        return ls_fail(LS_CODE_USAGE, "option", "--sync-bn",
-                       "has sums inside a pass, which predict does not play; remove it");
+        return ls_fail(
+            LS_CODE_USAGE, "option", "--sync-bn",
+            "exchanges statistics within a forward pass, which predict cannot simulate; remove it");
     if (plan->config->fault.kind && !plan->config->fault.delay_ns)
         return ls_fail(LS_CODE_USAGE, "option", "--inject",
                        "acts on training, and predict does not train; delay=RANK:TIME "
@@ -169,8 +171,8 @@ static ls_status take_library(const ls_predictor *p, const ls_case *given, ls_pl
     if (p->level != LS_EXPAND_FORMULA || p->platform.kind == LS_PLATFORM_FILE)
         return ls_fail(
             LS_CODE_USAGE, "option", "--allreduce",
-            "NCCL chooses the messages of library, and only an estimate of their time is known; "
-            "use --collectives formula with a flat or two-level --platform, or "
+            "library is NCCL's own all-reduce, whose messages are unknown: only its total time is "
+            "estimated; use --collectives formula with a flat or two-level --platform, or "
             "ring");
     return ls_allreduce_find("library", &plan->job.exchange.allreduce);
 }

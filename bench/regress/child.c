@@ -103,7 +103,8 @@ ls_status ls_child_run(char *const argv[], const char *folder, bool cleans, uint
     *out = (ls_child){0};
     ls_status status = LS_OK;
     if (ends[0] < 0 || ends[1] < 0)
-        status = ls_fail(LS_CODE_MISSING, "regress", "file in memory", "%s", strerror(errno));
+        status =
+            ls_fail(LS_CODE_MISSING, "regress", "temporary file in memory", "%s", strerror(errno));
     if (!status)
         status = start(argv, folder, ends, &pid);
     if (!status)

@@ -35,12 +35,12 @@ static ls_status refuse(const ls_regress_task *task, int side, const ls_child *c
                        "was ended by signal %d (%s); nothing is compared", child->signal,
                        strsignal(child->signal));
     if (child->code == LS_CODE_USAGE) /* NEW, which runs first, accepts the options */
-        return ls_fail(LS_CODE_MISSING, "regress", path, "does not take these options%s: %s",
-                       side == LS_BASE ? ", it may be too old for one" : "",
-                       *line ? line : "it says nothing");
+        return ls_fail(LS_CODE_MISSING, "regress", path, "refuses these options%s: %s",
+                       side == LS_BASE ? ", perhaps since it is too old for one" : "",
+                       *line ? line : "it printed no reason");
     return ls_fail(LS_CODE_MISSING, "regress", path,
-                   "does not run: exit status %d, %s; it has to print rows by run --format jsonl",
-                   child->code, *line ? line : "and it says nothing");
+                   "ended with exit status %d, %s; it must print rows by run --format jsonl",
+                   child->code, *line ? line : "and printed no reason");
 }
 
 /* Parses the JSON lines of a program's output. */
@@ -283,7 +283,7 @@ static ls_status take_turns(turns *t)
         open += !t->regress->cases[i].decided;
     }
     if (!t->task->quiet && open > 0)
-        ls_log_stderr("regress: %zu cases in turns, for %.0f s at most", open, max_s);
+        ls_log_stderr("regress: %zu cases are compared, by turns, for at most %.0f s", open, max_s);
     for (uint64_t pairs = 0; open > 0 && test.spent < 1;) {
         LS_TRY(run_pair(t, pairs++));
         const double spent = (double)(ls_clock_ns() - t->begin) * 1e-9 / max_s;

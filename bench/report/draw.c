@@ -90,7 +90,7 @@ static ls_status run(FILE *script, FILE *errors, const char *folder)
     posix_spawn_file_actions_destroy(&actions);
     if (error)
         return ls_fail(LS_CODE_MISSING, "report", "gnuplot",
-                       "%s; install Debian's gnuplot-nox (page, tables and data are there)",
+                       "%s; install Debian's gnuplot-nox (page, tables and data are written)",
                        error == ENOENT ? "not found" : strerror(error));
     while (waitpid(child, &state, 0) < 0 && errno == EINTR)
         ;

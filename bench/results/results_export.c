@@ -40,9 +40,9 @@ static ls_status tell_mixed(ls_results *results)
     LS_TRY(ls_results_query(results, sql, NULL, found));
     const char *differ = json_string_value(json_object_get(json_array_get(found, 0), "differ"));
     if (differ)
-        ls_log_stderr(
-            "results: export: rows of one name differ in %s; choose comparable rows by --where",
-            differ);
+        ls_log_stderr("results: export: rows that get the same name differ in %s; choose "
+                      "comparable rows by --where",
+                      differ);
     return LS_OK;
 }
 

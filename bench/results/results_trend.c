@@ -78,8 +78,8 @@ static ls_status tell_surroundings(ls_results *results)
                             NULL, notes));
     json_array_foreach(notes, index, note)
     {
-        ls_log_stderr("results: trend%s, too, so this may be the cause of a change; choose "
-                      "comparable rows by --where",
+        ls_log_stderr("results: trend%s, not only in the commit, so a change may have this cause; "
+                      "choose comparable rows by --where",
                       json_string_value(json_object_get(note, "text")));
     }
     return LS_OK;

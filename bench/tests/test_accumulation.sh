@@ -223,7 +223,7 @@ refused "--pipeline-microbatches 4" $small --strategy hybrid --hybrid-inner pipe
     --gradient-accumulation-steps 4
 refused "at most 12" $small --strategy mirrored --devices 3 --gradient-accumulation-steps 13
 refused "at most 5" $small --strategy mirrored --devices 3 --reduce exact --gradient-accumulation-steps 6
-refused "last requires the complete gradient, which only stage 1 has" $small --strategy zero --zero-stage 2 --devices 3 \
+refused "last adds up complete gradients on every device, and from --zero-stage 2 on a device keeps only its share" $small --strategy zero --zero-stage 2 --devices 3 \
     --gradient-accumulation-steps 2 --gradient-accumulation-exchange last
 refused "use fewer, or --zero-accumulation depth" --model mlp:20-16-10 --batch 390 --data synthetic:400 \
     --strategy zero --zero-stage 2 --devices 3 --gradient-accumulation-steps 129 --zero-accumulation breadth

@@ -318,7 +318,7 @@ static void test_links_refused(void **state)
     layers_refused("  - relu\n  - add\n", "5:5", "add takes two layers: `- add: NAME`");
     layers_refused("  - relu\n  - add: relu0\n", "5:", "add takes relu0 twice");
     layers_refused("  - conv: {units: 4, window: 3}\n  - add: input0\n", "5:5",
-                   "takes two inputs of one shape; conv0 is [6,6,4] and input0 is [8,8,2]");
+                   "takes two inputs of the same shape; conv0 is [6,6,4] and input0 is [8,8,2]");
     layers_refused("  - dense: {units: 4, shares: relu0}\n", "4:", "called 'relu0'");
     layers_refused("  - relu\n  - dense: {units: 4, shares: relu0}\n", "5:5",
                    "shares the variables of");
@@ -330,8 +330,10 @@ static void test_links_refused(void **state)
     layers_refused("  - softmax_cross_entropy\n", "4:", "nothing to train");
     layers_refused("  - conv: {units: 4, window: 3}\n  - softmax_cross_entropy\n",
                    "5:", "a model of tokens needs one input");
-    layers_refused("  - dense: 2\n  - squared_error\n", "5:", "squared_error requires one output");
-    layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5", "takes one output; dense0 is [2]");
+    layers_refused("  - dense: 2\n  - squared_error\n",
+                   "5:", "squared_error requires an input of one value");
+    layers_refused("  - dense: 2\n  - logistic_loss\n", "5:5",
+                   "takes an input of one value per sample, the logit; dense0 is [2]");
 }
 
 static void test_tokens_refused(void **state)

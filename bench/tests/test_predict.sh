@@ -242,7 +242,7 @@ expect "a report says how it takes predicted rows, each counted once" \
     one_line "the rows that fit (1) are all predicted; add warnings~predicted to --where "
 lockstep predict --durations d.json --results none --format jsonl
 rows "another model has operations that the file lacks" "r['result']['status'] == 'error' and
-    'has no duration' in r['result']['reason']"
+    'no duration is known' in r['result']['reason']"
 
 # A group's all-reduce by hosts; the job's are other hosts than the group's.
 for inner in pipeline tensor-parallel; do

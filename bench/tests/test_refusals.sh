@@ -230,7 +230,7 @@ refused 2 'no pair of dense layers' run --model cnn --data synthetic:100 --resul
 # Sequences that are divided.
 context="run --model gpt:1-4-8-6-64 --data synthetic:100 --results none --strategy context-parallel --cpu-devices 8"
 refused 2 '5 places|head of attention0|most 4' ${context/8-6/8-10} --devices 5
-refused 2 '6 positions|4 places|most 3' $context --devices 4
+refused 2 '6 positions|4 devices|most 3' $context --devices 4
 refused 2 '--reduce|positions' $context --devices 2 --reduce exact
 refused 2 '--allreduce|replayed' $context --devices 2 --allreduce library
 refused 2 'dense0|separately|use gpt' ${context/gpt:1-4-8-6-64/mlp} --devices 2

@@ -145,7 +145,7 @@ commit "old" "OLD=1" >/dev/null
 commit "old, too" "OLD=1 #" >/dev/null
 script HEAD~1
 expect "options that neither takes are the change's fault: status 3" [ "$code" -eq 3 ]
-expect "and the report says so" grep -q '^\*\*Performance: not compared.*does not take these options' build/regress/report.md
+expect "and the report says so" grep -q '^\*\*Performance: not compared.*refuses these options' build/regress/report.md
 git checkout -q after-old
 commit "breaks" "BROKEN=1" >/dev/null
 script HEAD~1

@@ -189,7 +189,8 @@ ls_status ls_wired_build(ls_comm *comm, const ls_wired_args *a, ls_op_list *ops)
 {
     if ((a->mean || a->error) && ls_device_describe(comm->device)->name.kind == LS_DEVICE_GPU)
         return ls_fail(LS_CODE_MISSING, "wire", ls_device_describe(comm->device)->text,
-                       "takes means over a wire on CPU devices only; use --local-sgd-wire float32");
+                       "averages that travel as bf16 or int8 work on CPU devices only; use "
+                       "--local-sgd-wire float32");
     LS_TRY(add_op(comm, a, "allreduce.pack", run_pack, ops));
     LS_TRY(add_messages(comm, a, false, ops));
     LS_TRY(add_op(comm, a, "allreduce.sum", run_sum, ops));

@@ -31,9 +31,8 @@ static ls_status take_records(const ls_raw_file *file, size_t records, ls_split 
         if (label >= CLASSES)
             return ls_fail(
                 LS_CODE_MISSING, what, file->path,
-                "record %zu has label %d, and there are %d classes; CIFAR-10's own files "
-                "work",
-                i, label, CLASSES);
+                "record %zu has label %d, and there are %d classes; use CIFAR-10's own files", i,
+                label, CLASSES);
         labels[i] = label;
     }
     split->samples += records;
@@ -102,10 +101,10 @@ static ls_status read_cifar10(const char *argument, const ls_data_need *need, ls
     const int64_t *shape = need->shape[0];
     if (need->inputs != 1 || need->classes != CLASSES || need->rank[0] != 3 ||
         shape[0] != COLOURS || shape[1] != shape[2] || shape[1] > SIDE)
-        return ls_fail(
-            LS_CODE_USAGE, "--data", data->name,
-            "holds images of %dx%d in colour, of %d classes; the models cifar10 and resnet work",
-            SIDE, SIDE, CLASSES);
+        return ls_fail(LS_CODE_USAGE, "--data", data->name,
+                       "holds images of %dx%d in colour, of %d classes, which this model does not "
+                       "take; use the model cifar10 or resnet",
+                       SIDE, SIDE, CLASSES);
     const char *directory = argument ? argument : DIRECTORY;
     snprintf(data->path, sizeof data->path, "%s", directory);
     return ls_splits_read(read_split, directory, data);

@@ -37,8 +37,8 @@ ls_status ls_need_width(const ls_data_need *need, int input, size_t *out)
         int64_t size = need->shape[input][i];
         if (size < 1 || !ls_size_multiply(width, (size_t)size, &width) || width > INT32_MAX)
             return ls_fail(LS_CODE_USAGE, "--model", NULL,
-                           "a sample of input x%d is empty or too large; 1 to %d values work",
-                           input, INT32_MAX);
+                           "a sample of input x%d is empty or too large; use 1 to %d values", input,
+                           INT32_MAX);
     }
     *out = width;
     return LS_OK;
@@ -123,7 +123,7 @@ static ls_status check_samples(const char *spec, const ls_data *data)
 {
     if (data->train.samples < 1 || data->train.samples > INT32_MAX ||
         data->test.samples > INT32_MAX)
-        return ls_fail(LS_CODE_MISSING, "data", spec, "has %zu samples; 1 to %d work",
+        return ls_fail(LS_CODE_MISSING, "data", spec, "has %zu samples; use 1 to %d",
                        data->train.samples, INT32_MAX);
     return LS_OK;
 }

@@ -37,14 +37,15 @@ static ls_status find_tensor(const char *path, const ls_tensor_file *file, const
     const ls_tensor *tensor = ls_tensors_find(file, name);
     if (!tensor)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "tensor '%s' is not there; the model needs it as %s", name, wanted);
+                       "tensor '%s' is missing; the model needs one with the shape %s", name,
+                       wanted);
     bool fits = tensor->rank == 1 + rank && tensor->shape[0] >= 1;
     for (int i = 0; fits && i < rank; i++)
         fits = tensor->shape[1 + i] == shape[i];
     if (!fits) {
         describe(tensor->rank, tensor->shape, false, found, sizeof found);
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "tensor '%s' has the shape %s; the model needs it as %s", name, found,
+                       "tensor '%s' has the shape %s; the model needs the shape %s", name, found,
                        wanted);
     }
     *out = tensor;
@@ -56,7 +57,7 @@ static ls_status check_finite(const char *path, const ls_tensor *tensor)
     for (size_t i = 0; i < tensor->count; i++)
         if (!isfinite(tensor->data[i]))
             return ls_fail(LS_CODE_MISSING, what, path,
-                           "tensor '%s' is not finite at element %zu; finite values work",
+                           "tensor '%s' is not finite at element %zu; use finite values",
                            tensor->name, i);
     return LS_OK;
 }
@@ -137,8 +138,8 @@ static ls_status check_file(const char *path)
             foreign);
     if (access(path, R_OK) != 0)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "cannot be read: %s; file:PATH.safetensors is a file of yours, and --data "
-                       "synthetic needs none",
+                       "cannot be read: %s; give file:PATH.safetensors, or --data synthetic, which "
+                       "needs no file",
                        strerror(errno));
     return LS_OK;
 }

@@ -51,21 +51,22 @@ static ls_status take_labels(const layout *from, const char *path, const ls_idx 
                              ls_split *split)
 {
     if (labels->rank != 1)
-        return ls_fail(LS_CODE_MISSING, "data set", path, "has rank %d, expected 1 for labels; %s",
-                       labels->rank, from->hint);
+        return ls_fail(LS_CODE_MISSING, "data set", path,
+                       "has %d dimensions, and a file of labels has 1; %s", labels->rank,
+                       from->hint);
     if ((size_t)labels->shape[0] != split->samples)
         return ls_fail(LS_CODE_MISSING, "data set", path,
-                       "has %lld labels for %zu images; their numbers must agree; %s",
+                       "has %lld labels, and the file of images has %zu images; use two files of "
+                       "the same set; %s",
                        (long long)labels->shape[0], split->samples, from->hint);
     LS_TRY(ls_array_allocate(path, LS_ARRAY_INT32, split->samples, 1, &split->target));
     int32_t *target = split->target.data;
     for (size_t i = 0; i < split->samples; i++) {
         if (labels->data[i] >= from->classes)
             return ls_fail(labels->data[i] < CLASSES ? LS_CODE_USAGE : LS_CODE_MISSING, "data set",
-                           path, "label %d at index %zu is not one of the model's %d classes; %s",
+                           path, "label %d at index %zu is not among the model's %d classes; %s",
                            labels->data[i], i, from->classes,
-                           labels->data[i] < CLASSES ? "a model with 10 outputs works"
-                                                     : from->hint);
+                           labels->data[i] < CLASSES ? "use a model with 10 outputs" : from->hint);
         target[i] = labels->data[i];
     }
     return LS_OK;
@@ -94,11 +95,11 @@ static ls_status read_layout(layout from, const char *argument, const ls_data_ne
     size_t width;
     LS_TRY(ls_need_width(need, 0, &width));
     if (need->inputs != 1 || width != PIXELS || need->classes < 1 || need->targets)
-        return ls_fail(LS_CODE_USAGE, "--data", data->name,
-                       "holds images of %dx%d with labels, and the model has %d input%s of %zu "
-                       "values and %d classes; a model of 784 inputs and 10 classes works",
-                       SIDE, SIDE, need->inputs, need->inputs == 1 ? "" : "s", width,
-                       need->classes);
+        return ls_fail(
+            LS_CODE_USAGE, "--data", data->name,
+            "holds images of %dx%d pixels in 10 classes, and the model takes %d input%s of %zu "
+            "values and has %d classes; use a model that takes 784 values and has 10 classes",
+            SIDE, SIDE, need->inputs, need->inputs == 1 ? "" : "s", width, need->classes);
     if (argument)
         from.directory = argument;
     from.classes = need->classes;

@@ -18,12 +18,12 @@ ls_status ls_raw_open(const char *what, const char *path, ls_raw_file *out)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return ls_fail(LS_CODE_MISSING, what, path,
-                       "cannot be opened: %s; a file that can be read is needed", strerror(errno));
+                       "cannot be opened: %s; name a file that can be read", strerror(errno));
     struct stat facts;
     const int error = fstat(fd, &facts) ? errno : 0;
     if (error || !S_ISREG(facts.st_mode)) {
         close(fd);
-        return ls_fail(LS_CODE_MISSING, what, path, "%s; a regular file is needed",
+        return ls_fail(LS_CODE_MISSING, what, path, "%s; name a regular file",
                        error ? strerror(error) : "is not a regular file");
     }
     *out = (ls_raw_file){.what = what, .path = path, .fd = fd, .size = (size_t)facts.st_size};

@@ -82,7 +82,7 @@ static ls_status parse_entry(const char *path, const char *name, json_t *value, 
     const json_t *range = json_object_get(value, "data_offsets");
     if (json_object_size(value) != 3 || !json_is_string(dtype) || !json_is_array(shape) ||
         !json_is_array(range) || json_array_size(range) != 2)
-        return broken_tensor(path, name, "its header is not dtype, shape and data_offsets");
+        return broken_tensor(path, name, "its header needs dtype, shape and data_offsets");
     *out = (entry){.tensor.name = name, .passed = passed};
     if (passed)
         return parse_range(path, range, out);
@@ -328,12 +328,12 @@ static ls_status add_shard(const json_t *map, const ls_tensor_file *shard, ls_te
         const char *name = shard->entries[i].tensor.name;
         const char *place = json_string_value(json_object_get(map, name));
         if (!place)
-            return broken_tensor(shard->path, name, "the index of this shard does not have it");
+            return broken_tensor(shard->path, name, "the index does not list it");
         if (strcmp(place, own) != 0)
-            return ls_fail(LS_CODE_MISSING, what, shard->path,
-                           "tensor '%.80s': is in two shards, or the index is wrong, which has it "
-                           "in %.80s; use intact files",
-                           name, place);
+            return ls_fail(
+                LS_CODE_MISSING, what, shard->path,
+                "tensor '%.80s': is in this shard, but the index names %.80s; use intact files",
+                name, place);
         index->entries[index->count++] = shard->entries[i];
     }
     return LS_OK;

@@ -71,8 +71,8 @@ ls_status ls_tensors_header(const char *path, const ls_tensor *tensors, size_t c
         if (!status &&
             json_object_set_new(header, tensors[i].name, entry_json(&tensors[i], &offset)))
             status = ls_fail(LS_CODE_MISSING, what, path,
-                             "tensor '%.80s': its name is not UTF-8, or there is no memory for "
-                             "its header; a plain name works",
+                             "tensor '%.80s': its name is not UTF-8, or there is no memory for its "
+                             "header; use a plain name",
                              tensors[i].name);
     }
     char *text = status ? NULL : json_dumps(header, JSON_COMPACT);
@@ -116,7 +116,7 @@ static ls_status write_contents(FILE *stream, void *context)
     if (fflush(stream) == 0 && fsync(fileno(stream)) == 0)
         return LS_OK;
     return ls_fail(LS_CODE_MISSING, what, c->path,
-                   "cannot be written: %s; a writable folder with room is needed", strerror(errno));
+                   "cannot be written: %s; use a writable folder with free space", strerror(errno));
 }
 
 static ls_status check_regular(const char *path)

@@ -45,8 +45,8 @@ static ls_status fill_polynomial(const ls_data_need *need, uint64_t first, ls_sp
     LS_TRY(ls_need_width(need, 0, &width));
     if (need->inputs != 1 || width != 1 || need->classes)
         return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
-                       "the polynomial has one input of one value and no classes; the model poly "
-                       "works");
+                       "the data of a polynomial have one input of one value and no classes, which "
+                       "only the model poly takes; use it");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, 1, &split->input[0]));
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, 1, &split->target));
     float *x = split->input[0].data, *y = split->target.data;
@@ -90,9 +90,8 @@ static ls_status fill_input(const ls_data_need *need, int input, uint64_t first,
 static ls_status fill_classes(const ls_data_need *need, uint64_t first, ls_split *split)
 {
     if (need->classes < 1)
-        return ls_fail(
-            LS_CODE_USAGE, "--data", "synthetic",
-            "the generator makes classes, and the model has none; use a model with classes");
+        return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
+                       "these data have classes, and the model has none; use a model with classes");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, 1, &split->target));
     ls_random random = ls_random_stream(0, "synthetic/label");
     int32_t *labels = split->target.data;
@@ -151,8 +150,8 @@ static ls_status fill_windows(const ls_data_need *need, uint64_t first, ls_split
 {
     if (need->classes != 2 || need->rank[0] != 2 || need->shape[0][1] != WINDOW_VALUES)
         return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
-                       "windows are for sequences of bytes and two classes; the models "
-                       "twin-lstm and lstm-stack work");
+                       "synthetic sequences have bytes as elements and two classes, which this "
+                       "model does not take; use twin-lstm or lstm-stack");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, 1, &split->target));
     for (int input = 0; input < need->inputs; input++)
         LS_TRY(fill_window(need, input, first, split));
@@ -167,7 +166,7 @@ static ls_status fill_tokens(const ls_data_need *need, uint64_t first, ls_split 
     const ls_random random = ls_random_stream(0, "synthetic/tokens");
     if (!T)
         return ls_fail(LS_CODE_USAGE, "--data", "synthetic",
-                       "the generator needs a model of tokens; gpt works");
+                       "synthetic tokens need a model of tokens; use gpt");
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_FLOAT32, split->samples, T, &split->input[0]));
     LS_TRY(ls_array_allocate("synthetic", LS_ARRAY_INT32, split->samples, T, &split->target));
     float *x = split->input[0].data;

@@ -62,8 +62,8 @@ static ls_status read_bytes(const char *path, size_t least, text_file *file)
     ls_status status = LS_OK;
     if (raw.size < least)
         status = ls_fail(LS_CODE_MISSING, what, path,
-                         "it has %zu bytes, too few for windows to train and to test on; files of "
-                         "%zu bytes or more work",
+                         "it has %zu bytes, too few for windows to train and to test on; use files "
+                         "of %zu bytes or more",
                          raw.size, least);
     if (!status)
         status = ls_raw_allocate(path, raw.size, &bytes);
@@ -85,7 +85,7 @@ static ls_status take_file(text_set *set, const char *name)
         return LS_OK;
     if (set->count == FILES)
         return ls_fail(LS_CODE_MISSING, what, set->directory,
-                       "it has more than %d files; a directory of fewer works", FILES);
+                       "it has more than %d files; use a directory with fewer", FILES);
     text_file *file = &set->files[set->count++];
     *file = (text_file){.device = facts.st_dev, .number = facts.st_ino};
     return read_bytes(path, set->window * TEST_PART, file);

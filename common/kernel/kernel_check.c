@@ -167,9 +167,9 @@ ls_status ls_check_dense_backward(const ls_dense_backward_args *a, ls_work *work
     LS_TRY(ls_check_dense_backward_data(&a->data, work));
     if (w->rows != a->data.rows || w->inputs != a->data.inputs || w->outputs != a->data.outputs ||
         w->dy != a->data.dy)
-        return ls_fail(
-            LS_CODE_USAGE, work->op, "data",
-            "its dy or its sizes differ from the weights'; give both the same dy and sizes");
+        return ls_fail(LS_CODE_USAGE, work->op, "data",
+                       "the gradients of the data and of the weights have different dy or sizes; "
+                       "give both the same");
     return LS_OK;
 }
 

@@ -12,7 +12,8 @@ static ls_status check_count(const ls_work *work, int64_t count, int64_t least)
     if (count >= least)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "count",
-                   "%" PRId64 " pixels are too few; give at least %" PRId64 ", all of the batch",
+                   "%" PRId64
+                   " pixels are too few; give all pixels of the batch, at least %" PRId64,
                    count, least);
 }
 

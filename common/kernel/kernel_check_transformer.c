@@ -73,7 +73,8 @@ ls_status ls_check_softmax_whole(const ls_softmax_whole_args *a, ls_work *work)
     if (a->slice >= 0 && a->slice < a->slices)
         return LS_OK;
     return ls_fail(LS_CODE_USAGE, work->op, "slice",
-                   "%" PRId64 " is not the number of one of %" PRId64 " slices; number them from 0",
+                   "%" PRId64 " is not the number of a slice; the %" PRId64
+                   " slices are numbered from 0",
                    a->slice, a->slices);
 }
 

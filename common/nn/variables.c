@@ -132,8 +132,8 @@ static ls_status check_tensor(const ls_variable *v, const ls_tensor *tensor, con
     snprintf(where, sizeof where, "%s: %s", tensor ? tensor->file : path, v->name);
     shape_text(v->rank, v->shape, want, sizeof want);
     if (!tensor)
-        return ls_fail(LS_CODE_MISSING, "load", where, "the tensor is missing; it is float32 [%s]",
-                       want);
+        return ls_fail(LS_CODE_MISSING, "load", where,
+                       "the tensor is missing; this model has it as float32 [%s]", want);
     shape_text(tensor->rank, tensor->shape, got, sizeof got);
     bool fits = tensor->rank == v->rank;
     for (int i = 0; i < v->rank && fits; i++)

@@ -23,7 +23,7 @@ static inline ls_status example_expect(bool right, const char *figure)
 {
     return right ? LS_OK
                  : ls_fail(LS_CODE_CHECK, "example", figure,
-                           "is not the figure that the head of the example's file has");
+                           "differs from the figure in the head of the example's file");
 }
 
 /** Allocates memory on device `index`. */

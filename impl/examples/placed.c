@@ -61,7 +61,7 @@ static ls_status fill_site(const ls_placed *me, const ls_device_name *name, site
     LS_TRY(ls_device_open(me->placement->machine, name, &policy, &s->device));
     if (!table)
         return ls_fail(LS_CODE_MISSING, "device", ls_device_describe(s->device)->text,
-                       "this build has no kernels for it; cpu:0 has");
+                       "this build has no kernels for this device; use cpu:0");
     LS_TRY(ls_queue_open(s->device, "placed", &s->queue));
     LS_TRY(ls_event_open(s->device, &s->edge));
     return table->open(s->device, &s->kernels);
@@ -145,7 +145,7 @@ static ls_status find_step(const ls_placed *me, const ls_matrix *matrix, step **
             return LS_OK;
         }
     return ls_fail(LS_CODE_USAGE, "matrix", matrix->name,
-                   "is another program's; make it in this one, too");
+                   "belongs to another program; make it in this program");
 }
 
 /* The matrix on this site: itself, or a copy, which may be new. */
@@ -185,8 +185,8 @@ ls_status ls_placed_matmul(ls_placed *me, ls_place place, const ls_matrix *a, co
     ls_op *op;
     if (a->columns != b->rows)
         return ls_fail(LS_CODE_USAGE, "operation", place.name,
-                       "[%lld, %lld] times [%lld, %lld] is not possible; as many columns of the "
-                       "first as rows of the second work",
+                       "[%lld, %lld] times [%lld, %lld] is not possible; the first must have as "
+                       "many columns as the second has rows",
                        (long long)a->rows, (long long)a->columns, (long long)b->rows,
                        (long long)b->columns);
     ls_gemm_args args = {.m = a->rows, .n = b->columns, .k = a->columns};

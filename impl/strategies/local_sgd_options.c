@@ -127,8 +127,8 @@ ls_status ls_local_sgd_check(const ls_outline *o)
     const ls_job_update *update = &o->job->update;
     if (update->fragments > 1 && update->period % update->fragments)
         return ls_fail(LS_CODE_USAGE, "option", "--local-sgd-fragments",
-                       "%d does not divide --local-sgd-every %d; use %d steps", update->fragments,
-                       update->period,
+                       "%d does not divide --local-sgd-every %d; use --local-sgd-every %d",
+                       update->fragments, update->period,
                        (update->period / update->fragments + 1) * update->fragments);
     if (o->job->exchange.wire && strcmp(o->allreduce, "auto") != 0 &&
         strcmp(o->allreduce, "owners") != 0)

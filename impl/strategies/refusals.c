@@ -107,8 +107,8 @@ static ls_status check_accumulation(const ls_strategy *strategy, const ls_outlin
                        (long long)pieces);
     if (job->gradients.windows && !job->accumulation.each)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-exchange",
-                       "last requires the complete gradient, which only stage 1 has; use each, or "
-                       "--zero-stage 1");
+                       "last adds up complete gradients on every device, and from --zero-stage 2 "
+                       "on a device keeps only its share; use each, or --zero-stage 1");
     if (most < pieces * replicas)
         return ls_fail(LS_CODE_USAGE, "option", "--gradient-accumulation-steps",
                        "%lld pieces of %lld %s are more than the batch's %lld %s; use at most "

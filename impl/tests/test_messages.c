@@ -233,7 +233,7 @@ static void check_between(fixture *f, void (*build)(ls_step *), const char *word
 
 static void processes_without_ends_are_refused(void **state)
 {
-    check_between(*state, build_between, "sends a message between members of two processes");
+    check_between(*state, build_between, "cannot send to a member of another process");
 }
 
 /* ---- A lost device --------------------------------------------------------------------------- */

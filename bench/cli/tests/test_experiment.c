@@ -161,7 +161,7 @@ static void test_bad_values(void **state)
     (void)state;
     assert_refused("model: mlp\nbatch: -3\n", "p.yaml:2:8: batch: '-3' is not valid");
     assert_refused("batch: [32, nan]\n", "p.yaml:1:13: batch: 'nan' is not valid");
-    assert_refused("batch:\n", "batch: empty value");
+    assert_refused("batch:\n", "batch: the value is empty");
     assert_refused("batch: []\n", "p.yaml:1:");
     assert_refused("batch: [1, [2]]\n", "p.yaml:1:12");
     assert_refused("batch: {a: 1}\n", "p.yaml:1:8");

@@ -27,9 +27,9 @@ static void test_values_missing_or_twice(void **state)
     (void)state;
     USAGE("run --model", "--model: a value is missing", "NAME");
     USAGE("run --model --batch 4", "--model: a value is missing");
-    USAGE("run --model=", "--model: empty value");
-    USAGE("run --batch 1,,2", "--batch: empty value");
-    USAGE("run --batch 1,", "--batch: empty value");
+    USAGE("run --model=", "--model: the value is empty");
+    USAGE("run --batch 1,,2", "--batch: the value is empty");
+    USAGE("run --batch 1,", "--batch: the value is empty");
     USAGE("run --batch 1 --batch 2", "--batch: given twice", "list");
     USAGE("run --quiet --quiet", "--quiet: given twice");
     USAGE("run --load a --load=a", "--load: given twice");

@@ -429,8 +429,8 @@ ls_status ls_advice_check(const ls_advice *advice, const ls_predictor *p)
     if (advice->over)
         return ls_fail(
             LS_CODE_MISSING, "option --memory-limit", p->request->memory_limit,
-            "none of the %zu combinations that were searched fits into %s of a device; the "
-            "least is %s, of %s%s%s; a smaller --batch, or more --devices, may need less",
+            "none of the %zu combinations of options that were tried fits into a device's %s; the "
+            "smallest needs %s: %s%s%s; a smaller --batch, or more --devices, may need less",
             advice->over, ls_format_bytes((double)p->memory_limit, limit),
             ls_format_bytes((double)one->memory, least), one->config.strategy->name,
             *one->options ? " " : "", one->options);

@@ -198,10 +198,10 @@ static ls_status put_half(ls_comm *comm, ls_half half, const ls_allreduce_args *
                        (long long)a->shards);
     size_t mine = find_trees(a->of, comm->rank, comm->size, a->shards, nodes);
     if (a->sum_count != mine)
-        return ls_fail(
-            LS_CODE_USAGE, "all-reduce", "canonical",
-            "rank %d gives %zu sums, expected %zu for the finished subtrees of its shards",
-            comm->rank, a->sum_count, mine);
+        return ls_fail(LS_CODE_USAGE, "all-reduce", "canonical",
+                       "rank %d gives %zu partial sums, expected %zu: one for each finished "
+                       "subtree of its shards",
+                       comm->rank, a->sum_count, mine);
     if (comm->size == 1)
         return LS_OK;
     ls_status status = put_sum(comm, a, &tree, ops);

@@ -82,7 +82,7 @@ static ls_status open_parts(mpi_group *group)
                              "MPI_Comm_get_attr"));
     if (!found || group->most_locals > 1000 || ls_comm_mpi_control_tag(group) > *most)
         return ls_fail(LS_CODE_USAGE, "communicator", "mpi",
-                       "%d devices of one rank are too many; more ranks with fewer devices work",
+                       "%d devices of one rank are too many; use more ranks with fewer devices",
                        group->most_locals);
     return LS_OK;
 }

@@ -70,7 +70,7 @@ static void refuse_wrong_files(const char *directory, const char *spec, char pat
     ls_data *data;
     write_split(directory, "t10k", 2, 3);
     expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, "t10k-labels",
-                   "3 labels for 2 images");
+                   "has 3 labels, and the file of images has 2 images");
     bytes wrong = make_idx(8, 1, (uint32_t[]){2}, 2);
     wrong.data[wrong.size - 1] = 17;
     write_file(join(path, directory, "t10k-labels-idx1-ubyte.gz"), wrong.data, wrong.size);
@@ -117,8 +117,8 @@ static void test_mnist(void **state)
     must(ls_data_open(spec, &image, &data));
     assert_true(data->digest == digest);
     ls_data_close(data);
-    expect_refusal(ls_data_open(spec, &small, &data), LS_CODE_USAGE, "mnist", "784 inputs");
-    expect_refusal(ls_data_open(spec, &poly, &data), LS_CODE_USAGE, "mnist", "784 inputs");
+    expect_refusal(ls_data_open(spec, &small, &data), LS_CODE_USAGE, "mnist", "takes 784 values");
+    expect_refusal(ls_data_open(spec, &poly, &data), LS_CODE_USAGE, "mnist", "takes 784 values");
     ls_data_need four = mlp;
     four.classes = 4;
     expect_refusal(ls_data_open(spec, &four, &data), LS_CODE_USAGE,
@@ -328,12 +328,12 @@ static void test_file_refusals(void **state)
     const user_file good = make_user_file();
     user_file file = good;
     file.count = 1;
-    expect_user_file(file, &small, "tensor 'x0' is not there", "[N,3]");
+    expect_user_file(file, &small, "tensor 'x0' is missing", "[N,3]");
     file = good;
     file.count = 3;
     expect_user_file(file, &small, "tensor 'x1'", "no others");
     ls_data_need two = {.inputs = 2, .rank = {1, 1}, .shape = {{3}, {2}}};
-    expect_user_file(good, &two, "tensor 'x1' is not there", "[N,2]");
+    expect_user_file(good, &two, "tensor 'x1' is missing", "[N,2]");
     file.count = 4;
     expect_user_file(file, &two, "tensor 'extra'", "x0, x1 and y");
     file = good;

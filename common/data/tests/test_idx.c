@@ -125,10 +125,10 @@ static void test_wrong_sizes(void **state)
     /* 4 GiB and 2^62 bytes: sizes that are valid, but not in so small a file. */
     file = make_idx(8, 1, (uint32_t[]){UINT32_MAX}, 6);
     expect_both_broken(&file, "6 data bytes follow",
-                       "compressed bytes are all, and the header says");
+                       "compressed bytes are in the file, and the header says");
     file = make_idx(8, 2, (uint32_t[]){1u << 31, 1u << 31}, 6);
     expect_both_broken(&file, "6 data bytes follow",
-                       "compressed bytes are all, and the header says");
+                       "compressed bytes are in the file, and the header says");
 }
 
 static void test_damaged_gz(void **state)

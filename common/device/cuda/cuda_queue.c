@@ -205,7 +205,7 @@ ls_status ls_cuda_queue_copy(ls_queue *base, void *to, const ls_device *to_devic
     const int to_gpu = to_device->info.name.index, from_gpu = from_device->info.name.index;
     if (ls_device_linked(from_device, to_device))
         return ls_fail(LS_CODE_USAGE, "copy", base->name,
-                       "links are shaped between CPU devices only; remove --link");
+                       "--link delays messages between CPU devices only; remove it");
     LS_TRY(ls_cuda_use(base->device));
     if (!bytes)
         return LS_OK;

@@ -82,7 +82,8 @@ ls_status ls_context_check(const ls_graph *g, int64_t places)
     if (2 * places > positions || places > LS_CONTEXT_PLACES)
         return ls_fail(
             LS_CODE_USAGE, "option", "--devices",
-            "%lld places would have 2 blocks each of %lld positions; use at most %lld",
+            "each of %lld devices needs 2 blocks of positions, and a sequence has %lld positions; "
+            "use at most %lld devices",
             (long long)places, (long long)positions,
             (long long)(positions / 2 < LS_CONTEXT_PLACES ? positions / 2 : LS_CONTEXT_PLACES));
     return LS_OK;

@@ -158,10 +158,9 @@ static ls_status check_order(const ls_graph *whole, const int *place)
     char name[LS_NODE_NAME];
     return wrong == whole->count
                ? LS_OK
-               : ls_fail(
-                     LS_CODE_USAGE, "placement", ls_graph_node_name(whole, wrong, name),
-                     "its output is used on several other devices, or on another device and later "
-                     "again on the device of this node; place the nodes that use it on one device");
+               : ls_fail(LS_CODE_USAGE, "placement", ls_graph_node_name(whole, wrong, name),
+                         "its output is used on several other devices, or on another device and "
+                         "then again on its own; place the nodes that use it on one device");
 }
 
 /* ---- Building a part ------------------------------------------------------------------------- */

@@ -34,8 +34,8 @@ static ls_status infer(ls_graph *graph, ls_node *node)
                        "can be centred only with odd windows and SAME padding");
     if (node->options.global_max && graph->nodes[node->inputs[0]].layer->role != LS_LAYER_INPUT)
         return ls_fail(LS_CODE_USAGE, "graph", "conv",
-                       "takes global_max only if its input is the model's; elsewhere use a layer "
-                       "global_max_pool");
+                       "can have global_max only if it takes an input of the model; elsewhere use "
+                       "a layer global_max_pool");
     const ls_window *w = &s.window;
     node->shape = node->options.global_max
                       ? (ls_shape){.rank = 1, .size = {s.outputs}}

@@ -20,7 +20,8 @@ static ls_status backward(const ls_layer_site *site, ls_op_list *ops)
 {
     (void)ops;
     return site->input_gradient[0]
-               ? ls_fail(LS_CODE_USAGE, "graph", "polynomial", "has no gradient; put it first")
+               ? ls_fail(LS_CODE_USAGE, "graph", "polynomial",
+                         "computes no gradient of its input; make it the first layer")
                : LS_OK;
 }
 

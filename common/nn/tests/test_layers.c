@@ -248,7 +248,8 @@ static void refused_layers(void **state)
     refused(&f, "lstm", (int[]){flat, -1}, -1, &(ls_layer_options){.units = 2}, "takes a sequence");
     refused(&f, "lstm", (int[]){add_sequence(&f, 0, 3, 4), -1}, -1, &(ls_layer_options){0},
             "units");
-    refused(&f, "logistic_loss", (int[]){flat, -1}, -1, NULL, "takes one output");
+    refused(&f, "logistic_loss", (int[]){flat, -1}, -1, NULL,
+            "takes an input of one value per sample, the logit");
     close_all(&f);
 }
 

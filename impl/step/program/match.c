@@ -176,8 +176,8 @@ static ls_status judge(const play *p)
                           "complete shard");
         if (is_last(p, t) && strcmp(task->verb, "end") != 0)
             return refuse(p, task,
-                          "is this device's last task, but the last one must end the step; append "
-                          "it after the strategy's tasks on each device");
+                          "is this device's last task, but that must be the task named end; append "
+                          "it behind the strategy's tasks on each device");
     }
     return LS_OK;
 }

@@ -281,7 +281,8 @@ ls_status ls_names_refuse_race(const ls_names *n, const ls_race *race)
     const bool whole = !fclose(out);
     if (!status)
         status = whole ? ls_fail(LS_CODE_CHECK, "race", NULL,
-                                 "%s, in no order; each operation must declare all that it touches",
+                                 "%s, and neither waits for the other; each operation must declare "
+                                 "all that it touches",
                                  text)
                        : ls_fail_memory("step", size);
     free(text);

@@ -239,9 +239,8 @@ static ls_status judge_uses(uses *all)
         *(all->items[i].appended ? &appended : &acts) += 1;
         const bool ends = i + 1 == all->count || all->items[i].op != all->items[i + 1].op;
         if (ends && appended > 1 && appended > acts)
-            return ls_fail(
-                LS_CODE_CHECK, "step", all->items[i].op->name,
-                "is appended more often than its slices run it; append each operation once");
+            return ls_fail(LS_CODE_CHECK, "step", all->items[i].op->name,
+                           "is appended more often than it is run; append each operation once");
     }
     return LS_OK;
 }

@@ -95,7 +95,8 @@ static int compare(const void *a, const void *b)
 static ls_status refuse(const ls_variables *variables, size_t element, const char *how)
 {
     const ls_variable *v = ls_variables_holding(variables, element);
-    return ls_fail(LS_CODE_CHECK, "owner", NULL, "%s element %zu is updated %s in a step", v->name,
+    return ls_fail(LS_CODE_CHECK, "owner", NULL,
+                   "%s element %zu is updated %s in a step, expected once", v->name,
                    element - v->offset, how);
 }
 

@@ -65,7 +65,7 @@ void ls_combine(ls_step *s, const char *verb, ls_span to, const ls_combination *
         !ls_step_can(s,
                      of->x.bytes == to.bytes && of->x.member == to.member &&
                          (!of->y.memory || (of->y.bytes == to.bytes && of->y.member == to.member)),
-                     "ls_combine", "combines spans of one size, in the memory of one member"))
+                     "ls_combine", "requires spans of the same size, in the memory of one member"))
         return;
     const ls_combine_args args = {.count = (int64_t)(to.bytes / r->kernels->table->real_bytes),
                                   .a = of->a,

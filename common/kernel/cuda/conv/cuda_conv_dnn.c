@@ -347,7 +347,7 @@ static ls_status give_way(cuda_kernels *cuda, cudnnStatus_t status, ls_status fa
     if (cuda->base.convolution == LS_CONVOLUTION_CUDNN || ls_dnn_lacks_memory(status) ||
         ls_status_is_final(failure))
         return failure;
-    *why = "its trial failed";
+    *why = "a trial of it failed";
     const size_t used = strlen(cuda->library);
     if (!cuda->dnn_failed)
         snprintf(cuda->library + used, sizeof cuda->library - used, " (a trial failed: %s)",
@@ -371,7 +371,7 @@ static ls_status prepare(dnn_conv *c, cuda_kernels *cuda, const char **why)
     if (!ls_dnn_unsupported(a.status))
         return give_way(cuda, a.status, ls_cuda_blame(ls_dnn_check(c->dnn, a.status, c->op.name)),
                         why);
-    *why = "the algorithm that it is asked for does not take it";
+    *why = "the requested algorithm does not support it";
     return LS_OK;
 }
 
@@ -380,7 +380,7 @@ ls_status ls_dnn_conv(ls_kernels *kernels, const ls_conv_task *task, ls_op **out
     *why = ls_dnn_refuses(&task->shape);
     if (!*why && !(ls_gpu_takes_fours(task->x) && ls_gpu_takes_fours(task->y) &&
                    ls_gpu_takes_fours(task->dx) && ls_gpu_takes_fours(task->dy)))
-        *why = "its tensors begin on 16 bytes";
+        *why = "cuDNN requires tensors that begin at multiples of 16 bytes";
     if (*why)
         return LS_OK;
     dnn_conv *c;

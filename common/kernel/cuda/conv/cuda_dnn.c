@@ -94,9 +94,9 @@ const char *ls_dnn_refuses(const ls_conv_shape *s)
                               s->outputs * ls_conv_taps(s) * s->channels};
     if (!pads_alike(w->in_height, w->out_height, w->height, w->stride_y, w->top) ||
         !pads_alike(w->in_width, w->out_width, w->width, w->stride_x, w->left))
-        return "it pads both sides alike";
+        return "cuDNN pads both sides equally";
     for (int i = 0; i < 3; i++)
         if (counts[i] < 1 || counts[i] > INT32_MAX)
-            return "its tensors have 1 to 2^31 - 1 elements";
+            return "cuDNN's tensors have 1 to 2^31 - 1 elements";
     return NULL;
 }

@@ -261,16 +261,16 @@ static void test_insist(void **state)
     case_close(&c);
     for (int direction = 0; direction < 3; direction++) {
         refuses(f, &conv_shapes[3], direction,
-                "cuDNN: 6x9x3 to 3x5x16: it has no convolution for this, since it pads both sides "
-                "alike; --convolution auto or own works");
-        refuses(f, &four, direction, "since the algorithm that it is asked for does not take it");
+                "cuDNN: 6x9x3 to 3x5x16: it has no convolution for this, since cuDNN pads both "
+                "sides equally; --convolution auto or own works");
+        refuses(f, &four, direction, "since the requested algorithm does not support it");
         must(case_open(f, &conv_shapes[0], (conv_direction)direction, &c));
         put(f, &c);
         case_close(&c);
     }
     const int64_t many = (int64_t)1 << 16;
     const ls_conv_shape large = {many, 64, 64, {32, 32, 32, 32, 3, 3, 1, 1, 1, 1}};
-    assert_string_equal(ls_dnn_refuses(&large), "its tensors have 1 to 2^31 - 1 elements");
+    assert_string_equal(ls_dnn_refuses(&large), "cuDNN's tensors have 1 to 2^31 - 1 elements");
 }
 
 /* TF32 is the library's other arithmetic, used only on request. */

@@ -429,7 +429,7 @@ python3 mix.py >mix.jsonl
 lockstep_ok results import mix.jsonl --results mix.db
 lockstep results trend median --results mix.db --format jsonl
 expect "what is not of one case and machine is another series" [ -z "$(python3 mix.py look | tee /dev/stderr)" ]
-expect "what may be why is said" one_line "model compiler,.*: rows differ in provenance.compiler, too"
+expect "what may be why is said" one_line "model compiler,.*: rows differ in provenance.compiler, not only in the commit"
 : >every.rows # of rows that were made up
 for form in google-benchmark benchmark-action; do
     lockstep results export --to $form --results mix.db --where model=computer

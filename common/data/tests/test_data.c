@@ -77,7 +77,7 @@ static void refuse_wrong_files(const char *directory, const char *spec, char pat
     expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "label 17 at index 1");
     wrong = make_idx(8, 2, (uint32_t[]){2, 1}, 2);
     write_file(path, wrong.data, wrong.size);
-    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "rank 2");
+    expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "has 2 dimensions");
     wrong = make_idx(8, 3, (uint32_t[]){2, 14, 56}, 2 * 784);
     write_file(join(path, directory, "t10k-images-idx3-ubyte"), wrong.data, wrong.size);
     expect_refusal(ls_data_open(spec, &mlp, &data), LS_CODE_MISSING, path, "images of 28x28");

@@ -166,7 +166,8 @@ static void test_synthetic_windows(void **state)
     const ls_data_need mlp = {
         .inputs = 1, .rank = {1}, .shape = {{784}}, .classes = 10, .synthetic = "windows"};
     ls_data *data;
-    expect_refusal(ls_data_open("synthetic", &mlp, &data), LS_CODE_USAGE, "synthetic", "two classes");
+    expect_refusal(ls_data_open("synthetic", &mlp, &data), LS_CODE_USAGE, "synthetic",
+                   "two classes");
 }
 
 int main(void)

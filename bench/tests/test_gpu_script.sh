@@ -26,7 +26,7 @@ expect "it is among what tells most" grep -q '^- verify: \*\*failed\*\*: not equ
 # even if the script itself is told to end.
 printf '#!/bin/sh\n[ "$1" != verify ] || { echo >>"%s/calls"; [ "$(wc -l <"%s/calls")" -lt 3 ] || sleep 60; }\nexec "%s" "$@"\n' \
     "$work" "$work" "$LOCKSTEP" >broken/lockstep
-LOCKSTEP_GPU_SECONDS=8 gpu --rehearse --only devices,verify,memory "$work/part"
+LOCKSTEP_GPU_SECONDS=25 gpu --rehearse --only devices,verify,memory "$work/part"
 expect "cut, none failed: status 4" [ "$code" -eq 4 ]
 expect "cut: it says so" grep -q '^cut.*cut short after its .* goes on from there' "$kept/verify.state"
 expect "cut: commands so far are there" [ "$(ls "$kept/rows/verify" | grep -c 'jsonl$')" -ge 2 ]
@@ -167,13 +167,13 @@ made_up nvidia-smi <<'S'
 [ "$1" != --query-gpu=compute_mode ] || { echo "${MODE:-Default}"; exit; }
 case "$*" in *-lms*) printf 't, 0, %s, 300.5, 0x4, 55\n' 1980 1410 && exit ;; esac
 n=0
-[ -z "${MODE:-}" ] || n=99
-while [ "$(grep -c opened "$NOTES" 2>/dev/null)" != 2 ] && [ $((n += 1)) -lt 100 ]; do sleep 0.1; done
+[ -z "${MODE:-}" ] || n=999
+while [ "$(grep -c opened "$NOTES" 2>/dev/null)" != 2 ] && [ $((n += 1)) -lt 1000 ]; do sleep 0.1; done
 echo machine >>"$NOTES"
 S
 made_up nvcc <<<'echo 13'
 LOCKSTEP_WORK=$work/open NOTES=$work/notes LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/opened"
-for _ in $(seq 100); do ! grep -q closed notes || break; sleep 0.1; done
+for _ in $(seq 1000); do ! grep -q closed notes || break; sleep 0.1; done
 expect "clocks are summed up" grep -q '^| 0 | 2 | 1410 to 1980 | 300.5 to 300.5 | 55 to 55 | 0x4: 2 |$' opened/SUMMARY.md
 expect "kept open" [ "$(paste -sd , notes)" = "opened 0,opened 1,machine,closed" ]
 MODE=Exclusive_Process LOCKSTEP_WORK=$work/alone NOTES=$work/notes-alone LD_LIBRARY_PATH=$work/driver gpu --only machine "$work/alone-out"

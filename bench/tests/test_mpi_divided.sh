@@ -61,7 +61,7 @@ rows "and has its accuracy" 'r["result"]["status"] == "ok" and "accuracy" in r["
 # All ranks learn at once that rank 0 could not save: the row is joined, and none waits for the timeout.
 mkdir gone
 (while ! grep -q 'node 0' all 2>/dev/null; do sleep 0.05; done; rm -r gone) &
-ranks 2 run --strategy mirrored --devices 1 --model poly --steps 150 --inject delay=0:10ms --log-placement \
+ranks 2 run --strategy mirrored --devices 1 --model poly --steps 400 --inject delay=0:10ms --log-placement \
     --save gone/parameters.safetensors $small
 wait
 expect "parameters that cannot be saved end in status 3" [ "$code" -eq 3 ]

@@ -39,7 +39,8 @@ lockstep run --plan "$plans/quick.yaml" --format jsonl
 expect "quick.yaml runs" [ "$code" -eq 0 ]
 rows "with a row a case and the baseline" "len(rows) == 4 and all(r['result']['status'] == 'ok' for r in rows)"
 stated=$(sed -nE '1s/^# Up to ([0-9]+) s.*/\1/p' "$plans/quick.yaml")
-expect "in no more than six times what it states (other tests run beside it)" [ $((SECONDS - start)) -le $((6 * stated)) ]
+expect "it states its time" [ "$stated" -gt 0 ]
+! thorough || expect "in no more than six times what it states" [ $((SECONDS - start)) -le $((6 * stated)) ]
 
 # ---- Resume -------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ refused() {
     [[ "$(head -c 10 err)" == "lockstep: " ]] || why+=" does not start with 'lockstep: ';"
     [[ "$(cat err)" == *": "*"; "* ]] || why+=" does not say what would work;"
     [ ! -s out ] || why+=" something on stdout;"
-    [ "$took" -lt 20000 ] || why+=" took $took ms;"
+    [ "$took" -lt 100000 ] || why+=" took $took ms;"
     [ -z "$(tr -d '[:print:]\n' <err)" ] || why+=" control characters;"
     local IFS='|'
     for word in $words; do

@@ -62,7 +62,7 @@ last=$(commit "six" "TIME=221000")
 bisect() {
     code=0
     command_line="(ci/bisect.sh $*)"
-    LOCKSTEP=$real ci/bisect.sh "$1" "$2" --build ./make.sh --quiet --results none --max-time 20s "${@:3}" \
+    LOCKSTEP=$real ci/bisect.sh "$1" "$2" --build ./make.sh --quiet --results none --max-time 200s "${@:3}" \
         >"$work/out" 2>"$work/err" || code=$?
 }
 real=$LOCKSTEP
@@ -95,7 +95,7 @@ expect "bisect: a range is said" grep -q 'slower since one of these 2 commits' "
 
 # ---- ci/regress.sh ----------------------------------------------------------------------------
 
-export LOCKSTEP_BUILD=./make.sh LOCKSTEP_REGRESS="--model poly --max-time 20s"
+export LOCKSTEP_BUILD=./make.sh LOCKSTEP_REGRESS="--model poly --max-time 200s"
 script() {
     code=0
     command_line="(ci/regress.sh $*)"

@@ -39,15 +39,19 @@ assert [c['rank'] for c in clocks] == [0, 1] and clocks[1]['error_us'] > 0"
 # Delays much longer than the step itself, and than a turn of other processes on the cores, as shares of it
 # (tolerance: a third of each share): 2 rounds of 60 ms, one rank of 240 ms.
 late="--strategy mirrored --allreduce ring --bucket-bytes 1MiB --link latency=60ms --inject delay=1:240ms"
-# shellcheck disable=SC2086
-ranks_ok 2 trace $mlp $late --warmup 1 --trace-steps 2 --out trace.json
-# shellcheck disable=SC2086
-ranks_ok 2 run $mlp $late --warmup 1 --steps 3 --gate-steps 0 --results none --format jsonl
-expect "a link is communication, a slow rank is waited for" python3 -c "
+shares="
 import json
 for parts in json.load(open('trace.json'))['otherData']['waterfall'], json.load(open('out'))['waterfall']:
     whole = sum(parts.values())
     assert abs(parts['wait_ms'] / whole - 2 / 3) < 2 / 9 and abs(parts['comm_exposed_ms'] / whole - 1 / 3) < 1 / 9, parts"
+for _ in {1..5}; do # on a busy machine
+    # shellcheck disable=SC2086
+    ranks_ok 2 trace $mlp $late --warmup 1 --trace-steps 2 --out trace.json
+    # shellcheck disable=SC2086
+    ranks_ok 2 run $mlp $late --warmup 1 --steps 3 --gate-steps 0 --results none --format jsonl
+    ! python3 -c "$shares" 2>shares || break
+done
+expect "a link is communication, a slow rank is waited for: $(tail -n 1 shares)" [ ! -s shares ]
 # shellcheck disable=SC2086
 ranks 2 trace $mlp --strategy mirrored --devices 1,2 --out trace.json
 expect "exit status 2" [ "$code" -eq 2 ]

@@ -22,35 +22,44 @@ endif()
 set(units ".*")
 set(integration ".*")
 set(left_out "^$")
-set(slow "^$") # of those that remain
-if(LOCKSTEP_TESTS_FOR STREQUAL "address")
+set(quick ".*") # of those that remain the fast tier runs what is quick and not slow
+set(slow "^$")
+if(LOCKSTEP_TESTS_FOR STREQUAL "all")
+  set(slow "^mpi.test_comm_mpi[a-z_]*.(2|4)$") # 3 ranks are uneven
+elseif(LOCKSTEP_TESTS_FOR STREQUAL "address")
   set(integration "^test_(models|run|blocks|blocks_mpi|trace)$")
   set(left_out "_(guarded|staged)$|test_(results_kills|ratio_test)|seed03_polynomial|seed08|seed17")
-  set(slow "test_(run|blocks|packed_product|winograd)$|seed09")
+  string(JOIN "|" slow "test_(run|blocks|blocks_mpi|packed_product|winograd|table|comm_canonical|comm_halves"
+         "comm_failures|progress|average|queue_room|pool|selection|statistics|experiment|ranks)$" seed06 seed09 seed10)
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "thread")
   set(integration "^test_(schedules|ps_schedules|blocks|faults_devices|worker_failure|trace)$")
   string(JOIN "|" left_out "test_(average|bubble|cifar10|digest|dynamic|format|idx|numbers|option|philox|plan|results"
          "safetensors|statistics|status|text|environment|escape|noise|ratio_test|selection|table)" kernels _guarded
          vector_loops _layers winograd seed03 seed06 seed08 seed09 seed10 seed17)
-elseif(LOCKSTEP_TESTS_FOR STREQUAL "compiler") # units that compute
+  set(slow "test_(blocks|trace|comm_canonical|comm_halves|queue_room|progress|experiment|ranks|packed_product|net)$")
+elseif(LOCKSTEP_TESTS_FOR STREQUAL "compiler") # units that compute; in the fast tier the loops that compilers differ in
   set(integration "^$")
   string(JOIN "|" left_out "test_(arena|bubble|comm|device_name|dynamic|format|gpu|lone|machine|option|plac|plan"
          "progress|pulse|results|session|watch|parallel)" emulated seed)
+  set(quick "test_(vector_loops|kernels|layer_kernels|transformer_kernels|packed_product|winograd|bf16|philox)$")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "bare")
   set(units "^test_(cuda_.*|machine|options|option_refusals)$")
   set(integration "^test_(gpu_absent|gpu_rehearsal|install|no_mpi|report|results_verbs|slurm)$")
-  set(slow "test_(gpu_rehearsal|report|slurm)$")
+  set(slow "test_(gpu_rehearsal|report|results_verbs|slurm)$")
 elseif(LOCKSTEP_TESTS_FOR STREQUAL "fake") # those of GPUs, which are skipped elsewhere
   set(units "^test_gpu_(device|comm|nccl|kernels|layer_kernels|residual_kernels|conv_kernels)$")
   set(integration "^test_(fake|gpu_rehearsal)")
   set(slow "test_(gpu_rehearsal|fake_action)$")
 endif()
 
-# What is said above of `slow`, and of a test that asks whether it is thorough(): its command follows the source.
+# What is said above of `quick` and `slow`, and of a test that asks whether it is thorough(): its command follows the source.
 function(ls_add_tiers test source)
   file(STRINGS ${source} asks REGEX "thorough" LIMIT_COUNT 1)
-  if(test MATCHES "${slow}")
+  if(test MATCHES "${slow}" OR NOT test MATCHES "${quick}")
     set_property(TEST ${test} APPEND PROPERTY LABELS slow)
+    if(LOCKSTEP_TESTS_FOR STREQUAL "all")
+      set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT LOCKSTEP_THOROUGH=yes)
+    endif()
   elseif(asks)
     add_test(NAME ${test}_slow COMMAND ${ARGN})
     foreach(property ENVIRONMENT FIXTURES_REQUIRED SKIP_RETURN_CODE)
@@ -241,7 +250,7 @@ if(LOCKSTEP_HAS_MPI AND LOCKSTEP_TESTS_FOR STREQUAL "all")
   add_executable(test_comm_mpi_keeper common/comm/mpi/tests/test_comm_mpi_keeper.c) # plays a rank itself
   target_link_libraries(test_comm_mpi_keeper PRIVATE common_comm ${LOCKSTEP_TEST_LIBRARIES})
   add_test(NAME mpi.test_comm_mpi_keeper COMMAND test_comm_mpi_keeper)
-  set_tests_properties(mpi.test_comm_mpi_keeper PROPERTIES LABELS mpi TIMEOUT 120 SKIP_RETURN_CODE 77)
+  set_tests_properties(mpi.test_comm_mpi_keeper PROPERTIES LABELS mpi TIMEOUT 900 SKIP_RETURN_CODE 77)
   add_executable(test_comm_mpi_large common/comm/mpi/tests/test_comm_mpi_large.c)
   target_link_libraries(test_comm_mpi_large PRIVATE common_comm ${LOCKSTEP_TEST_LIBRARIES})
   add_test(NAME mpi.test_comm_mpi_large
@@ -323,7 +332,7 @@ if(LOCKSTEP_TESTS_FOR STREQUAL "all")
     set_tests_properties(sanitizer.${build} PROPERTIES LABELS sanitizer TIMEOUT 3600
                          SKIP_RETURN_CODE 77)
   endforeach()
-  foreach(build asan tsan hooks fake)
+  foreach(build asan tsan clang hooks fake)
     add_test(NAME sanitizer.${build}_slow COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/ci/test-build.sh
              ${CMAKE_CURRENT_SOURCE_DIR}/build-${build} --slow)
     set_tests_properties(sanitizer.${build}_slow PROPERTIES LABELS slow TIMEOUT 7200
@@ -340,7 +349,19 @@ endif()
 # timeouts, one at a time. The longest start first, so that short ones fill the end. None of the default ones runs
 # alone.
 get_property(all_tests DIRECTORY PROPERTY TESTS)
+add_custom_target(fast DEPENDS lockstep) # the programs of the fast tier's tests
+if(LOCKSTEP_HAS_SIMGRID AND LOCKSTEP_TESTS_FOR STREQUAL "bare") # which installs
+  add_dependencies(fast lockstep-simgrid)
+elseif(LOCKSTEP_TESTS_FOR STREQUAL "thread")
+  add_dependencies(fast ps_replay)
+endif()
 foreach(name ${all_tests})
+  get_test_property(${name} LABELS labels)
+  string(REGEX REPLACE "^(unit|mpi)\\.|\\.[0-9]+$" "" program "${name}")
+  string(REPLACE "example." "example_" program "${program}")
+  if(TARGET ${program} AND NOT "slow" IN_LIST labels)
+    add_dependencies(fast ${program})
+  endif()
   set(processors 2)
   set(cost 0)
   if(name MATCHES "^mpi.test_comm_mpi(_link|_shared|_waits)|test_print_step")

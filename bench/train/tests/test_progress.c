@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { TEXT_SIZE = 65536, SKIPPED = 77 };
+enum { TEXT_SIZE = 65536, LOOKS = 500, SKIPPED = 77 };
 
 typedef struct terminal {
     int controller;
@@ -47,13 +47,13 @@ static terminal open_terminal(unsigned short width)
 }
 
 /* Reads what was written so far; the system may deliver it late. */
-static size_t read_terminal(const terminal *t, char text[TEXT_SIZE])
+static size_t read_terminal(const terminal *t, char *text, size_t room)
 {
     struct pollfd wait = {.fd = t->controller, .events = POLLIN};
     size_t size = 0;
     fcntl(t->controller, F_SETFL, O_NONBLOCK);
-    while (size < TEXT_SIZE - 1 && poll(&wait, 1, 50) > 0) {
-        const ssize_t got = read(t->controller, text + size, TEXT_SIZE - 1 - size);
+    while (size < room - 1 && poll(&wait, 1, 50) > 0) {
+        const ssize_t got = read(t->controller, text + size, room - 1 - size);
         if (got <= 0)
             break;
         size += (size_t)got;
@@ -99,13 +99,15 @@ static void line_says_what_is_at_work_and_what_is_left(void **state)
     assert_non_null(progress);
     ls_progress_update(progress, 0.5, 1, 1); /* before there are cases */
     ls_progress_close(progress);
-    read_terminal(&t, text);
+    read_terminal(&t, text, TEXT_SIZE);
+    text[0] = 0;
     progress = open_half(t.stream, -1, "mirrored 2 cpu");
-    for (int i = 0; i < 3; i++) { /* at least one is not right after a redraw by the thread */
+    size_t size = 0;
+    for (int i = 0; i < LOOKS && !strstr(text, "loss"); i++) { /* not right after another redraw */
         ls_clock_sleep(120000000);
         ls_progress_update(progress, 0.5, 12345.0, 0.25);
+        size += read_terminal(&t, text + size, TEXT_SIZE - size);
     }
-    read_terminal(&t, text);
     assert_int_equal(strncmp(text, "case 2/3 mirrored 2 cpu, checking, 0:0", 38), 0);
     assert_non_null(strstr(text, " so far\r"));
     const char *last = strstr(text, "case 2/3 mirrored 2 cpu, timing, 0:0");
@@ -113,7 +115,7 @@ static void line_says_what_is_at_work_and_what_is_left(void **state)
     assert_non_null(strstr(last, " left  "));
     assert_non_null(strstr(last, "%  12345 samples/s  loss 0.25\r"));
     ls_progress_close(progress);
-    read_terminal(&t, text); /* erased: the next output begins at the left */
+    read_terminal(&t, text, TEXT_SIZE); /* erased: the next output begins at the left */
     assert_int_equal(count_of(text, '\n'), 0);
     assert_true(strlen(text) > 40);
     assert_int_equal(text[strlen(text) - 1], '\r');
@@ -143,14 +145,14 @@ static void no_second_is_silent_and_the_share_never_falls(void **state)
     unsigned left, share = 0, before = 0, looks = 0;
     terminal t = open_terminal(80);
     ls_progress *progress = open_half(t.stream, 1, "mlp");
-    read_terminal(&t, text);
+    read_terminal(&t, text, TEXT_SIZE);
     ls_clock_sleep(2400000000); /* without any update */
     ls_progress_update(progress, 0.2, NAN, NAN);
     ls_progress_enter(progress, 2, LS_PHASE_CHECKING);
     ls_clock_sleep(200000000);
     ls_progress_enter(progress, 1, LS_PHASE_TIMING);
     ls_progress_update(progress, 0.3, NAN, NAN);
-    read_terminal(&t, text);
+    read_terminal(&t, text, TEXT_SIZE);
     assert_null(strstr(text, "loss"));
     for (const char *at = text; next_state(&at, &left, &share); looks++) {
         assert_true(share >= before && share <= 100);
@@ -158,9 +160,9 @@ static void no_second_is_silent_and_the_share_never_falls(void **state)
     }
     assert_true(looks >= 4); /* at least three during the pause; a machine may stall */
     ls_progress_pause(progress);
-    read_terminal(&t, text);
+    read_terminal(&t, text, TEXT_SIZE);
     ls_clock_sleep(1100000000);
-    assert_int_equal(read_terminal(&t, text), 0); /* a row could be printed now */
+    assert_int_equal(read_terminal(&t, text, TEXT_SIZE), 0); /* a row could be printed now */
     ls_progress_close(progress);
     close_terminal(&t);
 }
@@ -171,13 +173,14 @@ static void line_is_redrawn_ten_times_a_second(void **state)
     char text[TEXT_SIZE];
     terminal t = open_terminal(80);
     ls_progress *progress = open_half(t.stream, 1, "mlp");
-    read_terminal(&t, text);
+    read_terminal(&t, text, TEXT_SIZE);
     uint64_t start = ls_clock_ns();
     while (ls_clock_ns() - start < 350000000)
         ls_progress_update(progress, 0.1, 1e6, NAN);
-    read_terminal(&t, text);
-    size_t draws = count_of(text, '\r');
-    assert_true(draws >= 2 && draws <= 6); /* or fewer if the machine stalls */
+    read_terminal(&t, text, TEXT_SIZE);
+    const uint64_t took_ns = ls_clock_ns() - start;
+    const size_t draws = count_of(text, '\r');
+    assert_true(draws >= 1 && draws <= 3 + took_ns / 100000000); /* few if the machine stalls */
     ls_progress_close(progress);
     close_terminal(&t);
 }
@@ -191,10 +194,14 @@ static void line_keeps_to_the_width(void **state)
         terminal t = open_terminal(widths[i]);
         ls_progress *progress =
             open_half(t.stream, -1, "mlp:784-1024-1024-10 model-parallel 2 gpu");
-        ls_clock_sleep(120000000);
-        read_terminal(&t, text);
-        ls_progress_update(progress, 0.5, 12345.0, 1e-9);
-        assert_true(read_terminal(&t, text) >= 1);
+        size_t size = 0;
+        for (int look = 0; look < LOOKS && !size; look++) { /* not right after another redraw */
+            ls_clock_sleep(120000000);
+            read_terminal(&t, text, TEXT_SIZE);
+            ls_progress_update(progress, 0.5, 12345.0, 1e-9);
+            size = read_terminal(&t, text, TEXT_SIZE);
+        }
+        assert_true(size >= 1);
         for (const char *line = strtok(text, "\r"); line; line = strtok(NULL, "\r"))
             assert_true(strlen(line) < widths[i]); /* more than one if the machine stalls */
         ls_progress_close(progress);
@@ -213,11 +220,12 @@ static void lines_come_once_a_second_and_at_the_end(void **state)
     while (ls_clock_ns() - start < 1200000000)
         ls_progress_update(progress, 0.5, NAN, NAN);
     ls_progress_update(progress, 1, 1000.0, 0.5);
+    const uint64_t took_ns = ls_clock_ns() - start;
     ls_progress_close(progress);
     rewind(file);
     text[fread(text, 1, TEXT_SIZE - 1, file)] = 0;
     fclose(file);
-    assert_true(count_of(text, '\n') >= 2 && count_of(text, '\n') <= 3);
+    assert_true(count_of(text, '\n') >= 2 && count_of(text, '\n') <= 3 + took_ns / 1000000000);
     assert_int_equal(strncmp(text, "case 2/3 poly\\nsingle, timing, 0:0", 34), 0);
     assert_non_null(strstr(text, "%  1000 samples/s  loss 0.5\n"));
 }
@@ -234,13 +242,15 @@ static void a_log_gets_a_line_now_and_then(void **state)
     ls_clock_sleep(60000000);
     ls_progress_update(progress, 0.5, 1000, 0.5);
     assert_int_equal(ftell(file), 0);
+    const uint64_t start = ls_clock_ns();
     ls_progress_enter(progress, 2, LS_PHASE_TIMING);
     ls_progress_enter(progress, 1, LS_PHASE_TIMING);
+    const bool at_once = ls_clock_ns() - start < 50000000;
     ls_progress_close(progress);
     rewind(file);
     text[fread(text, 1, TEXT_SIZE - 1, file)] = 0;
     fclose(file);
-    assert_int_equal(count_of(text, '\n'), 1);
+    assert_in_range(count_of(text, '\n'), 1, at_once ? 1 : 2);
     assert_int_equal(strncmp(text, "case 3/3 poly single, timing, ", 30), 0);
 }
 

@@ -27,7 +27,7 @@
 #include "common/device/cuda/cuda.h"
 #include "common/device/tests/cuda_emulate.h"
 
-enum { SECONDS = 100, FIRST = 30, ENDED = 7, MANY = 5000 };
+enum { SECONDS = 800, FIRST = 30, ENDED = 7, MANY = 5000 };
 
 static const uint64_t short_ns = 200000000, long_ns = 60000000000;
 

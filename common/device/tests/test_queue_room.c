@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { DEVICES = 2, MANY = 5000, STEP = 700, STEPS = 20, SECONDS = 60 };
+enum { DEVICES = 2, MANY = 5000, STEP = 700, STEPS = 20, SECONDS = 800 };
 
 static int setup(void **state)
 {

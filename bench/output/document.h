@@ -6,6 +6,7 @@
 #pragma once
 
 #include "bench/output/format.h"
+#include "bench/output/results_db.h"
 
 /**
  * Appends the result of a query, which may use the functions of results_db.h, and in which
@@ -16,10 +17,14 @@ ls_status ls_document_query(const char *sql, const json_t *document, const char 
                             json_t *out);
 
 /**
- * Writes the result of such a query. A row has a `text`, which is written unchanged, or a JSON
- * object "row:json", which is a row of a table. Such rows, one after the other, are printed in
- * `columns` (NULL if the query has no such rows) and in the form `format`. LS_CODE_MISSING where
- * the stream cannot be written.
+ * Writes the result of a query. A row has a `text`, which is written unchanged, or a JSON object
+ * "row:json", which is a row of a table. Such rows, one after the other, are printed in `columns`
+ * (NULL if the query has no such rows) and in the form :format. LS_CODE_MISSING where the stream
+ * cannot be written.
  */
+ls_status ls_answer_write(ls_results *results, const char *sql, const json_t *values,
+                          const ls_columns *columns, FILE *stream);
+
+/** The same of a document, as ls_document_query has it. */
 ls_status ls_document_write(const char *sql, const json_t *document, const char *format,
                             const ls_columns *columns, FILE *stream);

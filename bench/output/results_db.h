@@ -40,8 +40,8 @@ ls_status ls_results_end(ls_results *results, ls_status status);
  * skipped, and *known set. */
 ls_status ls_results_put(ls_results *results, const json_t *row, bool *known);
 
-/** Gives the row of this id another label, or with "" none; in a transaction. */
-ls_status ls_results_relabel(ls_results *results, const char *id, const char *label);
+/** Gives a row (of ls_results_find) another label, or with "" none; in a transaction. */
+ls_status ls_results_relabel(ls_results *results, const json_t *found, const char *label);
 
 /** Borrows the row; `number` is its position in the file. */
 typedef ls_status (*ls_row_visit)(void *context, int64_t number, const json_t *row);
@@ -54,7 +54,7 @@ ls_status ls_results_collect(void *array, int64_t number, const json_t *row);
 ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context);
 
 /** The row that a person names: an id, the only one that begins so, "last", or "last~2" (two before
- * it, by time). Owned by the caller (json_decref). */
+ * it, by time): {number, row}, owned by the caller (json_decref). */
 ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
 
 /* ---- Statements of SQL ---------------------------------------------------------------------- */
@@ -67,6 +67,7 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *     devices                      how many
  *     pace, pace_low, pace_high    ms, as ls_row_pace; bounds are NULL where there is no interval
  *     rate, rate_low, rate_high    samples per second of the same
+ *     mean, mean_low, mean_high    all samples over the time
  *     uneven, is_bad, is_predicted, is_noisy, is_candidate   0 or 1
  * - the table `chosen` (place, number), empty at first: rows in an order; and the view `s`:
  *   their `place`, and all columns of `v`
@@ -79,7 +80,9 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *   value_text(json): the value of a JSON text, as ls_value_text writes it
  *   digits(x, n), decimals(x, n): a real with n significant digits, or n decimals, as C rounds it
  *   escaped(x, as): a text for "line", "markup", "markdown" or "github" (escape.h)
- *   wrapped(x, at, indent): lines of at most 79 bytes; the first begins at column `at`
+ *   wrapped(x, at, indent, width): lines of at most `width`; the first begins at column `at`
+ *   ratio(a, low, high, b, low, high): a / b as {value, low, high, verdict} (JSON), with the
+ *   interval of independent figures; key_path(name): the path of a key, NULL for an unknown one
  *   field_fact(path, what), strategy_fact(name, what), link_fact(link, what): see results_query.c
  *   case_key(row, but): a text that is equal for rows of the same case (LS_BUT_.., row_same.h);
  *   case_key(row, but, of): and of these parts of a machine (LS_OF_..)

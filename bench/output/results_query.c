@@ -6,6 +6,7 @@
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_keys.h"
 #include "bench/output/row_same.h"
+#include "bench/statistics/verdict.h"
 #include "common/base/numbers.h"
 #include "common/device/link.h"
 
@@ -145,9 +146,33 @@ static void wrapped(sqlite3_context *context, int count, sqlite3_value **value)
     (void)count;
     if (!stream)
         return;
-    ls_text_wrap(stream, text, sqlite3_value_int(value[1]), sqlite3_value_int(value[2]), 79);
+    ls_text_wrap(stream, text, sqlite3_value_int(value[1]), sqlite3_value_int(value[2]),
+                 sqlite3_value_int(value[3]));
     fclose(stream);
     give_text(context, out);
+}
+
+/* ratio(a, low, high, b, low, high) */
+static void ratio(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const ls_interval of = ls_statistics_ratio(
+        (ls_interval){sqlite3_value_double(value[0]), sqlite3_value_double(value[1]),
+                      sqlite3_value_double(value[2])},
+        (ls_interval){sqlite3_value_double(value[3]), sqlite3_value_double(value[4]),
+                      sqlite3_value_double(value[5])});
+    json_auto_t *out =
+        json_pack("{s:o*,s:o*,s:o*,s:s}", "value", json_real(of.value), "low", json_real(of.low),
+                  "high", json_real(of.high), "verdict", ls_verdict_name(ls_verdict_of_pair(of)));
+    (void)count;
+    give_text(context, json_dumps(out, JSON_REAL_PRECISION(17)));
+}
+
+static void key_path(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    const char *name = text_argument(*value), *path = NULL;
+    (void)count;
+    ls_status_free(ls_row_key_find("key", name, strlen(name), &path));
+    sqlite3_result_text(context, path, -1, SQLITE_STATIC); /* NULL of NULL */
 }
 
 static void bytes_text(sqlite3_context *context, int count, sqlite3_value **value)
@@ -306,8 +331,9 @@ static void row_derived(sqlite3_context *context, int count, sqlite3_value **val
         sqlite3_result_int(context, ls_results_derived[which].holds(row));
         return;
     }
-    const bool known =
-        *name == 'p' ? ls_row_pace(row, &figure) : ls_row_rate(row, ls_row_is_uneven(row), &figure);
+    const bool known = *name == 'p'
+                           ? ls_row_pace(row, &figure)
+                           : ls_row_rate(row, *name == 'm' || ls_row_is_uneven(row), &figure);
     if (*bound ? known : figure.value > 0)
         sqlite3_result_double(context, !*bound                      ? figure.value
                                        : strcmp(bound, "_low") == 0 ? figure.low
@@ -357,7 +383,9 @@ int ls_results_attach(sqlite3 *db)
                      {"digits", 2, rounded, "g"},
                      {"decimals", 2, rounded, "f"},
                      {"escaped", 2, escaped, NULL},
-                     {"wrapped", 3, wrapped, NULL},
+                     {"wrapped", 4, wrapped, NULL},
+                     {"ratio", 6, ratio, NULL},
+                     {"key_path", 1, key_path, NULL},
                      {"field_fact", 2, field_fact, NULL},
                      {"strategy_fact", 2, strategy_fact, NULL},
                      {"link_fact", 2, link_fact, NULL},

@@ -30,34 +30,19 @@ ls_status ls_results_end(ls_results *results, ls_status status)
     return status;
 }
 
-/* Performs a statement with two texts. */
-static ls_status write_texts(ls_results *results, const char *sql, const char *a, const char *b)
-{
-    sqlite3_stmt *statement;
-    bool more;
-    LS_TRY(ls_results_prepare(results, sql, &statement));
-    sqlite3_bind_text(statement, 1, a, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 2, b, -1, SQLITE_STATIC);
-    ls_status status = ls_results_step(results, statement, &more);
-    sqlite3_finalize(statement);
-    return status;
-}
-
 ls_status ls_results_put(ls_results *results, const json_t *row, bool *known)
 {
     static const char sql[] =
         "INSERT INTO rows SELECT json_extract(row, '$.id'), json_extract(row, '$.timestamp'),"
         " json_extract(row, '$.result.status'), json_extract(row, '$.case.model'),"
         " json_extract(row, '$.case.strategy'), json_extract(row, '$.label'), row"
-        " FROM (SELECT ?1 AS row) WHERE ?2 IS NULL OR NOT EXISTS"
-        " (SELECT 1 FROM rows WHERE id = json_extract(?1, '$.id'))";
-    char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    ls_status status = text ? write_texts(results, sql, text, known ? "pass over" : NULL)
-                            : ls_fail_memory("row for the results", 0);
+        " FROM (SELECT :row AS row) WHERE NOT :skips OR NOT EXISTS"
+        " (SELECT 1 FROM rows WHERE id = json_extract(:row, '$.id'))";
+    json_auto_t *values = json_pack("{s:O,s:i}", "row", row, "skips", known != NULL);
+    LS_TRY(ls_results_query(results, sql, values, NULL));
     if (known)
         *known = sqlite3_changes(results->db) == 0;
-    free(text);
-    return status;
+    return LS_OK;
 }
 
 ls_status ls_results_append(ls_results *results, const json_t *row)
@@ -70,13 +55,15 @@ ls_status ls_results_append(ls_results *results, const json_t *row)
     return ls_results_end(results, ls_results_put(results, row, NULL));
 }
 
-ls_status ls_results_relabel(ls_results *results, const char *id, const char *label)
+ls_status ls_results_relabel(ls_results *results, const json_t *found, const char *label)
 {
-    return write_texts(results,
-                       "UPDATE rows SET label = ?2, row = CASE WHEN ?2 IS NULL"
-                       " THEN json_remove(row, '$.label') ELSE json_set(row, '$.label', ?2) END"
-                       " WHERE id = ?1",
-                       id, *label ? label : NULL);
+    json_auto_t *values = json_pack("{s:O,s:s*}", "number", json_object_get(found, "number"),
+                                    "label", *label ? label : NULL);
+    return ls_results_query(results,
+                            "UPDATE rows SET label = :label, row = CASE WHEN :label IS NULL"
+                            " THEN json_remove(row, '$.label') ELSE json_set(row, '$.label',"
+                            " :label) END WHERE rowid = :number",
+                            values, NULL);
 }
 
 /* ---- Rows out ------------------------------------------------------------------------------- */
@@ -273,6 +260,8 @@ ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
 {
     const bool by_time = strncmp(name, "last", 4) == 0;
     int64_t before = 0;
+    int whole = 0;
+    json_t *row = NULL;
     json_auto_t *found = json_array();
     *out = NULL;
     if (!*name)
@@ -282,17 +271,16 @@ ls_status ls_results_find(ls_results *results, const char *name, json_t **out)
     json_auto_t *values = json_pack("{s:s,s:I}", "name", name, "before", (json_int_t)before);
     LS_TRY(ls_results_query(
         results,
-        by_time ? "SELECT row AS \"row:json\", 1 AS whole FROM main.rows"
+        by_time ? "SELECT rowid AS number, row AS \"row:json\", 1 AS whole FROM main.rows"
                   " ORDER BY timestamp DESC, rowid DESC LIMIT 1 OFFSET :before"
-                : "SELECT row AS \"row:json\", id = :name AS whole FROM main.rows"
+                : "SELECT rowid AS number, row AS \"row:json\", id = :name AS whole FROM main.rows"
                   " WHERE substr(id, 1, length(:name)) = :name ORDER BY whole DESC LIMIT 2",
         values, found));
-    const json_t *first = json_array_get(found, 0);
-    const bool whole = json_integer_value(json_object_get(first, "whole"));
-    if (!first || (json_array_size(found) > 1 && !whole))
-        return refuse_name(results, name, by_time, first);
-    *out = json_incref(json_object_get(first, "row"));
-    return json_is_object(*out)
-               ? LS_OK
-               : ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
+    json_unpack(json_array_get(found, 0), "{s:i,s:o}", "whole", &whole, "row", &row);
+    if (json_array_size(found) == 0 || (json_array_size(found) > 1 && !whole))
+        return refuse_name(results, name, by_time, json_array_size(found));
+    if (!json_is_object(row))
+        return ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
+    *out = json_incref(json_array_get(found, 0));
+    return LS_OK;
 }

@@ -6,7 +6,6 @@
  */
 #include "bench/results/results_verbs.h"
 #include "bench/output/rows_file.h"
-#include "bench/rows/row.h"
 #include "common/base/whole_file.h"
 
 #include <stdio.h>
@@ -32,10 +31,10 @@ ls_status ls_results_label(ls_results_task *task)
     if (status)
         return status;
     for (size_t i = 0; i < rows && !status; i++) {
-        json_auto_t *row = NULL;
-        status = ls_results_find(task->results, task->set->operands[1 + i], &row);
+        json_auto_t *found = NULL;
+        status = ls_results_find(task->results, task->set->operands[1 + i], &found);
         if (!status)
-            status = ls_results_relabel(task->results, ls_row_string(row, LS_F_id), label);
+            status = ls_results_relabel(task->results, found, label);
     }
     status = ls_results_end(task->results, status);
     if (!status)

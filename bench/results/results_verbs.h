@@ -44,9 +44,8 @@ static inline const ls_columns *ls_results_columns(const ls_results_task *task,
  */
 ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count);
 
-/** Appends {key, a, b} for each field of two rows ("memory.devices.0.peak"), in the order of a row;
- * `b` may be NULL. */
-ls_status ls_results_fields(ls_results *results, const json_t *a, const json_t *b, json_t *out);
+/** Prints all fields of the row with that number, group by group. */
+ls_status ls_results_fields(ls_results *results, const json_t *number);
 
 /** Writes the chosen rows (results_db.h) in the format of another program, by its name. */
 ls_status ls_export(FILE *stream, ls_results *results, const char *form);

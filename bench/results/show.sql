@@ -1,4 +1,7 @@
--- The lines of `results show` of the row :number, whose JSON text is :row: a name, which stands left of the text.
+-- What `results show` prints of the row :number, whose JSON text is :row: why it is not ok, and what is odd (noise comes
+-- before what is made of it); what limits its step (bound.sql); and, unless :all, a sheet of figures: a name, which
+-- stands left of the text.
+INSERT INTO wanted VALUES (:number);
 WITH
 one AS MATERIALIZED (
   SELECT row, escaped(command, 'line') AS command, "equivalence.grade" AS grade, "micro.size_bytes" AS size,
@@ -135,7 +138,45 @@ part (line, before, text, after) AS (VALUES
       ifnull(printf(' (%s to %s)', decimals(over * exp(-sqrt(pow(ln(beside.mine / beside.low), 2) + pow(ln(pace_high / pace), 2))), 2),
         decimals(over * exp(sqrt(pow(ln(beside.high / beside.mine), 2) + pow(ln(pace / pace_low), 2))), 2)), ''),
       iif(whole_sent > 0, '; bytes sent ' || decimals(ifnull(sharing.sent, 0) * 1.0 / whole_sent, 2) || ' times', ''),
-      escaped(id, 'line'))) FROM sharing LEFT JOIN beside), ''))
-SELECT line, group_concat(before || text || after, ', ') AS text
-FROM (SELECT * FROM (SELECT *, row_number() OVER () AS place FROM part) WHERE text != '' ORDER BY line, place)
-GROUP BY line ORDER BY min(place);
+      escaped(id, 'line'))) FROM sharing LEFT JOIN beside), '')),
+sheet AS (
+  SELECT line, group_concat(before || text || after, ', ') AS text, min(place) AS nth
+  FROM (SELECT * FROM (SELECT *, row_number() OVER () AS place FROM part WHERE NOT :all) WHERE text != '' ORDER BY line, place)
+  GROUP BY line),
+notes AS (
+  SELECT 'reason' AS line, escaped(value_text(:row -> '$.result.reason'), 'line') AS text, -1 AS nth
+  UNION ALL SELECT iif(key, '', 'note'), value, key FROM json_each(:row, '$.result.notes')
+    WHERE json_type(:row, '$.result.notes') = 'array' AND key < 3 AND type = 'text'),
+-- "Try --batch 1024: ..": where the last row of the same case but for that took longer a sample, it is said instead.
+limits AS MATERIALIZED (
+  SELECT key AS nth, escaped(value, 'line') AS text FROM bounds, json_each(lines) WHERE value != ''),
+tries AS MATERIALIZED (
+  SELECT nth, key_path(option) AS path, substr(said, 1, min(instr(said || ':', ':'), instr(said || '.', '.')) - 1) AS said,
+    rtrim(substr(rest, 1, min(instr(rest || ' ', ' '), instr(rest || ':', ':'), instr(rest || ',', ',')) - 1), '.') AS value
+  FROM (SELECT nth, said, substr(said, 3, instr(said || ' ', ' ') - 3) AS option, substr(said, instr(said || ' ', ' ') + 1) AS rest
+    FROM (SELECT nth, substr(text, 5) AS said FROM limits WHERE text GLOB 'Try --[a-z]*'))
+  WHERE option NOT GLOB '*[^a-z-]*'),
+mine AS MATERIALIZED (
+  SELECT row AS own, "case.model" AS model, pace AS mine, pace_low AS low, pace_high AS high,
+    "case.batch_global" + 0.0 AS batch FROM v WHERE number = :number),
+slower AS (
+  SELECT nth, said, id, ratio, batches, row_number() OVER (PARTITION BY nth ORDER BY timestamp DESC, number DESC) AS back,
+    ifnull(least, ratio) > batches AS worse
+  FROM (
+    SELECT nth, said, id, timestamp, number, pace / mine AS ratio, "case.batch_global" / batch AS batches,
+      ratio(pace, pace_low, pace_high, mine, low, high) ->> 'low' AS least
+    FROM tries CROSS JOIN mine CROSS JOIN v ON "case.model" IS model
+    WHERE path GLOB 'case.*' AND mine > 0 AND pace > 0 AND "case.batch_global" / batch > 0 AND row_text(row, path) = value
+      AND same_but(own, row, 0, substr(path, 6), iif(path = 'case.batch_global', 'batch_per_device', 'none')))),
+told AS (
+  SELECT nth, ifnull('Not ' || (SELECT said || ', which was the next to try: it took ' || decimals(ratio / batches, 2)
+      || ' times as long a sample in row ' || escaped(id, 'line') || '.' FROM slower
+      WHERE slower.nth = limits.nth AND back = 1 AND worse), text) AS text
+  FROM limits),
+lines (part, nth, text) AS (
+  SELECT 0, nth, printf('%-10s', line) || wrapped(text, 10, 10, 80) FROM notes WHERE text != ''
+  UNION ALL SELECT 1, nth, substr(text, 1, 1) || wrapped(substr(text, 2), 1, 4, 80) FROM told
+  UNION ALL SELECT 2, 0, char(10) WHERE EXISTS (SELECT 1 FROM limits)
+  UNION ALL SELECT 3, nth, printf('%-10s', line) || wrapped(text, 10, 10, 80) FROM sheet
+  UNION ALL SELECT 4, 0, '--all shows every field.' || char(10) WHERE NOT :all)
+SELECT text FROM lines ORDER BY part, nth;

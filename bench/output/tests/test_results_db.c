@@ -21,7 +21,7 @@ static void rows_come_back(void **state)
     append(results, "20261121T051700Z-ab");
     append(results, "20261121T051700Z-abc");
     assert_ok(ls_results_find(results, "20261121T051700Z-aa", &found));
-    assert_true(json_equal(found, first));
+    assert_true(json_equal(json_object_get(found, "row"), first));
     json_decref(found);
     assert_ok(ls_results_find(results, "20261121T051700Z-ab", &found)); /* whole id and prefix */
     json_decref(found);

@@ -21,7 +21,7 @@ shown AS (
         WHEN (below + above) / 2 >= 0.05 THEN decimals((below + above) / 2, 1) || '%' ELSE '-' END,
       bytes_text(r ->> 'memory'), decimals(100 * (r ->> '$.shares.compute'), 0),
       decimals(100 * (r ->> '$.shares.network'), 0), decimals(100 * (r ->> '$.shares.idle'), 0))
-    || iif(options = '', '', printf('%7s', '') || wrapped(options, 7, 7)) AS line
+    || iif(options = '', '', printf('%7s', '') || wrapped(options, 7, 7, 79)) AS line
   FROM ranking AS one, also),
 one AS ( -- the first, the second that it is compared with, and what all lines share
   SELECT a, name, first.rate AS rate, (SELECT name FROM ranking WHERE i = second) AS other, second,
@@ -112,7 +112,7 @@ lines (part, number, text) AS (
   UNION ALL SELECT 13, 0, printf('refused: %d more, other options of these strategies: --format json', n)
     FROM (SELECT count(*) AS n FROM refused WHERE NOT said) WHERE n > 0),
 texts (format, part, number, text) AS (
-  SELECT 'table', part, number, substr(text, 1, 1) || wrapped(substr(text, 2), 1, 2) FROM lines
+  SELECT 'table', part, number, substr(text, 1, 1) || wrapped(substr(text, 2), 1, 2, 79) FROM lines
   UNION ALL SELECT 'table', 1.5, 0, char(10)
   UNION ALL SELECT 'table', 3, i, line FROM shown WHERE named
   UNION ALL SELECT 'table', 5, 0, char(10) FROM one

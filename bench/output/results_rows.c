@@ -68,37 +68,35 @@ ls_status ls_results_relabel(ls_results *results, const json_t *found, const cha
 
 /* ---- Rows out ------------------------------------------------------------------------------- */
 
-static ls_status parse_row(const ls_results *results, sqlite3_stmt *statement, int column,
-                           json_t **out)
+ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context)
 {
-    *out = json_loads(ls_results_text(statement, column), 0, NULL);
-    return *out ? LS_OK
-                : ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
+    LS_TRY(ls_results_execute(results, "DELETE FROM chosen; INSERT INTO chosen (number)"
+                                       " SELECT rowid FROM main.rows ORDER BY rowid"));
+    return ls_results_chosen(results, visit, context);
 }
 
-/* Visits the rows (place, number, row) that the statement gives after a place, and finalizes it.
- * Places that do not increase mean a damaged file. */
-static ls_status visit_rows(ls_results *results, sqlite3_stmt *statement, ls_row_visit visit,
-                            void *context)
+ls_status ls_results_chosen(ls_results *results, ls_row_visit visit, void *context)
 {
-    int64_t last = INT64_MIN, number[READ_AT_ONCE];
+    sqlite3_stmt *statement;
+    int64_t last = 0, number[READ_AT_ONCE];
     bool more = true;
+    LS_TRY(ls_results_prepare(results,
+                              "SELECT place, number, row FROM chosen JOIN main.rows"
+                              " ON rows.rowid = number WHERE place > ? ORDER BY place",
+                              &statement));
     ls_status status = LS_OK;
     while (more && !status) {
         json_auto_t *rows = json_array();
         sqlite3_bind_int64(statement, 1, last);
         for (size_t i = 0; i < READ_AT_ONCE && !status; i++) {
-            json_t *row;
             status = ls_results_step(results, statement, &more);
             if (status || !more)
                 break;
-            const int64_t place = sqlite3_column_int64(statement, 0);
-            if (place <= last)
-                status = ls_results_refuse(results->path, "is damaged: its rows are out of order");
-            else if (!(status = parse_row(results, statement, 2, &row)))
-                json_array_append_new(rows, row);
+            last = sqlite3_column_int64(statement, 0);
             number[i] = sqlite3_column_int64(statement, 1);
-            last = place;
+            if (json_array_append_new(rows, json_loads(ls_results_text(statement, 2), 0, NULL)) < 0)
+                status =
+                    ls_results_refuse(results->path, "is damaged: a row in it is not valid JSON");
         }
         sqlite3_reset(statement); /* no lock while rows are shown */
         for (size_t i = 0; i < json_array_size(rows) && !status; i++)
@@ -106,25 +104,6 @@ static ls_status visit_rows(ls_results *results, sqlite3_stmt *statement, ls_row
     }
     sqlite3_finalize(statement);
     return status;
-}
-
-ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context)
-{
-    sqlite3_stmt *statement;
-    LS_TRY(ls_results_prepare(
-        results, "SELECT rowid, rowid, row FROM main.rows WHERE rowid > ? ORDER BY rowid",
-        &statement));
-    return visit_rows(results, statement, visit, context);
-}
-
-ls_status ls_results_chosen(ls_results *results, ls_row_visit visit, void *context)
-{
-    sqlite3_stmt *statement;
-    LS_TRY(ls_results_prepare(results,
-                              "SELECT place, number, row FROM chosen JOIN main.rows"
-                              " ON rows.rowid = number WHERE place > ? ORDER BY place",
-                              &statement));
-    return visit_rows(results, statement, visit, context);
 }
 
 ls_status ls_results_of_rows(const json_t *rows, ls_results **out)

@@ -176,7 +176,7 @@ static ls_status replace_row(turns *t, size_t at, int side, json_t *row)
             continue;
         json_array_clear(one->rows[side]);
         json_array_append(one->rows[side], row);
-        LS_TRY(ls_regress_judge_case(t->task, one));
+        LS_TRY(ls_regress_judge_case(t->task, t->regress, one));
         one->decided = true;
     }
     return LS_OK;

@@ -1,11 +1,32 @@
--- What is worse in the new rows of a case than in all its base rows, and what only differs, by key: in this order
--- {key, base, new}, and whether it fails the comparison. :document has `base` and `new`, the rows of each side, `fail_on`:
--- [{key, tolerance}], and `intended`: keys of which a change is only reported. Only rows that are ok count; of a side's
--- numbers, or lists of them, the worst counts, of other values each.
+-- What came of a case besides its time, in this order: an `error` why it cannot be compared; a row of NEW that `failed`;
+-- or what is `worse` in the new rows than in all base rows, and `differences` that are only reported: {key, base, new}.
+-- And which keys of --fail-on are `known`, for a row has them ("": a row is ok). :document has `fail_on`: [{key,
+-- tolerance}]; and of both sides, `base` and `new`, the `rows`, the `row` that represents them, the `path`, and whether it
+-- is `timed`. Only rows that are ok count; of a side's numbers, or lists of them, the worst counts, of other values each.
 WITH
+states AS (
+  SELECT side, :document ->> ('$.path.' || side) AS path, :document ->> ('$.timed.' || side) AS timed, row,
+    ifnull(row ->> '$.result.status', 'unknown') AS status, ifnull(row ->> '$.result.reason', 'no reason is given') AS reason,
+    ifnull(json_type(row, '$.equivalence.pass') = 'false', 0) OR row ->> '$.result.status' IS 'failed' AS failed
+  FROM (SELECT column1 AS side, :document -> ('$.row.' || column1) AS row FROM (VALUES ('base'), ('new')))),
+stop AS MATERIALIZED (
+  SELECT list, text, change FROM (
+    SELECT 0 AS nth, side, 'error' AS list, 'is missing in ' || path AS text, NULL AS change FROM states WHERE row = 'null'
+    UNION ALL SELECT 1, '', 'failed', '', json_object('key', 'result.status', 'base', base.status, 'new', new.status,
+        'reason', new.reason) FROM states AS base JOIN states AS new ON new.side = 'new' AND new.failed
+      WHERE base.side = 'base' AND NOT base.failed
+    UNION ALL SELECT 2, side, 'error', iif(status = 'ok', 'has no time in ' || path || ': nothing was measured',
+        'is ' || status || ' in ' || path || ': ' || reason), NULL FROM states WHERE status != 'ok' OR NOT timed)
+  ORDER BY nth, side LIMIT 1),
+-- The keys of a label "intended KEY, KEY: reason".
+intended AS (
+  SELECT ifnull(key_path(value), value) AS key
+  FROM (SELECT substr(:document ->> '$.row.base.label', 9) AS label WHERE :document ->> '$.row.base.label' GLOB 'intended[ ,]*'),
+    json_each('[' || replace(json_quote(replace(substr(label, 1, instr(label || ':', ':') - 1), ',', ' ')), ' ', '","') || ']')
+  WHERE value != ''),
 keys AS (
-  SELECT row_number() OVER (ORDER BY part, k) AS k, field,
-    part < 3 AND field NOT IN (SELECT value FROM json_each(:document, '$.intended')) AS fails, tolerance,
+  SELECT row_number() OVER (ORDER BY part, k) AS k, part, field,
+    part < 3 AND field NOT IN (SELECT key FROM intended) AS fails, tolerance,
     field_fact(field, 'less') AS less, field_fact(field, 'list') AS list
   FROM (
     SELECT 1 AS part, key AS k, value AS field, 0.0 AS tolerance
@@ -16,7 +37,7 @@ keys AS (
       || '"equivalence.grade","train.loss_last"]'))),
 sides AS (
   SELECT side, key AS r, value AS row
-  FROM (SELECT 'base' AS side UNION ALL SELECT 'new'), json_each(:document, '$.' || side)
+  FROM (SELECT 'base' AS side UNION ALL SELECT 'new'), json_each(:document, '$.rows.' || side)
   WHERE value ->> '$.result.status' = 'ok'),
 -- Values as JSON: null where a row has none. memory.formula: the sum of what formulas say of the devices' memory.
 found AS (
@@ -79,7 +100,13 @@ changes AS (
 judged AS (
   SELECT *, fails AND worse AND (base IS NOT NULL OR ifnull(new GLOB '"*', 0)) AS fail
   FROM changes WHERE worse OR (base IS NOT NULL AND new IS NOT NULL))
-SELECT fail, '{"key":' || json_quote(field) || ifnull(',"base":' || base, '') || ifnull(',"new":' || new, '') || '}' AS "change:json"
-FROM judged AS one
-WHERE NOT EXISTS (SELECT 1 FROM judged WHERE judged.field = one.field AND judged.k < one.k AND judged.fail >= one.fail)
-ORDER BY k;
+SELECT list, text, change AS "change:json" FROM (
+  SELECT 0 AS part, 0 AS k, list, text, change FROM stop
+  UNION ALL SELECT 1, k, iif(fail, 'worse', 'differences'), '', '{"key":' || json_quote(field)
+      || ifnull(',"base":' || base, '') || ifnull(',"new":' || new, '') || '}' FROM judged AS one
+    WHERE NOT EXISTS (SELECT 1 FROM stop)
+      AND NOT EXISTS (SELECT 1 FROM judged WHERE judged.field = one.field AND judged.k < one.k AND judged.fail >= one.fail)
+  UNION ALL SELECT 2, k, 'known', field, NULL FROM keys
+    WHERE part = 2 AND EXISTS (SELECT 1 FROM found WHERE found.k = keys.k AND value != 'null')
+  UNION ALL SELECT 2, 0, 'known', '', NULL WHERE EXISTS (SELECT 1 FROM sides))
+ORDER BY part, k;

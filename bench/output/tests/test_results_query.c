@@ -86,11 +86,11 @@ static void words_are_wrapped(void **state)
     ls_results *results;
     assert_ok(ls_results_memory(&results));
     assert_string_equal(answer(results, "SELECT replace(replace(wrapped(replace(hex(zeroblob(36)),"
-                                        " '00', 'ab') || ' --to ab', 0, 2), char(10), '/'),"
+                                        " '00', 'ab') || ' --to ab', 0, 2, 79), char(10), '/'),"
                                         " replace(hex(zeroblob(36)), '00', 'ab'), 'W')"),
                         "  W/  --to ab/");
     assert_string_equal(answer(results, "SELECT replace(replace(wrapped('--to ' || replace("
-                                        "hex(zeroblob(38)), '00', 'ab'), 0, 2), char(10), '/'),"
+                                        "hex(zeroblob(38)), '00', 'ab'), 0, 2, 79), char(10), '/'),"
                                         " replace(hex(zeroblob(38)), '00', 'ab'), 'W')"),
                         "  --to/  W/");
     ls_results_close(results);

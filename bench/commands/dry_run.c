@@ -3,7 +3,7 @@
 #include "bench/cli/options.h"
 #include "bench/commands/command.h"
 #include "bench/commands/forecast.h"
-#include "bench/output/table/table_parts.h"
+#include "bench/output/cells.h"
 #include "bench/output/standard_output.h"
 #include "bench/row/row.h"
 #include "common/base/grow.h"

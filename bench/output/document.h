@@ -25,6 +25,6 @@ ls_status ls_document_query(const char *sql, const json_t *document, const char 
 ls_status ls_answer_write(ls_results *results, const char *sql, const json_t *values,
                           const ls_columns *columns, FILE *stream);
 
-/** The same of a document, as ls_document_query has it. */
+/** Writes the result of a query of a document, as ls_document_query has it. */
 ls_status ls_document_write(const char *sql, const json_t *document, const char *format,
                             const ls_columns *columns, FILE *stream);

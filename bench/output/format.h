@@ -78,13 +78,10 @@ char *ls_optimizer_shown(const char *text, char *out, size_t size);
 char *ls_real_text(double value, char text[32]);
 
 /**
- * Writes a value without structure: numbers and true, false as in JSON, text unchanged, nothing for
- * NULL, null and an object. An array is joined by '+' (exponents of reals have no '+'), arrays
- * inside an array by ','.
+ * A value without structure, owned by the caller (free); NULL without memory: numbers and true,
+ * false as in JSON, text unchanged, nothing for NULL, null and an object. An array is joined by '+'
+ * (exponents of reals have no '+'), arrays inside an array by ','.
  */
-void ls_value_print(FILE *stream, const json_t *value);
-
-/** As text owned by the caller (free); NULL without memory. */
 char *ls_value_text(const json_t *value);
 
 /** As text in the form of an option: yes and no in place of true and false. */

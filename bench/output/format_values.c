@@ -158,11 +158,6 @@ static void print_value(FILE *stream, const json_t *value, bool listed)
     }
 }
 
-void ls_value_print(FILE *stream, const json_t *value)
-{
-    print_value(stream, value, false);
-}
-
 /* A memory stream costs some microseconds: only used for values without a faster way. */
 char *ls_value_text(const json_t *value)
 {
@@ -175,7 +170,7 @@ char *ls_value_text(const json_t *value)
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return NULL;
-    ls_value_print(stream, value);
+    print_value(stream, value, false);
     fclose(stream);
     return text;
 }
@@ -210,7 +205,7 @@ static void print_json(FILE *stream, const json_t *value, int indent, int level)
     else if (json_is_string(value))
         print_string(stream, json_string_value(value));
     else if (!object && !json_is_array(value))
-        ls_value_print(stream, value);
+        print_value(stream, value, false);
     if (!object && !json_is_array(value))
         return;
     fputc(object ? '{' : '[', stream);

@@ -77,6 +77,14 @@ static bool is_limited(const ls_results *results, struct rlimit *limit)
 /* The failure of an SQLite code. The failed statement must be reset or finalized before. */
 static ls_status refuse_code(const ls_results *results, int code)
 {
+    static const struct {
+        int code;
+        const char *why;
+    } known[] = {{SQLITE_FULL, "cannot be written: the disk is full"},
+                 {SQLITE_BUSY, "is locked by another program (waited 30 s)"}, /* PATIENCE_S */
+                 {SQLITE_CORRUPT, "is damaged"},
+                 {SQLITE_NOTADB, "is not an SQLite database, so not one of lockstep"},
+                 {SQLITE_READONLY, "cannot be written: it or its folder is read-only"}};
     const char *text = results->db ? sqlite3_errmsg(results->db) : sqlite3_errstr(code);
     int system_error = results->db ? sqlite3_system_errno(results->db) : 0;
     struct rlimit limit;
@@ -87,28 +95,14 @@ static ls_status refuse_code(const ls_results *results, int code)
                        "cannot be written: a file may have at most %llu bytes here (ulimit -f); "
                        "raise the limit, or --results FILE names another",
                        (unsigned long long)limit.rlim_cur);
-    switch (code & 0xff) {
-    case SQLITE_FULL:
-        return ls_results_refuse(results->path, "cannot be written: the disk is full");
-    case SQLITE_BUSY:
-        return ls_fail(LS_CODE_MISSING, "results", results->path,
-                       "is locked by another program (waited %d s); --results FILE names another",
-                       PATIENCE_S);
-    case SQLITE_CORRUPT:
-        return ls_results_refuse(results->path, "is damaged");
-    case SQLITE_NOTADB:
-        return ls_results_refuse(results->path,
-                                 "is not an SQLite database, so not one of lockstep");
-    case SQLITE_READONLY:
-        return ls_results_refuse(results->path, "cannot be written: it or its folder is read-only");
-    case SQLITE_CANTOPEN:
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].code == (code & 0xff))
+            return ls_results_refuse(results->path, known[i].why);
+    if ((code & 0xff) == SQLITE_CANTOPEN)
         text = "cannot be opened";
-        /* fallthrough */
-    default:
-        return ls_fail(LS_CODE_MISSING, "results", results->path,
-                       "%s%s%s; --results FILE names another", text, system_error ? ": " : "",
-                       system_error ? strerror(system_error) : "");
-    }
+    return ls_fail(LS_CODE_MISSING, "results", results->path,
+                   "%s%s%s; --results FILE names another", text, system_error ? ": " : "",
+                   system_error ? strerror(system_error) : "");
 }
 
 /* ---- Statements ----------------------------------------------------------------------------- */
@@ -350,19 +344,19 @@ static ls_status connect(ls_results *results, bool create, bool fresh)
     return create ? prepare_writing(results) : LS_OK;
 }
 
-/* Without a file; `path` names it in messages. */
-static ls_status new_results(const char *path, ls_results **out)
+/* The rows in memory have no file: `path` names them in messages. */
+static ls_status open_path(const char *path, bool memory, bool create, bool fresh, ls_results **out)
 {
-    LS_TRY(ls_allocate("results", out, 1, sizeof **out));
-    (*out)->path = strdup(path);
-    if ((*out)->path)
-        return LS_OK;
-    free(*out);
-    return ls_fail_memory("results", strlen(path));
-}
-
-static ls_status finish_opening(ls_results *results, ls_status status, ls_results **out)
-{
+    ls_results *results;
+    LS_TRY(ls_allocate("results", &results, 1, sizeof *results));
+    results->opening = true;
+    results->wait_end = ls_clock_ns() + PATIENCE_S * UINT64_C(1000000000);
+    results->path = strdup(path);
+    ls_status status = LS_OK;
+    if (!results->path || (memory && sqlite3_open(":memory:", &results->db) != SQLITE_OK))
+        status = ls_fail_memory(path, 1);
+    if (!status)
+        status = memory ? ls_results_execute(results, rows_sql) : connect(results, create, fresh);
     if (!status)
         status = ls_results_execute(results, "PRAGMA temp_store = MEMORY");
     if (!status && ls_results_attach(results->db) != SQLITE_OK)
@@ -378,22 +372,13 @@ static ls_status finish_opening(ls_results *results, ls_status status, ls_result
 ls_status ls_results_open(const char *path, bool create, ls_results **out)
 {
     bool fresh;
-    ls_results *results;
     LS_TRY(examine(path, create, &fresh));
-    LS_TRY(new_results(path, &results));
-    results->opening = true;
-    results->wait_end = ls_clock_ns() + PATIENCE_S * UINT64_C(1000000000);
-    return finish_opening(results, connect(results, create, fresh), out);
+    return open_path(path, false, create, fresh, out);
 }
 
 ls_status ls_results_memory(ls_results **out)
 {
-    ls_results *results;
-    LS_TRY(new_results("rows in memory", &results));
-    ls_status status = sqlite3_open(":memory:", &results->db) == SQLITE_OK
-                           ? ls_results_execute(results, rows_sql)
-                           : ls_fail_memory("rows in memory", 1);
-    return finish_opening(results, status, out);
+    return open_path("rows in memory", true, false, false, out);
 }
 
 void ls_results_close(ls_results *results)

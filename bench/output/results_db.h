@@ -90,6 +90,7 @@ ls_status ls_results_find(ls_results *results, const char *id, json_t **out);
  *   were asked for with this text; same_but(row, other, common, field, ..): ls_row_same_but
  *   row_text(row, path): the text that CSV has there; only of the groups that name a case, a
  *   machine or a result
+ *   cell(row, path): what a table has of the row in the field's column; heading(path)
  *   the collation NUMBERED: "cpu:2" before "cpu:10"
  * A column that a statement does not use costs nothing.
  */
@@ -108,17 +109,6 @@ ls_status ls_results_query(ls_results *results, const char *sql, const json_t *v
 
 /** Performs statements that have no result. */
 ls_status ls_results_execute(ls_results *results, const char *sql);
-
-/** The row of a JSON text, parsed, kept for a function of which a statement asks several things of
- * one row. Zero at first. */
-typedef struct ls_parsed {
-    char *text;
-    json_t *row;
-} ls_parsed;
-
-/** Borrowed until the next call; NULL of NULL, and of a damaged text. */
-json_t *ls_parsed_row(ls_parsed *last, const char *text);
-void ls_parsed_clear(ls_parsed *last);
 
 /** The connection, for functions of a caller's own. Borrowed. */
 sqlite3 *ls_results_handle(ls_results *results);

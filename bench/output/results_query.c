@@ -2,7 +2,7 @@
 /* Functions of SQL, and what else a connection has for questions; see results_db.h. */
 #include "bench/output/results_db.h"
 
-#include "bench/output/format.h"
+#include "bench/output/cells.h"
 #include "bench/output/results_db_parts.h"
 #include "bench/output/row_keys.h"
 #include "bench/output/row_same.h"
@@ -15,42 +15,43 @@
 
 /* ---- Functions ------------------------------------------------------------------------------ */
 
+/* The row of a JSON text, parsed: a statement asks several things of one row. */
+typedef struct parsed {
+    char *text;
+    json_t *row;
+} parsed;
+
 /* What a connection's functions keep. */
 typedef struct memory {
-    ls_parsed last[2]; /* of functions of two rows the first and the second */
-    json_t *machines;  /* {scope: [facts]} of the machines that machine_of has seen */
+    parsed last[2];   /* of functions of two rows the first and the second */
+    json_t *machines; /* {scope: [facts]} of the machines that machine_of has seen */
 } memory;
 
-void ls_parsed_clear(ls_parsed *last)
+static void forget(parsed *last)
 {
     json_decref(last->row);
     free(last->text);
 }
 
-json_t *ls_parsed_row(ls_parsed *last, const char *text)
-{
-    if (text && (!last->text || strcmp(text, last->text) != 0)) {
-        ls_parsed_clear(last);
-        last->text = strdup(text);
-        last->row = json_loads(text, 0, NULL);
-    }
-    return text ? last->row : NULL;
-}
-
 static void free_memory(void *context)
 {
     memory *kept = context;
-    for (size_t k = 0; k < 2; k++)
-        ls_parsed_clear(&kept->last[k]);
+    forget(&kept->last[0]);
+    forget(&kept->last[1]);
     json_decref(kept->machines);
     free(kept);
 }
 
-/* `which`: of the two that are kept. */
+/* `which`: of the two that are kept. NULL of NULL, and of a damaged text. */
 static json_t *parsed_row(sqlite3_context *context, sqlite3_value *value, size_t which)
 {
-    return ls_parsed_row(&((memory *)sqlite3_user_data(context))->last[which],
-                         (const char *)sqlite3_value_text(value));
+    const char *text = (const char *)sqlite3_value_text(value);
+    parsed *last = &((memory *)sqlite3_user_data(context))->last[which];
+    if (text && (!last->text || strcmp(text, last->text) != 0)) {
+        forget(last);
+        *last = (parsed){strdup(text), json_loads(text, 0, NULL)};
+    }
+    return text ? last->row : NULL;
 }
 
 static const char *text_argument(sqlite3_value *value)
@@ -229,6 +230,16 @@ static void row_text(sqlite3_context *context, int count, sqlite3_value **value)
         give_text(context, ls_value_text(found));
 }
 
+/* cell(row, path), heading(path) */
+static void cell(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    char title[LS_TITLE_SIZE], text[LS_CELL_SIZE];
+    const ls_column column = ls_column_of(text_argument(value[count - 1]), title);
+    if (count > 1)
+        ls_cell_write(&column, parsed_row(context, value[0], 0), text);
+    sqlite3_result_text(context, count > 1 ? text : title, -1, SQLITE_TRANSIENT);
+}
+
 /* field_fact(path, what): see bench/rows/fields.h; whether "less" is worse; the "list" of objects
  * that has the field; for "diff" whether `results diff` names it, NULL for an unknown path. A
  * member of `case` that is not a field is an option of another version. */
@@ -393,6 +404,8 @@ int ls_results_attach(sqlite3 *db)
                      {"case_key", 3, case_key, NULL},
                      {"same_but", -1, same_but, NULL},
                      {"row_text", 2, row_text, NULL},
+                     {"cell", 2, cell, NULL},
+                     {"heading", 1, cell, NULL},
                      {"row_derived", 2, row_derived, NULL}};
     memory *kept = calloc(1, sizeof *kept); /* for all functions; freed with machine_of */
     char *view = ls_results_view_text(true);

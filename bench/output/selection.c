@@ -236,14 +236,6 @@ ls_status ls_selection_choose(const ls_selection *selection, ls_results *results
     return status;
 }
 
-ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_row_visit visit,
-                            void *context, size_t *count)
-{
-    size_t chosen;
-    LS_TRY(ls_selection_choose(selection, results, count ? count : &chosen));
-    return ls_results_chosen(results, visit, context);
-}
-
 ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results)
 {
     return selection->predictions

@@ -40,10 +40,6 @@ void ls_selection_close(ls_selection *selection);
 /** Fills the table `chosen`; *count is how many rows that are. */
 ls_status ls_selection_choose(const ls_selection *selection, ls_results *results, size_t *count);
 
-/** Chooses, and visits the whole rows; *count, which may be NULL, is their number. */
-ls_status ls_selection_each(const ls_selection *selection, ls_results *results, ls_row_visit visit,
-                            void *context, size_t *count);
-
 /** Leaves predicted rows out of `chosen`, unless a condition speaks of them. Places
  * have no gaps. */
 ls_status ls_selection_unmix(const ls_selection *selection, ls_results *results);

@@ -78,7 +78,7 @@ typedef struct ls_regress {
     ls_regress_case *cases;
     size_t count;
     json_t *instructions; /**< {base, new, ratio}, or why not; NULL if not asked for */
-    json_t *known;        /**< {key: true} of --fail-on that a row has; "" if one is ok */
+    json_t *known;        /**< {key: true} of --fail-on in a row; "": one is ok */
     double seconds;
 } ls_regress;
 

@@ -5,7 +5,7 @@
  * doubled quote (but not at the beginning), and without line ends; terminals do not interpret
  * markup.
  */
-#include "bench/output/table/table_parts.h"
+#include "bench/output/cells.h"
 #include "bench/report/draw.h"
 #include "bench/report/template.h"
 #include "common/base/escape.h"

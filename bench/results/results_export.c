@@ -87,7 +87,7 @@ static ls_status write_row(void *context, int64_t number, const json_t *row)
     return ls_writer_row(context, row);
 }
 
-ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count)
+ls_status ls_results_write(const ls_results_task *task, FILE *stream)
 {
     const ls_format *form = task->form;
     ls_writer *writer;
@@ -96,7 +96,7 @@ ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *co
     LS_TRY(ls_writer_open(form, stream, &writer));
     writer->deferred = true;
     writer->columns = ls_results_columns(task, NULL);
-    ls_status status = ls_selection_each(&task->selection, task->results, write_row, writer, count);
+    ls_status status = ls_results_chosen(task->results, write_row, writer);
     return ls_status_first(status, ls_writer_close(writer));
 }
 
@@ -105,12 +105,11 @@ static ls_status write_rows(FILE *stream, void *context)
     ls_results_task *task = context;
     size_t form, count;
     LS_TRY(find_form(task->set, &form));
-    if (form >= OWN) {
-        LS_TRY(ls_selection_choose(&task->selection, task->results, &count));
+    LS_TRY(ls_selection_choose(&task->selection, task->results, &count));
+    if (form >= OWN)
         return ls_export(stream, task->results, forms[form]);
-    }
     LS_TRY(ls_format_find(forms[form], &task->form));
-    return ls_results_write(task, stream, NULL);
+    return ls_results_write(task, stream);
 }
 
 ls_status ls_results_check_export(const ls_option_set *set)

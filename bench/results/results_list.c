@@ -38,46 +38,29 @@ static ls_status is_one_command(ls_results *results, size_t rows, bool *out)
     return LS_OK;
 }
 
-/* Reads the chosen rows, or the members of them that a table in these columns needs: parsing takes
- * most of the time. */
-static ls_status read_rows(ls_results *results, const ls_columns *columns, json_t *rows)
+/* Reads the chosen rows; only what the usual columns show, if so asked, since parsing takes most of
+ * the time. */
+static ls_status read_rows(ls_results *results, bool usual, json_t *rows)
 {
-    if (columns->ranks)
-        return ls_results_chosen(results, ls_results_collect, rows);
-    json_auto_t *names =
-        json_pack("{s:n,s:n,s:n,s:n,s:n,s:n}", "id", "label", "case", "micro", "result", "peer");
-    sqlite3_str *text = sqlite3_str_new(NULL);
-    const char *name;
-    json_t *unused;
-    for (size_t i = 0; i < columns->count; i++) {
-        const ls_column *one = &columns->column[i];
-        const char *path = one->path ? one->path : ls_fields[one->of].path;
-        json_object_setn_new(names, path, strcspn(path, "."), json_null());
-    }
-    json_object_foreach(names, name, unused)
-    {
-        (void)unused;
-        sqlite3_str_appendf(text, "%s row->'$.%s' AS \"%s:json\"",
-                            sqlite3_str_length(text) ? "," : "SELECT", name, name);
-    }
-    sqlite3_str_appendall(text,
-                          " FROM chosen JOIN main.rows ON rows.rowid = number ORDER BY place");
-    char *sql = sqlite3_str_finish(text);
-    ls_status status = sql ? ls_results_query(results, sql, NULL, rows) : ls_fail_memory("rows", 0);
-    sqlite3_free(sql);
-    return status;
+    static const char sql[] =
+        "SELECT row->'$.id' AS \"id:json\", row->'$.timestamp' AS \"timestamp:json\","
+        " row->'$.label' AS \"label:json\", row->'$.case' AS \"case:json\","
+        " row->'$.micro' AS \"micro:json\", row->'$.time' AS \"time:json\","
+        " row->'$.result' AS \"result:json\", row->'$.peer' AS \"peer:json\""
+        " FROM chosen JOIN main.rows ON rows.rowid = number ORDER BY place";
+    return usual ? ls_results_query(results, sql, NULL, rows)
+                 : ls_results_chosen(results, ls_results_collect, rows);
 }
 
 /* As a table, for which all rows are read first. */
-static ls_status list_table(ls_results_task *task, size_t *count)
+static ls_status list_table(ls_results_task *task, size_t count)
 {
     json_auto_t *rows = json_array();
     ls_columns columns = {.column = listed, .count = sizeof listed / sizeof *listed, .leading = 3};
-    LS_TRY(ls_selection_choose(&task->selection, task->results, count));
-    LS_TRY(is_one_command(task->results, *count, &columns.ranks));
+    LS_TRY(is_one_command(task->results, count, &columns.ranks));
     const ls_columns *shown = ls_results_columns(task, &columns);
-    LS_TRY(read_rows(task->results, shown, rows));
-    return *count > 0 ? ls_rows_write(task->form, shown, rows, ls_output()) : LS_OK;
+    LS_TRY(read_rows(task->results, shown == &columns && !columns.ranks, rows));
+    return count > 0 ? ls_rows_write(task->form, shown, rows, ls_output()) : LS_OK;
 }
 
 ls_status ls_results_list(ls_results_task *task)
@@ -85,7 +68,8 @@ ls_status ls_results_list(ls_results_task *task)
     size_t count = 0;
     const char *form = task->form ? task->form->name : "table";
     const bool table = strcmp(form, "table") == 0 || strcmp(form, "md") == 0;
-    LS_TRY(table ? list_table(task, &count) : ls_results_write(task, ls_output(), &count));
+    LS_TRY(ls_selection_choose(&task->selection, task->results, &count));
+    LS_TRY(table ? list_table(task, count) : ls_results_write(task, ls_output()));
     if (count == 0)
         ls_log_stderr("results: %s: no rows%s", task->file,
                       task->selection.narrows ? " that fit" : "");

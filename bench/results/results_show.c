@@ -4,7 +4,6 @@
  * (show.sql); with --all then all fields, group by group, one per line (diff.sql); or in a format.
  */
 #include "bench/output/document.h"
-#include "bench/output/table/table_parts.h"
 #include "bench/results/results_verbs.h"
 
 #include "template_bound.h"
@@ -19,7 +18,6 @@ ls_status ls_results_show(ls_results_task *task)
     if (task->form || task->chosen.columns.count > 0)
         return ls_rows_write(task->form, ls_results_columns(task, NULL), rows, ls_output());
     json_object_set_new(found, "all", json_integer(all));
-    ls_cells_attach(task->results);
     LS_TRY(ls_results_execute(task->results, ls_template_bound));
     LS_TRY(ls_answer_write(task->results, ls_template_show, found, NULL, ls_output()));
     return all ? ls_results_fields(task->results, json_object_get(found, "number")) : LS_OK;

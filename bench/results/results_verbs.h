@@ -40,9 +40,8 @@ static inline const ls_columns *ls_results_columns(const ls_results_task *task,
     return task->chosen.columns.count ? &task->chosen.columns : otherwise;
 }
 
-/** Writes the selected rows, whole, one by one; *count, which may be NULL, is set to their number.
- */
-ls_status ls_results_write(const ls_results_task *task, FILE *stream, size_t *count);
+/** Writes the chosen rows, whole, one by one. */
+ls_status ls_results_write(const ls_results_task *task, FILE *stream);
 
 /** Prints all fields of the row with that number, group by group. */
 ls_status ls_results_fields(ls_results *results, const json_t *number);

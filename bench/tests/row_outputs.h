@@ -324,7 +324,7 @@ static inline void check_verdicts(const json_t *rows)
                                           LS_VERDICT_CANNOT_TELL};
     const ls_regress_task task = {.side = {"base", "new"}, .threshold = 0.03};
     ls_regress regress = {calloc(json_array_size(rows) + 1, sizeof *regress.cases),
-                          json_array_size(rows), NULL, 1};
+                          json_array_size(rows), NULL, NULL, 1};
     for (size_t i = 0; i < regress.count; i++) {
         json_t *row = json_array_get(rows, i);
         ls_regress_case *one = &regress.cases[i];

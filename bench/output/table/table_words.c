@@ -10,34 +10,6 @@
 
 #include <stdlib.h>
 
-/* cell(row, path), heading(path) */
-static void cell(sqlite3_context *context, int count, sqlite3_value **value)
-{
-    char title[LS_TITLE_SIZE], text[LS_CELL_SIZE];
-    const ls_column column =
-        ls_column_of((const char *)sqlite3_value_text(value[count - 1]), title);
-    const json_t *row = count > 1 ? ls_parsed_row(sqlite3_user_data(context),
-                                                  (const char *)sqlite3_value_text(*value))
-                                  : NULL;
-    ls_cell_write(&column, row, text);
-    sqlite3_result_text(context, count > 1 ? text : title, -1, SQLITE_TRANSIENT);
-}
-
-static void free_parsed(void *last)
-{
-    ls_parsed_clear(last);
-    free(last);
-}
-
-void ls_cells_attach(ls_results *results)
-{
-    sqlite3 *db = ls_results_handle(results);
-    ls_parsed *last = calloc(1, sizeof *last);
-    if (last)
-        sqlite3_create_function_v2(db, "cell", 2, SQLITE_UTF8, last, cell, NULL, NULL, free_parsed);
-    sqlite3_create_function(db, "heading", 1, SQLITE_UTF8, NULL, cell, NULL, NULL);
-}
-
 json_t *ls_options_of(const json_t *cases)
 {
     static const char set[] =
@@ -59,10 +31,8 @@ static ls_status add_lines(const ls_writer *writer, const ls_columns *columns, j
                   columns->compares ? writer->ended : NULL, "micro", micro ? writer->ended : NULL);
     ls_results *results = NULL;
     ls_status status = ls_results_of_rows(columns->ranks ? writer->ended : NULL, &results);
-    if (!status) {
-        ls_cells_attach(results);
+    if (!status)
         status = ls_results_execute(results, "CREATE TEMP VIEW pooled AS SELECT * FROM s");
-    }
     if (!status)
         status = ls_results_execute(results, ls_template_pools);
     if (!status)

@@ -142,7 +142,8 @@ static const char *selected(ls_results *results, const char *where, const char *
     json_auto_t *rows = json_array();
     size_t count;
     assert_null(ls_selection_open(where, NULL, last, sort, &selection));
-    assert_null(ls_selection_each(&selection, results, ls_results_collect, rows, &count));
+    assert_null(ls_selection_choose(&selection, results, &count));
+    assert_null(ls_results_chosen(results, ls_results_collect, rows));
     assert_int_equal(count, json_array_size(rows));
     ls_selection_close(&selection);
     *ids = 0;

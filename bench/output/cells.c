@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Cells of tables, and texts on a terminal; see table_parts.h. */
-#include "bench/output/table/table_parts.h"
+/* Cells of tables, and texts on a terminal; see cells.h. */
+#include "bench/output/cells.h"
 
 #include "bench/output/row_keys.h"
 #include "common/base/escape.h"

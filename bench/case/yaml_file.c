@@ -163,7 +163,8 @@ ls_status ls_yaml_syntax(ls_yaml_file *file)
     return ls_yaml_refuse(file, "is not valid YAML: %.200s", error->msg);
 }
 
-/* Whether nothing follows the document; looks at what does. */
+/* Whether nothing follows the document. If something does, the file's line and column are set to
+ * it. */
 static bool is_last(ls_yaml_file *file)
 {
     bool last = true;

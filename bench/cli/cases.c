@@ -403,7 +403,7 @@ static ls_status check_single(const ls_request_parsing *parsing, const char *nam
                              "several cases cannot be %s; give one case, or remove it", what);
 }
 
-/* Sets the time budget, to which timed steps are fitted. */
+/* Sets the time budget, which decides the number of timed steps. */
 static ls_status set_budget(const ls_request_parsing *parsing)
 {
     ls_request *request = parsing->request;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `lockstep micro`: single operations, and the roofs on which `mfu` and other shares are based.
- * Products and collectives are checked with inputs whose sums are exact in float32, layers against
- * the reference table; with wrong elements the exit status is 1.
+ * `lockstep micro`: single operations, and the machine's roofs (`mfu` and other shares are relative
+ * to them). Products and collectives are checked with inputs whose sums are exact in float32,
+ * layers against the reference table; with wrong elements the exit status is 1.
  */
 #include "bench/case/graph_file.h"
 #include "bench/case/workplace.h"

@@ -230,8 +230,8 @@ static ls_case key_of(const ls_plan_of_case *plan, int64_t rows)
     return key;
 }
 
-/* Computes both gradients and compares them; `again`: of lifted samples, and with what may have
- * been flushed allowed for. */
+/* Computes both gradients and compares them. `again`: with lifted samples, and a larger bound for
+ * values that may have been flushed to zero. */
 static ls_status find_out(const ls_workplace *workplace, const ls_plan_of_case *plan, bool again,
                           known *k)
 {

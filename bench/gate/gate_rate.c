@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The learning rate that the candidate's devices are about to apply, against the schedule's formula
- * computed here once more, by the C library: candidate and judges share one implementation, in
- * which a wrong formula, or a schedule that moves on once a replica or a piece, would go unseen.
+ * computed here once more, by the C library. Candidate and judges share one implementation: without
+ * this check nobody would see a wrong formula there, or a schedule that advances once per replica
+ * or piece.
  */
 #include "bench/gate/gate.h"
 

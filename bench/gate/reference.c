@@ -211,7 +211,7 @@ uint64_t ls_reference_hash(const float *values, size_t count)
     return ls_hash64(values, count * sizeof *values);
 }
 
-/* Arrays of the state besides parameters, of which only hashes are kept. */
+/* Keeps a hash of each array of the state besides the parameters. */
 static ls_status hash_state(ls_reference *r)
 {
     ls_run *run = r->session.run;

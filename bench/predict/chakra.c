@@ -2,11 +2,11 @@
 /*
  * Export as Chakra execution traces, which ASTRA-sim reads (mlcommons/chakra,
  * schema/protobuf/et_def.proto): a file for each device, of messages of protocol buffers, each
- * behind its length: GlobalMetadata, then a Node for each delay and each end of a message, which
- * has a unique tag, with what it waits for. A wait for an activity of another device becomes a
- * message of one byte. A duration there is a number of microseconds: what rounding leaves of it is
- * added to the device's next one. Delays of lanes that communicate are operations of a CPU, while
- * other operations compute.
+ * behind its length: GlobalMetadata, then a Node for each delay and each end of a message, with the
+ * nodes that it waits for. A message has a unique tag. A wait for an activity of another device
+ * becomes a message of one byte. A duration there is a number of microseconds: what rounding leaves
+ * of it is added to the device's next one. Delays of lanes that communicate are operations of a
+ * CPU, while other operations compute.
  */
 #include "common/base/whole_file.h"
 #include "bench/predict/predict_parts.h"

@@ -29,7 +29,7 @@ static ls_status find_form(const ls_option_set *set, size_t *out)
 
 /* ---- Formats of other programs -------------------------------------------------------------- */
 
-/* Says in what else rows of one name differ, which other programs take for repeats of one case. */
+/* Warns if rows that get the same name differ: other programs take them for repeats of one case. */
 static ls_status tell_mixed(ls_results *results)
 {
     static const char sql[] =

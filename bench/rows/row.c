@@ -23,8 +23,8 @@ static const char *last_name(const char *path)
     return dot ? dot + 1 : path;
 }
 
-/* The value at the first `length` bytes of a path, in which objects are made where they are
- * missing, if asked to. */
+/* The value at the first `length` bytes of a path. With `make`, missing objects on the way are
+ * made. */
 static json_t *walk(const json_t *row, const char *path, size_t length, bool make)
 {
     json_t *at = (json_t *)(size_t)row;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The critical path, traced backwards from the end of the last step shown. A working slice is on
- * it, followed by what its lane did before. A wait for another lane ended with a task there: the
- * path continues with this task. A wait for peers ended with the last peer: the path continues
- * where this peer reached the exchange, or worked on it. A wait without a known cause (a message in
- * flight) is on the path itself. So slices of the path follow each other without overlap; the time
- * between two is the handover.
+ * The critical path, traced backwards from the end of the last step shown. If its end is a working
+ * slice, the path continues with the slice before it on its lane. A wait for another lane ended
+ * with a task there: the path continues with this task. A wait for peers ended with the last peer:
+ * the path continues where this peer reached the exchange, or worked on it. A wait without a known
+ * cause (a message in flight) is on the path itself. So slices of the path follow each other
+ * without overlap; the time between two is the handover.
  */
 #include "bench/trace/whole.h"
 #include "common/base/grow.h"

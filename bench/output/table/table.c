@@ -107,8 +107,8 @@ static const ls_columns *columns_of(const ls_writer *writer)
     return is_placed(row, "out of place") ? &placed_columns : &micro_columns;
 }
 
-/* Notes the text of a case without the options that are known to differ, and without what follows
- * from others: whether it is new. The fields by which options.sql compares cases stay. */
+/* Notes the text of a case without the options that are known to differ, and without fields that
+ * follow from others. True if the text is new. The fields that options.sql compares stay. */
 static bool note_text(ls_writer *writer, json_t *group, const char *among)
 {
     json_auto_t *rest = json_copy(group);

@@ -121,7 +121,7 @@ static ls_status build(ls_comm *comm, const ls_allreduce_args *a, ls_op_list *op
 }
 
 /* Sums H(r, d) of all elements into sum `into`; higher-numbered sums are free. Shares differ only
- * in which of two sums is added to which. *visit: inputs used so far. */
+ * in the order of two addends. *visit: inputs used so far. */
 static ls_status put_halving(int ranks, size_t count, int r, int d, int into, size_t *visit,
                              ls_sum_order *out)
 {

@@ -66,8 +66,8 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
     return 2 * product;
 }
 
-/* Two products forward and four backward, for each sample and head. They are counted half as often,
- * since they are given with whole rows of scores, of which causality uses half. */
+/* Two products forward and four backward, for each sample and head. Half of them are counted: their
+ * sizes are of complete rows of scores, and causality uses half of a row. */
 static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS])
 {

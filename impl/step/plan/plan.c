@@ -336,7 +336,7 @@ const ls_layout *ls_step_plan_layout(const ls_job *job, int place, int *hosts,
     return own_layout;
 }
 
-/* Opens the buckets of a set, whose first member is `member`, and windows in which they are. */
+/* Opens the buckets of a set, whose first member is `member`, and the windows that hold them. */
 static ls_status plan_buckets(const ls_step_plan *plan, int member, ls_planned_group *g)
 {
     const ls_job *job = plan->job;

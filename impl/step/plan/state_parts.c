@@ -18,7 +18,7 @@ typedef struct listing {
     ls_status status;
 } listing;
 
-/* The copy to which a variable is dealt, by where its middle is. */
+/* The copy that gets a variable: that of the variable's middle element. */
 static size_t dealt_to(const listing *l, const ls_variable *v)
 {
     const double middle = (double)v->offset + (double)v->count / 2;
@@ -62,7 +62,7 @@ static void add_elements(void *context, size_t at, size_t model, size_t count)
     }
 }
 
-/* Passes on what it visits, from an element of a range on. */
+/* Passes a visit on from element `from` of a range. */
 typedef struct visit_from {
     void (*visit)(void *context, size_t at, size_t model, size_t count);
     void *context;

@@ -53,7 +53,7 @@ static void add_net(naming *n, int member, const ls_replica *r, const ls_net *ne
     add(n, member, "batch", ls_net_target(net), rows * (size_t)train->target.width * 4, 0);
 }
 
-/* The device, on which there is one member; for a shadow, also its replica's device. */
+/* The member's device, which has no other member; for a shadow, also its replica's device. */
 void ls_steps_name_member(const ls_step_run *run, int m, ls_member_name *out)
 {
     const ls_step_plan *plan = &run->plan;

@@ -93,7 +93,7 @@ static ls_status enqueue_task(ls_step_run *run, int kind, const ls_task *task)
     return record(run, kind, task);
 }
 
-/* The ranks of this process, of which a communicator of several processes has more. */
+/* The number of this process's ranks; a communicator of several processes has more. */
 static int count_here(ls_comm *const *comms)
 {
     int count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who owns which elements, by what a step does, not by what its plan says: of each copy of the
+ * Checks who updates which elements, from a step's tasks, not from its plan: of each copy of the
  * model (on a replica; on its places; on replicas that share an update; on all servers), each
  * element is updated exactly once in a step. Two owners need not show in any value: they may
  * compute the same bits. For servers that update as requests arrive, no task says what they update:

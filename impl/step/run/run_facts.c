@@ -212,8 +212,8 @@ static ls_status count(ls_step_run *me, tally *out)
     return ls_steps_collect(me->base.job, mine, &out->all);
 }
 
-/* The mean of a step, rounded to the side of `other` on which it is, so that a difference in a
- * single step shows; up, if they are equal. */
+/* The mean of a step, rounded away from `other` (up if both are equal), so that a difference in a
+ * single step shows. */
 static uint64_t mean(uint64_t all, uint64_t other, uint64_t steps)
 {
     return all < other ? all / steps : (all + steps - 1) / steps;

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Members that together have a copy of an array, and the processes to which each sends its part. */
+/* Members that together have a copy of an array, and the processes that get each one's part. */
 typedef struct copy {
     ls_range members;
     int first, last; /* processes */

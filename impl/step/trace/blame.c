@@ -53,7 +53,7 @@ static size_t first_after(const ls_tracing *w, int lane, uint64_t ns)
     return begin + ls_count_up_to(ns, &s->end_ns, w->begin[lane + 1] - begin, sizeof *s);
 }
 
-/* Divides [begin, end) by what the lane of slice `cause` did. */
+/* Divides [begin, end) among the causes that the lane of slice `cause` had meanwhile. */
 static void cut(ls_tracing *w, const blocked *b, uint64_t begin, uint64_t end, int64_t cause,
                 int depth)
 {

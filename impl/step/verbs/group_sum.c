@@ -7,7 +7,7 @@
 
 /* ---- Members of one group -------------------------------------------------------------------- */
 
-/* The order of the job's all-reduce, or of a half; with what a wire rounds. */
+/* The order of sums in the job's all-reduce, or a half of it, and where a wire rounds. */
 static ls_status order_of(const ls_job *job, ls_half half, int ranks, ls_extent extent,
                           const ls_layout *layout, ls_sum_order *out)
 {

@@ -8,8 +8,8 @@ static uint64_t count_exchanges(const ls_step *s)
     return (uint64_t)ls_replicated_exchanges(ls_step_job(s), s->batch_kind);
 }
 
-/* How many backward passes of a stage do not find a bucket in its window, in which a forward pass
- * of its chunk leaves it. Without memory to count it is 0, and the sum is wrong. */
+/* How many backward passes of a stage must gather a bucket again, since its window no longer has
+ * what the chunk's forward pass gathered. Without memory to count it is 0, and the sum is wrong. */
 static uint64_t count_lost(const ls_step *s, const ls_windows *windows, int stage, int b)
 {
     const ls_job *job = ls_step_job(s);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page of which strategies' own pages are cases (test_pages.sh compares them, task by task):
- * passes up to the gradients of an exchange, which are summed as they become final; updates of what
- * each member owns; what others need of it. Where a buffer is as it is needed, nothing moves.
+ * One page that covers every strategy's own page (test_pages.sh compares them, task by task):
+ * passes up to an exchange, whose gradients are summed as they become final; each member's update
+ * of the elements it owns; then these elements go to the members that need them. A buffer that
+ * already is as needed is not moved.
  */
 #include "impl/step/verbs/build.h"
 

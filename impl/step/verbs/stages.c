@@ -158,8 +158,8 @@ static bool is_last(const ls_step *s, int place, int node, ls_pass_kind kind)
     return kind == (weights ? LS_PASS_WEIGHTS : LS_PASS_BACKWARD);
 }
 
-/* A node's pass over its pieces in all replicas, behind the gathers of what it is the first to
- * need; behind it the sums of what it makes final. */
+/* A node's pass over its pieces in all replicas. Before it: gathers of parameters that this node is
+ * the first to need. Behind it: sums of gradients that it makes final. */
 static void run_node(ls_step *s, int pass, int node, ls_pass_kind kind)
 {
     for (int place = 0; place < s->plan->mesh.places && kind != LS_PASS_WEIGHTS; place++)
@@ -175,8 +175,8 @@ static void run_node(ls_step *s, int pass, int node, ls_pass_kind kind)
     }
 }
 
-/* Gathers the last buckets of a chunk, in which a backward pass begins, unless the pass before it
- * leaves them in their windows. */
+/* Gathers the last buckets of a chunk, where a backward pass begins, unless the pass before has
+ * left them in their windows. */
 static void gather_last(ls_step *s, const ls_pass *pass)
 {
     const int across = parts_of(s)->across;

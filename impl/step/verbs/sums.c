@@ -63,8 +63,8 @@ static ls_extent gathered(const ls_step_plan *plan, int n, int64_t rows)
     return (ls_extent){.count = splits * each, .blocks = splits};
 }
 
-/* The extent of a node's samples; with blocks of positions, of memory in which blocks are
- * contiguous, cut between positions. */
+/* The extent of a node's samples. With blocks of positions, each block is contiguous in this
+ * memory, and cuts are between positions. */
 static ls_extent extent_of(const ls_step_plan *plan, int n, int64_t rows)
 {
     const ls_shape *shape = &plan->parts.whole->nodes[n].shape;

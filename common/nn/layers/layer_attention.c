@@ -67,7 +67,7 @@ static double flops(const ls_graph *graph, const ls_node *node, double *input_gr
 }
 
 /* Two products forward and four backward, for each sample and head. Half of them are counted: their
- * sizes are of complete rows of scores, and causality uses half of a row. */
+ * sizes count complete rows of scores, and causality uses half of a row. */
 static int products(const ls_graph *graph, const ls_node *node, int64_t rows, bool inputs_too,
                     ls_layer_product out[LS_LAYER_PRODUCTS])
 {

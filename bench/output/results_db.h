@@ -40,9 +40,6 @@ ls_status ls_results_end(ls_results *results, ls_status status);
  * skipped, and *known set. */
 ls_status ls_results_put(ls_results *results, const json_t *row, bool *known);
 
-/** Gives a row (of ls_results_find) another label, or with "" none; in a transaction. */
-ls_status ls_results_relabel(ls_results *results, const json_t *found, const char *label);
-
 /** Borrows the row; `number` is its position in the file. */
 typedef ls_status (*ls_row_visit)(void *context, int64_t number, const json_t *row);
 

@@ -55,17 +55,6 @@ ls_status ls_results_append(ls_results *results, const json_t *row)
     return ls_results_end(results, ls_results_put(results, row, NULL));
 }
 
-ls_status ls_results_relabel(ls_results *results, const json_t *found, const char *label)
-{
-    json_auto_t *values = json_pack("{s:O,s:s*}", "number", json_object_get(found, "number"),
-                                    "label", *label ? label : NULL);
-    return ls_results_query(results,
-                            "UPDATE rows SET label = :label, row = CASE WHEN :label IS NULL"
-                            " THEN json_remove(row, '$.label') ELSE json_set(row, '$.label',"
-                            " :label) END WHERE rowid = :number",
-                            values, NULL);
-}
-
 /* ---- Rows out ------------------------------------------------------------------------------- */
 
 ls_status ls_results_each(ls_results *results, ls_row_visit visit, void *context)

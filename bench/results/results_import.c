@@ -6,6 +6,7 @@
  */
 #include "bench/results/results_verbs.h"
 #include "bench/output/rows_file.h"
+#include "bench/rows/row.h"
 #include "common/base/whole_file.h"
 
 #include <stdio.h>
@@ -25,6 +26,9 @@ ls_status ls_results_import(ls_results_task *task)
 
 ls_status ls_results_label(ls_results_task *task)
 {
+    static const char sql[] =
+        "UPDATE main.rows SET label = nullif(:label, ''), row = iif(:label = '',"
+        " json_remove(row, '$.label'), json_set(row, '$.label', :label)) WHERE rowid = :number";
     const size_t rows = task->set->operand_count - 2;
     const char *label = task->set->operands[rows + 1];
     ls_status status = ls_results_begin(task->results);
@@ -33,8 +37,9 @@ ls_status ls_results_label(ls_results_task *task)
     for (size_t i = 0; i < rows && !status; i++) {
         json_auto_t *found = NULL;
         status = ls_results_find(task->results, task->set->operands[1 + i], &found);
+        json_object_set_new(found, "label", ls_text_value(label));
         if (!status)
-            status = ls_results_relabel(task->results, found, label);
+            status = ls_results_query(task->results, sql, found, NULL);
     }
     status = ls_results_end(task->results, status);
     if (!status)

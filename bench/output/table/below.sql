@@ -1,6 +1,6 @@
 -- The lines below a table. :document has rows of `micro`, rows that were `verified`, and headings that were `dropped` for
--- lack of room; `pooled` has the rows that are ranked (pools.sql), if there are any. A row of the result is a line, to be
--- wrapped.
+-- lack of room; `pooled` has the rows that are ranked (pools.sql), if there are any. A row of the result is a line,
+-- wrapped to :width.
 CREATE TEMP TABLE members AS
 SELECT m.*, row,
   first_value(m.place) OVER (PARTITION BY pool ORDER BY m.place) AS first
@@ -121,4 +121,4 @@ lines (part, number, text) AS (
   UNION ALL SELECT 5, 0, 'drift: distance from single''s parameters; for information: two correct orders of summation '
     || 'drift apart' FROM (SELECT max(value ->> '$.equivalence.max_rel') AS drift FROM json_each(:document, '$.verified'))
     WHERE drift > 0)
-SELECT escaped(text, 'line') AS text FROM lines WHERE text IS NOT NULL ORDER BY part, number;
+SELECT wrapped(text, 0, 0, :width) AS text FROM lines WHERE text IS NOT NULL ORDER BY part, number;

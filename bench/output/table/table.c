@@ -406,12 +406,7 @@ void ls_table_flush(ls_writer *writer)
         add_case(writer, ls_row_group(json_array_get(writer->kept, i), LS_G_case), "printed");
     writer->uneven |= ls_rows_are_uneven(writer->kept);
     part_options(writer, options, shared);
-    const ls_table_plan plan = {.columns = columns,
-                                .options = options,
-                                .swept = writer->swept,
-                                .label = markdown,
-                                .mean = shows_mean(writer)};
-    ls_table *table = ls_table_make(&plan, writer->kept);
+    ls_table *table = ls_table_make(writer, columns, options, shows_mean(writer));
     if (table) {
         if (!markdown)
             lay_out(writer, table, columns);

@@ -102,39 +102,31 @@ static bool is_given(const ls_columns *columns, const char *group, const char *n
     return false;
 }
 
-/* Adds the columns of options that the plan does not give. */
-static bool add_options(ls_table *table, const ls_table_plan *plan)
+ls_table *ls_table_make(const ls_writer *writer, const ls_columns *given, const json_t *options,
+                        bool mean)
 {
-    bool ok = true;
-    for (size_t o = 0; ok && o < json_array_size(plan->options); o++) {
-        const json_t *option = json_array_get(plan->options, o);
-        if (!is_given(plan->columns, "case.", ls_option_name(option)))
-            ok = add(table, NULL, NULL, option, plan->swept);
-    }
-    return ok;
-}
-
-ls_table *ls_table_make(const ls_table_plan *plan, const json_t *rows)
-{
-    const ls_columns *given = plan->columns;
     const char *label = ls_fields[LS_F_label].path;
-    const size_t most = given->count + json_array_size(plan->options) + 1;
+    const size_t most = given->count + json_array_size(options) + 1;
     ls_table *table = calloc(1, sizeof *table);
     bool ok = table && (table->column = calloc(most, sizeof *table->column));
     if (ok) {
-        table->rows = json_array_size(rows);
-        table->of = rows;
-        ok = !plan->label || given->alone || is_given(given, "", label) ||
+        table->rows = json_array_size(writer->kept);
+        table->of = writer->kept;
+        ok = !writer->format->markdown || given->alone || is_given(given, "", label) ||
              add(table, NULL, label, NULL, NULL);
     }
     for (size_t i = 0; ok && i <= given->count; i++) {
-        if (i == given->leading && !given->alone && !given->fixed)
-            ok = add_options(table, plan);
+        const bool here = i == given->leading && !given->alone && !given->fixed;
+        for (size_t o = 0; ok && here && o < json_array_size(options); o++) {
+            const json_t *option = json_array_get(options, o);
+            ok = is_given(given, "case.", ls_option_name(option)) ||
+                 add(table, NULL, NULL, option, writer->swept);
+        }
         if (!ok || i == given->count)
             continue;
         const ls_column *one = &given->column[i];
-        const bool mean = plan->mean && one->of == LS_F_time_samples_per_s;
-        ok = add(table, one, ls_fields[mean ? LS_F_time_samples_per_s_mean : one->of].path, NULL,
+        const bool by_mean = mean && one->of == LS_F_time_samples_per_s;
+        ok = add(table, one, ls_fields[by_mean ? LS_F_time_samples_per_s_mean : one->of].path, NULL,
                  NULL);
         table->column[table->count - 1].shown |= given->alone;
     }

@@ -44,17 +44,11 @@ typedef struct ls_table {
     bool ranked;      /**< options have ranks */
 } ls_table;
 
-/** What a table shows. */
-typedef struct ls_table_plan {
-    const ls_columns *columns;
-    const json_t *options; /**< of ls_options_of, that get columns, unless `columns` are alone */
-    const json_t *swept;   /**< {field: true} of those that were given several values; or NULL */
-    bool label;            /**< begins with the label, where a row has one */
-    bool mean;             /**< has samples per second of the mean, not of the median step */
-} ls_table_plan;
-
-/** Rows as a table. Empty columns are hidden, unless they are alone. NULL if memory is short. */
-ls_table *ls_table_make(const ls_table_plan *plan, const json_t *rows);
+/** The kept rows as a table; `options` (of ls_options_of) get columns, unless `columns` are alone.
+ * `mean`: it has samples per second of the mean, not of the median step. Empty columns are hidden,
+ * unless they are alone. NULL if memory is short. */
+ls_table *ls_table_make(const ls_writer *writer, const ls_columns *columns, const json_t *options,
+                        bool mean);
 void ls_table_free(ls_table *table);
 
 /** Width of the shown columns, with a blank between them. */

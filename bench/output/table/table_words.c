@@ -23,32 +23,20 @@ json_t *ls_options_of(const json_t *cases)
     return options;
 }
 
-static ls_status add_lines(const ls_writer *writer, const ls_columns *columns, json_t *lines)
+void ls_table_print_below(const ls_writer *writer, const ls_columns *columns)
 {
     const bool micro = !writer->columns;
     json_auto_t *values =
-        json_pack("{s:{s:O*,s:O*,s:O*}}", "document", "dropped", writer->dropped, "verified",
-                  columns->compares ? writer->ended : NULL, "micro", micro ? writer->ended : NULL);
+        json_pack("{s:i,s:{s:O*,s:O*,s:O*}}", "width", writer->width, "document", "dropped",
+                  writer->dropped, "verified", columns->compares ? writer->ended : NULL, "micro",
+                  micro ? writer->ended : NULL);
     ls_results *results = NULL;
+    char *sql = sqlite3_mprintf("CREATE TEMP VIEW pooled AS SELECT * FROM s;%s%s%s",
+                                ls_template_pools, ls_template_options, ls_template_below);
     ls_status status = ls_results_of_rows(columns->ranks ? writer->ended : NULL, &results);
-    if (!status)
-        status = ls_results_execute(results, "CREATE TEMP VIEW pooled AS SELECT * FROM s");
-    if (!status)
-        status = ls_results_execute(results, ls_template_pools);
-    if (!status)
-        status = ls_results_execute(results, ls_template_options);
-    if (!status)
-        status = ls_results_query(results, ls_template_below, values, lines);
+    if (!status && sql)
+        status = ls_answer_write(results, sql, values, NULL, writer->stream);
+    ls_status_free(status);
     ls_results_close(results);
-    return status;
-}
-
-void ls_table_print_below(const ls_writer *writer, const ls_columns *columns)
-{
-    json_auto_t *lines = json_array();
-    ls_status_free(add_lines(writer, columns, lines));
-    for (size_t i = 0; i < json_array_size(lines); i++) {
-        const json_t *text = json_object_get(json_array_get(lines, i), "text");
-        ls_text_wrap(writer->stream, json_string_value(text), 0, 0, writer->width);
-    }
+    sqlite3_free(sql);
 }
